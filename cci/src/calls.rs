@@ -6,13 +6,13 @@ use crate::endpoint::EndpointFor;
 use crate::errors::BlockingError;
 use crate::event::Event;
 use crate::import::Import;
-use crate::operations::{Connect, Notify, Rma};
+use crate::operations::{AtomicRma, Connect, Notify, Rma};
 use crate::registration::{Region, Registration};
 use crate::reserved::Reserved;
 use cci_mem::memory::Memory;
 use cci_proto::{
-    Access, Atomic, ConnectError, Flags, ImportError, OptionError, PollError, RegisterError, Rights, RmaError,
-    RmaHandle, SendError,
+    Access, ConnectError, Flags, ImportError, OptionError, PollError, RegisterError, Rights, RmaError, RmaHandle,
+    SendError,
 };
 use cci_transport::ConnectionReport;
 use std::io::IoSlice;
@@ -206,8 +206,9 @@ impl<T> EndpointFor<T> {
         binding::rma(self.cell, || connection.live(self.cell), &rma.with(Access::Write), context, flags)
     }
 
-    /// Changes one word of the peer's memory, and brings its old value: the `rma` names the peer's
-    /// word, of 4 or 8 bytes, and where in local memory the old value goes. Never blocks; the end
+    /// Changes one word of the peer's memory, and brings its old value: `atomic`, made by
+    /// [`Rma::atomic`], names the peer's word, of 4 or 8 bytes, and where in local memory the old
+    /// value goes. Never blocks; the end
     /// is reported as `notify` says. The peer has given both rights, and its word is aligned to its
     /// length; otherwise the operation ends with [`cci_proto::Failure::RemoteHandle`], and nothing
     /// is changed. After any other failure the word may have been changed, once. (An
@@ -235,18 +236,18 @@ impl<T> EndpointFor<T> {
     ///     counter: &RmaHandle,
     ///     ticket: &Registration<Vec<u8>>,
     /// ) -> Result<(), RmaError> {
-    ///     endpoint.atomic(peer, &Rma::new(ticket.handle(), counter, 8), Atomic::FetchAdd(1), 1)
+    ///     let add = Rma::new(ticket.handle(), counter, 8).atomic(Atomic::FetchAdd(1));
+    ///     endpoint.atomic(peer, &add, 1)
     /// }
     /// ```
     pub fn atomic(
         &self,
         connection: Connection,
-        rma: &Rma<'_>,
-        atomic: Atomic,
+        atomic: &AtomicRma<'_>,
         notify: impl Into<Notify>,
     ) -> Result<(), RmaError> {
         let (context, flags) = notify.into().parts();
-        binding::rma(self.cell, || connection.live(self.cell), &rma.with(Access::Atomic(atomic)), context, flags)
+        binding::rma(self.cell, || connection.live(self.cell), &atomic.0, context, flags)
     }
 
     /// Changes a word as [`EndpointFor::atomic`], and waits for the end.
@@ -257,10 +258,9 @@ impl<T> EndpointFor<T> {
     pub fn atomic_blocking(
         &self,
         connection: Connection,
-        rma: &Rma<'_>,
-        atomic: Atomic,
+        atomic: &AtomicRma<'_>,
     ) -> Result<(), BlockingError<RmaError>> {
-        binding::rma_blocking(self.cell, || connection.live(self.cell), &rma.with(Access::Atomic(atomic)))
+        binding::rma_blocking(self.cell, || connection.live(self.cell), &atomic.0)
     }
 
     /// Reads as [`EndpointFor::read`], and waits for the end.

@@ -103,7 +103,7 @@ pub use event::{
     ImportEnded, Keepalive, Received, Request, Unanswered,
 };
 pub use import::Import;
-pub use operations::{Connect, Notify, Rma};
+pub use operations::{AtomicRma, Connect, Notify, Rma};
 pub use option_names::{ConnectionOption, EndpointOption};
 pub use registration::{Region, Registration, StillRegistered};
 pub use reserved::{Reserved, Unsent};

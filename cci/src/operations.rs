@@ -1,6 +1,6 @@
 //! What operations are asked for with.
 
-use cci_proto::{Access, Attribute, Flags, RmaHandle};
+use cci_proto::{Access, Atomic, Attribute, Flags, RmaHandle};
 use std::time::Duration;
 
 /// Which ends of an operation are reported by an event, and the program's context in it.
@@ -162,8 +162,31 @@ impl<'a> Rma<'a> {
         self
     }
 
+    /// An atomic operation in place of a read or a write: on the peer's word where this RMA begins,
+    /// whose length is that of this RMA, 4 or 8 bytes.
+    pub fn atomic(self, atomic: Atomic) -> AtomicRma<'a> {
+        AtomicRma(self.with(Access::Atomic(atomic)))
+    }
+
     /// As the transport takes it.
     pub(crate) fn with(&self, access: Access) -> cci_transport::Rma<'a> {
         cci_transport::Rma { access, ..self.0 }
     }
 }
+
+/// An atomic operation on one word of a peer's registered memory, for
+/// [`crate::EndpointFor::atomic`]. [`Rma::atomic`] makes it. It borrows what its RMA borrowed.
+///
+/// # Example
+///
+/// ```
+/// use cci::{Atomic, AtomicRma, Registration, Rma, RmaHandle};
+///
+/// /// Adds one to the peer's counter of 8 bytes; the old value comes to the beginning of `old`.
+/// fn increment<'a>(old: &'a Registration<Vec<u8>>, counter: &'a RmaHandle) -> AtomicRma<'a> {
+///     Rma::new(old.handle(), counter, 8).atomic(Atomic::FetchAdd(1))
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use = "pass it to `atomic`"]
+pub struct AtomicRma<'a>(pub(crate) cci_transport::Rma<'a>);

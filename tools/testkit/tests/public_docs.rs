@@ -1,5 +1,5 @@
 //! Every public item of the facade is documented: each type with an example, each call that can
-//! fail with its errors.
+//! fail with its errors. No call has so many parameters that a reader confuses them.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -10,6 +10,9 @@ const SOURCES: [&str; 4] = ["cci/src", "core/mem/src", "core/proto/src", "core/t
 
 /// Markers and numbers: what uses them has the example.
 const EXAMPLE_ELSEWHERE: [&str; 3] = ["CONN_REQ_LEN", "ManyThreads", "OneThread"];
+
+/// Parameters of a call of the facade beside `self`. A builder names those of a call that needs more.
+const MOST_PARAMETERS: usize = 3;
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's directory")
@@ -90,7 +93,7 @@ impl Known {
         self.has_example |= text.contains("```");
     }
 
-    fn function(&mut self, name: &str, attributes: &[Attribute], signature: &Signature) {
+    fn function(&mut self, name: &str, attributes: &[Attribute], signature: &Signature, is_facade: bool) {
         if is_hidden(attributes) {
             return;
         }
@@ -106,6 +109,10 @@ impl Known {
         }
         if fails && !text.contains("# Errors") {
             self.faults.push(format!("{called} can fail, and has no section Errors"));
+        }
+        let parameters = signature.inputs.iter().filter(|input| matches!(input, syn::FnArg::Typed(_))).count();
+        if is_facade && parameters > MOST_PARAMETERS {
+            self.faults.push(format!("{called} has {parameters} parameters: give it a builder"));
         }
         if signature.unsafety.is_some() && !text.contains("# Safety") {
             self.faults.push(format!("{called} is unsafe, and has no section Safety"));
@@ -135,7 +142,7 @@ fn declared_by_macro(tokens: proc_macro2::TokenStream, known: &mut BTreeMap<Stri
     }
 }
 
-fn collect(items: Vec<Item>, known: &mut BTreeMap<String, Known>) {
+fn collect(items: Vec<Item>, known: &mut BTreeMap<String, Known>, is_facade: bool) {
     for item in items {
         let (name, attributes, visibility) = match &item {
             Item::Struct(item) => (&item.ident, &item.attrs, &item.vis),
@@ -147,7 +154,7 @@ fn collect(items: Vec<Item>, known: &mut BTreeMap<String, Known>) {
                 let name = item.sig.ident.to_string();
                 if let (Some(entry), Visibility::Public(_)) = (known.get_mut(&name), &item.vis) {
                     entry.is_found = true;
-                    entry.function(&name, &item.attrs, &item.sig);
+                    entry.function(&name, &item.attrs, &item.sig, is_facade);
                 }
                 continue;
             }
@@ -158,7 +165,7 @@ fn collect(items: Vec<Item>, known: &mut BTreeMap<String, Known>) {
                     if let syn::ImplItem::Fn(function) = part
                         && matches!(function.vis, Visibility::Public(_))
                     {
-                        entry.function(&name, &function.attrs, &function.sig);
+                        entry.function(&name, &function.attrs, &function.sig, is_facade);
                     }
                 }
                 continue;
@@ -185,7 +192,7 @@ fn public_items_are_documented() {
     for path in sources {
         let text = std::fs::read_to_string(&path).expect("a source");
         let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
-        collect(file.items, &mut known);
+        collect(file.items, &mut known, path.starts_with(root().join("cci")));
     }
     let functions: usize = known.values().map(|entry| entry.functions).sum();
     assert!(functions > 150, "only {functions} functions were found");

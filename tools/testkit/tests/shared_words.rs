@@ -16,7 +16,7 @@ fn add(world: &World<'_>, client: &Endpoint, target: &Registration<Arc<SharedMem
     let (mut begun, mut ended) = (0, 0);
     world.until("all operations", || {
         let rma = Rma::new(local.handle(), target.handle(), 8).local_offset(8 * begun).remote_offset(16);
-        if begun < COUNT && client.atomic(connection, &rma, Atomic::FetchAdd(1), 0).is_ok() {
+        if begun < COUNT && client.atomic(connection, &rma.atomic(Atomic::FetchAdd(1)), 0).is_ok() {
             begun += 1;
         }
         while world.waiting(0, EventKind::Send) > 0 {

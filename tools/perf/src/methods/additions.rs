@@ -93,7 +93,7 @@ impl Ends {
                 let rma = Rma::new(local.handle(), remote.handle(), len as u64);
                 self.ratio(
                     len,
-                    || client.atomic(connection, &rma, Atomic::FetchAdd(1), 1).map_err(refused),
+                    || client.atomic(connection, &rma.atomic(Atomic::FetchAdd(1)), 1).map_err(refused),
                     || client.write(connection, &rma, 1).map_err(refused),
                 )
             }

@@ -50,7 +50,7 @@ pub fn each_operation(device: &Device) {
                 ranges.source.write(0, &pattern(1, LEN));
                 // The old value may go to any address.
                 let rma = ranges.rma(3, at as u64, len as u64).message(&b"changed"[..]);
-                a.atomic(connection, &rma, atomic, 4).unwrap_or_else(|why| panic!("{what}: {why}"));
+                a.atomic(connection, &rma.atomic(atomic), 4).unwrap_or_else(|why| panic!("{what}: {why}"));
                 assert_eq!(world.message(1), b"changed", "{what}");
                 assert_eq!(world.sent(0), 4, "{what}");
                 expected[at..at + len].copy_from_slice(&bytes(after, len));
@@ -74,7 +74,7 @@ pub fn refused_words(device: &Device) {
             let ranges = Ranges::new(&a, &b, [origin; 2], LEN, rights);
             ranges.target.write(0, &pattern(2, LEN));
             ranges.source.write(0, &pattern(1, LEN));
-            a.atomic(connection, &ranges.rma(0, at, len), Atomic::FetchAdd(1), 5).expect("it begins");
+            a.atomic(connection, &ranges.rma(0, at, len).atomic(Atomic::FetchAdd(1)), 5).expect("it begins");
             let event = world.next(0, EventKind::Send);
             let what = format!("{len} bytes at {at} with {rights:?}, {origin:?}");
             assert_eq!((event.outcome(), event.context()), (Err(Failure::RemoteHandle), 5), "{what}");
@@ -89,7 +89,7 @@ pub fn refused_words(device: &Device) {
         }
         let ranges = Ranges::new(&a, &b, [origin; 2], LEN, BOTH);
         b.deregister(&ranges.remote).expect("a registration");
-        a.atomic(connection, &ranges.rma(0, 0, 8), Atomic::FetchAdd(1), 6).expect("it begins");
+        a.atomic(connection, &ranges.rma(0, 0, 8).atomic(Atomic::FetchAdd(1)), 6).expect("it begins");
         assert_eq!(world.next(0, EventKind::Send).outcome(), Err(Failure::RemoteHandle));
     }
 }
@@ -100,14 +100,14 @@ pub fn refused_at_once(device: &Device) {
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], LEN, BOTH);
-    let refused = |rma: &Rma<'_>| a.atomic(connection, rma, Atomic::FetchAdd(1), 1).expect_err("refused");
+    let refused = |rma: &Rma<'_>| a.atomic(connection, &rma.atomic(Atomic::FetchAdd(1)), 1).expect_err("refused");
     for len in [1, 2, 3, 5, 16, LEN as u64] {
         assert_eq!(refused(&ranges.rma(0, 0, len)), RmaError::WordLength, "{len} bytes");
     }
     assert_eq!(refused(&ranges.rma(0, 0, 0)), RmaError::ZeroLength);
     assert_eq!(refused(&ranges.rma(LEN as u64 - 3, 0, 4)), RmaError::LocalHandle);
     let (unreliable, _) = world.connect(0, 1, Attribute::Unreliable);
-    let error = a.atomic(unreliable, &ranges.rma(0, 0, 8), Atomic::FetchAdd(1), 1);
+    let error = a.atomic(unreliable, &ranges.rma(0, 0, 8).atomic(Atomic::FetchAdd(1)), 1);
     assert_eq!(error, Err(RmaError::Unreliable));
     a.disconnect(connection).expect("a connection");
     assert_eq!(refused(&ranges.rma(0, 0, 8)), RmaError::Disconnected);
@@ -139,7 +139,7 @@ pub fn all_agree(device: &Device) {
             for (client, (end, connection)) in [&a, &c].into_iter().zip(clients).enumerate() {
                 let rma = Rma::new(locals[client].handle(), target.handle(), 8).remote_offset(8);
                 let rma = rma.local_offset(8 * begun[client]);
-                if begun[client] < COUNT && end.atomic(connection, &rma, Atomic::FetchAdd(1), 1).is_ok() {
+                if begun[client] < COUNT && end.atomic(connection, &rma.atomic(Atomic::FetchAdd(1)), 1).is_ok() {
                     begun[client] += 1;
                 }
                 while world.waiting(2 * client, EventKind::Send) > 0 {
@@ -173,8 +173,8 @@ pub fn fenced(device: &Device) {
         big.source.write(0, &pattern(round, BIG));
         word.target.write(0, &bytes(round, 8));
         a.write(connection, &big.rma(0, 0, BIG as u64), 1).expect("a write");
-        a.atomic(connection, &word.rma(0, 0, 8).fence(), Atomic::FetchAdd(100), 2).expect("an atomic operation");
-        a.atomic(connection, &word.rma(8, 0, 8).message(&b"all"[..]), Atomic::FetchAdd(0), 3).expect("another");
+        a.atomic(connection, &word.rma(0, 0, 8).fence().atomic(Atomic::FetchAdd(100)), 2).expect("an atomic operation");
+        a.atomic(connection, &word.rma(8, 0, 8).message(&b"all"[..]).atomic(Atomic::FetchAdd(0)), 3).expect("another");
         assert_eq!(world.message(1), b"all");
         assert!(big.target.to_vec(0, BIG) == pattern(round, BIG), "the fence passed a write");
         let mut contexts = [world.sent(0), world.sent(0), world.sent(0)];
@@ -191,14 +191,15 @@ pub fn blocking(device: &Device) {
     let (connection, _) = world.connect(0, 1, RO);
     let ranges = Ranges::new(&a, &b, [Origin::Program; 2], 8, BOTH);
     ranges.target.write(0, &bytes(40, 8));
-    let taken =
-        crate::world::while_polled(&b, || a.atomic_blocking(connection, &ranges.rma(0, 0, 8), Atomic::FetchAdd(2)));
+    let taken = crate::world::while_polled(&b, || {
+        a.atomic_blocking(connection, &ranges.rma(0, 0, 8).atomic(Atomic::FetchAdd(2)))
+    });
     assert_eq!((taken, ranges.source.to_vec(0, 8)), (Ok(()), bytes(40, 8)));
     let alone = World::new([&a]);
     let (itself, _) = alone.connect(0, 0, RO);
     let own = Ranges::new(&a, &a, [Origin::Program; 2], 8, BOTH);
     own.target.write(0, &bytes(7, 8));
-    a.atomic_blocking(itself, &own.rma(0, 0, 8), compare_swap(7, 8)).expect("swapped");
+    a.atomic_blocking(itself, &own.rma(0, 0, 8).atomic(compare_swap(7, 8))).expect("swapped");
     assert_eq!((own.source.to_vec(0, 8), own.target.to_vec(0, 8)), (bytes(7, 8), bytes(8, 8)));
 }
 
@@ -216,7 +217,7 @@ pub fn sleepers_wake(device: &Device) {
                 assert_eq!(message.received().expect("a message").to_vec(), b"changed");
             });
             let rma = ranges.rma(0, 0, 8).message(&b"changed"[..]);
-            a.atomic(connection, &rma, Atomic::FetchAdd(1), 8).expect("an atomic operation");
+            a.atomic(connection, &rma.atomic(Atomic::FetchAdd(1)), 8).expect("an atomic operation");
             let event = wait_for(&a, &handles.0, EventKind::Send);
             assert_eq!((event.outcome(), event.context()), (Ok(()), 8));
         });
