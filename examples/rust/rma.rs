@@ -1,5 +1,4 @@
-//! RMA: the client writes into the server's memory and reads it back; the server computes nothing
-//! meanwhile.
+//! RMA: the client writes into the server's memory and reads it back.
 //!
 //! ```text
 //! rma server           prints its URI; registers memory, and prints what a client has written into it
@@ -29,8 +28,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 fn serve() -> Result<(), Box<dyn Error>> {
     let options = EndpointOptions::new().disconnect_events(true);
     let endpoint = Endpoint::open(Context::new()?.default_device()?, &options)?;
-    // Memory that the library allocates is the quickest: peers of this host copy to it without a
-    // system call.
+    // Peers of this host copy to memory that the library allocates without a system call.
     let memory = endpoint.register(SharedMemory::new(SIZE)?, Rights::READ_WRITE)?;
     println!("{}", endpoint.uri());
     while let Some(event) = endpoint.wait(None)? {

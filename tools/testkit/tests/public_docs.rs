@@ -11,7 +11,8 @@ const SOURCES: [&str; 4] = ["cci/src", "core/mem/src", "core/proto/src", "core/t
 /// Markers and numbers: what uses them has the example.
 const EXAMPLE_ELSEWHERE: [&str; 3] = ["CONN_REQ_LEN", "ManyThreads", "OneThread"];
 
-/// Parameters of a call of the facade beside `self`. A builder names those of a call that needs more.
+/// Parameters of a call of the facade beside `self`. A builder names those of a call that needs
+/// more.
 const MOST_PARAMETERS: usize = 3;
 
 fn root() -> PathBuf {

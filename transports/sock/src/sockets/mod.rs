@@ -1,8 +1,8 @@
 //! The sockets that carry an endpoint's frames: the own one, the connected one, and what they
 //! report.
 //!
-//! [`Sockets`] owns them with their buffers. No other file knows which of the two a frame goes by,
-//! or which errors are still to be read.
+//! [`Sockets`] owns them with their buffers. No other file chooses which of the two a frame goes
+//! by, or which errors are still to be read.
 
 mod connected;
 mod receive;
