@@ -208,12 +208,11 @@ impl<T> EndpointFor<T> {
 
     /// Changes one word of the peer's memory, and brings its old value: `atomic`, made by
     /// [`Rma::atomic`], names the peer's word, of 4 or 8 bytes, and where in local memory the old
-    /// value goes. Never blocks; the end
-    /// is reported as `notify` says. The peer has given both rights, and its word is aligned to its
-    /// length; otherwise the operation ends with [`cci_proto::Failure::RemoteHandle`], and nothing
-    /// is changed. After any other failure the word may have been changed, once. (An
-    /// `Arc<[AtomicU64]>` is aligned, and so is [`crate::SharedMemory`]; a `Vec<u8>` is as the
-    /// allocator happens to make it.)
+    /// value goes. Never blocks; the end is reported as `notify` says. The peer has given both
+    /// rights, and its word is aligned to its length; otherwise the operation ends with
+    /// [`cci_proto::Failure::RemoteHandle`], and nothing is changed. After any other failure the
+    /// word may have been changed, once. (An `Arc<[AtomicU64]>` is aligned, and so is
+    /// [`crate::SharedMemory`]; a `Vec<u8>` is as the allocator happens to make it.)
     ///
     /// It happens exactly once, also where frames are lost, and is one operation of the processor
     /// that owns the memory: all that use the word by such operations, by whatever connection or
