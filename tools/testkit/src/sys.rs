@@ -123,11 +123,7 @@ impl RawEvent {
 
     /// A copy of the payload of a request.
     pub fn request_payload(self) -> Vec<u8> {
-        let mut bytes = vec![0; self.cell().detail() as usize];
-        // SAFETY: tests return the event of a request only after they have read it, and the library
-        // refuses to return it before it is answered.
-        assert_eq!(unsafe { self.cell().copy_payload(&mut bytes) }, bytes.len());
-        bytes
+        cci_instruments::payload(self.cell())
     }
 
     /// Address and length of the payload of a borrowed RECV.
