@@ -236,7 +236,7 @@ fn is_comment(file: &Path, line: &str) -> bool {
         Some("c" | "h") => &["/*", "* ", "//"],
         _ => &["#"],
     };
-    marks.iter().any(|mark| line.trim_start().starts_with(mark)) && !line.starts_with("#define")
+    marks.iter().any(|mark| line.trim_start().starts_with(mark))
 }
 
 /// The numbers of the lines that are too wide and could be wrapped. A table, a block of code, and a
