@@ -1,7 +1,7 @@
 //! The state that the progress thread shares with the callers of one endpoint.
 
 use super::ABSENT_AFTER;
-use crate::{Endpoint, monotonic};
+use crate::Endpoint;
 use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
 use std::os::fd::OwnedFd;
@@ -89,11 +89,10 @@ impl Attachment {
         Duration::from_nanos(now.since(Time(self.polled.load(Ordering::Relaxed)))) < ABSENT_AFTER
     }
 
-    /// Returns whether the program uses the endpoint. `before`: its calls at the last check;
-    /// `busy`: one of its threads is inside a call; `others`: endpoints of this process that were
-    /// polled within [`ABSENT_AFTER`].
-    pub(super) fn activity(&self, before: u32, busy: bool, others: u32) -> Activity {
-        let now = monotonic();
+    /// Returns whether the program uses the endpoint at this time of [`monotonic`](crate::monotonic).
+    /// `before`: its calls at the last check; `busy`: one of its threads is inside a call;
+    /// `others`: endpoints of this process that were polled within [`ABSENT_AFTER`].
+    pub(super) fn activity(&self, now: Time, before: u32, busy: bool, others: u32) -> Activity {
         let ago = |time: u64| Duration::from_nanos(now.since(Time(time)));
         let extra = (EXTRA_TIME * others.saturating_sub(1)).min(MOST_EXTRA_TIME);
         match self.present.load(Ordering::Relaxed) {
@@ -121,7 +120,9 @@ mod tests {
         let endpoint: &'static Endpoint = Box::leak(Box::new(Endpoint::default()));
         let handle = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
         let attachment = Attachment::new(1, endpoint, handle);
-        let activity = |before| attachment.activity(before, false, 1);
+        const NOW: u64 = 1_000_000_000;
+        let of_all = |before, busy, others| attachment.activity(Time(NOW), before, busy, others);
+        let activity = |before| of_all(before, false, 1);
         assert_eq!(activity(0), Activity::Absent, "it has made no call");
         attachment.calls.store(5, Ordering::Relaxed);
         assert_eq!(activity(4), Activity::Present(CHECK_EVERY), "it makes calls at times that are not known");
@@ -130,24 +131,22 @@ mod tests {
             attachment.present.store(present, Ordering::Relaxed);
             attachment.polled.store(polled, Ordering::Relaxed);
         };
-        let (now, later) = (monotonic().0, monotonic().0 + 3_600_000_000_000);
-        note(now - 2_000_000, now - 2_000_000);
+        note(NOW - 2_000_000, NOW - 2_000_000);
         assert_eq!(activity(4), Activity::Absent, "its last call was long ago");
-        assert!(matches!(attachment.activity(4, false, 100), Activity::Present(_)), "it polls others in extra");
-        note(now - 30_000_000, now - 30_000_000);
-        assert_eq!(attachment.activity(4, false, 10_000), Activity::Absent, "no extra time is as long");
-        note(now - 2_000_000, later);
-        assert_eq!(attachment.activity(4, true, 1), Activity::Present(ABSENT_AFTER), "the call has not ended yet");
-        // An hour from now: this thread may be kept waiting in between.
-        note(later, later);
+        assert!(matches!(of_all(4, false, 100), Activity::Present(_)), "it polls others in extra");
+        note(NOW - 30_000_000, NOW - 30_000_000);
+        assert_eq!(of_all(4, false, 10_000), Activity::Absent, "no extra time is as long");
+        note(NOW - 2_000_000, NOW);
+        assert_eq!(of_all(4, true, 1), Activity::Present(ABSENT_AFTER), "the call has not ended yet");
+        note(NOW, NOW);
         assert_eq!(activity(5), Activity::Present(ABSENT_AFTER), "just now");
         let extra = Activity::Present(ABSENT_AFTER + MOST_EXTRA_TIME);
-        assert_eq!(attachment.activity(5, false, 500), extra, "it polls others in extra");
-        assert_eq!(attachment.activity(5, true, 500), extra, "a busy endpoint does not shorten the time of all");
-        note(later, now - 5_000_000);
+        assert_eq!(of_all(5, false, 500), extra, "it polls others in extra");
+        assert_eq!(of_all(5, true, 500), extra, "a busy endpoint does not shorten the time of all");
+        note(NOW, NOW - 5_000_000);
         assert_eq!(activity(5), Activity::Present(ABSENT_AFTER), "it begins many operations");
-        note(later, now - 20_000_000);
+        note(NOW, NOW - 20_000_000);
         assert_eq!(activity(4), Activity::Absent, "it only sends");
-        assert_eq!(attachment.activity(4, true, 1), Activity::Absent, "it only sends, also now");
+        assert_eq!(of_all(4, true, 1), Activity::Absent, "it only sends, also now");
     }
 }

@@ -386,11 +386,12 @@ impl Task {
         if self.attachment.state() == PARKED {
             self.phase = Phase::Parked;
         } else {
-            match self.attachment.activity(before, self.attachment.endpoint.is_busy(), polled) {
+            let now = monotonic();
+            match self.attachment.activity(now, before, self.attachment.endpoint.is_busy(), polled) {
                 Activity::Absent => return true,
                 Activity::Present(left) => {
                     self.phase = Phase::Present(calls);
-                    let at = monotonic() + left;
+                    let at = now + left;
                     next.check = next.check.into_iter().chain([at]).min();
                 }
             }
