@@ -92,9 +92,7 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
     others.into_iter().for_each(&mut add);
     patterns::additions(transport, arguments.quick).into_iter().for_each(&mut add);
     add(patterns::wakeup(transport, arguments.quick));
-    if !over_network {
-        patterns::many_peers(arguments.quick).into_iter().for_each(&mut add);
-    }
+    patterns::many_peers(transport, arguments.quick).into_iter().for_each(&mut add);
     sizes(transport, arguments.quick).into_iter().for_each(&mut add);
 }
 

@@ -68,10 +68,16 @@ pub(super) fn wakeup(transport: &str, quick: bool) -> Line {
     Line::new(&format!("wake-up from sleep, 8 B, to {bare}"), "x", standard, wakeup::measure(transport, rounds))
 }
 
-/// Many peers of one endpoint.
-pub(super) fn many_peers(quick: bool) -> Vec<Line> {
-    let figures = |peers: u32| many_peers::in_a_child(peers);
-    let counts: &[u32] = if quick { &[10, 100] } else { &[10, 100, 500, 1000, 2000] };
+/// Many peers of one endpoint. Over a network those that send in turn are in [`turns`].
+pub(super) fn many_peers(transport: &str, quick: bool) -> Vec<Line> {
+    let figures = |peers: u32| many_peers::in_a_child(transport, peers);
+    let on_host = scope(transport) == Some(Scope::Host);
+    let counts: &[u32] = match (on_host, quick) {
+        (true, true) => &[10, 100],
+        (true, false) => &[10, 100, 500, 1000, 2000],
+        (false, true) => &[100],
+        (false, false) => &[100, 1000],
+    };
     let all: Vec<_> = counts.iter().map(|peers| (*peers, figures(*peers))).collect();
     let mut lines = Vec::new();
     let mut add = |peers: u32, what: &str, unit, standard: Standard, field: fn(&many_peers::Figures) -> f64| {
@@ -83,6 +89,12 @@ pub(super) fn many_peers(quick: bool) -> Vec<Line> {
         let what = format!("half round trip, 8 B, {peers} idle peers, to one");
         add(peers, &what, "x", most(bar, 1.02), |figures| figures.exchange);
     }
+    let of = if quick { 100 } else { 1000 };
+    let at_most = |bar: f64, target| Standard::AtMost { bar: Some(bar), target };
+    add(of, &format!("an empty call with {of} idle peers, to one"), "x", at_most(1.2, None), |figures| figures.empty);
+    if !on_host {
+        return lines;
+    }
     for peers in [10, 100, 500] {
         // To be known only: a bare line in a stream takes less time than the instructions of a
         // message (robustness.md, 31).
@@ -91,9 +103,6 @@ pub(super) fn many_peers(quick: bool) -> Vec<Line> {
         let what = format!("messages in turn by {peers} senders, to one sender");
         add(peers, &what, "x", least(Some(0.8), Some(0.95)), |figures| figures.crowded);
     }
-    let of = if quick { 100 } else { 1000 };
-    let at_most = |bar: f64, target| Standard::AtMost { bar: Some(bar), target };
-    add(of, &format!("an empty call with {of} idle peers, to one"), "x", at_most(1.2, None), |figures| figures.empty);
     add(of, "descriptors a peer", "", at_most(2.0, Some(1.0)), |figures| figures.descriptors);
     add(of, "set-up a peer", "us", at_most(150.0, Some(60.0)), |figures| figures.micros);
     add(of, "private bytes a lane of an idle peer", "B", at_most(8192.0, None), |figures| figures.private);

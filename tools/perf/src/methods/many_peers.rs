@@ -1,5 +1,5 @@
-//! What many peers of one endpoint of `sm` cost: those that are idle, and those that send in turn.
-//! The endpoint is in one process, each peer an endpoint of another one; each process stays on a
+//! What many peers of one endpoint cost: those that are idle, and those that send in turn. The
+//! endpoint is in one process, each peer an endpoint of another one; each process stays on a
 //! processor of its own.
 
 use crate::child;
@@ -8,7 +8,8 @@ use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, P
 use crate::measure::machine::{pin, two_processors};
 use crate::measure::usage::Usage;
 use crate::methods::middle;
-use cci::{Attribute, Connection};
+use crate::reach::scope;
+use cci::{Attribute, Connection, Scope};
 use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -35,7 +36,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Figures {
     /// Half a round trip with one of them, over that with the only peer of another endpoint.
     pub exchange: f64,
-    /// Messages in turn by all of them, over those of a bare probe.
+    /// Messages in turn by all of them, over those of a bare probe; over shared memory only, as the
+    /// next.
     pub turns: f64,
     /// The same, over those by one of them.
     pub crowded: f64,
@@ -54,6 +56,7 @@ pub struct Figures {
 /// Which end, with how many peers.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct ManyPeersTask {
+    transport: String,
     peers: u32,
     /// Processor of the peers.
     cpu: Option<usize>,
@@ -67,14 +70,15 @@ pub(crate) struct ManyPeersTask {
 /// # Errors
 ///
 /// A process cannot be started, or fails.
-pub fn in_a_child(peers: u32) -> Result<Figures, UserError> {
-    super::footprint::figures(child::command(Task::ManyPeers(ManyPeersTask { peers, cpu: None, uris: None }))?)
+pub fn in_a_child(transport: &str, peers: u32) -> Result<Figures, UserError> {
+    let task = ManyPeersTask { transport: transport.to_owned(), peers, cpu: None, uris: None };
+    super::footprint::figures(child::command(Task::ManyPeers(task))?)
 }
 
 /// Measures, or plays the peers, in the child process.
 pub(crate) fn many_peers(task: &ManyPeersTask) -> Result<(), UserError> {
     raise_limit();
-    let opening = Opening::on_loopback("sm");
+    let opening = Opening::on_loopback(&task.transport);
     let [here, there] = two_processors();
     let stay = |cpu| pin(cpu).map_err(while_doing("cannot pin this process to its processor"));
     if let Some([one, many]) = &task.uris {
@@ -83,7 +87,7 @@ pub(crate) fn many_peers(task: &ManyPeersTask) -> Result<(), UserError> {
         return ManyPeers::open(&opening, task.peers as usize)?.serve(one, many);
     }
     stay(here)?;
-    let figures = measure(&opening, task.peers as usize, there)?;
+    let figures = measure(&opening, task, there)?;
     let text = serde_json::to_string(&figures).map_err(while_doing("cannot write the figures"))?;
     writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
 }
@@ -103,9 +107,8 @@ struct Other {
 }
 
 impl Other {
-    fn start(peers: usize, there: usize, one: &Facade, many: &Facade) -> Result<Self, UserError> {
-        let peers = u32::try_from(peers).unwrap_or(u32::MAX);
-        let task = ManyPeersTask { peers, cpu: Some(there), uris: Some([one.uri(), many.uri()]) };
+    fn start(task: &ManyPeersTask, there: usize, one: &Facade, many: &Facade) -> Result<Self, UserError> {
+        let task = ManyPeersTask { cpu: Some(there), uris: Some([one.uri(), many.uri()]), ..task.clone() };
         let mut command = child::command(Task::ManyPeers(task))?;
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(while_doing("cannot start the process of the peers"))?;
@@ -137,9 +140,10 @@ impl Drop for Other {
     }
 }
 
-fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, UserError> {
+fn measure(opening: &Opening, task: &ManyPeersTask, there: usize) -> Result<Figures, UserError> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
-    let mut other = Other::start(peers, there, &one, &many)?;
+    let peers = task.peers as usize;
+    let mut other = Other::start(task, there, &one, &many)?;
     other.tell("connect 0 1")?;
     let only = accept(&one, 1)?[0];
     other.answer()?;
@@ -173,6 +177,9 @@ fn measure(opening: &Opening, peers: usize, there: usize) -> Result<Figures, Use
         other.answer()?;
         Ok(time)
     })?;
+    if scope(&task.transport) != Some(Scope::Host) {
+        return Ok(figures);
+    }
     let [mut turns, mut crowded] = [Vec::new(), Vec::new()];
     for _ in 0..TURNS {
         let bare = bare_turns(peers, there)?;
