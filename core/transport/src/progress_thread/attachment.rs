@@ -89,7 +89,7 @@ impl Attachment {
         Duration::from_nanos(now.since(Time(self.polled.load(Ordering::Relaxed)))) < ABSENT_AFTER
     }
 
-    /// Returns whether the program uses the endpoint at this time of [`monotonic`](crate::monotonic).
+    /// Returns whether the program uses the endpoint now, by [`monotonic`](crate::monotonic).
     /// `before`: its calls at the last check; `busy`: one of its threads is inside a call;
     /// `others`: endpoints of this process that were polled within [`ABSENT_AFTER`].
     pub(super) fn activity(&self, now: Time, before: u32, busy: bool, others: u32) -> Activity {
