@@ -9,14 +9,12 @@
 mod batch;
 mod clock;
 mod closing;
-mod connection;
 mod copies;
 mod driver;
 mod edge_policy;
 mod endpoint;
 mod expected;
 mod holder;
-mod landings;
 mod open;
 mod operation;
 mod pending_events;
@@ -25,7 +23,6 @@ mod poll_set;
 mod progress_thread;
 mod readiness;
 mod registrations;
-mod rooms;
 mod snapshot;
 mod spin_policy;
 #[cfg(feature = "trace")]
@@ -35,13 +32,14 @@ mod wakers;
 
 pub use clock::monotonic;
 pub use closing::{Unsent, send_rest};
-pub use connection::{Connection, ConnectionState, Counters};
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Opening, Scope};
-pub use endpoint::{Body, Core, CoreOptions, Endpoint, Entered, Globals, Outside, Popped, WaitFor, globals, tag_event};
+pub use endpoint::{
+    Asked, Body, Connection, ConnectionState, Core, CoreOptions, Counters, Endpoint, Entered, Globals, Held, Landing,
+    Landings, Origin, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
+};
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::child_holds;
-pub use landings::{Asked, Landing, Landings, Placed};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;
@@ -50,7 +48,6 @@ pub use poll_set::PollSet;
 pub use progress_thread::{Background, BackgroundWork, drain_edges, watch_edges};
 pub use readiness::{Arming, HandleCheck, Readiness};
 pub use registrations::{Registered, RegistrationTable};
-pub use rooms::{Held, Origin, Room, Rooms};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 
 pub use cci_mem::random::random;

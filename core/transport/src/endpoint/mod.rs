@@ -3,21 +3,27 @@
 //! file sees, and the methods of [`Core`] for that part.
 
 mod cell;
+mod connection;
 mod connections;
 mod endings;
 mod events;
 mod gauges;
+mod landings;
 mod memory;
 mod os_handle;
+mod rooms;
 mod settings;
 mod shortage;
 mod slots;
 mod waits;
 
 pub use cell::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
+pub use connection::{Connection, ConnectionState, Counters};
+pub use landings::{Asked, Landing, Landings, Placed};
+pub use rooms::{Held, Origin, Room, Rooms};
 pub use waits::WaitFor;
 
-use crate::{Connection, Landings, OpenError, Rooms, Slot};
+use crate::{OpenError, Slot};
 use cci_mem::counters::Home;
 use cci_mem::sync::Ordering;
 use connections::Connections;
