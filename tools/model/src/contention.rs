@@ -28,8 +28,8 @@
 //! The ends are not queues here: a node that sends and receives faster than its overhead allows is
 //! not noticed.
 
-use crate::closed::{Shape, mean_hops};
 use crate::topology::Wrap;
+use crate::topology::closed::{Shape, mean_hops};
 
 /// Links that carry the same, for messages from every node to uniformly random other nodes.
 ///

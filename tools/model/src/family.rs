@@ -1,7 +1,7 @@
 //! Topologies of one kind and any size.
 
-use crate::closed::Shape;
 use crate::error::{MOST_NODES, ModelError};
+use crate::topology::closed::Shape;
 use crate::topology::{Dragonfly, FatTree, Grid, Star, Topology, Wrap, product};
 use std::fmt;
 use std::str::FromStr;

@@ -18,7 +18,6 @@
     reason = "numbers of nodes are at most 2^53, checked where a topology is made, and count exactly as floating-point numbers"
 )]
 
-mod closed;
 pub mod contention;
 mod crossover;
 mod error;
@@ -27,19 +26,18 @@ pub mod fit;
 mod parameters;
 mod pattern;
 mod preset;
-mod route;
 mod sensitivity;
 mod topology;
 mod traffic;
 
-pub use closed::Shape;
 pub use crossover::{Comparison, Crossover, WholeCrossover};
 pub use error::{MOST_NODES, ModelError};
 pub use family::Family;
 pub use parameters::{FirstTransmission, Link, Overhead, Parameters, Relay};
 pub use pattern::{Loaded, Pattern};
 pub use preset::{Preset, Published, UNICASTS_NOTE, preset, sci2000};
-pub use route::{Component, Components, Route, Transaction, Vertex};
 pub use sensitivity::{Change, Parameter, elasticity};
-pub use topology::{Dragonfly, FatTree, Grid, Star, Topology, Wrap};
+pub use topology::{
+    Component, Components, Dragonfly, FatTree, Grid, Route, Shape, Star, Topology, Transaction, Vertex, Wrap,
+};
 pub use traffic::{Flow, LinkLoads, Waits};

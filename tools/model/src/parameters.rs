@@ -1,7 +1,7 @@
 //! What a network's parts cost: the components of latency, and the links.
 
 use crate::error::ModelError;
-use crate::route::Components;
+use crate::topology::route::Components;
 
 /// Overhead of one end for a message of m bytes: o(m) = o_0 + c (m - m_0).
 #[derive(Clone, Copy, Debug, PartialEq)]

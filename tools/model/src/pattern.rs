@@ -1,11 +1,11 @@
 //! Who sends to whom, and how long it takes: without contention, and with it.
 
-use crate::closed::Shape;
 use crate::error::ModelError;
 use crate::family::Family;
 use crate::parameters::Parameters;
-use crate::route::Components;
 use crate::topology::Topology;
+use crate::topology::closed::Shape;
+use crate::topology::route::Components;
 use crate::traffic::{Flow, LinkLoads};
 use std::fmt;
 use std::str::FromStr;

@@ -1,8 +1,8 @@
 //! Traffic as flows between nodes, and the load of every link that they take.
 
 use crate::contention::{Feed, wait};
-use crate::route::{Route, Vertex};
 use crate::topology::Topology;
+use crate::topology::route::{Route, Vertex};
 use std::collections::HashMap;
 
 /// Messages from one node to another.

@@ -2,9 +2,9 @@
 //! link.
 
 use super::product;
-use crate::closed::Shape;
 use crate::error::ModelError;
-use crate::route::{Component, Components, Route, Vertex};
+use crate::topology::closed::Shape;
+use crate::topology::route::{Component, Components, Route, Vertex};
 
 /// A dragonfly of full size: p nodes at each router, a routers in each group, h links from each
 /// router to other groups, and a h + 1 groups (J. Kim, W. J. Dally, S. Scott, D. Abts,

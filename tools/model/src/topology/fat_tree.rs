@@ -3,7 +3,7 @@
 
 use super::product;
 use crate::error::ModelError;
-use crate::route::{Component, Components, Route, Vertex};
+use crate::topology::route::{Component, Components, Route, Vertex};
 
 /// A fat tree of switches of k ports: k²/2 nodes with two levels, k³/4 with three.
 ///

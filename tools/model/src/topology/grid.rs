@@ -1,9 +1,9 @@
 //! Rings, tori, meshes and hypercubes: nodes at the points of a grid, linked along its dimensions.
 
 use super::product;
-use crate::closed::Shape;
 use crate::error::ModelError;
-use crate::route::{Component, Components, Route};
+use crate::topology::closed::Shape;
+use crate::topology::route::{Component, Components, Route};
 
 /// How the nodes of one dimension are linked.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]

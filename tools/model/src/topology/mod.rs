@@ -1,19 +1,21 @@
 //! Topologies of known size: their nodes, links and routes.
 
+pub(crate) mod closed;
 mod dragonfly;
 mod fat_tree;
 mod grid;
 mod name;
+pub(crate) mod route;
 mod star;
 
+pub use closed::Shape;
 pub use dragonfly::Dragonfly;
 pub use fat_tree::FatTree;
 pub use grid::{Grid, Wrap};
+pub use route::{Component, Components, Route, Transaction, Vertex};
 pub use star::Star;
 
-use crate::closed::Shape;
 use crate::error::{MOST_NODES, ModelError};
-use crate::route::{Components, Route, Vertex};
 
 /// A network of known size.
 ///

@@ -1,7 +1,7 @@
 //! A single switch with all nodes on it.
 
 use crate::error::{MOST_NODES, ModelError};
-use crate::route::{Component, Route};
+use crate::topology::route::{Component, Route};
 
 /// A single switch. Every way has two links, and the switch between them.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

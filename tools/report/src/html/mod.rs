@@ -7,6 +7,7 @@ mod findings;
 mod headline;
 mod library;
 mod page;
+mod run;
 mod runs;
 #[cfg(test)]
 mod tests;
@@ -15,14 +16,7 @@ mod unit;
 use crate::row::Document;
 
 pub use page::page_beside;
-
-/// A run of the page.
-pub struct Run {
-    /// What it gave.
-    pub document: Document,
-    /// The file that it was read from; empty when it was read from none.
-    pub source: String,
-}
+pub use run::Run;
 
 /// The page of a run that has just ended.
 pub fn page_of(document: &Document) -> String {

@@ -11,8 +11,8 @@
 //! of Topologies for Low-Latency SCI Systems", equations 14 to 17: its sum of (i - 1) C(D, i) (n -
 //! 1)^i is D (n - 1) n^(D-1) - (n^D - 1).
 
-use crate::route::Components;
 use crate::topology::Wrap;
+use crate::topology::route::Components;
 
 /// The measures of a topology, whole or not.
 #[derive(Clone, Debug, PartialEq)]
