@@ -7,12 +7,12 @@ use crate::commands::gups::GupsArguments;
 use crate::commands::logp::LogpArguments;
 use crate::commands::threads::ThreadsArguments;
 use crate::compare::CompareArguments;
+use crate::device::DeviceArguments;
 use crate::report::arguments::ReportArguments;
 use crate::results::ResultsArguments;
-use cci_perf::device::Device;
 use cci_perf::peers::{PeerList, parse_list};
 use cci_report::names::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
-use cci_report::sizes::{Sizes, parse_key, parse_percent, parse_sizes, parse_time};
+use cci_report::sizes::{Sizes, parse_percent, parse_sizes, parse_time};
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -182,28 +182,6 @@ pub(crate) enum PerfCommand {
     /// afterwards
     #[command(name = "gups")]
     Gups(GupsArguments),
-}
-
-/// The device of the ends.
-#[derive(Args, Debug)]
-pub(crate) struct DeviceArguments {
-    /// Transport to use; the default device's when absent
-    #[arg(long)]
-    pub(crate) transport: Option<String>,
-    /// A key of the device, as in the configuration file: --key port=5000
-    #[arg(long, value_name = "KEY=VALUE", value_parser = parse_key)]
-    pub(crate) key: Vec<(String, String)>,
-    /// The port of this end, or a range such as 5000-5003: the same as --key port=PORT
-    #[arg(short, long, value_name = "PORT")]
-    pub(crate) port: Option<String>,
-}
-
-impl DeviceArguments {
-    /// The device that is asked for.
-    pub(crate) fn asked(&self) -> Device {
-        let port = self.port.iter().map(|port| ("port".to_owned(), port.clone()));
-        Device { transport: self.transport.clone(), keys: self.key.iter().cloned().chain(port).collect() }
-    }
 }
 
 #[derive(Args, Debug)]

@@ -6,6 +6,8 @@ mod bench;
 mod choice;
 mod commands;
 mod compare;
+mod conclusion;
+mod device;
 mod explain;
 mod info;
 mod model;

@@ -1,6 +1,6 @@
 //! `cci perf memory` and `cci perf idle`: what the library takes beside time of operations.
 
-use crate::perf::conclude_found;
+use crate::conclusion::conclude_found;
 use crate::results::ResultsArguments;
 use cci_perf::measure::interrupt;
 use cci_perf::methods::footprints;

@@ -1,8 +1,8 @@
 //! `cci perf logp`: the parameters of the LogP model.
 
-use crate::arguments::DeviceArguments;
 use crate::choice::choice;
-use crate::perf::{conclude_found, say};
+use crate::conclusion::{conclude_found, say};
+use crate::device::DeviceArguments;
 use crate::results::ResultsArguments;
 use cci_perf::measure::interrupt;
 use cci_perf::methods::logp::{LogpOptions, measure};

@@ -1,8 +1,8 @@
 //! `cci perf threads`: operations per second over threads.
 
-use crate::arguments::DeviceArguments;
 use crate::choice::choice;
-use crate::perf::conclude_found;
+use crate::conclusion::conclude_found;
+use crate::device::DeviceArguments;
 use crate::results::ResultsArguments;
 use cci_perf::measure::interrupt;
 use cci_perf::methods::threads::{ThreadsOptions, measure};
