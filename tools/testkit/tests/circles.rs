@@ -1,0 +1,205 @@
+//! No circle of files that use each other crosses a folder of a crate: a folder can be read, and
+//! replaced, without those that stand on it.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::path::{Path, PathBuf};
+use syn::visit::{Visit, visit_item_mod};
+use syn::{File, Item, ItemMod, ItemUse, UseTree, Visibility};
+
+/// The sources of the crates, with fewer files and uses than each has.
+const SOURCES: [(&str, usize, usize); 15] = [
+    ("core/proto/src", 60, 300),
+    ("core/mem/src", 25, 40),
+    ("core/transport/src", 30, 60),
+    ("core/reliable/src", 15, 25),
+    ("cci/src", 20, 60),
+    ("transports/sm/src", 30, 120),
+    ("transports/sock/src", 15, 40),
+    ("transports/sim/src", 5, 5),
+    ("transports/template/src", 5, 5),
+    ("bindings/c/src", 12, 40),
+    ("tools/cli/src", 20, 40),
+    ("tools/model/src", 15, 30),
+    ("tools/report/src", 20, 40),
+    ("tools/simulator/src", 5, 5),
+    ("tools/top/src", 5, 5),
+];
+
+type Graph = BTreeMap<PathBuf, BTreeSet<PathBuf>>;
+
+/// The files of a crate, without those of tests alone.
+struct Sources {
+    root: PathBuf,
+    files: BTreeMap<PathBuf, File>,
+}
+
+impl Sources {
+    fn read(folder: &Path) -> Self {
+        let mut files = BTreeMap::new();
+        read(folder, &mut files);
+        Self { root: folder.join("lib.rs"), files }
+    }
+
+    /// The folder of a file's modules.
+    fn below(file: &Path) -> PathBuf {
+        let is_folder = ["lib.rs", "mod.rs"].iter().any(|name| file.ends_with(name));
+        if is_folder { file.with_file_name("").components().collect() } else { file.with_extension("") }
+    }
+
+    fn module(&self, of: &Path, name: &str) -> Option<PathBuf> {
+        let folder = Self::below(of);
+        let places = [folder.join(format!("{name}.rs")), folder.join(name).join("mod.rs")];
+        places.into_iter().find(|place| self.files.contains_key(place))
+    }
+
+    fn parent(&self, of: &Path) -> Option<PathBuf> {
+        let folder = if of.ends_with("mod.rs") { of.parent()?.parent()? } else { of.parent()? };
+        let places = [folder.join("mod.rs"), folder.with_extension("rs"), folder.join("lib.rs")];
+        places.into_iter().find(|place| self.files.contains_key(place))
+    }
+
+    /// The file in which what this path names is defined, as far as it is of this crate.
+    fn file_of(&self, from: &Path, path: &[String]) -> Option<PathBuf> {
+        let (first, mut rest) = path.split_first()?;
+        let mut at = match first.as_str() {
+            "crate" => self.root.clone(),
+            "self" => from.to_owned(),
+            "super" => self.parent(from)?,
+            name => {
+                rest = path;
+                self.module(from, name)?;
+                from.to_owned()
+            }
+        };
+        while let Some((name, further)) = rest.split_first() {
+            let next = if name == "super" { self.parent(&at) } else { self.module(&at, name) };
+            if let Some(next) = next {
+                (at, rest) = (next, further);
+                continue;
+            }
+            let passed_on = self.exports(&at).into_iter().find(|export| export.last() == Some(name));
+            return passed_on.and_then(|export| self.file_of(&at, &export)).or(Some(at));
+        }
+        Some(at)
+    }
+
+    /// What a file names of other files on behalf of others.
+    fn exports(&self, file: &Path) -> Vec<Vec<String>> {
+        let items = self.files[file].items.iter();
+        let exported = items.filter_map(|item| match item {
+            Item::Use(item) if !matches!(item.vis, Visibility::Inherited) => Some(&item.tree),
+            _ => None,
+        });
+        let paths = exported.flat_map(paths);
+        paths
+            .filter(|path| ["crate", "self", "super"].contains(&&*path[0]) || self.module(file, &path[0]).is_some())
+            .collect()
+    }
+
+    fn graph(&self) -> Graph {
+        let uses = |(path, file): (&PathBuf, &File)| {
+            let mut found = Uses::default();
+            found.visit_file(file);
+            let mut used: BTreeSet<_> = found.0.iter().filter_map(|used| self.file_of(path, used)).collect();
+            // `lib.rs` names every file. What a file uses of it by a name of the crate is found at
+            // its own place.
+            used.retain(|used| used != path && *used != self.root);
+            (path.clone(), used)
+        };
+        self.files.iter().filter(|(path, _)| **path != self.root).map(uses).collect()
+    }
+}
+
+fn read(folder: &Path, files: &mut BTreeMap<PathBuf, File>) {
+    for entry in std::fs::read_dir(folder).expect("a folder") {
+        let path = entry.expect("an entry").path();
+        if path.is_dir() && !path.ends_with("tests") {
+            read(&path, files);
+        } else if path.extension().is_some_and(|end| end == "rs")
+            && !["tests.rs", "fixture.rs", "main.rs"].iter().any(|name| path.ends_with(name))
+        {
+            let text = std::fs::read_to_string(&path).expect("a source");
+            files.insert(path, syn::parse_file(&text).expect("Rust"));
+        }
+    }
+}
+
+/// The paths of a `use`.
+fn paths(tree: &UseTree) -> Vec<Vec<String>> {
+    let behind = |name: &syn::Ident, rest: Vec<Vec<String>>| {
+        rest.into_iter().map(|path| [vec![name.to_string()], path].concat()).collect()
+    };
+    match tree {
+        UseTree::Path(path) => behind(&path.ident, paths(&path.tree)),
+        UseTree::Name(name) if name.ident == "self" => vec![vec![]],
+        UseTree::Name(name) => vec![vec![name.ident.to_string()]],
+        UseTree::Rename(renamed) => vec![vec![renamed.ident.to_string()]],
+        UseTree::Glob(_) => vec![vec![]],
+        UseTree::Group(group) => group.items.iter().flat_map(paths).collect(),
+    }
+}
+
+/// The paths that a file names, but those of its tests.
+#[derive(Default)]
+struct Uses(Vec<Vec<String>>);
+
+impl Visit<'_> for Uses {
+    fn visit_item_mod(&mut self, item: &ItemMod) {
+        if item.ident != "tests" {
+            visit_item_mod(self, item);
+        }
+    }
+
+    /// `pub(in crate::folder)` uses nothing.
+    fn visit_visibility(&mut self, _: &Visibility) {}
+
+    fn visit_item_use(&mut self, item: &ItemUse) {
+        self.0.extend(paths(&item.tree));
+    }
+
+    fn visit_path(&mut self, path: &syn::Path) {
+        if path.segments.len() > 1 {
+            self.0.push(path.segments.iter().map(|segment| segment.ident.to_string()).collect());
+        }
+        syn::visit::visit_path(self, path);
+    }
+}
+
+/// The folder that a file lies in. What lies in `name` beside `name.rs` is a part of that file.
+fn folder_of(file: &Path) -> &Path {
+    let folder = file.parent().expect("a folder");
+    if folder.with_extension("rs").is_file() { folder_of(folder) } else { folder }
+}
+
+fn reached(graph: &Graph, from: &PathBuf) -> BTreeSet<PathBuf> {
+    let (mut reached, mut open) = (BTreeSet::new(), vec![from]);
+    while let Some(next) = open.pop().and_then(|path| graph.get(path)) {
+        open.extend(next.iter().filter(|path| reached.insert((*path).clone())));
+    }
+    reached
+}
+
+/// The pairs of files that use each other and lie in two folders.
+fn circles(graph: &Graph) -> Vec<String> {
+    let reached: BTreeMap<_, _> = graph.keys().map(|path| (path, reached(graph, path))).collect();
+    let mut found = Vec::new();
+    for (file, used) in graph {
+        let others = used.iter().filter(|other| folder_of(other) != folder_of(file));
+        for other in others.filter(|other| reached[other].contains(file)) {
+            found.push(format!("{} -> {}", file.display(), other.display()));
+        }
+    }
+    found
+}
+
+#[test]
+fn no_circle_of_files_crosses_a_folder() {
+    let mut found = Vec::new();
+    for (source, files, uses) in SOURCES {
+        let graph = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(source)).graph();
+        let counts = (graph.len(), graph.values().map(BTreeSet::len).sum::<usize>());
+        assert!(counts.0 >= files && counts.1 >= uses, "these are not the sources of {source}: {counts:?}");
+        found.extend(circles(&graph));
+    }
+    assert!(found.is_empty(), "move what both need to a file of its own:\n{}", found.join("\n"));
+}
