@@ -15,6 +15,8 @@ mod flow;
 mod host;
 mod random;
 mod receive;
+#[cfg(any(test, feature = "recording_host"))]
+mod recording_host;
 mod recovery;
 mod send;
 mod setup;
@@ -29,5 +31,7 @@ mod tests;
 pub use api::{Config, Open, Post, Report, Rma, Stats, Transmit};
 pub use flow::limits::MAX_LARGE;
 pub use host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
+#[cfg(any(test, feature = "recording_host"))]
+pub use recording_host::RecordingHost;
 pub use state::Engine;
 pub use waits::{Wait, WaitsFor};

@@ -31,158 +31,10 @@ impl Engine {
     }
 }
 
-/// A host that keeps everything.
-#[derive(Default)]
-pub(super) struct Recorder {
-    pub(super) buffers: BTreeMap<u32, Vec<u8>>,
-    next: u32,
-    pub(super) slots: u32,
-    /// What `room` says, if not the slots that there are.
-    pub(super) claim: Option<u32>,
-    pub(super) received: Vec<Vec<u8>>,
-    pub(super) ended: BTreeMap<u32, Result<(), Failure>>,
-    /// Operations in the order in which they ended.
-    pub(super) order: Vec<u32>,
-    pub(super) opened: Vec<Index>,
-    pub(super) requests: Vec<Index>,
-    pub(super) broken: Vec<(Index, Failure)>,
-    pub(super) refused: Vec<Failure>,
-    pub(super) silent: u32,
-    pub(super) memory: Vec<u8>,
-    pub(super) local: Vec<u8>,
-    pub(super) dead: bool,
-    /// Parts that were copied before their frame's check was known.
-    pub(super) copied: u32,
-    /// Words that were changed, or looked at, for a peer.
-    pub(super) changes: u32,
-    /// Large messages for which the peer wants memory: operation and length.
-    pub(super) large: Vec<(u32, u64)>,
-    /// The large message for which memory was given.
-    pub(super) landing: Option<(u32, u64)>,
-}
-
-impl Host for Recorder {
-    type Piece = Vec<u8>;
-
-    fn room(&self) -> u32 {
-        self.claim.unwrap_or(self.slots)
-    }
-
-    fn begin(&mut self, _: u32, len: u32) -> Option<MessageBuffer> {
-        self.slots = self.slots.checked_sub(1)?;
-        self.next += 1;
-        self.buffers.insert(self.next, vec![0; len as usize]);
-        Some(MessageBuffer(self.next))
-    }
-
-    fn fill(&mut self, buffer: MessageBuffer, at: u32, bytes: &[u8]) {
-        let at = at as usize;
-        self.buffers.get_mut(&buffer.0).expect("begun")[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-
-    fn deliver(&mut self, _: u32, buffer: MessageBuffer) {
-        let message = self.buffers.remove(&buffer.0).expect("begun");
-        self.received.push(message);
-    }
-
-    fn abandon(&mut self, buffer: MessageBuffer) {
-        self.buffers.remove(&buffer.0).expect("begun");
-        self.slots += 1;
-    }
-
-    fn write(&mut self, _: u32, target: &Target, at: u64, bytes: &[u8]) -> Result<(), Failure> {
-        self.may_read(0, target)?;
-        let at = usize::try_from(target.offset + at).expect("small");
-        self.memory[at..at + bytes.len()].copy_from_slice(bytes);
-        Ok(())
-    }
-
-    fn write_checked(&mut self, _: u32, target: &Target, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
-        self.write(0, target, at, bytes).ok()?;
-        self.copied += 1;
-        Some(crc.update(bytes))
-    }
-
-    fn place_checked(&mut self, op: Op, at: u64, bytes: &[u8], crc: Crc) -> Option<Crc> {
-        self.place(op, at, bytes);
-        self.copied += 1;
-        Some(crc.update(bytes))
-    }
-
-    fn source(&mut self, source: &Source, at: u64, len: u32) -> Result<Vec<u8>, Failure> {
-        if self.dead {
-            return Err(Failure::Copy);
-        }
-        let (from, at) = match source {
-            Source::Local(_) => (&self.local, at),
-            Source::Served(target) => (&self.memory, target.offset + at),
-        };
-        let at = usize::try_from(at).expect("small");
-        Ok(from[at..at + len as usize].to_vec())
-    }
-
-    fn may_read(&mut self, _: u32, target: &Target) -> Result<(), Failure> {
-        let fits = target.offset.checked_add(target.len).is_some_and(|end| end <= self.memory.len() as u64);
-        if target.handle == [7, 7] && fits { Ok(()) } else { Err(Failure::RemoteHandle) }
-    }
-
-    fn atomic(&mut self, _: u32, target: &Target, atomic: Atomic) -> Result<u64, Failure> {
-        self.may_read(0, target)?;
-        self.changes += 1;
-        let at = usize::try_from(target.offset).expect("small");
-        let len = usize::try_from(target.len).expect("a word");
-        let mut word = [0; 8];
-        word[..len].copy_from_slice(&self.memory[at..at + len]);
-        let old = u64::from_le_bytes(word);
-        if let Some(new) = atomic.apply(old, target.len) {
-            self.memory[at..at + len].copy_from_slice(&new.to_le_bytes()[..len]);
-        }
-        Ok(old)
-    }
-
-    fn large(&mut self, _: u32, op: u32, len: u64) -> Result<(), Failure> {
-        if len > self.memory.len() as u64 {
-            return Err(Failure::TooLong);
-        }
-        self.large.push((op, len));
-        Ok(())
-    }
-
-    fn written_whole(&mut self, _: u32, op: u32, outcome: Result<(), ()>) {
-        if let Some((_, len)) = self.landing.take_if(|(landing, _)| *landing == op)
-            && outcome == Ok(())
-        {
-            self.received.push(self.memory[..usize::try_from(len).expect("small")].to_vec());
-        }
-    }
-
-    fn place(&mut self, _: Op, at: u64, bytes: &[u8]) {
-        let at = usize::try_from(at).expect("small");
-        self.local[at..at + bytes.len()].copy_from_slice(bytes);
-    }
-
-    fn ended(&mut self, op: Op, outcome: Result<(), Failure>) {
-        assert!(self.ended.insert(op.0, outcome).is_none(), "operation {op:?} ended twice");
-        self.order.push(op.0);
-    }
-
-    fn event(&mut self, index: Index, _: u32, event: Event<'_>) -> bool {
-        match event {
-            Event::Request { .. } | Event::Expected { .. } => self.requests.push(index),
-            Event::Open { .. } => self.opened.push(index),
-            Event::Refused(failure) => self.refused.push(failure),
-            Event::Broken(failure) => self.broken.push((index, failure)),
-            Event::Silent => self.silent += 1,
-            Event::Redirected { .. } => {}
-        }
-        true
-    }
-}
-
 /// Two engines, and a wire that loses one frame in `loss`.
 pub(super) struct Pair {
     pub(super) engines: [Engine; 2],
-    pub(super) hosts: [Recorder; 2],
+    pub(super) hosts: [RecordingHost; 2],
     pub(super) now: Time,
     pub(super) wire: BTreeMap<(Time, u64), (usize, Vec<u8>)>,
     pub(super) count: u64,
@@ -212,8 +64,8 @@ pub(super) const CONFIG: Config = Config {
 };
 
 /// A host with this many slots.
-pub(super) fn recorder(slots: u32) -> Recorder {
-    Recorder { slots, memory: vec![3; 1 << 16], local: vec![5; 1 << 16], ..Recorder::default() }
+pub(super) fn recording_host(slots: u32) -> RecordingHost {
+    RecordingHost { slots, memory: vec![3; 1 << 16], local: vec![5; 1 << 16], ..RecordingHost::default() }
 }
 
 impl Pair {
@@ -224,7 +76,7 @@ impl Pair {
     pub(super) fn with(config: &Config, loss: u64) -> Self {
         Self {
             engines: [Engine::new(config, [1; 8]), Engine::new(config, [2; 8])],
-            hosts: [recorder(1 << 20), recorder(1 << 20)],
+            hosts: [recording_host(1 << 20), recording_host(1 << 20)],
             now: Time(1_000_000),
             wire: BTreeMap::new(),
             count: 0,

@@ -67,7 +67,7 @@ fn one_network_leaves_room_for_others_in_a_full_table() {
         timeout: None,
         token: 0,
     };
-    let (mut engine, mut host) = (Engine::new(&CONFIG, [5; 8]), recorder(10));
+    let (mut engine, mut host) = (Engine::new(&CONFIG, [5; 8]), recording_host(10));
     engine.connect(raw.now, &client).expect("connect");
     let mut buffer = vec![0; 1400];
     for _ in 0..2 {

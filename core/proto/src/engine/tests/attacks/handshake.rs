@@ -35,7 +35,7 @@ fn a_request_captured_long_ago_is_none_when_the_clock_has_wrapped() {
 #[test]
 fn a_client_is_not_driven_by_a_flood_of_retries() {
     let mut engine = Engine::new(&CONFIG, [5; 8]);
-    let mut host = recorder(10);
+    let mut host = recording_host(10);
     let mut now = Time(1_000_000);
     let open =
         Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", host_cookie: 0, timeout: None, token: 0 };
@@ -206,7 +206,7 @@ fn a_side_that_gives_up_tells_the_other() {
 #[test]
 fn a_redirected_client_answers_the_retries_of_the_other_server_at_once() {
     let mut engine = Engine::new(&CONFIG, [4; 8]);
-    let (mut host, now, mut buffer) = (recorder(4), Time(1_000_000), vec![0; 1400]);
+    let (mut host, now, mut buffer) = (recording_host(4), Time(1_000_000), vec![0; 1400]);
     let attribute = Attribute::ReliableOrdered;
     let open = Open { to: PEER, attribute, payload: b"", host_cookie: 0, timeout: None, token: 0 };
     let index = engine.connect(now, &open).expect("connect");

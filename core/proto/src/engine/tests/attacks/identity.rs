@@ -69,12 +69,12 @@ fn every_bit_of_an_identifier_is_random() {
 }
 
 /// A client that connects to the raw peer's server.
-fn asking(now: Time) -> (Engine, Recorder, Index) {
+fn asking(now: Time) -> (Engine, RecordingHost, Index) {
     let mut engine = Engine::new(&CONFIG, [5; 8]);
     let open =
         Open { to: PEER, attribute: Attribute::ReliableOrdered, payload: b"", host_cookie: 0, timeout: None, token: 0 };
     let index = engine.connect(now, &open).expect("connect");
-    (engine, recorder(10), index)
+    (engine, recording_host(10), index)
 }
 
 #[test]
@@ -115,7 +115,7 @@ fn an_accept_with_a_cookie_that_was_shown_before_opens() {
     let (mut engine, mut host, index) = asking(raw.now);
     let mut buffer = vec![0; 1400];
     let mut next = |engine: &mut Engine, now| {
-        let transmit = engine.poll_transmit(now, true, &mut buffer, &mut recorder(10))?;
+        let transmit = engine.poll_transmit(now, true, &mut buffer, &mut recording_host(10))?;
         Some(buffer[..transmit.len].to_vec())
     };
     let first = next(&mut engine, raw.now).expect("a CONNECT");

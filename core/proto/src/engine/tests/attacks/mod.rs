@@ -14,7 +14,7 @@ mod rate;
 mod refusals;
 mod slots;
 
-use super::{ADDRESSES, CONFIG, Pair, Recorder, message, recorder};
+use super::{ADDRESSES, CONFIG, Pair, RecordingHost, message, recording_host};
 use crate::engine::*;
 use crate::wire::{self, Ack, Connect, Data, Header, Kind, Offer, Record, Retry, flags};
 use crate::{Access, Address, Attribute, Failure, Time};
@@ -26,7 +26,7 @@ extern crate std;
 /// One engine, and a peer that says what the test wants.
 struct Raw {
     engine: Engine,
-    host: Recorder,
+    host: RecordingHost,
     now: Time,
     index: Index,
     /// Identifiers of the peer and of the engine.
@@ -51,7 +51,7 @@ impl Raw {
     fn with(config: &Config, attribute: Attribute) -> Self {
         let mut raw = Self {
             engine: Engine::new(config, [9; 8]),
-            host: recorder(1 << 20),
+            host: recording_host(1 << 20),
             now: Time(1_000_000_000),
             index: Index(0),
             me: 0x0102_0304_0506_0708,
@@ -225,7 +225,7 @@ fn write(op: u32, handle: u64, len: u64, at: u64, bytes: &[u8]) -> Vec<u8> {
 }
 
 /// Whether everything that an engine lends is back.
-fn is_clean(engine: &Engine, host: &Recorder) -> bool {
+fn is_clean(engine: &Engine, host: &RecordingHost) -> bool {
     engine.frames.left() == engine.config.frames as usize
         && engine.holds.left() == engine.config.holds as usize
         && host.buffers.is_empty()
