@@ -24,6 +24,8 @@ pub struct RecordingHost {
     pub ended: BTreeMap<u32, Result<(), Failure>>,
     /// Operations in the order of their ends.
     pub order: Vec<u32>,
+    /// Events of connections, of any kind.
+    pub events: u32,
     /// Connections that opened.
     pub opened: Vec<Index>,
     /// Connections that clients requested.
@@ -156,13 +158,14 @@ impl Host for RecordingHost {
     }
 
     fn event(&mut self, index: Index, _: u32, event: Event<'_>) -> bool {
+        self.events += 1;
         match event {
-            Event::Request { .. } | Event::Expected { .. } => self.requests.push(index),
+            Event::Request { .. } => self.requests.push(index),
             Event::Open { .. } => self.opened.push(index),
             Event::Refused(failure) => self.refused.push(failure),
             Event::Broken(failure) => self.broken.push((index, failure)),
             Event::Silent => self.silent += 1,
-            Event::Redirected { .. } => {}
+            Event::Expected { .. } | Event::Redirected { .. } => {}
         }
         true
     }
