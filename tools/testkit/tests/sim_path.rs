@@ -28,9 +28,9 @@ fn grown() -> (Lab, Index) {
         }
         lab.settle(0);
         let count = number as usize;
-        assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == count));
+        assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == count));
     }
-    lab.players[1].notes.delivered.clear();
+    lab.players[1].delivered.clear();
     (lab, client)
 }
 
@@ -43,13 +43,13 @@ fn shrink(narrow: &LinkSettings) -> Duration {
     }
     lab.settle(0);
     lab.run_for(Duration::from_micros(2500));
-    assert!((1..45).contains(&lab.players[1].notes.delivered.len()), "messages are under way");
+    assert!((1..45).contains(&lab.players[1].delivered.len()), "messages are under way");
     for number in (0..lab.network.graph().links()).map(LinkIndex) {
         lab.network.set_link(number, narrow);
     }
     let begun = lab.now();
-    assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 50), "what was under way is lost");
-    assert!(lab.players[1].notes.delivered.iter().map(|message| message.number).eq(0..50));
+    assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == 50), "what was under way is lost");
+    assert!(lab.players[1].delivered.iter().copied().eq(0..50));
     assert!(usize::from(lab.players[0].engine.report(client).mtu) <= narrow.mtu);
     lab.now() - begun
 }
@@ -74,6 +74,6 @@ fn a_path_that_does_not_shrink_keeps_its_frames() {
         lab.send(0, client, number, MESSAGE).expect("room");
     }
     lab.settle(0);
-    assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 50));
+    assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == 50));
     assert_eq!(lab.players[0].engine.report(client).mtu, 9000);
 }

@@ -5,7 +5,7 @@ use cci_proto::engine::Index;
 use cci_proto::wire::{Ack, Close, Data, Header, Kind, Reset, flags, seal};
 use cci_proto::{Attribute, Failure};
 use cci_sim::network::{Faults, Graph, LinkIndex, LinkSettings};
-use cci_testkit::simulation::lab::{Happened, Lab, Sent, ample};
+use cci_testkit::simulation::lab::{Lab, Sent, ample};
 use std::cell::RefCell;
 use std::rc::Rc;
 use std::time::Duration;
@@ -40,43 +40,39 @@ fn cut_off(lab: &mut Lab, node: u32) {
     }
 }
 
-fn failures(lab: &Lab) -> Vec<Failure> {
-    lab.players[0].notes.ended.iter().filter_map(|(_, _, outcome)| outcome.err()).collect()
-}
-
 #[test]
 fn a_peer_that_never_returns_an_event_is_reported_at_the_send_timeout() {
     let mut lab = lab(4);
-    lab.players[1].notes.returns = false;
+    lab.players[1].host.returns = false;
     let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
     let begun = lab.now();
     lab.players[0].engine.set_timeouts(begun, client, TIMEOUT, 0);
     send(&mut lab, client, 10);
-    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Broken(Failure::NotReady))));
+    assert!(lab.run(LONG, |lab| lab.players[0].host.broken == [(client, Failure::NotReady)]));
     let waited = (lab.now() - begun).as_micros();
     assert!((u128::from(TIMEOUT)..2 * u128::from(TIMEOUT)).contains(&waited), "{waited} us");
-    assert_eq!(lab.players[1].notes.delivered.len(), 4);
-    assert_eq!(failures(&lab), [Failure::NotReady; 6]);
+    assert_eq!(lab.players[1].delivered.len(), 4);
+    assert_eq!(lab.players[0].failures, [Failure::NotReady; 6]);
 }
 
 #[test]
 fn a_peer_that_returns_events_before_the_send_timeout_gets_everything() {
     let mut lab = lab(4);
-    lab.players[1].notes.returns = false;
+    lab.players[1].host.returns = false;
     let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
     let begun = lab.now();
     lab.players[0].engine.set_timeouts(begun, client, TIMEOUT, 0);
     send(&mut lab, client, 10);
     lab.run_for(Duration::from_micros(u64::from(TIMEOUT) / 2));
-    assert_eq!(lab.players[1].notes.delivered.len(), 4);
+    assert_eq!(lab.players[1].delivered.len(), 4);
     let resent = lab.players[0].engine.stats().resent;
     assert!(resent < 100, "{resent} frames were sent again to a peer that has no room");
     let refilled = lab.now();
     lab.give_back(1, 10);
-    assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 10));
+    assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == 10));
     assert!(lab.now() - refilled < Duration::from_millis(1), "the sender was not told that there is room");
     lab.run_for(LONG);
-    assert!(failures(&lab).is_empty() && !lab.players[0].notes.has(Happened::Broken(Failure::NotReady)));
+    assert!(lab.players[0].failures.is_empty() && lab.players[0].host.broken.is_empty());
 }
 
 /// Sends messages that fill a frame until no more are taken.
@@ -105,7 +101,7 @@ fn a_stuck_connection_leaves_buffers_to_a_live_one() {
         // The stuck one wants more all the time.
         assert_eq!(fill(&mut lab, stuck), 0, "it has a quarter and more, and another has some");
         let count = usize::try_from(sent).expect("few");
-        assert!(lab.run(LONG, |lab| lab.players[2].notes.delivered.len() == count), "the live one starves");
+        assert!(lab.run(LONG, |lab| lab.players[2].delivered.len() == count), "the live one starves");
     }
     assert!((all / 8..=all / 4).contains(&most), "the live one had {most} at once");
 }
@@ -121,7 +117,7 @@ fn any_number_of_stuck_connections_leaves_buffers_to_a_live_one() {
     }
     let taken = usize::try_from(fill(&mut lab, live)).expect("few");
     assert!(taken > 0);
-    assert!(lab.run(LONG, |lab| lab.players[2].notes.delivered.len() == taken));
+    assert!(lab.run(LONG, |lab| lab.players[2].delivered.len() == taken));
 }
 
 #[test]
@@ -142,10 +138,10 @@ fn a_peer_that_disappears_is_reported_within_three_keepalive_intervals() {
     lab.players[0].engine.set_timeouts(now, client, 0, TIMEOUT);
     // The twin: while it is there, nothing is reported, however long nothing is sent.
     lab.run_for(Duration::from_micros(50 * u64::from(TIMEOUT)));
-    assert!(!lab.players[0].notes.has(Happened::Silent));
+    assert!(lab.players[0].host.silent == 0);
     cut_off(&mut lab, 1);
     let gone = lab.now();
-    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Silent)));
+    assert!(lab.run(LONG, |lab| lab.players[0].host.silent > 0));
     let waited = (lab.now() - gone).as_micros();
     assert!(waited <= 3 * u128::from(TIMEOUT), "{waited} us");
     assert!(waited >= u128::from(TIMEOUT) / 2, "{waited} us: it was heard a moment before");
@@ -159,10 +155,10 @@ fn what_is_sent_to_a_peer_that_disappeared_fails_at_the_send_timeout() {
     let begun = lab.now();
     lab.players[0].engine.set_timeouts(begun, client, TIMEOUT, 0);
     send(&mut lab, client, 3);
-    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Broken(Failure::TimedOut))));
+    assert!(lab.run(LONG, |lab| lab.players[0].host.broken == [(client, Failure::TimedOut)]));
     let waited = (lab.now() - begun).as_micros();
     assert!((u128::from(TIMEOUT)..2 * u128::from(TIMEOUT)).contains(&waited), "{waited} us");
-    assert_eq!(failures(&lab), [Failure::TimedOut; 3]);
+    assert_eq!(lab.players[0].failures, [Failure::TimedOut; 3]);
 }
 
 #[test]
@@ -171,7 +167,7 @@ fn nobody_at_the_address_is_a_timeout_at_its_time() {
     cut_off(&mut lab, 1);
     let begun = lab.now();
     lab.ask(0, 1, Attribute::ReliableOrdered, Some(Duration::from_micros(u64::from(TIMEOUT))));
-    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Refused(Failure::TimedOut))));
+    assert!(lab.run(LONG, |lab| lab.players[0].host.refused == [Failure::TimedOut]));
     let waited = (lab.now() - begun).as_micros();
     assert!((u128::from(TIMEOUT)..2 * u128::from(TIMEOUT)).contains(&waited), "{waited} us");
 }
@@ -182,17 +178,17 @@ fn a_peer_that_starts_anew_fails_old_connections_fast_and_takes_new_ones() {
     let [old, _] = lab.open(0, 1, Attribute::ReliableOrdered);
     send(&mut lab, old, 5);
     lab.run_for(LONG);
-    assert_eq!(lab.players[1].notes.delivered.len(), 5);
+    assert_eq!(lab.players[1].delivered.len(), 5);
     lab.restart(1);
     let begun = lab.now();
     send(&mut lab, old, 1);
-    assert!(lab.run(LONG, |lab| lab.players[0].notes.has(Happened::Broken(Failure::Disconnected))));
+    assert!(lab.run(LONG, |lab| lab.players[0].host.broken == [(old, Failure::Disconnected)]));
     assert!(lab.now() - begun < Duration::from_millis(1), "a RESET takes one round trip");
-    assert_eq!(failures(&lab), [Failure::Disconnected]);
-    assert!(lab.players[1].notes.delivered.is_empty() && lab.players[1].notes.happened.is_empty());
+    assert_eq!(lab.players[0].failures, [Failure::Disconnected]);
+    assert!(lab.players[1].delivered.is_empty() && lab.players[1].host.events == 0);
     let [new, _] = lab.open(0, 1, Attribute::ReliableOrdered);
     send(&mut lab, new, 5);
-    assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 5));
+    assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == 5));
 }
 
 /// Every frame that was sent.
@@ -216,7 +212,7 @@ fn replayed_frames_change_nothing() {
         let [client, server] = lab.open(0, 1, attribute);
         send(&mut lab, client, 50);
         lab.run_for(Duration::from_secs(1));
-        assert_eq!(lab.players[1].notes.delivered.len(), 50);
+        assert_eq!(lab.players[1].delivered.len(), 50);
         let replay = |lab: &mut Lab| {
             let frames = record.borrow().clone();
             for sent in frames.iter().chain(frames.iter().rev()) {
@@ -225,16 +221,13 @@ fn replayed_frames_change_nothing() {
             }
         };
         let seen = |lab: &Lab| {
-            lab.players
-                .iter()
-                .map(|player| (player.notes.delivered.len(), player.notes.happened.len()))
-                .collect::<Vec<_>>()
+            lab.players.iter().map(|player| (player.delivered.len(), player.host.events)).collect::<Vec<_>>()
         };
         let before = seen(&lab);
         replay(&mut lab);
         assert_eq!(seen(&lab), before, "{attribute:?}: while it is open");
         send(&mut lab, client, 1);
-        assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 51), "{attribute:?}: it goes on");
+        assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == 51), "{attribute:?}: it goes on");
         lab.close(0, client);
         lab.run_for(Duration::from_secs(1));
         lab.close(1, server);
@@ -276,12 +269,12 @@ fn guesses(to: u64, from: u64, number: u32) -> Vec<Vec<u8>> {
 fn forged_frames_change_nothing() {
     let mut lab = lab(64);
     let record = record(&mut lab);
-    let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    let [client, server] = lab.open(0, 1, Attribute::ReliableOrdered);
     send(&mut lab, client, 5);
     lab.run_for(Duration::from_secs(1));
     let sent = record.borrow().iter().rev().find(|sent| sent.from == 0).cloned().expect("frames were sent");
     let header = Header::parse(&sent.bytes).expect("a frame");
-    let before = (lab.players[0].notes.happened.len(), lab.players[1].notes.happened.len());
+    let before = (lab.players[0].host.events, lab.players[1].host.events);
     let guess = 0x1234_5678_9abc_def0;
     // Both identifiers wrong, either wrong, and both right from another address.
     let forged = [(guess, guess ^ 1, 0), (header.to, guess, 0), (guess, header.from, 0), (header.to, header.from, 2)];
@@ -296,11 +289,11 @@ fn forged_frames_change_nothing() {
         }
     }
     lab.run_for(Duration::from_secs(1));
-    let after = (lab.players[0].notes.happened.len(), lab.players[1].notes.happened.len());
-    assert_eq!((before, lab.players[1].notes.delivered.len()), (after, 5));
+    let after = (lab.players[0].host.events, lab.players[1].host.events);
+    assert_eq!((before, lab.players[1].delivered.len()), (after, 5));
     send(&mut lab, client, 5);
-    assert!(lab.run(LONG, |lab| lab.players[1].notes.delivered.len() == 10), "the connection lives");
-    assert!(failures(&lab).is_empty());
+    assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == 10), "the connection lives");
+    assert!(lab.players[0].failures.is_empty());
     // The twin: who has seen both identifiers and sends from the address can close it.
     let header = Header { kind: Kind::Close, number: header.number.wrapping_add(5000), ..header };
     let mut frame = vec![0; 64];
@@ -308,7 +301,7 @@ fn forged_frames_change_nothing() {
     frame.truncate(len);
     seal(&mut frame, 0, |check| check);
     lab.inject(1, 0, &frame);
-    assert!(lab.players[1].notes.has(Happened::Broken(Failure::Disconnected)));
+    assert_eq!(lab.players[1].host.broken, [(server, Failure::Disconnected)]);
 }
 
 #[test]
@@ -324,5 +317,5 @@ fn a_source_that_has_proven_nothing_gets_no_state_and_no_more_than_it_sent() {
     }
     let sent: usize = record.borrow().iter().filter(|sent| sent.from == 1).map(|sent| sent.bytes.len()).sum();
     assert!(sent <= 3 * 1000 * first.bytes.len(), "{sent} bytes for {}", 1000 * first.bytes.len());
-    assert_eq!(lab.players[1].notes.happened.iter().filter(|(.., what)| *what == Happened::Asked).count(), 1);
+    assert_eq!(lab.players[1].host.requests.len(), 1);
 }

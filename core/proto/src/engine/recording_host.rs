@@ -14,6 +14,8 @@ pub struct RecordingHost {
     pub slots: u32,
     /// The result of `room`, if it is not the number of free slots.
     pub claim: Option<u32>,
+    /// Whether the program returns the slot of each message at once.
+    pub returns: bool,
     /// Messages that have begun, which is also the number of the newest buffer.
     pub begun: u32,
     /// Messages that are incomplete, by their buffers.
@@ -74,6 +76,7 @@ impl Host for RecordingHost {
     fn deliver(&mut self, _: u32, buffer: MessageBuffer) {
         let message = self.buffers.remove(&buffer.0).expect("begun");
         self.received.push(message);
+        self.slots += u32::from(self.returns);
     }
 
     fn abandon(&mut self, buffer: MessageBuffer) {

@@ -12,6 +12,8 @@ const MESSAGE: usize = 8000;
 pub const GIGABIT: u64 = 125_000_000;
 /// Messages that wait or are in flight on each flow: more than any path here holds.
 const DEEP: u64 = 1000;
+/// Slots of each receiver: more than any path here holds.
+const SLOTS: u32 = 4096;
 
 /// Keeps the queues of the senders full for a time.
 fn stream(lab: &mut Lab, flows: &[(usize, Index)], time: Duration) {
@@ -19,7 +21,7 @@ fn stream(lab: &mut Lab, flows: &[(usize, Index)], time: Duration) {
     while lab.now() < end {
         for (node, index) in flows {
             let player = &lab.players[*node];
-            for _ in player.posted - player.notes.over..DEEP {
+            for _ in player.open..DEEP {
                 if lab.send(*node, *index, 0, MESSAGE).is_err() {
                     break;
                 }
@@ -29,16 +31,6 @@ fn stream(lab: &mut Lab, flows: &[(usize, Index)], time: Duration) {
         let pause = end.min(lab.now() + Duration::from_millis(1));
         while lab.step(pause) {}
     }
-}
-
-fn received(lab: &Lab, node: usize) -> u64 {
-    lab.players[node].notes.bytes.iter().sum()
-}
-
-fn lab(seed: u64, graph: Graph, players: u32, config: &Config) -> Lab {
-    let mut lab = Lab::new(seed, graph, players, config, 4096);
-    lab.players.iter_mut().for_each(|player| player.notes.is_brief = true);
-    lab
 }
 
 /// A path of 1 Gb/s with so much delay, nanoseconds one way, that loses so many frames in a
@@ -52,12 +44,12 @@ pub fn lossy(delay: u64, loss: u32) -> LinkSettings {
 /// Bytes per second of one flow, in a time after one of warming up.
 #[must_use]
 pub fn goodput(link: &LinkSettings, config: &Config, warm: Duration, time: Duration) -> u64 {
-    let mut lab = lab(7, Graph::mesh(2, link), 2, config);
+    let mut lab = Lab::new(7, Graph::mesh(2, link), 2, config, SLOTS);
     let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
     stream(&mut lab, &[(0, client)], warm);
-    let before = received(&lab, 1);
+    let before = lab.players[1].bytes;
     stream(&mut lab, &[(0, client)], time);
-    (received(&lab, 1) - before) * 1000 / u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
+    (lab.players[1].bytes - before) * 1000 / u64::try_from(time.as_millis()).unwrap_or(u64::MAX)
 }
 
 /// Bytes of two flows over a bottleneck of 100 Mb/s in the last half of 30 s. The first has the
@@ -67,15 +59,15 @@ pub fn shares() -> [u64; 2] {
     let access = LinkSettings { delay: 500_000, bandwidth: GIGABIT, ..LinkSettings::default() };
     let bottleneck =
         LinkSettings { delay: 4_000_000, bandwidth: GIGABIT / 10, queue: 125_000, ..LinkSettings::default() };
-    let mut lab = lab(3, Graph::dumbbell(2, 2, &access, &bottleneck), 4, &ample(9000));
+    let mut lab = Lab::new(3, Graph::dumbbell(2, 2, &access, &bottleneck), 4, &ample(9000), SLOTS);
     let [first, _] = lab.open(0, 2, Attribute::ReliableOrdered);
     stream(&mut lab, &[(0, first)], Duration::from_secs(1));
     let [second, _] = lab.open(1, 3, Attribute::ReliableOrdered);
     let flows = [(0, first), (1, second)];
     stream(&mut lab, &flows, Duration::from_secs(14));
-    let before = [2, 3].map(|node| received(&lab, node));
+    let before = [2, 3].map(|node| lab.players[node].bytes);
     stream(&mut lab, &flows, Duration::from_secs(15));
-    [received(&lab, 2) - before[0], received(&lab, 3) - before[1]]
+    [lab.players[2].bytes - before[0], lab.players[3].bytes - before[1]]
 }
 
 /// Jain's index (Jain, Chiu, Hawe 1984) of two shares.

@@ -18,8 +18,8 @@ fn pair() -> Option<(Lab, Index)> {
     for number in 0..20 {
         lab.send(0, client, number, 100).ok()?;
         lab.settle(0);
-        let count = lab.players[1].notes.delivered.len() + 1;
-        lab.run(LIMIT, |lab| lab.players[1].notes.delivered.len() == count).then_some(())?;
+        let count = lab.players[1].delivered.len() + 1;
+        lab.run(LIMIT, |lab| lab.players[1].delivered.len() == count).then_some(())?;
     }
     lab.run_for(Duration::from_millis(100));
     Some((lab, client))
@@ -40,12 +40,12 @@ pub fn deliver(count: usize, is_lost: impl Fn(usize, usize) -> bool + 'static) -
         seen[at].1 += 1;
         !is_lost(at, seen[at].1 - 1)
     }));
-    let before = lab.players[1].notes.delivered.len();
+    let before = lab.players[1].delivered.len();
     let begun = lab.now();
     for number in 0..count {
         lab.send(0, client, u32::try_from(number).ok()?, 1400).ok()?;
     }
     lab.settle(0);
-    lab.run(LIMIT, |lab| lab.players[1].notes.delivered.len() == before + count).then_some(())?;
+    lab.run(LIMIT, |lab| lab.players[1].delivered.len() == before + count).then_some(())?;
     Some(lab.now().0 - begun.0)
 }
