@@ -38,7 +38,8 @@ pub(super) struct Attachment {
     /// Counts calls of the program. Written under the endpoint's lock, read at any time for
     /// changes.
     pub(super) calls: AtomicU32,
-    /// When the program last sent or received, by the clock of [`monotonic`]; 0 = not known.
+    /// When the program last sent or received, by the clock of [`monotonic`](crate::monotonic); 0 =
+    /// not known.
     pub(super) present: AtomicU64,
     /// When the program last received, by the same clock.
     pub(super) polled: AtomicU64,
