@@ -68,7 +68,7 @@ pub(super) fn wakeup(transport: &str, quick: bool) -> Line {
     Line::new(&format!("wake-up from sleep, 8 B, to {bare}"), "x", standard, wakeup::measure(transport, rounds))
 }
 
-/// Many peers of one endpoint. Over a network those that send in turn are in [`turns`].
+/// Many peers of one endpoint. Over a network those that send in turn are in [`turns()`].
 pub(super) fn many_peers(transport: &str, quick: bool) -> Vec<Line> {
     let figures = |peers: u32| many_peers::in_a_child(transport, peers);
     let on_host = scope(transport) == Some(Scope::Host);
