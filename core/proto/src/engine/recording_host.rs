@@ -1,4 +1,5 @@
-//! The host of the tests: it records what an engine reports, and checks nothing but its own state.
+//! A host for tests: it records what an engine reports, and checks that buffers, ranges and ends
+//! are such as the engine promises.
 
 use super::host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 use crate::wire::Crc;
@@ -163,12 +164,12 @@ impl Host for RecordingHost {
     fn event(&mut self, index: Index, _: u32, event: Event<'_>) -> bool {
         self.events += 1;
         match event {
-            Event::Request { .. } => self.requests.push(index),
+            Event::Request { .. } | Event::Expected { .. } => self.requests.push(index),
             Event::Open { .. } => self.opened.push(index),
             Event::Refused(failure) => self.refused.push(failure),
             Event::Broken(failure) => self.broken.push((index, failure)),
             Event::Silent => self.silent += 1,
-            Event::Expected { .. } | Event::Redirected { .. } => {}
+            Event::Redirected { .. } => {}
         }
         true
     }

@@ -90,9 +90,10 @@ impl Attachment {
         Duration::from_nanos(now.since(Time(self.polled.load(Ordering::Relaxed)))) < ABSENT_AFTER
     }
 
-    /// Returns whether the program uses the endpoint now, by [`monotonic`](crate::monotonic).
-    /// `before`: its calls at the last check; `busy`: one of its threads is inside a call;
-    /// `others`: endpoints of this process that were polled within [`ABSENT_AFTER`].
+    /// Returns whether the program uses the endpoint. `now`: the time, by the clock of
+    /// [`monotonic`](crate::monotonic), which the program's calls may pass meanwhile; `before`: its
+    /// calls at the last check; `busy`: one of its threads is inside a call; `others`: endpoints of
+    /// this process that were polled within [`ABSENT_AFTER`].
     pub(super) fn activity(&self, now: Time, before: u32, busy: bool, others: u32) -> Activity {
         let ago = |time: u64| Duration::from_nanos(now.since(Time(time)));
         let extra = (EXTRA_TIME * others.saturating_sub(1)).min(MOST_EXTRA_TIME);
@@ -144,6 +145,8 @@ mod tests {
         let extra = Activity::Present(ABSENT_AFTER + MOST_EXTRA_TIME);
         assert_eq!(of_all(5, false, 500), extra, "it polls others in extra");
         assert_eq!(of_all(5, true, 500), extra, "a busy endpoint does not shorten the time of all");
+        note(NOW + 1_000_000, NOW + 1_000_000);
+        assert_eq!(activity(5), Activity::Present(ABSENT_AFTER), "it calls after the time was read");
         note(NOW, NOW - 5_000_000);
         assert_eq!(activity(5), Activity::Present(ABSENT_AFTER), "it begins many operations");
         note(NOW, NOW - 20_000_000);

@@ -301,8 +301,8 @@ fn bare_turns(senders: usize, there: usize) -> Result<f64, UserError> {
     let rings: Vec<BareRing> = (0..senders).map(|_| ring()).collect();
     let lap = |at: u64| at / RING as u64 + 1;
     let place = |message: u64| (message % senders as u64, message / senders as u64);
-    std::thread::scope(|scope| {
-        let producer = scope.spawn(|| {
+    std::thread::scope(|threads| {
+        let producer = threads.spawn(|| {
             pin(there).map_err(while_doing("cannot pin this process to its processor"))?;
             for message in 0..MESSAGES {
                 let (ring, at) = place(message);
