@@ -36,8 +36,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Figures {
     /// Half a round trip with one of them, over that with the only peer of another endpoint.
     pub exchange: f64,
-    /// Messages in turn by all of them, over those of a bare probe; over shared memory only, as the
-    /// next.
+    /// Messages in turn by all of them, over those of a bare probe. Over a network this and the
+    /// next are not measured, and 0.
     pub turns: f64,
     /// The same, over those by one of them.
     pub crowded: f64,
