@@ -1,7 +1,10 @@
 //! No circle of files that use each other crosses a folder of a crate: a folder can be read, and
 //! replaced, without those that stand on it.
 
+mod sources;
+
 use proc_macro2::{TokenStream, TokenTree};
+use sources::{parsed, root};
 use std::collections::{BTreeMap, BTreeSet};
 use std::path::{Path, PathBuf};
 use syn::visit::{Visit, visit_item_mod};
@@ -34,8 +37,8 @@ struct Sources {
 
 impl Sources {
     fn read(folder: &Path) -> Self {
-        let mut files = BTreeMap::new();
-        read(folder, &mut files);
+        let mut files = parsed(folder);
+        files.retain(|path, _| !path.ends_with("fixture.rs") && !path.ends_with("main.rs"));
         Self { root: folder.join("lib.rs"), files }
     }
 
@@ -76,23 +79,19 @@ impl Sources {
                 (at, rest) = (next, further);
                 continue;
             }
-            let passed_on = self.exports(&at).into_iter().find(|export| export.last() == Some(name));
-            return passed_on.and_then(|export| self.file_of(&at, &export)).or(Some(at));
+            let imported = self.imports(&at).into_iter().find(|(known, _)| known == name);
+            return imported.and_then(|(_, path)| self.file_of(&at, &path)).or(Some(at));
         }
         Some(at)
     }
 
-    /// What a file names of other files on behalf of others.
-    fn exports(&self, file: &Path) -> Vec<Vec<String>> {
+    /// The names that a file has by `use` of other files, which those below it, or all, may use as
+    /// its own, each with its path.
+    fn imports(&self, file: &Path) -> Vec<(String, Vec<String>)> {
         let items = self.files[file].items.iter();
-        let exported = items.filter_map(|item| match item {
-            Item::Use(item) if !matches!(item.vis, Visibility::Inherited) => Some(&item.tree),
-            _ => None,
-        });
-        let paths = exported.flat_map(paths);
-        paths
-            .filter(|path| ["crate", "self", "super"].contains(&&*path[0]) || self.module(file, &path[0]).is_some())
-            .collect()
+        let trees = items.filter_map(|item| if let Item::Use(item) = item { Some(&item.tree) } else { None });
+        let is_ours = |first: &str| ["crate", "self", "super"].contains(&first) || self.module(file, first).is_some();
+        trees.flat_map(paths).filter(|(_, path)| path.first().is_some_and(|first| is_ours(first))).collect()
     }
 
     fn graph(&self) -> Graph {
@@ -109,31 +108,20 @@ impl Sources {
     }
 }
 
-fn read(folder: &Path, files: &mut BTreeMap<PathBuf, File>) {
-    for entry in std::fs::read_dir(folder).expect("a folder") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() && !path.ends_with("tests") {
-            read(&path, files);
-        } else if path.extension().is_some_and(|end| end == "rs")
-            && !["tests.rs", "fixture.rs", "main.rs"].iter().any(|name| path.ends_with(name))
-        {
-            let text = std::fs::read_to_string(&path).expect("a source");
-            files.insert(path, syn::parse_file(&text).expect("Rust"));
-        }
-    }
-}
-
-/// The paths of a `use`.
-fn paths(tree: &UseTree) -> Vec<Vec<String>> {
-    let behind = |name: &syn::Ident, rest: Vec<Vec<String>>| {
-        rest.into_iter().map(|path| [vec![name.to_string()], path].concat()).collect()
-    };
+/// The names that a `use` gives, each with its path. A `*` gives none, and `self` that of its
+/// module.
+fn paths(tree: &UseTree) -> Vec<(String, Vec<String>)> {
     match tree {
-        UseTree::Path(path) => behind(&path.ident, paths(&path.tree)),
-        UseTree::Name(name) if name.ident == "self" => vec![vec![]],
-        UseTree::Name(name) => vec![vec![name.ident.to_string()]],
-        UseTree::Rename(renamed) => vec![vec![renamed.ident.to_string()]],
-        UseTree::Glob(_) => vec![vec![]],
+        UseTree::Path(path) => {
+            let first = path.ident.to_string();
+            let name = |name: String| if name == "self" { first.clone() } else { name };
+            let behind = |rest: Vec<String>| [vec![first.clone()], rest].concat();
+            paths(&path.tree).into_iter().map(|(known, rest)| (name(known), behind(rest))).collect()
+        }
+        UseTree::Name(name) if name.ident == "self" => vec![("self".to_owned(), vec![])],
+        UseTree::Name(name) => vec![(name.ident.to_string(), vec![name.ident.to_string()])],
+        UseTree::Rename(renamed) => vec![(renamed.rename.to_string(), vec![renamed.ident.to_string()])],
+        UseTree::Glob(_) => vec![(String::new(), vec![])],
         UseTree::Group(group) => group.items.iter().flat_map(paths).collect(),
     }
 }
@@ -153,7 +141,7 @@ impl Visit<'_> for Uses {
     fn visit_visibility(&mut self, _: &Visibility) {}
 
     fn visit_item_use(&mut self, item: &ItemUse) {
-        self.0.extend(paths(&item.tree));
+        self.0.extend(paths(&item.tree).into_iter().map(|(_, path)| path));
     }
 
     /// What a macro is given has no syntax: names with `::` between them are taken for a path.
@@ -222,7 +210,7 @@ fn circles(graph: &Graph) -> Vec<String> {
 fn no_circle_of_files_crosses_a_folder() {
     let mut found = Vec::new();
     for (source, files, uses) in SOURCES {
-        let graph = Sources::read(&Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").join(source)).graph();
+        let graph = Sources::read(&root().join(source)).graph();
         let counts = (graph.len(), graph.values().map(BTreeSet::len).sum::<usize>());
         assert!(counts.0 >= files && counts.1 >= uses, "these are not the sources of {source}: {counts:?}");
         found.extend(circles(&graph));
@@ -254,5 +242,12 @@ fn a_circle_is_found_however_it_is_written() {
     assert_eq!(with("super", "use super::super::above::High;").len(), 2);
     assert_eq!(with("list", "use crate::{above::{High as Other}};").len(), 2);
     assert_eq!(with("macro", "fn f() { println!(\"{}\", crate::above::high()); }").len(), 2);
+    let named = |name, lib, above, low| {
+        let a = ("a/mod.rs", "pub mod low;");
+        found(name, &[("lib.rs", lib), ("above.rs", above), a, ("a/low.rs", low)])
+    };
+    let uses_low = "pub use crate::a::low::Low;";
+    assert_eq!(named("renamed", "mod above; mod a; pub use above::A as B;", uses_low, "use crate::B;").len(), 2);
+    assert_eq!(named("private", "mod above; mod a; use above::B;", uses_low, "struct Low(crate::B);").len(), 2);
     assert_eq!(with("test", "#[cfg(test)] mod tests { use crate::above::High; }"), [""; 0], "a use of tests");
 }

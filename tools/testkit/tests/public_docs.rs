@@ -1,8 +1,10 @@
 //! Every public item of the facade is documented: each type with an example, each call that can
 //! fail with its errors. No call has so many parameters that a reader confuses them.
 
+mod sources;
+
+use sources::{parsed, root};
 use std::collections::BTreeMap;
-use std::path::{Path, PathBuf};
 use syn::{Attribute, Expr, ExprLit, Item, Lit, Meta, ReturnType, Signature, Type, Visibility};
 
 /// Where the items that the facade exports are defined.
@@ -14,21 +16,6 @@ const EXAMPLE_ELSEWHERE: [&str; 3] = ["CONN_REQ_LEN", "ManyThreads", "OneThread"
 /// Parameters of a call of the facade beside `self`. A builder names those of a call that needs
 /// more.
 const MOST_PARAMETERS: usize = 3;
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's directory")
-}
-
-fn files(directory: &Path, found: &mut Vec<PathBuf>) {
-    for entry in std::fs::read_dir(directory).expect("a directory of the project") {
-        let path = entry.expect("an entry").path();
-        if path.is_dir() {
-            files(&path, found);
-        } else if path.extension().is_some_and(|extension| extension == "rs") {
-            found.push(path);
-        }
-    }
-}
 
 /// The text of doc comments.
 fn docs(attributes: &[Attribute]) -> String {
@@ -67,9 +54,8 @@ fn exports() -> Vec<String> {
             syn::UseTree::Rename(_) | syn::UseTree::Glob(_) => panic!("an export that this test does not follow"),
         }
     }
-    let text = std::fs::read_to_string(root().join("cci/src/lib.rs")).expect("the facade");
     let mut found = Vec::new();
-    for item in syn::parse_file(&text).expect("Rust").items {
+    for item in parsed(&root().join("cci/src/lib.rs")).into_values().flat_map(|file| file.items) {
         if let Item::Use(item) = item
             && matches!(item.vis, Visibility::Public(_))
             && !item.attrs.iter().any(|attribute| attribute.path().is_ident("cfg"))
@@ -188,11 +174,7 @@ fn collect(items: Vec<Item>, known: &mut BTreeMap<String, Known>, is_facade: boo
 fn public_items_are_documented() {
     let mut known: BTreeMap<_, _> = exports().into_iter().map(|name| (name, Known::default())).collect();
     assert!(known.len() > 60, "only {} exports were found", known.len());
-    let mut sources = Vec::new();
-    SOURCES.iter().for_each(|directory| files(&root().join(directory), &mut sources));
-    for path in sources {
-        let text = std::fs::read_to_string(&path).expect("a source");
-        let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for (path, file) in SOURCES.iter().flat_map(|directory| parsed(&root().join(directory))) {
         collect(file.items, &mut known, path.starts_with(root().join("cci")));
     }
     let functions: usize = known.values().map(|entry| entry.functions).sum();

@@ -1,10 +1,13 @@
 //! docs/errors.md has every message that the sources have, and none that they do not have any more.
 
 mod messages;
+#[path = "../sources/mod.rs"]
+mod sources;
 
 use messages::{Take, messages, template};
+use sources::root;
 use std::collections::{BTreeMap, BTreeSet};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 /// Where every sentence is for the user: the library.
 const SENTENCES: [&str; 10] = [
@@ -25,10 +28,6 @@ const TOOLS: [&str; 4] = ["tools/cli/src", "tools/perf/src", "tools/report/src",
 
 /// What makes errors in these, whose other sentences are results.
 const MAKERS: [&str; 7] = ["UserError", "UserError::new", "while_doing", "Err", "map_err", "ok_or", "ok_or_else"];
-
-fn root() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../..")
-}
 
 /// Every message, and a file that has it.
 fn in_sources() -> BTreeMap<String, PathBuf> {

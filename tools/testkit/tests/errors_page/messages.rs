@@ -1,5 +1,6 @@
 //! The messages in the sources: literals that a reader may get to see.
 
+use crate::sources::parsed;
 use proc_macro2::TokenTree;
 use std::path::{Path, PathBuf};
 use syn::visit::{self, Visit};
@@ -205,31 +206,10 @@ impl<'ast> Visit<'ast> for Variables<'_> {
     }
 }
 
-/// The sources below a directory, without tests.
-fn sources(directory: &Path) -> Vec<PathBuf> {
-    let mut found = Vec::new();
-    if directory.is_file() {
-        return vec![directory.to_owned()];
-    }
-    for entry in std::fs::read_dir(directory).expect("a directory of sources") {
-        let path = entry.expect("an entry").path();
-        let name = path.file_name().and_then(|name| name.to_str()).unwrap_or_default().to_owned();
-        if path.is_dir() && name != "tests" {
-            found.extend(sources(&path));
-        } else if name.ends_with(".rs") && name != "tests.rs" {
-            found.push(path);
-        }
-    }
-    found.sort();
-    found
-}
-
 /// The messages below a directory of sources, each with its file.
 pub(crate) fn messages(directory: &Path, take: Take) -> Vec<(String, PathBuf)> {
     let mut messages = Vec::new();
-    for path in sources(directory) {
-        let text = std::fs::read_to_string(&path).expect("a source");
-        let file = syn::parse_file(&text).unwrap_or_else(|error| panic!("{}: {error}", path.display()));
+    for (path, file) in parsed(directory) {
         let mut literals = Literals { take, inside: 0, wanted: Vec::new(), found: Vec::new() };
         literals.visit_file(&file);
         if take != Take::Sentences {
