@@ -21,8 +21,10 @@ mod pending_events;
 mod pending_requests;
 mod poll_set;
 mod progress_thread;
+mod quiet_thread;
 mod readiness;
 mod registrations;
+mod resolver;
 mod snapshot;
 mod spin_policy;
 #[cfg(feature = "trace")]
@@ -48,6 +50,7 @@ pub use poll_set::PollSet;
 pub use progress_thread::{Background, BackgroundWork, drain_edges, watch_edges};
 pub use readiness::{Arming, HandleCheck, Readiness};
 pub use registrations::{Registered, RegistrationTable};
+pub use resolver::{Found, HostAnswer, Resolver};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 
 pub use cci_mem::random::random;

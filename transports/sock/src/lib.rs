@@ -10,7 +10,6 @@ mod link;
 mod open;
 mod proof;
 mod ready;
-mod resolver;
 mod socket;
 mod sockets;
 #[allow(unsafe_code)]

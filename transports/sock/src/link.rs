@@ -5,11 +5,10 @@ use crate::groups::{GroupUri, Groups};
 use crate::interface::LocalAddress;
 use crate::open;
 use crate::ready::Ready;
-use crate::resolver::Resolver;
 use crate::sockets::{Counters, Sockets};
 use cci_proto::{Address, ConnectError, Time};
 use cci_reliable::{Incoming, Link, Names, Outgoing, Wait};
-use cci_transport::monotonic;
+use cci_transport::{Resolver, monotonic};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::fmt;
 use std::sync::Arc;
@@ -215,7 +214,7 @@ impl Names for Sock {
 
     fn next(&mut self) -> Option<(u64, Result<Address, String>)> {
         let (number, answer) = self.resolver.next_answer()?;
-        Some((number, answer.address(&self.local)))
+        Some((number, open::found_address(answer, &self.local)))
     }
 
     fn forget(&mut self, number: u64) {

@@ -7,12 +7,11 @@ use crate::interface::{self, LocalAddress};
 use crate::link::Sock;
 use crate::proof;
 use crate::ready::Ready;
-use crate::resolver::Resolver;
 use crate::socket::{How, MAX_FRAME, configure, datagram_socket, overhead, set_buffers};
 use crate::sockets::Sockets;
 use crate::sys::{self, Choice};
 use cci_proto::Status;
-use cci_transport::{Arguments, OpenError, child_holds, room_for};
+use cci_transport::{Arguments, HostAnswer, OpenError, Resolver, child_holds, room_for};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{bind, getsockname};
@@ -189,6 +188,15 @@ pub(crate) fn is_reached(ip: &IpAddr, local: &LocalAddress) -> bool {
     ip.is_ipv4() == local.ip.is_ipv4() && !ip.is_multicast() && !ip.is_unspecified()
 }
 
+/// The address of an endpoint whose host's name was looked up, or why it has none.
+pub(crate) fn found_address(answer: HostAnswer, local: &LocalAddress) -> Result<cci_proto::Address, String> {
+    let HostAnswer { host, found } = answer;
+    let found = found.map_err(|why| format!("the host name '{host}' cannot be resolved: {why}"))?;
+    let family = if local.ip.is_ipv4() { "IPv4" } else { "IPv6" };
+    let ours = found.iter().find(|name| is_reached(&name.ip(), local));
+    ours.map(address::of_socket).ok_or_else(|| format!("the host name '{host}' has no {family} address"))
+}
+
 /// The address of an endpoint whose URI names its host by number.
 pub(crate) fn resolve(uri: &address::Uri<'_>, local: &LocalAddress, socket: &OwnedFd) -> Option<cci_proto::Address> {
     let (ip, zone) = uri.literal()?;
@@ -198,4 +206,22 @@ pub(crate) fn resolve(uri: &address::Uri<'_>, local: &LocalAddress, socket: &Own
     };
     let other = LocalAddress { ip, interface: String::new(), index: interface, loopback: false };
     is_reached(&ip, local).then(|| address::of_socket(&other.socket(uri.port)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::{Ipv4Addr, Ipv6Addr};
+
+    #[test]
+    fn a_name_without_an_address_of_ours_is_told_in_a_sentence() {
+        let local = LocalAddress { ip: Ipv4Addr::LOCALHOST.into(), interface: String::new(), index: 0, loopback: true };
+        let answer = |host: &str, found| HostAnswer { host: host.into(), found };
+        let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
+        assert_eq!(found_address(answer("here", Ok(vec![address])), &local), Ok(address::of_socket(&address)));
+        let sentence = found_address(answer("wanted", Err("no such host".into())), &local);
+        assert_eq!(sentence, Err("the host name 'wanted' cannot be resolved: no such host".into()));
+        let v6 = answer("six", Ok(vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 1))]));
+        assert_eq!(found_address(v6, &local), Err("the host name 'six' has no IPv4 address".into()));
+    }
 }

@@ -624,21 +624,3 @@ pub(crate) fn interface_mtu(socket: BorrowedFd<'_>, name: &str) -> Result<u32, E
     // SAFETY: the kernel has just filled in this member of the union.
     Ok(u32::try_from(unsafe { request.ifr_ifru.ifru_mtu }).unwrap_or(0))
 }
-
-/// Starts a detached thread with all signals blocked. False: none can
-/// be had.
-pub(crate) fn spawn_quiet(name: &str, stack: usize, run: fn()) -> bool {
-    // SAFETY: a signal set is an array of words, for which zero is valid.
-    let (mut all, mut before): (libc::sigset_t, libc::sigset_t) = unsafe { (zeroed(), zeroed()) };
-    // SAFETY: both sets are this function's own. A thread begins with its creator's mask.
-    let is_masked = unsafe {
-        libc::sigfillset(&raw mut all);
-        libc::pthread_sigmask(libc::SIG_SETMASK, &raw const all, &raw mut before) == 0
-    };
-    let spawned = is_masked && std::thread::Builder::new().name(name.into()).stack_size(stack).spawn(run).is_ok();
-    if is_masked {
-        // SAFETY: as this thread's mask was before.
-        unsafe { libc::pthread_sigmask(libc::SIG_SETMASK, &raw const before, std::ptr::null_mut()) };
-    }
-    spawned
-}

@@ -4,12 +4,11 @@
 use super::ABSENT_AFTER;
 use super::alarm::Alarm;
 use super::attachment::{Activity, Attachment, CHECK_EVERY, PARKED};
-use crate::{BackgroundWork, Endpoint, monotonic};
+use crate::{BackgroundWork, Endpoint, monotonic, quiet_thread};
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
-use nix::sys::signal::{SigSet, SigmaskHow};
 use rustix::event::{Timespec, epoll};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -202,11 +201,7 @@ impl ProgressThread {
 const NAME: &str = "cci-progress";
 
 fn spawn(progress: Arc<ProgressThread>) -> Option<JoinHandle<()>> {
-    // A thread inherits its creator's signal mask, so that no signal is ever delivered to it.
-    let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).ok()?;
-    let thread = std::thread::Builder::new().name(NAME.into()).stack_size(STACK).spawn(move || run(&progress));
-    let _ = before.thread_set_mask();
-    thread.ok()
+    quiet_thread::spawn(NAME, STACK, move || run(&progress))
 }
 
 /// Signals the end of the thread, also after a panic.

@@ -5,15 +5,11 @@
 //! name waits. Nobody waits for them: the answer for a question that is dropped meanwhile is
 //! dropped too, and a program that unloads the library does not unmap it.
 
-use crate::address;
-use crate::interface::LocalAddress;
-use crate::open;
-use crate::sys;
+use crate::quiet_thread;
 use cci_mem::fork::PerProcess;
-use cci_proto::Address;
-use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 
 /// Threads of a process that look names up.
@@ -22,12 +18,12 @@ const THREADS: usize = 4;
 const STACK: usize = 256 << 10;
 
 /// What a lookup found: addresses, or why there are none.
-pub(crate) type Found = Result<Vec<SocketAddr>, String>;
+pub type Found = Result<Vec<SocketAddr>, String>;
 /// Looks a host's name up, for a port.
-pub(crate) type Lookup = fn(&str, u16) -> Found;
+type Lookup = fn(&str, u16) -> Found;
 
 /// Asks the system.
-pub(crate) fn by_system(host: &str, port: u16) -> Found {
+fn by_system(host: &str, port: u16) -> Found {
     match (host, port).to_socket_addrs() {
         Ok(addresses) => Ok(addresses.collect()),
         Err(error) => Err(error.to_string()),
@@ -35,26 +31,25 @@ pub(crate) fn by_system(host: &str, port: u16) -> Found {
 }
 
 /// What was found for a host's name.
+///
+/// ```
+/// # use cci_transport::HostAnswer;
+/// fn first(answer: &HostAnswer) -> Result<std::net::SocketAddr, String> {
+///     let found = answer.found.as_ref().map_err(|why| format!("no {}: {why}", answer.host))?;
+///     found.first().copied().ok_or_else(|| format!("{} has no address", answer.host))
+/// }
+/// ```
 #[derive(Debug)]
-pub(crate) struct Answer {
-    host: String,
-    found: Found,
-}
-
-impl Answer {
-    /// The address for an endpoint at this address, or why there is none.
-    pub(crate) fn address(self, local: &LocalAddress) -> Result<Address, String> {
-        let Self { host, found } = self;
-        let found = found.map_err(|why| format!("the host name '{host}' cannot be resolved: {why}"))?;
-        let family = if local.ip.is_ipv4() { "IPv4" } else { "IPv6" };
-        let ours = found.iter().find(|name| open::is_reached(&name.ip(), local));
-        ours.map(address::of_socket).ok_or_else(|| format!("the host name '{host}' has no {family} address"))
-    }
+pub struct HostAnswer {
+    /// The name.
+    pub host: String,
+    /// What the lookup found.
+    pub found: Found,
 }
 
 /// Where answers arrive, for one endpoint.
 struct Mailbox {
-    answers: Mutex<Vec<(u64, Answer)>>,
+    answers: Mutex<Vec<(u64, HostAnswer)>>,
     /// Makes the endpoint's handle readable.
     waker: Arc<OwnedFd>,
 }
@@ -86,29 +81,40 @@ fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The names that one endpoint has asked for.
-pub(crate) struct Resolver {
+/// The names that one endpoint has asked for. No method blocks.
+///
+/// ```
+/// # use cci_transport::{PollSet, Resolver};
+/// let set = PollSet::new()?;
+/// let mut resolver = Resolver::new(set.waker());
+/// assert!(resolver.ask(1, "localhost", 80), "a thread can be had");
+/// assert!(resolver.forget(1), "the answer is dropped when it comes");
+/// assert!(resolver.next_answer().is_none());
+/// # Ok::<(), rustix::io::Errno>(())
+/// ```
+pub struct Resolver {
     mailbox: Arc<Mailbox>,
     asked: Vec<Arc<Asked>>,
-    pub(crate) lookup: Lookup,
+    lookup: Lookup,
 }
 
 impl Resolver {
-    /// Of an endpoint with this waker.
-    pub(crate) fn new(waker: Arc<OwnedFd>) -> Self {
+    /// Of an endpoint with this waker, which an answer writes.
+    #[must_use]
+    pub fn new(waker: Arc<OwnedFd>) -> Self {
         Self { mailbox: Arc::new(Mailbox { answers: Mutex::default(), waker }), asked: Vec::new(), lookup: by_system }
     }
 
     /// Begins to look a name up; [`Resolver::next_answer`] gives what it found under `number`.
     /// False: no thread can be had.
-    pub(crate) fn ask(&mut self, number: u64, host: &str, port: u16) -> bool {
+    pub fn ask(&mut self, number: u64, host: &str, port: u16) -> bool {
         let Ok((_, pool)) = POOL.get(Mutex::default) else { return false };
         let asked = Arc::new(Asked { number, mailbox: Arc::downgrade(&self.mailbox) });
         let question = Question { host: host.to_owned(), port, lookup: self.lookup, asked: Arc::downgrade(&asked) };
         let mut pool = lock(pool);
         pool.waiting.push_back(question);
         if pool.threads < THREADS {
-            if sys::spawn_quiet("cci-resolve", STACK, run) {
+            if quiet_thread::spawn("cci-resolve", STACK, run).is_some() {
                 pool.threads += 1;
             } else if pool.threads == 0 {
                 pool.waiting.pop_back();
@@ -121,7 +127,7 @@ impl Resolver {
     }
 
     /// The answer to a question that is still wanted.
-    pub(crate) fn next_answer(&mut self) -> Option<(u64, Answer)> {
+    pub fn next_answer(&mut self) -> Option<(u64, HostAnswer)> {
         loop {
             let (number, answer) = lock(&self.mailbox.answers).pop()?;
             if self.forget(number) {
@@ -131,7 +137,7 @@ impl Resolver {
     }
 
     /// The answer is not wanted any more. False: it was not before.
-    pub(crate) fn forget(&mut self, number: u64) -> bool {
+    pub fn forget(&mut self, number: u64) -> bool {
         let at = self.asked.iter().position(|asked| asked.number == number);
         at.map(|at| self.asked.swap_remove(at)).is_some()
     }
@@ -156,7 +162,7 @@ fn run() {
         let found = lookup(&host, port);
         let Some(asked) = asked.upgrade() else { continue };
         let Some(mailbox) = asked.mailbox.upgrade() else { continue };
-        lock(&mailbox.answers).push((asked.number, Answer { host, found }));
+        lock(&mailbox.answers).push((asked.number, HostAnswer { host, found }));
         let _ = rustix::io::write(&*mailbox.waker, &1u64.to_ne_bytes());
     }
 }
@@ -165,7 +171,7 @@ fn run() {
 mod tests {
     use super::*;
     use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-    use std::net::{Ipv4Addr, Ipv6Addr};
+    use std::net::Ipv4Addr;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     /// The pool is the process's: one test at a time. What lookups take their answers from, and
@@ -259,11 +265,6 @@ mod tests {
         (0..3).for_each(|_| answer.send(Err("no such host".into())).expect("lookups wait"));
         let (number, found) = await_answer(&mut other);
         assert_eq!((number, &found), (3, &Err("no such host".into())));
-        let local = LocalAddress { ip: Ipv4Addr::LOCALHOST.into(), interface: String::new(), index: 0, loopback: true };
-        let sentence = Answer { host: "wanted".into(), found }.address(&local);
-        assert_eq!(sentence, Err("the host name 'wanted' cannot be resolved: no such host".into()));
-        let v6 = Answer { host: "six".into(), found: Ok(vec![SocketAddr::from((Ipv6Addr::LOCALHOST, 1))]) };
-        assert_eq!(v6.address(&local), Err("the host name 'six' has no IPv4 address".into()));
         await_no_threads();
         assert!(other.next_answer().is_none());
         assert!(other.ask(4, "after all threads have ended", 1));
