@@ -9,6 +9,7 @@
 mod batch;
 mod clock;
 mod closing;
+mod connection_table;
 mod copies;
 mod driver;
 mod edge_policy;
@@ -34,6 +35,7 @@ mod wakers;
 
 pub use clock::monotonic;
 pub use closing::{Unsent, send_rest};
+pub use connection_table::ConnectionTable;
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Opening, Scope};
 pub use endpoint::{
