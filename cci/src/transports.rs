@@ -15,6 +15,8 @@ static DRIVERS: &[&Driver] = &[
     &cci_sm::DRIVER,
     #[cfg(feature = "sock")]
     &cci_sock::DRIVER,
+    #[cfg(feature = "tcp")]
+    &cci_tcp::DRIVER,
     #[cfg(feature = "sim")]
     &cci_sim::DRIVER,
     #[cfg(feature = "template")]

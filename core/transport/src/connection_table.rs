@@ -75,6 +75,17 @@ impl<O> ConnectionTable<O> {
         self.openings.get(&number)
     }
 
+    /// As [`ConnectionTable::opening`], to be changed.
+    #[must_use]
+    pub fn opening_mut(&mut self, number: u32) -> Option<&mut O> {
+        self.openings.get_mut(&number)
+    }
+
+    /// Changes what all opening connections wait for.
+    pub fn each_opening(&mut self, change: impl FnMut(&mut O)) {
+        self.openings.values_mut().for_each(change);
+    }
+
     /// The opening connection with this number has its answer.
     pub fn opened(&mut self, number: u32) -> Option<(&'static Connection, O)> {
         Some((self.cell(number)?, self.openings.remove(&number)?))

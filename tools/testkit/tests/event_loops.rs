@@ -556,6 +556,11 @@ macro_rules! on_each {
             use super::*;
             $(#[test] fn $name() { ($check)(&super::sock()); })+
         }
+        #[cfg(feature = "tcp")]
+        mod tcp {
+            use super::*;
+            $(#[test] fn $name() { ($check)(&device_of("tcp", &[])); })+
+        }
         #[cfg(feature = "template")]
         mod template {
             use super::*;

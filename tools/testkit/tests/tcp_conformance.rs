@@ -1,0 +1,7 @@
+//! The transport `tcp` keeps every rule of the API, over the loop-back interface.
+
+#![forbid(unsafe_code)]
+
+use cci_testkit::device_of;
+
+cci_testkit::conformance!(tcp, || device_of("tcp", &[]), except: []);

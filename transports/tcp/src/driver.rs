@@ -1,0 +1,45 @@
+//! The record of this transport: its keys, and whether a device of it can be opened.
+
+use crate::open;
+use crate::settings::{MSS, ports};
+use cci_transport::{Check, Driver, Key, Scope};
+use std::net::IpAddr;
+
+/// Begins every URI of this transport.
+pub(crate) const SCHEME: &str = "tcp://";
+
+/// TCP streams between hosts.
+///
+/// ```
+/// assert_eq!(cci_tcp::DRIVER.name, "tcp");
+/// assert!((cci_tcp::DRIVER.discover)().is_empty(), "its devices come from a configuration only");
+/// ```
+pub static DRIVER: Driver = Driver {
+    name: "tcp",
+    scope: Scope::Network,
+    rank: 5,
+    priority: 30,
+    is_link: false,
+    example_uri: "tcp://192.0.2.1:5000",
+    keys: &[
+        Key { name: "ip", check: Check::By(ip) },
+        Key { name: "port", check: Check::By(port) },
+        Key { name: "congestion", check: Check::Text },
+    ],
+    loopback: &[("ip", "127.0.0.1")],
+    discover: Vec::new,
+    inspect: open::inspect,
+    open: open::open,
+};
+
+/// Largest message, bytes.
+pub(crate) const MAX_SEND_SIZE: u32 = MSS;
+
+fn ip(value: &str) -> Result<(), String> {
+    let refused = |_| "write an IP address of this host, such as 192.0.2.1".into();
+    value.parse::<IpAddr>().map(drop).map_err(refused)
+}
+
+fn port(value: &str) -> Result<(), String> {
+    ports(value).map(drop)
+}

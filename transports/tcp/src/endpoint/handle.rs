@@ -1,0 +1,89 @@
+//! The OS handle: listening socket and streams, beside the timer and the waker of every handle.
+
+use super::Tcp;
+use cci_proto::Time;
+use cci_transport::{Arming, Core, HandleCheck, PollSet, Readiness};
+use rustix::fd::OwnedFd;
+
+impl Tcp {
+    /// Makes the handle readable at a deadline. False: the system refuses.
+    fn set_timer(&mut self, deadline: Option<Time>) -> bool {
+        if self.timer == Some(deadline) {
+            return true;
+        }
+        let is_set = self.shared.set.set_timer(deadline);
+        self.timer = is_set.then_some(deadline);
+        is_set || deadline.is_none()
+    }
+
+    /// Whether a descriptor other than the waker is ready.
+    fn is_ready(&mut self) -> bool {
+        let mut events = [PollSet::NO_EVENT; 8];
+        let count = self.shared.set.ready(&mut events).unwrap_or(0);
+        events[..count].iter().any(|event| event.data.u64() != PollSet::WAKER)
+    }
+
+    /// Arms for a blocking call: returns a descriptor that waiting events do not make readable.
+    /// `None`: there is something to do.
+    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+        core.on_armed();
+        Readiness::settle(self, core, HandleCheck::Skip);
+        if self.is_runnable() {
+            return None;
+        }
+        if self.call_epoll.is_none() {
+            self.call_epoll = Some(cci_transport::watch_edges(self.shared.set.handle()).ok()?);
+            self.readiness.on_wait_in_call();
+        }
+        self.shared.set.drain_waker();
+        let was_signalled = self.readiness.take_signalled();
+        cci_transport::drain_edges(self.call_epoll.as_ref()?);
+        let deadline = self.deadline();
+        let is_quiet = self.set_timer(deadline) && !self.is_ready();
+        let descriptor = self.call_epoll.as_ref()?.try_clone().ok();
+        if was_signalled && core.has_event() {
+            // Others sleep on the handle, which stays readable while events wait.
+            Readiness::signal(self);
+            cci_transport::drain_edges(self.call_epoll.as_ref()?);
+        }
+        descriptor.filter(|_| is_quiet && !self.is_ready())
+    }
+}
+
+impl Arming for Tcp {
+    #[inline(always)]
+    fn readiness(&mut self) -> &mut Readiness {
+        &mut self.readiness
+    }
+
+    fn prepare(&mut self, core: &mut Core, check: HandleCheck) -> bool {
+        self.send_rest_now(core);
+        let deadline = self.deadline();
+        let wakes = self.set_timer(deadline);
+        if !wakes || core.has_event() || core.has_room_again() || self.is_runnable() {
+            return false;
+        }
+        if self.readiness.take_signalled() {
+            self.shared.set.drain_waker();
+        }
+        check == HandleCheck::Skip || !self.is_ready()
+    }
+
+    fn stay_awake(&mut self, core: &mut Core) {
+        self.send_rest_now(core);
+    }
+
+    fn on_disarmed(&mut self, _: &mut Core) {}
+
+    fn forget_timer(&mut self) {
+        self.timer = None;
+    }
+
+    fn set_edge_timer(&mut self, at: Time) -> bool {
+        self.shared.set.set_timer(Some(at))
+    }
+
+    fn write_waker(&self) {
+        self.shared.set.write_waker();
+    }
+}

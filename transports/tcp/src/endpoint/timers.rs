@@ -1,0 +1,192 @@
+//! What time brings: timeouts, keepalive, retries, the end of lanes that nobody needs.
+
+use super::Tcp;
+use crate::frame::{Kind, OWN};
+use crate::lane::shared::{Cause, Shared};
+use crate::lane::work::{Behind, Sent, Work};
+use crate::lane::{Lane, Phase, end_opening};
+use crate::sys;
+use cci_mem::sync::Ordering;
+use cci_proto::{EventKind, Failure, Time};
+use cci_transport::{Connection, Core};
+use std::time::Duration;
+
+/// How long a stranger may take to say HELLO.
+const HELLO_LIMIT: Duration = Duration::from_secs(5);
+/// How long a lane without connections is kept.
+const IDLE_LIMIT: Duration = Duration::from_secs(1);
+/// A lane with open operations is asked for a sign of life after this silence, and so often.
+const SILENCE: Duration = Duration::from_secs(10);
+/// A peer whose kernel acknowledges nothing for so long is gone.
+const GONE_AFTER: Duration = Duration::from_secs(30);
+
+/// The connections and deadlines of open operations.
+fn deadlines(work: &Work) -> impl Iterator<Item = (Time, &'static Connection)> + '_ {
+    let of_sent = |sent: &Sent| match sent {
+        Sent::Message(ending) => Some((ending.deadline?, ending.cell)),
+        _ => None,
+    };
+    let behind = work.holds.iter().flat_map(|hold| &hold.behind).filter_map(move |behind| match behind {
+        Behind::Message(waiting) => of_sent(&waiting.sent),
+        Behind::Operation(_) => None,
+    });
+    let operations = work.operations.iter();
+    let operations = operations.filter_map(|(_, other)| Some((other.ending.deadline?, other.ending.cell)));
+    let waiting = work.waiting.iter().filter_map(move |waiting| of_sent(&waiting.sent));
+    work.in_flight.iter().filter_map(of_sent).chain(waiting).chain(behind).chain(operations)
+}
+
+impl Lane {
+    /// Does what is due, and returns when to look again.
+    fn check(&mut self, s: &mut Shared, core: &mut Core, now: Time) -> Option<Time> {
+        self.check_openings(s, core, now);
+        self.check_operations(s, core, now);
+        let openings = self.table.openings().flat_map(|(_, opening)| [Some(opening.deadline), opening.ask_at]);
+        let openings = openings.flatten().min();
+        let operations = self.work.as_ref().and_then(|work| deadlines(work).map(|(deadline, _)| deadline).min());
+        let next = [openings, operations, self.check_keepalive(s, core, now), self.check_phase(s, now)];
+        next.into_iter().flatten().min()
+    }
+
+    fn check_openings(&mut self, s: &mut Shared, core: &mut Core, now: Time) {
+        let late = |opening: &crate::lane::Opening| opening.deadline <= now;
+        loop {
+            let number = self.table.openings().find(|(_, opening)| late(opening)).map(|(number, _)| number);
+            let Some(number) = number else { break };
+            let Some((cell, Some(opening))) = self.leave(s, number) else { return };
+            let peer = self.peer_uri();
+            let reason = match self.phase {
+                Phase::Open if opening.is_asked => format!("the program at {peer} has not answered the request"),
+                Phase::Open => format!("{peer} has no room for another request"),
+                Phase::Greeting => format!("{peer} took the connection, but does not answer as a tcp endpoint"),
+                _ => format!("{peer} does not answer; is a firewall between?"),
+            };
+            if opening.is_asked && self.phase == Phase::Open {
+                self.put(s, Kind::Disconnect, OWN, number, &[]);
+            }
+            end_opening(s, core, cell, &opening, Failure::TimedOut, Some(reason));
+        }
+        let is_due = |opening: &crate::lane::Opening| opening.ask_at.is_some_and(|at| at <= now);
+        if self.table.openings().any(|(_, opening)| is_due(opening)) {
+            self.ask_all(s, now);
+        }
+    }
+
+    fn check_operations(&mut self, s: &mut Shared, core: &mut Core, now: Time) {
+        loop {
+            let Some(work) = &self.work else { return };
+            let late = deadlines(work).find(|(deadline, _)| *deadline <= now).map(|(_, cell)| cell);
+            let Some(cell) = late else { return };
+            let has_no_grant = !self.credit.is_left() && work.waiting.iter().any(|waiting| std::ptr::eq(waiting.cell, cell));
+            let failure = if has_no_grant { Failure::NotReady } else { Failure::TimedOut };
+            let (number, remote) = (cell.local.load(Ordering::Relaxed), cell.remote.load(Ordering::Relaxed));
+            self.break_connection(s, core, number, failure);
+            self.put(s, Kind::Disconnect, 0, remote, &[]);
+        }
+    }
+
+    fn check_keepalive(&mut self, s: &mut Shared, core: &mut Core, now: Time) -> Option<Time> {
+        if !self.is_watched || self.phase != Phase::Open {
+            return None;
+        }
+        let heard = self.heard;
+        let watched = |cell: &&'static Connection| cell.keepalive.load(Ordering::Relaxed) > 0;
+        let limit = |cell: &'static Connection| Duration::from_micros(cell.keepalive.load(Ordering::Relaxed).into());
+        let since = |cell: &'static Connection| heard.max(opened_at(cell, now));
+        while let Some(cell) =
+            self.table.open_cells().filter(watched).find(|cell| now >= since(cell) + limit(cell))
+        {
+            cell.keepalive.store(0, Ordering::Relaxed);
+            s.notify(core, EventKind::KeepaliveTimedOut, cell);
+        }
+        let shortest = self.table.open_cells().filter(watched).map(limit).min();
+        self.is_watched = shortest.is_some();
+        let shortest = shortest?;
+        if now >= heard + shortest / 3 && now >= self.pinged + shortest / 3 {
+            self.ping(s, now);
+        }
+        Some(now + (shortest / 4).max(Duration::from_millis(1)))
+    }
+
+    fn ping(&mut self, s: &mut Shared, now: Time) {
+        self.pinged = now;
+        if self.out.is_empty() {
+            self.put(s, Kind::Ping, 0, 0, &[]);
+        }
+    }
+
+    /// What the lane's own life asks for.
+    fn check_phase(&mut self, s: &mut Shared, now: Time) -> Option<Time> {
+        match self.phase {
+            Phase::Greeting if !self.dialed => self.end_after(s, now, HELLO_LIMIT),
+            Phase::Paused(at) => Some(at),
+            Phase::Queued | Phase::Dialing | Phase::Greeting if self.table.is_empty() => {
+                self.end(s, Cause::Idle);
+                None
+            }
+            Phase::Open if self.work.is_some() => self.check_silence(s, now),
+            Phase::Open if self.dialed && self.table.is_empty() && self.out.is_empty() => {
+                self.end_after(s, now, IDLE_LIMIT)
+            }
+            _ => None,
+        }
+    }
+
+    fn end_after(&mut self, s: &mut Shared, now: Time, limit: Duration) -> Option<Time> {
+        let end = self.idle_since + limit;
+        if now < end {
+            return Some(end);
+        }
+        self.end(s, Cause::Idle);
+        None
+    }
+
+    /// Asks a silent peer for a sign of life while operations are open.
+    fn check_silence(&mut self, s: &mut Shared, now: Time) -> Option<Time> {
+        if now >= self.heard + SILENCE && now >= self.pinged + SILENCE {
+            let info = self.socket.as_ref().and_then(sys::info).unwrap_or_default();
+            if info.unacknowledged > 0 && info.last_acknowledged >= GONE_AFTER {
+                self.end(s, Cause::Silent);
+                return None;
+            }
+            self.ping(s, now);
+        }
+        Some(now + SILENCE / 4)
+    }
+}
+
+/// When a connection opened, by its milliseconds, which wrap around.
+fn opened_at(cell: &Connection, now: Time) -> Time {
+    #[expect(clippy::cast_possible_truncation, reason = "the difference is what counts")]
+    let age = ((now.0 / 1_000_000) as u32).wrapping_sub(cell.opened_at.load(Ordering::Relaxed));
+    Time(now.0.saturating_sub(u64::from(age) * 1_000_000))
+}
+
+impl Tcp {
+    /// Does what is due.
+    #[cold]
+    pub(super) fn check_timers(&mut self, core: &mut Core, now: Time) {
+        self.shared.check_at = None;
+        while self.shared.expected.expire(core, now).is_some() {}
+        for number in 0..self.lanes.len() {
+            let number = u32::try_from(number).unwrap_or(u32::MAX);
+            let Some((lane, shared)) = self.lane(number) else { continue };
+            let next = lane.check(shared, core, now);
+            let is_due = matches!(lane.phase, Phase::Paused(at) if at <= now) || lane.phase == Phase::Queued;
+            if is_due {
+                self.dial(core, number);
+            } else if let Some(next) = next {
+                shared.check_by(next);
+            }
+        }
+        if !self.shared.active.is_empty() {
+            self.send_rest_now(core);
+        }
+    }
+
+    /// The next deadline.
+    pub(super) fn deadline(&self) -> Option<Time> {
+        let names = self.names.iter().map(|name| name.deadline).min();
+        [self.shared.check_at, self.shared.expected.deadline(), names].into_iter().flatten().min()
+    }
+}

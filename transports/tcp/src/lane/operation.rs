@@ -1,0 +1,179 @@
+//! The RMA and large messages that this side has begun.
+//!
+//! An operation has a place from its beginning to its end. While it is on the wire it also has a
+//! number, which the peer answers. A number is used again only after its last answer.
+
+use crate::lane::work::{Data, Ending};
+use cci_mem::memory::Memory;
+use cci_proto::{Access, Registration};
+use std::collections::VecDeque;
+
+/// Bits of a number that name one of the operations on the wire. The others count its uses.
+const INDEX_BITS: u32 = 16;
+const INDEX: u32 = (1 << INDEX_BITS) - 1;
+
+/// Where the local bytes of an operation are.
+pub(crate) enum Local {
+    Registered(Registration),
+    /// A large message's own.
+    Own(Memory),
+}
+
+/// How far an operation is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Stage {
+    /// Not begun: it waits for its turn.
+    Waiting,
+    /// A large message: the peer is to give memory.
+    AwaitMemory,
+    /// Bytes of a write are left to be sent.
+    Sending,
+    /// The peer is to answer.
+    AwaitResult,
+    /// The peer is to take the operation's message.
+    AwaitTaken,
+}
+
+pub(crate) struct Operation {
+    pub(crate) ending: Ending,
+    pub(crate) access: Access,
+    pub(crate) local: Local,
+    pub(crate) local_offset: u64,
+    /// What the peer's memory is named by.
+    pub(crate) handle: [u64; 2],
+    pub(crate) remote_offset: u64,
+    pub(crate) len: u64,
+    pub(crate) message: Option<Data>,
+    /// Comes after all earlier operations of its connection, and before all later ones.
+    pub(crate) fence: bool,
+    pub(crate) stage: Stage,
+    /// Bytes of a write that were handed to the stream, or of a read that have arrived.
+    pub(crate) done: u64,
+    /// On the wire.
+    pub(crate) number: Option<u32>,
+    /// Order among all operations of the lane.
+    pub(crate) order: u64,
+}
+
+/// A number on the wire.
+#[derive(Clone, Copy)]
+struct Number {
+    uses: u16,
+    /// Its last answer is still to come.
+    is_busy: bool,
+    /// The place of its operation; `None`: that has ended, and its last answer is still to come.
+    place: Option<u32>,
+}
+
+#[derive(Default)]
+pub(crate) struct Operations {
+    places: Vec<Option<Operation>>,
+    free: Vec<u32>,
+    numbers: Vec<Number>,
+    free_numbers: Vec<u32>,
+    /// Places of those that have something to send, in turn.
+    pub(crate) ready: VecDeque<u32>,
+    last_order: u64,
+}
+
+impl Operations {
+    /// How many are on the wire.
+    pub(crate) fn on_wire(&self) -> usize {
+        self.numbers.len() - self.free_numbers.len()
+    }
+
+    /// Whether none is open, and no answer is to come.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.free.len() == self.places.len() && self.free_numbers.len() == self.numbers.len()
+    }
+
+    /// Adds an operation, and returns its place.
+    pub(crate) fn add(&mut self, mut operation: Operation) -> u32 {
+        self.last_order += 1;
+        operation.order = self.last_order;
+        match self.free.pop() {
+            Some(place) => {
+                self.places[place as usize] = Some(operation);
+                place
+            }
+            None => {
+                self.places.push(Some(operation));
+                u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
+            }
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&self, place: u32) -> Option<&Operation> {
+        self.places.get(place as usize)?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, place: u32) -> Option<&mut Operation> {
+        self.places.get_mut(place as usize)?.as_mut()
+    }
+
+    /// Changes the open operations.
+    pub(crate) fn each(&mut self, change: impl FnMut(&mut Operation)) {
+        self.places.iter_mut().flatten().for_each(change);
+    }
+
+    /// The open operations, with their places.
+    pub(crate) fn iter(&self) -> impl Iterator<Item = (u32, &Operation)> {
+        (0..).zip(&self.places).filter_map(|(place, operation)| Some((place, operation.as_ref()?)))
+    }
+
+    /// Gives an operation a number; `None`: the peer allows no more than `most` at a time.
+    pub(crate) fn number(&mut self, place: u32, most: u32) -> Option<u32> {
+        let index = match self.free_numbers.pop() {
+            Some(index) => index,
+            None => {
+                let index = u32::try_from(self.numbers.len()).ok().filter(|index| *index < most.min(INDEX))?;
+                self.numbers.push(Number { uses: 0, is_busy: false, place: None });
+                index
+            }
+        };
+        let number = &mut self.numbers[index as usize];
+        number.uses = number.uses.wrapping_add(1);
+        (number.is_busy, number.place) = (true, Some(place));
+        let named = u32::from(number.uses) << INDEX_BITS | index;
+        self.get_mut(place)?.number = Some(named);
+        Some(named)
+    }
+
+    /// The place of the operation with this number.
+    #[inline]
+    pub(crate) fn place_of(&self, named: u32) -> Option<u32> {
+        let number = self.numbers.get((named & INDEX) as usize)?;
+        if u32::from(number.uses) == named >> INDEX_BITS { number.place } else { None }
+    }
+
+    /// The peer's last answer to this number has come. False: none was to come.
+    pub(crate) fn answered(&mut self, named: u32) -> bool {
+        let index = named & INDEX;
+        let number = self.numbers.get_mut(index as usize);
+        let Some(number) = number.filter(|number| number.is_busy && u32::from(number.uses) == named >> INDEX_BITS)
+        else {
+            return false;
+        };
+        number.is_busy = false;
+        let place = number.place.take();
+        self.free_numbers.push(index);
+        if let Some(operation) = place.and_then(|place| self.get_mut(place)) {
+            operation.number = None;
+        }
+        true
+    }
+
+    /// Takes an operation that ends. Its number, if it has one, stays in use until the last answer.
+    pub(crate) fn take(&mut self, place: u32) -> Option<Operation> {
+        let operation = self.places.get_mut(place as usize)?.take()?;
+        self.free.push(place);
+        self.ready.retain(|other| *other != place);
+        if let Some(number) = operation.number {
+            self.numbers[(number & INDEX) as usize].place = None;
+        }
+        Some(operation)
+    }
+}
+

@@ -1,0 +1,419 @@
+//! Receiving: from the stream into slots and registered memory.
+//!
+//! A stream is read into one buffer of the endpoint, and a frame is handled there. The first bytes
+//! of one that has come in part are kept until the rest is there. The data of an RMA that are not
+//! in the buffer go from the stream into registered memory.
+
+use super::shared::{Cause, SCRATCH, Shared};
+use super::{Lane, Phase};
+use crate::frame::{BEGIN, Fields, HEADER, HELLO, Header, Hello, Kind, OF_OPERATION, OPERATION, Violation, WANT};
+use crate::sys;
+use cci_mem::memory::Piece;
+use cci_transport::Core;
+use rustix::event::epoll::EventFlags;
+use rustix::io::{Errno, Result};
+
+/// Bytes taken from one lane in one call: others have their turn then.
+const BUDGET: usize = 1 << 20;
+/// Bytes read behind a long fragment: its successor's head, so that the bytes of that need no copy.
+const HEAD: usize = HEADER + BEGIN;
+/// Bytes of a fragment from which on the next one is likely to be long too.
+const LONG: usize = 32 << 10;
+
+/// Whose bytes come next.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum BytesOf {
+    /// The peer's write of this number.
+    Write(u32),
+    /// This side's read of this number.
+    Read(u32),
+    /// Nobody's: they are dropped.
+    Nobody,
+}
+
+/// Where a stream is in its frames.
+#[derive(Default)]
+pub(crate) struct Incoming {
+    /// The first bytes of a frame.
+    carry: Vec<u8>,
+    /// Bytes of RMA that are left of a frame.
+    left: usize,
+    of: Option<BytesOf>,
+    has_greeted: bool,
+    /// The last fragment was long.
+    was_long: bool,
+    /// The first frame in `carry` is a message without a slot.
+    stalled: bool,
+}
+
+impl Incoming {
+    /// Whether the peer has said HELLO.
+    pub(crate) fn has_greeted(&self) -> bool {
+        self.has_greeted
+    }
+
+    /// Whether bytes of a frame have come.
+    pub(crate) fn is_begun(&self) -> bool {
+        !self.carry.is_empty() || self.left > 0
+    }
+}
+
+/// How a frame was handled.
+pub(crate) enum Handled {
+    Done,
+    /// No slot is free for it.
+    Stalled,
+}
+
+impl Lane {
+    /// Reads what has arrived, up to a budget. Returns how many bytes there were.
+    #[inline]
+    pub(crate) fn receive(&mut self, s: &mut Shared, core: &mut Core) -> usize {
+        let mut total = 0;
+        self.has_more = false;
+        while total < BUDGET && matches!(self.phase, Phase::Greeting | Phase::Open) && !self.incoming.stalled {
+            let received = if self.incoming.left > 0 { self.receive_bytes(s, core) } else { self.receive_frames(s, core) };
+            match received {
+                Ok((0, _)) | Err(Errno::CONNRESET | Errno::PIPE | Errno::TIMEDOUT | Errno::HOSTUNREACH) => {
+                    self.end(s, Cause::Gone);
+                }
+                Ok((count, is_all)) => {
+                    total += count;
+                    if is_all {
+                        break;
+                    }
+                }
+                Err(Errno::AGAIN) => break,
+                Err(Errno::INTR) => {}
+                Err(_) => self.end(s, Cause::Gone),
+            }
+        }
+        if total > 0 {
+            self.on_heard(s, core, total);
+        }
+        total
+    }
+
+    fn on_heard(&mut self, s: &mut Shared, core: &mut Core, total: usize) {
+        self.heard = s.now;
+        if total >= BUDGET {
+            self.has_more = true;
+            self.activate(s);
+        }
+        if self.phase == Phase::Open {
+            self.top_up(s, core);
+            if self.given.is_urgent() {
+                self.pay(s);
+            } else if self.untold || self.pings || self.given.untold().is_some() {
+                self.owe(s);
+            }
+        }
+    }
+
+    /// Reads frames. Returns the number of bytes, and whether the stream has no more.
+    fn receive_frames(&mut self, s: &mut Shared, core: &mut Core) -> Result<(usize, bool)> {
+        let Some(mut scratch) = s.take_scratch() else { return Err(Errno::AGAIN) };
+        let carried = self.incoming.carry.len();
+        let end = if self.incoming.was_long { carried + HEAD } else { SCRATCH };
+        let socket = self.socket.as_ref();
+        let received = socket.ok_or(Errno::PIPE).and_then(|socket| sys::receive(socket, &mut scratch[carried..end]));
+        if let Ok(count @ 1..) = received {
+            scratch[..carried].copy_from_slice(&self.incoming.carry);
+            self.incoming.was_long = false;
+            let bytes = &scratch[..carried + count];
+            let used = self.handle_bytes(s, core, bytes);
+            self.keep(s, &bytes[used..]);
+        }
+        s.put_scratch(scratch);
+        received.map(|count| (count, carried + count < end))
+    }
+
+    /// Keeps the first bytes of a frame.
+    fn keep(&mut self, s: &mut Shared, bytes: &[u8]) {
+        let carry = &mut self.incoming.carry;
+        if bytes.is_empty() {
+            if carry.capacity() > 0 {
+                s.reuse(std::mem::take(carry));
+            }
+            return;
+        }
+        if carry.capacity() == 0 {
+            *carry = s.buffer();
+        }
+        carry.clear();
+        carry.extend_from_slice(bytes);
+    }
+
+    /// Handles the message that found no slot, and what came with it.
+    pub(crate) fn resume(&mut self, s: &mut Shared, core: &mut Core) {
+        if !std::mem::take(&mut self.incoming.stalled) {
+            return;
+        }
+        let carry = std::mem::take(&mut self.incoming.carry);
+        let used = self.handle_bytes(s, core, &carry);
+        self.keep(s, &carry[used..]);
+        if !self.incoming.stalled {
+            if let Some(socket) = &self.socket {
+                let _ = s.set.rewatch(socket, self.key(), EventFlags::IN);
+            }
+            self.on_watched(false);
+            self.on_heard(s, core, 0);
+            self.has_more = true;
+            self.activate(s);
+        }
+    }
+
+    /// No slot is free for a message, although it had a grant: the program has lowered the number
+    /// of its receive buffers. The stream waits for the return of an event.
+    #[cold]
+    fn stall(&mut self, s: &mut Shared, core: &mut Core) {
+        self.incoming.stalled = true;
+        core.counters().on_refused();
+        if s.inbox.starve(core) {
+            self.activate(s);
+        }
+        if let Some(socket) = &self.socket {
+            let _ = s.set.rewatch(socket, self.key(), EventFlags::empty());
+        }
+    }
+
+    /// Whether a message waits for a slot.
+    pub(crate) fn is_stalled(&self) -> bool {
+        self.incoming.stalled
+    }
+
+    /// Handles bytes of the stream. Returns how many; the others are the beginning of a frame.
+    fn handle_bytes(&mut self, s: &mut Shared, core: &mut Core, bytes: &[u8]) -> usize {
+        let mut at = 0;
+        while matches!(self.phase, Phase::Greeting | Phase::Open) {
+            let rest = &bytes[at..];
+            let used = if !self.incoming.has_greeted {
+                self.handle_hello(s, core, rest)
+            } else if self.incoming.left > 0 {
+                Ok(self.copy_bytes(s, core, rest))
+            } else {
+                self.handle_frame(s, core, rest)
+            };
+            match used {
+                Ok(0) => return at,
+                Ok(used) => at += used,
+                Err(Violation) => self.end(s, Cause::Violation),
+            }
+        }
+        // Nothing of it is needed any more.
+        bytes.len()
+    }
+
+    fn handle_hello(&mut self, s: &mut Shared, core: &mut Core, bytes: &[u8]) -> std::result::Result<usize, Violation> {
+        let Some((hello, _)) = bytes.split_first_chunk::<HELLO>() else {
+            return if Hello::may_begin(bytes) { Ok(0) } else { Err(Violation) };
+        };
+        self.incoming.has_greeted = true;
+        self.on_hello(s, core, Hello::parse(hello))?;
+        Ok(HELLO)
+    }
+
+    /// Handles one frame, or as much of it as must be there at once. 0: it is not.
+    #[inline]
+    fn handle_frame(&mut self, s: &mut Shared, core: &mut Core, bytes: &[u8]) -> std::result::Result<usize, Violation> {
+        let Some((header, rest)) = bytes.split_first_chunk::<HEADER>() else { return Ok(0) };
+        let header = Header::parse(header, s.max_send_size)?;
+        let Some(body) = rest.get(..header.needed()) else { return Ok(0) };
+        self.on_taken(s, core, header.taken);
+        let handled = match header.kind {
+            Kind::Message => self.on_message(s, core, &header, body)?,
+            _ => self.on_other(s, core, &header, body).map(|()| Handled::Done)?,
+        };
+        match handled {
+            Handled::Done => Ok(HEADER + body.len()),
+            Handled::Stalled => {
+                self.stall(s, core);
+                Ok(0)
+            }
+        }
+    }
+
+    #[inline]
+    fn on_message(
+        &mut self,
+        s: &mut Shared,
+        core: &mut Core,
+        header: &Header,
+        body: &[u8],
+    ) -> std::result::Result<Handled, Violation> {
+        if self.given.outstanding() == 0 {
+            return Err(Violation);
+        }
+        let mut fields = Fields(body);
+        let write = (header.flags & OF_OPERATION != 0).then(|| fields.u32());
+        match self.table.open_cell(header.connection) {
+            Some(cell) => {
+                let is_wanted = write.is_none_or(|number| self.is_written(number));
+                if is_wanted && !s.inbox.message(core, cell, fields.rest()) {
+                    return Ok(Handled::Stalled);
+                }
+                self.may_answer = true;
+            }
+            None => s.strays += 1,
+        }
+        self.given.on_received();
+        self.given.taken = self.given.taken.wrapping_add(1);
+        self.untold = true;
+        s.inbox.ungrant(1);
+        if let Some(number) = write {
+            self.end_served(s, number);
+        }
+        Ok(Handled::Done)
+    }
+
+    fn on_other(
+        &mut self,
+        s: &mut Shared,
+        core: &mut Core,
+        header: &Header,
+        body: &[u8],
+    ) -> std::result::Result<(), Violation> {
+        let mut fields = Fields(body);
+        match header.kind {
+            Kind::Message => {}
+            Kind::Datagram => self.on_datagram(s, core, header, body),
+            Kind::Connect => self.on_connect(s, core, header, &mut fields)?,
+            Kind::Accept => self.on_accept(s, core, header, &mut fields),
+            Kind::Reject => self.on_reject(s, core, header),
+            Kind::Redirect => self.on_redirect(s, core, header, &mut fields),
+            Kind::Busy => self.on_busy(s, header),
+            Kind::Disconnect => self.on_disconnect(s, core, header),
+            Kind::Ping => self.pings = true,
+            Kind::Pong => {}
+            Kind::Write => self.on_write(s, header, &mut fields)?,
+            Kind::Read => self.on_read(s, header, &mut fields)?,
+            Kind::Data => self.on_data(s, header, fields.u32())?,
+            Kind::Answer => self.on_answer(s, header, fields.u32())?,
+            Kind::Result => self.on_result(s, core, &mut fields),
+            Kind::Cancel => self.on_cancel(s, fields.u32()),
+            Kind::Atomic => self.on_atomic(s, header, &mut fields)?,
+            Kind::Grant => {
+                if header.flags & WANT != 0 {
+                    self.on_want(s);
+                }
+                self.on_grant(s, fields.u32());
+            }
+            Kind::Recall => {
+                let sent = self.credit.give_back();
+                self.answer(s, Kind::Return, 0, &[&sent.to_le_bytes()]);
+            }
+            Kind::Return => {
+                let back = self.given.on_returned(fields.u32()).ok_or(Violation)?;
+                s.inbox.ungrant(back);
+                s.grants_due = true;
+            }
+            Kind::Large => self.on_large(s, core, header, &mut fields),
+            Kind::Landing => self.on_landing(s, core, &mut fields),
+            Kind::Landed => self.on_landed(s, core, header, &mut fields)?,
+        }
+        Ok(())
+    }
+
+    /// A message of an unreliable connection: dropped where no slot is to spare.
+    fn on_datagram(&mut self, s: &mut Shared, core: &mut Core, header: &Header, body: &[u8]) {
+        let Some(cell) = self.table.open_cell(header.connection) else {
+            s.strays += 1;
+            return;
+        };
+        self.may_answer = true;
+        if s.inbox.spare(core) == 0 || !s.inbox.message(core, cell, body) {
+            cell.counters.on_dropped();
+            core.counters().on_dropped();
+        }
+    }
+
+    /// The peer wants grants.
+    fn on_want(&mut self, s: &mut Shared) {
+        if !self.is_wanting && self.given.wanted() > 0 {
+            self.is_wanting = true;
+            s.wanting.push_back(self.number);
+            s.grants_due = true;
+        }
+    }
+
+    /// So many bytes of RMA follow.
+    pub(crate) fn expect_bytes(&mut self, of: BytesOf, header: &Header, prefix: usize) {
+        self.incoming.left = header.len - prefix;
+        self.incoming.of = Some(of);
+    }
+
+    /// Copies bytes of RMA from the buffer. Returns how many.
+    fn copy_bytes(&mut self, s: &mut Shared, core: &mut Core, bytes: &[u8]) -> usize {
+        let count = bytes.len().min(self.incoming.left);
+        if count == 0 {
+            return 0;
+        }
+        match self.incoming.of {
+            Some(BytesOf::Write(number)) => self.write_bytes(s, number, &bytes[..count]),
+            Some(BytesOf::Read(number)) => self.read_bytes(s, core, number, &bytes[..count]),
+            Some(BytesOf::Nobody) | None => {}
+        }
+        self.on_bytes(s, count);
+        count
+    }
+
+    /// Bytes of RMA have come.
+    fn on_bytes(&mut self, s: &mut Shared, count: usize) {
+        self.incoming.left -= count;
+        if self.incoming.left == 0
+            && let Some(BytesOf::Write(number)) = self.incoming.of.take()
+        {
+            self.on_written(s, number);
+        }
+    }
+
+    /// Reads bytes of RMA from the stream, into registered memory or to nowhere. Returns their
+    /// number, and whether the stream has no more.
+    fn receive_bytes(&mut self, s: &mut Shared, core: &mut Core) -> Result<(usize, bool)> {
+        let left = self.incoming.left.min(BUDGET);
+        let target: Option<Piece> = match self.incoming.of {
+            Some(BytesOf::Write(number)) => self.write_target(s, number, left),
+            Some(BytesOf::Read(number)) => self.read_target(s, core, number, left),
+            Some(BytesOf::Nobody) | None => None,
+        };
+        let Some(socket) = &self.socket else { return Err(Errno::PIPE) };
+        let wanted = if target.is_some() { left } else { left.min(SCRATCH) };
+        let received = match &target {
+            Some(piece) => sys::receive_into(socket, piece),
+            None => {
+                let Some(mut scratch) = s.take_scratch() else { return Err(Errno::AGAIN) };
+                let received = sys::receive(socket, &mut scratch[..wanted]);
+                s.put_scratch(scratch);
+                received
+            }
+        };
+        if received == Err(Errno::FAULT) {
+            // The program has unmapped registered memory: what comes for it goes to nowhere.
+            self.fault(s, core);
+            return Err(Errno::INTR);
+        }
+        let count = received?;
+        if count > 0 {
+            match self.incoming.of.filter(|_| target.is_some()) {
+                Some(BytesOf::Write(number)) => self.advance_write(number, count),
+                Some(BytesOf::Read(number)) => self.advance_read(number, count),
+                Some(BytesOf::Nobody) | None => {}
+            }
+            self.incoming.was_long |= count >= LONG;
+            self.on_bytes(s, count);
+        }
+        Ok((count, count < wanted))
+    }
+
+    /// The memory that bytes come for cannot be written.
+    #[cold]
+    fn fault(&mut self, s: &mut Shared, core: &mut Core) {
+        match self.incoming.of {
+            Some(BytesOf::Write(number)) => self.fail_write(number),
+            Some(BytesOf::Read(number)) => self.fail_read(s, core, number),
+            Some(BytesOf::Nobody) | None => {}
+        }
+    }
+}
+
+const _: () = assert!(OPERATION < BEGIN && HEAD < SCRATCH);

@@ -1,0 +1,75 @@
+//! The operations of the peer that this side serves.
+
+use crate::frame::OPERATIONS;
+use cci_proto::{Failure, Registration};
+use std::collections::VecDeque;
+
+/// Bits of a number that name one of the operations on the wire, as the other side gives them.
+const INDEX: u32 = (1 << 16) - 1;
+
+/// An operation of the peer.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Served {
+    pub(crate) number: u32,
+    /// This side's number of its connection.
+    pub(crate) connection: u32,
+    pub(crate) registration: Registration,
+    /// Offset of the next byte in the registration.
+    pub(crate) at: u64,
+    /// Bytes that are missing.
+    pub(crate) left: u64,
+    pub(crate) outcome: Result<(), Failure>,
+    /// A message follows, which is to find out how it ended: until then there is no RESULT.
+    pub(crate) has_message: bool,
+}
+
+#[derive(Default)]
+pub(crate) struct Serving {
+    entries: Vec<Option<Served>>,
+    count: usize,
+    /// Numbers of reads with bytes to send, in turn.
+    pub(crate) reads: VecDeque<u32>,
+}
+
+impl Serving {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.count == 0
+    }
+
+    /// Adds an operation. False: its number is none that the peer may use now.
+    pub(crate) fn add(&mut self, served: Served) -> bool {
+        let index = (served.number & INDEX) as usize;
+        if index >= OPERATIONS as usize {
+            return false;
+        }
+        if index >= self.entries.len() {
+            self.entries.resize(index + 1, None);
+        }
+        let is_free = self.entries[index].is_none();
+        if is_free {
+            self.entries[index] = Some(served);
+            self.count += 1;
+        }
+        is_free
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Served> {
+        self.entries.get_mut((number & INDEX) as usize)?.as_mut().filter(|served| served.number == number)
+    }
+
+    /// Takes an operation that is over.
+    pub(crate) fn take(&mut self, number: u32) -> Option<Served> {
+        self.get_mut(number)?;
+        self.count -= 1;
+        self.reads.retain(|other| *other != number);
+        self.entries[(number & INDEX) as usize].take()
+    }
+
+    /// A connection has ended: what it began touches no memory any more.
+    pub(crate) fn refuse_all_of(&mut self, connection: u32) {
+        for served in self.entries.iter_mut().flatten().filter(|served| served.connection == connection) {
+            served.outcome = Err(Failure::RemoteHandle);
+        }
+    }
+}

@@ -1,0 +1,180 @@
+//! What all lanes of an endpoint share. A method of a lane gets it beside the endpoint's core.
+
+use crate::inbox::Inbox;
+use crate::lane::Opening;
+use crate::lane::work::{Ending, Work};
+use crate::settings::Settings;
+use cci_mem::pages::Pages;
+use cci_proto::{EventKind, Failure, Rights, Time};
+use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, PollSet, RegistrationTable};
+use std::collections::VecDeque;
+
+/// Bytes of the buffer that streams are read into.
+pub(crate) const SCRATCH: usize = 64 << 10;
+/// Bytes that wait in a lane before further messages wait in their own memory.
+pub(crate) const OUT: usize = 64 << 10;
+/// Buffers that are kept for lanes with bytes to send.
+const KEPT: usize = 16;
+
+/// Why a lane ends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Cause {
+    /// The stream has ended, or broke.
+    Gone,
+    /// The peer broke the protocol.
+    Violation,
+    /// The peer's kernel has not answered for too long.
+    Silent,
+    /// Nobody needs it.
+    Idle,
+    /// Setting it up failed; why, in a sentence.
+    Refused(String),
+}
+
+pub(crate) struct Shared {
+    /// The time when the call began to make progress.
+    pub(crate) now: Time,
+    pub(crate) set: PollSet,
+    pub(crate) settings: Settings,
+    /// Random identity of the endpoint.
+    pub(crate) identity: [u64; 2],
+    pub(crate) max_send_size: u32,
+    pub(crate) inbox: Inbox,
+    pub(crate) registrations: RegistrationTable<()>,
+    /// Registrations with rights for peers.
+    pub(crate) exposed: usize,
+    pub(crate) pending_events: PendingEvents,
+    /// Clients that another endpoint redirects here.
+    pub(crate) expected: ExpectedClients<Time>,
+    /// Connects that are to ask another endpoint, at this URI.
+    pub(crate) redirected: Vec<(&'static Connection, Opening, String)>,
+    /// What streams are read into; taken out while it is in use.
+    scratch: Option<Pages>,
+    buffers: Vec<Vec<u8>>,
+    /// Empty, for lanes that begin to have operations.
+    works: Vec<Box<Work>>,
+    /// Lanes that have something to send, or more to read than one call takes.
+    pub(crate) active: Vec<u32>,
+    /// Lanes whose peers are to be told what was taken or granted.
+    pub(crate) owing: Vec<u32>,
+    /// Lanes whose peers want grants, where there were none, in turn.
+    pub(crate) wanting: VecDeque<u32>,
+    /// The lanes in `wanting` are to be looked at.
+    pub(crate) grants_due: bool,
+    /// Lanes that are over.
+    pub(crate) ended: Vec<(u32, Cause)>,
+    /// When the timers are to be looked at again, at the latest.
+    pub(crate) check_at: Option<Time>,
+    /// Large messages wait for memory.
+    pub(crate) landings_wait: bool,
+    /// Operations and connects that are open.
+    pub(crate) open_operations: usize,
+    /// Frames for connections or operations that do not exist any more.
+    pub(crate) strays: u64,
+    /// Lanes that broke the protocol.
+    pub(crate) malformed: u64,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        core: &Core,
+        settings: Settings,
+        max_send_size: u32,
+        words: [u64; 3],
+    ) -> rustix::io::Result<Self> {
+        let [key, first, second] = words;
+        Ok(Self {
+            now: cci_transport::monotonic(),
+            set: PollSet::new()?,
+            settings,
+            identity: [first, second],
+            max_send_size,
+            inbox: Inbox::new(core, max_send_size)?,
+            registrations: RegistrationTable::new(key),
+            exposed: 0,
+            pending_events: PendingEvents::default(),
+            expected: ExpectedClients::default(),
+            redirected: Vec::new(),
+            scratch: Some(Pages::new(SCRATCH)?),
+            buffers: Vec::new(),
+            works: Vec::new(),
+            active: Vec::new(),
+            owing: Vec::new(),
+            wanting: VecDeque::new(),
+            grants_due: false,
+            ended: Vec::new(),
+            check_at: None,
+            landings_wait: false,
+            open_operations: 0,
+            strays: 0,
+            malformed: 0,
+        })
+    }
+
+    /// Takes the buffer that streams are read into. It is put back by [`Shared::put_scratch`].
+    pub(crate) fn take_scratch(&mut self) -> Option<Pages> {
+        self.scratch.take()
+    }
+
+    pub(crate) fn put_scratch(&mut self, scratch: Pages) {
+        self.scratch = Some(scratch);
+    }
+
+    /// An empty buffer for bytes that cannot leave at once.
+    pub(crate) fn buffer(&mut self) -> Vec<u8> {
+        self.buffers.pop().unwrap_or_default()
+    }
+
+    /// Takes such a buffer back.
+    pub(crate) fn reuse(&mut self, mut buffer: Vec<u8>) {
+        if buffer.capacity() > 0 && buffer.capacity() <= 2 * OUT && self.buffers.len() < KEPT {
+            buffer.clear();
+            self.buffers.push(buffer);
+        }
+    }
+
+    /// What a lane with operations has.
+    pub(crate) fn work(&mut self) -> Box<Work> {
+        self.works.pop().unwrap_or_default()
+    }
+
+    /// Takes it back, once it is empty.
+    pub(crate) fn reuse_work(&mut self, work: Box<Work>) {
+        if self.works.len() < KEPT {
+            self.works.push(work);
+        }
+    }
+
+    /// Ends a message or an RMA.
+    #[inline]
+    pub(crate) fn end(&mut self, core: &mut Core, ending: Ending, outcome: Result<(), Failure>) {
+        self.open_operations = self.open_operations.saturating_sub(1);
+        core.end_operation(ending.slot, ending.cell, ending.posted, outcome);
+    }
+
+    /// Has the timers looked at by this time.
+    #[inline]
+    pub(crate) fn check_by(&mut self, at: Time) {
+        self.check_at = Some(self.check_at.map_or(at, |other| other.min(at)));
+    }
+
+    /// Queues an event about a connection.
+    pub(crate) fn notify(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
+        if !self.pending_events.queue(core, kind, cell) {
+            let again = self.now + std::time::Duration::from_millis(1);
+            self.check_by(again);
+        }
+    }
+
+    /// Counts a registration with these rights, or its end.
+    pub(crate) fn count_exposed(&mut self, rights: Rights, is_new: bool) {
+        if rights != Rights::NONE {
+            self.exposed = if is_new { self.exposed + 1 } else { self.exposed.saturating_sub(1) };
+        }
+    }
+}
+
+/// The name of a connection among registrations.
+pub(crate) fn name_of(connection: &Connection) -> u64 {
+    connection.place().into()
+}

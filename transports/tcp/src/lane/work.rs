@@ -1,0 +1,180 @@
+//! What a lane has while operations are open: messages in flight and waiting, operations of both
+//! sides, and what is held back by order.
+
+use crate::lane::operation::Operations;
+use crate::lane::serving::Serving;
+use cci_mem::memory::Piece;
+use cci_proto::Time;
+use cci_transport::{Connection, Message, Posted, Slot};
+use std::collections::VecDeque;
+
+/// Bytes of a message that need no memory of their own while it waits.
+const SHORT: usize = 64;
+
+/// How an operation is reported, and when at the latest.
+#[derive(Clone, Copy)]
+pub(crate) struct Ending {
+    pub(crate) slot: &'static Slot,
+    pub(crate) cell: &'static Connection,
+    pub(crate) posted: Posted,
+    pub(crate) deadline: Option<Time>,
+}
+
+/// The bytes of a message that cannot leave yet.
+pub(crate) struct Data {
+    len: usize,
+    short: [u8; SHORT],
+    long: Vec<u8>,
+}
+
+impl Data {
+    /// Copies a message. `buffer`: an empty one, for a long message.
+    pub(crate) fn copy(message: &Message<'_>, buffer: impl FnOnce() -> Vec<u8>) -> Self {
+        let len = message.len();
+        let mut data = Self { len, short: [0; SHORT], long: Vec::new() };
+        if len <= SHORT {
+            message.copy_to(&mut data.short[..len]);
+        } else {
+            data.long = buffer();
+            data.long.resize(len, 0);
+            message.copy_to(&mut data.long);
+        }
+        data
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        if self.len <= SHORT { &self.short[..self.len] } else { &self.long }
+    }
+
+    /// The memory of a long one, for the next.
+    pub(crate) fn into_buffer(self) -> Vec<u8> {
+        self.long
+    }
+}
+
+/// What ends when the peer has taken a message.
+#[derive(Clone, Copy)]
+pub(crate) enum Sent {
+    /// The message.
+    Message(Ending),
+    /// The operation at this place, whose message it is.
+    Operation(u32, &'static Connection),
+    /// Nothing: it has ended already, or ends by its RESULT.
+    Nothing,
+}
+
+impl Sent {
+    /// Whose it is.
+    pub(crate) fn cell(&self) -> Option<&'static Connection> {
+        match self {
+            Self::Message(ending) => Some(ending.cell),
+            Self::Operation(_, cell) => Some(cell),
+            Self::Nothing => None,
+        }
+    }
+}
+
+/// A message that waits for a grant, or for room.
+pub(crate) struct Waiting {
+    pub(crate) data: Data,
+    pub(crate) cell: &'static Connection,
+    pub(crate) sent: Sent,
+    /// The number of the write that it belongs to.
+    pub(crate) write: Option<u32>,
+}
+
+/// What is held back behind an operation of its connection.
+pub(crate) enum Behind {
+    Message(Waiting),
+    /// The operation at this place.
+    Operation(u32),
+}
+
+/// Order within a connection: an operation, and what comes after it.
+pub(crate) struct Hold {
+    pub(crate) cell: &'static Connection,
+    /// The place of the operation.
+    pub(crate) barrier: u32,
+    /// The operation itself waits for all earlier ones of the connection.
+    pub(crate) waits: bool,
+    pub(crate) behind: VecDeque<Behind>,
+}
+
+/// A fragment of an RMA that has begun to leave.
+pub(crate) struct Fragment {
+    pub(crate) head: [u8; Fragment::HEAD],
+    pub(crate) head_len: usize,
+    /// Bytes of head and memory that have left.
+    pub(crate) sent: usize,
+    /// The bytes; `None`: they are gone, and zeros leave in their place.
+    pub(crate) memory: Option<Piece>,
+    /// Bytes of the memory.
+    pub(crate) len: usize,
+    pub(crate) of: FragmentOf,
+}
+
+impl Fragment {
+    /// Bytes of the longest head.
+    pub(crate) const HEAD: usize = crate::frame::HEADER + crate::frame::BEGIN;
+}
+
+/// Whose bytes a fragment has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FragmentOf {
+    /// The write at this place.
+    Write(u32),
+    /// The read that the peer begins its number with.
+    Answer(u32),
+}
+
+#[derive(Default)]
+pub(crate) struct Work {
+    /// Messages whose bytes have left, in order, until the peer has taken them.
+    pub(crate) in_flight: VecDeque<Sent>,
+    pub(crate) waiting: VecDeque<Waiting>,
+    pub(crate) operations: Operations,
+    pub(crate) serving: Serving,
+    pub(crate) holds: Vec<Hold>,
+    pub(crate) fragment: Option<Fragment>,
+    /// The last fragment was an answer, so that the next is a write's, if there is one.
+    pub(crate) answered: bool,
+}
+
+impl Work {
+    /// Whether nothing is open.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.in_flight.is_empty()
+            && self.waiting.is_empty()
+            && self.operations.is_empty()
+            && self.serving.is_empty()
+            && self.holds.is_empty()
+            && self.fragment.is_none()
+    }
+
+    /// Sets the deadline of everything of a connection.
+    pub(crate) fn set_deadlines(&mut self, cell: &'static Connection, deadline: Option<Time>) {
+        let set = |ending: &mut Ending| {
+            if std::ptr::eq(ending.cell, cell) {
+                ending.deadline = deadline;
+            }
+        };
+        let set_sent = |sent: &mut Sent| {
+            if let Sent::Message(ending) = sent {
+                set(ending);
+            }
+        };
+        self.in_flight.iter_mut().for_each(set_sent);
+        self.waiting.iter_mut().for_each(|waiting| set_sent(&mut waiting.sent));
+        for behind in self.holds.iter_mut().flat_map(|hold| &mut hold.behind) {
+            if let Behind::Message(waiting) = behind {
+                set_sent(&mut waiting.sent);
+            }
+        }
+        self.operations.each(|operation| set(&mut operation.ending));
+    }
+
+    /// The hold of a connection.
+    pub(crate) fn hold_of(&mut self, cell: &'static Connection) -> Option<&mut Hold> {
+        self.holds.iter_mut().find(|hold| std::ptr::eq(hold.cell, cell))
+    }
+}

@@ -1,0 +1,106 @@
+//! Opening an endpoint: its listening socket.
+
+use crate::driver::{MAX_SEND_SIZE, SCHEME};
+use crate::endpoint::Tcp;
+use crate::lane::shared::Shared;
+use crate::settings::Settings;
+use cci_mem::inherited::close_in_children;
+use cci_proto::Status;
+use cci_transport::{Condition, Core, OpenError, Opening, Transport, child_holds, random, room_for};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::sockopt::set_socket_reuseaddr;
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, listen, socket_with};
+use std::net::{IpAddr, SocketAddr};
+
+/// Streams that wait to be accepted.
+const BACKLOG: i32 = 4096;
+/// More than the buffers and tables of an endpoint take, bytes.
+const BUFFERS: usize = 1 << 20;
+
+/// Opens the transport of an endpoint. The service is the port.
+pub(crate) fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    let settings = Settings::parse(opening.arguments, opening.service)?;
+    let system = |source: Errno| OpenError::system("cannot open a tcp endpoint", source);
+    let (listener, address) = listen_at(&settings)?;
+    room_for(BUFFERS)?;
+    let words = random().map_err(system)?;
+    let shared = Shared::new(core, settings, opening.max_send_size, words).map_err(system)?;
+    let uri = format!("{SCHEME}{address}");
+    Ok(Box::new(Tcp::new(core, shared, listener, uri, opening.threading).map_err(system)?))
+}
+
+/// Up if an endpoint with these keys can be opened.
+pub(crate) fn inspect(arguments: &[(String, String)]) -> Condition {
+    // The port may be in use by the endpoint that it is meant for.
+    let others: Vec<_> = arguments.iter().filter(|(key, _)| key != "port").cloned().collect();
+    let opened = Settings::parse(&others, None).and_then(|settings| listen_at(&settings));
+    let (up, reason) = match opened {
+        Ok((_, address)) => (true, format!("TCP from {}", address.ip())),
+        // A shortage that may pass is no refusal: opening an endpoint says so itself.
+        Err(error) if error.status == Status::NoMem => (true, "TCP".into()),
+        Err(error) => (false, error.to_string()),
+    };
+    Condition { up, reason, max_send_size: MAX_SEND_SIZE }
+}
+
+/// Listens at the first free port of the settings.
+fn listen_at(settings: &Settings) -> Result<(OwnedFd, SocketAddr), OpenError> {
+    let (first, last) = settings.ports;
+    let mut refused = None;
+    for port in first..=last {
+        match listen_on(SocketAddr::new(settings.ip, port)) {
+            Ok(listening) => return Ok(listening),
+            Err(error) => refused = Some((port, error)),
+        }
+        if !matches!(refused, Some((_, Errno::ADDRINUSE))) {
+            break;
+        }
+    }
+    let (port, error) = refused.unwrap_or((first, Errno::ADDRINUSE));
+    Err(refusal(settings, port, error))
+}
+
+fn listen_on(address: SocketAddr) -> Result<(OwnedFd, SocketAddr), Errno> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    close_in_children(&socket);
+    // A port whose last streams are still in TIME_WAIT can be used again at once.
+    set_socket_reuseaddr(&socket, true)?;
+    bind(&socket, &address)?;
+    listen(&socket, BACKLOG)?;
+    let bound = SocketAddr::try_from(getsockname(&socket)?).map_err(|_| Errno::AFNOSUPPORT)?;
+    Ok((socket, bound))
+}
+
+fn refusal(settings: &Settings, port: u16, error: Errno) -> OpenError {
+    let ip = settings.ip;
+    let what = match error {
+        Errno::ADDRINUSE if settings.ports.0 != settings.ports.1 => {
+            let (first, last) = settings.ports;
+            format!("ports {first} to {last} of {ip} are in use; choose other ports, or none to get a free one")
+        }
+        Errno::ADDRINUSE if is_held_by_child(ip, port) => {
+            format!("a child process of this program still holds port {port}; end it, or choose another port")
+        }
+        Errno::ADDRINUSE => format!("port {port} of {ip} is in use; choose another port, or none to get a free one"),
+        Errno::ADDRNOTAVAIL => format!("this host has no address {ip}; write one of its own for the key ip"),
+        Errno::ACCESS => {
+            let what = format!("port {port} is not for this user; choose one above 1023, or none to get a free one");
+            return OpenError::system(what, error);
+        }
+        _ => return OpenError::system(format!("cannot listen at {ip}:{port}"), error),
+    };
+    OpenError::new(Status::AddrNotAvail, what)
+}
+
+/// Whether a child of this process has the port: it was made without the handlers of `fork`, and
+/// keeps a copy of a socket.
+fn is_held_by_child(ip: IpAddr, port: u16) -> bool {
+    let table = if ip.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
+    let end = format!(":{port:04X}");
+    child_holds(table, |columns| match columns {
+        [_, local, _, _, _, _, _, _, _, inode, ..] if local.ends_with(&end) => inode.parse().ok(),
+        _ => None,
+    })
+}

@@ -1,0 +1,338 @@
+//! The side that begins an operation.
+
+use crate::frame::{self, BEGIN, Fields, HAS_MESSAGE, Header, Kind, OPERATION, Target, Violation};
+use crate::lane::operation::{Local, Operation, Stage};
+use crate::lane::receive::BytesOf;
+use crate::lane::shared::{OUT, Shared, name_of};
+use crate::lane::work::Data;
+use crate::lane::{Lane, Phase, send};
+use cci_mem::memory::{Memory, Piece};
+use cci_mem::sync::Ordering;
+use cci_proto::{Access, Atomic, Failure, Rights, RmaError};
+use cci_transport::{Connection, Core, Message, Posted, Rma, Slot};
+
+/// Writes of at most so many bytes are copied behind what leaves next, so that many share a system
+/// call.
+const COPIED: u64 = 4 << 10;
+
+impl Lane {
+    /// Starts an RMA of an open connection.
+    pub(crate) fn rma(
+        &mut self,
+        s: &mut Shared,
+        core: &mut Core,
+        cell: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, RmaError> {
+        if self.phase != Phase::Open {
+            return Err(RmaError::Disconnected);
+        }
+        let [first, secret, ..] = rma.local.words();
+        let (local, entry) = s.registrations.find([first, secret]).ok_or(RmaError::LocalHandle)?;
+        let end = rma.local_offset.checked_add(rma.len).ok_or(RmaError::LocalHandle)?;
+        if !entry.serves(name_of(cell)) || entry.memory().is_none_or(|memory| end > memory.len()) {
+            return Err(RmaError::LocalHandle);
+        }
+        let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
+        let [index, secret, ..] = rma.remote.words();
+        let message = rma.message.map(|message| Data::copy(&Message::One(message), || s.buffer()));
+        cell.on_begun();
+        s.open_operations += 1;
+        let ending = send::ending(slot, cell, posted);
+        if let Some(deadline) = ending.deadline {
+            s.check_by(deadline);
+        }
+        let place = self.work(s).operations.add(Operation {
+            ending,
+            access: rma.access,
+            local: Local::Registered(local),
+            local_offset: rma.local_offset,
+            handle: [index, secret],
+            remote_offset: rma.remote_offset,
+            len: rma.len,
+            message,
+            fence: rma.fence,
+            stage: Stage::Waiting,
+            done: 0,
+            number: None,
+            order: 0,
+        });
+        self.queue_operation(s, core, place);
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    /// Gives the operations that are ready numbers and begins them, as far as the peer allows. What
+    /// is short is copied behind what leaves next. True: a long write is to be sent.
+    pub(super) fn begin_ready(&mut self, s: &mut Shared, core: &mut Core) -> Option<u32> {
+        let most = self.operations;
+        while self.out.left().len() < OUT {
+            let work = self.work.as_mut()?;
+            let place = *work.operations.ready.front()?;
+            let Some(operation) = work.operations.get(place) else {
+                work.operations.ready.pop_front();
+                continue;
+            };
+            if operation.stage == Stage::Sending {
+                return Some(place);
+            }
+            if operation.number.is_none() && work.operations.number(place, most).is_none() {
+                // One ends some time, and its answer comes here.
+                return None;
+            }
+            if self.begin_operation(s, core, place) {
+                return Some(place);
+            }
+            let ready = &mut self.work.as_mut()?.operations.ready;
+            if ready.front() == Some(&place) {
+                ready.pop_front();
+            }
+        }
+        None
+    }
+
+    /// Begins an operation that has a number. True: its bytes are to be sent in fragments.
+    fn begin_operation(&mut self, s: &mut Shared, core: &mut Core, place: u32) -> bool {
+        let Some(operation) = self.work.as_mut().and_then(|work| work.operations.get_mut(place)) else { return false };
+        let connection = operation.ending.cell.remote.load(Ordering::Relaxed);
+        let number = operation.number.unwrap_or(0);
+        let target =
+            Target { operation: number, handle: operation.handle, offset: operation.remote_offset, total: operation.len };
+        match operation.access {
+            Access::Large if operation.stage == Stage::Waiting => {
+                operation.stage = Stage::AwaitMemory;
+                let len = operation.len;
+                let (number, len) = (u64::from(number).to_le_bytes(), len.to_le_bytes());
+                self.put(s, Kind::Large, 0, connection, &[&number, &len]);
+                false
+            }
+            Access::Read => {
+                operation.stage = Stage::AwaitResult;
+                self.put(s, Kind::Read, 0, connection, &[&target.emit()]);
+                false
+            }
+            Access::Atomic(atomic) => {
+                operation.stage = Stage::AwaitResult;
+                self.put(s, Kind::Atomic, 0, connection, &[&target.emit(), &frame::emit_atomic(atomic)]);
+                false
+            }
+            Access::Write | Access::Large => {
+                operation.stage = Stage::Sending;
+                operation.len > COPIED || !self.copy_write(s, core, place, connection, &target)
+            }
+        }
+    }
+
+    /// Copies a short write behind what leaves next. False: its memory is gone.
+    fn copy_write(&mut self, s: &mut Shared, core: &mut Core, place: u32, connection: u32, target: &Target) -> bool {
+        let Some(operation) = self.work.as_ref().and_then(|work| work.operations.get(place)) else { return false };
+        let Some(piece) = local_piece(s, operation, 0, operation.len) else { return false };
+        let flags = if operation.has_follower() { HAS_MESSAGE } else { 0 };
+        if self.out.is_bare() {
+            self.out.set_buffer(s.buffer());
+        }
+        let header = Header { len: BEGIN + piece.len(), kind: Kind::Write, flags, connection, taken: self.given.taken };
+        self.out.frame(&header, &[&target.emit()]);
+        let len = piece.len();
+        piece.copy_to(0, self.out.room(len));
+        self.on_told();
+        self.activate(s);
+        self.on_sent_bytes(s, core, place, len as u64);
+        true
+    }
+
+    /// Bytes of a write were handed to the stream.
+    pub(super) fn on_sent_bytes(&mut self, s: &mut Shared, core: &mut Core, place: u32, bytes: u64) {
+        let Some(operation) = self.work.as_mut().and_then(|work| work.operations.get_mut(place)) else { return };
+        operation.done += bytes;
+        if operation.done >= operation.len {
+            operation.stage = Stage::AwaitResult;
+            let follows = operation.has_follower();
+            if let Some(work) = &mut self.work {
+                work.operations.ready.retain(|other| *other != place);
+            }
+            if follows {
+                self.send_follower(s, core, place);
+            }
+        }
+    }
+
+    /// What follows the bytes of a write: its message, or the word that a large one is there.
+    fn send_follower(&mut self, s: &mut Shared, core: &mut Core, place: u32) {
+        let Some(operation) = self.work.as_mut().and_then(|work| work.operations.get_mut(place)) else { return };
+        if operation.access == Access::Large {
+            let connection = operation.ending.cell.remote.load(Ordering::Relaxed);
+            let number = operation.number.unwrap_or(0).to_le_bytes();
+            self.put(s, Kind::Landed, 0, connection, &[&number, &frame::emit_outcome(Ok(()))]);
+        } else {
+            let cell = operation.ending.cell;
+            self.send_of_operation(s, core, place);
+            self.release_hold(s, core, cell, place);
+        }
+    }
+
+    /// The memory of this side that the bytes of an operation come from or go to.
+    pub(super) fn operation(&self, place: u32) -> Option<&Operation> {
+        self.work.as_ref()?.operations.get(place)
+    }
+
+    fn place_of(&self, number: u32) -> Option<u32> {
+        self.work.as_ref()?.operations.place_of(number)
+    }
+
+    /// Bytes of a read arrive.
+    pub(crate) fn on_answer(&mut self, s: &mut Shared, header: &Header, number: u32) -> Result<(), Violation> {
+        let bytes = (header.len - OPERATION) as u64;
+        let operation = self.place_of(number).and_then(|place| self.operation(place));
+        let of = match operation {
+            Some(operation) if operation.access != Access::Read || operation.done + bytes > operation.len => {
+                return Err(Violation);
+            }
+            Some(_) => BytesOf::Read(number),
+            None => {
+                s.strays += 1;
+                BytesOf::Nobody
+            }
+        };
+        self.expect_bytes(of, header, OPERATION);
+        Ok(())
+    }
+
+    /// Where the next bytes of a read go; `None`: nowhere, because its memory is gone.
+    pub(crate) fn read_target(&mut self, s: &mut Shared, core: &mut Core, number: u32, len: usize) -> Option<Piece> {
+        let operation = self.operation(self.place_of(number)?)?;
+        let piece = local_piece(s, operation, operation.done, len as u64);
+        if piece.is_none() {
+            self.fail_read(s, core, number);
+        }
+        piece
+    }
+
+    /// Copies bytes of a read to where they go.
+    pub(crate) fn read_bytes(&mut self, s: &mut Shared, core: &mut Core, number: u32, bytes: &[u8]) {
+        let Some(operation) = self.place_of(number).and_then(|place| self.operation(place)) else { return };
+        let at = operation.local_offset + operation.done;
+        let is_copied = local_memory(s, operation).is_some_and(|memory| memory.copy_in(at, bytes));
+        if is_copied {
+            self.advance_read(number, bytes.len());
+        } else {
+            self.fail_read(s, core, number);
+        }
+    }
+
+    /// Bytes of a read are in its memory.
+    pub(crate) fn advance_read(&mut self, number: u32, bytes: usize) {
+        let Some(place) = self.place_of(number) else { return };
+        if let Some(operation) = self.work.as_mut().and_then(|work| work.operations.get_mut(place)) {
+            operation.done += bytes as u64;
+        }
+    }
+
+    /// The memory of a read is gone: it fails at once, and what comes for it goes to nowhere.
+    pub(crate) fn fail_read(&mut self, s: &mut Shared, core: &mut Core, number: u32) {
+        if let Some(place) = self.place_of(number) {
+            self.end_operation(s, core, place, Err(Failure::RemoteHandle));
+        }
+    }
+
+    /// An operation has ended at the peer.
+    pub(crate) fn on_result(&mut self, s: &mut Shared, core: &mut Core, fields: &mut Fields<'_>) {
+        let number = fields.u32();
+        let (outcome, old) = (frame::parse_outcome(fields), fields.u64());
+        let place = self.place_of(number);
+        let Some(work) = &mut self.work else { return s.strays += 1 };
+        if !work.operations.answered(number) {
+            return s.strays += 1;
+        }
+        if !work.operations.ready.is_empty() {
+            self.activate(s);
+        }
+        let Some(place) = place else { return };
+        self.on_ended_there(s, core, place, outcome, old);
+    }
+
+    fn on_ended_there(&mut self, s: &mut Shared, core: &mut Core, place: u32, outcome: Result<(), Failure>, old: u64) {
+        let Some(operation) = self.operation(place) else { return };
+        let outcome = outcome.and_then(|()| match operation.access {
+            Access::Read if operation.done < operation.len => Err(Failure::Copy),
+            Access::Atomic(_) => {
+                let len = usize::try_from(operation.len).unwrap_or(0).min(8);
+                let bytes = Atomic::bytes(old, operation.len);
+                let is_copied = local_memory(s, operation)
+                    .is_some_and(|memory| memory.copy_in(operation.local_offset, &bytes[..len]));
+                if is_copied { Ok(()) } else { Err(Failure::RemoteHandle) }
+            }
+            _ => Ok(()),
+        });
+        if outcome.is_ok() && operation.message.is_some() {
+            let cell = operation.ending.cell;
+            if let Some(operation) = self.work.as_mut().and_then(|work| work.operations.get_mut(place)) {
+                operation.stage = Stage::AwaitTaken;
+            }
+            self.send_of_operation(s, core, place);
+            self.release_hold(s, core, cell, place);
+        } else {
+            self.end_operation(s, core, place, outcome);
+        }
+    }
+
+    /// Ends an operation of this side.
+    pub(crate) fn end_operation(&mut self, s: &mut Shared, core: &mut Core, place: u32, outcome: Result<(), Failure>) {
+        let Some(operation) = self.work.as_mut().and_then(|work| work.operations.take(place)) else { return };
+        let cell = operation.ending.cell;
+        if outcome.is_ok() && operation.access != Access::Large {
+            cell.counters.on_rma(operation.len);
+            core.counters().on_rma(operation.len);
+        }
+        if let Some(message) = operation.message {
+            s.reuse(message.into_buffer());
+        }
+        s.end(core, operation.ending, outcome);
+        self.release_hold(s, core, cell, place);
+        self.check_holds(s, core);
+    }
+
+    /// Ends an operation whose connection is over. The peer is told to stop waiting for its bytes.
+    pub(crate) fn abandon_operation(&mut self, s: &mut Shared, core: &mut Core, place: u32, failure: Failure) {
+        let Some(operation) = self.work.as_mut().and_then(|work| work.operations.take(place)) else { return };
+        if let Some(number) = operation.number {
+            let is_unfinished = matches!(operation.stage, Stage::Sending) || operation.message.is_some();
+            if is_unfinished && operation.access == Access::Write {
+                self.cancel(s, place, number);
+            }
+        }
+        s.end(core, operation.ending, Err(failure));
+    }
+
+    /// Tells the peer that the rest of a write does not come. A fragment that is half sent ends in
+    /// zeros.
+    pub(super) fn cancel(&mut self, s: &mut Shared, place: u32, number: u32) {
+        self.blank_fragment(place);
+        self.put(s, Kind::Cancel, 0, 0, &[&number.to_le_bytes()]);
+    }
+}
+
+impl Operation {
+    /// Whether something follows its bytes.
+    pub(super) fn has_follower(&self) -> bool {
+        self.message.is_some() || self.access == Access::Large
+    }
+}
+
+/// The memory of this side that an operation is about.
+fn local_memory<'a>(s: &'a Shared, operation: &'a Operation) -> Option<&'a Memory> {
+    match &operation.local {
+        Local::Registered(number) => s.registrations.get(*number)?.memory(),
+        Local::Own(memory) => Some(memory),
+    }
+}
+
+/// Part of that memory, from this byte of the operation on.
+pub(super) fn local_piece(s: &Shared, operation: &Operation, at: u64, len: u64) -> Option<Piece> {
+    local_memory(s, operation)?.piece(operation.local_offset + at, usize::try_from(len).ok()?)
+}
+
+/// Whether memory with these rights allows an access.
+pub(super) fn allows(rights: Rights, access: Access) -> bool {
+    rights.has(access.rights())
+}

@@ -1,0 +1,198 @@
+//! Fragments: long writes and the answers to reads leave in parts, each with a head, from where
+//! they lie.
+
+use super::begin::local_piece;
+use crate::frame::{BEGIN, HAS_MESSAGE, HEADER, Header, Kind, OPERATION, Target};
+use crate::lane::Lane;
+use crate::lane::shared::Shared;
+use crate::lane::work::{Fragment, FragmentOf};
+use crate::sys;
+use cci_mem::memory::Piece;
+use cci_mem::sync::Ordering;
+use cci_proto::Failure;
+use cci_transport::Core;
+use rustix::io::{Errno, Result};
+
+/// Bytes of a fragment, at most: calls of 64 KiB cost a fifth of the throughput.
+const FRAGMENT: u64 = 1 << 20;
+/// Zeros that stand for bytes that are gone.
+static ZEROS: [u8; 4096] = [0; 4096];
+
+impl Lane {
+    /// Whether an RMA has something to send.
+    pub(crate) fn has_rma_to_send(&self) -> bool {
+        self.work.as_ref().is_some_and(|work| {
+            let is_allowed = work.operations.on_wire() < self.operations as usize;
+            let may_begin = work.operations.ready.front().is_some_and(|place| {
+                is_allowed || work.operations.get(*place).is_none_or(|operation| operation.number.is_some())
+            });
+            may_begin || !work.serving.reads.is_empty()
+        })
+    }
+
+    /// Begins what is ready: short operations all at once, and one fragment. False: there is none.
+    pub(crate) fn begin_fragment(&mut self, s: &mut Shared, core: &mut Core) -> bool {
+        let write = self.begin_ready(s, core);
+        let Some(work) = &mut self.work else { return false };
+        let read = work.serving.reads.front().copied();
+        let answers = read.is_some() && (write.is_none() || !work.answered);
+        work.answered = answers;
+        match (answers, read, write) {
+            (true, Some(number), _) => self.begin_answer(s, number),
+            (_, _, Some(place)) => self.begin_write(s, core, place),
+            _ => return !self.out.is_empty(),
+        }
+        true
+    }
+
+    /// Begins the next fragment of a long write.
+    fn begin_write(&mut self, s: &mut Shared, core: &mut Core, place: u32) {
+        let Some(operation) = self.operation(place) else { return };
+        let (at, len) = (operation.done, (operation.len - operation.done).min(FRAGMENT));
+        let (number, cell) = (operation.number.unwrap_or(0), operation.ending.cell);
+        let Some(memory) = local_piece(s, operation, at, len) else {
+            // The program has deregistered its memory.
+            self.cancel(s, place, number);
+            return self.end_operation(s, core, place, Err(Failure::RemoteHandle));
+        };
+        let connection = cell.remote.load(Ordering::Relaxed);
+        let flags = if operation.has_follower() { HAS_MESSAGE } else { 0 };
+        let target =
+            Target { operation: number, handle: operation.handle, offset: operation.remote_offset, total: operation.len };
+        let (kind, prefix) = if at == 0 { (Kind::Write, BEGIN) } else { (Kind::Data, OPERATION) };
+        let header = self.head(kind, flags, connection, prefix + memory.len());
+        let mut head = [0; Fragment::HEAD];
+        head[..HEADER].copy_from_slice(&header.emit());
+        head[HEADER..].copy_from_slice(&target.emit());
+        self.set_fragment(head, HEADER + prefix, memory, FragmentOf::Write(place));
+        // The next one of another operation has its turn then.
+        if let Some(work) = &mut self.work
+            && let Some(place) = work.operations.ready.pop_front()
+        {
+            work.operations.ready.push_back(place);
+        }
+    }
+
+    /// Begins the next fragment of the answer to a read.
+    fn begin_answer(&mut self, s: &mut Shared, number: u32) {
+        let Some(work) = &mut self.work else { return };
+        let Some(served) = work.serving.get_mut(number).copied() else {
+            work.serving.reads.pop_front();
+            return;
+        };
+        let len = served.left.min(FRAGMENT);
+        let memory = s.registrations.get(served.registration).and_then(|entry| entry.memory());
+        let piece = memory.filter(|_| served.outcome.is_ok());
+        let piece = piece.and_then(|memory| memory.piece(served.at, usize::try_from(len).ok()?));
+        let Some(piece) = piece else {
+            if let Some(served) = work.serving.get_mut(number) {
+                served.outcome = served.outcome.and(Err(Failure::RemoteHandle));
+            }
+            return self.end_served(s, number);
+        };
+        work.serving.reads.rotate_left(1);
+        let header = self.head(Kind::Answer, 0, 0, OPERATION + piece.len());
+        let mut head = [0; Fragment::HEAD];
+        head[..HEADER].copy_from_slice(&header.emit());
+        head[HEADER..HEADER + OPERATION].copy_from_slice(&number.to_le_bytes());
+        self.set_fragment(head, HEADER + OPERATION, piece, FragmentOf::Answer(number));
+    }
+
+    fn head(&mut self, kind: Kind, flags: u8, connection: u32, len: usize) -> Header {
+        self.on_told();
+        Header { len, kind, flags, connection, taken: self.given.taken }
+    }
+
+    fn set_fragment(&mut self, head: [u8; Fragment::HEAD], head_len: usize, memory: Piece, of: FragmentOf) {
+        let len = memory.len();
+        if let Some(work) = &mut self.work {
+            work.fragment = Some(Fragment { head, head_len, sent: 0, memory: Some(memory), len, of });
+        }
+    }
+
+    /// Sends the rest of the fragment that has begun to leave. True: all of it has left.
+    pub(crate) fn flush_fragment(&mut self, s: &mut Shared, core: &mut Core) -> Result<bool> {
+        let Some(socket) = &self.socket else { return Err(Errno::PIPE) };
+        let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut()) else { return Ok(true) };
+        let head = fragment.head.get(fragment.sent..fragment.head_len).unwrap_or(&[]);
+        let from = fragment.sent.saturating_sub(fragment.head_len);
+        let sent = match &fragment.memory {
+            Some(memory) => sys::send_with(socket, head, memory, from),
+            None if head.is_empty() => sys::send(socket, &ZEROS[..ZEROS.len().min(fragment.len - from)]),
+            None => sys::send(socket, head),
+        };
+        match sent {
+            Ok(count) => fragment.sent += count,
+            Err(Errno::FAULT) => {
+                // The program has unmapped registered memory.
+                let of = fragment.of;
+                self.on_unreadable(s, core, of, Failure::Copy);
+                return Ok(true);
+            }
+            Err(error) => return Err(error),
+        }
+        if fragment.sent < fragment.head_len + fragment.len {
+            return if fragment.memory.is_none() { Ok(true) } else { Err(Errno::AGAIN) };
+        }
+        let (of, len) = (fragment.of, fragment.len as u64);
+        if let Some(work) = &mut self.work {
+            work.fragment = None;
+        }
+        match of {
+            FragmentOf::Write(place) => self.on_sent_bytes(s, core, place, len),
+            FragmentOf::Answer(number) => self.on_answered_bytes(s, number, len),
+        }
+        Ok(true)
+    }
+
+    /// Memory that was about to leave cannot be read any more, for this reason: zeros leave in its
+    /// place, and its operation fails.
+    #[cold]
+    fn on_unreadable(&mut self, s: &mut Shared, core: &mut Core, of: FragmentOf, failure: Failure) {
+        if let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut()) {
+            fragment.memory = None;
+        }
+        match of {
+            FragmentOf::Write(place) => {
+                if let Some(number) = self.operation(place).and_then(|operation| operation.number) {
+                    self.cancel(s, place, number);
+                }
+                self.end_operation(s, core, place, Err(failure));
+            }
+            FragmentOf::Answer(number) => {
+                if let Some(served) = self.work.as_mut().and_then(|work| work.serving.get_mut(number)) {
+                    served.outcome = Err(failure);
+                }
+            }
+        }
+    }
+
+    /// The bytes of a write that are still to leave are gone: zeros leave in their place.
+    pub(super) fn blank_fragment(&mut self, place: u32) {
+        if let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut())
+            && fragment.of == FragmentOf::Write(place)
+        {
+            // Its place may be another's by the time it has left.
+            (fragment.memory, fragment.of) = (None, FragmentOf::Write(u32::MAX));
+        }
+    }
+
+    /// Memory of this endpoint is deregistered: it is not read any more.
+    pub(crate) fn forget_memory(&mut self, s: &mut Shared, core: &mut Core) {
+        let Some(work) = &mut self.work else { return };
+        let Some(of) = work.fragment.as_ref().map(|fragment| fragment.of) else { return };
+        let is_there = match of {
+            FragmentOf::Write(place) => {
+                let operation = work.operations.get(place);
+                operation.is_some_and(|operation| local_piece(s, operation, 0, operation.len).is_some())
+            }
+            FragmentOf::Answer(number) => {
+                let served = work.serving.get_mut(number);
+                served.is_some_and(|served| s.registrations.get(served.registration).is_some())
+            }
+        };
+        if !is_there {
+            self.on_unreadable(s, core, of, Failure::RemoteHandle);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! RMA, atomic operations and large messages.
+
+mod begin;
+mod fragment;
+mod large;
+mod order;
+mod serve;

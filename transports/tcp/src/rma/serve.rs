@@ -1,0 +1,186 @@
+//! The side whose memory an operation of the peer is about.
+
+use super::begin::allows;
+use crate::frame::{self, BEGIN, Fields, HAS_MESSAGE, Header, Kind, OPERATION, Target, Violation};
+use crate::lane::Lane;
+use crate::lane::receive::BytesOf;
+use crate::lane::serving::Served;
+use crate::lane::shared::{Shared, name_of};
+use cci_mem::memory::Piece;
+use cci_proto::{Access, Failure, Registration};
+
+impl Lane {
+    /// Finds the memory that an operation of the peer names, if it may do this to all of it.
+    fn resolve(&self, s: &Shared, header: &Header, target: &Target, access: Access) -> Result<Registration, Failure> {
+        let refused = Failure::RemoteHandle;
+        let cell = self.table.open_cell(header.connection).ok_or(refused)?;
+        if !cell.attribute().is_reliable() {
+            return Err(refused);
+        }
+        let (number, entry) = s.registrations.find(target.handle).ok_or(refused)?;
+        let end = target.offset.checked_add(target.total).ok_or(refused)?;
+        let is_inside = entry.memory().is_some_and(|memory| target.total > 0 && end <= memory.len());
+        if is_inside && allows(entry.rights(), access) && entry.serves(name_of(cell)) { Ok(number) } else { Err(refused) }
+    }
+
+    /// Enters an operation of the peer.
+    fn serve(&mut self, s: &mut Shared, header: &Header, target: &Target, access: Access) -> Result<Served, Violation> {
+        let resolved = self.resolve(s, header, target, access);
+        let served = Served {
+            number: target.operation,
+            connection: header.connection,
+            registration: resolved.unwrap_or(Registration { index: u32::MAX, generation: 0 }),
+            at: target.offset,
+            left: target.total,
+            outcome: resolved.map(drop),
+            has_message: header.flags & HAS_MESSAGE != 0,
+        };
+        if self.work(s).serving.add(served) { Ok(served) } else { Err(Violation) }
+    }
+
+    /// The peer begins a write.
+    pub(crate) fn on_write(&mut self, s: &mut Shared, header: &Header, fields: &mut Fields<'_>) -> Result<(), Violation> {
+        let target = Target::parse(fields);
+        let bytes = (header.len - BEGIN) as u64;
+        if target.total == 0 || bytes > target.total {
+            return Err(Violation);
+        }
+        self.serve(s, header, &target, Access::Write)?;
+        self.expect_bytes(BytesOf::Write(target.operation), header, BEGIN);
+        if bytes == 0 {
+            self.on_written(s, target.operation);
+        }
+        Ok(())
+    }
+
+    /// The peer goes on with a write.
+    pub(crate) fn on_data(&mut self, s: &mut Shared, header: &Header, number: u32) -> Result<(), Violation> {
+        let bytes = (header.len - OPERATION) as u64;
+        let of = match self.served(number) {
+            Some(served) if bytes > served.left => return Err(Violation),
+            Some(_) => BytesOf::Write(number),
+            None => {
+                s.strays += 1;
+                BytesOf::Nobody
+            }
+        };
+        self.expect_bytes(of, header, OPERATION);
+        Ok(())
+    }
+
+    fn served(&mut self, number: u32) -> Option<&mut Served> {
+        self.work.as_mut()?.serving.get_mut(number)
+    }
+
+    /// Where the next bytes of a write go; `None`: nowhere, because it was refused, or its memory is
+    /// gone.
+    pub(crate) fn write_target(&mut self, s: &Shared, number: u32, len: usize) -> Option<Piece> {
+        let served = self.served(number)?;
+        served.outcome.ok()?;
+        // The registration may have ended since the last bytes.
+        let entry = s.registrations.get(served.registration).filter(|entry| !entry.is_orphaned());
+        let piece = entry.and_then(|entry| entry.memory()?.piece(served.at, len));
+        if piece.is_none() {
+            served.outcome = Err(Failure::RemoteHandle);
+        }
+        piece
+    }
+
+    /// Copies bytes of a write to where they go.
+    pub(crate) fn write_bytes(&mut self, s: &Shared, number: u32, bytes: &[u8]) {
+        let Some(served) = self.served(number) else { return };
+        let entry = s.registrations.get(served.registration).filter(|entry| !entry.is_orphaned());
+        let memory = entry.and_then(|entry| entry.memory()).filter(|_| served.outcome.is_ok());
+        if !memory.is_some_and(|memory| memory.copy_in(served.at, bytes)) {
+            served.outcome = served.outcome.and(Err(Failure::RemoteHandle));
+        }
+        self.advance_write(number, bytes.len());
+    }
+
+    /// Bytes of a write have come.
+    pub(crate) fn advance_write(&mut self, number: u32, bytes: usize) {
+        if let Some(served) = self.served(number) {
+            served.at += bytes as u64;
+            served.left = served.left.saturating_sub(bytes as u64);
+        }
+    }
+
+    /// The memory of a write cannot be written.
+    pub(crate) fn fail_write(&mut self, number: u32) {
+        if let Some(served) = self.served(number) {
+            served.outcome = Err(Failure::Copy);
+        }
+    }
+
+    /// A fragment of a write has come as a whole. RESULT, if that was all.
+    pub(crate) fn on_written(&mut self, s: &mut Shared, number: u32) {
+        if self.served(number).is_some_and(|served| served.left == 0 && !served.has_message) {
+            self.end_served(s, number);
+        }
+    }
+
+    /// Whether a write has come as a whole, so that its message may be shown.
+    pub(crate) fn is_written(&mut self, number: u32) -> bool {
+        self.served(number).is_some_and(|served| served.left == 0 && served.outcome.is_ok())
+    }
+
+    /// Ends an operation of the peer: RESULT.
+    pub(crate) fn end_served(&mut self, s: &mut Shared, number: u32) {
+        let Some(served) = self.work.as_mut().and_then(|work| work.serving.take(number)) else {
+            s.strays += 1;
+            return;
+        };
+        let outcome = if served.left == 0 { served.outcome } else { served.outcome.and(Err(Failure::RemoteHandle)) };
+        self.send_result(s, number, outcome, 0);
+    }
+
+    pub(super) fn send_result(&mut self, s: &mut Shared, number: u32, outcome: Result<(), Failure>, old: u64) {
+        let parts: [&[u8]; 3] = [&number.to_le_bytes(), &frame::emit_outcome(outcome), &old.to_le_bytes()];
+        self.answer(s, Kind::Result, 0, &parts);
+    }
+
+    /// The rest of a write does not come.
+    pub(crate) fn on_cancel(&mut self, s: &mut Shared, number: u32) {
+        if let Some(served) = self.served(number) {
+            served.outcome = Err(Failure::RemoteHandle);
+        }
+        self.end_served(s, number);
+    }
+
+    /// The peer reads.
+    pub(crate) fn on_read(&mut self, s: &mut Shared, header: &Header, fields: &mut Fields<'_>) -> Result<(), Violation> {
+        let target = Target::parse(fields);
+        let served = self.serve(s, header, &target, Access::Read)?;
+        if served.outcome.is_err() {
+            self.end_served(s, target.operation);
+        } else {
+            self.work(s).serving.reads.push_back(target.operation);
+            self.activate(s);
+        }
+        Ok(())
+    }
+
+    /// Bytes of the answer to a read have left.
+    pub(super) fn on_answered_bytes(&mut self, s: &mut Shared, number: u32, bytes: u64) {
+        self.advance_write(number, usize::try_from(bytes).unwrap_or(usize::MAX));
+        if self.served(number).is_some_and(|served| served.left == 0 || served.outcome.is_err()) {
+            self.end_served(s, number);
+        }
+    }
+
+    /// The peer changes a word.
+    pub(crate) fn on_atomic(&mut self, s: &mut Shared, header: &Header, fields: &mut Fields<'_>) -> Result<(), Violation> {
+        let target = Target::parse(fields);
+        let atomic = frame::parse_atomic(fields).ok_or(Violation)?;
+        let served = self.serve(s, header, &target, Access::Atomic(atomic))?;
+        let memory = s.registrations.get(served.registration).and_then(|entry| entry.memory());
+        let len = usize::try_from(target.total).unwrap_or(0);
+        let old = memory.filter(|_| served.outcome.is_ok()).and_then(|memory| {
+            memory.update(target.offset, len, |old| atomic.apply(old, target.total))
+        });
+        self.work(s).serving.take(target.operation);
+        let outcome = served.outcome.and(old.map(drop).ok_or(Failure::RemoteHandle));
+        self.send_result(s, target.operation, outcome, old.unwrap_or(0));
+        Ok(())
+    }
+}

@@ -1,0 +1,222 @@
+//! The calls of a program that concern connections.
+
+use crate::driver::SCHEME;
+use crate::endpoint::{PendingName, Tcp};
+use crate::frame::Kind;
+use crate::lane::{NO_LANE, Opening, Phase, end_opening};
+use cci_mem::sync::Ordering;
+use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time};
+use cci_transport::{Connect, Connection, Core, Slot, monotonic};
+use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
+
+/// How long a connect without a timeout waits.
+const PATIENCE: Duration = Duration::from_secs(30);
+
+/// Host and port of a URI.
+fn host_and_port(uri: &str) -> Option<(&str, u16)> {
+    let (host, port) = uri.strip_prefix(SCHEME)?.rsplit_once(':')?;
+    let host = match host.strip_prefix('[') {
+        Some(inner) => inner.strip_suffix(']')?,
+        None if host.contains(':') => return None,
+        None => host,
+    };
+    let is_decimal = port.bytes().all(|byte| byte.is_ascii_digit());
+    let port = port.parse().ok().filter(|port| is_decimal && *port != 0)?;
+    (!host.is_empty()).then_some((host, port))
+}
+
+/// Whether an endpoint can be at this address.
+fn is_usable(ip: &IpAddr) -> bool {
+    !ip.is_unspecified() && !ip.is_multicast()
+}
+
+impl Tcp {
+    pub(crate) fn begin_connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        let (host, port) = host_and_port(connect.uri).ok_or(ConnectError::BadUri)?;
+        if connect.attribute.is_multicast() {
+            return Err(ConnectError::NotImplemented);
+        }
+        let now = monotonic();
+        self.shared.now = now;
+        let deadline = now + connect.timeout.unwrap_or(PATIENCE);
+        let address = match host.parse::<IpAddr>() {
+            Ok(ip) if !is_usable(&ip) => return Err(ConnectError::BadUri),
+            Ok(ip) => Some(SocketAddr::new(ip, port)),
+            Err(_) => None,
+        };
+        let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
+        let Some(address) = address else {
+            self.last_name += 1;
+            let number = self.last_name;
+            if !self.resolver.ask(number, host, port) {
+                core.release(slot);
+                return Err(ConnectError::NoThread);
+            }
+            let payload = connect.payload.into();
+            let (attribute, context) = (connect.attribute, connect.context);
+            self.names.push(PendingName { number, slot, attribute, payload, context, deadline });
+            self.shared.open_operations += 1;
+            return Ok(());
+        };
+        let Ok(cell) = core.open_connection(connect.attribute, connect.context, self.shared.max_send_size) else {
+            core.release(slot);
+            return Err(ConnectError::NoMemory);
+        };
+        self.shared.open_operations += 1;
+        let payload = connect.payload.into();
+        self.join(core, address, cell, opening(slot, connect.context, deadline, payload));
+        Ok(())
+    }
+
+    /// Has a connect use the lane to this address, which is dialed if there is none.
+    pub(crate) fn join(&mut self, core: &mut Core, address: SocketAddr, cell: &'static Connection, opening: Opening) {
+        let is_living = |lane: &crate::lane::Lane| lane.phase != Phase::Over && !lane.table.is_full();
+        let known = self.dialed.get(&address).copied();
+        let known = known.filter(|number| self.lane(*number).is_some_and(|(lane, _)| is_living(lane)));
+        let number = known.unwrap_or_else(|| {
+            let number = self.add_lane(address, Phase::Queued);
+            self.dialed.insert(address, number);
+            number
+        });
+        let Some((lane, shared)) = self.lane(number) else { return };
+        lane.dialed = true;
+        shared.check_by(opening.deadline);
+        lane.enter(cell, Some(opening));
+        if known.is_none() {
+            return self.dial(core, number);
+        }
+        let now = shared.now;
+        lane.ask_all(shared, now);
+        lane.flush(shared, core);
+    }
+
+    /// Goes on with connects whose host was looked up, and ends those whose time is over.
+    pub(crate) fn take_names(&mut self, core: &mut Core, now: Time) {
+        while let Some((number, answer)) = self.resolver.next_answer() {
+            let Some(at) = self.names.iter().position(|name| name.number == number) else { continue };
+            let name = self.names.swap_remove(at);
+            let is_v4 = self.shared.settings.ip.is_ipv4();
+            let found = answer.found.map_err(|why| format!("the host name '{}' cannot be resolved: {why}", answer.host));
+            let address = found.and_then(|found| {
+                let of_family = found.iter().find(|address| address.is_ipv4() == is_v4);
+                let usable = of_family.or(found.first()).filter(|address| is_usable(&address.ip())).copied();
+                usable.ok_or_else(|| format!("the host name '{}' has no address", answer.host))
+            });
+            self.go_on(core, name, address);
+        }
+        while let Some(at) = self.names.iter().position(|name| name.deadline <= now) {
+            let name = self.names.swap_remove(at);
+            self.resolver.forget(name.number);
+            self.shared.open_operations = self.shared.open_operations.saturating_sub(1);
+            core.finish_opening(name.slot, EventKind::Connect, name.context, Err(Failure::TimedOut));
+            core.explain(name.slot, "the host's name was not resolved within the timeout".into());
+        }
+    }
+
+    fn go_on(&mut self, core: &mut Core, name: PendingName, address: Result<SocketAddr, String>) {
+        let PendingName { slot, attribute, payload, context, deadline, .. } = name;
+        let failed = match address {
+            Ok(address) => match core.open_connection(attribute, context, self.shared.max_send_size) {
+                Ok(cell) => return self.join(core, address, cell, opening(slot, context, deadline, payload)),
+                Err(_) => (Failure::NoMemory, None),
+            },
+            Err(reason) => (Failure::Refused, Some(reason)),
+        };
+        self.shared.open_operations = self.shared.open_operations.saturating_sub(1);
+        core.finish_opening(slot, EventKind::Connect, context, Err(failed.0));
+        if let Some(reason) = failed.1 {
+            core.explain(slot, reason);
+        }
+    }
+
+    /// Has redirected clients ask the endpoints that they were sent to. A name of a host in a
+    /// peer's words is not looked up.
+    pub(crate) fn follow_redirects(&mut self, core: &mut Core) {
+        while let Some((cell, opening, uri)) = self.shared.redirected.pop() {
+            let address = host_and_port(&uri).and_then(|(host, port)| {
+                let ip = host.parse::<IpAddr>().ok().filter(is_usable)?;
+                Some(SocketAddr::new(ip, port))
+            });
+            match address {
+                Some(address) => self.join(core, address, cell, opening),
+                None => {
+                    let uri: String = uri.chars().filter(|letter| !letter.is_control()).take(64).collect();
+                    let reason = format!("the client was sent to '{uri}', which is no address of a tcp endpoint");
+                    end_opening(&mut self.shared, core, cell, &opening, Failure::Refused, Some(reason));
+                }
+            }
+        }
+    }
+
+    pub(crate) fn accept_request(
+        &mut self,
+        core: &mut Core,
+        request: &'static Slot,
+        context: u64,
+    ) -> Result<(), RequestError> {
+        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
+        self.shared.now = monotonic();
+        let request = self.shared.inbox.requests.take(request);
+        let lane = request.and_then(|request| Some((self.lane(request.lane)?, request)));
+        match lane {
+            Some(((lane, shared), request)) => {
+                lane.accept_client(shared, core, (request.number, request.attribute), slot, context);
+            }
+            None => core.finish_opening(slot, EventKind::Accept, context, Err(Failure::Disconnected)),
+        }
+        Ok(())
+    }
+
+    pub(crate) fn reject_request(&mut self, core: &mut Core, request: &'static Slot) {
+        // A client that is gone needs no answer.
+        let Some(request) = self.shared.inbox.requests.take(request) else { return };
+        if let Some((lane, shared)) = self.lane(request.lane) {
+            lane.answer(shared, Kind::Reject, request.number, &[&[0; 4]]);
+            lane.flush(shared, core);
+        }
+    }
+
+    pub(crate) fn redirect_request(&mut self, core: &mut Core, request: &'static Slot, uri: &str, token: u64) {
+        let Some(request) = self.shared.inbox.requests.take(request) else { return };
+        if let Some((lane, shared)) = self.lane(request.lane) {
+            lane.answer(shared, Kind::Redirect, request.number, &[&token.to_le_bytes(), uri.as_bytes()]);
+            lane.flush(shared, core);
+        }
+    }
+
+    pub(crate) fn disconnect_peer(&mut self, core: &mut Core, cell: &'static Connection) {
+        self.shared.pending_events.forget(cell);
+        let (number, remote) = (cell.local.load(Ordering::Relaxed), cell.remote.load(Ordering::Relaxed));
+        if cell.lane.load(Ordering::Relaxed) != NO_LANE
+            && let Some((lane, shared)) = self.lane_of(cell)
+            && lane.table.cell(number).is_some_and(|other| std::ptr::eq(other, cell))
+        {
+            lane.flush(shared, core);
+            lane.leave(shared, number);
+            lane.end_connection_state(shared, core, number, cell, Failure::Disconnected);
+            lane.put(shared, Kind::Disconnect, 0, remote, &[]);
+            lane.flush(shared, core);
+        }
+        core.end_connection(cell);
+    }
+}
+
+fn opening(slot: &'static Slot, context: u64, deadline: Time, payload: Box<[u8]>) -> Opening {
+    Opening { slot, context, deadline, payload, token: 0, is_asked: false, ask_at: None }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_and_port;
+
+    #[test]
+    fn a_uri_names_a_host_and_a_port() {
+        assert_eq!(host_and_port("tcp://192.0.2.1:5000"), Some(("192.0.2.1", 5000)));
+        assert_eq!(host_and_port("tcp://[::1]:5000"), Some(("::1", 5000)));
+        assert_eq!(host_and_port("tcp://host.example:1"), Some(("host.example", 1)));
+        for wrong in ["sock://h:1", "tcp://h", "tcp://:1", "tcp://h:0", "tcp://h:65536", "tcp://h:+1", "tcp://::1:1", "tcp://[::1:1"] {
+            assert_eq!(host_and_port(wrong), None, "{wrong}");
+        }
+    }
+}

@@ -1,0 +1,149 @@
+//! Dialing.
+
+use super::hello::jitter;
+use crate::endpoint::Tcp;
+use crate::lane::shared::{Cause, Shared};
+use crate::lane::{Lane, Phase};
+use crate::sys;
+use cci_mem::inherited::close_in_children;
+use cci_transport::Core;
+use rustix::event::epoll::EventFlags;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, socket_error};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getsockname, socket_with};
+use std::net::SocketAddr;
+use std::time::Duration;
+
+/// Lanes that dial at a time.
+const DIALING: usize = 64;
+/// What the kernel queues of a stream that it could not send yet, bytes: nothing overtakes it.
+const UNSENT: i32 = 256 << 10;
+/// First and longest pause after a dial that failed.
+const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_secs(1));
+/// How long a server of another host may refuse, because it is just starting.
+const STARTING: Duration = Duration::from_secs(2);
+
+/// Sets up a stream.
+pub(super) fn configure(s: &Shared, socket: &OwnedFd, peer: SocketAddr) {
+    close_in_children(socket);
+    // Each of these is about speed alone.
+    let _ = set_tcp_nodelay(socket, true);
+    let _ = sys::limit_unsent(socket, UNSENT);
+    if let Some(name) = s.settings.congestion_to(peer.ip()) {
+        let _ = set_tcp_congestion(socket, name);
+    }
+}
+
+fn open(peer: SocketAddr) -> Result<OwnedFd, Errno> {
+    let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+impl Tcp {
+    /// Dials the peer of this lane, or has it wait for its turn.
+    pub(crate) fn dial(&mut self, core: &mut Core, number: u32) {
+        if self.dialing >= DIALING {
+            if let Some((lane, _)) = self.lane(number) {
+                lane.phase = Phase::Queued;
+            }
+            return;
+        }
+        let Some((lane, shared)) = self.lane(number) else { return };
+        let peer = lane.peer;
+        let socket = match open(peer) {
+            Ok(socket) => socket,
+            Err(error @ (Errno::MFILE | Errno::NFILE)) => {
+                let error = std::io::Error::from(error);
+                return lane.end(shared, Cause::Refused(format!("no descriptor is left for a stream to {peer} ({error}); raise the limit (ulimit -n), or close connections")));
+            }
+            Err(error) => {
+                let error = std::io::Error::from(error);
+                return lane.end(shared, Cause::Refused(format!("cannot open a stream to {peer}: {error}")));
+            }
+        };
+        configure(shared, &socket, peer);
+        let begun = connect(&socket, &peer);
+        let is_watched = shared.set.watch(&socket, lane.key(), EventFlags::IN | EventFlags::OUT);
+        lane.socket = Some(socket);
+        lane.on_watched(true);
+        lane.phase = Phase::Dialing;
+        self.dialing += 1;
+        match begun {
+            Ok(()) => self.on_connected(core, number),
+            Err(Errno::INPROGRESS) if is_watched.is_ok() => {}
+            Err(error) => self.on_dial_failed(number, error),
+        }
+    }
+
+    /// Something has happened to a dial.
+    pub(crate) fn on_dialed(&mut self, core: &mut Core, number: u32) {
+        let Some((lane, _)) = self.lane(number) else { return };
+        let Some(socket) = &lane.socket else { return };
+        match socket_error(socket) {
+            Ok(Ok(())) if rustix::net::getpeername(socket).is_ok() => self.on_connected(core, number),
+            Ok(Ok(())) => {}
+            Ok(Err(error)) | Err(error) => self.on_dial_failed(number, error),
+        }
+    }
+
+    fn on_connected(&mut self, core: &mut Core, number: u32) {
+        self.dialing -= 1;
+        let Some((lane, shared)) = self.lane(number) else { return };
+        lane.phase = Phase::Greeting;
+        lane.watch_room(shared, false);
+        lane.say_hello(shared, None);
+        let now = shared.now;
+        lane.ask_all(shared, now);
+        lane.flush(shared, core);
+        self.dial_next();
+    }
+
+    /// One that waits for its turn dials in the next call.
+    fn dial_next(&mut self) {
+        let is_queued = |lane: &&Box<Lane>| lane.phase == Phase::Queued;
+        if self.lanes.iter().flatten().any(|lane| is_queued(&lane)) {
+            let now = self.shared.now;
+            self.shared.check_by(now);
+        }
+    }
+
+    fn on_dial_failed(&mut self, number: u32, error: Errno) {
+        self.dialing -= 1;
+        self.dial_next();
+        let Some((lane, shared)) = self.lane(number) else { return };
+        let is_own = lane.is_on_this_host();
+        lane.drop_socket(shared);
+        let waited = shared.now - lane.idle_since;
+        let is_over = match error {
+            Errno::CONNREFUSED => is_own || waited >= STARTING,
+            Errno::ACCESS | Errno::PERM | Errno::INVAL | Errno::AFNOSUPPORT => true,
+            _ => false,
+        };
+        if is_over {
+            let (peer, error) = (lane.peer_uri(), std::io::Error::from(error));
+            let reason = format!("nobody listens at {peer} ({error}); start the server first, and check its URI");
+            lane.end(shared, Cause::Refused(reason));
+        } else {
+            lane.pause(shared);
+        }
+    }
+}
+
+impl Lane {
+    /// Whether the peer is an address of this host: the system chose the same for this end.
+    fn is_on_this_host(&self) -> bool {
+        let own = self.socket.as_ref().and_then(|socket| SocketAddr::try_from(getsockname(socket).ok()?).ok());
+        self.peer.ip().is_loopback() || own.is_some_and(|own| own.ip() == self.peer.ip())
+    }
+
+    /// Dials again after a while.
+    pub(super) fn pause(&mut self, s: &mut Shared) {
+        let (first, longest) = PAUSES;
+        let pause = (first * 2_u32.pow(self.attempts.min(10))).min(longest);
+        self.attempts += 1;
+        let at = s.now + pause / 2 + jitter(pause / 2);
+        self.phase = Phase::Paused(at);
+        s.check_by(at);
+    }
+}

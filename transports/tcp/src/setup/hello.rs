@@ -1,0 +1,225 @@
+//! The lane's side of setting up: HELLO, requests and their answers.
+
+use crate::frame::{ConnectBody, Fields, Greeting, Header, Hello, Kind, OPERATIONS, Refusal, Violation};
+use crate::inbox::Request;
+use crate::lane::shared::{Cause, Shared};
+use crate::lane::{Lane, Phase, end_opening};
+use cci_mem::sync::Ordering;
+use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, Time};
+use cci_transport::{Connection, ConnectionState, Core, Slot, random};
+use std::time::Duration;
+
+/// A request that found no room is repeated after this time, and up to as much again.
+const ASK_AGAIN: Duration = Duration::from_millis(20);
+
+impl Lane {
+    /// Says HELLO.
+    pub(super) fn say_hello(&mut self, s: &mut Shared, refusal: Option<Refusal>) {
+        if self.out.is_bare() {
+            let buffer = s.buffer();
+            self.out.set_buffer(buffer);
+        }
+        let hello = Hello {
+            dialed: self.dialed,
+            max_send_size: s.max_send_size,
+            identity: s.identity,
+            operations: OPERATIONS,
+            refusal,
+        };
+        let bytes = hello.emit();
+        self.out.room(bytes.len()).copy_from_slice(&bytes);
+        self.activate(s);
+    }
+
+    /// The peer has said HELLO.
+    pub(crate) fn on_hello(&mut self, s: &mut Shared, core: &mut Core, hello: Result<Hello, Greeting>) -> Result<(), Violation> {
+        let hello = match hello {
+            Ok(hello) => hello,
+            Err(Greeting::Nonsense) => return Err(Violation),
+            Err(Greeting::OtherVersion(version)) => {
+                if !self.dialed {
+                    self.say_hello(s, Some(Refusal::Version));
+                    self.flush(s, core);
+                }
+                let peer = self.peer_uri();
+                self.end(s, Cause::Refused(format!("{peer} speaks version {version} of the protocol; use one version of cci")));
+                return Ok(());
+            }
+        };
+        // TCP connects a socket to itself where the port is free and of the ephemeral range.
+        if hello.dialed == self.dialed {
+            return Err(Violation);
+        }
+        match hello.refusal {
+            Some(Refusal::Full) => {
+                self.end(s, Cause::Gone);
+                return Ok(());
+            }
+            Some(Refusal::Version) => {
+                let peer = self.peer_uri();
+                self.end(s, Cause::Refused(format!("{peer} speaks another version of the protocol; use one version of cci")));
+                return Ok(());
+            }
+            None => {}
+        }
+        self.phase = Phase::Open;
+        (self.operations, self.peer_max) = (hello.operations.min(OPERATIONS), hello.max_send_size);
+        if !self.dialed {
+            self.say_hello(s, None);
+        }
+        self.activate(s);
+        s.check_by(s.now);
+        Ok(())
+    }
+
+    /// Sends the requests of all connects that have not been asked, or are to be asked again.
+    pub(crate) fn ask_all(&mut self, s: &mut Shared, now: Time) {
+        if !matches!(self.phase, Phase::Greeting | Phase::Open) {
+            return;
+        }
+        let is_due = |at: Option<Time>| at.is_none_or(|at| at <= now);
+        let due: Vec<u32> = self
+            .table
+            .openings()
+            .filter(|(_, opening)| !opening.is_asked && is_due(opening.ask_at))
+            .map(|(number, _)| number)
+            .collect();
+        for number in due {
+            let Some(cell) = self.table.cell(number) else { continue };
+            let Some(opening) = self.table.opening_mut(number) else { continue };
+            (opening.is_asked, opening.ask_at) = (true, None);
+            let body = ConnectBody { attribute: cell.attribute(), identity: [s.identity[0], number.into()], token: opening.token };
+            let payload = opening.payload.clone();
+            self.put(s, Kind::Connect, 0, number, &[&body.emit(), &payload]);
+        }
+    }
+
+    /// The peer asks for a connection.
+    pub(crate) fn on_connect(
+        &mut self,
+        s: &mut Shared,
+        core: &mut Core,
+        header: &Header,
+        fields: &mut Fields<'_>,
+    ) -> Result<(), Violation> {
+        if self.dialed || fields.rest().len() > ConnectBody::LEN + CONN_REQ_LEN {
+            return Err(Violation);
+        }
+        let body = ConnectBody::parse(fields).ok_or(Violation)?;
+        self.has_asked = true;
+        if body.token != 0 {
+            match s.expected.take(body.token) {
+                Some(client) => self.accept_client(s, core, (header.connection, body.attribute), client.slot, client.context),
+                None => self.answer(s, Kind::Reject, header.connection, &[&[0; 4]]),
+            }
+            return Ok(());
+        }
+        let request = Request { lane: self.number, number: header.connection, attribute: body.attribute };
+        if !s.inbox.request(core, request, fields.rest()) {
+            self.answer(s, Kind::Busy, header.connection, &[]);
+        }
+        Ok(())
+    }
+
+    /// Makes the connection of a request, and queues its ACCEPT event in this slot.
+    pub(super) fn accept_client(
+        &mut self,
+        s: &mut Shared,
+        core: &mut Core,
+        (number, attribute): (u32, Attribute),
+        slot: &'static Slot,
+        context: u64,
+    ) {
+        let most = s.max_send_size.min(self.peer_max);
+        let opened = if self.table.is_full() { None } else { core.open_connection(attribute, context, most).ok() };
+        let Some(cell) = opened else {
+            self.answer(s, Kind::Reject, number, &[&[0; 4]]);
+            return core.finish_opening(slot, EventKind::Accept, context, Err(Failure::NoMemory));
+        };
+        let own = self.enter(cell, None);
+        self.open(s, core, cell, number, most);
+        self.put(s, Kind::Accept, 0, number, &[&own.to_le_bytes(), &s.max_send_size.to_le_bytes()]);
+        self.pay(s);
+        core.finish_opening(slot, EventKind::Accept, context, Ok(cell));
+        self.flush(s, core);
+    }
+
+    /// Opens a connection at this side.
+    fn open(&mut self, s: &mut Shared, core: &mut Core, cell: &'static Connection, remote: u32, most: u32) {
+        cell.remote.store(remote, Ordering::Relaxed);
+        cell.max_send_size.store(most, Ordering::Relaxed);
+        #[expect(clippy::cast_possible_truncation, reason = "it wraps around")]
+        cell.opened_at.store((s.now.0 / 1_000_000) as u32, Ordering::Relaxed);
+        cell.set_state(ConnectionState::Open);
+        self.is_watched |= cell.keepalive.load(Ordering::Relaxed) > 0;
+        s.check_by(s.now);
+        self.top_up(s, core);
+        self.owe(s);
+    }
+
+    /// The server has accepted.
+    pub(crate) fn on_accept(&mut self, s: &mut Shared, core: &mut Core, header: &Header, fields: &mut Fields<'_>) {
+        let (remote, max_send_size) = (fields.u32(), fields.u32());
+        let Some((cell, opening)) = self.table.opened(header.connection) else {
+            // The connect has timed out meanwhile.
+            return self.answer(s, Kind::Disconnect, remote, &[]);
+        };
+        let most = cell.max_send_size.load(Ordering::Relaxed).min(max_send_size);
+        self.open(s, core, cell, remote, most);
+        s.open_operations = s.open_operations.saturating_sub(1);
+        core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));
+    }
+
+    /// The server has rejected.
+    pub(crate) fn on_reject(&mut self, s: &mut Shared, core: &mut Core, header: &Header) {
+        if self.table.opening(header.connection).is_some()
+            && let Some((cell, Some(opening))) = self.leave(s, header.connection)
+        {
+            let reason = format!("the program at {} has rejected the request", self.peer_uri());
+            end_opening(s, core, cell, &opening, Failure::Refused, Some(reason));
+        }
+    }
+
+    /// The server has no room for the request: it is repeated.
+    pub(crate) fn on_busy(&mut self, s: &mut Shared, header: &Header) {
+        let now = s.now;
+        if let Some(opening) = self.table.opening_mut(header.connection) {
+            let at = now + ASK_AGAIN + jitter(ASK_AGAIN);
+            (opening.is_asked, opening.ask_at) = (false, Some(at));
+            s.check_by(at);
+        }
+    }
+
+    /// The server names another endpoint, which expects the token.
+    pub(crate) fn on_redirect(&mut self, s: &mut Shared, core: &mut Core, header: &Header, fields: &mut Fields<'_>) {
+        let token = fields.u64();
+        let uri = String::from_utf8_lossy(fields.rest()).into_owned();
+        if self.table.opening(header.connection).is_none() {
+            return;
+        }
+        let Some((cell, Some(mut opening))) = self.leave(s, header.connection) else { return };
+        // A second redirect is refused: two endpoints could send a client to and fro for ever.
+        if opening.token != 0 || token == 0 {
+            let reason = format!("{} redirects a client that was redirected already", self.peer_uri());
+            return end_opening(s, core, cell, &opening, Failure::Refused, Some(reason));
+        }
+        (opening.token, opening.is_asked, opening.ask_at) = (token, false, None);
+        s.redirected.push((cell, opening, uri));
+    }
+
+    /// The peer ends a connection, or withdraws a request.
+    pub(crate) fn on_disconnect(&mut self, s: &mut Shared, core: &mut Core, header: &Header) {
+        if header.flags & crate::frame::OWN != 0 {
+            let (lane, number) = (self.number, header.connection);
+            s.inbox.requests.forget(|request| request.lane == lane && request.number == number);
+        } else if self.table.opening(header.connection).is_none() {
+            self.break_connection(s, core, header.connection, Failure::Disconnected);
+        }
+    }
+}
+
+/// A random part of this time: those that were refused together do not come together again.
+pub(super) fn jitter(most: Duration) -> Duration {
+    let [word] = random().unwrap_or([0]);
+    most.mul_f64((word >> 32) as f64 / f64::from(u32::MAX))
+}

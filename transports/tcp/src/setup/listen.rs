@@ -1,0 +1,120 @@
+//! Streams that others dial, and the limits for strangers.
+
+use super::dial::configure;
+use crate::endpoint::Tcp;
+use crate::lane::shared::{Cause, Shared};
+use crate::lane::{Lane, Phase};
+use cci_mem::cancellation::Uncancelled;
+use cci_transport::Core;
+use rustix::event::epoll::EventFlags;
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::{SocketFlags, accept_with, getpeername};
+use std::net::{IpAddr, SocketAddr};
+
+/// Streams accepted in one call.
+const ACCEPTED: usize = 64;
+/// Strangers at most, and of one address (IPv6: of one /64). Loop-back addresses are exempt from
+/// the second limit.
+const STRANGERS: usize = 256;
+const OF_ONE_ADDRESS: usize = 32;
+
+/// What strangers are counted by; `None`: an address of this host.
+fn counted(ip: IpAddr) -> Option<u64> {
+    match ip {
+        _ if ip.is_loopback() => None,
+        IpAddr::V4(ip) => Some(u32::from(ip).into()),
+        IpAddr::V6(ip) => Some((u128::from(ip) >> 64) as u64),
+    }
+}
+
+/// Whether no connection of this lane was ever accepted.
+fn is_stranger(lane: &Lane) -> bool {
+    !lane.dialed && lane.phase != Phase::Over && lane.table.is_empty()
+}
+
+impl Tcp {
+    /// Accepts streams.
+    pub(crate) fn accept_streams(&mut self, core: &mut Core) {
+        self.has_streams = false;
+        for _ in 0..ACCEPTED {
+            let Some(listener) = &self.listener else { return };
+            match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+                Ok(socket) => self.on_stream(core, socket),
+                Err(Errno::MFILE | Errno::NFILE) => return self.turn_one_away(),
+                Err(Errno::INTR | Errno::CONNABORTED) => {}
+                Err(_) => return,
+            }
+        }
+        self.has_streams = true;
+    }
+
+    /// No descriptor is left: one stream is accepted by the spare one, and closed, so that the
+    /// handle does not stay readable.
+    #[cold]
+    fn turn_one_away(&mut self) {
+        let _uncancelled = Uncancelled::new();
+        let Some(listener) = &self.listener else { return };
+        drop(self.spare.take());
+        drop(accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK));
+        self.spare = rustix::io::dup(listener).ok();
+    }
+
+    fn on_stream(&mut self, core: &mut Core, socket: OwnedFd) {
+        let name = getpeername(&socket).ok().and_then(|name| name.map(SocketAddr::try_from)?.ok());
+        let Some(peer) = name.filter(|peer| self.admits(core, peer.ip())) else {
+            let _uncancelled = Uncancelled::new();
+            return drop(socket);
+        };
+        configure(&self.shared, &socket, peer);
+        let number = self.add_lane(peer, Phase::Greeting);
+        let Some((lane, shared)) = self.lane(number) else { return };
+        if shared.set.watch(&socket, lane.key(), EventFlags::IN).is_err() {
+            lane.socket = Some(socket);
+            return lane.end(shared, Cause::Gone);
+        }
+        lane.socket = Some(socket);
+        shared.check_by(shared.now + std::time::Duration::from_secs(5));
+        // What lies ready is read at once, so that who has said HELLO is not taken for a scanner.
+        lane.receive(shared, core);
+    }
+
+    /// Whether another stranger of this address may come. Where there are too many, the oldest that
+    /// has not said HELLO goes, then the oldest that has not asked for anything.
+    fn admits(&mut self, core: &mut Core, ip: IpAddr) -> bool {
+        let of_address = counted(ip);
+        let is_same = |lane: &Lane| of_address.is_some() && counted(lane.peer.ip()) == of_address;
+        let strangers = || self.lanes.iter().flatten().filter(|lane| is_stranger(lane));
+        let is_full = strangers().count() >= STRANGERS;
+        if !is_full && strangers().filter(|lane| is_same(lane)).count() < OF_ONE_ADDRESS {
+            return true;
+        }
+        let oldest = |has_greeted: bool| {
+            let may_go = |lane: &&Box<Lane>| {
+                (is_full || is_same(lane)) && !lane.has_asked && lane.incoming.has_greeted() == has_greeted
+            };
+            strangers().filter(may_go).min_by_key(|lane| lane.idle_since).map(|lane| lane.number)
+        };
+        let Some(number) = oldest(false).or_else(|| oldest(true)) else { return false };
+        if let Some((lane, shared)) = self.lane(number) {
+            // It may have said something meanwhile.
+            lane.receive(shared, core);
+            if !lane.has_asked {
+                lane.end(shared, Cause::Idle);
+            }
+        }
+        self.bury_ended(core);
+        true
+    }
+}
+
+impl Lane {
+    /// Closes its stream. Closing would not end the watch where a forked child still has it.
+    pub(super) fn drop_socket(&mut self, s: &Shared) {
+        if let Some(socket) = self.socket.take() {
+            let _uncancelled = Uncancelled::new();
+            let _ = s.set.unwatch(&socket);
+            drop(socket);
+        }
+    }
+}

@@ -1,0 +1,7 @@
+//! How lanes and connections begin and end.
+
+mod connect;
+mod dial;
+mod hello;
+mod listen;
+mod teardown;

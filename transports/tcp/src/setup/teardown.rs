@@ -1,0 +1,134 @@
+//! How lanes end, and endpoints.
+
+use crate::endpoint::Tcp;
+use crate::frame::Kind;
+use crate::lane::shared::Cause;
+use crate::lane::{Lane, Phase, end_opening};
+use crate::sys;
+use cci_mem::cancellation::Uncancelled;
+use cci_mem::sync::Ordering;
+use cci_proto::Failure;
+use cci_transport::{Core, Unsent, monotonic, send_rest};
+use rustix::net::{Shutdown, shutdown};
+use std::time::Duration;
+
+impl Tcp {
+    /// Takes a lane that is over away: its connections are broken, and its connects end, or are
+    /// dialed for again.
+    #[cold]
+    pub(crate) fn bury(&mut self, core: &mut Core, number: u32, cause: &Cause) {
+        let Some((lane, shared)) = self.lane(number) else { return };
+        // A server that was full has closed the stream: the client dials again.
+        if lane.dialed && !lane.incoming.has_greeted() && *cause == Cause::Gone && !lane.table.is_empty() {
+            lane.drop_socket(shared);
+            lane.begin_again();
+            return lane.pause(shared);
+        }
+        let Some(mut lane) = self.remove_lane(number) else { return };
+        if self.dialed.get(&lane.peer) == Some(&number) && lane.dialed {
+            self.dialed.remove(&lane.peer);
+        }
+        let shared = &mut self.shared;
+        shared.inbox.ungrant(lane.given.outstanding());
+        shared.grants_due |= !shared.wanting.is_empty();
+        shared.inbox.requests.forget(|request| request.lane == number);
+        lane.drop_socket(shared);
+        let connections: Vec<_> = lane.table.cells().collect();
+        for cell in connections {
+            let local = cell.local.load(Ordering::Relaxed);
+            if lane.table.opening(local).is_some() {
+                if let Some((cell, Some(opening))) = lane.leave(shared, local) {
+                    let (failure, reason) = why(&lane, cause);
+                    end_opening(shared, core, cell, &opening, failure, Some(reason));
+                }
+            } else {
+                lane.break_connection(shared, core, local, Failure::Disconnected);
+            }
+        }
+        if let Some(work) = lane.work.take() {
+            shared.reuse(lane.out.take_buffer());
+            drop(work);
+        }
+        shared.active.retain(|other| *other != number);
+        shared.owing.retain(|other| *other != number);
+        shared.wanting.retain(|other| *other != number);
+    }
+
+    /// Closes the endpoint: what was sent is delivered within the limit, and all streams end.
+    pub(crate) fn close_all(&mut self, core: &mut Core, limit: Duration) {
+        let _uncancelled = Uncancelled::new();
+        let end = monotonic() + limit;
+        if let Some(listener) = self.listener.take() {
+            let _ = self.shared.set.unwatch(&listener);
+            let _ = shutdown(&listener, Shutdown::Both);
+        }
+        send_rest(self, core, limit, |tcp, core| {
+            if !tcp.lanes.iter().flatten().any(|lane| lane.has_unsent()) {
+                return Unsent::Nothing;
+            }
+            let (found, _) = tcp.step_once(core);
+            if found { Unsent::Moving } else { Unsent::Waiting }
+        });
+        self.end_requests(core);
+        // The program's memory is not touched once its endpoint is closed.
+        self.shared.registrations.clear();
+        let numbers: Vec<u32> = self.lanes.iter().flatten().map(|lane| lane.number).collect();
+        for number in &numbers {
+            let Some((lane, shared)) = self.lane(*number) else { continue };
+            lane.forget_memory(shared, core);
+            if lane.phase == Phase::Open {
+                let remotes: Vec<u32> =
+                    lane.table.open_cells().map(|cell| cell.remote.load(Ordering::Relaxed)).collect();
+                for remote in remotes {
+                    lane.put(shared, Kind::Disconnect, 0, remote, &[]);
+                }
+            }
+            lane.flush(shared, core);
+            if let Some(socket) = &lane.socket {
+                let _ = shutdown(socket, Shutdown::Write);
+            }
+        }
+        // Closing a stream with unread bytes destroys what the peer has not read.
+        for number in &numbers {
+            let Some((lane, _)) = self.lane(*number) else { continue };
+            let Some(socket) = &lane.socket else { continue };
+            let mut nowhere = [0; 4096];
+            loop {
+                while matches!(sys::receive(socket, &mut nowhere), Ok(1..)) {}
+                if sys::unsent(socket) == 0 || monotonic() >= end {
+                    break;
+                }
+                std::thread::yield_now();
+            }
+        }
+        for number in numbers {
+            if let Some((lane, shared)) = self.lane(number) {
+                lane.drop_socket(shared);
+            }
+        }
+        self.lanes.clear();
+        self.names.clear();
+    }
+
+    fn end_requests(&mut self, core: &mut Core) {
+        let requests: Vec<_> = self.shared.inbox.requests.iter().copied().collect();
+        for request in requests {
+            if let Some((lane, shared)) = self.lane(request.lane) {
+                lane.answer(shared, Kind::Reject, request.number, &[&[0; 4]]);
+                lane.flush(shared, core);
+            }
+        }
+        self.shared.inbox.requests.clear();
+    }
+}
+
+/// Why the connects of a lane end with it.
+fn why(lane: &Lane, cause: &Cause) -> (Failure, String) {
+    let peer = lane.peer_uri();
+    match cause {
+        Cause::Refused(reason) => (Failure::Refused, reason.clone()),
+        Cause::Violation => (Failure::Refused, format!("{peer} does not speak the protocol of tcp endpoints; check the URI")),
+        Cause::Silent => (Failure::TimedOut, format!("{peer} does not answer any more")),
+        Cause::Gone | Cause::Idle => (Failure::Refused, format!("{peer} has closed the stream before it answered")),
+    }
+}
