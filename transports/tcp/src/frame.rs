@@ -1,6 +1,6 @@
 //! What travels: a header of 16 bytes, and a body. All numbers are in little-endian order.
 
-use cci_proto::{Access, Atomic, Attribute, Failure, Status};
+use cci_proto::{Atomic, Attribute, Failure, Status};
 
 /// Bytes of a header.
 pub(crate) const HEADER: usize = 16;
@@ -376,15 +376,6 @@ pub(crate) fn parse_outcome(fields: &mut Fields<'_>) -> Result<(), Failure> {
         Some(Status::MsgSize) => Err(Failure::TooLong),
         Some(Status::RmaOp) => Err(Failure::Copy),
         _ => Err(Failure::RemoteHandle),
-    }
-}
-
-/// The kind of the frame that begins an operation.
-pub(crate) fn kind_of(access: Access) -> Kind {
-    match access {
-        Access::Read => Kind::Read,
-        Access::Write | Access::Large => Kind::Write,
-        Access::Atomic(_) => Kind::Atomic,
     }
 }
 

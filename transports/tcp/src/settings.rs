@@ -24,8 +24,9 @@ impl Settings {
         let keys = Arguments::check(&DRIVER, arguments)?;
         let ip = keys.parsed("ip").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
         if ip.is_unspecified() || ip.is_multicast() {
-            let what =
-                format!("the value of the key 'ip' is '{ip}', to which others cannot connect; write an address of this host");
+            let what = format!(
+                "the value of the key 'ip' is '{ip}', to which others cannot connect; write an address of this host"
+            );
             return Err(OpenError::new(Status::Inval, what));
         }
         let ports = match service {

@@ -60,9 +60,7 @@ pub(crate) fn receive_into(socket: impl AsFd, memory: &Piece) -> Result<usize> {
     let start = std::ptr::with_exposed_provenance_mut::<u8>(memory.start());
     // SAFETY: the kernel writes at most `memory.len()` bytes to registered memory, whose addresses
     // it checks, and whose owner knows that peers with rights write there; and no name.
-    counted(unsafe {
-        libc::syscall(libc::SYS_recvfrom, fd, start, memory.len(), libc::MSG_DONTWAIT, nowhere, nowhere)
-    })
+    counted(unsafe { libc::syscall(libc::SYS_recvfrom, fd, start, memory.len(), libc::MSG_DONTWAIT, nowhere, nowhere) })
 }
 
 /// Sets an option of TCP that is a number.

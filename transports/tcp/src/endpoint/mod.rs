@@ -49,8 +49,6 @@ pub(crate) struct Tcp {
     pub(crate) resolver: Resolver,
     pub(crate) names: Vec<PendingName>,
     pub(crate) last_name: u64,
-    /// Connects so far: part of the identity of each.
-    pub(crate) connects: u64,
     /// The lane that delivered last.
     hot: Option<u32>,
     calls: u32,
@@ -90,7 +88,6 @@ impl Tcp {
             resolver,
             names: Vec::new(),
             last_name: 0,
-            connects: 0,
             hot: None,
             calls: 0,
             look_at_all: 0,

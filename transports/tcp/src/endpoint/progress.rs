@@ -111,8 +111,8 @@ impl Tcp {
         if flags.contains(EventFlags::OUT) {
             lane.activate(shared);
         }
-        let found = flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP)
-            && lane.receive(shared, core) > 0;
+        let found =
+            flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP) && lane.receive(shared, core) > 0;
         if found && hot != Some(number) {
             if hot.is_some() {
                 self.look_at_all = LOOKS;
@@ -184,7 +184,8 @@ impl Tcp {
     pub(super) fn give_grants(&mut self, core: &mut Core) {
         self.shared.grants_due = false;
         while let Some(number) = self.shared.wanting.front().copied() {
-            if self.shared.inbox.spare(core) == 0 && !(self.shared.inbox.starve(core) && self.shared.inbox.spare(core) > 0)
+            if self.shared.inbox.spare(core) == 0
+                && !(self.shared.inbox.starve(core) && self.shared.inbox.spare(core) > 0)
             {
                 return self.recall_grants();
             }

@@ -77,8 +77,7 @@ impl Lane {
             let Some(work) = &self.work else { return };
             let late = deadlines(work).find(|(deadline, _)| *deadline <= now).map(|(_, cell)| cell);
             let Some(cell) = late else { return };
-            let has_no_grant = !self.credit.is_left() && work.waiting.iter().any(|waiting| std::ptr::eq(waiting.cell, cell));
-            let failure = if has_no_grant { Failure::NotReady } else { Failure::TimedOut };
+            let failure = if self.is_refused { Failure::NotReady } else { Failure::TimedOut };
             let (number, remote) = (cell.local.load(Ordering::Relaxed), cell.remote.load(Ordering::Relaxed));
             self.break_connection(s, core, number, failure);
             self.put(s, Kind::Disconnect, 0, remote, &[]);
@@ -93,9 +92,7 @@ impl Lane {
         let watched = |cell: &&'static Connection| cell.keepalive.load(Ordering::Relaxed) > 0;
         let limit = |cell: &'static Connection| Duration::from_micros(cell.keepalive.load(Ordering::Relaxed).into());
         let since = |cell: &'static Connection| heard.max(opened_at(cell, now));
-        while let Some(cell) =
-            self.table.open_cells().filter(watched).find(|cell| now >= since(cell) + limit(cell))
-        {
+        while let Some(cell) = self.table.open_cells().filter(watched).find(|cell| now >= since(cell) + limit(cell)) {
             cell.keepalive.store(0, Ordering::Relaxed);
             s.notify(core, EventKind::KeepaliveTimedOut, cell);
         }

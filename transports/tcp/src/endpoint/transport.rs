@@ -7,8 +7,8 @@ use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use cci_transport::{
-    BackgroundWork, Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport,
-    monotonic,
+    BackgroundWork, Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot,
+    Transport, monotonic,
 };
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -143,8 +143,7 @@ impl Transport for Tcp {
 
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
         let [first, secret, ..] = handle.words();
-        let (number, entry) =
-            self.shared.registrations.find([first, secret]).ok_or(RegisterError::UnknownHandle)?;
+        let (number, entry) = self.shared.registrations.find([first, secret]).ok_or(RegisterError::UnknownHandle)?;
         let rights = entry.rights();
         self.shared.registrations.remove(number);
         self.shared.count_exposed(rights, false);
@@ -258,7 +257,8 @@ impl Transport for Tcp {
         };
         let family = if lane.peer.is_ipv4() { "IPv4" } else { "IPv6" };
         let congestion = lane.socket.as_ref().and_then(|socket| rustix::net::sockopt::tcp_congestion(socket).ok());
-        report.path = format!("TCP over {family} to {}, congestion control {}", lane.peer, congestion.unwrap_or_default());
+        report.path =
+            format!("TCP over {family} to {}, congestion control {}", lane.peer, congestion.unwrap_or_default());
         report.rtt = lane.socket.as_ref().and_then(sys::info).map(|info| info.rtt);
         report.why = if lane.dialed { "this side dialed" } else { "the peer dialed" }.into();
         if let Some(limitation) = self.background.limitation() {

@@ -99,6 +99,8 @@ pub(crate) struct Lane {
     pub(crate) is_wanting: bool,
     /// This side has said that it wants grants.
     pub(crate) wants: bool,
+    /// The peer has answered that, and has none.
+    pub(crate) is_refused: bool,
     /// Bytes of answers among those that leave next.
     answers: usize,
     /// The peer's PING is to be answered.
@@ -142,6 +144,7 @@ impl Lane {
             untold: false,
             is_wanting: false,
             wants: false,
+            is_refused: false,
             answers: 0,
             pings: false,
             has_more: false,
@@ -405,7 +408,10 @@ impl Lane {
     /// messages that the peer has not taken.
     pub(crate) fn has_unsent(&self) -> bool {
         self.phase == Phase::Open
-            && (!self.out.is_empty() || self.work.as_ref().is_some_and(|work| !work.in_flight.is_empty() || !work.waiting.is_empty() || work.fragment.is_some()))
+            && (!self.out.is_empty()
+                || self.work.as_ref().is_some_and(|work| {
+                    !work.in_flight.is_empty() || !work.waiting.is_empty() || work.fragment.is_some()
+                }))
     }
 }
 

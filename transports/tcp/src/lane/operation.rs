@@ -5,12 +5,17 @@
 
 use crate::lane::work::{Data, Ending};
 use cci_mem::memory::Memory;
+use cci_proto::engine::MAX_LARGE;
 use cci_proto::{Access, Registration};
+use cci_transport::Connection;
 use std::collections::VecDeque;
 
 /// Bits of a number that name one of the operations on the wire. The others count its uses.
 const INDEX_BITS: u32 = 16;
 const INDEX: u32 = (1 << INDEX_BITS) - 1;
+
+/// Operations that are looked at for one of another connection.
+const LOOKED_AT: usize = 64;
 
 /// Where the local bytes of an operation are.
 pub(crate) enum Local {
@@ -71,8 +76,13 @@ pub(crate) struct Operations {
     free: Vec<u32>,
     numbers: Vec<Number>,
     free_numbers: Vec<u32>,
-    /// Places of those that have something to send, in turn.
+    /// Places of those that have something to send, in the order of their posts.
     pub(crate) ready: VecDeque<u32>,
+    /// Large messages that the peer was asked about, and those that wait to be asked about.
+    larges: usize,
+    waiting_larges: VecDeque<u32>,
+    /// Whose bytes left last: others have their turn.
+    last_served: Option<&'static Connection>,
     last_order: u64,
 }
 
@@ -165,15 +175,52 @@ impl Operations {
         true
     }
 
+    /// Where in `ready` the next one with something to send is: of a connection, the first; and
+    /// the connections have their turns, as far as the first few tell.
+    pub(crate) fn next_ready(&self) -> Option<usize> {
+        let is_others = |place: &u32| {
+            let operation = self.get(*place);
+            operation
+                .is_some_and(|operation| self.last_served.is_none_or(|last| !std::ptr::eq(last, operation.ending.cell)))
+        };
+        let of_others = self.ready.iter().take(LOOKED_AT).position(is_others);
+        of_others.or((!self.ready.is_empty()).then_some(0))
+    }
+
+    /// Bytes of the operation at this place leave.
+    pub(crate) fn on_served(&mut self, place: u32) {
+        self.last_served = self.get(place).map(|operation| operation.ending.cell);
+    }
+
+    /// Whether the peer may be asked about another large message; if not, this one waits.
+    pub(crate) fn may_ask(&mut self, place: u32) -> bool {
+        let may_ask = self.larges < MAX_LARGE;
+        if may_ask {
+            self.larges += 1;
+        } else {
+            self.waiting_larges.push_back(place);
+        }
+        may_ask
+    }
+
+    /// The peer was not asked after all.
+    pub(crate) fn unask(&mut self) {
+        self.larges -= 1;
+    }
+
     /// Takes an operation that ends. Its number, if it has one, stays in use until the last answer.
     pub(crate) fn take(&mut self, place: u32) -> Option<Operation> {
         let operation = self.places.get_mut(place as usize)?.take()?;
         self.free.push(place);
         self.ready.retain(|other| *other != place);
+        if operation.access == Access::Large && operation.stage != Stage::Waiting {
+            self.larges -= 1;
+            self.ready.extend(self.waiting_larges.pop_front());
+        }
+        self.waiting_larges.retain(|other| *other != place);
         if let Some(number) = operation.number {
             self.numbers[(number & INDEX) as usize].place = None;
         }
         Some(operation)
     }
 }
-

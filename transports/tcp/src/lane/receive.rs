@@ -51,11 +51,6 @@ impl Incoming {
     pub(crate) fn has_greeted(&self) -> bool {
         self.has_greeted
     }
-
-    /// Whether bytes of a frame have come.
-    pub(crate) fn is_begun(&self) -> bool {
-        !self.carry.is_empty() || self.left > 0
-    }
 }
 
 /// How a frame was handled.
@@ -72,7 +67,8 @@ impl Lane {
         let mut total = 0;
         self.has_more = false;
         while total < BUDGET && matches!(self.phase, Phase::Greeting | Phase::Open) && !self.incoming.stalled {
-            let received = if self.incoming.left > 0 { self.receive_bytes(s, core) } else { self.receive_frames(s, core) };
+            let received =
+                if self.incoming.left > 0 { self.receive_bytes(s, core) } else { self.receive_frames(s, core) };
             match received {
                 Ok((0, _)) | Err(Errno::CONNRESET | Errno::PIPE | Errno::TIMEDOUT | Errno::HOSTUNREACH) => {
                     self.end(s, Cause::Gone);
@@ -329,6 +325,8 @@ impl Lane {
 
     /// The peer wants grants.
     fn on_want(&mut self, s: &mut Shared) {
+        // The answer says at least that somebody is there.
+        self.owe(s);
         if !self.is_wanting && self.given.wanted() > 0 {
             self.is_wanting = true;
             s.wanting.push_back(self.number);

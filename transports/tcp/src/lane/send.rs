@@ -294,6 +294,7 @@ impl Lane {
         if !self.credit.on_granted(limit) {
             return self.end(s, Cause::Violation);
         }
+        self.is_refused = self.wants && !self.credit.is_left();
         if self.credit.is_left() {
             self.wants = false;
             if self.work.as_ref().is_some_and(|work| !work.waiting.is_empty()) {

@@ -7,6 +7,9 @@ use std::collections::VecDeque;
 /// Bits of a number that name one of the operations on the wire, as the other side gives them.
 const INDEX: u32 = (1 << 16) - 1;
 
+/// Reads that are looked at for one of another connection.
+const LOOKED_AT: usize = 64;
+
 /// An operation of the peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Served {
@@ -27,8 +30,10 @@ pub(crate) struct Served {
 pub(crate) struct Serving {
     entries: Vec<Option<Served>>,
     count: usize,
-    /// Numbers of reads with bytes to send, in turn.
+    /// Numbers of reads with bytes to send, in the order of their requests.
     pub(crate) reads: VecDeque<u32>,
+    /// The connection whose read was served last: others have their turn.
+    last_served: Option<u32>,
 }
 
 impl Serving {
@@ -56,6 +61,21 @@ impl Serving {
     #[inline]
     pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Served> {
         self.entries.get_mut((number & INDEX) as usize)?.as_mut().filter(|served| served.number == number)
+    }
+
+    /// The read whose bytes leave next: of a connection, the first; and the connections have their
+    /// turns, as far as the first few tell.
+    pub(crate) fn next_read(&self) -> Option<u32> {
+        let is_others = |number: &&u32| {
+            let served = self.entries.get((**number & INDEX) as usize).copied().flatten();
+            served.is_some_and(|served| Some(served.connection) != self.last_served)
+        };
+        self.reads.iter().take(LOOKED_AT).find(is_others).or(self.reads.front()).copied()
+    }
+
+    /// Bytes of a read of this connection leave.
+    pub(crate) fn on_served(&mut self, connection: u32) {
+        self.last_served = Some(connection);
     }
 
     /// Takes an operation that is over.

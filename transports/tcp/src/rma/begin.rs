@@ -68,24 +68,35 @@ impl Lane {
         let most = self.operations;
         while self.out.left().len() < OUT {
             let work = self.work.as_mut()?;
-            let place = *work.operations.ready.front()?;
+            let at = work.operations.next_ready()?;
+            let place = work.operations.ready[at];
             let Some(operation) = work.operations.get(place) else {
-                work.operations.ready.pop_front();
+                work.operations.ready.remove(at);
                 continue;
             };
             if operation.stage == Stage::Sending {
                 return Some(place);
             }
-            if operation.number.is_none() && work.operations.number(place, most).is_none() {
-                // One ends some time, and its answer comes here.
-                return None;
+            let is_large = operation.access == Access::Large;
+            if operation.number.is_none() {
+                if is_large && !work.operations.may_ask(place) {
+                    work.operations.ready.remove(at);
+                    continue;
+                }
+                if work.operations.number(place, most).is_none() {
+                    if is_large {
+                        work.operations.unask();
+                    }
+                    // One ends some time, and its answer comes here.
+                    return None;
+                }
             }
             if self.begin_operation(s, core, place) {
                 return Some(place);
             }
             let ready = &mut self.work.as_mut()?.operations.ready;
-            if ready.front() == Some(&place) {
-                ready.pop_front();
+            if ready.get(at) == Some(&place) {
+                ready.remove(at);
             }
         }
         None
@@ -96,8 +107,12 @@ impl Lane {
         let Some(operation) = self.work.as_mut().and_then(|work| work.operations.get_mut(place)) else { return false };
         let connection = operation.ending.cell.remote.load(Ordering::Relaxed);
         let number = operation.number.unwrap_or(0);
-        let target =
-            Target { operation: number, handle: operation.handle, offset: operation.remote_offset, total: operation.len };
+        let target = Target {
+            operation: number,
+            handle: operation.handle,
+            offset: operation.remote_offset,
+            total: operation.len,
+        };
         match operation.access {
             Access::Large if operation.stage == Stage::Waiting => {
                 operation.stage = Stage::AwaitMemory;

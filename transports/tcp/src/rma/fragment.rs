@@ -34,7 +34,7 @@ impl Lane {
     pub(crate) fn begin_fragment(&mut self, s: &mut Shared, core: &mut Core) -> bool {
         let write = self.begin_ready(s, core);
         let Some(work) = &mut self.work else { return false };
-        let read = work.serving.reads.front().copied();
+        let read = work.serving.next_read();
         let answers = read.is_some() && (write.is_none() || !work.answered);
         work.answered = answers;
         match (answers, read, write) {
@@ -57,19 +57,20 @@ impl Lane {
         };
         let connection = cell.remote.load(Ordering::Relaxed);
         let flags = if operation.has_follower() { HAS_MESSAGE } else { 0 };
-        let target =
-            Target { operation: number, handle: operation.handle, offset: operation.remote_offset, total: operation.len };
+        let target = Target {
+            operation: number,
+            handle: operation.handle,
+            offset: operation.remote_offset,
+            total: operation.len,
+        };
         let (kind, prefix) = if at == 0 { (Kind::Write, BEGIN) } else { (Kind::Data, OPERATION) };
         let header = self.head(kind, flags, connection, prefix + memory.len());
         let mut head = [0; Fragment::HEAD];
         head[..HEADER].copy_from_slice(&header.emit());
         head[HEADER..].copy_from_slice(&target.emit());
         self.set_fragment(head, HEADER + prefix, memory, FragmentOf::Write(place));
-        // The next one of another operation has its turn then.
-        if let Some(work) = &mut self.work
-            && let Some(place) = work.operations.ready.pop_front()
-        {
-            work.operations.ready.push_back(place);
+        if let Some(work) = &mut self.work {
+            work.operations.on_served(place);
         }
     }
 
@@ -77,7 +78,7 @@ impl Lane {
     fn begin_answer(&mut self, s: &mut Shared, number: u32) {
         let Some(work) = &mut self.work else { return };
         let Some(served) = work.serving.get_mut(number).copied() else {
-            work.serving.reads.pop_front();
+            work.serving.reads.retain(|other| *other != number);
             return;
         };
         let len = served.left.min(FRAGMENT);
@@ -90,7 +91,7 @@ impl Lane {
             }
             return self.end_served(s, number);
         };
-        work.serving.reads.rotate_left(1);
+        work.serving.on_served(served.connection);
         let header = self.head(Kind::Answer, 0, 0, OPERATION + piece.len());
         let mut head = [0; Fragment::HEAD];
         head[..HEADER].copy_from_slice(&header.emit());

@@ -7,7 +7,6 @@ use crate::lane::shared::{Shared, name_of};
 use crate::lane::{Lane, Phase, send};
 use cci_mem::memory::Memory;
 use cci_mem::slot::Access as Writable;
-use cci_mem::sync::Ordering;
 use cci_proto::{Access, Failure, Rights, RmaHandle, SendError};
 use cci_transport::{Asked, Connection, Core, Landing, Placed, Posted, Slot};
 
@@ -59,7 +58,8 @@ impl Lane {
         let (outcome, handle) = (frame::parse_outcome(fields), fields.words());
         let place = self.work.as_ref().and_then(|work| work.operations.place_of(number));
         let operation = place.and_then(|place| self.work.as_mut()?.operations.get_mut(place));
-        let (Some(place), Some(operation)) = (place, operation.filter(|other| other.stage == Stage::AwaitMemory)) else {
+        let (Some(place), Some(operation)) = (place, operation.filter(|other| other.stage == Stage::AwaitMemory))
+        else {
             return self.on_late_landing(s, number, outcome);
         };
         if let Err(failure) = outcome {
@@ -186,9 +186,4 @@ fn give_up(s: &mut Shared, core: &mut Core, landing: Landing) {
     landing.slot.into_iter().for_each(|slot| core.release(slot));
     core.landings().give_up(landing);
     s.landings_wait |= core.landings().is_waiting();
-}
-
-/// The lane of a connection.
-pub(crate) fn lane_of(connection: &Connection) -> usize {
-    connection.lane.load(Ordering::Relaxed) as usize
 }

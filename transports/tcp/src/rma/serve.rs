@@ -20,7 +20,11 @@ impl Lane {
         let (number, entry) = s.registrations.find(target.handle).ok_or(refused)?;
         let end = target.offset.checked_add(target.total).ok_or(refused)?;
         let is_inside = entry.memory().is_some_and(|memory| target.total > 0 && end <= memory.len());
-        if is_inside && allows(entry.rights(), access) && entry.serves(name_of(cell)) { Ok(number) } else { Err(refused) }
+        if is_inside && allows(entry.rights(), access) && entry.serves(name_of(cell)) {
+            Ok(number)
+        } else {
+            Err(refused)
+        }
     }
 
     /// Enters an operation of the peer.
@@ -39,7 +43,12 @@ impl Lane {
     }
 
     /// The peer begins a write.
-    pub(crate) fn on_write(&mut self, s: &mut Shared, header: &Header, fields: &mut Fields<'_>) -> Result<(), Violation> {
+    pub(crate) fn on_write(
+        &mut self,
+        s: &mut Shared,
+        header: &Header,
+        fields: &mut Fields<'_>,
+    ) -> Result<(), Violation> {
         let target = Target::parse(fields);
         let bytes = (header.len - BEGIN) as u64;
         if target.total == 0 || bytes > target.total {
@@ -100,7 +109,8 @@ impl Lane {
     /// Bytes of a write have come.
     pub(crate) fn advance_write(&mut self, number: u32, bytes: usize) {
         if let Some(served) = self.served(number) {
-            served.at += bytes as u64;
+            // What was refused may begin anywhere.
+            served.at = served.at.wrapping_add(bytes as u64);
             served.left = served.left.saturating_sub(bytes as u64);
         }
     }
@@ -148,7 +158,12 @@ impl Lane {
     }
 
     /// The peer reads.
-    pub(crate) fn on_read(&mut self, s: &mut Shared, header: &Header, fields: &mut Fields<'_>) -> Result<(), Violation> {
+    pub(crate) fn on_read(
+        &mut self,
+        s: &mut Shared,
+        header: &Header,
+        fields: &mut Fields<'_>,
+    ) -> Result<(), Violation> {
         let target = Target::parse(fields);
         let served = self.serve(s, header, &target, Access::Read)?;
         if served.outcome.is_err() {
@@ -169,15 +184,20 @@ impl Lane {
     }
 
     /// The peer changes a word.
-    pub(crate) fn on_atomic(&mut self, s: &mut Shared, header: &Header, fields: &mut Fields<'_>) -> Result<(), Violation> {
+    pub(crate) fn on_atomic(
+        &mut self,
+        s: &mut Shared,
+        header: &Header,
+        fields: &mut Fields<'_>,
+    ) -> Result<(), Violation> {
         let target = Target::parse(fields);
         let atomic = frame::parse_atomic(fields).ok_or(Violation)?;
         let served = self.serve(s, header, &target, Access::Atomic(atomic))?;
         let memory = s.registrations.get(served.registration).and_then(|entry| entry.memory());
         let len = usize::try_from(target.total).unwrap_or(0);
-        let old = memory.filter(|_| served.outcome.is_ok()).and_then(|memory| {
-            memory.update(target.offset, len, |old| atomic.apply(old, target.total))
-        });
+        let old = memory
+            .filter(|_| served.outcome.is_ok())
+            .and_then(|memory| memory.update(target.offset, len, |old| atomic.apply(old, target.total)));
         self.work(s).serving.take(target.operation);
         let outcome = served.outcome.and(old.map(drop).ok_or(Failure::RemoteHandle));
         self.send_result(s, target.operation, outcome, old.unwrap_or(0));

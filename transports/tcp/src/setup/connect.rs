@@ -97,7 +97,8 @@ impl Tcp {
             let Some(at) = self.names.iter().position(|name| name.number == number) else { continue };
             let name = self.names.swap_remove(at);
             let is_v4 = self.shared.settings.ip.is_ipv4();
-            let found = answer.found.map_err(|why| format!("the host name '{}' cannot be resolved: {why}", answer.host));
+            let found =
+                answer.found.map_err(|why| format!("the host name '{}' cannot be resolved: {why}", answer.host));
             let address = found.and_then(|found| {
                 let of_family = found.iter().find(|address| address.is_ipv4() == is_v4);
                 let usable = of_family.or(found.first()).filter(|address| is_usable(&address.ip())).copied();
@@ -215,7 +216,16 @@ mod tests {
         assert_eq!(host_and_port("tcp://192.0.2.1:5000"), Some(("192.0.2.1", 5000)));
         assert_eq!(host_and_port("tcp://[::1]:5000"), Some(("::1", 5000)));
         assert_eq!(host_and_port("tcp://host.example:1"), Some(("host.example", 1)));
-        for wrong in ["sock://h:1", "tcp://h", "tcp://:1", "tcp://h:0", "tcp://h:65536", "tcp://h:+1", "tcp://::1:1", "tcp://[::1:1"] {
+        for wrong in [
+            "sock://h:1",
+            "tcp://h",
+            "tcp://:1",
+            "tcp://h:0",
+            "tcp://h:65536",
+            "tcp://h:+1",
+            "tcp://::1:1",
+            "tcp://[::1:1",
+        ] {
             assert_eq!(host_and_port(wrong), None, "{wrong}");
         }
     }

@@ -32,7 +32,12 @@ impl Lane {
     }
 
     /// The peer has said HELLO.
-    pub(crate) fn on_hello(&mut self, s: &mut Shared, core: &mut Core, hello: Result<Hello, Greeting>) -> Result<(), Violation> {
+    pub(crate) fn on_hello(
+        &mut self,
+        s: &mut Shared,
+        core: &mut Core,
+        hello: Result<Hello, Greeting>,
+    ) -> Result<(), Violation> {
         let hello = match hello {
             Ok(hello) => hello,
             Err(Greeting::Nonsense) => return Err(Violation),
@@ -42,7 +47,10 @@ impl Lane {
                     self.flush(s, core);
                 }
                 let peer = self.peer_uri();
-                self.end(s, Cause::Refused(format!("{peer} speaks version {version} of the protocol; use one version of cci")));
+                self.end(
+                    s,
+                    Cause::Refused(format!("{peer} speaks version {version} of the protocol; use one version of cci")),
+                );
                 return Ok(());
             }
         };
@@ -57,7 +65,10 @@ impl Lane {
             }
             Some(Refusal::Version) => {
                 let peer = self.peer_uri();
-                self.end(s, Cause::Refused(format!("{peer} speaks another version of the protocol; use one version of cci")));
+                self.end(
+                    s,
+                    Cause::Refused(format!("{peer} speaks another version of the protocol; use one version of cci")),
+                );
                 return Ok(());
             }
             None => {}
@@ -88,7 +99,11 @@ impl Lane {
             let Some(cell) = self.table.cell(number) else { continue };
             let Some(opening) = self.table.opening_mut(number) else { continue };
             (opening.is_asked, opening.ask_at) = (true, None);
-            let body = ConnectBody { attribute: cell.attribute(), identity: [s.identity[0], number.into()], token: opening.token };
+            let body = ConnectBody {
+                attribute: cell.attribute(),
+                identity: [s.identity[0], number.into()],
+                token: opening.token,
+            };
             let payload = opening.payload.clone();
             self.put(s, Kind::Connect, 0, number, &[&body.emit(), &payload]);
         }
@@ -109,7 +124,9 @@ impl Lane {
         self.has_asked = true;
         if body.token != 0 {
             match s.expected.take(body.token) {
-                Some(client) => self.accept_client(s, core, (header.connection, body.attribute), client.slot, client.context),
+                Some(client) => {
+                    self.accept_client(s, core, (header.connection, body.attribute), client.slot, client.context)
+                }
                 None => self.answer(s, Kind::Reject, header.connection, &[&[0; 4]]),
             }
             return Ok(());

@@ -127,7 +127,9 @@ fn why(lane: &Lane, cause: &Cause) -> (Failure, String) {
     let peer = lane.peer_uri();
     match cause {
         Cause::Refused(reason) => (Failure::Refused, reason.clone()),
-        Cause::Violation => (Failure::Refused, format!("{peer} does not speak the protocol of tcp endpoints; check the URI")),
+        Cause::Violation => {
+            (Failure::Refused, format!("{peer} does not speak the protocol of tcp endpoints; check the URI"))
+        }
         Cause::Silent => (Failure::TimedOut, format!("{peer} does not answer any more")),
         Cause::Gone | Cause::Idle => (Failure::Refused, format!("{peer} has closed the stream before it answered")),
     }
