@@ -186,11 +186,11 @@ impl<L: Link> Reliable<L> {
                 *malformed += u64::from(handled.is_err());
             }
             Incoming::Multicast { group, bytes, .. } => {
-                if wire::verify(bytes).is_err() {
+                let Ok(header) = wire::verify(bytes) else {
                     *malformed += 1;
                     return;
-                }
-                multicast::receive(groups, host, core, group, bytes);
+                };
+                multicast::receive(groups, host, core, group, (header, bytes));
             }
             Incoming::Refused { to, quoted, is_own } => {
                 engine.handle_refusal(now, &to, quoted, is_own, &mut HostCtx { state: host, core });

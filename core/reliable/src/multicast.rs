@@ -4,7 +4,7 @@ use super::Reliable;
 use super::shares::NOBODY;
 use crate::{Link, Outgoing};
 use cci_mem::sync::Ordering;
-use cci_proto::wire::{self, HEADER, Multicast};
+use cci_proto::wire::{self, HEADER, Header, Kind, Multicast};
 use cci_proto::{Address, Attribute, ConnectError, EventKind, SendError};
 use cci_transport::{Connect, Connection, ConnectionState, Core, Message, Posted, Slot};
 
@@ -144,10 +144,19 @@ fn of_group(number: u32) -> Address {
     address
 }
 
-/// A frame to the group with this number has come.
-pub(super) fn receive(groups: &[Group], host: &mut super::host::HostState, core: &mut Core, number: u32, frame: &[u8]) {
+/// Handles a verified frame, with its header, that was sent to the group with this number.
+pub(super) fn receive(
+    groups: &[Group],
+    host: &mut super::host::HostState,
+    core: &mut Core,
+    number: u32,
+    (header, frame): (Header, &[u8]),
+) {
+    if header.kind != Kind::Multicast {
+        return;
+    }
     let group = groups.iter().find(|group| group.number == number && group.to.is_none());
-    if let (Some(group), Some(multicast)) = (group, Multicast::parse(frame)) {
+    if let (Some(group), Some(multicast)) = (group, Multicast::parse_after(header, frame)) {
         let fits = multicast.bytes.len() <= group.cell.max_send_size.load(Ordering::Relaxed) as usize;
         if !fits || !host.inbox.message(core, group.cell, multicast.bytes) {
             group.cell.counters.on_dropped();

@@ -41,7 +41,13 @@ impl Accept {
     /// Reads one that [`verify`](super::verify) let pass.
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let header = Header::of(frame, Kind::Accept).filter(|_| frame.len() == ACCEPT)?;
+        Self::parse_after(Header::of(frame, Kind::Accept)?, frame)
+    }
+
+    /// As [`Accept::parse`], for a frame whose header, of the kind ACCEPT, was parsed already.
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &[u8]) -> Option<Self> {
+        (frame.len() == ACCEPT).then_some(())?;
         Some(Self { header, offer: Offer::parse(frame)?, cookie: u64_at(frame, END)? })
     }
 }

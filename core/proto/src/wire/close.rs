@@ -69,7 +69,12 @@ impl Close {
     /// Reads one that [`verify`](super::verify) let pass: all its records are RESULTs and VALUEs.
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<(Self, Sack<'_>, Records<'_>)> {
-        let header = Header::of(frame, Kind::Close)?;
+        Self::parse_after(Header::of(frame, Kind::Close)?, frame)
+    }
+
+    /// As [`Close::parse`], for a frame whose header, of the kind CLOSE, was parsed already.
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &[u8]) -> Option<(Self, Sack<'_>, Records<'_>)> {
         zero::<1>(frame, 35)?;
         zero::<2>(frame, 42)?;
         let is_answer = match u8_at(frame, 33)? {

@@ -24,6 +24,12 @@ impl Confirm {
     /// Reads one that [`verify`](super::verify) let pass.
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        Header::of(frame, Kind::Confirm).filter(|_| frame.len() == HEADER).map(|header| Self { header })
+        Self::parse_after(Header::of(frame, Kind::Confirm)?, frame)
+    }
+
+    /// As [`Confirm::parse`], for a frame whose header, of the kind CONFIRM, was parsed already.
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &[u8]) -> Option<Self> {
+        (frame.len() == HEADER).then_some(Self { header })
     }
 }

@@ -75,8 +75,13 @@ impl<'a> Connect<'a> {
     /// Reads one that [`verify`](super::verify) let pass.
     #[must_use]
     pub fn parse(frame: &'a [u8]) -> Option<Self> {
-        let header = Header::of(frame, Kind::Connect).filter(|header| header.to == 0)?;
-        if frame.len() < CONNECT_MIN {
+        Self::parse_after(Header::of(frame, Kind::Connect)?, frame)
+    }
+
+    /// As [`Connect::parse`], for a frame whose header, of the kind CONNECT, was parsed already.
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &'a [u8]) -> Option<Self> {
+        if header.to != 0 || frame.len() < CONNECT_MIN {
             return None;
         }
         zero::<2>(frame, 86)?;

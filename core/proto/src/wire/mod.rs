@@ -2,10 +2,11 @@
 //! big-endian, and every frame begins with the same 32 bytes.
 //!
 //! Each kind of frame has a file with its picture. `emit` writes a frame and leaves length and
-//! check to [`seal`], which knows what memory follows; `parse` reads one that [`verify`] let pass,
-//! and answers `None` if what it says contradicts itself. Nothing here keeps state, allocates, or
-//! panics on what came from outside. `emit` panics when the buffer is too small for the frame:
-//! buffers are as long as the largest frame, and no peer has a say in what is written.
+//! check to [`seal`], which knows what memory follows. `parse_after` parses what follows the header
+//! of a frame, once [`verify`] has returned the header; `parse` parses the header too. Both return
+//! `None` if the frame contradicts itself. Nothing here keeps state, allocates, or panics on what
+//! came from outside. `emit` panics when the buffer is too small for the frame: buffers are as long
+//! as the largest frame, and no peer has a say in what is written.
 //!
 //! ```text
 //!  0                   1                   2                   3

@@ -31,7 +31,13 @@ impl<'a> Multicast<'a> {
     /// Reads one that [`verify`](super::verify) let pass.
     #[must_use]
     pub fn parse(frame: &'a [u8]) -> Option<Self> {
-        let header = Header::of(frame, Kind::Multicast).filter(|header| header.to == 0)?;
+        Self::parse_after(Header::of(frame, Kind::Multicast)?, frame)
+    }
+
+    /// As [`Multicast::parse`], for a frame whose header, of the kind MULTICAST, was parsed already.
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &'a [u8]) -> Option<Self> {
+        (header.to == 0).then_some(())?;
         Some(Self { from: header.from, number: header.number, time: header.time, bytes: frame.get(HEADER..)? })
     }
 }

@@ -54,7 +54,12 @@ impl<'a> Redirect<'a> {
     /// Reads one that [`verify`](super::verify) let pass.
     #[must_use]
     pub fn parse(frame: &'a [u8]) -> Option<Self> {
-        let header = Header::of(frame, Kind::Redirect)?;
+        Self::parse_after(Header::of(frame, Kind::Redirect)?, frame)
+    }
+
+    /// As [`Redirect::parse`], for a frame whose header, of the kind REDIRECT, was parsed already.
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &'a [u8]) -> Option<Self> {
         zero::<2>(frame, 34)?;
         let uri = frame.get(REDIRECT..)?;
         let is_sound = usize::from(u16_at(frame, 32)?) == uri.len() && (1..=MAX_URI).contains(&uri.len());

@@ -70,7 +70,13 @@ impl Reject {
     /// Reads one that [`verify`](super::verify) let pass.
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let header = Header::of(frame, Kind::Reject).filter(|_| frame.len() == REJECT)?;
+        Self::parse_after(Header::of(frame, Kind::Reject)?, frame)
+    }
+
+    /// As [`Reject::parse`], for a frame whose header, of the kind REJECT, was parsed already.
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &[u8]) -> Option<Self> {
+        (frame.len() == REJECT).then_some(())?;
         zero::<3>(frame, 33)?;
         Some(Self { header, reason: Reason::from_u8(u8_at(frame, 32)?)?, cookie: u64_at(frame, 36)? })
     }

@@ -36,7 +36,13 @@ impl Reset {
     /// Reads one that [`verify`](super::verify) let pass.
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let header = Header::of(frame, Kind::Reset).filter(|_| frame.len() == RESET)?;
+        Self::parse_after(Header::of(frame, Kind::Reset)?, frame)
+    }
+
+    /// As [`Reset::parse`], for a frame whose header, of the kind RESET, was parsed already.
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &[u8]) -> Option<Self> {
+        (frame.len() == RESET).then_some(())?;
         Some(Self { header, number: u32_at(frame, 32)? })
     }
 }

@@ -42,7 +42,13 @@ impl Retry {
     /// Reads one that [`verify`](super::verify) let pass.
     #[must_use]
     pub fn parse(frame: &[u8]) -> Option<Self> {
-        let header = Header::of(frame, Kind::Retry).filter(|header| header.from == 0 && frame.len() == RETRY)?;
+        Self::parse_after(Header::of(frame, Kind::Retry)?, frame)
+    }
+
+    /// As [`Retry::parse`], for a frame whose header, of the kind RETRY, was parsed already.
+    #[must_use]
+    pub fn parse_after(header: Header, frame: &[u8]) -> Option<Self> {
+        (header.from == 0 && frame.len() == RETRY).then_some(())?;
         Some(Self { header, cookie: u64_at(frame, 32)?, cookie_time: u32_at(frame, 40)? })
     }
 }

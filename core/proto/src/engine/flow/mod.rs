@@ -115,7 +115,7 @@ pub(crate) struct Flow {
     pub(crate) applied: u16,
     pub(crate) partial: u16,
     /// Writes that were refused, until their last frame passes.
-    pub(crate) refused: Vec<(u32, u8)>,
+    pub(crate) refused_writes: Vec<(u32, u8)>,
     // For the report.
     pub(crate) resent: u64,
     pub(crate) rnrs: u32,
@@ -172,7 +172,7 @@ impl Flow {
             copied: None,
             applied: 0,
             partial: 0,
-            refused: Vec::new(),
+            refused_writes: Vec::new(),
             resent: 0,
             rnrs: 0,
             awaits_slot: false,
@@ -184,7 +184,8 @@ impl Flow {
         let fresh = Self::new(conn);
         let old = core::mem::replace(self, fresh);
         (self.queue, self.serves, self.results) = (old.queue, old.serves, old.results);
-        (self.in_flight, self.reorder_queue, self.refused) = (old.in_flight, old.reorder_queue, old.refused);
+        (self.in_flight, self.reorder_queue, self.refused_writes) =
+            (old.in_flight, old.reorder_queue, old.refused_writes);
         self.order = old.order;
         self.order.clear();
         self.queue.clear();
@@ -192,7 +193,7 @@ impl Flow {
         self.results.clear();
         self.in_flight.clear();
         self.reorder_queue.clear();
-        self.refused.clear();
+        self.refused_writes.clear();
     }
 
     /// Returns whether nothing is open in either direction.
@@ -208,7 +209,7 @@ impl Flow {
 
     /// Returns whether something was received in part, so that only the peer can complete it.
     pub(crate) fn awaits_rest(&self) -> bool {
-        !self.reorder_queue.is_empty() || self.assembly.is_some() || self.applied > 0 || !self.refused.is_empty()
+        !self.reorder_queue.is_empty() || self.assembly.is_some() || self.applied > 0 || !self.refused_writes.is_empty()
     }
 
     /// Returns whether a frame in flight was not accepted yet, as far as is known.
@@ -239,13 +240,13 @@ impl Flow {
     }
 
     /// Returns whether this many more results, or reads, may wait.
-    pub(crate) fn has_room_for(&self, asked: usize) -> bool {
-        self.results.len().max(self.serves.len()) + asked <= MAX_REQUESTS
+    pub(crate) fn has_room_for(&self, count: usize) -> bool {
+        self.results.len().max(self.serves.len()) + count <= MAX_REQUESTS
     }
 
     /// Returns whether the refusal of another write can be noted.
     pub(crate) fn has_room_for_refusal(&self) -> bool {
-        self.refused.len() < MAX_REFUSED
+        self.refused_writes.len() < MAX_REFUSED
     }
 
     /// Returns whether there is something to transmit for the first time.

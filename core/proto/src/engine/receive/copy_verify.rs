@@ -63,7 +63,7 @@ impl RecvCtx<'_> {
     fn copy_checked<H: Host>(&mut self, part: Continuation, bytes: &[u8], crc: Crc, host: &mut H) -> Option<Crc> {
         match part {
             Continuation::Write { op, target, at } => {
-                let is_refused = self.flow.refused.iter().any(|(refused, _)| *refused == op);
+                let is_refused = self.flow.refused_writes.iter().any(|(refused, _)| *refused == op);
                 if is_refused { None } else { host.write_checked(self.conn.host_cookie, &target, at, bytes, crc) }
             }
             Continuation::ReadBytes { op, at } => {

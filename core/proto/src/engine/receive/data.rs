@@ -298,13 +298,13 @@ impl Engine {
     /// results gets no more of them. A peer that has too many refused writes unfinished may only
     /// go on with those.
     fn has_room(&mut self, index: u32, records: Records<'_>) -> bool {
-        let asked = records.filter(Record::is_answered).count();
-        if asked == 0 {
+        let count = records.filter(Record::is_answered).count();
+        if count == 0 {
             return true;
         }
         let Some(flow) = self.flow_mut(index) else { return true };
-        let is_noted = |op| flow.refused.iter().any(|(refused, _)| *refused == op);
+        let is_noted = |op| flow.refused_writes.iter().any(|(refused, _)| *refused == op);
         let is_new_write = || matches!(records.last(), Some(Record::Write { op, .. }) if !is_noted(op));
-        flow.has_room_for(asked) && (flow.has_room_for_refusal() || !is_new_write())
+        flow.has_room_for(count) && (flow.has_room_for_refusal() || !is_new_write())
     }
 }

@@ -6,7 +6,7 @@ use crate::engine::state::Engine;
 use crate::wire::Records;
 
 /// Connections in a row without a slot after which `refill` stops. The others are tried next time.
-const MOST_REFUSED: u32 = 4;
+const MOST_WITHOUT_SLOT: u32 = 4;
 
 impl Engine {
     /// Handles a next in-order frame that found no slot: it is held, or the peer retransmits it
@@ -32,14 +32,14 @@ impl Engine {
     /// Delivers messages that awaited a slot after slots became free, and notifies refused peers.
     /// The connections take turns.
     pub fn refill<H: Host>(&mut self, host: &mut H) {
-        let mut refused = 0;
+        let mut without_slot = 0;
         for _ in 0..self.awaiting_slot.len() {
             let Some(index) = self.awaiting_slot.pop_front() else { return };
             if self.flow_mut(index).is_some_and(|flow| core::mem::take(&mut flow.awaits_slot))
                 && !self.resume(index, host)
             {
-                refused += 1;
-                if refused >= MOST_REFUSED && host.room() == 0 {
+                without_slot += 1;
+                if without_slot >= MOST_WITHOUT_SLOT && host.room() == 0 {
                     return;
                 }
             }

@@ -24,13 +24,13 @@ impl Engine {
     ) {
         match header.kind {
             Kind::Connect => {
-                return match Connect::parse(frame) {
+                return match Connect::parse_after(*header, frame) {
                     Some(connect) => self.on_connect(now, from, &connect, host),
                     None => self.stats.malformed += 1,
                 };
             }
             Kind::Reset => {
-                return match Reset::parse(frame) {
+                return match Reset::parse_after(*header, frame) {
                     Some(reset) => self.on_reset(now, from, &reset, host),
                     None => self.stats.malformed += 1,
                 };
@@ -58,7 +58,7 @@ impl Engine {
                 conn.track_number(header.number, header.time, now.micros());
                 self.confirm(now, index, host);
             }
-            Kind::Close => self.on_close(now, index, frame, host),
+            Kind::Close => self.on_close(now, index, header, frame, host),
             _ => {}
         }
     }
@@ -85,7 +85,7 @@ impl Engine {
         let Some(opening) = self.openings.get_mut(&index) else { return };
         match header.kind {
             Kind::Retry => {
-                if let Some(retry) = Retry::parse(frame) {
+                if let Some(retry) = Retry::parse_after(*header, frame) {
                     opening.on_cookie(retry.cookie, retry.cookie_time);
                     opening.retries += 1;
                     // Nobody makes this side send more than a few: the next goes in its time.
@@ -96,7 +96,8 @@ impl Engine {
                 }
             }
             Kind::Accept => {
-                let Some(accept) = Accept::parse(frame).filter(|accept| accept.offer.attribute == conn.attribute())
+                let Some(accept) =
+                    Accept::parse_after(*header, frame).filter(|accept| accept.offer.attribute == conn.attribute())
                 else {
                     self.stats.malformed += 1;
                     return;
@@ -120,7 +121,9 @@ impl Engine {
                 self.arm(now, index);
             }
             Kind::Reject => {
-                if let Some(reject) = Reject::parse(frame).filter(|reject| opening.has_shown(reject.cookie)) {
+                if let Some(reject) =
+                    Reject::parse_after(*header, frame).filter(|reject| opening.has_shown(reject.cookie))
+                {
                     let failure = match reject.reason {
                         Reason::Program | Reason::Attribute => Failure::Refused,
                         Reason::Version => Failure::Protocol,
@@ -130,7 +133,8 @@ impl Engine {
                 }
             }
             Kind::Redirect => {
-                if let Some(redirect) = Redirect::parse(frame).filter(|redirect| opening.has_shown(redirect.cookie))
+                if let Some(redirect) =
+                    Redirect::parse_after(*header, frame).filter(|redirect| opening.has_shown(redirect.cookie))
                     && !opening.elsewhere
                 {
                     opening.elsewhere = true;
@@ -146,16 +150,16 @@ impl Engine {
         }
     }
 
-    fn on_close<H: Host>(&mut self, now: Time, index: u32, frame: &[u8], host: &mut H) {
-        let Some((close, sack, records)) = Close::parse(frame) else {
+    fn on_close<H: Host>(&mut self, now: Time, index: u32, header: &Header, frame: &[u8], host: &mut H) {
+        let Some((close, sack, records)) = Close::parse_after(*header, frame) else {
             self.stats.malformed += 1;
             return;
         };
         let Some(conn) = self.table.get(index) else { return };
         let (state, to) = (conn.state, conn.to);
         if !close.is_answer {
-            let header = Header { kind: Kind::Close, ..back(&close.header, Kind::Close) };
-            self.reply(to, Answer::Close(Close::answer(header)));
+            let answer = Answer::Close(Close::answer(back(header, Kind::Close)));
+            self.reply(to, answer);
         }
         match state {
             State::Closing => self.remove(now, index),

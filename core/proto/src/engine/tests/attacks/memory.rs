@@ -174,7 +174,7 @@ fn writes_that_are_refused_and_never_finished_cost_no_more_than_a_window_of_note
         raw.next(&write(op, 8, 100, 0, b"x"));
     }
     let flow = raw.engine.flows.iter().next().expect("a flow");
-    assert!(flow.refused.len() <= MAX_REFUSED);
+    assert!(flow.refused_writes.len() <= MAX_REFUSED);
 }
 
 #[test]
