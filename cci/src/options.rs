@@ -5,6 +5,7 @@ use crate::connection::Connection;
 use crate::endpoint::EndpointFor;
 use crate::option_names::ConnectionOption;
 use cci_proto::{Alignment, OptionError};
+use cci_transport::Timeout;
 use std::time::Duration;
 
 impl<T> EndpointFor<T> {
@@ -15,8 +16,8 @@ impl<T> EndpointFor<T> {
     ///
     /// Zero, or more than 71 minutes; or the endpoint cannot be used here.
     pub fn set_send_timeout(&self, timeout: impl Into<Option<Duration>>) -> Result<(), OptionError> {
-        let micros = micros(timeout.into())?;
-        self.cell.with(|core, _| core.set_send_timeout(micros))?;
+        let timeout = Timeout::new(timeout.into())?;
+        self.cell.with(|core, _| core.set_send_timeout(timeout))?;
         Ok(())
     }
 
@@ -26,7 +27,7 @@ impl<T> EndpointFor<T> {
     ///
     /// The endpoint cannot be used here.
     pub fn send_timeout(&self) -> Result<Option<Duration>, OptionError> {
-        Ok(duration(self.cell.with(|core, _| core.send_timeout())?))
+        Ok(self.cell.with(|core, _| core.send_timeout())?.duration())
     }
 
     /// Sets the keepalive timeout of connections made from now on: the silence of the peer that an
@@ -36,8 +37,8 @@ impl<T> EndpointFor<T> {
     ///
     /// As [`EndpointFor::set_send_timeout`].
     pub fn set_keepalive(&self, timeout: impl Into<Option<Duration>>) -> Result<(), OptionError> {
-        let micros = micros(timeout.into())?;
-        self.cell.with(|core, _| core.set_keepalive(micros))?;
+        let timeout = Timeout::new(timeout.into())?;
+        self.cell.with(|core, _| core.set_keepalive(timeout))?;
         Ok(())
     }
 
@@ -47,7 +48,7 @@ impl<T> EndpointFor<T> {
     ///
     /// The endpoint cannot be used here.
     pub fn keepalive(&self) -> Result<Option<Duration>, OptionError> {
-        Ok(duration(self.cell.with(|core, _| core.keepalive())?))
+        Ok(self.cell.with(|core, _| core.keepalive())?.duration())
     }
 
     /// Sets the number of receive buffers in use by this endpoint, at most the number that it was
@@ -155,8 +156,8 @@ impl<T> EndpointFor<T> {
         option: ConnectionOption,
         timeout: impl Into<Option<Duration>>,
     ) -> Result<(), OptionError> {
-        let micros = micros(timeout.into())?;
-        binding::set_connection_option(self.cell, || connection.live(self.cell), option, micros)
+        let timeout = Timeout::new(timeout.into())?;
+        binding::set_connection_option(self.cell, || connection.live(self.cell), option, timeout)
     }
 
     /// Returns a timeout of a connection.
@@ -165,39 +166,10 @@ impl<T> EndpointFor<T> {
     ///
     /// The connection is closed, or the endpoint cannot be used here.
     pub fn option(&self, connection: Connection, option: ConnectionOption) -> Result<Option<Duration>, OptionError> {
-        binding::connection_option(self.cell, || connection.live(self.cell), option).map(duration)
+        binding::connection_option(self.cell, || connection.live(self.cell), option).map(Timeout::duration)
     }
-}
-
-/// Whole microseconds, of which 0 are none.
-fn micros(timeout: Option<Duration>) -> Result<u32, OptionError> {
-    let Some(timeout) = timeout else { return Ok(0) };
-    let micros = timeout.as_nanos().div_ceil(1000);
-    u32::try_from(micros).ok().filter(|micros| *micros > 0).ok_or(OptionError::Range)
-}
-
-fn duration(micros: u32) -> Option<Duration> {
-    (micros > 0).then(|| Duration::from_micros(u64::from(micros)))
 }
 
 fn as_u32(count: usize) -> u32 {
     u32::try_from(count).unwrap_or(u32::MAX)
-}
-
-#[cfg(test)]
-mod tests {
-    use super::{OptionError, duration, micros};
-    use std::time::Duration;
-
-    #[test]
-    fn times_are_rounded_up_and_never_to_none() {
-        assert_eq!(micros(None), Ok(0));
-        assert_eq!(micros(Some(Duration::ZERO)), Err(OptionError::Range));
-        assert_eq!(micros(Some(Duration::from_nanos(1))), Ok(1));
-        assert_eq!(micros(Some(Duration::from_nanos(2001))), Ok(3));
-        let longest = Duration::from_micros(u64::from(u32::MAX));
-        assert_eq!(micros(Some(longest)), Ok(u32::MAX));
-        assert_eq!(micros(Some(longest + Duration::from_nanos(1))), Err(OptionError::Range));
-        assert_eq!((duration(0), duration(u32::MAX)), (None, Some(longest)));
-    }
 }

@@ -3,7 +3,7 @@
 use crate::handles;
 use crate::status::Refusal;
 use crate::{guard, status};
-use cci::__binding::{self as raw, ConnectionCell, EndpointCell, OptionValue};
+use cci::__binding::{self as raw, ConnectionCell, EndpointCell, OptionValue, Timeout};
 use cci::{Alignment, ConnectionOption, EndpointOption};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
@@ -51,7 +51,7 @@ unsafe extern "C" fn cci_set_opt(handle: *const c_void, number: c_uint, val: *co
             let pointer = handle.cast::<ConnectionCell>();
             // SAFETY: by the contract above.
             guard::on_connection_at_length(unsafe { handles::connection(pointer) }, |named| {
-                Ok(raw::set_connection_option(named.endpoint, || named.live(), option, value())?)
+                Ok(raw::set_connection_option(named.endpoint, || named.live(), option, Timeout::from_micros(value()))?)
             })
         }
     }
@@ -80,7 +80,7 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
             guard::on_connection_at_length(unsafe { handles::connection(pointer) }, |named| {
                 let got = raw::connection_option(named.endpoint, || named.live(), option)?;
                 // SAFETY: by the contract above.
-                unsafe { handles::store(val.cast(), got) }
+                unsafe { handles::store(val.cast::<u32>(), got.micros()) }
             })
         }
     }

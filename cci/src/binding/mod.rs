@@ -33,7 +33,7 @@ pub use cci_mem::sync::{AtomicU64, Ordering};
 pub use cci_proto::{Access, Flags};
 pub use cci_transport::{
     Connect, Connection as ConnectionCell, ConnectionState, Endpoint as EndpointCell, Entered, Imported, Message,
-    Outside, Popped, Rma, Slot as EventCell,
+    Outside, Popped, Rma, Slot as EventCell, Timeout,
 };
 
 pub use batch::poll;

@@ -3,7 +3,7 @@
 use crate::option_names::{ConnectionOption, EndpointOption};
 use cci_mem::sync::{AtomicU32, Ordering};
 use cci_proto::{Alignment, OptionError, Unusable};
-use cci_transport::{Connection, Endpoint};
+use cci_transport::{Connection, Endpoint, Timeout};
 
 /// What an option of an endpoint contains.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -29,8 +29,8 @@ pub fn set_endpoint_option(
 ) -> Result<(), OptionError> {
     endpoint.with(|core, _| {
         match option {
-            EndpointOption::SendTimeout => core.set_send_timeout(value()),
-            EndpointOption::KeepaliveTimeout => core.set_keepalive(value()),
+            EndpointOption::SendTimeout => core.set_send_timeout(Timeout::from_micros(value())),
+            EndpointOption::KeepaliveTimeout => core.set_keepalive(Timeout::from_micros(value())),
             EndpointOption::RecvBufCount => core.set_recv_count(value())?,
             EndpointOption::SendBufCount => core.set_send_count(value())?,
             EndpointOption::Uri | EndpointOption::RmaAlign => return Err(OptionError::ReadOnly),
@@ -47,8 +47,8 @@ pub fn set_endpoint_option(
 pub fn endpoint_option(endpoint: &Endpoint, option: EndpointOption) -> Result<OptionValue, Unusable> {
     let count = |count: usize| OptionValue::Number(u32::try_from(count).unwrap_or(u32::MAX));
     endpoint.with(|core, transport| match option {
-        EndpointOption::SendTimeout => OptionValue::Number(core.send_timeout()),
-        EndpointOption::KeepaliveTimeout => OptionValue::Number(core.keepalive()),
+        EndpointOption::SendTimeout => OptionValue::Number(core.send_timeout().micros()),
+        EndpointOption::KeepaliveTimeout => OptionValue::Number(core.keepalive().micros()),
         EndpointOption::RecvBufCount => count(core.recv_count().0),
         EndpointOption::SendBufCount => count(core.send_count().0),
         EndpointOption::Uri => OptionValue::Uri(transport.uri().to_owned()),
@@ -56,7 +56,7 @@ pub fn endpoint_option(endpoint: &Endpoint, option: EndpointOption) -> Result<Op
     })
 }
 
-/// Sets an option of a connection, in microseconds; 0: none.
+/// Sets an option of a connection.
 ///
 /// # Errors
 ///
@@ -65,17 +65,17 @@ pub fn set_connection_option(
     endpoint: &Endpoint,
     live: impl FnOnce() -> Option<&'static Connection>,
     option: ConnectionOption,
-    micros: u32,
+    timeout: Timeout,
 ) -> Result<(), OptionError> {
     endpoint.with(|core, transport| {
         let connection = live().ok_or(OptionError::Disconnected)?;
-        field(connection, option).store(micros, Ordering::Relaxed);
+        field(connection, option).store(timeout.micros(), Ordering::Relaxed);
         transport.options_changed(core, connection);
         Ok(())
     })?
 }
 
-/// Returns an option of a connection, in microseconds; 0: none.
+/// Returns an option of a connection.
 ///
 /// # Errors
 ///
@@ -84,10 +84,10 @@ pub fn connection_option(
     endpoint: &Endpoint,
     live: impl FnOnce() -> Option<&'static Connection>,
     option: ConnectionOption,
-) -> Result<u32, OptionError> {
+) -> Result<Timeout, OptionError> {
     endpoint.with(|_, _| {
         let connection = live().ok_or(OptionError::Disconnected)?;
-        Ok(field(connection, option).load(Ordering::Relaxed))
+        Ok(Timeout::from_micros(field(connection, option).load(Ordering::Relaxed)))
     })?
 }
 

@@ -88,7 +88,7 @@ impl<L: Link> Reliable<L> {
             };
             let Index(key) = wait.index;
             let peer = AddressName(&self.link, self.engine.address(wait.index).unwrap_or_default());
-            core.wait_for(key.into(), what, wait.since.0, wait.operations.into(), peer);
+            core.wait_for(key.into(), what, wait.since, wait.operations.into(), peer);
         }
         core.end_waits();
     }

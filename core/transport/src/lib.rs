@@ -28,6 +28,7 @@ mod registrations;
 mod resolver;
 mod snapshot;
 mod spin_policy;
+mod timeout;
 #[cfg(feature = "trace")]
 pub mod trace;
 mod wait_policy;
@@ -54,6 +55,7 @@ pub use readiness::{Arming, HandleCheck, Readiness};
 pub use registrations::{Registered, RegistrationTable};
 pub use resolver::{Found, HostAnswer, Resolver};
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
+pub use timeout::Timeout;
 
 pub use cci_mem::random::random;
 

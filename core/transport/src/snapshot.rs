@@ -4,6 +4,7 @@ use crate::WaitFor;
 use cci_mem::counters::{ARMED, Home, LEN, MAGIC, NAME, Page, STARVING, VERSION, VIRTUAL};
 use cci_mem::sync::{AtomicU64, Ordering};
 use std::fmt;
+use std::time::Duration;
 
 /// Why a file is not read.
 ///
@@ -49,10 +50,10 @@ impl std::error::Error for Unreadable {}
 /// # Example
 ///
 /// ```
-/// # use cci_transport::WaitShown;
-/// fn shown(wait: &WaitShown, now: u64) -> String {
-///     let millis = now.saturating_sub(wait.since) / 1_000_000;
-///     format!("{} operations wait {millis} ms for {}", wait.operations, wait.peer)
+/// # use cci_transport::{Snapshot, WaitShown};
+/// fn shown(wait: &WaitShown, endpoint: &Snapshot) -> String {
+///     let waited = endpoint.progress.saturating_sub(wait.since);
+///     format!("{} operations wait {waited:?} for {}", wait.operations, wait.peer)
 /// }
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -61,8 +62,8 @@ pub struct WaitShown {
     pub peer: String,
     /// What for; none: something that this version does not know.
     pub what: Option<WaitFor>,
-    /// Since when, nanoseconds of the endpoint's clock.
-    pub since: u64,
+    /// Since when, by the endpoint's clock, from that clock's start.
+    pub since: Duration,
     /// Operations that wait.
     pub operations: u64,
 }
@@ -91,10 +92,11 @@ pub struct Snapshot {
     pub transport: String,
     /// What others connect to.
     pub uri: String,
-    /// When the endpoint was opened, nanoseconds of CLOCK_MONOTONIC.
-    pub opened: u64,
-    /// When the program last had the endpoint make progress, nanoseconds of the endpoint's clock.
-    pub progress: u64,
+    /// When the endpoint was opened, by CLOCK_MONOTONIC, from that clock's start.
+    pub opened: Duration,
+    /// When the program last had the endpoint make progress, by the endpoint's clock: that of a
+    /// virtual network if [`Snapshot::is_virtual`], and CLOCK_MONOTONIC otherwise.
+    pub progress: Duration,
     /// Its handle is armed: the program may sleep on it.
     pub is_armed: bool,
     /// The program holds every receive slot, and a peer waits for one.
@@ -186,7 +188,7 @@ impl Snapshot {
             let generation = before.generation();
             let is_whole = generation.is_multiple_of(2) && generation == after.generation();
             if let Some(waiting) = wait.get().filter(|_| is_whole) {
-                let (what, since) = (WaitFor::from_u32(waiting.kind), waiting.since);
+                let (what, since) = (WaitFor::from_u32(waiting.kind), Duration::from_nanos(waiting.since));
                 snapshot.waits.push(WaitShown { peer: waiting.peer, what, since, operations: waiting.operations });
             }
         }
@@ -195,14 +197,15 @@ impl Snapshot {
 
     fn of(page: &Page) -> Self {
         let word = |word: &AtomicU64| word.load(Ordering::Relaxed);
+        let time = |nanos: &AtomicU64| Duration::from_nanos(word(nanos));
         let state = word(&page.state);
         Self {
             pid: page.pid(),
             is_virtual: page.flags.load(Ordering::Relaxed) & VIRTUAL != 0,
             transport: page.transport.get(),
             uri: page.uri.get(),
-            opened: word(&page.opened),
-            progress: word(&page.progress),
+            opened: time(&page.opened),
+            progress: time(&page.progress),
             is_armed: state & ARMED != 0,
             is_starving: state & STARVING != 0,
             sent: word(&page.sent),

@@ -4,7 +4,7 @@ use cci_mem::guarded::Threading;
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, OptionError, Status, Unusable};
-use cci_transport::{Connection, ConnectionState, Core, CoreOptions, Endpoint, Message, OpenError, Slot};
+use cci_transport::{Connection, ConnectionState, Core, CoreOptions, Endpoint, Message, OpenError, Slot, Timeout};
 use std::collections::{BTreeSet, HashSet};
 use std::io::IoSlice;
 use std::mem::offset_of;
@@ -236,8 +236,8 @@ fn a_notice_without_a_slot_is_to_be_tried_again() {
 #[test]
 fn a_connection_lives_once_per_generation() {
     let (mut core, endpoint) = core(&OPTIONS);
-    core.set_send_timeout(5);
-    core.set_keepalive(6);
+    core.set_send_timeout(Timeout::from_micros(5));
+    core.set_keepalive(Timeout::from_micros(6));
     let peer = connection(&mut core);
     let generation = peer.generation();
     assert_eq!((peer.state(), peer.attribute()), (ConnectionState::Opening, Attribute::ReliableOrdered));

@@ -3,9 +3,11 @@
 use cci_mem::counters::{Home, LEN, WAITS};
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
+use cci_proto::Time;
 use cci_transport::{Core, CoreOptions, Endpoint, Snapshot, Unreadable, WaitFor};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
+use std::time::Duration;
 
 /// A core whose page others can read, and the file that it is in.
 fn core(uri: &str) -> (Core, File) {
@@ -38,7 +40,7 @@ fn gauges_are_as_they_were_noted() {
     let first = take(&file).expect("a page");
     assert_eq!((first.pid, first.transport.as_str()), (std::process::id(), "sm"));
     assert_eq!((first.recv_taken, first.recv_limit, first.send_limit, first.rma_limit), (0, 8, 4, 16));
-    assert!(first.opened > 0 && first.progress == first.opened);
+    assert!(first.opened > Duration::ZERO && first.progress == first.opened);
     let slot = core.take_recv(|_| ()).expect("a slot");
     core.push(slot);
     core.take_send().expect("a slot");
@@ -59,7 +61,7 @@ fn as_many_waits_as_there_are_entries_are_listed_and_the_others_counted() {
     let all = WAITS as u64 + 3;
     core.begin_waits();
     for key in 0..all {
-        core.wait_for(key, WaitFor::Room, key + 1, 2, format_args!("sm://{key}/0"));
+        core.wait_for(key, WaitFor::Room, Time(key + 1), 2, format_args!("sm://{key}/0"));
     }
     core.end_waits();
     let shown = take(&file).expect("a page");
@@ -67,19 +69,19 @@ fn as_many_waits_as_there_are_entries_are_listed_and_the_others_counted() {
     let first = &shown.waits[0];
     assert_eq!(
         (first.peer.as_str(), first.what, first.since, first.operations),
-        ("sm://0/0", Some(WaitFor::Room), 1, 2)
+        ("sm://0/0", Some(WaitFor::Room), Duration::from_nanos(1), 2)
     );
 
     // Those that are not shown again are gone, and there is room for others.
     core.begin_waits();
-    core.wait_for(all, WaitFor::Rma, 5, 1, "sm://new/0");
-    core.wait_for(2, WaitFor::Connection, 9, 1, "sm://2/0");
+    core.wait_for(all, WaitFor::Rma, Time(5), 1, "sm://new/0");
+    core.wait_for(2, WaitFor::Connection, Time(9), 1, "sm://2/0");
     core.end_waits();
     let shown = take(&file).expect("a page");
     let peers: Vec<_> = shown.waits.iter().map(|wait| (wait.peer.as_str(), wait.what)).collect();
     assert_eq!(peers, [("sm://2/0", Some(WaitFor::Connection))], "no entry was free for the new one yet");
     assert_eq!(shown.unlisted, 1);
-    core.wait_for(all, WaitFor::Rma, 5, 1, "sm://new/0");
+    core.wait_for(all, WaitFor::Rma, Time(5), 1, "sm://new/0");
     core.wait_over(2);
     core.wait_over(77);
     let shown = take(&file).expect("a page");
@@ -120,8 +122,8 @@ fn what_is_no_page_is_refused_with_the_reason() {
 #[test]
 fn an_entry_that_changes_between_the_looks_is_left_out() {
     let (mut core, file) = core("sm://torn/0");
-    core.wait_for(1, WaitFor::Room, 1, 1, "sm://one/0");
-    core.wait_for(2, WaitFor::Room, 1, 1, "sm://two/0");
+    core.wait_for(1, WaitFor::Room, Time(1), 1, "sm://one/0");
+    core.wait_for(2, WaitFor::Room, Time(1), 1, "sm://two/0");
     let page = |file: &File| {
         let mut bytes = vec![0; LEN];
         file.read_exact_at(&mut bytes, 0).expect("a page");
@@ -129,7 +131,7 @@ fn an_entry_that_changes_between_the_looks_is_left_out() {
     };
     let before = page(&file);
     core.wait_over(2);
-    core.wait_for(3, WaitFor::Room, 1, 1, "sm://three/0");
+    core.wait_for(3, WaitFor::Room, Time(1), 1, "sm://three/0");
     let after = page(&file);
     for pages in [vec![before.clone(), after.clone()], vec![before.clone(), before, after]] {
         let shown = Snapshot::take(reader(pages)).expect("a page");

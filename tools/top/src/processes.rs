@@ -11,6 +11,7 @@ use std::os::fd::AsRawFd;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::fs::{FileExt, MetadataExt};
 use std::path::{Path, PathBuf};
+use std::time::Duration;
 
 /// What the kernel calls a memfd, before and after its name.
 const MEMFD: &[u8] = b"/memfd:";
@@ -47,8 +48,8 @@ pub(crate) struct InvalidPage {
 /// What one look at the host found.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Look {
-    /// When, nanoseconds of CLOCK_MONOTONIC.
-    pub(crate) at: u64,
+    /// When, by CLOCK_MONOTONIC.
+    pub(crate) at: Duration,
     /// Endpoints, by process and URI.
     pub(crate) endpoints: Vec<WatchedEndpoint>,
     /// What is not shown, and why.
@@ -173,10 +174,8 @@ fn described(path: &Path) -> (String, char) {
 }
 
 /// Now, as the endpoints' clocks say it.
-pub(crate) fn now() -> u64 {
-    let now = rustix::time::clock_gettime(rustix::time::ClockId::Monotonic);
-    let [seconds, nanos] = [now.tv_sec, now.tv_nsec].map(|part| u64::try_from(part).unwrap_or(0));
-    seconds.saturating_mul(1_000_000_000).saturating_add(nanos)
+fn now() -> Duration {
+    rustix::time::clock_gettime(rustix::time::ClockId::Monotonic).try_into().unwrap_or_default()
 }
 
 #[cfg(test)]

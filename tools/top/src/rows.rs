@@ -4,12 +4,11 @@ use super::processes::{InvalidPage, Look, WatchedEndpoint};
 use cci::WaitFor;
 use cci_report::named;
 use std::collections::HashMap;
+use std::time::Duration;
 
-/// Nanoseconds of a second.
-const SECOND: f64 = 1e9;
 /// An endpoint whose last progress is not older has been called: its clock ticks every few
 /// milliseconds.
-const RECENT: u64 = 100_000_000;
+const RECENT: Duration = Duration::from_millis(100);
 
 /// What the process of an endpoint does.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -118,7 +117,7 @@ impl Order {
 #[derive(Debug, Default)]
 pub(crate) struct Watch {
     before: Option<Look>,
-    moved: HashMap<(u64, u64), u64>,
+    moved: HashMap<(u64, u64), Duration>,
 }
 
 impl Watch {
@@ -152,20 +151,20 @@ impl Look {
 fn has_moved(earlier: &WatchedEndpoint, now: &WatchedEndpoint) -> bool {
     let marks = |endpoint: &WatchedEndpoint| {
         let it = &endpoint.snapshot;
-        [it.sent, it.received, it.rma, it.refused, it.not_ready, it.dropped, it.progress]
+        ([it.sent, it.received, it.rma, it.refused, it.not_ready, it.dropped], it.progress)
     };
     marks(earlier) != marks(now)
 }
 
 fn row(
-    at: u64,
-    earlier: Option<(u64, &WatchedEndpoint)>,
+    at: Duration,
+    earlier: Option<(Duration, &WatchedEndpoint)>,
     endpoint: &WatchedEndpoint,
-    moved: Option<u64>,
+    moved: Option<Duration>,
 ) -> EndpointRow {
     let it = &endpoint.snapshot;
     // Times of a virtual network cannot be compared with ours.
-    let progress = if it.is_virtual { moved } else { Some(it.progress.max(moved.unwrap_or(0))) };
+    let progress = if it.is_virtual { moved } else { Some(it.progress.max(moved.unwrap_or_default())) };
     let quiet = progress.map(|progress| at.saturating_sub(progress));
     let doing = match (endpoint.state, quiet) {
         ('T' | 't', _) => Doing::Stopped,
@@ -180,7 +179,7 @@ fn row(
         .map(|wait| Wait {
             peer: wait.peer.clone(),
             what: named(wait.what),
-            seconds: own_now.saturating_sub(wait.since) as f64 / SECOND,
+            seconds: own_now.saturating_sub(wait.since).as_secs_f64(),
             operations: wait.operations,
         })
         .collect();
@@ -188,19 +187,19 @@ fn row(
     EndpointRow {
         endpoint: endpoint.clone(),
         doing,
-        quiet: quiet.map(|quiet| quiet as f64 / SECOND),
+        quiet: quiet.map(|quiet| quiet.as_secs_f64()),
         rates: earlier.and_then(|(before, earlier)| rates(at.saturating_sub(before), earlier, endpoint)),
         waits,
     }
 }
 
-fn rates(nanos: u64, earlier: &WatchedEndpoint, now: &WatchedEndpoint) -> Option<Rates> {
-    if nanos == 0 {
+fn rates(elapsed: Duration, earlier: &WatchedEndpoint, now: &WatchedEndpoint) -> Option<Rates> {
+    if elapsed.is_zero() {
         return None;
     }
     let (a, b) = (&earlier.snapshot, &now.snapshot);
     // What has become less has begun anew, or is no number.
-    let per_second = |a: u64, b: u64| b.saturating_sub(a) as f64 * SECOND / nanos as f64;
+    let per_second = |a: u64, b: u64| b.saturating_sub(a) as f64 / elapsed.as_secs_f64();
     Some(Rates {
         sent: per_second(a.sent, b.sent),
         received: per_second(a.received, b.received),
@@ -340,7 +339,7 @@ pub(super) mod tests {
         let snapshot = Snapshot {
             transport: "sm".into(),
             uri: format!("sm://{pid}/0"),
-            progress: 10_000_000_000,
+            progress: Duration::from_secs(10),
             recv_limit: 4096,
             recv_taken: 41,
             ..Snapshot::default()
@@ -355,7 +354,7 @@ pub(super) mod tests {
     }
 
     fn look(seconds: u64, endpoints: Vec<WatchedEndpoint>) -> Look {
-        Look { at: seconds * 1_000_000_000, endpoints, ..Look::default() }
+        Look { at: Duration::from_secs(seconds), endpoints, ..Look::default() }
     }
 
     fn one(watch: &mut Watch, look: &Look) -> EndpointRow {
@@ -404,7 +403,7 @@ pub(super) mod tests {
     fn in_virtual_time_only_what_moves_says_something() {
         let mut it = endpoint(1);
         it.snapshot.is_virtual = true;
-        it.snapshot.progress = 7_000_000_000;
+        it.snapshot.progress = Duration::from_secs(7);
         it.snapshot.waits = vec![wait("sim://net/2", 4)];
         let mut watch = Watch::default();
         let row = one(&mut watch, &look(500, vec![it.clone()]));
@@ -415,7 +414,7 @@ pub(super) mod tests {
     }
 
     fn wait(peer: &str, since: u64) -> WaitShown {
-        WaitShown { peer: peer.into(), what: Some(WaitFor::Room), since: since * 1_000_000_000, operations: 3 }
+        WaitShown { peer: peer.into(), what: Some(WaitFor::Room), since: Duration::from_secs(since), operations: 3 }
     }
 
     #[test]

@@ -168,20 +168,21 @@ mod tests {
     /// Some endpoints, as a second look finds them.
     fn looks() -> (Vec<EndpointRow>, Look) {
         let mut before = Look {
-            at: 9_000_000_000,
+            at: Duration::from_secs(9),
             endpoints: vec![endpoint(4_194_304), endpoint(22), endpoint(7)],
             ..Look::default()
         };
-        before.endpoints[1].snapshot.progress = 8_000_000_000;
-        let mut look = Look { at: 10_000_000_000, others: 3, ..before.clone() };
+        before.endpoints[1].snapshot.progress = Duration::from_secs(8);
+        let mut look = Look { at: Duration::from_secs(10), others: 3, ..before.clone() };
         let busy = &mut look.endpoints[0].snapshot;
         (busy.sent, busy.received, busy.rma_bytes) = (2_345_678, 999, 1 << 36);
         (busy.in_flight, busy.resent, busy.not_ready) = (16, 3, 70_000);
         let waiting = &mut look.endpoints[1].snapshot;
         waiting.uri = "sock://[fe80::1234:5678:9abc:def0%3]:50000".into();
-        (waiting.progress, waiting.is_starving) = (8_000_000_000, true);
+        (waiting.progress, waiting.is_starving) = (Duration::from_secs(8), true);
         let peer = "sock://192.0.2.7:5000".into();
-        waiting.waits = vec![WaitShown { peer, what: Some(WaitFor::Acknowledgement), since: 0, operations: 1 }];
+        waiting.waits =
+            vec![WaitShown { peer, what: Some(WaitFor::Acknowledgement), since: Duration::ZERO, operations: 1 }];
         look.endpoints[2].state = 'T';
         let mut watch = Watch::default();
         watch.rows(&before, Order::Pid);

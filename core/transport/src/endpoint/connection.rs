@@ -51,9 +51,9 @@ pub struct Connection {
     pub local: AtomicU32,
     /// Open operations.
     pub open: AtomicU32,
-    /// Send timeout, microseconds; 0 = none.
+    /// Send timeout, as [`Timeout::micros`](crate::Timeout::micros) gives it.
     pub send_timeout: AtomicU32,
-    /// Keepalive timeout, microseconds; 0 = none.
+    /// Keepalive timeout, likewise.
     pub keepalive: AtomicU32,
     /// What was counted.
     pub counters: Counters,

@@ -32,8 +32,8 @@ impl Core {
         let place = self.connections.0.reserve(MOST).ok_or(rustix::io::Errno::NOMEM)?;
         let connection = globals.connections.take();
         connection.begin(self.endpoint, attribute, context, max_send_size);
-        connection.send_timeout.store(self.send_timeout(), Ordering::Relaxed);
-        connection.keepalive.store(self.keepalive(), Ordering::Relaxed);
+        connection.send_timeout.store(self.send_timeout().micros(), Ordering::Relaxed);
+        connection.keepalive.store(self.keepalive().micros(), Ordering::Relaxed);
         connection.place.store(place, Ordering::Relaxed);
         self.connections.0.put(place, connection);
         self.count_connections();

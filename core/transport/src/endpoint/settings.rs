@@ -1,12 +1,13 @@
 //! What the program and the configuration set for the whole endpoint.
 
 use super::Core;
+use crate::Timeout;
 
 /// The settings of an endpoint.
 #[derive(Default)]
 pub(super) struct Settings {
-    send_timeout: u32,
-    keepalive: u32,
+    send_timeout: Timeout,
+    keepalive: Timeout,
     disconnect_events: bool,
     rights_are_open: bool,
 }
@@ -19,26 +20,26 @@ impl Settings {
 }
 
 impl Core {
-    /// The send timeout of connections opened from now on, microseconds; 0 = never.
+    /// The send timeout of connections opened from now on.
     #[must_use]
-    pub fn send_timeout(&self) -> u32 {
+    pub fn send_timeout(&self) -> Timeout {
         self.settings.send_timeout
     }
 
-    /// Sets the send timeout of connections opened from now on, microseconds; 0 = never.
-    pub fn set_send_timeout(&mut self, micros: u32) {
-        self.settings.send_timeout = micros;
+    /// Sets the send timeout of connections opened from now on.
+    pub fn set_send_timeout(&mut self, timeout: Timeout) {
+        self.settings.send_timeout = timeout;
     }
 
-    /// The keepalive timeout of connections opened from now on, microseconds; 0 = never.
+    /// The keepalive timeout of connections opened from now on.
     #[must_use]
-    pub fn keepalive(&self) -> u32 {
+    pub fn keepalive(&self) -> Timeout {
         self.settings.keepalive
     }
 
-    /// Sets the keepalive timeout of connections opened from now on, microseconds; 0 = never.
-    pub fn set_keepalive(&mut self, micros: u32) {
-        self.settings.keepalive = micros;
+    /// Sets the keepalive timeout of connections opened from now on.
+    pub fn set_keepalive(&mut self, timeout: Timeout) {
+        self.settings.keepalive = timeout;
     }
 
     /// Whether the end of a connection by its peer raises an event.

@@ -3,6 +3,7 @@
 use super::Core;
 use cci_mem::counters::{Page, WAITS};
 use cci_mem::sync::Ordering;
+use cci_proto::Time;
 use std::fmt::Display;
 
 /// What an endpoint waits for.
@@ -62,7 +63,7 @@ impl Waits {
         self.taken == 0
     }
 
-    pub(super) fn show(&mut self, page: &Page, key: u64, waiting: (WaitFor, u64, u64), peer: impl Display) {
+    pub(super) fn show(&mut self, page: &Page, key: u64, waiting: (WaitFor, Time, u64), peer: impl Display) {
         let known = self.keys.iter().position(|other| *other == Some(key));
         let Some(at) = known.or_else(|| self.keys.iter().position(Option::is_none)) else {
             self.unlisted += 1;
@@ -71,7 +72,7 @@ impl Waits {
         self.taken += u32::from(self.keys[at].replace(key).is_none());
         self.seen |= 1 << at;
         let (what, since, operations) = waiting;
-        page.waits[at].show((what as u32, since, operations), peer);
+        page.waits[at].show((what as u32, since.0, operations), peer);
     }
 
     pub(super) fn hide(&mut self, page: &Page, key: u64) {
@@ -99,8 +100,8 @@ impl Waits {
 
 impl Core {
     /// Publishes a peer for which the endpoint waits. `key`: the transport's number of the peer;
-    /// `since`: when the wait began, nanoseconds of the transport's clock.
-    pub fn wait_for(&mut self, key: u64, what: WaitFor, since: u64, operations: u64, peer: impl Display) {
+    /// `since`: when the wait began, by the transport's clock.
+    pub fn wait_for(&mut self, key: u64, what: WaitFor, since: Time, operations: u64, peer: impl Display) {
         self.waits.show(&self.counters, key, (what, since, operations), peer);
     }
 

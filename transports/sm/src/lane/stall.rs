@@ -4,6 +4,7 @@ use crate::clock::coarse_now;
 use crate::lane::Lane;
 use crate::lane::operation::Stage;
 use crate::lane::queue::Op;
+use cci_proto::Time;
 use cci_transport::{Core, WaitFor};
 
 /// Beside a lane's number in the key of an entry: it tells of connects, not of messages and RMA.
@@ -127,7 +128,7 @@ impl Lane {
     }
 
     fn show(&self, core: &mut Core, key: u64, (what, since, count): (WaitFor, u64, usize)) {
-        let since = since.saturating_mul(MILLI);
+        let since = Time(since.saturating_mul(MILLI));
         match &self.address {
             Some(address) => core.wait_for(key, what, since, count as u64, address),
             None => core.wait_for(key, what, since, count as u64, &self.peer_uri),
