@@ -1,7 +1,6 @@
 //! The record of this transport. The facade reads it before an endpoint is opened.
 
 use crate::Template;
-use crate::handle::Handle;
 use crate::inbox::Inbox;
 use crate::mailbox::{Mailbox, parse};
 use cci_proto::Status;
@@ -42,23 +41,16 @@ pub static DRIVER: Driver = Driver {
 
 /// Opens the transport of an endpoint. The service is the number in its URI.
 fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
-    let wanted = match opening.service {
-        Some(text) => Some(
-            parse(text)
-                .ok_or_else(|| OpenError::new(Status::Inval, "the service is no number; give a whole number"))?,
-        ),
-        None => None,
-    };
+    let no_number = || OpenError::new(Status::Inval, "the service is no number; give a whole number");
+    let wanted = opening.service.map(|text| parse(text).ok_or_else(no_number)).transpose()?;
     let system = |source: rustix::io::Errno| OpenError::system("cannot open a template endpoint", source);
     // The key makes handles of registrations unguessable, and different in each endpoint.
     let [key] = random().map_err(system)?;
-    let handle = Handle::new().map_err(system)?;
     let inbox = Inbox::new(core, opening.max_send_size).map_err(system)?;
     // Last, because peers can find the endpoint from here on.
-    let mailbox = Mailbox::open(wanted, handle.waker(), key)?;
+    let mailbox = Mailbox::open(wanted, key)?;
     let mut template = Template {
         mailbox,
-        handle,
         readiness: Readiness::default(),
         inbox,
         sides: BTreeMap::new(),

@@ -103,7 +103,7 @@ impl Inbox {
 
     /// Forgets the request of a client that has given up. An answer then finds no client.
     pub(crate) fn withdraw(&mut self, client: u64, number: u32) {
-        let is_gone = |request: &Request| request.from.number() == client && request.number == number;
+        let is_gone = |request: &Request| request.from.number == client && request.number == number;
         self.requests.retain(|request| !is_gone(request));
         self.shown.forget(is_gone);
     }

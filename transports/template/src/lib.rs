@@ -31,7 +31,6 @@ pub use driver::DRIVER;
 
 use cci_proto::Time;
 use cci_transport::{ExpectedClients, PendingEvents, Readiness};
-use handle::Handle;
 use inbox::Inbox;
 use mailbox::Mailbox;
 use side::Side;
@@ -41,7 +40,6 @@ use std::sync::Arc;
 /// An endpoint. The endpoint's lock protects it: only the mailbox is shared with peers.
 struct Template {
     mailbox: Arc<Mailbox>,
-    handle: Handle,
     readiness: Readiness,
     inbox: Inbox,
     /// Connections by this side's number. A number is not reused, so that a late frame finds no

@@ -5,17 +5,17 @@
 //! another.
 
 use cci_mem::fork::PerProcess;
-use cci_mem::sync::{AtomicU64, Ordering};
-use cci_proto::{Attribute, Status, Time};
-use cci_transport::{OpenError, RegistrationTable};
+use cci_mem::sync::AtomicU64;
+use cci_proto::{Attribute, Status};
+use cci_transport::{OpenError, PollSet, RegistrationTable};
 use std::collections::{BTreeMap, VecDeque};
-use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 /// The scheme of URIs, with what separates it from the number.
 const SCHEME: &str = "template://";
 
 /// A request for a connection.
+#[derive(Clone)]
 pub(crate) struct Request {
     pub(crate) from: Arc<Mailbox>,
     /// The client's number of the connection.
@@ -25,6 +25,12 @@ pub(crate) struct Request {
     pub(crate) payload: Vec<u8>,
     /// 0, or what a redirected client presents.
     pub(crate) token: u64,
+}
+
+impl Request {
+    pub(crate) fn reject(&self) {
+        self.from.push(Frame::Rejected { to: self.number });
+    }
 }
 
 /// What one endpoint sends to another. `to`: the receiver's number of the connection.
@@ -49,25 +55,25 @@ pub(crate) enum Frame {
     Close { to: u32 },
 }
 
-/// The frames of an endpoint, and whether its handle is readable because of them.
+/// The frames of an endpoint, and whether it sleeps until they come.
 #[derive(Default)]
 struct Arrivals {
     frames: VecDeque<Frame>,
-    /// The program may sleep on the handle, so that an arrival writes the waker.
+    /// The program may sleep on the handle, so that the next arrival writes the waker.
     is_watched: bool,
-    /// The waker is written, so that no arrival writes it again.
-    is_readable: bool,
     is_closed: bool,
 }
 
 /// The part of an endpoint that peers use.
 pub(crate) struct Mailbox {
-    number: u64,
-    uri: String,
+    pub(crate) number: u64,
+    pub(crate) uri: String,
     arrivals: Mutex<Arrivals>,
-    waker: Arc<OwnedFd>,
-    /// When the endpoint made progress last: peers see that it is alive (keepalive).
-    polled: AtomicU64,
+    /// The OS handle: a timer for deadlines and edges, and the waker, which peers write. A
+    /// transport with sockets adds them to the set.
+    pub(crate) handle: PollSet,
+    /// When the endpoint made progress last, nanoseconds: peers see that it is alive (keepalive).
+    pub(crate) polled: AtomicU64,
     pub(crate) registrations: Mutex<RegistrationTable<()>>,
 }
 
@@ -95,18 +101,14 @@ pub(crate) fn number_of(uri: &str) -> Option<u64> {
 
 impl Mailbox {
     /// Enters a mailbox into the list, with this number or a free one.
-    pub(crate) fn open(wanted: Option<u64>, waker: Arc<OwnedFd>, key: u64) -> Result<Arc<Self>, OpenError> {
-        let no_list = |source| OpenError::system("cannot open a template endpoint", source);
-        let (_, list) = MAILBOXES.get(Mutex::default).map_err(no_list)?;
-        let mut list = lock(list);
-        let (mailboxes, last) = &mut *list;
+    pub(crate) fn open(wanted: Option<u64>, key: u64) -> Result<Arc<Self>, OpenError> {
+        let system = |source| OpenError::system("cannot open a template endpoint", source);
+        let handle = PollSet::new().map_err(system)?;
+        let (_, list) = MAILBOXES.get(Mutex::default).map_err(system)?;
+        let (mailboxes, last) = &mut *lock(list);
         let number = wanted.unwrap_or_else(|| {
-            loop {
-                *last = last.wrapping_add(1);
-                if !mailboxes.contains_key(last) {
-                    return *last;
-                }
-            }
+            *last = (*last + 1..).find(|number| !mailboxes.contains_key(number)).unwrap_or_default();
+            *last
         });
         if mailboxes.contains_key(&number) {
             let what = format!("another endpoint has the number {number}; give another service");
@@ -116,7 +118,7 @@ impl Mailbox {
             number,
             uri: format!("{SCHEME}{number}"),
             arrivals: Mutex::default(),
-            waker,
+            handle,
             polled: AtomicU64::new(0),
             registrations: Mutex::new(RegistrationTable::new(key)),
         });
@@ -130,14 +132,6 @@ impl Mailbox {
         lock(list).0.get(&number).cloned()
     }
 
-    pub(crate) fn number(&self) -> u64 {
-        self.number
-    }
-
-    pub(crate) fn uri(&self) -> &str {
-        &self.uri
-    }
-
     /// Sends a frame to this endpoint, and wakes its program if that may sleep. False: the endpoint
     /// is closed.
     pub(crate) fn push(&self, frame: Frame) -> bool {
@@ -147,8 +141,9 @@ impl Mailbox {
         }
         arrivals.frames.push_back(frame);
         // Under the lock, so that `watch` cannot clear the handle between the frame and the write.
-        if arrivals.is_watched && !std::mem::replace(&mut arrivals.is_readable, true) {
-            ring(&self.waker);
+        // Once: the handle stays readable until the endpoint watches again.
+        if std::mem::take(&mut arrivals.is_watched) {
+            self.handle.write_waker();
         }
         true
     }
@@ -168,39 +163,22 @@ impl Mailbox {
         std::mem::take(&mut lock(&self.arrivals).frames)
     }
 
-    /// Has arrivals write the waker from now on, and drains it unless there is work or a frame.
+    /// Drains the waker, and has the next arrival write it, unless there is work or a frame.
     /// Returns whether there is neither.
     pub(crate) fn watch(&self, has_work: bool) -> bool {
         let mut arrivals = lock(&self.arrivals);
-        arrivals.is_watched = true;
-        let is_quiet = !has_work && arrivals.frames.is_empty();
-        if is_quiet {
+        arrivals.is_watched = !has_work && arrivals.frames.is_empty();
+        if arrivals.is_watched {
             // Also where this side has not written: another thread's wake-up makes it readable
             // once.
-            drain(&self.waker);
+            self.handle.drain_waker();
         }
-        arrivals.is_readable = !is_quiet;
-        is_quiet
+        arrivals.is_watched
     }
 
     /// Spares arrivals the write, because the handle stays readable.
     pub(crate) fn unwatch(&self) {
         lock(&self.arrivals).is_watched = false;
-    }
-
-    /// Makes the handle readable once, so that a program that sleeps on it makes progress.
-    pub(crate) fn probe(&self) {
-        ring(&self.waker);
-    }
-
-    /// Records that the endpoint makes progress.
-    pub(crate) fn note_polled(&self, now: Time) {
-        self.polled.store(now.0, Ordering::Relaxed);
-    }
-
-    /// When the endpoint made progress last.
-    pub(crate) fn polled(&self) -> Time {
-        Time(self.polled.load(Ordering::Relaxed))
     }
 
     /// Closes the mailbox: peers find it no more, and no frame is added. Returns the frames that
@@ -219,14 +197,4 @@ impl Mailbox {
         arrivals.is_closed = true;
         std::mem::take(&mut arrivals.frames)
     }
-}
-
-/// Makes a waker readable. It is non-blocking, and never full.
-fn ring(waker: &OwnedFd) {
-    let _ = rustix::io::write(waker, &1u64.to_ne_bytes());
-}
-
-/// Makes a waker quiet.
-fn drain(waker: &OwnedFd) {
-    let _ = rustix::io::read(waker, &mut [0; 8]);
 }

@@ -1,10 +1,10 @@
 //! One end of a connection: its operations in order, and what arrives for it.
 
-use crate::mailbox::{Frame, Mailbox};
+use crate::mailbox::{Frame, Mailbox, Request};
 use crate::rma::Transfer;
 use cci_mem::sync::Ordering;
 use cci_proto::{Failure, Time};
-use cci_transport::{Connection, ConnectionState, Core, Posted, Slot};
+use cci_transport::{Connection, ConnectionState, Core, Posted, Slot, monotonic};
 use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,25 +16,27 @@ pub(crate) struct Opening {
     pub(crate) context: u64,
     pub(crate) deadline: Option<Time>,
     /// Kept for the endpoint to which the client may be redirected.
-    pub(crate) payload: Vec<u8>,
+    pub(crate) request: Request,
     /// Who was asked.
-    pub(crate) server: Arc<Mailbox>,
-    /// A second redirect is refused: two endpoints could send a client to and fro for ever.
-    pub(crate) is_redirected: bool,
+    pub(crate) server: Option<Arc<Mailbox>>,
 }
 
-/// What an operation does.
-enum Work {
-    Message(Vec<u8>),
-    Rma(Transfer),
+impl Opening {
+    /// Tells the server that nobody waits for its answer any more.
+    pub(crate) fn withdraw(&self) {
+        if let Some(server) = &self.server {
+            server.push(Frame::Withdrawn { client: self.request.from.number, number: self.request.number });
+        }
+    }
 }
 
-/// A message or an RMA that is not over.
+/// A message, an RMA, or an RMA with a message after its data, that is not over.
 struct Operation {
     slot: &'static Slot,
     posted: Posted,
     deadline: Option<Time>,
-    work: Work,
+    rma: Option<Transfer>,
+    message: Option<Vec<u8>>,
     /// How it has ended. The event waits for earlier operations.
     outcome: Option<Result<(), Failure>>,
 }
@@ -62,7 +64,7 @@ pub(crate) struct Side {
 }
 
 impl Side {
-    pub(crate) fn new(cell: &'static Connection, now: Time) -> Self {
+    pub(crate) fn new(cell: &'static Connection) -> Self {
         Self {
             cell,
             peer: None,
@@ -73,7 +75,7 @@ impl Side {
             has_refused: false,
             is_refused: false,
             is_closed: false,
-            alive: now,
+            alive: monotonic(),
             is_probed: false,
         }
     }
@@ -83,31 +85,28 @@ impl Side {
         self.peer.as_ref().is_some_and(|(peer, to)| peer.push(frame(*to)))
     }
 
-    /// Adds a message.
-    pub(crate) fn post_message(&mut self, slot: &'static Slot, posted: Posted, now: Time, bytes: Vec<u8>) {
-        self.post(slot, posted, now, Work::Message(bytes));
-    }
-
-    /// Adds an RMA.
-    pub(crate) fn post_rma(&mut self, slot: &'static Slot, posted: Posted, now: Time, transfer: Transfer) {
-        self.post(slot, posted, now, Work::Rma(transfer));
-    }
-
-    fn post(&mut self, slot: &'static Slot, posted: Posted, now: Time, work: Work) {
+    /// Adds an operation: a message, an RMA, or an RMA and the message after its data.
+    pub(crate) fn post(
+        &mut self,
+        slot: &'static Slot,
+        posted: Posted,
+        (rma, message): (Option<Transfer>, Option<Vec<u8>>),
+    ) {
         self.cell.on_begun();
-        let deadline = self.send_deadline(now);
-        self.operations.push_back(Operation { slot, posted, deadline, work, outcome: None });
+        let deadline = self.send_deadline();
+        self.operations.push_back(Operation { slot, posted, deadline, rma, message, outcome: None });
     }
 
-    fn send_deadline(&self, now: Time) -> Option<Time> {
+    /// When an operation that begins now is late. The clock is read only if it can be.
+    fn send_deadline(&self) -> Option<Time> {
         let micros = self.cell.send_timeout.load(Ordering::Relaxed);
-        (micros > 0).then(|| now.plus_micros(micros.into()))
+        (micros > 0).then(|| monotonic().plus_micros(micros.into()))
     }
 
     /// Whether [`Side::start`] could do something. A fence waits for the operations before it.
     pub(crate) fn is_runnable(&self) -> bool {
-        let is_fence = |operation: &Operation| matches!(&operation.work, Work::Rma(transfer) if transfer.is_fence);
-        self.operations.get(self.started).is_some_and(|next| self.started == 0 || !is_fence(next))
+        let waits = |next: &Operation| self.started > 0 && next.rma.as_ref().is_some_and(|rma| rma.is_fence);
+        self.operations.get(self.started).is_some_and(|next| !waits(next))
     }
 
     /// Whether operations wait whose bytes are still in this program's memory.
@@ -121,31 +120,27 @@ impl Side {
         while self.is_runnable() {
             let Some((peer, to)) = &self.peer else { return };
             let operation = &mut self.operations[self.started];
-            let message = match &mut operation.work {
-                Work::Message(bytes) => Some(std::mem::take(bytes)),
-                Work::Rma(transfer) => match transfer.step(own, (peer, *to)) {
-                    Ok(false) => break,
-                    Ok(true) => transfer.message.take(),
-                    Err(failure) => {
-                        let failure = if peer.is_closed() { Failure::Disconnected } else { failure };
-                        operation.outcome = Some(Err(failure));
-                        None
-                    }
-                },
-            };
-            match message.filter(|_| operation.outcome.is_none()) {
-                // The receiver answers when the message is in a slot.
-                Some(bytes) => {
+            let copied = operation.rma.as_mut().map_or(Ok(true), |rma| rma.step(own, (peer, *to)));
+            operation.outcome = match (copied, operation.message.take()) {
+                (Ok(false), message) => {
+                    operation.message = message;
+                    break;
+                }
+                (Ok(true), None) => Some(Ok(())),
+                (Ok(true), Some(bytes)) => {
                     let len = bytes.len();
                     if peer.push(Frame::Message { to: *to, bytes }) {
                         self.cell.counters.on_sent();
                         core.counters().on_sent(len);
+                        // The receiver answers when the message is in a slot.
+                        None
                     } else {
-                        operation.outcome = Some(Err(Failure::Disconnected));
+                        Some(Err(Failure::Disconnected))
                     }
                 }
-                None => operation.outcome = operation.outcome.or(Some(Ok(()))),
-            }
+                (Err(_), _) if peer.is_closed() => Some(Err(Failure::Disconnected)),
+                (Err(failure), _) => Some(Err(failure)),
+            };
             self.started += 1;
         }
         self.finish(core);
@@ -156,9 +151,9 @@ impl Side {
         while let Some(outcome) = self.operations.front().and_then(|operation| operation.outcome) {
             let Some(operation) = self.operations.pop_front() else { return };
             self.started = self.started.saturating_sub(1);
-            if let (Work::Rma(transfer), Ok(())) = (&operation.work, outcome) {
-                self.cell.counters.on_rma(transfer.len);
-                core.counters().on_rma(transfer.len);
+            if let (Some(rma), Ok(())) = (&operation.rma, outcome) {
+                self.cell.counters.on_rma(rma.len);
+                core.counters().on_rma(rma.len);
             }
             core.end_operation(operation.slot, self.cell, operation.posted, outcome);
         }
@@ -198,9 +193,9 @@ impl Side {
     }
 
     /// The program has changed a timeout: its time begins now.
-    pub(crate) fn restart_timeouts(&mut self, now: Time) {
-        (self.alive, self.is_probed) = (now, false);
-        let deadline = self.send_deadline(now);
+    pub(crate) fn restart_timeouts(&mut self) {
+        (self.alive, self.is_probed) = (monotonic(), false);
+        let deadline = self.send_deadline();
         self.operations.iter_mut().for_each(|operation| operation.deadline = deadline);
     }
 
@@ -208,7 +203,7 @@ impl Side {
     fn keepalive(&self) -> Option<(Duration, Time)> {
         let micros = self.cell.keepalive.load(Ordering::Relaxed);
         let (peer, _) = self.peer.as_ref().filter(|_| micros > 0 && !self.is_closed)?;
-        Some((Duration::from_micros(micros.into()), self.alive.max(peer.polled())))
+        Some((Duration::from_micros(micros.into()), self.alive.max(Time(peer.polled.load(Ordering::Relaxed)))))
     }
 
     /// Rings a peer that was silent for half of the keepalive time: a program that sleeps on its
@@ -220,7 +215,7 @@ impl Side {
             && !self.is_probed
             && let Some((peer, _)) = &self.peer
         {
-            peer.probe();
+            peer.handle.write_waker();
         }
         self.is_probed = is_quiet;
         now >= heard + time

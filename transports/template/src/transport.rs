@@ -1,16 +1,19 @@
-//! The trait, and progress. Each method of the trait is a few lines here; the work is in the other
-//! files.
+//! The trait, and progress. Each method of the trait is a few lines here; longer work is in the
+//! other files.
 
 use crate::Template;
-use crate::mailbox::Frame;
-use crate::rma::{self, Transfer};
+use crate::mailbox::{Frame, lock};
+use crate::rma::{Transfer, words};
 use crate::setup::number_in;
 use crate::side::Side;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
+use cci_proto::{
+    Attribute, ConnectError, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
+};
 use cci_transport::{
-    Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport, monotonic,
+    Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport, Unsent,
+    monotonic, send_rest,
 };
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -22,17 +25,12 @@ const MOST_FRAMES: usize = 16_384;
 /// How long an event that found no slot waits for the next attempt.
 const RETRY_EVENTS: Duration = Duration::from_millis(1);
 
-/// When an operation begins; nothing reads it unless the connection has a send timeout.
-fn begin(connection: &Connection) -> Time {
-    if connection.send_timeout.load(Ordering::Relaxed) > 0 { monotonic() } else { Time(0) }
-}
-
 impl Template {
     /// Handles what has arrived and what is late. It never waits. Returns whether something has
     /// arrived, and the time.
     pub(crate) fn make_progress(&mut self, core: &mut Core) -> (bool, Time) {
         let now = monotonic();
-        self.mailbox.note_polled(now);
+        self.mailbox.polled.store(now.0, Ordering::Relaxed);
         let frames = self.mailbox.take();
         let has_found = !frames.is_empty();
         for frame in frames {
@@ -53,21 +51,13 @@ impl Template {
             Frame::Request(request) => self.on_request(core, request),
             Frame::Withdrawn { client, number } => self.inbox.withdraw(client, number),
             Frame::Accepted { to, from, number, max_send_size } => {
-                self.on_accepted(core, to, (from, number), max_send_size);
+                self.on_accepted(core, to, (from, number, max_send_size));
             }
-            Frame::Rejected { to } => self.end_opening(core, to, cci_proto::Failure::Refused),
+            Frame::Rejected { to } => self.end_opening(core, to, Failure::Refused),
             Frame::Redirected { to, uri, token } => self.on_redirected(core, to, &uri, token),
             Frame::Message { to, bytes } => self.on_message(core, to, bytes),
-            Frame::Delivered { to } => {
-                if let Some(side) = self.sides.get_mut(&to) {
-                    side.on_delivered(core);
-                }
-            }
-            Frame::NotReady { to } => {
-                if let Some(side) = self.sides.get_mut(&to) {
-                    side.on_not_ready(core);
-                }
-            }
+            Frame::Delivered { to } => drop(self.sides.get_mut(&to).map(|side| side.on_delivered(core))),
+            Frame::NotReady { to } => drop(self.sides.get_mut(&to).map(|side| side.on_not_ready(core))),
             Frame::Close { to } => self.on_close(core, to),
         }
     }
@@ -103,7 +93,7 @@ impl Template {
             if !side.backlog.is_empty() {
                 self.inbox.turns.push_back(number);
             } else if side.is_closed {
-                self.break_side(core, number, cci_proto::Failure::Disconnected);
+                self.break_side(core, number, Failure::Disconnected);
             }
         }
         // Backpressure: senders learn why they wait, once.
@@ -132,32 +122,35 @@ impl Template {
 
 impl Transport for Template {
     fn uri(&self) -> &str {
-        self.mailbox.uri()
+        &self.mailbox.uri
     }
 
     fn handle(&self) -> BorrowedFd<'_> {
-        self.handle.fd()
+        self.mailbox.handle.handle()
     }
 
     fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        self.ask(core, connect)
+        self.begin_connect(core, connect)
     }
 
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
-        self.accept_shown(core, request, context)
+        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
+        let request = self.inbox.shown.take(request);
+        self.accept_client(core, request, slot, context);
+        Ok(())
     }
 
     fn peer(&self, request: &'static Slot) -> Option<Peer> {
         let mut peer = Peer::default();
         // By this process's own list, and not by the client's word.
-        peer.address = self.inbox.shown.get(request)?.from.uri().into();
+        peer.address = self.inbox.shown.get(request)?.from.uri.clone();
         Some(peer)
     }
 
     fn reject(&mut self, _: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
         // A client that is gone needs no answer.
         if let Some(request) = self.inbox.shown.take(request) {
-            request.from.push(Frame::Rejected { to: request.number });
+            request.reject();
         }
         Ok(())
     }
@@ -178,7 +171,14 @@ impl Transport for Template {
     }
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
-        self.leave(core, connection);
+        if let Some(mut side) = self.sides.remove(&number_in(connection)) {
+            side.push(|to| Frame::Close { to });
+            lock(&self.mailbox.registrations).orphan(number_in(connection).into());
+            // One event for each open operation, while the connection can still be named in it.
+            side.fail(core, Failure::Disconnected);
+        }
+        self.pending_events.forget(connection);
+        core.end_connection(connection);
     }
 
     fn send(
@@ -207,7 +207,7 @@ impl Transport for Template {
             // The end of an unreliable message promises nothing about the receiver.
             core.end_operation(slot, connection, posted, Ok(()));
         } else {
-            side.post_message(slot, posted, begin(connection), bytes);
+            side.post(slot, posted, (None, Some(bytes)));
             side.start(core, &self.mailbox);
         }
         Ok((posted == Posted::Waited).then_some(slot))
@@ -223,7 +223,7 @@ impl Transport for Template {
         let side = self.sides.get_mut(&number_in(connection)).ok_or(RmaError::Disconnected)?;
         let transfer = Transfer::new(&self.mailbox, connection, rma)?;
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
-        side.post_rma(slot, posted, begin(connection), transfer);
+        side.post(slot, posted, (Some(transfer), rma.message.map(|message| message.to_vec())));
         side.start(core, &self.mailbox);
         Ok((posted == Posted::Waited).then_some(slot))
     }
@@ -235,11 +235,15 @@ impl Transport for Template {
         rights: Rights,
         only: Option<&'static Connection>,
     ) -> Result<RmaHandle, RegisterError> {
-        rma::register(&self.mailbox, memory, rights, only)
+        let only = only.map(|connection| number_in(connection).into());
+        lock(&self.mailbox.registrations).register(memory, rights, only, ()).map(|(_, handle)| handle)
     }
 
     fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-        rma::deregister(&self.mailbox, handle)
+        let mut registrations = lock(&self.mailbox.registrations);
+        let (number, _) = registrations.find(words(handle)).ok_or(RegisterError::UnknownHandle)?;
+        registrations.remove(number);
+        Ok(())
     }
 
     /// `Readiness` arms the handle for a program that seems to sleep, and disarms it for one that
@@ -273,7 +277,7 @@ impl Transport for Template {
     }
 
     fn waker(&self) -> Arc<OwnedFd> {
-        self.handle.waker()
+        self.mailbox.handle.waker()
     }
 
     fn refill(&mut self, core: &mut Core) {
@@ -285,7 +289,7 @@ impl Transport for Template {
 
     fn options_changed(&mut self, _: &mut Core, connection: &'static Connection) {
         if let Some(side) = self.sides.get_mut(&number_in(connection)) {
-            side.restart_timeouts(monotonic());
+            side.restart_timeouts();
         }
     }
 
@@ -308,6 +312,15 @@ impl Transport for Template {
     }
 
     fn close(&mut self, core: &mut Core, limit: Duration) {
-        self.close_all(core, limit);
+        // A message that was started is in its peer's mailbox already: only the others are waited
+        // for.
+        send_rest(self, core, limit, |template, core| {
+            if !template.sides.values().any(Side::has_unsent) {
+                return Unsent::Nothing;
+            }
+            let (has_found, _) = template.make_progress(core);
+            if has_found { Unsent::Moving } else { Unsent::Waiting }
+        });
+        self.end();
     }
 }
