@@ -170,9 +170,9 @@ pub trait Host {
         Err(Failure::RemoteHandle)
     }
 
-    /// Notes that the peer of a connection has a large message of `len` bytes: `Engine::answer_large`
-    /// is to give its operation `op` memory to write it to, now or later. A host without memory
-    /// refuses all.
+    /// Notes that the peer of a connection has a large message of `len` bytes.
+    /// `Engine::answer_large` is to give its operation `op` memory to write it to, now or later. A
+    /// host without memory refuses all.
     ///
     /// # Errors
     ///

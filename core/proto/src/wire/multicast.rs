@@ -34,7 +34,8 @@ impl<'a> Multicast<'a> {
         Self::parse_after(Header::of(frame, Kind::Multicast)?, frame)
     }
 
-    /// As [`Multicast::parse`], for a frame whose header, of the kind MULTICAST, was parsed already.
+    /// As [`Multicast::parse`], for a frame whose header, of the kind MULTICAST, was parsed
+    /// already.
     #[must_use]
     pub fn parse_after(header: Header, frame: &'a [u8]) -> Option<Self> {
         (header.to == 0).then_some(())?;
