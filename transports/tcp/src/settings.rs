@@ -75,7 +75,7 @@ mod tests {
         assert_eq!(settings.congestion_to(settings.ip), Some("cubic"));
         assert_eq!(settings.congestion_to(IpAddr::from([192, 0, 2, 1])), None);
         assert_eq!(read("port", "5000", Some("6000")).expect("keys").ports, (6000, 6000));
-        let sentence = |settings: Result<Settings, OpenError>| settings.err().expect("refused").to_string();
+        let sentence = |settings: Result<Settings, OpenError>| settings.expect_err("refused").to_string();
         assert!(sentence(read("port", "x", None)).contains("port"));
         assert!(sentence(read("port", "1", Some("x"))).contains("the service 'x' is not a port"));
         assert!(sentence(read("ip", "0.0.0.0", None)).contains("others cannot connect"));

@@ -52,6 +52,7 @@ pub(crate) struct Shared {
     scratch: Option<Pages>,
     buffers: Vec<Vec<u8>>,
     /// Empty, for lanes that begin to have operations.
+    #[expect(clippy::vec_box, reason = "a lane holds its box, so that an idle one is small")]
     works: Vec<Box<Work>>,
     /// Lanes that have something to send, or more to read than one call takes.
     pub(crate) active: Vec<u32>,

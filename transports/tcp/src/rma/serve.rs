@@ -81,8 +81,8 @@ impl Lane {
         self.work.as_mut()?.serving.get_mut(number)
     }
 
-    /// Where the next bytes of a write go; `None`: nowhere, because it was refused, or its memory is
-    /// gone.
+    /// Where the next bytes of a write go; `None`: nowhere, because it was refused, or its memory
+    /// is gone.
     pub(crate) fn write_target(&mut self, s: &Shared, number: u32, len: usize) -> Option<Piece> {
         let served = self.served(number)?;
         served.outcome.ok()?;

@@ -101,8 +101,7 @@ impl Tcp {
 
     /// One that waits for its turn dials in the next call.
     fn dial_next(&mut self) {
-        let is_queued = |lane: &&Box<Lane>| lane.phase == Phase::Queued;
-        if self.lanes.iter().flatten().any(|lane| is_queued(&lane)) {
+        if self.lanes.iter().flatten().any(|lane| lane.phase == Phase::Queued) {
             let now = self.shared.now;
             self.shared.check_by(now);
         }

@@ -89,11 +89,10 @@ impl Tcp {
         if !is_full && strangers().filter(|lane| is_same(lane)).count() < OF_ONE_ADDRESS {
             return true;
         }
+        let may_go = |lane: &Lane| (is_full || is_same(lane)) && !lane.has_asked;
         let oldest = |has_greeted: bool| {
-            let may_go = |lane: &&Box<Lane>| {
-                (is_full || is_same(lane)) && !lane.has_asked && lane.incoming.has_greeted() == has_greeted
-            };
-            strangers().filter(may_go).min_by_key(|lane| lane.idle_since).map(|lane| lane.number)
+            let others = strangers().filter(|lane| may_go(lane) && lane.incoming.has_greeted() == has_greeted);
+            others.min_by_key(|lane| lane.idle_since).map(|lane| lane.number)
         };
         let Some(number) = oldest(false).or_else(|| oldest(true)) else { return false };
         if let Some((lane, shared)) = self.lane(number) {
