@@ -39,6 +39,7 @@ fn deadlines(work: &Work) -> impl Iterator<Item = (Time, &'static Connection)> +
 impl Lane {
     /// Does what is due, and returns when to look again.
     fn check(&mut self, s: &mut Shared, core: &mut Core, now: Time) -> Option<Time> {
+        self.trim(s);
         self.check_openings(s, core, now);
         self.check_operations(s, core, now);
         let openings = self.table.openings().flat_map(|(_, opening)| [Some(opening.deadline), opening.ask_at]);

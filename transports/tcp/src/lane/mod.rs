@@ -68,6 +68,8 @@ pub(crate) struct Lane {
     pub(crate) socket: Option<OwnedFd>,
     /// This side dialed.
     pub(crate) dialed: bool,
+    /// It counts among those that are dialing.
+    pub(crate) is_dialing: bool,
     /// Frames of the peer's requests may come: it has not been over-run by strangers.
     pub(crate) has_asked: bool,
     pub(crate) peer: SocketAddr,
@@ -125,6 +127,7 @@ impl Lane {
             phase,
             socket: None,
             dialed: false,
+            is_dialing: false,
             has_asked: false,
             peer,
             operations: 0,
@@ -355,6 +358,7 @@ impl Lane {
     /// Ends the messages and operations of a connection.
     fn end_operations_of(&mut self, s: &mut Shared, core: &mut Core, cell: &'static Connection, failure: Failure) {
         let Some(mut work) = self.work.take() else { return };
+        let mut cancelled = Vec::new();
         let is_its = |sent: &Sent| sent.cell().is_some_and(|other| std::ptr::eq(other, cell));
         for sent in work.in_flight.iter_mut().filter(|sent| is_its(sent)) {
             if let Sent::Message(ending) = std::mem::replace(sent, Sent::Nothing) {
@@ -365,8 +369,12 @@ impl Lane {
             let Some(waiting) = work.waiting.pop_front() else { break };
             if !std::ptr::eq(waiting.cell, cell) {
                 work.waiting.push_back(waiting);
-            } else if let Sent::Message(ending) = waiting.sent {
-                s.end(core, ending, Err(failure));
+            } else {
+                if let Sent::Message(ending) = waiting.sent {
+                    s.end(core, ending, Err(failure));
+                }
+                // The peer keeps the write's number until it learns that no message comes.
+                cancelled.extend(waiting.write);
                 s.reuse(waiting.data.into_buffer());
             }
         }
@@ -381,6 +389,9 @@ impl Lane {
         let places: Vec<u32> =
             work.operations.iter().filter(|(_, operation)| is_its(operation)).map(|(place, _)| place).collect();
         self.work = Some(work);
+        for number in cancelled {
+            self.put(s, Kind::Cancel, 0, 0, &[&number.to_le_bytes()]);
+        }
         for place in places {
             self.abandon_operation(s, core, place, failure);
         }

@@ -311,8 +311,12 @@ impl Lane {
     pub(crate) fn abandon_operation(&mut self, s: &mut Shared, core: &mut Core, place: u32, failure: Failure) {
         let Some(operation) = self.work.as_mut().and_then(|work| work.operations.take(place)) else { return };
         if let Some(number) = operation.number {
-            let is_unfinished = matches!(operation.stage, Stage::Sending) || operation.message.is_some();
-            if is_unfinished && operation.access == Access::Write {
+            let is_unfinished = match operation.access {
+                Access::Write => operation.stage == Stage::Sending || operation.message.is_some(),
+                Access::Large => matches!(operation.stage, Stage::Sending | Stage::AwaitMemory),
+                Access::Read | Access::Atomic(_) => false,
+            };
+            if is_unfinished {
                 self.cancel(s, place, number);
             }
         }

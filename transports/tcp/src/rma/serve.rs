@@ -149,12 +149,16 @@ impl Lane {
         self.answer(s, Kind::Result, 0, &parts);
     }
 
-    /// The rest of a write does not come.
+    /// The rest of a write does not come. RESULT frees its number, also where nothing of it is left
+    /// here.
     pub(crate) fn on_cancel(&mut self, s: &mut Shared, number: u32) {
-        if let Some(served) = self.served(number) {
-            served.outcome = Err(Failure::RemoteHandle);
+        match self.served(number) {
+            Some(served) => {
+                served.outcome = Err(Failure::RemoteHandle);
+                self.end_served(s, number);
+            }
+            None => self.send_result(s, number, Err(Failure::RemoteHandle), 0),
         }
-        self.end_served(s, number);
     }
 
     /// The peer reads.

@@ -100,9 +100,12 @@ impl Tcp {
             let found =
                 answer.found.map_err(|why| format!("the host name '{}' cannot be resolved: {why}", answer.host));
             let address = found.and_then(|found| {
-                let of_family = found.iter().find(|address| address.is_ipv4() == is_v4);
-                let usable = of_family.or(found.first()).filter(|address| is_usable(&address.ip())).copied();
-                usable.ok_or_else(|| format!("the host name '{}' has no address", answer.host))
+                let usable = || found.iter().filter(|address| is_usable(&address.ip()));
+                let of_family = usable().find(|address| address.is_ipv4() == is_v4);
+                of_family
+                    .or(usable().next())
+                    .copied()
+                    .ok_or_else(|| format!("the host name '{}' has no address", answer.host))
             });
             self.go_on(core, name, address);
         }

@@ -67,7 +67,7 @@ impl Tcp {
         let is_watched = shared.set.watch(&socket, lane.key(), EventFlags::IN | EventFlags::OUT);
         lane.socket = Some(socket);
         lane.on_watched(true);
-        lane.phase = Phase::Dialing;
+        (lane.phase, lane.is_dialing) = (Phase::Dialing, true);
         self.dialing += 1;
         match begun {
             Ok(()) => self.on_connected(core, number),
@@ -88,7 +88,7 @@ impl Tcp {
     }
 
     fn on_connected(&mut self, core: &mut Core, number: u32) {
-        self.dialing -= 1;
+        self.end_dial(number);
         let Some((lane, shared)) = self.lane(number) else { return };
         lane.phase = Phase::Greeting;
         lane.watch_room(shared, false);
@@ -96,11 +96,15 @@ impl Tcp {
         let now = shared.now;
         lane.ask_all(shared, now);
         lane.flush(shared, core);
-        self.dial_next();
     }
 
-    /// One that waits for its turn dials in the next call.
-    fn dial_next(&mut self) {
+    /// A lane does not dial any more. One that waits for its turn does so in the next call.
+    pub(super) fn end_dial(&mut self, number: u32) {
+        let Some((lane, _)) = self.lane(number) else { return };
+        if !std::mem::take(&mut lane.is_dialing) {
+            return;
+        }
+        self.dialing -= 1;
         if self.lanes.iter().flatten().any(|lane| lane.phase == Phase::Queued) {
             let now = self.shared.now;
             self.shared.check_by(now);
@@ -108,8 +112,7 @@ impl Tcp {
     }
 
     fn on_dial_failed(&mut self, number: u32, error: Errno) {
-        self.dialing -= 1;
-        self.dial_next();
+        self.end_dial(number);
         let Some((lane, shared)) = self.lane(number) else { return };
         let is_own = lane.is_on_this_host();
         lane.drop_socket(shared);

@@ -17,6 +17,7 @@ impl Tcp {
     /// dialed for again.
     #[cold]
     pub(crate) fn bury(&mut self, core: &mut Core, number: u32, cause: &Cause) {
+        self.end_dial(number);
         let Some((lane, shared)) = self.lane(number) else { return };
         // A server that was full has closed the stream: the client dials again.
         if lane.dialed && !lane.incoming.has_greeted() && *cause == Cause::Gone && !lane.table.is_empty() {
