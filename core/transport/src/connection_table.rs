@@ -18,7 +18,7 @@ const INDEX: u32 = (1 << INDEX_BITS) - 1;
 /// ```
 /// # use cci_transport::{Connection, ConnectionTable};
 /// let connection: &'static Connection = Box::leak(Box::default());
-/// let mut table = ConnectionConnectionTable::default();
+/// let mut table = ConnectionTable::default();
 /// let number = table.enter(connection, Some("payload"));
 /// assert!(table.cell(number).is_some() && table.opening(number) == Some(&"payload"));
 /// assert!(table.leave(number).is_some() && table.is_empty());
