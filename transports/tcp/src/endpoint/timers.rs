@@ -4,7 +4,7 @@ use super::Tcp;
 use crate::frame::{Kind, OWN};
 use crate::lane::shared::{Cause, Shared};
 use crate::lane::work::{Behind, Sent, Work};
-use crate::lane::{Lane, Phase, end_opening};
+use crate::lane::{Lane, Phase, SILENCE, end_opening};
 use crate::sys;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};
@@ -15,8 +15,6 @@ use std::time::Duration;
 const HELLO_LIMIT: Duration = Duration::from_secs(5);
 /// How long a lane without connections is kept.
 const IDLE_LIMIT: Duration = Duration::from_secs(1);
-/// A lane with open operations is asked for a sign of life after this silence, and so often.
-const SILENCE: Duration = Duration::from_secs(10);
 /// A peer whose kernel acknowledges nothing for so long is gone.
 const GONE_AFTER: Duration = Duration::from_secs(30);
 

@@ -21,6 +21,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use shared::{Cause, Shared, name_of};
 use std::net::SocketAddr;
+use std::time::Duration;
 use work::{Sent, Work};
 
 /// What a connection that is not on a lane has for the lane's number.
@@ -29,6 +30,9 @@ pub(crate) const NO_LANE: u32 = u32::MAX;
 /// Bytes of answers that wait, at most. A peer of ours leaves 32 bytes for each operation that it
 /// may have open, and few for each connect.
 const MOST_ANSWERS: usize = 1 << 20;
+
+/// A lane with open operations is asked for a sign of life after this silence, and so often.
+pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// A connect that waits for its answer.
 pub(crate) struct Opening {
@@ -99,6 +103,8 @@ pub(crate) struct Lane {
     untold: bool,
     /// In [`Shared::wanting`]: the peer wants grants.
     pub(crate) is_wanting: bool,
+    /// It has said so after it was asked to give grants back, and before its answer.
+    wanted_in_recall: bool,
     /// This side has said that it wants grants.
     pub(crate) wants: bool,
     /// The peer has answered that, and has none.
@@ -146,6 +152,7 @@ impl Lane {
             owes: false,
             untold: false,
             is_wanting: false,
+            wanted_in_recall: false,
             wants: false,
             is_refused: false,
             answers: 0,
@@ -214,6 +221,10 @@ impl Lane {
     /// What it has while operations are open.
     #[inline]
     pub(crate) fn work(&mut self, s: &mut Shared) -> &mut Work {
+        if self.work.is_none() {
+            // A peer that falls silent meanwhile is noticed by the timers.
+            s.check_by(s.now + SILENCE);
+        }
         self.work.get_or_insert_with(|| s.work())
     }
 
@@ -244,9 +255,6 @@ impl Lane {
     /// Appends an answer to a frame of the peer. One that causes answers and does not read them
     /// breaks the protocol.
     pub(crate) fn answer(&mut self, s: &mut Shared, kind: Kind, connection: u32, parts: &[&[u8]]) {
-        if self.out.is_empty() {
-            self.answers = 0;
-        }
         self.answers += crate::frame::HEADER + parts.iter().map(|part| part.len()).sum::<usize>();
         if self.answers > MOST_ANSWERS {
             return self.end(s, Cause::Violation);
@@ -256,12 +264,18 @@ impl Lane {
 
     /// Tells the peer what was taken and granted, if no frame has.
     pub(crate) fn pay(&mut self, s: &mut Shared) {
-        if self.phase == Phase::Open && std::mem::take(&mut self.pings) {
-            self.put(s, Kind::Pong, 0, 0, &[]);
+        if self.phase != Phase::Open {
+            return;
         }
-        if self.phase == Phase::Open && (self.untold || self.given.untold().is_some()) {
+        let pings = std::mem::take(&mut self.pings);
+        // A limit that comes behind RECALL would give back what the peer has given up.
+        let is_limited = !self.given.recalled && self.given.untold().is_some();
+        if is_limited || self.untold && !self.given.recalled {
             let limit = self.given.tell();
-            self.put(s, Kind::Grant, 0, 0, &[&limit.to_le_bytes()]);
+            self.answer(s, Kind::Grant, 0, &[&limit.to_le_bytes()]);
+        }
+        if pings || self.untold {
+            self.answer(s, Kind::Pong, 0, &[]);
         }
     }
 
@@ -403,11 +417,17 @@ impl Lane {
         if self.watches_room != on
             && let Some(socket) = &self.socket
         {
-            let flags = if on { EventFlags::IN | EventFlags::OUT } else { EventFlags::IN };
+            let read = if self.is_stalled() { EventFlags::empty() } else { EventFlags::IN };
+            let flags = if on { read | EventFlags::OUT } else { read };
             if s.set.rewatch(socket, self.key(), flags).is_ok() {
                 self.watches_room = on;
             }
         }
+    }
+
+    /// What a stream whose bytes are not read is watched for.
+    fn room_only(&self) -> EventFlags {
+        if self.watches_room { EventFlags::OUT } else { EventFlags::empty() }
     }
 
     /// The stream was given to the set of descriptors, watched for room or not.

@@ -213,11 +213,13 @@ impl Operations {
         let operation = self.places.get_mut(place as usize)?.take()?;
         self.free.push(place);
         self.ready.retain(|other| *other != place);
-        if operation.access == Access::Large && operation.stage != Stage::Waiting {
-            self.larges -= 1;
-            self.ready.extend(self.waiting_larges.pop_front());
-        }
         self.waiting_larges.retain(|other| *other != place);
+        if operation.access == Access::Large {
+            self.larges -= usize::from(operation.stage != Stage::Waiting);
+            if self.larges < MAX_LARGE {
+                self.ready.extend(self.waiting_larges.pop_front());
+            }
+        }
         if let Some(number) = operation.number {
             self.numbers[(number & INDEX) as usize].place = None;
         }

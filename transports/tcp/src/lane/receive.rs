@@ -169,7 +169,7 @@ impl Lane {
             self.activate(s);
         }
         if let Some(socket) = &self.socket {
-            let _ = s.set.rewatch(socket, self.key(), EventFlags::empty());
+            let _ = s.set.rewatch(socket, self.key(), self.room_only());
         }
     }
 
@@ -242,6 +242,9 @@ impl Lane {
         }
         let mut fields = Fields(body);
         let write = (header.flags & OF_OPERATION != 0).then(|| fields.u32());
+        if write.is_some_and(|number| self.is_reading(number)) {
+            return Err(Violation);
+        }
         match self.table.open_cell(header.connection) {
             Some(cell) => {
                 let is_wanted = write.is_none_or(|number| self.is_written(number));
@@ -280,13 +283,17 @@ impl Lane {
             Kind::Busy => self.on_busy(s, header),
             Kind::Disconnect => self.on_disconnect(s, core, header),
             Kind::Ping => self.pings = true,
-            Kind::Pong => {}
+            Kind::Pong => {
+                if header.flags & WANT != 0 {
+                    self.on_want(s);
+                }
+            }
             Kind::Write => self.on_write(s, header, &mut fields)?,
             Kind::Read => self.on_read(s, header, &mut fields)?,
             Kind::Data => self.on_data(s, header, fields.u32())?,
             Kind::Answer => self.on_answer(s, header, fields.u32())?,
             Kind::Result => self.on_result(s, core, &mut fields),
-            Kind::Cancel => self.on_cancel(s, fields.u32()),
+            Kind::Cancel => self.on_cancel(s, fields.u32())?,
             Kind::Atomic => self.on_atomic(s, header, &mut fields)?,
             Kind::Grant => {
                 if header.flags & WANT != 0 {
@@ -302,6 +309,9 @@ impl Lane {
                 let back = self.given.on_returned(fields.u32()).ok_or(Violation)?;
                 s.inbox.ungrant(back);
                 s.grants_due = true;
+                if std::mem::take(&mut self.wanted_in_recall) {
+                    self.on_want(s);
+                }
             }
             Kind::Large => self.on_large(s, core, header, &mut fields),
             Kind::Landing => self.on_landing(s, core, &mut fields),
@@ -327,7 +337,9 @@ impl Lane {
     fn on_want(&mut self, s: &mut Shared) {
         // The answer says at least that somebody is there.
         self.owe(s);
-        if !self.is_wanting && self.given.wanted() > 0 {
+        if self.given.recalled {
+            self.wanted_in_recall = true;
+        } else if !self.is_wanting && self.given.wanted() > 0 {
             self.is_wanting = true;
             s.wanting.push_back(self.number);
             s.grants_due = true;
@@ -392,7 +404,7 @@ impl Lane {
         }
         let count = received?;
         if count > 0 {
-            match self.incoming.of.filter(|_| target.is_some()) {
+            match self.incoming.of {
                 Some(BytesOf::Write(number)) => self.advance_write(number, count),
                 Some(BytesOf::Read(number)) => self.advance_read(number, count),
                 Some(BytesOf::Nobody) | None => {}

@@ -104,6 +104,9 @@ impl Lane {
     fn want(&mut self, s: &mut Shared) {
         if !self.wants {
             self.wants = true;
+            if self.given.recalled {
+                return self.put(s, Kind::Pong, WANT, 0, &[]);
+            }
             let limit = self.given.tell();
             self.put(s, Kind::Grant, WANT, 0, &[&limit.to_le_bytes()]);
         }
@@ -253,14 +256,18 @@ impl Lane {
                 return Err(Errno::AGAIN);
             }
             self.out.on_left(count);
+            self.answers = 0;
             if self.work.as_ref().is_some_and(|work| !work.waiting.is_empty()) {
                 self.put_all_waiting(s);
             }
             return Ok(true);
         }
-        if self.work.as_ref().is_some_and(|work| !work.waiting.is_empty()) && self.credit.is_left() {
+        if self.work.as_ref().is_some_and(|work| !work.waiting.is_empty()) {
+            // Where there is no grant, this asks for some.
             self.put_all_waiting(s);
-            return Ok(!self.out.is_empty());
+            if !self.out.is_empty() {
+                return Ok(true);
+            }
         }
         if *fragments == 0 || self.phase != Phase::Open {
             if self.phase == Phase::Open && self.has_rma_to_send() {

@@ -17,6 +17,8 @@ pub(crate) struct Served {
     /// This side's number of its connection.
     pub(crate) connection: u32,
     pub(crate) registration: Registration,
+    /// The peer reads: nothing of it is written.
+    pub(crate) is_read: bool,
     /// Offset of the next byte in the registration.
     pub(crate) at: u64,
     /// Bytes that are missing.

@@ -3,7 +3,7 @@
 use crate::frame::{self, BEGIN, Fields, HAS_MESSAGE, Header, Kind, OPERATION, Target, Violation};
 use crate::lane::operation::{Local, Operation, Stage};
 use crate::lane::receive::BytesOf;
-use crate::lane::shared::{OUT, Shared, name_of};
+use crate::lane::shared::{Cause, OUT, Shared, name_of};
 use crate::lane::work::Data;
 use crate::lane::{Lane, Phase, send};
 use cci_mem::memory::{Memory, Piece};
@@ -255,13 +255,15 @@ impl Lane {
         let number = fields.u32();
         let (outcome, old) = (frame::parse_outcome(fields), fields.u64());
         let place = self.place_of(number);
+        // A target of ours answers when it has all bytes, or learns that no more come.
+        if place.and_then(|place| self.operation(place)).is_some_and(|other| other.stage != Stage::AwaitResult) {
+            return self.end(s, Cause::Violation);
+        }
         let Some(work) = &mut self.work else { return s.strays += 1 };
         if !work.operations.answered(number) {
             return s.strays += 1;
         }
-        if !work.operations.ready.is_empty() {
-            self.activate(s);
-        }
+        self.activate_ready(s);
         let Some(place) = place else { return };
         self.on_ended_there(s, core, place, outcome, old);
     }
@@ -293,6 +295,8 @@ impl Lane {
 
     /// Ends an operation of this side.
     pub(crate) fn end_operation(&mut self, s: &mut Shared, core: &mut Core, place: u32, outcome: Result<(), Failure>) {
+        // What is half sent of it must not be read after its end.
+        self.blank_fragment(place);
         let Some(operation) = self.work.as_mut().and_then(|work| work.operations.take(place)) else { return };
         let cell = operation.ending.cell;
         if outcome.is_ok() && operation.access != Access::Large {
@@ -305,6 +309,14 @@ impl Lane {
         s.end(core, operation.ending, outcome);
         self.release_hold(s, core, cell, place);
         self.check_holds(s, core);
+        self.activate_ready(s);
+    }
+
+    /// Has the next call begin what is ready.
+    pub(super) fn activate_ready(&mut self, s: &mut Shared) {
+        if self.work.as_ref().is_some_and(|work| !work.operations.ready.is_empty()) {
+            self.activate(s);
+        }
     }
 
     /// Ends an operation whose connection is over. The peer is told to stop waiting for its bytes.

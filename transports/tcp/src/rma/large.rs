@@ -85,6 +85,7 @@ impl Lane {
             // Its connection has ended at this side, and with it the memory at the other.
             work.operations.answered(number);
         }
+        self.activate_ready(s);
     }
 
     /// The peer wants memory for a large message.
@@ -114,8 +115,7 @@ impl Lane {
             self.send_landing(s, asked.operation, Err(Failure::TooLong));
             return Placed::Refused;
         };
-        if s.inbox.spare(core) == 0 {
-            s.inbox.starve(core);
+        if s.inbox.spare(core) == 0 && !(s.inbox.starve(core) && s.inbox.spare(core) > 0) {
             return Placed::Later;
         }
         let Some(slot) = s.inbox.take_bare(core) else { return Placed::Later };
@@ -139,6 +139,9 @@ impl Lane {
         fields: &mut Fields<'_>,
     ) -> Result<(), Violation> {
         let number = fields.u32();
+        if self.is_reading(number) {
+            return Err(Violation);
+        }
         let outcome = frame::parse_outcome(fields);
         let is_written = outcome.is_ok() && self.is_written(number);
         let cell = self.table.open_cell(header.connection);

@@ -34,6 +34,7 @@ impl Lane {
             number: target.operation,
             connection: header.connection,
             registration: resolved.unwrap_or(Registration { index: u32::MAX, generation: 0 }),
+            is_read: access == Access::Read,
             at: target.offset,
             left: target.total,
             outcome: resolved.map(drop),
@@ -66,7 +67,7 @@ impl Lane {
     pub(crate) fn on_data(&mut self, s: &mut Shared, header: &Header, number: u32) -> Result<(), Violation> {
         let bytes = (header.len - OPERATION) as u64;
         let of = match self.served(number) {
-            Some(served) if bytes > served.left => return Err(Violation),
+            Some(served) if served.is_read || bytes > served.left => return Err(Violation),
             Some(_) => BytesOf::Write(number),
             None => {
                 s.strays += 1;
@@ -151,14 +152,22 @@ impl Lane {
 
     /// The rest of a write does not come. RESULT frees its number, also where nothing of it is left
     /// here.
-    pub(crate) fn on_cancel(&mut self, s: &mut Shared, number: u32) {
+    pub(crate) fn on_cancel(&mut self, s: &mut Shared, number: u32) -> Result<(), Violation> {
         match self.served(number) {
+            Some(served) if served.is_read => return Err(Violation),
             Some(served) => {
                 served.outcome = Err(Failure::RemoteHandle);
                 self.end_served(s, number);
             }
             None => self.send_result(s, number, Err(Failure::RemoteHandle), 0),
         }
+        Ok(())
+    }
+
+    /// Whether the peer reads by this number: what belongs to writes must not name it, or its memory
+    /// would be sent after its end.
+    pub(crate) fn is_reading(&mut self, number: u32) -> bool {
+        self.served(number).is_some_and(|served| served.is_read)
     }
 
     /// The peer reads.
