@@ -164,8 +164,8 @@ impl Lane {
         Ok(())
     }
 
-    /// Whether the peer reads by this number: what belongs to writes must not name it, or its memory
-    /// would be sent after its end.
+    /// Whether the peer reads by this number: what belongs to writes must not name it, or its
+    /// memory would be sent after its end.
     pub(crate) fn is_reading(&mut self, number: u32) -> bool {
         self.served(number).is_some_and(|served| served.is_read)
     }
