@@ -8,6 +8,8 @@
 
 pub mod child;
 pub mod device;
+pub mod interrupt;
+pub mod machine;
 pub mod measure;
 pub mod methods;
 pub mod peers;

@@ -4,7 +4,7 @@ use crate::choice::choice;
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::ResultsArguments;
-use cci_perf::measure::interrupt;
+use cci_perf::interrupt;
 use cci_perf::methods::breakdown::{BreakdownOptions, measure};
 use cci_report::UserError;
 use cci_report::names::Threads;

@@ -2,7 +2,7 @@
 
 use crate::conclusion::conclude_found;
 use crate::results::ResultsArguments;
-use cci_perf::measure::interrupt;
+use cci_perf::interrupt;
 use cci_perf::methods::footprints;
 use cci_report::UserError;
 use clap::Args;

@@ -4,7 +4,7 @@ use crate::choice::choice;
 use crate::conclusion::conclude_found;
 use crate::device::DeviceArguments;
 use crate::results::ResultsArguments;
-use cci_perf::measure::interrupt;
+use cci_perf::interrupt;
 use cci_perf::methods::threads::{ThreadsOptions, measure};
 use cci_report::UserError;
 use cci_report::names::{AttributeName, Operation};

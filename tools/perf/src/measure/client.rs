@@ -4,11 +4,11 @@ use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERS
 use super::driver::{Driver, DriverEvent, Opening, await_event};
 use super::ends;
 use super::ends::{Area, CONTROL, Handles, OPERATIONS};
-use super::interrupt;
 use super::plan::{Effort, Plan};
 use super::points;
 use super::points::Point;
 use super::ports::from_the_end;
+use crate::interrupt;
 use crate::peers::{PeerEvent, PeerSet, Timeouts};
 use crate::probe::{Probe, Remote};
 use crate::reach::advice;

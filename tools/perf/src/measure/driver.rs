@@ -1,5 +1,5 @@
 //! [`Driver`]: the trait through which measuring loops call the library. [`Facade`] calls the Rust
-//! API and `probe::c_library` the C functions. The compiler resolves the trait, so a call costs no
+//! API and `c_library` the C functions. The compiler resolves the trait, so a call costs no
 //! indirection.
 
 use super::plan::Plan;

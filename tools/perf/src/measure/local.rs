@@ -4,19 +4,20 @@
 //! The children write lines of JSON to their standard output. They die with their parent (the
 //! kernel sees to that), and the parent notices the death of either by the end of its output.
 
+use super::c_library::CLibrary;
 use super::client;
 use super::client::Progress;
 use super::driver::{Driver, Facade, Opening};
-use super::machine::{pin, two_processors};
 use super::plan::Plan;
 use super::points::{Finished, Point, in_launches};
 use super::server;
 use super::server::Notice;
-use super::{interrupt, virtual_time};
+use super::virtual_time;
 use crate::child;
 use crate::child::Task;
+use crate::interrupt;
+use crate::machine::{pin, two_processors};
 use crate::peers::PeerEvent;
-use crate::probe::c_library::CLibrary;
 use crate::probe::shared;
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};

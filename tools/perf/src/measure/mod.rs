@@ -1,14 +1,13 @@
 //! Measurements: what is measured, and the two ends that do it.
 
 mod blocks;
+pub(crate) mod c_library;
 pub(crate) mod client;
 pub(crate) mod control;
 pub(crate) mod driver;
 pub(crate) mod ends;
-pub mod interrupt;
 pub(crate) mod local;
 pub(crate) mod loops;
-pub mod machine;
 pub mod plan;
 pub(crate) mod points;
 pub(crate) mod ports;
@@ -25,7 +24,7 @@ pub use points::{Finished, Point};
 pub use server::Notice;
 
 use crate::device::{Device, VIRTUAL_IS_LOCAL, library_beside};
-use crate::probe::c_library::CLibrary;
+use c_library::CLibrary;
 use cci_report::UserError;
 use cci_report::names::{Abi, Mode, Threads};
 use driver::{Facade, Opening};

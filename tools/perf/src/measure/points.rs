@@ -6,8 +6,8 @@
 //! server, with fresh endpoints), and its figures are those of the launches together.
 
 use super::client::Progress;
-use super::interrupt;
 use super::plan::Plan;
+use crate::interrupt;
 use crate::peers::{Label, PeerEvent};
 use cci_report::finding::{Finding, Jitter, Overlap, OverlapPoint};
 use cci_report::row::{Pair, Row, Samples};

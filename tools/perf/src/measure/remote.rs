@@ -1,12 +1,12 @@
 //! A run against a server that somebody else has started.
 
+use super::c_library::CLibrary;
 use super::client;
 use super::client::Progress;
 use super::control::Report;
 use super::driver::Facade;
 use super::plan::Plan;
 use super::points::{Finished, in_launches};
-use crate::probe::c_library::CLibrary;
 use cci_report::UserError;
 use cci_report::names::Abi;
 use cci_report::output::table;

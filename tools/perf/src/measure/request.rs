@@ -1,12 +1,12 @@
 //! From what is asked for to a plan.
 
+use super::c_library;
 use super::client;
 use super::driver::with_keys;
 use super::plan::{Effort, Plan};
 use super::virtual_time;
 use crate::device::{Device, VIRTUAL_IS_LOCAL, library_beside, on_loopback, transport};
 use crate::peers::PeerSelection;
-use crate::probe::c_library;
 use cci_report::UserError;
 use cci_report::names::{Abi, Operation, ProbeKind};
 use cci_report::session::Session;

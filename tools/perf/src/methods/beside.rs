@@ -1,7 +1,7 @@
 //! A measurement, and beside it what the other end does meanwhile: two threads, each on a processor
 //! of its own.
 
-use crate::measure::machine::{pin, two_processors};
+use crate::machine::{pin, two_processors};
 use cci_report::{UserError, while_doing};
 use std::sync::atomic::{AtomicBool, Ordering};
 

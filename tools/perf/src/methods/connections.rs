@@ -4,8 +4,8 @@
 use super::footprint::figures;
 use crate::child;
 use crate::child::Task;
+use crate::interrupt;
 use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening};
-use crate::measure::interrupt;
 use crate::measure::usage::Usage;
 use cci::Attribute;
 use cci_report::finding::MemoryPoint;

@@ -3,8 +3,8 @@
 
 use crate::child;
 use crate::child::Task;
+use crate::interrupt;
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, join};
-use crate::measure::interrupt;
 use crate::measure::usage::Usage;
 use cci::{Attribute, Connection};
 use cci_instruments::allocations;

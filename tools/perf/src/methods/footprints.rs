@@ -2,8 +2,8 @@
 //! against their bars.
 
 use crate::device::real_transport;
-use crate::measure::interrupt;
-use crate::measure::machine;
+use crate::interrupt;
+use crate::machine;
 use crate::methods::Found;
 use crate::methods::connections as many;
 use crate::methods::footprint;

@@ -4,8 +4,8 @@
 
 use crate::child;
 use crate::child::Task;
+use crate::machine::{pin, two_processors};
 use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
-use crate::measure::machine::{pin, two_processors};
 use crate::measure::usage::Usage;
 use crate::methods::middle;
 use crate::reach::scope;

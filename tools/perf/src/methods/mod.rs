@@ -14,7 +14,7 @@ pub mod threads;
 pub mod turns;
 pub mod wakeup;
 
-use crate::measure::machine::{ONE_PROCESSOR, allowed};
+use crate::machine::{ONE_PROCESSOR, allowed};
 use cci_report::environment::Environment;
 use cci_report::finding::Finding;
 

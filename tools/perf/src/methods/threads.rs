@@ -3,12 +3,12 @@
 //! thread that polls it.
 
 use crate::device::{Device, real_transport};
+use crate::interrupt;
+use crate::machine;
+use crate::machine::allowed;
 use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join, with_keys};
 use crate::measure::ends;
 use crate::measure::ends::Area;
-use crate::measure::interrupt;
-use crate::measure::machine;
-use crate::measure::machine::allowed;
 use crate::measure::plan::Plan;
 use crate::methods::Found;
 use cci::{Connection, RmaHandle};

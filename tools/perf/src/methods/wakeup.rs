@@ -2,8 +2,8 @@
 //! when a peer sends. Beside it a bare sleeper in the same thread, which is woken by an eventfd or
 //! by a datagram.
 
+use crate::machine::{pin, two_processors};
 use crate::measure::driver::{Completion, Driver, Facade, NAP, Opening, join};
-use crate::measure::machine::{pin, two_processors};
 use crate::methods::middle;
 use crate::reach::scope;
 use cci::{Attribute, Connection, Scope};

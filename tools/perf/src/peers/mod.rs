@@ -8,7 +8,7 @@ pub use peer_set::PeerEvent;
 pub(crate) use peer_set::PeerSet;
 pub(crate) use program::Timeouts;
 
-use crate::measure::machine::two_processors;
+use crate::machine::two_processors;
 use crate::measure::plan::Plan;
 use catalogue::Choice;
 pub use catalogue::{PeerList, parse_list};

@@ -6,7 +6,6 @@
 #![allow(unsafe_code)]
 
 pub(crate) mod buffer;
-pub(crate) mod c_library;
 mod copying;
 mod lines;
 mod network;

@@ -11,8 +11,8 @@ pub(crate) use self::worker::{Channel, WorkerTask, worker};
 
 use crate::child;
 use crate::child::Task;
-use crate::measure::interrupt;
-use crate::measure::machine::{allowed, two_processors};
+use crate::interrupt;
+use crate::machine::{allowed, two_processors};
 use crate::probe::WakePair;
 use crate::probe::shared;
 use crate::probe::shared::Shared;

@@ -1,8 +1,8 @@
 //! A worker process: its arguments, its channel to the parent, and its role.
 
 use super::Role;
-use crate::measure::interrupt;
-use crate::measure::machine::pin;
+use crate::interrupt;
+use crate::machine::pin;
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};
 use cci_report::{UserError, while_doing};

@@ -1,8 +1,8 @@
 //! Both ends of a breakdown: the same rounds in the same order, of three blocks each: bare, as it
 //! is, and stamped.
 
+use crate::interrupt;
 use crate::measure::driver::{Completion, Driver, DriverError, Facade, PostError};
-use crate::measure::interrupt;
 use crate::measure::loops::{Act, Lane, ping, pong};
 use crate::probe::Probe;
 use crate::probe::ticks::{tick_ns, ticks};

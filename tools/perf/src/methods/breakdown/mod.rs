@@ -4,11 +4,11 @@
 mod ends;
 
 use crate::device::{Device, device_of_ends};
+use crate::interrupt;
+use crate::machine;
 use crate::measure::client::call;
 use crate::measure::driver::{Driver, DriverEvent, Facade, Opening, await_event};
 use crate::measure::ends::{OPERATIONS, payload_of};
-use crate::measure::interrupt;
-use crate::measure::machine;
 use crate::methods::{Found, warn_of_one_processor};
 use crate::probe::ticks::ticks;
 use crate::reach::scope;

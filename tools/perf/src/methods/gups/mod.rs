@@ -5,9 +5,9 @@ mod stream;
 mod table;
 
 use crate::device::{Device, device_of_ends};
+use crate::interrupt;
+use crate::machine;
 use crate::measure::driver::{Driver, Facade, Opening};
-use crate::measure::interrupt;
-use crate::measure::machine;
 use crate::methods::{Found, warn_of_one_processor};
 use crate::reach::scope;
 use crate::workers::{Channel, Role as Part, Workers};

@@ -11,7 +11,7 @@
 
 use super::ideal::{Ideal, Parameters};
 use super::machine::{Burst, Machine, Times};
-use crate::measure::interrupt;
+use crate::interrupt;
 use cci_report::UserError;
 use cci_report::statistics::median;
 use std::collections::BTreeMap;

@@ -9,10 +9,10 @@ mod requester;
 mod simulated;
 
 use crate::device::{Device, VIRTUAL_IS_LOCAL, device_of_ends};
+use crate::interrupt;
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
 use crate::measure::driver::{Driver, Facade, Opening};
-use crate::measure::interrupt;
 use crate::measure::loops::Lane;
 use crate::measure::plan;
 use crate::measure::plan::Plan;
@@ -144,8 +144,7 @@ pub fn measure(options: &LogpOptions, warn: &dyn Fn(&str)) -> Result<Found, User
         threads: options.threads,
         time: options.time,
     };
-    let mut environment =
-        Environment { settings: session.keys.clone(), is_virtual, ..crate::measure::machine::here(None) };
+    let mut environment = Environment { settings: session.keys.clone(), is_virtual, ..crate::machine::here(None) };
     let outcome = match &options.server {
         Some(_) if is_virtual => return Err(UserError::new(VIRTUAL_IS_LOCAL)),
         Some(uri) => ask(&session, uri)?,

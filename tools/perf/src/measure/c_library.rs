@@ -1,7 +1,8 @@
 //! The measuring loops' way through `libcci.so`: its functions, called through pointers as any C
 //! program calls them.
+#![allow(unsafe_code)]
 
-use crate::measure::driver::{self, Completion, Driver, DriverError, DriverEvent, Opening, PostError, Transfer, nap};
+use super::driver::{self, Completion, Driver, DriverError, DriverEvent, Opening, PostError, Transfer, nap};
 use crate::reach::scope;
 use cci::{Attribute, EventKind, Memory, RmaHandle, Scope, Status};
 use cci_report::names::{Mode, Threads};
@@ -274,7 +275,7 @@ impl Driver for CLibrary {
         let Some(event) = self.next()? else { return Ok(Completion::Nothing) };
         let kind = event.kind();
         if TOUCH && kind == EventKind::Recv {
-            std::hint::black_box(super::sum(payload(event)));
+            std::hint::black_box(crate::probe::sum(payload(event)));
         }
         let completion = Completion::of(kind, event.detail);
         self.give_back(event);
