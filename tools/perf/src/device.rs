@@ -1,9 +1,5 @@
 //! Which device a run uses, and how it is opened.
 
-use crate::measure::client;
-use crate::measure::driver::with_keys;
-use crate::measure::plan::Plan;
-use crate::measure::virtual_time;
 use crate::reach::no_transport;
 use cci::Context;
 use cci_report::{UserError, while_doing};
@@ -30,8 +26,28 @@ pub fn library_beside() -> Option<PathBuf> {
     beside.into_iter().chain([installed]).find(|path| path.exists())
 }
 
+/// The transport whose clock is virtual.
+pub(crate) const VIRTUAL: &str = "sim";
+
 /// What is said to those who ask for ends of a virtual network in different programs.
 pub(crate) const VIRTUAL_IS_LOCAL: &str = "the network of `sim` is in one process: use --local with --transport sim";
+
+/// The keys of a device, and these in place of what its configuration says.
+pub(crate) fn with_keys(configured: &[Key], keys: &[Key]) -> Vec<Key> {
+    let kept = configured.iter().filter(|(key, _)| !keys.iter().any(|(other, _)| other == key));
+    kept.chain(keys).cloned().collect()
+}
+
+/// Keys that keep both ends on the loop-back interface, as the probes are.
+pub fn keys_of_loopback(transport: &str) -> Vec<Key> {
+    let keys = cci::driver(transport).map_or(&[][..], |driver| driver.loopback);
+    keys.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
+}
+
+/// The transport that a URI names.
+pub(crate) fn scheme(uri: &str) -> Option<String> {
+    uri.split_once("://").map(|(scheme, _)| scheme.to_owned())
+}
 
 /// The transport of a run, as far as it is known before the run.
 pub(crate) struct Transport {
@@ -55,7 +71,7 @@ pub(crate) fn transport(name: Option<&str>) -> Result<Transport, UserError> {
 /// The name of the transport of a run, and the keys of its devices: of one whose ends are all on
 /// this host, or against the server at `uri`.
 pub(crate) fn device_of_ends(asked: &Device, uri: Option<&str>) -> Result<(String, Vec<Key>), UserError> {
-    let name = asked.transport.clone().or_else(|| uri.and_then(client::scheme));
+    let name = asked.transport.clone().or_else(|| uri.and_then(scheme));
     let transport = transport(name.as_deref())?;
     let keys = with_keys(&transport.arguments, &asked.keys);
     let keys = if uri.is_none() { on_loopback(&transport.name, keys) } else { keys };
@@ -71,7 +87,7 @@ fn places(key: &str) -> bool {
 /// told where.
 pub(crate) fn on_loopback(transport: &str, mut keys: Vec<Key>) -> Vec<Key> {
     if !keys.iter().any(|(key, _)| places(key)) {
-        keys.extend(Plan::keys_of_loopback(transport));
+        keys.extend(keys_of_loopback(transport));
     }
     keys
 }
@@ -82,7 +98,7 @@ pub(crate) fn on_loopback(transport: &str, mut keys: Vec<Key>) -> Vec<Key> {
 ///
 /// There is no such device, or its ends cannot be in different threads or processes.
 pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, UserError> {
-    if asked == Some(virtual_time::TRANSPORT) {
+    if asked == Some(VIRTUAL) {
         return Err(UserError::new(
             "this measures real hardware, and `sim` is a virtual network: use --transport sm or sock",
         ));
@@ -95,5 +111,16 @@ pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, UserError> {
             let device = context.default_device().map_err(|error| UserError(error.to_string()))?;
             Ok(device.transport.clone())
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_uri_says_the_transport() {
+        assert_eq!(scheme("sock://192.0.2.1:5000").as_deref(), Some("sock"));
+        assert_eq!(scheme("nothing"), None);
     }
 }

@@ -8,11 +8,13 @@
 
 pub mod child;
 pub mod device;
+pub mod effort;
 pub mod interrupt;
 pub mod machine;
 pub mod measure;
 pub mod methods;
 pub mod peers;
+pub mod point;
 mod probe;
 pub mod reach;
 mod workers;

@@ -2,8 +2,10 @@
 //! `sm`.
 
 use super::verdict::{Line, Standard};
+use cci_perf::device::keys_of_loopback;
+use cci_perf::effort::Effort;
 use cci_perf::measure;
-use cci_perf::measure::plan::{Effort, Plan};
+use cci_perf::measure::plan::Plan;
 use cci_perf::peers::PeerSelection;
 use cci_report::UserError;
 use cci_report::names::{Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
@@ -152,7 +154,7 @@ impl Speed {
         Self {
             what: what.into(),
             transport,
-            keys: Plan::keys_of_loopback(transport),
+            keys: keys_of_loopback(transport),
             probe: Plan::natural_probe(&session, transport).unwrap_or(ProbeKind::Line),
             session: Session { largest: size, ..session },
             size,

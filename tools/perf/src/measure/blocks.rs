@@ -1,11 +1,12 @@
 //! The blocks of a run, as the client's end runs them.
 
-use super::client::{ANSWER, End, out_of_turn, per_operation};
+use super::client::{ANSWER, End, out_of_turn};
 use super::control::{Answer, Command, What};
 use super::driver::{Driver, DriverError};
 use super::ends;
 use super::loops;
 use super::loops::{Lane, marker};
+use crate::effort::per_operation;
 use crate::probe::Probe;
 use cci::Status;
 use cci_report::names::{AttributeName, Measurement, ProbeKind, Target};

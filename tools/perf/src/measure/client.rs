@@ -4,12 +4,14 @@ use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERS
 use super::driver::{Driver, DriverEvent, Opening, await_event};
 use super::ends;
 use super::ends::{Area, CONTROL, Handles, OPERATIONS};
-use super::plan::{Effort, Plan};
+use super::plan::Plan;
 use super::points;
-use super::points::Point;
 use super::ports::from_the_end;
+use crate::device;
+use crate::effort::{calibrate, per_operation};
 use crate::interrupt;
 use crate::peers::{PeerEvent, PeerSet, Timeouts};
+use crate::point::Point;
 use crate::probe::{Probe, Remote};
 use crate::reach::advice;
 use cci::{Attribute, Failure, RmaHandle, Status};
@@ -25,13 +27,6 @@ const CALL: Duration = Duration::from_secs(5);
 const AGAIN: Duration = Duration::from_millis(20);
 /// How long it may take to get ready for a block, or to finish one: much longer than any block.
 pub(super) const ANSWER: Duration = Duration::from_secs(60);
-/// A block lasts about so long when it is calibrated: long against reading the clock and the talk
-/// between blocks, short against what the system disturbs.
-const BLOCK: Duration = Duration::from_micros(300);
-/// Operations of a block, at least: the first finds the caches as the probe's block left them, and
-/// must not count for much.
-pub const LEAST: u64 = 16;
-
 /// What a run tells of while it goes on, between blocks only.
 pub enum Progress<'a> {
     /// How the operations travel.
@@ -100,18 +95,13 @@ pub(crate) fn join<'p, P: Driver>(plan: &'p Plan, uri: &str, probe: Option<Probe
 /// How the endpoint that asks the server at `uri` is opened.
 fn opening(plan: &Plan, uri: &str, ends: u32) -> Opening {
     Opening {
-        transport: plan.transport.clone().or_else(|| scheme(uri)),
+        transport: plan.transport.clone().or_else(|| device::scheme(uri)),
         threads: Threads::Many,
         mode: Mode::Polling,
         keys: from_the_end(&plan.keys),
         library: plan.library.clone(),
         ends,
     }
-}
-
-/// The transport that a URI names.
-pub(crate) fn scheme(uri: &str) -> Option<String> {
-    uri.split_once("://").map(|(scheme, _)| scheme.to_owned())
 }
 
 /// Asks the server for an endpoint that is opened as the run needs it; its URI.
@@ -323,99 +313,9 @@ impl<P: Driver> End<'_, P> {
     }
 }
 
-/// Nanoseconds per operation; of an exchange, which is two, per half.
-#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-pub(crate) fn per_operation(took: Duration, count: u64, exchange: bool) -> f64 {
-    took.as_nanos() as f64 / count.max(1) as f64 / if exchange { 2.0 } else { 1.0 }
-}
-
-/// Finds how many operations make a block, warming everything up by the way.
-pub(crate) fn calibrate(
-    effort: &Effort,
-    mut block: impl FnMut(u64) -> Result<Duration, UserError>,
-) -> Result<u64, UserError> {
-    if let Some(count) = effort.count {
-        block(count)?;
-        return Ok(count);
-    }
-    // Of long operations as many as leave time for a block of the probe: the time holds whatever
-    // the size.
-    let share = effort.time / 2;
-    let first = block(1)?;
-    if first > share {
-        return Ok(1);
-    }
-    let one = first.min(block(1)?);
-    if one * u32::try_from(LEAST).unwrap_or(1) > share {
-        return Ok(u64::try_from(share.as_nanos() / one.as_nanos().max(1)).unwrap_or(1).clamp(1, LEAST));
-    }
-    let mut count = LEAST;
-    loop {
-        // The shorter of two: one that something else interrupted would make the blocks short,
-        // which the caches then decide.
-        let took = block(count)?.min(block(count)?);
-        if took >= BLOCK || count >= 1 << 20 {
-            return Ok(count);
-        }
-        // By what is missing, but not far beyond it: the first blocks are slower than the later
-        // ones.
-        let missing = (BLOCK.as_nanos() / took.as_nanos().max(1) + 1).clamp(2, 8);
-        count *= u64::try_from(missing).unwrap_or(2);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
-
-    fn effort(millis: u64) -> Effort {
-        Effort { time: Duration::from_millis(millis), ..super::super::plan::tests::plan().effort }
-    }
-
-    #[test]
-    fn a_block_is_calibrated_to_last_long_enough() {
-        let count = calibrate(&effort(100), |count| Ok(Duration::from_nanos(150 * count))).unwrap();
-        let took = Duration::from_nanos(150 * count);
-        assert!((BLOCK..10 * BLOCK).contains(&took), "{count} operations in {took:?}");
-        assert_eq!(calibrate(&effort(1000), |_| Ok(Duration::from_millis(5))).unwrap(), LEAST);
-    }
-
-    #[test]
-    fn of_long_operations_a_block_has_as_many_as_the_time_allows() {
-        let calibrated = |millis| {
-            let mut operations = 0;
-            let count = calibrate(&effort(60), |count| {
-                operations += count;
-                Ok(Duration::from_millis(millis * count))
-            });
-            (count.unwrap(), operations)
-        };
-        assert_eq!(calibrated(200), (1, 1));
-        assert_eq!(calibrated(10), (3, 2));
-        assert_eq!(calibrated(1).0, LEAST);
-    }
-
-    #[test]
-    fn a_block_that_was_interrupted_does_not_make_the_others_short() {
-        let mut blocks = 0;
-        let interrupted_at_first = |count: u64| {
-            blocks += 1;
-            Ok(Duration::from_nanos(150 * count) + if blocks == 1 { 10 * BLOCK } else { Duration::ZERO })
-        };
-        assert!(calibrate(&effort(100), interrupted_at_first).unwrap() * 150 > 300_000);
-    }
-
-    #[test]
-    fn a_count_that_is_asked_for_is_kept() {
-        let asked = Effort { count: Some(77), ..effort(100) };
-        assert_eq!(calibrate(&asked, |count| Ok(Duration::from_nanos(count))).unwrap(), 77);
-    }
-
-    #[test]
-    fn the_uri_says_the_transport() {
-        assert_eq!(scheme("sock://192.0.2.1:5000").as_deref(), Some("sock"));
-        assert_eq!(scheme("nothing"), None);
-    }
 
     #[test]
     fn a_server_that_is_not_there_is_told_with_its_uri_and_a_hint() {

@@ -2,9 +2,9 @@
 //! API and `c_library` the C functions. The compiler resolves the trait, so a call costs no
 //! indirection.
 
-use super::plan::Plan;
-use super::{ports, virtual_time};
-use crate::probe;
+use super::ports;
+use crate::device::{VIRTUAL, keys_of_loopback, with_keys};
+use crate::probe::{NAP, touch_next};
 use crate::reach::{no_transport, scope};
 use cci::__binding::{self, Contract, Threading};
 use cci::trace::Stamps;
@@ -16,7 +16,7 @@ use cci_report::environment::Path;
 use cci_report::names::{Mode, Threads};
 use cci_report::session::Session;
 use cci_report::{UserError, while_doing};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -119,7 +119,7 @@ impl Opening {
             transport: Some(transport.to_owned()),
             threads: Threads::Many,
             mode: Mode::Polling,
-            keys: Plan::keys_of_loopback(transport),
+            keys: keys_of_loopback(transport),
             library: None,
             ends: 1,
         }
@@ -201,10 +201,6 @@ pub(crate) trait Driver: Sized {
     /// when polling.
     fn wait(&self);
 }
-
-/// How long [`Driver::wait`] sleeps at most: it bounds what a lost wake-up costs, and never
-/// shortens a wait.
-pub(crate) const NAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// Sleeps on a descriptor.
 pub(crate) fn nap(fd: impl AsFd) {
@@ -402,7 +398,7 @@ impl Facade {
         };
         let device = match (found, opening.transport.as_deref()) {
             (Some(device), _) => device.clone(),
-            (None, Some(virtual_time::TRANSPORT)) => virtual_device(),
+            (None, Some(VIRTUAL)) => virtual_device(),
             (None, name) => {
                 return Err(no_transport(name.unwrap_or_default()));
             }
@@ -430,7 +426,7 @@ impl Facade {
 
     #[inline(always)]
     fn poll_touching(&self) -> Result<Completion, DriverError> {
-        let (kind, detail) = match probe::touch_next(&self.endpoint) {
+        let (kind, detail) = match touch_next(&self.endpoint) {
             Ok(Some(event)) => event,
             Ok(None) | Err(PollError::NoBuffers) => return Ok(Completion::Nothing),
             Err(error) => return Err(DriverError::Failed(error.status())),
@@ -452,8 +448,8 @@ impl Facade {
 /// A device on a virtual network of this process, which needs no configuration.
 fn virtual_device() -> Device {
     Device {
-        name: virtual_time::TRANSPORT.into(),
-        transport: virtual_time::TRANSPORT.into(),
+        name: VIRTUAL.into(),
+        transport: VIRTUAL.into(),
         up: true,
         reason: "a virtual network in this process".into(),
         arguments: Vec::new(),
@@ -463,12 +459,6 @@ fn virtual_device() -> Device {
         priority: 0,
         is_default: false,
     }
-}
-
-/// The keys of a device, and these in place of what its configuration says.
-pub(crate) fn with_keys(configured: &[(String, String)], keys: &[(String, String)]) -> Vec<(String, String)> {
-    let kept = configured.iter().filter(|(key, _)| !keys.iter().any(|(other, _)| other == key));
-    kept.chain(keys).cloned().collect()
 }
 
 #[inline(always)]

@@ -18,12 +18,12 @@ pub(crate) mod usage;
 pub(crate) mod virtual_time;
 mod visits;
 
-pub use client::{LEAST, Progress};
+pub use client::Progress;
 pub use ends::attribute;
-pub use points::{Finished, Point};
+pub use points::Finished;
 pub use server::Notice;
 
-use crate::device::{Device, VIRTUAL_IS_LOCAL, library_beside};
+use crate::device::{Device, VIRTUAL, VIRTUAL_IS_LOCAL, library_beside};
 use c_library::CLibrary;
 use cci_report::UserError;
 use cci_report::names::{Abi, Mode, Threads};
@@ -56,7 +56,7 @@ pub fn serve(
     library: Option<PathBuf>,
     on: impl FnMut(Notice<'_>),
 ) -> Result<Infallible, UserError> {
-    if device.transport.as_deref() == Some(virtual_time::TRANSPORT) {
+    if device.transport.as_deref() == Some(VIRTUAL) {
         return Err(UserError::new(VIRTUAL_IS_LOCAL));
     }
     let opening = Opening {

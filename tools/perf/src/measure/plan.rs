@@ -1,6 +1,7 @@
 //! What is to be measured.
 
-use super::virtual_time;
+use crate::device::VIRTUAL;
+use crate::effort::Effort;
 use crate::peers::PeerSelection;
 use crate::reach;
 use cci::Scope;
@@ -9,43 +10,6 @@ use cci_report::row::Subject;
 use cci_report::session::Session;
 use serde::{Deserialize, Serialize};
 use std::path::PathBuf;
-use std::time::Duration;
-
-/// How long a point takes, and how sure it has to be.
-#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Effort {
-    /// Time for the blocks of one size, probe blocks included.
-    pub time: Duration,
-    /// Operations of a block; calibrated when absent.
-    pub count: Option<u64>,
-    /// Number of blocks; from the time when absent.
-    pub blocks: Option<u32>,
-    /// Pairs of processes that the time, or the blocks, are shared out to.
-    pub launches: u32,
-    /// Largest spread of a point that counts as accurate, as a part of the median.
-    pub bound: f64,
-}
-
-/// Blocks of a size, at least and at most.
-const BLOCKS: std::ops::RangeInclusive<u64> = 11..=5000;
-
-impl Effort {
-    /// Launches, each of which has a block at least.
-    pub fn launches(&self) -> u32 {
-        self.blocks.map_or(self.launches, |blocks| self.launches.min(blocks)).max(1)
-    }
-
-    /// Whether one launch has measured enough, with so many blocks in this time.
-    pub fn is_enough(&self, blocks: u64, took: Duration) -> bool {
-        let launches = u64::from(self.launches());
-        match self.blocks {
-            Some(asked) => blocks >= u64::from(asked).div_ceil(launches).max(1),
-            None if blocks == 0 => false,
-            None if blocks < BLOCKS.start().div_ceil(launches) && took < 2 * self.time / self.launches() => false,
-            None => blocks >= BLOCKS.end().div_ceil(launches) || took >= self.time / self.launches(),
-        }
-    }
-}
 
 /// A whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -80,7 +44,7 @@ impl Plan {
 
     /// Whether it is measured in virtual time.
     pub fn is_virtual(&self) -> bool {
-        self.transport.as_deref() == Some(virtual_time::TRANSPORT)
+        self.transport.as_deref() == Some(VIRTUAL)
     }
 
     /// What virtual time has not, if this asks for it.
@@ -143,12 +107,6 @@ impl Plan {
         }
     }
 
-    /// Keys that keep both ends on the loop-back interface, as the probes are.
-    pub fn keys_of_loopback(transport: &str) -> Vec<(String, String)> {
-        let keys = cci::driver(transport).map_or(&[][..], |driver| driver.loopback);
-        keys.iter().map(|(key, value)| ((*key).into(), (*value).into())).collect()
-    }
-
     /// Sizes to measure when none are asked for, bytes.
     pub fn natural_sizes(session: &Session) -> Vec<u64> {
         let range = |from: u32, to: u32| (from..=to).step_by(2).map(|power| 1_u64 << power).collect();
@@ -167,6 +125,7 @@ impl Plan {
 pub(crate) mod tests {
     use super::*;
     use cci_report::names::Choice;
+    use std::time::Duration;
 
     pub(crate) fn session() -> Session {
         Session { largest: 4096, ..Session::default() }
@@ -218,22 +177,5 @@ pub(crate) mod tests {
         assert_eq!(probe(&|s| s.measurement = Measurement::Bandwidth), ProbeKind::UdpStream);
         assert_eq!(probe(&|s| s.operation = Operation::Write), ProbeKind::UdpStream);
         assert!(ProbeKind::CHOICES.iter().filter(|(kind, ..)| kind.is_network()).count() == 5);
-    }
-
-    #[test]
-    fn the_time_and_the_blocks_have_bounds_and_are_shared_out_to_the_launches() {
-        let of = |blocks: Option<u32>, launches: u32| Effort {
-            time: Duration::from_millis(300),
-            blocks,
-            launches,
-            ..plan().effort
-        };
-        let least = |effort: Effort, took: u64| {
-            (0..9999).find(|blocks| effort.is_enough(*blocks, Duration::from_millis(took))).unwrap()
-        };
-        assert_eq!((least(of(None, 1), 300), least(of(None, 1), 299)), (11, 5000));
-        assert_eq!((least(of(None, 10), 30), least(of(None, 10), 29)), (2, 500));
-        assert_eq!((of(Some(3), 10).launches(), least(of(Some(3), 10), 900), least(of(Some(3), 10), 0)), (3, 1, 1));
-        assert_eq!((of(Some(15), 10).launches(), least(of(Some(15), 10), 0)), (10, 2));
     }
 }

@@ -8,39 +8,14 @@
 use super::client::Progress;
 use super::plan::Plan;
 use crate::interrupt;
-use crate::peers::{Label, PeerEvent};
+use crate::peers::PeerEvent;
+use crate::point::Point;
 use cci_report::finding::{Finding, Jitter, Overlap, OverlapPoint};
-use cci_report::row::{Pair, Row, Samples};
+use cci_report::row::{Row, Samples};
 use cci_report::{UserError, while_doing};
 use hdrhistogram::Histogram;
-use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 use std::time::Duration;
-
-/// What one launch measured of one size.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Point {
-    /// Name of the transport.
-    pub transport: String,
-    /// Bytes of an operation.
-    pub size: u64,
-    /// One a block.
-    pub pairs: Vec<Pair>,
-    /// Operations over all blocks.
-    pub operations: u64,
-    /// Whose it is, when not CCI's.
-    pub label: Option<Label>,
-    /// Where single round trips were timed: nanoseconds, and how many took so long.
-    pub singles: Vec<(u64, u64)>,
-    /// One reading of the clock, nanoseconds.
-    pub clock_ns: f64,
-    /// Where transfers were to hide behind computing, of each block: nanoseconds of a transfer
-    /// alone, of computing alone, of both.
-    pub overlaps: Vec<[f64; 3]>,
-    /// Time of calibration and blocks.
-    #[serde(default)]
-    pub took: Duration,
-}
 
 /// What a launch may take for a size beyond its share of the time: calibration of short operations.
 const ALLOWANCE: Duration = Duration::from_millis(25);

@@ -1,11 +1,10 @@
 //! From what is asked for to a plan.
 
 use super::c_library;
-use super::client;
-use super::driver::with_keys;
-use super::plan::{Effort, Plan};
+use super::plan::Plan;
 use super::virtual_time;
-use crate::device::{Device, VIRTUAL_IS_LOCAL, library_beside, on_loopback, transport};
+use crate::device::{Device, VIRTUAL, VIRTUAL_IS_LOCAL, library_beside, on_loopback, scheme, transport, with_keys};
+use crate::effort::Effort;
 use crate::peers::PeerSelection;
 use cci_report::UserError;
 use cci_report::names::{Abi, Operation, ProbeKind};
@@ -56,7 +55,7 @@ impl Request {
         let sizes = sizes.unwrap_or_else(|| Plan::natural_sizes(&session));
         session.largest = sizes.iter().copied().max().unwrap_or(0);
         fits(&session, &sizes, abi)?;
-        let asked = device.transport.clone().or_else(|| server.as_deref().and_then(client::scheme));
+        let asked = device.transport.clone().or_else(|| server.as_deref().and_then(scheme));
         let transport = transport(asked.as_deref())?;
         let is_local = server.is_none();
         let keys = match abi {
@@ -77,7 +76,7 @@ impl Request {
             effort,
             probe: kind,
             // Also where the device of virtual networks is the default one.
-            transport: Some(transport.name).filter(|name| name == virtual_time::TRANSPORT).or(device.transport),
+            transport: Some(transport.name).filter(|name| name == VIRTUAL).or(device.transport),
             keys,
             abi,
             library: library.or_else(library_beside),

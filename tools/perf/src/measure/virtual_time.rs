@@ -8,10 +8,11 @@
 
 use super::client;
 use super::client::Progress;
-use super::driver::{Completion, Driver, DriverError, DriverEvent, Facade, Opening, PostError, Transfer, with_keys};
+use super::driver::{Completion, Driver, DriverError, DriverEvent, Facade, Opening, PostError, Transfer};
 use super::plan::Plan;
 use super::server;
 use super::server::Notice;
+use crate::device::{VIRTUAL, with_keys};
 use cci::{Attribute, Connection, Memory, RmaHandle, Status};
 use cci_report::UserError;
 use cci_report::environment::Path;
@@ -21,9 +22,6 @@ use std::cell::RefCell;
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
-
-/// The transport whose clock is virtual.
-pub(crate) const TRANSPORT: &str = "sim";
 
 /// Operations of a block, and blocks, unless asked otherwise: the first is the same as any other,
 /// where no link has a fault.
@@ -48,7 +46,7 @@ pub(crate) fn adapt(mut plan: Plan) -> Plan {
 /// Runs one launch of a plan in this process.
 pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<(), UserError> {
     let opening = Opening {
-        transport: Some(TRANSPORT.into()),
+        transport: Some(VIRTUAL.into()),
         threads: Threads::One,
         mode: Mode::Polling,
         keys: private(&plan.keys),

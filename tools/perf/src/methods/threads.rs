@@ -2,14 +2,13 @@
 //! own. Both ends are in this process: the sending threads, and for each receiving endpoint a
 //! thread that polls it.
 
-use crate::device::{Device, real_transport};
+use crate::device::{Device, keys_of_loopback, real_transport, with_keys};
 use crate::interrupt;
 use crate::machine;
 use crate::machine::allowed;
-use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join, with_keys};
+use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join};
 use crate::measure::ends;
 use crate::measure::ends::Area;
-use crate::measure::plan::Plan;
 use crate::methods::Found;
 use cci::{Connection, RmaHandle};
 use cci_report::environment::Environment;
@@ -59,7 +58,7 @@ pub fn measure(options: &ThreadsOptions) -> Result<Found, UserError> {
         transport: Some(transport.clone()),
         threads: ThreadsOfEndpoint::Many,
         mode: Mode::Polling,
-        keys: with_keys(&Plan::keys_of_loopback(&transport), &options.device.keys),
+        keys: with_keys(&keys_of_loopback(&transport), &options.device.keys),
         library: None,
         ends: 2 + 2 * most,
     };

@@ -3,8 +3,9 @@
 //! by a datagram.
 
 use crate::machine::{pin, two_processors};
-use crate::measure::driver::{Completion, Driver, Facade, NAP, Opening, join};
+use crate::measure::driver::{Completion, Driver, Facade, Opening, join};
 use crate::methods::middle;
+use crate::probe::NAP;
 use crate::reach::scope;
 use cci::{Attribute, Connection, Scope};
 use cci_report::names::Mode;

@@ -10,6 +10,7 @@ pub(crate) use program::Timeouts;
 
 use crate::machine::two_processors;
 use crate::measure::plan::Plan;
+use crate::point::Label;
 use catalogue::Choice;
 pub use catalogue::{PeerList, parse_list};
 use cci_report::UserError;
@@ -27,15 +28,6 @@ pub struct PeerSelection {
     pub directory: PathBuf,
     /// Processors of the client and of the server.
     pub processors: [usize; 2],
-}
-
-/// The peer that a point belongs to.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Label {
-    /// Name of the setting, such as `ucx:tcp`.
-    pub name: String,
-    /// Its setting, as its program tells it.
-    pub setting: String,
 }
 
 impl Label {

@@ -1,11 +1,10 @@
 //! The set of peer programs of a run. The loss of one does not stop the others.
 
+use super::PeerSelection;
 use super::catalogue::Choice;
 use super::program::{Answer, Program, Timeouts};
-use super::{Label, PeerSelection};
-use crate::measure::client::{calibrate, per_operation};
-use crate::measure::plan::Effort;
-use crate::measure::points::Point;
+use crate::effort::{Effort, calibrate, per_operation};
+use crate::point::{Label, Point};
 use cci_report::UserError;
 use cci_report::names::Measurement;
 use cci_report::session::Session;

@@ -201,4 +201,4 @@ pub(crate) fn sum(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests;
 
-pub(crate) use wake::Pair as WakePair;
+pub(crate) use wake::{NAP, Pair as WakePair};

@@ -2,9 +2,13 @@
 //! read, write).
 
 use super::Side;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
+
+/// How long a wait sleeps at most, in this probe as in a measuring loop: the kernel's timer is part
+/// of what a sleep costs. It bounds what a lost wake-up costs, and never shortens a wait.
+pub(crate) const NAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 
 /// The descriptor that the client writes, and the one that the server writes.
 pub(crate) struct Pair([OwnedFd; 2]);
@@ -57,9 +61,7 @@ fn ring(fd: &OwnedFd) -> io::Result<()> {
 
 fn sleep(fd: &OwnedFd) -> io::Result<()> {
     loop {
-        // With a time limit like that of the measured loop: the kernel's timer is part of what a
-        // sleep costs.
-        match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&crate::measure::driver::NAP)) {
+        match poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&NAP)) {
             Ok(_) => {}
             Err(rustix::io::Errno::INTR) => continue,
             Err(error) => return Err(error.into()),

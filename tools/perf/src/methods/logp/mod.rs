@@ -8,15 +8,15 @@ mod remote;
 mod requester;
 mod simulated;
 
-use crate::device::{Device, VIRTUAL_IS_LOCAL, device_of_ends};
+use crate::device::{Device, VIRTUAL, VIRTUAL_IS_LOCAL, device_of_ends};
+use crate::effort;
 use crate::interrupt;
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
 use crate::measure::driver::{Driver, Facade, Opening};
+use crate::measure::ends;
 use crate::measure::loops::Lane;
-use crate::measure::plan;
 use crate::measure::plan::Plan;
-use crate::measure::{ends, virtual_time};
 use crate::methods::{Found, warn_of_one_processor};
 use crate::peers::PeerSelection;
 use crate::workers::{Channel, Role as Part, Workers};
@@ -111,7 +111,7 @@ impl Session {
                 largest: self.size,
             },
             sizes: vec![self.size],
-            effort: plan::Effort { time: self.time, count: None, blocks: None, launches: 1, bound: 0.0 },
+            effort: effort::Effort { time: self.time, count: None, blocks: None, launches: 1, bound: 0.0 },
             probe: None,
             transport: self.transport.clone(),
             keys: self.keys.clone(),
@@ -134,7 +134,7 @@ impl Session {
 /// There is no such device, an end failed, or a message of this size does not fit.
 pub fn measure(options: &LogpOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
     let (name, keys) = device_of_ends(&options.device, options.server.as_deref())?;
-    let is_virtual = name == virtual_time::TRANSPORT;
+    let is_virtual = name == VIRTUAL;
     let natural = if is_virtual { AttributeName::Uu } else { AttributeName::Ro };
     let session = Session {
         transport: options.device.transport.clone(),

@@ -3,8 +3,8 @@
 
 use crate::bed::{Bed, address};
 use cci_perf::device::Device;
+use cci_perf::effort::Effort;
 use cci_perf::machine;
-use cci_perf::measure::plan::Effort;
 use cci_perf::measure::request::{ProbeChoice, Request};
 use cci_perf::measure::{self, Notice, Progress};
 use cci_report::names::Abi;
