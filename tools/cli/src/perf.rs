@@ -13,7 +13,6 @@ use cci_perf::measure;
 use cci_perf::measure::plan::Plan;
 use cci_perf::measure::request::{ProbeChoice, Request};
 use cci_perf::measure::{Notice, Progress};
-use cci_perf::peers;
 use cci_perf::peers::PeerStatus;
 use cci_report::UserError;
 use cci_report::environment::Environment;
@@ -113,7 +112,7 @@ fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(
     let mut plan = request(measurement, &arguments.measurement).plan()?;
     let status = match &arguments.peers.peers {
         None => PeerStatus::default(),
-        Some(list) => peers::select(&mut plan, list, arguments.peers.peers_in.as_deref())?,
+        Some(list) => plan.add_peers(list, arguments.peers.peers_in.as_deref())?,
     };
     status.notices.iter().for_each(|notice| say(notice));
     measure(&plan, &arguments.measurement, status)

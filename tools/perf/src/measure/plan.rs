@@ -2,14 +2,16 @@
 
 use crate::device::VIRTUAL;
 use crate::effort::Effort;
-use crate::peers::PeerSelection;
+use crate::peers;
+use crate::peers::{PeerList, PeerSelection, PeerStatus};
 use crate::reach;
 use cci::Scope;
+use cci_report::UserError;
 use cci_report::names::{Abi, Measurement, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use cci_report::row::Subject;
 use cci_report::session::Session;
 use serde::{Deserialize, Serialize};
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 /// A whole run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -62,6 +64,39 @@ impl Plan {
         }
         if asked_probe {
             return Some("in virtual time there is no bare operation to compare with: leave out --probe");
+        }
+        None
+    }
+
+    /// Adds the peers of the list whose programs exist, in this directory, or where `make peers` puts
+    /// them.
+    ///
+    /// # Errors
+    ///
+    /// Peers cannot be measured in such a session.
+    pub fn add_peers(&mut self, list: &PeerList, directory: Option<&Path>) -> Result<PeerStatus, UserError> {
+        if let Some(why) = self.not_with_peers() {
+            return Err(UserError::new(why));
+        }
+        let (selection, status) = peers::select(list, directory);
+        // The time is that of a row.
+        self.effort.time *= u32::try_from(1 + selection.names.len()).unwrap_or(u32::MAX);
+        self.peers = selection;
+        Ok(status)
+    }
+
+    /// Why peers cannot be measured in such a run, if they cannot.
+    fn not_with_peers(&self) -> Option<&'static str> {
+        if self.session.operation == Operation::Read {
+            return Some("peers send and receive: use --peers with --op send or write");
+        }
+        if self.session.mode == Mode::Blocking {
+            return Some("peers wait in their own best way: leave out --mode blocking, or --peers");
+        }
+        if self.is_virtual() {
+            return Some(
+                "peers take real time, and the transport sim virtual time: use --peers with another transport",
+            );
         }
         None
     }

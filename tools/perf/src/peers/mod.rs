@@ -9,12 +9,10 @@ pub(crate) use peer_set::PeerSet;
 pub(crate) use program::Timeouts;
 
 use crate::machine::two_processors;
-use crate::measure::plan::Plan;
 use crate::point::Label;
 use catalogue::Choice;
 pub use catalogue::{PeerList, parse_list};
-use cci_report::UserError;
-use cci_report::names::{Abi, Mode, Operation, Threads};
+use cci_report::names::{Abi, Operation, Threads};
 use cci_report::row::Row;
 use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
@@ -81,43 +79,15 @@ impl PeerStatus {
     }
 }
 
-/// Selects the peers of a plan: those of the list whose programs exist, in this directory, or where
-/// `make peers` puts them.
-///
-/// # Errors
-///
-/// Peers cannot be measured in such a session.
-pub fn select(plan: &mut Plan, peers: &PeerList, directory: Option<&Path>) -> Result<PeerStatus, UserError> {
-    if let Some(why) = contradiction(plan) {
-        return Err(UserError::new(why));
-    }
+/// The peers of the list whose programs exist, in this directory, or where `make peers` puts them.
+pub(crate) fn select(list: &PeerList, directory: Option<&Path>) -> (PeerSelection, PeerStatus) {
     let directory = directory.map_or_else(directory_beside, Path::to_owned);
-    let found = peers.find(&directory);
-    plan.peers = PeerSelection {
-        names: found.choices.iter().map(Choice::to_string).collect(),
-        directory,
-        processors: two_processors(),
-    };
-    // The time is that of a row.
-    plan.effort.time *= u32::try_from(1 + plan.peers.names.len()).unwrap_or(u32::MAX);
+    let found = list.find(&directory);
+    let names = found.choices.iter().map(Choice::to_string).collect();
     let missing: Vec<_> = found.missing.into_iter().map(|why| why.0).collect();
     let left_out = found.left_out.into_iter().map(|why| format!("Left out: {why}."));
     let notices = missing.iter().map(|why| format!("{why}.")).chain(left_out).collect();
-    Ok(PeerStatus { missing, notices })
-}
-
-/// Why peers cannot be measured in such a run, if they cannot.
-fn contradiction(plan: &Plan) -> Option<&'static str> {
-    if plan.session.operation == Operation::Read {
-        return Some("peers send and receive: use --peers with --op send or write");
-    }
-    if plan.session.mode == Mode::Blocking {
-        return Some("peers wait in their own best way: leave out --mode blocking, or --peers");
-    }
-    if plan.is_virtual() {
-        return Some("peers take real time, and the transport sim virtual time: use --peers with another transport");
-    }
-    None
+    (PeerSelection { names, directory, processors: two_processors() }, PeerStatus { missing, notices })
 }
 
 /// Where `make peers` puts the programs: beside this one, or beside its directory.
