@@ -68,8 +68,8 @@ impl Plan {
         None
     }
 
-    /// Adds the peers of the list whose programs exist, in this directory, or where `make peers` puts
-    /// them.
+    /// Adds the peers of the list whose programs exist, in this directory, or where `make peers`
+    /// puts them.
     ///
     /// # Errors
     ///
