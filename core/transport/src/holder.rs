@@ -13,6 +13,17 @@ pub fn child_holds(table: &str, inode: impl Fn(&[&str]) -> Option<u64>) -> bool 
     found.is_some_and(|inode| children().any(|child| has_socket(child, inode)))
 }
 
+/// As [`child_holds`], of the socket that is bound to this port, in a table of the kind of
+/// `/proc/net/udp` and `/proc/net/tcp6`.
+#[must_use]
+pub fn child_holds_port(table: &str, port: u16) -> bool {
+    let end = format!(":{port:04X}");
+    child_holds(table, |columns| match columns {
+        [_, local, _, _, _, _, _, _, _, inode, ..] if local.ends_with(&end) => inode.parse().ok(),
+        _ => None,
+    })
+}
+
 fn children() -> impl Iterator<Item = u32> {
     let own = std::process::id();
     let numbers = fs::read_dir("/proc").into_iter().flatten().flatten();

@@ -44,7 +44,7 @@ pub use endpoint::{
     Landings, Origin, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
 };
 pub use expected::{ExpectedClient, ExpectedClients};
-pub use holder::child_holds;
+pub use holder::{child_holds, child_holds_port};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;

@@ -11,7 +11,7 @@ use crate::socket::{How, MAX_FRAME, configure, datagram_socket, overhead, set_bu
 use crate::sockets::Sockets;
 use crate::sys::{self, Choice};
 use cci_proto::Status;
-use cci_transport::{Arguments, HostAnswer, OpenError, Resolver, child_holds, room_for};
+use cci_transport::{Arguments, HostAnswer, OpenError, Resolver, child_holds_port, room_for};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{bind, getsockname};
@@ -130,11 +130,7 @@ impl Sock {
 /// keeps a copy of a socket.
 fn is_held_by_child(ip: IpAddr, port: u16) -> bool {
     let table = if ip.is_ipv4() { "/proc/net/udp" } else { "/proc/net/udp6" };
-    let end = format!(":{port:04X}");
-    child_holds(table, |columns| match columns {
-        [_, local, _, _, _, _, _, _, _, inode, ..] if local.ends_with(&end) => inode.parse().ok(),
-        _ => None,
-    })
+    child_holds_port(table, port)
 }
 
 /// Binds the socket; returns its port.

@@ -6,7 +6,7 @@ use crate::lane::shared::Shared;
 use crate::settings::Settings;
 use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
-use cci_transport::{Condition, Core, OpenError, Opening, Transport, child_holds, random, room_for};
+use cci_transport::{Condition, Core, OpenError, Opening, Transport, child_holds_port, random, room_for};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
@@ -98,9 +98,5 @@ fn refusal(settings: &Settings, port: u16, error: Errno) -> OpenError {
 /// keeps a copy of a socket.
 fn is_held_by_child(ip: IpAddr, port: u16) -> bool {
     let table = if ip.is_ipv4() { "/proc/net/tcp" } else { "/proc/net/tcp6" };
-    let end = format!(":{port:04X}");
-    child_holds(table, |columns| match columns {
-        [_, local, _, _, _, _, _, _, _, inode, ..] if local.ends_with(&end) => inode.parse().ok(),
-        _ => None,
-    })
+    child_holds_port(table, port)
 }

@@ -74,7 +74,7 @@ pub(crate) struct Lane {
     pub(crate) dialed: bool,
     /// It counts among those that are dialing.
     pub(crate) is_dialing: bool,
-    /// Frames of the peer's requests may come: it has not been over-run by strangers.
+    /// The peer has asked for a connection: it does not go to make room for other strangers.
     pub(crate) has_asked: bool,
     pub(crate) peer: SocketAddr,
     /// Operations that the peer allows at a time.
