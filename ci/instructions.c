@@ -1,9 +1,9 @@
 /*
  * One kind of call, so many times, between two endpoints of this process over sm, through the C
  * library: what `ci/instructions --c` counts the instructions of. Only what runs within `measured`
- * counts; callgrind is told so by its name. Arguments: silent, reaped, receive, empty, a way to
- * take bursts (one, several, handler, handler1), or nothing (what the measuring itself takes); how
- * many calls.
+ * counts; callgrind is told so by its name. Arguments: silent, reaped, receive, the same with a
+ * message in a payload slot (slot-silent, slot-reaped, slot-receive), empty, a way to take bursts
+ * (one, several, handler, handler1), or nothing (what the measuring itself takes); how many calls.
  */
 #include <cci.h>
 #include <ccix.h>
@@ -12,6 +12,11 @@
 
 static cci_endpoint_t *endpoints[2];
 static cci_connection_t *connections[2];
+
+/* A message that rides in its entry of the ring, and one that needs a payload slot. */
+enum { SMALL = 8, SLOT = 64 };
+static uint32_t length = SMALL;
+static const char message[SLOT] = "a message";
 
 static void must(int code, const char *what)
 {
@@ -67,13 +72,13 @@ static void connect_endpoints(void)
 
 static void send_silent(void)
 {
-    must(cci_send(connections[0], "12345678", 8, NULL, CCI_FLAG_SILENT), "send");
+    must(cci_send(connections[0], message, length, NULL, CCI_FLAG_SILENT), "send");
 }
 
 static void send_reaped(void)
 {
     cci_event_t *event;
-    must(cci_send(connections[0], "12345678", 8, NULL, 0), "send");
+    must(cci_send(connections[0], message, length, NULL, 0), "send");
     must(cci_get_event(endpoints[0], &event), "get_event");
     must(cci_return_event(event), "return_event");
 }
@@ -171,16 +176,20 @@ int main(int argc, char **argv)
         /* The message that the other end receives afterwards, or has sent before. */
         int sends;
         int receives;
+        uint32_t length;
     } kinds[] = {
-        {"silent", send_silent, 0, 1},
-        {"reaped", send_reaped, 0, 1},
-        {"receive", receive, 1, 0},
-        {"empty", find_nothing, 0, 0},
-        {"one", burst_one, 0, 0},
-        {"several", burst_several, 0, 0},
-        {"handler", burst_handler, 0, 0},
-        {"handler1", burst_handler1, 0, 0},
-        {"nothing", do_nothing, 0, 0},
+        {"silent", send_silent, 0, 1, SMALL},
+        {"reaped", send_reaped, 0, 1, SMALL},
+        {"receive", receive, 1, 0, SMALL},
+        {"slot-silent", send_silent, 0, 1, SLOT},
+        {"slot-reaped", send_reaped, 0, 1, SLOT},
+        {"slot-receive", receive, 1, 0, SLOT},
+        {"empty", find_nothing, 0, 0, SMALL},
+        {"one", burst_one, 0, 0, SMALL},
+        {"several", burst_several, 0, 0, SMALL},
+        {"handler", burst_handler, 0, 0, SMALL},
+        {"handler1", burst_handler1, 0, 0, SMALL},
+        {"nothing", do_nothing, 0, 0, SMALL},
     };
     uint32_t caps;
     long count;
@@ -194,6 +203,7 @@ int main(int argc, char **argv)
         return 1;
     must(cci_init(CCI_ABI_VERSION, 0, &caps), "init");
     connect_endpoints();
+    length = kinds[kind].length;
     for (count = atol(argv[2]); count > 0; count--) {
         if (kinds[kind].sends)
             send_silent();

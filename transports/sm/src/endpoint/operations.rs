@@ -9,7 +9,7 @@ use crate::lane::{Lane, Phase};
 use crate::progress::poll::CLOCK_EVERY;
 use crate::sm::Sm;
 use cci_mem::memory::Memory;
-use cci_mem::ring::{BODY, Header};
+use cci_mem::ring::{BODY, Header, Violation};
 use cci_mem::source::Source;
 use cci_mem::sync::Ordering;
 use cci_proto::{
@@ -79,7 +79,7 @@ impl Sm {
         connection: &'static Connection,
         core: &mut Core,
     ) -> Result<(), SendError> {
-        if let Some(lane) = self.clear_lane(connection, message.len())
+        if let Some(lane) = self.clear_lane(connection).filter(|_| message.len() <= BODY)
             && let Some(wire) = lane.ample_wire()
             && let Some(slot) = if SILENT { Some(None) } else { core.take_last_send().map(Some) }
         {
@@ -93,10 +93,9 @@ impl Sm {
         self.post_any::<SILENT>(message, context, connection, core)
     }
 
-    /// The lane of a connection, if a message of so many bytes rides in an entry of it and nothing
-    /// waits there.
+    /// The lane of a connection, if nothing waits there.
     #[inline(always)]
-    fn clear_lane(&mut self, connection: &'static Connection, bytes: usize) -> Option<&mut Lane> {
+    fn clear_lane(&mut self, connection: &'static Connection) -> Option<&mut Lane> {
         let number = connection.lane.load(Ordering::Relaxed);
         let lane = self.lanes.get_mut(number as usize)?.as_deref_mut()?;
         if number != self.clear {
@@ -105,11 +104,11 @@ impl Sm {
             }
             self.clear = number;
         }
-        (bytes <= BODY).then_some(lane)
+        Some(lane)
     }
 
-    /// As [`Sm::post_as`], whatever is in the way. Last there, with the same arguments, so that the
-    /// fast path needs no stack.
+    /// As [`Sm::post_as`], of a message that goes into a payload slot, or whatever is in the way.
+    /// Last there, with the same arguments, so that the fast path needs no stack.
     #[inline(never)]
     fn post_any<const SILENT: bool>(
         &mut self,
@@ -118,6 +117,26 @@ impl Sm {
         connection: &'static Connection,
         core: &mut Core,
     ) -> Result<(), SendError> {
+        if message.len() > BODY
+            && let Some(lane) = self.clear_lane(connection)
+            && let Some(wire) = lane.ample_wire()
+            && wire.has_slot_at_hand()
+            && let Some(event) = if SILENT { Some(None) } else { core.take_last_send().map(Some) }
+        {
+            if let Some(event) = event {
+                core.finish(event, connection, context, Ok(()));
+            }
+            return match wire.push_in_slot(core, connection, message) {
+                Ok(false) => Ok(()),
+                Ok(true) => lane.wake_after_post(),
+                Err(Violation) => {
+                    let number = lane.number;
+                    self.state.protocol_errors.push(number);
+                    self.forget_ways();
+                    Ok(())
+                }
+            };
+        }
         let posted = if SILENT { Posted::Silent(context) } else { Posted::Event(context) };
         self.send(core, connection, Message::One(message), posted).map(drop)
     }

@@ -181,7 +181,7 @@ impl Lane {
 
     /// A message in a payload slot. False: no slot of the endpoint is free.
     #[inline]
-    fn take_message_slot(
+    pub(crate) fn take_message_slot(
         &mut self,
         state: &mut EndpointState,
         core: &mut Core,

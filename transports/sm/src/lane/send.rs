@@ -46,6 +46,28 @@ impl Wire {
         sleep::must_wake(self.outbound.sleep, self.pairing)
     }
 
+    /// Publishes a message in a payload slot that is at hand, and counts it. There is ample room.
+    /// True: the peer must be woken.
+    #[inline(always)]
+    pub(crate) fn push_in_slot(
+        &mut self,
+        core: &Core,
+        cell: &Connection,
+        message: Source<'_>,
+    ) -> Result<bool, Violation> {
+        let Some(slot) = self.take_at_hand() else { return Ok(false) };
+        let len = self.fill_slot_with(slot, message);
+        let header = Header { kind: kind::MESSAGE_SLOT, len: 0, word: cell.remote.load(Ordering::Relaxed) };
+        self.producer.push_words(self.outbound.ring, header, [pair(slot, len)]);
+        core.counters().on_sent(message.len());
+        cell.counters.on_sent();
+        let must_wake = sleep::must_wake(self.outbound.sleep, self.pairing);
+        // The peer has the message by now: the line of the grants, which comes from there, holds up
+        // nothing here, as it would before the next message.
+        self.look_for_grants()?;
+        Ok(must_wake)
+    }
+
     /// Beside the way of most messages, which has more registers without it.
     #[inline(never)]
     fn push_gathered(&mut self, header: Header, message: Message<'_>) {

@@ -186,31 +186,43 @@ impl Wire {
     /// Copies a message and a zero byte into an outbound slot that `take_granted` gave, and returns
     /// the bytes of the message.
     pub(crate) fn fill_slot(&self, slot: u32, message: Message<'_>) -> u32 {
-        let target = self.outbound_slot(slot);
-        let len = message.len();
+        let (parts, len) = match message {
+            Message::One(bytes) => return self.fill_slot_with(slot, bytes),
+            Message::Many(parts, _) => (parts, message.len()),
+        };
         assert!(len <= self.payload_capacity() as usize, "the facade checks lengths");
-        let mut at = 0;
-        let mut copy = |bytes: Source<'_>| {
+        let target = self.outbound_slot(slot);
+        let (mut at, mut left) = (0, len);
+        // A program that changes its list meanwhile gets no more than it asked for.
+        let fits = |part: &Source<'_>| {
+            let rest = left.checked_sub(part.len());
+            left = rest.unwrap_or(0);
+            rest.is_some()
+        };
+        parts.iter().take_while(fits).for_each(|bytes| {
             // SAFETY: the parts so far and this one are at most `len` bytes, which fit the slot;
             // the slot is ours to fill until the entry that names it is published; a program sends
             // nothing that lies in a slot that its library may fill.
             unsafe { bytes.copy_to_shared(target.add(at)) };
             at += bytes.len();
-        };
-        match message {
-            Message::One(bytes) => copy(bytes),
-            Message::Many(parts, _) => {
-                // A program that changes its list meanwhile gets no more than it asked for.
-                let mut left = len;
-                let fits = |part: &Source<'_>| {
-                    let rest = left.checked_sub(part.len());
-                    left = rest.unwrap_or(0);
-                    rest.is_some()
-                };
-                parts.iter().take_while(fits).for_each(copy);
-            }
-        }
+        });
         self.end_message(slot, len);
+        u32::try_from(len).unwrap_or(0)
+    }
+
+    /// As [`Wire::fill_slot`], with the bytes of one place.
+    #[inline(always)]
+    pub(crate) fn fill_slot_with(&self, slot: u32, bytes: Source<'_>) -> u32 {
+        let len = bytes.len();
+        assert!(len < self.geometry.stride, "the facade checks lengths");
+        let target = self.outbound_slot(slot);
+        // SAFETY: the bytes and one more fit the slot, which is ours to fill until the entry that
+        // names it is published; a program sends nothing that lies in a slot that its library may
+        // fill.
+        unsafe {
+            bytes.copy_to_shared(target);
+            target.add(len).write(0);
+        }
         u32::try_from(len).unwrap_or(0)
     }
 
@@ -233,15 +245,35 @@ impl Wire {
     /// Takes an outbound slot to fill, if the peer has granted one.
     #[inline]
     pub(crate) fn take_granted(&mut self) -> std::result::Result<Option<u32>, Violation> {
-        if self.granted.is_empty() {
-            self.read_grants()?;
-        }
+        self.look_for_grants()?;
         let Some(slot) = self.granted.pop() else { return Ok(None) };
         if self.reserved & 1 << slot == 0 && !self.reserve_slot(slot) {
             return Ok(None);
         }
         self.mine &= !(1 << slot);
         Ok(Some(u32::from(slot)))
+    }
+
+    /// Whether [`Wire::take_at_hand`] has a slot: one that the peer has granted, by what is known
+    /// without a look at the grants, and that has memory.
+    #[inline(always)]
+    pub(crate) fn has_slot_at_hand(&self) -> bool {
+        self.granted.last().is_some_and(|slot| self.reserved & 1 << slot != 0)
+    }
+
+    /// Takes an outbound slot to fill, without a look at the grants. The caller has asked
+    /// [`Wire::has_slot_at_hand`].
+    #[inline(always)]
+    pub(crate) fn take_at_hand(&mut self) -> Option<u32> {
+        let slot = self.granted.pop()?;
+        self.mine &= !(1 << slot);
+        Some(u32::from(slot))
+    }
+
+    /// Looks at the peer's grants if no slot is left to fill.
+    #[inline(always)]
+    pub(crate) fn look_for_grants(&mut self) -> std::result::Result<(), Violation> {
+        if self.granted.is_empty() { self.read_grants() } else { Ok(()) }
     }
 
     /// Takes note of the outbound slots that the peer has granted since the last look.

@@ -5,10 +5,11 @@
 use crate::clock::coarse_now;
 use crate::format::layout::kind;
 use crate::lane::receive::BURST;
+use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::progress::poll::{CLOCK_EVERY, SWEEP_EVERY};
 use crate::sm::{NO_LANE, SPINS, Sm};
-use cci_mem::ring::{BODY, Peeked};
+use cci_mem::ring::{BODY, Peeked, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
 use cci_transport::{Core, Slot, tag_event};
@@ -19,6 +20,8 @@ enum Found {
     Nothing,
     /// A message.
     Message(Peeked),
+    /// Another frame.
+    Frame(Peeked),
     /// Whatever it is, the call has to go the long way.
     Unknown,
     /// Nothing, and this call is the last of [`SPINS`].
@@ -33,6 +36,7 @@ impl Sm {
         match self.find(core) {
             Found::Nothing => None,
             Found::Message(found) => self.poll_message(core, found),
+            Found::Frame(found) => self.poll_frame(core, found),
             Found::Unknown => self.poll_at_length(core),
             Found::Tick => self.poll_on_tick(core),
         }
@@ -63,7 +67,10 @@ impl Sm {
         if found.is(kind::MESSAGE) {
             return Found::Message(found);
         }
-        if found.header().is_some() || !self.spins || core.has_borrowed_recv() && !is_only_lent(core, token) {
+        if found.header().is_some() {
+            return Found::Frame(found);
+        }
+        if !self.spins || core.has_borrowed_recv() && !is_only_lent(core, token) {
             return Found::Unknown;
         }
         wire.consumer.on_gap();
@@ -101,6 +108,32 @@ impl Sm {
         }
         self.busy += 1;
         self.readiness.on_found_unarmed();
+        core.pop()
+    }
+
+    /// Likewise, with another frame in the lane: a message in a payload slot needs no long way
+    /// either.
+    #[inline(never)]
+    fn poll_frame(&mut self, core: &mut Core, found: Peeked) -> Option<&'static Slot> {
+        if !found.is(kind::MESSAGE_SLOT) || self.busy >= CLOCK_EVERY - 1 {
+            return self.poll_at_length(core);
+        }
+        let Some(Some(lane)) = self.lanes.get_mut(self.sole as usize) else { return self.poll_at_length(core) };
+        // The frame of a peer that broke the protocol stays where it is.
+        if !lane.take_from_slot(&mut self.state, core, found).is_ok_and(|taken| taken) {
+            return self.poll_at_length(core);
+        }
+        self.busy += 1;
+        self.readiness.on_found_unarmed();
+        let is_streaming = lane.wire.as_ref().is_some_and(|wire| wire.consumer.is_streaming());
+        if self.state.released.is_due() {
+            self.forget_ways();
+            self.release();
+            self.find_sole();
+        }
+        if is_streaming && self.sole != NO_LANE {
+            self.receive_more(core, BURST - 1);
+        }
         core.pop()
     }
 
@@ -177,6 +210,23 @@ impl Lane {
     #[inline(always)]
     pub(crate) fn is_clear(&self) -> bool {
         self.phase == Phase::Ready && self.queue.is_empty() && !self.queue.holds_any()
+    }
+
+    /// Takes the message in a payload slot that the ring's next frame names. False: no slot of the
+    /// endpoint is free.
+    #[inline(always)]
+    fn take_from_slot(&mut self, state: &mut EndpointState, core: &mut Core, found: Peeked) -> Result<bool, Violation> {
+        let Some(header) = found.header() else { return Ok(false) };
+        if !self.take_message_slot(state, core, header)? {
+            return Ok(false);
+        }
+        self.received += 1;
+        self.woken = true;
+        if let Some(wire) = self.wire.as_mut() {
+            wire.consumer.advance(wire.inbound.head);
+        }
+        self.wake_producer();
+        Ok(true)
     }
 
     /// Takes the message in the ring's next frame into the only receive slot that is taken, if the
