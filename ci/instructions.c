@@ -2,8 +2,9 @@
  * One kind of call, so many times, between two endpoints of this process over sm, through the C
  * library: what `ci/instructions --c` counts the instructions of. Only what runs within `measured`
  * counts; callgrind is told so by its name. Arguments: silent, reaped, receive, the same with a
- * message in a payload slot (slot-silent, slot-reaped, slot-receive), empty, a way to take bursts
- * (one, several, handler, handler1), or nothing (what the measuring itself takes); how many calls.
+ * message in a payload slot (slot-silent, slot-reaped, slot-receive), empty, write (an RMA of 64 B
+ * into memory of the library), a way to take bursts (one, several, handler, handler1), or nothing
+ * (what the measuring itself takes); how many calls.
  */
 #include <cci.h>
 #include <ccix.h>
@@ -12,6 +13,7 @@
 
 static cci_endpoint_t *endpoints[2];
 static cci_connection_t *connections[2];
+static cci_rma_handle_t *handles[2];
 
 /* A message that rides in its entry of the ring, and one that needs a payload slot. */
 enum { SMALL = 8, SLOT = 64 };
@@ -70,6 +72,22 @@ static void connect_endpoints(void)
     connections[1] = take(endpoints[1], CCI_EVENT_ACCEPT);
 }
 
+/* Registers memory of the library at both ends, and has the sender hear of it. */
+static void register_memory(void)
+{
+    enum { BYTES = 4096, CALLS = 4096 };
+    cci_event_t *event;
+    void *memory;
+    int i;
+    for (i = 0; i < 2; i++) {
+        must(ccix_alloc(BYTES, &memory), "alloc");
+        must(cci_rma_register(endpoints[i], memory, BYTES, CCI_FLAG_READ | CCI_FLAG_WRITE, &handles[i]), "register");
+    }
+    for (i = 0; i < 2 * CALLS; i++)
+        if (cci_get_event(endpoints[i % 2], &event) != CCI_EAGAIN)
+            exit(1);
+}
+
 static void send_silent(void)
 {
     must(cci_send(connections[0], message, length, NULL, CCI_FLAG_SILENT), "send");
@@ -88,6 +106,12 @@ static void receive(void)
     cci_event_t *event;
     must(cci_get_event(endpoints[1], &event), "get_event");
     must(cci_return_event(event), "return_event");
+}
+
+static void write_silent(void)
+{
+    must(cci_rma(connections[0], NULL, 0, handles[0], 0, handles[1], 0, SLOT, NULL, CCI_FLAG_WRITE | CCI_FLAG_SILENT),
+         "rma");
 }
 
 static void find_nothing(void)
@@ -185,6 +209,7 @@ int main(int argc, char **argv)
         {"slot-reaped", send_reaped, 0, 1, SLOT},
         {"slot-receive", receive, 1, 0, SLOT},
         {"empty", find_nothing, 0, 0, SMALL},
+        {"write", write_silent, 0, 0, SMALL},
         {"one", burst_one, 0, 0, SMALL},
         {"several", burst_several, 0, 0, SMALL},
         {"handler", burst_handler, 0, 0, SMALL},
@@ -203,6 +228,7 @@ int main(int argc, char **argv)
         return 1;
     must(cci_init(CCI_ABI_VERSION, 0, &caps), "init");
     connect_endpoints();
+    register_memory();
     length = kinds[kind].length;
     for (count = atol(argv[2]); count > 0; count--) {
         if (kinds[kind].sends)

@@ -206,7 +206,7 @@ impl<M: Region> Registration<M> {
     /// Copies `len` bytes out of the memory; `None` when they do not lie inside as a whole.
     #[must_use]
     pub fn to_vec(&self, offset: u64, len: usize) -> Option<Vec<u8>> {
-        self.name.piece(offset, len)?;
+        self.name.span(offset, len)?;
         let mut bytes = vec![0; len];
         self.read(offset, &mut bytes).then_some(bytes)
     }

@@ -325,6 +325,13 @@ pub struct Span {
 }
 
 impl Span {
+    /// Its address.
+    #[inline]
+    #[must_use]
+    pub fn start(&self) -> usize {
+        self.start
+    }
+
     /// Bytes.
     #[inline]
     #[must_use]

@@ -44,8 +44,8 @@ impl<'m> Local<'m> {
     /// `len` bytes from `offset` on; none when they do not lie inside as a whole.
     #[inline]
     pub(crate) fn of(memory: &'m Memory, offset: u64, len: usize) -> Option<Self> {
-        let piece = memory.piece(offset, len)?;
-        Some(Self { start: piece.start(), len, memory: PhantomData })
+        let span = memory.span(offset, len)?;
+        Some(Self { start: span.start(), len, memory: PhantomData })
     }
 
     /// Those after the first `count`.

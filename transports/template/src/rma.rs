@@ -37,7 +37,7 @@ pub(crate) fn words(handle: &RmaHandle) -> [u64; 2] {
 
 /// Whether `len` bytes from `offset` on lie in memory.
 fn holds(memory: &Memory, offset: u64, len: u64) -> bool {
-    usize::try_from(len).is_ok_and(|len| memory.piece(offset, len).is_some())
+    usize::try_from(len).is_ok_and(|len| memory.span(offset, len).is_some())
 }
 
 impl Transfer {

@@ -171,7 +171,6 @@ impl Lane {
 
     /// Copies the next piece; says up to which byte, or that neither way of copying is open.
     fn copy(&mut self, state: &mut EndpointState, pending: &Pending, from: u64) -> Result<Option<u64>, Failure> {
-        pending.local_at(state, from, 0)?;
         let registry = self.registry.as_mut().ok_or(Failure::Disconnected)?;
         let connection = pending.cell.remote.load(Ordering::Relaxed);
         let range = (pending.remote_offset, pending.len);
@@ -181,6 +180,8 @@ impl Lane {
             // The target sent it before anyone could know the handle.
             self.read_segments(state);
         }
+        let len = usize::try_from(PIECE.min(pending.len - from)).map_err(|_| Failure::Copy)?;
+        let local = pending.local_at(state, from, len)?;
         let way = match pending.access {
             Access::Read => Way::Read,
             Access::Write => Way::Write,
@@ -189,13 +190,11 @@ impl Lane {
             Access::Large => return Err(Failure::RemoteHandle),
         };
         let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
-        let len = usize::try_from(PIECE.min(pending.len - from)).map_err(|_| Failure::Copy)?;
         let mapped = self.segments.get_mut(&target.segment);
         let mapped = mapped.and_then(|segment| Some((segment.offset(&target, from, len)?, segment)));
         if mapped.is_none() && self.no_process_vm.is_some() {
             return Ok(None);
         }
-        let local = pending.local_at(state, from, len)?;
         if !registry.enter(wire.outbound.hazard, target.number) {
             return Err(Failure::RemoteHandle);
         }
