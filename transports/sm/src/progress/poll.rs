@@ -17,7 +17,7 @@ pub(crate) const LOOK_EVERY: u32 = 1024;
 /// The same while a handshake is under way.
 pub(crate) const LOOK_EVERY_OPENING: u32 = 16;
 /// Empty calls after which one cold lane is looked at.
-pub(crate) const SWEEP_EVERY: u32 = 64;
+pub(crate) const SWEEP_EVERY: u32 = 256;
 /// Calls that found something after which the clock is looked at.
 pub(crate) const CLOCK_EVERY: u32 = 256;
 /// Connections taken from the listener in one look.
