@@ -123,6 +123,9 @@ pub(crate) struct Flow {
     pub(crate) awaits_slot: bool,
 }
 
+// A thousand busy connections have less than a megabyte of it, without their lists.
+const _: () = assert!(size_of::<Flow>() <= 928);
+
 impl Flow {
     pub(crate) fn new(conn: u32) -> Self {
         Self {
