@@ -32,17 +32,18 @@ impl Slice {
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Slicing {
     seq: u32,
-    number: usize,
-    left: usize,
-    count: usize,
+    // 32 bits each: a frame has at most 65,535 bytes, and every flow has space for this.
+    number: u32,
+    left: u32,
+    count: u32,
 }
 
 impl Slicing {
     /// Cuts the frame `seq`, sent `attempts` times and with `total` bytes of records, into slices
     /// for frames of at most `mtu`.
     pub(crate) fn new(seq: u32, attempts: u8, total: usize, mtu: u16) -> Self {
-        let count = total.div_ceil(Slice::size(mtu)).max(1);
-        let (turn, half) = (usize::from(attempts / 2), usize::from(attempts % 2) * count / 2);
+        let count = u32::try_from(total.div_ceil(Slice::size(mtu))).unwrap_or(u32::MAX).max(1);
+        let (turn, half) = (u32::from(attempts / 2), u32::from(attempts % 2) * count / 2);
         Self { seq, number: (turn + half) % count, left: count, count }
     }
 
@@ -63,7 +64,7 @@ impl Slicing {
     /// Returns the next slice.
     pub(crate) fn slice(&self, total: usize, mtu: u16) -> Slice {
         let size = Slice::size(mtu);
-        let at = (self.number * size).min(total);
+        let at = (self.number as usize * size).min(total);
         Slice { at, len: size.min(total - at), total }
     }
 
