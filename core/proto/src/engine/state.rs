@@ -165,7 +165,7 @@ impl Engine {
             window = window.min(flow.congestion.window(mtu));
             report.rate = flow.congestion.rate();
             report.in_flight = u32::try_from(flow.in_flight.len()).unwrap_or(u32::MAX);
-            (report.resent, report.rnr) = (flow.resent, flow.rnrs);
+            (report.resent, report.rnr) = (flow.resent, flow.peer.times());
         }
         report.window = u32::try_from(window / mtu).unwrap_or(u32::MAX);
         report

@@ -53,7 +53,7 @@ fn wait_of(conn: &Conn, flow: &Flow) -> Option<Wait> {
     if conn.state != State::Open {
         return None;
     }
-    let (what, since) = match flow.rnr_since {
+    let (what, since) = match flow.peer.not_ready_since() {
         Some(since) => (WaitsFor::Slot, since),
         None => (WaitsFor::Acknowledgement, oldest(flow)?.max(flow.progress_at).max(flow.moved_at)),
     };

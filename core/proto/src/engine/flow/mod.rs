@@ -7,6 +7,7 @@ pub(super) mod congestion;
 pub(super) mod continuation;
 pub(super) mod frame_pool;
 pub(super) mod limits;
+pub(super) mod peer_readiness;
 pub(super) mod pieces;
 pub(super) mod probing;
 pub(super) mod queue;
@@ -23,6 +24,7 @@ use assembly::Assembly;
 use congestion::Congestion;
 use continuation::Continuation;
 use limits::{MAX_REFUSED, MAX_REQUESTS};
+use peer_readiness::PeerReadiness;
 use probing::Probing;
 use queue::{Batch, FrameState, InFlight, Payload, Queued, ReorderEntry, Serve};
 use rma_state::Answer;
@@ -74,13 +76,7 @@ pub(crate) struct Flow {
     pub(crate) probes: u32,
     /// Whether a probe is due: the oldest frame is retransmitted.
     pub(crate) probe_due: bool,
-    /// Since when the peer is not ready (RNR).
-    pub(crate) rnr_since: Option<Time>,
-    /// When to retry, and how often that was done.
-    pub(crate) rnr_at: Time,
-    pub(crate) rnr_tries: u32,
-    /// Retries in a row without any acknowledgement.
-    pub(crate) unanswered: u32,
+    pub(crate) peer: PeerReadiness,
     /// When something was last acknowledged, or the first frame in flight was sent.
     pub(crate) progress_at: Time,
     /// Newest transmission number that an acknowledgement echoed.
@@ -118,7 +114,6 @@ pub(crate) struct Flow {
     pub(crate) refused_writes: Vec<(u32, u8)>,
     // For the report.
     pub(crate) resent: u64,
-    pub(crate) rnrs: u32,
     /// Whether the connection is in `Engine::awaiting_slot`.
     pub(crate) awaits_slot: bool,
 }
@@ -154,10 +149,7 @@ impl Flow {
             barrier: None,
             probes: 0,
             probe_due: false,
-            rnr_since: None,
-            rnr_at: Time(0),
-            rnr_tries: 0,
-            unanswered: 0,
+            peer: PeerReadiness::new(),
             progress_at: Time(0),
             echoed: None,
             marks: 0,
@@ -177,7 +169,6 @@ impl Flow {
             partial: 0,
             refused_writes: Vec::new(),
             resent: 0,
-            rnrs: 0,
             awaits_slot: false,
         }
     }

@@ -13,10 +13,6 @@ use crate::wire::{Ack, Data, Sack, flags};
 
 /// Largest reorder threshold, frames.
 const MOST_REORDER: u32 = 64;
-/// Delay before a retry at a peer without slots: the first, and the longest, microseconds.
-const RNR_FIRST: u64 = 1_000;
-const RNR_LONGEST: u64 = 100_000;
-
 /// Longest plausible round trip, microseconds. Longer samples are ignored.
 const LONGEST_RTT: u32 = 30_000_000;
 
@@ -180,26 +176,21 @@ fn release(flow: &mut Flow, at: usize, frames: &mut FramePool) {
 fn update_from_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) -> bool {
     conn.credit = data.ack.credit;
     if data.flags & flags::RNR == 0 {
-        flow.rnr_since = None;
+        flow.peer.on_ready();
         return false;
     }
-    if flow.rnr_since.is_some() {
-        return false;
+    let is_new = flow.peer.on_not_ready(now);
+    if is_new {
+        conn.clear(bit::PING);
     }
-    (flow.rnr_since, flow.rnr_tries) = (Some(now), 0);
-    flow.rnr_at = now.plus_micros(RNR_FIRST);
-    flow.rnrs += 1;
-    conn.clear(bit::PING);
-    true
+    is_new
 }
 
-/// Schedules the next retry at a peer without slots.
-pub(crate) fn ask_again(now: Time, flow: &mut Flow) {
-    let is_heard = |number| flow.echoed.is_some_and(|echoed| distance(echoed, number) >= 0);
-    let was_heard = flow.in_flight.front().is_none_or(|front| is_heard(front.number));
-    flow.unanswered = if was_heard { 0 } else { flow.unanswered + 1 };
-    flow.rnr_tries += 1;
-    flow.rnr_at = now.plus_micros((RNR_FIRST << flow.rnr_tries.min(10)).min(RNR_LONGEST));
+/// Notes a retry at a peer without slots.
+pub(super) fn note_retry(now: Time, flow: &mut Flow) {
+    let is_echoed = |number| flow.echoed.is_some_and(|echoed| distance(echoed, number) >= 0);
+    let is_answered = flow.in_flight.front().is_none_or(|front| is_echoed(front.number));
+    flow.peer.on_retry(now, is_answered);
 }
 
 /// Declares frames lost if a frame sent enough later has arrived, by count or by time. Sets
@@ -219,7 +210,8 @@ fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
             }
             continue;
         }
-        if frame.state != FrameState::Sent || is_held(flow.rnr_since, at) {
+        // Without a slot the peer has refused the oldest frame, which is not lost then.
+        if frame.state != FrameState::Sent || at == 0 && !flow.peer.is_ready() {
             continue;
         }
         let expires = Time(frame.sent.0.saturating_add(delay));
@@ -242,9 +234,4 @@ fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
     if flow.large_lost >= mtu::BLACK_HOLE_LOSSES {
         mtu::fall_back(conn, flow, base);
     }
-}
-
-/// Returns whether the peer has refused this frame for lack of a slot, so that it is not lost.
-fn is_held(rnr_since: Option<Time>, at: usize) -> bool {
-    rnr_since.is_some() && at == 0
 }

@@ -1,6 +1,6 @@
 //! Timers: what is due on a connection, and its next deadline.
 
-use super::ack::ask_again;
+use super::ack::note_retry;
 use super::mtu;
 use crate::engine::connection::conn::{Conn, NONE, State, bit};
 use crate::engine::connection::opening::Opening;
@@ -67,13 +67,15 @@ impl Engine {
         let mut broken = None;
         if let Some(flow) = self.flows.get_mut(conn.flow) {
             broken = send_timeout(now, conn, flow);
-            if flow.rnr_since.is_some() && flow.rnr_at <= now {
-                ask_again(now, flow);
+            if flow.peer.retry_at().is_some_and(|at| at <= now) {
+                note_retry(now, flow);
                 flow.probe_due = true;
-                if flow.unanswered >= BLACK_HOLE_PROBES && flow.in_flight.front().is_some_and(|front| front.is_large) {
+                if flow.peer.unanswered() >= BLACK_HOLE_PROBES
+                    && flow.in_flight.front().is_some_and(|front| front.is_large)
+                {
                     mtu::fall_back(conn, flow, self.config.base_mtu);
                 }
-                if is_gone(now, conn, flow.unanswered) {
+                if is_gone(now, conn, flow.peer.unanswered()) {
                     broken = Some(Failure::TimedOut);
                 }
                 if !flow.awaits_ack() {
@@ -188,7 +190,7 @@ fn is_gone(now: Time, conn: &Conn, unanswered: u32) -> bool {
 /// Returns the failure if the oldest operation is older than the send timeout.
 fn send_timeout(now: Time, conn: &Conn, flow: &Flow) -> Option<Failure> {
     let due = send_due(conn, flow)?;
-    (due <= now).then_some(if flow.rnr_since.is_some() { Failure::NotReady } else { Failure::TimedOut })
+    (due <= now).then_some(if flow.peer.is_ready() { Failure::TimedOut } else { Failure::NotReady })
 }
 
 fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
@@ -216,7 +218,7 @@ pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
     let messages = in_flight.or_else(waiting).map(|since| match rma {
         // It began after an RMA, which it may wait for: it is its message, or behind it. Without a
         // slot it has arrived, and waits for the peer's program.
-        Some(moved) if since >= flow.rma_since => since.max(flow.rnr_since.unwrap_or(moved)),
+        Some(moved) if since >= flow.rma_since => since.max(flow.peer.not_ready_since().unwrap_or(moved)),
         _ => since,
     });
     match (messages, rma) {
@@ -230,7 +232,7 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
     // A frame that the peer holds has arrived and is not acknowledged yet. That acknowledgement may
     // be lost.
     let waits = flow.in_flight.iter().any(|frame| frame.state == FrameState::Sent) || !flow.awaits_ack();
-    (waits && !flow.in_flight.is_empty() && flow.rnr_since.is_none())
+    (waits && !flow.in_flight.is_empty() && flow.peer.is_ready())
         .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
 }
 
@@ -238,7 +240,7 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
 /// RMA or the rest of something received in part. No other timer would detect its loss.
 fn ask_at(flow: &Flow) -> Option<Time> {
     let is_owed = flow.open_rmas > 0 || flow.awaits_rest();
-    let waits = is_owed && flow.in_flight.is_empty() && flow.rnr_since.is_none();
+    let waits = is_owed && flow.in_flight.is_empty() && flow.peer.is_ready();
     waits.then(|| flow.used_at.max(flow.idle_probe_at).plus_micros(IDLE))
 }
 
@@ -248,7 +250,7 @@ fn is_armed(conn: &Conn, flow: &Flow) -> bool {
     let may_be_due = conn.keepalive | conn.send_timeout != 0
         || flow.open_rmas > 0
         || flow.loss_at.is_some()
-        || flow.rnr_since.is_some()
+        || !flow.peer.is_ready()
         || flow.lost > 0
         || flow.slicing.is_some()
         || flow.awaits_rest()
@@ -281,9 +283,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         want(ask_at(flow));
         want(flow.loss_at);
         want(send_due(conn, flow));
-        if flow.rnr_since.is_some() {
-            want(Some(flow.rnr_at));
-        }
+        want(flow.peer.retry_at());
         let has_unsent = flow.has_unsent() || flow.lost > 0 || flow.slicing.is_some();
         if has_unsent && flow.congestion.next_at() > now {
             want(Some(flow.congestion.next_at()));
@@ -293,7 +293,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         }
         if flow.is_quiet() {
             want(Some(flow.used_at.plus_micros(IDLE)));
-        } else if flow.queue.front().is_some() && flow.in_flight.is_empty() && flow.rnr_since.is_none() {
+        } else if flow.queue.front().is_some() && flow.in_flight.is_empty() && flow.peer.is_ready() {
             // The queue is blocked: check it again later.
             want(Some(now.plus_micros(IDLE)));
         }

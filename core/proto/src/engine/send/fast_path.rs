@@ -112,7 +112,7 @@ fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
     !flow.has_unsent()
         && flow.order.is_empty()
         && flow.barrier.is_none()
-        && flow.rnr_since.is_none()
+        && flow.peer.is_ready()
         && flow.slicing.is_none()
         && flow.lost == 0
         && !flow.probe_due

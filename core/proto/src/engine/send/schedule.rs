@@ -28,7 +28,7 @@ pub(crate) fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
     let first = (flow.lost_from..flow.in_flight.len()).find(is_lost)?;
     // Messages wait for slots. Other frames do not: the peer's program may need them before it
     // returns a slot.
-    let may_go = |at: &usize| flow.rnr_since.is_none() || !flow.in_flight[*at].payload.is_message();
+    let may_go = |at: &usize| flow.peer.is_ready() || !flow.in_flight[*at].payload.is_message();
     let at = (first..flow.in_flight.len()).find(|at| is_lost(at) && may_go(at));
     flow.lost_from = first;
     at.filter(|_| fits)
@@ -52,7 +52,7 @@ pub(super) fn sliced(conn: &Conn, flow: &mut Flow) -> Option<usize> {
 /// that case.
 fn sends_oldest_only(flow: &Flow) -> bool {
     let is_unlucky = |front: &InFlight| front.attempts > MOST_ATTEMPTS && front.state != FrameState::Accepted;
-    flow.rnr_since.is_none() && flow.in_flight.front().is_some_and(is_unlucky)
+    flow.peer.is_ready() && flow.in_flight.front().is_some_and(is_unlucky)
 }
 
 /// Returns how many bytes may be in flight.
@@ -80,7 +80,7 @@ pub(crate) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<RmaState>]) ->
         None => false,
         Some(Queued::Batch(batch)) => {
             let barred = flow.barrier.is_some_and(|op| batch.of != op.0);
-            !barred && flow.rnr_since.is_none() && has_credit(conn, flow, batch.messages)
+            !barred && flow.peer.is_ready() && has_credit(conn, flow, batch.messages)
         }
         Some(Queued::Rma(op)) => match flow.barrier {
             Some(barrier) => barrier == *op,
