@@ -7,6 +7,7 @@ pub(super) mod congestion;
 pub(super) mod continuation;
 pub(super) mod frame_pool;
 pub(super) mod limits;
+pub(super) mod open_rmas;
 pub(super) mod peer_readiness;
 pub(super) mod pieces;
 pub(super) mod probing;
@@ -24,6 +25,7 @@ use assembly::Assembly;
 use congestion::Congestion;
 use continuation::Continuation;
 use limits::{MAX_REFUSED, MAX_REQUESTS};
+use open_rmas::OpenRmas;
 use peer_readiness::PeerReadiness;
 use probing::Probing;
 use queue::{Batch, FrameState, InFlight, Payload, Queued, ReorderEntry, Serve};
@@ -50,17 +52,7 @@ pub(crate) struct Flow {
     pub(crate) deferred: VecDeque<(Op, Batch)>,
     /// RO: operations from the oldest RMA on; they end in this order.
     pub(crate) order: VecDeque<Op>,
-    /// RMAs whose end was not reported.
-    pub(crate) open_rmas: u32,
-    /// When the oldest of the open RMAs began.
-    pub(crate) rma_since: Time,
-    /// Whether bytes of a read came since the last check, and when they last did.
-    pub(crate) moved: bool,
-    pub(crate) moved_at: Time,
-    /// Open RMAs that have left the queue.
-    pub(crate) running: u32,
-    /// Large messages among them.
-    pub(crate) running_large: u32,
+    pub(crate) open_rmas: OpenRmas,
     /// Whether a served read goes before the program's next operation.
     pub(crate) serve_next: bool,
     /// When a frame last came or went.
@@ -70,8 +62,6 @@ pub(crate) struct Flow {
     pub(crate) idle_probe_at: Time,
     /// When a sequenced frame was last sent.
     pub(crate) sent_at: Time,
-    /// An operation that later ones wait for.
-    pub(crate) barrier: Option<Op>,
     /// Probe timeouts in a row.
     pub(crate) probes: u32,
     /// Whether a probe is due: the oldest frame is retransmitted.
@@ -135,18 +125,12 @@ impl Flow {
             lost_from: 0,
             deferred: VecDeque::new(),
             order: VecDeque::new(),
-            open_rmas: 0,
-            rma_since: Time(0),
-            moved: false,
-            moved_at: Time(0),
-            running: 0,
-            running_large: 0,
+            open_rmas: OpenRmas::new(),
             serve_next: false,
             used_at: Time(0),
             idle_probes: 0,
             idle_probe_at: Time(0),
             sent_at: Time(0),
-            barrier: None,
             probes: 0,
             probe_due: false,
             peer: PeerReadiness::new(),
@@ -197,7 +181,7 @@ impl Flow {
             && self.results.is_empty()
             && self.in_flight.is_empty()
             && self.order.is_empty()
-            && self.open_rmas == 0
+            && self.open_rmas.is_empty()
             && !self.awaits_rest()
     }
 

@@ -144,9 +144,7 @@ impl Engine {
         let mut flow = self.flows.get_mut(conn.flow);
         if let Some(flow) = &mut flow {
             (flow.used_at, flow.idle_probes) = (now, 0);
-            if core::mem::take(&mut flow.moved) {
-                flow.moved_at = now;
-            }
+            flow.open_rmas.on_received(now);
         }
         if has_work(conn, flow.as_deref()) {
             mark_conn_ready(conn, index, &mut self.ready);

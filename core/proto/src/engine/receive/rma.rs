@@ -82,10 +82,10 @@ impl RecvCtx<'_> {
         let Some((op, state)) = self.rma(op).filter(|(_, state)| asked(state)) else { return };
         state.target.handle = handle;
         (state.access, state.at, state.is_granted) = (Access::Write, 0, true);
-        self.flow.moved = true;
+        self.flow.open_rmas.on_moved();
         let is_of_rma = |batch: &Batch| self.rmas.get(batch.of as usize).is_some_and(Option::is_some);
         let passes = |queued: &Queued| matches!(queued, Queued::Batch(batch) if is_of_rma(batch));
-        let is_barrier = self.flow.barrier == Some(op);
+        let is_barrier = self.flow.open_rmas.barrier() == Some(op);
         let first = if is_barrier { 0 } else { self.flow.queue.iter().take_while(|queued| passes(queued)).count() };
         self.flow.queue.insert(first, Queued::Rma(op));
     }
@@ -124,7 +124,7 @@ impl RecvCtx<'_> {
         }
         state.received += bytes.len() as u64;
         if state.received < state.target.len {
-            self.flow.moved = true;
+            self.flow.open_rmas.on_moved();
             return;
         }
         self.end_fetch(op, ended);
@@ -145,7 +145,7 @@ impl RecvCtx<'_> {
         let Some(state) = self.rmas.get_mut(op.0 as usize).and_then(Option::as_mut) else { return };
         state.answered = true;
         // Its message has its time from now on.
-        self.flow.moved = true;
+        self.flow.open_rmas.on_moved();
         if state.has_message {
             self.release_deferred(op);
         }
@@ -175,8 +175,8 @@ impl RecvCtx<'_> {
         }
         // Later operations wait for its message too only if it is a fence.
         let fence = self.rmas.get(op.0 as usize).and_then(Option::as_ref).is_some_and(|state| state.fence);
-        if self.flow.barrier == Some(op) && !fence {
-            self.flow.barrier = None;
+        if !fence {
+            self.flow.open_rmas.lift_barrier(op);
         }
     }
 

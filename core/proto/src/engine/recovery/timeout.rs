@@ -214,11 +214,12 @@ pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
         })
     };
     // An RMA may take long. It is late only if no bytes move.
-    let rma = (flow.open_rmas > 0).then(|| flow.rma_since.max(flow.progress_at).max(flow.moved_at));
+    let rma = (!flow.open_rmas.is_empty())
+        .then(|| flow.open_rmas.since().max(flow.progress_at).max(flow.open_rmas.moved_at()));
     let messages = in_flight.or_else(waiting).map(|since| match rma {
         // It began after an RMA, which it may wait for: it is its message, or behind it. Without a
         // slot it has arrived, and waits for the peer's program.
-        Some(moved) if since >= flow.rma_since => since.max(flow.peer.not_ready_since().unwrap_or(moved)),
+        Some(moved) if since >= flow.open_rmas.since() => since.max(flow.peer.not_ready_since().unwrap_or(moved)),
         _ => since,
     });
     match (messages, rma) {
@@ -239,7 +240,7 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
 /// Returns when to probe an idle peer: everything of ours has arrived, and it owes the end of an
 /// RMA or the rest of something received in part. No other timer would detect its loss.
 fn ask_at(flow: &Flow) -> Option<Time> {
-    let is_owed = flow.open_rmas > 0 || flow.awaits_rest();
+    let is_owed = !flow.open_rmas.is_empty() || flow.awaits_rest();
     let waits = is_owed && flow.in_flight.is_empty() && flow.peer.is_ready();
     waits.then(|| flow.used_at.max(flow.idle_probe_at).plus_micros(IDLE))
 }
@@ -248,7 +249,7 @@ fn ask_at(flow: &Flow) -> Option<Time> {
 /// one on which messages come and go, without a look at all that may be due on others.
 fn is_armed(conn: &Conn, flow: &Flow) -> bool {
     let may_be_due = conn.keepalive | conn.send_timeout != 0
-        || flow.open_rmas > 0
+        || !flow.open_rmas.is_empty()
         || flow.loss_at.is_some()
         || !flow.peer.is_ready()
         || flow.lost > 0

@@ -111,7 +111,7 @@ impl Engine {
 fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
     !flow.has_unsent()
         && flow.order.is_empty()
-        && flow.barrier.is_none()
+        && flow.open_rmas.barrier().is_none()
         && flow.peer.is_ready()
         && flow.slicing.is_none()
         && flow.lost == 0

@@ -59,11 +59,7 @@ impl Engine {
                     return None;
                 }
                 if state.at == 0 && !state.is_granted {
-                    flow.running += 1;
-                    flow.running_large += u32::from(state.is_large());
-                    if state.fence || asks && state.has_message {
-                        flow.barrier = Some(op);
-                    }
+                    flow.open_rmas.start(op, state);
                 }
                 if let Some(buffer) = buffer {
                     state.at = state.target.len;

@@ -87,10 +87,7 @@ impl Engine {
             failed: None,
         });
         self.lives = self.lives.wrapping_add(1);
-        if flow.open_rmas == 0 {
-            flow.rma_since = now;
-        }
-        flow.open_rmas += 1;
+        flow.open_rmas.begin(now);
         if conn.attribute() == Attribute::ReliableOrdered {
             // Sends end in order by themselves: the newest one stands for all.
             before.into_iter().chain([op]).for_each(|op| queue_ordered_end(&mut self.ordered_ends, flow, op));

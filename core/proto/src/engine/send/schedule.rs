@@ -1,11 +1,11 @@
 //! What may leave now: the window, pacing, credit and fences.
 
+use crate::Time;
 use crate::engine::connection::conn::{Conn, bit};
 use crate::engine::flow::Flow;
-use crate::engine::flow::limits::{MAX_LARGE, MAX_REQUESTS, WINDOW};
+use crate::engine::flow::limits::WINDOW;
 use crate::engine::flow::queue::{FrameState, InFlight, Queued};
 use crate::engine::flow::rma_state::RmaState;
-use crate::{Access, Time};
 
 /// Transmissions after which a frame is sent with no other in flight behind it.
 const MOST_ATTEMPTS: u8 = 6;
@@ -79,17 +79,14 @@ pub(crate) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<RmaState>]) ->
     match flow.queue.front() {
         None => false,
         Some(Queued::Batch(batch)) => {
-            let barred = flow.barrier.is_some_and(|op| batch.of != op.0);
+            let barred = flow.open_rmas.barrier().is_some_and(|op| batch.of != op.0);
             !barred && flow.peer.is_ready() && has_credit(conn, flow, batch.messages)
         }
-        Some(Queued::Rma(op)) => match flow.barrier {
+        Some(Queued::Rma(op)) => match flow.open_rmas.barrier() {
             Some(barrier) => barrier == *op,
             None => {
                 let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
-                // The peer keeps at most this many requests, and large messages.
-                let crowded = rma.access.asks() && flow.running as usize >= MAX_REQUESTS
-                    || rma.access == Access::Large && flow.running_large as usize >= MAX_LARGE;
-                !crowded && (!rma.fence || flow.messages_in_flight == 0 && flow.running == 0)
+                flow.open_rmas.may_start(rma, flow.messages_in_flight > 0)
             }
         },
         Some(Queued::Aborted(_)) => true,

@@ -40,15 +40,10 @@ impl Engine {
             return;
         }
         let outcome = state.failed.map_or(Ok(()), Err);
-        let large = u32::from(state.is_large());
+        let is_large = state.is_large();
         *entry = None;
         if let Some(flow) = self.flow_mut(index) {
-            flow.open_rmas = flow.open_rmas.saturating_sub(1);
-            flow.running = flow.running.saturating_sub(1);
-            flow.running_large = flow.running_large.saturating_sub(large);
-            if flow.barrier == Some(op) {
-                flow.barrier = None;
-            }
+            flow.open_rmas.end(op, is_large);
         }
         if outcome.is_err() {
             self.drop_deferred(index, op);
