@@ -6,8 +6,9 @@ use super::connection::opening::Opening;
 use super::connection::refusals::Refusals;
 use super::connection::table::Table;
 use super::connection::timer::Timers;
+use super::flow::end_order::OrderedEnds;
 use super::flow::frame_pool::FramePool;
-use super::flow::rma_state::{OrderedEnd, RmaState};
+use super::flow::rma_state::RmaState;
 use super::flow::slices::Slices;
 use super::flow::{Flow, Flows};
 use super::host::Index;
@@ -42,8 +43,8 @@ pub struct Engine {
     pub(super) links: Vec<u32>,
     /// RMAs by their operation's number.
     pub(super) rmas: Vec<Option<RmaState>>,
-    /// RO: operations whose end is reported in order, by number.
-    pub(super) ordered_ends: Vec<OrderedEnd>,
+    /// RO: the ends that are reported in order.
+    pub(super) ordered_ends: OrderedEnds,
     /// Connections that have something to send.
     pub(super) ready: VecDeque<u32>,
     pub(super) in_a_row: u32,
@@ -108,7 +109,7 @@ impl Engine {
             timers: Timers::new(),
             links: Vec::new(),
             rmas: Vec::new(),
-            ordered_ends: Vec::new(),
+            ordered_ends: OrderedEnds::default(),
             ready: VecDeque::with_capacity(64),
             in_a_row: 0,
             awaiting_slot: VecDeque::new(),

@@ -5,6 +5,7 @@
 pub(super) mod assembly;
 pub(super) mod congestion;
 pub(super) mod continuation;
+pub(super) mod end_order;
 pub(super) mod frame_pool;
 pub(super) mod limits;
 pub(super) mod open_rmas;
@@ -24,6 +25,7 @@ use alloc::vec::Vec;
 use assembly::Assembly;
 use congestion::Congestion;
 use continuation::Continuation;
+use end_order::EndOrder;
 use limits::{MAX_REFUSED, MAX_REQUESTS};
 use open_rmas::OpenRmas;
 use peer_readiness::PeerReadiness;
@@ -50,8 +52,7 @@ pub(crate) struct Flow {
     pub(crate) lost_from: usize,
     /// Messages of reads, deferred until the data has arrived.
     pub(crate) deferred: VecDeque<(Op, Batch)>,
-    /// RO: operations from the oldest RMA on; they end in this order.
-    pub(crate) order: VecDeque<Op>,
+    pub(crate) end_order: EndOrder,
     pub(crate) open_rmas: OpenRmas,
     /// Whether a served read goes before the program's next operation.
     pub(crate) serve_next: bool,
@@ -124,7 +125,7 @@ impl Flow {
             lost: 0,
             lost_from: 0,
             deferred: VecDeque::new(),
-            order: VecDeque::new(),
+            end_order: EndOrder::default(),
             open_rmas: OpenRmas::new(),
             serve_next: false,
             used_at: Time(0),
@@ -164,8 +165,7 @@ impl Flow {
         (self.queue, self.serves, self.results) = (old.queue, old.serves, old.results);
         (self.in_flight, self.reorder_queue, self.refused_writes) =
             (old.in_flight, old.reorder_queue, old.refused_writes);
-        self.order = old.order;
-        self.order.clear();
+        self.end_order = old.end_order.emptied();
         self.queue.clear();
         self.serves.clear();
         self.results.clear();
@@ -180,7 +180,7 @@ impl Flow {
             && self.serves.is_empty()
             && self.results.is_empty()
             && self.in_flight.is_empty()
-            && self.order.is_empty()
+            && self.end_order.is_empty()
             && self.open_rmas.is_empty()
             && !self.awaits_rest()
     }
@@ -195,9 +195,9 @@ impl Flow {
         self.in_flight.iter().any(|frame| frame.state != FrameState::Accepted)
     }
 
-    /// Returns the newest send that has not ended, unless `order` holds it already.
+    /// Returns the newest send that has not ended, unless `end_order` holds it already.
     pub(crate) fn last_send(&self) -> Option<Op> {
-        if !self.order.is_empty() {
+        if !self.end_order.is_empty() {
             return None;
         }
         let waiting = self.queue.iter().rev().filter_map(|queued| match queued {

@@ -1,4 +1,4 @@
-//! The state of RMAs and of operations whose end is reported in order.
+//! The state of an RMA, and its answer.
 
 use crate::engine::host::Target;
 use crate::{Access, Failure};
@@ -36,16 +36,6 @@ impl RmaState {
     pub(crate) fn is_large(&self) -> bool {
         self.is_granted || self.access == Access::Large
     }
-}
-
-/// State of an operation on RO, whose end is reported in order.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum OrderedEnd {
-    /// Its end is not ordered.
-    None,
-    Open,
-    /// Ended; an earlier operation has not.
-    Ended(Result<(), Failure>),
 }
 
 /// What the initiator of an operation is told at its end.

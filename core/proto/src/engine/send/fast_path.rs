@@ -110,7 +110,7 @@ impl Engine {
 /// Returns whether a message may leave now, with nothing to wait for or to share a frame with.
 fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
     !flow.has_unsent()
-        && flow.order.is_empty()
+        && flow.end_order.is_empty()
         && flow.open_rmas.barrier().is_none()
         && flow.peer.is_ready()
         && flow.slicing.is_none()

@@ -2,14 +2,11 @@
 
 use super::message::OutboundMessage;
 use crate::engine::connection::conn::{NONE, State};
-use crate::engine::flow::Flow;
 use crate::engine::flow::queue::{Queued, link};
-use crate::engine::flow::rma_state::OrderedEnd;
 use crate::engine::host::{Index, Op};
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, emit_message};
 use crate::{Gather, SendError, Time};
-use alloc::vec::Vec;
 
 /// Most messages in one frame. Each needs a slot of the peer.
 const MAX_MESSAGES: u16 = 512;
@@ -84,20 +81,10 @@ impl Engine {
                 return Err(SendError::NoBuffers);
             }
         }
-        if !flow.order.is_empty() {
-            queue_ordered_end(&mut self.ordered_ends, flow, op);
+        if !flow.end_order.is_empty() {
+            flow.end_order.push(op, &mut self.ordered_ends);
         }
         mark_conn_ready(conn, index, &mut self.ready);
         Ok(())
     }
-}
-
-/// Makes the end of an operation wait for those before it.
-pub(super) fn queue_ordered_end(ordered_ends: &mut Vec<OrderedEnd>, flow: &mut Flow, op: Op) {
-    flow.order.push_back(op);
-    let at = op.0 as usize;
-    if ordered_ends.len() <= at {
-        ordered_ends.resize(at + 1, OrderedEnd::None);
-    }
-    ordered_ends[at] = OrderedEnd::Open;
 }

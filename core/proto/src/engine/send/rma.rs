@@ -1,7 +1,6 @@
 //! The start of an RMA.
 
 use super::message::OutboundMessage;
-use super::post::queue_ordered_end;
 use crate::engine::api::Rma;
 use crate::engine::connection::conn::NONE;
 use crate::engine::connection::conn::State;
@@ -90,7 +89,7 @@ impl Engine {
         flow.open_rmas.begin(now);
         if conn.attribute() == Attribute::ReliableOrdered {
             // Sends end in order by themselves: the newest one stands for all.
-            before.into_iter().chain([op]).for_each(|op| queue_ordered_end(&mut self.ordered_ends, flow, op));
+            before.into_iter().chain([op]).for_each(|op| flow.end_order.push(op, &mut self.ordered_ends));
         }
         mark_conn_ready(conn, index, &mut self.ready);
         Ok(())

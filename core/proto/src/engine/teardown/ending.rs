@@ -3,7 +3,7 @@
 use crate::engine::connection::conn::{NONE, State, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::queue::{Ops, Payload, Queued, ReorderEntry};
-use crate::engine::flow::rma_state::{OP_MASK, OrderedEnd};
+use crate::engine::flow::rma_state::OP_MASK;
 use crate::engine::host::{Event, Host, Index, Op};
 use crate::engine::state::Engine;
 use crate::{Failure, Time};
@@ -54,17 +54,12 @@ impl Engine {
 
     /// Reports an operation's end to the host, in order on RO.
     fn tell<H: Host>(&mut self, index: u32, op: Op, outcome: Result<(), Failure>, host: &mut H) {
-        match self.ordered_ends.get_mut(op.0 as usize) {
-            Some(end @ OrderedEnd::Open) => *end = OrderedEnd::Ended(outcome),
-            _ => return host.ended(op, outcome),
+        if !self.ordered_ends.note(op, outcome) {
+            return host.ended(op, outcome);
         }
         let Some(conn) = self.table.get(index) else { return };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return };
-        while let Some(next) = flow.order.front().copied() {
-            let Some(end) = self.ordered_ends.get_mut(next.0 as usize) else { return };
-            let OrderedEnd::Ended(outcome) = *end else { return };
-            *end = OrderedEnd::None;
-            flow.order.pop_front();
+        while let Some((next, outcome)) = flow.end_order.pop_ended(&mut self.ordered_ends) {
             host.ended(next, outcome);
         }
     }
@@ -146,11 +141,8 @@ impl Engine {
                 self.fail_one(Op(u32::try_from(at).unwrap_or(NONE)), failure, host);
             }
         }
-        for op in old.order.drain(..) {
-            let end = self.ordered_ends.get_mut(op.0 as usize);
-            if let Some(OrderedEnd::Ended(outcome)) = end.map(|end| core::mem::replace(end, OrderedEnd::None)) {
-                host.ended(op, outcome);
-            }
+        for (op, outcome) in old.end_order.drain(&mut self.ordered_ends) {
+            host.ended(op, outcome);
         }
         if let Some(flow) = self.flows.get_mut(number) {
             *flow = old;
@@ -173,9 +165,8 @@ impl Engine {
     /// Fails an operation of a closed or broken connection. An operation whose end is ordered is
     /// reported in order.
     fn fail_one<H: Host>(&mut self, op: Op, failure: Failure, host: &mut H) {
-        match self.ordered_ends.get_mut(op.0 as usize) {
-            Some(end @ OrderedEnd::Open) => *end = OrderedEnd::Ended(Err(failure)),
-            _ => host.ended(op, Err(failure)),
+        if !self.ordered_ends.note(op, Err(failure)) {
+            host.ended(op, Err(failure));
         }
     }
 
