@@ -10,6 +10,7 @@ pub(super) mod frame_pool;
 pub(super) mod limits;
 pub(super) mod open_rmas;
 pub(super) mod peer_readiness;
+pub(super) mod peer_requests;
 pub(super) mod pieces;
 pub(super) mod probing;
 pub(super) mod queue;
@@ -26,12 +27,12 @@ use assembly::Assembly;
 use congestion::Congestion;
 use continuation::Continuation;
 use end_order::EndOrder;
-use limits::{MAX_REFUSED, MAX_REQUESTS};
+use limits::MAX_REFUSED;
 use open_rmas::OpenRmas;
 use peer_readiness::PeerReadiness;
+use peer_requests::PeerRequests;
 use probing::Probing;
-use queue::{Batch, FrameState, InFlight, Payload, Queued, ReorderEntry, Serve};
-use rma_state::Answer;
+use queue::{Batch, FrameState, InFlight, Payload, Queued, ReorderEntry};
 use slicing::Slicing;
 
 /// The state of a busy connection.
@@ -40,9 +41,7 @@ pub(crate) struct Flow {
     pub(crate) conn: u32,
     // Sending.
     pub(crate) queue: VecDeque<Queued>,
-    pub(crate) serves: VecDeque<Serve>,
-    /// Answers to be sent, by operation.
-    pub(crate) results: VecDeque<(u32, Answer)>,
+    pub(crate) requests: PeerRequests,
     /// Frames from the oldest unacknowledged to `next_seq`.
     pub(crate) in_flight: VecDeque<InFlight>,
     pub(crate) bytes_in_flight: u64,
@@ -54,8 +53,6 @@ pub(crate) struct Flow {
     pub(crate) deferred: VecDeque<(Op, Batch)>,
     pub(crate) end_order: EndOrder,
     pub(crate) open_rmas: OpenRmas,
-    /// Whether a served read goes before the program's next operation.
-    pub(crate) serve_next: bool,
     /// When a frame last came or went.
     pub(crate) used_at: Time,
     /// Probes of an idle peer since a frame of it last arrived, and when the last one was sent.
@@ -117,8 +114,7 @@ impl Flow {
         Self {
             conn,
             queue: VecDeque::new(),
-            serves: VecDeque::new(),
-            results: VecDeque::new(),
+            requests: PeerRequests::default(),
             in_flight: VecDeque::new(),
             bytes_in_flight: 0,
             messages_in_flight: 0,
@@ -127,7 +123,6 @@ impl Flow {
             deferred: VecDeque::new(),
             end_order: EndOrder::default(),
             open_rmas: OpenRmas::new(),
-            serve_next: false,
             used_at: Time(0),
             idle_probes: 0,
             idle_probe_at: Time(0),
@@ -162,13 +157,11 @@ impl Flow {
     pub(crate) fn reuse(&mut self, conn: u32) {
         let fresh = Self::new(conn);
         let old = core::mem::replace(self, fresh);
-        (self.queue, self.serves, self.results) = (old.queue, old.serves, old.results);
+        (self.queue, self.requests) = (old.queue, old.requests.emptied());
         (self.in_flight, self.reorder_queue, self.refused_writes) =
             (old.in_flight, old.reorder_queue, old.refused_writes);
         self.end_order = old.end_order.emptied();
         self.queue.clear();
-        self.serves.clear();
-        self.results.clear();
         self.in_flight.clear();
         self.reorder_queue.clear();
         self.refused_writes.clear();
@@ -177,8 +170,7 @@ impl Flow {
     /// Returns whether nothing is open in either direction.
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty()
-            && self.serves.is_empty()
-            && self.results.is_empty()
+            && self.requests.is_empty()
             && self.in_flight.is_empty()
             && self.end_order.is_empty()
             && self.open_rmas.is_empty()
@@ -217,11 +209,6 @@ impl Flow {
         self.copied.take_if(|copied| *copied == part).is_some()
     }
 
-    /// Returns whether this many more results, or reads, may wait.
-    pub(crate) fn has_room_for(&self, count: usize) -> bool {
-        self.results.len().max(self.serves.len()) + count <= MAX_REQUESTS
-    }
-
     /// Returns whether the refusal of another write can be noted.
     pub(crate) fn has_room_for_refusal(&self) -> bool {
         self.refused_writes.len() < MAX_REFUSED
@@ -229,7 +216,7 @@ impl Flow {
 
     /// Returns whether there is something to transmit for the first time.
     pub(crate) fn has_unsent(&self) -> bool {
-        !self.queue.is_empty() || !self.serves.is_empty() || !self.results.is_empty()
+        !self.queue.is_empty() || !self.requests.is_empty()
     }
 }
 

@@ -70,14 +70,6 @@ pub(crate) enum Queued {
     Aborted(u32),
 }
 
-/// A read of the peer that is being served.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Serve {
-    pub(crate) op: u32,
-    pub(crate) target: Target,
-    pub(crate) at: u64,
-}
-
 /// What a sequenced frame carries: enough to retransmit it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Payload {

@@ -303,6 +303,6 @@ impl Engine {
         let Some(flow) = self.flow_mut(index) else { return true };
         let is_noted = |op| flow.refused_writes.iter().any(|(refused, _)| *refused == op);
         let is_new_write = || matches!(records.last(), Some(Record::Write { op, .. }) if !is_noted(op));
-        flow.has_room_for(count) && (flow.has_room_for_refusal() || !is_new_write())
+        flow.requests.has_room_for(count) && (flow.has_room_for_refusal() || !is_new_write())
     }
 }

@@ -3,8 +3,7 @@
 use super::context::{FrameOutcome, RecvCtx, RmaEnd};
 use crate::engine::connection::conn::bit;
 use crate::engine::flow::continuation::Continuation;
-use crate::engine::flow::limits::{MAX_REQUESTS, WINDOW};
-use crate::engine::flow::queue::{Batch, Queued, Serve};
+use crate::engine::flow::queue::{Batch, Queued};
 use crate::engine::flow::rma_state::{Answer, OP_MASK, RmaState, status};
 use crate::engine::host::{Host, Op, Target};
 use crate::wire::Record;
@@ -35,27 +34,27 @@ impl RecvCtx<'_> {
             self.conn.set(bit::AFTER_REFUSED);
         }
         host.written_whole(self.conn.host_cookie, op, if status == 0 { Ok(()) } else { Err(()) });
-        self.flow.results.push_back((op, Answer::Status(status)));
+        self.flow.requests.push_result(op, Answer::Status(status));
     }
 
     /// Accepts a read request of the peer, or queues the result that refuses it. The requests of
     /// held frames were counted when the frames came, and are too many together. Requests beyond a
     /// window of results get no answer, since no sender may have that many open.
     pub(crate) fn serve<H: Host>(&mut self, op: u32, target: Target, host: &mut H) -> FrameOutcome {
-        if self.is_held && self.flow.results.len() >= WINDOW {
+        if self.is_held && self.flow.requests.is_flooded() {
             return FrameOutcome::Done;
         }
-        if self.flow.serves.len() >= MAX_REQUESTS {
+        if !self.flow.requests.has_room_for_read() {
             if !self.is_held {
                 return FrameOutcome::NoRoom;
             }
-            self.flow.results.push_back((op, REFUSED));
+            self.flow.requests.push_result(op, REFUSED);
             return FrameOutcome::Done;
         }
         match host.may_read(self.conn.host_cookie, &target) {
-            Ok(()) if target.len > 0 => self.flow.serves.push_back(Serve { op, target, at: 0 }),
-            Ok(()) => self.flow.results.push_back((op, REFUSED)),
-            Err(failure) => self.flow.results.push_back((op, Answer::refusal(failure))),
+            Ok(()) if target.len > 0 => self.flow.requests.push_read(op, target),
+            Ok(()) => self.flow.requests.push_result(op, REFUSED),
+            Err(failure) => self.flow.requests.push_result(op, Answer::refusal(failure)),
         }
         FrameOutcome::Done
     }
@@ -63,14 +62,14 @@ impl RecvCtx<'_> {
     /// Changes a word for a peer, and queues the answer.
     pub(super) fn atomic<H: Host>(&mut self, op: u32, target: &Target, atomic: Atomic, host: &mut H) {
         let changed = host.atomic(self.conn.host_cookie, target, atomic);
-        self.flow.results.push_back((op, changed.map_or_else(Answer::refusal, Answer::Value)));
+        self.flow.requests.push_result(op, changed.map_or_else(Answer::refusal, Answer::Value));
     }
 
     /// Asks the host for memory for a large message of the peer, and queues the result that refuses
     /// it.
     pub(super) fn large<H: Host>(&mut self, op: u32, len: u64, host: &mut H) {
         if let Err(failure) = host.large(self.conn.host_cookie, op, len) {
-            self.flow.results.push_back((op, Answer::refusal(failure)));
+            self.flow.requests.push_result(op, Answer::refusal(failure));
         }
     }
 

@@ -81,7 +81,7 @@ impl Engine {
         detect_losses(now, conn, flow, self.config.base_mtu);
         let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
         flow.marks = if is_newer { ack.congested } else { flow.marks };
-        let is_app_limited = flow.results.is_empty() && flow.serves.is_empty() && !has_queued(flow, conn, &self.rmas);
+        let is_app_limited = flow.requests.is_empty() && !has_queued(flow, conn, &self.rmas);
         let sample = Sample {
             bytes,
             rtt,

@@ -98,7 +98,7 @@ impl Engine {
             since: now,
         });
         flow.messages_in_flight += 1;
-        flow.serve_next = true;
+        flow.requests.give_turn();
         let at = flow.in_flight.len() - 1;
         mark_sent(now, conn, flow, at, end as u64, end > usize::from(self.config.base_mtu));
         self.stats.sent += 1;

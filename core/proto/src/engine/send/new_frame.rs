@@ -6,7 +6,8 @@ use crate::engine::connection::conn::{Conn, NONE, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::frame_pool::{Buffer, FramePool};
 use crate::engine::flow::limits::LARGE;
-use crate::engine::flow::queue::{Batch, InFlight, Ops, Payload, Queued, Serve, fresh};
+use crate::engine::flow::peer_requests::PeerRead;
+use crate::engine::flow::queue::{Batch, InFlight, Ops, Payload, Queued, fresh};
 use crate::engine::flow::rma_state::Answer;
 use crate::engine::host::{Host, Source};
 use crate::engine::state::Engine;
@@ -28,21 +29,20 @@ impl Engine {
         let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
         let room = u32::from(conn.mtu) - saturating_u32(DATA);
-        if !flow.results.is_empty() {
+        if flow.requests.has_results() {
             match results(&mut self.frames, conn.flow, flow, room, now) {
                 Some(batch) => return Some(fresh(Payload::Batch(batch))),
                 None => await_frame(conn, index, &mut self.awaiting_frame),
             }
         }
         let has_queued = has_queued(flow, conn, &self.rmas);
-        if !flow.serves.is_empty() && (!has_queued || flow.serve_next) {
-            flow.serve_next = false;
+        if flow.requests.take_turn(has_queued) {
             return serve(flow, room, host).map(fresh);
         }
         if !has_queued {
             return None;
         }
-        flow.serve_next = true;
+        flow.requests.give_turn();
         match *flow.queue.front()? {
             Queued::Batch(batch) => {
                 flow.queue.pop_front();
@@ -110,7 +110,7 @@ fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: 
     let bytes = frames.bytes_mut(buffer);
     let mut len = 0;
     while len + LANDING <= capacity
-        && let Some((op, answer)) = flow.results.pop_front()
+        && let Some((op, answer)) = flow.requests.pop_result()
     {
         len = emit_answer(bytes, len, op, answer);
     }
@@ -128,14 +128,10 @@ pub(crate) fn emit_answer(frame: &mut [u8], at: usize, op: u32, answer: Answer) 
 
 /// Returns the next bytes of the read that is being served.
 fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Payload> {
-    let Serve { op, target, at } = *flow.serves.front()?;
+    let PeerRead { op, target, at } = flow.requests.next_read()?;
     let phase = || if at == 0 { host.phase(&Source::Served(target)) } else { 0 };
     let len = memory_len(room - saturating_u32(READ_BYTES_HEAD), target.len - at, phase);
-    if at + len == target.len {
-        flow.serves.pop_front();
-    } else if let Some(serve) = flow.serves.front_mut() {
-        serve.at += len;
-    }
+    flow.requests.advance_read(len);
     Some(Payload::ReadBytes { op, target, at, len: saturating_u32(len) })
 }
 

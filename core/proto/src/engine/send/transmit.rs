@@ -260,8 +260,7 @@ impl Engine {
                 self.abort_write(index, op, failure, host);
             }
             Payload::ReadBytes { op, .. } => {
-                flow.serves.retain(|serve| serve.op != op);
-                flow.results.push_back((op, Answer::refusal(failure)));
+                flow.requests.refuse_read(op, Answer::refusal(failure));
             }
             Payload::Empty | Payload::Batch(_) | Payload::Aborted { .. } => {}
         }

@@ -34,7 +34,7 @@ impl Engine {
         if let Some(flow) = flow {
             let sent = flow.in_flight.iter().flat_map(|frame| results(&frame.payload, &self.frames));
             let is_end = |(_, answer): &(u32, Answer)| !matches!(answer, Answer::Landing(_));
-            for (op, answer) in sent.chain(flow.results.iter().copied()).filter(is_end) {
+            for (op, answer) in sent.chain(flow.requests.results()).filter(is_end) {
                 if end + VALUE > frame.len() {
                     break;
                 }

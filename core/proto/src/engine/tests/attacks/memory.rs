@@ -185,8 +185,8 @@ fn a_peer_that_writes_and_never_acknowledges_gets_no_more_results_queued_than_a_
         raw.next(&write(op, 7, 1, 0, b"x"));
         assert_eq!(raw.engine.stats.received, before + 1);
         let flow = raw.engine.flows.iter().next().expect("a flow");
-        if flow.results.len() > 2 * WINDOW {
-            panic!("{} results wait", flow.results.len());
+        if flow.requests.results().len() > 2 * WINDOW {
+            panic!("{} results wait", flow.requests.results().len());
         }
         if op > 40_000 {
             break;
@@ -264,7 +264,7 @@ fn requests_before_a_message(handle: u64) -> Vec<u8> {
 }
 
 fn asked_of(raw: &Raw) -> usize {
-    raw.engine.flows.iter().map(|flow| flow.results.len() + flow.serves.len()).sum()
+    raw.engine.flows.iter().map(|flow| flow.requests.len()).sum()
 }
 
 #[test]
@@ -322,7 +322,7 @@ fn requests_that_are_held_back_cost_no_more_results_than_a_window() {
         raw.engine.handle_verified(raw.now, &PEER, &frame, false, &mut raw.host);
     }
     assert_eq!(raw.host.received.len(), 1000);
-    let results = raw.engine.flows.iter().map(|flow| flow.results.len()).sum::<usize>();
+    let results = raw.engine.flows.iter().map(|flow| flow.requests.results().len()).sum::<usize>();
     assert!(results <= WINDOW, "{results} results wait");
 }
 
