@@ -3,6 +3,7 @@
 //! connections.
 
 pub(super) mod assembly;
+pub(super) mod batch;
 pub(super) mod congestion;
 pub(super) mod continuation;
 pub(super) mod end_order;
@@ -15,6 +16,7 @@ pub(super) mod pieces;
 pub(super) mod probing;
 pub(super) mod queue;
 pub(super) mod rma_state;
+pub(super) mod send_queue;
 pub(super) mod slices;
 pub(super) mod slicing;
 
@@ -32,7 +34,8 @@ use open_rmas::OpenRmas;
 use peer_readiness::PeerReadiness;
 use peer_requests::PeerRequests;
 use probing::Probing;
-use queue::{Batch, FrameState, InFlight, Payload, Queued, ReorderEntry};
+use queue::{FrameState, InFlight, Payload, ReorderEntry};
+use send_queue::SendQueue;
 use slicing::Slicing;
 
 /// The state of a busy connection.
@@ -40,7 +43,7 @@ pub(crate) struct Flow {
     /// The connection.
     pub(crate) conn: u32,
     // Sending.
-    pub(crate) queue: VecDeque<Queued>,
+    pub(crate) queue: SendQueue,
     pub(crate) requests: PeerRequests,
     /// Frames from the oldest unacknowledged to `next_seq`.
     pub(crate) in_flight: VecDeque<InFlight>,
@@ -49,8 +52,6 @@ pub(crate) struct Flow {
     pub(crate) lost: u32,
     /// No frame before this index is lost.
     pub(crate) lost_from: usize,
-    /// Messages of reads, deferred until the data has arrived.
-    pub(crate) deferred: VecDeque<(Op, Batch)>,
     pub(crate) end_order: EndOrder,
     pub(crate) open_rmas: OpenRmas,
     /// When a frame last came or went.
@@ -113,14 +114,13 @@ impl Flow {
     pub(crate) fn new(conn: u32) -> Self {
         Self {
             conn,
-            queue: VecDeque::new(),
+            queue: SendQueue::default(),
             requests: PeerRequests::default(),
             in_flight: VecDeque::new(),
             bytes_in_flight: 0,
             messages_in_flight: 0,
             lost: 0,
             lost_from: 0,
-            deferred: VecDeque::new(),
             end_order: EndOrder::default(),
             open_rmas: OpenRmas::new(),
             used_at: Time(0),
@@ -157,11 +157,10 @@ impl Flow {
     pub(crate) fn reuse(&mut self, conn: u32) {
         let fresh = Self::new(conn);
         let old = core::mem::replace(self, fresh);
-        (self.queue, self.requests) = (old.queue, old.requests.emptied());
+        (self.queue, self.requests) = (old.queue.emptied(), old.requests.emptied());
         (self.in_flight, self.reorder_queue, self.refused_writes) =
             (old.in_flight, old.reorder_queue, old.refused_writes);
         self.end_order = old.end_order.emptied();
-        self.queue.clear();
         self.in_flight.clear();
         self.reorder_queue.clear();
         self.refused_writes.clear();
@@ -192,15 +191,14 @@ impl Flow {
         if !self.end_order.is_empty() {
             return None;
         }
-        let waiting = self.queue.iter().rev().filter_map(|queued| match queued {
-            Queued::Batch(batch) => Some(batch.ops.tail),
-            Queued::Rma(_) | Queued::Aborted(_) => None,
-        });
-        let in_flight = self.in_flight.iter().rev().filter_map(|frame| match &frame.payload {
-            Payload::Batch(batch) => Some(batch.ops.tail),
-            _ => None,
-        });
-        waiting.chain(in_flight).find(|tail| *tail != NONE).map(Op)
+        let in_flight = || {
+            let mut tails = self.in_flight.iter().rev().filter_map(|frame| match &frame.payload {
+                Payload::Batch(batch) => Some(batch.ops.tail),
+                _ => None,
+            });
+            tails.find(|tail| *tail != NONE)
+        };
+        self.queue.last_send().or_else(in_flight).map(Op)
     }
 
     /// Returns whether the bytes of this part are in place already, and forgets it. Called when its

@@ -1,74 +1,10 @@
-//! What waits to leave on a connection, and what is in flight: operations, batches, frames.
+//! What is in flight on a connection, and what came out of order.
 
+use super::batch::Batch;
 use super::frame_pool::Buffer;
 use crate::Time;
 use crate::engine::connection::conn::NONE;
-use crate::engine::host::{Op, Target};
-use alloc::vec::Vec;
-
-/// Operations that end when a frame is acknowledged: a list linked through `Engine::links`.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Ops {
-    pub(crate) head: u32,
-    pub(crate) tail: u32,
-}
-
-impl Ops {
-    pub(crate) const NONE: Self = Self { head: NONE, tail: NONE };
-}
-
-/// Sets what follows an operation in its list.
-pub(crate) fn link(links: &mut Vec<u32>, op: Op, next: u32) {
-    let at = op.0 as usize;
-    if links.len() <= at {
-        links.resize(at + 1, NONE);
-    }
-    links[at] = next;
-}
-
-/// Appends one list of operations to another.
-pub(crate) fn join(links: &mut [u32], first: Ops, second: Ops) -> Ops {
-    if first.head == NONE {
-        return second;
-    }
-    if second.head == NONE {
-        return first;
-    }
-    if let Some(next) = links.get_mut(first.tail as usize) {
-        *next = second.head;
-    }
-    Ops { head: first.head, tail: second.tail }
-}
-
-/// Records in a buffer that leave as one frame.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Batch {
-    pub(crate) buffer: Buffer,
-    /// Bytes of records.
-    pub(crate) len: u16,
-    /// Messages among them; each needs a slot of the peer.
-    pub(crate) messages: u16,
-    pub(crate) ops: Ops,
-    /// The operation of its message, or of the first of its messages. Every part of a long message
-    /// has it too.
-    pub(crate) of: u32,
-    /// Whether another message may be appended.
-    pub(crate) is_open: bool,
-    /// Whether the peer is asked to acknowledge at once.
-    pub(crate) prompt: bool,
-    /// When the first of its operations began.
-    pub(crate) since: Time,
-}
-
-/// An entry of the queue of what waits for its first transmission.
-#[derive(Clone, Copy, Debug)]
-pub(crate) enum Queued {
-    Batch(Batch),
-    /// An RMA, by its operation.
-    Rma(Op),
-    /// The end of a write whose memory was deregistered meanwhile, by its number on the wire.
-    Aborted(u32),
-}
+use crate::engine::host::Target;
 
 /// What a sequenced frame carries: enough to retransmit it.
 #[derive(Clone, Copy, Debug)]

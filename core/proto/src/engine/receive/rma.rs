@@ -2,8 +2,8 @@
 
 use super::context::{FrameOutcome, RecvCtx, RmaEnd};
 use crate::engine::connection::conn::bit;
+use crate::engine::flow::batch::Batch;
 use crate::engine::flow::continuation::Continuation;
-use crate::engine::flow::queue::{Batch, Queued};
 use crate::engine::flow::rma_state::{Answer, OP_MASK, RmaState, status};
 use crate::engine::host::{Host, Op, Target};
 use crate::wire::Record;
@@ -73,9 +73,7 @@ impl RecvCtx<'_> {
         }
     }
 
-    /// Queues the write of a large message of this side to the memory that the peer has given,
-    /// before everything else, because what is queued may wait for it. Only the message of a write
-    /// goes first that has been sent: the peer takes it for one of the write before it.
+    /// Queues the write of a large message of this side to the memory that the peer has given.
     fn landing(&mut self, op: u32, handle: [u64; 2]) {
         let asked = |state: &RmaState| state.access == Access::Large && !state.answered;
         let Some((op, state)) = self.rma(op).filter(|(_, state)| asked(state)) else { return };
@@ -83,10 +81,8 @@ impl RecvCtx<'_> {
         (state.access, state.at, state.is_granted) = (Access::Write, 0, true);
         self.flow.open_rmas.on_moved();
         let is_of_rma = |batch: &Batch| self.rmas.get(batch.of as usize).is_some_and(Option::is_some);
-        let passes = |queued: &Queued| matches!(queued, Queued::Batch(batch) if is_of_rma(batch));
         let is_barrier = self.flow.open_rmas.barrier() == Some(op);
-        let first = if is_barrier { 0 } else { self.flow.queue.iter().take_while(|queued| passes(queued)).count() };
-        self.flow.queue.insert(first, Queued::Rma(op));
+        self.flow.queue.push_granted(op, is_barrier, is_of_rma);
     }
 
     /// Returns the state of the RMA of this connection that the peer names.
@@ -163,15 +159,7 @@ impl RecvCtx<'_> {
 
     /// Queues the message of a read whose data has arrived, before everything else.
     fn release_deferred(&mut self, op: Op) {
-        // The parts of a message are adjacent, and reads mostly end in the order in which they
-        // began.
-        let first = self.flow.deferred.iter().position(|(of, _)| *of == op).unwrap_or(0);
-        let count = self.flow.deferred.iter().skip(first).take_while(|(of, _)| *of == op).count();
-        for at in (first..first + count).rev() {
-            if let Some((_, batch)) = self.flow.deferred.remove(at) {
-                self.flow.queue.push_front(Queued::Batch(batch));
-            }
-        }
+        self.flow.queue.release(op);
         // Later operations wait for its message too only if it is a fence.
         let fence = self.rmas.get(op.0 as usize).and_then(Option::as_ref).is_some_and(|state| state.fence);
         if !fence {

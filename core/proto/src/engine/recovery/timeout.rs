@@ -6,7 +6,7 @@ use crate::engine::connection::conn::{Conn, NONE, State, bit};
 use crate::engine::connection::opening::Opening;
 use crate::engine::connection::rtt::LEAST_TIMEOUT;
 use crate::engine::flow::Flow;
-use crate::engine::flow::queue::{FrameState, Payload, Queued};
+use crate::engine::flow::queue::{FrameState, Payload};
 use crate::engine::host::{Event, Host, Index};
 use crate::engine::send::schedule::has_work;
 use crate::engine::state::Engine;
@@ -207,16 +207,10 @@ pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
         Payload::Batch(batch) if batch.messages > 0 => Some(batch.since),
         _ => None,
     });
-    let waiting = || {
-        flow.queue.iter().find_map(|queued| match queued {
-            Queued::Batch(batch) => Some(batch.since),
-            Queued::Rma(_) | Queued::Aborted(_) => None,
-        })
-    };
     // An RMA may take long. It is late only if no bytes move.
     let rma = (!flow.open_rmas.is_empty())
         .then(|| flow.open_rmas.since().max(flow.progress_at).max(flow.open_rmas.moved_at()));
-    let messages = in_flight.or_else(waiting).map(|since| match rma {
+    let messages = in_flight.or_else(|| flow.queue.oldest_message()).map(|since| match rma {
         // It began after an RMA, which it may wait for: it is its message, or behind it. Without a
         // slot it has arrived, and waits for the peer's program.
         Some(moved) if since >= flow.open_rmas.since() => since.max(flow.peer.not_ready_since().unwrap_or(moved)),
@@ -294,7 +288,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         }
         if flow.is_quiet() {
             want(Some(flow.used_at.plus_micros(IDLE)));
-        } else if flow.queue.front().is_some() && flow.in_flight.is_empty() && flow.peer.is_ready() {
+        } else if !flow.queue.is_empty() && flow.in_flight.is_empty() && flow.peer.is_ready() {
             // The queue is blocked: check it again later.
             want(Some(now.plus_micros(IDLE)));
         }

@@ -4,11 +4,13 @@ use super::message::saturating_u32;
 use super::schedule::has_queued;
 use crate::engine::connection::conn::{Conn, NONE, bit};
 use crate::engine::flow::Flow;
+use crate::engine::flow::batch::{Batch, Ops};
 use crate::engine::flow::frame_pool::{Buffer, FramePool};
 use crate::engine::flow::limits::LARGE;
 use crate::engine::flow::peer_requests::PeerRead;
-use crate::engine::flow::queue::{Batch, InFlight, Ops, Payload, Queued, fresh};
+use crate::engine::flow::queue::{InFlight, Payload, fresh};
 use crate::engine::flow::rma_state::Answer;
+use crate::engine::flow::send_queue::Queued;
 use crate::engine::host::{Host, Source};
 use crate::engine::state::Engine;
 use crate::wire::{
@@ -45,7 +47,7 @@ impl Engine {
         flow.requests.give_turn();
         match *flow.queue.front()? {
             Queued::Batch(batch) => {
-                flow.queue.pop_front();
+                flow.queue.pop();
                 flow.messages_in_flight += u32::from(batch.messages);
                 Some(fresh(Payload::Batch(batch)))
             }
@@ -63,7 +65,7 @@ impl Engine {
                 }
                 if let Some(buffer) = buffer {
                     state.at = state.target.len;
-                    flow.queue.pop_front();
+                    flow.queue.pop();
                     let bytes = self.frames.bytes_mut(buffer);
                     let len = match state.access {
                         Access::Atomic(atomic) => emit_atomic(bytes, 0, state.wire, &state.target, atomic),
@@ -77,13 +79,13 @@ impl Engine {
                 let len = memory_len(room - saturating_u32(WRITE_HEAD), state.target.len - at, phase);
                 state.at += len;
                 if state.at == state.target.len {
-                    flow.queue.pop_front();
+                    flow.queue.pop();
                 }
                 let is_last = state.at == state.target.len;
                 Some(fresh(Payload::Write { op: state.wire, at, len: saturating_u32(len), is_last }))
             }
             Queued::Aborted(op) => {
-                flow.queue.pop_front();
+                flow.queue.pop();
                 Some(fresh(Payload::Aborted { op, is_last: true }))
             }
         }

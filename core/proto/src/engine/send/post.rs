@@ -2,7 +2,7 @@
 
 use super::message::OutboundMessage;
 use crate::engine::connection::conn::{NONE, State};
-use crate::engine::flow::queue::{Queued, link};
+use crate::engine::flow::batch::link;
 use crate::engine::host::{Index, Op};
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 use crate::wire::{DATA, MESSAGE_HEAD, emit_message};
@@ -48,8 +48,7 @@ impl Engine {
         let capacity = (usize::from(conn.mtu) - DATA).min(self.frames.stride());
         let flow = flow_of(&mut self.flows, conn, index).ok_or(SendError::NoBuffers)?;
         link(&mut self.links, op, NONE);
-        if let Some(Queued::Batch(batch)) = flow.queue.back_mut()
-            && batch.is_open
+        if let Some(batch) = flow.queue.open_batch()
             && usize::from(batch.len) + MESSAGE_HEAD + len <= capacity
             && batch.messages < MAX_MESSAGES
         {
@@ -74,8 +73,7 @@ impl Engine {
                 is_only_conn,
             };
             let queue = &mut flow.queue;
-            if !message.write_batches(&mut self.frames, &mut self.parts, |batch| queue.push_back(Queued::Batch(batch)))
-            {
+            if !message.write_batches(&mut self.frames, &mut self.parts, |batch| queue.push_batch(batch)) {
                 // A flow taken above stays without use, and is given back by the timer.
                 mark_conn_ready(conn, index, &mut self.ready);
                 return Err(SendError::NoBuffers);

@@ -4,7 +4,7 @@ use super::message::OutboundMessage;
 use crate::engine::api::Rma;
 use crate::engine::connection::conn::NONE;
 use crate::engine::connection::conn::State;
-use crate::engine::flow::queue::{Queued, link};
+use crate::engine::flow::batch::link;
 use crate::engine::flow::rma_state::{OP_BITS, OP_MASK, RmaState};
 use crate::engine::host::Index;
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
@@ -39,7 +39,7 @@ impl Engine {
         let flow = flow_of(&mut self.flows, conn, index).ok_or(RmaError::NoBuffers)?;
         let op = rma.op;
         let before = flow.last_send();
-        flow.queue.push_back(Queued::Rma(op));
+        flow.queue.push_rma(op);
         if let Some(message) = rma.message {
             // The message of an RMA that brings bytes is queued when they have come, so the peer
             // need not check an earlier RMA.
@@ -57,11 +57,10 @@ impl Engine {
                 owner,
                 is_only_conn,
             };
-            let (queue, deferred) = (&mut flow.queue, &mut flow.deferred);
-            let defer =
-                |batch| if asks { deferred.push_back((op, batch)) } else { queue.push_back(Queued::Batch(batch)) };
-            if !message.write_batches(&mut self.frames, &mut self.parts, defer) {
-                flow.queue.pop_back();
+            let queue = &mut flow.queue;
+            let push = |batch| if asks { queue.defer(op, batch) } else { queue.push_batch(batch) };
+            if !message.write_batches(&mut self.frames, &mut self.parts, push) {
+                flow.queue.cancel_rma();
                 mark_conn_ready(conn, index, &mut self.ready);
                 return Err(RmaError::NoBuffers);
             }

@@ -4,8 +4,9 @@ use crate::Time;
 use crate::engine::connection::conn::{Conn, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::limits::WINDOW;
-use crate::engine::flow::queue::{FrameState, InFlight, Queued};
+use crate::engine::flow::queue::{FrameState, InFlight};
 use crate::engine::flow::rma_state::RmaState;
+use crate::engine::flow::send_queue::Queued;
 
 /// Transmissions after which a frame is sent with no other in flight behind it.
 const MOST_ATTEMPTS: u8 = 6;

@@ -5,8 +5,10 @@ use super::in_flight::{mark_sent, mark_slice_sent};
 use super::schedule::{again, may_send_new, sliced};
 use crate::engine::api::Transmit;
 use crate::engine::connection::conn::{State, bit};
-use crate::engine::flow::queue::{Batch, Payload, Queued};
+use crate::engine::flow::batch::Batch;
+use crate::engine::flow::queue::Payload;
 use crate::engine::flow::rma_state::Answer;
+use crate::engine::flow::send_queue::Queued;
 use crate::engine::flow::slicing::{Slice, Slicing};
 use crate::engine::host::Host;
 use crate::engine::state::{Engine, mark_conn_ready};
@@ -276,7 +278,7 @@ impl Engine {
     ) -> Option<Transmit<H::Piece>> {
         let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
-        let Some(Queued::Batch(batch)) = flow.queue.pop_front() else { return None };
+        let Some(Queued::Batch(batch)) = flow.queue.pop() else { return None };
         flow.used_at = now;
         let at = emit_data(conn, None, None, 0, usize::from(batch.len), now, host.room(), buffer);
         let len = at + usize::from(batch.len);

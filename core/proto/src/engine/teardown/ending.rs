@@ -2,7 +2,8 @@
 
 use crate::engine::connection::conn::{NONE, State, bit};
 use crate::engine::flow::Flow;
-use crate::engine::flow::queue::{Ops, Payload, Queued, ReorderEntry};
+use crate::engine::flow::batch::Ops;
+use crate::engine::flow::queue::{Payload, ReorderEntry};
 use crate::engine::flow::rma_state::OP_MASK;
 use crate::engine::host::{Event, Host, Index, Op};
 use crate::engine::state::Engine;
@@ -68,13 +69,7 @@ impl Engine {
     fn drop_deferred(&mut self, index: u32, op: Op) {
         let Some(conn) = self.table.get(index) else { return };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return };
-        let frames = &mut self.frames;
-        flow.deferred.retain(|(of, batch)| {
-            if *of == op {
-                frames.give(batch.buffer);
-            }
-            *of != op
-        });
+        flow.queue.drop_deferred(op, &mut self.frames);
     }
 
     /// Aborts a write, by its number on the wire, whose memory is no longer registered. Its unsent
@@ -88,20 +83,7 @@ impl Engine {
         }
         state.answered = true;
         let Some(flow) = self.table.get(index).and_then(|conn| self.flows.get_mut(conn.flow)) else { return };
-        let mut unsent = false;
-        flow.queue.retain_mut(|queued| match queued {
-            Queued::Rma(of) if *of == op => {
-                *queued = Queued::Aborted(wire);
-                true
-            }
-            Queued::Batch(batch) if batch.of == op.0 => {
-                self.frames.give(batch.buffer);
-                unsent |= batch.ops.head == op.0;
-                false
-            }
-            _ => true,
-        });
-        if unsent {
+        if flow.queue.abort(op, wire, &mut self.frames) {
             state.left = 1;
         }
         self.end_rma_part(index, op, Err(failure), host);
@@ -122,16 +104,14 @@ impl Engine {
                 self.holds.give(buffer);
             }
         }
-        for (_, batch) in old.deferred.drain(..) {
+        for batch in old.queue.drain_deferred() {
             self.frames.give(batch.buffer);
         }
-        let in_flight = old.in_flight.drain(..).map(|frame| frame.payload);
-        let waiting = old.queue.drain(..).map(|queued| match queued {
-            Queued::Batch(batch) => Payload::Batch(batch),
-            Queued::Rma(_) | Queued::Aborted(_) => Payload::Empty,
+        let in_flight = old.in_flight.drain(..).filter_map(|frame| match frame.payload {
+            Payload::Batch(batch) => Some(batch),
+            _ => None,
         });
-        for payload in in_flight.chain(waiting) {
-            let Payload::Batch(batch) = payload else { continue };
+        for batch in in_flight.chain(old.queue.drain()) {
             self.frames.give(batch.buffer);
             self.fail_list(batch.ops, failure, host);
         }

@@ -3,8 +3,9 @@
 
 use crate::engine::connection::conn::{Conn, NONE};
 use crate::engine::flow::Flow;
+use crate::engine::flow::batch::{Ops, join};
 use crate::engine::flow::frame_pool::FramePool;
-use crate::engine::flow::queue::{Ops, Payload, ReorderEntry, join};
+use crate::engine::flow::queue::{Payload, ReorderEntry};
 use crate::engine::flow::rma_state::Answer;
 use crate::engine::host::Host;
 use crate::engine::recovery::ack::distance;
