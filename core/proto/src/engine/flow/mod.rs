@@ -13,6 +13,7 @@ pub(super) mod open_rmas;
 pub(super) mod peer_readiness;
 pub(super) mod peer_requests;
 pub(super) mod pieces;
+pub(super) mod probe_timeout;
 pub(super) mod probing;
 pub(super) mod queue;
 pub(super) mod rma_state;
@@ -33,6 +34,7 @@ use limits::MAX_REFUSED;
 use open_rmas::OpenRmas;
 use peer_readiness::PeerReadiness;
 use peer_requests::PeerRequests;
+use probe_timeout::ProbeTimeout;
 use probing::Probing;
 use queue::{FrameState, InFlight, Payload, ReorderEntry};
 use send_queue::SendQueue;
@@ -59,15 +61,8 @@ pub(crate) struct Flow {
     /// Probes of an idle peer since a frame of it last arrived, and when the last one was sent.
     pub(crate) idle_probes: u32,
     pub(crate) idle_probe_at: Time,
-    /// When a sequenced frame was last sent.
-    pub(crate) sent_at: Time,
-    /// Probe timeouts in a row.
-    pub(crate) probes: u32,
-    /// Whether a probe is due: the oldest frame is retransmitted.
-    pub(crate) probe_due: bool,
+    pub(crate) probe_timeout: ProbeTimeout,
     pub(crate) peer: PeerReadiness,
-    /// When something was last acknowledged, or the first frame in flight was sent.
-    pub(crate) progress_at: Time,
     /// Newest transmission number that an acknowledgement echoed.
     pub(crate) echoed: Option<u32>,
     /// Congestion marks that the peer has counted.
@@ -126,11 +121,8 @@ impl Flow {
             used_at: Time(0),
             idle_probes: 0,
             idle_probe_at: Time(0),
-            sent_at: Time(0),
-            probes: 0,
-            probe_due: false,
+            probe_timeout: ProbeTimeout::new(),
             peer: PeerReadiness::new(),
-            progress_at: Time(0),
             echoed: None,
             marks: 0,
             loss_at: None,

@@ -74,7 +74,7 @@ impl Engine {
             flow.congestion.on_spurious();
         }
         if bytes > 0 || advanced > 0 {
-            (flow.progress_at, flow.probes, flow.probe_due) = (now, 0, false);
+            flow.probe_timeout.on_progress(now);
         }
         if is_current {
             self.stats.not_ready += u64::from(update_from_peer(now, conn, flow, data));

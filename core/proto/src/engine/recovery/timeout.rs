@@ -69,7 +69,7 @@ impl Engine {
             broken = send_timeout(now, conn, flow);
             if flow.peer.retry_at().is_some_and(|at| at <= now) {
                 note_retry(now, flow);
-                flow.probe_due = true;
+                flow.probe_timeout.set_due();
                 if flow.peer.unanswered() >= BLACK_HOLE_PROBES
                     && flow.in_flight.front().is_some_and(|front| front.is_large)
                 {
@@ -84,18 +84,18 @@ impl Engine {
                 }
             }
             if probe_at(conn, flow).is_some_and(|at| at <= now) {
-                flow.probes += 1;
-                flow.probe_due = flow.awaits_ack();
-                if !flow.probe_due {
+                let can_probe = flow.awaits_ack();
+                flow.probe_timeout.on_timeout(now, can_probe);
+                if !can_probe {
                     conn.set(bit::PING);
                 }
-                flow.sent_at = now;
-                if flow.probes >= BLACK_HOLE_PROBES {
+                let probes = flow.probe_timeout.count();
+                if probes >= BLACK_HOLE_PROBES {
                     mtu::fall_back(conn, flow, self.config.base_mtu);
                 }
                 // A peer that is heard and accepts nothing is no better than a silent one. A clock
                 // that jumped says nothing.
-                if flow.probes > GIVE_UP_PROBES && now.since(flow.progress_at) > GIVE_UP {
+                if probes > GIVE_UP_PROBES && now.since(flow.probe_timeout.progress_at()) > GIVE_UP {
                     broken = Some(Failure::TimedOut);
                 }
             }
@@ -209,7 +209,7 @@ pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
     });
     // An RMA may take long. It is late only if no bytes move.
     let rma = (!flow.open_rmas.is_empty())
-        .then(|| flow.open_rmas.since().max(flow.progress_at).max(flow.open_rmas.moved_at()));
+        .then(|| flow.open_rmas.since().max(flow.probe_timeout.progress_at()).max(flow.open_rmas.moved_at()));
     let messages = in_flight.or_else(|| flow.queue.oldest_message()).map(|since| match rma {
         // It began after an RMA, which it may wait for: it is its message, or behind it. Without a
         // slot it has arrived, and waits for the peer's program.
@@ -228,7 +228,7 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
     // be lost.
     let waits = flow.in_flight.iter().any(|frame| frame.state == FrameState::Sent) || !flow.awaits_ack();
     (waits && !flow.in_flight.is_empty() && flow.peer.is_ready())
-        .then(|| flow.sent_at.max(flow.progress_at).plus_micros(conn.probe_timeout(flow.probes)))
+        .then(|| flow.probe_timeout.since().plus_micros(conn.probe_timeout(flow.probe_timeout.count())))
 }
 
 /// Returns when to probe an idle peer: everything of ours has arrived, and it owes the end of an
@@ -253,7 +253,7 @@ fn is_armed(conn: &Conn, flow: &Flow) -> bool {
     let soonest = if flow.in_flight.is_empty() {
         flow.used_at.plus_micros(IDLE)
     } else {
-        flow.sent_at.max(flow.progress_at).plus_micros(LEAST_TIMEOUT)
+        flow.probe_timeout.since().plus_micros(LEAST_TIMEOUT)
     };
     !may_be_due && conn.armed <= soonest
 }

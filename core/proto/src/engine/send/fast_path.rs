@@ -116,7 +116,7 @@ fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
         && flow.peer.is_ready()
         && flow.slicing.is_none()
         && flow.lost == 0
-        && !flow.probe_due
+        && !flow.probe_timeout.is_due()
         && has_credit(conn, flow, 1)
         && has_room(now, conn, flow)
 }

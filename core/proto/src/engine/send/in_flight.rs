@@ -20,12 +20,13 @@ pub(super) fn mark_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, 
     frame.state = FrameState::Sent;
     frame.is_large = is_large;
     frame.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
-    if first && flow.in_flight.len() == 1 {
-        flow.progress_at = now;
+    let is_only = first && flow.in_flight.len() == 1;
+    if is_only {
         flow.congestion.on_restart();
     }
     flow.resent += u64::from(!first);
-    (flow.sent_at, flow.used_at) = (now, now);
+    flow.probe_timeout.on_sent(now, is_only);
+    flow.used_at = now;
     flow.bytes_in_flight += bytes;
     flow.congestion.on_sent(now, bytes, conn.mtu.into());
     conn.clear(bit::CONFIRM);
@@ -42,7 +43,8 @@ pub(super) fn mark_slice_sent(now: Time, conn: &Conn, flow: &mut Flow, at: usize
         frame.state = FrameState::Sent;
     }
     frame.bytes = frame.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
-    (flow.sent_at, flow.used_at) = (now, now);
+    flow.probe_timeout.on_sent(now, false);
+    flow.used_at = now;
     flow.bytes_in_flight += bytes;
     flow.congestion.on_sent(now, bytes, 4 * u64::from(conn.mtu));
 }

@@ -13,7 +13,7 @@ const MOST_ATTEMPTS: u8 = 6;
 
 /// Returns the index in `in_flight` of the frame to retransmit now, if any.
 pub(crate) fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
-    if core::mem::take(&mut flow.probe_due)
+    if flow.probe_timeout.take_due()
         && let Some(at) = flow.in_flight.iter().position(|frame| frame.state != FrameState::Accepted)
     {
         return Some(at);
@@ -105,7 +105,11 @@ pub(super) fn has_credit(conn: &Conn, flow: &Flow, messages: u16) -> bool {
 /// time are the timer's.
 pub(crate) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
     let moves = |flow: &Flow| {
-        flow.has_unsent() || flow.lost > 0 || flow.probe_due || flow.slicing.is_some() || flow.probing.has_reply()
+        flow.has_unsent()
+            || flow.lost > 0
+            || flow.probe_timeout.is_due()
+            || flow.slicing.is_some()
+            || flow.probing.has_reply()
     };
     conn.has(bit::ACK_NOW | bit::PING | bit::CONFIRM) || flow.is_some_and(moves)
 }
