@@ -10,11 +10,11 @@ pub(super) mod end_order;
 pub(super) mod frame_pool;
 pub(super) mod limits;
 pub(super) mod open_rmas;
+pub(super) mod path_probing;
 pub(super) mod peer_readiness;
 pub(super) mod peer_requests;
 pub(super) mod pieces;
 pub(super) mod probe_timeout;
-pub(super) mod probing;
 pub(super) mod queue;
 pub(super) mod rma_state;
 pub(super) mod send_queue;
@@ -32,10 +32,10 @@ use continuation::Continuation;
 use end_order::EndOrder;
 use limits::MAX_REFUSED;
 use open_rmas::OpenRmas;
+use path_probing::PathProbing;
 use peer_readiness::PeerReadiness;
 use peer_requests::PeerRequests;
 use probe_timeout::ProbeTimeout;
-use probing::Probing;
 use queue::{FrameState, InFlight, Payload, ReorderEntry};
 use send_queue::SendQueue;
 use slicing::Slicing;
@@ -77,7 +77,7 @@ pub(crate) struct Flow {
     /// Losses in a row of retransmitted frames larger than the base MTU.
     pub(crate) large_lost: u32,
     /// Path-MTU discovery: the size that is being probed, how often, and when next.
-    pub(crate) probing: Probing,
+    pub(crate) path_probing: PathProbing,
     // Receiving.
     /// Frames from `recv_next` on that came out of order.
     pub(crate) reorder_queue: VecDeque<ReorderEntry>,
@@ -130,7 +130,7 @@ impl Flow {
             congestion: Congestion::new(),
             slicing: None,
             large_lost: 0,
-            probing: Probing::default(),
+            path_probing: PathProbing::default(),
             reorder_queue: VecDeque::new(),
             assembly: None,
             seen: Vec::new(),

@@ -171,14 +171,14 @@ impl Engine {
                 }
                 Record::Probe { size } => {
                     if let Some(flow) = flow_of(&mut self.flows, conn, index) {
-                        flow.probing.on_probe(size);
+                        flow.path_probing.on_probe(size);
                         conn.set(bit::ACK_NOW);
                     }
                 }
                 Record::ProbeReply { size } => {
                     let largest = self.config.mtu.min(conn.peer_mtu);
                     if let Some(flow) = self.flows.get_mut(conn.flow)
-                        && flow.probing.on_reply(size)
+                        && flow.path_probing.on_reply(size)
                         && size <= largest
                     {
                         conn.mtu = conn.mtu.max(size);

@@ -109,7 +109,7 @@ pub(crate) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
             || flow.lost > 0
             || flow.probe_timeout.is_due()
             || flow.slicing.is_some()
-            || flow.probing.has_reply()
+            || flow.path_probing.has_reply()
     };
     conn.has(bit::ACK_NOW | bit::PING | bit::CONFIRM) || flow.is_some_and(moves)
 }

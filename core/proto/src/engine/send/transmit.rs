@@ -122,7 +122,7 @@ impl Engine {
         let flow = self.flows.get_mut(conn.flow);
         if let Some(flow) = flow
             && flow.has_unsent()
-            && let Some(size) = flow.probing.due(now, conn, self.config.mtu)
+            && let Some(size) = flow.path_probing.due(now, conn, self.config.mtu)
         {
             // A path probe may be lost, so its acknowledgement is repeated in another frame.
             let owed = conn.flags;
@@ -131,7 +131,8 @@ impl Engine {
             let len = wire::emit_probe(buffer, at, size);
             return Some(Transmit { probe: true, ..plain(conn, len) });
         }
-        if conn.has(bit::ACK_NOW | bit::PING) || self.flows.get(conn.flow).is_some_and(|flow| flow.probing.has_reply())
+        if conn.has(bit::ACK_NOW | bit::PING)
+            || self.flows.get(conn.flow).is_some_and(|flow| flow.path_probing.has_reply())
         {
             let ask = if conn.take(bit::PING) {
                 conn.set(bit::PINGED);
@@ -142,7 +143,7 @@ impl Engine {
             conn.clear(bit::ACK_NOW | bit::ACK_DELAYED | bit::FULL);
             let flow = self.flows.get(conn.flow);
             let mut len = emit_data(conn, flow, None, ask, 0, now, host.room(), buffer);
-            if let Some(size) = self.flows.get_mut(conn.flow).and_then(|flow| flow.probing.take_reply()) {
+            if let Some(size) = self.flows.get_mut(conn.flow).and_then(|flow| flow.path_probing.take_reply()) {
                 len = wire::emit_probe_reply(buffer, len, size);
             }
             return Some(plain(conn, len));

@@ -13,7 +13,7 @@ const RAISE: u64 = 600_000_000;
 
 /// What is being probed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Probing {
+pub(crate) struct PathProbing {
     size: u16,
     tries: u8,
     next_at: Time,
@@ -21,7 +21,7 @@ pub(crate) struct Probing {
     reply: u16,
 }
 
-impl Probing {
+impl PathProbing {
     /// The size of a probe that is due on this connection, to be sent now.
     pub(crate) fn due(&mut self, now: Time, conn: &Conn, largest: u16) -> Option<u16> {
         let largest = largest.min(conn.peer_mtu);
