@@ -8,6 +8,7 @@ pub(super) mod congestion;
 pub(super) mod continuation;
 pub(super) mod end_order;
 pub(super) mod frame_pool;
+pub(super) mod idle_probing;
 pub(super) mod limits;
 pub(super) mod open_rmas;
 pub(super) mod path_probing;
@@ -30,6 +31,7 @@ use assembly::Assembly;
 use congestion::Congestion;
 use continuation::Continuation;
 use end_order::EndOrder;
+use idle_probing::IdleProbing;
 use limits::MAX_REFUSED;
 use open_rmas::OpenRmas;
 use path_probing::PathProbing;
@@ -56,11 +58,7 @@ pub(crate) struct Flow {
     pub(crate) lost_from: usize,
     pub(crate) end_order: EndOrder,
     pub(crate) open_rmas: OpenRmas,
-    /// When a frame last came or went.
-    pub(crate) used_at: Time,
-    /// Probes of an idle peer since a frame of it last arrived, and when the last one was sent.
-    pub(crate) idle_probes: u32,
-    pub(crate) idle_probe_at: Time,
+    pub(crate) idle_probing: IdleProbing,
     pub(crate) probe_timeout: ProbeTimeout,
     pub(crate) peer: PeerReadiness,
     /// Newest transmission number that an acknowledgement echoed.
@@ -118,9 +116,7 @@ impl Flow {
             lost_from: 0,
             end_order: EndOrder::default(),
             open_rmas: OpenRmas::new(),
-            used_at: Time(0),
-            idle_probes: 0,
-            idle_probe_at: Time(0),
+            idle_probing: IdleProbing::new(),
             probe_timeout: ProbeTimeout::new(),
             peer: PeerReadiness::new(),
             echoed: None,

@@ -143,7 +143,7 @@ impl Engine {
         }
         let mut flow = self.flows.get_mut(conn.flow);
         if let Some(flow) = &mut flow {
-            (flow.used_at, flow.idle_probes) = (now, 0);
+            flow.idle_probing.on_received(now);
             flow.open_rmas.on_received(now);
         }
         if has_work(conn, flow.as_deref()) {

@@ -6,6 +6,7 @@ use crate::engine::connection::conn::{Conn, NONE, State, bit};
 use crate::engine::connection::opening::Opening;
 use crate::engine::connection::rtt::LEAST_TIMEOUT;
 use crate::engine::flow::Flow;
+use crate::engine::flow::idle_probing::IDLE;
 use crate::engine::flow::queue::{FrameState, Payload};
 use crate::engine::host::{Event, Host, Index};
 use crate::engine::send::schedule::has_work;
@@ -20,8 +21,6 @@ const GIVE_UP_PROBES: u32 = 8;
 /// Probe timeouts in a row after which a path is suspected to swallow large frames (RFC 8899,
 /// section 4.4).
 const BLACK_HOLE_PROBES: u32 = 4;
-/// Time for which a flow with nothing open is kept with its path estimates, microseconds.
-const IDLE: u64 = 1_000_000;
 /// Pings in a keepalive timeout.
 const PINGS: u32 = 4;
 
@@ -99,10 +98,10 @@ impl Engine {
                     broken = Some(Failure::TimedOut);
                 }
             }
-            if ask_at(flow).is_some_and(|at| at <= now) {
-                (flow.idle_probes, flow.idle_probe_at) = (flow.idle_probes + 1, now);
+            if idle_probe_at(flow).is_some_and(|at| at <= now) {
+                flow.idle_probing.on_probe(now);
                 conn.set(bit::PING);
-                if is_gone(now, conn, flow.idle_probes) {
+                if is_gone(now, conn, flow.idle_probing.probes()) {
                     broken = Some(Failure::TimedOut);
                 }
             }
@@ -112,7 +111,7 @@ impl Engine {
                 host.abandon(assembly.buffer);
                 self.freed = true;
             }
-            if broken.is_none() && flow.is_quiet() && now.since(flow.used_at) >= IDLE * 1000 {
+            if broken.is_none() && flow.is_quiet() && flow.idle_probing.is_idle(now) {
                 let number = core::mem::replace(&mut conn.flow, NONE);
                 self.flows.give(number);
             }
@@ -233,10 +232,10 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
 
 /// Returns when to probe an idle peer: everything of ours has arrived, and it owes the end of an
 /// RMA or the rest of something received in part. No other timer would detect its loss.
-fn ask_at(flow: &Flow) -> Option<Time> {
+fn idle_probe_at(flow: &Flow) -> Option<Time> {
     let is_owed = !flow.open_rmas.is_empty() || flow.awaits_rest();
     let waits = is_owed && flow.in_flight.is_empty() && flow.peer.is_ready();
-    waits.then(|| flow.used_at.max(flow.idle_probe_at).plus_micros(IDLE))
+    waits.then(|| flow.idle_probing.probe_at())
 }
 
 /// Whether the timer looks at an open connection before anything can be due on it: said at once of
@@ -251,7 +250,7 @@ fn is_armed(conn: &Conn, flow: &Flow) -> bool {
         || flow.awaits_rest()
         || flow.has_unsent();
     let soonest = if flow.in_flight.is_empty() {
-        flow.used_at.plus_micros(IDLE)
+        flow.idle_probing.idle_at()
     } else {
         flow.probe_timeout.since().plus_micros(LEAST_TIMEOUT)
     };
@@ -275,7 +274,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
     }
     if let Some(flow) = flow {
         want(probe_at(conn, flow));
-        want(ask_at(flow));
+        want(idle_probe_at(flow));
         want(flow.loss_at);
         want(send_due(conn, flow));
         want(flow.peer.retry_at());
@@ -287,7 +286,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
             want(Some(flow.assembly_at.plus_micros(IDLE)));
         }
         if flow.is_quiet() {
-            want(Some(flow.used_at.plus_micros(IDLE)));
+            want(Some(flow.idle_probing.idle_at()));
         } else if !flow.queue.is_empty() && flow.in_flight.is_empty() && flow.peer.is_ready() {
             // The queue is blocked: check it again later.
             want(Some(now.plus_micros(IDLE)));

@@ -26,7 +26,7 @@ pub(super) fn mark_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, 
     }
     flow.resent += u64::from(!first);
     flow.probe_timeout.on_sent(now, is_only);
-    flow.used_at = now;
+    flow.idle_probing.on_sent(now);
     flow.bytes_in_flight += bytes;
     flow.congestion.on_sent(now, bytes, conn.mtu.into());
     conn.clear(bit::CONFIRM);
@@ -44,7 +44,7 @@ pub(super) fn mark_slice_sent(now: Time, conn: &Conn, flow: &mut Flow, at: usize
     }
     frame.bytes = frame.bytes.saturating_add(u32::try_from(bytes).unwrap_or(u32::MAX));
     flow.probe_timeout.on_sent(now, false);
-    flow.used_at = now;
+    flow.idle_probing.on_sent(now);
     flow.bytes_in_flight += bytes;
     flow.congestion.on_sent(now, bytes, 4 * u64::from(conn.mtu));
 }

@@ -280,7 +280,7 @@ impl Engine {
         let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
         let Some(Queued::Batch(batch)) = flow.queue.pop() else { return None };
-        flow.used_at = now;
+        flow.idle_probing.on_sent(now);
         let at = emit_data(conn, None, None, 0, usize::from(batch.len), now, host.room(), buffer);
         let len = at + usize::from(batch.len);
         buffer[at..len].copy_from_slice(&self.frames.bytes(batch.buffer)[..usize::from(batch.len)]);
