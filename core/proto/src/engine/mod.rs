@@ -19,6 +19,7 @@ mod receive;
 mod recording_host;
 mod recovery;
 mod send;
+mod serial;
 mod setup;
 mod state;
 mod strangers;

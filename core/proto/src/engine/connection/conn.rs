@@ -1,6 +1,7 @@
 //! A connection: 120 bytes. Its state while something is in flight is its
 //! [`Flow`](crate::engine::flow::Flow).
 
+use crate::engine::serial::distance;
 use crate::{Address, Attribute, Time};
 use alloc::collections::BTreeMap;
 
@@ -209,9 +210,7 @@ impl Conn {
     /// Notes a transmission number. Keeps the newest, which acknowledgements echo, and its time of
     /// arrival.
     pub(crate) fn track_number(&mut self, number: u32, time: u32, at: u32) {
-        #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
-        let distance = number.wrapping_sub(self.newest) as i32;
-        if !self.has(bit::RECEIVED) || distance > 0 {
+        if !self.has(bit::RECEIVED) || distance(number, self.newest) > 0 {
             self.set(bit::RECEIVED);
             (self.newest, self.newest_time, self.newest_at) = (number, time, at);
         }

@@ -7,6 +7,7 @@
 //! lost more than a tenth. Marks of routers always count.
 
 use crate::Time;
+use crate::engine::serial::distance;
 
 /// Rounds over which the largest rate is taken.
 const ROUNDS: usize = 10;
@@ -195,8 +196,7 @@ impl Congestion {
         }
         match self.round_end {
             None => self.begin_round(now, sample.number),
-            #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
-            Some(end) if sample.echoed.wrapping_sub(end) as i32 >= 0 => {
+            Some(end) if distance(sample.echoed, end) >= 0 => {
                 self.end_round(now);
                 self.begin_round(now, sample.number);
             }

@@ -9,6 +9,7 @@ use crate::engine::flow::continuation::Continuation;
 use crate::engine::flow::limits::{LARGE, WINDOW};
 use crate::engine::host::Host;
 use crate::engine::send::schedule::has_work;
+use crate::engine::serial::distance;
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 use crate::wire::{self, Data, Header, Kind, Malformed, Record, Records, Sack, flags};
 use crate::{Address, Time};
@@ -215,9 +216,7 @@ impl Engine {
             self.stats.malformed += 1;
             return;
         };
-        #[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
-        let gap = data.seq.wrapping_sub(conn.recv_next) as i32;
-        let Ok(gap) = usize::try_from(gap) else {
+        let Ok(gap) = usize::try_from(distance(data.seq, conn.recv_next)) else {
             self.stats.duplicates += 1;
             conn.set(bit::ACK_NOW);
             return;

@@ -9,6 +9,7 @@ use crate::engine::flow::congestion::Sample;
 use crate::engine::flow::frame_pool::FramePool;
 use crate::engine::flow::queue::{FrameState, Payload};
 use crate::engine::send::schedule::has_queued;
+use crate::engine::serial::distance;
 use crate::engine::state::Engine;
 use crate::wire::{Ack, Data, Sack, flags};
 
@@ -16,12 +17,6 @@ use crate::wire::{Ack, Data, Sack, flags};
 const MOST_REORDER: u32 = 64;
 /// Longest plausible round trip, microseconds. Longer samples are ignored.
 const LONGEST_RTT: u32 = 30_000_000;
-
-/// Returns the signed distance from `of` to `number`, modulo 2^32.
-#[expect(clippy::cast_possible_wrap, reason = "distance modulo 2^32")]
-pub(crate) fn distance(number: u32, of: u32) -> i32 {
-    number.wrapping_sub(of) as i32
-}
 
 impl Engine {
     /// Handles the acknowledgement of a frame. Returns the operations that have ended. The caller
