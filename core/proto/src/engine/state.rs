@@ -165,8 +165,8 @@ impl Engine {
         if let Some(flow) = self.flows.get(conn.flow) {
             window = window.min(flow.congestion.window(mtu));
             report.rate = flow.congestion.rate();
-            report.in_flight = u32::try_from(flow.in_flight.len()).unwrap_or(u32::MAX);
-            (report.resent, report.rnr) = (flow.resent, flow.peer.times());
+            report.in_flight = u32::try_from(flow.send_window.len()).unwrap_or(u32::MAX);
+            (report.resent, report.rnr) = (flow.send_window.resent(), flow.peer.times());
         }
         report.window = u32::try_from(window / mtu).unwrap_or(u32::MAX);
         report

@@ -59,3 +59,26 @@ pub(crate) struct Batch {
     /// When the first of its operations began.
     pub(crate) since: Time,
 }
+
+impl Batch {
+    /// Takes the first `most` operations out of it.
+    pub(super) fn take_ops(&mut self, most: usize, links: &[u32]) -> Ops {
+        if most == 0 || self.ops.head == NONE {
+            return Ops::NONE;
+        }
+        let head = self.ops.head;
+        let mut tail = head;
+        for _ in 1..most {
+            if tail == self.ops.tail {
+                break;
+            }
+            tail = links.get(tail as usize).copied().unwrap_or(self.ops.tail);
+        }
+        if tail == self.ops.tail {
+            self.ops = Ops::NONE;
+        } else {
+            self.ops.head = links.get(tail as usize).copied().unwrap_or(NONE);
+        }
+        Ops { head, tail }
+    }
+}

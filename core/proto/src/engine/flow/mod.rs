@@ -9,6 +9,7 @@ pub(super) mod continuation;
 pub(super) mod end_order;
 pub(super) mod frame_pool;
 pub(super) mod idle_probing;
+pub(super) mod in_flight;
 pub(super) mod limits;
 pub(super) mod open_rmas;
 pub(super) mod path_probing;
@@ -16,9 +17,10 @@ pub(super) mod peer_readiness;
 pub(super) mod peer_requests;
 pub(super) mod pieces;
 pub(super) mod probe_timeout;
-pub(super) mod queue;
+pub(super) mod reorder_queue;
 pub(super) mod rma_state;
 pub(super) mod send_queue;
+pub(super) mod send_window;
 pub(super) mod slices;
 pub(super) mod slicing;
 
@@ -38,8 +40,9 @@ use path_probing::PathProbing;
 use peer_readiness::PeerReadiness;
 use peer_requests::PeerRequests;
 use probe_timeout::ProbeTimeout;
-use queue::{FrameState, InFlight, Payload, ReorderEntry};
+use reorder_queue::ReorderEntry;
 use send_queue::SendQueue;
+use send_window::SendWindow;
 use slicing::Slicing;
 
 /// The state of a busy connection.
@@ -49,13 +52,7 @@ pub(crate) struct Flow {
     // Sending.
     pub(crate) queue: SendQueue,
     pub(crate) requests: PeerRequests,
-    /// Frames from the oldest unacknowledged to `next_seq`.
-    pub(crate) in_flight: VecDeque<InFlight>,
-    pub(crate) bytes_in_flight: u64,
-    pub(crate) messages_in_flight: u32,
-    pub(crate) lost: u32,
-    /// No frame before this index is lost.
-    pub(crate) lost_from: usize,
+    pub(crate) send_window: SendWindow,
     pub(crate) end_order: EndOrder,
     pub(crate) open_rmas: OpenRmas,
     pub(crate) idle_probing: IdleProbing,
@@ -94,8 +91,6 @@ pub(crate) struct Flow {
     pub(crate) partial: u16,
     /// Writes that were refused, until their last frame passes.
     pub(crate) refused_writes: Vec<(u32, u8)>,
-    // For the report.
-    pub(crate) resent: u64,
     /// Whether the connection is in `Engine::awaiting_slot`.
     pub(crate) awaits_slot: bool,
 }
@@ -109,11 +104,7 @@ impl Flow {
             conn,
             queue: SendQueue::default(),
             requests: PeerRequests::default(),
-            in_flight: VecDeque::new(),
-            bytes_in_flight: 0,
-            messages_in_flight: 0,
-            lost: 0,
-            lost_from: 0,
+            send_window: SendWindow::default(),
             end_order: EndOrder::default(),
             open_rmas: OpenRmas::new(),
             idle_probing: IdleProbing::new(),
@@ -136,7 +127,6 @@ impl Flow {
             applied: 0,
             partial: 0,
             refused_writes: Vec::new(),
-            resent: 0,
             awaits_slot: false,
         }
     }
@@ -146,10 +136,9 @@ impl Flow {
         let fresh = Self::new(conn);
         let old = core::mem::replace(self, fresh);
         (self.queue, self.requests) = (old.queue.emptied(), old.requests.emptied());
-        (self.in_flight, self.reorder_queue, self.refused_writes) =
-            (old.in_flight, old.reorder_queue, old.refused_writes);
+        self.send_window = old.send_window.emptied();
+        (self.reorder_queue, self.refused_writes) = (old.reorder_queue, old.refused_writes);
         self.end_order = old.end_order.emptied();
-        self.in_flight.clear();
         self.reorder_queue.clear();
         self.refused_writes.clear();
     }
@@ -158,7 +147,7 @@ impl Flow {
     pub(crate) fn is_quiet(&self) -> bool {
         self.queue.is_empty()
             && self.requests.is_empty()
-            && self.in_flight.is_empty()
+            && self.send_window.is_empty()
             && self.end_order.is_empty()
             && self.open_rmas.is_empty()
             && !self.awaits_rest()
@@ -169,24 +158,12 @@ impl Flow {
         !self.reorder_queue.is_empty() || self.assembly.is_some() || self.applied > 0 || !self.refused_writes.is_empty()
     }
 
-    /// Returns whether a frame in flight was not accepted yet, as far as is known.
-    pub(crate) fn awaits_ack(&self) -> bool {
-        self.in_flight.iter().any(|frame| frame.state != FrameState::Accepted)
-    }
-
     /// Returns the newest send that has not ended, unless `end_order` holds it already.
     pub(crate) fn last_send(&self) -> Option<Op> {
         if !self.end_order.is_empty() {
             return None;
         }
-        let in_flight = || {
-            let mut tails = self.in_flight.iter().rev().filter_map(|frame| match &frame.payload {
-                Payload::Batch(batch) => Some(batch.ops.tail),
-                _ => None,
-            });
-            tails.find(|tail| *tail != NONE)
-        };
-        self.queue.last_send().or_else(in_flight).map(Op)
+        self.queue.last_send().or_else(|| self.send_window.last_send()).map(Op)
     }
 
     /// Returns whether the bytes of this part are in place already, and forgets it. Called when its

@@ -3,7 +3,7 @@
 use crate::Time;
 use crate::engine::connection::conn::bit;
 use crate::engine::flow::limits::WINDOW;
-use crate::engine::flow::queue::ReorderEntry;
+use crate::engine::flow::reorder_queue::ReorderEntry;
 use crate::engine::flow::slices::Owner;
 use crate::engine::host::Host;
 use crate::engine::state::Engine;

@@ -3,7 +3,7 @@
 use super::context::{FrameOutcome, RecvCtx, RmaEnd};
 use crate::Attribute;
 use crate::engine::connection::conn::bit;
-use crate::engine::flow::queue::ReorderEntry;
+use crate::engine::flow::reorder_queue::ReorderEntry;
 use crate::engine::host::Host;
 use crate::wire::{Record, Records};
 

@@ -2,7 +2,7 @@
 
 use super::context::{FrameOutcome, RecvCtx, RmaEnds};
 use crate::engine::connection::conn::NONE;
-use crate::engine::flow::queue::ReorderEntry;
+use crate::engine::flow::reorder_queue::ReorderEntry;
 use crate::engine::host::Host;
 use crate::engine::state::Engine;
 use crate::wire::{Record, Records};

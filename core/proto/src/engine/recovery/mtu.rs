@@ -17,7 +17,7 @@ pub(crate) fn shrink(conn: &mut Conn, flow: Option<&mut Flow>, to: u16) {
     if let Some(flow) = flow {
         flow.large_lost = 0;
         // Their fate says nothing more.
-        flow.in_flight.iter_mut().for_each(|frame| frame.is_large = false);
+        flow.send_window.forget_sizes();
     }
 }
 

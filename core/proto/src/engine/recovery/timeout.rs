@@ -7,7 +7,7 @@ use crate::engine::connection::opening::Opening;
 use crate::engine::connection::rtt::LEAST_TIMEOUT;
 use crate::engine::flow::Flow;
 use crate::engine::flow::idle_probing::IDLE;
-use crate::engine::flow::queue::{FrameState, Payload};
+use crate::engine::flow::in_flight::InFlight;
 use crate::engine::host::{Event, Host, Index};
 use crate::engine::send::schedule::has_work;
 use crate::engine::state::Engine;
@@ -70,20 +70,20 @@ impl Engine {
                 note_retry(now, flow);
                 flow.probe_timeout.set_due();
                 if flow.peer.unanswered() >= BLACK_HOLE_PROBES
-                    && flow.in_flight.front().is_some_and(|front| front.is_large)
+                    && flow.send_window.front().is_some_and(InFlight::is_large)
                 {
                     mtu::fall_back(conn, flow, self.config.base_mtu);
                 }
                 if is_gone(now, conn, flow.peer.unanswered()) {
                     broken = Some(Failure::TimedOut);
                 }
-                if !flow.awaits_ack() {
+                if !flow.send_window.awaits_ack() {
                     // There is nothing to retransmit: an acknowledgement tells the peer's state.
                     conn.set(bit::PING);
                 }
             }
             if probe_at(conn, flow).is_some_and(|at| at <= now) {
-                let can_probe = flow.awaits_ack();
+                let can_probe = flow.send_window.awaits_ack();
                 flow.probe_timeout.on_timeout(now, can_probe);
                 if !can_probe {
                     conn.set(bit::PING);
@@ -202,14 +202,11 @@ fn send_due(conn: &Conn, flow: &Flow) -> Option<Time> {
 /// Returns since when the oldest operation of a flow waits; for RMA and what waits behind it, since
 /// when no bytes have moved.
 pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
-    let in_flight = flow.in_flight.iter().find_map(|frame| match &frame.payload {
-        Payload::Batch(batch) if batch.messages > 0 => Some(batch.since),
-        _ => None,
-    });
     // An RMA may take long. It is late only if no bytes move.
     let rma = (!flow.open_rmas.is_empty())
         .then(|| flow.open_rmas.since().max(flow.probe_timeout.progress_at()).max(flow.open_rmas.moved_at()));
-    let messages = in_flight.or_else(|| flow.queue.oldest_message()).map(|since| match rma {
+    let oldest_message = flow.send_window.oldest_message().or_else(|| flow.queue.oldest_message());
+    let messages = oldest_message.map(|since| match rma {
         // It began after an RMA, which it may wait for: it is its message, or behind it. Without a
         // slot it has arrived, and waits for the peer's program.
         Some(moved) if since >= flow.open_rmas.since() => since.max(flow.peer.not_ready_since().unwrap_or(moved)),
@@ -225,8 +222,8 @@ pub(crate) fn oldest(flow: &Flow) -> Option<Time> {
 fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
     // A frame that the peer holds has arrived and is not acknowledged yet. That acknowledgement may
     // be lost.
-    let waits = flow.in_flight.iter().any(|frame| frame.state == FrameState::Sent) || !flow.awaits_ack();
-    (waits && !flow.in_flight.is_empty() && flow.peer.is_ready())
+    let waits = flow.send_window.has_sent() || !flow.send_window.awaits_ack();
+    (waits && !flow.send_window.is_empty() && flow.peer.is_ready())
         .then(|| flow.probe_timeout.since().plus_micros(conn.probe_timeout(flow.probe_timeout.count())))
 }
 
@@ -234,7 +231,7 @@ fn probe_at(conn: &Conn, flow: &Flow) -> Option<Time> {
 /// RMA or the rest of something received in part. No other timer would detect its loss.
 fn idle_probe_at(flow: &Flow) -> Option<Time> {
     let is_owed = !flow.open_rmas.is_empty() || flow.awaits_rest();
-    let waits = is_owed && flow.in_flight.is_empty() && flow.peer.is_ready();
+    let waits = is_owed && flow.send_window.is_empty() && flow.peer.is_ready();
     waits.then(|| flow.idle_probing.probe_at())
 }
 
@@ -245,11 +242,11 @@ fn is_armed(conn: &Conn, flow: &Flow) -> bool {
         || !flow.open_rmas.is_empty()
         || flow.loss_at.is_some()
         || !flow.peer.is_ready()
-        || flow.lost > 0
+        || flow.send_window.has_lost()
         || flow.slicing.is_some()
         || flow.awaits_rest()
         || flow.has_unsent();
-    let soonest = if flow.in_flight.is_empty() {
+    let soonest = if flow.send_window.is_empty() {
         flow.idle_probing.idle_at()
     } else {
         flow.probe_timeout.since().plus_micros(LEAST_TIMEOUT)
@@ -278,7 +275,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         want(flow.loss_at);
         want(send_due(conn, flow));
         want(flow.peer.retry_at());
-        let has_unsent = flow.has_unsent() || flow.lost > 0 || flow.slicing.is_some();
+        let has_unsent = flow.has_unsent() || flow.send_window.has_lost() || flow.slicing.is_some();
         if has_unsent && flow.congestion.next_at() > now {
             want(Some(flow.congestion.next_at()));
         }
@@ -287,7 +284,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         }
         if flow.is_quiet() {
             want(Some(flow.idle_probing.idle_at()));
-        } else if !flow.queue.is_empty() && flow.in_flight.is_empty() && flow.peer.is_ready() {
+        } else if !flow.queue.is_empty() && flow.send_window.is_empty() && flow.peer.is_ready() {
             // The queue is blocked: check it again later.
             want(Some(now.plus_micros(IDLE)));
         }

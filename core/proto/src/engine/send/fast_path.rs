@@ -12,14 +12,10 @@ use crate::engine::connection::conn::{Conn, NONE, State};
 use crate::engine::flow::Flow;
 use crate::engine::flow::batch::{Batch, Ops, link};
 use crate::engine::flow::frame_pool::SHORT;
-use crate::engine::flow::queue::{InFlight, Payload, fresh};
 use crate::engine::host::{Host, Index};
 use crate::engine::state::Engine;
 use crate::wire::{DATA, MESSAGE_HEAD, emit_message, flags};
 use crate::{Gather, SendError, Time};
-
-/// A frame without payload, to be filled in place.
-const EMPTY: InFlight = fresh(Payload::Empty);
 
 impl Engine {
     /// Sends a message as [`Engine::send`] does, and transmits it at once if nothing has to leave
@@ -85,10 +81,7 @@ impl Engine {
         leave(&transmit, buffer);
         self.frames.bytes_mut(kept)[..payload].copy_from_slice(&buffer[at..end]);
         link(&mut self.links, post.op, NONE);
-        // Built in place: a copy would load its bytes before they have reached the cache.
-        flow.in_flight.push_back(EMPTY);
-        let frame = flow.in_flight.back_mut()?;
-        frame.payload = Payload::Batch(Batch {
+        let at = flow.send_window.push_single(Batch {
             buffer: kept,
             len: saturating_u16(payload),
             messages: 1,
@@ -98,9 +91,7 @@ impl Engine {
             prompt: post.ask,
             since: now,
         });
-        flow.messages_in_flight += 1;
         flow.requests.give_turn();
-        let at = flow.in_flight.len() - 1;
         mark_sent(now, conn, flow, at, end as u64, end > usize::from(self.config.base_mtu));
         self.stats.sent += 1;
         self.arm(now, index);
@@ -115,7 +106,7 @@ fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
         && flow.open_rmas.barrier().is_none()
         && flow.peer.is_ready()
         && flow.slicing.is_none()
-        && flow.lost == 0
+        && !flow.send_window.has_lost()
         && !flow.probe_timeout.is_due()
         && has_credit(conn, flow, 1)
         && has_room(now, conn, flow)

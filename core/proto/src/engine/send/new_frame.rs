@@ -6,9 +6,9 @@ use crate::engine::connection::conn::{Conn, NONE, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::batch::{Batch, Ops};
 use crate::engine::flow::frame_pool::{Buffer, FramePool};
+use crate::engine::flow::in_flight::Payload;
 use crate::engine::flow::limits::LARGE;
 use crate::engine::flow::peer_requests::PeerRead;
-use crate::engine::flow::queue::{InFlight, Payload, fresh};
 use crate::engine::flow::rma_state::Answer;
 use crate::engine::flow::send_queue::Queued;
 use crate::engine::host::{Host, Source};
@@ -27,19 +27,19 @@ const WORD: u64 = 8;
 impl Engine {
     /// Returns the next new frame: results first, then served reads and the program's queue in
     /// turn.
-    pub(super) fn next_new<H: Host>(&mut self, now: Time, index: u32, host: &mut H) -> Option<InFlight> {
+    pub(super) fn next_new<H: Host>(&mut self, now: Time, index: u32, host: &mut H) -> Option<Payload> {
         let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
         let room = u32::from(conn.mtu) - saturating_u32(DATA);
         if flow.requests.has_results() {
             match results(&mut self.frames, conn.flow, flow, room, now) {
-                Some(batch) => return Some(fresh(Payload::Batch(batch))),
+                Some(batch) => return Some(Payload::Batch(batch)),
                 None => await_frame(conn, index, &mut self.awaiting_frame),
             }
         }
         let has_queued = has_queued(flow, conn, &self.rmas);
         if flow.requests.take_turn(has_queued) {
-            return serve(flow, room, host).map(fresh);
+            return serve(flow, room, host);
         }
         if !has_queued {
             return None;
@@ -48,8 +48,7 @@ impl Engine {
         match *flow.queue.front()? {
             Queued::Batch(batch) => {
                 flow.queue.pop();
-                flow.messages_in_flight += u32::from(batch.messages);
-                Some(fresh(Payload::Batch(batch)))
+                Some(Payload::Batch(batch))
             }
             Queued::Rma(op) => {
                 let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
@@ -72,7 +71,7 @@ impl Engine {
                         Access::Large => emit_large(bytes, 0, state.wire, state.target.len),
                         _ => emit_read(bytes, 0, state.wire, &state.target),
                     };
-                    return Some(fresh(Payload::Batch(control(buffer, len, now))));
+                    return Some(Payload::Batch(control(buffer, len, now)));
                 }
                 let at = state.at;
                 let phase = || if at == 0 { host.phase(&Source::Local(op)) } else { 0 };
@@ -82,11 +81,11 @@ impl Engine {
                     flow.queue.pop();
                 }
                 let is_last = state.at == state.target.len;
-                Some(fresh(Payload::Write { op: state.wire, at, len: saturating_u32(len), is_last }))
+                Some(Payload::Write { op: state.wire, at, len: saturating_u32(len), is_last })
             }
             Queued::Aborted(op) => {
                 flow.queue.pop();
-                Some(fresh(Payload::Aborted { op, is_last: true }))
+                Some(Payload::Aborted { op, is_last: true })
             }
         }
     }

@@ -3,45 +3,37 @@
 use crate::Time;
 use crate::engine::connection::conn::{Conn, bit};
 use crate::engine::flow::Flow;
-use crate::engine::flow::limits::WINDOW;
-use crate::engine::flow::queue::{FrameState, InFlight};
+use crate::engine::flow::in_flight::InFlight;
 use crate::engine::flow::rma_state::RmaState;
 use crate::engine::flow::send_queue::Queued;
 
 /// Transmissions after which a frame is sent with no other in flight behind it.
 const MOST_ATTEMPTS: u8 = 6;
 
-/// Returns the index in `in_flight` of the frame to retransmit now, if any.
+/// Returns the index in the send window of the frame to retransmit now, if any.
 pub(crate) fn again(now: Time, conn: &Conn, flow: &mut Flow) -> Option<usize> {
     if flow.probe_timeout.take_due()
-        && let Some(at) = flow.in_flight.iter().position(|frame| frame.state != FrameState::Accepted)
+        && let Some(at) = flow.send_window.first_unaccepted()
     {
         return Some(at);
     }
-    if flow.lost == 0 || flow.congestion.next_at() > now {
+    if !flow.send_window.has_lost() || flow.congestion.next_at() > now {
         return None;
     }
     if sends_oldest_only(flow) {
-        return (flow.in_flight.front()?.state == FrameState::Lost).then_some(0);
+        return flow.send_window.front()?.is_lost().then_some(0);
     }
-    let fits = flow.bytes_in_flight < window(conn, flow);
-    let is_lost = |at: &usize| flow.in_flight[*at].state == FrameState::Lost;
-    let first = (flow.lost_from..flow.in_flight.len()).find(is_lost)?;
+    let fits = flow.send_window.bytes() < window(conn, flow);
     // Messages wait for slots. Other frames do not: the peer's program may need them before it
     // returns a slot.
-    let may_go = |at: &usize| flow.peer.is_ready() || !flow.in_flight[*at].payload.is_message();
-    let at = (first..flow.in_flight.len()).find(|at| is_lost(at) && may_go(at));
-    flow.lost_from = first;
-    at.filter(|_| fits)
+    flow.send_window.next_lost(flow.peer.is_ready()).filter(|_| fits)
 }
 
-/// Returns the index in `in_flight` of the frame that is leaving in slices, unless it was accepted
-/// meanwhile.
+/// Returns the index in the send window of the frame that is leaving in slices, unless it was
+/// accepted meanwhile.
 pub(super) fn sliced(conn: &Conn, flow: &mut Flow) -> Option<usize> {
     let back = conn.next_seq.wrapping_sub(flow.slicing?.seq()) as usize;
-    let at = flow.in_flight.len().checked_sub(back);
-    let is_wanted = |at: &usize| flow.in_flight.get(*at).is_some_and(|frame| frame.state != FrameState::Accepted);
-    let at = at.filter(is_wanted);
+    let at = flow.send_window.unaccepted_back(back);
     if at.is_none() {
         flow.slicing = None;
     }
@@ -52,8 +44,8 @@ pub(super) fn sliced(conn: &Conn, flow: &mut Flow) -> Option<usize> {
 /// the reason, for example by filling a queue. RFC 9002, section 7.6, uses the minimum window in
 /// that case.
 fn sends_oldest_only(flow: &Flow) -> bool {
-    let is_unlucky = |front: &InFlight| front.attempts > MOST_ATTEMPTS && front.state != FrameState::Accepted;
-    flow.peer.is_ready() && flow.in_flight.front().is_some_and(is_unlucky)
+    let is_unlucky = |front: &InFlight| front.attempts() > MOST_ATTEMPTS && !front.is_accepted();
+    flow.peer.is_ready() && flow.send_window.front().is_some_and(is_unlucky)
 }
 
 /// Returns how many bytes may be in flight.
@@ -68,10 +60,10 @@ pub(super) fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
 
 /// Returns whether another sequenced frame may be in flight now.
 pub(crate) fn has_room(now: Time, conn: &Conn, flow: &Flow) -> bool {
-    flow.in_flight.len() < WINDOW
+    !flow.send_window.is_full()
         && !sends_oldest_only(flow)
         && flow.congestion.next_at() <= now
-        && (flow.in_flight.is_empty() || flow.bytes_in_flight + u64::from(conn.mtu) <= window(conn, flow))
+        && (flow.send_window.is_empty() || flow.send_window.bytes() + u64::from(conn.mtu) <= window(conn, flow))
 }
 
 /// Returns whether the front of the queue may be sent: no earlier operation blocks it, and the peer
@@ -87,7 +79,7 @@ pub(crate) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<RmaState>]) ->
             Some(barrier) => barrier == *op,
             None => {
                 let Some(rma) = rmas.get(op.0 as usize).and_then(Option::as_ref) else { return true };
-                flow.open_rmas.may_start(rma, flow.messages_in_flight > 0)
+                flow.open_rmas.may_start(rma, flow.send_window.messages() > 0)
             }
         },
         Some(Queued::Aborted(_)) => true,
@@ -97,8 +89,8 @@ pub(crate) fn has_queued(flow: &Flow, conn: &Conn, rmas: &[Option<RmaState>]) ->
 /// Returns whether the peer has room for this many more messages. With no message in flight one may
 /// always leave, since its acknowledgement brings new credit.
 pub(super) fn has_credit(conn: &Conn, flow: &Flow, messages: u16) -> bool {
-    let wanted = flow.messages_in_flight + u32::from(messages);
-    wanted <= u32::from(conn.credit) || messages == 0 || flow.messages_in_flight == 0
+    let wanted = flow.send_window.messages() + u32::from(messages);
+    wanted <= u32::from(conn.credit) || messages == 0 || flow.send_window.messages() == 0
 }
 
 /// Returns whether `transmit` may find something on an open connection. Entries that wait for a
@@ -106,7 +98,7 @@ pub(super) fn has_credit(conn: &Conn, flow: &Flow, messages: u16) -> bool {
 pub(crate) fn has_work(conn: &Conn, flow: Option<&Flow>) -> bool {
     let moves = |flow: &Flow| {
         flow.has_unsent()
-            || flow.lost > 0
+            || flow.send_window.has_lost()
             || flow.probe_timeout.is_due()
             || flow.slicing.is_some()
             || flow.path_probing.has_reply()

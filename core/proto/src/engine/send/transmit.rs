@@ -6,7 +6,7 @@ use super::schedule::{again, may_send_new, sliced};
 use crate::engine::api::Transmit;
 use crate::engine::connection::conn::{State, bit};
 use crate::engine::flow::batch::Batch;
-use crate::engine::flow::queue::Payload;
+use crate::engine::flow::in_flight::Payload;
 use crate::engine::flow::rma_state::Answer;
 use crate::engine::flow::send_queue::Queued;
 use crate::engine::flow::slicing::{Slice, Slicing};
@@ -174,10 +174,8 @@ impl Engine {
                 if !may_send_new(now, conn, flow) {
                     return None;
                 }
-                let frame = self.next_new(now, index, host)?;
-                let flow = self.flow_mut(index)?;
-                flow.in_flight.push_back(frame);
-                flow.in_flight.len() - 1
+                let payload = self.next_new(now, index, host)?;
+                self.flow_mut(index)?.send_window.push(payload)
             }
         };
         match self.send_in_flight(now, index, at, buffer, host) {
@@ -189,7 +187,7 @@ impl Engine {
         }
     }
 
-    /// Writes the frame at this index of `in_flight`, or its next slice if the path no longer
+    /// Writes the frame at this index of the send window, or its next slice if the path no longer
     /// carries it whole.
     fn send_in_flight<H: Host>(
         &mut self,
@@ -201,27 +199,25 @@ impl Engine {
     ) -> Result<Option<Transmit<H::Piece>>, MemoryLoss> {
         let Some(conn) = self.table.get_mut(index) else { return Ok(None) };
         let Some(flow) = self.flows.get_mut(conn.flow) else { return Ok(None) };
-        let Some(frame) = flow.in_flight.get(at).copied() else { return Ok(None) };
-        #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
-        let back = (flow.in_flight.len() - at) as u32;
-        let first = frame.attempts == 0;
+        let Some(frame) = flow.send_window.get(at) else { return Ok(None) };
+        let first = frame.attempts() == 0;
         if first {
             conn.next_seq = conn.next_seq.wrapping_add(1);
         }
-        let seq = conn.next_seq.wrapping_sub(back);
+        let seq = flow.send_window.seq(at, conn.next_seq);
         let mut bits = if flow.has_unsent() { 0 } else { flags::ASK };
-        let payload_len = payload_len(&frame.payload);
+        let payload_len = payload_len(frame.payload());
         let smallest = self.config.base_mtu.min(conn.peer_mtu);
         let slicing = (DATA + payload_len > usize::from(conn.mtu))
-            .then(|| flow.slicing.unwrap_or_else(|| Slicing::new(seq, frame.attempts, payload_len, smallest)));
+            .then(|| flow.slicing.unwrap_or_else(|| Slicing::new(seq, frame.attempts(), payload_len, smallest)));
         let slice = slicing.map_or(Slice::whole(payload_len), |slicing| slicing.slice(payload_len, smallest));
         if slicing.is_some_and(|slicing| !slicing.is_last()) {
             bits = 0;
-        } else if !first || matches!(frame.payload, Payload::Batch(Batch { prompt: true, .. })) {
+        } else if !first || matches!(frame.payload(), Payload::Batch(Batch { prompt: true, .. })) {
             bits |= flags::PROMPT;
         }
         let built =
-            build(conn, flow, seq, bits, &frame.payload, slice, !first, now, &self.frames, &self.rmas, buffer, host);
+            build(conn, flow, seq, bits, frame.payload(), slice, !first, now, &self.frames, &self.rmas, buffer, host);
         let built = match built {
             Ok(built) => built,
             Err(gone) => {
@@ -255,17 +251,10 @@ impl Engine {
     /// is not delivered.
     fn lose_memory<H: Host>(&mut self, index: u32, at: usize, failure: Failure, host: &mut H) {
         let Some(flow) = self.flow_mut(index) else { return };
-        let Some(frame) = flow.in_flight.get_mut(at) else { return };
-        let payload = core::mem::replace(&mut frame.payload, Payload::Empty);
-        match payload {
-            Payload::Write { op, is_last, .. } => {
-                frame.payload = Payload::Aborted { op, is_last };
-                self.abort_write(index, op, failure, host);
-            }
-            Payload::ReadBytes { op, .. } => {
-                flow.requests.refuse_read(op, Answer::refusal(failure));
-            }
-            Payload::Empty | Payload::Batch(_) | Payload::Aborted { .. } => {}
+        match flow.send_window.lose_memory(at) {
+            Some(Payload::Write { op, .. }) => self.abort_write(index, op, failure, host),
+            Some(Payload::ReadBytes { op, .. }) => flow.requests.refuse_read(op, Answer::refusal(failure)),
+            _ => {}
         }
     }
 

@@ -3,7 +3,7 @@
 use crate::engine::connection::conn::{NONE, State, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::batch::Ops;
-use crate::engine::flow::queue::{Payload, ReorderEntry};
+use crate::engine::flow::reorder_queue::ReorderEntry;
 use crate::engine::flow::rma_state::OP_MASK;
 use crate::engine::host::{Event, Host, Index, Op};
 use crate::engine::state::Engine;
@@ -107,11 +107,7 @@ impl Engine {
         for batch in old.queue.drain_deferred() {
             self.frames.give(batch.buffer);
         }
-        let in_flight = old.in_flight.drain(..).filter_map(|frame| match frame.payload {
-            Payload::Batch(batch) => Some(batch),
-            _ => None,
-        });
-        for batch in in_flight.chain(old.queue.drain()) {
+        for batch in old.send_window.drain().chain(old.queue.drain()) {
             self.frames.give(batch.buffer);
             self.fail_list(batch.ops, failure, host);
         }

@@ -5,7 +5,8 @@ use crate::engine::connection::conn::{Conn, NONE};
 use crate::engine::flow::Flow;
 use crate::engine::flow::batch::{Ops, join};
 use crate::engine::flow::frame_pool::FramePool;
-use crate::engine::flow::queue::{Payload, ReorderEntry};
+use crate::engine::flow::in_flight::Payload;
+use crate::engine::flow::reorder_queue::ReorderEntry;
 use crate::engine::flow::rma_state::Answer;
 use crate::engine::host::Host;
 use crate::engine::send::new_frame::emit_answer;
@@ -33,7 +34,7 @@ impl Engine {
         };
         let mut end = close.emit(&sack[..words], &mut frame);
         if let Some(flow) = flow {
-            let sent = flow.in_flight.iter().flat_map(|frame| results(&frame.payload, &self.frames));
+            let sent = flow.send_window.payloads().flat_map(|payload| results(payload, &self.frames));
             let is_end = |(_, answer): &(u32, Answer)| !matches!(answer, Answer::Landing(_));
             for (op, answer) in sent.chain(flow.requests.results()).filter(is_end) {
                 if end + VALUE > frame.len() {
@@ -78,8 +79,7 @@ impl Engine {
         let links = &mut self.links;
         let mut done = Ops::NONE;
         let mut take = |at: usize, most: usize| {
-            let Some(frame) = flow.in_flight.get_mut(at) else { return };
-            let ops = take_ops(&mut frame.payload, most, links);
+            let ops = flow.send_window.take_ops(at, most, links);
             done = join(links, done, ops);
         };
         (0..advanced).for_each(|at| take(at, usize::MAX));
@@ -94,9 +94,8 @@ impl Engine {
 
 /// The frames in flight that are before `ack`; `None` when it is not one that this side has sent.
 fn accepted(conn: &Conn, flow: &Flow, ack: u32) -> Option<usize> {
-    #[expect(clippy::cast_possible_truncation, reason = "at most WINDOW")]
-    let oldest = conn.next_seq.wrapping_sub(flow.in_flight.len() as u32);
-    usize::try_from(distance(ack, oldest)).ok().filter(|advanced| *advanced <= flow.in_flight.len())
+    let oldest = flow.send_window.seq(0, conn.next_seq);
+    usize::try_from(distance(ack, oldest)).ok().filter(|advanced| *advanced <= flow.send_window.len())
 }
 
 /// Sets the bits of the frames whose messages were delivered out of order, and returns how many
@@ -126,26 +125,4 @@ fn results<'f>(payload: &Payload, frames: &'f FramePool) -> impl Iterator<Item =
         Record::Value { op, value } => Some((op, Answer::Value(value))),
         _ => None,
     })
-}
-
-/// Takes the first `most` operations out of a frame in flight.
-fn take_ops(payload: &mut Payload, most: usize, links: &[u32]) -> Ops {
-    let Payload::Batch(batch) = payload else { return Ops::NONE };
-    if most == 0 || batch.ops.head == NONE {
-        return Ops::NONE;
-    }
-    let head = batch.ops.head;
-    let mut tail = head;
-    for _ in 1..most {
-        if tail == batch.ops.tail {
-            break;
-        }
-        tail = links.get(tail as usize).copied().unwrap_or(batch.ops.tail);
-    }
-    if tail == batch.ops.tail {
-        batch.ops = Ops::NONE;
-    } else {
-        batch.ops.head = links.get(tail as usize).copied().unwrap_or(NONE);
-    }
-    Ops { head, tail }
 }
