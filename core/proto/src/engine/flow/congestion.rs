@@ -84,6 +84,8 @@ pub(crate) struct Congestion {
     delivered: u64,
     lost: u64,
     marks: u32,
+    /// Marks that the peer has counted in the life of the connection.
+    peer_marks: u16,
     round_rtt: u32,
     app_limited: bool,
     min_rtt: u32,
@@ -110,6 +112,7 @@ impl Congestion {
             delivered: 0,
             lost: 0,
             marks: 0,
+            peer_marks: 0,
             round_rtt: u32::MAX,
             app_limited: false,
             min_rtt: 0,
@@ -177,6 +180,13 @@ impl Congestion {
             self.rates = rates;
             self.rate = self.rates.iter().copied().max().unwrap_or(0);
         }
+    }
+
+    /// Notes the marks of routers that the peer has counted, a number that wraps. Returns how many
+    /// are new.
+    #[inline]
+    pub(crate) fn new_marks(&mut self, counted: u16) -> u16 {
+        counted.wrapping_sub(core::mem::replace(&mut self.peer_marks, counted))
     }
 
     /// Handles an acknowledgement.

@@ -11,6 +11,7 @@ pub(super) mod frame_pool;
 pub(super) mod idle_probing;
 pub(super) mod in_flight;
 pub(super) mod limits;
+pub(super) mod loss_detection;
 pub(super) mod open_rmas;
 pub(super) mod path_probing;
 pub(super) mod peer_readiness;
@@ -35,6 +36,7 @@ use continuation::Continuation;
 use end_order::EndOrder;
 use idle_probing::IdleProbing;
 use limits::MAX_REFUSED;
+use loss_detection::LossDetection;
 use open_rmas::OpenRmas;
 use path_probing::PathProbing;
 use peer_readiness::PeerReadiness;
@@ -58,19 +60,10 @@ pub(crate) struct Flow {
     pub(crate) idle_probing: IdleProbing,
     pub(crate) probe_timeout: ProbeTimeout,
     pub(crate) peer: PeerReadiness,
-    /// Newest transmission number that an acknowledgement echoed.
-    pub(crate) echoed: Option<u32>,
-    /// Congestion marks that the peer has counted.
-    pub(crate) marks: u16,
-    /// Time at which the oldest late frame will be declared lost.
-    pub(crate) loss_at: Option<Time>,
-    /// A frame is lost once a frame sent this many later was accepted (RFC 9002, section 6.1.1).
-    pub(crate) reorder_threshold: u32,
+    pub(crate) loss_detection: LossDetection,
     pub(crate) congestion: Congestion,
     /// A frame that is leaving in slices.
     pub(crate) slicing: Option<Slicing>,
-    /// Losses in a row of retransmitted frames larger than the base MTU.
-    pub(crate) large_lost: u32,
     /// Path-MTU discovery: the size that is being probed, how often, and when next.
     pub(crate) path_probing: PathProbing,
     // Receiving.
@@ -110,13 +103,9 @@ impl Flow {
             idle_probing: IdleProbing::new(),
             probe_timeout: ProbeTimeout::new(),
             peer: PeerReadiness::new(),
-            echoed: None,
-            marks: 0,
-            loss_at: None,
-            reorder_threshold: 3,
+            loss_detection: LossDetection::new(),
             congestion: Congestion::new(),
             slicing: None,
-            large_lost: 0,
             path_probing: PathProbing::default(),
             reorder_queue: VecDeque::new(),
             assembly: None,

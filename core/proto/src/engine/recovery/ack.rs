@@ -7,14 +7,13 @@ use crate::engine::flow::Flow;
 use crate::engine::flow::batch::{Ops, join};
 use crate::engine::flow::congestion::Sample;
 use crate::engine::flow::frame_pool::FramePool;
+use crate::engine::flow::in_flight::InFlight;
 use crate::engine::flow::send_window::Accepted;
 use crate::engine::send::schedule::has_queued;
 use crate::engine::serial::distance;
 use crate::engine::state::Engine;
 use crate::wire::{Ack, Data, Sack, flags};
 
-/// Largest reorder threshold, frames.
-const MOST_REORDER: u32 = 64;
 /// Longest plausible round trip, microseconds. Longer samples are ignored.
 const LONGEST_RTT: u32 = 30_000_000;
 
@@ -30,13 +29,8 @@ impl Engine {
             self.stats.malformed += 1;
             return Ops::NONE;
         }
-        let is_newer = flow.echoed.is_none_or(|echoed| distance(ack.echo_number, echoed) > 0);
-        let is_current = is_newer || flow.echoed == Some(ack.echo_number);
-        let mut rtt = None;
-        if is_newer {
-            flow.echoed = Some(ack.echo_number);
-            rtt = round_trip(now, ack);
-        }
+        let is_newer = flow.loss_detection.on_echo(ack.echo_number);
+        let rtt = if is_newer { round_trip(now, ack) } else { None };
         if let Some(sample) = rtt {
             conn.on_rtt(sample);
         }
@@ -57,22 +51,20 @@ impl Engine {
         }
         take_sack(flow, ack.echo_number, (sack, advanced.min(0)), &mut accepted, &mut self.frames);
         if accepted.has_large {
-            flow.large_lost = 0;
+            flow.loss_detection.reset_large();
         }
         if accepted.spurious > 0 {
             self.stats.spurious += u64::from(accepted.spurious);
-            flow.reorder_threshold = (flow.reorder_threshold + 1).min(MOST_REORDER);
+            flow.loss_detection.on_spurious();
             flow.congestion.on_spurious();
         }
         if accepted.bytes > 0 || advanced > 0 {
             flow.probe_timeout.on_progress(now);
         }
-        if is_current {
+        if flow.loss_detection.is_newest_echo(ack.echo_number) {
             self.stats.not_ready += u64::from(update_from_peer(now, conn, flow, data));
         }
         detect_losses(now, conn, flow, self.config.base_mtu);
-        let marks = if is_newer { ack.congested.wrapping_sub(flow.marks) } else { 0 };
-        flow.marks = if is_newer { ack.congested } else { flow.marks };
         let is_app_limited = flow.requests.is_empty() && !has_queued(flow, conn, &self.rmas);
         let sample = Sample {
             bytes: accepted.bytes,
@@ -80,7 +72,7 @@ impl Engine {
             base_rtt: conn.min_rtt,
             echoed: ack.echo_number,
             number: conn.number,
-            marks,
+            marks: if is_newer { flow.congestion.new_marks(ack.congested) } else { 0 },
             is_app_limited,
         };
         flow.congestion.on_ack(now, &sample);
@@ -143,45 +135,18 @@ fn update_from_peer(now: Time, conn: &mut Conn, flow: &mut Flow, data: &Data) ->
 
 /// Notes a retry at a peer without slots.
 pub(super) fn note_retry(now: Time, flow: &mut Flow) {
-    let is_echoed = |number| flow.echoed.is_some_and(|echoed| distance(echoed, number) >= 0);
-    let is_answered = flow.send_window.front().is_none_or(|front| is_echoed(front.number()));
+    let has_echo = |front: &InFlight| flow.loss_detection.has_echo_since(front.number());
+    let is_answered = flow.send_window.front().is_none_or(has_echo);
     flow.peer.on_retry(now, is_answered);
 }
 
-/// Declares frames lost if a frame sent enough later has arrived, by count or by time. Sets
-/// `loss_at` to when the next one would be lost by time.
+/// Declares frames lost that should have been acknowledged by now.
 fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
-    flow.loss_at = None;
-    let Some(echoed) = flow.echoed else { return };
-    let delay = conn.loss_delay();
-    let (mut lost, mut large) = (0, 0);
-    for at in 0..flow.send_window.len() {
-        let Some(frame) = flow.send_window.get(at) else { break };
-        let behind = distance(echoed, frame.number());
-        if behind <= 0 {
-            // Sent once: all that follow were sent later.
-            if frame.attempts() == 1 {
-                break;
-            }
-            continue;
-        }
-        // Without a slot the peer has refused the oldest frame, which is not lost then.
-        if !frame.is_sent() || at == 0 && !flow.peer.is_ready() {
-            continue;
-        }
-        let expires = Time(frame.sent_at().0.saturating_add(delay));
-        if behind.unsigned_abs() >= flow.reorder_threshold || expires <= now {
-            large += u32::from(frame.attempts() > 1 && frame.is_large());
-            lost += flow.send_window.declare_lost(at);
-        } else {
-            flow.loss_at = Some(flow.loss_at.map_or(expires, |other: Time| other.min(expires)));
-        }
-    }
+    let lost = flow.loss_detection.detect(now, conn.loss_delay(), !flow.peer.is_ready(), &mut flow.send_window);
     if lost > 0 {
         flow.congestion.on_lost(lost);
     }
-    flow.large_lost += large;
-    if flow.large_lost >= mtu::BLACK_HOLE_LOSSES {
+    if flow.loss_detection.is_black_hole() {
         mtu::fall_back(conn, flow, base);
     }
 }

@@ -240,7 +240,7 @@ fn idle_probe_at(flow: &Flow) -> Option<Time> {
 fn is_armed(conn: &Conn, flow: &Flow) -> bool {
     let may_be_due = conn.keepalive | conn.send_timeout != 0
         || !flow.open_rmas.is_empty()
-        || flow.loss_at.is_some()
+        || flow.loss_detection.due_at().is_some()
         || !flow.peer.is_ready()
         || flow.send_window.has_lost()
         || flow.slicing.is_some()
@@ -272,7 +272,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
     if let Some(flow) = flow {
         want(probe_at(conn, flow));
         want(idle_probe_at(flow));
-        want(flow.loss_at);
+        want(flow.loss_detection.due_at());
         want(send_due(conn, flow));
         want(flow.peer.retry_at());
         let has_unsent = flow.has_unsent() || flow.send_window.has_lost() || flow.slicing.is_some();
