@@ -28,7 +28,6 @@ pub(super) mod slicing;
 use crate::Time;
 use crate::engine::connection::conn::NONE;
 use crate::engine::host::Op;
-use alloc::collections::VecDeque;
 use alloc::vec::Vec;
 use assembly::Assembly;
 use congestion::Congestion;
@@ -42,7 +41,7 @@ use path_probing::PathProbing;
 use peer_readiness::PeerReadiness;
 use peer_requests::PeerRequests;
 use probe_timeout::ProbeTimeout;
-use reorder_queue::ReorderEntry;
+use reorder_queue::ReorderQueue;
 use send_queue::SendQueue;
 use send_window::SendWindow;
 use slicing::Slicing;
@@ -67,8 +66,7 @@ pub(crate) struct Flow {
     /// Path-MTU discovery: the size that is being probed, how often, and when next.
     pub(crate) path_probing: PathProbing,
     // Receiving.
-    /// Frames from `recv_next` on that came out of order.
-    pub(crate) reorder_queue: VecDeque<ReorderEntry>,
+    pub(crate) reorder_queue: ReorderQueue,
     pub(crate) assembly: Option<Assembly>,
     /// Parts of it that have come, on an unreliable connection.
     pub(crate) seen: Vec<u64>,
@@ -107,7 +105,7 @@ impl Flow {
             congestion: Congestion::new(),
             slicing: None,
             path_probing: PathProbing::default(),
-            reorder_queue: VecDeque::new(),
+            reorder_queue: ReorderQueue::default(),
             assembly: None,
             seen: Vec::new(),
             assembly_at: Time(0),
@@ -126,9 +124,8 @@ impl Flow {
         let old = core::mem::replace(self, fresh);
         (self.queue, self.requests) = (old.queue.emptied(), old.requests.emptied());
         self.send_window = old.send_window.emptied();
-        (self.reorder_queue, self.refused_writes) = (old.reorder_queue, old.refused_writes);
+        (self.reorder_queue, self.refused_writes) = (old.reorder_queue.emptied(), old.refused_writes);
         self.end_order = old.end_order.emptied();
-        self.reorder_queue.clear();
         self.refused_writes.clear();
     }
 

@@ -269,7 +269,7 @@ impl Engine {
         let Some(conn) = self.table.get_mut(index).filter(|conn| continuation.is_some() || conn.flow != NONE) else {
             return;
         };
-        if let Some(flow) = flow_of(&mut self.flows, conn, index).filter(|flow| gap >= flow.reorder_queue.len()) {
+        if let Some(flow) = flow_of(&mut self.flows, conn, index).filter(|flow| flow.reorder_queue.is_newest(gap)) {
             flow.continuation = continuation;
         }
     }

@@ -3,7 +3,6 @@
 use crate::Time;
 use crate::engine::connection::conn::bit;
 use crate::engine::flow::limits::WINDOW;
-use crate::engine::flow::reorder_queue::ReorderEntry;
 use crate::engine::flow::slices::Owner;
 use crate::engine::host::Host;
 use crate::engine::state::Engine;
@@ -30,8 +29,7 @@ impl Engine {
             return;
         }
         let gap = data.seq.wrapping_sub(conn.recv_next) as usize;
-        let entry = self.flows.get(conn.flow).and_then(|flow| flow.reorder_queue.get(gap));
-        let is_here = entry.is_some_and(|entry| !matches!(entry, ReorderEntry::Missing));
+        let is_here = self.flows.get(conn.flow).is_some_and(|flow| flow.reorder_queue.has(gap));
         if gap == 0
             && is_here
             && let Some(none) = Records::again(&[])

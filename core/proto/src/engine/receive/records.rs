@@ -36,7 +36,7 @@ impl RecvCtx<'_> {
     pub(super) fn finish_frame(&mut self) {
         self.conn.recv_next = self.conn.recv_next.wrapping_add(1);
         self.conn.clear(bit::RNR);
-        self.flow.reorder_queue.pop_front();
+        self.flow.reorder_queue.pop();
     }
 
     /// Applies the records of an out-of-order frame. Returns its entry in the reorder queue, and

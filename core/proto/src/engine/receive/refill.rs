@@ -16,11 +16,7 @@ impl Engine {
         let held = records.and_then(|records| self.hold(records, 0));
         let Some(ctx) = self.recv_ctx(index) else { return };
         if let Some(held) = held {
-            if ctx.flow.reorder_queue.is_empty() {
-                ctx.flow.reorder_queue.push_back(held);
-            } else {
-                ctx.flow.reorder_queue[0] = held;
-            }
+            ctx.flow.reorder_queue.put(0, held);
         }
         ctx.conn.set(bit::RNR | bit::ACK_NOW);
         if !core::mem::replace(&mut ctx.flow.awaits_slot, true) {

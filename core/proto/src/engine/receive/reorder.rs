@@ -42,7 +42,7 @@ impl Engine {
             let Some(conn) = self.table.get_mut(index) else { return };
             let Some(flow) = self.flows.get_mut(conn.flow) else { return };
             let max_send_size = self.config.max_send_size;
-            let front = flow.reorder_queue.front().copied();
+            let front = flow.reorder_queue.front();
             let mut ctx = RecvCtx { conn, flow, index, rmas: &mut self.rmas, max_send_size, is_held: true };
             match front {
                 None | Some(ReorderEntry::Missing) => return,
@@ -75,7 +75,7 @@ impl Engine {
         let can_hold = self.holds.left() > 0 && records.bytes().len() <= self.holds.stride();
         let mut ended = RmaEnds::default();
         let Some(mut ctx) = self.recv_ctx(index) else { return };
-        if ctx.flow.reorder_queue.get(gap).is_some_and(|entry| !matches!(entry, ReorderEntry::Missing)) {
+        if ctx.flow.reorder_queue.has(gap) {
             self.stats.duplicates += 1;
             return;
         }
@@ -97,10 +97,7 @@ impl Engine {
             None => self.stats.unheld += 1,
             Some(entry) => {
                 if let Some(ctx) = self.recv_ctx(index) {
-                    while ctx.flow.reorder_queue.len() <= gap {
-                        ctx.flow.reorder_queue.push_back(ReorderEntry::Missing);
-                    }
-                    ctx.flow.reorder_queue[gap] = entry;
+                    ctx.flow.reorder_queue.put(gap, entry);
                 }
             }
         }

@@ -5,7 +5,6 @@ use crate::engine::connection::conn::{Conn, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::frame_pool::FramePool;
 use crate::engine::flow::in_flight::Payload;
-use crate::engine::flow::reorder_queue::ReorderEntry;
 use crate::engine::flow::rma_state::{OP_MASK, RmaState};
 use crate::engine::flow::slicing::Slice;
 use crate::engine::host::{Host, Op, Source, Target};
@@ -175,10 +174,10 @@ pub(super) fn emit_data(
     room: u32,
     buffer: &mut [u8],
 ) -> usize {
-    let with_gap = flow.filter(|flow| flow.reorder_queue.len() > 1);
+    let with_gap = flow.map(|flow| &flow.reorder_queue).filter(|queue| queue.has_gap());
     let space = usize::from(conn.mtu).saturating_sub(DATA + payload_len) / 8;
-    let count = with_gap.map_or(0, |flow| sack_words(flow).min(space).min(wire::MAX_SACK));
-    if with_gap.is_none_or(|flow| sack_words(flow) == count) {
+    let count = with_gap.map_or(0, |queue| queue.sack_words().min(space).min(wire::MAX_SACK));
+    if with_gap.is_none_or(|queue| queue.sack_words() == count) {
         conn.clear(bit::ACK_NOW | bit::ACK_DELAYED | bit::FULL);
     }
     if seq.is_some() {
@@ -199,22 +198,6 @@ pub(super) fn emit_data(
     let data = Data { header: header(conn, Kind::Data, now), seq: seq.unwrap_or(0), flags: bits, ack, sack_words: 0 };
     match with_gap {
         None => data.emit(&[], buffer),
-        Some(flow) => data.emit(&sack(flow)[..count], buffer),
+        Some(queue) => data.emit(&queue.sack()[..count], buffer),
     }
-}
-
-/// Returns how many SACK words cover the reorder queue.
-fn sack_words(flow: &Flow) -> usize {
-    (flow.reorder_queue.len() - 1).div_ceil(64)
-}
-
-/// Returns the out-of-order frames as SACK bits.
-fn sack(flow: &Flow) -> [u64; wire::MAX_SACK] {
-    let mut words = [0; wire::MAX_SACK];
-    for (at, entry) in flow.reorder_queue.iter().skip(1).take(64 * wire::MAX_SACK).enumerate() {
-        if !matches!(entry, ReorderEntry::Missing) {
-            words[at / 64] |= 1 << (at % 64);
-        }
-    }
-    words
 }

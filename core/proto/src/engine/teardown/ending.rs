@@ -3,7 +3,6 @@
 use crate::engine::connection::conn::{NONE, State, bit};
 use crate::engine::flow::Flow;
 use crate::engine::flow::batch::Ops;
-use crate::engine::flow::reorder_queue::ReorderEntry;
 use crate::engine::flow::rma_state::OP_MASK;
 use crate::engine::host::{Event, Host, Index, Op};
 use crate::engine::state::Engine;
@@ -99,10 +98,8 @@ impl Engine {
             self.freed = true;
         }
         let mut old = core::mem::replace(flow, Flow::new(NONE));
-        for entry in old.reorder_queue.drain(..) {
-            if let ReorderEntry::Held { buffer, .. } = entry {
-                self.holds.give(buffer);
-            }
+        for buffer in old.reorder_queue.drain() {
+            self.holds.give(buffer);
         }
         for batch in old.queue.drain_deferred() {
             self.frames.give(batch.buffer);

@@ -6,7 +6,6 @@ use crate::engine::flow::Flow;
 use crate::engine::flow::batch::{Ops, join};
 use crate::engine::flow::frame_pool::FramePool;
 use crate::engine::flow::in_flight::Payload;
-use crate::engine::flow::reorder_queue::ReorderEntry;
 use crate::engine::flow::rma_state::Answer;
 use crate::engine::host::Host;
 use crate::engine::send::new_frame::emit_answer;
@@ -23,8 +22,9 @@ impl Engine {
         // A CLOSE fits every path.
         let mut frame = vec![0; usize::from(self.config.base_mtu).max(CLOSE)];
         let flow = self.flows.get(conn.flow).filter(|_| conn.is_reliable());
-        let mut sack = [0; MAX_SACK];
-        let words = flow.map_or(0, |flow| delivered(flow, &mut sack)).min((frame.len() - CLOSE) / 8);
+        // A frame that is held has arrived, and is never delivered now.
+        let (sack, words) = flow.map_or(([0; MAX_SACK], 0), |flow| flow.reorder_queue.delivered());
+        let words = words.min((frame.len() - CLOSE) / 8);
         let close = Close {
             header: Header { kind: Kind::Close, to: 0, from: 0, number: 0, time: 0 },
             reason: 0,
@@ -96,20 +96,6 @@ impl Engine {
 fn accepted(conn: &Conn, flow: &Flow, ack: u32) -> Option<usize> {
     let oldest = flow.send_window.seq(0, conn.next_seq);
     usize::try_from(distance(ack, oldest)).ok().filter(|advanced| *advanced <= flow.send_window.len())
-}
-
-/// Sets the bits of the frames whose messages were delivered out of order, and returns how many
-/// words that takes.
-fn delivered(flow: &Flow, words: &mut [u64; MAX_SACK]) -> usize {
-    let mut count = 0;
-    for (at, entry) in flow.reorder_queue.iter().skip(1).take(64 * MAX_SACK).enumerate() {
-        // A frame that is held has arrived, and is never delivered now.
-        if matches!(entry, ReorderEntry::Done) {
-            words[at / 64] |= 1 << (at % 64);
-            count = at / 64 + 1;
-        }
-    }
-    count
 }
 
 /// The answers in a frame that is in flight.
