@@ -12,6 +12,7 @@ pub(super) mod idle_probing;
 pub(super) mod in_flight;
 pub(super) mod limits;
 pub(super) mod loss_detection;
+pub(super) mod next_frame;
 pub(super) mod open_rmas;
 pub(super) mod path_probing;
 pub(super) mod peer_readiness;
@@ -36,6 +37,7 @@ use end_order::EndOrder;
 use idle_probing::IdleProbing;
 use limits::MAX_REFUSED;
 use loss_detection::LossDetection;
+use next_frame::NextFrame;
 use open_rmas::OpenRmas;
 use path_probing::PathProbing;
 use peer_readiness::PeerReadiness;
@@ -76,14 +78,9 @@ pub(crate) struct Flow {
     pub(crate) continuation: Option<Continuation>,
     /// The part that the current frame carries, if it was copied and verified already.
     pub(crate) copied: Option<Continuation>,
-    /// Records of the frame at `recv_next` that were applied before a message found no slot, and
-    /// messages among them.
-    pub(crate) applied: u16,
-    pub(crate) partial: u16,
+    pub(crate) next_frame: NextFrame,
     /// Writes that were refused, until their last frame passes.
     pub(crate) refused_writes: Vec<(u32, u8)>,
-    /// Whether the connection is in `Engine::awaiting_slot`.
-    pub(crate) awaits_slot: bool,
 }
 
 // A thousand busy connections have less than a megabyte of it, without their lists.
@@ -111,10 +108,8 @@ impl Flow {
             assembly_at: Time(0),
             continuation: None,
             copied: None,
-            applied: 0,
-            partial: 0,
+            next_frame: NextFrame::default(),
             refused_writes: Vec::new(),
-            awaits_slot: false,
         }
     }
 
@@ -139,9 +134,18 @@ impl Flow {
             && !self.awaits_rest()
     }
 
+    /// Returns whether frames come in order: nothing of the next one or of a later one has come.
+    #[inline]
+    pub(crate) fn is_in_order(&self) -> bool {
+        self.reorder_queue.is_empty() && !self.next_frame.is_begun()
+    }
+
     /// Returns whether something was received in part, so that only the peer can complete it.
     pub(crate) fn awaits_rest(&self) -> bool {
-        !self.reorder_queue.is_empty() || self.assembly.is_some() || self.applied > 0 || !self.refused_writes.is_empty()
+        !self.reorder_queue.is_empty()
+            || self.assembly.is_some()
+            || self.next_frame.is_begun()
+            || !self.refused_writes.is_empty()
     }
 
     /// Returns the newest send that has not ended, unless `end_order` holds it already.

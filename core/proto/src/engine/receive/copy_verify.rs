@@ -52,7 +52,7 @@ impl Engine {
         }
         let flow = self.flows.get(conn.flow)?;
         let has_room = flow.requests.has_room_for(1) && flow.has_room_for_refusal();
-        let next = flow.continuation.filter(|_| flow.reorder_queue.is_empty() && flow.applied == 0 && has_room)?;
+        let next = flow.continuation.filter(|_| flow.is_in_order() && has_room)?;
         records.only().and_then(Continuation::of).filter(|(part, _)| *part == next)
     }
 }

@@ -254,9 +254,9 @@ impl Engine {
         let Some(Record::Message { after: false, bytes }) = records.only() else { return false };
         let Some(conn) = self.table.get_mut(index).filter(|conn| !conn.has(bit::RNR)) else { return false };
         let Some(flow) = self.flows.get(conn.flow) else { return false };
-        let is_next = flow.reorder_queue.is_empty() && flow.applied == 0;
-        let taken =
-            is_next && bytes.len() <= self.config.max_send_size as usize && host.message(conn.host_cookie, bytes);
+        let taken = flow.is_in_order()
+            && bytes.len() <= self.config.max_send_size as usize
+            && host.message(conn.host_cookie, bytes);
         if taken {
             conn.recv_next = conn.recv_next.wrapping_add(1);
         }

@@ -17,7 +17,8 @@ impl RecvCtx<'_> {
         host: &mut H,
         ended: &mut impl FnMut(RmaEnd),
     ) -> FrameOutcome {
-        let (mut applied, mut messages) = (self.flow.applied, self.flow.partial);
+        let next_frame = &self.flow.next_frame;
+        let (mut applied, mut messages) = (next_frame.records(), next_frame.messages());
         let mut outcome = FrameOutcome::Done;
         for record in records.skip(applied.into()) {
             outcome = self.record(&record, host, ended);
@@ -27,8 +28,11 @@ impl RecvCtx<'_> {
             applied += 1;
             messages += u16::from(matches!(record, Record::Message { .. }));
         }
-        let is_done = outcome == FrameOutcome::Done;
-        (self.flow.applied, self.flow.partial) = if is_done { (0, 0) } else { (applied, messages) };
+        if outcome == FrameOutcome::Done {
+            self.flow.next_frame.finish();
+        } else {
+            self.flow.next_frame.suspend(applied, messages);
+        }
         outcome
     }
 

@@ -19,7 +19,7 @@ impl Engine {
             ctx.flow.reorder_queue.put(0, held);
         }
         ctx.conn.set(bit::RNR | bit::ACK_NOW);
-        if !core::mem::replace(&mut ctx.flow.awaits_slot, true) {
+        if ctx.flow.next_frame.await_slot() {
             self.awaiting_slot.push_back(index);
         }
         self.mark_ready(index);
@@ -31,8 +31,7 @@ impl Engine {
         let mut without_slot = 0;
         for _ in 0..self.awaiting_slot.len() {
             let Some(index) = self.awaiting_slot.pop_front() else { return };
-            if self.flow_mut(index).is_some_and(|flow| core::mem::take(&mut flow.awaits_slot))
-                && !self.resume(index, host)
+            if self.flow_mut(index).is_some_and(|flow| flow.next_frame.take_awaits_slot()) && !self.resume(index, host)
             {
                 without_slot += 1;
                 if without_slot >= MOST_WITHOUT_SLOT && host.room() == 0 {
@@ -51,12 +50,12 @@ impl Engine {
     fn resume<H: Host>(&mut self, index: u32, host: &mut H) -> bool {
         let Some(ctx) = self.recv_ctx(index) else { return false };
         let was_owed = ctx.conn.has(bit::ACK_NOW);
-        let before = (ctx.conn.recv_next, ctx.flow.applied);
+        let before = (ctx.conn.recv_next, ctx.flow.next_frame.records());
         ctx.conn.clear(bit::RNR);
         ctx.conn.set(bit::ACK_NOW);
         self.drain(index, host);
         let Some(ctx) = self.recv_ctx(index) else { return false };
-        let moved = !ctx.flow.awaits_slot || (ctx.conn.recv_next, ctx.flow.applied) != before;
+        let moved = !ctx.flow.next_frame.awaits_slot() || (ctx.conn.recv_next, ctx.flow.next_frame.records()) != before;
         if !moved && !was_owed {
             // Nothing new for the peer.
             ctx.conn.clear(bit::ACK_NOW);

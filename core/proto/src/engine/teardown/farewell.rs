@@ -30,7 +30,7 @@ impl Engine {
             reason: 0,
             is_answer: false,
             ack: if conn.is_reliable() { conn.recv_next } else { 0 },
-            messages: flow.map_or(0, |flow| flow.partial),
+            messages: flow.map_or(0, |flow| flow.next_frame.messages()),
         };
         let mut end = close.emit(&sack[..words], &mut frame);
         if let Some(flow) = flow {
