@@ -8,9 +8,6 @@ pub(crate) const MAX_REQUESTS: usize = 1024;
 pub const MAX_LARGE: usize = 64;
 /// Frames of one connection that may be in flight.
 pub(crate) const WINDOW: usize = 4096;
-/// Refused writes of one peer that may be unfinished. A conforming sender has fewer: one in each
-/// early frame, and one that each large message has interrupted.
-pub(crate) const MAX_REFUSED: usize = WINDOW + MAX_LARGE;
 /// Room, bytes, from which a frame of memory ends at a cache line: the unused part of a line costs
 /// it little.
 pub(crate) const LARGE: u64 = 4096;

@@ -19,6 +19,7 @@ pub(super) mod peer_readiness;
 pub(super) mod peer_requests;
 pub(super) mod pieces;
 pub(super) mod probe_timeout;
+pub(super) mod refused_writes;
 pub(super) mod reorder_queue;
 pub(super) mod rma_state;
 pub(super) mod send_queue;
@@ -35,7 +36,6 @@ use congestion::Congestion;
 use continuation::Continuation;
 use end_order::EndOrder;
 use idle_probing::IdleProbing;
-use limits::MAX_REFUSED;
 use loss_detection::LossDetection;
 use next_frame::NextFrame;
 use open_rmas::OpenRmas;
@@ -43,6 +43,7 @@ use path_probing::PathProbing;
 use peer_readiness::PeerReadiness;
 use peer_requests::PeerRequests;
 use probe_timeout::ProbeTimeout;
+use refused_writes::RefusedWrites;
 use reorder_queue::ReorderQueue;
 use send_queue::SendQueue;
 use send_window::SendWindow;
@@ -79,8 +80,7 @@ pub(crate) struct Flow {
     /// The part that the current frame carries, if it was copied and verified already.
     pub(crate) copied: Option<Continuation>,
     pub(crate) next_frame: NextFrame,
-    /// Writes that were refused, until their last frame passes.
-    pub(crate) refused_writes: Vec<(u32, u8)>,
+    pub(crate) refused_writes: RefusedWrites,
 }
 
 // A thousand busy connections have less than a megabyte of it, without their lists.
@@ -109,7 +109,7 @@ impl Flow {
             continuation: None,
             copied: None,
             next_frame: NextFrame::default(),
-            refused_writes: Vec::new(),
+            refused_writes: RefusedWrites::default(),
         }
     }
 
@@ -119,9 +119,8 @@ impl Flow {
         let old = core::mem::replace(self, fresh);
         (self.queue, self.requests) = (old.queue.emptied(), old.requests.emptied());
         self.send_window = old.send_window.emptied();
-        (self.reorder_queue, self.refused_writes) = (old.reorder_queue.emptied(), old.refused_writes);
+        (self.reorder_queue, self.refused_writes) = (old.reorder_queue.emptied(), old.refused_writes.emptied());
         self.end_order = old.end_order.emptied();
-        self.refused_writes.clear();
     }
 
     /// Returns whether nothing is open in either direction.
@@ -160,11 +159,6 @@ impl Flow {
     /// frame is accepted.
     pub(crate) fn is_copied(&mut self, part: Continuation) -> bool {
         self.copied.take_if(|copied| *copied == part).is_some()
-    }
-
-    /// Returns whether the refusal of another write can be noted.
-    pub(crate) fn has_room_for_refusal(&self) -> bool {
-        self.refused_writes.len() < MAX_REFUSED
     }
 
     /// Returns whether there is something to transmit for the first time.

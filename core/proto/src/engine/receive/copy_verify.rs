@@ -51,7 +51,7 @@ impl Engine {
             return None;
         }
         let flow = self.flows.get(conn.flow)?;
-        let has_room = flow.requests.has_room_for(1) && flow.has_room_for_refusal();
+        let has_room = flow.requests.has_room_for(1) && !flow.refused_writes.is_full();
         let next = flow.continuation.filter(|_| flow.is_in_order() && has_room)?;
         records.only().and_then(Continuation::of).filter(|(part, _)| *part == next)
     }
@@ -63,8 +63,10 @@ impl RecvCtx<'_> {
     fn copy_checked<H: Host>(&mut self, part: Continuation, bytes: &[u8], crc: Crc, host: &mut H) -> Option<Crc> {
         match part {
             Continuation::Write { op, target, at } => {
-                let is_refused = self.flow.refused_writes.iter().any(|(refused, _)| *refused == op);
-                if is_refused { None } else { host.write_checked(self.conn.host_cookie, &target, at, bytes, crc) }
+                if self.flow.refused_writes.contains(op) {
+                    return None;
+                }
+                host.write_checked(self.conn.host_cookie, &target, at, bytes, crc)
             }
             Continuation::ReadBytes { op, at } => {
                 let (op, _) = self.asked_bytes(op, at, bytes.len())?;

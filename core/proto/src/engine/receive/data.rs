@@ -300,8 +300,8 @@ impl Engine {
             return true;
         }
         let Some(flow) = self.flow_mut(index) else { return true };
-        let is_noted = |op| flow.refused_writes.iter().any(|(refused, _)| *refused == op);
-        let is_new_write = || matches!(records.last(), Some(Record::Write { op, .. }) if !is_noted(op));
-        flow.requests.has_room_for(count) && (flow.has_room_for_refusal() || !is_new_write())
+        let refused = &flow.refused_writes;
+        let is_new_write = || matches!(records.last(), Some(Record::Write { op, .. }) if !refused.contains(op));
+        flow.requests.has_room_for(count) && (!refused.is_full() || !is_new_write())
     }
 }

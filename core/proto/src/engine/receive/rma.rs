@@ -15,20 +15,19 @@ const REFUSED: Answer = Answer::Status(1);
 impl RecvCtx<'_> {
     /// Writes bytes for a peer. Returns whether they are the last of the operation.
     pub(crate) fn write<H: Host>(&mut self, op: u32, target: &Target, at: u64, bytes: &[u8], host: &mut H) -> bool {
-        let known = self.flow.refused_writes.iter().any(|(refused, _)| *refused == op);
+        let known = self.flow.refused_writes.contains(op);
         if self.flow.is_copied(Continuation::Write { op, target: *target, at }) {
             host.written(target, at, bytes);
         } else if !known && let Err(failure) = host.write(self.conn.host_cookie, target, at, bytes) {
             // Always noted, or the write would succeed at its end. `has_room` bounds the notes.
-            self.flow.refused_writes.push((op, status(failure)));
+            self.flow.refused_writes.push(op, status(failure));
         }
         at + bytes.len() as u64 == target.len
     }
 
     /// Queues the result of a write whose last frame was applied in order.
     pub(super) fn end_write<H: Host>(&mut self, op: u32, host: &mut H) {
-        let refused = self.flow.refused_writes.iter().position(|(refused, _)| *refused == op);
-        let status = refused.map_or(0, |at| self.flow.refused_writes.swap_remove(at).1);
+        let status = self.flow.refused_writes.take(op);
         self.conn.clear(bit::AFTER_REFUSED);
         if status != 0 {
             self.conn.set(bit::AFTER_REFUSED);

@@ -1,7 +1,8 @@
 //! Operations end once, and memory is touched only while they live.
 
 use super::*;
-use crate::engine::flow::limits::{MAX_REFUSED, WINDOW};
+use crate::engine::flow::limits::WINDOW;
+use crate::engine::flow::refused_writes::MAX_REFUSED;
 
 /// The operation number on the wire of the first WRITE or READ among these frames.
 fn wire_op(frames: &[Vec<u8>]) -> u32 {
