@@ -2,7 +2,6 @@
 //! and given back when nothing is open. So memory grows with the frames in flight, not with the
 //! connections.
 
-pub(super) mod assembly;
 pub(super) mod batch;
 pub(super) mod congestion;
 pub(super) mod continuation;
@@ -19,6 +18,7 @@ pub(super) mod peer_readiness;
 pub(super) mod peer_requests;
 pub(super) mod pieces;
 pub(super) mod probe_timeout;
+pub(super) mod reassembly;
 pub(super) mod refused_writes;
 pub(super) mod reorder_queue;
 pub(super) mod rma_state;
@@ -27,11 +27,9 @@ pub(super) mod send_window;
 pub(super) mod slices;
 pub(super) mod slicing;
 
-use crate::Time;
 use crate::engine::connection::conn::NONE;
 use crate::engine::host::Op;
 use alloc::vec::Vec;
-use assembly::Assembly;
 use congestion::Congestion;
 use continuation::Continuation;
 use end_order::EndOrder;
@@ -43,6 +41,7 @@ use path_probing::PathProbing;
 use peer_readiness::PeerReadiness;
 use peer_requests::PeerRequests;
 use probe_timeout::ProbeTimeout;
+use reassembly::Reassembly;
 use refused_writes::RefusedWrites;
 use reorder_queue::ReorderQueue;
 use send_queue::SendQueue;
@@ -70,11 +69,7 @@ pub(crate) struct Flow {
     pub(crate) path_probing: PathProbing,
     // Receiving.
     pub(crate) reorder_queue: ReorderQueue,
-    pub(crate) assembly: Option<Assembly>,
-    /// Parts of it that have come, on an unreliable connection.
-    pub(crate) seen: Vec<u64>,
-    /// When a part of it last came, on an unreliable connection.
-    pub(crate) assembly_at: Time,
+    pub(crate) reassembly: Reassembly,
     /// The bytes that continue the RMA of the newest accepted frame.
     pub(crate) continuation: Option<Continuation>,
     /// The part that the current frame carries, if it was copied and verified already.
@@ -103,9 +98,7 @@ impl Flow {
             slicing: None,
             path_probing: PathProbing::default(),
             reorder_queue: ReorderQueue::default(),
-            assembly: None,
-            seen: Vec::new(),
-            assembly_at: Time(0),
+            reassembly: Reassembly::new(),
             continuation: None,
             copied: None,
             next_frame: NextFrame::default(),
@@ -142,7 +135,7 @@ impl Flow {
     /// Returns whether something was received in part, so that only the peer can complete it.
     pub(crate) fn awaits_rest(&self) -> bool {
         !self.reorder_queue.is_empty()
-            || self.assembly.is_some()
+            || !self.reassembly.is_empty()
             || self.next_frame.is_begun()
             || !self.refused_writes.is_empty()
     }

@@ -167,7 +167,7 @@ impl Engine {
                 Record::Part { message, total, at, bytes } if !conn.is_reliable() => {
                     if let Some(mut ctx) = self.recv_ctx(index) {
                         ctx.loose_part(message, total, at, bytes, host);
-                        ctx.flow.assembly_at = now;
+                        ctx.flow.reassembly.on_part(now);
                     }
                 }
                 Record::Probe { size } => {

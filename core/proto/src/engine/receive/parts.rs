@@ -2,7 +2,7 @@
 
 use super::context::{FrameOutcome, RecvCtx};
 use crate::engine::connection::conn::bit;
-use crate::engine::flow::assembly::{AFTER, Assembly, is_older};
+use crate::engine::flow::reassembly::{AFTER, Placement};
 use crate::engine::host::Host;
 
 impl RecvCtx<'_> {
@@ -21,17 +21,11 @@ impl RecvCtx<'_> {
         if at == 0 {
             self.abandon(host);
             let Some(buffer) = host.begin(self.conn.host_cookie, total) else { return FrameOutcome::NoSlot };
-            self.flow.assembly = Some(Assembly::new(buffer, message, total));
+            self.flow.reassembly.begin(buffer, message, total);
         }
-        let Some(assembly) = &mut self.flow.assembly else { return FrameOutcome::Done };
-        if assembly.message != message || assembly.pieces.total != total || assembly.filled != at {
-            return FrameOutcome::Done;
-        }
-        host.fill(assembly.buffer, at, bytes);
-        assembly.filled += u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        if assembly.filled == total {
-            self.deliver(host);
-        }
+        let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
+        let placement = self.flow.reassembly.add_next(message, total, at, len);
+        self.place_part(placement, at, bytes, host);
         FrameOutcome::Done
     }
 
@@ -42,37 +36,33 @@ impl RecvCtx<'_> {
         if total > self.max_send_size {
             return;
         }
-        if self.flow.assembly.is_none_or(|assembly| assembly.message != message) {
-            if self.flow.assembly.is_some_and(|assembly| is_older(message, assembly.message)) {
+        if !self.flow.reassembly.has(message) {
+            if self.flow.reassembly.is_newer_than(message) {
                 return;
             }
             self.abandon(host);
             let Some(buffer) = host.begin(self.conn.host_cookie, total) else { return };
-            self.flow.assembly = Some(Assembly::new(buffer, message, total));
-            self.flow.seen.clear();
+            self.flow.reassembly.begin(buffer, message, total);
         }
-        let Some(assembly) = &mut self.flow.assembly else { return };
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        if assembly.pieces.total != total || !assembly.pieces.note(&mut self.flow.seen, at, len) {
-            return;
-        }
-        host.fill(assembly.buffer, at, bytes);
-        if assembly.pieces.is_whole() {
-            self.deliver(host);
-        }
+        let placement = self.flow.reassembly.add(total, at, len);
+        self.place_part(placement, at, bytes, host);
     }
 
-    /// Delivers the complete message.
-    fn deliver<H: Host>(&mut self, host: &mut H) {
-        if let Some(assembly) = self.flow.assembly.take() {
-            host.deliver(self.conn.host_cookie, assembly.buffer);
+    /// Copies a part to its buffer, if it has one, and delivers the message if it is whole.
+    fn place_part<H: Host>(&mut self, placement: Option<Placement>, at: u32, bytes: &[u8], host: &mut H) {
+        let Some(Placement { buffer, is_whole }) = placement else { return };
+        host.fill(buffer, at, bytes);
+        if is_whole {
+            self.flow.reassembly.take();
+            host.deliver(self.conn.host_cookie, buffer);
         }
     }
 
     /// Abandons the message that is being reassembled.
     fn abandon<H: Host>(&mut self, host: &mut H) {
-        if let Some(assembly) = self.flow.assembly.take() {
-            host.abandon(assembly.buffer);
+        if let Some(buffer) = self.flow.reassembly.take() {
+            host.abandon(buffer);
         }
     }
 }

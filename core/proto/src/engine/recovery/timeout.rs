@@ -105,10 +105,11 @@ impl Engine {
                     broken = Some(Failure::TimedOut);
                 }
             }
-            let is_stale = !conn.is_reliable() && now.since(flow.assembly_at) >= IDLE * 1000;
-            if is_stale && let Some(assembly) = flow.assembly.take() {
+            if !conn.is_reliable()
+                && let Some(buffer) = flow.reassembly.expire(now)
+            {
                 // A part of the message was lost.
-                host.abandon(assembly.buffer);
+                host.abandon(buffer);
                 self.freed = true;
             }
             if broken.is_none() && flow.is_quiet() && flow.idle_probing.is_idle(now) {
@@ -279,8 +280,8 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         if has_unsent && flow.congestion.next_at() > now {
             want(Some(flow.congestion.next_at()));
         }
-        if !conn.is_reliable() && flow.assembly.is_some() {
-            want(Some(flow.assembly_at.plus_micros(IDLE)));
+        if !conn.is_reliable() {
+            want(flow.reassembly.expires_at());
         }
         if flow.is_quiet() {
             want(Some(flow.idle_probing.idle_at()));

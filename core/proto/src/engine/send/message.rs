@@ -1,8 +1,8 @@
 //! A message on its way into frame buffers.
 
-use crate::engine::flow::assembly::AFTER;
 use crate::engine::flow::batch::{Batch, Ops};
 use crate::engine::flow::frame_pool::{Buffer, FramePool, SHORT};
+use crate::engine::flow::reassembly::AFTER;
 use crate::engine::host::Op;
 use crate::wire::{MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
 use crate::{Cursor, Gather, Time};

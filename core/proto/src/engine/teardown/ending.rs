@@ -93,8 +93,8 @@ impl Engine {
         let Some(conn) = self.table.get_mut(index) else { return };
         let number = core::mem::replace(&mut conn.flow, NONE);
         let Some(flow) = self.flows.get_mut(number) else { return };
-        if let Some(assembly) = flow.assembly.take() {
-            host.abandon(assembly.buffer);
+        if let Some(buffer) = flow.reassembly.take() {
+            host.abandon(buffer);
             self.freed = true;
         }
         let mut old = core::mem::replace(flow, Flow::new(NONE));
