@@ -31,7 +31,7 @@ use crate::engine::connection::conn::NONE;
 use crate::engine::host::Op;
 use alloc::vec::Vec;
 use congestion::Congestion;
-use continuation::Continuation;
+use continuation::CopyVerify;
 use end_order::EndOrder;
 use idle_probing::IdleProbing;
 use loss_detection::LossDetection;
@@ -70,10 +70,7 @@ pub(crate) struct Flow {
     // Receiving.
     pub(crate) reorder_queue: ReorderQueue,
     pub(crate) reassembly: Reassembly,
-    /// The bytes that continue the RMA of the newest accepted frame.
-    pub(crate) continuation: Option<Continuation>,
-    /// The part that the current frame carries, if it was copied and verified already.
-    pub(crate) copied: Option<Continuation>,
+    pub(crate) copy_verify: CopyVerify,
     pub(crate) next_frame: NextFrame,
     pub(crate) refused_writes: RefusedWrites,
 }
@@ -99,8 +96,7 @@ impl Flow {
             path_probing: PathProbing::default(),
             reorder_queue: ReorderQueue::default(),
             reassembly: Reassembly::new(),
-            continuation: None,
-            copied: None,
+            copy_verify: CopyVerify::default(),
             next_frame: NextFrame::default(),
             refused_writes: RefusedWrites::default(),
         }
@@ -146,12 +142,6 @@ impl Flow {
             return None;
         }
         self.queue.last_send().or_else(|| self.send_window.last_send()).map(Op)
-    }
-
-    /// Returns whether the bytes of this part are in place already, and forgets it. Called when its
-    /// frame is accepted.
-    pub(crate) fn is_copied(&mut self, part: Continuation) -> bool {
-        self.copied.take_if(|copied| *copied == part).is_some()
     }
 
     /// Returns whether there is something to transmit for the first time.

@@ -34,7 +34,7 @@ impl Engine {
         if !wire::ends_check(frame, crc) {
             return Err(Malformed::Check);
         }
-        ctx.flow.copied = Some(part);
+        ctx.flow.copy_verify.on_copied(part);
         Ok(true)
     }
 
@@ -52,7 +52,7 @@ impl Engine {
         }
         let flow = self.flows.get(conn.flow)?;
         let has_room = flow.requests.has_room_for(1) && !flow.refused_writes.is_full();
-        let next = flow.continuation.filter(|_| flow.is_in_order() && has_room)?;
+        let next = flow.copy_verify.next().filter(|_| flow.is_in_order() && has_room)?;
         records.only().and_then(Continuation::of).filter(|(part, _)| *part == next)
     }
 }

@@ -270,7 +270,7 @@ impl Engine {
             return;
         };
         if let Some(flow) = flow_of(&mut self.flows, conn, index).filter(|flow| flow.reorder_queue.is_newest(gap)) {
-            flow.continuation = continuation;
+            flow.copy_verify.set_next(continuation);
         }
     }
 

@@ -16,7 +16,7 @@ impl RecvCtx<'_> {
     /// Writes bytes for a peer. Returns whether they are the last of the operation.
     pub(crate) fn write<H: Host>(&mut self, op: u32, target: &Target, at: u64, bytes: &[u8], host: &mut H) -> bool {
         let known = self.flow.refused_writes.contains(op);
-        if self.flow.is_copied(Continuation::Write { op, target: *target, at }) {
+        if self.flow.copy_verify.take_copied(Continuation::Write { op, target: *target, at }) {
             host.written(target, at, bytes);
         } else if !known && let Err(failure) = host.write(self.conn.host_cookie, target, at, bytes) {
             // Always noted, or the write would succeed at its end. `has_room` bounds the notes.
@@ -109,7 +109,7 @@ impl RecvCtx<'_> {
         host: &mut H,
         ended: &mut impl FnMut(RmaEnd),
     ) {
-        let is_copied = self.flow.is_copied(Continuation::ReadBytes { op, at });
+        let is_copied = self.flow.copy_verify.take_copied(Continuation::ReadBytes { op, at });
         let Some((op, state)) = self.asked_bytes(op, at, bytes.len()) else { return };
         if is_copied {
             host.placed(op, at, bytes);
