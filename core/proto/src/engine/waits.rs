@@ -44,7 +44,7 @@ impl Engine {
                 operations: 1,
             })
         });
-        let flows = self.flows.iter().filter_map(|flow| wait_of(self.table.get(flow.conn)?, flow));
+        let flows = self.flows.iter().filter_map(|flow| wait_of(self.table.get(flow.conn())?, flow));
         handshakes.chain(flows)
     }
 }
@@ -61,5 +61,5 @@ fn wait_of(conn: &Conn, flow: &Flow) -> Option<Wait> {
         ),
     };
     let operations = flow.send_window.messages() as usize + flow.queue.len() + flow.open_rmas.len() as usize;
-    Some(Wait { index: Index(flow.conn), what, since, operations: u32::try_from(operations).unwrap_or(u32::MAX) })
+    Some(Wait { index: Index(flow.conn()), what, since, operations: u32::try_from(operations).unwrap_or(u32::MAX) })
 }

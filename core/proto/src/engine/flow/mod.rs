@@ -48,31 +48,33 @@ use send_queue::SendQueue;
 use send_window::SendWindow;
 use slicing::Slicing;
 
-/// The state of a busy connection.
+/// The state of a busy connection: parts that each own their state. What takes several of them is
+/// in the folders above: `send`, `receive`, `recovery` and `teardown`.
 pub(crate) struct Flow {
     /// The connection.
-    pub(crate) conn: u32,
-    // Sending.
+    conn: u32,
+    // What waits to leave.
     pub(crate) queue: SendQueue,
     pub(crate) requests: PeerRequests,
-    pub(crate) send_window: SendWindow,
-    pub(crate) end_order: EndOrder,
     pub(crate) open_rmas: OpenRmas,
-    pub(crate) idle_probing: IdleProbing,
-    pub(crate) probe_timeout: ProbeTimeout,
-    pub(crate) peer: PeerReadiness,
+    pub(crate) end_order: EndOrder,
+    // What is in flight, and what may leave.
+    pub(crate) send_window: SendWindow,
     pub(crate) loss_detection: LossDetection,
+    pub(crate) probe_timeout: ProbeTimeout,
     pub(crate) congestion: Congestion,
+    pub(crate) peer: PeerReadiness,
+    pub(crate) path_probing: PathProbing,
     /// A frame that is leaving in slices.
     pub(crate) slicing: Option<Slicing>,
-    /// Path-MTU discovery: the size that is being probed, how often, and when next.
-    pub(crate) path_probing: PathProbing,
-    // Receiving.
+    // What was received.
+    pub(crate) next_frame: NextFrame,
     pub(crate) reorder_queue: ReorderQueue,
     pub(crate) reassembly: Reassembly,
     pub(crate) copy_verify: CopyVerify,
-    pub(crate) next_frame: NextFrame,
     pub(crate) refused_writes: RefusedWrites,
+    // Both.
+    pub(crate) idle_probing: IdleProbing,
 }
 
 // A thousand busy connections have less than a megabyte of it, without their lists.
@@ -84,32 +86,39 @@ impl Flow {
             conn,
             queue: SendQueue::default(),
             requests: PeerRequests::default(),
-            send_window: SendWindow::default(),
-            end_order: EndOrder::default(),
             open_rmas: OpenRmas::new(),
-            idle_probing: IdleProbing::new(),
-            probe_timeout: ProbeTimeout::new(),
-            peer: PeerReadiness::new(),
+            end_order: EndOrder::default(),
+            send_window: SendWindow::default(),
             loss_detection: LossDetection::new(),
+            probe_timeout: ProbeTimeout::new(),
             congestion: Congestion::new(),
-            slicing: None,
+            peer: PeerReadiness::new(),
             path_probing: PathProbing::default(),
+            slicing: None,
+            next_frame: NextFrame::default(),
             reorder_queue: ReorderQueue::default(),
             reassembly: Reassembly::new(),
             copy_verify: CopyVerify::default(),
-            next_frame: NextFrame::default(),
             refused_writes: RefusedWrites::default(),
+            idle_probing: IdleProbing::new(),
         }
     }
 
     /// Resets the flow for another connection, and keeps the memory of its lists.
-    pub(crate) fn reuse(&mut self, conn: u32) {
-        let fresh = Self::new(conn);
-        let old = core::mem::replace(self, fresh);
-        (self.queue, self.requests) = (old.queue.emptied(), old.requests.emptied());
-        self.send_window = old.send_window.emptied();
-        (self.reorder_queue, self.refused_writes) = (old.reorder_queue.emptied(), old.refused_writes.emptied());
+    fn reuse(&mut self, conn: u32) {
+        let old = core::mem::replace(self, Self::new(conn));
+        self.queue = old.queue.emptied();
+        self.requests = old.requests.emptied();
         self.end_order = old.end_order.emptied();
+        self.send_window = old.send_window.emptied();
+        self.reorder_queue = old.reorder_queue.emptied();
+        self.refused_writes = old.refused_writes.emptied();
+    }
+
+    /// Returns the connection, or [`NONE`] if the flow was given back.
+    #[inline]
+    pub(crate) const fn conn(&self) -> u32 {
+        self.conn
     }
 
     /// Returns whether nothing is open in either direction.

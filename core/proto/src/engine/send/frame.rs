@@ -107,7 +107,7 @@ fn memory<H: Host>(
         Payload::Write { op, at, .. } => {
             let host_op = Op(op & OP_MASK);
             let state = rmas.get(host_op.0 as usize).and_then(Option::as_ref);
-            let state = state.filter(|state| state.wire == *op && state.conn == flow.conn && state.failed.is_none());
+            let state = state.filter(|state| state.wire == *op && state.conn == flow.conn() && state.failed.is_none());
             let target = state.map(|state| state.target).ok_or(MemoryLoss(Failure::Copy))?;
             (target, piece(Source::Local(host_op), *at)?)
         }
