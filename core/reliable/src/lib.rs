@@ -193,7 +193,7 @@ impl<L: Link> Reliable<L> {
                 multicast::receive(groups, host, core, group, (header, bytes));
             }
             Incoming::Refused { to, quoted, is_own } => {
-                engine.handle_refusal(now, &to, quoted, is_own, &mut HostCtx { state: host, core });
+                engine.handle_unreachable(now, &to, quoted, is_own, &mut HostCtx { state: host, core });
             }
             Incoming::TooBig { to, quoted, mtu } => engine.handle_too_big(&to, quoted, mtu),
             Incoming::Faulted { span } => host.registry.note_fault(span),

@@ -207,7 +207,7 @@ impl World {
         let quoted = &frame[..frame.len().min(bytes.byte().into())];
         if bytes.flag() {
             let is_own = quoted.len() % 2 == 0;
-            self.engine.handle_refusal(self.now, &address(place), quoted, is_own, &mut self.books);
+            self.engine.handle_unreachable(self.now, &address(place), quoted, is_own, &mut self.books);
         } else {
             self.engine.handle_too_big(&address(place), quoted, bytes.short());
         }

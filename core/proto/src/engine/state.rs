@@ -3,9 +3,9 @@
 use super::api::{Config, Report, Stats};
 use super::connection::conn::{Conn, NONE, SmallPeers, bit};
 use super::connection::opening::Opening;
-use super::connection::refusals::Refusals;
 use super::connection::table::Table;
 use super::connection::timer::Timers;
+use super::connection::unreachable::Unreachable;
 use super::flow::end_order::OrderedEnds;
 use super::flow::frame_pool::FramePool;
 use super::flow::rma_state::RmaState;
@@ -58,8 +58,8 @@ pub struct Engine {
     pub(super) openings: BTreeMap<u32, Opening>,
     /// Bodies of the CLOSEs of connections that this side gave up, until their hosts close them.
     pub(super) farewells: BTreeMap<u32, Box<[u8]>>,
-    /// Open connections whose frames the network refuses.
-    pub(super) refusals: BTreeMap<u32, Refusals>,
+    /// Open connections whose peers the network reports as unreachable.
+    pub(super) unreachable: BTreeMap<u32, Unreachable>,
     /// Recent requests, so that a repeated CONNECT is no second request.
     pub(super) admission: Admission,
     pub(super) expected: Vec<u64>,
@@ -117,7 +117,7 @@ impl Engine {
             reply_limit: ReplyLimit::new(),
             openings: BTreeMap::new(),
             farewells: BTreeMap::new(),
-            refusals: BTreeMap::new(),
+            unreachable: BTreeMap::new(),
             admission: Admission::default(),
             expected: Vec::new(),
             lives: 0,

@@ -100,7 +100,7 @@ impl World {
             Some(limit) => engine.handle_too_big(&report.to, &report.quoted, limit),
             None => {
                 let judged = &mut Judged { side, oracle: &mut self.oracle };
-                engine.handle_refusal(now, &report.to, &report.quoted, true, judged);
+                engine.handle_unreachable(now, &report.to, &report.quoted, true, judged);
             }
         }
     }

@@ -3,7 +3,7 @@
 pub(super) mod conn;
 pub(super) mod ids;
 pub(super) mod opening;
-pub(super) mod refusals;
 pub(super) mod rtt;
 pub(super) mod table;
 pub(super) mod timer;
+pub(super) mod unreachable;

@@ -121,8 +121,8 @@ impl Engine {
         let is_new = conn.is_reliable() || conn.is_new(header.number);
         conn.track_number(header.number, header.time, now.micros());
         conn.clear(bit::SILENCE_REPORTED | bit::PINGED);
-        if !self.refusals.is_empty() {
-            self.refusals.remove(&index);
+        if !self.unreachable.is_empty() {
+            self.unreachable.remove(&index);
         }
         conn.marks = conn.marks.wrapping_add(u16::from(congested));
         let done = if conn.flow == NONE { Ops::NONE } else { self.handle_ack(now, index, data, sack) };

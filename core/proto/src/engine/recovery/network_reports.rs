@@ -1,4 +1,4 @@
-//! Reports of the network: a path carries smaller frames only, or a frame was refused.
+//! Reports of the network: a path carries smaller frames only, or a peer is unreachable.
 //!
 //! For an open connection, "unreachable" from this host is final: no socket listens there any more.
 //! A router or the peer's host may report it for a moment only, while a firewall is loaded. So the
@@ -6,7 +6,7 @@
 
 use super::mtu;
 use crate::engine::connection::conn::{State, bit};
-use crate::engine::connection::refusals::Refusals;
+use crate::engine::connection::unreachable::Unreachable;
 use crate::engine::host::Host;
 use crate::engine::state::Engine;
 use crate::wire::Header;
@@ -15,23 +15,23 @@ use crate::{Address, Failure, Time};
 /// Time until the first probe, microseconds. Doubled for each further probe, up to the longest.
 const FIRST_PROBE: u64 = 50_000;
 const LONGEST_PROBE: u64 = 500_000;
-/// A connection ends after so long, and one that is silent for so long is not refused any more,
-/// microseconds.
+/// A connection ends after so long. After so long without a report its peer is not unreachable any
+/// more. Microseconds.
 const UNREACHABLE_TIMEOUT: u64 = 5_000_000;
-/// Hosts send one refusal a second when they have sent some (Linux: `icmp_ratelimit`), so that a
+/// Hosts send one report a second when they have sent some (Linux: `icmp_ratelimit`), so that a
 /// probe may get none, microseconds.
 const RATE_LIMIT: u64 = 2_000_000;
 
 impl Engine {
-    /// Handles a report that the path to `to` refused one of our frames as unreachable. It counts
-    /// only if it quotes both identifiers of a connection to that address. `is_own`: an address of
-    /// this host reports it, and an open connection ends at once. Otherwise the peer is probed for
-    /// a while.
-    pub fn handle_refusal<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], is_own: bool, host: &mut H) {
+    /// Handles a report that `to` is unreachable, which quotes one of our frames. It counts only if
+    /// it quotes both identifiers of a connection to that address. `is_own`: an address of this
+    /// host reports it, and an open connection ends at once. Otherwise the peer is probed for a
+    /// while.
+    pub fn handle_unreachable<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], is_own: bool, host: &mut H) {
         let Some(index) = self.quoted(to, quoted) else { return };
         match self.table.get(index).map(|conn| conn.state) {
             Some(State::Asking) => self.refuse(now, index, Failure::Refused, host),
-            Some(State::Open) if !is_own => self.doubt(now, index, host),
+            Some(State::Open) if !is_own => self.note_unreachable(now, index, host),
             Some(State::Open | State::Accepting) => self.break_connection(now, index, Failure::Disconnected, host),
             Some(State::Closing) => self.remove(now, index),
             _ => {}
@@ -57,36 +57,36 @@ impl Engine {
         (conn.to == *to && conn.peer == header.to).then_some(index)
     }
 
-    /// Somebody elsewhere refused a frame of an open connection.
-    fn doubt<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
-        let first = Refusals { since: now, last: now, next_at: now.plus_micros(FIRST_PROBE), probes: 0 };
-        let refusals = self.refusals.entry(index).or_insert(first);
-        refusals.last = now;
-        if now.since(refusals.since) >= UNREACHABLE_TIMEOUT * 1000 {
+    /// Notes that the peer of an open connection was reported from elsewhere as unreachable.
+    fn note_unreachable<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+        let first = Unreachable { since: now, last: now, next_at: now.plus_micros(FIRST_PROBE), probes: 0 };
+        let reports = self.unreachable.entry(index).or_insert(first);
+        reports.last = now;
+        if now.since(reports.since) >= UNREACHABLE_TIMEOUT * 1000 {
             return self.break_connection(now, index, Failure::Disconnected, host);
         }
         self.arm(now, index);
     }
 
-    /// Probes the peer of a refused connection when it is time. True: it was refused for long
-    /// enough, and the connection ends.
-    pub(super) fn look_refused(&mut self, now: Time, index: u32) -> bool {
-        let Some(refusals) = self.refusals.get_mut(&index) else { return false };
-        let silence = now.since(refusals.last);
+    /// Probes a peer that is reported as unreachable when it is time. Returns whether it was for
+    /// long enough, so that the connection ends.
+    pub(super) fn check_unreachable(&mut self, now: Time, index: u32) -> bool {
+        let Some(reports) = self.unreachable.get_mut(&index) else { return false };
+        let silence = now.since(reports.last);
         if silence >= UNREACHABLE_TIMEOUT * 1000 {
             // Silence is for the timeouts.
-            self.refusals.remove(&index);
+            self.unreachable.remove(&index);
             return false;
         }
-        let end = refusals.since.plus_micros(UNREACHABLE_TIMEOUT);
+        let end = reports.since.plus_micros(UNREACHABLE_TIMEOUT);
         if end <= now && silence < RATE_LIMIT * 1000 {
             return true;
         }
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return false };
-        if refusals.next_at <= now {
-            refusals.probes += 1;
-            let next = now.plus_micros((FIRST_PROBE << refusals.probes.min(16)).min(LONGEST_PROBE));
-            refusals.next_at = if now < end { next.min(end) } else { next };
+        if reports.next_at <= now {
+            reports.probes += 1;
+            let next = now.plus_micros((FIRST_PROBE << reports.probes.min(16)).min(LONGEST_PROBE));
+            reports.next_at = if now < end { next.min(end) } else { next };
             conn.set(bit::PING);
         }
         false

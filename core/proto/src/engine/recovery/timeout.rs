@@ -5,6 +5,7 @@ use super::mtu;
 use crate::engine::connection::conn::{Conn, NONE, State, bit};
 use crate::engine::connection::opening::Opening;
 use crate::engine::connection::rtt::LEAST_TIMEOUT;
+use crate::engine::connection::unreachable::Unreachable;
 use crate::engine::flow::Flow;
 use crate::engine::flow::idle_probing::IDLE;
 use crate::engine::flow::in_flight::InFlight;
@@ -59,7 +60,7 @@ impl Engine {
     /// Handles what is due on an open connection.
     fn look<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
         self.expire_losses(now, index);
-        if self.look_refused(now, index) {
+        if self.check_unreachable(now, index) {
             return self.break_connection(now, index, Failure::Disconnected, host);
         }
         let Some(conn) = self.table.get_mut(index) else { return };
@@ -164,12 +165,12 @@ impl Engine {
         let Some(conn) = self.table.get_mut(index) else { return };
         let flow = self.flows.get(conn.flow);
         let is_open = conn.state == State::Open;
-        let refused = if self.refusals.is_empty() || !is_open { None } else { self.refusals.get(&index) };
-        if is_open && refused.is_none() && flow.is_some_and(|flow| is_armed(conn, flow)) {
+        let unreachable = if self.unreachable.is_empty() || !is_open { None } else { self.unreachable.get(&index) };
+        if is_open && unreachable.is_none() && flow.is_some_and(|flow| is_armed(conn, flow)) {
             return;
         }
         let opening = self.openings.get(&index).map(Opening::next_at);
-        let opening = opening.or(refused.map(crate::engine::connection::refusals::Refusals::next_at));
+        let opening = opening.or(unreachable.map(Unreachable::next_at));
         let due = if conn.state == State::Open { next_due(now, conn, flow) } else { None };
         let next = match (opening, due) {
             (Some(a), Some(b)) => Some(a.min(b)),

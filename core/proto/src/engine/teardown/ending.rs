@@ -150,7 +150,7 @@ impl Engine {
         let body = if gave_up { self.farewell(index) } else { Box::default() };
         self.fail_operations(index, failure, host);
         self.openings.remove(&index);
-        self.refusals.remove(&index);
+        self.unreachable.remove(&index);
         let Some(conn) = self.table.get_mut(index) else { return };
         let was_accepting = conn.state == State::Accepting;
         let host_cookie = conn.host_cookie;
@@ -179,7 +179,7 @@ impl Engine {
     pub(crate) fn remove(&mut self, now: Time, index: u32) {
         self.mark_answered(now, index, None);
         self.openings.remove(&index);
-        self.refusals.remove(&index);
+        self.unreachable.remove(&index);
         self.farewells.remove(&index);
         self.small_peers.forget(index);
         self.table.remove(index);

@@ -11,8 +11,8 @@ mod memory;
 mod order;
 mod path;
 mod rate;
-mod refusals;
 mod slots;
+mod unreachable;
 
 use super::{ADDRESSES, CONFIG, Pair, RecordingHost, message, recording_host};
 use crate::engine::*;

@@ -1,10 +1,12 @@
-//! The state of a connection whose frames the network refuses; see `network_reports.rs`.
+//! The state of a connection whose peer the network reports as unreachable; see
+//! `recovery/network_reports.rs`.
 
 use crate::Time;
 
-/// Refusals since a frame of the peer last came.
+/// Reports since a frame of the peer last came.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Refusals {
+pub(crate) struct Unreachable {
+    /// When the first and the last of them came.
     pub(crate) since: Time,
     pub(crate) last: Time,
     /// When the peer is probed next, and how often it was.
@@ -12,7 +14,7 @@ pub(crate) struct Refusals {
     pub(crate) probes: u32,
 }
 
-impl Refusals {
+impl Unreachable {
     pub(crate) fn next_at(&self) -> Time {
         self.next_at
     }

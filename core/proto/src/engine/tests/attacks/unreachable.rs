@@ -50,7 +50,7 @@ impl Refused {
             for quote in self.quotes.borrow_mut().drain(..) {
                 self.sent.push(now.since(self.begun) / 1000);
                 if self.says.get() == Says::Unreachable {
-                    engine.handle_refusal(now, &ADDRESSES[1], &quote, false, host);
+                    engine.handle_unreachable(now, &ADDRESSES[1], &quote, false, host);
                 }
             }
             self.pair.pump();
@@ -78,7 +78,7 @@ fn what_this_host_itself_refuses_ends_at_once() {
     refused.pair.pump();
     let quote = refused.quotes.borrow_mut().pop().expect("a frame");
     let Pair { engines: [engine, _], hosts: [host, _], now, .. } = &mut refused.pair;
-    engine.handle_refusal(*now, &ADDRESSES[1], &quote, true, host);
+    engine.handle_unreachable(*now, &ADDRESSES[1], &quote, true, host);
     assert_eq!(host.broken, [(refused.client, Failure::Disconnected)]);
     assert_eq!(host.ended[&1], Err(Failure::Disconnected));
 }
@@ -127,5 +127,5 @@ fn silence_after_a_refusal_is_no_refusal() {
     let probes = refused.sent.len();
     refused.run_to(60_000);
     assert_eq!(refused.sent.len(), probes, "nor is it asked for ever");
-    assert!(refused.pair.engines[0].refusals.is_empty());
+    assert!(refused.pair.engines[0].unreachable.is_empty());
 }
