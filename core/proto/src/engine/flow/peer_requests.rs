@@ -3,7 +3,7 @@
 //! retransmits it.
 
 use super::limits::{MAX_REQUESTS, WINDOW};
-use super::rma_state::Answer;
+use super::rma_state::RmaAnswer;
 use crate::engine::host::Target;
 use alloc::collections::VecDeque;
 
@@ -19,7 +19,7 @@ pub(crate) struct PeerRead {
 /// Results to be sent, and reads to be served, the oldest first.
 #[derive(Default)]
 pub(crate) struct PeerRequests {
-    results: VecDeque<(u32, Answer)>,
+    results: VecDeque<(u32, RmaAnswer)>,
     reads: VecDeque<PeerRead>,
     /// Whether a read goes before the program's next operation.
     is_turn_of_reads: bool,
@@ -47,7 +47,7 @@ impl PeerRequests {
     }
 
     /// Queues the result of an operation of the peer, or what else answers it.
-    pub(crate) fn push_result(&mut self, op: u32, answer: Answer) {
+    pub(crate) fn push_result(&mut self, op: u32, answer: RmaAnswer) {
         self.results.push_back((op, answer));
     }
 
@@ -56,12 +56,12 @@ impl PeerRequests {
         !self.results.is_empty()
     }
 
-    pub(crate) fn pop_result(&mut self) -> Option<(u32, Answer)> {
+    pub(crate) fn pop_result(&mut self) -> Option<(u32, RmaAnswer)> {
         self.results.pop_front()
     }
 
     /// Iterates over the results, the oldest first.
-    pub(crate) fn results(&self) -> impl ExactSizeIterator<Item = (u32, Answer)> {
+    pub(crate) fn results(&self) -> impl ExactSizeIterator<Item = (u32, RmaAnswer)> {
         self.results.iter().copied()
     }
 
@@ -102,7 +102,7 @@ impl PeerRequests {
     }
 
     /// Ends a read with this result: its memory is gone.
-    pub(crate) fn refuse_read(&mut self, op: u32, answer: Answer) {
+    pub(crate) fn refuse_read(&mut self, op: u32, answer: RmaAnswer) {
         self.reads.retain(|read| read.op != op);
         self.push_result(op, answer);
     }

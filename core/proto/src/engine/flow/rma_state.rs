@@ -40,7 +40,7 @@ impl RmaState {
 
 /// What the initiator of an operation is told at its end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Answer {
+pub(crate) enum RmaAnswer {
     /// By RESULT.
     Status(u8),
     /// By VALUE: it has changed a word that had this value.
@@ -49,7 +49,7 @@ pub(crate) enum Answer {
     Landing([u64; 2]),
 }
 
-impl Answer {
+impl RmaAnswer {
     /// Returns the refusal of an operation.
     pub(crate) fn refusal(failure: Failure) -> Self {
         Self::Status(status(failure))

@@ -2,7 +2,7 @@
 
 use crate::Failure;
 use crate::engine::connection::conn::State;
-use crate::engine::flow::rma_state::Answer;
+use crate::engine::flow::rma_state::RmaAnswer;
 use crate::engine::host::Index;
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 
@@ -15,7 +15,7 @@ impl Engine {
         let index = index.0;
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return true };
         let Some(flow) = flow_of(&mut self.flows, conn, index) else { return false };
-        flow.requests.push_result(op, landing.map_or_else(Answer::refusal, Answer::Landing));
+        flow.requests.push_result(op, landing.map_or_else(RmaAnswer::refusal, RmaAnswer::Landing));
         mark_conn_ready(conn, index, &mut self.ready);
         true
     }

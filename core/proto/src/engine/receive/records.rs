@@ -99,7 +99,7 @@ impl RecvCtx<'_> {
                 FrameOutcome::Done
             }
             Record::Result { .. } | Record::Value { .. } | Record::Landing { .. } => {
-                self.answer(record, host, ended);
+                self.rma_answer(record, host, ended);
                 FrameOutcome::Done
             }
             Record::Probe { .. } | Record::ProbeReply { .. } | Record::Slice { .. } => FrameOutcome::Done,

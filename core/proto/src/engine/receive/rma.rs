@@ -4,13 +4,13 @@ use super::context::{FrameOutcome, RecvCtx, RmaEnd};
 use crate::engine::connection::conn::bit;
 use crate::engine::flow::batch::Batch;
 use crate::engine::flow::continuation::Continuation;
-use crate::engine::flow::rma_state::{Answer, OP_MASK, RmaState, status};
+use crate::engine::flow::rma_state::{OP_MASK, RmaAnswer, RmaState, status};
 use crate::engine::host::{Host, Op, Target};
 use crate::wire::Record;
 use crate::{Access, Atomic, Failure};
 
 /// What is not even looked at.
-const REFUSED: Answer = Answer::Status(1);
+const REFUSED: RmaAnswer = RmaAnswer::Status(1);
 
 impl RecvCtx<'_> {
     /// Writes bytes for a peer. Returns whether they are the last of the operation.
@@ -33,7 +33,7 @@ impl RecvCtx<'_> {
             self.conn.set(bit::AFTER_REFUSED);
         }
         host.written_whole(self.conn.host_cookie, op, if status == 0 { Ok(()) } else { Err(()) });
-        self.flow.requests.push_result(op, Answer::Status(status));
+        self.flow.requests.push_result(op, RmaAnswer::Status(status));
     }
 
     /// Accepts a read request of the peer, or queues the result that refuses it. The requests of
@@ -53,7 +53,7 @@ impl RecvCtx<'_> {
         match host.may_read(self.conn.host_cookie, &target) {
             Ok(()) if target.len > 0 => self.flow.requests.push_read(op, target),
             Ok(()) => self.flow.requests.push_result(op, REFUSED),
-            Err(failure) => self.flow.requests.push_result(op, Answer::refusal(failure)),
+            Err(failure) => self.flow.requests.push_result(op, RmaAnswer::refusal(failure)),
         }
         FrameOutcome::Done
     }
@@ -61,14 +61,14 @@ impl RecvCtx<'_> {
     /// Changes a word for a peer, and queues the answer.
     pub(super) fn atomic<H: Host>(&mut self, op: u32, target: &Target, atomic: Atomic, host: &mut H) {
         let changed = host.atomic(self.conn.host_cookie, target, atomic);
-        self.flow.requests.push_result(op, changed.map_or_else(Answer::refusal, Answer::Value));
+        self.flow.requests.push_result(op, changed.map_or_else(RmaAnswer::refusal, RmaAnswer::Value));
     }
 
     /// Asks the host for memory for a large message of the peer, and queues the result that refuses
     /// it.
     pub(super) fn large<H: Host>(&mut self, op: u32, len: u64, host: &mut H) {
         if let Err(failure) = host.large(self.conn.host_cookie, op, len) {
-            self.flow.requests.push_result(op, Answer::refusal(failure));
+            self.flow.requests.push_result(op, RmaAnswer::refusal(failure));
         }
     }
 
@@ -147,7 +147,7 @@ impl RecvCtx<'_> {
     }
 
     /// Handles the answer to an RMA of this side, if the record is one.
-    pub(crate) fn answer<H: Host>(&mut self, record: &Record<'_>, host: &mut H, ended: &mut impl FnMut(RmaEnd)) {
+    pub(crate) fn rma_answer<H: Host>(&mut self, record: &Record<'_>, host: &mut H, ended: &mut impl FnMut(RmaEnd)) {
         match *record {
             Record::Result { op, status } => self.result(op, status, ended),
             Record::Value { op, value } => self.value(op, value, host, ended),

@@ -9,7 +9,7 @@ use crate::engine::flow::frame_pool::{Buffer, FramePool};
 use crate::engine::flow::in_flight::Payload;
 use crate::engine::flow::limits::LARGE;
 use crate::engine::flow::peer_requests::PeerRead;
-use crate::engine::flow::rma_state::Answer;
+use crate::engine::flow::rma_state::RmaAnswer;
 use crate::engine::flow::send_queue::Queued;
 use crate::engine::host::{Host, Source};
 use crate::engine::state::Engine;
@@ -119,11 +119,11 @@ fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: 
 }
 
 /// Writes what the initiator of an operation is told. Returns where the record ends.
-pub(crate) fn emit_answer(frame: &mut [u8], at: usize, op: u32, answer: Answer) -> usize {
+pub(crate) fn emit_answer(frame: &mut [u8], at: usize, op: u32, answer: RmaAnswer) -> usize {
     match answer {
-        Answer::Status(status) => emit_result(frame, at, op, status),
-        Answer::Value(value) => emit_value(frame, at, op, value),
-        Answer::Landing(handle) => emit_landing(frame, at, op, handle),
+        RmaAnswer::Status(status) => emit_result(frame, at, op, status),
+        RmaAnswer::Value(value) => emit_value(frame, at, op, value),
+        RmaAnswer::Landing(handle) => emit_landing(frame, at, op, handle),
     }
 }
 

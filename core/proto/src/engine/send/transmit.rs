@@ -7,7 +7,7 @@ use crate::engine::api::Transmit;
 use crate::engine::connection::conn::{State, bit};
 use crate::engine::flow::batch::Batch;
 use crate::engine::flow::in_flight::Payload;
-use crate::engine::flow::rma_state::Answer;
+use crate::engine::flow::rma_state::RmaAnswer;
 use crate::engine::flow::send_queue::Queued;
 use crate::engine::flow::slicing::{Slice, Slicing};
 use crate::engine::host::Host;
@@ -253,7 +253,7 @@ impl Engine {
         let Some(flow) = self.flow_mut(index) else { return };
         match flow.send_window.lose_memory(at) {
             Some(Payload::Write { op, .. }) => self.abort_write(index, op, failure, host),
-            Some(Payload::ReadBytes { op, .. }) => flow.requests.refuse_read(op, Answer::refusal(failure)),
+            Some(Payload::ReadBytes { op, .. }) => flow.requests.refuse_read(op, RmaAnswer::refusal(failure)),
             _ => {}
         }
     }

@@ -5,7 +5,7 @@ use crate::engine::connection::conn::{State, bit};
 use crate::engine::connection::opening::MOST_RETRIES;
 use crate::engine::host::{Event, Host, Index};
 use crate::engine::state::{Engine, mark_conn_ready};
-use crate::engine::strangers::reply::{Answer, back};
+use crate::engine::strangers::reply::{ReplyFrame, back};
 use crate::wire::{Accept, Close, Connect, Header, Kind, Reason, Redirect, Reject, Reset, Retry};
 use crate::{Address, Failure, Time};
 
@@ -158,8 +158,8 @@ impl Engine {
         let Some(conn) = self.table.get(index) else { return };
         let (state, to) = (conn.state, conn.to);
         if !close.is_answer {
-            let answer = Answer::Close(Close::answer(back(header, Kind::Close)));
-            self.reply(to, answer);
+            let frame = ReplyFrame::Close(Close::answer(back(header, Kind::Close)));
+            self.reply(to, frame);
         }
         match state {
             State::Closing => self.remove(now, index),

@@ -10,7 +10,7 @@ use crate::engine::host::{Host, Index};
 use crate::engine::send::frame::{header, plain};
 use crate::engine::state::{Engine, mark_conn_ready};
 use crate::engine::strangers::admission::{Redirection, RequestState};
-use crate::engine::strangers::reply::Answer;
+use crate::engine::strangers::reply::ReplyFrame;
 use crate::wire::{Accept, Connect, HEADER, Header, Kind, Offer, Reason, Reject};
 use crate::{Address, ConnectError, Failure, RequestError, Time};
 use alloc::boxed::Box;
@@ -97,7 +97,7 @@ impl Engine {
         let from = self.table.get(index.0).map_or(0, |conn| conn.id);
         let (to, header, cookie) = self.take_request(now, index, RequestState::Rejected { from })?;
         let reject = Reject { header: Header { kind: Kind::Reject, ..header }, reason: Reason::Program, cookie };
-        self.reply(to, Answer::Reject(reject));
+        self.reply(to, ReplyFrame::Reject(reject));
         Ok(())
     }
 
@@ -115,7 +115,7 @@ impl Engine {
         let state = RequestState::Redirected(Box::new(Redirection { from, token, uri: uri.into() }));
         let (to, header, cookie) = self.take_request(now, index, state)?;
         let header = Header { kind: Kind::Redirect, ..header };
-        self.reply(to, Answer::Redirect { header, cookie, token, uri: uri.into() });
+        self.reply(to, ReplyFrame::Redirect { header, cookie, token, uri: uri.into() });
         Ok(())
     }
 

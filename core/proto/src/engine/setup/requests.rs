@@ -8,7 +8,7 @@ use crate::engine::host::{Event, Host, Index};
 use crate::engine::random::keyed;
 use crate::engine::state::Engine;
 use crate::engine::strangers::admission::{self, COOKIE_LIFE, Key, RequestState};
-use crate::engine::strangers::reply::{Answer, back};
+use crate::engine::strangers::reply::{ReplyFrame, back};
 use crate::wire::{Connect, Header, Kind, Reason, Reject, Retry};
 use crate::{Address, Time};
 
@@ -18,11 +18,11 @@ impl Engine {
         let key = self.key(connect.header.from, from);
         let reject = |from| {
             let header = Header { from, ..back(&connect.header, Kind::Reject) };
-            Answer::Reject(Reject { header, reason: Reason::Program, cookie: connect.cookie })
+            ReplyFrame::Reject(Reject { header, reason: Reason::Program, cookie: connect.cookie })
         };
         // Cookies up to this time are void.
         let mut void = self.admission.void(from.network());
-        let answer = match self.admission.get(key) {
+        let frame = match self.admission.get(key) {
             Some(RequestState::Here { index, id }) => {
                 let (index, id) = (*index, *id);
                 if self.table.find(id) == Some(index) {
@@ -34,7 +34,12 @@ impl Engine {
             Some(RequestState::Rejected { from }) => Some(reject(*from)),
             Some(RequestState::Redirected(there)) if connect.token == 0 || connect.token != there.token => {
                 let header = Header { from: there.from, ..back(&connect.header, Kind::Redirect) };
-                Some(Answer::Redirect { header, cookie: connect.cookie, token: there.token, uri: there.uri.clone() })
+                Some(ReplyFrame::Redirect {
+                    header,
+                    cookie: connect.cookie,
+                    token: there.token,
+                    uri: there.uri.clone(),
+                })
             }
             Some(RequestState::GivenUp) => {
                 void = void.max(self.admission.answered(key).unwrap_or(void));
@@ -42,8 +47,8 @@ impl Engine {
             }
             Some(RequestState::Redirected(_)) | None => None,
         };
-        if let Some(answer) = answer {
-            return self.reply(*from, answer);
+        if let Some(frame) = frame {
+            return self.reply(*from, frame);
         }
         let is_proven = self.is_proven(now, void, from, connect);
         if !is_proven || !self.admission.has_room(now, from.network(), host.strangers()) {
@@ -53,7 +58,7 @@ impl Engine {
             let cookie = self.cookie(now, from, connect.header.from, cookie_time);
             return self.reply(
                 *from,
-                Answer::Retry(Retry { header: back(&connect.header, Kind::Retry), cookie, cookie_time }),
+                ReplyFrame::Retry(Retry { header: back(&connect.header, Kind::Retry), cookie, cookie_time }),
             );
         }
         self.admit(now, from, connect, host);
@@ -96,7 +101,7 @@ impl Engine {
                 reason: Reason::Resources,
                 cookie: connect.cookie,
             };
-            return self.reply(*from, Answer::Reject(reject));
+            return self.reply(*from, ReplyFrame::Reject(reject));
         };
         let mut conn = Conn::new(id, connect.header.from, *from, connect.offer.attribute, 0);
         self.first_seq(&mut conn);

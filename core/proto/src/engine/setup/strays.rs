@@ -1,7 +1,7 @@
 //! Frames for unknown connections, and the replies to them.
 
 use crate::engine::state::Engine;
-use crate::engine::strangers::reply::{Answer, MAX_REPLIES, Reply, back};
+use crate::engine::strangers::reply::{MAX_REPLIES, Reply, ReplyFrame, back};
 use crate::wire::{Close, Header, Kind, Reset};
 use crate::{Address, Time};
 
@@ -10,9 +10,9 @@ const SHORTEST: usize = 36;
 
 impl Engine {
     /// Answers, unless too many answers wait.
-    pub(crate) fn reply(&mut self, to: Address, what: Answer) {
+    pub(crate) fn reply(&mut self, to: Address, frame: ReplyFrame) {
         if self.replies.len() < MAX_REPLIES {
-            self.replies.push_back(Reply { to, what });
+            self.replies.push_back(Reply { to, frame });
         }
     }
 
@@ -30,16 +30,16 @@ impl Engine {
     /// limited in rate.
     pub(crate) fn stray(&mut self, now: Time, from: &Address, header: &Header, len: usize) {
         self.stats.strays += 1;
-        let answer = match header.kind {
+        let frame = match header.kind {
             _ if len < SHORTEST => return,
             Kind::Data | Kind::Accept => {
-                Answer::Reset(Reset { header: back(header, Kind::Reset), number: header.number })
+                ReplyFrame::Reset(Reset { header: back(header, Kind::Reset), number: header.number })
             }
-            Kind::Close => Answer::Close(Close::answer(back(header, Kind::Close))),
+            Kind::Close => ReplyFrame::Close(Close::answer(back(header, Kind::Close))),
             _ => return,
         };
         if self.reply_limit.take(now, self.cookie_key, from.network()) {
-            self.reply(*from, answer);
+            self.reply(*from, frame);
         }
     }
 }

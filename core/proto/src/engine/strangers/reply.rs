@@ -11,10 +11,11 @@ pub(crate) const MAX_REPLIES: usize = 64;
 /// A stateless reply.
 pub(crate) struct Reply {
     pub(crate) to: Address,
-    pub(crate) what: Answer,
+    pub(crate) frame: ReplyFrame,
 }
 
-pub(crate) enum Answer {
+/// What a reply sends.
+pub(crate) enum ReplyFrame {
     Retry(Retry),
     Reject(Reject),
     Redirect { header: Header, cookie: u64, token: u64, uri: Box<[u8]> },
@@ -25,12 +26,12 @@ pub(crate) enum Answer {
 impl Reply {
     pub(crate) fn emit<P>(&self, now: Time, buffer: &mut [u8]) -> Transmit<P> {
         let stamp = |header: Header| Header { time: now.micros(), ..header };
-        let len = match &self.what {
-            Answer::Retry(retry) => Retry { header: stamp(retry.header), ..*retry }.emit(buffer),
-            Answer::Reject(reject) => Reject { header: stamp(reject.header), ..*reject }.emit(buffer),
-            Answer::Close(close) => Close { header: stamp(close.header), ..*close }.emit(&[], buffer),
-            Answer::Reset(reset) => Reset { header: stamp(reset.header), ..*reset }.emit(buffer),
-            Answer::Redirect { header, cookie, token, uri } => {
+        let len = match &self.frame {
+            ReplyFrame::Retry(retry) => Retry { header: stamp(retry.header), ..*retry }.emit(buffer),
+            ReplyFrame::Reject(reject) => Reject { header: stamp(reject.header), ..*reject }.emit(buffer),
+            ReplyFrame::Close(close) => Close { header: stamp(close.header), ..*close }.emit(&[], buffer),
+            ReplyFrame::Reset(reset) => Reset { header: stamp(reset.header), ..*reset }.emit(buffer),
+            ReplyFrame::Redirect { header, cookie, token, uri } => {
                 Redirect { header: stamp(*header), cookie: *cookie, token: *token, uri }.emit(buffer)
             }
         };
@@ -38,7 +39,7 @@ impl Reply {
     }
 }
 
-/// The header of an answer to this one.
+/// Returns the header of a reply to a frame with this one.
 pub(crate) fn back(header: &Header, kind: Kind) -> Header {
     Header { kind, to: header.from, from: header.to, number: 0, time: 0 }
 }

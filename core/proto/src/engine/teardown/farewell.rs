@@ -6,7 +6,7 @@ use crate::engine::flow::Flow;
 use crate::engine::flow::batch::{Ops, join};
 use crate::engine::flow::frame_pool::FramePool;
 use crate::engine::flow::in_flight::Payload;
-use crate::engine::flow::rma_state::Answer;
+use crate::engine::flow::rma_state::RmaAnswer;
 use crate::engine::host::Host;
 use crate::engine::send::new_frame::emit_answer;
 use crate::engine::serial::distance;
@@ -35,7 +35,7 @@ impl Engine {
         let mut end = close.emit(&sack[..words], &mut frame);
         if let Some(flow) = flow {
             let sent = flow.send_window.payloads().flat_map(|payload| results(payload, &self.frames));
-            let is_end = |(_, answer): &(u32, Answer)| !matches!(answer, Answer::Landing(_));
+            let is_end = |(_, answer): &(u32, RmaAnswer)| !matches!(answer, RmaAnswer::Landing(_));
             for (op, answer) in sent.chain(flow.requests.results()).filter(is_end) {
                 if end + VALUE > frame.len() {
                     break;
@@ -58,7 +58,7 @@ impl Engine {
         for record in records {
             let mut ended = None;
             if let Some(mut ctx) = self.recv_ctx_of_flow(index) {
-                ctx.answer(&record, host, &mut |end| ended = Some(end));
+                ctx.rma_answer(&record, host, &mut |end| ended = Some(end));
             }
             if let Some((op, outcome)) = ended {
                 self.end_rma_part(index, op, outcome, host);
@@ -99,7 +99,7 @@ fn accepted(conn: &Conn, flow: &Flow, ack: u32) -> Option<usize> {
 }
 
 /// The answers in a frame that is in flight.
-fn results<'f>(payload: &Payload, frames: &'f FramePool) -> impl Iterator<Item = (u32, Answer)> + use<'f> {
+fn results<'f>(payload: &Payload, frames: &'f FramePool) -> impl Iterator<Item = (u32, RmaAnswer)> + use<'f> {
     let records = match payload {
         Payload::Batch(batch) if batch.of == NONE => {
             Records::again(&frames.bytes(batch.buffer)[..usize::from(batch.len)])
@@ -107,8 +107,8 @@ fn results<'f>(payload: &Payload, frames: &'f FramePool) -> impl Iterator<Item =
         _ => None,
     };
     records.into_iter().flatten().filter_map(|record| match record {
-        Record::Result { op, status } => Some((op, Answer::Status(status))),
-        Record::Value { op, value } => Some((op, Answer::Value(value))),
+        Record::Result { op, status } => Some((op, RmaAnswer::Status(status))),
+        Record::Value { op, value } => Some((op, RmaAnswer::Value(value))),
         _ => None,
     })
 }
