@@ -186,7 +186,7 @@ impl HostCtx<'_> {
 impl Host for HostCtx<'_> {
     type Piece = FrameMemory;
 
-    fn room(&self) -> u32 {
+    fn credit(&self) -> u32 {
         self.state.inbox.room(self.core)
     }
 

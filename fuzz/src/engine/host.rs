@@ -82,7 +82,7 @@ impl Host for Books {
     /// Bytes of memory that follow.
     type Piece = u32;
 
-    fn room(&self) -> u32 {
+    fn credit(&self) -> u32 {
         self.slots
     }
 

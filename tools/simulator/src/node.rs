@@ -57,7 +57,7 @@ fn number(user: u32) -> u32 {
 impl Host for Program {
     type Piece = ();
 
-    fn room(&self) -> u32 {
+    fn credit(&self) -> u32 {
         ROOM
     }
 

@@ -87,7 +87,7 @@ pub trait Host {
 
     /// Returns how many messages, of any size, `begin` would accept now. Peers get this as their
     /// credit.
-    fn room(&self) -> u32;
+    fn credit(&self) -> u32;
 
     /// Returns a buffer for a message of `len` bytes whose first part arrived, or `None` if no slot
     /// is free now.

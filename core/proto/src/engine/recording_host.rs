@@ -13,7 +13,7 @@ use alloc::vec::Vec;
 pub struct RecordingHost {
     /// Free slots.
     pub slots: u32,
-    /// The result of `room`, if it is not the number of free slots.
+    /// The result of `credit`, if it is not the number of free slots.
     pub claim: Option<u32>,
     /// Whether the program returns the slot of each message at once.
     pub returns: bool,
@@ -58,7 +58,7 @@ pub struct RecordingHost {
 impl Host for RecordingHost {
     type Piece = Vec<u8>;
 
-    fn room(&self) -> u32 {
+    fn credit(&self) -> u32 {
         self.claim.unwrap_or(self.slots)
     }
 

@@ -327,7 +327,7 @@ fn heard_stream(user: u32) -> u32 {
 impl Host for Judged<'_> {
     type Piece = Piece;
 
-    fn room(&self) -> u32 {
+    fn credit(&self) -> u32 {
         u32::try_from(self.side.free.len()).unwrap_or(u32::MAX)
     }
 

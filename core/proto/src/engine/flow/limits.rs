@@ -8,6 +8,6 @@ pub(crate) const MAX_REQUESTS: usize = 1024;
 pub const MAX_LARGE: usize = 64;
 /// Frames of one connection that may be in flight.
 pub(crate) const WINDOW: usize = 4096;
-/// Room, bytes, from which a frame of memory ends at a cache line: the unused part of a line costs
-/// it little.
+/// Capacity, bytes, from which a frame of memory ends at a cache line: the unused part of a line
+/// costs it little.
 pub(crate) const LARGE: u64 = 4096;

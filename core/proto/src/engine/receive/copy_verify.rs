@@ -51,8 +51,8 @@ impl Engine {
             return None;
         }
         let flow = self.flows.get(conn.flow)?;
-        let has_room = flow.requests.has_room_for(1) && !flow.refused_writes.is_full();
-        let next = flow.copy_verify.next().filter(|_| flow.is_in_order() && has_room)?;
+        let may_accept = flow.requests.has_room_for(1) && !flow.refused_writes.is_full();
+        let next = flow.copy_verify.next().filter(|_| flow.is_in_order() && may_accept)?;
         records.only().and_then(Continuation::of).filter(|(part, _)| *part == next)
     }
 }

@@ -229,7 +229,7 @@ impl Engine {
             return self.schedule_ack(now, index, bytes, false);
         }
         self.set_continuation(index, gap, records, bytes);
-        if !self.has_room(index, records) {
+        if !self.may_accept_requests(index, records) {
             self.stats.unheld += 1;
             return;
         }
@@ -294,7 +294,7 @@ impl Engine {
     /// Returns whether there is room for the requests of a frame. A peer that does not acknowledge
     /// results gets no more of them. A peer that has too many refused writes unfinished may only
     /// go on with those.
-    fn has_room(&mut self, index: u32, records: Records<'_>) -> bool {
+    fn may_accept_requests(&mut self, index: u32, records: Records<'_>) -> bool {
         let count = records.filter(Record::is_answered).count();
         if count == 0 {
             return true;

@@ -34,7 +34,7 @@ impl Engine {
             if self.flow_mut(index).is_some_and(|flow| flow.next_frame.take_awaits_slot()) && !self.resume(index, host)
             {
                 without_slot += 1;
-                if without_slot >= MOST_WITHOUT_SLOT && host.room() == 0 {
+                if without_slot >= MOST_WITHOUT_SLOT && host.credit() == 0 {
                     return;
                 }
             }

@@ -71,7 +71,7 @@ impl Engine {
 
     /// Handles a frame that came `gap` frames before its turn.
     pub(super) fn handle_out_of_order<H: Host>(&mut self, index: u32, gap: usize, records: Records<'_>, host: &mut H) {
-        let room = host.room();
+        let credit = host.credit();
         let can_hold = self.holds.left() > 0 && records.bytes().len() <= self.holds.stride();
         let mut ended = RmaEnds::default();
         let Some(mut ctx) = self.recv_ctx(index) else { return };
@@ -82,9 +82,9 @@ impl Engine {
         let messages = records.filter(|record| matches!(record, Record::Message { .. })).count();
         // A message may still find no slot. The rest is then held, since nothing may be applied
         // twice.
-        let has_room = messages == 0 || messages <= room as usize && can_hold;
+        let has_slots = messages == 0 || messages <= credit as usize && can_hold;
         let (mut passed, mut left) = (ReorderEntry::Done, Some(records));
-        if has_room && records.clone().all(|record| ctx.may_apply_out_of_order(&record)) {
+        if has_slots && records.clone().all(|record| ctx.may_apply_out_of_order(&record)) {
             (passed, left) = ctx.apply_out_of_order(records, host, &mut |end| ended.push(end));
         }
         let entry = match left {

@@ -19,7 +19,8 @@ impl RecvCtx<'_> {
         if self.flow.copy_verify.take_copied(Continuation::Write { op, target: *target, at }) {
             host.written(target, at, bytes);
         } else if !known && let Err(failure) = host.write(self.conn.host_cookie, target, at, bytes) {
-            // Always noted, or the write would succeed at its end. `has_room` bounds the notes.
+            // Always noted, or the write would succeed at its end. `may_accept_requests` bounds the
+            // notes.
             self.flow.refused_writes.push(op, status(failure));
         }
         at + bytes.len() as u64 == target.len

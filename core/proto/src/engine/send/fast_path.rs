@@ -6,7 +6,7 @@
 use super::frame::{emit_data, plain};
 use super::in_flight::mark_sent;
 use super::message::saturating_u16;
-use super::schedule::{has_credit, has_room};
+use super::schedule::{fits_window, has_credit};
 use crate::engine::api::{Post, Transmit};
 use crate::engine::connection::conn::{Conn, NONE, State};
 use crate::engine::flow::Flow;
@@ -75,7 +75,7 @@ impl Engine {
         let seq = conn.next_seq;
         conn.next_seq = seq.wrapping_add(1);
         let bits = if post.ask { flags::ASK | flags::PROMPT } else { flags::ASK };
-        let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.room(), buffer);
+        let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.credit(), buffer);
         let end = emit_message(buffer, at, false, post.parts);
         let transmit = plain(conn, end);
         leave(&transmit, buffer);
@@ -109,7 +109,7 @@ fn is_free(now: Time, conn: &Conn, flow: &Flow) -> bool {
         && !flow.send_window.has_lost()
         && !flow.probe_timeout.is_due()
         && has_credit(conn, flow, 1)
-        && has_room(now, conn, flow)
+        && fits_window(now, conn, flow)
 }
 
 #[cfg(test)]

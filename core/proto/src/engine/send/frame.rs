@@ -67,7 +67,7 @@ pub(super) fn build<H: Host>(
         bits |= flags::UNCHECKED;
     }
     let payload_len = slice.len + if slice.is_whole() { 0 } else { SLICE_HEAD };
-    let mut at = emit_data(conn, Some(flow), Some(seq), bits, payload_len, now, host.room(), buffer);
+    let mut at = emit_data(conn, Some(flow), Some(seq), bits, payload_len, now, host.credit(), buffer);
     if !slice.is_whole() {
         let [total, from] = [slice.total, slice.at].map(|bytes| u16::try_from(bytes).unwrap_or(u16::MAX));
         at = emit_slice(buffer, at, total, from, slice.len);
@@ -171,7 +171,7 @@ pub(super) fn emit_data(
     mut bits: u8,
     payload_len: usize,
     now: Time,
-    room: u32,
+    credit: u32,
     buffer: &mut [u8],
 ) -> usize {
     let with_gap = flow.map(|flow| &flow.reorder_queue).filter(|queue| queue.has_gap());
@@ -188,7 +188,7 @@ pub(super) fn emit_data(
     }
     let reliable = conn.is_reliable();
     let ack = Ack {
-        credit: u16::try_from(room).unwrap_or(u16::MAX),
+        credit: u16::try_from(credit).unwrap_or(u16::MAX),
         ack: if reliable { conn.recv_next } else { 0 },
         echo_number: conn.newest,
         echo_time: conn.newest_time,

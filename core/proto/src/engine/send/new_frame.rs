@@ -30,16 +30,16 @@ impl Engine {
     pub(super) fn next_new<H: Host>(&mut self, now: Time, index: u32, host: &mut H) -> Option<Payload> {
         let conn = self.table.get_mut(index)?;
         let flow = self.flows.get_mut(conn.flow)?;
-        let room = u32::from(conn.mtu) - saturating_u32(DATA);
+        let capacity = u32::from(conn.mtu) - saturating_u32(DATA);
         if flow.requests.has_results() {
-            match results(&mut self.frames, conn.flow, flow, room, now) {
+            match results(&mut self.frames, conn.flow, flow, capacity, now) {
                 Some(batch) => return Some(Payload::Batch(batch)),
                 None => await_frame(conn, index, &mut self.awaiting_frame),
             }
         }
         let has_queued = has_queued(flow, conn, &self.rmas);
         if flow.requests.take_turn(has_queued) {
-            return serve(flow, room, host);
+            return serve(flow, capacity, host);
         }
         if !has_queued {
             return None;
@@ -75,7 +75,7 @@ impl Engine {
                 }
                 let at = state.at;
                 let phase = || if at == 0 { host.phase(&Source::Local(op)) } else { 0 };
-                let len = memory_len(room - saturating_u32(WRITE_HEAD), state.target.len - at, phase);
+                let len = memory_len(capacity - saturating_u32(WRITE_HEAD), state.target.len - at, phase);
                 state.at += len;
                 if state.at == state.target.len {
                     flow.queue.pop();
@@ -105,9 +105,9 @@ fn control(buffer: Buffer, len: usize, now: Time) -> Batch {
 }
 
 /// Moves waiting results into one frame.
-fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, room: u32, now: Time) -> Option<Batch> {
+fn results(frames: &mut FramePool, owner: u32, flow: &mut Flow, capacity: u32, now: Time) -> Option<Batch> {
     let buffer = frames.take(owner)?;
-    let capacity = (room as usize).min(frames.stride());
+    let capacity = (capacity as usize).min(frames.stride());
     let bytes = frames.bytes_mut(buffer);
     let mut len = 0;
     while len + LANDING <= capacity
@@ -128,23 +128,23 @@ pub(crate) fn emit_answer(frame: &mut [u8], at: usize, op: u32, answer: RmaAnswe
 }
 
 /// Returns the next bytes of the read that is being served.
-fn serve<H: Host>(flow: &mut Flow, room: u32, host: &mut H) -> Option<Payload> {
+fn serve<H: Host>(flow: &mut Flow, capacity: u32, host: &mut H) -> Option<Payload> {
     let PeerRead { op, target, at } = flow.requests.next_read()?;
     let phase = || if at == 0 { host.phase(&Source::Served(target)) } else { 0 };
-    let len = memory_len(room - saturating_u32(READ_BYTES_HEAD), target.len - at, phase);
+    let len = memory_len(capacity - saturating_u32(READ_BYTES_HEAD), target.len - at, phase);
     flow.requests.advance_read(len);
     Some(Payload::ReadBytes { op, target, at, len: saturating_u32(len) })
 }
 
-/// Returns how many of the `left` bytes of memory a frame with this room carries. A frame that is
-/// not the last ends at a word of 8 bytes, so that no word is sent in two frames. A large one ends
-/// at a cache line: a copy that starts inside a word takes three times as long. `phase`: address of
-/// the first byte modulo a line; 0 after an earlier frame.
-pub(crate) fn memory_len(room: u32, left: u64, phase: impl FnOnce() -> u8) -> u64 {
-    let room = u64::from(room);
-    if left <= room {
+/// Returns how many of the `left` bytes of memory a frame carries that has this capacity for them.
+/// A frame that is not the last ends at a word of 8 bytes, so that no word is sent in two frames. A
+/// large one ends at a cache line: a copy that starts inside a word takes three times as long.
+/// `phase`: address of the first byte modulo a line; 0 after an earlier frame.
+pub(crate) fn memory_len(capacity: u32, left: u64, phase: impl FnOnce() -> u8) -> u64 {
+    let capacity = u64::from(capacity);
+    if left <= capacity {
         return left;
     }
-    let (unit, phase) = (if room < LARGE { WORD } else { LINE }, u64::from(phase()));
-    room - (phase + room) % unit
+    let (unit, phase) = (if capacity < LARGE { WORD } else { LINE }, u64::from(phase()));
+    capacity - (phase + capacity) % unit
 }

@@ -55,11 +55,11 @@ fn window(conn: &Conn, flow: &Flow) -> u64 {
 
 /// Returns whether a new frame may leave now.
 pub(super) fn may_send_new(now: Time, conn: &Conn, flow: &Flow) -> bool {
-    flow.has_unsent() && has_room(now, conn, flow)
+    flow.has_unsent() && fits_window(now, conn, flow)
 }
 
 /// Returns whether another sequenced frame may be in flight now.
-pub(crate) fn has_room(now: Time, conn: &Conn, flow: &Flow) -> bool {
+pub(crate) fn fits_window(now: Time, conn: &Conn, flow: &Flow) -> bool {
     !flow.send_window.is_full()
         && !sends_oldest_only(flow)
         && flow.congestion.next_at() <= now

@@ -126,7 +126,8 @@ impl Engine {
         {
             // A path probe may be lost, so its acknowledgement is repeated in another frame.
             let owed = conn.flags;
-            let at = emit_data(conn, Some(flow), None, flags::PROMPT, usize::from(conn.mtu), now, host.room(), buffer);
+            let at =
+                emit_data(conn, Some(flow), None, flags::PROMPT, usize::from(conn.mtu), now, host.credit(), buffer);
             conn.flags = owed;
             let len = wire::emit_probe(buffer, at, size);
             return Some(Transmit { probe: true, ..plain(conn, len) });
@@ -142,7 +143,7 @@ impl Engine {
             };
             conn.clear(bit::ACK_NOW | bit::ACK_DELAYED | bit::FULL);
             let flow = self.flows.get(conn.flow);
-            let mut len = emit_data(conn, flow, None, ask, 0, now, host.room(), buffer);
+            let mut len = emit_data(conn, flow, None, ask, 0, now, host.credit(), buffer);
             if let Some(size) = self.flows.get_mut(conn.flow).and_then(|flow| flow.path_probing.take_reply()) {
                 len = wire::emit_probe_reply(buffer, len, size);
             }
@@ -270,7 +271,7 @@ impl Engine {
         let flow = self.flows.get_mut(conn.flow)?;
         let Some(Queued::Batch(batch)) = flow.queue.pop() else { return None };
         flow.idle_probing.on_sent(now);
-        let at = emit_data(conn, None, None, 0, usize::from(batch.len), now, host.room(), buffer);
+        let at = emit_data(conn, None, None, 0, usize::from(batch.len), now, host.credit(), buffer);
         let len = at + usize::from(batch.len);
         buffer[at..len].copy_from_slice(&self.frames.bytes(batch.buffer)[..usize::from(batch.len)]);
         conn.clear(bit::CONFIRM);

@@ -223,5 +223,5 @@ fn a_message_that_may_not_go_first_waits_its_turn() {
     assert_eq!(pair.hosts[1].received.iter().map(Vec::len).collect::<Vec<_>>(), [3000, 8, 8]);
     // And a refused one is refused as by `send`.
     assert_eq!(send(&mut pair, 3, 1 << 20).err(), Some(crate::SendError::TooLong));
-    assert!(pair.hosts[0].room() > 0);
+    assert!(pair.hosts[0].credit() > 0);
 }
