@@ -75,7 +75,7 @@ impl Access {
     /// Whether it begins with a request to the peer; otherwise with bytes.
     #[inline]
     #[must_use]
-    pub const fn asks(self) -> bool {
+    pub const fn is_request(self) -> bool {
         !matches!(self, Self::Write)
     }
 

@@ -178,7 +178,7 @@ impl<L: Link> Reliable<L> {
         let Self { engine, link, host, outbox, .. } = self;
         let is_free = outbox.is_empty() && !self.blocked && !self.more;
         let Some(space) = outbox.space().filter(|_| is_free) else {
-            return engine.send(now, index, post.parts, post.op, post.ask).map(|()| false);
+            return engine.send(now, index, post.parts, post.op, post.prompt).map(|()| false);
         };
         let mut taken = 0;
         let leave = |transmit: &Transmit<FrameMemory>, frame: &mut [u8]| {
@@ -210,13 +210,13 @@ impl<L: Link> Reliable<L> {
         let now = self.coalescer.time(|| self.link.now());
         self.on_send_call(now);
         let op = Operations::send(slot);
-        let (len, ask) = (message.len(), posted == Posted::Waited);
-        let is_due = self.is_due(now, len, ask);
+        let (len, is_waited) = (message.len(), posted == Posted::Waited);
+        let is_due = self.is_due(now, len, is_waited);
         let sent = match &message {
             Message::One(_) if is_due && self.coalescer.waiting == 1 => {
-                self.send_now(core, now, index_of(cell), &Post { parts: &message, op, ask })
+                self.send_now(core, now, index_of(cell), &Post { parts: &message, op, prompt: is_waited })
             }
-            _ => self.engine.send(now, index_of(cell), &message, op, ask).map(|()| false),
+            _ => self.engine.send(now, index_of(cell), &message, op, is_waited).map(|()| false),
         };
         let has_left = match sent {
             Ok(has_left) => has_left,
@@ -238,7 +238,7 @@ impl<L: Link> Reliable<L> {
         if is_due && !has_left {
             self.send_all(core, now);
         }
-        Ok(ask.then_some(slot))
+        Ok(is_waited.then_some(slot))
     }
 
     /// Copies the message of an RMA, and returns its length.

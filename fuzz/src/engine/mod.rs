@@ -249,13 +249,13 @@ impl World {
         let (index, Some(op)) = (self.some_connection(bytes), self.free_operation(bytes)) else { return };
         let message = vec![1; usize::from(bytes.short()) % (MAX_SEND as usize + 2)];
         let (a, b) = message.split_at(message.len() / 3);
-        let (parts, ask) = (&[a, b], bytes.flag());
+        let (parts, prompt) = (&[a, b], bytes.flag());
         let mut buffer = [0; MTU as usize];
         let sent = if bytes.flag() {
-            let post = Post { parts, op, ask };
+            let post = Post { parts, op, prompt };
             self.engine.send_now(self.now, index, &post, &mut buffer, &mut self.books, |_, _| {})
         } else {
-            self.engine.send(self.now, index, parts, op, ask).map(|()| None)
+            self.engine.send(self.now, index, parts, op, prompt).map(|()| None)
         };
         if let Ok(frame) = sent {
             self.books.running.insert(op.0, Running::Send);

@@ -71,7 +71,7 @@ pub struct Post<'a, M: ?Sized> {
     /// The host's number of the operation.
     pub op: Op,
     /// Whether the peer is asked to acknowledge at once.
-    pub ask: bool,
+    pub prompt: bool,
 }
 
 /// One frame to be sent: bytes at the start of the buffer, then registered memory. The driver fills

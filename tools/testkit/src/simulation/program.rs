@@ -282,15 +282,15 @@ fn send(world: &mut World, at: usize, connection: usize, side: usize) -> bool {
     let Some(op) = node.next_operation() else { return false };
     node.begin_operation(Operation::Send(stream, index));
     world.oracle.streams[stream as usize].post(u32::try_from(len).unwrap_or(u32::MAX), None);
-    let ask = random.below(10) == 0;
+    let prompt = random.below(10) == 0;
     let place = world.connections[connection][side].index;
     // Both ways that a message may take.
     let outcome = if index.is_multiple_of(2) {
-        let post = Post { parts: &parts, op, ask };
+        let post = Post { parts: &parts, op, prompt };
         let mut host = Judged { side: node, oracle: &mut world.oracle };
         engine.send_now(now, place, &post, &mut world.buffer, &mut host, |_, _| {})
     } else {
-        engine.send(now, place, &parts, op, ask).map(|()| None)
+        engine.send(now, place, &parts, op, prompt).map(|()| None)
     };
     match outcome {
         Ok(None) => {}

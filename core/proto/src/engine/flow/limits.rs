@@ -1,7 +1,7 @@
 //! Limits that several parts of the engine share.
 
-/// Reads of one peer that may wait to be served, and results that may wait to be sent. A frame that
-/// asks for more is dropped and retransmitted by the peer.
+/// Reads of one peer that may wait to be served, and results that may wait to be sent. A frame with
+/// more requests is dropped and retransmitted by the peer.
 pub(crate) const MAX_REQUESTS: usize = 1024;
 /// Large messages of one connection that may wait for memory of their receiver, or be on their way
 /// there.

@@ -66,7 +66,7 @@ impl OpenRmas {
     /// Returns whether this RMA may start, where no barrier stands before it. The peer keeps a
     /// limited number of requests and of large messages. A fence waits for everything before it.
     pub(crate) fn may_start(&self, rma: &RmaState, has_messages_in_flight: bool) -> bool {
-        let is_crowded = rma.access.asks() && self.running as usize >= MAX_REQUESTS
+        let is_crowded = rma.access.is_request() && self.running as usize >= MAX_REQUESTS
             || rma.access == Access::Large && self.running_large as usize >= MAX_LARGE;
         !is_crowded && (!rma.fence || !has_messages_in_flight && self.running == 0)
     }
@@ -84,7 +84,7 @@ impl OpenRmas {
     pub(crate) fn start(&mut self, op: Op, rma: &RmaState) {
         self.running += 1;
         self.running_large += u32::from(rma.is_large());
-        if rma.fence || rma.access.asks() && rma.has_message {
+        if rma.fence || rma.access.is_request() && rma.has_message {
             self.barrier = Some(op);
         }
     }

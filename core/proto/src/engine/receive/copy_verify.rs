@@ -69,7 +69,7 @@ impl RecvCtx<'_> {
                 host.write_checked(self.conn.host_cookie, &target, at, bytes, crc)
             }
             Continuation::ReadBytes { op, at } => {
-                let (op, _) = self.asked_bytes(op, at, bytes.len())?;
+                let (op, _) = self.awaited_bytes(op, at, bytes.len())?;
                 host.place_checked(op, at, bytes, crc)
             }
         }

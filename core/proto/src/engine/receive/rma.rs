@@ -75,8 +75,8 @@ impl RecvCtx<'_> {
 
     /// Queues the write of a large message of this side to the memory that the peer has given.
     fn landing(&mut self, op: u32, handle: [u64; 2]) {
-        let asked = |state: &RmaState| state.access == Access::Large && !state.answered;
-        let Some((op, state)) = self.rma(op).filter(|(_, state)| asked(state)) else { return };
+        let is_open = |state: &RmaState| state.access == Access::Large && !state.answered;
+        let Some((op, state)) = self.rma(op).filter(|(_, state)| is_open(state)) else { return };
         state.target.handle = handle;
         (state.access, state.at, state.is_granted) = (Access::Write, 0, true);
         self.flow.open_rmas.on_moved();
@@ -90,12 +90,12 @@ impl RecvCtx<'_> {
         let host_op = Op(op & OP_MASK);
         let state = self.rmas.get_mut(host_op.0 as usize)?.as_mut()?;
         // An operation that was not sent completely cannot have an answer.
-        let is_asked = state.wire == op && state.conn == self.index && state.at == state.target.len;
-        is_asked.then_some((host_op, state))
+        let is_named = state.wire == op && state.conn == self.index && state.at == state.target.len;
+        is_named.then_some((host_op, state))
     }
 
     /// Returns this side's read to which these bytes belong, if it still awaits bytes.
-    pub(super) fn asked_bytes(&mut self, op: u32, at: u64, len: usize) -> Option<(Op, &mut RmaState)> {
+    pub(super) fn awaited_bytes(&mut self, op: u32, at: u64, len: usize) -> Option<(Op, &mut RmaState)> {
         let (op, state) = self.rma(op).filter(|(_, state)| state.access == Access::Read && !state.answered)?;
         let end = at.checked_add(len as u64)?;
         (end <= state.target.len).then_some((op, state))
@@ -111,7 +111,7 @@ impl RecvCtx<'_> {
         ended: &mut impl FnMut(RmaEnd),
     ) {
         let is_copied = self.flow.copy_verify.take_copied(Continuation::ReadBytes { op, at });
-        let Some((op, state)) = self.asked_bytes(op, at, bytes.len()) else { return };
+        let Some((op, state)) = self.awaited_bytes(op, at, bytes.len()) else { return };
         if is_copied {
             host.placed(op, at, bytes);
         } else {
@@ -127,8 +127,8 @@ impl RecvCtx<'_> {
 
     /// Places the old value of a word that an operation of this side has changed.
     fn value<H: Host>(&mut self, op: u32, value: u64, host: &mut H, ended: &mut impl FnMut(RmaEnd)) {
-        let asked = |state: &RmaState| matches!(state.access, Access::Atomic(_)) && !state.answered;
-        let Some((op, state)) = self.rma(op).filter(|(_, state)| asked(state)) else { return };
+        let is_open = |state: &RmaState| matches!(state.access, Access::Atomic(_)) && !state.answered;
+        let Some((op, state)) = self.rma(op).filter(|(_, state)| is_open(state)) else { return };
         let len = state.target.len;
         let bytes = Atomic::bytes(value, len);
         host.place(op, 0, if len == 4 { &bytes[..4] } else { &bytes });
@@ -171,8 +171,8 @@ impl RecvCtx<'_> {
     fn result(&mut self, op: u32, status: u8, ended: &mut impl FnMut(RmaEnd)) {
         let Some((op, state)) = self.rma(op) else { return };
         // What brings bytes ends well with the last of them, and a large message as a write.
-        let asks = state.access.asks();
-        if state.answered || asks && status == 0 {
+        let is_request = state.access.is_request();
+        if state.answered || is_request && status == 0 {
             return;
         }
         state.answered = true;
@@ -182,7 +182,7 @@ impl RecvCtx<'_> {
             3 => Err(Failure::TooLong),
             _ => Err(Failure::RemoteHandle),
         };
-        if asks && state.left > 1 {
+        if is_request && state.left > 1 {
             // Its message is not sent.
             state.left = 1;
         }

@@ -36,7 +36,7 @@ impl Engine {
         leave: impl FnOnce(&Transmit<H::Piece>, &mut [u8]),
     ) -> Result<Option<Transmit<H::Piece>>, SendError> {
         match self.send_immediate(now, index.0, post, buffer, host, leave) {
-            None => self.send(now, index, post.parts, post.op, post.ask).map(|()| None),
+            None => self.send(now, index, post.parts, post.op, post.prompt).map(|()| None),
             sent => Ok(sent),
         }
     }
@@ -74,7 +74,7 @@ impl Engine {
         };
         let seq = conn.next_seq;
         conn.next_seq = seq.wrapping_add(1);
-        let bits = if post.ask { flags::ASK | flags::PROMPT } else { flags::ASK };
+        let bits = if post.prompt { flags::ASK | flags::PROMPT } else { flags::ASK };
         let at = emit_data(conn, Some(flow), Some(seq), bits, payload, now, host.credit(), buffer);
         let end = emit_message(buffer, at, false, post.parts);
         let transmit = plain(conn, end);
@@ -88,7 +88,7 @@ impl Engine {
             ops: Ops { head: post.op.0, tail: post.op.0 },
             of: post.op.0,
             is_open: false,
-            prompt: post.ask,
+            prompt: post.prompt,
             since: now,
         });
         flow.requests.give_turn();

@@ -53,9 +53,9 @@ impl Engine {
             Queued::Rma(op) => {
                 let state = self.rmas.get_mut(op.0 as usize)?.as_mut()?;
                 // Taken before any state changes: without a buffer, nothing is sent now.
-                let asks = state.access.asks();
-                let buffer = if asks { self.frames.take(conn.flow) } else { None };
-                if asks && buffer.is_none() {
+                let is_request = state.access.is_request();
+                let buffer = if is_request { self.frames.take(conn.flow) } else { None };
+                if is_request && buffer.is_none() {
                     await_frame(conn, index, &mut self.awaiting_frame);
                     return None;
                 }

@@ -23,7 +23,7 @@ impl Engine {
         self.frames.set_answering(on);
     }
 
-    /// Sends a message: the concatenation of `parts`, which are copied. `ask`: request an
+    /// Sends a message: the concatenation of `parts`, which are copied. `prompt`: request an
     /// acknowledgement at once. On a reliable connection the operation ends when the peer has
     /// delivered the message, on another when it has left.
     ///
@@ -36,7 +36,7 @@ impl Engine {
         index: Index,
         parts: &(impl Gather + ?Sized),
         op: Op,
-        ask: bool,
+        prompt: bool,
     ) -> Result<(), SendError> {
         let len = parts.total();
         let index = index.0;
@@ -55,7 +55,7 @@ impl Engine {
             let end = emit_message(self.frames.bytes_mut(batch.buffer), usize::from(batch.len), false, parts);
             batch.len = u16::try_from(end).unwrap_or(u16::MAX);
             batch.messages += 1;
-            batch.prompt |= ask;
+            batch.prompt |= prompt;
             link(&mut self.links, Op(batch.ops.tail), op.0);
             batch.ops.tail = op.0;
         } else {
@@ -66,7 +66,7 @@ impl Engine {
                 is_rma: false,
                 after: false,
                 op,
-                prompt: ask,
+                prompt,
                 now,
                 capacity,
                 owner,

@@ -30,7 +30,7 @@ impl Engine {
         if matches!(rma.access, Access::Atomic(_)) && !Atomic::is_word(rma.target.len) {
             return Err(RmaError::WordLength);
         }
-        let asks = rma.access.asks();
+        let is_request = rma.access.is_request();
         let len = rma.message.map_or(0, <[u8]>::len);
         if len > self.small_peers.largest(conn, index, self.config.max_send_size) as usize {
             return Err(RmaError::MessageTooLong);
@@ -44,7 +44,7 @@ impl Engine {
             // The message of an RMA that brings bytes is queued when they have come, so the peer
             // need not check an earlier RMA.
             let (parts, owner) = (&[message], conn.flow);
-            let after = !asks;
+            let after = !is_request;
             let message = OutboundMessage {
                 parts,
                 len,
@@ -58,7 +58,7 @@ impl Engine {
                 is_only_conn,
             };
             let queue = &mut flow.queue;
-            let push = |batch| if asks { queue.defer(op, batch) } else { queue.push_batch(batch) };
+            let push = |batch| if is_request { queue.defer(op, batch) } else { queue.push_batch(batch) };
             if !message.write_batches(&mut self.frames, &mut self.parts, push) {
                 flow.queue.cancel_rma();
                 mark_conn_ready(conn, index, &mut self.ready);

@@ -135,7 +135,7 @@ impl Engine {
         if conn.has(bit::ACK_NOW | bit::PING)
             || self.flows.get(conn.flow).is_some_and(|flow| flow.path_probing.has_reply())
         {
-            let ask = if conn.take(bit::PING) {
+            let bits = if conn.take(bit::PING) {
                 conn.set(bit::PINGED);
                 flags::PROMPT
             } else {
@@ -143,7 +143,7 @@ impl Engine {
             };
             conn.clear(bit::ACK_NOW | bit::ACK_DELAYED | bit::FULL);
             let flow = self.flows.get(conn.flow);
-            let mut len = emit_data(conn, flow, None, ask, 0, now, host.credit(), buffer);
+            let mut len = emit_data(conn, flow, None, bits, 0, now, host.credit(), buffer);
             if let Some(size) = self.flows.get_mut(conn.flow).and_then(|flow| flow.path_probing.take_reply()) {
                 len = wire::emit_probe_reply(buffer, len, size);
             }

@@ -31,13 +31,13 @@ impl Twins {
     }
 
     /// Both send this; the frame that leaves.
-    fn send(&mut self, side: usize, bytes: &[u8], op: Op, ask: bool) -> Vec<u8> {
+    fn send(&mut self, side: usize, bytes: &[u8], op: Op, prompt: bool) -> Vec<u8> {
         let (parts, index) = (&[&bytes[..1], &bytes[1..]], self.indices[side]);
         let [long, short] = &mut self.pairs;
-        long.engines[side].send(long.now, index, parts, op, ask).expect("a send");
+        long.engines[side].send(long.now, index, parts, op, prompt).expect("a send");
         let expected = next(long, side).expect("a frame");
         let (mut buffer, mut shown) = (vec![0; MTU], Vec::new());
-        let post = Post { parts, op, ask };
+        let post = Post { parts, op, prompt };
         let leave = |transmit: &super::Transmit<Vec<u8>>, frame: &mut [u8]| shown.extend(&frame[..transmit.len]);
         let sent = short.engines[side]
             .send_now(short.now, index, &post, &mut buffer, &mut short.hosts[side], leave)
@@ -61,7 +61,7 @@ impl Twins {
         let [long, short] = &mut self.pairs;
         long.engines[side].send(long.now, index, parts, op, false).expect("a send");
         let (mut buffer, mut frames) = (vec![0; MTU], Vec::new());
-        let post = Post { parts, op, ask: false };
+        let post = Post { parts, op, prompt: false };
         let leave = |transmit: &super::Transmit<Vec<u8>>, frame: &mut [u8]| frames.push(frame[..transmit.len].to_vec());
         let (engine, host) = (&mut short.engines[side], &mut short.hosts[side]);
         let sent = engine.send_now(short.now, index, &post, &mut buffer, host, leave).expect("a send");
@@ -209,7 +209,7 @@ fn a_message_that_may_not_go_first_waits_its_turn() {
     let mut buffer = vec![0; MTU];
     let mut send = |pair: &mut Pair, op: u32, len: usize| {
         let bytes = message(op, len);
-        let post = Post { parts: &[&bytes], op: Op(op), ask: false };
+        let post = Post { parts: &[&bytes], op: Op(op), prompt: false };
         let engine = &mut pair.engines[0];
         engine.send_now(pair.now, client, &post, &mut buffer, &mut pair.hosts[0], |_, _| {})
     };
