@@ -3,8 +3,8 @@
 //! Its result is that of the general path (`send` and `poll_transmit`; `apply_next` and `advance`),
 //! which handles all other cases.
 
+use super::departure::mark_sent;
 use super::frame::{emit_data, plain};
-use super::in_flight::mark_sent;
 use super::message::saturating_u16;
 use super::schedule::{fits_window, has_credit};
 use crate::engine::api::{Post, Transmit};

@@ -1,8 +1,8 @@
 //! Sending: from the call of the program to the frame that leaves.
 
+pub(super) mod departure;
 pub(super) mod fast_path;
 pub(super) mod frame;
-pub(super) mod in_flight;
 pub(super) mod message;
 pub(super) mod new_frame;
 pub(super) mod post;

@@ -1,7 +1,7 @@
 //! Output: the next frame that may leave.
 
+use super::departure::{mark_sent, mark_slice_sent};
 use super::frame::{MemoryLoss, build, emit_data, header, payload_len, plain};
-use super::in_flight::{mark_sent, mark_slice_sent};
 use super::schedule::{again, may_send_new, sliced};
 use crate::engine::api::Transmit;
 use crate::engine::connection::conn::{State, bit};

@@ -1,4 +1,4 @@
-//! Bookkeeping of frames that leave.
+//! What changes when a frame in flight leaves: the window, the timers, congestion control.
 
 use crate::Time;
 use crate::engine::connection::conn::{Conn, bit};
