@@ -77,3 +77,28 @@ impl PeerReadiness {
         self.retry_at = now.plus_micros((FIRST_RETRY << self.retries.min(10)).min(LONGEST_RETRY));
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use alloc::vec::Vec;
+
+    #[test]
+    fn retries_become_rarer_and_are_counted_anew_each_time() {
+        let mut peer = PeerReadiness::new();
+        assert_eq!((peer.is_ready(), peer.retry_at()), (true, None));
+        for times in 1..3 {
+            assert!(peer.on_not_ready(Time(0)) && !peer.on_not_ready(Time(5)), "it is not ready already");
+            let first = peer.retry_at().expect("not ready");
+            let delays: Vec<u32> = (0..9)
+                .map(|_| {
+                    peer.on_retry(Time(0), true);
+                    peer.retry_at().expect("not ready").micros() / 1000
+                })
+                .collect();
+            assert_eq!((first.micros(), delays), (1000, [2, 4, 8, 16, 32, 64, 100, 100, 100].into()));
+            peer.on_ready();
+            assert_eq!((peer.retry_at(), peer.times()), (None, times));
+        }
+    }
+}

@@ -287,3 +287,56 @@ impl SendWindow {
         Self { frames: self.frames, ..Self::default() }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Three frames of 100 bytes, sent with the numbers 0, 1 and 2.
+    fn three() -> SendWindow {
+        let mut window = SendWindow::default();
+        for number in 0..3 {
+            let at = window.push(Payload::Empty);
+            assert_eq!(window.on_sent(Time(0), at, number, 100, false), Some(number == 0));
+        }
+        window
+    }
+
+    #[test]
+    fn bytes_and_losses_follow_the_frames() {
+        let mut window = three();
+        assert_eq!((window.bytes(), window.has_lost(), window.next_lost(true)), (300, false, None));
+        assert_eq!((window.declare_lost(1), window.bytes(), window.next_lost(true)), (100, 200, Some(1)));
+        assert_eq!(window.on_sent(Time(1), 1, 3, 120, false), Some(false));
+        assert_eq!((window.bytes(), window.has_lost(), window.resent()), (320, false, 1));
+        let mut accepted = Accepted::default();
+        (0..3).for_each(|_| assert!(window.pop_accepted(3, &mut accepted).is_none()));
+        assert_eq!((accepted.bytes, accepted.spurious), (320, 0));
+        assert_eq!((window.bytes(), window.is_empty()), (0, true));
+    }
+
+    #[test]
+    fn a_frame_that_arrives_after_its_loss_was_lost_too_early() {
+        for resend in [false, true] {
+            let (mut window, mut accepted) = (three(), Accepted::default());
+            window.declare_lost(0);
+            if resend {
+                // The peer has not received this transmission yet.
+                window.on_sent(Time(1), 0, 3, 100, false);
+            }
+            window.pop_accepted(2, &mut accepted);
+            assert_eq!((accepted.spurious, window.bytes(), window.has_lost()), (1, 200, false), "{resend}");
+        }
+    }
+
+    #[test]
+    fn the_index_of_the_first_loss_moves_with_the_frames() {
+        let (mut window, mut accepted) = (three(), Accepted::default());
+        window.declare_lost(2);
+        assert_eq!(window.next_lost(true), Some(2));
+        window.pop_accepted(1, &mut accepted);
+        assert_eq!(window.next_lost(true), Some(1));
+        window.declare_lost(0);
+        assert_eq!((window.next_lost(true), window.seq(0, 7)), (Some(0), 5));
+    }
+}
