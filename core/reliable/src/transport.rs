@@ -6,7 +6,6 @@ use super::deferred::index_of;
 use super::host::HostCtx;
 use crate::Link;
 use cci_mem::memory::Memory;
-use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;
 use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use cci_transport::{
@@ -234,19 +233,8 @@ impl<L: Link> Transport for Reliable<L> {
     }
 
     fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport {
-        let counters = &connection.counters;
-        let mut report = ConnectionReport {
-            transport: self.link.name(),
-            mtu: connection.max_send_size.load(Ordering::Relaxed),
-            open: connection.open.load(Ordering::Relaxed),
-            sent: counters.sent.load(Ordering::Relaxed),
-            received: counters.received.load(Ordering::Relaxed),
-            rma_bytes: counters.rma_bytes.load(Ordering::Relaxed),
-            rnr: u64::from(counters.rnr.load(Ordering::Relaxed)),
-            dropped: u64::from(counters.dropped.load(Ordering::Relaxed)),
-            strays: self.engine.stats().strays,
-            ..ConnectionReport::default()
-        };
+        let mut report = ConnectionReport::of(self.link.name(), connection);
+        report.strays = self.engine.stats().strays;
         let peer = self.engine.address(index_of(connection)).filter(|_| is_engines(core, connection));
         let to = peer.or_else(|| self.group_address(connection)).unwrap_or_default();
         (report.path, report.why) = self.link.path(&to);

@@ -9,6 +9,7 @@
 mod batch;
 mod clock;
 mod closing;
+mod connection_report;
 mod connection_table;
 mod copies;
 mod driver;
@@ -36,6 +37,7 @@ mod wakers;
 
 pub use clock::monotonic;
 pub use closing::{Unsent, send_rest};
+pub use connection_report::ConnectionReport;
 pub use connection_table::ConnectionTable;
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Opening, Scope};
@@ -46,7 +48,7 @@ pub use endpoint::{
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};
 pub use open::{OpenError, room_for};
-pub use operation::{Connect, ConnectionReport, Imported, Message, Peer, Posted, Rma};
+pub use operation::{Connect, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;
 pub use pending_requests::PendingRequests;
 pub use poll_set::PollSet;

@@ -294,20 +294,11 @@ impl Transport for Template {
     }
 
     fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
-        let counters = &connection.counters;
         ConnectionReport {
-            transport: "template",
             path: "the peer's queue in the memory of this process".into(),
             rma_path: "copied by the initiator".into(),
             why: "both endpoints are in this process".into(),
-            mtu: connection.max_send_size.load(Ordering::Relaxed),
-            open: connection.open.load(Ordering::Relaxed),
-            sent: counters.sent.load(Ordering::Relaxed),
-            received: counters.received.load(Ordering::Relaxed),
-            rma_bytes: counters.rma_bytes.load(Ordering::Relaxed),
-            rnr: counters.rnr.load(Ordering::Relaxed).into(),
-            dropped: counters.dropped.load(Ordering::Relaxed).into(),
-            ..ConnectionReport::default()
+            ..ConnectionReport::of("template", connection)
         }
     }
 

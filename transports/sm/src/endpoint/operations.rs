@@ -504,18 +504,10 @@ impl Transport for Sm {
     fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
         let lane = self.lanes.get(connection.lane.load(Ordering::Relaxed) as usize).and_then(Option::as_deref);
         let mut report = ConnectionReport {
-            transport: "sm",
             path: "lane in shared memory, polled by the receiver, woken over a Unix socket while it sleeps".into(),
-            mtu: connection.max_send_size.load(Ordering::Relaxed),
             window: ENTRIES as u32,
-            open: connection.open.load(Ordering::Relaxed),
-            sent: connection.counters.sent.load(Ordering::Relaxed),
-            received: connection.counters.received.load(Ordering::Relaxed),
-            rma_bytes: connection.counters.rma_bytes.load(Ordering::Relaxed),
-            rnr: u64::from(connection.counters.rnr.load(Ordering::Relaxed)),
-            dropped: u64::from(connection.counters.dropped.load(Ordering::Relaxed)),
             strays: self.state.strays,
-            ..ConnectionReport::default()
+            ..ConnectionReport::of("sm", connection)
         };
         let Some(lane) = lane else {
             report.why = "the peer is gone".into();

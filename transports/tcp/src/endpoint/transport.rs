@@ -235,20 +235,11 @@ impl Transport for Tcp {
     }
 
     fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
-        let counters = &connection.counters;
         let mut report = ConnectionReport {
-            transport: "tcp",
             path: "TCP".into(),
             rma_path: "fragments of the stream, from registered memory into registered memory".into(),
-            mtu: connection.max_send_size.load(Ordering::Relaxed),
-            open: connection.open.load(Ordering::Relaxed),
-            sent: counters.sent.load(Ordering::Relaxed),
-            received: counters.received.load(Ordering::Relaxed),
-            rma_bytes: counters.rma_bytes.load(Ordering::Relaxed),
-            rnr: counters.rnr.load(Ordering::Relaxed).into(),
-            dropped: counters.dropped.load(Ordering::Relaxed).into(),
             strays: self.shared.strays,
-            ..ConnectionReport::default()
+            ..ConnectionReport::of("tcp", connection)
         };
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let Some(lane) = self.lanes.get(number).and_then(Option::as_deref) else {
