@@ -112,11 +112,8 @@ impl HostState {
         };
         cell.set_state(ConnectionState::Broken);
         self.orphan(core, cell);
-        if core.has_disconnect_events() {
-            self.pending_events.queue(core, EventKind::Disconnect, cell);
-        }
-        if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            self.pending_events.queue(core, EventKind::KeepaliveTimedOut, cell);
+        for event in core.break_events(cell) {
+            self.pending_events.queue(core, event, cell);
         }
     }
 

@@ -154,12 +154,8 @@ impl Template {
             side.push(|to| Frame::Close { to });
         }
         side.fail(core, cause);
-        if core.has_disconnect_events() {
-            self.pending_events.queue(core, EventKind::Disconnect, side.cell);
-        }
-        // A program that watches its peer by a keepalive need not wait for it.
-        if side.cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            self.pending_events.queue(core, EventKind::KeepaliveTimedOut, side.cell);
+        for event in core.break_events(side.cell) {
+            self.pending_events.queue(core, event, side.cell);
         }
     }
 

@@ -85,6 +85,15 @@ impl Core {
         self.reasons.0.get(&std::ptr::from_ref(slot).addr()).map(String::as_str)
     }
 
+    /// The events of a connection that has broken: as the program has asked for them. A program
+    /// that watches its peer by a keepalive need not wait for it, and gets its event now and not
+    /// again.
+    pub fn break_events(&self, connection: &Connection) -> impl Iterator<Item = EventKind> + use<> {
+        let disconnect = self.has_disconnect_events().then_some(EventKind::Disconnect);
+        let is_watched = connection.keepalive.swap(0, Ordering::Relaxed) != 0;
+        disconnect.into_iter().chain(is_watched.then_some(EventKind::KeepaliveTimedOut))
+    }
+
     /// Queues an event that is about a connection only; false when no slot is free (to be tried
     /// again).
     #[must_use]

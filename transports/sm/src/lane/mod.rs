@@ -287,11 +287,8 @@ impl Lane {
         self.end_imports(state, core, cell);
         self.end_landings(state, core, cell);
         self.fail_operations(state, core, Some(cell), failure);
-        if core.has_disconnect_events() {
-            state.queue_event(core, EventKind::Disconnect, cell);
-        }
-        if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            state.queue_event(core, EventKind::KeepaliveTimedOut, cell);
+        for event in core.break_events(cell) {
+            state.queue_event(core, event, cell);
         }
     }
 

@@ -344,11 +344,8 @@ impl Lane {
         }
         cell.set_state(ConnectionState::Broken);
         self.end_connection_state(s, core, number, cell, failure);
-        if core.has_disconnect_events() {
-            s.notify(core, EventKind::Disconnect, cell);
-        }
-        if cell.keepalive.swap(0, Ordering::Relaxed) != 0 {
-            s.notify(core, EventKind::KeepaliveTimedOut, cell);
+        for event in core.break_events(cell) {
+            s.notify(core, event, cell);
         }
     }
 
