@@ -204,6 +204,13 @@ impl Memory {
         is_inside.then(|| unsafe { Source::new(std::ptr::with_exposed_provenance(self.start), len) })
     }
 
+    /// Whether `len` bytes from `offset` on lie inside.
+    #[inline]
+    #[must_use]
+    pub fn contains(&self, offset: u64, len: u64) -> bool {
+        offset.checked_add(len).is_some_and(|end| end <= self.len)
+    }
+
     /// Where `len` bytes from `offset` on lie; none when they do not lie inside as a whole.
     #[inline]
     #[must_use]

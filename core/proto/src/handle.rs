@@ -42,6 +42,14 @@ impl RmaHandle {
         self.stuff
     }
 
+    /// Returns the words that identify the registration: index and generation, mixed with a key of
+    /// the endpoint, and the secret. For transports.
+    #[doc(hidden)]
+    #[must_use]
+    pub const fn name(&self) -> [u64; 2] {
+        [self.stuff[0], self.stuff[1]]
+    }
+
     /// Returns the handle as the bytes that a program sends to a peer: the words in little-endian
     /// order, which is also how a C program's copy of `cci_rma_handle_t` lies in memory on the
     /// processors that the library runs on.

@@ -249,8 +249,7 @@ impl<L: Link> Reliable<L> {
             let Some(slot) = host.inbox.take_bare(core, cell) else { return Placed::Later };
             let handle = host.registry.register(memory, Rights::WRITE, Some(cell));
             if let Ok(handle) = handle
-                && let [first, secret, ..] = handle.words()
-                && engine.answer_large(index, asked.operation, Ok([first, secret]))
+                && engine.answer_large(index, asked.operation, Ok(handle.name()))
             {
                 return Placed::Open(Some(slot), handle);
             }

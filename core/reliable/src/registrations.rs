@@ -80,24 +80,28 @@ impl Registrations {
     ///
     /// No such registration.
     pub(super) fn deregister(&mut self, handle: &RmaHandle) -> Result<Memory, RegisterError> {
-        let [first, secret, ..] = handle.words();
-        let (number, entry) = self.table.find([first, secret]).ok_or(RegisterError::UnknownHandle)?;
-        self.exposed -= usize::from(entry.rights() != Rights::NONE);
-        self.end(number).ok_or(RegisterError::UnknownHandle)
+        let (rights, memory) = self.table.deregister(handle)?;
+        self.exposed -= usize::from(rights != Rights::NONE);
+        self.forget_faults(&memory);
+        Ok(memory)
     }
 
     /// Ends a registration without rights; its memory, for a last look.
     pub(super) fn end(&mut self, number: Registration) -> Option<Memory> {
         let memory = self.table.remove(number)?;
-        self.faults.retain(|fault| !fault.touches(&memory));
+        self.forget_faults(&memory);
         Some(memory)
+    }
+
+    /// What is registered at these addresses from now on is other memory.
+    fn forget_faults(&mut self, memory: &Memory) {
+        self.faults.retain(|fault| !fault.touches(memory));
     }
 
     /// The living registration that a handle names, if an operation of this connection may use it.
     pub(super) fn find(&self, handle: &RmaHandle, of: &Connection) -> Option<(Registration, &Memory)> {
-        let [first, secret, ..] = handle.words();
-        let (number, entry) = self.table.find([first, secret]).filter(|(_, entry)| entry.serves(name(of)))?;
-        Some((number, entry.memory()?))
+        let (number, entry) = self.table.find(handle.name())?;
+        Some((number, entry.memory_for(name(of))?))
     }
 
     /// The memory of a registration found before, if it still lives.
@@ -129,8 +133,7 @@ impl Registrations {
     pub(super) fn resolve_again(&self, target: &Target, right: Rights) -> Result<(Registration, &Memory), Failure> {
         let (number, entry) = self.table.find(target.handle).ok_or(Failure::RemoteHandle)?;
         let memory = entry.memory().ok_or(Failure::RemoteHandle)?;
-        let inside = target.offset.checked_add(target.len).is_some_and(|end| end <= memory.len());
-        if inside && entry.rights().has(right) && !entry.is_orphaned() {
+        if memory.contains(target.offset, target.len) && entry.rights().has(right) && !entry.is_orphaned() {
             Ok((number, memory))
         } else {
             Err(Failure::RemoteHandle)

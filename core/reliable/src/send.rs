@@ -264,7 +264,7 @@ impl<L: Link> Reliable<L> {
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError> {
         let (number, memory) = self.host.registry.find(rma.local, cell).ok_or(RmaError::LocalHandle)?;
-        if rma.local_offset.checked_add(rma.len).is_none_or(|end| end > memory.len()) {
+        if !memory.contains(rma.local_offset, rma.len) {
             return Err(RmaError::LocalHandle);
         }
         let local = Local { number, offset: rma.local_offset, len: rma.len };
@@ -322,11 +322,10 @@ impl<L: Link> Reliable<L> {
         let op =
             self.host.operations.begin(Operation { slot, cell, posted, local: Some(local), is_own, spoilt: false });
         cell.on_begun();
-        let [first, secret, ..] = rma.remote.words();
         let len_after = rma.message.map(|message| self.gather(message));
         let started = cci_proto::engine::Rma {
             op,
-            target: Target { handle: [first, secret], offset: rma.remote_offset, len: rma.len },
+            target: Target { handle: rma.remote.name(), offset: rma.remote_offset, len: rma.len },
             access: rma.access,
             fence: rma.fence,
             message: len_after.map(|len| &self.gathered[..len]),

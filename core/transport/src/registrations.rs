@@ -45,6 +45,14 @@ impl<T> Registered<T> {
         self.serves == Serves::All || self.serves == Serves::One(name)
     }
 
+    /// The memory, for an operation of the connection with this name; `None`: it is deregistered,
+    /// or serves others only.
+    #[inline]
+    #[must_use]
+    pub fn memory_for(&self, name: u64) -> Option<&Memory> {
+        self.memory().filter(|_| self.serves(name))
+    }
+
     /// Whether the connection that it was for has ended.
     #[inline]
     #[must_use]
@@ -126,7 +134,8 @@ impl<T> RegistrationTable<T> {
         Ok((number, RmaHandle::from_words([number.mixed(self.key), secret, len, 0])))
     }
 
-    /// The registration that the first two words of a handle name, unless it is deregistered.
+    /// The registration that these words of a handle ([`RmaHandle::name`]) name, unless it is
+    /// deregistered.
     #[inline]
     #[must_use]
     pub fn find(&self, words: [u64; 2]) -> Option<(Registration, &Registered<T>)> {
@@ -163,6 +172,18 @@ impl<T> RegistrationTable<T> {
         self.private -= usize::from(matches!(entry.serves, Serves::One(_)));
         self.free.push_back(number.index);
         Some(memory)
+    }
+
+    /// Ends the registration that a handle names, as [`RegistrationTable::remove`] does. Returns
+    /// its rights too.
+    ///
+    /// # Errors
+    ///
+    /// No such registration.
+    pub fn deregister(&mut self, handle: &RmaHandle) -> Result<(Rights, Memory), RegisterError> {
+        let (number, entry) = self.find(handle.name()).ok_or(RegisterError::UnknownHandle)?;
+        let rights = entry.rights;
+        self.remove(number).map(|memory| (rights, memory)).ok_or(RegisterError::UnknownHandle)
     }
 
     /// Takes the registrations for the connection with this name, which has ended, from everybody,

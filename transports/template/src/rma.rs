@@ -29,27 +29,14 @@ pub(crate) struct Transfer {
     pub(crate) is_fence: bool,
 }
 
-/// The two words of a handle that name a registration. Programs may carry these alone.
-pub(crate) fn words(handle: &RmaHandle) -> [u64; 2] {
-    let [index, secret, ..] = handle.words();
-    [index, secret]
-}
-
-/// Whether `len` bytes from `offset` on lie in memory.
-fn holds(memory: &Memory, offset: u64, len: u64) -> bool {
-    usize::try_from(len).is_ok_and(|len| memory.span(offset, len).is_some())
-}
-
 impl Transfer {
     /// Begins an RMA. The local range is checked at once, because this side alone knows it; the
     /// remote one is checked with the copy, because its registration may end before.
     pub(crate) fn new(own: &Mailbox, connection: &Connection, rma: &Rma<'_>) -> Result<Self, RmaError> {
         let registrations = lock(&own.registrations);
-        let (local, entry) = registrations.find(words(rma.local)).ok_or(RmaError::LocalHandle)?;
-        let is_inside = entry.memory().is_some_and(|memory| holds(memory, rma.local_offset, rma.len));
-        if !is_inside || !entry.serves(number_in(connection).into()) {
-            return Err(RmaError::LocalHandle);
-        }
+        let (local, entry) = registrations.find(rma.local.name()).ok_or(RmaError::LocalHandle)?;
+        let memory = entry.memory_for(number_in(connection).into());
+        memory.filter(|memory| memory.contains(rma.local_offset, rma.len)).ok_or(RmaError::LocalHandle)?;
         let offsets = (rma.local_offset, rma.remote_offset);
         Ok(Self { local, remote: *rma.remote, offsets, len: rma.len, access: rma.access, done: 0, is_fence: rma.fence })
     }
@@ -60,9 +47,10 @@ impl Transfer {
         let local = lock(&own.registrations).get(self.local).and_then(|entry| entry.memory().cloned());
         let local = (&local.ok_or(Failure::RemoteHandle)?, self.offsets.0);
         let registrations = lock(&peer.registrations);
-        let (_, entry) = registrations.find(words(&self.remote)).ok_or(Failure::RemoteHandle)?;
-        let is_allowed = entry.rights().has(self.access.rights()) && entry.serves(to.into());
-        let remote = entry.memory().filter(|memory| is_allowed && holds(memory, self.offsets.1, self.len));
+        let (_, entry) = registrations.find(self.remote.name()).ok_or(Failure::RemoteHandle)?;
+        let is_allowed = entry.rights().has(self.access.rights());
+        let remote =
+            entry.memory_for(to.into()).filter(|memory| is_allowed && memory.contains(self.offsets.1, self.len));
         let remote = (remote.ok_or(Failure::RemoteHandle)?, self.offsets.1);
         let (from, to) = match self.access {
             Access::Atomic(atomic) => return self.change(atomic, local, remote).map(|()| true),

@@ -3,7 +3,7 @@
 
 use crate::Template;
 use crate::mailbox::{Frame, lock};
-use crate::rma::{Transfer, words};
+use crate::rma::Transfer;
 use crate::setup::number_in;
 use crate::side::Side;
 use cci_mem::memory::Memory;
@@ -240,10 +240,7 @@ impl Transport for Template {
     }
 
     fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-        let mut registrations = lock(&self.mailbox.registrations);
-        let (number, _) = registrations.find(words(handle)).ok_or(RegisterError::UnknownHandle)?;
-        registrations.remove(number);
-        Ok(())
+        lock(&self.mailbox.registrations).deregister(handle).map(drop)
     }
 
     /// `Readiness` arms the handle for a program that seems to sleep, and disarms it for one that

@@ -74,6 +74,5 @@ impl Core {
 }
 
 fn key(handle: &RmaHandle) -> Key {
-    let [index, secret, ..] = handle.words();
-    [index, secret]
+    handle.name()
 }

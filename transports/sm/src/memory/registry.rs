@@ -154,9 +154,8 @@ impl Registry {
 
     /// The living registration that a handle names, if it serves the connection with this name.
     pub(crate) fn find(&self, handle: &RmaHandle, name: u64) -> Option<(Registration, &Memory, Rights)> {
-        let [first, secret, ..] = handle.words();
-        let (number, entry) = self.table.find([first, secret])?;
-        let memory = entry.memory().filter(|_| !entry.state.dead && entry.serves(name))?;
+        let (number, entry) = self.table.find(handle.name())?;
+        let memory = entry.memory_for(name).filter(|_| !entry.state.dead)?;
         Some((number, memory, entry.rights()))
     }
 
@@ -169,8 +168,7 @@ impl Registry {
     /// The registration that a handle names, to be deregistered: living, or killed and not yet
     /// forgotten.
     pub(crate) fn find_to_kill(&self, handle: &RmaHandle) -> Option<Registration> {
-        let [first, secret, ..] = handle.words();
-        self.table.find([first, secret]).map(|(number, _)| number)
+        self.table.find(handle.name()).map(|(number, _)| number)
     }
 
     /// The memory of a registration found before, if it still lives.
@@ -304,8 +302,8 @@ impl PeerRegistry {
     /// number on the peer's side.
     #[inline]
     pub(crate) fn find(&mut self, connection: u32, handle: &RmaHandle) -> Option<Published> {
-        let Registration { index, generation } = Registration::unmixed(self.key[0], handle.words()[0]);
-        let [first, secret, ..] = handle.words();
+        let [first, secret] = handle.name();
+        let Registration { index, generation } = Registration::unmixed(self.key[0], first);
         let known = self.verified == [first, secret];
         let words = self.entry(index)?;
         let living = u64::from(generation);

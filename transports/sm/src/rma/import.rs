@@ -35,7 +35,7 @@ impl Lane {
         let len = usize::try_from(published.len).map_err(|_| ImportError::NotMapped)?;
         let memory = segment.memory(&target, len).ok_or(ImportError::NotMapped)?;
         let ended = Arc::new(AtomicBool::new(false));
-        let [name, secret, ..] = handle.words();
+        let [name, secret] = handle.name();
         self.imports.0.retain(|held| held.ended.strong_count() > 0);
         self.imports.0.push(Import { name, cell, ended: Arc::downgrade(&ended) });
         // The owner answers if the registration has ended meanwhile.

@@ -241,9 +241,8 @@ impl Sm {
         // The endpoint may close while the peer copies.
         core.own_memory(&handle, memory);
         if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
-            let [first, secret, ..] = handle.words();
             let header = Header { kind: kind::LANDING, len: 0, word: asked.operation };
-            lane.answer_frame(&mut self.state, header, words([first, secret]));
+            lane.answer_frame(&mut self.state, header, words(handle.name()));
         }
         Placed::Open(None, handle)
     }

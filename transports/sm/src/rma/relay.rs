@@ -59,7 +59,7 @@ impl Lane {
             let (count, size) = small(bytes);
             let Ok(local) = pending.local_at(state, at, size) else { break };
             sys::direct_copy(Way::Write, local, wire.outbound_bytes(slot, size));
-            let [first, second, ..] = pending.remote.words();
+            let [first, second] = pending.remote.name();
             let connection = pending.cell.remote.load(Ordering::Relaxed).into();
             let words = words([first, second, pending.remote_offset, pending.len, at, pair(slot, count), connection]);
             wire.producer.push_words(
@@ -76,7 +76,7 @@ impl Lane {
     /// Asks for what the target is to send: bytes, or the old value of a word.
     fn relay_request(&mut self, pending: &mut Pending, kind: u8, operands: [u64; 2]) -> Result<(), Violation> {
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
-        let [first, second, ..] = pending.remote.words();
+        let [first, second] = pending.remote.name();
         let connection = pending.cell.remote.load(Ordering::Relaxed).into();
         let [operand, expected] = operands;
         let words = words([first, second, pending.remote_offset, pending.len, operand, expected, connection]);
@@ -99,8 +99,7 @@ impl Lane {
         let handle = RmaHandle::from_words([body[0], body[1], 0, 0]);
         let connection = u32::try_from(body[6]).ok()?;
         let (number, memory, rights) = state.registry.find(&handle, registry::name(self.number, connection))?;
-        let inside = body[2].checked_add(body[3]).is_some_and(|end| end <= memory.len());
-        (rights.has(right) && inside).then_some((number, body[2]))
+        (rights.has(right) && memory.contains(body[2], body[3])).then_some((number, body[2]))
     }
 
     pub(crate) fn answer(&mut self, state: &mut EndpointState, operation: u32, outcome: Result<(), Failure>) {

@@ -142,10 +142,7 @@ impl Transport for Tcp {
     }
 
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-        let [first, secret, ..] = handle.words();
-        let (number, entry) = self.shared.registrations.find([first, secret]).ok_or(RegisterError::UnknownHandle)?;
-        let rights = entry.rights();
-        self.shared.registrations.remove(number);
+        let (rights, _) = self.shared.registrations.deregister(handle)?;
         self.shared.count_exposed(rights, false);
         // No lane touches it in a later call: each looks the registration up again, but for a
         // fragment that is half sent.

@@ -28,14 +28,12 @@ impl Lane {
         if self.phase != Phase::Open {
             return Err(RmaError::Disconnected);
         }
-        let [first, secret, ..] = rma.local.words();
-        let (local, entry) = s.registrations.find([first, secret]).ok_or(RmaError::LocalHandle)?;
-        let end = rma.local_offset.checked_add(rma.len).ok_or(RmaError::LocalHandle)?;
-        if !entry.serves(name_of(cell)) || entry.memory().is_none_or(|memory| end > memory.len()) {
+        let (local, entry) = s.registrations.find(rma.local.name()).ok_or(RmaError::LocalHandle)?;
+        let memory = entry.memory_for(name_of(cell)).ok_or(RmaError::LocalHandle)?;
+        if !memory.contains(rma.local_offset, rma.len) {
             return Err(RmaError::LocalHandle);
         }
         let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
-        let [index, secret, ..] = rma.remote.words();
         let message = rma.message.map(|message| Data::copy(&Message::One(message), || s.buffer()));
         cell.on_begun();
         s.open_operations += 1;
@@ -48,7 +46,7 @@ impl Lane {
             access: rma.access,
             local: Local::Registered(local),
             local_offset: rma.local_offset,
-            handle: [index, secret],
+            handle: rma.remote.name(),
             remote_offset: rma.remote_offset,
             len: rma.len,
             message,

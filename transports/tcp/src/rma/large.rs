@@ -125,8 +125,7 @@ impl Lane {
             return Placed::Later;
         };
         s.count_exposed(Rights::WRITE, true);
-        let [first, secret, ..] = handle.words();
-        self.send_landing(s, asked.operation, Ok([first, secret]));
+        self.send_landing(s, asked.operation, Ok(handle.name()));
         Placed::Open(Some(slot), handle)
     }
 
@@ -177,9 +176,7 @@ impl Lane {
 }
 
 fn end_registration(s: &mut Shared, handle: &RmaHandle) {
-    let [first, secret, ..] = handle.words();
-    if let Some((number, _)) = s.registrations.find([first, secret]) {
-        s.registrations.remove(number);
+    if s.registrations.deregister(handle).is_ok() {
         s.count_exposed(Rights::WRITE, false);
     }
 }

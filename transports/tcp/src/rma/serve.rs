@@ -18,9 +18,8 @@ impl Lane {
             return Err(refused);
         }
         let (number, entry) = s.registrations.find(target.handle).ok_or(refused)?;
-        let end = target.offset.checked_add(target.total).ok_or(refused)?;
-        let is_inside = entry.memory().is_some_and(|memory| target.total > 0 && end <= memory.len());
-        if is_inside && allows(entry.rights(), access) && entry.serves(name_of(cell)) {
+        let memory = entry.memory_for(name_of(cell)).ok_or(refused)?;
+        if target.total > 0 && memory.contains(target.offset, target.total) && allows(entry.rights(), access) {
             Ok(number)
         } else {
             Err(refused)
