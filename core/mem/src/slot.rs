@@ -23,6 +23,17 @@ const RECV: u32 = 2;
 /// The kind of an event that carries a request's payload: `CCI_EVENT_CONNECT_REQUEST`.
 const CONNECT_REQUEST: u32 = 4;
 
+/// A word of a small payload as a slot takes it: the last one ends in zeroes.
+#[inline]
+fn word(bytes: &[u8], at: usize) -> u64 {
+    let rest = &bytes[8 * at..];
+    u64::from_ne_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
+        let mut last = [0; 8];
+        last[..rest.len()].copy_from_slice(rest);
+        last
+    }))
+}
+
 /// Whether the second word of an event of this kind is the address of a payload.
 #[inline(always)]
 const fn has_payload(kind: u32) -> bool {
@@ -157,6 +168,12 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         self.inline[whole].store(last, Ordering::Relaxed);
         let address = self.inline.as_ptr().expose_provenance() as u64;
         self.set(kind, u32::try_from(len).unwrap_or(0), [address, third]);
+    }
+
+    /// As [`Slot::fill_inline`], with the payload's first bytes up to [`BODY`].
+    #[inline(always)]
+    pub fn fill_inline_bytes(&self, kind: u32, bytes: &[u8], third: u64) {
+        self.fill_inline(kind, bytes.len(), third, |at| word(bytes, at));
     }
 
     /// Fills in an event whose payload stands elsewhere.

@@ -130,12 +130,7 @@ impl Inbox {
     /// No slot was free: makes the program's next return call the endpoint, and checks once more.
     #[cold]
     fn take_last(&mut self, core: &mut Core, who: u32) -> Option<&'static Slot> {
-        if !core.is_starving() {
-            core.set_starving(true);
-            // Pairs with the light fence in returning an event: either the return calls the
-            // endpoint, or this check finds its slot.
-            core.endpoint().pairing.heavy_here();
-        }
+        core.starve();
         self.sweep(core);
         self.take_fair(core, who)
     }
@@ -192,7 +187,7 @@ impl Inbox {
         let slot = if bytes.len() <= BODY {
             let Some(slot) = self.take(core, who) else { return false };
             self.hold(slot, who, None);
-            slot.fill_inline(EventKind::Recv as u32, bytes.len(), cell.address(), |at| word(bytes, at));
+            slot.fill_inline_bytes(EventKind::Recv as u32, bytes, cell.address());
             slot
         } else {
             let Ok(len) = u32::try_from(bytes.len()) else { return false };
@@ -272,17 +267,6 @@ impl Inbox {
         self.show(core, slot);
         true
     }
-}
-
-/// A word of a small message as a slot takes it.
-#[inline]
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let rest = &bytes[8 * at..];
-    u64::from_ne_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        last
-    }))
 }
 
 /// Stores an entry by a slot's number. The list has room for all.

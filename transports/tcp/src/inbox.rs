@@ -3,11 +3,8 @@
 //! A message of a reliable connection has a grant, which stands for a slot. Everything else takes
 //! slots beyond those of the grants that are out.
 
-use cci_mem::buffers::Buffers;
-use cci_mem::ring::BODY;
-use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, CONN_REQ_LEN, EventKind};
-use cci_transport::{Connection, Core, PendingRequests, Slot, tag_event};
+use cci_proto::Attribute;
+use cci_transport::{Connection, Core, PendingRequests, ReceiveSlots, Slot};
 
 /// A connection request that the program has not answered.
 #[derive(Clone, Copy, Debug)]
@@ -20,8 +17,7 @@ pub(crate) struct Request {
 }
 
 pub(crate) struct Inbox {
-    /// Memory of payloads, never unmapped, so that a program's stale pointer can be read.
-    buffers: Buffers,
+    slots: ReceiveSlots,
     pub(crate) requests: PendingRequests<Request>,
     /// Messages that peers may still send: each has its slot.
     granted: usize,
@@ -31,34 +27,23 @@ pub(crate) struct Inbox {
 
 impl Inbox {
     pub(crate) fn new(core: &Core, max_send_size: u32) -> rustix::io::Result<Self> {
-        // A buffer for each slot: whoever has a slot has a buffer.
-        let count = u32::try_from(core.recv_count().1).map_err(|_| rustix::io::Errno::NOMEM)?;
         Ok(Self {
-            buffers: Buffers::new(count, (max_send_size as usize).max(CONN_REQ_LEN))?,
+            slots: ReceiveSlots::new(core, max_send_size)?,
             requests: PendingRequests::default(),
             granted: 0,
             has_delivered: false,
         })
     }
 
-    /// Frees the buffer of a slot that the program has returned. 0 stands for none.
-    #[inline]
-    fn release(&mut self, slot: &'static Slot) {
-        if let Some(buffer) = slot.payload.load(Ordering::Relaxed).checked_sub(1) {
-            slot.payload.store(0, Ordering::Relaxed);
-            self.buffers.give(u32::try_from(buffer).unwrap_or(u32::MAX));
-        }
-    }
-
     /// Frees all slots that the program has returned.
     pub(crate) fn sweep(&mut self, core: &mut Core) {
-        core.sweep_all_recv(|slot| self.release(slot));
+        self.slots.sweep(core);
     }
 
     /// Frees a few of the slots that the program has returned.
     #[inline]
     pub(crate) fn sweep_some(&mut self, core: &mut Core) {
-        core.sweep_recv(|slot| self.release(slot));
+        self.slots.sweep_some(core);
     }
 
     /// Slots that no grant stands for.
@@ -89,57 +74,21 @@ impl Inbox {
     /// be tried once more.
     #[cold]
     pub(crate) fn starve(&mut self, core: &mut Core) -> bool {
-        if core.is_starving() {
-            return false;
-        }
-        core.set_starving(true);
-        // Pairs with the light fence in the return of an event: either the return calls `refill`,
-        // or the next look finds its slot.
-        core.endpoint().pairing.heavy_here();
-        self.sweep(core);
-        true
-    }
-
-    /// A slot with a buffer that has these bytes.
-    fn take_with_buffer(&mut self, core: &mut Core, bytes: &[u8]) -> Option<(&'static Slot, u32)> {
-        let slot = self.take_bare(core)?;
-        let buffer = self.buffers.take();
-        let Some(buffer) = buffer.filter(|buffer| self.buffers.write(*buffer, 0, bytes)) else {
-            buffer.into_iter().for_each(|buffer| self.buffers.give(buffer));
-            core.release(slot);
-            return None;
-        };
-        slot.payload.store(u64::from(buffer) + 1, Ordering::Relaxed);
-        Some((slot, buffer))
+        self.slots.starve(core)
     }
 
     /// A slot for what has its own memory.
     #[inline]
     pub(crate) fn take_bare(&mut self, core: &mut Core) -> Option<&'static Slot> {
-        let slot = core.take_recv(|slot| self.release(slot))?;
-        slot.payload.store(0, Ordering::Relaxed);
-        Some(slot)
+        self.slots.take(core)
     }
 
     /// Delivers a message. False: no slot is free.
     #[inline]
     pub(crate) fn message(&mut self, core: &mut Core, cell: &'static Connection, bytes: &[u8]) -> bool {
-        let slot = if bytes.len() <= BODY {
-            let Some(slot) = self.take_bare(core) else { return false };
-            slot.fill_inline(EventKind::Recv as u32, bytes.len(), cell.address(), |at| word(bytes, at));
-            slot
-        } else {
-            let Some((slot, buffer)) = self.take_with_buffer(core, bytes) else { return false };
-            let len = u32::try_from(bytes.len()).unwrap_or(0);
-            self.buffers.show(slot, EventKind::Recv as u32, buffer, len, cell.address());
-            slot
-        };
-        tag_event(slot, cell);
-        cell.counters.on_received();
-        core.counters().on_received(bytes.len());
-        core.push(slot);
-        self.has_delivered = true;
-        true
+        let is_delivered = self.slots.message(core, cell, bytes);
+        self.has_delivered |= is_delivered;
+        is_delivered
     }
 
     /// Queues a connection request. False: strangers have their quarter of the slots, or none is
@@ -149,27 +98,9 @@ impl Inbox {
         if self.requests.len() >= (limit / 4).max(1) || self.spare(core) == 0 {
             return false;
         }
-        let Some((slot, buffer)) = self.take_with_buffer(core, payload) else { return false };
-        // The facade marks an answered request here.
-        slot.mark.store(0, Ordering::Relaxed);
-        slot.connection.set(None);
-        let len = u32::try_from(payload.len()).unwrap_or(0);
-        let attribute = u64::from(request.attribute as u32);
-        self.buffers.show(slot, EventKind::ConnectRequest as u32, buffer, len, attribute);
+        let Some(slot) = self.slots.request(core, request.attribute, payload) else { return false };
         self.requests.insert(slot, request);
-        core.push(slot);
         self.has_delivered = true;
         true
     }
-}
-
-/// A word of a small message as a slot takes it.
-#[inline]
-fn word(bytes: &[u8], at: usize) -> u64 {
-    let rest = &bytes[8 * at..];
-    u64::from_ne_bytes(rest.first_chunk().copied().unwrap_or_else(|| {
-        let mut last = [0; 8];
-        last[..rest.len()].copy_from_slice(rest);
-        last
-    }))
 }

@@ -278,7 +278,7 @@ impl Transport for Template {
     }
 
     fn refill(&mut self, core: &mut Core) {
-        self.inbox.sweep(core);
+        self.inbox.slots.sweep(core);
         // Set again if slots run out again.
         core.set_starving(false);
         self.deliver(core);

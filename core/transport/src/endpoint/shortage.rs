@@ -155,6 +155,21 @@ impl Core {
         self.shortage.set_starving(self.endpoint, starving);
     }
 
+    /// [`Core::set_starving`], because no receive slot was free: the program's return of an event
+    /// is one store, and calls nobody otherwise. True: the endpoint did not starve before, so that
+    /// a return may have come just before, and the slots are to be looked at once more.
+    #[cold]
+    pub fn starve(&mut self) -> bool {
+        if self.is_starving() {
+            return false;
+        }
+        self.set_starving(true);
+        // Pairs with the light fence in the return of an event: either the return calls `refill`,
+        // or the next look finds its slot.
+        self.endpoint.pairing.heavy_here();
+        true
+    }
+
     /// Records whether large messages wait for memory that the program has, so that returning an
     /// event must call `refill`. True: they do, and did not before.
     pub(crate) fn set_landings_short(&mut self, is_short: bool) -> bool {
