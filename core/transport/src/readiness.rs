@@ -67,18 +67,21 @@ pub trait Arming {
 /// and disarmed, when it stays readable, and how it gives edges. The transport supplies
 /// [`Arming`].
 ///
-/// A call of `get_event` that made progress ends with [`Readiness::on_found`] or
-/// [`Readiness::on_empty`]. Then, while [`Core::is_armed`], the call settles the handle:
-/// [`Readiness::keep_readable`], and if that returns false, [`Readiness::settle`]. A call that
-/// returns EAGAIN while the handle is not armed ends with [`Readiness::leave_edge`].
+/// A call of `get_event` that made progress ends with [`Readiness::on_progress`]: that is
+/// [`Readiness::on_found`] or [`Readiness::on_empty`]. Then, while [`Core::is_armed`], the call
+/// settles the handle by [`Readiness::settle_call`]. A transport that leaves more to the next call
+/// does so in between the parts of that: [`Readiness::begin_settle`], [`Readiness::keep_readable`],
+/// and if that returns false, [`Readiness::settle`]. A call that returns EAGAIN while the handle is
+/// not armed ends with [`Readiness::leave_edge`].
 ///
 /// ```
-/// use cci_transport::{Arming, Core, HandleCheck, Readiness};
-/// /// The part of `Transport::settle` that every transport writes. True: the handle is quiet.
-/// fn settle(transport: &mut impl Arming, core: &mut Core) -> bool {
-///     let is_empty = core.take_empty();
-///     let check = transport.readiness().begin_settle(is_empty);
-///     !Readiness::keep_readable(transport, core, is_empty) && Readiness::settle(transport, core, check)
+/// use cci_transport::{Arming, Core, Readiness, monotonic};
+/// /// What a transport does in `Transport::progress`, and then in `Transport::settle`.
+/// fn progress(transport: &mut impl Arming, core: &mut Core, has_found: bool) {
+///     Readiness::on_progress(transport, core, has_found, monotonic());
+/// }
+/// fn settle(transport: &mut impl Arming, core: &mut Core) {
+///     Readiness::settle_call(transport, core);
 /// }
 /// ```
 #[derive(Clone, Copy, Debug, Default)]
@@ -95,6 +98,17 @@ pub struct Readiness {
 }
 
 impl Readiness {
+    /// Records a call that made progress, and has found something or not. `now`: its reading of the
+    /// clock.
+    #[inline]
+    pub fn on_progress(transport: &mut impl Arming, core: &mut Core, has_found: bool, now: Time) {
+        if has_found || core.has_event() {
+            Self::on_found(transport, core, Some(now));
+        } else {
+            Self::on_empty(transport, core, Some(now), Self::tick(now));
+        }
+    }
+
     /// Records a call that made progress and found something. `now`: its reading of the clock; read
     /// here if it is needed and the caller has none.
     #[inline]
@@ -180,6 +194,16 @@ impl Readiness {
             Self::signal_again(transport);
         }
         is_idle
+    }
+
+    /// Settles an armed handle at the end of a call.
+    pub fn settle_call(transport: &mut impl Arming, core: &mut Core) {
+        core.take_popped();
+        let is_empty = core.take_empty();
+        let check = transport.readiness().begin_settle(is_empty);
+        if !Self::keep_readable(transport, core, is_empty) {
+            Self::settle(transport, core, check);
+        }
     }
 
     /// Begins to settle at the end of a call. `is_empty`: the call returns EAGAIN. Returns the

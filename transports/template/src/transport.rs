@@ -247,11 +247,7 @@ impl Transport for Template {
     /// spins, which saves the system calls of `settle`.
     fn progress(&mut self, core: &mut Core) {
         let (has_found, now) = self.make_progress(core);
-        if has_found || core.has_event() {
-            Readiness::on_found(self, core, Some(now));
-        } else {
-            Readiness::on_empty(self, core, Some(now), Readiness::tick(now));
-        }
+        Readiness::on_progress(self, core, has_found, now);
     }
 
     fn arm(&mut self, core: &mut Core) -> bool {
@@ -259,13 +255,7 @@ impl Transport for Template {
     }
 
     fn settle(&mut self, core: &mut Core) {
-        core.take_popped();
-        // A program that got EAGAIN may sleep, edge-triggered.
-        let is_empty = core.take_empty();
-        let check = self.readiness.begin_settle(is_empty);
-        if !Readiness::keep_readable(self, core, is_empty) {
-            Readiness::settle(self, core, check);
-        }
+        Readiness::settle_call(self, core);
         core.publish_gauges();
     }
 

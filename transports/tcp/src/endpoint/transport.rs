@@ -159,11 +159,7 @@ impl Transport for Tcp {
         self.background.on_call();
         let (found, now) = self.step(core, true);
         self.background.on_polled(now);
-        if found || core.has_event() {
-            Readiness::on_found(self, core, Some(now));
-        } else {
-            Readiness::on_empty(self, core, Some(now), Readiness::tick(now));
-        }
+        Readiness::on_progress(self, core, found, now);
         self.after();
     }
 
