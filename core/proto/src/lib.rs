@@ -10,6 +10,7 @@ mod access;
 mod address;
 mod alignment;
 mod attr;
+mod decimal;
 pub mod engine;
 mod error;
 mod event;
@@ -26,6 +27,7 @@ pub use access::{Access, Atomic};
 pub use address::Address;
 pub use alignment::Alignment;
 pub use attr::Attribute;
+pub use decimal::decimal;
 pub use error::{
     ConnectError, Failure, ImportError, OptionError, PollError, RegisterError, RequestError, RmaError, SendError,
     Unusable,

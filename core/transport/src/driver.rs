@@ -3,7 +3,7 @@
 
 use crate::{Core, OpenError, Transport};
 use cci_mem::guarded::Threading;
-use cci_proto::Status;
+use cci_proto::{Status, decimal};
 use std::fmt;
 use std::str::FromStr;
 
@@ -199,11 +199,7 @@ impl Check {
     pub fn accept(&self, value: &str) -> Result<(), String> {
         let is_fine = match self {
             Self::Text => true,
-            Self::Number(least, most) => {
-                // `parse` takes a sign.
-                let is_decimal = value.bytes().all(|byte| byte.is_ascii_digit());
-                is_decimal && value.parse().is_ok_and(|number: u64| (*least..=*most).contains(&number))
-            }
+            Self::Number(least, most) => decimal(value).is_some_and(|number| (*least..=*most).contains(&number)),
             Self::OneOf(words) => words.contains(&value),
             Self::By(accept) => return accept(value),
         };

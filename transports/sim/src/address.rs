@@ -2,7 +2,7 @@
 
 use crate::keys::is_name;
 use crate::network::NodeIndex;
-use cci_proto::Address;
+use cci_proto::{Address, decimal};
 
 /// Where a frame goes, or comes from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -83,11 +83,6 @@ pub(crate) fn endpoint(uri: &str, network: &str) -> Option<(u32, u16)> {
 pub(crate) fn group<'u>(uri: &'u str, network: &str) -> Option<&'u str> {
     let rest = uri.strip_prefix("sim://")?.strip_prefix(network)?.strip_prefix('/')?;
     rest.strip_prefix("group/").filter(|name| is_name(name))
-}
-
-/// A number without sign: `parse` alone lets a plus pass.
-fn decimal<T: std::str::FromStr>(word: &str) -> Option<T> {
-    word.bytes().all(|byte| byte.is_ascii_digit()).then(|| word.parse().ok())?
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@
 //! 1, scope 4, numbers in network order. The scope is the index of an interface: for a group
 //! always, for an IPv6 link-local address too, else 0.
 
-use cci_proto::Address;
+use cci_proto::{Address, decimal};
 use std::fmt;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -181,9 +181,7 @@ impl<'a> Uri<'a> {
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=')? {
                 ("interface", name) if !name.is_empty() => parsed.interface = Some(name),
-                ("ttl", ttl) => {
-                    parsed.ttl = Some(decimal(ttl).and_then(|ttl| u8::try_from(ttl).ok()).filter(|t| *t != 0)?)
-                }
+                ("ttl", ttl) => parsed.ttl = Some(decimal(ttl).filter(|ttl| *ttl != 0)?),
                 _ => return None,
             }
         }
@@ -198,12 +196,6 @@ impl<'a> Uri<'a> {
         };
         Some((ip.parse().ok()?, zone))
     }
-}
-
-/// A number as URIs and keys write it: digits only, where the standard library's parser takes a
-/// sign as well.
-fn decimal(text: &str) -> Option<u16> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
 }
 
 /// Whether an address is good on its own link only.

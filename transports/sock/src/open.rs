@@ -10,7 +10,7 @@ use crate::ready::Ready;
 use crate::socket::{How, MAX_FRAME, configure, datagram_socket, overhead, set_buffers};
 use crate::sockets::Sockets;
 use crate::sys::{self, Choice};
-use cci_proto::Status;
+use cci_proto::{Status, decimal};
 use cci_transport::{Arguments, HostAnswer, OpenError, Resolver, child_holds_port, room_for};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -53,14 +53,11 @@ impl Settings {
             let what = format!("the service '{service}' is not a port; write a decimal number from 0 to 65535");
             OpenError::new(Status::Inval, what)
         };
-        let is_decimal = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit());
         Ok(Self {
             ip,
             interface: keys.text("interface").map(str::to_owned),
             port: match service {
-                Some(service) => {
-                    service.parse().ok().filter(|_| is_decimal(service)).ok_or_else(|| refused(service))?
-                }
+                Some(service) => decimal(service).ok_or_else(|| refused(service))?,
                 None => keys.parsed("port").unwrap_or(0),
             },
             mtu: keys.parsed("mtu"),

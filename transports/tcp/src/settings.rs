@@ -1,7 +1,7 @@
 //! The settings of a device.
 
 use crate::driver::DRIVER;
-use cci_proto::Status;
+use cci_proto::{Status, decimal};
 use cci_transport::{Arguments, OpenError};
 use std::net::{IpAddr, Ipv4Addr};
 
@@ -47,9 +47,8 @@ impl Settings {
 
 /// A port, or a range of ports.
 pub(crate) fn ports(text: &str) -> Result<(u16, u16), String> {
-    let port = |text: &str| text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse::<u16>().ok())?;
     let (first, last) = text.split_once('-').unwrap_or((text, text));
-    match (port(first), port(last)) {
+    match (decimal(first), decimal(last)) {
         (Some(first), Some(last)) if first <= last && (first > 0 || last == 0) => Ok((first, last)),
         _ => Err("write a port from 0 to 65535, or a range such as 5000-5003".into()),
     }

@@ -2,8 +2,8 @@
 
 use crate::Template;
 use crate::inbox::Inbox;
-use crate::mailbox::{Mailbox, parse};
-use cci_proto::Status;
+use crate::mailbox::Mailbox;
+use cci_proto::{Status, decimal};
 use cci_transport::{
     Condition, Core, Driver, ExpectedClients, OpenError, Opening, PendingEvents, Readiness, Scope, Transport, random,
 };
@@ -42,7 +42,7 @@ pub static DRIVER: Driver = Driver {
 /// Opens the transport of an endpoint. The service is the number in its URI.
 fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
     let no_number = || OpenError::new(Status::Inval, "the service is no number; give a whole number");
-    let wanted = opening.service.map(|text| parse(text).ok_or_else(no_number)).transpose()?;
+    let wanted = opening.service.map(|text| decimal(text).ok_or_else(no_number)).transpose()?;
     let system = |source: rustix::io::Errno| OpenError::system("cannot open a template endpoint", source);
     // The key makes handles of registrations unguessable, and different in each endpoint.
     let [key] = random().map_err(system)?;

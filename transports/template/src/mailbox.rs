@@ -6,7 +6,7 @@
 
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::AtomicU64;
-use cci_proto::{Attribute, Status};
+use cci_proto::{Attribute, Status, decimal};
 use cci_transport::{OpenError, PollSet, RegistrationTable};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -89,14 +89,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
-/// The number in a service. `parse` alone would accept a sign.
-pub(crate) fn parse(text: &str) -> Option<u64> {
-    text.bytes().all(|byte| byte.is_ascii_digit()).then(|| text.parse().ok())?
-}
-
 /// The number in a URI of this transport.
 pub(crate) fn number_of(uri: &str) -> Option<u64> {
-    parse(uri.strip_prefix(SCHEME)?)
+    decimal(uri.strip_prefix(SCHEME)?)
 }
 
 impl Mailbox {

@@ -1,6 +1,6 @@
 //! URIs, service hints and socket names.
 
-use cci_proto::Status;
+use cci_proto::{Status, decimal};
 use cci_transport::OpenError;
 use rustix::net::SocketAddrUnix;
 use std::fmt;
@@ -43,7 +43,7 @@ impl Address {
 /// A decimal number without sign or leading zeroes, so that one endpoint has one URI.
 fn number(text: &str) -> Option<u32> {
     let canonical = text == "0" || text.starts_with(|first: char| ('1'..='9').contains(&first));
-    if canonical && text.bytes().all(|byte| byte.is_ascii_digit()) { text.parse().ok() } else { None }
+    decimal(text).filter(|_| canonical)
 }
 
 impl fmt::Display for Address {

@@ -5,7 +5,7 @@ use crate::endpoint::{PendingName, Tcp};
 use crate::frame::Kind;
 use crate::lane::{NO_LANE, Opening, Phase, end_opening};
 use cci_mem::sync::Ordering;
-use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time};
+use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time, decimal};
 use cci_transport::{Connect, Connection, Core, Slot, monotonic};
 use std::net::{IpAddr, SocketAddr};
 use std::time::Duration;
@@ -21,8 +21,7 @@ fn host_and_port(uri: &str) -> Option<(&str, u16)> {
         None if host.contains(':') => return None,
         None => host,
     };
-    let is_decimal = port.bytes().all(|byte| byte.is_ascii_digit());
-    let port = port.parse().ok().filter(|port| is_decimal && *port != 0)?;
+    let port = decimal(port).filter(|port| *port != 0)?;
     (!host.is_empty()).then_some((host, port))
 }
 
