@@ -1,9 +1,10 @@
 //! Copies by peers that had not ended when their endpoint closed. Until they end, the memory must
 //! stay mapped.
 
+use crate::lock;
 use cci_mem::fork::PerProcess;
 use cci_mem::memory::Memory;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 use std::time::{Duration, Instant};
 
 /// An RMA by a peer that had not ended when the endpoint closed.
@@ -21,7 +22,7 @@ static COPIES: PerProcess<Mutex<Copies>> = PerProcess::new();
 
 fn copies() -> Option<MutexGuard<'static, Copies>> {
     let (_, copies) = COPIES.get(Mutex::default).ok()?;
-    let mut copies = copies.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut copies = lock(copies);
     copies.retain(|copy| !copy.is_over());
     Some(copies)
 }

@@ -17,6 +17,7 @@ mod edge_policy;
 mod endpoint;
 mod expected;
 mod holder;
+mod mutex;
 mod open;
 mod operation;
 mod pending_events;
@@ -48,6 +49,7 @@ pub use endpoint::{
 };
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};
+pub use mutex::lock;
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;

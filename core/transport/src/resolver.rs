@@ -5,12 +5,12 @@
 //! name waits. Nobody waits for them: the answer for a question that is dropped meanwhile is
 //! dropped too, and a program that unloads the library does not unmap it.
 
-use crate::quiet_thread;
+use crate::{lock, quiet_thread};
 use cci_mem::fork::PerProcess;
 use std::collections::VecDeque;
 use std::net::{SocketAddr, ToSocketAddrs};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, Weak};
 
 /// Threads of a process that look names up.
 const THREADS: usize = 4;
@@ -76,10 +76,6 @@ struct Pool {
 }
 
 static POOL: PerProcess<Mutex<Pool>> = PerProcess::new();
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The names that one endpoint has asked for. No method blocks.
 ///

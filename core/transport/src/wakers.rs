@@ -1,9 +1,10 @@
 //! What other threads wake an endpoint's program by, without the endpoint's lock.
 
+use crate::lock;
 use rustix::event::{EventfdFlags, eventfd};
 use rustix::io::{Errno, Result};
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex, MutexGuard};
 
 /// The descriptors of one endpoint: none while it is closed.
 #[derive(Default)]
@@ -49,7 +50,7 @@ impl Wakers {
     }
 
     fn lock(&self) -> MutexGuard<'_, Option<Open>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.0)
     }
 }
 

@@ -5,10 +5,10 @@ use crate::keys::Settings;
 use crate::network::{Frame, Graph, LinkSettings, Network, NodeIndex, Occurrence, Time};
 use cci_mem::fork::PerProcess;
 use cci_proto::{Address, Status};
-use cci_transport::OpenError;
+use cci_transport::{OpenError, lock};
 use std::collections::VecDeque;
 use std::os::fd::OwnedFd;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Mutex, MutexGuard, Weak};
 
 /// Bytes of frames that wait for an endpoint, at most.
 pub(crate) const RECV_BUFFER: u32 = 1 << 20;
@@ -104,7 +104,7 @@ fn networks() -> Result<MutexGuard<'static, Vec<Weak<Shared>>>, OpenError> {
     let (_, networks) = NETWORKS
         .get(|| Mutex::new(Vec::new()))
         .map_err(|error| OpenError::system("no memory for virtual networks", error))?;
-    Ok(networks.lock().unwrap_or_else(PoisonError::into_inner))
+    Ok(lock(networks))
 }
 
 impl Shared {
@@ -135,7 +135,7 @@ impl Shared {
     }
 
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.state)
     }
 }
 

@@ -7,9 +7,9 @@
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::AtomicU64;
 use cci_proto::{Attribute, Status, decimal};
-use cci_transport::{OpenError, PollSet, RegistrationTable};
+use cci_transport::{OpenError, PollSet, RegistrationTable, lock};
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Mutex};
 
 /// The scheme of URIs, with what separates it from the number.
 const SCHEME: &str = "template://";
@@ -83,11 +83,6 @@ type Mailboxes = (BTreeMap<u64, Arc<Mailbox>>, u64);
 /// All mailboxes of this process. A forked child has a list of its own, because the parent's
 /// endpoints do not exist there.
 static MAILBOXES: PerProcess<Mutex<Mailboxes>> = PerProcess::new();
-
-/// A panic leaves no half-written state under these locks, so that a poisoned one is used on.
-pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
 
 /// The number in a URI of this transport.
 pub(crate) fn number_of(uri: &str) -> Option<u64> {

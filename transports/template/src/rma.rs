@@ -3,11 +3,11 @@
 //! A peer copies while it holds the lock of the target's registrations. So a deregistration, which
 //! takes the lock, returns only when nobody touches the memory any more.
 
-use crate::mailbox::{Mailbox, lock};
+use crate::mailbox::Mailbox;
 use crate::setup::number_in;
 use cci_mem::memory::Memory;
 use cci_proto::{Access, Atomic, Failure, Registration, RmaError, RmaHandle};
-use cci_transport::{Connection, Rma};
+use cci_transport::{Connection, Rma, lock};
 
 /// Bytes copied in one call, at most: other connections must not wait for a long RMA.
 const PIECE: u64 = 1 << 20;

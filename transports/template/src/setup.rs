@@ -1,11 +1,11 @@
 //! How connections begin and end.
 
 use crate::Template;
-use crate::mailbox::{Frame, Mailbox, Request, lock, number_of};
+use crate::mailbox::{Frame, Mailbox, Request, number_of};
 use crate::side::{Opening, Side};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, Time};
-use cci_transport::{Connect, Connection, ConnectionState, Core, Slot, monotonic};
+use cci_transport::{Connect, Connection, ConnectionState, Core, Slot, lock, monotonic};
 use std::sync::Arc;
 
 /// This side's number of a connection.

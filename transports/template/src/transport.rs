@@ -2,7 +2,7 @@
 //! other files.
 
 use crate::Template;
-use crate::mailbox::{Frame, lock};
+use crate::mailbox::Frame;
 use crate::rma::Transfer;
 use crate::setup::number_in;
 use crate::side::Side;
@@ -12,7 +12,7 @@ use cci_proto::{
     Attribute, ConnectError, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
 };
 use cci_transport::{
-    Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport, Unsent,
+    Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport, Unsent, lock,
     monotonic, send_rest,
 };
 use std::os::fd::{BorrowedFd, OwnedFd};

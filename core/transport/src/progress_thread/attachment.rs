@@ -1,11 +1,11 @@
 //! The state that the progress thread shares with the callers of one endpoint.
 
 use super::ABSENT_AFTER;
-use crate::Endpoint;
+use crate::{Endpoint, lock};
 use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
 use std::os::fd::OwnedFd;
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
 /// A program that only sends also counts as absent after this time: it does not service its peers'
@@ -82,7 +82,7 @@ impl Attachment {
     }
 
     pub(super) fn handle(&self) -> MutexGuard<'_, Option<OwnedFd>> {
-        self.handle.lock().unwrap_or_else(PoisonError::into_inner)
+        lock(&self.handle)
     }
 
     /// Whether the program has received within [`ABSENT_AFTER`].

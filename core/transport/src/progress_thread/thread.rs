@@ -4,7 +4,7 @@
 use super::ABSENT_AFTER;
 use super::alarm::Alarm;
 use super::attachment::{Activity, Attachment, CHECK_EVERY, PARKED};
-use crate::{BackgroundWork, Endpoint, monotonic, quiet_thread};
+use crate::{BackgroundWork, Endpoint, lock, monotonic, quiet_thread};
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
@@ -61,10 +61,6 @@ static CURRENT: PerProcess<Mutex<Current>> = PerProcess::new();
 fn current() -> Option<MutexGuard<'static, Current>> {
     let (_, current) = CURRENT.get(Mutex::default).ok()?;
     Some(lock(current))
-}
-
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 /// Attaches an endpoint, whose OS handle this is, to the progress thread of this process, and
