@@ -2,8 +2,8 @@
 
 use cci_proto::engine::Config;
 use cci_sim::network::LinkSettings;
+use cci_testkit::simulation::fixture::ample;
 use cci_testkit::simulation::flows::{GIGABIT, goodput, jain, lossy, shares};
-use cci_testkit::simulation::lab::ample;
 use std::fmt::Write as _;
 use std::path::Path;
 use std::time::Duration;

@@ -3,7 +3,7 @@
 use cci_proto::Attribute;
 use cci_proto::engine::{Config, Index};
 use cci_sim::network::{Graph, LinkIndex, LinkSettings};
-use cci_testkit::simulation::lab::{Lab, ample};
+use cci_testkit::simulation::fixture::{Fixture, ample};
 use std::time::Duration;
 
 const LONG: Duration = Duration::from_secs(30);
@@ -15,43 +15,43 @@ fn link() -> LinkSettings {
 }
 
 /// A connection whose frames have grown to what the path carries.
-fn grown() -> (Lab, Index) {
+fn grown() -> (Fixture, Index) {
     let config = Config { base_mtu: 1200, ..ample(9000) };
-    let mut lab = Lab::new(1, Graph::mesh(2, &link()), 2, &config, 1024);
-    let [client, _] = lab.open(0, 1, Attribute::ReliableOrdered);
+    let mut fixture = Fixture::new(1, Graph::mesh(2, &link()), 2, &config, 1024);
+    let [client, _] = fixture.open(0, 1, Attribute::ReliableOrdered);
     let mut number = 0;
-    while lab.players[0].engine.report(client).mtu < 9000 {
+    while fixture.players[0].engine.report(client).mtu < 9000 {
         assert!(number < 10_000, "frames do not grow");
         for _ in 0..20 {
-            lab.send(0, client, number, MESSAGE).expect("room");
+            fixture.send(0, client, number, MESSAGE).expect("room");
             number += 1;
         }
-        lab.settle(0);
+        fixture.settle(0);
         let count = number as usize;
-        assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == count));
+        assert!(fixture.run(LONG, |fixture| fixture.players[1].delivered.len() == count));
     }
-    lab.players[1].delivered.clear();
-    (lab, client)
+    fixture.players[1].delivered.clear();
+    (fixture, client)
 }
 
 /// Sends messages, of which some are under way when all links become as `narrow`; all of them
 /// arrive, in order.
 fn shrink(narrow: &LinkSettings) -> Duration {
-    let (mut lab, client) = grown();
+    let (mut fixture, client) = grown();
     for number in 0..50 {
-        lab.send(0, client, number, MESSAGE).expect("room");
+        fixture.send(0, client, number, MESSAGE).expect("room");
     }
-    lab.settle(0);
-    lab.run_for(Duration::from_micros(2500));
-    assert!((1..45).contains(&lab.players[1].delivered.len()), "messages are under way");
-    for number in (0..lab.network.graph().links()).map(LinkIndex) {
-        lab.network.set_link(number, narrow);
+    fixture.settle(0);
+    fixture.run_for(Duration::from_micros(2500));
+    assert!((1..45).contains(&fixture.players[1].delivered.len()), "messages are under way");
+    for number in (0..fixture.network.graph().links()).map(LinkIndex) {
+        fixture.network.set_link(number, narrow);
     }
-    let begun = lab.now();
-    assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == 50), "what was under way is lost");
-    assert!(lab.players[1].delivered.iter().copied().eq(0..50));
-    assert!(usize::from(lab.players[0].engine.report(client).mtu) <= narrow.mtu);
-    lab.now() - begun
+    let begun = fixture.now();
+    assert!(fixture.run(LONG, |fixture| fixture.players[1].delivered.len() == 50), "what was under way is lost");
+    assert!(fixture.players[1].delivered.iter().copied().eq(0..50));
+    assert!(usize::from(fixture.players[0].engine.report(client).mtu) <= narrow.mtu);
+    fixture.now() - begun
 }
 
 #[test]
@@ -69,11 +69,11 @@ fn what_is_under_way_arrives_through_a_queue_for_two_small_frames() {
 #[test]
 fn a_path_that_does_not_shrink_keeps_its_frames() {
     // The twin.
-    let (mut lab, client) = grown();
+    let (mut fixture, client) = grown();
     for number in 0..50 {
-        lab.send(0, client, number, MESSAGE).expect("room");
+        fixture.send(0, client, number, MESSAGE).expect("room");
     }
-    lab.settle(0);
-    assert!(lab.run(LONG, |lab| lab.players[1].delivered.len() == 50));
-    assert_eq!(lab.players[0].engine.report(client).mtu, 9000);
+    fixture.settle(0);
+    assert!(fixture.run(LONG, |fixture| fixture.players[1].delivered.len() == 50));
+    assert_eq!(fixture.players[0].engine.report(client).mtu, 9000);
 }

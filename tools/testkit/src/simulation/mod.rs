@@ -9,8 +9,8 @@
 //! [`flows`], [`recovery`] and [`many_peers`] are what tests and the table of performance measure
 //! in virtual time.
 
+pub mod fixture;
 pub mod flows;
-pub mod lab;
 pub mod many_peers;
 mod messages;
 mod path;

@@ -3,8 +3,8 @@
 
 mod many_peers;
 
+use cci_testkit::simulation::fixture::ample;
 use cci_testkit::simulation::flows::{GIGABIT, goodput, jain, lossy, shares};
-use cci_testkit::simulation::lab::ample;
 use cci_testkit::simulation::recovery::{ROUND_TRIP, deliver};
 use std::io::{self, Write};
 use std::process::ExitCode;

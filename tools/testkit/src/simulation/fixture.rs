@@ -1,4 +1,4 @@
-//! A laboratory: a few engines over a virtual network, driven step by step, so that a test can make
+//! A fixture: a few engines over a virtual network, driven step by step, so that a test can make
 //! one thing go wrong.
 
 use super::world::address;
@@ -31,10 +31,10 @@ impl Sent {
     }
 }
 
-/// What a laboratory does with a frame that is being sent: false, and it is lost.
+/// What a fixture does with a frame that is being sent: false, and it is lost.
 pub type Filter = Box<dyn FnMut(&Sent) -> bool>;
 
-/// A node of a laboratory.
+/// A node of a fixture.
 pub struct Player {
     /// Its engine.
     pub engine: Engine,
@@ -72,7 +72,7 @@ impl Player {
 }
 
 /// Engines over a network.
-pub struct Lab {
+pub struct Fixture {
     /// The network.
     pub network: Network,
     /// The nodes that have an engine: the first ones of the graph.
@@ -103,11 +103,11 @@ pub fn ample(mtu: u16) -> Config {
     }
 }
 
-impl Lab {
+impl Fixture {
     /// As many engines as `players`, all alike, at the first nodes of the graph.
     #[must_use]
     pub fn new(seed: u64, graph: Graph, players: u32, config: &Config, slots: u32) -> Self {
-        let mut lab = Self {
+        let mut fixture = Self {
             network: Network::new(seed, graph),
             players: Vec::new(),
             filter: None,
@@ -117,10 +117,10 @@ impl Lab {
             config: *config,
         };
         for number in 0..players {
-            let player = lab.player(number, 0);
-            lab.players.push(player);
+            let player = fixture.player(number, 0);
+            fixture.players.push(player);
         }
-        lab
+        fixture
     }
 
     fn player(&self, number: u32, life: u64) -> Player {
@@ -165,8 +165,9 @@ impl Lab {
     pub fn open(&mut self, from: usize, to: usize, attribute: Attribute) -> [Index; 2] {
         let index = self.ask(from, to, attribute, None);
         let seen = self.players[to].host.opened.len();
-        let is_open =
-            |lab: &Self| lab.players[to].host.opened.len() > seen && lab.players[from].host.opened.contains(&index);
+        let is_open = |fixture: &Self| {
+            fixture.players[to].host.opened.len() > seen && fixture.players[from].host.opened.contains(&index)
+        };
         assert!(self.run(Duration::from_secs(10), is_open), "the connection does not open");
         [index, *self.players[to].host.opened.last().expect("it is open")]
     }
@@ -189,7 +190,7 @@ impl Lab {
     }
 
     /// Sends a message of `len` bytes that begins with `number`. Frames leave with the next
-    /// [`Lab::settle`].
+    /// [`Fixture::settle`].
     ///
     /// # Errors
     ///
