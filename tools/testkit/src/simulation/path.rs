@@ -2,7 +2,7 @@
 //! and others.
 
 use super::plan::NODES;
-use super::side::Judged;
+use super::side::CheckedHost;
 use super::world::{Node, World, address};
 use cci_proto::Address;
 use cci_proto::engine::Index;
@@ -99,8 +99,8 @@ impl World {
         match report.limit {
             Some(limit) => engine.handle_too_big(&report.to, &report.quoted, limit),
             None => {
-                let judged = &mut Judged { side, oracle: &mut self.oracle };
-                engine.handle_unreachable(now, &report.to, &report.quoted, true, judged);
+                let host = &mut CheckedHost { side, oracle: &mut self.oracle };
+                engine.handle_unreachable(now, &report.to, &report.quoted, true, host);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! What the programs on the nodes do: a step at random times.
 
 use super::plan::{End, NODES, Planned};
-use super::side::{ARENA, Judged, Operation};
+use super::side::{ARENA, CheckedHost, Operation};
 use super::transfers::{self, Expect, Transfer};
 use super::violation::Rule;
 use super::world::{Node, Stage, World, address};
@@ -89,7 +89,7 @@ fn give_back(world: &mut World, at: usize) {
         }
     }
     if returned {
-        engine.refill(&mut Judged { side, oracle: &mut world.oracle });
+        engine.refill(&mut CheckedHost { side, oracle: &mut world.oracle });
     }
 }
 
@@ -287,7 +287,7 @@ fn send(world: &mut World, at: usize, connection: usize, side: usize) -> bool {
     // Both ways that a message may take.
     let outcome = if index.is_multiple_of(2) {
         let post = Post { parts: &parts, op, prompt };
-        let mut host = Judged { side: node, oracle: &mut world.oracle };
+        let mut host = CheckedHost { side: node, oracle: &mut world.oracle };
         engine.send_now(now, place, &post, &mut world.buffer, &mut host, |_, _| {})
     } else {
         engine.send(now, place, &parts, op, prompt).map(|()| None)

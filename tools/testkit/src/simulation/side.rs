@@ -241,14 +241,14 @@ impl Side {
 
 /// A node together with what it is measured by: what an engine is given.
 #[derive(Debug)]
-pub(super) struct Judged<'a> {
+pub(super) struct CheckedHost<'a> {
     /// The node.
     pub(super) side: &'a mut Side,
     /// The oracle.
     pub(super) oracle: &'a mut Oracle,
 }
 
-impl Judged<'_> {
+impl CheckedHost<'_> {
     /// The RMA that a peer is doing here.
     fn peer_transfer(&mut self, target: &Target, arena: bool) -> Option<u32> {
         let found = self.oracle.transfers.at(transfers::place(self.side.number, arena, target.offset));
@@ -324,7 +324,7 @@ fn heard_stream(user: u32) -> u32 {
     user ^ 1
 }
 
-impl Host for Judged<'_> {
+impl Host for CheckedHost<'_> {
     type Piece = Piece;
 
     fn credit(&self) -> u32 {

@@ -2,7 +2,7 @@
 
 use super::messages::{Stream, Wrong};
 use super::pattern;
-use super::side::{Judged, Oracle, Registration, Side};
+use super::side::{CheckedHost, Oracle, Registration, Side};
 use super::transfers::{Expect, Transfer, Transfers, place};
 use super::violation::Rule;
 use cci_proto::engine::{Host, Op, Source, Target};
@@ -138,9 +138,9 @@ fn target() -> (Side, Oracle, Target) {
 }
 
 /// What a call to a node's host violates.
-fn violates(call: impl FnOnce(&mut Judged<'_>, &Target)) -> Option<Rule> {
+fn violates(call: impl FnOnce(&mut CheckedHost<'_>, &Target)) -> Option<Rule> {
     let (mut side, mut oracle, target) = target();
-    call(&mut Judged { side: &mut side, oracle: &mut oracle }, &target);
+    call(&mut CheckedHost { side: &mut side, oracle: &mut oracle }, &target);
     oracle.violation.map(|violation| violation.rule)
 }
 
@@ -182,7 +182,7 @@ fn memory_is_watched() {
 
 #[test]
 fn slots_are_watched() {
-    let take = |host: &mut Judged<'_>| host.begin(0, 20).expect("a slot");
+    let take = |host: &mut CheckedHost<'_>| host.begin(0, 20).expect("a slot");
     assert_eq!(violates(|host, _| host.ended(Op(3), Ok(()))), Some(Rule::EndsOnce));
     let twice = violates(|host, _| {
         let place = take(host);

@@ -4,7 +4,7 @@ use super::messages::Stream;
 use super::path::Reports;
 use super::plan::{End, NODES, Plan};
 use super::program;
-use super::side::{Heard, Judged, Operation, Oracle, Piece, Registration, Side};
+use super::side::{CheckedHost, Heard, Operation, Oracle, Piece, Registration, Side};
 use super::tamper::{Tamper, Tampering};
 use super::violation::{Rule, Violation};
 use cci_proto::engine::{Config, Engine, Index, Stats, Transmit};
@@ -320,7 +320,7 @@ impl World {
         while let Some(frame) = self.network.take(node) {
             let Frame { from, congested, bytes, .. } = &frame;
             let Node { engine, side, .. } = &mut self.nodes[at];
-            let mut host = Judged { side, oracle: &mut self.oracle };
+            let mut host = CheckedHost { side, oracle: &mut self.oracle };
             // One that is broken is dropped.
             let _ = engine.handle_frame(now, &address(from.0), bytes, *congested, &mut host);
             self.network.recycle(frame);
@@ -331,7 +331,7 @@ impl World {
         let now = self.network.now();
         let node = &mut self.nodes[at];
         if node.engine.poll_timeout().is_some_and(|due| due <= now) {
-            node.engine.handle_timeout(now, &mut Judged { side: &mut node.side, oracle: &mut self.oracle });
+            node.engine.handle_timeout(now, &mut CheckedHost { side: &mut node.side, oracle: &mut self.oracle });
         }
         if node.step_at.is_some_and(|due| due <= now) {
             node.step_at = None;
@@ -379,7 +379,7 @@ impl World {
         let now = self.network.now();
         for count in 0.. {
             let Node { engine, side, .. } = &mut self.nodes[at];
-            let mut host = Judged { side, oracle: &mut self.oracle };
+            let mut host = CheckedHost { side, oracle: &mut self.oracle };
             let Some(frame) = engine.poll_transmit(now, idle, &mut self.buffer, &mut host) else { return };
             let piece = frame.piece.as_ref().map_or(&[][..], |piece| side.piece(piece));
             let len = frame.len + piece.len();
@@ -422,7 +422,7 @@ impl World {
             self.nodes[at].requests.swap_remove(waiting);
             let now = self.network.now();
             let Node { engine, side, .. } = &mut self.nodes[at];
-            return engine.close(now, index, &mut Judged { side, oracle: &mut self.oracle });
+            return engine.close(now, index, &mut CheckedHost { side, oracle: &mut self.oracle });
         }
         let (connection, side) = (usize::try_from(user / 2).unwrap_or(usize::MAX), usize::from(user % 2 == 1));
         let Some(ends) = self.connections.get_mut(connection) else {
@@ -487,7 +487,7 @@ impl World {
         let at = self.plan.connections[connection].nodes[side] as usize;
         let (now, index) = (self.network.now(), end.index);
         let Node { engine, side: node, .. } = &mut self.nodes[at];
-        engine.close(now, index, &mut Judged { side: node, oracle: &mut self.oracle });
+        engine.close(now, index, &mut CheckedHost { side: node, oracle: &mut self.oracle });
         self.oracle.over[own ^ 1] = true;
         let stream = u32::try_from(own).unwrap_or(u32::MAX);
         let transfers = &self.oracle.transfers;
