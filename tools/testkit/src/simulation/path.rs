@@ -124,11 +124,11 @@ impl World {
     /// The program of the peer is gone, and its system says so of the last frame of a connection.
     /// Whether that was believed: not if it was a request, which cannot name the peer's identifier.
     pub(super) fn refuse(&mut self, at: usize, index: Index) -> bool {
-        let before = self.nodes[at].side.heard.len();
+        let before = self.nodes[at].side.connection_events.len();
         let id = self.nodes[at].engine.identifier(index).unwrap_or(0);
         if let Some((to, quoted)) = self.nodes[at].reports.last.get(&id).cloned() {
             self.say(at, &Report { at: self.network.now(), to, quoted, limit: None });
         }
-        self.nodes[at].side.heard.len() > before
+        self.nodes[at].side.connection_events.len() > before
     }
 }

@@ -55,7 +55,7 @@ pub(super) enum Operation {
 
 /// What happened to a connection.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(super) enum Heard {
+pub(super) enum ConnectionEvent {
     /// Somebody asks for a connection.
     Request(Attribute, Vec<u8>),
     /// The client with this token has come.
@@ -68,7 +68,7 @@ pub(super) enum Heard {
     Refused(Failure),
     /// It is broken.
     Broken(Failure),
-    /// Nothing was heard for the keepalive timeout.
+    /// Nothing was received for the keepalive timeout.
     Silent,
 }
 
@@ -134,7 +134,7 @@ pub(super) struct Side {
     operations: Vec<Option<Operation>>,
     free_operations: Vec<u32>,
     /// What happened to connections, to be handled when the engine has returned.
-    pub(super) heard: Vec<(Index, u32, Heard)>,
+    pub(super) connection_events: Vec<(Index, u32, ConnectionEvent)>,
     /// The next requests that are turned away for lack of room.
     pub(super) turn_away: u32,
     /// Large messages for which a peer wants memory.
@@ -166,7 +166,7 @@ impl Side {
             registrations: Vec::new(),
             operations: vec![None; operations as usize],
             free_operations: (0..operations).rev().collect(),
-            heard: Vec::new(),
+            connection_events: Vec::new(),
             turn_away: 0,
             landings: Vec::new(),
         }
@@ -319,8 +319,8 @@ impl CheckedHost<'_> {
     }
 }
 
-/// The stream that the receiver of this cookie hears: a cookie is the receiver's own stream.
-fn heard_stream(user: u32) -> u32 {
+/// The stream that the receiver of this cookie receives: a cookie is the receiver's own stream.
+fn received_stream(user: u32) -> u32 {
     user ^ 1
 }
 
@@ -332,7 +332,7 @@ impl Host for CheckedHost<'_> {
     }
 
     fn begin(&mut self, user: u32, len: u32) -> Option<MessageBuffer> {
-        if self.oracle.over[heard_stream(user) as usize] {
+        if self.oracle.over[received_stream(user) as usize] {
             self.oracle
                 .violate(Rule::EndsOnce, format!("a message began on a connection that had ended, cookie {user}"));
         }
@@ -357,7 +357,7 @@ impl Host for CheckedHost<'_> {
 
     fn deliver(&mut self, user: u32, buffer: MessageBuffer) {
         let slot = &self.side.slots[buffer.0 as usize];
-        let stream = heard_stream(user);
+        let stream = received_stream(user);
         if !slot.taken || self.side.borrowed.contains(&buffer.0) {
             return self.oracle.violate(Rule::SlotLost, format!("slot {buffer:?} was delivered but not taken"));
         }
@@ -451,7 +451,7 @@ impl Host for CheckedHost<'_> {
     fn large(&mut self, user: u32, operation: u32, len: u64) -> Result<(), Failure> {
         let landings = &mut self.side.landings;
         let count = landings.iter().filter(|asked| asked.user == user).count();
-        if count >= MAX_LARGE || self.oracle.over[heard_stream(user) as usize] {
+        if count >= MAX_LARGE || self.oracle.over[received_stream(user) as usize] {
             let detail = format!("{count} large messages wait, and one of {len} bytes comes, cookie {user}");
             self.oracle.violate(Rule::Bounds, detail);
         }
@@ -532,23 +532,23 @@ impl Host for CheckedHost<'_> {
     }
 
     fn event(&mut self, index: Index, user: u32, event: Event<'_>) -> bool {
-        let heard = match event {
+        let event = match event {
             Event::Request { .. } | Event::Expected { .. } if self.side.turn_away > 0 => {
                 self.side.turn_away -= 1;
                 return false;
             }
-            Event::Request { attribute, payload } => Heard::Request(attribute, payload.to_vec()),
-            Event::Open { max_send_size, .. } => Heard::Open(max_send_size),
-            Event::Refused(failure) => Heard::Refused(failure),
-            Event::Broken(failure) => Heard::Broken(failure),
-            Event::Silent => Heard::Silent,
-            Event::Expected { attribute, token } => Heard::Expected(attribute, token),
+            Event::Request { attribute, payload } => ConnectionEvent::Request(attribute, payload.to_vec()),
+            Event::Open { max_send_size, .. } => ConnectionEvent::Open(max_send_size),
+            Event::Refused(failure) => ConnectionEvent::Refused(failure),
+            Event::Broken(failure) => ConnectionEvent::Broken(failure),
+            Event::Silent => ConnectionEvent::Silent,
+            Event::Expected { attribute, token } => ConnectionEvent::Expected(attribute, token),
             Event::Redirected { uri, token } => {
                 let node = std::str::from_utf8(uri).ok().and_then(|uri| uri.strip_prefix("node-")?.parse().ok());
-                Heard::Redirected(node.unwrap_or(u32::MAX), token)
+                ConnectionEvent::Redirected(node.unwrap_or(u32::MAX), token)
             }
         };
-        self.side.heard.push((index, user, heard));
+        self.side.connection_events.push((index, user, event));
         true
     }
 }

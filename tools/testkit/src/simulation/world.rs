@@ -4,7 +4,7 @@ use super::messages::Stream;
 use super::path::Reports;
 use super::plan::{End, NODES, Plan};
 use super::program;
-use super::side::{CheckedHost, Heard, Operation, Oracle, Piece, Registration, Side};
+use super::side::{CheckedHost, ConnectionEvent, Operation, Oracle, Piece, Registration, Side};
 use super::tamper::{Tamper, Tampering};
 use super::violation::{Rule, Violation};
 use cci_proto::engine::{Config, Engine, Index, Stats, Transmit};
@@ -234,13 +234,13 @@ impl World {
         }
         let patience = Time(self.network.now().0 + FAREWELL);
         let is_empty = |world: &Self| world.is_quiet() && world.network.in_flight() == 0;
-        let is_heard = |world: &Self| is_empty(world) && world.is_told() || world.network.now() >= patience;
-        self.until("all connections end", patience, is_heard)?;
+        let is_reported = |world: &Self| is_empty(world) && world.is_told() || world.network.now() >= patience;
+        self.until("all connections end", patience, is_reported)?;
         // Every farewell of a connection may have been lost, or damaged on the way, which comes to
         // the same.
         let faults = &self.plan.link.faults;
         if !self.is_told() && faults.loss + faults.corrupt < LOSSY {
-            self.oracle.violate(Rule::Rest, format!("a connection's end was not heard; {}", self.unrest()));
+            self.oracle.violate(Rule::Rest, format!("a connection's end was not reported; {}", self.unrest()));
         }
         for connection in 0..self.connections.len() {
             self.close_if_open(connection, 0);
@@ -339,15 +339,16 @@ impl World {
         }
     }
 
-    /// Handles what the engine has said, sends what it has to send, and sets the node's wake-up.
+    /// Handles what the engine has reported, sends what it has to send, and sets the node's
+    /// wake-up.
     pub(super) fn settle(&mut self, at: usize, idle: bool) {
-        while !self.nodes[at].side.heard.is_empty() {
-            let mut heard = std::mem::take(&mut self.nodes[at].side.heard);
-            for (index, user, what) in heard.drain(..) {
-                self.hear(at, index, user, what);
+        while !self.nodes[at].side.connection_events.is_empty() {
+            let mut events = std::mem::take(&mut self.nodes[at].side.connection_events);
+            for (index, user, event) in events.drain(..) {
+                self.on_connection_event(at, index, user, event);
             }
-            if self.nodes[at].side.heard.is_empty() {
-                self.nodes[at].side.heard = heard;
+            if self.nodes[at].side.connection_events.is_empty() {
+                self.nodes[at].side.connection_events = events;
             }
         }
         self.land(at);
@@ -407,16 +408,16 @@ impl World {
         }
     }
 
-    fn hear(&mut self, at: usize, index: Index, user: u32, what: Heard) {
-        if let Heard::Request(attribute, payload) = what {
+    fn on_connection_event(&mut self, at: usize, index: Index, user: u32, event: ConnectionEvent) {
+        if let ConnectionEvent::Request(attribute, payload) = event {
             return program::request(self, at, index, attribute, &payload);
         }
-        if let Heard::Expected(attribute, token) = what {
+        if let ConnectionEvent::Expected(attribute, token) = event {
             return program::expected(self, at, index, attribute, token);
         }
         if let Some(waiting) = self.nodes[at].requests.iter().position(|(request, _)| *request == index)
             && user == 0
-            && matches!(what, Heard::Broken(_))
+            && matches!(event, ConnectionEvent::Broken(_))
         {
             // The client has given up before it was answered.
             self.nodes[at].requests.swap_remove(waiting);
@@ -426,13 +427,13 @@ impl World {
         }
         let (connection, side) = (usize::try_from(user / 2).unwrap_or(usize::MAX), usize::from(user % 2 == 1));
         let Some(ends) = self.connections.get_mut(connection) else {
-            return self.oracle.violate(Rule::Handshake, format!("node {at}: {what:?} with cookie {user}"));
+            return self.oracle.violate(Rule::Handshake, format!("node {at}: {event:?} with cookie {user}"));
         };
         let end = &mut ends[side];
         let planned = &self.plan.connections[connection];
         let excused = self.oracle.excused[connection * 2];
-        let unexpected = match (&what, end.stage) {
-            (Heard::Open(size), Stage::Opening) if *size == self.plan.config.max_send_size => {
+        let unexpected = match (&event, end.stage) {
+            (ConnectionEvent::Open(size), Stage::Opening) if *size == self.plan.config.max_send_size => {
                 end.stage = Stage::Open;
                 let (send, keepalive) = (planned.send_timeout, planned.keepalive);
                 if send > 0 || keepalive > 0 {
@@ -440,14 +441,14 @@ impl World {
                 }
                 return;
             }
-            (Heard::Redirected(node, token), Stage::Opening)
+            (ConnectionEvent::Redirected(node, token), Stage::Opening)
                 if planned.broker.is_some() && planned.nodes[1] == *node =>
             {
                 let index = end.index;
                 self.totals.redirected += 1;
                 return self.nodes[at].engine.follow(self.network.now(), index, address(*node), *token);
             }
-            (Heard::Refused(failure), Stage::Opening) => {
+            (ConnectionEvent::Refused(failure), Stage::Opening) => {
                 end.stage = Stage::Over;
                 match planned.end {
                     End::Rejected if side == 0 => *failure != Failure::Refused,
@@ -456,7 +457,7 @@ impl World {
                     _ => !excused,
                 }
             }
-            (Heard::Broken(_), Stage::Opening | Stage::Open) => {
+            (ConnectionEvent::Broken(_), Stage::Opening | Stage::Open) => {
                 end.stage = Stage::Broken;
                 self.oracle.over[connection * 2 + (1 - side)] = true;
                 // The other side will meet a connection that is gone.
@@ -464,12 +465,12 @@ impl World {
                 self.oracle.excused[connection * 2 + 1] = true;
                 !excused
             }
-            (Heard::Silent, Stage::Open) => planned.keepalive == 0,
+            (ConnectionEvent::Silent, Stage::Open) => planned.keepalive == 0,
             _ => true,
         };
         if unexpected {
             let detail =
-                format!("connection {connection}, side {side}, {planned:?}: {what:?} while {:?}", ends[side].stage);
+                format!("connection {connection}, side {side}, {planned:?}: {event:?} while {:?}", ends[side].stage);
             self.oracle.violate(Rule::Handshake, detail);
         }
     }
