@@ -282,6 +282,38 @@ impl Memory {
         Some(unsafe { crc::over_copied(register, bytes, std::ptr::with_exposed_provenance_mut(span.start)) })
     }
 
+    /// Copies bytes to other memory in parts of 4 KiB, aligned words of 8 bytes whole if both
+    /// places are aligned. False when bytes do not lie inside as a whole; then the parts before
+    /// them are copied.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_mem::memory as cci;
+    /// use cci::{HeapBytes, Memory};
+    /// use std::sync::Arc;
+    ///
+    /// let [from, to] = [7, 0].map(|byte| Memory::of_bytes(&Arc::new(HeapBytes::new(vec![byte; 9000]))));
+    /// assert!(from.copy_to(1000, &to, 0, 8000) && !from.copy_to(1000, &to, 0, 8001));
+    /// let mut bytes = [1; 9000];
+    /// assert!(to.copy_out(0, &mut bytes));
+    /// assert_eq!((bytes[7999], bytes[8000]), (7, 0));
+    /// ```
+    #[must_use]
+    pub fn copy_to(&self, offset: u64, target: &Self, at: u64, len: u64) -> bool {
+        let mut part = [0; 4096];
+        let mut done = 0;
+        while done < len {
+            let size = usize::try_from(len - done).map_or(part.len(), |left| left.min(part.len()));
+            let bytes = &mut part[..size];
+            if !self.copy_out(offset.saturating_add(done), bytes) || !target.copy_in(at.saturating_add(done), bytes) {
+                return false;
+            }
+            done += size as u64;
+        }
+        true
+    }
+
     /// Gives the aligned word of `len` bytes, 4 or 8, at `offset` the value that `change` makes of
     /// its old one, and returns the old one: one atomic operation of the processor, for all that
     /// use the word by such. Nothing is written where `change` says `None`; it may be called

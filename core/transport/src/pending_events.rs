@@ -1,7 +1,11 @@
 //! Events about connections that found no free slot.
 
 use crate::{Connection, Core};
-use cci_proto::EventKind;
+use cci_proto::{EventKind, Time};
+use std::time::Duration;
+
+/// How long an event that found no slot waits for the next attempt, at most.
+const RETRY: Duration = Duration::from_millis(1);
 
 /// Events that wait for a free slot, in order.
 #[derive(Default)]
@@ -22,6 +26,12 @@ impl PendingEvents {
     pub fn flush(&mut self, core: &mut Core) {
         let flushed = self.0.iter().take_while(|(kind, connection)| core.notify(*kind, connection)).count();
         self.0.drain(..flushed);
+    }
+
+    /// When to flush next, if events wait.
+    #[must_use]
+    pub fn deadline(&self, now: Time) -> Option<Time> {
+        (!self.is_empty()).then(|| now + RETRY)
     }
 
     /// Drops the events about a connection that the program closes.

@@ -36,12 +36,16 @@ pub trait Arming {
     fn prepare(&mut self, core: &mut Core, check: HandleCheck) -> bool;
 
     /// Prepares for calls in close succession: the handle is armed, stays readable, and arrivals
-    /// need not wake the program.
-    fn stay_awake(&mut self, core: &mut Core);
+    /// need not wake the program. Does nothing unless a transport can save something here.
+    fn stay_awake(&mut self, core: &mut Core) {
+        let _ = core;
+    }
 
     /// Undoes [`Arming::prepare`], because the handle was disarmed: it stays readable, so that
-    /// nothing else need make it readable.
-    fn on_disarmed(&mut self, core: &mut Core);
+    /// nothing else need make it readable. As [`Arming::stay_awake`] does, nothing by itself.
+    fn on_disarmed(&mut self, core: &mut Core) {
+        let _ = core;
+    }
 
     /// Records that the timer is set to something else than [`Arming::prepare`] has set it to.
     fn forget_timer(&mut self);

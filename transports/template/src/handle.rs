@@ -27,14 +27,6 @@ impl Arming for Template {
         is_idle
     }
 
-    fn stay_awake(&mut self, _: &mut Core) {
-        self.mailbox.unwatch();
-    }
-
-    fn on_disarmed(&mut self, _: &mut Core) {
-        self.mailbox.unwatch();
-    }
-
     /// Nothing to forget: `prepare` sets the timer each time, at the cost of a system call.
     fn forget_timer(&mut self) {}
 

@@ -5,6 +5,7 @@ use cci_transport::{Connection, Core, PendingRequests, ReceiveSlots};
 use std::collections::VecDeque;
 
 pub(crate) struct Inbox {
+    /// Receive slots, and buffers of payloads.
     pub(crate) slots: ReceiveSlots,
     /// Requests that the program has seen and not answered.
     pub(crate) shown: PendingRequests<Request>,
@@ -34,9 +35,7 @@ impl Inbox {
     pub(crate) fn show_requests(&mut self, core: &mut Core) {
         while let Some(request) = self.requests.front() {
             match self.slots.request(core, request.attribute, &request.payload) {
-                Some(slot) => {
-                    self.requests.pop_front().into_iter().for_each(|request| self.shown.insert(slot, request))
-                }
+                Some(slot) => self.requests.pop_front().into_iter().for_each(|asked| self.shown.insert(slot, asked)),
                 None if self.slots.starve(core) => {}
                 None => break,
             }

@@ -39,8 +39,8 @@ pub(crate) enum Frame {
     Request(Request),
     /// The client has given up its request.
     Withdrawn { client: u64, number: u32 },
-    /// Answers a request; `number` is the server's number of the connection.
-    Accepted { to: u32, from: Arc<Mailbox>, number: u32, max_send_size: u32 },
+    /// Answers a request, by the server's number of the connection, and the largest message.
+    Accepted { to: u32, from: Arc<Mailbox>, number: u32, most: u32 },
     /// Answers a request.
     Rejected { to: u32 },
     /// Answers a request: ask the endpoint at `uri`, with the token.
@@ -164,11 +164,6 @@ impl Mailbox {
             self.handle.drain_waker();
         }
         arrivals.is_watched
-    }
-
-    /// Spares arrivals the write, because the handle stays readable.
-    pub(crate) fn unwatch(&self) {
-        lock(&self.arrivals).is_watched = false;
     }
 
     /// Closes the mailbox: peers find it no more, and no frame is added. Returns the frames that

@@ -11,9 +11,6 @@ use cci_transport::{Connection, Rma, lock};
 
 /// Bytes copied in one call, at most: other connections must not wait for a long RMA.
 const PIECE: u64 = 1 << 20;
-/// Bytes copied at once, on the way between the two registrations. A multiple of 8, so that aligned
-/// words arrive whole.
-const CHUNK: usize = 4096;
 
 /// An RMA that is not over.
 pub(crate) struct Transfer {
@@ -60,15 +57,10 @@ impl Transfer {
             Access::Large => return Err(Failure::RemoteHandle),
         };
         let end = self.len.min(self.done + PIECE);
-        let mut chunk = [0; CHUNK];
-        while self.done < end {
-            let len = usize::try_from(end - self.done).map_or(CHUNK, |left| left.min(CHUNK));
-            let bytes = &mut chunk[..len];
-            if !from.0.copy_out(from.1 + self.done, bytes) || !to.0.copy_in(to.1 + self.done, bytes) {
-                return Err(Failure::Copy);
-            }
-            self.done += len as u64;
+        if !from.0.copy_to(from.1 + self.done, to.0, to.1 + self.done, end - self.done) {
+            return Err(Failure::Copy);
         }
+        self.done = end;
         Ok(self.done == self.len)
     }
 

@@ -13,9 +13,6 @@ pub(crate) fn number_in(cell: &Connection) -> u32 {
     cell.local.load(Ordering::Relaxed)
 }
 
-/// Who has accepted a connect, its number of the connection, and its largest message.
-type Acceptance = (Arc<Mailbox>, u32, u32);
-
 impl Template {
     /// Enters a new connection under a number of its own.
     fn enter(&mut self, core: &mut Core, attribute: Attribute, context: u64) -> Option<(u32, &mut Side)> {
@@ -93,10 +90,10 @@ impl Template {
     }
 
     /// The server has accepted.
-    pub(crate) fn on_accepted(&mut self, core: &mut Core, to: u32, (from, number, max_send_size): Acceptance) {
+    pub(crate) fn on_accepted(&mut self, core: &mut Core, to: u32, from: Arc<Mailbox>, number: u32, most: u32) {
         let side = self.sides.get_mut(&to);
         if let Some((side, opening)) = side.and_then(|side| side.opening.take().map(|opening| (side, opening))) {
-            Self::open_side(side, from, number, max_send_size);
+            Self::open_side(side, from, number, most);
             core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(side.cell));
         } else {
             // The connect has timed out meanwhile: nobody holds this end.
@@ -135,8 +132,8 @@ impl Template {
         };
         Self::open_side(side, Arc::clone(&request.from), request.number, request.max_send_size);
         let cell = side.cell;
-        let max_send_size = cell.max_send_size.load(Ordering::Relaxed);
-        if request.from.push(Frame::Accepted { to: request.number, from: own, number, max_send_size }) {
+        let most = cell.max_send_size.load(Ordering::Relaxed);
+        if request.from.push(Frame::Accepted { to: request.number, from: own, number, most }) {
             core.finish_opening(slot, EventKind::Accept, context, Ok(cell));
         } else {
             self.sides.remove(&number);

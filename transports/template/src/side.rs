@@ -9,6 +9,10 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Duration;
 
+/// Frames in a mailbox above which unreliable messages are dropped: a receiver that makes no calls
+/// must not cost memory without bound.
+const MOST_FRAMES: usize = 16_384;
+
 /// A connect that waits for its answer.
 pub(crate) struct Opening {
     /// Reserved for the CONNECT event, so that the event always finds a slot.
@@ -30,7 +34,12 @@ impl Opening {
     }
 }
 
-/// A message, an RMA, or an RMA with a message after its data, that is not over.
+/// What an operation does: an RMA, and then a message.
+type Work = (Option<Transfer>, Option<Vec<u8>>);
+/// How it has ended.
+type Outcome = Result<(), Failure>;
+
+/// An operation that is not over.
 struct Operation {
     slot: &'static Slot,
     posted: Posted,
@@ -38,7 +47,7 @@ struct Operation {
     rma: Option<Transfer>,
     message: Option<Vec<u8>>,
     /// How it has ended. The event waits for earlier operations.
-    outcome: Option<Result<(), Failure>>,
+    outcome: Option<Outcome>,
 }
 
 pub(crate) struct Side {
@@ -59,8 +68,6 @@ pub(crate) struct Side {
     pub(crate) is_closed: bool,
     /// When the keepalive time began at the earliest.
     alive: Time,
-    /// The peer was rung in this keepalive time.
-    is_probed: bool,
 }
 
 impl Side {
@@ -76,7 +83,6 @@ impl Side {
             is_refused: false,
             is_closed: false,
             alive: monotonic(),
-            is_probed: false,
         }
     }
 
@@ -86,21 +92,10 @@ impl Side {
     }
 
     /// Adds an operation: a message, an RMA, or an RMA and the message after its data.
-    pub(crate) fn post(
-        &mut self,
-        slot: &'static Slot,
-        posted: Posted,
-        (rma, message): (Option<Transfer>, Option<Vec<u8>>),
-    ) {
+    pub(crate) fn post(&mut self, slot: &'static Slot, posted: Posted, (rma, message): Work) {
         self.cell.on_begun();
-        let deadline = self.send_deadline();
+        let deadline = self.cell.send_deadline(monotonic);
         self.operations.push_back(Operation { slot, posted, deadline, rma, message, outcome: None });
-    }
-
-    /// When an operation that begins now is late. The clock is read only if it can be.
-    fn send_deadline(&self) -> Option<Time> {
-        let micros = self.cell.send_timeout.load(Ordering::Relaxed);
-        (micros > 0).then(|| monotonic().plus_micros(micros.into()))
     }
 
     /// Whether [`Side::start`] could do something. A fence waits for the operations before it.
@@ -127,23 +122,31 @@ impl Side {
                     break;
                 }
                 (Ok(true), None) => Some(Ok(())),
-                (Ok(true), Some(bytes)) => {
-                    let len = bytes.len();
-                    if peer.push(Frame::Message { to: *to, bytes }) {
-                        self.cell.counters.on_sent();
-                        core.counters().on_sent(len);
-                        // The receiver answers when the message is in a slot.
-                        None
-                    } else {
-                        Some(Err(Failure::Disconnected))
-                    }
-                }
+                (Ok(true), Some(bytes)) => Self::transmit(core, self.cell, (peer, *to), bytes),
                 (Err(_), _) if peer.is_closed() => Some(Err(Failure::Disconnected)),
                 (Err(failure), _) => Some(Err(failure)),
             };
             self.started += 1;
         }
         self.finish(core);
+    }
+
+    /// Sends a message to a peer. Returns how that has ended, if it has.
+    fn transmit(core: &Core, cell: &Connection, (peer, to): (&Mailbox, u32), bytes: Vec<u8>) -> Option<Outcome> {
+        let (len, is_reliable) = (bytes.len(), cell.attribute().is_reliable());
+        if (is_reliable || peer.len() < MOST_FRAMES) && peer.push(Frame::Message { to, bytes }) {
+            cell.counters.on_sent();
+            core.counters().on_sent(len);
+            // The receiver answers when the message is in a slot. The end of an unreliable one
+            // promises nothing about the receiver.
+            return (!is_reliable).then_some(Ok(()));
+        }
+        if is_reliable {
+            return Some(Err(Failure::Disconnected));
+        }
+        cell.counters.on_dropped();
+        core.counters().on_dropped();
+        Some(Ok(()))
     }
 
     /// Ends operations in order, as far as they are over.
@@ -194,8 +197,8 @@ impl Side {
 
     /// The program has changed a timeout: its time begins now.
     pub(crate) fn restart_timeouts(&mut self) {
-        (self.alive, self.is_probed) = (monotonic(), false);
-        let deadline = self.send_deadline();
+        self.alive = monotonic();
+        let deadline = self.cell.send_deadline(|| self.alive);
         self.operations.iter_mut().for_each(|operation| operation.deadline = deadline);
     }
 
@@ -206,27 +209,22 @@ impl Side {
         Some((Duration::from_micros(micros.into()), self.alive.max(Time(peer.polled.load(Ordering::Relaxed)))))
     }
 
-    /// Rings a peer that was silent for half of the keepalive time: a program that sleeps on its
-    /// handle is alive. Returns whether the peer was silent for the whole time.
-    pub(crate) fn check_keepalive(&mut self, now: Time) -> bool {
-        let Some((time, heard)) = self.keepalive() else { return false };
-        let is_quiet = now >= heard + time / 2;
-        if is_quiet
-            && !self.is_probed
-            && let Some((peer, _)) = &self.peer
-        {
-            peer.handle.write_waker();
+    /// Wakes the program of a peer that was silent for half of the keepalive time: one that sleeps
+    /// on its handle is alive. Returns whether the peer was silent for the whole time.
+    pub(crate) fn check_keepalive(&self, now: Time) -> bool {
+        let Some((time, since)) = self.keepalive() else { return false };
+        if now >= since + time / 2 {
+            self.peer.iter().for_each(|(peer, _)| peer.handle.write_waker());
         }
-        self.is_probed = is_quiet;
-        now >= heard + time
+        now >= since + time
     }
 
     /// When the program must call again though nothing arrives.
-    pub(crate) fn deadline(&self) -> Option<Time> {
+    pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
         let opening = self.opening.as_ref().and_then(|opening| opening.deadline);
         let operation = self.operations.front().and_then(|operation| operation.deadline);
-        let part = |time: Duration| if self.is_probed { time } else { time / 2 };
-        let keepalive = self.keepalive().map(|(time, heard)| heard + part(time));
+        let half = |time: Duration, since: Time| Some(since + time / 2).filter(|half| now < *half);
+        let keepalive = self.keepalive().map(|(time, since)| half(time, since).unwrap_or(since + time));
         [opening, operation, keepalive].into_iter().flatten().min()
     }
 }

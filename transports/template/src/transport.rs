@@ -8,9 +8,7 @@ use crate::setup::number_in;
 use crate::side::Side;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
-use cci_proto::{
-    Attribute, ConnectError, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
-};
+use cci_proto::{ConnectError, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
 use cci_transport::{
     Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport, Unsent, lock,
     monotonic, send_rest,
@@ -18,12 +16,6 @@ use cci_transport::{
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// Frames in a mailbox above which unreliable messages are dropped: a receiver that makes no calls
-/// must not cost memory without bound.
-const MOST_FRAMES: usize = 16_384;
-/// How long an event that found no slot waits for the next attempt.
-const RETRY_EVENTS: Duration = Duration::from_millis(1);
 
 impl Template {
     /// Handles what has arrived and what is late. It never waits. Returns whether something has
@@ -50,9 +42,7 @@ impl Template {
         match frame {
             Frame::Request(request) => self.on_request(core, request),
             Frame::Withdrawn { client, number } => self.inbox.withdraw(client, number),
-            Frame::Accepted { to, from, number, max_send_size } => {
-                self.on_accepted(core, to, (from, number, max_send_size));
-            }
+            Frame::Accepted { to, from, number, most } => self.on_accepted(core, to, from, number, most),
             Frame::Rejected { to } => self.end_opening(core, to, Failure::Refused),
             Frame::Redirected { to, uri, token } => self.on_redirected(core, to, &uri, token),
             Frame::Message { to, bytes } => self.on_message(core, to, bytes),
@@ -109,9 +99,9 @@ impl Template {
 
     /// When the program must call again though nothing arrives.
     pub(crate) fn deadline(&self) -> Option<Time> {
-        let sides = self.sides.values().filter_map(Side::deadline).min();
-        let retry = (!self.pending_events.is_empty()).then(|| monotonic() + RETRY_EVENTS);
-        [sides, self.expected.deadline(), retry].into_iter().flatten().min()
+        let now = monotonic();
+        let sides = self.sides.values().filter_map(|side| side.deadline(now)).min();
+        [sides, self.expected.deadline(), self.pending_events.deadline(now)].into_iter().flatten().min()
     }
 
     /// Whether a call would start an operation.
@@ -193,23 +183,8 @@ impl Transport for Template {
         // The program has its bytes back when this call returns.
         let mut bytes = vec![0; message.len()];
         message.copy_to(&mut bytes);
-        if connection.attribute() == Attribute::Unreliable {
-            connection.on_begun();
-            let len = bytes.len();
-            let has_room = side.peer.as_ref().is_some_and(|(peer, _)| peer.len() < MOST_FRAMES);
-            if has_room && side.push(|to| Frame::Message { to, bytes }) {
-                connection.counters.on_sent();
-                core.counters().on_sent(len);
-            } else {
-                connection.counters.on_dropped();
-                core.counters().on_dropped();
-            }
-            // The end of an unreliable message promises nothing about the receiver.
-            core.end_operation(slot, connection, posted, Ok(()));
-        } else {
-            side.post(slot, posted, (None, Some(bytes)));
-            side.start(core, &self.mailbox);
-        }
+        side.post(slot, posted, (None, Some(bytes)));
+        side.start(core, &self.mailbox);
         Ok((posted == Posted::Waited).then_some(slot))
     }
 

@@ -4,7 +4,7 @@ use crate::endpoint::Endpoint;
 use cci_mem::life::Life;
 use cci_mem::slab::AtomicRef;
 use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
-use cci_proto::Attribute;
+use cci_proto::{Attribute, Time};
 
 /// Where a connection is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -157,6 +157,15 @@ impl Connection {
     #[inline(always)]
     pub fn on_begun(&self) {
         bump(&self.open);
+    }
+
+    /// When an operation that begins now is late; `None`: never. `now` is asked only if the program
+    /// has set a send timeout.
+    #[inline]
+    #[must_use]
+    pub fn send_deadline(&self, now: impl FnOnce() -> Time) -> Option<Time> {
+        let timeout = self.send_timeout.load(Ordering::Relaxed);
+        (timeout > 0).then(|| now().plus_micros(timeout.into()))
     }
 
     /// Its place among the endpoint's connections ([`Core::connection`](crate::Core::connection)).

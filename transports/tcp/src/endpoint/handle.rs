@@ -73,8 +73,6 @@ impl Arming for Tcp {
         self.send_rest_now(core);
     }
 
-    fn on_disarmed(&mut self, _: &mut Core) {}
-
     fn forget_timer(&mut self) {
         self.timer = None;
     }

@@ -302,10 +302,8 @@ impl Lane {
 
     /// A timeout of this connection has changed: its time begins now.
     pub(crate) fn restart_timeouts(&mut self, cell: &'static Connection, now: Time) {
-        let timeout = cell.send_timeout.load(Ordering::Relaxed);
-        let deadline = (timeout > 0).then(|| now.plus_micros(timeout.into()));
         if let Some(work) = &mut self.work {
-            work.set_deadlines(cell, deadline);
+            work.set_deadlines(cell, cell.send_deadline(|| now));
         }
     }
 

@@ -15,9 +15,7 @@ const DATAGRAMS: usize = 16 << 10;
 
 /// How a message is to end, whose time begins now.
 pub(crate) fn ending(slot: &'static Slot, cell: &'static Connection, posted: Posted) -> Ending {
-    let timeout = cell.send_timeout.load(Ordering::Relaxed);
-    let deadline = (timeout > 0).then(|| monotonic().plus_micros(timeout.into()));
-    Ending { slot, cell, posted, deadline }
+    Ending { slot, cell, posted, deadline: cell.send_deadline(monotonic) }
 }
 
 impl Lane {

@@ -161,8 +161,8 @@ impl Shared {
 
     /// Queues an event about a connection.
     pub(crate) fn notify(&mut self, core: &mut Core, kind: EventKind, cell: &'static Connection) {
-        if !self.pending_events.queue(core, kind, cell) {
-            let again = self.now + std::time::Duration::from_millis(1);
+        self.pending_events.queue(core, kind, cell);
+        if let Some(again) = self.pending_events.deadline(self.now) {
             self.check_by(again);
         }
     }
