@@ -6,7 +6,7 @@
 use crate::device::Device;
 use crate::endpoint_options::EndpointOptions;
 use cci_proto::Status;
-use cci_transport::{Check, Core, Driver, Key, OpenError, Opening, Transport};
+use cci_transport::{Check, Core, Driver, Key, OpenError, Transport, TransportOptions};
 use std::borrow::Cow;
 
 /// The transports of this build. The first one is the example in messages.
@@ -143,14 +143,14 @@ pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> R
     let driver = driver(name)
         .ok_or_else(|| OpenError::new(Status::NoDev, format!("the transport {name} is not in this build")))?;
     let arguments = own_keys(device);
-    let opening = Opening {
+    let options = TransportOptions {
         service: options.service.as_deref(),
         threading: options.threading,
         #[cfg(feature = "trace")]
         stamps: options.stamps.clone(),
-        ..Opening::new(&arguments, device.max_send_size)
+        ..TransportOptions::new(&arguments, device.max_send_size)
     };
-    let transport = (driver.open)(core, &opening)?;
+    let transport = (driver.open)(core, &options)?;
     #[cfg(feature = "trace")]
     if let Some(stamps) = &options.stamps {
         return Ok(Box::new(cci_transport::trace::Traced::new(transport, stamps.clone())));

@@ -1,7 +1,7 @@
 //! The transport of an endpoint over a link, as a driver opens it.
 
 use crate::{Link, Reliable, ReliableOptions};
-use cci_transport::{Core, OpenError, Opening, Transport};
+use cci_transport::{Core, OpenError, Transport, TransportOptions};
 
 /// Largest message of endpoints over a link, bytes: it is cut into frames as the path needs.
 pub const MAX_SEND_SIZE: u32 = 8192;
@@ -15,19 +15,19 @@ pub const MAX_SEND_SIZE: u32 = 8192;
 pub fn transport_over(
     core: &Core,
     link: impl Link,
-    opening: &Opening<'_>,
+    options: &TransportOptions<'_>,
     unchecked_on_host: bool,
 ) -> Result<Box<dyn Transport>, OpenError> {
-    let options = ReliableOptions {
-        max_send_size: opening.max_send_size,
-        threading: opening.threading,
+    let reliable = ReliableOptions {
+        max_send_size: options.max_send_size,
+        threading: options.threading,
         unchecked_on_host,
         first_seq: None,
     };
     #[cfg(feature = "trace")]
-    if let Some(stamps) = &opening.stamps {
+    if let Some(stamps) = &options.stamps {
         let link = crate::TracedLink::new(link, stamps.clone());
-        return Ok(Box::new(Reliable::open(core, link, &options)?));
+        return Ok(Box::new(Reliable::open(core, link, &reliable)?));
     }
-    Ok(Box::new(Reliable::open(core, link, &options)?))
+    Ok(Box::new(Reliable::open(core, link, &reliable)?))
 }

@@ -28,7 +28,7 @@ pub enum Scope {
 }
 
 /// Opens the transport of an endpoint.
-pub type Open = fn(&Core, &Opening<'_>) -> Result<Box<dyn Transport>, OpenError>;
+pub type Open = fn(&Core, &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError>;
 
 /// A transport. Each transport's crate has one static record, and one list in the facade names it.
 ///
@@ -128,9 +128,9 @@ pub struct Condition {
     pub max_send_size: u32,
 }
 
-/// What an endpoint is opened with.
+/// What the transport of an endpoint is opened with.
 #[derive(Clone, Debug)]
-pub struct Opening<'a> {
+pub struct TransportOptions<'a> {
     /// The keys of the device.
     pub arguments: &'a [(String, String)],
     /// The transport's own name for the endpoint, such as a port.
@@ -144,7 +144,7 @@ pub struct Opening<'a> {
     pub stamps: Option<std::sync::Arc<crate::trace::Stamps>>,
 }
 
-impl<'a> Opening<'a> {
+impl<'a> TransportOptions<'a> {
     /// An endpoint on a device with these keys.
     #[must_use]
     pub fn new(arguments: &'a [(String, String)], max_send_size: u32) -> Self {
@@ -257,7 +257,7 @@ impl<'a> Arguments<'a> {
 mod tests {
     use super::*;
 
-    fn nothing(_: &Core, _: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    fn nothing(_: &Core, _: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
         Err(OpenError::new(Status::NoDev, "there is none"))
     }
 

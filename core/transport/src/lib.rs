@@ -42,7 +42,7 @@ pub use closing::{Unsent, send_rest};
 pub use connection_report::ConnectionReport;
 pub use connection_table::ConnectionTable;
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
-pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Opening, Scope};
+pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Scope, TransportOptions};
 pub use endpoint::{
     Asked, Body, Connection, ConnectionState, Core, CoreOptions, Counters, Endpoint, Entered, Globals, Held, Landing,
     Landings, Origin, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,

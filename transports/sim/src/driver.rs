@@ -40,7 +40,7 @@ pub static DRIVER: Driver = Driver {
         reason: "a network in the memory of this process, in virtual time".into(),
         max_send_size: MAX_SEND_SIZE,
     },
-    open: |core, opening| transport_over(core, SimLink::open(opening.arguments, opening.service)?, opening, false),
+    open: |core, options| transport_over(core, SimLink::open(options.arguments, options.service)?, options, false),
 };
 
 fn network(value: &str) -> Result<(), String> {

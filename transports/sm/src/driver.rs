@@ -2,7 +2,7 @@
 
 use crate::format::layout::{MAX_SEND_SIZE, SEND_SIZES};
 use crate::sm::Sm;
-use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Opening, Scope, Transport};
+use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Scope, Transport, TransportOptions};
 use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
 use rustix::io::Errno;
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
@@ -31,8 +31,8 @@ pub static DRIVER: Driver = Driver {
     open,
 };
 
-fn open(_: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
-    Ok(Box::new(Sm::open(opening.arguments, opening.service)?))
+fn open(_: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    Ok(Box::new(Sm::open(options.arguments, options.service)?))
 }
 
 /// Up if this system can run it.

@@ -5,7 +5,7 @@ use crate::link::Sock;
 use crate::open::MIN_PACKET;
 use cci_proto::Status;
 use cci_reliable::{Link, MAX_SEND_SIZE, transport_over};
-use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Opening, Scope, Transport};
+use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Scope, Transport, TransportOptions};
 use std::net::IpAddr;
 
 /// UDP sockets between hosts.
@@ -39,10 +39,10 @@ fn interface(value: &str) -> Result<(), String> {
     if value.is_empty() { Err("write the name of an interface".into()) } else { Ok(()) }
 }
 
-fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
-    let link = Sock::open(opening.arguments, opening.service)?;
+fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    let link = Sock::open(options.arguments, options.service)?;
     let unchecked_on_host = link.unchecked_on_host();
-    transport_over(core, link, opening, unchecked_on_host)
+    transport_over(core, link, options, unchecked_on_host)
 }
 
 /// Up if an endpoint with these keys can be opened.

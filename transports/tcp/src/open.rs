@@ -6,7 +6,7 @@ use crate::lane::shared::Shared;
 use crate::settings::Settings;
 use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
-use cci_transport::{Condition, Core, OpenError, Opening, Transport, child_holds_port, random, room_for};
+use cci_transport::{Condition, Core, OpenError, Transport, TransportOptions, child_holds_port, random, room_for};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
@@ -19,15 +19,15 @@ const BACKLOG: i32 = 4096;
 const BUFFERS: usize = 1 << 20;
 
 /// Opens the transport of an endpoint. The service is the port.
-pub(crate) fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
-    let settings = Settings::parse(opening.arguments, opening.service)?;
+pub(crate) fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    let settings = Settings::parse(options.arguments, options.service)?;
     let system = |source: Errno| OpenError::system("cannot open a tcp endpoint", source);
     let (listener, address) = listen_at(&settings)?;
     room_for(BUFFERS)?;
     let words = random().map_err(system)?;
-    let shared = Shared::new(core, settings, opening.max_send_size, words).map_err(system)?;
+    let shared = Shared::new(core, settings, options.max_send_size, words).map_err(system)?;
     let uri = format!("{SCHEME}{address}");
-    Ok(Box::new(Tcp::new(core, shared, listener, uri, opening.threading).map_err(system)?))
+    Ok(Box::new(Tcp::new(core, shared, listener, uri, options.threading).map_err(system)?))
 }
 
 /// Up if an endpoint with these keys can be opened.

@@ -5,7 +5,8 @@ use crate::inbox::Inbox;
 use crate::mailbox::Mailbox;
 use cci_proto::{Status, decimal};
 use cci_transport::{
-    Condition, Core, Driver, ExpectedClients, OpenError, Opening, PendingEvents, Readiness, Scope, Transport, random,
+    Condition, Core, Driver, ExpectedClients, OpenError, PendingEvents, Readiness, Scope, Transport, TransportOptions,
+    random,
 };
 use std::collections::BTreeMap;
 
@@ -40,13 +41,13 @@ pub static DRIVER: Driver = Driver {
 };
 
 /// Opens the transport of an endpoint. The service is the number in its URI.
-fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenError> {
+fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
     let no_number = || OpenError::new(Status::Inval, "the service is no number; give a whole number");
-    let wanted = opening.service.map(|text| decimal(text).ok_or_else(no_number)).transpose()?;
+    let wanted = options.service.map(|text| decimal(text).ok_or_else(no_number)).transpose()?;
     let system = |source: rustix::io::Errno| OpenError::system("cannot open a template endpoint", source);
     // The key makes handles of registrations unguessable, and different in each endpoint.
     let [key] = random().map_err(system)?;
-    let inbox = Inbox::new(core, opening.max_send_size).map_err(system)?;
+    let inbox = Inbox::new(core, options.max_send_size).map_err(system)?;
     // Last, because peers can find the endpoint from here on.
     let mailbox = Mailbox::open(wanted, key)?;
     let mut template = Template {
@@ -57,7 +58,7 @@ fn open(core: &Core, opening: &Opening<'_>) -> Result<Box<dyn Transport>, OpenEr
         last_number: 0,
         expected: ExpectedClients::default(),
         pending_events: PendingEvents::default(),
-        max_send_size: opening.max_send_size,
+        max_send_size: options.max_send_size,
     };
     // The handle is readable until it is armed: a program that sleeps first must not miss a frame.
     Readiness::signal(&mut template);
@@ -82,7 +83,7 @@ mod tests {
     }
 
     fn open_as(core: &Core, service: &str) -> Result<Box<dyn Transport>, OpenError> {
-        open(core, &Opening { service: Some(service), ..Opening::new(&[], MAX_SEND_SIZE) })
+        open(core, &TransportOptions { service: Some(service), ..TransportOptions::new(&[], MAX_SEND_SIZE) })
     }
 
     /// The facade drops a transport without closing it where the rest of an endpoint cannot be
