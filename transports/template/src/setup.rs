@@ -2,7 +2,7 @@
 
 use crate::Template;
 use crate::mailbox::{Frame, Mailbox, Request, number_of};
-use crate::side::{Opening, Side};
+use crate::side::{PendingConnect, Side};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, Time};
 use cci_transport::{Connect, Connection, ConnectionState, Core, Slot, lock, monotonic};
@@ -49,7 +49,7 @@ impl Template {
         };
         let request = Request { from, number, attribute, max_send_size, payload: connect.payload.to_vec(), token: 0 };
         let deadline = connect.timeout.map(|timeout| monotonic() + timeout);
-        side.opening = Some(Opening { slot, context, deadline, request, server: None });
+        side.opening = Some(PendingConnect { slot, context, deadline, request, server: None });
         self.ask(core, number, Some(server), 0);
         Ok(())
     }
@@ -200,7 +200,7 @@ impl Template {
         }
         for side in self.sides.values() {
             side.push(|to| Frame::Close { to });
-            side.opening.iter().for_each(Opening::withdraw);
+            side.opening.iter().for_each(PendingConnect::withdraw);
         }
         // Each end has its peer's mailbox: ends that stay would keep both for ever.
         self.sides.clear();

@@ -14,7 +14,7 @@ use std::time::Duration;
 const MOST_FRAMES: usize = 16_384;
 
 /// A connect that waits for its answer.
-pub(crate) struct Opening {
+pub(crate) struct PendingConnect {
     /// Reserved for the CONNECT event, so that the event always finds a slot.
     pub(crate) slot: &'static Slot,
     pub(crate) context: u64,
@@ -25,7 +25,7 @@ pub(crate) struct Opening {
     pub(crate) server: Option<Arc<Mailbox>>,
 }
 
-impl Opening {
+impl PendingConnect {
     /// Tells the server that nobody waits for its answer any more.
     pub(crate) fn withdraw(&self) {
         if let Some(server) = &self.server {
@@ -54,7 +54,7 @@ pub(crate) struct Side {
     pub(crate) cell: &'static Connection,
     /// The peer, and its number of the connection. `None` while the connect waits.
     pub(crate) peer: Option<(Arc<Mailbox>, u32)>,
-    pub(crate) opening: Option<Opening>,
+    pub(crate) opening: Option<PendingConnect>,
     operations: VecDeque<Operation>,
     /// The first operations, which are copied or sent; others wait.
     started: usize,

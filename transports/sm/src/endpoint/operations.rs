@@ -4,7 +4,7 @@ use crate::clock::coarse_now;
 use crate::format::address::Address;
 use crate::format::layout::{ENTRIES, NOTHING, kind, pair, unpair};
 use crate::lane::state::PayloadToken;
-use crate::lane::table::{Opening, PendingRequest};
+use crate::lane::table::{PendingConnect, PendingRequest};
 use crate::lane::{Lane, Phase};
 use crate::progress::poll::CLOCK_EVERY;
 use crate::sm::Sm;
@@ -29,7 +29,13 @@ const COPY_LIMIT: Duration = Duration::from_millis(100);
 
 impl Sm {
     /// Asks the endpoint at `address`, on the lane that leads there, or on a new one.
-    pub(crate) fn join(&mut self, core: &mut Core, address: Address, cell: &'static Connection, opening: Opening) {
+    pub(crate) fn join(
+        &mut self,
+        core: &mut Core,
+        address: Address,
+        cell: &'static Connection,
+        opening: PendingConnect,
+    ) {
         self.state.deadlines_moved = true;
         let usable = |lane: &Lane| {
             lane.address == Some(address)
@@ -217,7 +223,7 @@ impl Transport for Sm {
         self.state.now = crate::clock::precise_now();
         let limit =
             connect.timeout.map(|timeout| u64::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
-        let opening = Opening {
+        let opening = PendingConnect {
             slot,
             context: connect.context,
             deadline: limit.map(|limit| crate::clock::precise_next().saturating_add(limit)),

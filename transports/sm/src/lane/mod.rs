@@ -15,7 +15,7 @@ use crate::format::address::Address;
 use crate::format::packet;
 use crate::lane::queue::{Op, OperationQueue};
 use crate::lane::state::{EndpointState, PayloadToken};
-use crate::lane::table::{Opening, PendingRequest, Table};
+use crate::lane::table::{PendingConnect, PendingRequest, Table};
 use crate::lane::wire::Wire;
 use crate::memory::announced::Announced;
 use crate::memory::imports::Imports;
@@ -208,7 +208,7 @@ impl Lane {
     }
 
     /// Enters a connection into the table and gives it its number.
-    pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<Opening>) -> u32 {
+    pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<PendingConnect>) -> u32 {
         cell.lane.store(self.number, Ordering::Relaxed);
         self.idle_since = None;
         self.watchful |= cell.keepalive.load(Ordering::Relaxed) > 0;
@@ -216,7 +216,7 @@ impl Lane {
     }
 
     /// Takes a connection out of the table; frames for it are dropped from now on.
-    pub(crate) fn leave(&mut self, number: u32, now: u64) -> Option<(&'static Connection, Option<Opening>)> {
+    pub(crate) fn leave(&mut self, number: u32, now: u64) -> Option<(&'static Connection, Option<PendingConnect>)> {
         let left = self.table.leave(number)?;
         if self.table.is_empty() {
             self.idle_since = Some(now);
@@ -357,7 +357,7 @@ impl Lane {
     }
 }
 
-fn fail_opening(core: &mut Core, cell: &'static Connection, opening: &Opening, failure: Failure) {
+fn fail_opening(core: &mut Core, cell: &'static Connection, opening: &PendingConnect, failure: Failure) {
     core.finish_opening(opening.slot, EventKind::Connect, opening.context, Err(failure));
     core.end_connection(cell);
 }

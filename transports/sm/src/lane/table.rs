@@ -5,10 +5,10 @@ use cci_proto::Attribute;
 use cci_transport::{Connection, ConnectionTable, Slot};
 
 /// The connections of a lane.
-pub(crate) type Table = ConnectionTable<Opening>;
+pub(crate) type Table = ConnectionTable<PendingConnect>;
 
 /// A connect that waits for its answer.
-pub(crate) struct Opening {
+pub(crate) struct PendingConnect {
     /// Reserved for the CONNECT event.
     pub(crate) slot: &'static Slot,
     pub(crate) context: u64,
@@ -32,6 +32,6 @@ pub(crate) struct PendingRequest {
 /// A client that was sent to another endpoint.
 pub(crate) struct Redirected {
     pub(crate) cell: &'static Connection,
-    pub(crate) opening: Opening,
+    pub(crate) opening: PendingConnect,
     pub(crate) address: Address,
 }

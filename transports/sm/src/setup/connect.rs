@@ -5,7 +5,7 @@ use crate::format::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
 use crate::lane::receive::take_recv;
 use crate::lane::send::NO_PAYLOAD;
 use crate::lane::state::{EndpointState, PayloadToken};
-use crate::lane::table::{Opening, PendingRequest, Redirected};
+use crate::lane::table::{PendingConnect, PendingRequest, Redirected};
 use crate::lane::{Lane, Phase};
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
@@ -20,7 +20,7 @@ fn mark_opened(cell: &Connection, now: u64) {
 
 impl Lane {
     /// Sends (or queues) the CONNECT frame of an opening connection.
-    pub(crate) fn ask(&mut self, state: &mut EndpointState, cell: &'static Connection, opening: Opening) {
+    pub(crate) fn ask(&mut self, state: &mut EndpointState, cell: &'static Connection, opening: PendingConnect) {
         let payload = opening.payload.clone();
         let token = opening.token;
         let number = self.enter(cell, Some(opening));
