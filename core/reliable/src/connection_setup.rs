@@ -1,7 +1,7 @@
 //! Setup and teardown of connections: connect, accept, reject, redirect, disconnect.
 
 use super::Reliable;
-use super::cookies::{Opening, cookie_of, is_engines};
+use super::cookies::{PendingConnection, cookie_of, is_engines};
 use super::deferred::index_of;
 use super::host::HostCtx;
 use crate::Link;
@@ -41,8 +41,12 @@ impl<L: Link> Reliable<L> {
         let opened = core.open_connection(connect.attribute, connect.context, self.host.max_send_size);
         let Ok(cell) = opened else { return Err(ConnectError::NoMemory) };
         let now = self.link.now();
-        let opening =
-            Opening { slot: Some(slot), kind: EventKind::Connect, context: connect.context, redirected: false };
+        let opening = PendingConnection {
+            slot: Some(slot),
+            kind: EventKind::Connect,
+            context: connect.context,
+            redirected: false,
+        };
         // The engine's index follows below; the engine reports no event before.
         let cookie = self.enter(cell, Index(u32::MAX), opening);
         let open = Open {

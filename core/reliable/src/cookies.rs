@@ -7,7 +7,7 @@ use std::collections::BTreeMap;
 
 /// A connect or an accept whose event is pending.
 #[derive(Clone, Copy)]
-pub(super) struct Opening {
+pub(super) struct PendingConnection {
     /// Reserved for the event. `None` for an accepted client, whose event takes a slot when the
     /// client confirms.
     pub(super) slot: Option<&'static Slot>,
@@ -42,22 +42,22 @@ pub(super) fn is_engines(core: &Core, cell: &'static Connection) -> bool {
 
 /// The connects and accepts whose events are pending, by the cookies of their connections.
 #[derive(Default)]
-pub(super) struct Openings(BTreeMap<u32, Opening>);
+pub(super) struct PendingConnections(BTreeMap<u32, PendingConnection>);
 
-impl Openings {
+impl PendingConnections {
     /// Adds one, and returns the cookie of its connection.
-    pub(super) fn begin(&mut self, cell: &'static Connection, opening: Opening) -> u32 {
+    pub(super) fn begin(&mut self, cell: &'static Connection, opening: PendingConnection) -> u32 {
         let cookie = cookie_of(cell);
         self.0.insert(cookie, opening);
         cookie
     }
 
-    pub(super) fn get(&mut self, cookie: u32) -> Option<&mut Opening> {
+    pub(super) fn get(&mut self, cookie: u32) -> Option<&mut PendingConnection> {
         self.0.get_mut(&cookie)
     }
 
     /// Removes the one of a connection, if there is one.
-    pub(super) fn end(&mut self, cookie: u32) -> Option<Opening> {
+    pub(super) fn end(&mut self, cookie: u32) -> Option<PendingConnection> {
         self.0.remove(&cookie)
     }
 

@@ -2,7 +2,7 @@
 //! the event first.
 
 use super::Reliable;
-use super::cookies::{Opening, cell, is_engines};
+use super::cookies::{PendingConnection, cell, is_engines};
 use super::shares::NOBODY;
 use crate::Link;
 use cci_mem::sync::Ordering;
@@ -101,7 +101,7 @@ impl<L: Link> Reliable<L> {
             let _ = self.engine.reject(now, index);
             return self.host.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
         };
-        let opening = Opening { slot, kind: EventKind::Accept, context, redirected: false };
+        let opening = PendingConnection { slot, kind: EventKind::Accept, context, redirected: false };
         let cookie = self.enter(cell, index, opening);
         match self.engine.accept(now, index, cookie) {
             Ok(()) => self.set_timeouts(now, cell),
@@ -110,7 +110,7 @@ impl<L: Link> Reliable<L> {
     }
 
     /// Enters a connection in the table.
-    pub(super) fn enter(&mut self, cell: &'static Connection, index: Index, opening: Opening) -> u32 {
+    pub(super) fn enter(&mut self, cell: &'static Connection, index: Index, opening: PendingConnection) -> u32 {
         cell.lane.store(NOBODY, Ordering::Relaxed);
         cell.local.store(index.0, Ordering::Relaxed);
         self.background.require();

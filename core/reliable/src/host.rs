@@ -1,6 +1,6 @@
 //! The host of the engine: slots, registered memory, events.
 
-use super::cookies::{Openings, cell, place};
+use super::cookies::{PendingConnections, cell, place};
 use super::deferred::DeferredCall;
 use super::inbox::Inbox;
 use super::operation_table::{Local, Operations};
@@ -17,7 +17,7 @@ use std::collections::VecDeque;
 
 /// The state behind the engine's host: an endpoint's tables, beside engine, link and core.
 pub(super) struct HostState {
-    pub(super) openings: Openings,
+    pub(super) openings: PendingConnections,
     pub(super) inbox: Inbox,
     pub(super) operations: Operations,
     pub(super) registry: Registrations,

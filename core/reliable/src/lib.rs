@@ -38,7 +38,7 @@ use cci_proto::{CONN_REQ_LEN, Failure, Rights, Status, Time, wire};
 use cci_transport::{
     Background, BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, Placed, Readiness, random, room_for,
 };
-use cookies::Openings;
+use cookies::PendingConnections;
 use deferred::index_of;
 use gauges::GaugeTimes;
 use host::{HostCtx, HostState};
@@ -135,7 +135,7 @@ impl<L: Link> Reliable<L> {
         };
         let largest = (options.max_send_size as usize).max(CONN_REQ_LEN);
         let host = HostState {
-            openings: Openings::default(),
+            openings: PendingConnections::default(),
             inbox: Inbox::new(core, largest).map_err(system)?,
             operations: Operations::new(send),
             registry: Registrations::new(registrations),
