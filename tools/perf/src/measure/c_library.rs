@@ -2,7 +2,7 @@
 //! program calls them.
 #![allow(unsafe_code)]
 
-use super::driver::{self, Completion, Driver, DriverError, DriverEvent, Opening, PostError, Transfer, nap};
+use super::driver::{self, Completion, Driver, DriverError, DriverEvent, DriverOptions, PostError, Transfer, nap};
 use crate::reach::scope;
 use cci::{Attribute, EventKind, Memory, RmaHandle, Scope, Status};
 use cci_report::names::{Mode, Threads};
@@ -176,7 +176,7 @@ impl CEvent {
 impl Driver for CLibrary {
     type Connection = CHandle;
 
-    fn open(opening: &Opening) -> Result<Self, UserError> {
+    fn open(opening: &DriverOptions) -> Result<Self, UserError> {
         refuse_one_thread(opening.threads)?;
         if !opening.keys.is_empty() {
             return Err(UserError::new("with --abi c keys of a device come from its configuration: use CCI_CONFIG"));

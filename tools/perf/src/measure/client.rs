@@ -1,7 +1,7 @@
 //! The end that measures.
 
 use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, recv};
-use super::driver::{Driver, DriverEvent, Opening, await_event};
+use super::driver::{Driver, DriverEvent, DriverOptions, await_event};
 use super::ends;
 use super::ends::{Area, CONTROL, Handles, OPERATIONS};
 use super::plan::Plan;
@@ -93,8 +93,8 @@ pub(crate) fn join<'p, P: Driver>(plan: &'p Plan, uri: &str, probe: Option<Probe
 }
 
 /// How the endpoint that asks the server at `uri` is opened.
-fn opening(plan: &Plan, uri: &str, ends: u32) -> Opening {
-    Opening {
+fn opening(plan: &Plan, uri: &str, ends: u32) -> DriverOptions {
+    DriverOptions {
         transport: plan.transport.clone().or_else(|| device::scheme(uri)),
         threads: Threads::Many,
         mode: Mode::Polling,
@@ -105,7 +105,7 @@ fn opening(plan: &Plan, uri: &str, ends: u32) -> Opening {
 }
 
 /// Asks the server for an endpoint that is opened as the run needs it; its URI.
-fn agree<P: Driver>(plan: &Plan, opening: &Opening, uri: &str) -> Result<String, UserError> {
+fn agree<P: Driver>(plan: &Plan, opening: &DriverOptions, uri: &str) -> Result<String, UserError> {
     let driver = P::open(opening)?;
     let payload = payload(&driver, Request::Launch(plan.session.clone()))?;
     let connection = call(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL)?;
@@ -136,7 +136,7 @@ fn payload(driver: &impl Driver, request: Request) -> Result<Vec<u8>, UserError>
 
 fn connect<'p, P: Driver>(
     plan: &'p Plan,
-    opening: &Opening,
+    opening: &DriverOptions,
     uri: &str,
     probe: Option<Probe>,
 ) -> Result<End<'p, P>, UserError> {

@@ -98,7 +98,7 @@ pub(crate) enum PostError {
 
 /// How an endpoint is opened.
 #[derive(Clone, Debug)]
-pub(crate) struct Opening {
+pub(crate) struct DriverOptions {
     /// Transport, or the default device.
     pub(crate) transport: Option<String>,
     pub(crate) threads: Threads,
@@ -111,7 +111,7 @@ pub(crate) struct Opening {
     pub(crate) ends: u32,
 }
 
-impl Opening {
+impl DriverOptions {
     /// One endpoint of this transport for both ends on this host, for a program of many threads
     /// that polls.
     pub(crate) fn on_loopback(transport: &str) -> Self {
@@ -158,7 +158,7 @@ pub(crate) trait Driver: Sized {
     /// A connection.
     type Connection: Copy + PartialEq;
 
-    fn open(opening: &Opening) -> Result<Self, UserError>;
+    fn open(opening: &DriverOptions) -> Result<Self, UserError>;
     fn uri(&self) -> String;
     fn transport(&self) -> &str;
     fn max_send_size(&self, connection: Self::Connection) -> u64;
@@ -265,7 +265,7 @@ pub(crate) struct Facade {
 impl Driver for Facade {
     type Connection = Connection;
 
-    fn open(opening: &Opening) -> Result<Self, UserError> {
+    fn open(opening: &DriverOptions) -> Result<Self, UserError> {
         Self::open_stamped(opening, None)
     }
 
@@ -390,7 +390,7 @@ impl Driver for Facade {
 
 impl Facade {
     /// Opens an endpoint, whose layers are stamped if there are stamps.
-    pub(crate) fn open_stamped(opening: &Opening, stamps: Option<Arc<Stamps>>) -> Result<Self, UserError> {
+    pub(crate) fn open_stamped(opening: &DriverOptions, stamps: Option<Arc<Stamps>>) -> Result<Self, UserError> {
         let context = Context::new().map_err(while_doing("cannot find the devices"))?;
         let found = match &opening.transport {
             None => Some(context.default_device().map_err(|error| UserError(error.to_string()))?),

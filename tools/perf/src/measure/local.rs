@@ -7,7 +7,7 @@
 use super::c_library::CLibrary;
 use super::client;
 use super::client::Progress;
-use super::driver::{Driver, Facade, Opening};
+use super::driver::{Driver, DriverOptions, Facade};
 use super::plan::Plan;
 use super::points::{Finished, in_launches};
 use super::server;
@@ -252,7 +252,7 @@ fn play<P: Driver>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), U
             });
         });
     }
-    let opening = Opening {
+    let opening = DriverOptions {
         transport: plan.transport.clone(),
         threads: Threads::Many,
         mode: Mode::Blocking,

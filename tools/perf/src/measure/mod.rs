@@ -27,7 +27,7 @@ use crate::device::{Device, VIRTUAL, VIRTUAL_IS_LOCAL, library_beside};
 use c_library::CLibrary;
 use cci_report::UserError;
 use cci_report::names::{Abi, Mode, Threads};
-use driver::{Facade, Opening};
+use driver::{DriverOptions, Facade};
 use plan::Plan;
 use std::convert::Infallible;
 use std::path::PathBuf;
@@ -59,7 +59,7 @@ pub fn serve(
     if device.transport.as_deref() == Some(VIRTUAL) {
         return Err(UserError::new(VIRTUAL_IS_LOCAL));
     }
-    let opening = Opening {
+    let opening = DriverOptions {
         transport: device.transport.clone(),
         threads: Threads::Many,
         mode: Mode::Blocking,

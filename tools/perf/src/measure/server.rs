@@ -1,7 +1,7 @@
 //! The end that serves runs.
 
 use super::control::{Answer, Command, Hello, Link, Request, What, send};
-use super::driver::{Driver, DriverError, DriverEvent, Opening, await_event};
+use super::driver::{Driver, DriverError, DriverEvent, DriverOptions, await_event};
 use super::ends;
 use super::ends::{Area, CONTROL, Handles, OPERATIONS};
 use super::loops::{Lane, marker};
@@ -27,11 +27,11 @@ const SILENCE: Duration = Duration::from_secs(300);
 /// Serves launches, one at a time, until the process ends. `on` is told the URI, and of each run
 /// who it was for and how it ended.
 pub(crate) fn serve<P: Driver>(
-    opening: &Opening,
+    opening: &DriverOptions,
     probe: Option<Probe>,
     mut on: impl FnMut(Notice<'_>),
 ) -> Result<std::convert::Infallible, UserError> {
-    let listening = Opening { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
+    let listening = DriverOptions { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
     let mut driver = P::open(&listening)?;
     on(Notice::Listening(&driver.uri()));
     let mut server = Server { opening, listening, probe, visits: Visits::new(driver.transport()) };
@@ -83,8 +83,8 @@ pub enum Notice<'a> {
 
 /// A server, but for the endpoint that listens.
 struct Server<'o> {
-    opening: &'o Opening,
-    listening: Opening,
+    opening: &'o DriverOptions,
+    listening: DriverOptions,
     probe: Option<Probe>,
     visits: Visits,
 }
@@ -176,7 +176,7 @@ fn run<P: Driver>(driver: P, session: &Session, probe: &mut Option<Probe>, sizes
 fn begin<P: Driver>(
     listener: &P,
     client: P::Connection,
-    opening: &Opening,
+    opening: &DriverOptions,
     session: &Session,
     has_probe: bool,
 ) -> Result<Option<P>, UserError> {
@@ -205,7 +205,7 @@ fn await_farewell<P: Driver>(listener: &P) {
 
 /// Opens an endpoint at a port that was closed just now: another program may have had it for a
 /// moment.
-fn open_again<P: Driver>(opening: &Opening) -> Result<P, UserError> {
+fn open_again<P: Driver>(opening: &DriverOptions) -> Result<P, UserError> {
     let begin = Instant::now();
     loop {
         match P::open(opening) {

@@ -8,7 +8,7 @@
 
 use super::client;
 use super::client::Progress;
-use super::driver::{Completion, Driver, DriverError, DriverEvent, Facade, Opening, PostError, Transfer};
+use super::driver::{Completion, Driver, DriverError, DriverEvent, DriverOptions, Facade, PostError, Transfer};
 use super::plan::Plan;
 use super::server;
 use super::server::Notice;
@@ -45,7 +45,7 @@ pub(crate) fn adapt(mut plan: Plan) -> Plan {
 
 /// Runs one launch of a plan in this process.
 pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<(), UserError> {
-    let opening = Opening {
+    let opening = DriverOptions {
         transport: Some(VIRTUAL.into()),
         threads: Threads::One,
         mode: Mode::Polling,
@@ -233,10 +233,10 @@ impl InTurns {
 impl Driver for InTurns {
     type Connection = Connection;
 
-    fn open(opening: &Opening) -> Result<Self, UserError> {
+    fn open(opening: &DriverOptions) -> Result<Self, UserError> {
         let slot = SLOT.with_borrow(Clone::clone);
         let slot = slot.ok_or_else(|| UserError::new("an endpoint in virtual time belongs to one of two ends"))?;
-        let facade = Facade::open(&Opening { mode: Mode::Polling, threads: Threads::One, ..opening.clone() })?;
+        let facade = Facade::open(&DriverOptions { mode: Mode::Polling, threads: Threads::One, ..opening.clone() })?;
         let clock = Clock::of(&facade.uri());
         let clock = clock.ok_or_else(|| UserError(format!("{} is not on a virtual network", facade.uri())))?;
         clock.hold();

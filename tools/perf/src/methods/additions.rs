@@ -3,7 +3,7 @@
 //! a message written in place beside a message that is copied.
 
 use super::beside::beside;
-use crate::measure::driver::{Driver, Facade, Opening, join};
+use crate::measure::driver::{Driver, DriverOptions, Facade, join};
 use crate::methods::middle;
 use cci::{Atomic, Attribute, Connection, Endpoint, Event, HeapBytes, Memory, Rights, Rma, SharedMemory};
 use cci_report::{UserError, while_doing};
@@ -43,7 +43,7 @@ pub enum Addition {
 ///
 /// An operation fails, or does not end.
 pub fn measure(transport: &str, addition: Addition, operations: usize) -> Result<f64, UserError> {
-    let opening = Opening::on_loopback(transport);
+    let opening = DriverOptions::on_loopback(transport);
     let (client, server) = (Facade::open(&opening)?, Facade::open(&opening)?);
     let connection = join(&client, &server, Attribute::ReliableOrdered)?;
     let ends = Ends { client: client.into_endpoint(), server: server.into_endpoint(), connection, operations };

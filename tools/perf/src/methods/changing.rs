@@ -2,7 +2,7 @@
 //! memory while it is quiet.
 
 use super::beside::beside;
-use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join};
+use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, PostError, Transfer, join};
 use crate::methods::middle;
 use cci::{Attribute, Connection, Memory, SharedMemory};
 use cci_report::{UserError, while_doing};
@@ -34,7 +34,7 @@ pub struct Figures {
 ///
 /// An operation fails, or does not end.
 pub fn measure(transport: &str, read: bool, len: usize, operations: usize) -> Result<Figures, UserError> {
-    let opening = Opening::on_loopback(transport);
+    let opening = DriverOptions::on_loopback(transport);
     let (client, server) = (Facade::open(&opening)?, Facade::open(&opening)?);
     let connection = join(&client, &server, Attribute::ReliableOrdered)?;
     let no_memory = || while_doing("cannot get memory");

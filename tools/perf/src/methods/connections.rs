@@ -5,7 +5,7 @@ use super::footprint::figures;
 use crate::child;
 use crate::child::Task;
 use crate::interrupt;
-use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening};
+use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade};
 use crate::measure::usage::Usage;
 use cci::Attribute;
 use cci_report::finding::MemoryPoint;
@@ -66,7 +66,7 @@ pub fn in_a_child(transport: &str, stops: &[u32]) -> Result<Figures, UserError> 
 /// Measures, or connects, in the child.
 pub(crate) fn connections(task: &ConnectionsTask) -> Result<(), UserError> {
     interrupt::watch_in_child()?;
-    let opening = Opening::on_loopback(&task.transport);
+    let opening = DriverOptions::on_loopback(&task.transport);
     if let Some([one, many]) = &task.uris {
         return connect_all(&opening, one, many, &task.stops);
     }
@@ -85,7 +85,7 @@ impl Drop for Other {
     }
 }
 
-fn measure(task: &ConnectionsTask, opening: &Opening) -> Result<Figures, UserError> {
+fn measure(task: &ConnectionsTask, opening: &DriverOptions) -> Result<Figures, UserError> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
     let other = ConnectionsTask { uris: Some([one.uri(), many.uri()]), ..task.clone() };
     let mut command = child::command(Task::Connections(other))?;
@@ -190,7 +190,7 @@ fn cost_of_polling(one: &Facade, many: &Facade) -> Result<f64, UserError> {
 
 /// The other process: one connection to each, and, each time that it is told so, more to the
 /// second; then nothing, until it is ended.
-fn connect_all(opening: &Opening, one: &str, many: &str, stops: &[u32]) -> Result<(), UserError> {
+fn connect_all(opening: &DriverOptions, one: &str, many: &str, stops: &[u32]) -> Result<(), UserError> {
     let endpoint = Facade::open(opening)?;
     connect(&endpoint, one, 1)?;
     connect(&endpoint, many, 1)?;

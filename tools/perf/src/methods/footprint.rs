@@ -4,7 +4,7 @@
 use crate::child;
 use crate::child::Task;
 use crate::interrupt;
-use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, join};
+use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, PostError, join};
 use crate::measure::usage::Usage;
 use cci::{Attribute, Connection};
 use cci_instruments::allocations;
@@ -123,7 +123,7 @@ pub fn idle_beside_a_sleeper(transport: &str, seconds: u64) -> [Result<Figures, 
 /// Measures, in the child.
 pub(crate) fn footprint(task: &FootprintTask) -> Result<(), UserError> {
     interrupt::watch_in_child()?;
-    let opening = Opening::on_loopback(&task.transport);
+    let opening = DriverOptions::on_loopback(&task.transport);
     let figures = match task.what {
         Footprint::Endpoint => endpoint(&opening),
         Footprint::Connection => connection(&opening),
@@ -135,7 +135,7 @@ pub(crate) fn footprint(task: &FootprintTask) -> Result<(), UserError> {
     writeln!(std::io::stdout(), "{text}").map_err(while_doing("cannot write the figures"))
 }
 
-fn endpoint(opening: &Opening) -> Result<Figures, UserError> {
+fn endpoint(opening: &DriverOptions) -> Result<Figures, UserError> {
     // The first pays for what all share; and reading the figure takes memory too.
     let first = Facade::open(opening)?;
     Usage::now()?;
@@ -154,7 +154,7 @@ struct Pair {
 }
 
 impl Pair {
-    fn open(opening: &Opening) -> Result<Self, UserError> {
+    fn open(opening: &DriverOptions) -> Result<Self, UserError> {
         Ok(Self { client: Facade::open(opening)?, server: Facade::open(opening)? })
     }
 
@@ -164,7 +164,7 @@ impl Pair {
     }
 }
 
-fn connection(opening: &Opening) -> Result<Figures, UserError> {
+fn connection(opening: &DriverOptions) -> Result<Figures, UserError> {
     let pair = Pair::open(opening)?;
     for _ in 0..CONNECTIONS {
         pair.connect()?;
@@ -181,7 +181,7 @@ fn connection(opening: &Opening) -> Result<Figures, UserError> {
     Ok(Figures::of(added.resident / sides))
 }
 
-fn allocations_of_messages(opening: &Opening) -> Result<Figures, UserError> {
+fn allocations_of_messages(opening: &DriverOptions) -> Result<Figures, UserError> {
     let pair = Pair::open(opening)?;
     let connection = pair.connect()?;
     // One of each way that a message takes: in the entry, and in a slot.
@@ -213,8 +213,8 @@ fn exchange(pair: &Pair, connection: Connection, messages: &[&[u8]], count: u32)
 
 /// An event loop without events: sleeps in poll() on the endpoint's handle, and looks when it is
 /// woken.
-fn idle(opening: &Opening, time: Duration) -> Result<Figures, UserError> {
-    let endpoint = Facade::open(&Opening { mode: Mode::Blocking, ..opening.clone() })?;
+fn idle(opening: &DriverOptions, time: Duration) -> Result<Figures, UserError> {
+    let endpoint = Facade::open(&DriverOptions { mode: Mode::Blocking, ..opening.clone() })?;
     let handle = endpoint.handle().ok_or_else(|| UserError::new("the endpoint has no handle"))?;
     // It may stay readable for a few looks before it goes to sleep.
     let quiet = Duration::from_millis(200);

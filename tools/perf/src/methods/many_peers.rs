@@ -5,7 +5,7 @@
 use crate::child;
 use crate::child::Task;
 use crate::machine::{pin, two_processors};
-use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
+use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade, PostError};
 use crate::measure::usage::Usage;
 use crate::methods::middle;
 use crate::reach::scope;
@@ -78,7 +78,7 @@ pub fn in_a_child(transport: &str, peers: u32) -> Result<Figures, UserError> {
 /// Measures, or plays the peers, in the child process.
 pub(crate) fn many_peers(task: &ManyPeersTask) -> Result<(), UserError> {
     raise_limit();
-    let opening = Opening::on_loopback(&task.transport);
+    let opening = DriverOptions::on_loopback(&task.transport);
     let [here, there] = two_processors();
     let stay = |cpu| pin(cpu).map_err(while_doing("cannot pin this process to its processor"));
     if let Some([one, many]) = &task.uris {
@@ -140,7 +140,7 @@ impl Drop for Other {
     }
 }
 
-fn measure(opening: &Opening, task: &ManyPeersTask, there: usize) -> Result<Figures, UserError> {
+fn measure(opening: &DriverOptions, task: &ManyPeersTask, there: usize) -> Result<Figures, UserError> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
     let peers = task.peers as usize;
     let mut other = Other::start(task, there, &one, &many)?;
@@ -380,7 +380,7 @@ struct ManyPeers {
 }
 
 impl ManyPeers {
-    fn open(opening: &Opening, peers: usize) -> Result<Self, UserError> {
+    fn open(opening: &DriverOptions, peers: usize) -> Result<Self, UserError> {
         let ends = (0..=peers).map(|_| Ok((Facade::open(opening)?, None)));
         Ok(Self { ends: ends.collect::<Result<_, UserError>>()? })
     }

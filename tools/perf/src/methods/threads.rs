@@ -6,7 +6,7 @@ use crate::device::{Device, keys_of_loopback, real_transport, with_keys};
 use crate::interrupt;
 use crate::machine;
 use crate::machine::allowed;
-use crate::measure::driver::{Completion, Driver, Facade, Opening, PostError, Transfer, join};
+use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, PostError, Transfer, join};
 use crate::measure::ends;
 use crate::measure::ends::Area;
 use crate::methods::Found;
@@ -54,7 +54,7 @@ pub fn measure(options: &ThreadsOptions) -> Result<Found, UserError> {
     }
     let transport = real_transport(options.device.transport.as_deref())?;
     let most = options.upto.unwrap_or_else(|| u32::try_from(allowed().len()).unwrap_or(2).max(2));
-    let opening = Opening {
+    let opening = DriverOptions {
         transport: Some(transport.clone()),
         threads: ThreadsOfEndpoint::Many,
         mode: Mode::Polling,
@@ -94,7 +94,7 @@ struct What {
 }
 
 /// One number of threads: slices with one endpoint and with one each, in turn.
-fn point(opening: &Opening, what: What, threads: u32, slice: Duration) -> Result<ThreadsPoint, UserError> {
+fn point(opening: &DriverOptions, what: What, threads: u32, slice: Duration) -> Result<ThreadsPoint, UserError> {
     let shared = Stage::new(opening, what, 1, threads)?;
     // One thread has one endpoint either way: two pairs of endpoints would differ by where their
     // memory lies.
@@ -143,7 +143,7 @@ struct Pair {
 }
 
 impl Stage {
-    fn new(opening: &Opening, what: What, pairs: u32, threads: u32) -> Result<Self, UserError> {
+    fn new(opening: &DriverOptions, what: What, pairs: u32, threads: u32) -> Result<Self, UserError> {
         let mut stage = Self { pairs: Vec::new(), lanes: Vec::new(), _memory: Vec::new() };
         for _ in 0..pairs {
             let (sender, receiver) = (Facade::open(opening)?, Facade::open(opening)?);

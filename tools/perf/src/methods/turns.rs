@@ -2,7 +2,7 @@
 //! beside bare UDP sockets in the same pattern: each datagram has an answer.
 
 use super::beside::beside;
-use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, Opening, PostError};
+use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade, PostError};
 use crate::methods::middle;
 use cci::{Attribute, Connection};
 use cci_report::{UserError, while_doing};
@@ -43,7 +43,7 @@ impl Shared {
 ///
 /// An endpoint or a socket fails, or nothing arrives.
 pub fn measure(transport: &str, count: usize) -> Result<f64, UserError> {
-    let opening = Opening::on_loopback(transport);
+    let opening = DriverOptions::on_loopback(transport);
     let (receiver, echo) = (Facade::open(&opening)?, bare_socket()?);
     let (shared, uri) = (Shared::default(), receiver.uri());
     beside(|is_over| receive(&receiver, &echo, &shared, is_over), || blocks(&opening, count, &uri, &echo, &shared))
@@ -70,7 +70,13 @@ fn bare_socket() -> Result<UdpSocket, UserError> {
     Ok(socket)
 }
 
-fn blocks(opening: &Opening, count: usize, uri: &str, echo: &UdpSocket, shared: &Shared) -> Result<f64, UserError> {
+fn blocks(
+    opening: &DriverOptions,
+    count: usize,
+    uri: &str,
+    echo: &UdpSocket,
+    shared: &Shared,
+) -> Result<f64, UserError> {
     let ends = connect(opening, count, uri)?;
     let to = echo.local_addr().map_err(while_doing("cannot use a socket"))?;
     let socket = || {
@@ -89,7 +95,7 @@ fn blocks(opening: &Opening, count: usize, uri: &str, echo: &UdpSocket, shared: 
     Ok(middle(ratios))
 }
 
-fn connect(opening: &Opening, count: usize, uri: &str) -> Result<Vec<(Facade, Connection)>, UserError> {
+fn connect(opening: &DriverOptions, count: usize, uri: &str) -> Result<Vec<(Facade, Connection)>, UserError> {
     let (mut ends, mut bytes, begin) = (Vec::new(), Vec::new(), Instant::now());
     for _ in 0..count {
         let end = Facade::open(opening)?;

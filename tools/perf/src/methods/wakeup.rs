@@ -3,7 +3,7 @@
 //! by a datagram.
 
 use crate::machine::{pin, two_processors};
-use crate::measure::driver::{Completion, Driver, Facade, Opening, join};
+use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, join};
 use crate::methods::middle;
 use crate::probe::NAP;
 use crate::reach::scope;
@@ -119,7 +119,7 @@ pub fn measure(transport: &str, rounds: u64) -> Result<f64, UserError> {
 }
 
 fn times(transport: &str, rounds: u64) -> Result<Times, UserError> {
-    let opening = |mode| Opening { mode, ends: 2, ..Opening::on_loopback(transport) };
+    let opening = |mode| DriverOptions { mode, ends: 2, ..DriverOptions::on_loopback(transport) };
     let [waker, sleeper] = [Facade::open(&opening(Mode::Polling))?, Facade::open(&opening(Mode::Blocking))?];
     let connection = join(&waker, &sleeper, Attribute::ReliableOrdered)?;
     let bell = Bell::new(transport).map_err(while_doing("no descriptors for the bare sleeper"))?;

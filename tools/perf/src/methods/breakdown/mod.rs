@@ -7,7 +7,7 @@ use crate::device::{Device, device_of_ends};
 use crate::interrupt;
 use crate::machine;
 use crate::measure::client::call;
-use crate::measure::driver::{Driver, DriverEvent, Facade, Opening, await_event};
+use crate::measure::driver::{Driver, DriverEvent, DriverOptions, Facade, await_event};
 use crate::measure::ends::{OPERATIONS, payload_of};
 use crate::methods::{Found, warn_of_one_processor};
 use crate::probe::ticks::ticks;
@@ -102,7 +102,7 @@ pub fn measure(options: &BreakdownOptions, warn: &dyn Fn(&str)) -> Result<Found,
 
 /// Plays one end.
 pub(crate) fn run_worker(role: &Role, channel: &mut Channel) -> Result<(), UserError> {
-    let opening = Opening {
+    let opening = DriverOptions {
         transport: role.transport.clone(),
         threads: role.threads,
         mode: Mode::Polling,

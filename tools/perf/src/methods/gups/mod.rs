@@ -7,7 +7,7 @@ mod table;
 use crate::device::{Device, device_of_ends};
 use crate::interrupt;
 use crate::machine;
-use crate::measure::driver::{Driver, Facade, Opening};
+use crate::measure::driver::{Driver, DriverOptions, Facade};
 use crate::methods::{Found, warn_of_one_processor};
 use crate::reach::scope;
 use crate::workers::{Channel, Role as Part, Workers};
@@ -148,7 +148,7 @@ fn run(workers: &mut Workers, layout: Layout, way: Way) -> Result<Gups, UserErro
 
 /// Plays one process.
 pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError> {
-    let opening = Opening {
+    let opening = DriverOptions {
         transport: role.transport.clone(),
         threads: Threads::Many,
         mode: Mode::Polling,

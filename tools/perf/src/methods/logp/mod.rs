@@ -13,7 +13,7 @@ use crate::effort;
 use crate::interrupt;
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
-use crate::measure::driver::{Driver, Facade, Opening};
+use crate::measure::driver::{Driver, DriverOptions, Facade};
 use crate::measure::ends;
 use crate::measure::loops::Lane;
 use crate::measure::plan::Plan;
@@ -82,8 +82,8 @@ struct Outcome {
 }
 
 impl Session {
-    fn opening(&self) -> Opening {
-        Opening {
+    fn opening(&self) -> DriverOptions {
+        DriverOptions {
             transport: self.transport.clone(),
             threads: self.threads,
             mode: Mode::Polling,

@@ -3,7 +3,7 @@
 
 use super::machine::{Burst, Machine, Times};
 use super::requester::{CONTEXT, look};
-use crate::measure::driver::{Driver, DriverError, DriverEvent, Facade, Opening, PostError};
+use crate::measure::driver::{Driver, DriverError, DriverEvent, DriverOptions, Facade, PostError};
 use cci::{Attribute, Connection};
 use cci_report::{UserError, while_doing};
 use cci_sim::Clock;
@@ -53,7 +53,12 @@ impl Drop for Simulated {
 
 impl Simulated {
     /// Opens and connects both ends, and holds time from then on. `reply`: bytes of a reply.
-    pub(super) fn new(opening: &Opening, attribute: Attribute, silent: bool, reply: u64) -> Result<Self, UserError> {
+    pub(super) fn new(
+        opening: &DriverOptions,
+        attribute: Attribute,
+        silent: bool,
+        reply: u64,
+    ) -> Result<Self, UserError> {
         let (here, there) = (Facade::open(opening)?, Facade::open(opening)?);
         let clock = |driver: &Facade| {
             Clock::of(&driver.uri()).ok_or_else(|| UserError(format!("{} is not on a virtual network", driver.uri())))
