@@ -1,5 +1,6 @@
 //! The pages: the index names each of them, their links lead somewhere, and the tests that they
 //! name exist. No line of a page or of a comment is wider than 100 columns.
+//! The templates of transports are as short as their page states.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -224,6 +225,25 @@ fn a_test_that_does_not_exist_is_found() {
     for named in ["c.rs", "b.rs::three", "two_one", "three_or", "::four"] {
         assert!(lacks(&sources, named).is_some(), "{named}");
     }
+}
+
+/// The lines of a source file before its tests, which are the last thing in it.
+fn lines_without_tests(source: &str) -> usize {
+    source.lines().take_while(|line| *line != "#[cfg(test)]").count()
+}
+
+/// The most lines of what a new transport, or a new link, starts from
+/// (`docs/design/transports.md`).
+const TEMPLATES: [(&str, usize); 2] = [("transports/template/src", 1_200), ("transports/template_link/src", 300)];
+
+#[test]
+fn the_templates_are_as_short_as_their_page_states() {
+    for (folder, most) in TEMPLATES {
+        let sources = sources().into_iter().filter(|(file, _)| file.starts_with(folder));
+        let lines: usize = sources.map(|(_, text)| lines_without_tests(&text)).sum();
+        assert!((most / 2..=most).contains(&lines), "{folder} has {lines} lines, and may have {most}");
+    }
+    assert_eq!(lines_without_tests("//! A\n\nfn a() {}\n\n#[cfg(test)]\nmod tests {}\n"), 4);
 }
 
 /// The columns that a line of a page or of a comment may have.
