@@ -847,8 +847,8 @@ fn a_key_that_the_transport_does_not_know_is_told_with_those_that_it_knows() {
 
 #[test]
 fn many_connections_of_one_endpoint_are_counted_and_cost_their_bytes() {
-    let task = json!({"connections": {"transport": "sock", "stops": [500], "uris": null}});
-    let order = json!({"parent": std::process::id(), "task": task});
+    let task = json!({"transport": "sock", "stops": [500], "uris": null});
+    let order = json!({"parent": std::process::id(), "task": "connections", "arguments": task});
     let output = cci(&["cci-perf-child", &order.to_string()]).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let figures: Value = serde_json::from_slice(&output.stdout).unwrap();

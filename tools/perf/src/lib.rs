@@ -17,4 +17,5 @@ pub mod peers;
 pub mod point;
 mod probe;
 pub mod reach;
+mod task;
 mod workers;

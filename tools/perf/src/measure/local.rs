@@ -13,8 +13,6 @@ use super::points::{Finished, in_launches};
 use super::server;
 use super::server::Notice;
 use super::virtual_time;
-use crate::child;
-use crate::child::Task;
 use crate::interrupt;
 use crate::machine::{pin, two_processors};
 use crate::peers::PeerEvent;
@@ -22,6 +20,8 @@ use crate::point::Point;
 use crate::probe::shared;
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};
+use crate::task;
+use crate::task::Task;
 use cci_report::environment::Path;
 use cci_report::names::{Abi, Mode, Threads};
 use cci_report::{UserError, while_doing};
@@ -202,7 +202,7 @@ fn spawn(
 ) -> Result<End, UserError> {
     let task =
         EndTask { uri: uri.map(str::to_owned), cpu, memory: memory.number(), wake: wake.numbers(), plan: plan.clone() };
-    let mut command = child::command(Task::End(task))?;
+    let mut command = task::command(&task)?;
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = spawned.map_err(while_doing("cannot start an end of the run"))?;
     let output = child.stdout.take();
@@ -218,14 +218,18 @@ fn spawn(
     Ok(End(child))
 }
 
-/// Runs one end, in a child.
-pub(crate) fn end(task: &EndTask) -> Result<(), UserError> {
-    let outcome = end_of(task);
-    match &outcome {
-        Ok(()) => say(&Line::Done),
-        Err(why) => say(&Line::Failed(why.0.clone())),
+impl Task for EndTask {
+    const NAME: &'static str = "end";
+
+    /// Runs one end, and reports its outcome to the parent.
+    fn run(&self) -> Result<(), Option<UserError>> {
+        let outcome = end_of(self);
+        match &outcome {
+            Ok(()) => say(&Line::Done),
+            Err(why) => say(&Line::Failed(why.0.clone())),
+        }
+        outcome.map_err(|_| None)
     }
-    outcome
 }
 
 fn end_of(task: &EndTask) -> Result<(), UserError> {

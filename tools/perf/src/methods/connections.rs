@@ -2,11 +2,11 @@
 //! that finds nothing. The endpoint is in one process, the ends that connect to it in another.
 
 use super::footprint::figures;
-use crate::child;
-use crate::child::Task;
 use crate::interrupt;
 use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade};
 use crate::measure::usage::Usage;
+use crate::task;
+use crate::task::Task;
 use cci::Attribute;
 use cci_report::finding::MemoryPoint;
 use cci_report::{UserError, while_doing};
@@ -60,11 +60,19 @@ pub(crate) struct ConnectionsTask {
 /// grow, and begin above one.
 pub fn in_a_child(transport: &str, stops: &[u32]) -> Result<Figures, UserError> {
     let task = ConnectionsTask { transport: transport.into(), stops: stops.into(), uris: None };
-    figures(child::command(Task::Connections(task))?)
+    figures(task::command(&task)?)
+}
+
+impl Task for ConnectionsTask {
+    const NAME: &'static str = "connections";
+
+    fn run(&self) -> Result<(), Option<UserError>> {
+        connections(self).map_err(Some)
+    }
 }
 
 /// Measures, or connects, in the child.
-pub(crate) fn connections(task: &ConnectionsTask) -> Result<(), UserError> {
+fn connections(task: &ConnectionsTask) -> Result<(), UserError> {
     interrupt::watch_in_child()?;
     let opening = DriverOptions::on_loopback(&task.transport);
     if let Some([one, many]) = &task.uris {
@@ -88,7 +96,7 @@ impl Drop for Other {
 fn measure(task: &ConnectionsTask, opening: &DriverOptions) -> Result<Figures, UserError> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
     let other = ConnectionsTask { uris: Some([one.uri(), many.uri()]), ..task.clone() };
-    let mut command = child::command(Task::Connections(other))?;
+    let mut command = task::command(&other)?;
     let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
     let mut other = Other(spawned.map_err(while_doing("cannot start a process that connects"))?);
     let said = lines(&mut other.0)?;

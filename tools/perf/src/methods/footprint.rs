@@ -1,11 +1,11 @@
 //! What the library takes when it does nothing in particular: memory, time, allocations. Each is
 //! measured in a process of its own, so that nothing else has touched it.
 
-use crate::child;
-use crate::child::Task;
 use crate::interrupt;
 use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, PostError, join};
 use crate::measure::usage::Usage;
+use crate::task;
+use crate::task::Task;
 use cci::{Attribute, Connection};
 use cci_instruments::allocations;
 use cci_report::named;
@@ -78,7 +78,7 @@ pub(crate) struct FootprintTask {
 
 /// Measures in a process of its own.
 pub fn in_a_child(what: Footprint, transport: &str, seconds: u64) -> Result<Figures, UserError> {
-    figures(child::command(Task::Footprint(FootprintTask { what, transport: transport.into(), seconds }))?)
+    figures(task::command(&FootprintTask { what, transport: transport.into(), seconds })?)
 }
 
 /// What a process measures in which nothing else has happened.
@@ -120,8 +120,16 @@ pub fn idle_beside_a_sleeper(transport: &str, seconds: u64) -> [Result<Figures, 
     })
 }
 
+impl Task for FootprintTask {
+    const NAME: &'static str = "footprint";
+
+    fn run(&self) -> Result<(), Option<UserError>> {
+        footprint(self).map_err(Some)
+    }
+}
+
 /// Measures, in the child.
-pub(crate) fn footprint(task: &FootprintTask) -> Result<(), UserError> {
+fn footprint(task: &FootprintTask) -> Result<(), UserError> {
     interrupt::watch_in_child()?;
     let opening = DriverOptions::on_loopback(&task.transport);
     let figures = match task.what {

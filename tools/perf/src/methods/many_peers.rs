@@ -2,13 +2,13 @@
 //! endpoint is in one process, each peer an endpoint of another one; each process stays on a
 //! processor of its own.
 
-use crate::child;
-use crate::child::Task;
 use crate::machine::{pin, two_processors};
 use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade, PostError};
 use crate::measure::usage::Usage;
 use crate::methods::middle;
 use crate::reach::scope;
+use crate::task;
+use crate::task::Task;
 use cci::{Attribute, Connection, Scope};
 use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
@@ -72,11 +72,19 @@ pub(crate) struct ManyPeersTask {
 /// A process cannot be started, or fails.
 pub fn in_a_child(transport: &str, peers: u32) -> Result<Figures, UserError> {
     let task = ManyPeersTask { transport: transport.to_owned(), peers, cpu: None, uris: None };
-    super::footprint::figures(child::command(Task::ManyPeers(task))?)
+    super::footprint::figures(task::command(&task)?)
+}
+
+impl Task for ManyPeersTask {
+    const NAME: &'static str = "many-peers";
+
+    fn run(&self) -> Result<(), Option<UserError>> {
+        many_peers(self).map_err(Some)
+    }
 }
 
 /// Measures, or plays the peers, in the child process.
-pub(crate) fn many_peers(task: &ManyPeersTask) -> Result<(), UserError> {
+fn many_peers(task: &ManyPeersTask) -> Result<(), UserError> {
     raise_limit();
     let opening = DriverOptions::on_loopback(&task.transport);
     let [here, there] = two_processors();
@@ -109,7 +117,7 @@ struct Other {
 impl Other {
     fn start(task: &ManyPeersTask, there: usize, one: &Facade, many: &Facade) -> Result<Self, UserError> {
         let task = ManyPeersTask { cpu: Some(there), uris: Some([one.uri(), many.uri()]), ..task.clone() };
-        let mut command = child::command(Task::ManyPeers(task))?;
+        let mut command = task::command(&task)?;
         let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
         let mut child = spawned.map_err(while_doing("cannot start the process of the peers"))?;
         let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {

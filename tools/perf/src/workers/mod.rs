@@ -7,18 +7,17 @@
 
 mod worker;
 
-pub(crate) use self::worker::{Channel, WorkerTask, worker};
+pub(crate) use self::worker::{Channel, Work, WorkerTask};
 
-use crate::child;
-use crate::child::Task;
 use crate::interrupt;
 use crate::machine::{allowed, two_processors};
 use crate::probe::WakePair;
 use crate::probe::shared;
 use crate::probe::shared::Shared;
+use crate::task;
 use cci_report::{UserError, while_doing};
+use serde::Serialize;
 use serde::de::DeserializeOwned;
-use serde::{Deserialize, Serialize};
 use std::collections::VecDeque;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Stdio};
@@ -30,18 +29,6 @@ use worker::Line;
 const STALL_TIMEOUT: Duration = Duration::from_secs(300);
 /// Time that the parent waits for the end of a killed worker after another worker has failed.
 const DEATH_TIMEOUT: Duration = Duration::from_secs(1);
-
-/// The work of a worker.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub(crate) enum Role {
-    /// An end of `cci perf logp`.
-    Logp(crate::methods::logp::Role),
-    /// An end of `cci perf breakdown`.
-    Breakdown(crate::methods::breakdown::Role),
-    /// A process of `cci perf gups`.
-    Gups(crate::methods::gups::Role),
-}
 
 /// A worker process, killed on drop.
 struct Worker {
@@ -82,7 +69,7 @@ pub(crate) struct Workers {
 
 impl Workers {
     /// Starts a worker for each role. The first is the client of the probes, the second the server.
-    pub(crate) fn start(roles: &[Role]) -> Result<Self, UserError> {
+    pub(crate) fn start<W: Work>(roles: &[W]) -> Result<Self, UserError> {
         let memory = Shared::create(shared::LEN).map_err(while_doing("cannot map memory for the probes"))?;
         let wake = WakePair::create().map_err(while_doing("cannot open descriptors for the probes"))?;
         let processors = processors(roles.len());
@@ -96,7 +83,7 @@ impl Workers {
         Ok(all)
     }
 
-    fn spawn(&self, number: usize, role: &Role, sender: &Sender<(usize, Received)>) -> Result<Worker, UserError> {
+    fn spawn<W: Work>(&self, number: usize, role: &W, sender: &Sender<(usize, Received)>) -> Result<Worker, UserError> {
         let failed = while_doing("cannot start a worker");
         let (memory, wake) = &self.probe;
         let task = WorkerTask {
@@ -106,7 +93,7 @@ impl Workers {
             memory: memory.number(),
             wake: wake.numbers(),
         };
-        let mut command = child::command(Task::Worker(task))?;
+        let mut command = task::command(&task)?;
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(&failed)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let sender = sender.clone();

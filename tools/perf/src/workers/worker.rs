@@ -1,10 +1,10 @@
 //! A worker process: its arguments, its channel to the parent, and its role.
 
-use super::Role;
 use crate::interrupt;
 use crate::machine::pin;
 use crate::probe::shared::Shared;
 use crate::probe::{Probe, Side, WakePair};
+use crate::task::Task;
 use cci_report::{UserError, while_doing};
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
@@ -19,10 +19,19 @@ pub(super) enum Line {
     Failed(String),
 }
 
+/// What a worker does: the role of one process in a method.
+pub(crate) trait Work: Clone + Serialize + DeserializeOwned {
+    /// The name of the worker's task.
+    const NAME: &'static str;
+
+    /// Does the work, in the worker.
+    fn work(&self, channel: &mut Channel) -> Result<(), UserError>;
+}
+
 /// What a worker is to do, and where.
 #[derive(Debug, Serialize, Deserialize)]
-pub(crate) struct WorkerTask {
-    pub(super) role: Role,
+pub(crate) struct WorkerTask<W> {
+    pub(super) role: W,
     pub(super) number: usize,
     /// Processor to stay on.
     pub(super) cpu: Option<usize>,
@@ -60,31 +69,30 @@ impl Channel {
     }
 }
 
-/// Runs the role of a worker in this process, and reports its end to the parent.
-pub(crate) fn worker(task: &WorkerTask) -> Result<(), UserError> {
-    let outcome = run(task);
-    write(&match &outcome {
-        Ok(()) => Line::Done,
-        Err(why) => Line::Failed(why.0.clone()),
-    });
-    outcome
+impl<W: Work> Task for WorkerTask<W> {
+    const NAME: &'static str = W::NAME;
+
+    /// Does the work of a worker in this process, and reports its outcome to the parent.
+    fn run(&self) -> Result<(), Option<UserError>> {
+        let outcome = work(self);
+        write(&match &outcome {
+            Ok(()) => Line::Done,
+            Err(why) => Line::Failed(why.0.clone()),
+        });
+        outcome.map_err(|_| None)
+    }
 }
 
-fn run(task: &WorkerTask) -> Result<(), UserError> {
+fn work<W: Work>(task: &WorkerTask<W>) -> Result<(), UserError> {
     interrupt::watch_in_child()?;
     if let Some(cpu) = task.cpu {
         pin(cpu).map_err(while_doing("cannot pin this process to its processor"))?;
     }
-    let mut channel = Channel { probe: probe(task)? };
-    match &task.role {
-        Role::Breakdown(role) => crate::methods::breakdown::run_worker(role, &mut channel),
-        Role::Gups(role) => crate::methods::gups::run_worker(role, &channel),
-        Role::Logp(role) => crate::methods::logp::run_worker(role, &channel),
-    }
+    task.role.work(&mut Channel { probe: probe(task)? })
 }
 
 /// The side of the probes for the worker with this number.
-fn probe(task: &WorkerTask) -> Result<Option<Probe>, UserError> {
+fn probe<W>(task: &WorkerTask<W>) -> Result<Option<Probe>, UserError> {
     let side = match task.number {
         0 => Side::Client,
         1 => Side::Server,

@@ -12,7 +12,7 @@ use crate::measure::ends::{OPERATIONS, payload_of};
 use crate::methods::{Found, warn_of_one_processor};
 use crate::probe::ticks::ticks;
 use crate::reach::scope;
-use crate::workers::{Channel, Role as Part, Workers};
+use crate::workers::{Channel, Work, Workers};
 use cci::trace::{Layer, Stamps};
 use cci::{Attribute, Scope};
 use cci_report::UserError;
@@ -75,16 +75,14 @@ pub fn measure(options: &BreakdownOptions, warn: &dyn Fn(&str)) -> Result<Found,
         return Err(UserError::new("the request has at least one byte: ask for another --size"));
     }
     warn_of_one_processor(warn);
-    let role = |leads| {
-        Part::Breakdown(Role {
-            leads,
-            transport: options.device.transport.clone(),
-            keys: keys.clone(),
-            size: options.size,
-            threads: options.threads,
-            time: options.time,
-            probe,
-        })
+    let role = |leads| Role {
+        leads,
+        transport: options.device.transport.clone(),
+        keys: keys.clone(),
+        size: options.size,
+        threads: options.threads,
+        time: options.time,
+        probe,
     };
     let mut workers = Workers::start(&[true, false].map(role))?;
     let mut environment = machine::here(None);
@@ -100,8 +98,16 @@ pub fn measure(options: &BreakdownOptions, warn: &dyn Fn(&str)) -> Result<Found,
     Ok(Found { environment, finding: Finding::Breakdown(found), interrupted: interrupt::why() })
 }
 
+impl Work for Role {
+    const NAME: &'static str = "breakdown";
+
+    fn work(&self, channel: &mut Channel) -> Result<(), UserError> {
+        play(self, channel)
+    }
+}
+
 /// Plays one end.
-pub(crate) fn run_worker(role: &Role, channel: &mut Channel) -> Result<(), UserError> {
+fn play(role: &Role, channel: &mut Channel) -> Result<(), UserError> {
     let opening = DriverOptions {
         transport: role.transport.clone(),
         threads: role.threads,

@@ -10,7 +10,7 @@ use crate::machine;
 use crate::measure::driver::{Driver, DriverOptions, Facade};
 use crate::methods::{Found, warn_of_one_processor};
 use crate::reach::scope;
-use crate::workers::{Channel, Role as Part, Workers};
+use crate::workers::{Channel, Work, Workers};
 use carrier::{Carrier, Mailbox, Peer};
 
 pub use carrier::Way;
@@ -101,7 +101,7 @@ pub fn measure(options: &GupsOptions, warn: &dyn Fn(&str)) -> Result<Found, User
     }
     let role = |number| {
         let (transport, keys) = (options.device.transport.clone(), keys.clone());
-        Part::Gups(Role { number, layout, way: options.way, transport, keys })
+        Role { number, layout, way: options.way, transport, keys }
     };
     let mut workers = Workers::start(&(0..options.processes).map(role).collect::<Vec<_>>())?;
     let mut environment = machine::here(None);
@@ -146,8 +146,16 @@ fn run(workers: &mut Workers, layout: Layout, way: Way) -> Result<Gups, UserErro
     })
 }
 
+impl Work for Role {
+    const NAME: &'static str = "gups";
+
+    fn work(&self, channel: &mut Channel) -> Result<(), UserError> {
+        play(self, channel)
+    }
+}
+
 /// Plays one process.
-pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError> {
+fn play(role: &Role, channel: &Channel) -> Result<(), UserError> {
     let opening = DriverOptions {
         transport: role.transport.clone(),
         threads: Threads::Many,

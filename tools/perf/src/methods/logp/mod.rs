@@ -19,7 +19,7 @@ use crate::measure::loops::Lane;
 use crate::measure::plan::Plan;
 use crate::methods::{Found, warn_of_one_processor};
 use crate::peers::PeerSelection;
-use crate::workers::{Channel, Role as Part, Workers};
+use crate::workers::{Channel, Work, Workers};
 use cci_report::environment::{Environment, Path};
 use cci_report::finding::{Finding, Logp, LogpPoint};
 use cci_report::names::{Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, Target, Threads};
@@ -152,7 +152,7 @@ pub fn measure(options: &LogpOptions, warn: &dyn Fn(&str)) -> Result<Found, User
         None => {
             warn_of_one_processor(warn);
             let mut workers =
-                Workers::start(&[true, false].map(|requests| Part::Logp(Role { requests, session: session.clone() })))?;
+                Workers::start(&[true, false].map(|requests| Role { requests, session: session.clone() }))?;
             if let Some([client, server]) = workers.processors.as_deref() {
                 environment.pinned = Some([*client, *server]);
             }
@@ -177,8 +177,16 @@ fn simulate(session: &Session) -> Result<Outcome, UserError> {
     Ok(Outcome { logp: finding(session, driver.transport(), &found), path: driver.path(connection) })
 }
 
+impl Work for Role {
+    const NAME: &'static str = "logp";
+
+    fn work(&self, channel: &mut Channel) -> Result<(), UserError> {
+        play(self, channel)
+    }
+}
+
 /// Plays one end.
-pub(crate) fn run_worker(role: &Role, channel: &Channel) -> Result<(), UserError> {
+fn play(role: &Role, channel: &Channel) -> Result<(), UserError> {
     let session = &role.session;
     let driver = Facade::open(&session.opening())?;
     if !role.requests {
