@@ -11,9 +11,8 @@ use syn::visit::{Visit, visit_item_mod};
 use syn::{File, Item, ItemMod, ItemUse, Macro, UseTree, Visibility};
 
 /// The sources of the crates that have folders, and how many files and uses each has at least.
-/// Without `tools/perf` and `tools/testkit`, in which methods and the processes that they start use
-/// each other, and so do scenes and their parts.
-const SOURCES: [(&str, usize, usize); 11] = [
+/// Without `transports/tcp`, which is being built.
+const SOURCES: [(&str, usize, usize); 13] = [
     ("core/proto/src", 60, 300),
     ("core/mem/src", 25, 40),
     ("core/transport/src", 30, 60),
@@ -23,7 +22,9 @@ const SOURCES: [(&str, usize, usize); 11] = [
     ("transports/sim/src", 5, 5),
     ("tools/cli/src", 20, 40),
     ("tools/model/src", 15, 30),
+    ("tools/perf/src", 40, 100),
     ("tools/report/src", 20, 40),
+    ("tools/testkit/src", 30, 30),
     ("tools/top/src", 5, 5),
 ];
 
