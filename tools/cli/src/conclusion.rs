@@ -1,5 +1,6 @@
 //! The end of a measurement: what is shown, written, and said beside it.
 
+use cci_perf::machine::load;
 use cci_perf::methods::Found;
 use cci_report::environment::Environment;
 use cci_report::finding::Finding;
@@ -8,13 +9,20 @@ use cci_report::row::{Document, Row};
 use cci_report::{UserError, while_doing};
 use std::io::{Write, stderr, stdout};
 
-/// What this command line gave, and why there is no more if the run ended early.
+/// The environment of a run that has ended now.
+pub(crate) fn at_end(environment: Environment) -> Environment {
+    Environment { load_after: load(), ..environment }
+}
+
+/// What this command line gave, now that its run has ended, and why there is no more if it ended
+/// early.
 pub(crate) fn document(
     environment: Environment,
     rows: Vec<Row>,
     findings: Vec<Finding>,
     interrupted: Option<String>,
 ) -> Document {
+    let environment = at_end(environment);
     let typed = std::env::args_os().skip(1).map(|word| word.to_string_lossy().into_owned());
     let command = std::iter::once("cci".into()).chain(typed).collect();
     Document { command, ..Document::new(environment, rows, findings, interrupted) }
@@ -81,4 +89,15 @@ fn report(document: &Document, files: &mut Files) -> Result<(), UserError> {
 pub(crate) fn say(text: &str) {
     // Without a standard error there is nobody to tell.
     let _ = writeln!(stderr(), "{text}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_load_is_read_when_the_run_has_ended() {
+        let environment = Environment { load_after: -1.0, ..Environment::default() };
+        assert!(document(environment, vec![], vec![], None).environment.load_after >= 0.0);
+    }
 }

@@ -8,7 +8,7 @@ use crate::report;
 use cci_perf::effort::{Effort, LEAST};
 use cci_perf::interrupt;
 use cci_perf::machine;
-use cci_perf::machine::{allowed, load, two_processors};
+use cci_perf::machine::{allowed, two_processors};
 use cci_perf::measure;
 use cci_perf::measure::plan::Plan;
 use cci_perf::measure::request::{ProbeChoice, Request};
@@ -138,7 +138,7 @@ fn measure(plan: &Plan, arguments: &MeasurementArguments, mut status: PeerStatus
     let finished = measure::run(plan, arguments.connect.as_deref(), &mut on)?;
     let pinned = (arguments.local && !plan.is_virtual()).then(two_processors);
     bar.shown.finish_and_clear();
-    let environment = Environment { pinned, load_after: load(), ..environment };
+    let environment = Environment { pinned, ..environment };
     let interrupted = status.interrupted(finished.interrupted);
     conclude(&document(environment, finished.rows, finished.findings, interrupted), &mut files)
 }

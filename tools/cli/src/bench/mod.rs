@@ -7,6 +7,7 @@ mod speed;
 mod verdict;
 
 use crate::arguments::BenchArguments;
+use crate::conclusion::at_end;
 use cci::Scope;
 use cci_perf::device::library_beside;
 use cci_perf::machine;
@@ -51,6 +52,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), UserError> {
             });
         }
     }
+    let environment = at_end(environment);
     let text = format!("{}{}\n", text(&lines), environment.line());
     if matches!(sink, Some(Sink::Terminal)) {
         say(text.trim_end());
@@ -100,8 +102,8 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
 fn idle_connections(transport: &str, quick: bool) -> Vec<Line> {
     let (count, name) = if quick { (10_000, "10,000") } else { (100_000, "100,000") };
     let figures = connections::in_a_child(transport, &[count]);
-    let bytes = figures.clone().map(|figures| figures.private_per_connection());
-    let cost = figures.map(|figures| figures.cost);
+    let bytes = figures.clone().and_then(|figures| figures.private_per_connection());
+    let cost = figures.and_then(|figures| figures.cost());
     // What the endpoint itself takes counts too: only of very many is a share of it small.
     let bytes_standard = Standard::AtMost { bar: Some(256.0).filter(|_| !quick), target: Some(160.0) };
     vec![

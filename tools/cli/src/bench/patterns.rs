@@ -7,6 +7,7 @@ use cci::Scope;
 use cci_perf::methods::additions::{self, Addition};
 use cci_perf::methods::{changing, many_peers, turns, wakeup};
 use cci_perf::reach::scope;
+use cci_report::UserError;
 
 /// The most endpoints in turn whose lines a second cache and a second-level TLB of today hold, and
 /// the bars with at most so many endpoints and with more (`docs/design/robustness.md`, 32).
@@ -74,6 +75,15 @@ pub(super) fn wakeup(transport: &str, quick: bool) -> Line {
     Line::new(&format!("wake-up from sleep, 8 B, to {bare}"), "x", standard, wakeup::measure(transport, rounds))
 }
 
+/// A figure of many peers, where it is measured.
+type Field = fn(&many_peers::Figures) -> Option<f64>;
+
+/// A figure, or why there is none.
+fn figure(figures: &Result<many_peers::Figures, UserError>, field: Field) -> Result<f64, UserError> {
+    let figures = figures.as_ref().map_err(UserError::clone)?;
+    field(figures).ok_or_else(|| UserError::new("this is measured between processes of one host only"))
+}
+
 /// Many peers of one endpoint. Over a network those that send in turn are in [`turns()`].
 pub(super) fn many_peers(transport: &str, quick: bool) -> Vec<Line> {
     let figures = |peers: u32| many_peers::in_a_child(transport, peers);
@@ -86,18 +96,20 @@ pub(super) fn many_peers(transport: &str, quick: bool) -> Vec<Line> {
     };
     let all: Vec<_> = counts.iter().map(|peers| (*peers, figures(*peers))).collect();
     let mut lines = Vec::new();
-    let mut add = |peers: u32, what: &str, unit, standard: Standard, field: fn(&many_peers::Figures) -> f64| {
+    let mut add = |peers: u32, what: &str, unit, standard: Standard, field: Field| {
         if let Some((_, figures)) = all.iter().find(|(count, _)| *count == peers) {
-            lines.push(Line::new(what, unit, standard, figures.clone().map(|figures| field(&figures))));
+            lines.push(Line::new(what, unit, standard, figure(figures, field)));
         }
     };
     for (peers, bar) in [(100, 1.05), (1000, 1.1), (2000, 1.2)] {
         let what = format!("half round trip, 8 B, {peers} idle peers, to one");
-        add(peers, &what, "x", most(bar, 1.02), |figures| figures.exchange);
+        add(peers, &what, "x", most(bar, 1.02), |figures| Some(figures.exchange));
     }
     let of = if quick { 100 } else { 1000 };
     let at_most = |bar: f64, target| Standard::AtMost { bar: Some(bar), target };
-    add(of, &format!("an empty call with {of} idle peers, to one"), "x", at_most(1.2, None), |figures| figures.empty);
+    add(of, &format!("an empty call with {of} idle peers, to one"), "x", at_most(1.2, None), |figures| {
+        Some(figures.empty)
+    });
     if !on_host {
         return lines;
     }
@@ -105,13 +117,31 @@ pub(super) fn many_peers(transport: &str, quick: bool) -> Vec<Line> {
         // To be known only: a bare line in a stream takes less time than the instructions of a
         // message (robustness.md, 31).
         let what = format!("messages in turn by {peers} senders, to bare lines in turn");
-        add(peers, &what, "x", least(None, None), |figures| figures.turns);
+        add(peers, &what, "x", least(None, None), |figures| figures.turns.map(|turns| turns.to_bare));
         let what = format!("messages in turn by {peers} senders, to one sender");
-        add(peers, &what, "x", least(Some(0.8), Some(0.95)), |figures| figures.crowded);
+        add(peers, &what, "x", least(Some(0.8), Some(0.95)), |figures| figures.turns.map(|turns| turns.to_one));
     }
-    add(of, "descriptors a peer", "", at_most(2.0, Some(1.0)), |figures| figures.descriptors);
-    add(of, "set-up a peer", "us", at_most(150.0, Some(60.0)), |figures| figures.micros);
-    add(of, "private bytes a lane of an idle peer", "B", at_most(8192.0, None), |figures| figures.private);
-    add(of, "shared bytes a lane of an idle peer", "B", at_most(40_960.0, None), |figures| figures.shared);
+    add(of, "descriptors a peer", "", at_most(2.0, Some(1.0)), |figures| Some(figures.descriptors));
+    add(of, "set-up a peer", "us", at_most(150.0, Some(60.0)), |figures| Some(figures.micros));
+    add(of, "private bytes a lane of an idle peer", "B", at_most(8192.0, None), |figures| Some(figures.private));
+    add(of, "shared bytes a lane of an idle peer", "B", at_most(40_960.0, None), |figures| Some(figures.shared));
     lines
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cci_perf::methods::many_peers::{Figures, Turns};
+
+    #[test]
+    fn a_figure_that_was_not_measured_is_no_zero() {
+        let to_one: Field = |figures| figures.turns.map(|turns| turns.to_one);
+        let over_network = Ok(Figures { exchange: 1.5, ..Figures::default() });
+        assert_eq!(figure(&over_network, |figures| Some(figures.exchange)), Ok(1.5));
+        let line = Line::new("turns", "x", least(None, None), figure(&over_network, to_one));
+        assert_eq!(line.cells()[2..], ["-", "", "", "", "NOT MEASURED"]);
+        let on_host = Ok(Figures { turns: Some(Turns { to_bare: 0.25, to_one: 0.75 }), ..Figures::default() });
+        assert_eq!(figure(&on_host, to_one), Ok(0.75));
+        assert_eq!(figure(&Err(UserError::new("why")), to_one), Err(UserError::new("why")));
+    }
 }

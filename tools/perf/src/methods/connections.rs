@@ -31,16 +31,30 @@ const BLOCKS: usize = 200;
 pub struct Figures {
     /// Memory of the process with so many connections, beyond that with one.
     pub points: Vec<MemoryPoint>,
-    /// Time of a call that finds nothing, with all connections, over that with one; 0 where a
+    /// Time of a call that finds nothing, with all connections, over that with one; none where a
     /// signal ended the run.
-    pub cost: f64,
+    cost: Option<f64>,
 }
 
 impl Figures {
     /// Private bytes for each connection beyond the first, with the most.
+    ///
+    /// # Errors
+    ///
+    /// A signal ended the run before.
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-    pub fn private_per_connection(&self) -> f64 {
-        self.points.last().map_or(0.0, |point| point.private_bytes / point.connections.saturating_sub(1).max(1) as f64)
+    pub fn private_per_connection(&self) -> Result<f64, UserError> {
+        let last = self.points.last().ok_or_else(|| UserError::new(interrupt::ENDED))?;
+        Ok(last.private_bytes / last.connections.saturating_sub(1).max(1) as f64)
+    }
+
+    /// Time of a call that finds nothing, with all connections, over that with one.
+    ///
+    /// # Errors
+    ///
+    /// A signal ended the run before.
+    pub fn cost(&self) -> Result<f64, UserError> {
+        self.cost.ok_or_else(|| UserError::new(interrupt::ENDED))
     }
 }
 
@@ -126,7 +140,7 @@ fn measure(task: &ConnectionsTask, opening: &DriverOptions) -> Result<Figures, U
         return Err(UserError::new(interrupt::ENDED));
     }
     // What came since the last point may not be at rest, so that calls still find something.
-    let cost = if interrupt::is_asked() { 0.0 } else { cost_of_polling(&one, &many)? };
+    let cost = if interrupt::is_asked() { None } else { Some(cost_of_polling(&one, &many)?) };
     Ok(Figures { points, cost })
 }
 
@@ -235,4 +249,19 @@ fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), UserError> {
         }
     }
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_figure_that_a_signal_left_out_is_no_zero() {
+        let point = MemoryPoint { connections: 11, private_bytes: 2000.0, resident_bytes: 0.0 };
+        let all = Figures { points: vec![point], cost: Some(1.25) };
+        assert_eq!((all.private_per_connection(), all.cost()), (Ok(200.0), Ok(1.25)));
+        let ended = UserError::new(interrupt::ENDED);
+        assert_eq!(Figures { points: vec![point], cost: None }.cost(), Err(ended.clone()));
+        assert_eq!(Figures::default().private_per_connection(), Err(ended));
+    }
 }

@@ -36,11 +36,8 @@ const LIMIT: Duration = Duration::from_secs(60);
 pub struct Figures {
     /// Half a round trip with one of them, over that with the only peer of another endpoint.
     pub exchange: f64,
-    /// Messages in turn by all of them, over those of a bare probe. Over a network this and the
-    /// next are not measured, and 0.
-    pub turns: f64,
-    /// The same, over those by one of them.
-    pub crowded: f64,
+    /// Messages in turn; none over a network.
+    pub turns: Option<Turns>,
     /// An empty call, over that of an endpoint with one peer.
     pub empty: f64,
     /// Each peer's share of descriptors.
@@ -51,6 +48,15 @@ pub struct Figures {
     pub private: f64,
     /// Bytes for each peer that are shared with it.
     pub shared: f64,
+}
+
+/// Messages in turn by all peers.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct Turns {
+    /// Over those of a bare probe.
+    pub to_bare: f64,
+    /// Over those by one of the peers.
+    pub to_one: f64,
 }
 
 /// Which end, with how many peers.
@@ -188,7 +194,7 @@ fn measure(opening: &DriverOptions, task: &ManyPeersTask, there: usize) -> Resul
     if scope(&task.transport) != Some(Scope::Host) {
         return Ok(figures);
     }
-    let [mut turns, mut crowded] = [Vec::new(), Vec::new()];
+    let [mut to_bare, mut to_one] = [Vec::new(), Vec::new()];
     for _ in 0..TURNS {
         let bare = bare_turns(peers, there)?;
         let mut time = |senders: usize| {
@@ -198,11 +204,11 @@ fn measure(opening: &DriverOptions, task: &ManyPeersTask, there: usize) -> Resul
             other.answer()?;
             Ok::<_, UserError>(time)
         };
-        let (alone, all) = (time(1)?, time(peers)?);
-        turns.push(bare / all);
-        crowded.push(alone / all);
+        let (one, all) = (time(1)?, time(peers)?);
+        to_bare.push(bare / all);
+        to_one.push(one / all);
     }
-    (figures.turns, figures.crowded) = (middle(turns), middle(crowded));
+    figures.turns = Some(Turns { to_bare: middle(to_bare), to_one: middle(to_one) });
     Ok(figures)
 }
 
