@@ -801,21 +801,26 @@ fn children(pid: u32) -> Vec<u32> {
     text.split_whitespace().filter_map(|word| word.parse().ok()).collect()
 }
 
-/// A local run over sock: rows, with the probe that is the natural one, and the path that they
-/// took.
-fn over_sock(arguments: &[&str], probe: &str) -> Value {
+/// A local run over a transport: rows, with the probe that is the natural one.
+fn over(transport: &str, arguments: &[&str], probe: &str) -> Value {
     let all = [
         &["perf"],
         arguments,
-        &["--local", "--transport", "sock", "--count", "20", "--blocks", "3", "--json", "-", "--accuracy", ANY],
+        &["--local", "--transport", transport, "--count", "20", "--blocks", "3", "--json", "-", "--accuracy", ANY],
     ];
     let output = cci(&all.concat()).output().unwrap();
     assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
     for row in document["rows"].as_array().unwrap() {
-        assert_eq!((&row["transport"], &row["probe"]), (&"sock".into(), &probe.into()), "{row}");
+        assert_eq!((&row["transport"], &row["probe"]), (&transport.into(), &probe.into()), "{row}");
         assert!(row["ratio"].as_f64().unwrap() > 0.0, "{row}");
     }
+    document
+}
+
+/// The same over sock, and the path that the rows took.
+fn over_sock(arguments: &[&str], probe: &str) -> Value {
+    let document = over("sock", arguments, probe);
     let path = &document["environment"]["path"];
     assert!(path["messages"].as_str().unwrap().contains("segmentation offload"), "{path}");
     assert!(path["why"].as_str().unwrap().contains("offload"), "{path}");
@@ -835,6 +840,22 @@ fn every_measurement_over_sock_has_a_probe_that_does_the_same_barely() {
     over_sock(&["bw", "--op", "write", "--size", "100000", "--target", "computing"], "udp-stream");
     over_sock(&["bw", "--op", "write", "--size", "100000", "--bidirectional"], "udp-stream");
     over_sock(&["rate", "--size", "8", "--bidirectional", "--mode", "blocking"], "udp-messages");
+}
+
+#[cfg(feature = "tcp")]
+#[test]
+fn every_measurement_over_tcp_has_a_bare_stream_beside_it() {
+    let over_tcp = |arguments: &[&str], probe| {
+        let path = over("tcp", arguments, probe)["environment"]["path"].clone();
+        assert!(path["messages"].as_str().unwrap().contains("TCP over IPv4 to 127.0.0.1"), "{path}");
+    };
+    over_tcp(&["pingpong", "--size", "8,4096"], "tcp-ping");
+    over_tcp(&["pingpong", "--size", "8", "--mode", "blocking"], "tcp-wake");
+    over_tcp(&["rate", "--size", "8", "--attribute", "ru", "--window", "16"], "tcp-messages");
+    over_tcp(&["bw", "--size", "4096", "--silent"], "tcp-stream");
+    over_tcp(&["bw", "--op", "write", "--size", "8,3000000"], "tcp-stream");
+    over_tcp(&["bw", "--op", "read", "--size", "100000"], "tcp-stream");
+    over_tcp(&["bw", "--op", "write", "--size", "100000", "--target", "computing"], "tcp-stream");
 }
 
 #[test]

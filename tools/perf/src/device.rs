@@ -1,7 +1,7 @@
 //! Which device a run uses, and how it is opened.
 
-use crate::reach::no_transport;
-use cci::Context;
+use crate::reach::{no_transport, scope};
+use cci::{Context, Scope};
 use cci_report::{UserError, while_doing};
 use std::path::PathBuf;
 
@@ -29,8 +29,30 @@ pub fn library_beside() -> Option<PathBuf> {
 /// The transport whose clock is virtual.
 pub(crate) const VIRTUAL: &str = "sim";
 
+/// The transport whose bare operations are those of a TCP stream.
+pub(crate) const STREAMS: &str = "tcp";
+
 /// What is said to those who ask for ends of a virtual network in different programs.
 pub(crate) const VIRTUAL_IS_LOCAL: &str = "the network of `sim` is in one process: use --local with --transport sim";
+
+/// A device without keys of a transport of this build whose devices come from a configuration only:
+/// to be measured it needs none.
+pub(crate) fn without_configuration(transport: &str) -> Option<cci::Device> {
+    let driver = cci::driver(transport).filter(|driver| (driver.discover)().is_empty())?;
+    let condition = (driver.inspect)(&[]);
+    Some(cci::Device {
+        name: transport.into(),
+        transport: transport.into(),
+        up: condition.up,
+        reason: condition.reason,
+        arguments: Vec::new(),
+        max_send_size: condition.max_send_size,
+        rate: 0,
+        pci: None,
+        priority: driver.priority,
+        is_default: false,
+    })
+}
 
 /// The keys of a device, and these in place of what its configuration says.
 pub(crate) fn with_keys(configured: &[Key], keys: &[Key]) -> Vec<Key> {
@@ -106,6 +128,9 @@ pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, UserError> {
     let context = Context::new().map_err(while_doing("cannot find the devices"))?;
     match asked {
         Some(name) if context.devices().iter().any(|device| device.transport == name) => Ok(name.to_owned()),
+        Some(name) if scope(name) > Some(Scope::Process) && without_configuration(name).is_some() => {
+            Ok(name.to_owned())
+        }
         Some(name) => Err(no_transport(name)),
         None => {
             let device = context.default_device().map_err(|error| UserError(error.to_string()))?;
@@ -117,6 +142,15 @@ pub(crate) fn real_transport(asked: Option<&str>) -> Result<String, UserError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn only_a_transport_that_finds_no_devices_has_one_without_configuration() {
+        let device = without_configuration(VIRTUAL).unwrap();
+        assert_eq!((device.transport.as_str(), device.up, device.max_send_size), (VIRTUAL, true, 8192));
+        for other in ["sm", "pigeon"] {
+            assert!(without_configuration(other).is_none(), "{other}");
+        }
+    }
 
     #[test]
     fn the_uri_says_the_transport() {

@@ -134,6 +134,15 @@ named! {
         UdpStream = "udp-stream",
         /// A TCP stream over loop-back
         Tcp = "tcp",
+        /// Half round trip of bytes through a TCP stream over loop-back, both ends polling
+        TcpPing = "tcp-ping",
+        /// The same, both ends asleep in poll()
+        TcpWake = "tcp-wake",
+        /// One send() a message into a TCP stream over loop-back, the receiver polling
+        TcpMessages = "tcp-messages",
+        /// A TCP stream over loop-back, 1 MiB in a call, both ends polling, set up as by the
+        /// transport tcp
+        TcpStream = "tcp-stream",
     }
 }
 
@@ -162,12 +171,13 @@ impl ProbeKind {
 
     /// Whether the probe goes through the loop-back interface.
     pub fn is_network(self) -> bool {
-        matches!(self, Self::Udp | Self::UdpWake | Self::UdpMessages | Self::UdpStream | Self::Tcp)
+        let is_udp = matches!(self, Self::Udp | Self::UdpWake | Self::UdpMessages | Self::UdpStream);
+        is_udp || matches!(self, Self::Tcp | Self::TcpPing | Self::TcpWake | Self::TcpMessages | Self::TcpStream)
     }
 
     /// Whether an operation of the probe goes there and back, as its time is that of two.
     pub fn is_exchange(self) -> bool {
-        matches!(self, Self::Line | Self::Copy | Self::Wake | Self::Udp | Self::UdpWake)
+        matches!(self, Self::Line | Self::Copy | Self::Wake | Self::Udp | Self::UdpWake | Self::TcpPing | Self::TcpWake)
     }
 }
 

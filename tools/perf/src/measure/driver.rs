@@ -3,7 +3,7 @@
 //! indirection.
 
 use super::ports;
-use crate::device::{VIRTUAL, keys_of_loopback, with_keys};
+use crate::device::{keys_of_loopback, with_keys, without_configuration};
 use crate::probe::{NAP, touch_next};
 use crate::reach::{no_transport, scope};
 use cci::__binding::{self, Contract, Threading};
@@ -396,13 +396,8 @@ impl Facade {
             None => Some(context.default_device().map_err(|error| UserError(error.to_string()))?),
             Some(name) => context.devices().iter().find(|device| device.transport == *name),
         };
-        let device = match (found, opening.transport.as_deref()) {
-            (Some(device), _) => device.clone(),
-            (None, Some(VIRTUAL)) => virtual_device(),
-            (None, name) => {
-                return Err(no_transport(name.unwrap_or_default()));
-            }
-        };
+        let name = opening.transport.as_deref().unwrap_or_default();
+        let device = found.cloned().or_else(|| without_configuration(name)).ok_or_else(|| no_transport(name))?;
         let mut options = __binding::with_stamps(EndpointOptions::new().disconnect_events(true), stamps);
         // Known at run time only, which checks it.
         __binding::set_threading(
@@ -442,22 +437,6 @@ impl Facade {
     /// The handle, in blocking mode.
     pub(crate) fn handle(&self) -> Option<&OwnedFd> {
         self.handle.as_ref()
-    }
-}
-
-/// A device on a virtual network of this process, which needs no configuration.
-fn virtual_device() -> Device {
-    Device {
-        name: VIRTUAL.into(),
-        transport: VIRTUAL.into(),
-        up: true,
-        reason: "a virtual network in this process".into(),
-        arguments: Vec::new(),
-        max_send_size: 8192,
-        rate: 0,
-        pci: None,
-        priority: 0,
-        is_default: false,
     }
 }
 

@@ -1,6 +1,6 @@
 //! What is to be measured.
 
-use crate::device::VIRTUAL;
+use crate::device::{STREAMS, VIRTUAL};
 use crate::effort::Effort;
 use crate::peers;
 use crate::peers::{PeerList, PeerSelection, PeerStatus};
@@ -108,8 +108,20 @@ impl Plan {
         if session.measurement == Measurement::Overlap {
             return None;
         }
-        let is_memory = reach::scope(transport) == Some(Scope::Host);
-        Some(if is_memory { Self::probe_of_memory(session) } else { Self::probe_of_network(session) })
+        Some(match reach::scope(transport) {
+            _ if transport == STREAMS => Self::probe_of_streams(session),
+            Some(Scope::Host) => Self::probe_of_memory(session),
+            _ => Self::probe_of_network(session),
+        })
+    }
+
+    fn probe_of_streams(session: &Session) -> ProbeKind {
+        match Self::probe_of_network(session) {
+            ProbeKind::UdpMessages => ProbeKind::TcpMessages,
+            ProbeKind::UdpStream => ProbeKind::TcpStream,
+            ProbeKind::UdpWake => ProbeKind::TcpWake,
+            _ => ProbeKind::TcpPing,
+        }
     }
 
     fn probe_of_network(session: &Session) -> ProbeKind {
@@ -211,6 +223,20 @@ pub(crate) mod tests {
         assert_eq!(probe(&|s| s.measurement = Measurement::Rate), ProbeKind::UdpMessages);
         assert_eq!(probe(&|s| s.measurement = Measurement::Bandwidth), ProbeKind::UdpStream);
         assert_eq!(probe(&|s| s.operation = Operation::Write), ProbeKind::UdpStream);
-        assert!(ProbeKind::CHOICES.iter().filter(|(kind, ..)| kind.is_network()).count() == 5);
+        assert!(ProbeKind::CHOICES.iter().filter(|(kind, ..)| kind.is_network()).count() == 9);
+    }
+
+    #[test]
+    fn streams_are_compared_with_a_bare_stream() {
+        let probe = |change: &dyn Fn(&mut Session)| {
+            let mut session = session();
+            change(&mut session);
+            Plan::natural_probe(&session, "tcp").unwrap()
+        };
+        assert_eq!(probe(&|_| ()), ProbeKind::TcpPing);
+        assert_eq!(probe(&|s| s.mode = Mode::Blocking), ProbeKind::TcpWake);
+        assert_eq!(probe(&|s| s.measurement = Measurement::Rate), ProbeKind::TcpMessages);
+        assert_eq!(probe(&|s| s.measurement = Measurement::Bandwidth), ProbeKind::TcpStream);
+        assert_eq!(probe(&|s| s.operation = Operation::Read), ProbeKind::TcpStream);
     }
 }

@@ -1,18 +1,20 @@
 //! The wake-up of an endpoint that sleeps: its thread is asleep in poll() on the endpoint's handle
-//! when a peer sends. Beside it a bare sleeper in the same thread, which is woken by an eventfd or
-//! by a datagram.
+//! when a peer sends. Beside it a bare sleeper in the same thread, which is woken by an eventfd, by
+//! a datagram or by bytes of a TCP stream.
 
+use crate::device::STREAMS;
 use crate::machine::{pin, two_processors};
 use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, join};
 use crate::methods::middle;
-use crate::probe::NAP;
+use crate::probe::{NAP, set_up};
 use crate::reach::scope;
 use cci::{Attribute, Connection, Scope};
 use cci_report::names::Mode;
 use cci_report::{UserError, while_doing};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::fs;
-use std::net::{Ipv4Addr, UdpSocket};
+use std::io::{Read, Write};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, AtomicI32, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -72,12 +74,21 @@ enum Bell {
     Eventfd(OwnedFd),
     /// The socket that sends, and the one that receives.
     Sockets(UdpSocket, UdpSocket),
+    /// The end of a stream that sends, and the one that receives.
+    Streams(TcpStream, TcpStream),
 }
 
 impl Bell {
     fn new(transport: &str) -> std::io::Result<Self> {
         if scope(transport) == Some(Scope::Host) {
             return Ok(Self::Eventfd(eventfd(0, EventfdFlags::NONBLOCK)?));
+        }
+        if transport == STREAMS {
+            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+            let from = TcpStream::connect(listener.local_addr()?)?;
+            let (to, _) = listener.accept()?;
+            [&from, &to].into_iter().try_for_each(set_up)?;
+            return Ok(Self::Streams(from, to));
         }
         let [from, to] = [UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?, UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?];
         from.connect(to.local_addr()?)?;
@@ -90,6 +101,7 @@ impl Bell {
         match self {
             Self::Eventfd(fd) => rustix::io::write(fd, &1_u64.to_ne_bytes()).map(drop).map_err(Into::into),
             Self::Sockets(from, _) => from.send(&[0; 8]).map(drop),
+            Self::Streams(from, _) => (&*from).write_all(&[0; 8]),
         }
     }
 
@@ -97,6 +109,7 @@ impl Bell {
         match self {
             Self::Eventfd(fd) => fd.as_fd(),
             Self::Sockets(_, to) => to.as_fd(),
+            Self::Streams(_, to) => to.as_fd(),
         }
     }
 
@@ -105,6 +118,7 @@ impl Bell {
         match self {
             Self::Eventfd(fd) => rustix::io::read(fd, &mut [0_u8; 8]).is_ok(),
             Self::Sockets(_, to) => to.recv(&mut [0_u8; 8]).is_ok(),
+            Self::Streams(_, to) => (&*to).read_exact(&mut [0_u8; 8]).is_ok(),
         }
     }
 }
@@ -255,6 +269,21 @@ mod tests {
             let [library, bare] = times(transport, 10).expect("figures");
             assert_eq!((library.len(), bare.len()), (10, 10), "{transport}");
             assert!(library.iter().chain(&bare).all(|time| *time > 0.0), "{transport}: {library:?} {bare:?}");
+        }
+    }
+
+    #[test]
+    fn a_bell_of_any_kind_has_rung_once_after_each_ring() {
+        for transport in ["sm", "sock", STREAMS] {
+            let bell = Bell::new(transport).expect("descriptors");
+            for _ in 0..3 {
+                assert!(!bell.has_rung(), "{transport}");
+                bell.ring().expect("rings");
+                let begin = Instant::now();
+                while !bell.has_rung() {
+                    assert!(begin.elapsed() < LIMIT, "{transport}");
+                }
+            }
         }
     }
 

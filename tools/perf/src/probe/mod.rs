@@ -10,6 +10,7 @@ mod copying;
 mod lines;
 mod network;
 pub(crate) mod shared;
+mod stream;
 pub(crate) mod ticks;
 mod wake;
 
@@ -56,6 +57,7 @@ pub(crate) struct Probe {
     ring: u64,
     pipe: u64,
     network: network::Network,
+    stream: stream::Stream,
     /// Memory of this process only, grown as sizes ask for it.
     private: Buffer,
     /// Mapped like the library's memory: source and target of the memcpy probe.
@@ -75,6 +77,7 @@ impl Probe {
             ring: 0,
             pipe: 0,
             network: network::Network::default(),
+            stream: stream::Stream::default(),
             private: Buffer::empty(),
             mapped: None,
             remote: None,
@@ -100,6 +103,9 @@ impl Probe {
             self.private = Buffer::new(memory)?;
         }
         self.network.prepare(&self.shared, self.side, kind, size)?;
+        if stream::is_stream(kind) {
+            self.stream.prepare(&self.shared, self.side)?;
+        }
         if kind == ProbeKind::Memcpy && self.mapped.as_ref().is_none_or(|[source, _]| source.len() < size) {
             let mapped = [Shared::create(size)?, Shared::create(size)?];
             mapped.iter().for_each(Shared::fill);
@@ -113,6 +119,9 @@ impl Probe {
         self.prepare(kind, size)?;
         let size = usize::try_from(size).map_err(|_| io::ErrorKind::OutOfMemory)?;
         self.network.exchange_addresses(&self.shared, self.side, kind)?;
+        if stream::is_stream(kind) {
+            self.stream.connect(&self.shared, self.side)?;
+        }
         let begin = Instant::now();
         let amount = network::Amount { size, count };
         match kind {
@@ -139,6 +148,11 @@ impl Probe {
                 self.network.stream(&self.shared, self.side, &mut self.private, kind, amount)?;
             }
             ProbeKind::Tcp => self.network.tcp(&self.shared, self.side, &mut self.private, amount)?,
+            ProbeKind::TcpPing => self.stream.exchange(self.side, &mut self.private, size, count, false)?,
+            ProbeKind::TcpWake => self.stream.exchange(self.side, &mut self.private, size, count, true)?,
+            ProbeKind::TcpMessages | ProbeKind::TcpStream => {
+                self.stream.one_way(&self.shared, self.side, &mut self.private, amount)?;
+            }
         }
         Ok(begin.elapsed())
     }
@@ -201,4 +215,5 @@ pub(crate) fn sum(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests;
 
+pub(crate) use stream::set_up;
 pub(crate) use wake::{NAP, Pair as WakePair};

@@ -38,19 +38,20 @@ const TCP_READ: usize = 256 << 10;
 /// Memory of a side, bytes, at least: a datagram, or what TCP takes at once.
 pub(super) const LEAST_MEMORY: usize = TCP_WRITE;
 /// How long a side waits for the other: something was lost, or it is gone.
-const LONGEST_WAIT: Duration = Duration::from_secs(10);
+pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
 /// Places of the ports: of both sides' sockets for exchanges, of both for streams, of the server
-/// for TCP.
+/// for TCP, and for TCP without sleep.
 #[derive(Clone, Copy)]
 #[repr(usize)]
-enum Place {
+pub(super) enum Place {
     Exchange = 0,
     Stream = 2,
     Tcp = 4,
+    TcpPolled = 6,
 }
 
-fn port(shared: &Shared, place: Place, side: Side) -> &AtomicU64 {
+pub(super) fn port(shared: &Shared, place: Place, side: Side) -> &AtomicU64 {
     shared.word(PORTS + 8 * (place as usize + usize::from(side == Side::Server)))
 }
 
@@ -121,7 +122,7 @@ fn set(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) -> io::Resul
 }
 
 /// Waits for the port of the other side.
-fn await_port(shared: &Shared, place: Place, of: Side) -> io::Result<u16> {
+pub(super) fn await_port(shared: &Shared, place: Place, of: Side) -> io::Result<u16> {
     let word = port(shared, place, of);
     let mut limit = WaitLimit::default();
     loop {
@@ -134,14 +135,14 @@ fn await_port(shared: &Shared, place: Place, of: Side) -> io::Result<u16> {
 
 /// Bounds a wait without reading the clock at each look.
 #[derive(Default)]
-struct WaitLimit {
+pub(super) struct WaitLimit {
     looks: u32,
     since: Option<Instant>,
 }
 
 impl WaitLimit {
     #[inline]
-    fn tick(&mut self) -> io::Result<()> {
+    pub(super) fn tick(&mut self) -> io::Result<()> {
         self.looks = self.looks.wrapping_add(1);
         if self.looks.is_multiple_of(1 << 12) {
             self.check()?;
@@ -154,7 +155,10 @@ impl WaitLimit {
         if self.since.get_or_insert_with(Instant::now).elapsed() < LONGEST_WAIT {
             return Ok(());
         }
-        Err(io::Error::new(ErrorKind::TimedOut, "no datagram from the other side: one was lost, or that process ended"))
+        Err(io::Error::new(
+            ErrorKind::TimedOut,
+            "nothing from the other side: a datagram was lost, or that process ended",
+        ))
     }
 }
 
@@ -310,13 +314,13 @@ pub(super) struct Amount {
 }
 
 impl Amount {
-    fn bytes(self) -> u64 {
+    pub(super) fn bytes(self) -> u64 {
         self.size.max(1) as u64 * self.count
     }
 }
 
-/// What `prepare` or `meet` has made.
-fn made<T>(socket: &mut Option<T>) -> io::Result<&mut T> {
+/// What `prepare` or `exchange_addresses` has made.
+pub(super) fn made<T>(socket: &mut Option<T>) -> io::Result<&mut T> {
     socket.as_mut().ok_or_else(|| ErrorKind::NotConnected.into())
 }
 
@@ -338,7 +342,7 @@ fn receive(socket: &UdpSocket, bytes: &mut [u8], sleeps: bool) -> io::Result<()>
     }
 }
 
-fn is_again(error: &io::Error) -> bool {
+pub(super) fn is_again(error: &io::Error) -> bool {
     matches!(error.kind(), ErrorKind::WouldBlock | ErrorKind::Interrupted)
 }
 
@@ -374,7 +378,7 @@ fn send_all(
     await_taken(taken, range.end)
 }
 
-fn await_taken(taken: &AtomicU64, end: u64) -> io::Result<()> {
+pub(super) fn await_taken(taken: &AtomicU64, end: u64) -> io::Result<()> {
     let mut limit = WaitLimit::default();
     while taken.load(Ordering::Acquire) != end {
         limit.tick()?;

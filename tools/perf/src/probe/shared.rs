@@ -11,8 +11,10 @@ use std::sync::atomic::AtomicU64;
 pub(crate) const STOP: usize = 512;
 /// How many bytes of the network's streams the receiver has taken.
 pub(super) const TAKEN: usize = 640;
-/// Ports of the sockets of both sides, six words.
+/// Ports of the sockets of both sides, eight words.
 pub(super) const PORTS: usize = 768;
+/// How many bytes of the polled TCP stream the receiver has taken.
+pub(super) const STREAM_TAKEN: usize = 896;
 /// Places of the line that the client writes and the one that the server writes, 128 bytes after
 /// it: each block has the next one, since how far a line is from either processor depends on its
 /// address.

@@ -38,6 +38,13 @@ fn every_two_sided_probe_ends_on_both_sides_and_takes_time() {
         (ProbeKind::UdpStream, 1_000_001),
         (ProbeKind::Tcp, 3),
         (ProbeKind::Tcp, 1_000_001),
+        (ProbeKind::TcpPing, 0),
+        (ProbeKind::TcpPing, 100_000),
+        (ProbeKind::TcpWake, 8),
+        (ProbeKind::TcpMessages, 0),
+        (ProbeKind::TcpMessages, 8),
+        (ProbeKind::TcpStream, 3),
+        (ProbeKind::TcpStream, 3_000_001),
     ] {
         assert!(both(kind, size, 50) > Duration::ZERO, "{kind:?} of {size} bytes");
     }
@@ -108,6 +115,11 @@ fn probes_of_the_network_take_turns_with_each_other() {
         (ProbeKind::Tcp, 70_000),
         (ProbeKind::UdpStream, 1 << 20),
         (ProbeKind::Tcp, 1),
+        (ProbeKind::TcpStream, 2 << 20),
+        (ProbeKind::TcpPing, 8),
+        (ProbeKind::Tcp, 70_000),
+        (ProbeKind::TcpMessages, 8),
+        (ProbeKind::UdpMessages, 8),
     ];
     let play = move |memory, side| {
         let mut probe = Probe::new(memory, WakePair::create().unwrap(), side);

@@ -3,7 +3,7 @@
 
 mod ends;
 
-use crate::device::{Device, device_of_ends};
+use crate::device::{Device, STREAMS, device_of_ends};
 use crate::interrupt;
 use crate::machine;
 use crate::measure::client::call;
@@ -64,6 +64,7 @@ pub fn measure(options: &BreakdownOptions, warn: &dyn Fn(&str)) -> Result<Found,
     let (name, keys) = device_of_ends(&options.device, None)?;
     let probe = match scope(&name) {
         Some(Scope::Host) => ProbeKind::Line,
+        Some(Scope::Network) if name == STREAMS => ProbeKind::TcpPing,
         Some(Scope::Network) => ProbeKind::Udp,
         Some(Scope::Process) | None => {
             return Err(UserError(format!(
