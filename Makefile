@@ -57,9 +57,10 @@ demo: prepare
 test: prepare
 	@ci/test
 
-# One row goes through the C library, which lies beside the command.
+# One row goes through the C library, which lies beside the command. The transport tcp is no default
+# yet, and has rows.
 bench: prepare
-	cargo build --locked --release -p cci-cli -p cci-c
+	cargo build --locked --release -p cci-cli -p cci-c --features cci-cli/tcp
 	cargo build --locked --release -p cci-testkit --bin cci-simulated
 	$(CCI) bench
 	$(TARGET)/release/cci-simulated

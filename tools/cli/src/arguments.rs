@@ -13,6 +13,7 @@ use crate::results::ResultsArguments;
 use cci_perf::peers::{PeerList, parse_list};
 use cci_report::names::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use cci_report::sizes::{Sizes, parse_percent, parse_sizes, parse_time};
+use clap::builder::PossibleValuesParser;
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 use clap::{ArgGroup, Args, CommandFactory, Parser, Subcommand};
 use std::ffi::OsString;
@@ -319,7 +320,7 @@ pub(crate) struct BenchArguments {
     #[arg(long)]
     pub(crate) quick: bool,
     /// Transport to measure; all when absent
-    #[arg(long, value_parser = ["sm", "sock"])]
+    #[arg(long, value_parser = PossibleValuesParser::new(crate::bench::transports()))]
     pub(crate) transport: Option<String>,
     /// The shared library for the row through the C ABI; when absent the one beside this program,
     /// or in ../lib

@@ -4,6 +4,7 @@
 mod network;
 mod patterns;
 mod speed;
+mod streams;
 mod verdict;
 
 use crate::arguments::BenchArguments;
@@ -25,8 +26,10 @@ use verdict::{Line, Standard, Verdict};
 
 /// Name and version of the document's format.
 const SCHEMA: &str = "cci-bench/1";
-/// What is measured.
-const TRANSPORTS: [&str; 2] = ["sm", "sock"];
+/// What is measured, as far as it is in this build.
+const TRANSPORTS: [&str; 3] = ["sm", "sock", STREAMS];
+/// The transport whose lines are held against a bare TCP stream.
+const STREAMS: &str = "tcp";
 
 /// What is written as JSON.
 #[derive(Serialize)]
@@ -34,6 +37,11 @@ struct Report<'a> {
     schema: &'a str,
     environment: &'a Environment,
     lines: &'a [Line],
+}
+
+/// The transports that can be measured.
+pub(crate) fn transports() -> impl Iterator<Item = &'static str> {
+    TRANSPORTS.into_iter().filter(|transport| cci::driver(transport).is_some())
 }
 
 /// Measures every line and prints the table.
@@ -44,7 +52,7 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), UserError> {
         say("Only one processor: both ends share it, and the figures are of little use.");
     }
     let mut lines = Vec::new();
-    for transport in TRANSPORTS {
+    for transport in transports() {
         if arguments.transport.as_deref().is_none_or(|asked| asked == transport) {
             of_transport(transport, arguments, |line| {
                 say(&format!("{transport}: {}", line.progress()));
@@ -72,16 +80,23 @@ fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut
     let library = arguments.library.clone().or_else(library_beside);
     let time = Duration::from_millis(if arguments.quick { 40 } else { 150 });
     let over_network = reach::scope(transport) == Some(Scope::Network);
-    let rows = if over_network { network::rows() } else { speed::rows(arguments.quick) };
+    let by_datagrams = over_network && transport != STREAMS;
+    let rows = match (over_network, by_datagrams) {
+        (_, true) => network::rows(),
+        (true, false) => streams::rows(),
+        (false, false) => speed::rows(arguments.quick),
+    };
     let mut runs: Vec<_> = rows.into_iter().map(|row| row.runs(library.as_deref(), time)).collect();
-    if over_network {
+    if by_datagrams {
         runs.extend(network::of_computing_target(time));
     }
     speed::measure(&runs, |text| say(&format!("{transport}: {text}")), &mut add);
     let others = if over_network {
         let mut lines = idle_connections(transport, arguments.quick);
-        lines.extend(patterns::turns(transport, arguments.quick));
-        lines.extend(patterns::changing(transport, arguments.quick));
+        if by_datagrams {
+            lines.extend(patterns::turns(transport, arguments.quick));
+            lines.extend(patterns::changing(transport, arguments.quick));
+        }
         lines
     } else {
         vec![Line::new(

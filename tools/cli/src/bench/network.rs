@@ -1,4 +1,4 @@
-//! The lines of transports between hosts, over the loop-back interface: ratios to bare UDP and TCP.
+//! The lines of `sock`, over the loop-back interface: ratios to bare UDP and TCP.
 
 use super::speed::{Runs, Speed, exchange, least, most, row};
 use super::verdict::Standard;
@@ -8,14 +8,14 @@ use cci_report::session::Session;
 use std::time::Duration;
 
 /// Messages in flight of the line of message rate.
-const WINDOW: u64 = 512;
+pub(super) const WINDOW: u64 = 512;
 /// Operations of a block, and blocks, of a transfer of 64 MiB: a block of these is long enough.
-const FEW: (u64, u32) = (2, 5);
+pub(super) const FEW: (u64, u32) = (2, 5);
 /// The same where the target computes: long against the time until the progress thread takes over.
 const LONG: (u64, u32) = (6, 3);
 /// One operation a block: each meets a target that has just begun to compute.
 const SINGLE: (u64, u32) = (1, 25);
-const MIB: u64 = 1 << 20;
+pub(super) const MIB: u64 = 1 << 20;
 
 /// Every line of `sock` that is a ratio to a probe.
 pub(super) fn rows() -> Vec<Speed> {

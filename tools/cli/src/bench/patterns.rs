@@ -1,6 +1,7 @@
 //! The lines that are more than an operation between two processes: many endpoints, many peers,
 //! sleepers, memory that changes.
 
+use super::STREAMS;
 use super::speed::{least, most};
 use super::verdict::{Line, Standard};
 use cci::Scope;
@@ -69,7 +70,11 @@ pub(super) fn changing(transport: &str, quick: bool) -> Vec<Line> {
 
 /// The wake-up of an endpoint that sleeps.
 pub(super) fn wakeup(transport: &str, quick: bool) -> Line {
-    let bare = if scope(transport) == Some(Scope::Host) { "an eventfd" } else { "bare UDP" };
+    let bare = match scope(transport) {
+        Some(Scope::Host) => "an eventfd",
+        _ if transport == STREAMS => "bare TCP",
+        _ => "bare UDP",
+    };
     let standard = Standard::AtMost { bar: Some(1.3), target: Some(1.05) };
     let rounds = if quick { wakeup::ROUNDS / 4 } else { wakeup::ROUNDS };
     Line::new(&format!("wake-up from sleep, 8 B, to {bare}"), "x", standard, wakeup::measure(transport, rounds))
