@@ -148,6 +148,7 @@ impl SendWindow {
     }
 
     /// Adds a frame that is about to leave. Returns its index.
+    #[inline]
     pub(crate) fn push(&mut self, payload: Payload) -> usize {
         self.messages += payload.batch().map_or(0, |batch| u32::from(batch.messages));
         self.frames.push_back(InFlight::new(payload));
@@ -155,9 +156,10 @@ impl SendWindow {
     }
 
     /// Adds a frame with one message. Returns its index.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn push_single(&mut self, batch: Batch) -> usize {
-        // Built in place: a copy would load its bytes before they have reached the cache.
+        // Built in place, and therefore always inline: a copy would load its bytes before they have
+        // reached the cache.
         self.frames.push_back(EMPTY);
         if let Some(frame) = self.frames.back_mut() {
             frame.payload = Payload::Batch(batch);
