@@ -16,6 +16,7 @@ mod edge_policy;
 mod endpoint;
 mod expected;
 mod holder;
+mod local_address;
 mod open;
 mod operation;
 mod pending_events;
@@ -45,6 +46,7 @@ pub use endpoint::{
 };
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};
+pub use local_address::{LocalAddress, interface_index, is_link_local};
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, ConnectionReport, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;
