@@ -158,6 +158,8 @@ impl Tcp {
         self.pay_all(core);
         if !self.shared.active.is_empty() {
             self.work_on_active(core);
+            // A stream that has room again may owe something.
+            self.pay_all(core);
         }
     }
 

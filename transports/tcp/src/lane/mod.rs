@@ -123,6 +123,8 @@ pub(crate) struct Lane {
     may_answer: bool,
     /// Some connection may have a keepalive.
     pub(crate) is_watched: bool,
+    /// Bytes of RMA leave with a checksum.
+    pub(crate) checks: bool,
 }
 
 impl Lane {
@@ -162,6 +164,7 @@ impl Lane {
             watches_room: false,
             may_answer: false,
             is_watched: false,
+            checks: false,
         }
     }
 
@@ -196,6 +199,11 @@ impl Lane {
             self.owes = true;
             s.owing.push(self.number);
         }
+    }
+
+    /// Whether the peer is to be told anything that no frame has.
+    pub(crate) fn is_owing(&self) -> bool {
+        self.untold || self.pings || self.given.untold().is_some()
     }
 
     /// A frame tells the peer what was taken.
@@ -264,7 +272,9 @@ impl Lane {
 
     /// Tells the peer what was taken and granted, if no frame has.
     pub(crate) fn pay(&mut self, s: &mut Shared) {
-        if self.phase != Phase::Open {
+        // Behind bytes that cannot leave it is said once, when they have left: it is as much as it
+        // is then.
+        if self.phase != Phase::Open || self.is_blocked {
             return;
         }
         let pings = std::mem::take(&mut self.pings);

@@ -9,7 +9,7 @@ use cci_proto::{EventKind, Failure, Rights, Time};
 use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, PollSet, RegistrationTable};
 use std::collections::VecDeque;
 
-/// Bytes of the buffer that streams are read into.
+/// Bytes of the buffer that streams are read into, or more: a whole message fits twice.
 pub(crate) const SCRATCH: usize = 64 << 10;
 /// Bytes that wait in a lane before further messages wait in their own memory.
 pub(crate) const OUT: usize = 64 << 10;
@@ -25,6 +25,8 @@ pub(crate) enum Cause {
     Violation,
     /// The peer's kernel has not answered for too long.
     Silent,
+    /// The listener has no room for another stranger.
+    Full,
     /// Nobody needs it.
     Idle,
     /// Setting it up failed; why, in a sentence.
@@ -96,7 +98,7 @@ impl Shared {
             pending_events: PendingEvents::default(),
             expected: ExpectedClients::default(),
             redirected: Vec::new(),
-            scratch: Some(Pages::new(SCRATCH)?),
+            scratch: Some(Pages::new(SCRATCH.max(2 * max_send_size as usize))?),
             buffers: Vec::new(),
             works: Vec::new(),
             active: Vec::new(),
