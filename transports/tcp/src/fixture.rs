@@ -288,6 +288,11 @@ impl Script {
         self.bytes.drain(..len).collect()
     }
 
+    /// Puts bytes back that were taken last.
+    pub(crate) fn put_back(&mut self, bytes: Vec<u8>) {
+        self.bytes.splice(..0, bytes);
+    }
+
     pub(crate) fn hello(&mut self, end: &mut End) -> Hello {
         let bytes = self.take(end, HELLO);
         Hello::parse(bytes.first_chunk().expect("so many")).expect("a HELLO")

@@ -10,12 +10,12 @@ use cci_proto::{Access, Attribute, EventKind, Failure, Rights, Status, Time};
 use cci_transport::{Connection, Posted, Transport};
 
 /// More than the buffers of a stream hold.
-const LONG: usize = 32 << 20;
+pub(super) const LONG: usize = 32 << 20;
 /// A number that a peer may give its first operation.
-const FIRST: u32 = 1 << 16;
+pub(super) const FIRST: u32 = 1 << 16;
 
 /// What a RESULT says: the operation, and how it has ended.
-fn result(frame: &Frame) -> (u32, Result<(), Failure>) {
+pub(super) fn result(frame: &Frame) -> (u32, Result<(), Failure>) {
     let mut fields = Fields(&frame.1);
     (fields.u32(), parse_outcome(&mut fields))
 }
