@@ -13,6 +13,7 @@ pub mod namespace;
 mod peer;
 pub mod process;
 pub mod simulation;
+pub mod sleepers;
 pub mod sm_raw;
 pub mod suite;
 pub mod sys;
