@@ -8,6 +8,7 @@
 
 #![deny(unsafe_code)]
 
+pub mod allocations;
 pub mod memory;
 pub mod namespace;
 mod peer;

@@ -126,7 +126,8 @@ impl Tcp {
     fn work_on_active(&mut self, core: &mut Core) -> bool {
         let mut found = false;
         // Those that become active now have their turn in the next call.
-        let active = std::mem::take(&mut self.shared.active);
+        let next = std::mem::take(&mut self.shared.spare_active);
+        let mut active = std::mem::replace(&mut self.shared.active, next);
         for number in &active {
             let Some((lane, shared)) = self.lane(*number) else { continue };
             lane.on_activated();
@@ -135,11 +136,8 @@ impl Tcp {
             lane.flush(shared, core);
             lane.trim(shared);
         }
-        if self.shared.active.is_empty() {
-            // Keeps its memory.
-            self.shared.active = active;
-            self.shared.active.clear();
-        }
+        active.clear();
+        self.shared.spare_active = active;
         found
     }
 

@@ -58,6 +58,8 @@ pub(crate) struct Shared {
     works: Vec<Box<Work>>,
     /// Lanes that have something to send, or more to read than one call takes.
     pub(crate) active: Vec<u32>,
+    /// Empty: memory for the next list of those.
+    pub(crate) spare_active: Vec<u32>,
     /// Lanes whose peers are to be told what was taken or granted.
     pub(crate) owing: Vec<u32>,
     /// Lanes whose peers want grants, where there were none, in turn.
@@ -102,6 +104,7 @@ impl Shared {
             buffers: Vec::new(),
             works: Vec::new(),
             active: Vec::new(),
+            spare_active: Vec::new(),
             owing: Vec::new(),
             wanting: VecDeque::new(),
             grants_due: false,

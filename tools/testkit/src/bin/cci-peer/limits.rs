@@ -61,9 +61,8 @@ pub(crate) fn few_descriptors(device: &Device) {
     let before = descriptors();
     let mut failures = 0;
     for free in 0.. {
-        let opened = with_limit(Resource::Nofile, before as u64 + free, || {
-            Endpoint::open(device, &EndpointOptions::new())
-        });
+        let opened =
+            with_limit(Resource::Nofile, before as u64 + free, || Endpoint::open(device, &EndpointOptions::new()));
         match opened {
             Ok(endpoint) => {
                 drop(endpoint);
