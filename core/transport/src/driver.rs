@@ -78,8 +78,8 @@ impl Driver {
         self.keys.iter().find(|key| key.name == name)
     }
 
-    /// The keys of a device, and after them those that only the environment has: `CCI_SOCK_PORT` for
-    /// the key `port` of the transport `sock`.
+    /// The keys of a device, and after them those that only the environment has: `CCI_SOCK_PORT`
+    /// for the key `port` of the transport `sock`.
     #[must_use]
     pub fn with_environment(&self, arguments: &[(String, String)]) -> Vec<(String, String)> {
         let is_given = |key: &str| arguments.iter().any(|(given, _)| given == key);
