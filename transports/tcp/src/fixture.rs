@@ -130,7 +130,7 @@ impl End {
 
     /// Waits until a lane has closed because its peer broke the protocol.
     pub(crate) fn until_violated(&mut self) {
-        self.until("the end of a lane", |end| end.tcp.shared.malformed == 1);
+        self.until("its end", |end| end.tcp.shared.malformed == 1);
     }
 }
 
@@ -244,7 +244,7 @@ impl Script {
 
     /// Writes bytes, while the endpoint makes calls.
     pub(crate) fn write(&mut self, end: &mut End, mut bytes: &[u8]) {
-        end.until("room in a stream", |_| {
+        end.until("room", |_| {
             match self.stream.write(bytes) {
                 Ok(count) => bytes = &bytes[count..],
                 Err(error) => assert_eq!(error.kind(), ErrorKind::WouldBlock),
@@ -338,6 +338,6 @@ impl Script {
 
     /// Waits for the end of the stream, whatever comes before.
     pub(crate) fn until_closed(&mut self, end: &mut End) {
-        end.until("the end of the stream", |_| !self.read());
+        end.until("its end", |_| !self.read());
     }
 }

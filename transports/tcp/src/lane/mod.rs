@@ -95,6 +95,8 @@ pub(crate) struct Lane {
     pub(crate) idle_since: Time,
     /// How often dialing has failed.
     pub(crate) attempts: u32,
+    /// The last stream was closed by the peer before it answered.
+    pub(crate) was_turned_away: bool,
     /// In [`Shared::active`].
     is_active: bool,
     /// In [`Shared::owing`].
@@ -150,6 +152,7 @@ impl Lane {
             pinged: now,
             idle_since: now,
             attempts: 0,
+            was_turned_away: false,
             is_active: false,
             owes: false,
             untold: false,
@@ -297,7 +300,7 @@ impl Lane {
     /// Grants the peer messages, at most so many.
     pub(crate) fn grant(&mut self, s: &mut Shared, most: usize) {
         let count = self.given.wanted().min(u32::try_from(most).unwrap_or(u32::MAX));
-        self.given.add(count);
+        self.given.add(count, s.share);
         s.inbox.grant(count);
     }
 

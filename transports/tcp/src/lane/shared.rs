@@ -2,6 +2,7 @@
 
 use crate::inbox::Inbox;
 use crate::lane::Opening;
+use crate::lane::grants::MOST;
 use crate::lane::work::{Ending, Work};
 use crate::settings::Settings;
 use cci_mem::pages::Pages;
@@ -64,6 +65,8 @@ pub(crate) struct Shared {
     pub(crate) owing: Vec<u32>,
     /// Lanes whose peers want grants, where there were none, in turn.
     pub(crate) wanting: VecDeque<u32>,
+    /// Messages that each lane may have granted: so that all together may use theirs at once.
+    pub(crate) share: u32,
     /// The lanes in `wanting` are to be looked at.
     pub(crate) grants_due: bool,
     /// Lanes that are over.
@@ -107,6 +110,7 @@ impl Shared {
             spare_active: Vec::new(),
             owing: Vec::new(),
             wanting: VecDeque::new(),
+            share: MOST,
             grants_due: false,
             ended: Vec::new(),
             check_at: None,

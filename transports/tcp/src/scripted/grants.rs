@@ -177,3 +177,66 @@ fn a_lane_whose_messages_wait_wakes_nobody() {
     assert!(!wakes(&mut end, SHORT), "bytes that are not read wake the program again and again");
     wakes_for_room(&mut end, &mut script);
 }
+
+/// A lane alone gets many grants at a time; where there are many lanes, each gets its share, so that
+/// a burst of one does not hold the others up.
+#[test]
+fn lanes_share_the_slots() {
+    for (others, most) in [(0, 128), (7, 16), (60, 4)] {
+        let mut end = with_slots(512);
+        let (mut script, _) = Script::connect(&mut end);
+        let _others: Vec<_> = (0..others).map(|_| Script::connect(&mut end)).collect();
+        let (mut sent, mut largest) = (0, 0);
+        for _ in 0..20 {
+            let granted = limit(&script.frames(&mut end, 20)).unwrap_or(sent);
+            largest = largest.max(granted - sent);
+            for _ in sent..granted {
+                script.put(&mut end, Kind::Message, 0, script.connection, &[b"returned"]);
+                assert!(end.next(EventKind::Recv).give_back());
+            }
+            sent = granted;
+        }
+        assert_eq!(largest, most, "beside {others} others");
+    }
+}
+
+/// While the program has events to take, slots are not handed out one at a time.
+#[test]
+fn lanes_that_wait_get_several_grants_at_once() {
+    let mut end = with_slots(64);
+    let mut scripts: Vec<_> = (0..4).map(|_| Script::connect(&mut end).0).collect();
+    let mut sent = vec![0; scripts.len()];
+    // Every slot has an event that the program has not taken.
+    let has_free = |end: &mut End| {
+        end.tcp.shared.inbox.sweep(&mut end.core);
+        end.core.recv_free() > 0
+    };
+    while has_free(&mut end) {
+        for (script, sent) in scripts.iter_mut().zip(&mut sent) {
+            for _ in 0..20 {
+                end.tcp.progress(&mut end.core);
+            }
+            let frames: Vec<_> = std::iter::from_fn(|| script.poll()).collect();
+            for _ in *sent..limit(&frames).unwrap_or(*sent) {
+                script.put(&mut end, Kind::Message, 0, script.connection, &[b"waits"]);
+                *sent += 1;
+            }
+        }
+    }
+    scripts[0].put(&mut end, Kind::Grant, WANT, 0, &[&[0; 4]]);
+    for _ in 0..20 {
+        end.tcp.progress(&mut end.core);
+    }
+    for taken in 1..=8 {
+        assert!(end.core.pop().expect("an event").give_back());
+        for _ in 0..20 {
+            end.tcp.progress(&mut end.core);
+        }
+        let frames: Vec<_> = std::iter::from_fn(|| scripts[0].poll()).collect();
+        if let Some(granted) = limit(&frames).filter(|limit| *limit > sent[0]) {
+            assert_eq!((taken, granted - sent[0]), (4, 4));
+            return;
+        }
+    }
+    panic!("no grants");
+}

@@ -4,9 +4,9 @@ use super::rma::{FIRST, LONG, result};
 use crate::fixture::{End, OPTIONS, Script, bytes_of, heap};
 use crate::frame::{BEGIN, Fields, Kind, OPERATION, Target};
 use cci_mem::memory::Memory;
+use cci_mem::sync::Ordering;
 use cci_proto::{Access, EventKind, Failure, Rights, RmaHandle, Status};
 use cci_transport::{Connection, Transport};
-use std::sync::atomic::Ordering;
 
 fn deregister(end: &mut End, handle: &RmaHandle) {
     end.tcp.deregister(&mut end.core, handle).expect("a registration");

@@ -8,6 +8,7 @@ use cci_proto::engine::MAX_LARGE;
 use cci_proto::wire::Crc;
 use cci_proto::{Access, Attribute, EventKind, Failure, Rights, Status, Time};
 use cci_transport::{Connection, Posted, Transport};
+use std::io::Write;
 
 /// More than the buffers of a stream hold.
 pub(super) const LONG: usize = 32 << 20;
@@ -333,4 +334,34 @@ fn peers_on_this_host_are_not_remote() {
     let local = end.register(&memory, Rights::NONE);
     end.rma(cell, &local, 100, (Access::Write, false));
     assert_eq!(script.find(&mut end, Kind::Write).0.flags & CHECKED, 0);
+}
+
+/// A peer that asks again and again, each time for an answer of its own, and reads none of them.
+fn floods(kind: Kind, body: &[u8]) {
+    let mut end = End::new();
+    let (mut script, _) = Script::connect(&mut end);
+    let frames = script.emit(kind, 0, script.connection, &[body]).repeat(1000);
+    let mut sent = 0;
+    let begun = std::time::Instant::now();
+    while end.tcp.shared.malformed == 0 {
+        assert!(begun.elapsed() < crate::fixture::LIMIT, "answers wait without a limit");
+        // An error: the endpoint has closed the stream, or reads no more for now.
+        if let Ok(count) = script.stream.write(&frames[sent..]) {
+            sent = (sent + count) % frames.len();
+        }
+        end.tcp.progress(&mut end.core);
+        let left = end.tcp.lanes.iter().flatten().map(|lane| lane.out.left().len()).max().unwrap_or(0);
+        assert!(left < 2 << 20, "{left} bytes of answers");
+    }
+}
+
+#[test]
+fn floods_of_questions_whose_answers_nobody_reads_end_the_lane() {
+    let target = Target { operation: FIRST, handle: [7, 7], offset: 0, total: 8 };
+    floods(Kind::Read, &target.emit());
+    floods(Kind::Cancel, &FIRST.to_le_bytes());
+    floods(Kind::Large, &[&u64::from(FIRST).to_le_bytes()[..], &100_000_u64.to_le_bytes()].concat());
+    let token = crate::frame::ConnectBody { attribute: Attribute::ReliableOrdered, identity: [1, 2], token: 9 };
+    floods(Kind::Connect, &token.emit());
+    floods(Kind::Accept, &[0; 8]);
 }

@@ -80,7 +80,7 @@ fn beyond_the_strangers_who_have_asked_others_are_refused_and_come_again() {
     refused.say_hello(&mut server, None);
     assert_eq!(refused.hello(&mut server).refusal, Some(Refusal::Full));
     refused.until_closed(&mut server);
-    client.connect(&server.tcp.uri().to_owned(), LIMIT);
+    client.connect(server.tcp.uri(), LIMIT);
     for _ in 0..100 {
         client.calls(1);
         server.tcp.progress(&mut server.core);
@@ -119,6 +119,22 @@ fn a_client_dials_again_when_the_server_is_full() {
     script.put(&mut client, Kind::Grant, 0, 0, &[&1_u32.to_le_bytes()]);
     client.send(cell, b"hello", 1);
     assert_eq!(script.find(&mut client, Kind::Message).1, b"hello");
+}
+
+#[test]
+fn a_client_that_is_turned_away_until_its_time_is_over_says_so() {
+    let mut client = End::new();
+    let (listener, uri) = port();
+    client.connect(&uri, Duration::from_millis(100));
+    listener.set_nonblocking(true).expect("a socket");
+    while !client.core.has_event() {
+        client.tcp.progress(&mut client.core);
+        drop(listener.accept());
+    }
+    let failed = client.next(EventKind::Connect);
+    assert_eq!(failed.detail(), Status::TimedOut as u32);
+    let reason = client.core.reason(failed).unwrap_or_default();
+    assert!(reason.contains("too few descriptors"), "{reason}");
 }
 
 /// Why a connect to a server that says this has failed.

@@ -179,6 +179,7 @@ impl Tcp {
     ) -> Result<(), RequestError> {
         let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
         self.shared.now = monotonic();
+        self.shared.inbox.begin_call(core);
         let request = self.shared.inbox.requests.take(request);
         let lane = request.and_then(|request| Some((self.lane(request.lane)?, request)));
         match lane {

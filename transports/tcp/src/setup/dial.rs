@@ -115,6 +115,7 @@ impl Tcp {
         self.end_dial(number);
         let Some((lane, shared)) = self.lane(number) else { return };
         let is_own = lane.is_on_this_host();
+        lane.was_turned_away = false;
         lane.drop_socket(shared);
         let waited = shared.now - lane.idle_since;
         let is_over = match error {

@@ -24,6 +24,7 @@ impl Tcp {
         if lane.dialed && was_full && !lane.table.is_empty() {
             lane.drop_socket(shared);
             lane.begin_again();
+            lane.was_turned_away = true;
             return lane.pause(shared);
         }
         let Some(mut lane) = self.remove_lane(number) else { return };
