@@ -270,9 +270,9 @@ pub fn handle_in(event: &Event<'_>) -> RmaHandle {
     RmaHandle::from_bytes(&event.received().expect("a message").to_vec()).expect("a handle")
 }
 
-/// Two peers close while what they published, so many messages each, waits or finds no receive slot.
-/// Both are delivered to the end, and both ends are told, to a program that sleeps and returns events
-/// late.
+/// Two peers close while what they published, so many messages each, waits or finds no receive
+/// slot. Both are delivered to the end, and both ends are told, to a program that sleeps and
+/// returns events late.
 ///
 /// # Panics
 ///

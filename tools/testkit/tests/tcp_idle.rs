@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 
-/// A process waits on the handle of an endpoint with a connection: no processor time, and no context
-/// switch but its own going to sleep and that of the progress thread.
+/// A process waits on the handle of an endpoint with a connection: no processor time, and no
+/// context switch but its own going to sleep and that of the progress thread.
 #[test]
 fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
     let _alone = alone();

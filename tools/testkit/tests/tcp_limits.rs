@@ -1,4 +1,5 @@
-//! Not enough of something over `tcp`: descriptors, memory, ports, room in a backlog. And strangers.
+//! Not enough of something over `tcp`: descriptors, memory, ports, room in a backlog. And
+//! strangers.
 
 #![forbid(unsafe_code)]
 

@@ -178,8 +178,8 @@ fn a_lane_whose_messages_wait_wakes_nobody() {
     wakes_for_room(&mut end, &mut script);
 }
 
-/// A lane alone gets many grants at a time; where there are many lanes, each gets its share, so that
-/// a burst of one does not hold the others up.
+/// A lane alone gets many grants at a time; where there are many lanes, each gets its share, so
+/// that a burst of one does not hold the others up.
 #[test]
 fn lanes_share_the_slots() {
     for (others, most) in [(0, 128), (7, 16), (60, 4)] {
