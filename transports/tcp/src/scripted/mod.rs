@@ -4,3 +4,4 @@ mod grants;
 mod memory;
 mod rma;
 mod setup;
+mod sizes;
