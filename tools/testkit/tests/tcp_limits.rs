@@ -54,6 +54,22 @@ fn limits_a_port_in_use_is_named() {
     }
 }
 
+/// What endpoints have left to the allocator is not held a second time by those that come after
+/// them.
+#[test]
+fn limits_an_idle_endpoint_holds_little_memory() {
+    const COUNT: usize = 50;
+    const MOST: usize = 1 << 20;
+    let (_alone, device) = (alone(), device());
+    for round in 0..3 {
+        let before = resident_bytes(None);
+        let endpoints: Vec<_> = (0..COUNT).map(|_| open(&device)).collect();
+        let after = resident_bytes(None);
+        assert!(after <= before + COUNT * MOST, "{} bytes each in round {round}", (after - before) / COUNT);
+        drop(endpoints);
+    }
+}
+
 fn socket() -> OwnedFd {
     socket_with(AddressFamily::INET, SocketType::STREAM, SocketFlags::NONBLOCK, None).expect("a socket")
 }

@@ -1,10 +1,10 @@
 //! Setting up streams.
 
-use crate::fixture::{End, LIMIT, NUMBER, Script, port};
+use crate::fixture::{End, LIMIT, NUMBER, OPTIONS, Script, port};
 use crate::frame::{ConnectBody, HELLO, Header, Hello, Kind, Refusal};
 use crate::setup::listen::STRANGERS;
 use cci_proto::{Attribute, EventKind, Status};
-use cci_transport::Transport;
+use cci_transport::{CoreOptions, Transport};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, listen, socket_with};
 use std::net::{Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -381,4 +381,42 @@ fn a_half_closed_stream_ends_its_connections() {
     server.until("its end", |server| lanes(server) == 0);
     assert_eq!(cell.state(), cci_transport::ConnectionState::Broken);
     script.until_closed(&mut server);
+}
+
+/// Requests that nobody answers have a quarter of the slots at most, and a peer with a connection
+/// gets the others.
+#[test]
+fn requests_of_many_strangers_leave_a_peer_its_slots() {
+    let mut server = End::with(&[], CoreOptions { recv_count: 256, ..OPTIONS });
+    let (mut friend, _) = Script::connect(&mut server);
+    let mut strangers: Vec<_> = (0..200).map(|_| Script::dial(&server)).collect();
+    for stranger in &mut strangers {
+        stranger.say_hello(&mut server, None);
+        stranger.ask(&mut server, Attribute::ReliableOrdered, b"");
+        stranger.ask(&mut server, Attribute::ReliableOrdered, b"");
+    }
+    server.until("requests", |server| server.tcp.lanes.iter().flatten().filter(|lane| lane.has_asked).count() == 201);
+    let mut asked = 0;
+    while let Some(slot) = server.call() {
+        assert_eq!(slot.kind(), EventKind::ConnectRequest as u32);
+        asked += 1;
+    }
+    assert_eq!(asked, 64, "a quarter of 256");
+    // The others are asked to come again.
+    let busy = |script: &mut Script| std::iter::from_fn(|| script.poll()).any(|(header, _)| header.kind == Kind::Busy);
+    let last = strangers.last_mut().expect("some");
+    assert_eq!(last.hello(&mut server).refusal, None);
+    server.until("BUSY", |_| busy(last));
+    // All of them unanswered, and every message held.
+    let mut granted = 0;
+    for number in 0..150 {
+        while granted == number {
+            let (header, body) = friend.frame(&mut server);
+            if header.kind == Kind::Grant {
+                granted = crate::frame::Fields(&body).u32();
+            }
+        }
+        friend.put(&mut server, Kind::Message, 0, friend.connection, &[b"through"]);
+        assert_eq!(server.next(EventKind::Recv).kind(), EventKind::Recv as u32);
+    }
 }

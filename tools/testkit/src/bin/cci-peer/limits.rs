@@ -9,6 +9,7 @@ use cci_testkit::process::{context_switches, descriptors, mappings, processor_ti
 use cci_testkit::sm_raw::{RawListener, raw_connect};
 use cci_testkit::{LIMIT, World, drain, open, readable, sm_device};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::Read;
 use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -114,7 +115,14 @@ pub(crate) fn no_descriptors_later(device: &Device) {
             assert!(device.transport != "tcp" || reason.contains("raise the limit (ulimit -n)"), "{reason}");
         }
     });
-    drop(raw);
+    if device.transport == "tcp" {
+        // They were accepted by the spare descriptor, and sent away.
+        for stranger in raw {
+            let mut stranger = TcpStream::from(stranger);
+            stranger.set_read_timeout(Some(LIMIT)).expect("a socket");
+            assert!(matches!(stranger.read(&mut [0; 100]), Ok(0)), "a stranger is kept waiting");
+        }
+    }
     world.connect(2, 1, RO);
     say("served on");
 }
