@@ -4,7 +4,7 @@
 
 use cci::{Attribute, Connect, Connection, ConnectionOption, Device, Endpoint, EventKind, Failure, Notify};
 use cci_testkit::{LIMIT, Peer, World, device_of, open, open_with, pattern, readable};
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -135,6 +135,26 @@ fn a_stopped_peer_is_noticed_by_keepalive_and_send_timeout() {
     assert_eq!((event.context(), event.outcome()), (7, Err(Failure::TimedOut)));
     let took = begun.elapsed();
     assert!(took >= limit && took < limit + Duration::from_secs(1), "{took:?}");
+}
+
+/// The child has closed its copies of the sockets.
+#[test]
+fn a_killed_peer_is_told_though_a_forked_child_lives_on() {
+    let endpoint = endpoint();
+    let world = World::new([&endpoint]);
+    let mut peer = Peer::spawn(PROGRAM, "leave-child", &["tcp", endpoint.uri()]);
+    let request = world.next(0, EventKind::ConnectRequest);
+    request.into_request().expect("a request").accept(1).expect("an accept");
+    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    let line = peer.line_while(|| world.step());
+    let child = line.strip_prefix("child ").and_then(|pid| pid.parse().ok()).and_then(Pid::from_raw);
+    peer.kill();
+    assert!(peer.wait().code().is_none(), "it was killed");
+    let begun = Instant::now();
+    assert_eq!(world.next(0, EventKind::Disconnect).connection(), Some(connection));
+    let took = begun.elapsed();
+    assert!(took < TOLD, "told after {took:?}");
+    kill_process(child.expect("its number"), Signal::KILL).expect("the child has lived on");
 }
 
 /// Two programs connect to each other at once, many times, from two threads.

@@ -80,7 +80,7 @@ fn main() {
         ["look"] => child::look(),
         ["execute-under-copy"] => child::execute_under_copy(),
         ["look-twice"] => child::look_twice(),
-        ["leave-child", uri] => child::leave_child(uri),
+        ["leave-child", transport, uri] => child::leave_child(&device(transport), uri),
         ["fork"] => child::fork(),
         ["fork-silently"] => child::fork_silently(),
         ["scribble", uri, seed] => hostile::scribble(uri, seed.parse().expect("a seed")),
