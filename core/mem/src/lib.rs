@@ -43,6 +43,9 @@ pub mod hints;
 pub mod inherited;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
+pub mod interfaces;
+#[cfg(not(loom))]
+#[allow(unsafe_code)]
 pub mod landed;
 pub mod life;
 pub mod lock;

@@ -77,6 +77,19 @@ impl Driver {
     pub fn key(&self, name: &str) -> Option<&'static Key> {
         self.keys.iter().find(|key| key.name == name)
     }
+
+    /// The keys of a device, and after them those that only the environment has: `CCI_SOCK_PORT`
+    /// for the key `port` of the transport `sock`.
+    #[must_use]
+    pub fn with_environment(&self, arguments: &[(String, String)]) -> Vec<(String, String)> {
+        let is_given = |key: &str| arguments.iter().any(|(given, _)| given == key);
+        let of_environment = |key: &str| {
+            let value = std::env::var(format!("CCI_{}_{key}", self.name).to_ascii_uppercase()).ok()?;
+            (!value.is_empty()).then(|| (key.to_owned(), value))
+        };
+        let others = self.keys.iter().map(|key| key.name).filter(|key| !is_given(key)).filter_map(of_environment);
+        arguments.iter().cloned().chain(others).collect()
+    }
 }
 
 impl fmt::Debug for Driver {

@@ -17,6 +17,7 @@ mod edge_policy;
 mod endpoint;
 mod expected;
 mod holder;
+mod local_address;
 mod mutex;
 mod open;
 mod operation;
@@ -49,6 +50,7 @@ pub use endpoint::{
 };
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};
+pub use local_address::{LocalAddress, interface_index, is_link_local};
 pub use mutex::lock;
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, Imported, Message, Peer, Posted, Rma};

@@ -8,11 +8,13 @@
 
 #![deny(unsafe_code)]
 
+pub mod allocations;
 pub mod memory;
 pub mod namespace;
 mod peer;
 pub mod process;
 pub mod simulation;
+pub mod sleepers;
 pub mod sm_raw;
 pub mod suite;
 pub mod sys;

@@ -18,7 +18,7 @@ const SOURCES: [(&str, usize, usize); 13] = [
     ("core/transport/src", 30, 60),
     ("cci/src", 20, 60),
     ("transports/sm/src", 30, 120),
-    ("transports/sock/src", 15, 40),
+    ("transports/sock/src", 14, 40),
     ("transports/sim/src", 5, 5),
     ("tools/cli/src", 20, 40),
     ("tools/model/src", 15, 30),

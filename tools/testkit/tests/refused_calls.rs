@@ -5,8 +5,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{
-    Attribute, Connect, Endpoint, EndpointFor, EndpointOptions, Event, EventKind, Failure, LocalEndpoint, Notify,
-    Rights, Rma, SharedMemory,
+    Attribute, Connect, Device, Endpoint, EndpointFor, EndpointOptions, Event, EventKind, Failure, LocalEndpoint,
+    Notify, Rights, Rma, SharedMemory,
 };
 use cci_testkit::{World, device_of, open, sys};
 use rustix::event::{PollFd, PollFlags, poll};
@@ -52,13 +52,23 @@ fn endpoints_end_where_no_timer_can_be_set() {
     if !in_own_process("endpoints_end_where_no_timer_can_be_set") {
         return;
     }
-    let device = device_of("sock", &[("ip", "127.0.0.1")]);
+    for transport in transports() {
+        end_where_no_timer_can_be_set(&device_of(transport, &[("ip", "127.0.0.1")]));
+    }
+}
+
+/// The transports with sockets.
+fn transports() -> &'static [&'static str] {
+    if cfg!(feature = "tcp") { &["sock", "tcp"] } else { &["sock"] }
+}
+
+fn end_where_no_timer_can_be_set(device: &Device) {
     // One whose thread runs already, and has set its alarm.
-    let before = open(&device);
+    let before = open(device);
     let memory = SharedMemory::new(4096).expect("memory");
     before.register_memory(memory.memory(), Rights::READ_WRITE).expect("registered");
     sys::refuse_call(libc::SYS_timerfd_settime);
-    let (a, b) = (open(&device), open(&device));
+    let (a, b) = (open(device), open(device));
     let (to_b, _) = World::new([&a, &b]).connect(0, 1, Attribute::ReliableOrdered);
     a.send(to_b, b"hello", Notify::OnFailure(0)).expect("a send");
     assert_eq!(World::new([&a, &b]).message(1), b"hello");
@@ -97,8 +107,8 @@ fn a_sleeper_sees_its_timeout_where_no_timer_can_be_set() {
         return;
     }
     sys::refuse_call(libc::SYS_timerfd_settime);
-    for (transport, keys) in [("sm", vec![]), ("sock", vec![("ip", "127.0.0.1")])] {
-        let device = device_of(transport, &keys);
+    let over_sockets = transports().iter().map(|transport| device_of(transport, &[("ip", "127.0.0.1")]));
+    for device in [device_of("sm", &[])].into_iter().chain(over_sockets) {
         let server = open(&device);
         see_a_timeout_asleep(&open(&device), &server);
         let local = LocalEndpoint::open(&device, &EndpointOptions::new()).expect("an endpoint");
@@ -111,13 +121,16 @@ fn a_connect_to_a_name_says_that_no_thread_can_be_had() {
     if !in_own_process("a_connect_to_a_name_says_that_no_thread_can_be_had") {
         return;
     }
-    let endpoint = open(&device_of("sock", &[("ip", "127.0.0.1")]));
+    let open_over = |transport: &&'static str| (*transport, open(&device_of(transport, &[("ip", "127.0.0.1")])));
+    let endpoints: Vec<_> = transports().iter().map(open_over).collect();
     [libc::SYS_clone, libc::SYS_clone3].into_iter().for_each(sys::refuse_call);
-    let to = |uri: &str| endpoint.connect(&Connect::to(uri));
-    let error = to("sock://localhost:5000").expect_err("a name needs a thread");
-    assert_eq!(error.status(), cci::Status::NoMem);
-    assert!(error.to_string().contains("no thread to look up the host's name"), "{error}");
-    assert!(error.to_string().contains("connect to an IP address"), "{error}");
-    to("sock://127.0.0.1:5000").expect("an address needs no thread");
-    close(endpoint);
+    for (transport, endpoint) in endpoints {
+        let to = |host: &str| endpoint.connect(&Connect::to(&format!("{transport}://{host}:5000")));
+        let error = to("localhost").expect_err("a name needs a thread");
+        assert_eq!(error.status(), cci::Status::NoMem);
+        assert!(error.to_string().contains("no thread to look up the host's name"), "{error}");
+        assert!(error.to_string().contains("connect to an IP address"), "{error}");
+        to("127.0.0.1").expect("an address needs no thread");
+        close(endpoint);
+    }
 }

@@ -17,7 +17,7 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
     let seconds = if std::env::var_os("CCI_TEST_LONG").is_some() { "10" } else { "3" };
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    let mut peer = Peer::spawn(PROGRAM, "idle", &[endpoint.uri(), seconds]);
+    let mut peer = Peer::spawn(PROGRAM, "idle", &["sm", endpoint.uri(), seconds]);
     let request = world.next(0, EventKind::ConnectRequest);
     request.into_request().expect("a request").accept(1).expect("an accept");
     let connection = world.next(0, EventKind::Accept).connection().expect("one");

@@ -436,7 +436,7 @@ fn kill_is_noticed_though_a_forked_child_holds_the_descriptors() {
     for _ in 0..5 {
         let endpoint = open(&sm_device());
         let world = World::new([&endpoint]);
-        let mut peer = Peer::spawn(PROGRAM, "leave-child", &[endpoint.uri()]);
+        let mut peer = Peer::spawn(PROGRAM, "leave-child", &["sm", endpoint.uri()]);
         let connection = accept(&world);
         let line = peer.line_while(|| world.step());
         let child =

@@ -13,19 +13,19 @@ const RO: Attribute = Attribute::ReliableOrdered;
 #[test]
 fn limits_no_descriptors_for_an_endpoint() {
     let _alone = alone();
-    assert_eq!(Peer::spawn(PROGRAM, "few-descriptors", &[]).line(), "refused well");
+    assert_eq!(Peer::spawn(PROGRAM, "few-descriptors", &["sm"]).line(), "refused well");
 }
 
 #[test]
 fn limits_no_descriptors_for_peers() {
     let _alone = alone();
-    assert_eq!(Peer::spawn(PROGRAM, "no-descriptors-later", &[]).line(), "served on");
+    assert_eq!(Peer::spawn(PROGRAM, "no-descriptors-later", &["sm"]).line(), "served on");
 }
 
 #[test]
 fn limits_no_memory_for_an_endpoint() {
     let _alone = alone();
-    assert_eq!(Peer::spawn(PROGRAM, "little-memory", &[]).line(), "refused well");
+    assert_eq!(Peer::spawn(PROGRAM, "little-memory", &["sm"]).line(), "refused well");
 }
 
 /// A listener whose backlog is full for ever: the connect is retried by timer and ends by its

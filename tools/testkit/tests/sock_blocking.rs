@@ -1,5 +1,5 @@
-//! BLOCKING calls of `sock` sleep while they wait, also while an event waits for a program that
-//! does not take it meanwhile.
+//! BLOCKING calls of `sock` and `tcp` sleep while they wait, also while an event waits for a
+//! program that does not take it meanwhile.
 
 #![forbid(unsafe_code)]
 
@@ -14,8 +14,8 @@ const TIMEOUT: Duration = Duration::from_millis(1500);
 
 /// The processor time of a BLOCKING send that ends after [`TIMEOUT`], beside an event that is left
 /// in the queue. The program has made so many calls that found nothing before, with a handle.
-fn time_of_blocked_send(polls: u32) -> Duration {
-    let device = device_of("sock", &[("ip", "127.0.0.1")]);
+fn time_of_blocked_send(transport: &str, polls: u32) -> Duration {
+    let device = device_of(transport, &[("ip", "127.0.0.1")]);
     let (a, b) = (open(&device), open(&device));
     let (connection, _) = World::new([&a, &b]).connect(0, 1, Attribute::ReliableOrdered);
     let _handle = a.handle().expect("a handle");
@@ -41,8 +41,9 @@ fn time_of_blocked_send(polls: u32) -> Duration {
 #[test]
 fn blocking_send_sleeps_though_an_event_waits() {
     let _alone = alone();
-    for polls in [0, 20_000] {
-        let used = time_of_blocked_send(polls);
-        assert!(used < TIMEOUT / 5, "{used:?} of processor time in {TIMEOUT:?} after {polls} calls");
+    let transports = if cfg!(feature = "tcp") { &["sock", "tcp"][..] } else { &["sock"] };
+    for (transport, polls) in transports.iter().flat_map(|transport| [(transport, 0), (transport, 20_000)]) {
+        let used = time_of_blocked_send(transport, polls);
+        assert!(used < TIMEOUT / 5, "{transport}: {used:?} of processor time in {TIMEOUT:?} after {polls} calls");
     }
 }

@@ -16,6 +16,12 @@ fn sock() -> Device {
     device_of("sock", &[("ip", "127.0.0.1"), ("check", "remote")])
 }
 
+/// The devices whose transfers are read by the system.
+fn devices() -> Vec<Device> {
+    let tcp = cfg!(feature = "tcp").then(|| device_of("tcp", &[("ip", "127.0.0.1")]));
+    [sock(), sm_device()].into_iter().chain(tcp).collect()
+}
+
 /// A transfer between these fails; afterwards the connection carries messages and other transfers.
 fn fails(device: &Device, ranges: [Memory; 2], flags: Flags) {
     let (a, b) = (open(device), open(device));
@@ -60,7 +66,7 @@ fn holes() -> [PrivateMemory; 2] {
 
 #[test]
 fn a_write_from_unmapped_memory_fails_alone() {
-    for device in [sock(), sm_device()] {
+    for device in devices() {
         for hole in holes() {
             let whole = PrivateMemory::new(LEN);
             fails(&device, [hole.memory(), whole.memory()], Flags::WRITE);
@@ -70,7 +76,7 @@ fn a_write_from_unmapped_memory_fails_alone() {
 
 #[test]
 fn a_read_of_memory_that_the_target_unmapped_fails_alone() {
-    for device in [sock(), sm_device()] {
+    for device in devices() {
         for hole in holes() {
             let whole = PrivateMemory::new(LEN);
             fails(&device, [whole.memory(), hole.memory()], Flags::READ);

@@ -6,7 +6,7 @@
 
 use cci_proto::{Address, decimal};
 use std::fmt;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
 /// Begins every URI of this transport.
 pub(crate) const SCHEME: &str = "sock://";
@@ -195,14 +195,6 @@ impl<'a> Uri<'a> {
             None => (self.host, None),
         };
         Some((ip.parse().ok()?, zone))
-    }
-}
-
-/// Whether an address is good on its own link only.
-pub(crate) fn is_link_local(ip: &IpAddr) -> bool {
-    match ip {
-        IpAddr::V4(ip) => Ipv4Addr::is_link_local(ip),
-        IpAddr::V6(ip) => ip.segments()[0] & 0xffc0 == 0xfe80,
     }
 }
 

@@ -1,11 +1,11 @@
 //! Multicast groups: one socket for each that was joined, bound to it and so deaf to others.
 
 use crate::address::{self, Uri, Way};
-use crate::interface::{self, LocalAddress};
 use crate::socket::{self, How};
 use crate::sockets::{Receiver, Stream};
 use crate::sys::{self, Choice};
 use cci_proto::{Address, ConnectError};
+use cci_transport::{LocalAddress, interface_index};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{bind, sockopt};
@@ -35,11 +35,11 @@ impl GroupUri {
         let interface = match uri.interface.or(zone) {
             None => local.index,
             Some(name) => match name.parse() {
-                Ok(own) => interface::choose(Some(own), None)
+                Ok(own) => LocalAddress::choose(Some(own), None)
                     .ok()
-                    .and_then(|local| interface::index(socket, &local.interface))
+                    .and_then(|local| interface_index(socket, &local.interface))
                     .ok_or(ConnectError::BadUri)?,
-                Err(_) => interface::index(socket, name).ok_or(ConnectError::BadUri)?,
+                Err(_) => interface_index(socket, name).ok_or(ConnectError::BadUri)?,
             },
         };
         Ok(Self { ip, port: uri.port, way: Way { interface, ttl: uri.ttl.unwrap_or(TTL) } })

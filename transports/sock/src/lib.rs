@@ -5,7 +5,6 @@
 mod address;
 mod driver;
 mod groups;
-mod interface;
 mod link;
 mod open;
 mod proof;

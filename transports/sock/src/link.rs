@@ -2,13 +2,12 @@
 
 use crate::address;
 use crate::groups::{GroupUri, Groups};
-use crate::interface::LocalAddress;
 use crate::open;
 use crate::ready::Ready;
 use crate::sockets::{Counters, Sockets};
 use cci_proto::{Address, ConnectError, Time};
 use cci_reliable::{Incoming, Link, Names, Outgoing, Wait};
-use cci_transport::{Resolver, monotonic};
+use cci_transport::{LocalAddress, Resolver, monotonic};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use std::fmt;
 use std::sync::Arc;

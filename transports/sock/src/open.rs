@@ -3,7 +3,6 @@
 use crate::address::{self, SCHEME};
 use crate::driver::DRIVER;
 use crate::groups::Groups;
-use crate::interface::{self, LocalAddress};
 use crate::link::Sock;
 use crate::proof;
 use crate::ready::Ready;
@@ -11,7 +10,9 @@ use crate::socket::{How, MAX_FRAME, configure, datagram_socket, overhead, set_bu
 use crate::sockets::Sockets;
 use crate::sys::{self, Choice};
 use cci_proto::{Status, decimal};
-use cci_transport::{Arguments, HostAnswer, OpenError, Resolver, child_holds_port, room_for};
+use cci_transport::{
+    Arguments, HostAnswer, LocalAddress, OpenError, Resolver, child_holds_port, interface_index, room_for,
+};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::{bind, getsockname};
@@ -39,7 +40,7 @@ struct Settings {
 
 impl Settings {
     fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
-        let all = [arguments, &of_environment(arguments)].concat();
+        let all = DRIVER.with_environment(arguments);
         let keys = Arguments::check(&DRIVER, &all)?;
         let ip: Option<IpAddr> = keys.parsed("ip");
         if ip.is_some_and(|ip| ip.is_unspecified() || ip.is_multicast()) {
@@ -67,16 +68,6 @@ impl Settings {
     }
 }
 
-/// The keys that the environment has and the device has not: CCI_SOCK_PORT for the key `port`.
-fn of_environment(arguments: &[(String, String)]) -> Vec<(String, String)> {
-    let is_given = |key: &str| arguments.iter().any(|(given, _)| given == key);
-    let of = |key: &str| {
-        let value = std::env::var(format!("CCI_SOCK_{}", key.to_ascii_uppercase())).ok()?;
-        (!value.is_empty()).then(|| (key.to_owned(), value))
-    };
-    DRIVER.keys.iter().map(|key| key.name).filter(|key| !is_given(key)).filter_map(of).collect()
-}
-
 impl Sock {
     /// Opens an endpoint's socket. `arguments`: the keys of its device ([`DRIVER`]); `service`: the
     /// port, which stands above the key `port`.
@@ -88,10 +79,10 @@ impl Sock {
     pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
         let system = |source: Errno| OpenError::system("cannot make the descriptors of a sock endpoint", source);
-        let mut local = interface::choose(settings.ip, settings.interface.as_deref())?;
+        let mut local = LocalAddress::choose(settings.ip, settings.interface.as_deref())?;
         let is_v4 = local.ip.is_ipv4();
         let socket = datagram_socket(is_v4).map_err(system)?;
-        local.index = interface::index(&socket, &local.interface).unwrap_or(0);
+        local.index = interface_index(&socket, &local.interface).unwrap_or(0);
         let port = bind_to(&socket, &local, settings.port)?;
         configure(&socket, is_v4, !local.loopback).map_err(system)?;
         let buffer = settings.buffer.unwrap_or(BUFFER);
@@ -110,7 +101,7 @@ impl Sock {
             resolver: Resolver::new(ready.waker()),
             ready,
             uri: format!("{SCHEME}{}", local.host_and_port(port)),
-            sockets: Sockets::new(socket, how, mtu, local.home(), offloads.no_segmentation).map_err(system)?,
+            sockets: Sockets::new(socket, how, mtu, sys::Home::of(&local), offloads.no_segmentation).map_err(system)?,
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,
             unchecked_on_host: settings.unchecked_on_host,
@@ -194,7 +185,7 @@ pub(crate) fn found_address(answer: HostAnswer, local: &LocalAddress) -> Result<
 pub(crate) fn resolve(uri: &address::Uri<'_>, local: &LocalAddress, socket: &OwnedFd) -> Option<cci_proto::Address> {
     let (ip, zone) = uri.literal()?;
     let interface = match zone {
-        Some(zone) => interface::index(socket, zone)?,
+        Some(zone) => interface_index(socket, zone)?,
         None => local.index,
     };
     let other = LocalAddress { ip, interface: String::new(), index: interface, loopback: false };

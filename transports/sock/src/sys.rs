@@ -1,5 +1,5 @@
 //! The system calls of this transport that need `unsafe`: batches of datagrams with ancillary
-//! bytes, single ones, the error queue, and what the interfaces are.
+//! bytes, single ones, the error queue, and the MTU of an interface.
 //!
 //! All pointers that the kernel sees are made in the call that passes them, from borrows that
 //! outlive it.
@@ -10,9 +10,11 @@ use crate::address::{Name, is_v4, way};
 use cci_mem::pages::Pages;
 use cci_proto::{Address, wire};
 use cci_reliable::Outgoing;
+use cci_transport::LocalAddress;
 use rustix::fd::{AsRawFd, BorrowedFd};
 use rustix::io::Errno;
 use std::mem::zeroed;
+use std::net::IpAddr;
 
 /// Datagrams in one system call that sends.
 pub(crate) const RUNS: usize = 64;
@@ -133,6 +135,16 @@ pub(crate) struct SendBatch {
 // SAFETY: the pointers in the headers and vectors are written before each system call and not
 // looked at after it.
 unsafe impl Send for SendBatch {}
+
+impl Home {
+    /// Where frames to a group come from, on IPv4.
+    pub(crate) fn of(local: &LocalAddress) -> Self {
+        match local.ip {
+            IpAddr::V4(ip) => Self { interface: local.index, ip: ip.octets() },
+            IpAddr::V6(_) => Self::default(),
+        }
+    }
+}
 
 impl SendBatch {
     pub(crate) fn new(home: Home) -> Self {
@@ -547,66 +559,6 @@ pub(crate) fn is_same_network(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
         (done == 0).then_some(cookie)
     };
     cookie(a).is_some_and(|cookie_of_a| cookie(b) == Some(cookie_of_a))
-}
-
-/// A line of the system's list of interfaces: an interface and one of its addresses, or none.
-#[derive(Clone, Debug)]
-pub(crate) struct Line {
-    pub(crate) name: String,
-    pub(crate) up: bool,
-    pub(crate) loopback: bool,
-    pub(crate) ip: Option<std::net::IpAddr>,
-}
-
-/// The system's interfaces with their addresses.
-pub(crate) fn interfaces() -> Result<Vec<Line>, Errno> {
-    let mut list = std::ptr::null_mut();
-    // SAFETY: `list` is valid for the call.
-    if unsafe { libc::getifaddrs(&raw mut list) } != 0 {
-        return Err(last_error());
-    }
-    let mut lines = Vec::new();
-    let mut at = list;
-    while !at.is_null() {
-        // SAFETY: the list is the C library's, unchanged until it is freed below; names are
-        // NUL-terminated.
-        let (entry, name) = unsafe { (&*at, std::ffi::CStr::from_ptr((*at).ifa_name)) };
-        let flags = entry.ifa_flags;
-        lines.push(Line {
-            name: name.to_string_lossy().into_owned(),
-            up: flags & libc::IFF_UP as u32 != 0,
-            loopback: flags & libc::IFF_LOOPBACK as u32 != 0,
-            ip: ip_of(entry.ifa_addr),
-        });
-        at = entry.ifa_next;
-    }
-    // SAFETY: what `getifaddrs` gave, once; nothing of it is kept.
-    unsafe { libc::freeifaddrs(list) };
-    Ok(lines)
-}
-
-/// The IP in a socket address of the C library's list.
-fn ip_of(address: *const libc::sockaddr) -> Option<std::net::IpAddr> {
-    if address.is_null() {
-        return None;
-    }
-    // SAFETY: an entry of the list of `getifaddrs`, as long as its family says.
-    let (family, bytes) = unsafe {
-        let family = i32::from((*address).sa_family);
-        let len = match family {
-            libc::AF_INET => size_of::<libc::sockaddr_in>(),
-            libc::AF_INET6 => size_of::<libc::sockaddr_in6>(),
-            _ => return None,
-        };
-        (family, std::slice::from_raw_parts(address.cast::<u8>(), len))
-    };
-    if family == libc::AF_INET {
-        let octets: [u8; 4] = bytes.get(4..8)?.try_into().ok()?;
-        Some(octets.into())
-    } else {
-        let octets: [u8; 16] = bytes.get(8..24)?.try_into().ok()?;
-        Some(octets.into())
-    }
 }
 
 /// The MTU of an interface, bytes of an IP packet.

@@ -1,7 +1,7 @@
 //! The record of this transport: its keys, and whether a device of it can be opened.
 
 use crate::open;
-use crate::settings::{MSS, ports};
+use crate::settings::{MSS, SEND_SIZES, ports};
 use cci_transport::{Check, Driver, Key, Scope};
 use std::net::IpAddr;
 
@@ -23,8 +23,11 @@ pub static DRIVER: Driver = Driver {
     example_uri: "tcp://192.0.2.1:5000",
     keys: &[
         Key { name: "ip", check: Check::By(ip) },
+        Key { name: "interface", check: Check::By(interface) },
         Key { name: "port", check: Check::By(port) },
-        Key { name: "congestion", check: Check::Text },
+        Key { name: "mss", check: Check::Number(*SEND_SIZES.start() as u64, *SEND_SIZES.end() as u64) },
+        Key { name: "congestion", check: Check::By(congestion) },
+        Key { name: "check", check: Check::OneOf(&["off", "remote", "always"]) },
     ],
     loopback: &[("ip", "127.0.0.1")],
     discover: Vec::new,
@@ -32,12 +35,22 @@ pub static DRIVER: Driver = Driver {
     open: open::open,
 };
 
-/// Largest message, bytes.
+/// Largest message unless the key `mss` is set, bytes.
 pub(crate) const MAX_SEND_SIZE: u32 = MSS;
 
 fn ip(value: &str) -> Result<(), String> {
     let refused = |_| "write an IP address of this host, such as 192.0.2.1".into();
     value.parse::<IpAddr>().map(drop).map_err(refused)
+}
+
+fn interface(value: &str) -> Result<(), String> {
+    if value.is_empty() { Err("write the name of an interface".into()) } else { Ok(()) }
+}
+
+fn congestion(value: &str) -> Result<(), String> {
+    // The kernel cuts a longer name off.
+    let is_name = !value.is_empty() && value.len() < 16;
+    if is_name { Ok(()) } else { Err("write the name of a congestion control, such as cubic".into()) }
 }
 
 fn port(value: &str) -> Result<(), String> {

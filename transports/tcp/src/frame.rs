@@ -116,7 +116,11 @@ pub(crate) const OF_OPERATION: u8 = 2;
 pub(crate) const WANT: u8 = 4;
 /// The write has a message, which is to find out how it has ended.
 pub(crate) const HAS_MESSAGE: u8 = 8;
-const FLAGS: u8 = OWN | OF_OPERATION | WANT | HAS_MESSAGE;
+/// A CRC32C of the bytes of RMA stands before them.
+pub(crate) const CHECKED: u8 = 16;
+const FLAGS: u8 = OWN | OF_OPERATION | WANT | HAS_MESSAGE | CHECKED;
+/// Bytes of that sum.
+pub(crate) const SUM: usize = 4;
 
 /// The peer has broken the protocol.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -145,6 +149,9 @@ impl Header {
         if len < least || len > most || flags & !FLAGS != 0 || low | high != 0 {
             return Err(Violation);
         }
+        if flags & CHECKED != 0 && (kind.prefix().is_none() || len < least + SUM) {
+            return Err(Violation);
+        }
         if kind == Kind::Message {
             let is_of_operation = flags & OF_OPERATION != 0;
             if is_of_operation && len < OPERATION || !is_of_operation && len > max_send_size as usize {
@@ -166,7 +173,8 @@ impl Header {
 
     /// Bytes of the body that must be there before the frame can be handled.
     pub(crate) fn needed(&self) -> usize {
-        self.kind.prefix().unwrap_or(self.len)
+        let sum = if self.flags & CHECKED != 0 { SUM } else { 0 };
+        self.kind.prefix().map_or(self.len, |prefix| prefix + sum)
     }
 }
 
@@ -400,6 +408,12 @@ mod tests {
         assert!(Header::parse(&message(101, 0), 100).is_err() && Header::parse(&message(100, 0), 100).is_ok());
         assert!(Header::parse(&message(104, OF_OPERATION), 100).is_ok());
         assert!(Header::parse(&message(3, OF_OPERATION), 100).is_err());
+        let checked = |kind, len| Header { len, kind, flags: CHECKED, ..header };
+        let data = checked(Kind::Data, OPERATION + SUM + 1);
+        assert_eq!(Header::parse(&data.emit(), 100).map(|header| header.needed()), Ok(OPERATION + SUM));
+        for wrong in [checked(Kind::Data, OPERATION + SUM), checked(Kind::Write, BEGIN), checked(Kind::Grant, 4)] {
+            assert!(Header::parse(&wrong.emit(), 100).is_err(), "{wrong:?}");
+        }
         for (at, byte) in [(4, 0), (4, 24), (5, 128), (6, 1), (7, 1)] {
             let mut bytes = header.emit();
             bytes[at] = byte;

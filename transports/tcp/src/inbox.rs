@@ -21,6 +21,9 @@ pub(crate) struct Inbox {
     pub(crate) requests: PendingRequests<Request>,
     /// Messages that peers may still send: each has its slot.
     granted: usize,
+    /// All slots were looked at in this call: the next look is the next call's, since each of many
+    /// lanes may ask.
+    is_swept: bool,
     /// Something was queued for the program, which may answer it.
     pub(crate) has_delivered: bool,
 }
@@ -31,24 +34,27 @@ impl Inbox {
             slots: ReceiveSlots::new(core, max_send_size)?,
             requests: PendingRequests::default(),
             granted: 0,
+            is_swept: false,
             has_delivered: false,
         })
     }
 
     /// Frees all slots that the program has returned.
     pub(crate) fn sweep(&mut self, core: &mut Core) {
+        self.is_swept = true;
         self.slots.sweep(core);
     }
 
-    /// Frees a few of the slots that the program has returned.
+    /// A call begins: frees a few of the slots that the program has returned.
     #[inline]
-    pub(crate) fn sweep_some(&mut self, core: &mut Core) {
+    pub(crate) fn begin_call(&mut self, core: &mut Core) {
+        self.is_swept = false;
         self.slots.sweep_some(core);
     }
 
     /// Slots that no grant stands for.
     pub(crate) fn spare(&mut self, core: &mut Core) -> usize {
-        if core.recv_free() <= self.granted {
+        if core.recv_free() <= self.granted && !self.is_swept {
             self.sweep(core);
         }
         core.recv_free().saturating_sub(self.granted)

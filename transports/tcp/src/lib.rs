@@ -16,11 +16,15 @@
 
 mod driver;
 mod endpoint;
+#[cfg(test)]
+mod fixture;
 mod frame;
 mod inbox;
 mod lane;
 mod open;
 mod rma;
+#[cfg(test)]
+mod scripted;
 mod settings;
 mod setup;
 #[allow(unsafe_code)]

@@ -6,7 +6,10 @@ use crate::lane::shared::Shared;
 use crate::settings::Settings;
 use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
-use cci_transport::{Condition, Core, OpenError, Transport, TransportOptions, child_holds_port, random, room_for};
+use cci_transport::{
+    Condition, Core, LocalAddress, OpenError, Transport, TransportOptions, child_holds_port, interface_index, random,
+    room_for,
+};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
@@ -20,37 +23,43 @@ const BUFFERS: usize = 1 << 20;
 
 /// Opens the transport of an endpoint. The service is the port.
 pub(crate) fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    Ok(Box::new(open_tcp(core, options)?))
+}
+
+pub(crate) fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
     let settings = Settings::parse(options.arguments, options.service)?;
     let system = |source: Errno| OpenError::system("cannot open a tcp endpoint", source);
-    let (listener, address) = listen_at(&settings)?;
+    let (listener, uri) = listen_at(&settings)?;
     room_for(BUFFERS)?;
     let words = random().map_err(system)?;
-    let shared = Shared::new(core, settings, options.max_send_size, words).map_err(system)?;
-    let uri = format!("{SCHEME}{address}");
-    Ok(Box::new(Tcp::new(core, shared, listener, uri, options.threading).map_err(system)?))
+    let max_send_size = settings.mss.unwrap_or(options.max_send_size);
+    let shared = Shared::new(core, settings, max_send_size, words).map_err(system)?;
+    Tcp::new(core, shared, listener, uri, options.threading).map_err(system)
 }
 
 /// Up if an endpoint with these keys can be opened.
 pub(crate) fn inspect(arguments: &[(String, String)]) -> Condition {
     // The port may be in use by the endpoint that it is meant for.
     let others: Vec<_> = arguments.iter().filter(|(key, _)| key != "port").cloned().collect();
-    let opened = Settings::parse(&others, None).and_then(|settings| listen_at(&settings));
+    let settings = Settings::parse(&others, None);
+    let max_send_size = settings.as_ref().ok().and_then(|settings| settings.mss).unwrap_or(MAX_SEND_SIZE);
+    let opened = settings.and_then(|settings| listen_at(&settings).map(|_| settings.local.ip));
     let (up, reason) = match opened {
-        Ok((_, address)) => (true, format!("TCP from {}", address.ip())),
+        Ok(ip) => (true, format!("TCP from {ip}")),
         // A shortage that may pass is no refusal: opening an endpoint says so itself.
         Err(error) if error.status == Status::NoMem => (true, "TCP".into()),
         Err(error) => (false, error.to_string()),
     };
-    Condition { up, reason, max_send_size: MAX_SEND_SIZE }
+    Condition { up, reason, max_send_size }
 }
 
-/// Listens at the first free port of the settings.
-fn listen_at(settings: &Settings) -> Result<(OwnedFd, SocketAddr), OpenError> {
+/// Listens at the first free port of the settings. Returns the URI too.
+fn listen_at(settings: &Settings) -> Result<(OwnedFd, String), OpenError> {
     let (first, last) = settings.ports;
     let mut refused = None;
     for port in first..=last {
-        match listen_on(SocketAddr::new(settings.ip, port)) {
-            Ok(listening) => return Ok(listening),
+        match listen_on(&settings.local, port) {
+            Ok((socket, port)) => return Ok((socket, format!("{SCHEME}{}", settings.local.host_and_port(port)))),
             Err(error) => refused = Some((port, error)),
         }
         if !matches!(refused, Some((_, Errno::ADDRINUSE))) {
@@ -61,20 +70,21 @@ fn listen_at(settings: &Settings) -> Result<(OwnedFd, SocketAddr), OpenError> {
     Err(refusal(settings, port, error))
 }
 
-fn listen_on(address: SocketAddr) -> Result<(OwnedFd, SocketAddr), Errno> {
-    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+fn listen_on(local: &LocalAddress, port: u16) -> Result<(OwnedFd, u16), Errno> {
+    let family = if local.ip.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
     close_in_children(&socket);
     // A port whose last streams are still in TIME_WAIT can be used again at once.
     set_socket_reuseaddr(&socket, true)?;
-    bind(&socket, &address)?;
+    let index = interface_index(&socket, &local.interface).unwrap_or(0);
+    bind(&socket, &LocalAddress { index, ..local.clone() }.socket(port))?;
     listen(&socket, BACKLOG)?;
     let bound = SocketAddr::try_from(getsockname(&socket)?).map_err(|_| Errno::AFNOSUPPORT)?;
-    Ok((socket, bound))
+    Ok((socket, bound.port()))
 }
 
 fn refusal(settings: &Settings, port: u16, error: Errno) -> OpenError {
-    let ip = settings.ip;
+    let ip = settings.local.ip;
     let what = match error {
         Errno::ADDRINUSE if settings.ports.0 != settings.ports.1 => {
             let (first, last) = settings.ports;

@@ -2,28 +2,45 @@
 
 use crate::driver::DRIVER;
 use cci_proto::{Status, decimal};
-use cci_transport::{Arguments, OpenError};
+use cci_transport::{Arguments, LocalAddress, OpenError};
 use std::net::{IpAddr, Ipv4Addr};
+use std::ops::RangeInclusive;
 
 /// Largest message unless the key `mss` is set, bytes.
 pub(crate) const MSS: u32 = 8192;
+/// What the key `mss` takes, bytes.
+pub(crate) const SEND_SIZES: RangeInclusive<u32> = 64..=1 << 16;
+
+/// Whose bytes of RMA carry a checksum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Checks {
+    Off,
+    /// Those to peers on other hosts.
+    Remote,
+    Always,
+}
 
 #[derive(Clone, Debug)]
 pub(crate) struct Settings {
     /// Where it listens.
-    pub(crate) ip: IpAddr,
+    pub(crate) local: LocalAddress,
     /// First and last port; 0: any.
     pub(crate) ports: (u16, u16),
     /// Congestion control; `None`: cubic on loop-back addresses, else the system's.
     pub(crate) congestion: Option<String>,
+    /// Largest message, if the device says so.
+    pub(crate) mss: Option<u32>,
+    pub(crate) checks: Checks,
 }
 
 impl Settings {
-    /// Reads the keys of a device, and the service, which stands above the key `port`.
+    /// Reads the keys of a device, those that only the environment has, and the service, which
+    /// stands above the key `port`.
     pub(crate) fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
-        let keys = Arguments::check(&DRIVER, arguments)?;
-        let ip = keys.parsed("ip").unwrap_or(IpAddr::V4(Ipv4Addr::LOCALHOST));
-        if ip.is_unspecified() || ip.is_multicast() {
+        let all = DRIVER.with_environment(arguments);
+        let keys = Arguments::check(&DRIVER, &all)?;
+        let (given, interface) = (keys.parsed("ip"), keys.text("interface"));
+        if let Some(ip) = given.filter(|ip: &IpAddr| ip.is_unspecified() || ip.is_multicast()) {
             let what = format!(
                 "the value of the key 'ip' is '{ip}', to which others cannot connect; write an address of this host"
             );
@@ -35,7 +52,18 @@ impl Settings {
             })?,
             None => keys.text("port").and_then(|port| ports(port).ok()).unwrap_or((0, 0)),
         };
-        Ok(Self { ip, ports, congestion: keys.text("congestion").map(str::to_owned) })
+        let ip = given.or(interface.is_none().then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        Ok(Self {
+            local: LocalAddress::choose(ip, interface)?,
+            ports,
+            congestion: keys.text("congestion").map(str::to_owned),
+            mss: keys.parsed("mss"),
+            checks: match keys.text("check") {
+                Some("always") => Checks::Always,
+                Some("remote") => Checks::Remote,
+                _ => Checks::Off,
+            },
+        })
     }
 
     /// The congestion control for streams to this address; `None`: the system's.
@@ -70,14 +98,66 @@ mod tests {
     fn settings_are_read_from_keys_and_service() {
         let read = |key: &str, value: &str, service| Settings::parse(&[(key.into(), value.into())], service);
         let settings = read("port", "5000-5003", None).expect("keys");
-        assert_eq!((settings.ip, settings.ports), (IpAddr::V4(Ipv4Addr::LOCALHOST), (5000, 5003)));
-        assert_eq!(settings.congestion_to(settings.ip), Some("cubic"));
+        assert_eq!((settings.local.ip, settings.ports), (IpAddr::V4(Ipv4Addr::LOCALHOST), (5000, 5003)));
+        assert_eq!((settings.mss, settings.checks), (None, Checks::Off));
+        assert_eq!(settings.congestion_to(settings.local.ip), Some("cubic"));
         assert_eq!(settings.congestion_to(IpAddr::from([192, 0, 2, 1])), None);
         assert_eq!(read("port", "5000", Some("6000")).expect("keys").ports, (6000, 6000));
-        let sentence = |settings: Result<Settings, OpenError>| settings.expect_err("refused").to_string();
-        assert!(sentence(read("port", "x", None)).contains("port"));
-        assert!(sentence(read("port", "1", Some("x"))).contains("the service 'x' is not a port"));
-        assert!(sentence(read("ip", "0.0.0.0", None)).contains("others cannot connect"));
-        assert!(sentence(read("prot", "1", None)).contains("prot"));
+        assert_eq!(read("mss", "65536", None).expect("keys").mss, Some(65_536));
+        assert_eq!(read("check", "remote", None).expect("keys").checks, Checks::Remote);
+        assert_eq!(read("check", "always", None).expect("keys").checks, Checks::Always);
+        assert!(read("interface", "lo", None).expect("keys").local.loopback);
+        assert_eq!(read("ip", "127.3.2.1", None).expect("keys").local.ip, IpAddr::from([127, 3, 2, 1]));
+    }
+
+    #[test]
+    fn wrong_values_say_what_to_write() {
+        let refused = |key: &str, value: &str, service| {
+            Settings::parse(&[(key.into(), value.into())], service).expect_err("refused")
+        };
+        for (key, value, want) in [
+            ("ip", "nonsense", "write an IP address of this host"),
+            ("ip", "0.0.0.0", "write an address of this host"),
+            ("ip", "::", "write an address of this host"),
+            ("ip", "239.1.2.3", "write an address of this host"),
+            ("interface", "", "write the name of an interface"),
+            ("port", "65536", "write a port from 0 to 65535"),
+            ("port", "+5", "write a port from 0 to 65535"),
+            ("mss", "63", "write a whole number from 64 to 65536"),
+            ("mss", "65537", "write a whole number from 64 to 65536"),
+            ("mss", "8k", "write a whole number from 64 to 65536"),
+            ("congestion", "", "write the name of a congestion control"),
+            ("congestion", "longer-than-the-kernel-takes", "write the name of a congestion control"),
+            ("check", "never", "write off or remote or always"),
+            ("prot", "1", "its keys are ip, interface, port, mss, congestion, check"),
+        ] {
+            let error = refused(key, value, None);
+            assert_eq!(error.status, Status::Inval, "{error}");
+            let sentence = error.to_string();
+            assert!(sentence.contains(want) && sentence.contains(key), "{sentence}");
+        }
+        assert!(refused("port", "1", Some("x")).to_string().contains("the service 'x' is not a port"));
+        for (key, value, status, want) in [
+            ("ip", "203.0.113.77", Status::AddrNotAvail, "this host has no address 203.0.113.77"),
+            ("interface", "no-such", Status::NoDev, "there is no interface no-such; this host has"),
+        ] {
+            let error = refused(key, value, None);
+            assert!(error.status == status && error.to_string().contains(want), "{error}");
+        }
+    }
+
+    /// Runs again in a process with another environment.
+    #[test]
+    fn keys_come_from_the_environment_below_those_of_the_device() {
+        const CHILD: &str = "CCI_TEST_CHILD";
+        if std::env::var_os(CHILD).is_none() {
+            let mut child = std::process::Command::new(std::env::current_exe().expect("this test"));
+            child.args(["--exact", "settings::tests::keys_come_from_the_environment_below_those_of_the_device"]);
+            child.env(CHILD, "1").env("CCI_TCP_PORT", "5000").env("CCI_TCP_MSS", "100").env("CCI_TCP_CHECK", "");
+            assert!(child.status().expect("the child runs").success());
+            return;
+        }
+        let settings = Settings::parse(&[("mss".into(), "200".into())], None).expect("keys");
+        assert_eq!((settings.ports, settings.mss, settings.checks), ((5000, 5000), Some(200), Checks::Off));
     }
 }

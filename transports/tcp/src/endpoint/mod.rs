@@ -5,6 +5,7 @@ mod progress;
 mod timers;
 mod transport;
 
+use crate::lane::grants::{FIRST, MOST};
 use crate::lane::shared::Shared;
 use crate::lane::{Lane, Phase};
 use cci_mem::guarded::Threading;
@@ -33,6 +34,8 @@ pub(crate) struct Tcp {
     pub(crate) shared: Shared,
     pub(crate) lanes: Vec<Option<Box<Lane>>>,
     free: Vec<u32>,
+    /// Receive slots.
+    slots: usize,
     last_life: u32,
     /// The lanes that this side has dialed, by the address.
     pub(crate) dialed: BTreeMap<SocketAddr, u32>,
@@ -77,6 +80,7 @@ impl Tcp {
             shared,
             lanes: Vec::new(),
             free: Vec::new(),
+            slots: core.recv_count().1,
             last_life: 0,
             dialed: BTreeMap::new(),
             dialing: 0,
@@ -110,13 +114,24 @@ impl Tcp {
         });
         let lane = Lane::new(number, self.last_life, peer, phase, self.shared.now);
         self.lanes[number as usize] = Some(Box::new(lane));
+        self.share_slots();
         number
+    }
+
+    /// Shares the receive slots out among the lanes: a quarter of them, because what a lane has
+    /// granted may come in one piece, and the program gets to others behind it.
+    fn share_slots(&mut self) {
+        let lanes = (self.lanes.len() - self.free.len()).max(1);
+        let number = |count: usize| u32::try_from(count).unwrap_or(MOST);
+        let least = number(self.slots / lanes).clamp(1, FIRST);
+        self.shared.share = number(self.slots / 4 / lanes).clamp(least, MOST);
     }
 
     /// Takes a lane out.
     pub(crate) fn remove_lane(&mut self, number: u32) -> Option<Box<Lane>> {
         let lane = self.lanes.get_mut(number as usize)?.take()?;
         self.free.push(number);
+        self.share_slots();
         if self.hot == Some(number) {
             self.hot = None;
         }

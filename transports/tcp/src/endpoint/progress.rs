@@ -14,6 +14,8 @@ const READY: usize = 64;
 const LOOK_EVERY: u32 = 16;
 /// Calls that look at all descriptors after several lanes have delivered.
 const LOOKS: u32 = 64;
+/// Grants for each lane that wants some, while the program has events to take.
+const GRANTED_AT_ONCE: usize = 4;
 /// Shortest timed sleep of the progress thread.
 const GRANULE: Duration = Duration::from_micros(50);
 
@@ -22,7 +24,7 @@ impl Tcp {
     pub(super) fn step(&mut self, core: &mut Core, reads: bool) -> (bool, Time) {
         let now = monotonic();
         self.shared.now = now;
-        self.shared.inbox.sweep_some(core);
+        self.shared.inbox.begin_call(core);
         let mut found = reads && self.read(core);
         if !self.shared.active.is_empty() {
             found |= self.work_on_active(core);
@@ -126,7 +128,8 @@ impl Tcp {
     fn work_on_active(&mut self, core: &mut Core) -> bool {
         let mut found = false;
         // Those that become active now have their turn in the next call.
-        let active = std::mem::take(&mut self.shared.active);
+        let next = std::mem::take(&mut self.shared.spare_active);
+        let mut active = std::mem::replace(&mut self.shared.active, next);
         for number in &active {
             let Some((lane, shared)) = self.lane(*number) else { continue };
             lane.on_activated();
@@ -135,11 +138,8 @@ impl Tcp {
             lane.flush(shared, core);
             lane.trim(shared);
         }
-        if self.shared.active.is_empty() {
-            // Keeps its memory.
-            self.shared.active = active;
-            self.shared.active.clear();
-        }
+        active.clear();
+        self.shared.spare_active = active;
         found
     }
 
@@ -158,6 +158,8 @@ impl Tcp {
         self.pay_all(core);
         if !self.shared.active.is_empty() {
             self.work_on_active(core);
+            // A stream that has room again may owe something.
+            self.pay_all(core);
         }
     }
 
@@ -183,6 +185,14 @@ impl Tcp {
     #[cold]
     pub(super) fn give_grants(&mut self, core: &mut Core) {
         self.shared.grants_due = false;
+        // A program with events to take returns them soon: lanes get some grants each then, where
+        // they would get one at a time now.
+        let (_, slots) = core.recv_count();
+        let enough = (GRANTED_AT_ONCE * self.shared.wanting.len()).min(slots / 4);
+        if core.has_event() && self.shared.inbox.spare(core) < enough {
+            self.shared.grants_due = true;
+            return;
+        }
         while let Some(number) = self.shared.wanting.front().copied() {
             if self.shared.inbox.spare(core) == 0
                 && !(self.shared.inbox.starve(core) && self.shared.inbox.spare(core) > 0)

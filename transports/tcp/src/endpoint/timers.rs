@@ -58,6 +58,9 @@ impl Lane {
                 Phase::Open if opening.is_asked => format!("the program at {peer} has not answered the request"),
                 Phase::Open => format!("{peer} has no room for another request"),
                 Phase::Greeting => format!("{peer} took the connection, but does not answer as a tcp endpoint"),
+                _ if self.was_turned_away => {
+                    format!("{peer} closes each stream at once; it has too many clients, or too few descriptors")
+                }
                 _ => format!("{peer} does not answer; is a firewall between?"),
             };
             if opening.is_asked && self.phase == Phase::Open {

@@ -239,6 +239,9 @@ impl Transport for Tcp {
             report.why = "the peer is gone".into();
             return report;
         };
+        if lane.checks {
+            report.rma_path = "fragments of the stream, copied and checked".into();
+        }
         let family = if lane.peer.is_ipv4() { "IPv4" } else { "IPv6" };
         let congestion = lane.socket.as_ref().and_then(|socket| rustix::net::sockopt::tcp_congestion(socket).ok());
         report.path =

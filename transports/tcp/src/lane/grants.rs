@@ -4,8 +4,8 @@
 //! modulo 2^32; a grant is the count up to which the other side may send.
 
 /// Grants that a lane gets at first, and at most.
-const FIRST: u32 = 4;
-const MOST: u32 = 256;
+pub(crate) const FIRST: u32 = 4;
+pub(crate) const MOST: u32 = 256;
 
 /// What this side has granted to the peer.
 #[derive(Clone, Copy, Debug)]
@@ -54,11 +54,12 @@ impl Given {
         if outstanding * 2 <= self.window && !self.recalled { self.window - outstanding } else { 0 }
     }
 
-    /// Grants more. A peer that uses what it has gets twice as many the next time.
-    pub(crate) fn add(&mut self, messages: u32) {
+    /// Grants more. A peer that uses what it has gets twice as many the next time, up to its share
+    /// of the slots.
+    pub(crate) fn add(&mut self, messages: u32, share: u32) {
         self.limit = self.limit.wrapping_add(messages);
         if self.received > 0 {
-            self.window = (self.window * 2).min(MOST);
+            self.window = (self.window * 2).min(share);
         }
     }
 
@@ -158,7 +159,7 @@ mod tests {
         let mut windows = Vec::new();
         for _ in 0..10 {
             let wanted = given.wanted();
-            given.add(wanted);
+            given.add(wanted, MOST);
             windows.push(given.outstanding());
             assert!(given.is_urgent() && given.untold() == Some(given.limit));
             given.tell();
@@ -168,12 +169,15 @@ mod tests {
             }
         }
         assert_eq!(windows, [4, 8, 16, 32, 64, 128, 256, 256, 256, 256]);
+        given.add(1, 40);
+        assert!(given.on_received());
+        assert_eq!(given.wanted(), 40, "others have come");
     }
 
     #[test]
     fn unused_grants_come_back_once() {
         let (mut given, mut credit) = (Given::default(), Credit::default());
-        given.add(4);
+        given.add(4, MOST);
         assert!(credit.on_granted(given.tell()));
         credit.on_sent();
         assert!(given.on_received());

@@ -95,6 +95,8 @@ pub(crate) struct Lane {
     pub(crate) idle_since: Time,
     /// How often dialing has failed.
     pub(crate) attempts: u32,
+    /// The last stream was closed by the peer before it answered.
+    pub(crate) was_turned_away: bool,
     /// In [`Shared::active`].
     is_active: bool,
     /// In [`Shared::owing`].
@@ -123,6 +125,8 @@ pub(crate) struct Lane {
     may_answer: bool,
     /// Some connection may have a keepalive.
     pub(crate) is_watched: bool,
+    /// Bytes of RMA leave with a checksum.
+    pub(crate) checks: bool,
 }
 
 impl Lane {
@@ -148,6 +152,7 @@ impl Lane {
             pinged: now,
             idle_since: now,
             attempts: 0,
+            was_turned_away: false,
             is_active: false,
             owes: false,
             untold: false,
@@ -162,6 +167,7 @@ impl Lane {
             watches_room: false,
             may_answer: false,
             is_watched: false,
+            checks: false,
         }
     }
 
@@ -196,6 +202,11 @@ impl Lane {
             self.owes = true;
             s.owing.push(self.number);
         }
+    }
+
+    /// Whether the peer is to be told anything that no frame has.
+    pub(crate) fn is_owing(&self) -> bool {
+        self.untold || self.pings || self.given.untold().is_some()
     }
 
     /// A frame tells the peer what was taken.
@@ -264,7 +275,9 @@ impl Lane {
 
     /// Tells the peer what was taken and granted, if no frame has.
     pub(crate) fn pay(&mut self, s: &mut Shared) {
-        if self.phase != Phase::Open {
+        // Behind bytes that cannot leave it is said once, when they have left: it is as much as it
+        // is then.
+        if self.phase != Phase::Open || self.is_blocked {
             return;
         }
         let pings = std::mem::take(&mut self.pings);
@@ -287,7 +300,7 @@ impl Lane {
     /// Grants the peer messages, at most so many.
     pub(crate) fn grant(&mut self, s: &mut Shared, most: usize) {
         let count = self.given.wanted().min(u32::try_from(most).unwrap_or(u32::MAX));
-        self.given.add(count);
+        self.given.add(count, s.share);
         s.inbox.grant(count);
     }
 

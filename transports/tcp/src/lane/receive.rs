@@ -6,9 +6,13 @@
 
 use super::shared::{Cause, SCRATCH, Shared};
 use super::{Lane, Phase};
-use crate::frame::{BEGIN, Fields, HEADER, HELLO, Header, Hello, Kind, OF_OPERATION, OPERATION, Violation, WANT};
+use crate::frame::{
+    BEGIN, CHECKED, Fields, HEADER, HELLO, Header, Hello, Kind, OF_OPERATION, OPERATION, Violation, WANT,
+};
 use crate::sys;
-use cci_mem::memory::Piece;
+use cci_mem::memory::{Memory, Piece};
+use cci_proto::Failure;
+use cci_proto::wire::Crc;
 use cci_transport::Core;
 use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, Result};
@@ -31,6 +35,21 @@ pub(crate) enum BytesOf {
     Nobody,
 }
 
+/// The check of a fragment.
+pub(crate) struct Sum {
+    /// What the peer says.
+    expected: u32,
+    /// Of the bytes so far.
+    computed: Crc,
+}
+
+/// Copies bytes into memory, and sums them where they are checked. False: they do not fit.
+pub(crate) fn store(memory: &Memory, at: u64, bytes: &[u8], sum: Option<&mut Sum>) -> bool {
+    let Some(sum) = sum else { return memory.copy_in(at, bytes) };
+    let register = memory.copy_in_checked(at, bytes, sum.computed.register());
+    register.map(|register| sum.computed = Crc::resumed(register)).is_some()
+}
+
 /// Where a stream is in its frames.
 #[derive(Default)]
 pub(crate) struct Incoming {
@@ -39,6 +58,8 @@ pub(crate) struct Incoming {
     /// Bytes of RMA that are left of a frame.
     left: usize,
     of: Option<BytesOf>,
+    /// Their check: they come by the buffer.
+    sum: Option<Sum>,
     has_greeted: bool,
     /// The last fragment was long.
     was_long: bool,
@@ -67,8 +88,8 @@ impl Lane {
         let mut total = 0;
         self.has_more = false;
         while total < BUDGET && matches!(self.phase, Phase::Greeting | Phase::Open) && !self.incoming.stalled {
-            let received =
-                if self.incoming.left > 0 { self.receive_bytes(s, core) } else { self.receive_frames(s, core) };
+            let has_target = self.incoming.left > 0 && self.incoming.sum.is_none();
+            let received = if has_target { self.receive_bytes(s, core) } else { self.receive_frames(s, core) };
             match received {
                 Ok((0, _)) | Err(Errno::CONNRESET | Errno::PIPE | Errno::TIMEDOUT | Errno::HOSTUNREACH) => {
                     self.end(s, Cause::Gone);
@@ -100,7 +121,7 @@ impl Lane {
             self.top_up(s, core);
             if self.given.is_urgent() {
                 self.pay(s);
-            } else if self.untold || self.pings || self.given.untold().is_some() {
+            } else if self.is_owing() {
                 self.owe(s);
             }
         }
@@ -110,7 +131,7 @@ impl Lane {
     fn receive_frames(&mut self, s: &mut Shared, core: &mut Core) -> Result<(usize, bool)> {
         let Some(mut scratch) = s.take_scratch() else { return Err(Errno::AGAIN) };
         let carried = self.incoming.carry.len();
-        let end = if self.incoming.was_long { carried + HEAD } else { SCRATCH };
+        let end = if self.incoming.was_long { carried + HEAD } else { scratch.len() };
         let socket = self.socket.as_ref();
         let received = socket.ok_or(Errno::PIPE).and_then(|socket| sys::receive(socket, &mut scratch[carried..end]));
         if let Ok(count @ 1..) = received {
@@ -290,8 +311,8 @@ impl Lane {
             }
             Kind::Write => self.on_write(s, header, &mut fields)?,
             Kind::Read => self.on_read(s, header, &mut fields)?,
-            Kind::Data => self.on_data(s, header, fields.u32())?,
-            Kind::Answer => self.on_answer(s, header, fields.u32())?,
+            Kind::Data => self.on_data(s, header, &mut fields)?,
+            Kind::Answer => self.on_answer(s, header, &mut fields)?,
             Kind::Result => self.on_result(s, core, &mut fields),
             Kind::Cancel => self.on_cancel(s, fields.u32())?,
             Kind::Atomic => self.on_atomic(s, header, &mut fields)?,
@@ -346,10 +367,12 @@ impl Lane {
         }
     }
 
-    /// So many bytes of RMA follow.
-    pub(crate) fn expect_bytes(&mut self, of: BytesOf, header: &Header, prefix: usize) {
-        self.incoming.left = header.len - prefix;
+    /// The bytes of an RMA follow. `fields`: their sum, if they are checked.
+    pub(crate) fn expect_bytes(&mut self, of: BytesOf, header: &Header, fields: &mut Fields<'_>) {
+        self.incoming.left = header.len - header.needed();
         self.incoming.of = Some(of);
+        let is_checked = header.flags & CHECKED != 0;
+        self.incoming.sum = is_checked.then(|| Sum { expected: fields.u32(), computed: Crc::new() });
     }
 
     /// Copies bytes of RMA from the buffer. Returns how many.
@@ -358,22 +381,33 @@ impl Lane {
         if count == 0 {
             return 0;
         }
+        let mut sum = self.incoming.sum.take();
         match self.incoming.of {
-            Some(BytesOf::Write(number)) => self.write_bytes(s, number, &bytes[..count]),
-            Some(BytesOf::Read(number)) => self.read_bytes(s, core, number, &bytes[..count]),
+            Some(BytesOf::Write(number)) => self.write_bytes(s, number, &bytes[..count], sum.as_mut()),
+            Some(BytesOf::Read(number)) => self.read_bytes(s, core, number, &bytes[..count], sum.as_mut()),
             Some(BytesOf::Nobody) | None => {}
         }
-        self.on_bytes(s, count);
+        self.incoming.sum = sum;
+        self.on_bytes(s, core, count);
         count
     }
 
     /// Bytes of RMA have come.
-    fn on_bytes(&mut self, s: &mut Shared, count: usize) {
+    fn on_bytes(&mut self, s: &mut Shared, core: &mut Core, count: usize) {
         self.incoming.left -= count;
-        if self.incoming.left == 0
-            && let Some(BytesOf::Write(number)) = self.incoming.of.take()
-        {
-            self.on_written(s, number);
+        if self.incoming.left > 0 {
+            return;
+        }
+        let is_spoilt = self.incoming.sum.take().is_some_and(|sum| sum.computed.value() != sum.expected);
+        match self.incoming.of.take() {
+            Some(BytesOf::Write(number)) => {
+                if is_spoilt {
+                    self.fail_write(number);
+                }
+                self.on_written(s, number);
+            }
+            Some(BytesOf::Read(number)) if is_spoilt => self.fail_read(s, core, number, Failure::Copy),
+            _ => {}
         }
     }
 
@@ -410,7 +444,7 @@ impl Lane {
                 Some(BytesOf::Nobody) | None => {}
             }
             self.incoming.was_long |= count >= LONG;
-            self.on_bytes(s, count);
+            self.on_bytes(s, core, count);
         }
         Ok((count, count < wanted))
     }
@@ -420,7 +454,7 @@ impl Lane {
     fn fault(&mut self, s: &mut Shared, core: &mut Core) {
         match self.incoming.of {
             Some(BytesOf::Write(number)) => self.fail_write(number),
-            Some(BytesOf::Read(number)) => self.fail_read(s, core, number),
+            Some(BytesOf::Read(number)) => self.fail_read(s, core, number, Failure::Copy),
             Some(BytesOf::Nobody) | None => {}
         }
     }

@@ -141,7 +141,8 @@ impl Lane {
         cell: &'static Connection,
         message: &Message<'_>,
     ) -> bool {
-        if self.out.left().len() + message.len() > DATAGRAMS || self.is_blocked {
+        let is_full = !self.out.is_empty() && self.out.left().len() + message.len() > DATAGRAMS;
+        if is_full || self.is_blocked {
             return false;
         }
         if self.out.is_bare() {
@@ -212,7 +213,8 @@ impl Lane {
         if !matches!(self.phase, Phase::Open | Phase::Greeting) {
             return;
         }
-        let mut fragments = 1;
+        // Those that are checked are short.
+        let mut fragments = if self.checks { 16 } else { 1 };
         loop {
             match self.flush_step(s, core, &mut fragments) {
                 Ok(true) => {}
@@ -235,6 +237,9 @@ impl Lane {
         if self.is_blocked {
             self.is_blocked = false;
             self.watch_room(s, false);
+            if self.is_owing() {
+                self.owe(s);
+            }
         }
     }
 

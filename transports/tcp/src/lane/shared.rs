@@ -2,6 +2,7 @@
 
 use crate::inbox::Inbox;
 use crate::lane::Opening;
+use crate::lane::grants::MOST;
 use crate::lane::work::{Ending, Work};
 use crate::settings::Settings;
 use cci_mem::pages::Pages;
@@ -9,7 +10,7 @@ use cci_proto::{EventKind, Failure, Rights, Time};
 use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, PollSet, RegistrationTable};
 use std::collections::VecDeque;
 
-/// Bytes of the buffer that streams are read into.
+/// Bytes of the buffer that streams are read into, or more: a whole message fits twice.
 pub(crate) const SCRATCH: usize = 64 << 10;
 /// Bytes that wait in a lane before further messages wait in their own memory.
 pub(crate) const OUT: usize = 64 << 10;
@@ -25,6 +26,8 @@ pub(crate) enum Cause {
     Violation,
     /// The peer's kernel has not answered for too long.
     Silent,
+    /// The listener has no room for another stranger.
+    Full,
     /// Nobody needs it.
     Idle,
     /// Setting it up failed; why, in a sentence.
@@ -56,10 +59,14 @@ pub(crate) struct Shared {
     works: Vec<Box<Work>>,
     /// Lanes that have something to send, or more to read than one call takes.
     pub(crate) active: Vec<u32>,
+    /// Empty: memory for the next list of those.
+    pub(crate) spare_active: Vec<u32>,
     /// Lanes whose peers are to be told what was taken or granted.
     pub(crate) owing: Vec<u32>,
     /// Lanes whose peers want grants, where there were none, in turn.
     pub(crate) wanting: VecDeque<u32>,
+    /// Messages that each lane may have granted: so that all together may use theirs at once.
+    pub(crate) share: u32,
     /// The lanes in `wanting` are to be looked at.
     pub(crate) grants_due: bool,
     /// Lanes that are over.
@@ -96,12 +103,14 @@ impl Shared {
             pending_events: PendingEvents::default(),
             expected: ExpectedClients::default(),
             redirected: Vec::new(),
-            scratch: Some(Pages::new(SCRATCH)?),
+            scratch: Some(Pages::new(SCRATCH.max(2 * max_send_size as usize))?),
             buffers: Vec::new(),
             works: Vec::new(),
             active: Vec::new(),
+            spare_active: Vec::new(),
             owing: Vec::new(),
             wanting: VecDeque::new(),
+            share: MOST,
             grants_due: false,
             ended: Vec::new(),
             check_at: None,

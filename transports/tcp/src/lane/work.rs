@@ -110,6 +110,8 @@ pub(crate) struct Fragment {
     pub(crate) memory: Option<Piece>,
     /// Bytes of the memory.
     pub(crate) len: usize,
+    /// Where the bytes are checked: head, sum, and a copy of the memory, which leaves in its place.
+    pub(crate) copy: Vec<u8>,
     pub(crate) of: FragmentOf,
 }
 

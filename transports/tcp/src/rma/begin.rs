@@ -1,8 +1,9 @@
 //! The side that begins an operation.
 
-use crate::frame::{self, BEGIN, Fields, HAS_MESSAGE, Header, Kind, OPERATION, Target, Violation};
+use super::fragment::copy_checked;
+use crate::frame::{self, BEGIN, Fields, HAS_MESSAGE, Header, Kind, SUM, Target, Violation};
 use crate::lane::operation::{Local, Operation, Stage};
-use crate::lane::receive::BytesOf;
+use crate::lane::receive::{self, BytesOf, Sum};
 use crate::lane::shared::{Cause, OUT, Shared, name_of};
 use crate::lane::work::Data;
 use crate::lane::{Lane, Phase, send};
@@ -144,11 +145,14 @@ impl Lane {
         if self.out.is_bare() {
             self.out.set_buffer(s.buffer());
         }
-        let header = Header { len: BEGIN + piece.len(), kind: Kind::Write, flags, connection, taken: self.given.taken };
-        self.out.frame(&header, &[&target.emit()]);
         let len = piece.len();
-        piece.copy_to(0, self.out.room(len));
-        self.on_told();
+        let header = self.head(Kind::Write, flags, connection, BEGIN + len);
+        self.out.frame(&header, &[&target.emit()]);
+        if self.checks {
+            copy_checked(&piece, self.out.room(SUM + len));
+        } else {
+            piece.copy_to(0, self.out.room(len));
+        }
         self.activate(s);
         self.on_sent_bytes(s, core, place, len as u64);
         true
@@ -194,8 +198,14 @@ impl Lane {
     }
 
     /// Bytes of a read arrive.
-    pub(crate) fn on_answer(&mut self, s: &mut Shared, header: &Header, number: u32) -> Result<(), Violation> {
-        let bytes = (header.len - OPERATION) as u64;
+    pub(crate) fn on_answer(
+        &mut self,
+        s: &mut Shared,
+        header: &Header,
+        fields: &mut Fields<'_>,
+    ) -> Result<(), Violation> {
+        let number = fields.u32();
+        let bytes = (header.len - header.needed()) as u64;
         let operation = self.place_of(number).and_then(|place| self.operation(place));
         let of = match operation {
             Some(operation) if operation.access != Access::Read || operation.done + bytes > operation.len => {
@@ -207,7 +217,7 @@ impl Lane {
                 BytesOf::Nobody
             }
         };
-        self.expect_bytes(of, header, OPERATION);
+        self.expect_bytes(of, header, fields);
         Ok(())
     }
 
@@ -216,20 +226,27 @@ impl Lane {
         let operation = self.operation(self.place_of(number)?)?;
         let piece = local_piece(s, operation, operation.done, len as u64);
         if piece.is_none() {
-            self.fail_read(s, core, number);
+            self.fail_read(s, core, number, Failure::RemoteHandle);
         }
         piece
     }
 
     /// Copies bytes of a read to where they go.
-    pub(crate) fn read_bytes(&mut self, s: &mut Shared, core: &mut Core, number: u32, bytes: &[u8]) {
+    pub(crate) fn read_bytes(
+        &mut self,
+        s: &mut Shared,
+        core: &mut Core,
+        number: u32,
+        bytes: &[u8],
+        sum: Option<&mut Sum>,
+    ) {
         let Some(operation) = self.place_of(number).and_then(|place| self.operation(place)) else { return };
         let at = operation.local_offset + operation.done;
-        let is_copied = local_memory(s, operation).is_some_and(|memory| memory.copy_in(at, bytes));
+        let is_copied = local_memory(s, operation).is_some_and(|memory| receive::store(memory, at, bytes, sum));
         if is_copied {
             self.advance_read(number, bytes.len());
         } else {
-            self.fail_read(s, core, number);
+            self.fail_read(s, core, number, Failure::RemoteHandle);
         }
     }
 
@@ -241,10 +258,11 @@ impl Lane {
         }
     }
 
-    /// The memory of a read is gone: it fails at once, and what comes for it goes to nowhere.
-    pub(crate) fn fail_read(&mut self, s: &mut Shared, core: &mut Core, number: u32) {
+    /// A read cannot go on, for this reason: it fails at once, and what comes for it goes to
+    /// nowhere.
+    pub(crate) fn fail_read(&mut self, s: &mut Shared, core: &mut Core, number: u32, failure: Failure) {
         if let Some(place) = self.place_of(number) {
-            self.end_operation(s, core, place, Err(Failure::RemoteHandle));
+            self.end_operation(s, core, place, Err(failure));
         }
     }
 

@@ -2,7 +2,7 @@
 //! they lie.
 
 use super::begin::local_piece;
-use crate::frame::{BEGIN, HAS_MESSAGE, HEADER, Header, Kind, OPERATION, Target};
+use crate::frame::{BEGIN, CHECKED, HAS_MESSAGE, HEADER, Header, Kind, OPERATION, SUM, Target};
 use crate::lane::Lane;
 use crate::lane::shared::Shared;
 use crate::lane::work::{Fragment, FragmentOf};
@@ -10,11 +10,14 @@ use crate::sys;
 use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;
 use cci_proto::Failure;
+use cci_proto::wire::Crc;
 use cci_transport::Core;
 use rustix::io::{Errno, Result};
 
 /// Bytes of a fragment, at most: calls of 64 KiB cost a fifth of the throughput.
 const FRAGMENT: u64 = 1 << 20;
+/// Bytes of one that is copied and checked.
+const CHECKED_FRAGMENT: u64 = 64 << 10;
 /// Zeros that stand for bytes that are gone.
 static ZEROS: [u8; 4096] = [0; 4096];
 
@@ -48,7 +51,7 @@ impl Lane {
     /// Begins the next fragment of a long write.
     fn begin_write(&mut self, s: &mut Shared, core: &mut Core, place: u32) {
         let Some(operation) = self.operation(place) else { return };
-        let (at, len) = (operation.done, (operation.len - operation.done).min(FRAGMENT));
+        let (at, len) = (operation.done, (operation.len - operation.done).min(self.longest()));
         let (number, cell) = (operation.number.unwrap_or(0), operation.ending.cell);
         let Some(memory) = local_piece(s, operation, at, len) else {
             // The program has deregistered its memory.
@@ -68,7 +71,7 @@ impl Lane {
         let mut head = [0; Fragment::HEAD];
         head[..HEADER].copy_from_slice(&header.emit());
         head[HEADER..].copy_from_slice(&target.emit());
-        self.set_fragment(head, HEADER + prefix, memory, FragmentOf::Write(place));
+        self.set_fragment(s, (head, HEADER + prefix), memory, FragmentOf::Write(place));
         if let Some(work) = &mut self.work {
             work.operations.on_served(place);
         }
@@ -76,12 +79,13 @@ impl Lane {
 
     /// Begins the next fragment of the answer to a read.
     fn begin_answer(&mut self, s: &mut Shared, number: u32) {
+        let longest = self.longest();
         let Some(work) = &mut self.work else { return };
         let Some(served) = work.serving.get_mut(number).copied() else {
             work.serving.reads.retain(|other| *other != number);
             return;
         };
-        let len = served.left.min(FRAGMENT);
+        let len = served.left.min(longest);
         let memory = s.registrations.get(served.registration).and_then(|entry| entry.memory());
         let piece = memory.filter(|_| served.outcome.is_ok());
         let piece = piece.and_then(|memory| memory.piece(served.at, usize::try_from(len).ok()?));
@@ -96,18 +100,38 @@ impl Lane {
         let mut head = [0; Fragment::HEAD];
         head[..HEADER].copy_from_slice(&header.emit());
         head[HEADER..HEADER + OPERATION].copy_from_slice(&number.to_le_bytes());
-        self.set_fragment(head, HEADER + OPERATION, piece, FragmentOf::Answer(number));
+        self.set_fragment(s, (head, HEADER + OPERATION), piece, FragmentOf::Answer(number));
     }
 
-    fn head(&mut self, kind: Kind, flags: u8, connection: u32, len: usize) -> Header {
+    /// Bytes of a fragment of this lane, at most.
+    fn longest(&self) -> u64 {
+        if self.checks { CHECKED_FRAGMENT } else { FRAGMENT }
+    }
+
+    /// The header of a fragment whose body has so many bytes, without a sum.
+    pub(super) fn head(&mut self, kind: Kind, flags: u8, connection: u32, len: usize) -> Header {
         self.on_told();
+        let (flags, len) = if self.checks { (flags | CHECKED, len + SUM) } else { (flags, len) };
         Header { len, kind, flags, connection, taken: self.given.taken }
     }
 
-    fn set_fragment(&mut self, head: [u8; Fragment::HEAD], head_len: usize, memory: Piece, of: FragmentOf) {
+    fn set_fragment(
+        &mut self,
+        s: &mut Shared,
+        (head, head_len): ([u8; Fragment::HEAD], usize),
+        memory: Piece,
+        of: FragmentOf,
+    ) {
         let len = memory.len();
+        let mut copy = Vec::new();
+        if self.checks {
+            copy = s.buffer();
+            copy.extend_from_slice(&head[..head_len]);
+            copy.resize(head_len + SUM + len, 0);
+            copy_checked(&memory, &mut copy[head_len..]);
+        }
         if let Some(work) = &mut self.work {
-            work.fragment = Some(Fragment { head, head_len, sent: 0, memory: Some(memory), len, of });
+            work.fragment = Some(Fragment { head, head_len, sent: 0, memory: Some(memory), len, copy, of });
         }
     }
 
@@ -118,6 +142,7 @@ impl Lane {
         let head = fragment.head.get(fragment.sent..fragment.head_len).unwrap_or(&[]);
         let from = fragment.sent.saturating_sub(fragment.head_len);
         let sent = match &fragment.memory {
+            _ if !fragment.copy.is_empty() => sys::send(socket, &fragment.copy[fragment.sent..]),
             Some(memory) => sys::send_with(socket, head, memory, from),
             None if head.is_empty() => sys::send(socket, &ZEROS[..ZEROS.len().min(fragment.len - from)]),
             None => sys::send(socket, head),
@@ -132,12 +157,14 @@ impl Lane {
             }
             Err(error) => return Err(error),
         }
-        if fragment.sent < fragment.head_len + fragment.len {
-            return if fragment.memory.is_none() { Ok(true) } else { Err(Errno::AGAIN) };
+        let is_copy = !fragment.copy.is_empty();
+        let total = if is_copy { fragment.copy.len() } else { fragment.head_len + fragment.len };
+        if fragment.sent < total {
+            return if fragment.memory.is_none() && !is_copy { Ok(true) } else { Err(Errno::AGAIN) };
         }
         let (of, len) = (fragment.of, fragment.len as u64);
-        if let Some(work) = &mut self.work {
-            work.fragment = None;
+        if let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.take()) {
+            s.reuse(fragment.copy);
         }
         match of {
             FragmentOf::Write(place) => self.on_sent_bytes(s, core, place, len),
@@ -196,4 +223,12 @@ impl Lane {
             self.on_unreadable(s, core, of, Failure::RemoteHandle);
         }
     }
+}
+
+/// Copies memory behind room for its sum, and fills that in: the sum is of the copy, whatever the
+/// memory becomes meanwhile.
+pub(super) fn copy_checked(memory: &Piece, to: &mut [u8]) {
+    let Some((sum, bytes)) = to.split_first_chunk_mut::<SUM>() else { return };
+    memory.copy_to(0, bytes);
+    *sum = Crc::new().update(bytes).value().to_le_bytes();
 }

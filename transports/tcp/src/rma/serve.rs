@@ -1,9 +1,9 @@
 //! The side whose memory an operation of the peer is about.
 
 use super::begin::allows;
-use crate::frame::{self, BEGIN, Fields, HAS_MESSAGE, Header, Kind, OPERATION, Target, Violation};
+use crate::frame::{self, Fields, HAS_MESSAGE, Header, Kind, Target, Violation};
 use crate::lane::Lane;
-use crate::lane::receive::BytesOf;
+use crate::lane::receive::{self, BytesOf, Sum};
 use crate::lane::serving::Served;
 use crate::lane::shared::{Shared, name_of};
 use cci_mem::memory::Piece;
@@ -50,12 +50,12 @@ impl Lane {
         fields: &mut Fields<'_>,
     ) -> Result<(), Violation> {
         let target = Target::parse(fields);
-        let bytes = (header.len - BEGIN) as u64;
+        let bytes = (header.len - header.needed()) as u64;
         if target.total == 0 || bytes > target.total {
             return Err(Violation);
         }
         self.serve(s, header, &target, Access::Write)?;
-        self.expect_bytes(BytesOf::Write(target.operation), header, BEGIN);
+        self.expect_bytes(BytesOf::Write(target.operation), header, fields);
         if bytes == 0 {
             self.on_written(s, target.operation);
         }
@@ -63,8 +63,14 @@ impl Lane {
     }
 
     /// The peer goes on with a write.
-    pub(crate) fn on_data(&mut self, s: &mut Shared, header: &Header, number: u32) -> Result<(), Violation> {
-        let bytes = (header.len - OPERATION) as u64;
+    pub(crate) fn on_data(
+        &mut self,
+        s: &mut Shared,
+        header: &Header,
+        fields: &mut Fields<'_>,
+    ) -> Result<(), Violation> {
+        let number = fields.u32();
+        let bytes = (header.len - header.needed()) as u64;
         let of = match self.served(number) {
             Some(served) if served.is_read || bytes > served.left => return Err(Violation),
             Some(_) => BytesOf::Write(number),
@@ -73,7 +79,7 @@ impl Lane {
                 BytesOf::Nobody
             }
         };
-        self.expect_bytes(of, header, OPERATION);
+        self.expect_bytes(of, header, fields);
         Ok(())
     }
 
@@ -96,11 +102,11 @@ impl Lane {
     }
 
     /// Copies bytes of a write to where they go.
-    pub(crate) fn write_bytes(&mut self, s: &Shared, number: u32, bytes: &[u8]) {
+    pub(crate) fn write_bytes(&mut self, s: &Shared, number: u32, bytes: &[u8], sum: Option<&mut Sum>) {
         let Some(served) = self.served(number) else { return };
         let entry = s.registrations.get(served.registration).filter(|entry| !entry.is_orphaned());
         let memory = entry.and_then(|entry| entry.memory()).filter(|_| served.outcome.is_ok());
-        if !memory.is_some_and(|memory| memory.copy_in(served.at, bytes)) {
+        if !memory.is_some_and(|memory| receive::store(memory, served.at, bytes, sum)) {
             served.outcome = served.outcome.and(Err(Failure::RemoteHandle));
         }
         self.advance_write(number, bytes.len());
@@ -115,10 +121,10 @@ impl Lane {
         }
     }
 
-    /// The memory of a write cannot be written.
+    /// The memory of a write cannot be written, or its bytes are not those that were sent.
     pub(crate) fn fail_write(&mut self, number: u32) {
         if let Some(served) = self.served(number) {
-            served.outcome = Err(Failure::Copy);
+            served.outcome = served.outcome.and(Err(Failure::Copy));
         }
     }
 

@@ -6,8 +6,8 @@ use crate::frame::Kind;
 use crate::lane::{NO_LANE, Opening, Phase, end_opening};
 use cci_mem::sync::Ordering;
 use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time, decimal};
-use cci_transport::{Connect, Connection, Core, Slot, monotonic};
-use std::net::{IpAddr, SocketAddr};
+use cci_transport::{Connect, Connection, Core, Slot, interface_index, is_link_local, monotonic};
+use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
 /// How long a connect without a timeout waits.
@@ -25,6 +25,12 @@ fn host_and_port(uri: &str) -> Option<(&str, u16)> {
     (!host.is_empty()).then_some((host, port))
 }
 
+/// The IP and the interface of a host that is no name to be looked up.
+fn literal(host: &str) -> Option<(IpAddr, Option<&str>)> {
+    let (ip, zone) = host.split_once('%').map_or((host, None), |(ip, zone)| (ip, Some(zone)));
+    Some((ip.parse().ok()?, zone))
+}
+
 /// Whether an endpoint can be at this address.
 fn is_usable(ip: &IpAddr) -> bool {
     !ip.is_unspecified() && !ip.is_multicast()
@@ -39,10 +45,10 @@ impl Tcp {
         let now = monotonic();
         self.shared.now = now;
         let deadline = now + connect.timeout.unwrap_or(PATIENCE);
-        let address = match host.parse::<IpAddr>() {
-            Ok(ip) if !is_usable(&ip) => return Err(ConnectError::BadUri),
-            Ok(ip) => Some(SocketAddr::new(ip, port)),
-            Err(_) => None,
+        let address = match literal(host) {
+            Some((ip, zone)) if is_usable(&ip) => Some(self.address(ip, zone, port).ok_or(ConnectError::BadUri)?),
+            Some(_) => return Err(ConnectError::BadUri),
+            None => None,
         };
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
         let Some(address) = address else {
@@ -66,6 +72,18 @@ impl Tcp {
         let payload = connect.payload.into();
         self.join(core, address, cell, opening(slot, connect.context, deadline, payload));
         Ok(())
+    }
+
+    /// The address of a URI. `None`: it names an interface that is not there, or needs none.
+    fn address(&self, ip: IpAddr, zone: Option<&str>, port: u16) -> Option<SocketAddr> {
+        match (ip, zone) {
+            (ip, None) => Some(SocketAddr::new(ip, port)),
+            (IpAddr::V4(_), Some(_)) => None,
+            (IpAddr::V6(v6), Some(zone)) => {
+                let index = interface_index(self.listener.as_ref()?, zone).filter(|_| is_link_local(&ip))?;
+                Some(SocketAddrV6::new(v6, port, 0, index).into())
+            }
+        }
     }
 
     /// Has a connect use the lane to this address, which is dialed if there is none.
@@ -95,7 +113,7 @@ impl Tcp {
         while let Some((number, answer)) = self.resolver.next_answer() {
             let Some(at) = self.names.iter().position(|name| name.number == number) else { continue };
             let name = self.names.swap_remove(at);
-            let is_v4 = self.shared.settings.ip.is_ipv4();
+            let is_v4 = self.shared.settings.local.ip.is_ipv4();
             let found =
                 answer.found.map_err(|why| format!("the host name '{}' cannot be resolved: {why}", answer.host));
             let address = found.and_then(|found| {
@@ -160,6 +178,7 @@ impl Tcp {
     ) -> Result<(), RequestError> {
         let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
         self.shared.now = monotonic();
+        self.shared.inbox.begin_call(core);
         let request = self.shared.inbox.requests.take(request);
         let lane = request.and_then(|request| Some((self.lane(request.lane)?, request)));
         match lane {
@@ -211,7 +230,7 @@ fn opening(slot: &'static Slot, context: u64, deadline: Time, payload: Box<[u8]>
 
 #[cfg(test)]
 mod tests {
-    use super::host_and_port;
+    use super::{host_and_port, literal};
 
     #[test]
     fn a_uri_names_a_host_and_a_port() {
@@ -230,5 +249,8 @@ mod tests {
         ] {
             assert_eq!(host_and_port(wrong), None, "{wrong}");
         }
+        assert_eq!(host_and_port("tcp://[fe80::1%eth0]:5000"), Some(("fe80::1%eth0", 5000)));
+        assert_eq!(literal("fe80::1%eth0").map(|(_, zone)| zone), Some(Some("eth0")));
+        assert_eq!((literal("::1").map(|(_, zone)| zone), literal("host.example")), (Some(None), None));
     }
 }

@@ -115,6 +115,7 @@ impl Tcp {
         self.end_dial(number);
         let Some((lane, shared)) = self.lane(number) else { return };
         let is_own = lane.is_on_this_host();
+        lane.was_turned_away = false;
         lane.drop_socket(shared);
         let waited = shared.now - lane.idle_since;
         let is_over = match error {
@@ -134,7 +135,7 @@ impl Tcp {
 
 impl Lane {
     /// Whether the peer is an address of this host: the system chose the same for this end.
-    fn is_on_this_host(&self) -> bool {
+    pub(super) fn is_on_this_host(&self) -> bool {
         let own = self.socket.as_ref().and_then(|socket| SocketAddr::try_from(getsockname(socket).ok()?).ok());
         self.peer.ip().is_loopback() || own.is_some_and(|own| own.ip() == self.peer.ip())
     }

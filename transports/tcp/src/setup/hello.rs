@@ -4,6 +4,7 @@ use crate::frame::{ConnectBody, Fields, Greeting, Header, Hello, Kind, OPERATION
 use crate::inbox::Request;
 use crate::lane::shared::{Cause, Shared};
 use crate::lane::{Lane, Phase, end_opening};
+use crate::settings::Checks;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, Time};
 use cci_transport::{Connection, ConnectionState, Core, Slot, random};
@@ -12,6 +13,11 @@ use std::time::Duration;
 /// A request that found no room is repeated after this time, and up to as much again.
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
+/// The HELLO of this endpoint.
+pub(super) fn own_hello(s: &Shared, dialed: bool, refusal: Option<Refusal>) -> Hello {
+    Hello { dialed, max_send_size: s.max_send_size, identity: s.identity, operations: OPERATIONS, refusal }
+}
+
 impl Lane {
     /// Says HELLO.
     pub(super) fn say_hello(&mut self, s: &mut Shared, refusal: Option<Refusal>) {
@@ -19,14 +25,7 @@ impl Lane {
             let buffer = s.buffer();
             self.out.set_buffer(buffer);
         }
-        let hello = Hello {
-            dialed: self.dialed,
-            max_send_size: s.max_send_size,
-            identity: s.identity,
-            operations: OPERATIONS,
-            refusal,
-        };
-        let bytes = hello.emit();
+        let bytes = own_hello(s, self.dialed, refusal).emit();
         self.out.room(bytes.len()).copy_from_slice(&bytes);
         self.activate(s);
     }
@@ -60,7 +59,7 @@ impl Lane {
         }
         match hello.refusal {
             Some(Refusal::Full) => {
-                self.end(s, Cause::Gone);
+                self.end(s, Cause::Full);
                 return Ok(());
             }
             Some(Refusal::Version) => {
@@ -74,6 +73,11 @@ impl Lane {
             None => {}
         }
         self.phase = Phase::Open;
+        self.checks = match s.settings.checks {
+            Checks::Off => false,
+            Checks::Remote => !self.is_on_this_host(),
+            Checks::Always => true,
+        };
         (self.operations, self.peer_max) = (hello.operations.min(OPERATIONS), hello.max_send_size);
         if !self.dialed {
             self.say_hello(s, None);

@@ -1,22 +1,25 @@
 //! Streams that others dial, and the limits for strangers.
 
 use super::dial::configure;
+use super::hello::own_hello;
 use crate::endpoint::Tcp;
+use crate::frame::Refusal;
 use crate::lane::shared::{Cause, Shared};
 use crate::lane::{Lane, Phase};
+use crate::sys;
 use cci_mem::cancellation::Uncancelled;
 use cci_transport::Core;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{SocketFlags, accept_with, getpeername};
+use rustix::net::{Shutdown, SocketFlags, accept_with, getpeername, shutdown};
 use std::net::{IpAddr, SocketAddr};
 
 /// Streams accepted in one call.
 const ACCEPTED: usize = 64;
 /// Strangers at most, and of one address (IPv6: of one /64). Loop-back addresses are exempt from
 /// the second limit.
-const STRANGERS: usize = 256;
+pub(crate) const STRANGERS: usize = 256;
 const OF_ONE_ADDRESS: usize = 32;
 
 /// What strangers are counted by; `None`: an address of this host.
@@ -63,8 +66,7 @@ impl Tcp {
     fn on_stream(&mut self, core: &mut Core, socket: OwnedFd) {
         let name = getpeername(&socket).ok().and_then(|name| name.map(SocketAddr::try_from)?.ok());
         let Some(peer) = name.filter(|peer| self.admits(core, peer.ip())) else {
-            let _uncancelled = Uncancelled::new();
-            return drop(socket);
+            return self.refuse(socket);
         };
         configure(&self.shared, &socket, peer);
         let number = self.add_lane(peer, Phase::Greeting);
@@ -77,6 +79,21 @@ impl Tcp {
         shared.check_by(shared.now + std::time::Duration::from_secs(5));
         // What lies ready is read at once, so that who has said HELLO is not taken for a scanner.
         lane.receive(shared, core);
+    }
+
+    /// Says that there is no room. A client of ours dials again.
+    #[cold]
+    fn refuse(&mut self, socket: OwnedFd) {
+        let _uncancelled = Uncancelled::new();
+        // Closing with unread bytes would destroy what is sent: most clients have said HELLO.
+        if let Some(mut scratch) = self.shared.take_scratch() {
+            let _ = sys::receive(&socket, &mut scratch);
+            self.shared.put_scratch(scratch);
+        }
+        let hello = own_hello(&self.shared, false, Some(Refusal::Full));
+        let _ = sys::send(&socket, &hello.emit());
+        let _ = shutdown(&socket, Shutdown::Write);
+        drop(socket);
     }
 
     /// Whether another stranger of this address may come. Where there are too many, the oldest that

@@ -3,5 +3,5 @@
 mod connect;
 mod dial;
 mod hello;
-mod listen;
+pub(crate) mod listen;
 mod teardown;

@@ -20,9 +20,11 @@ impl Tcp {
         self.end_dial(number);
         let Some((lane, shared)) = self.lane(number) else { return };
         // A server that was full has closed the stream: the client dials again.
-        if lane.dialed && !lane.incoming.has_greeted() && *cause == Cause::Gone && !lane.table.is_empty() {
+        let was_full = *cause == Cause::Full || *cause == Cause::Gone && !lane.incoming.has_greeted();
+        if lane.dialed && was_full && !lane.table.is_empty() {
             lane.drop_socket(shared);
             lane.begin_again();
+            lane.was_turned_away = true;
             return lane.pause(shared);
         }
         let Some(mut lane) = self.remove_lane(number) else { return };
@@ -132,6 +134,8 @@ fn why(lane: &Lane, cause: &Cause) -> (Failure, String) {
             (Failure::Refused, format!("{peer} does not speak the protocol of tcp endpoints; check the URI"))
         }
         Cause::Silent => (Failure::TimedOut, format!("{peer} does not answer any more")),
-        Cause::Gone | Cause::Idle => (Failure::Refused, format!("{peer} has closed the stream before it answered")),
+        Cause::Gone | Cause::Full | Cause::Idle => {
+            (Failure::Refused, format!("{peer} has closed the stream before it answered"))
+        }
     }
 }

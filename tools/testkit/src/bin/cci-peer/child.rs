@@ -4,8 +4,8 @@ use crate::traffic::connect;
 use crate::{hear, say};
 use cci::__binding::{Contract, Flags};
 use cci::{
-    Attribute, Connect, ConnectError, Context, EndpointOptions, EventKind, Notify, OptionError, PollError,
-    RegisterError, RequestError, Rights, Rma, RmaError, SendError, Status, Unusable,
+    Attribute, Connect, ConnectError, Context, Device, EndpointOptions, EventKind, LocalEndpoint, Notify, OptionError,
+    PollError, RegisterError, RequestError, Rights, Rma, RmaError, SendError, Status, Unusable,
 };
 use cci_testkit::memory::Origin;
 use cci_testkit::sys::{PrivateMemory, RawEvent, end_thread, fork as fork_process, inherit_descriptors};
@@ -127,9 +127,16 @@ pub(crate) fn wait() {
 }
 
 /// Connects, forks a child that keeps every descriptor, says its number, and waits.
-pub(crate) fn leave_child(uri: &str) {
-    let endpoint = open(&sm_device());
-    connect(&endpoint, uri);
+pub(crate) fn leave_child(device: &Device, uri: &str) {
+    // Of one thread, so that the process has no other one.
+    let endpoint = LocalEndpoint::open(device, &EndpointOptions::new()).expect("an endpoint");
+    endpoint.connect(&Connect::to(uri).timeout(LIMIT)).expect("a connect");
+    let connected = loop {
+        if let Some(event) = endpoint.get_event().expect("usable") {
+            break event;
+        }
+    };
+    assert_eq!((connected.kind(), connected.outcome()), (EventKind::Connect, Ok(())));
     let Some(child) = fork_process() else {
         // Lives on when its parent is killed: until the test closes the pipe, which it has
         // inherited.

@@ -3,19 +3,22 @@
 use crate::traffic::connect;
 use crate::{die_with_parent, hear, say};
 use cci::__binding::Contract;
-use cci::{Attribute, Connect, Endpoint, EndpointOptions, EventKind, Failure, Notify, Rights, Status};
+use cci::{Attribute, Connect, Device, Endpoint, EndpointOptions, EventKind, Failure, Notify, Rights, Status};
 use cci_testkit::memory::Origin;
 use cci_testkit::process::{context_switches, descriptors, mappings, processor_time, threads};
 use cci_testkit::sm_raw::{RawListener, raw_connect};
 use cci_testkit::{LIMIT, World, drain, open, readable, sm_device};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::io::Read;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 
 /// Connects, waits on the handle for so many seconds, and reports what that has cost.
-pub(crate) fn idle(uri: &str, seconds: u64) {
-    let endpoint = open(&sm_device());
+pub(crate) fn idle(device: &Device, uri: &str, seconds: u64) {
+    let endpoint = open(device);
     let handle = endpoint.handle().expect("a handle");
     let connection = connect(&endpoint, uri);
     endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
@@ -54,14 +57,13 @@ pub(crate) fn spare_descriptors(spare: u64) {
 
 /// Opens endpoints with 0, 1, 2, ... free descriptors: each failure is an error with a sentence,
 /// and leaves nothing behind.
-pub(crate) fn few_descriptors() {
-    drop(open(&sm_device()));
+pub(crate) fn few_descriptors(device: &Device) {
+    drop(open(device));
     let before = descriptors();
     let mut failures = 0;
     for free in 0.. {
-        let opened = with_limit(Resource::Nofile, before as u64 + free, || {
-            Endpoint::open(&sm_device(), &EndpointOptions::new())
-        });
+        let opened =
+            with_limit(Resource::Nofile, before as u64 + free, || Endpoint::open(device, &EndpointOptions::new()));
         match opened {
             Ok(endpoint) => {
                 drop(endpoint);
@@ -78,29 +80,49 @@ pub(crate) fn few_descriptors() {
     }
     assert_eq!(descriptors(), before, "descriptors left after a close");
     assert!(failures > 0);
-    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    let (a, b) = (open(device), open(device));
     World::new([&a, &b]).connect(0, 1, RO);
     say("refused well");
 }
 
+/// A socket that connects to an endpoint and says nothing.
+fn stranger(uri: &str) -> OwnedFd {
+    match uri.strip_prefix("tcp://") {
+        Some(address) => TcpStream::connect(address).expect("it listens").into(),
+        None => raw_connect(uri).expect("it listens"),
+    }
+}
+
 /// Has no descriptor left when peers come: existing connections work, new ones fail or wait, and
 /// work again later.
-pub(crate) fn no_descriptors_later() {
-    let (a, b, late) = (open(&sm_device()), open(&sm_device()), open(&sm_device()));
+pub(crate) fn no_descriptors_later(device: &Device) {
+    let (a, b, late) = (open(device), open(device), open(device));
     let world = World::new([&a, &b, &late]);
     let (connection, _) = world.connect(0, 1, RO);
-    let raw: Vec<_> = (0..3).map(|_| raw_connect(b.uri()).expect("it listens")).collect();
+    let raw: Vec<_> = (0..3).map(|_| stranger(b.uri())).collect();
     with_limit(Resource::Nofile, descriptors() as u64, || {
+        // Numbers below the limit that are free.
+        let _fillers: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
         let began = late.connect(&Connect::to(b.uri()).context(5).timeout(Duration::from_millis(200)));
         for number in 0..2000u64 {
             a.send(connection, &number.to_ne_bytes(), number).expect("a send");
             assert_eq!((world.message(1), world.sent(0)), (number.to_ne_bytes().to_vec(), number));
         }
         if began.is_ok() {
-            assert!(world.next(2, EventKind::Connect).outcome().is_err(), "connected without descriptors");
+            let event = world.next(2, EventKind::Connect);
+            assert!(event.outcome().is_err(), "connected without descriptors");
+            let reason = event.reason().unwrap_or_default();
+            assert!(device.transport != "tcp" || reason.contains("raise the limit (ulimit -n)"), "{reason}");
         }
     });
-    drop(raw);
+    if device.transport == "tcp" {
+        // They were accepted by the spare descriptor, and sent away.
+        for stranger in raw {
+            let mut stranger = TcpStream::from(stranger);
+            stranger.set_read_timeout(Some(LIMIT)).expect("a socket");
+            assert!(matches!(stranger.read(&mut [0; 100]), Ok(0)), "a stranger is kept waiting");
+        }
+    }
     world.connect(2, 1, RO);
     say("served on");
 }
@@ -116,8 +138,8 @@ fn address_space() -> u64 {
 
 /// Opens endpoints with little address space left: each failure is an error with a sentence, and
 /// leaves no descriptor behind.
-pub(crate) fn little_memory() {
-    drop(open(&sm_device()));
+pub(crate) fn little_memory(device: &Device) {
+    drop(open(device));
     // The heap keeps room for small things, which is not what this is about.
     drop((0..4000).map(|_| vec![0u8; 1000]).collect::<Vec<_>>());
     let before = descriptors();
@@ -125,7 +147,7 @@ pub(crate) fn little_memory() {
     for step in 0..64 {
         let limit = address_space() + step * (256 << 10);
         let options = EndpointOptions::new().recv_buffers(60_000);
-        match with_limit(Resource::As, limit, || Endpoint::open(&sm_device(), &options)) {
+        match with_limit(Resource::As, limit, || Endpoint::open(device, &options)) {
             Ok(endpoint) => drop(endpoint),
             Err(error) => {
                 assert_eq!(error.status, Status::NoMem, "{error}");
@@ -136,7 +158,7 @@ pub(crate) fn little_memory() {
         assert_eq!(descriptors(), before, "descriptors left at {step} quarters of a MiB");
     }
     assert!(failures > 0, "never refused");
-    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    let (a, b) = (open(device), open(device));
     World::new([&a, &b]).connect(0, 1, RO);
     say("refused well");
 }

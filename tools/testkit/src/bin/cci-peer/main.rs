@@ -58,6 +58,7 @@ fn main() {
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     match *arguments.as_slice() {
         ["echo"] => traffic::echo(&sm_device()),
+        ["echo-over", transport] => traffic::echo(&device(transport)),
         ["echo-over-sock", interface] => traffic::echo(&device_of("sock", &[("interface", interface)])),
         ["echo-with-descriptors", spare] => {
             limits::spare_descriptors(spare.parse().expect("a number"));
@@ -79,15 +80,15 @@ fn main() {
         ["look"] => child::look(),
         ["execute-under-copy"] => child::execute_under_copy(),
         ["look-twice"] => child::look_twice(),
-        ["leave-child", uri] => child::leave_child(uri),
+        ["leave-child", transport, uri] => child::leave_child(&device(transport), uri),
         ["fork"] => child::fork(),
         ["fork-silently"] => child::fork_silently(),
         ["scribble", uri, seed] => hostile::scribble(uri, seed.parse().expect("a seed")),
         ["forge", uri, seed] => hostile::forge(uri, seed.parse().expect("a seed")),
-        ["idle", uri, seconds] => limits::idle(uri, seconds.parse().expect("seconds")),
-        ["few-descriptors"] => limits::few_descriptors(),
-        ["no-descriptors-later"] => limits::no_descriptors_later(),
-        ["little-memory"] => limits::little_memory(),
+        ["idle", transport, uri, seconds] => limits::idle(&device(transport), uri, seconds.parse().expect("seconds")),
+        ["few-descriptors", transport] => limits::few_descriptors(&device(transport)),
+        ["no-descriptors-later", transport] => limits::no_descriptors_later(&device(transport)),
+        ["little-memory", transport] => limits::little_memory(&device(transport)),
         ["backlog", id] => limits::backlog(id.parse().expect("a number")),
         ["nobody", uri] => limits::nobody(uri),
         ["handles"] => limits::handles(),

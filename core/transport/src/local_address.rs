@@ -1,41 +1,60 @@
 //! Which address an endpoint has, and on which interface.
 
-use crate::address::is_link_local;
-use crate::sys::{self, Home, Line};
+use crate::OpenError;
+use cci_mem::interfaces::{InterfaceAddress, interface_addresses};
 use cci_proto::Status;
-use cci_transport::OpenError;
-use rustix::fd::AsFd;
-use std::net::{IpAddr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+use std::os::fd::AsFd;
 
 /// An address of this host.
+///
+/// # Example
+///
+/// ```
+/// # use cci_transport as cci;
+/// use cci::LocalAddress;
+///
+/// let local = LocalAddress::choose(None, Some("lo"))?;
+/// assert!(local.loopback && local.host_and_port(5000).ends_with(":5000"));
+/// # Ok::<(), cci::OpenError>(())
+/// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct LocalAddress {
-    pub(crate) ip: IpAddr,
-    pub(crate) interface: String,
+pub struct LocalAddress {
+    /// The address.
+    pub ip: IpAddr,
+    /// The interface that has it.
+    pub interface: String,
     /// Index of the interface; 0: not known.
-    pub(crate) index: u32,
-    pub(crate) loopback: bool,
+    pub index: u32,
+    /// Whether that is the loop-back interface.
+    pub loopback: bool,
 }
 
 impl LocalAddress {
+    /// Chooses the address that the keys `ip` and `interface` name, or that an endpoint has without
+    /// them: the first IPv4 address of an interface that is up and no loop-back, else the
+    /// loop-back's.
+    ///
+    /// # Errors
+    ///
+    /// This host has no such interface or address, or it is down.
+    pub fn choose(ip: Option<IpAddr>, interface: Option<&str>) -> Result<Self, OpenError> {
+        let lines = interface_addresses();
+        pick(&lines.map_err(|source| OpenError::system("cannot list the interfaces", source))?, ip, interface)
+    }
+
     /// What to bind.
-    pub(crate) fn socket(&self, port: u16) -> SocketAddr {
+    #[must_use]
+    pub fn socket(&self, port: u16) -> SocketAddr {
         match self.ip {
             IpAddr::V6(ip) if is_link_local(&self.ip) => SocketAddrV6::new(ip, port, 0, self.index).into(),
             ip => SocketAddr::new(ip, port),
         }
     }
 
-    /// Where frames to a group come from, on IPv4.
-    pub(crate) fn home(&self) -> Home {
-        match self.ip {
-            IpAddr::V4(ip) => Home { interface: self.index, ip: ip.octets() },
-            IpAddr::V6(_) => Home::default(),
-        }
-    }
-
     /// HOST:PORT of the URI; a link-local address names its interface.
-    pub(crate) fn host_and_port(&self, port: u16) -> String {
+    #[must_use]
+    pub fn host_and_port(&self, port: u16) -> String {
         match self.ip {
             IpAddr::V4(ip) => format!("{ip}:{port}"),
             IpAddr::V6(ip) if is_link_local(&self.ip) => format!("[{ip}%{}]:{port}", self.interface),
@@ -44,23 +63,26 @@ impl LocalAddress {
     }
 }
 
-/// The interface of this name.
-pub(crate) fn index(socket: impl AsFd, name: &str) -> Option<u32> {
+/// The index of the interface of this name.
+#[must_use]
+pub fn interface_index(socket: impl AsFd, name: &str) -> Option<u32> {
     rustix::net::netdevice::name_to_index(socket, name).ok()
 }
 
-/// The address that the keys `ip` and `interface` name, or that an endpoint has without them: the
-/// first IPv4 address of an interface that is up and no loop-back, else the loop-back's.
-pub(crate) fn choose(ip: Option<IpAddr>, interface: Option<&str>) -> Result<LocalAddress, OpenError> {
-    let lines = sys::interfaces().map_err(|source| OpenError::system("cannot list the interfaces", source))?;
-    pick(&lines, ip, interface)
+/// Whether an address is good on its own link only.
+#[must_use]
+pub fn is_link_local(ip: &IpAddr) -> bool {
+    match ip {
+        IpAddr::V4(ip) => Ipv4Addr::is_link_local(ip),
+        IpAddr::V6(ip) => ip.segments()[0] & 0xffc0 == 0xfe80,
+    }
 }
 
-fn pick(lines: &[Line], ip: Option<IpAddr>, interface: Option<&str>) -> Result<LocalAddress, OpenError> {
+fn pick(lines: &[InterfaceAddress], ip: Option<IpAddr>, interface: Option<&str>) -> Result<LocalAddress, OpenError> {
     if let Some(name) = interface {
         check_interface(lines, name)?;
     }
-    let of_interface = |line: &&Line| interface.is_none_or(|name| line.name == name);
+    let of_interface = |line: &&InterfaceAddress| interface.is_none_or(|name| line.name == name);
     let usable = || lines.iter().filter(of_interface).filter(|line| line.up).filter_map(|line| Some((line, line.ip?)));
     let chosen = match ip {
         // All of 127.0.0.0/8 is the loop-back's, though it lists one address only.
@@ -85,7 +107,7 @@ fn pick(lines: &[Line], ip: Option<IpAddr>, interface: Option<&str>) -> Result<L
     }
 }
 
-fn check_interface(lines: &[Line], name: &str) -> Result<(), OpenError> {
+fn check_interface(lines: &[InterfaceAddress], name: &str) -> Result<(), OpenError> {
     let mut of_this = lines.iter().filter(|line| line.name == name).peekable();
     if of_this.peek().is_none() {
         let mut names: Vec<_> = lines.iter().map(|line| line.name.as_str()).collect();
@@ -102,7 +124,7 @@ fn check_interface(lines: &[Line], name: &str) -> Result<(), OpenError> {
     Ok(())
 }
 
-fn no_such_address(lines: &[Line], ip: IpAddr, interface: Option<&str>) -> OpenError {
+fn no_such_address(lines: &[InterfaceAddress], ip: IpAddr, interface: Option<&str>) -> OpenError {
     let holder = lines.iter().find(|line| line.ip == Some(ip));
     let what = match (holder, interface) {
         (Some(line), _) if !line.up => {

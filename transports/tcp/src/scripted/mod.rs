@@ -1,0 +1,7 @@
+//! Tests with a peer that speaks the frames by hand, and wrongly.
+
+mod grants;
+mod memory;
+mod rma;
+mod setup;
+mod sizes;
