@@ -41,7 +41,7 @@ pub use copies::{PeerCopy, keep_copies, wait_for_copies};
 pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Opening, Scope};
 pub use endpoint::{
     Asked, Body, Connection, ConnectionState, Core, CoreOptions, Counters, Endpoint, Entered, Globals, Held, Landing,
-    Landings, Origin, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
+    Landings, Origin, Outcome, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
 };
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};

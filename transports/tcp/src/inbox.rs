@@ -6,7 +6,7 @@
 use cci_mem::buffers::Buffers;
 use cci_mem::ring::BODY;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, CONN_REQ_LEN, EventKind};
+use cci_proto::{Attribute, EventKind, MAX_REQUEST};
 use cci_transport::{Connection, Core, PendingRequests, Slot, tag_event};
 
 /// A connection request that the program has not answered.
@@ -34,7 +34,7 @@ impl Inbox {
         // A buffer for each slot: whoever has a slot has a buffer.
         let count = u32::try_from(core.recv_count().1).map_err(|_| rustix::io::Errno::NOMEM)?;
         Ok(Self {
-            buffers: Buffers::new(count, (max_send_size as usize).max(CONN_REQ_LEN))?,
+            buffers: Buffers::new(count, (max_send_size as usize).max(MAX_REQUEST))?,
             requests: PendingRequests::default(),
             granted: 0,
             has_delivered: false,
@@ -157,7 +157,7 @@ impl Inbox {
         let attribute = u64::from(request.attribute as u32);
         self.buffers.show(slot, EventKind::ConnectRequest as u32, buffer, len, attribute);
         self.requests.insert(slot, request);
-        core.push(slot);
+        core.push_request(slot, payload);
         self.has_delivered = true;
         true
     }
