@@ -6,7 +6,7 @@ mod ini;
 mod tests;
 
 use crate::device::Device;
-use crate::transports::{Known, RMA_RIGHTS, built_names, driver, drivers, names};
+use crate::transports::{Known, RMA_RIGHTS, built_names, driver, drivers, inspect, names};
 use advice::{advice, nearest};
 use cci_proto::Status;
 use cci_transport::{Check, Condition, Driver, OpenError, Scope};
@@ -56,9 +56,8 @@ fn example_uri() -> &'static str {
 fn discovered() -> Vec<Device> {
     let of = |driver: &&'static Driver| {
         let found = (driver.discover)().into_iter();
-        found.map(|found| {
-            built_device(&found.name, driver, found.arguments.clone(), &(driver.inspect)(&found.arguments))
-        })
+        found
+            .map(|found| built_device(&found.name, driver, found.arguments.clone(), &inspect(driver, &found.arguments)))
     };
     let mut devices: Vec<_> = drivers().iter().flat_map(of).collect();
     // Programs that name no device stay on this host, where shared memory is by far the faster.
@@ -128,7 +127,7 @@ fn device(section: &Section<'_>) -> Result<Device, Mistake> {
     let mut device = match known {
         Known::Built(driver) => {
             let own: Vec<_> = arguments.iter().filter(|(key, _)| key != RMA_RIGHTS.name).cloned().collect();
-            built_device(section.name, driver, arguments, &(driver.inspect)(&own))
+            built_device(section.name, driver, arguments, &inspect(driver, &own))
         }
         Known::Absent(..) => absent_device(section.name, known, arguments),
     };

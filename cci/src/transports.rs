@@ -6,7 +6,7 @@
 use crate::device::Device;
 use crate::endpoint_options::EndpointOptions;
 use cci_proto::Status;
-use cci_transport::{Check, Core, Driver, Key, OpenError, Opening, Transport};
+use cci_transport::{Check, Condition, Core, Driver, Key, OpenError, Opening, Transport};
 use std::borrow::Cow;
 
 /// The transports of this build. The first one is the example in messages.
@@ -17,6 +17,8 @@ static DRIVERS: &[&Driver] = &[
     &cci_sock::DRIVER,
     #[cfg(feature = "tcp")]
     &cci_tcp::DRIVER,
+    #[cfg(feature = "auto")]
+    &cci_auto::DRIVER,
     #[cfg(feature = "sim")]
     &cci_sim::DRIVER,
     #[cfg(feature = "template")]
@@ -103,6 +105,17 @@ impl Known {
     }
 }
 
+/// How many ways the core of an endpoint on this device needs; 0: none.
+pub(crate) fn ways(device: &Device) -> u8 {
+    let over = driver(&device.transport).and_then(|driver| driver.over);
+    over.map_or(0, |over| (over.ways)(&own_keys(device), DRIVERS))
+}
+
+/// Whether endpoints can be opened on a device with these keys.
+pub(crate) fn inspect(driver: &Driver, arguments: &[(String, String)]) -> Condition {
+    driver.over.map_or_else(|| (driver.inspect)(arguments), |over| (over.inspect)(arguments, DRIVERS))
+}
+
 /// The names of the transports of this build.
 pub(crate) fn built_names() -> Vec<&'static str> {
     DRIVERS.iter().map(|driver| driver.name).collect()
@@ -146,6 +159,7 @@ pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> R
     let opening = Opening {
         service: options.service.as_deref(),
         threading: options.threading,
+        drivers: DRIVERS,
         #[cfg(feature = "trace")]
         stamps: options.stamps.clone(),
         ..Opening::new(&arguments, device.max_send_size)

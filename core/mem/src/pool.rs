@@ -333,6 +333,13 @@ impl<C: Sync, E: Sync> Queue<C, E> {
         self.first.is_none()
     }
 
+    /// The event that was appended last, if one waits.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> Option<&'static Slot<C, E>> {
+        self.last
+    }
+
     /// Appends an event.
     #[inline]
     pub fn push(&mut self, slot: &'static Slot<C, E>) {

@@ -69,6 +69,22 @@ pub struct Driver {
     pub inspect: fn(&[(String, String)]) -> Condition,
     /// Opens the transport of an endpoint with this core. The keys' values need not be checked.
     pub open: Open,
+    /// What a transport has that stands over others; `None`: it stands over none.
+    pub over: Option<Over>,
+}
+
+/// The transports of a build.
+pub type Drivers<'a> = &'a [&'static Driver];
+
+/// What the facade asks about a device of a transport that stands over others, instead of
+/// [`Driver::inspect`]. Both get the keys of the device, whose values are checked, and the
+/// transports of the build.
+#[derive(Clone, Copy, Debug)]
+pub struct Over {
+    /// How many ways the core of an endpoint needs.
+    pub ways: fn(&[(String, String)], Drivers<'_>) -> u8,
+    /// Reports whether endpoints can be opened on the device.
+    pub inspect: fn(&[(String, String)], Drivers<'_>) -> Condition,
 }
 
 impl Driver {
@@ -139,6 +155,8 @@ pub struct Opening<'a> {
     pub max_send_size: u32,
     /// Which threads may call the endpoint.
     pub threading: Threading,
+    /// The transports of the build, for one that stands over others.
+    pub drivers: Drivers<'a>,
     /// The stamps of an endpoint that is measured.
     #[cfg(feature = "trace")]
     pub stamps: Option<std::sync::Arc<crate::trace::Stamps>>,
@@ -153,6 +171,7 @@ impl<'a> Opening<'a> {
             service: None,
             max_send_size,
             threading: Threading::Many,
+            drivers: &[],
             #[cfg(feature = "trace")]
             stamps: None,
         }
@@ -287,6 +306,7 @@ mod tests {
         discover: Vec::new,
         inspect: |_| Condition { up: true, reason: String::new(), max_send_size: 1 },
         open: nothing,
+        over: None,
     };
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

@@ -41,6 +41,7 @@ pub static DRIVER: Driver = Driver {
         max_send_size: MAX_SEND_SIZE,
     },
     open: |core, opening| transport_over(core, SimLink::open(opening.arguments, opening.service)?, opening, false),
+    over: None,
 };
 
 fn network(value: &str) -> Result<(), String> {

@@ -30,6 +30,7 @@ pub static DRIVER: Driver = Driver {
     discover: Vec::new,
     inspect: open::inspect,
     open: open::open,
+    over: None,
 };
 
 /// Largest message, bytes.

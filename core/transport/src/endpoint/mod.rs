@@ -50,7 +50,7 @@ pub struct CoreOptions {
     pub rma_count: usize,
     /// Whether to raise an event when a peer disconnects or dies.
     pub disconnect_events: bool,
-    /// Ways ([`Core::enter_way`]), for a transport that stands over so many others; 0 and 1: none.
+    /// Ways ([`Core::enter_way`]), for a transport that stands over so many others; 0: none.
     pub ways: u8,
 }
 

@@ -49,7 +49,7 @@ impl Slots {
         let (send, rma) = rest.split_at(options.send_count);
         let send_slots = send.as_ptr_range().start.addr()..send.as_ptr_range().end.addr();
         let pools = Pool::new(&recv[..options.recv_count], options.recv_count).and_then(|first| {
-            let ways = (recv.len() > options.recv_count).then(|| ways_of(recv, options.recv_count)).transpose()?;
+            let ways = (options.ways > 0).then(|| ways_of(recv, options.recv_count)).transpose()?;
             Ok((first, ways, Pool::new(send, options.send_count)?, Pool::new(rma, options.rma_count)?))
         });
         let (recv, ways, send, rma) = pools.map_err(|_| {
