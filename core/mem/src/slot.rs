@@ -173,9 +173,9 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         self.set(kind, len, [payload.expose_provenance() as u64, third]);
     }
 
-    /// Takes the first `bytes` bytes off the payload of an event, which stands elsewhere than in the
-    /// slot. For the holder of the endpoint's lock, before the program gets the event. False: the
-    /// event has no such payload, and is as before.
+    /// Takes the first `bytes` bytes off the payload of an event, which stands elsewhere than in
+    /// the slot. For the holder of the endpoint's lock, before the program gets the event. False:
+    /// the event has no such payload, and is as before.
     pub fn skip_payload(&self, bytes: u32) -> bool {
         let (kind, len, [address, third]) = (self.kind(), self.detail(), self.words());
         let is_inline = address == self.inline.as_ptr().addr() as u64;

@@ -21,3 +21,8 @@ cci_testkit::conformance!(over_sock, || over("sock"), except: [
     ("broker::accepted_elsewhere", NO_BROKER),
     ("broker::many_workers", NO_BROKER),
 ]);
+
+cci_testkit::conformance!(over_both, || over("sm,sock"), except: [
+    ("broker::accepted_elsewhere", NO_BROKER),
+    ("broker::many_workers", NO_BROKER),
+]);
