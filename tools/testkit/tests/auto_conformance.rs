@@ -9,20 +9,26 @@ fn over(ways: &str) -> Device {
     device_of("auto", &[("ways", ways)])
 }
 
-/// Which way a client comes by is not known when it is expected.
-const NO_BROKER: &str = "no client is expected";
+/// What no way of `auto` can do.
+const EXCEPTIONS: [(&str, &str); 2] = [
+    ("broker::accepted_elsewhere", "which way a client will come by is not known when it is expected"),
+    ("broker::many_workers", "as the other one"),
+];
 
-cci_testkit::conformance!(over_sm, || over("sm"), except: [
-    ("broker::accepted_elsewhere", NO_BROKER),
-    ("broker::many_workers", NO_BROKER),
-]);
+/// What the way `tcp` cannot do either.
+#[cfg(feature = "tcp")]
+const TCP_EXCEPTIONS: [(&str, &str); 3] = [
+    EXCEPTIONS[0],
+    EXCEPTIONS[1],
+    ("batch::request_tells_its_peer", "a stream comes from another port than the one where its endpoint listens"),
+];
 
-cci_testkit::conformance!(over_sock, || over("sock"), except: [
-    ("broker::accepted_elsewhere", NO_BROKER),
-    ("broker::many_workers", NO_BROKER),
-]);
-
-cci_testkit::conformance!(over_both, || over("sm,sock"), except: [
-    ("broker::accepted_elsewhere", NO_BROKER),
-    ("broker::many_workers", NO_BROKER),
-]);
+cci_testkit::conformance!(over_sm, || over("sm"), except: EXCEPTIONS);
+cci_testkit::conformance!(over_sock, || over("sock"), except: EXCEPTIONS);
+// The first way carries everything, and the second one is there.
+cci_testkit::conformance!(over_sm_beside_sock, || over("sm,sock"), except: EXCEPTIONS);
+cci_testkit::conformance!(over_sock_beside_sm, || over("sock,sm"), except: EXCEPTIONS);
+#[cfg(feature = "tcp")]
+cci_testkit::conformance!(over_tcp, || over("tcp"), except: TCP_EXCEPTIONS);
+#[cfg(feature = "tcp")]
+cci_testkit::conformance!(over_tcp_beside_all, || over("tcp,sm,sock"), except: TCP_EXCEPTIONS);

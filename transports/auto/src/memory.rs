@@ -3,18 +3,25 @@
 use crate::auto::Auto;
 use cci_mem::memory::Memory;
 use cci_proto::{RegisterError, Rights, RmaHandle};
-use cci_transport::{Connection, Core};
+use cci_transport::{Connection, Core, Scope};
 
 impl Auto {
+    /// The way that gives handles: one within this host, whose peers look them up in its memory, so
+    /// that it can adopt none; or else the first.
+    fn giver(&self) -> u8 {
+        self.numbers().find(|number| self.ways[usize::from(*number)].scope < Scope::Network).unwrap_or(0)
+    }
+
     pub(crate) fn register_everywhere(
         &mut self,
         core: &mut Core,
         memory: Memory,
         rights: Rights,
     ) -> Result<RmaHandle, RegisterError> {
-        let first = self.within(core, 0, |transport, core| transport.register(core, memory.clone(), rights, None));
-        let handle = first.unwrap_or(Err(RegisterError::NoMemory))?;
-        for number in self.numbers().skip(1) {
+        let giver = self.giver();
+        let given = self.within(core, giver, |transport, core| transport.register(core, memory.clone(), rights, None));
+        let handle = given.unwrap_or(Err(RegisterError::NoMemory))?;
+        for number in self.numbers().filter(|number| *number != giver) {
             let adopted =
                 self.within(core, number, |transport, core| transport.adopt(core, &handle, memory.clone(), rights));
             if let Some(Err(error)) = adopted {
