@@ -59,6 +59,7 @@ fn main() {
     match *arguments.as_slice() {
         ["echo"] => traffic::echo(&sm_device()),
         ["echo-over-sock", interface] => traffic::echo(&device_of("sock", &[("interface", interface)])),
+        ["echo-over-ways", ways] => traffic::echo(&device_of("auto", &[("ways", ways)])),
         ["echo-with-descriptors", spare] => {
             limits::spare_descriptors(spare.parse().expect("a number"));
             traffic::echo(&sm_device())
