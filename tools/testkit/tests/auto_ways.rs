@@ -239,7 +239,7 @@ fn without_a_service_no_socket_is_on_an_address_of_the_network() {
     assert!(local.uri().contains(",sock=127.0.0.1:"), "{}", local.uri());
     assert!(local.uri().len() <= 120);
     let refused = Endpoint::open(&over("sm,sock"), &cci::EndpointOptions::new().service("77/0"));
-    let error = refused.err().expect("no port");
+    let Err(error) = refused else { panic!("it is no port") };
     assert_eq!(error.status, cci::Status::Inval);
 }
 
@@ -328,4 +328,73 @@ fn a_connection_by_a_way_that_was_not_used_for_long_still_delivers() {
         assert_eq!(world.message(1), b"answer");
         assert_eq!((world.sent(1), world.sent(0)), (round, round));
     }
+}
+
+/// A socket that takes every datagram and answers none, and its address.
+#[cfg(feature = "tcp")]
+fn silent_socket() -> (std::net::UdpSocket, String) {
+    let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
+    let address = socket.local_addr().expect("bound").to_string();
+    (socket, address)
+}
+
+#[cfg(feature = "tcp")]
+#[test]
+fn a_connect_goes_by_the_next_way_where_one_answers_nothing() {
+    let (server, client) = (open(&over("sock,tcp")), open(&over("sock,tcp")));
+    let world = World::new([&server, &client]);
+    let (_socket, silent) = silent_socket();
+    let begun = Instant::now();
+    let (there, here) = connect(&world, 1, 0, &with_way(server.uri(), "sock", &silent));
+    assert!(begun.elapsed() >= Duration::from_millis(100), "after {:?}", begun.elapsed());
+    assert_eq!((way(&client, there), way(&server, here)), ("tcp".into(), "tcp".into()));
+    // A sleeper too.
+    let handle = client.handle().expect("a handle");
+    client.connect(&Connect::to(&with_way(server.uri(), "sock", &silent)).context(8)).expect("a connect");
+    while drain(&client) > 0 {}
+    client.arm().expect("armed");
+    let begun = Instant::now();
+    while world.waiting(0, EventKind::ConnectRequest) == 0 {
+        assert!(readable(&handle, LIMIT) && begun.elapsed() < LIMIT, "nothing wakes the client");
+        drain(&client);
+        client.arm().expect("armed");
+        world.poll(0);
+    }
+}
+
+#[cfg(feature = "tcp")]
+#[test]
+fn a_slow_server_sees_one_request_though_the_client_asks_by_two_ways() {
+    let (server, client) = (open(&over("sock,tcp")), open(&over("sock,tcp")));
+    let world = World::new([&server, &client]);
+    client.connect(&Connect::to(server.uri()).context(3).timeout(LIMIT)).expect("a connect");
+    let request = world.next(0, EventKind::ConnectRequest);
+    let begun = Instant::now();
+    while begun.elapsed() < Duration::from_millis(400) {
+        world.step();
+    }
+    assert_eq!((world.waiting(0, EventKind::ConnectRequest), world.waiting(1, EventKind::Connect)), (0, 0));
+    request.into_request().expect("a request").accept(2).expect("an accept");
+    let connected = world.next(1, EventKind::Connect);
+    assert_eq!((connected.outcome(), connected.context()), (Ok(()), 3));
+    assert_eq!(way(&client, connected.connection().expect("one")), "sock");
+    world.next(0, EventKind::Accept);
+}
+
+#[cfg(feature = "tcp")]
+#[test]
+fn a_connect_that_no_way_answers_times_out_once() {
+    let client = open(&over("sock,tcp"));
+    let world = World::new([&client]);
+    let (_socket, silent) = silent_socket();
+    // It takes streams and answers nothing.
+    let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+    let deaf = listener.local_addr().expect("bound").to_string();
+    let uri = with_way(&with_way(client.uri(), "sock", &silent), "tcp", &deaf);
+    client.connect(&Connect::to(&uri).context(5).timeout(Duration::from_millis(300))).expect("a connect");
+    let ended = world.next(0, EventKind::Connect);
+    assert_eq!((ended.outcome(), ended.context()), (Err(Failure::TimedOut), 5));
+    let reason = ended.reason().expect("a reason");
+    assert!(reason.contains("sock: ") && reason.contains("tcp: "), "{reason}");
+    assert_eq!(drain(&client), 0);
 }

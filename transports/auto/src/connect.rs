@@ -9,6 +9,8 @@ use std::time::Duration;
 
 /// The first word of the header of a request.
 const MAGIC: u64 = u64::from_le_bytes(*b"cci-auto");
+/// How long a way of the network has before the next one is asked too.
+const NEXT_AFTER: Duration = Duration::from_millis(100);
 /// Identities of requests that a server remembers.
 const REMEMBERED: usize = 1024;
 
@@ -46,12 +48,23 @@ struct Pending {
     /// With the header, if the peer has ways.
     payload: Vec<u8>,
     deadline: Option<Time>,
-    /// The way that is tried; none yet.
-    way: Option<u8>,
     /// Ways that are left, and the peer's URI of each.
     left: VecDeque<(u8, String)>,
-    /// Why ways before this one were not taken.
+    /// When the next of these is tried though no way has failed.
+    next_at: Option<Time>,
+    /// Ways that were asked and have not answered.
+    open: u32,
+    has_timed_out: bool,
+    /// Why ways were not taken.
     reasons: Vec<String>,
+}
+
+/// A way that was asked for a connect.
+#[derive(Clone, Copy)]
+struct Attempt {
+    /// The number of the connect.
+    connect: u64,
+    way: u8,
 }
 
 /// What leads to a URI.
@@ -67,8 +80,10 @@ struct Route {
 /// The connects that have not ended, and the requests that are known.
 #[derive(Default)]
 pub(crate) struct Connects {
-    /// By the context that the way has in place of the program's.
     pending: BTreeMap<u64, Pending>,
+    /// By the context that the way has in place of the program's.
+    attempts: BTreeMap<u64, Attempt>,
+    /// The last number of a connect or an attempt.
     last: u64,
     known: HashSet<[u64; 2]>,
     /// The same, oldest first.
@@ -76,6 +91,22 @@ pub(crate) struct Connects {
 }
 
 impl Connects {
+    fn number(&mut self) -> u64 {
+        self.last = self.last.wrapping_add(1);
+        self.last
+    }
+
+    /// When the next way of some connect is to be tried.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.pending.values().filter_map(|pending| pending.next_at).min()
+    }
+
+    /// Whether [`Connects::deadline`] would give a time.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.pending.is_empty() && self.deadline().is_some()
+    }
+
     /// Remembers the identity of a connect. False: it is known.
     fn remember(&mut self, connect: [u64; 2]) -> bool {
         let is_new = self.known.insert(connect);
@@ -110,18 +141,26 @@ impl Auto {
             }
             None => Vec::new(),
         };
-        let mut pending = Pending {
+        let pending = Pending {
             context: connect.context,
             attribute: connect.attribute,
             payload: [&head, connect.payload].concat(),
             deadline: connect.timeout.map(|timeout| monotonic() + timeout),
-            way: None,
             left,
+            next_at: None,
+            open: 0,
+            has_timed_out: false,
             reasons,
         };
-        if self.go_on(core, &mut pending)? {
+        let number = self.connects.number();
+        self.connects.pending.insert(number, pending);
+        let begun = self.go_on(core, number);
+        if matches!(begun, Ok(true)) {
+            self.end_call(core);
             return Ok(());
         }
+        let Some(pending) = self.connects.pending.remove(&number) else { return Ok(()) };
+        begun?;
         // Nothing was sent: still it ends by an event, because another process might be there.
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
         core.finish_connect(slot, pending.context, Err(Failure::Refused));
@@ -160,41 +199,66 @@ impl Auto {
         Ok(Route { left, reasons, target: Some(uri.identity) })
     }
 
-    /// Tries the next way. False: none is left.
+    /// Tries the next way of a connect. False: none is left.
     ///
     /// # Errors
     ///
     /// What no other way would change.
-    fn go_on(&mut self, core: &mut Core, pending: &mut Pending) -> Result<bool, ConnectError> {
-        while let Some((number, uri)) = pending.left.pop_front() {
-            let timeout = pending.deadline.map(|deadline| deadline - monotonic());
-            if timeout.is_some_and(|timeout| timeout == Duration::ZERO) && pending.way.is_some() {
+    fn go_on(&mut self, core: &mut Core, connect: u64) -> Result<bool, ConnectError> {
+        while let Some(pending) = self.connects.pending.get_mut(&connect) {
+            pending.next_at = None;
+            let now = monotonic();
+            let is_late = pending.deadline.is_some_and(|deadline| deadline <= now) && !pending.reasons.is_empty();
+            let Some((way, uri)) = pending.left.pop_front().filter(|_| !is_late || pending.open == 0) else {
                 return Ok(false);
-            }
-            let id = self.connects.last.wrapping_add(1);
-            let connect =
-                Connect { uri: &uri, payload: &pending.payload, attribute: pending.attribute, context: id, timeout };
-            let begun = self.within(core, number, |transport, core| transport.connect(core, &connect));
+            };
+            let (attribute, payload) = (pending.attribute, std::mem::take(&mut pending.payload));
+            let timeout = pending.deadline.map(|deadline| deadline - now);
+            let number = self.connects.number();
+            let request = Connect { uri: &uri, payload: &payload, attribute, context: number, timeout };
+            let begun = self.within(core, way, |transport, core| transport.connect(core, &request));
+            let waits = self.ways.get(usize::from(way)).is_some_and(|way| way.scope == Scope::Network);
+            let name = self.name(way);
+            let Some(pending) = self.connects.pending.get_mut(&connect) else { return Ok(true) };
+            pending.payload = payload;
             match begun {
                 Some(Ok(())) => {
-                    self.connects.last = id;
-                    pending.way = Some(number);
-                    let pending = std::mem::replace(pending, Pending::none());
-                    self.connects.pending.insert(id, pending);
-                    self.warm(number);
-                    if core.has_outcomes() {
-                        self.decide(core);
-                    }
+                    pending.open += 1;
+                    // A way within this host refuses at once what it cannot reach.
+                    pending.next_at = (waits && !pending.left.is_empty()).then(|| now + NEXT_AFTER);
+                    self.connects.attempts.insert(number, Attempt { connect, way });
+                    self.warm(way);
                     return Ok(true);
                 }
                 Some(Err(ConnectError::BadUri | ConnectError::NotImplemented)) if !pending.left.is_empty() => {
-                    pending.reasons.push(format!("{}: {uri} is no URI of it", self.name(number)));
+                    pending.reasons.push(format!("{name}: {uri} is no URI of it"));
                 }
                 Some(Err(error)) => return Err(error),
                 None => {}
             }
         }
-        Ok(false)
+        Ok(true)
+    }
+
+    /// Tries the next way of each connect whose ways have not answered for a while.
+    #[cold]
+    pub(crate) fn go_on_in_time(&mut self, core: &mut Core) {
+        let now = monotonic();
+        let is_due = |pending: &Pending| pending.next_at.is_some_and(|at| at <= now);
+        let due: Vec<u64> =
+            self.connects.pending.iter().filter(|(_, pending)| is_due(pending)).map(|(number, _)| *number).collect();
+        for number in due {
+            // A way that cannot be tried now leaves the others to answer.
+            let _ = self.go_on(core, number);
+        }
+        self.end_call(core);
+    }
+
+    /// Decides about what a call has caused.
+    fn end_call(&mut self, core: &mut Core) {
+        if core.has_outcomes() {
+            self.decide(core);
+        }
     }
 
     fn name(&self, number: u8) -> &'static str {
@@ -212,31 +276,49 @@ impl Auto {
         }
     }
 
-    /// A connect of a way has ended: the program hears of it, or the next way is tried.
+    /// A way has ended its part of a connect: the program hears of it, or other ways go on.
     fn on_connect_ended(
         &mut self,
         core: &mut Core,
         slot: &'static Slot,
-        id: u64,
+        number: u64,
         outcome: Result<&'static Connection, Failure>,
     ) {
-        let Some(mut pending) = self.connects.pending.remove(&id) else {
-            return core.finish_connect(slot, id, outcome);
+        let Some(Attempt { connect, way }) = self.connects.attempts.remove(&number) else {
+            return core.release(slot);
+        };
+        let name = self.name(way);
+        let Some(pending) = self.connects.pending.get_mut(&connect) else {
+            // Another way was faster, and the server has let this one pass all the same.
+            core.release(slot);
+            if let Ok(connection) = outcome {
+                self.within(core, way, |transport, core| transport.disconnect(core, connection));
+            }
+            return;
         };
         let failure = match outcome {
-            Ok(connection) => return core.finish_connect(slot, pending.context, Ok(connection)),
+            Ok(connection) => {
+                let context = pending.context;
+                self.connects.pending.remove(&connect);
+                return core.finish_connect(slot, context, Ok(connection));
+            }
             Err(failure) => failure,
         };
-        let (context, name) = (pending.context, pending.way.map_or("", |way| self.name(way)));
+        pending.open -= 1;
+        pending.has_timed_out |= failure == Failure::TimedOut;
         let why = core.reason(slot).map_or_else(|| failure.to_string(), str::to_owned);
         pending.reasons.push(format!("{name}: {why}"));
-        let has_gone_on = may_go_on(failure) && self.go_on(core, &mut pending).unwrap_or(false);
-        if has_gone_on {
-            core.release(slot);
-            return;
+        if may_go_on(failure) && self.go_on(core, connect).unwrap_or(false) {
+            return core.release(slot);
         }
-        core.finish_connect(slot, context, Err(failure));
+        let is_over = |pending: &Pending| pending.open == 0;
+        let Some(pending) = self.connects.pending.get(&connect).filter(|pending| is_over(pending)) else {
+            return core.release(slot);
+        };
+        let failure = if pending.has_timed_out { Failure::TimedOut } else { failure };
+        core.finish_connect(slot, pending.context, Err(failure));
         core.explain(slot, pending.reasons.join("; "));
+        self.connects.pending.remove(&connect);
     }
 
     /// A client asks: the program sees it, unless it wants another endpoint or is known.
@@ -252,20 +334,6 @@ impl Auto {
             let _ = transport.reject(core, slot);
             core.release(slot);
         });
-    }
-}
-
-impl Pending {
-    fn none() -> Self {
-        Self {
-            context: 0,
-            attribute: Attribute::ReliableOrdered,
-            payload: Vec::new(),
-            deadline: None,
-            way: None,
-            left: VecDeque::new(),
-            reasons: Vec::new(),
-        }
     }
 }
 

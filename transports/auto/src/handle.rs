@@ -15,10 +15,13 @@ impl Arming for Auto {
     /// Arms each way, or has it settle if it is armed. A way with something to do keeps its own
     /// handle readable, and so this one.
     fn prepare(&mut self, core: &mut Core, check: HandleCheck) -> bool {
-        if self.has_timer {
-            self.has_timer = !self.set.set_timer(None);
-        }
+        let deadline = self.connects.deadline();
         let mut is_idle = true;
+        if self.has_timer || deadline.is_some() {
+            // Where the system refuses the timer, the program is to call again instead of sleeping.
+            is_idle = self.set.set_timer(deadline) || deadline.is_none();
+            self.has_timer = deadline.is_some();
+        }
         for number in self.numbers() {
             is_idle &= self.prepare_way(core, number, check);
         }
@@ -37,11 +40,12 @@ impl Arming for Auto {
 
     fn on_disarmed(&mut self, _: &mut Core) {}
 
-    /// `prepare` stops the timer, which is for edges only: each way has its own deadlines.
+    /// `prepare` sets the timer each time: each way has its own deadlines, so that it is rarely set.
     fn forget_timer(&mut self) {}
 
     fn set_edge_timer(&mut self, at: Time) -> bool {
-        self.has_timer = self.set.set_timer(Some(at));
+        let at = self.connects.deadline().map_or(at, |deadline| at.min(deadline));
+        self.has_timer |= self.set.set_timer(Some(at));
         self.has_timer
     }
 

@@ -31,6 +31,9 @@ impl Auto {
         if core.has_outcomes() {
             self.decide(core);
         }
+        if self.connects.is_waiting() {
+            self.go_on_in_time(core);
+        }
         self.find_plain(core);
     }
 
