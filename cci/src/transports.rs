@@ -65,6 +65,17 @@ pub fn driver(name: &str) -> Option<&'static Driver> {
     DRIVERS.iter().find(|driver| driver.name == name).copied()
 }
 
+/// The transport whose URIs begin with this, if it is in this build.
+///
+/// ```
+/// assert!(cci::driver_for_scheme("carrier-pigeon").is_none());
+/// assert!(cci::drivers().iter().all(|driver| cci::driver_for_scheme(driver.scheme()).is_some()));
+/// ```
+#[must_use]
+pub fn driver_for_scheme(scheme: &str) -> Option<&'static Driver> {
+    DRIVERS.iter().find(|driver| driver.scheme() == scheme).copied()
+}
+
 /// A transport, whether or not this build has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
@@ -108,7 +119,23 @@ impl Known {
 /// How many ways the core of an endpoint on this device needs; 0: none.
 pub(crate) fn ways(device: &Device) -> u8 {
     let over = driver(&device.transport).and_then(|driver| driver.over);
-    over.map_or(0, |over| (over.ways)(&own_keys(device), DRIVERS))
+    over.map_or(0, |over| u8::try_from((over.ways)(&own_keys(device), DRIVERS).len()).unwrap_or(u8::MAX))
+}
+
+/// Leaves out ways of a device that stands over others. False: no way is left.
+pub(crate) fn keep_ways(device: &mut Device, keeps: impl Fn(&str) -> bool) -> bool {
+    let Some((driver, over)) = driver(&device.transport).and_then(|driver| Some((driver, driver.over?))) else {
+        return true;
+    };
+    let own = own_keys(device).into_owned();
+    let all = (over.ways)(&own, DRIVERS);
+    let kept: Vec<_> = all.iter().copied().filter(|name| keeps(name)).collect();
+    if kept.len() < all.len() && !kept.is_empty() {
+        device.arguments.push((over.key.to_owned(), kept.join(",")));
+        let condition = inspect(driver, &own_keys(device));
+        (device.up, device.reason, device.max_send_size) = (condition.up, condition.reason, condition.max_send_size);
+    }
+    !kept.is_empty()
 }
 
 /// Whether endpoints can be opened on a device with these keys.

@@ -81,13 +81,21 @@ pub type Drivers<'a> = &'a [&'static Driver];
 /// transports of the build.
 #[derive(Clone, Copy, Debug)]
 pub struct Over {
-    /// How many ways the core of an endpoint needs.
-    pub ways: fn(&[(String, String)], Drivers<'_>) -> u8,
+    /// The key that names the ways, separated by commas.
+    pub key: &'static str,
+    /// The names of the ways, in order.
+    pub ways: fn(&[(String, String)], Drivers<'_>) -> Vec<&'static str>,
     /// Reports whether endpoints can be opened on the device.
     pub inspect: fn(&[(String, String)], Drivers<'_>) -> Condition,
 }
 
 impl Driver {
+    /// What the URIs of its endpoints begin with, before "://".
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        self.example_uri.split_once("://").map_or(self.name, |(scheme, _)| scheme)
+    }
+
     /// The key of this name.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'static Key> {

@@ -54,6 +54,9 @@ fn a_connect_takes_the_best_way_that_both_have() {
         let world = World::new([&server, &client]);
         let (there, here) = connect(&world, 1, 0, server.uri());
         assert_eq!((way(&client, there), way(&server, here)), (taken.into(), taken.into()), "client with {ways}");
+        let why = client.report(there).expect("an open connection").why;
+        let other = if taken == "sm" { "sock: sm is better" } else { "sm: sock is better" };
+        assert_eq!(why.contains(other), ways.contains(','), "{why}");
         client.send(there, b"hello", 1).expect("a send");
         assert_eq!(world.message(0), b"hello");
         server.send(here, b"hello to you", 2).expect("a send");
@@ -397,4 +400,26 @@ fn a_connect_that_no_way_answers_times_out_once() {
     let reason = ended.reason().expect("a reason");
     assert!(reason.contains("sock: ") && reason.contains("tcp: "), "{reason}");
     assert_eq!(drain(&client), 0);
+}
+
+/// The devices of a program without a configuration, with this `CCI_CTP`: a line each.
+fn devices(selection: &str) -> Vec<String> {
+    let mut command = std::process::Command::new(PROGRAM);
+    command.arg("devices").env_remove("CCI_CONFIG").env("CCI_TEST_PARENT", std::process::id().to_string());
+    let output = command.env("CCI_CTP", selection).output().expect("the program runs");
+    assert!(output.status.success(), "{output:?}");
+    String::from_utf8(output.stdout).expect("text").lines().map(|line| line.trim_end().to_owned()).collect()
+}
+
+#[test]
+fn the_default_device_has_every_way_that_the_selection_leaves() {
+    let auto = |selection: &str| devices(selection).into_iter().find(|line| line.starts_with("auto "));
+    assert_eq!(auto("").as_deref(), Some("auto  default"));
+    assert_eq!(auto("auto").as_deref(), Some("auto  default"));
+    assert_eq!(auto("sm").as_deref(), Some("auto ways=sm default"));
+    assert_eq!(auto("sock,sm").as_deref(), Some("auto ways=sm,sock default"));
+    assert_eq!(auto("sock,auto").as_deref(), Some("auto ways=sock default"));
+    assert!(auto("^sm").is_some_and(|line| line.starts_with("auto ways=sock") && line.ends_with(" default")));
+    assert_eq!((auto("^auto"), auto("sim")), (None, None));
+    assert!(devices("^auto").iter().any(|line| line == "sm  default"), "without it the default is as ever");
 }

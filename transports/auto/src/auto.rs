@@ -4,6 +4,8 @@ use crate::connect::Connects;
 use crate::host::Place;
 use cci_transport::{Connection, Core, Driver, PollSet, Readiness, Scope, Slot, Transport};
 use rustix::event::epoll::EventFlags;
+use std::collections::HashMap;
+use std::sync::Arc;
 
 /// No way has this number.
 pub(crate) const NO_WAY: u8 = u8::MAX;
@@ -53,6 +55,11 @@ pub(crate) struct Auto {
     pub(crate) connects: Connects,
     /// A sentence about each way that the endpoint lacks.
     pub(crate) down: Vec<String>,
+    /// Why connections that this side asked for go no other way, by their places: their generations
+    /// and a sentence for each way.
+    pub(crate) why: HashMap<u32, (u32, Arc<str>)>,
+    /// The last of these, which is the next one's too in most cases.
+    pub(crate) last_why: Arc<str>,
 }
 
 impl Auto {
@@ -81,6 +88,8 @@ impl Auto {
             place,
             connects: Connects::default(),
             down,
+            why: HashMap::new(),
+            last_why: Arc::from(""),
         };
         // The handle stays readable until it is armed.
         Readiness::signal(&mut auto);

@@ -5,6 +5,7 @@ use crate::uri::{SCHEME, Uri, is_loopback};
 use cci_proto::{Attribute, ConnectError, Failure, REQUEST_HEAD, Time};
 use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
 use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The first word of the header of a request.
@@ -298,9 +299,10 @@ impl Auto {
         };
         let failure = match outcome {
             Ok(connection) => {
-                let context = pending.context;
-                self.connects.pending.remove(&connect);
-                return core.finish_connect(slot, context, Ok(connection));
+                let pending = self.connects.pending.remove(&connect);
+                let Some(pending) = pending else { return core.release(slot) };
+                self.keep_why(connection, &pending);
+                return core.finish_connect(slot, pending.context, Ok(connection));
             }
             Err(failure) => failure,
         };
@@ -319,6 +321,21 @@ impl Auto {
         core.finish_connect(slot, pending.context, Err(failure));
         core.explain(slot, pending.reasons.join("; "));
         self.connects.pending.remove(&connect);
+    }
+
+    /// Keeps why a connection goes its way and no other, for its report.
+    fn keep_why(&mut self, connection: &'static Connection, pending: &Pending) {
+        let name = self.name(connection.way());
+        let worse = pending.left.iter().map(|(way, _)| format!("{}: {name} is better", self.name(*way)));
+        let why = pending.reasons.iter().cloned().chain(worse).collect::<Vec<_>>().join("; ");
+        if why.is_empty() {
+            self.why.remove(&connection.place());
+            return;
+        }
+        if *self.last_why != *why {
+            self.last_why = why.into();
+        }
+        self.why.insert(connection.place(), (connection.generation(), Arc::clone(&self.last_why)));
     }
 
     /// A client asks: the program sees it, unless it wants another endpoint or is known.

@@ -5,7 +5,8 @@ use crate::host::Place;
 use crate::uri::{LONGEST, Uri};
 use cci_proto::Status;
 use cci_transport::{
-    Arguments, Check, Condition, Core, Driver, Drivers, Key, OpenError, Opening, Over, Scope, Transport, random,
+    Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, OpenError, Opening, Over, Scope, Transport,
+    random,
 };
 
 /// The most ways of an endpoint.
@@ -25,10 +26,14 @@ pub static DRIVER: Driver = Driver {
         Key { name: "port", check: Check::Number(0, 65_535) },
     ],
     loopback: &[("listen", "local")],
-    discover: Vec::new,
+    discover: || vec![Discovered { name: "auto0".into(), arguments: Vec::new() }],
     inspect: |_| Condition { up: false, reason: "no other transport is in this build".into(), max_send_size: 0 },
     open,
-    over: Some(Over { ways: |arguments, drivers| count(&candidates(arguments, drivers)), inspect }),
+    over: Some(Over {
+        key: "ways",
+        ways: |arguments, drivers| candidates(arguments, drivers).iter().map(|driver| driver.name).collect(),
+        inspect,
+    }),
 };
 
 fn ways(value: &str) -> Result<(), String> {
@@ -59,10 +64,6 @@ fn candidates(arguments: &[(String, String)], drivers: Drivers<'_>) -> Vec<&'sta
     };
     found.truncate(MOST_WAYS);
     found
-}
-
-fn count(candidates: &[&'static Driver]) -> u8 {
-    u8::try_from(candidates.len()).unwrap_or(u8::MAX)
 }
 
 /// Up if a way is. The largest message is that of the smallest way, because programs size by it.
@@ -212,7 +213,8 @@ mod tests {
         assert_eq!(names(&keys("far, near")), ["far", "near"]);
         assert_eq!(names(&keys("none,auto,other")), ["none"], "a rank does not exclude what is named");
         let over = DRIVER.over.expect("it stands over others");
-        assert_eq!((over.ways)(&[], &ALL), 3);
+        assert_eq!((over.ways)(&[], &ALL), ["near", "best", "far"]);
+        assert!(DRIVER.key(over.key).is_some());
     }
 
     #[test]

@@ -56,6 +56,7 @@ impl Transport for Auto {
     }
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
+        self.why.remove(&connection.place());
         self.call_for(core, connection, |transport, core| transport.disconnect(core, connection));
     }
 
@@ -256,10 +257,10 @@ impl Transport for Auto {
         let Some(way) = self.ways.get(usize::from(connection.way())) else { return ConnectionReport::default() };
         let mut report = way.transport.report(core, connection);
         (report.transport, report.path) = (crate::DRIVER.name, format!("{}: {}", way.name, report.path));
-        let others = self.ways.iter().map(|other| other.name).filter(|name| *name != way.name);
-        let others: Vec<_> = others.map(str::to_owned).chain(self.down.iter().cloned()).collect();
-        if !others.is_empty() {
-            report.why = format!("{}; chosen among {} and {}", report.why, way.name, others.join(", "));
+        // A connection that the peer asked for goes the way that the peer chose.
+        let why = self.why.get(&connection.place()).filter(|(life, _)| *life == connection.generation());
+        if let Some((_, why)) = why {
+            report.why = format!("{}; not the other ways: {why}", report.why);
         }
         report
     }
