@@ -12,10 +12,13 @@ impl Auto {
     pub(crate) fn turn(&mut self, core: &mut Core, all: bool) {
         let is_due = self.left == 0;
         self.left = if is_due { TURN - 1 } else { self.left - 1 };
+        if !all && !core.has_event() {
+            self.cool(core);
+        }
         let ready = if is_due && !all { self.ready_ways() } else { 0 };
         for number in self.numbers() {
             let way = &mut self.ways[usize::from(number)];
-            let is_cold = way.warm == 0;
+            let is_cold = way.warm == 0 && core.is_way_armed(number);
             if is_cold && !all && ready & 1 << number == 0 {
                 continue;
             }
@@ -24,8 +27,6 @@ impl Auto {
             self.within(core, number, |transport, core| transport.progress(core));
             if is_newer(core.newest_event(), before) || is_cold && !all {
                 self.warm(number);
-            } else if self.ways[usize::from(number)].warm == 0 && !all {
-                self.cool(core, number);
             }
         }
         if core.has_outcomes() {
@@ -48,12 +49,16 @@ impl Auto {
         ways.filter(|key| *key < self.ways.len() as u64).fold(0, |ready, way| ready | 1 << way)
     }
 
-    /// Arms the handle of a way that nobody polls any more, so that it tells what there is to do.
-    fn cool(&mut self, core: &mut Core, number: u8) {
-        let is_quiet =
-            core.is_way_armed(number) || self.within(core, number, |transport, core| transport.arm(core)) == Some(true);
-        if !is_quiet {
-            self.warm(number);
+    /// Arms the handle of each way that has delivered nothing for a while, so that it tells what
+    /// there is to do. While an event waits, a way could not be quiet.
+    fn cool(&mut self, core: &mut Core) {
+        for number in self.numbers() {
+            if self.ways[usize::from(number)].warm == 0
+                && !core.is_way_armed(number)
+                && self.within(core, number, |transport, core| transport.arm(core)) != Some(true)
+            {
+                self.warm(number);
+            }
         }
     }
 
