@@ -73,6 +73,9 @@ pub struct Driver {
     pub over: Option<Over>,
 }
 
+/// The keys of a device, each with its value.
+pub type Keys<'a> = &'a [(String, String)];
+
 /// The transports of a build.
 pub type Drivers<'a> = &'a [&'static Driver];
 
@@ -84,9 +87,9 @@ pub struct Over {
     /// The key that names the ways, separated by commas.
     pub key: &'static str,
     /// The names of the ways, in order.
-    pub ways: fn(&[(String, String)], Drivers<'_>) -> Vec<&'static str>,
+    pub ways: fn(Keys<'_>, Drivers<'_>) -> Vec<&'static str>,
     /// Reports whether endpoints can be opened on the device.
-    pub inspect: fn(&[(String, String)], Drivers<'_>) -> Condition,
+    pub inspect: fn(Keys<'_>, Drivers<'_>) -> Condition,
 }
 
 impl Driver {

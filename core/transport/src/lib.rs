@@ -38,7 +38,7 @@ pub use clock::monotonic;
 pub use closing::{Unsent, send_rest};
 pub use connection_table::ConnectionTable;
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
-pub use driver::{Arguments, Check, Condition, Discovered, Driver, Drivers, Key, Open, Opening, Over, Scope};
+pub use driver::{Arguments, Check, Condition, Discovered, Driver, Drivers, Key, Keys, Open, Opening, Over, Scope};
 pub use endpoint::{
     Asked, Body, Connection, ConnectionState, Core, CoreOptions, Counters, Endpoint, Entered, Globals, Held, Landing,
     Landings, Origin, Outcome, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
