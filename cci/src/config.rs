@@ -6,7 +6,9 @@ mod ini;
 mod tests;
 
 use crate::device::Device;
-use crate::transports::{Known, RMA_RIGHTS, built_names, driver, drivers, names};
+use crate::transports::{
+    Known, RMA_RIGHTS, built_names, driver, driver_for_scheme, drivers, inspect, keep_ways, names,
+};
 use advice::{advice, nearest};
 use cci_proto::Status;
 use cci_transport::{Check, Condition, Driver, OpenError, Scope};
@@ -27,7 +29,10 @@ pub(crate) fn devices(file: Option<(&str, &[u8])>, selection: &str) -> Result<Ve
             OpenError::new(Status::Inval, format!("{name}:{}: {}", mistake.line, mistake.sentence))
         })?,
     };
-    devices.retain(|device| selection.keeps(&device.transport));
+    devices.retain_mut(|device| selection.keeps_device(device));
+    if file.is_none() {
+        choose_default(&mut devices);
+    }
     devices.sort_by_key(|device| Reverse((device.up, device.is_default, device.priority, device.rate)));
     Ok(devices)
 }
@@ -39,6 +44,9 @@ pub(crate) fn transport_of(uri: &str) -> Result<&'static str, OpenError> {
         let advice = "pass what a server printed, such as";
         return Err(refused(format!("'{uri}' is not a URI of an endpoint; {advice} {}", example_uri())));
     };
+    if let Some(driver) = driver_for_scheme(scheme) {
+        return Ok(driver.name);
+    }
     let known = Known::of(scheme).ok_or_else(|| {
         let advice = advice(scheme, &built_names());
         refused(format!("the URI '{uri}' names an unknown transport '{scheme}'; {advice}"))
@@ -56,17 +64,21 @@ fn example_uri() -> &'static str {
 fn discovered() -> Vec<Device> {
     let of = |driver: &&'static Driver| {
         let found = (driver.discover)().into_iter();
-        found.map(|found| {
-            built_device(&found.name, driver, found.arguments.clone(), &(driver.inspect)(&found.arguments))
-        })
+        found
+            .map(|found| built_device(&found.name, driver, found.arguments.clone(), &inspect(driver, &found.arguments)))
     };
-    let mut devices: Vec<_> = drivers().iter().flat_map(of).collect();
-    // Programs that name no device stay on this host, where shared memory is by far the faster.
-    let stays = |device: &&mut Device| driver(&device.transport).is_some_and(|driver| driver.scope == Scope::Host);
-    if let Some(device) = devices.iter_mut().find(stays) {
-        device.is_default = true;
+    drivers().iter().flat_map(of).collect()
+}
+
+/// Makes one of the found devices the default one: programs that name no device get the best way to
+/// each peer, or stay on this host, where shared memory is by far the faster.
+fn choose_default(devices: &mut [Device]) {
+    let is_over = |device: &Device| driver(&device.transport).is_some_and(|driver| driver.over.is_some());
+    let stays = |device: &Device| driver(&device.transport).is_some_and(|driver| driver.scope == Scope::Host);
+    let best = devices.iter().position(|device| device.up && is_over(device));
+    if let Some(at) = best.or_else(|| devices.iter().position(stays)) {
+        devices[at].is_default = true;
     }
-    devices
 }
 
 fn built_device(name: &str, driver: &Driver, arguments: Vec<(String, String)>, condition: &Condition) -> Device {
@@ -128,7 +140,7 @@ fn device(section: &Section<'_>) -> Result<Device, Mistake> {
     let mut device = match known {
         Known::Built(driver) => {
             let own: Vec<_> = arguments.iter().filter(|(key, _)| key != RMA_RIGHTS.name).cloned().collect();
-            built_device(section.name, driver, arguments, &(driver.inspect)(&own))
+            built_device(section.name, driver, arguments, &inspect(driver, &own))
         }
         Known::Absent(..) => absent_device(section.name, known, arguments),
     };
@@ -240,6 +252,18 @@ impl<'s> Selection<'s> {
             (false, true) => Self::Without(chosen),
             (false, false) => Self::Only(chosen),
         })
+    }
+
+    /// Whether a device stays. One over several ways loses those that are left out, and stays while
+    /// one is left; named alone, it keeps all.
+    fn keeps_device(&self, device: &mut Device) -> bool {
+        let is_over = driver(&device.transport).is_some_and(|driver| driver.over.is_some());
+        let is_alone = matches!(self, Self::Only(names) if names[..] == [device.transport.as_str()]);
+        if !is_over || is_alone {
+            return self.keeps(&device.transport);
+        }
+        let is_left_out = matches!(self, Self::Without(names) if names.contains(&device.transport.as_str()));
+        !is_left_out && keep_ways(device, |way| self.keeps(way))
     }
 
     fn keeps(&self, transport: &str) -> bool {

@@ -107,5 +107,5 @@ pub use operations::{AtomicRma, Connect, Notify, Rma};
 pub use option_names::{ConnectionOption, EndpointOption};
 pub use registration::{Region, Registration, StillRegistered};
 pub use reserved::{Reserved, Unsent};
-pub use transports::{driver, drivers};
+pub use transports::{driver, driver_for_scheme, drivers};
 pub use waiting::{Waker, wait_any};

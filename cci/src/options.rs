@@ -67,7 +67,7 @@ impl<T> EndpointFor<T> {
     ///
     /// The endpoint cannot be used here.
     pub fn recv_buffers(&self) -> Result<u32, OptionError> {
-        Ok(self.cell.with(|core, _| as_u32(core.recv_count().0))?)
+        Ok(self.cell.with(|core, _| as_u32(core.recv_limit()))?)
     }
 
     /// Sets the number of send buffers in use by this endpoint, at most the number that it was

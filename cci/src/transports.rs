@@ -6,7 +6,7 @@
 use crate::device::Device;
 use crate::endpoint_options::EndpointOptions;
 use cci_proto::Status;
-use cci_transport::{Check, Core, Driver, Key, OpenError, Transport, TransportOptions};
+use cci_transport::{Check, Condition, Core, Driver, Key, OpenError, Transport, TransportOptions};
 use std::borrow::Cow;
 
 /// The transports of this build. The first one is the example in messages.
@@ -17,6 +17,8 @@ static DRIVERS: &[&Driver] = &[
     &cci_sock::DRIVER,
     #[cfg(feature = "tcp")]
     &cci_tcp::DRIVER,
+    #[cfg(feature = "auto")]
+    &cci_auto::DRIVER,
     #[cfg(feature = "sim")]
     &cci_sim::DRIVER,
     #[cfg(feature = "template")]
@@ -63,6 +65,17 @@ pub fn driver(name: &str) -> Option<&'static Driver> {
     DRIVERS.iter().find(|driver| driver.name == name).copied()
 }
 
+/// The transport whose URIs begin with this, if it is in this build.
+///
+/// ```
+/// assert!(cci::driver_for_scheme("carrier-pigeon").is_none());
+/// assert!(cci::drivers().iter().all(|driver| cci::driver_for_scheme(driver.scheme()).is_some()));
+/// ```
+#[must_use]
+pub fn driver_for_scheme(scheme: &str) -> Option<&'static Driver> {
+    DRIVERS.iter().find(|driver| driver.scheme() == scheme).copied()
+}
+
 /// A transport, whether or not this build has it.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Known {
@@ -101,6 +114,33 @@ impl Known {
             Self::Absent(_, _, keys) => keys.map(<[_]>::to_vec),
         }
     }
+}
+
+/// How many ways the core of an endpoint on this device needs; 0: none.
+pub(crate) fn ways(device: &Device) -> u8 {
+    let over = driver(&device.transport).and_then(|driver| driver.over);
+    over.map_or(0, |over| u8::try_from((over.ways)(&own_keys(device), DRIVERS).len()).unwrap_or(u8::MAX))
+}
+
+/// Leaves out ways of a device that stands over others. False: no way is left.
+pub(crate) fn keep_ways(device: &mut Device, keeps: impl Fn(&str) -> bool) -> bool {
+    let Some((driver, over)) = driver(&device.transport).and_then(|driver| Some((driver, driver.over?))) else {
+        return true;
+    };
+    let own = own_keys(device).into_owned();
+    let all = (over.ways)(&own, DRIVERS);
+    let kept: Vec<_> = all.iter().copied().filter(|name| keeps(name)).collect();
+    if kept.len() < all.len() && !kept.is_empty() {
+        device.arguments.push((over.key.to_owned(), kept.join(",")));
+        let condition = inspect(driver, &own_keys(device));
+        (device.up, device.reason, device.max_send_size) = (condition.up, condition.reason, condition.max_send_size);
+    }
+    !kept.is_empty()
+}
+
+/// Whether endpoints can be opened on a device with these keys.
+pub(crate) fn inspect(driver: &Driver, arguments: &[(String, String)]) -> Condition {
+    driver.over.map_or_else(|| (driver.inspect)(arguments), |over| (over.inspect)(arguments, DRIVERS))
 }
 
 /// The names of the transports of this build.
@@ -146,6 +186,7 @@ pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> R
     let options = TransportOptions {
         service: options.service.as_deref(),
         threading: options.threading,
+        drivers: DRIVERS,
         #[cfg(feature = "trace")]
         stamps: options.stamps.clone(),
         ..TransportOptions::new(&arguments, device.max_send_size)

@@ -282,7 +282,7 @@ function BODIES.CONNECT(tree, frame)
     local wrong = add_offer(tree, frame)
     add_fields(tree, frame, 64, { { "token", 8 }, { "cookie", 8 }, { "cookie_time", 4 }, { "payload_length", 2 } })
     local len = frame(84, 2):uint()
-    if len > 1024 or CONNECT + len > frame:len() then return "a payload that is too long" end
+    if len > 1056 or CONNECT + len > frame:len() then return "a payload that is too long" end
     if len > 0 then tree:add(f["payload"], frame(CONNECT, len)) end
     if CONNECT + len < frame:len() then tree:add(f["padding"], frame(CONNECT + len)) end
     return wrong

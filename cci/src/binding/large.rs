@@ -73,8 +73,8 @@ fn start(
 /// The endpoint cannot be used here.
 pub fn set_large_limit(endpoint: &Endpoint, limit: u64) -> Result<(), Unusable> {
     endpoint.with(|core, transport| {
-        core.landings().set_limit(limit);
-        if core.landings().is_waiting() {
+        core.set_large_limit(limit);
+        if core.landings().is_waiting() || core.way_count() > 1 {
             transport.refill(core);
         }
     })

@@ -49,7 +49,7 @@ pub fn endpoint_option(endpoint: &Endpoint, option: EndpointOption) -> Result<Op
     endpoint.with(|core, transport| match option {
         EndpointOption::SendTimeout => OptionValue::Number(core.send_timeout().micros()),
         EndpointOption::KeepaliveTimeout => OptionValue::Number(core.keepalive().micros()),
-        EndpointOption::RecvBufCount => count(core.recv_count().0),
+        EndpointOption::RecvBufCount => count(core.recv_limit()),
         EndpointOption::SendBufCount => count(core.send_count().0),
         EndpointOption::Uri => OptionValue::Uri(transport.uri().to_owned()),
         EndpointOption::RmaAlign => OptionValue::Alignment(transport.alignment()),

@@ -145,6 +145,12 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         self.borrowed
     }
 
+    /// Counts every taken slot as borrowed, for a pool whose slots another one may have handed out:
+    /// what is counted too often costs a sweep, what is missed is never found.
+    pub fn suppose_borrowed(&mut self) {
+        self.borrowed = self.taken.len;
+    }
+
     /// Takes a slot: the one freed last, whose memory is in cache.
     #[inline]
     pub fn take(&mut self) -> Option<&'static Slot<C, E>> {
@@ -282,7 +288,13 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     /// Whether all slots that may be taken are with the program.
     #[must_use]
     pub fn all_borrowed(&self) -> bool {
-        self.taken.len >= self.limit && self.taken.iter().all(|at| self.slots[at as usize].state() == State::Borrowed)
+        self.taken.len >= self.limit && self.taken_are_borrowed()
+    }
+
+    /// Whether all taken slots are with the program.
+    #[must_use]
+    pub fn taken_are_borrowed(&self) -> bool {
+        self.taken.iter().all(|at| self.slots[at as usize].state() == State::Borrowed)
     }
 
     /// Hands a slot to the program, which borrows it.
@@ -319,6 +331,13 @@ impl<C: Sync, E: Sync> Queue<C, E> {
     #[must_use]
     pub fn is_empty(&self) -> bool {
         self.first.is_none()
+    }
+
+    /// The event that was appended last, if one waits.
+    #[inline]
+    #[must_use]
+    pub fn last(&self) -> Option<&'static Slot<C, E>> {
+        self.last
     }
 
     /// Appends an event.

@@ -190,6 +190,19 @@ impl<C: Sync, E: Sync> Slot<C, E> {
         self.set(kind, len, [payload.expose_provenance() as u64, third]);
     }
 
+    /// Takes the first `bytes` bytes off the payload of an event, which stands elsewhere than in
+    /// the slot. For the holder of the endpoint's lock, before the program gets the event. False:
+    /// the event has no such payload, and is as before.
+    pub fn skip_payload(&self, bytes: u32) -> bool {
+        let (kind, len, [address, third]) = (self.kind(), self.detail(), self.words());
+        let is_inline = address == self.inline.as_ptr().addr() as u64;
+        let Some(rest) = len.checked_sub(bytes).filter(|_| has_payload(kind) && address != 0 && !is_inline) else {
+            return false;
+        };
+        self.set(kind, rest, [address + u64::from(bytes), third]);
+        true
+    }
+
     /// Address and length of the payload; null and 0 where the event has none.
     #[cfg(not(loom))]
     #[inline]

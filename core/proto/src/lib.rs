@@ -43,3 +43,9 @@ pub use time::Time;
 
 /// The longest payload of a connection request, in bytes (`CCI_CONN_REQ_LEN`).
 pub const CONN_REQ_LEN: usize = 1024;
+
+/// The header that a transport over others puts before the payload of a connection request, bytes.
+pub const REQUEST_HEAD: usize = 32;
+
+/// The longest payload of a CONNECT frame, bytes.
+pub const MAX_REQUEST: usize = CONN_REQ_LEN + REQUEST_HEAD;

@@ -264,7 +264,8 @@ impl Inbox {
         slot.connection.set(None);
         self.buffers.show(slot, EventKind::ConnectRequest as u32, buffer, len, u64::from(attribute as u32));
         self.pending_requests.insert(slot, PendingRequest { index, attribute });
-        self.show(core, slot);
+        self.has_delivered = true;
+        core.push_request(slot, payload);
         true
     }
 }

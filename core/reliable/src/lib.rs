@@ -34,7 +34,7 @@ use cci_mem::counters::VIRTUAL;
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
-use cci_proto::{CONN_REQ_LEN, Failure, Rights, Status, Time, wire};
+use cci_proto::{Failure, MAX_REQUEST, Rights, Status, Time, wire};
 use cci_transport::{
     Background, BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, Placed, Readiness, random, room_for,
 };
@@ -133,7 +133,7 @@ impl<L: Link> Reliable<L> {
             unchecked_on_host: options.unchecked_on_host,
             first_seq: options.first_seq,
         };
-        let largest = (options.max_send_size as usize).max(CONN_REQ_LEN);
+        let largest = (options.max_send_size as usize).max(MAX_REQUEST);
         let host = HostState {
             openings: PendingConnections::default(),
             inbox: Inbox::new(core, largest).map_err(system)?,
@@ -157,7 +157,7 @@ impl<L: Link> Reliable<L> {
             coalescer: Coalescer::default(),
             readiness: Readiness::default(),
             handle: HandleState::default(),
-            background: Background::new(core.endpoint(), options.threading),
+            background: Background::new(core, options.threading),
             expected: ExpectedClients::default(),
             names: PendingNames::default(),
             groups: Vec::new(),

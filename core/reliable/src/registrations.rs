@@ -74,6 +74,17 @@ impl Registrations {
         Ok(handle)
     }
 
+    /// Registers memory by a handle that another way of the endpoint has given.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`RegistrationTable::adopt`].
+    pub(super) fn adopt(&mut self, handle: &RmaHandle, memory: Memory, rights: Rights) -> Result<(), RegisterError> {
+        self.table.adopt(handle, memory, rights, CopyPeriod::default())?;
+        self.exposed += usize::from(rights != Rights::NONE);
+        Ok(())
+    }
+
     /// Ends a registration; its memory, for a last look.
     ///
     /// # Errors

@@ -150,6 +150,22 @@ impl<L: Link> Transport for Reliable<L> {
         Ok(handle)
     }
 
+    fn adopt(
+        &mut self,
+        core: &mut Core,
+        handle: &RmaHandle,
+        memory: Memory,
+        rights: Rights,
+    ) -> Result<(), RegisterError> {
+        self.background.on_call();
+        self.host.registry.adopt(handle, memory, rights)?;
+        if rights != Rights::NONE {
+            self.background.require();
+        }
+        self.after(core);
+        Ok(())
+    }
+
     fn deregister(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
         let memory = self.host.registry.deregister(handle)?;
         self.outbox.forget(&memory);

@@ -69,9 +69,36 @@ pub struct Driver {
     pub inspect: fn(&[(String, String)]) -> Condition,
     /// Opens the transport of an endpoint with this core. The keys' values need not be checked.
     pub open: Open,
+    /// What a transport has that stands over others; `None`: it stands over none.
+    pub over: Option<Over>,
+}
+
+/// The keys of a device, each with its value.
+pub type Keys<'a> = &'a [(String, String)];
+
+/// The transports of a build.
+pub type Drivers<'a> = &'a [&'static Driver];
+
+/// What the facade asks about a device of a transport that stands over others, instead of
+/// [`Driver::inspect`]. Both get the keys of the device, whose values are checked, and the
+/// transports of the build.
+#[derive(Clone, Copy, Debug)]
+pub struct Over {
+    /// The key that names the ways, separated by commas.
+    pub key: &'static str,
+    /// The names of the ways, in order.
+    pub ways: fn(Keys<'_>, Drivers<'_>) -> Vec<&'static str>,
+    /// Reports whether endpoints can be opened on the device.
+    pub inspect: fn(Keys<'_>, Drivers<'_>) -> Condition,
 }
 
 impl Driver {
+    /// What the URIs of its endpoints begin with, before "://".
+    #[must_use]
+    pub fn scheme(&self) -> &'static str {
+        self.example_uri.split_once("://").map_or(self.name, |(scheme, _)| scheme)
+    }
+
     /// The key of this name.
     #[must_use]
     pub fn key(&self, name: &str) -> Option<&'static Key> {
@@ -152,6 +179,8 @@ pub struct TransportOptions<'a> {
     pub max_send_size: u32,
     /// Which threads may call the endpoint.
     pub threading: Threading,
+    /// The transports of the build, for one that stands over others.
+    pub drivers: Drivers<'a>,
     /// The stamps of an endpoint that is measured.
     #[cfg(feature = "trace")]
     pub stamps: Option<std::sync::Arc<crate::trace::Stamps>>,
@@ -166,6 +195,7 @@ impl<'a> TransportOptions<'a> {
             service: None,
             max_send_size,
             threading: Threading::Many,
+            drivers: &[],
             #[cfg(feature = "trace")]
             stamps: None,
         }
@@ -296,6 +326,7 @@ mod tests {
         discover: Vec::new,
         inspect: |_| Condition { up: true, reason: String::new(), max_send_size: 1 },
         open: nothing,
+        over: None,
     };
 
     fn pairs(pairs: &[(&str, &str)]) -> Vec<(String, String)> {

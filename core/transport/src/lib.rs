@@ -43,10 +43,12 @@ pub use closing::{Unsent, send_rest};
 pub use connection_report::ConnectionReport;
 pub use connection_table::ConnectionTable;
 pub use copies::{PeerCopy, keep_copies, wait_for_copies};
-pub use driver::{Arguments, Check, Condition, Discovered, Driver, Key, Open, Scope, TransportOptions};
+pub use driver::{
+    Arguments, Check, Condition, Discovered, Driver, Drivers, Key, Keys, Open, Over, Scope, TransportOptions,
+};
 pub use endpoint::{
     Asked, Body, Connection, ConnectionState, Core, CoreOptions, Counters, Endpoint, Entered, Globals, Held, Landing,
-    Landings, Origin, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
+    Landings, Origin, Outcome, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
 };
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};
@@ -280,6 +282,23 @@ pub trait Transport: Send {
         rights: Rights,
         only: Option<&'static Connection>,
     ) -> Result<RmaHandle, RegisterError>;
+
+    /// Registers memory, for operations of all connections, by a handle that another way of this
+    /// endpoint has given: its first two words name the memory here too.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::register`]; or this transport gives handles only.
+    fn adopt(
+        &mut self,
+        core: &mut Core,
+        handle: &RmaHandle,
+        memory: Memory,
+        rights: Rights,
+    ) -> Result<(), RegisterError> {
+        let _ = (core, handle, memory, rights);
+        Err(RegisterError::NoMemory)
+    }
 
     /// Ends a registration. When it returns without error nobody touches the memory any more.
     ///

@@ -4,7 +4,7 @@ use crate::{Connection, Core, Slot, tag_event};
 use cci_mem::buffers::Buffers;
 use cci_mem::ring::BODY;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, CONN_REQ_LEN, EventKind};
+use cci_proto::{Attribute, EventKind, MAX_REQUEST};
 
 /// The receiving side of an endpoint's slots, for a transport that copies each payload: what
 /// arrives becomes an event in a slot. [`Slot::payload`] holds the payload's buffer plus one, or 0.
@@ -32,7 +32,7 @@ impl ReceiveSlots {
     /// Out of address space.
     pub fn new(core: &Core, max_send_size: u32) -> rustix::io::Result<Self> {
         let count = u32::try_from(core.recv_count().1).map_err(|_| rustix::io::Errno::NOMEM)?;
-        Ok(Self { buffers: Buffers::new(count, (max_send_size as usize).max(CONN_REQ_LEN))? })
+        Ok(Self { buffers: Buffers::new(count, (max_send_size as usize).max(MAX_REQUEST))? })
     }
 
     /// Frees the buffer of a slot that the program has returned.
@@ -117,7 +117,7 @@ impl ReceiveSlots {
         let len = u32::try_from(payload.len()).unwrap_or(0);
         let attribute = u64::from(attribute as u32);
         self.buffers.show(slot, EventKind::ConnectRequest as u32, buffer, len, attribute);
-        core.push(slot);
+        core.push_request(slot, payload);
         Some(slot)
     }
 }

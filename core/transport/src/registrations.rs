@@ -6,7 +6,7 @@
 use cci_mem::memory::Memory;
 use cci_mem::random::random;
 use cci_proto::{RegisterError, Registration, Rights, RmaHandle};
-use std::collections::VecDeque;
+use std::collections::{HashMap, VecDeque};
 use subtle::ConstantTimeEq;
 
 /// Which connections a registration serves.
@@ -26,6 +26,8 @@ pub struct Registered<T> {
     rights: Rights,
     serves: Serves,
     memory: Option<Memory>,
+    /// The first word of the handle by which it was adopted, if it was.
+    adopted: Option<u64>,
     /// The transport's own.
     pub state: T,
 }
@@ -76,13 +78,15 @@ pub struct RegistrationTable<T> {
     free: VecDeque<u32>,
     /// How many serve one connection.
     private: usize,
+    /// Registrations that go by a handle of another table: by its first word, the second one.
+    adopted: HashMap<u64, (u64, Registration)>,
 }
 
 impl<T> RegistrationTable<T> {
     /// Empty; `key` is the endpoint's own and random.
     #[must_use]
     pub fn new(key: u64) -> Self {
-        Self { key, entries: Vec::new(), free: VecDeque::new(), private: 0 }
+        Self { key, entries: Vec::new(), free: VecDeque::new(), private: 0, adopted: HashMap::new() }
     }
 
     /// The index of the next registration.
@@ -114,7 +118,8 @@ impl<T> RegistrationTable<T> {
         }
         let [secret] = random().map_err(|_| RegisterError::NoMemory)?;
         let serves = only.map_or(Serves::All, Serves::One);
-        let mut registered = Registered { generation: 1, secret, rights, serves, memory: Some(memory), state };
+        let mut registered =
+            Registered { generation: 1, secret, rights, serves, memory: Some(memory), adopted: None, state };
         let index = match self.free.pop_front() {
             Some(index) => {
                 let entry = &mut self.entries[index as usize];
@@ -134,11 +139,49 @@ impl<T> RegistrationTable<T> {
         Ok((number, RmaHandle::from_words([number.mixed(self.key), secret, len, 0])))
     }
 
+    /// Registers memory, for operations of all connections, by a handle that another table has
+    /// given. This table's own handle names it too.
+    ///
+    /// # Errors
+    ///
+    /// As [`RegistrationTable::register`]; or another registration has the handle.
+    pub fn adopt(
+        &mut self,
+        handle: &RmaHandle,
+        memory: Memory,
+        rights: Rights,
+        state: T,
+    ) -> Result<Registration, RegisterError> {
+        let [first, secret, ..] = handle.words();
+        if self.adopted.contains_key(&first) || self.adopted.try_reserve(1).is_err() {
+            return Err(RegisterError::NoMemory);
+        }
+        let (number, _) = self.register(memory, rights, None, state)?;
+        self.adopted.insert(first, (secret, number));
+        self.entries[number.index as usize].adopted = Some(first);
+        Ok(number)
+    }
+
     /// The registration that these words of a handle ([`RmaHandle::name`]) name, unless it is
     /// deregistered.
     #[inline]
     #[must_use]
     pub fn find(&self, words: [u64; 2]) -> Option<(Registration, &Registered<T>)> {
+        match self.find_own(words) {
+            None if !self.adopted.is_empty() => self.find_adopted(words),
+            found => found,
+        }
+    }
+
+    #[cold]
+    fn find_adopted(&self, words: [u64; 2]) -> Option<(Registration, &Registered<T>)> {
+        let (secret, number) = self.adopted.get(&words[0])?;
+        let entry = self.get(*number)?;
+        bool::from(words[1].ct_eq(secret)).then_some((*number, entry))
+    }
+
+    #[inline]
+    fn find_own(&self, words: [u64; 2]) -> Option<(Registration, &Registered<T>)> {
         let Registration { index, .. } = Registration::unmixed(self.key, words[0]);
         let entry = self.entries.get(index as usize)?;
         let number = Registration { index, generation: entry.generation };
@@ -170,6 +213,9 @@ impl<T> RegistrationTable<T> {
         let entry = &mut self.entries[number.index as usize];
         entry.generation = entry.generation.wrapping_add(1);
         self.private -= usize::from(matches!(entry.serves, Serves::One(_)));
+        if let Some(first) = entry.adopted.take() {
+            self.adopted.remove(&first);
+        }
         self.free.push_back(number.index);
         Some(memory)
     }
@@ -212,8 +258,9 @@ impl<T> RegistrationTable<T> {
     /// Ends all registrations, for the end of the endpoint.
     pub fn clear(&mut self) {
         for entry in &mut self.entries {
-            entry.memory = None;
+            (entry.memory, entry.adopted) = (None, None);
         }
+        self.adopted.clear();
         self.private = 0;
     }
 }
@@ -241,6 +288,33 @@ mod tests {
         assert_eq!((again.index, again.generation), (number.index, number.generation.wrapping_add(2)));
         assert_ne!(words(successor)[0], words(handle)[0]);
         assert!(table.find(words(handle)).is_none() && table.get(number).is_none(), "its successor is another one");
+    }
+
+    #[test]
+    fn an_adopted_handle_names_the_memory_until_its_registration_ends() {
+        let memory = SharedMemory::new(4096).expect("memory");
+        let (mut giver, mut table) = (RegistrationTable::new(7), RegistrationTable::new(8));
+        let words = |handle: RmaHandle| [handle.words()[0], handle.words()[1]];
+        let (_, own) = table.register(memory.memory(), Rights::NONE, None, 1).expect("registered");
+        let (_, handle) = giver.register(memory.memory(), Rights::NONE, None, 2).expect("registered");
+        assert!(table.find(words(handle)).is_none());
+        let number = table.adopt(&handle, memory.memory(), Rights::READ, 3).expect("adopted");
+        let found = table.find(words(handle)).expect("it is there");
+        assert_eq!((found.0, found.1.rights(), found.1.state), (number, Rights::READ, 3));
+        assert_eq!(table.find(words(own)).expect("it is there").1.state, 1);
+        assert!(table.adopt(&handle, memory.memory(), Rights::READ, 4).is_err(), "once");
+        for flipped in [[1, 0], [0, 1], [1 << 63, 0], [0, 1 << 63]] {
+            let [first, secret] = words(handle);
+            assert!(table.find([first ^ flipped[0], secret ^ flipped[1]]).is_none(), "{flipped:?}");
+        }
+        assert!(table.remove(number).is_some());
+        assert!(table.find(words(handle)).is_none() && table.adopted.is_empty());
+        let (_, successor) = table.register(memory.memory(), Rights::NONE, None, 5).expect("registered");
+        assert!(table.remove(table.find(words(successor)).expect("it is there").0).is_some());
+        let again = table.adopt(&handle, memory.memory(), Rights::READ, 6).expect("adopted again");
+        assert_eq!(table.find(words(handle)).map(|(number, _)| number), Some(again));
+        table.clear();
+        assert!(table.find(words(handle)).is_none());
     }
 
     #[test]

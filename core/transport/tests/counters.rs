@@ -12,7 +12,7 @@ use std::time::Duration;
 /// A core whose page others can read, and the file that it is in.
 fn core(uri: &str) -> (Core, File) {
     let mut core = None;
-    let options = CoreOptions { recv_count: 8, send_count: 4, rma_count: 16, disconnect_events: false };
+    let options = CoreOptions { recv_count: 8, send_count: 4, rma_count: 16, disconnect_events: false, ways: 0 };
     let endpoint = Endpoint::open(Threading::Many, |endpoint| {
         core = Core::new(endpoint, &options).ok();
         None

@@ -24,7 +24,8 @@ fn device_of<'d>(devices: &'d [Device], uri: &str) -> Result<&'d Device, UserErr
     let scheme = scheme.ok_or_else(|| {
         UserError(format!("{uri:?} is not a URI of an endpoint: it begins with the transport, as in sm://1234/0"))
     })?;
-    let mut of_scheme = devices.iter().filter(|device| device.transport == scheme);
+    let transport = cci::driver_for_scheme(scheme).map_or(scheme, |driver| driver.name);
+    let mut of_scheme = devices.iter().filter(|device| device.transport == transport);
     let known = || devices.iter().map(|device| device.transport.as_str());
     let first = of_scheme.clone().next().ok_or_else(|| no_transport_of(scheme, known()))?;
     of_scheme

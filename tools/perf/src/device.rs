@@ -68,7 +68,8 @@ pub fn keys_of_loopback(transport: &str) -> Vec<Key> {
 
 /// The transport that a URI names.
 pub(crate) fn scheme(uri: &str) -> Option<String> {
-    uri.split_once("://").map(|(scheme, _)| scheme.to_owned())
+    let (scheme, _) = uri.split_once("://")?;
+    Some(cci::driver_for_scheme(scheme).map_or(scheme, |driver| driver.name).to_owned())
 }
 
 /// The transport of a run, as far as it is known before the run.

@@ -55,7 +55,11 @@ fn distance(left: &str, right: &str) -> usize {
 pub fn advice(uri: &str, failure: Failure, timeout: Duration) -> String {
     let (scheme, place) = uri.split_once("://").unwrap_or(("", uri));
     let place = place.split('?').next().unwrap_or(place);
+    let is_over = cci::driver_for_scheme(scheme).is_some_and(|driver| driver.over.is_some());
     match (scope(scheme), failure) {
+        (_, failure) if is_over && failure != Failure::TimedOut => {
+            "no way leads there: start its program, and give it a port if it is on another host".into()
+        }
         (Some(Scope::Host), Failure::Refused | Failure::Protocol) => {
             "its program must run on this host, as the same user as this one".into()
         }

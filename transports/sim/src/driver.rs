@@ -41,6 +41,7 @@ pub static DRIVER: Driver = Driver {
         max_send_size: MAX_SEND_SIZE,
     },
     open: |core, options| transport_over(core, SimLink::open(options.arguments, options.service)?, options, false),
+    over: None,
 };
 
 fn network(value: &str) -> Result<(), String> {

@@ -29,6 +29,7 @@ pub static DRIVER: Driver = Driver {
     discover: || vec![Discovered { name: "sm0".into(), arguments: Vec::new() }],
     inspect,
     open,
+    over: None,
 };
 
 fn open(_: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {

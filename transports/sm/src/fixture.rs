@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 /// Slots of an [`End`].
 pub(crate) const OPTIONS: CoreOptions =
-    CoreOptions { recv_count: 1024, send_count: 64, rma_count: 16, disconnect_events: false };
+    CoreOptions { recv_count: 1024, send_count: 64, rma_count: 16, disconnect_events: false, ways: 0 };
 /// How long a test waits for what is to come.
 pub(crate) const LIMIT: Duration = Duration::from_secs(30);
 

@@ -28,6 +28,7 @@ pub static DRIVER: Driver = Driver {
     discover: || vec![Discovered { name: "sock0".into(), arguments: Vec::new() }],
     inspect,
     open,
+    over: None,
 };
 
 fn ip(value: &str) -> Result<(), String> {

@@ -33,6 +33,7 @@ pub static DRIVER: Driver = Driver {
     discover: Vec::new,
     inspect: open::inspect,
     open: open::open,
+    over: None,
 };
 
 /// Largest message unless the key `mss` is set, bytes.

@@ -79,7 +79,7 @@ impl Kind {
     /// The least and the largest body of this kind, bytes.
     fn limits(self, max_send_size: u32) -> (usize, usize) {
         match self {
-            Self::Connect => (32, 32 + cci_proto::CONN_REQ_LEN),
+            Self::Connect => (32, 32 + cci_proto::MAX_REQUEST),
             Self::Accept => (8, 8),
             Self::Reject | Self::Cancel | Self::Grant | Self::Return => (4, 4),
             Self::Redirect => (8, MAX_CONTROL),

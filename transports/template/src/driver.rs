@@ -38,6 +38,7 @@ pub static DRIVER: Driver = Driver {
         max_send_size: MAX_SEND_SIZE,
     },
     open,
+    over: None,
 };
 
 /// Opens the transport of an endpoint. The service is the number in its URI.

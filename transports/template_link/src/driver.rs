@@ -24,4 +24,5 @@ pub static DRIVER: Driver = Driver {
     discover: Vec::new,
     inspect: |_| Condition { up: true, reason: "UDP on the loop-back interface".into(), max_send_size: MAX_SEND_SIZE },
     open: |core, options| transport_over(core, UdpLink::open(options.service)?, options, false),
+    over: None,
 };

@@ -21,13 +21,13 @@
 use super::bytes::{length, put, put_bytes, u16_at, u32_at, u64_at, zero};
 use super::redirect::{MAX_URI, REDIRECT};
 use super::{Header, Kind, Offer, features};
-use crate::CONN_REQ_LEN;
+use crate::MAX_REQUEST;
 
 /// Bytes before the payload.
 pub const CONNECT: usize = 88;
 
 /// Longest payload, bytes.
-pub const MAX_PAYLOAD: usize = CONN_REQ_LEN;
+pub const MAX_PAYLOAD: usize = MAX_REQUEST;
 
 /// Shortest CONNECT, bytes: as long as the longest answer to one, so that nobody can have a server
 /// send more to a third party than he sent himself.

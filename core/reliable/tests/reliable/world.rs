@@ -32,7 +32,7 @@ pub(crate) struct How {
 
 impl Default for How {
     fn default() -> Self {
-        let core = CoreOptions { recv_count: 256, send_count: 256, rma_count: 256, disconnect_events: true };
+        let core = CoreOptions { recv_count: 256, send_count: 256, rma_count: 256, disconnect_events: true, ways: 0 };
         Self { core, threading: Threading::Many }
     }
 }

@@ -23,6 +23,13 @@ pub enum ConnectionState {
 /// The state of an open connection, without its largest message. Above every other state.
 const OPEN: u32 = 4;
 
+/// Bits of [`Connection::place`]; those above name the way.
+const PLACE_BITS: u32 = 29;
+/// The greatest place.
+pub(super) const LAST_PLACE: u32 = (1 << PLACE_BITS) - 1;
+/// Ways of an endpoint, at most.
+pub(super) const MOST_WAYS: u8 = 1 << (u32::BITS - PLACE_BITS);
+
 /// The state of a connection. The first 32 bytes are `cci_connection_t`; programs read them
 /// directly.
 ///
@@ -60,8 +67,8 @@ pub struct Connection {
     /// For the transport: when the connection opened in `sm`, milliseconds, wrapping; not used over
     /// a link.
     pub opened_at: AtomicU32,
-    /// Place among the endpoint's connections.
-    pub(crate) place: AtomicU32,
+    /// Place among the endpoint's connections, and above it the way ([`PLACE_BITS`]).
+    place: AtomicU32,
 }
 
 const _: () = assert!(size_of::<Connection>() <= 96);
@@ -173,7 +180,21 @@ impl Connection {
     #[inline(always)]
     #[must_use]
     pub fn place(&self) -> u32 {
-        self.place.load(Ordering::Relaxed)
+        self.place.load(Ordering::Relaxed) & LAST_PLACE
+    }
+
+    /// The way that it belongs to ([`Core::enter_way`](crate::Core::enter_way)); 0 where its
+    /// endpoint has no ways. It does not change while the connection is not free.
+    #[inline(always)]
+    #[must_use]
+    pub fn way(&self) -> u8 {
+        // Three bits.
+        (self.place.load(Ordering::Relaxed) >> PLACE_BITS) as u8
+    }
+
+    /// Puts it at this place, of at most [`LAST_PLACE`], of this way.
+    pub(super) fn put_at(&self, place: u32, way: u8) {
+        self.place.store(place & LAST_PLACE | u32::from(way) << PLACE_BITS, Ordering::Relaxed);
     }
 
     /// Counts lives.

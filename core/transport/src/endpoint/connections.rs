@@ -2,12 +2,13 @@
 
 use super::Core;
 use super::cell::globals;
+use super::connection::LAST_PLACE;
 use crate::Connection;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, Places};
 
 /// Connections at most: one more is still a number.
-const MOST: u32 = u32::MAX - 1;
+const MOST: u32 = LAST_PLACE;
 
 /// Connections whose pointers get memory together.
 const TOGETHER: usize = 128;
@@ -34,7 +35,7 @@ impl Core {
         connection.begin(self.endpoint, attribute, context, max_send_size);
         connection.send_timeout.store(self.send_timeout().micros(), Ordering::Relaxed);
         connection.keepalive.store(self.keepalive().micros(), Ordering::Relaxed);
-        connection.place.store(place, Ordering::Relaxed);
+        connection.put_at(place, self.way());
         self.connections.0.put(place, connection);
         self.count_connections();
         Ok(connection)
@@ -56,9 +57,10 @@ impl Core {
         }
     }
 
-    /// Connections that are not free, by their places.
+    /// Connections that are not free, of the current way, by their places.
     pub fn connections(&self) -> impl Iterator<Item = &'static Connection> + '_ {
-        self.connections.0.iter().copied()
+        let way = self.way();
+        self.connections.0.iter().copied().filter(move |connection| connection.way() == way)
     }
 
     /// How many connections are not free.

@@ -60,6 +60,19 @@ impl Core {
         context: u64,
         outcome: Result<&'static Connection, Failure>,
     ) {
+        if !self.keep_connect(slot, kind, context, outcome) {
+            self.queue_opening(slot, kind, context, outcome);
+        }
+    }
+
+    /// As [`Core::finish_opening`], whatever ways there are.
+    pub(super) fn queue_opening(
+        &mut self,
+        slot: &'static Slot,
+        kind: EventKind,
+        context: u64,
+        outcome: Result<&'static Connection, Failure>,
+    ) {
         let (status, address) = match outcome {
             Ok(connection) => (Status::Success, connection.address()),
             Err(failure) => (failure.status(), 0),

@@ -92,6 +92,13 @@ impl Core {
         !self.events.queue.is_empty()
     }
 
+    /// The newest event that waits.
+    #[inline]
+    #[must_use]
+    pub fn newest_event(&self) -> Option<&'static Slot> {
+        self.events.queue.last()
+    }
+
     /// Whether `get_event` must make progress first: when no event waits, and on every 16th call
     /// although one waits, so that a program that always finds its own SEND events also receives
     /// from peers.

@@ -16,12 +16,14 @@ mod settings;
 mod shortage;
 mod slots;
 mod waits;
+mod ways;
 
 pub use cell::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
 pub use connection::{Connection, ConnectionState, Counters};
 pub use landings::{Asked, Landing, Landings, Placed};
 pub use rooms::{Held, Origin, Room, Rooms};
 pub use waits::WaitFor;
+pub use ways::Outcome;
 
 use crate::{OpenError, Slot};
 use cci_mem::counters::Home;
@@ -35,6 +37,7 @@ use settings::Settings;
 use shortage::Shortage;
 use slots::Slots;
 use waits::Waits;
+use ways::{Current, Ways};
 
 /// What an endpoint is opened with.
 #[derive(Clone, Copy, Debug)]
@@ -47,13 +50,15 @@ pub struct CoreOptions {
     pub rma_count: usize,
     /// Whether to raise an event when a peer disconnects or dies.
     pub disconnect_events: bool,
+    /// Ways ([`Core::enter_way`]), for a transport that stands over so many others; 0: none.
+    pub ways: u8,
 }
 
 impl Default for CoreOptions {
     fn default() -> Self {
         // Programs keep 8,192 sends and 8,192 RMAs outstanding on one connection and treat ENOBUFS
         // as fatal.
-        Self { recv_count: 4096, send_count: 8192, rma_count: 16384, disconnect_events: false }
+        Self { recv_count: 4096, send_count: 8192, rma_count: 16384, disconnect_events: false, ways: 0 }
     }
 }
 
@@ -72,6 +77,8 @@ pub struct Core {
     peers: SharedWithPeers,
     rooms: Rooms,
     landings: Box<Landings>,
+    current: Current,
+    ways: Option<Box<Ways>>,
 }
 
 impl Core {
@@ -83,7 +90,7 @@ impl Core {
     pub fn new(endpoint: &'static Endpoint, options: &CoreOptions) -> Result<Self, OpenError> {
         let system = |source: rustix::io::Errno| OpenError::system("no memory for the slots of an endpoint", source);
         let counters = Home::new().map_err(system)?;
-        let slots = Slots::new(endpoint, options)?;
+        let (slots, ways) = Slots::new(endpoint, options)?;
         Ok(Self {
             endpoint,
             events: Events::new(slots.all()),
@@ -98,6 +105,8 @@ impl Core {
             peers: SharedWithPeers::default(),
             rooms: Rooms::default(),
             landings: Box::default(),
+            current: Current::default(),
+            ways: ways.map(|pools| Box::new(Ways::new(pools, options.recv_count))),
         })
     }
 

@@ -9,6 +9,16 @@ pub(super) struct OsHandle {
     is_armed: bool,
 }
 
+impl OsHandle {
+    pub(super) fn is_in_use(&self) -> bool {
+        self.is_in_use
+    }
+
+    pub(super) fn is_armed(&self) -> bool {
+        self.is_armed
+    }
+}
+
 impl Core {
     /// Records that the program has asked for the OS handle. From now on the transport arms it
     /// after a few empty calls.

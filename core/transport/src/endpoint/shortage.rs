@@ -24,10 +24,11 @@ pub(super) struct Shortage {
     is_told: bool,
     /// The return of an event must call the endpoint.
     listens: bool,
-    /// Peers wait for a receive slot, so that the return of an event must call the endpoint.
-    starving: bool,
-    /// Large messages wait for memory that the program has.
-    landings: bool,
+    /// Peers wait for a receive slot, so that the return of an event must call the endpoint: a bit
+    /// for each way.
+    starving: u8,
+    /// Large messages wait for memory that the program has, likewise.
+    landings: u8,
 }
 
 impl Shortage {
@@ -87,20 +88,23 @@ impl Shortage {
         (self.lacks, self.is_told) = (0, false);
     }
 
-    pub(super) fn is_starving(&self) -> bool {
-        self.starving
-    }
-
-    pub(super) fn set_starving(&mut self, endpoint: &Endpoint, starving: bool) {
-        if self.starving != starving {
-            self.starving = starving;
+    pub(super) fn set_starving(&mut self, endpoint: &Endpoint, way: u8, starving: bool) {
+        if set_bit(&mut self.starving, way, starving) {
             self.publish(endpoint);
         }
     }
 
     fn publish(&self, endpoint: &Endpoint) {
-        endpoint.starving.store(self.starving | self.listens | self.landings, Ordering::Relaxed);
+        let is_any = self.listens || self.starving | self.landings != 0;
+        endpoint.starving.store(is_any, Ordering::Relaxed);
     }
+}
+
+/// Sets the bit of a way. True: it has changed.
+fn set_bit(bits: &mut u8, way: u8, is_set: bool) -> bool {
+    let before = *bits;
+    *bits = before & !(1 << way) | u8::from(is_set) << way;
+    *bits != before
 }
 
 impl Core {
@@ -118,7 +122,7 @@ impl Core {
     /// Records a shortage. A program that only polls needs no wake-up.
     #[cold]
     pub(super) fn begin_shortage_of(&mut self, what: u8) {
-        if self.is_handle_in_use() {
+        if self.is_handle_in_use() || self.ways.as_ref().is_some_and(|ways| ways.is_handle_in_use()) {
             self.shortage.note(what);
         }
     }
@@ -152,7 +156,8 @@ impl Core {
     /// The program holds every receive slot and a peer waits: returning an event must call
     /// `refill`.
     pub fn set_starving(&mut self, starving: bool) {
-        self.shortage.set_starving(self.endpoint, starving);
+        let way = self.way();
+        self.shortage.set_starving(self.endpoint, way, starving);
     }
 
     /// [`Core::set_starving`], because no receive slot was free: the program's return of an event
@@ -173,16 +178,17 @@ impl Core {
     /// Records whether large messages wait for memory that the program has, so that returning an
     /// event must call `refill`. True: they do, and did not before.
     pub(crate) fn set_landings_short(&mut self, is_short: bool) -> bool {
-        let was_short = std::mem::replace(&mut self.shortage.landings, is_short);
-        if was_short != is_short {
+        let way = self.way();
+        let has_changed = set_bit(&mut self.shortage.landings, way, is_short);
+        if has_changed {
             self.shortage.publish(self.endpoint);
         }
-        is_short && !was_short
+        is_short && has_changed
     }
 
-    /// Whether [`Core::set_starving`] was called.
+    /// Whether [`Core::set_starving`] was called, for the current way.
     #[must_use]
     pub fn is_starving(&self) -> bool {
-        self.shortage.is_starving()
+        self.shortage.starving & 1 << self.way() != 0
     }
 }

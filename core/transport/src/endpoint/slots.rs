@@ -1,17 +1,19 @@
 //! The slots of an endpoint: receive slots, send slots and RMA descriptors.
 
 use super::cell::{Endpoint, globals};
+use super::connection::MOST_WAYS;
 use super::shortage;
 use super::{Core, CoreOptions};
 use crate::{Connection, OpenError, Slot};
 use cci_mem::pool::Pool;
 use cci_proto::{OptionError, Status};
+use std::collections::TryReserveError;
 use std::ops::Range;
 
 /// Taken slots that one sweep checks: two for each slot newly taken keep up with the program.
 const SWEEP: usize = 2;
 
-type SlotPool = Pool<Connection, Endpoint>;
+pub(super) type SlotPool = Pool<Connection, Endpoint>;
 
 /// The slots, and who has each.
 pub(super) struct Slots {
@@ -28,25 +30,51 @@ pub(super) struct Slots {
 }
 
 impl Slots {
-    pub(super) fn new(endpoint: &'static Endpoint, options: &CoreOptions) -> Result<Self, OpenError> {
+    /// The slots, and the pools of receive slots of the ways, if there are several. The pool of the
+    /// first is in the slots already, and has none in its place.
+    pub(super) fn new(
+        endpoint: &'static Endpoint,
+        options: &CoreOptions,
+    ) -> Result<(Self, Option<Vec<SlotPool>>), OpenError> {
         let system = |source: rustix::io::Errno| OpenError::system("no memory for the slots of an endpoint", source);
         let (_, globals) = globals().map_err(system)?;
-        let count = options.recv_count + options.send_count + options.rma_count;
+        let recv_count = options.recv_count * usize::from(options.ways.clamp(1, MOST_WAYS));
+        let count = recv_count + options.send_count + options.rma_count;
         let all = globals.slots.take(count).map_err(system)?;
         if all.len() >= u32::MAX as usize {
             globals.slots.give(all);
             return Err(OpenError::new(Status::NoMem, "an endpoint cannot have as many slots as that"));
         }
-        let (recv, rest) = all.split_at(options.recv_count);
+        let (recv, rest) = all.split_at(recv_count);
         let (send, rma) = rest.split_at(options.send_count);
         let send_slots = send.as_ptr_range().start.addr()..send.as_ptr_range().end.addr();
-        let pools = Pool::new(recv, options.recv_count)
-            .and_then(|recv| Ok((recv, Pool::new(send, options.send_count)?, Pool::new(rma, options.rma_count)?)));
-        let (recv, send, rma) = pools.map_err(|_| {
+        let pools = Pool::new(&recv[..options.recv_count], options.recv_count).and_then(|first| {
+            let ways = (options.ways > 0).then(|| ways_of(recv, options.recv_count)).transpose()?;
+            Ok((first, ways, Pool::new(send, options.send_count)?, Pool::new(rma, options.rma_count)?))
+        });
+        let (recv, ways, send, rma) = pools.map_err(|_| {
             globals.slots.give(all);
             OpenError::new(Status::NoMem, "no memory for the slots of an endpoint")
         })?;
-        Ok(Self { endpoint, all, send_slots, recv, send_limit: send.limit(), send, rma, answers: 0 })
+        Ok((Self { endpoint, all, send_slots, recv, send_limit: send.limit(), send, rma, answers: 0 }, ways))
+    }
+
+    /// Swaps the pool of receive slots for another one.
+    pub(super) fn swap_recv(&mut self, other: &mut SlotPool) {
+        std::mem::swap(&mut self.recv, other);
+    }
+
+    pub(super) fn suppose_recv_borrowed(&mut self) {
+        self.recv.suppose_borrowed();
+    }
+
+    pub(super) fn set_recv_limit(&mut self, limit: usize) {
+        self.recv.set_limit(limit);
+    }
+
+    /// The number of a slot among all of the endpoint.
+    pub(super) fn number(&self, slot: &Slot) -> usize {
+        (std::ptr::from_ref(slot).addr() - self.all.as_ptr().addr()) / size_of::<Slot>()
     }
 
     /// Limits sends that are no answers.
@@ -140,6 +168,12 @@ impl Slots {
     }
 }
 
+/// The pools of ways with `count` receive slots each, and none in place of the first.
+fn ways_of(recv: &'static [Slot], count: usize) -> Result<Vec<SlotPool>, TryReserveError> {
+    let others = recv.chunks(count).skip(1).map(|slots| Pool::new(slots, count));
+    std::iter::once(Pool::new(&[], 0)).chain(others).collect()
+}
+
 /// Whether a slot of this class can be taken.
 fn has_free(pool: &mut SlotPool) -> bool {
     if pool.in_use() >= pool.limit() {
@@ -231,10 +265,10 @@ impl Core {
     /// Whether the program holds every receive slot.
     #[must_use]
     pub fn holds_all_recv(&self) -> bool {
-        self.slots.recv.all_borrowed()
+        self.slots.recv.all_borrowed() && self.others_hold_all_recv()
     }
 
-    /// Receive slots: limit and capacity.
+    /// Receive slots: limit and capacity, of the current way.
     #[must_use]
     pub fn recv_count(&self) -> (usize, usize) {
         (self.slots.recv.limit(), self.slots.recv.capacity())
@@ -292,7 +326,9 @@ impl Core {
     ///
     /// None, or more than the endpoint was opened with.
     pub fn set_recv_count(&mut self, count: u32) -> Result<(), OptionError> {
-        self.slots.recv.set_limit(in_range(count, self.slots.recv.capacity())?);
+        let limit = in_range(count, self.slots.recv.capacity())?;
+        self.slots.recv.set_limit(limit);
+        self.set_recv_limit_of_ways(limit);
         Ok(())
     }
 

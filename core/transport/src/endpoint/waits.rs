@@ -58,6 +58,9 @@ pub(super) struct Waits {
 
 const _: () = assert!(WAITS <= 32);
 
+/// Bits of a transport's key; those above name its way.
+const WAY_SHIFT: u32 = 56;
+
 impl Waits {
     pub(super) fn is_empty(&self) -> bool {
         self.taken == 0
@@ -87,9 +90,12 @@ impl Waits {
         (self.seen, self.unlisted) = (0, 0);
     }
 
-    pub(super) fn end(&mut self, page: &Page) {
+    /// Ends the list of a way: what it did not publish since `begin` goes.
+    pub(super) fn end(&mut self, page: &Page, way: u8) {
         for (at, key) in self.keys.iter_mut().enumerate() {
-            if self.seen & 1 << at == 0 && key.take().is_some() {
+            let is_of_way = key.is_some_and(|key| key >> WAY_SHIFT == u64::from(way));
+            if self.seen & 1 << at == 0 && is_of_way {
+                *key = None;
                 self.taken -= 1;
                 page.waits[at].clear();
             }
@@ -99,14 +105,20 @@ impl Waits {
 }
 
 impl Core {
+    fn key_in_way(&self, key: u64) -> u64 {
+        u64::from(self.way()) << WAY_SHIFT | key & ((1 << WAY_SHIFT) - 1)
+    }
+
     /// Publishes a peer for which the endpoint waits. `key`: the transport's number of the peer;
     /// `since`: when the wait began, by the transport's clock.
     pub fn wait_for(&mut self, key: u64, what: WaitFor, since: Time, operations: u64, peer: impl Display) {
+        let key = self.key_in_way(key);
         self.waits.show(&self.counters, key, (what, since, operations), peer);
     }
 
     /// Removes the wait for the peer with this key.
     pub fn wait_over(&mut self, key: u64) {
+        let key = self.key_in_way(key);
         self.waits.hide(&self.counters, key);
     }
 
@@ -117,7 +129,8 @@ impl Core {
 
     /// Removes the waits that were not published since [`Core::begin_waits`].
     pub fn end_waits(&mut self) {
-        self.waits.end(&self.counters);
+        let way = self.way();
+        self.waits.end(&self.counters, way);
     }
 
     /// Whether a wait is published.

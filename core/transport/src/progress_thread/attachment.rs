@@ -33,6 +33,8 @@ pub(super) struct Attachment {
     /// Unique in the process.
     pub(super) number: u64,
     pub(super) endpoint: &'static Endpoint,
+    /// The way of the endpoint that is attached.
+    pub(super) way: u8,
     /// The generation of the endpoint's cell.
     pub(super) generation: u32,
     /// Counts calls of the program. Written under the endpoint's lock, read at any time for
@@ -60,10 +62,11 @@ pub(super) enum Activity {
 }
 
 impl Attachment {
-    pub(super) fn new(number: u64, endpoint: &'static Endpoint, handle: OwnedFd) -> Self {
+    pub(super) fn new(number: u64, (endpoint, way): (&'static Endpoint, u8), handle: OwnedFd) -> Self {
         Self {
             number,
             endpoint,
+            way,
             generation: endpoint.generation(),
             calls: AtomicU32::new(0),
             present: AtomicU64::new(0),
@@ -121,7 +124,7 @@ mod tests {
     fn the_activity_of_a_program_is_found() {
         let endpoint: &'static Endpoint = Box::leak(Box::new(Endpoint::default()));
         let handle = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
-        let attachment = Attachment::new(1, endpoint, handle);
+        let attachment = Attachment::new(1, (endpoint, 0), handle);
         const NOW: u64 = 1_000_000_000;
         let of_all = |before, busy, others| attachment.activity(Time(NOW), before, busy, others);
         let activity = |before| of_all(before, false, 1);

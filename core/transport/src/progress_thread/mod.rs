@@ -8,7 +8,7 @@ mod work;
 
 pub use work::BackgroundWork;
 
-use crate::{Endpoint, monotonic};
+use crate::{Core, Endpoint, monotonic};
 use attachment::{ACTING, Attachment, PARKED, WATCHING};
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
@@ -45,13 +45,14 @@ pub struct Background {
     /// When a program last postponed the alarm, as far as this endpoint knows.
     postponed: Time,
     endpoint: &'static Endpoint,
+    way: u8,
 }
 
 impl Background {
-    /// Creates the state of an endpoint that is not attached yet.
-    pub fn new(endpoint: &'static Endpoint, threading: Threading) -> Self {
+    /// Creates the state of an endpoint with this core that is not attached yet.
+    pub fn new(core: &Core, threading: Threading) -> Self {
         let thread = if threading == Threading::One { ThreadUse::Unused } else { ThreadUse::Unneeded };
-        Self { thread, calls: 0, postponed: Time(0), endpoint }
+        Self { thread, calls: 0, postponed: Time(0), endpoint: core.endpoint(), way: core.opening_way() }
     }
 
     /// Counts a call of the program.
@@ -154,7 +155,7 @@ impl Background {
     /// Attaches the endpoint, whose OS handle this is, to the progress thread.
     #[cold]
     pub fn start(&mut self, handle: BorrowedFd<'_>) {
-        self.thread = match thread::attach(self.endpoint, handle) {
+        self.thread = match thread::attach(self.endpoint, self.way, handle) {
             Some((progress, attachment)) => ThreadUse::Running(progress, attachment),
             None => ThreadUse::Failed,
         };
@@ -196,9 +197,9 @@ mod tests {
         let endpoint: &'static Endpoint = Box::leak(Box::new(Endpoint::default()));
         let handle = rustix::event::eventfd(0, rustix::event::EventfdFlags::CLOEXEC).expect("a descriptor");
         let progress = Arc::new(ProgressThread::new().expect("descriptors"));
-        let attachment = Arc::new(Attachment::new(1, endpoint, handle));
+        let attachment = Arc::new(Attachment::new(1, (endpoint, 0), handle));
         let thread = ThreadUse::Running(Arc::clone(&progress), Arc::clone(&attachment));
-        let background = Background { thread, calls: 0, postponed: Time(0), endpoint };
+        let background = Background { thread, calls: 0, postponed: Time(0), endpoint, way: 0 };
         let never = progress.alarm.fires_at();
         background.act_on_call(true);
         assert_eq!(progress.alarm.fires_at(), never, "the thread reads the count of calls by itself");

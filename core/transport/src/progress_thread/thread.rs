@@ -67,6 +67,7 @@ fn current() -> Option<MutexGuard<'static, Current>> {
 /// starts the thread if there is none. `None`: the system refuses a thread or a descriptor.
 pub(super) fn attach(
     endpoint: &'static Endpoint,
+    way: u8,
     handle: BorrowedFd<'_>,
 ) -> Option<(Arc<ProgressThread>, Arc<Attachment>)> {
     let _uncancelled = Uncancelled::new();
@@ -82,7 +83,7 @@ pub(super) fn attach(
         }
     };
     current.numbers += 1;
-    let attachment = Arc::new(Attachment::new(current.numbers, endpoint, handle));
+    let attachment = Arc::new(Attachment::new(current.numbers, (endpoint, way), handle));
     lock(&progress.attachments).push(Arc::clone(&attachment));
     progress.activate();
     Some((progress, attachment))
@@ -426,8 +427,10 @@ impl Task {
         handle.as_ref()?;
         let entered = self.attachment.endpoint.with(|core, transport| {
             // A cell of another generation belongs to another endpoint.
-            (self.attachment.endpoint.generation() == self.attachment.generation)
-                .then(|| transport.step_in_background(core))
+            (self.attachment.endpoint.generation() == self.attachment.generation).then(|| {
+                core.set_background_way(self.attachment.way);
+                transport.step_in_background(core)
+            })
         });
         entered.ok()?
     }

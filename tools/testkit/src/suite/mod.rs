@@ -22,6 +22,13 @@ pub mod threads;
 use cci::Device;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+/// The transport that carries what endpoints of a device exchange: its own, or that of the first
+/// way.
+pub(crate) fn carrier(device: &Device) -> &str {
+    let ways = device.arguments.iter().find(|(key, _)| device.transport == "auto" && key == "ways");
+    ways.map_or(&device.transport, |(_, names)| names.split(',').next().unwrap_or(""))
+}
+
 /// Lengths up to a maximum, bytes: those at boundaries, each beside a power of two or beside the
 /// maximum. And all small ones, with some in between, where each length is tried: over `sm`, which
 /// is the quickest. Elsewhere they would say the same again.
@@ -29,7 +36,7 @@ pub(crate) fn lengths(device: &Device, small: usize, most: usize) -> Vec<usize> 
     let edges = (0..32).map(|bit| 1usize << bit).flat_map(|power| [power - 1, power, power + 1]);
     let ends = [most.saturating_sub(1), most];
     let mut all: Vec<_> = edges.filter(|len| *len <= most).chain(ends).collect();
-    if device.transport == "sm" {
+    if carrier(device) == "sm" {
         all.extend((0..=most.min(small)).chain((small..most).step_by(97)));
     }
     all.sort_unstable();

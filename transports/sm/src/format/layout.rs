@@ -1,7 +1,7 @@
 //! What stands where in a lane, and which frames there are. `docs/design/sm.md` has the tables.
 
 use cci_mem::ring::{BODY_WORDS, Entry};
-use cci_proto::CONN_REQ_LEN;
+use cci_proto::MAX_REQUEST;
 
 /// Largest message unless the key `mss` says otherwise, bytes.
 pub const MAX_SEND_SIZE: u32 = 8192;
@@ -56,7 +56,7 @@ impl Geometry {
     /// byte after them, in whole lines, and an odd number of these, so that slots do not fall on
     /// the same sets of a cache.
     pub(crate) fn new(max_send_size: u32) -> Self {
-        let lines = ((max_send_size as usize).max(CONN_REQ_LEN) + 1).div_ceil(64) | 1;
+        let lines = ((max_send_size as usize).max(MAX_REQUEST) + 1).div_ceil(64) | 1;
         Self { stride: lines * 64 }
     }
 

@@ -9,7 +9,7 @@ use cci_mem::barrier::Pairing;
 use cci_mem::hints::{self, Hints};
 use cci_mem::segment::Segment;
 use cci_mem::sync::Ordering;
-use cci_proto::{CONN_REQ_LEN, EventKind};
+use cci_proto::{EventKind, MAX_REQUEST};
 use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, Slot};
 use rustix::fd::BorrowedFd;
 use std::collections::VecDeque;
@@ -100,7 +100,7 @@ impl EndpointState {
     pub(crate) fn buffer(&mut self) -> Box<[u8]> {
         // One more for the zero byte of a message that a program may print. Connection requests fit
         // too.
-        let size = (self.max_send_size as usize).max(CONN_REQ_LEN) + 1;
+        let size = (self.max_send_size as usize).max(MAX_REQUEST) + 1;
         self.buffers.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice())
     }
 

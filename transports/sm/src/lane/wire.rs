@@ -183,6 +183,12 @@ impl Wire {
         buffer[len] = 0;
     }
 
+    /// Copies the first bytes of a payload, as many as both have.
+    pub(crate) fn copy_head(&self, payload: &InboundPayload, head: &mut [u8]) {
+        // SAFETY: as in `copy_payload`: `inbound_slot` gave the payload.
+        unsafe { View::new(payload.start, payload.len as usize) }.copy_to(0, head);
+    }
+
     /// Copies a message and a zero byte into an outbound slot that `take_granted` gave, and returns
     /// the bytes of the message.
     pub(crate) fn fill_slot(&self, slot: u32, message: Message<'_>) -> u32 {

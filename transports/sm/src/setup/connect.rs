@@ -9,7 +9,7 @@ use crate::lane::table::{PendingConnect, PendingRequest, Redirected};
 use crate::lane::{Lane, Phase};
 use cci_mem::ring::{BODY, BODY_WORDS, Header, Violation};
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, RequestError};
+use cci_proto::{Attribute, EventKind, Failure, MAX_REQUEST, REQUEST_HEAD, RequestError};
 use cci_transport::{Connection, ConnectionState, Core, Slot};
 
 /// Records that the connection opened now; milliseconds, of which only differences count.
@@ -43,7 +43,7 @@ impl Lane {
         let attribute =
             Attribute::from_u32(attribute).filter(|attribute| !attribute.is_multicast()).ok_or(Violation)?;
         let has_payload = index != NO_SLOT;
-        if has_payload && len as usize > CONN_REQ_LEN || self.requests.len() > 1 << 16 {
+        if has_payload && len as usize > MAX_REQUEST || self.requests.len() > 1 << 16 {
             return Err(Violation);
         }
         if self.phase != Phase::Ready {
@@ -69,6 +69,7 @@ impl Lane {
         };
         slot.mark.store(0, Ordering::Relaxed);
         slot.connection.set(None);
+        let mut head = [0; REQUEST_HEAD];
         if has_payload {
             let payload = match wire.inbound_slot(index, len) {
                 Ok(payload) => payload,
@@ -77,6 +78,7 @@ impl Lane {
                     return Err(violation);
                 }
             };
+            wire.copy_head(&payload, &mut head);
             let event = (slot, EventKind::ConnectRequest, u64::from(attribute as u32));
             wire.show(state, number, event, payload);
         } else {
@@ -86,7 +88,7 @@ impl Lane {
         self.held_slots += 1;
         self.idle_since = None;
         self.requests.insert(slot, PendingRequest { number: header.word, attribute, max_send_size });
-        core.push(slot);
+        core.push_request(slot, &head);
         Ok(true)
     }
 

@@ -88,7 +88,7 @@ impl Tcp {
             has_streams: false,
             uri,
             readiness: Readiness::default(),
-            background: Background::new(core.endpoint(), threading),
+            background: Background::new(core, threading),
             resolver,
             names: Vec::new(),
             last_name: 0,

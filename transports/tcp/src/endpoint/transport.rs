@@ -141,6 +141,17 @@ impl Transport for Tcp {
         Ok(handle)
     }
 
+    fn adopt(&mut self, _: &mut Core, handle: &RmaHandle, memory: Memory, rights: Rights) -> Result<(), RegisterError> {
+        self.background.on_call();
+        self.shared.registrations.adopt(handle, memory, rights, ())?;
+        self.shared.count_exposed(rights, true);
+        if rights != Rights::NONE {
+            self.background.require();
+        }
+        self.after();
+        Ok(())
+    }
+
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
         let (rights, _) = self.shared.registrations.deregister(handle)?;
         self.shared.count_exposed(rights, false);

@@ -6,7 +6,7 @@ use crate::lane::shared::{Cause, Shared};
 use crate::lane::{Lane, Phase, end_opening};
 use crate::settings::Checks;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, CONN_REQ_LEN, EventKind, Failure, Time};
+use cci_proto::{Attribute, EventKind, Failure, MAX_REQUEST, Time};
 use cci_transport::{Connection, ConnectionState, Core, Slot, random};
 use std::time::Duration;
 
@@ -121,7 +121,7 @@ impl Lane {
         header: &Header,
         fields: &mut Fields<'_>,
     ) -> Result<(), Violation> {
-        if self.dialed || fields.rest().len() > ConnectBody::LEN + CONN_REQ_LEN {
+        if self.dialed || fields.rest().len() > ConnectBody::LEN + MAX_REQUEST {
             return Err(Violation);
         }
         let body = ConnectBody::parse(fields).ok_or(Violation)?;

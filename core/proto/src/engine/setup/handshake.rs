@@ -35,7 +35,7 @@ impl Engine {
     ///
     /// Refused; the state is unchanged.
     pub fn connect(&mut self, now: Time, open: &Open<'_>) -> Result<Index, ConnectError> {
-        if open.payload.len() > crate::CONN_REQ_LEN {
+        if open.payload.len() > crate::MAX_REQUEST {
             return Err(ConnectError::PayloadTooLong);
         }
         if open.attribute.is_multicast() {

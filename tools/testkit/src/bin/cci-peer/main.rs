@@ -60,6 +60,8 @@ fn main() {
         ["echo"] => traffic::echo(&sm_device()),
         ["echo-over", transport] => traffic::echo(&device(transport)),
         ["echo-over-sock", interface] => traffic::echo(&device_of("sock", &[("interface", interface)])),
+        ["echo-over-ways", ways] => traffic::echo(&device_of("auto", &[("ways", ways)])),
+        ["devices"] => traffic::devices(),
         ["echo-with-descriptors", spare] => {
             limits::spare_descriptors(spare.parse().expect("a number"));
             traffic::echo(&sm_device())

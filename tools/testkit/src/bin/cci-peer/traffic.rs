@@ -44,6 +44,16 @@ fn answer(endpoint: &Endpoint, event: Event<'_>) {
     }
 }
 
+/// Says which devices there are: transport, keys, and whether it is the default one.
+pub(crate) fn devices() {
+    let context = cci::Context::new().expect("a valid environment");
+    for device in context.devices() {
+        let keys: Vec<_> = device.arguments.iter().map(|(key, value)| format!("{key}={value}")).collect();
+        let default = if device.is_default { "default" } else { "" };
+        say(&format!("{} {} {default}", device.transport, keys.join(" ")));
+    }
+}
+
 /// Accepts everybody and sends every message back.
 pub(crate) fn echo(device: &Device) -> ! {
     let endpoint = open(device);

@@ -1,0 +1,252 @@
+//! Ways: several transports on one core, for a transport that stands over others
+//! (`docs/design/auto.md`). A core without ways has way 0 for ever.
+//!
+//! What a transport takes for its own while it has the core is swapped in when its way is entered:
+//! a pool of receive slots, the large messages, whether the handle is armed.
+
+use super::connection::MOST_WAYS;
+use super::landings::Landings;
+use super::os_handle::OsHandle;
+use super::slots::SlotPool;
+use super::{Core, tag_event};
+use crate::{Connection, Slot};
+use cci_mem::sync::Ordering;
+use cci_proto::{EventKind, Failure, REQUEST_HEAD};
+use std::cell::Cell;
+use std::mem::swap;
+
+/// What a way has done that the transport over the ways decides about.
+pub enum Outcome {
+    /// A connect of a way has ended; its event is not queued.
+    Connect {
+        /// The slot of its event.
+        slot: &'static Slot,
+        /// The context with which the way was asked.
+        context: u64,
+        /// Its end.
+        outcome: Result<&'static Connection, Failure>,
+    },
+    /// A client asks by a way; its event is not queued.
+    Request {
+        /// The slot of its event.
+        slot: &'static Slot,
+        /// The first bytes of its payload; zeroes where that is shorter.
+        head: [u8; REQUEST_HEAD],
+    },
+}
+
+/// The state of a way that is not current.
+struct Aside {
+    recv: SlotPool,
+    landings: Box<Landings>,
+}
+
+/// The ways of an endpoint.
+pub(super) struct Ways {
+    /// By the way's number. The entry of the current way has what an empty endpoint has.
+    aside: Vec<Aside>,
+    /// The handle of each way; that of the endpoint, while the core is in a way, in its place.
+    handles: Vec<OsHandle>,
+    /// Receive slots that all ways together may take.
+    recv_limit: usize,
+    outcomes: Vec<Outcome>,
+}
+
+/// The numbers of the current way, of the one that the progress thread acts for, and of the one
+/// that is being opened.
+#[derive(Default)]
+pub(super) struct Current {
+    way: u8,
+    background: u8,
+    opening: Cell<u8>,
+}
+
+impl Ways {
+    /// Ways with these pools, of which the first is the current one, with an empty pool in place of
+    /// its own.
+    pub(super) fn new(pools: Vec<SlotPool>, recv_limit: usize) -> Self {
+        let handles = pools.iter().map(|_| OsHandle::default()).collect();
+        let aside = pools.into_iter().map(|recv| Aside { recv, landings: Box::default() }).collect();
+        Self { aside, handles, recv_limit, outcomes: Vec::new() }
+    }
+
+    /// Receive slots that ways other than `way` have taken.
+    fn taken_by_others(&self, way: u8) -> usize {
+        let others = self.aside.iter().enumerate().filter(|(number, _)| *number != usize::from(way));
+        others.map(|(_, aside)| aside.recv.in_use()).sum()
+    }
+
+    /// Whether the program has asked for the endpoint's handle: `handle` is the core's.
+    pub(super) fn is_handle_in_use(&self) -> bool {
+        self.handles.iter().any(OsHandle::is_in_use)
+    }
+
+    pub(super) fn all_borrowed(&self, way: u8) -> bool {
+        let mut others = self.aside.iter().enumerate().filter(|(number, _)| *number != usize::from(way));
+        others.all(|(_, aside)| aside.recv.taken_are_borrowed())
+    }
+}
+
+impl Core {
+    /// The number of ways; 1 for a core without ways.
+    #[must_use]
+    pub fn way_count(&self) -> u8 {
+        self.ways.as_ref().map_or(1, |ways| u8::try_from(ways.aside.len()).unwrap_or(MOST_WAYS))
+    }
+
+    /// The current way: the one that has the core, or had it last.
+    #[inline(always)]
+    #[must_use]
+    pub fn way(&self) -> u8 {
+        self.current.way
+    }
+
+    /// Gives the core to a way. What follows is for its transport alone, up to
+    /// [`Core::leave_way`]. A way that the core does not have changes nothing.
+    #[inline]
+    pub fn enter_way(&mut self, way: u8) {
+        if way != self.current.way {
+            self.switch_to(way);
+        }
+        if let Some(handle) = self.ways.as_mut().and_then(|ways| ways.handles.get_mut(usize::from(way))) {
+            swap(handle, &mut self.handle);
+        }
+    }
+
+    /// Takes the core back from the current way, which stays current.
+    #[inline]
+    pub fn leave_way(&mut self) {
+        let way = usize::from(self.current.way);
+        if let Some(handle) = self.ways.as_mut().and_then(|ways| ways.handles.get_mut(way)) {
+            swap(handle, &mut self.handle);
+        }
+    }
+
+    /// Whether the handle of a way is armed, while the core is in none.
+    #[must_use]
+    pub fn is_way_armed(&self, way: u8) -> bool {
+        self.ways.as_ref().and_then(|ways| ways.handles.get(usize::from(way))).is_some_and(OsHandle::is_armed)
+    }
+
+    fn switch_to(&mut self, way: u8) {
+        let Some(ways) = &mut self.ways else { return };
+        if usize::from(way) >= ways.aside.len() {
+            return;
+        }
+        for number in [self.current.way, way] {
+            let aside = &mut ways.aside[usize::from(number)];
+            self.slots.swap_recv(&mut aside.recv);
+            swap(&mut aside.landings, &mut self.landings);
+        }
+        self.current.way = way;
+        // Other ways may have handed out slots of this one.
+        self.slots.suppose_recv_borrowed();
+        let left = ways.recv_limit.saturating_sub(ways.taken_by_others(way));
+        self.slots.set_recv_limit(left);
+    }
+
+    /// The way whose receive slot this is.
+    #[must_use]
+    pub fn way_of_slot(&self, slot: &Slot) -> u8 {
+        let of_one = self.recv_count().1.max(1);
+        let number = self.slots.number(slot) / of_one;
+        u8::try_from(number).ok().filter(|way| *way < self.way_count()).unwrap_or(0)
+    }
+
+    /// Receive slots that the program allows, for all ways together.
+    #[must_use]
+    pub fn recv_limit(&self) -> usize {
+        self.ways.as_ref().map_or(self.recv_count().0, |ways| ways.recv_limit)
+    }
+
+    pub(super) fn set_recv_limit_of_ways(&mut self, limit: usize) {
+        let way = self.way();
+        let Some(ways) = &mut self.ways else { return };
+        ways.recv_limit = limit;
+        let left = limit.saturating_sub(ways.taken_by_others(way));
+        self.slots.set_recv_limit(left);
+    }
+
+    /// Allows large messages of so many bytes, all together; with ways, of each.
+    pub fn set_large_limit(&mut self, limit: u64) {
+        self.landings.set_limit(limit);
+        for aside in self.ways.iter_mut().flat_map(|ways| &mut ways.aside) {
+            aside.landings.set_limit(limit);
+        }
+    }
+
+    /// Whether the program has every receive slot of the ways that are not current.
+    #[cold]
+    pub(super) fn others_hold_all_recv(&self) -> bool {
+        self.ways.as_ref().is_none_or(|ways| ways.all_borrowed(self.way()))
+    }
+
+    /// Queues a filled request. With ways it goes to the transport over them
+    /// ([`Core::take_outcomes`]), with what `head` has copied of its payload.
+    pub fn push_request(&mut self, slot: &'static Slot, head: &[u8]) {
+        let Some(ways) = &mut self.ways else { return self.push(slot) };
+        let mut kept = [0; REQUEST_HEAD];
+        let len = head.len().min(REQUEST_HEAD);
+        kept[..len].copy_from_slice(&head[..len]);
+        ways.outcomes.push(Outcome::Request { slot, head: kept });
+    }
+
+    /// Keeps the end of a connect for the transport over the ways. False: there are no ways.
+    pub(super) fn keep_connect(
+        &mut self,
+        slot: &'static Slot,
+        kind: EventKind,
+        context: u64,
+        outcome: Result<&'static Connection, Failure>,
+    ) -> bool {
+        match &mut self.ways {
+            Some(ways) if kind == EventKind::Connect => {
+                ways.outcomes.push(Outcome::Connect { slot, context, outcome });
+                true
+            }
+            _ => false,
+        }
+    }
+
+    /// Whether [`Core::take_outcomes`] would give something.
+    #[inline]
+    #[must_use]
+    pub fn has_outcomes(&self) -> bool {
+        self.ways.as_ref().is_some_and(|ways| !ways.outcomes.is_empty())
+    }
+
+    /// Takes what the ways have done that their transport decides about, in order.
+    pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+        self.ways.as_mut().map(|ways| std::mem::take(&mut ways.outcomes)).unwrap_or_default()
+    }
+
+    /// Queues the CONNECT event that [`Outcome::Connect`] held back, with the program's context.
+    pub fn finish_connect(&mut self, slot: &'static Slot, context: u64, outcome: Result<&'static Connection, Failure>) {
+        if let Ok(connection) = outcome {
+            connection.context.store(context, Ordering::Relaxed);
+            tag_event(slot, connection);
+        }
+        self.queue_opening(slot, EventKind::Connect, context, outcome);
+    }
+
+    /// The way that is being opened.
+    #[must_use]
+    pub fn opening_way(&self) -> u8 {
+        self.current.opening.get()
+    }
+
+    /// Records the way that is being opened.
+    pub fn set_opening_way(&self, way: u8) {
+        self.current.opening.set(way);
+    }
+
+    /// The way that the progress thread acts for.
+    #[must_use]
+    pub fn background_way(&self) -> u8 {
+        self.current.background
+    }
+
+    pub(crate) fn set_background_way(&mut self, way: u8) {
+        self.current.background = way;
+    }
+}

@@ -1,0 +1,170 @@
+//! The ways of an endpoint, and who has the core.
+
+use crate::connect::Connects;
+use crate::host::Place;
+use cci_transport::{Connection, Core, Driver, PollSet, Readiness, Scope, Slot, Transport};
+use rustix::event::epoll::EventFlags;
+use std::collections::HashMap;
+use std::sync::Arc;
+
+/// No way has this number.
+pub(crate) const NO_WAY: u8 = u8::MAX;
+/// Polls without success after which a way is cold.
+pub(crate) const WARM: u32 = 64;
+/// Calls from one turn of all ways to the next.
+pub(crate) const TURN: u32 = 16;
+
+/// A transport of the endpoint.
+pub(crate) struct Way {
+    pub(crate) transport: Box<dyn Transport>,
+    pub(crate) name: &'static str,
+    pub(crate) scope: Scope,
+    /// Polls that it may fail in before it is cold; 0: it is.
+    pub(crate) warm: u32,
+    /// It is never cold: a poll is a look at memory, or there is no other way.
+    pub(crate) is_always_warm: bool,
+}
+
+impl Way {
+    pub(crate) fn new(driver: &'static Driver, transport: Box<dyn Transport>) -> Self {
+        let is_always_warm = driver.scope < Scope::Network;
+        Self { transport, name: driver.name, scope: driver.scope, warm: WARM, is_always_warm }
+    }
+
+    /// Its URI without the scheme.
+    pub(crate) fn rest(&self) -> &str {
+        self.transport.uri().split_once("://").map_or("", |(_, rest)| rest)
+    }
+}
+
+/// One endpoint over several transports.
+pub(crate) struct Auto {
+    pub(crate) ways: Vec<Way>,
+    /// The way that a call may go at once: it is current, no other is warm, nobody uses the handle,
+    /// and nothing else is to be done. [`NO_WAY`] as soon as that may have changed.
+    pub(crate) plain: u8,
+    /// Calls that go the plain way until the next turn of all.
+    pub(crate) left: u32,
+    pub(crate) set: PollSet,
+    pub(crate) readiness: Readiness,
+    /// The timer is set, for an edge.
+    pub(crate) has_timer: bool,
+    pub(crate) uri: String,
+    pub(crate) identity: u64,
+    pub(crate) place: Place,
+    pub(crate) connects: Connects,
+    /// A sentence about each way that the endpoint lacks.
+    pub(crate) down: Vec<String>,
+    /// Why connections that this side asked for go no other way, by their places: their generations
+    /// and a sentence for each way.
+    pub(crate) why: HashMap<u32, (u32, Arc<str>)>,
+    /// The last of these, which is the next one's too in most cases.
+    pub(crate) last_why: Arc<str>,
+}
+
+impl Auto {
+    pub(crate) fn new(
+        mut ways: Vec<Way>,
+        uri: String,
+        (identity, place): (u64, Place),
+        down: Vec<String>,
+    ) -> rustix::io::Result<Self> {
+        if let [sole] = &mut ways[..] {
+            sole.is_always_warm = true;
+        }
+        let set = PollSet::new()?;
+        for (number, way) in (0..).zip(&ways) {
+            set.watch(way.transport.handle(), number, EventFlags::IN)?;
+        }
+        let mut auto = Self {
+            ways,
+            plain: NO_WAY,
+            left: 0,
+            set,
+            readiness: Readiness::default(),
+            has_timer: false,
+            uri,
+            identity,
+            place,
+            connects: Connects::default(),
+            down,
+            why: HashMap::new(),
+            last_why: Arc::from(""),
+        };
+        // The handle stays readable until it is armed.
+        Readiness::signal(&mut auto);
+        Ok(auto)
+    }
+
+    /// Gives the core to a way for `act`. A way whose own handle is armed settles it afterwards,
+    /// unless the endpoint's handle is armed too: then each way settles at the end of the call.
+    pub(crate) fn within<T>(
+        &mut self,
+        core: &mut Core,
+        number: u8,
+        act: impl FnOnce(&mut dyn Transport, &mut Core) -> T,
+    ) -> Option<T> {
+        let way = self.ways.get_mut(usize::from(number))?;
+        if number != self.plain {
+            self.plain = NO_WAY;
+        }
+        let settles_later = core.is_armed();
+        core.enter_way(number);
+        let done = act(&mut *way.transport, core);
+        if core.is_armed() && !settles_later {
+            way.transport.settle(core);
+        }
+        core.leave_way();
+        Some(done)
+    }
+
+    /// As [`Auto::within`], for a call of the program, which the way may soon answer.
+    pub(crate) fn call<T>(
+        &mut self,
+        core: &mut Core,
+        number: u8,
+        act: impl FnOnce(&mut dyn Transport, &mut Core) -> T,
+    ) -> Option<T> {
+        let done = self.within(core, number, act)?;
+        self.warm(number);
+        if core.has_outcomes() {
+            self.decide(core);
+        }
+        Some(done)
+    }
+
+    /// The program uses a way, or it has delivered something: calls poll it.
+    pub(crate) fn warm(&mut self, number: u8) {
+        let Some(way) = self.ways.get_mut(usize::from(number)) else { return };
+        way.warm = WARM;
+        if number != self.plain {
+            self.plain = NO_WAY;
+        }
+    }
+
+    /// As [`Auto::call`], by the way of a connection.
+    pub(crate) fn call_for<T>(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        act: impl FnOnce(&mut dyn Transport, &mut Core) -> T,
+    ) -> Option<T> {
+        self.call(core, connection.way(), act)
+    }
+
+    /// As [`Auto::call`], by the way of a request.
+    pub(crate) fn call_for_request<T>(
+        &mut self,
+        core: &mut Core,
+        request: &'static Slot,
+        act: impl FnOnce(&mut dyn Transport, &mut Core) -> T,
+    ) -> Option<T> {
+        let way = core.way_of_slot(request);
+        self.call(core, way, act)
+    }
+
+    /// The numbers of all ways.
+    pub(crate) fn numbers(&self) -> std::ops::Range<u8> {
+        0..u8::try_from(self.ways.len()).unwrap_or(NO_WAY)
+    }
+}

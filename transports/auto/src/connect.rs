@@ -1,0 +1,383 @@
+//! Connects and requests over all ways (`docs/design/auto.md`, Connecting).
+
+use crate::auto::Auto;
+use crate::uri::{SCHEME, Uri, is_loopback};
+use cci_proto::{Attribute, ConnectError, Failure, REQUEST_HEAD, Time};
+use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
+use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The first word of the header of a request.
+const MAGIC: u64 = u64::from_le_bytes(*b"cci-auto");
+/// How long a way of the network has before the next one is asked too.
+const NEXT_AFTER: Duration = Duration::from_millis(100);
+/// Identities of requests that a server remembers.
+const REMEMBERED: usize = 1024;
+
+/// What stands before the program's payload in a request.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+struct Head {
+    /// Of the endpoint that the client wants.
+    target: u64,
+    /// Of the connect, random.
+    connect: [u64; 2],
+}
+
+impl Head {
+    fn write(self) -> [u8; REQUEST_HEAD] {
+        let mut bytes = [0; REQUEST_HEAD];
+        let words = [MAGIC, self.target, self.connect[0], self.connect[1]];
+        for (target, word) in bytes.chunks_exact_mut(8).zip(words) {
+            target.copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    /// Reads a header. `None`: the request comes from an endpoint that has no ways.
+    fn read(bytes: &[u8; REQUEST_HEAD]) -> Option<Self> {
+        let word = |at: usize| bytes[8 * at..].first_chunk().copied().map(u64::from_le_bytes);
+        (word(0)? == MAGIC).then_some(Self { target: word(1)?, connect: [word(2)?, word(3)?] })
+    }
+}
+
+/// A connect that has not ended.
+struct Pending {
+    /// The program's.
+    context: u64,
+    attribute: Attribute,
+    /// With the header, if the peer has ways.
+    payload: Vec<u8>,
+    deadline: Option<Time>,
+    /// Ways that are left, and the peer's URI of each.
+    left: VecDeque<(u8, String)>,
+    /// When the next of these is tried though no way has failed.
+    next_at: Option<Time>,
+    /// Ways that were asked and have not answered.
+    open: u32,
+    has_timed_out: bool,
+    /// Why ways were not taken.
+    reasons: Vec<String>,
+}
+
+/// A way that was asked for a connect.
+#[derive(Clone, Copy)]
+struct Attempt {
+    /// The number of the connect.
+    connect: u64,
+    way: u8,
+}
+
+/// What leads to a URI.
+struct Route {
+    /// Ways to be tried, best first, and the peer's URI of each.
+    left: VecDeque<(u8, String)>,
+    /// Why other ways are not.
+    reasons: Vec<String>,
+    /// The identity of the endpoint, if it has ways.
+    target: Option<u64>,
+}
+
+/// The connects that have not ended, and the requests that are known.
+#[derive(Default)]
+pub(crate) struct Connects {
+    pending: BTreeMap<u64, Pending>,
+    /// By the context that the way has in place of the program's.
+    attempts: BTreeMap<u64, Attempt>,
+    /// The last number of a connect or an attempt.
+    last: u64,
+    known: HashSet<[u64; 2]>,
+    /// The same, oldest first.
+    order: VecDeque<[u64; 2]>,
+}
+
+impl Connects {
+    fn number(&mut self) -> u64 {
+        self.last = self.last.wrapping_add(1);
+        self.last
+    }
+
+    /// When the next way of some connect is to be tried.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.pending.values().filter_map(|pending| pending.next_at).min()
+    }
+
+    /// Whether [`Connects::deadline`] would give a time.
+    #[inline]
+    pub(crate) fn is_waiting(&self) -> bool {
+        !self.pending.is_empty() && self.deadline().is_some()
+    }
+
+    /// Remembers the identity of a connect. False: it is known.
+    fn remember(&mut self, connect: [u64; 2]) -> bool {
+        let is_new = self.known.insert(connect);
+        if is_new {
+            self.order.push_back(connect);
+            if self.order.len() > REMEMBERED
+                && let Some(oldest) = self.order.pop_front()
+            {
+                self.known.remove(&oldest);
+            }
+        }
+        is_new
+    }
+}
+
+/// Whether another way may lead to a peer to which one did not.
+fn may_go_on(failure: Failure) -> bool {
+    matches!(failure, Failure::Refused | Failure::Protocol | Failure::Disconnected | Failure::NoMemory)
+}
+
+impl Auto {
+    /// Starts a connect by the best way.
+    pub(crate) fn begin_connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        if connect.attribute.is_multicast() {
+            return Err(ConnectError::NotImplemented);
+        }
+        let Route { left, reasons, target } = self.ways_to(connect.uri)?;
+        let head = match target {
+            Some(target) => {
+                let connect = random().map_err(|_| ConnectError::NoMemory)?;
+                Head { target, connect }.write().to_vec()
+            }
+            None => Vec::new(),
+        };
+        let pending = Pending {
+            context: connect.context,
+            attribute: connect.attribute,
+            payload: [&head, connect.payload].concat(),
+            deadline: connect.timeout.map(|timeout| monotonic() + timeout),
+            left,
+            next_at: None,
+            open: 0,
+            has_timed_out: false,
+            reasons,
+        };
+        let number = self.connects.number();
+        self.connects.pending.insert(number, pending);
+        let begun = self.go_on(core, number);
+        if matches!(begun, Ok(true)) {
+            self.end_call(core);
+            return Ok(());
+        }
+        let Some(pending) = self.connects.pending.remove(&number) else { return Ok(()) };
+        begun?;
+        // Nothing was sent: still it ends by an event, because another process might be there.
+        let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
+        core.finish_connect(slot, pending.context, Err(Failure::Refused));
+        core.explain(slot, pending.reasons.join("; "));
+        Ok(())
+    }
+
+    /// What leads to the endpoint with this URI.
+    fn ways_to(&self, text: &str) -> Result<Route, ConnectError> {
+        if !text.starts_with(SCHEME) {
+            let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
+            let way = self.numbers().find(|way| self.ways[usize::from(*way)].name == scheme);
+            let way = way.ok_or(ConnectError::BadUri)?;
+            let left = VecDeque::from([(way, text.to_owned())]);
+            return Ok(Route { left, reasons: Vec::new(), target: None });
+        }
+        let uri = Uri::parse(text).ok_or(ConnectError::BadUri)?;
+        let (mut left, mut reasons) = (VecDeque::new(), self.down.clone());
+        for number in self.numbers() {
+            let way = &self.ways[usize::from(number)];
+            let rest = uri.ways.iter().find(|(name, _)| *name == way.name).map(|(_, rest)| *rest);
+            match rest {
+                None => reasons.push(format!("{}: the endpoint there has no such way", way.name)),
+                Some(_) if way.scope < Scope::Network && uri.place.host != self.place.host => {
+                    reasons.push(format!("{}: the endpoint is on another host", way.name));
+                }
+                Some(_) if way.scope < Scope::Network && uri.place.user != self.place.user => {
+                    reasons.push(format!("{}: the endpoint is another user's", way.name));
+                }
+                Some(rest) if uri.place.host != self.place.host && is_loopback(rest) => {
+                    reasons.push(format!("{}: {rest} is an address of another host itself", way.name));
+                }
+                Some(rest) => left.push_back((number, format!("{}://{rest}", way.name))),
+            }
+        }
+        Ok(Route { left, reasons, target: Some(uri.identity) })
+    }
+
+    /// Tries the next way of a connect. False: none is left.
+    ///
+    /// # Errors
+    ///
+    /// What no other way would change.
+    fn go_on(&mut self, core: &mut Core, connect: u64) -> Result<bool, ConnectError> {
+        while let Some(pending) = self.connects.pending.get_mut(&connect) {
+            pending.next_at = None;
+            let now = monotonic();
+            let is_late = pending.deadline.is_some_and(|deadline| deadline <= now) && !pending.reasons.is_empty();
+            let Some((way, uri)) = pending.left.pop_front().filter(|_| !is_late || pending.open == 0) else {
+                return Ok(false);
+            };
+            let (attribute, payload) = (pending.attribute, std::mem::take(&mut pending.payload));
+            let timeout = pending.deadline.map(|deadline| deadline - now);
+            let number = self.connects.number();
+            let request = Connect { uri: &uri, payload: &payload, attribute, context: number, timeout };
+            let begun = self.within(core, way, |transport, core| transport.connect(core, &request));
+            let waits = self.ways.get(usize::from(way)).is_some_and(|way| way.scope == Scope::Network);
+            let name = self.name(way);
+            let Some(pending) = self.connects.pending.get_mut(&connect) else { return Ok(true) };
+            pending.payload = payload;
+            match begun {
+                Some(Ok(())) => {
+                    pending.open += 1;
+                    // A way within this host refuses at once what it cannot reach.
+                    pending.next_at = (waits && !pending.left.is_empty()).then(|| now + NEXT_AFTER);
+                    self.connects.attempts.insert(number, Attempt { connect, way });
+                    self.warm(way);
+                    return Ok(true);
+                }
+                Some(Err(ConnectError::BadUri | ConnectError::NotImplemented)) if !pending.left.is_empty() => {
+                    pending.reasons.push(format!("{name}: {uri} is no URI of it"));
+                }
+                Some(Err(error)) => return Err(error),
+                None => {}
+            }
+        }
+        Ok(true)
+    }
+
+    /// Tries the next way of each connect whose ways have not answered for a while.
+    #[cold]
+    pub(crate) fn go_on_in_time(&mut self, core: &mut Core) {
+        let now = monotonic();
+        let is_due = |pending: &Pending| pending.next_at.is_some_and(|at| at <= now);
+        let due: Vec<u64> =
+            self.connects.pending.iter().filter(|(_, pending)| is_due(pending)).map(|(number, _)| *number).collect();
+        for number in due {
+            // A way that cannot be tried now leaves the others to answer.
+            let _ = self.go_on(core, number);
+        }
+        self.end_call(core);
+    }
+
+    /// Decides about what a call has caused.
+    fn end_call(&mut self, core: &mut Core) {
+        if core.has_outcomes() {
+            self.decide(core);
+        }
+    }
+
+    fn name(&self, number: u8) -> &'static str {
+        self.ways.get(usize::from(number)).map_or("", |way| way.name)
+    }
+
+    /// Decides about what the ways have done.
+    #[cold]
+    pub(crate) fn decide(&mut self, core: &mut Core) {
+        for outcome in core.take_outcomes() {
+            match outcome {
+                Outcome::Connect { slot, context, outcome } => self.on_connect_ended(core, slot, context, outcome),
+                Outcome::Request { slot, head } => self.on_request(core, slot, &head),
+            }
+        }
+    }
+
+    /// A way has ended its part of a connect: the program hears of it, or other ways go on.
+    fn on_connect_ended(
+        &mut self,
+        core: &mut Core,
+        slot: &'static Slot,
+        number: u64,
+        outcome: Result<&'static Connection, Failure>,
+    ) {
+        let Some(Attempt { connect, way }) = self.connects.attempts.remove(&number) else {
+            return core.release(slot);
+        };
+        let name = self.name(way);
+        let Some(pending) = self.connects.pending.get_mut(&connect) else {
+            // Another way was faster, and the server has let this one pass all the same.
+            core.release(slot);
+            if let Ok(connection) = outcome {
+                self.within(core, way, |transport, core| transport.disconnect(core, connection));
+            }
+            return;
+        };
+        let failure = match outcome {
+            Ok(connection) => {
+                let pending = self.connects.pending.remove(&connect);
+                let Some(pending) = pending else { return core.release(slot) };
+                self.keep_why(connection, &pending);
+                return core.finish_connect(slot, pending.context, Ok(connection));
+            }
+            Err(failure) => failure,
+        };
+        pending.open -= 1;
+        pending.has_timed_out |= failure == Failure::TimedOut;
+        let why = core.reason(slot).map_or_else(|| failure.to_string(), str::to_owned);
+        pending.reasons.push(format!("{name}: {why}"));
+        if may_go_on(failure) && self.go_on(core, connect).unwrap_or(false) {
+            return core.release(slot);
+        }
+        let is_over = |pending: &Pending| pending.open == 0;
+        let Some(pending) = self.connects.pending.get(&connect).filter(|pending| is_over(pending)) else {
+            return core.release(slot);
+        };
+        let failure = if pending.has_timed_out { Failure::TimedOut } else { failure };
+        core.finish_connect(slot, pending.context, Err(failure));
+        core.explain(slot, pending.reasons.join("; "));
+        self.connects.pending.remove(&connect);
+    }
+
+    /// Keeps why a connection goes its way and no other, for its report.
+    fn keep_why(&mut self, connection: &'static Connection, pending: &Pending) {
+        let name = self.name(connection.way());
+        let worse = pending.left.iter().map(|(way, _)| format!("{}: {name} is better", self.name(*way)));
+        let why = pending.reasons.iter().cloned().chain(worse).collect::<Vec<_>>().join("; ");
+        if why.is_empty() {
+            self.why.remove(&connection.place());
+            return;
+        }
+        if *self.last_why != *why {
+            self.last_why = why.into();
+        }
+        self.why.insert(connection.place(), (connection.generation(), Arc::clone(&self.last_why)));
+    }
+
+    /// A client asks: the program sees it, unless it wants another endpoint or is known.
+    fn on_request(&mut self, core: &mut Core, slot: &'static Slot, head: &[u8; REQUEST_HEAD]) {
+        let Some(head) = Head::read(head) else { return core.push(slot) };
+        let is_for_us = head.target == self.identity && self.connects.remember(head.connect);
+        if is_for_us && slot.skip_payload(REQUEST_HEAD as u32) {
+            return core.push(slot);
+        }
+        let way = core.way_of_slot(slot);
+        self.within(core, way, |transport, core| {
+            // An error means that the client is gone.
+            let _ = transport.reject(core, slot);
+            core.release(slot);
+        });
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_header_is_read_as_written_and_another_payload_is_none() {
+        let head = Head { target: 7, connect: [8, u64::MAX] };
+        assert_eq!(Head::read(&head.write()), Some(head));
+        for at in 0..8 {
+            let mut bytes = head.write();
+            bytes[at] ^= 1;
+            assert_eq!(Head::read(&bytes), None);
+        }
+    }
+
+    #[test]
+    fn a_connect_is_known_until_so_many_others_have_come() {
+        let mut connects = Connects::default();
+        assert!(connects.remember([0, 1]) && !connects.remember([0, 1]));
+        for other in 1..REMEMBERED as u64 {
+            assert!(connects.remember([other, 1]));
+        }
+        assert!(!connects.remember([0, 1]));
+        assert!(connects.remember([REMEMBERED as u64, 1]) && connects.remember([0, 1]));
+        assert_eq!((connects.known.len(), connects.order.len()), (REMEMBERED, REMEMBERED));
+    }
+}

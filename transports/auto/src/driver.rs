@@ -1,0 +1,260 @@
+//! The record of this transport, and how the ways of an endpoint are opened.
+
+use crate::auto::{Auto, Way};
+use crate::host::Place;
+use crate::uri::{LONGEST, Uri};
+use cci_proto::Status;
+use cci_transport::{
+    Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, OpenError, Over, Scope, Transport,
+    TransportOptions, random,
+};
+
+/// The most ways of an endpoint.
+const MOST_WAYS: usize = 7;
+
+/// One endpoint over several transports.
+pub static DRIVER: Driver = Driver {
+    name: "auto",
+    scope: Scope::Network,
+    rank: 0,
+    priority: 15,
+    is_link: false,
+    example_uri: "cci://q2Vb0c_S1xk.Jf83kQpa.x9E,sm=4711/0,sock=192.0.2.1:5000",
+    keys: &[
+        Key { name: "ways", check: Check::By(ways) },
+        Key { name: "listen", check: Check::OneOf(&["local", "network"]) },
+        Key { name: "port", check: Check::Number(0, 65_535) },
+    ],
+    loopback: &[("listen", "local")],
+    discover: || vec![Discovered { name: "auto0".into(), arguments: Vec::new() }],
+    inspect: |_| Condition { up: false, reason: "no other transport is in this build".into(), max_send_size: 0 },
+    open,
+    over: Some(Over {
+        key: "ways",
+        ways: |arguments, drivers| candidates(arguments, drivers).iter().map(|driver| driver.name).collect(),
+        inspect,
+    }),
+};
+
+fn ways(value: &str) -> Result<(), String> {
+    let names: Vec<_> = value.split(',').map(str::trim).collect();
+    let is_fine = |at: usize| !names[at].is_empty() && !names[..at].contains(&names[at]);
+    if (0..names.len()).all(is_fine) { Ok(()) } else { Err("write names of transports, such as sm,sock".into()) }
+}
+
+/// The names in the key `ways`, if a device has it.
+fn named(arguments: &[(String, String)]) -> Option<Vec<&str>> {
+    let (_, value) = arguments.iter().rfind(|(key, _)| key == "ways")?;
+    Some(value.split(',').map(str::trim).collect())
+}
+
+/// The transports that are ways, in order: as the key names them, or by scope and rank.
+fn candidates(arguments: &[(String, String)], drivers: Drivers<'_>) -> Vec<&'static Driver> {
+    let mut found: Vec<&'static Driver> = match named(arguments) {
+        Some(names) => {
+            let of = |name: &&str| drivers.iter().find(|driver| driver.name == *name && driver.over.is_none()).copied();
+            names.iter().filter_map(of).collect()
+        }
+        None => {
+            let mut found: Vec<_> =
+                drivers.iter().filter(|driver| driver.rank > 0 && driver.over.is_none()).copied().collect();
+            found.sort_by_key(|driver| (driver.scope, u8::MAX - driver.rank));
+            found
+        }
+    };
+    found.truncate(MOST_WAYS);
+    found
+}
+
+/// Up if a way is. The largest message is that of the smallest way, because programs size by it.
+fn inspect(arguments: &[(String, String)], drivers: Drivers<'_>) -> Condition {
+    let (mut up, mut down) = (Vec::new(), absent(arguments, drivers));
+    let mut most = None::<u32>;
+    for driver in candidates(arguments, drivers) {
+        let condition = (driver.inspect)(&keys_of(driver, false));
+        if condition.up {
+            up.push(driver.name);
+            most = Some(most.map_or(condition.max_send_size, |most| most.min(condition.max_send_size)));
+        } else {
+            down.push(format!("{}: {}", driver.name, condition.reason));
+        }
+    }
+    let mut reason = if up.is_empty() { "no way is usable".into() } else { format!("the best of {}", up.join(", ")) };
+    for why in down {
+        reason = format!("{reason}; {why}");
+    }
+    Condition { up: !up.is_empty(), reason, max_send_size: most.unwrap_or(0) }
+}
+
+/// A sentence about each name in the key that is no way.
+fn absent(arguments: &[(String, String)], drivers: Drivers<'_>) -> Vec<String> {
+    let is_way = |name: &&str| drivers.iter().any(|driver| driver.name == *name && driver.over.is_none());
+    let names = named(arguments).unwrap_or_default().into_iter().filter(|name| !is_way(name));
+    names.map(|name| format!("{name}: this build has no such transport")).collect()
+}
+
+/// The keys of a way.
+fn keys_of(driver: &Driver, is_network: bool) -> Vec<(String, String)> {
+    if is_network || driver.scope != Scope::Network {
+        return Vec::new();
+    }
+    driver.loopback.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// What a device and the environment say of who may reach an endpoint.
+struct Listen {
+    is_network: bool,
+    port: Option<String>,
+}
+
+impl Listen {
+    fn new(arguments: Arguments<'_>, service: Option<&str>) -> Result<Self, OpenError> {
+        let refused = |what: String| OpenError::new(Status::Inval, what);
+        let port = match service {
+            Some(service) if service.parse::<u16>().is_err() => {
+                return Err(refused(format!("the service is '{service}'; auto takes a port, from 0 to 65535")));
+            }
+            Some(service) => Some(service.to_owned()),
+            None => arguments.text("port").map(str::to_owned),
+        };
+        let variable = std::env::var("CCI_LISTEN").ok().filter(|value| !value.is_empty());
+        let said = match (arguments.text("listen"), variable.as_deref()) {
+            (Some(value), _) => Some(value == "network"),
+            (None, Some("network")) => Some(true),
+            (None, Some("local")) => Some(false),
+            (None, Some(other)) => {
+                return Err(refused(format!("CCI_LISTEN: '{other}' is not a value; write network or local")));
+            }
+            (None, None) => None,
+        };
+        Ok(Self { is_network: said.unwrap_or(service.is_some()), port })
+    }
+}
+
+fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    let arguments = Arguments::check(&DRIVER, options.arguments)?;
+    let listen = Listen::new(arguments, options.service)?;
+    let system = |source: rustix::io::Errno| OpenError::system("cannot open an auto endpoint", source);
+    let (mut ways, mut down) = (Vec::new(), absent(options.arguments, options.drivers));
+    for driver in candidates(options.arguments, options.drivers).into_iter().take(core.way_count().into()) {
+        let own = keys_of(driver, listen.is_network);
+        let service = listen.port.as_deref().filter(|_| driver.scope == Scope::Network);
+        let options = TransportOptions {
+            service,
+            threading: options.threading,
+            ..TransportOptions::new(&own, (driver.inspect)(&own).max_send_size)
+        };
+        core.set_opening_way(u8::try_from(ways.len()).unwrap_or(u8::MAX));
+        match (driver.open)(core, &options) {
+            Ok(transport) => ways.push(Way::new(driver, transport)),
+            // The port is what the program gives to others.
+            Err(error) if service.is_some() && error.status != Status::Inval => return Err(error),
+            Err(error) => down.push(format!("{}: {error}", driver.name)),
+        }
+    }
+    if ways.is_empty() {
+        let what = format!("no way can be opened; {}", down.join("; "));
+        return Err(OpenError::new(Status::NoDev, what));
+    }
+    let place = Place::here()?;
+    let [identity] = random().map_err(system)?;
+    let rests = ways.iter().map(|way| (way.name, way.rest())).collect();
+    let uri = Uri { identity, place, ways: rests }.write();
+    debug_assert!(uri.len() <= LONGEST);
+    Ok(Box::new(Auto::new(ways, uri, (identity, place), down).map_err(system)?))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refuse(_: &Core, _: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+        Err(OpenError::new(Status::NoDev, "there is none"))
+    }
+
+    const fn driver(name: &'static str, scope: Scope, rank: u8, most: fn(&[(String, String)]) -> Condition) -> Driver {
+        Driver {
+            name,
+            scope,
+            rank,
+            priority: 0,
+            is_link: false,
+            example_uri: "none://1",
+            keys: &[],
+            loopback: &[("interface", "lo")],
+            discover: Vec::new,
+            inspect: most,
+            open: refuse,
+            over: None,
+        }
+    }
+
+    fn of(max_send_size: u32) -> Condition {
+        Condition { up: max_send_size > 0, reason: "it is so".into(), max_send_size }
+    }
+
+    static NEAR: Driver = driver("near", Scope::Host, 5, |_| of(9000));
+    static FAR: Driver = driver("far", Scope::Network, 5, |_| of(8000));
+    static BEST: Driver = driver("best", Scope::Network, 9, |_| of(0));
+    static NONE: Driver = driver("none", Scope::Process, 0, |_| of(1));
+    static ALL: [&Driver; 5] = [&FAR, &BEST, &NONE, &NEAR, &DRIVER];
+
+    fn keys(ways: &str) -> Vec<(String, String)> {
+        vec![("ways".into(), ways.into())]
+    }
+
+    fn names(arguments: &[(String, String)]) -> Vec<&'static str> {
+        candidates(arguments, &ALL).iter().map(|driver| driver.name).collect()
+    }
+
+    #[test]
+    fn ways_come_in_the_order_of_scope_and_rank_or_of_the_key() {
+        assert_eq!(names(&[]), ["near", "best", "far"]);
+        assert_eq!(names(&keys("far, near")), ["far", "near"]);
+        assert_eq!(names(&keys("none,auto,other")), ["none"], "a rank does not exclude what is named");
+        let over = DRIVER.over.expect("it stands over others");
+        assert_eq!((over.ways)(&[], &ALL), ["near", "best", "far"]);
+        assert!(DRIVER.key(over.key).is_some());
+    }
+
+    #[test]
+    fn a_device_is_up_if_a_way_is_and_takes_what_each_way_takes() {
+        let condition = inspect(&[], &ALL);
+        assert_eq!(
+            condition,
+            Condition { up: true, reason: "the best of near, far; best: it is so".into(), max_send_size: 8000 }
+        );
+        let condition = inspect(&keys("best,pigeon"), &ALL);
+        assert!(!condition.up);
+        assert_eq!(condition.reason, "no way is usable; pigeon: this build has no such transport; best: it is so");
+    }
+
+    #[test]
+    fn the_key_takes_names_once() {
+        let key = DRIVER.key("ways").expect("a key");
+        assert!(["sm", "sm,sock", " sm , sock "].iter().all(|value| key.check.accept(value).is_ok()));
+        assert!(["", ",", "sm,", "sm,sm"].iter().all(|value| key.check.accept(value).is_err()));
+    }
+
+    #[test]
+    fn the_network_opens_only_if_somebody_says_so() {
+        let listen = |pairs: &[(&str, &str)], service| {
+            let pairs: Vec<_> = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            let arguments = Arguments::check(&DRIVER, &pairs).expect("right");
+            Listen::new(arguments, service).map(|listen| (listen.is_network, listen.port))
+        };
+        let port = |port: &str| Some(port.to_owned());
+        assert_eq!(listen(&[], None).expect("fine"), (false, None));
+        assert_eq!(listen(&[("port", "5")], None).expect("fine"), (false, port("5")));
+        assert_eq!(listen(&[], Some("5000")).expect("fine"), (true, port("5000")));
+        assert_eq!(listen(&[("listen", "local")], Some("5000")).expect("fine"), (false, port("5000")));
+        assert_eq!(listen(&[("listen", "network")], None).expect("fine"), (true, None));
+        for service in ["1234/0", "", "65536"] {
+            let error = listen(&[], Some(service)).expect_err("no port");
+            assert_eq!(error.status, Status::Inval);
+            assert!(error.to_string().contains(service), "{error}");
+        }
+        assert!(keys_of(&FAR, true).is_empty() && keys_of(&NEAR, false).is_empty());
+        assert_eq!(keys_of(&FAR, false), [("interface".to_owned(), "lo".to_owned())]);
+    }
+}

@@ -1,0 +1,92 @@
+//! The OS handle: an epoll descriptor with the handles of all ways in it.
+
+use crate::auto::{Auto, NO_WAY, WARM};
+use cci_proto::Time;
+use cci_transport::{Arming, Core, HandleCheck, Readiness};
+use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use std::os::fd::OwnedFd;
+
+impl Arming for Auto {
+    #[inline(always)]
+    fn readiness(&mut self) -> &mut Readiness {
+        &mut self.readiness
+    }
+
+    /// Arms each way, or has it settle if it is armed. A way with something to do keeps its own
+    /// handle readable, and so this one.
+    fn prepare(&mut self, core: &mut Core, check: HandleCheck) -> bool {
+        let deadline = self.connects.deadline();
+        let mut is_idle = true;
+        if self.has_timer || deadline.is_some() {
+            // Where the system refuses the timer, the program is to call again instead of sleeping.
+            is_idle = self.set.set_timer(deadline) || deadline.is_none();
+            self.has_timer = deadline.is_some();
+        }
+        for number in self.numbers() {
+            is_idle &= self.prepare_way(core, number, check);
+        }
+        if core.has_outcomes() {
+            self.decide(core);
+        }
+        is_idle &= !core.has_event() && !core.has_room_again();
+        // Whoever else has written the waker was heard by this call.
+        if is_idle && (self.readiness.take_signalled() || check != HandleCheck::Skip) {
+            self.set.drain_waker();
+        }
+        is_idle
+    }
+
+    fn stay_awake(&mut self, _: &mut Core) {}
+
+    fn on_disarmed(&mut self, _: &mut Core) {}
+
+    /// `prepare` sets the timer each time: each way has its own deadlines, so that it is rarely set.
+    fn forget_timer(&mut self) {}
+
+    fn set_edge_timer(&mut self, at: Time) -> bool {
+        let at = self.connects.deadline().map_or(at, |deadline| at.min(deadline));
+        self.has_timer |= self.set.set_timer(Some(at));
+        self.has_timer
+    }
+
+    fn write_waker(&self) {
+        self.set.write_waker();
+    }
+}
+
+impl Auto {
+    /// Arms a way. False: it has something to do, as far as it says so.
+    fn prepare_way(&mut self, core: &mut Core, number: u8, check: HandleCheck) -> bool {
+        let Some(way) = self.ways.get_mut(usize::from(number)) else { return true };
+        self.plain = NO_WAY;
+        core.enter_way(number);
+        let is_idle = if core.is_armed() {
+            if check != HandleCheck::Skip {
+                core.on_empty_call();
+            }
+            way.transport.settle(core);
+            true
+        } else {
+            way.transport.arm(core)
+        };
+        core.leave_way();
+        // Once the program polls again it polls every way for a while.
+        way.warm = WARM;
+        is_idle
+    }
+
+    /// A descriptor for a blocking call, over one of each way.
+    pub(crate) fn arm_ways_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+        let all = epoll::create(CreateFlags::CLOEXEC).ok()?;
+        for number in self.numbers() {
+            let own = self.within(core, number, |transport, core| transport.arm_in_call(core))??;
+            // A way keeps what it gives a copy of, so that this stays in the set.
+            epoll::add(&all, &own, EventData::new_u64(number.into()), EventFlags::IN).ok()?;
+        }
+        if core.has_outcomes() {
+            self.decide(core);
+            return None;
+        }
+        Some(all)
+    }
+}

@@ -1,0 +1,26 @@
+//! One endpoint and one URI over several transports, which the facade gives
+//! (`docs/design/auto.md`).
+//!
+//! ```text
+//! driver   the record: keys, opening the ways
+//! uri      what a URI has, and which ways of it this endpoint can go
+//! auto     the ways and the core; operations of the trait Transport
+//! poll     which way is polled when
+//! handle   the OS handle
+//! connect  connects and requests over all ways
+//! memory   registrations that are valid over all ways
+//! ```
+
+#![forbid(unsafe_code)]
+
+mod auto;
+mod connect;
+mod driver;
+mod handle;
+mod host;
+mod memory;
+mod poll;
+mod transport;
+mod uri;
+
+pub use driver::DRIVER;
