@@ -28,7 +28,9 @@ impl Arming for Auto {
         if core.has_outcomes() {
             self.decide(core);
         }
-        is_idle &= !core.has_event() && !core.has_room_again();
+        // A refused program takes its events next, and that call is to find the room.
+        let has_room = if check == HandleCheck::Skip { core.would_have_room() } else { core.has_room_again() };
+        is_idle &= !core.has_event() && !has_room;
         // Whoever else has written the waker was heard by this call.
         if is_idle && (self.readiness.take_signalled() || check != HandleCheck::Skip) {
             self.set.drain_waker();
@@ -40,7 +42,7 @@ impl Arming for Auto {
 
     fn on_disarmed(&mut self, _: &mut Core) {}
 
-    /// `prepare` sets the timer each time: each way has its own deadlines, so that it is rarely set.
+    /// `prepare` sets the timer each time it is in use: each way has its own for its deadlines.
     fn forget_timer(&mut self) {}
 
     fn set_edge_timer(&mut self, at: Time) -> bool {

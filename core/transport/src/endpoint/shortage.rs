@@ -128,10 +128,18 @@ impl Core {
     }
 
     /// Whether the handle is to be readable because a call that was refused for lack of buffers can
-    /// succeed now. Stays so until [`Core::forget_room`].
+    /// succeed now. Stays so until [`Core::forget_room`]. Within a way it is not: the transport over
+    /// the ways says so, at the end of the call.
     #[inline]
     pub fn has_room_again(&mut self) -> bool {
-        self.shortage.is_on() && self.look_for_room()
+        self.shortage.is_on() && !self.is_within_way() && self.look_for_room()
+    }
+
+    /// Whether [`Core::has_room_again`] would say so, without recording that the program was told:
+    /// for the end of a call after which the program looks for events before it sleeps.
+    #[inline]
+    pub fn would_have_room(&mut self) -> bool {
+        self.shortage.is_on() && (self.shortage.is_told() || self.slots.has_free(self.shortage.lacks))
     }
 
     #[cold]

@@ -59,6 +59,8 @@ pub(super) struct Current {
     way: u8,
     background: u8,
     opening: Cell<u8>,
+    /// The core is in the current way.
+    is_within: bool,
 }
 
 impl Ways {
@@ -110,13 +112,21 @@ impl Core {
         }
         if let Some(handle) = self.ways.as_mut().and_then(|ways| ways.handles.get_mut(usize::from(way))) {
             swap(handle, &mut self.handle);
+            self.current.is_within = true;
         }
+    }
+
+    /// Whether the core is in a way.
+    #[inline]
+    pub(super) fn is_within_way(&self) -> bool {
+        self.current.is_within
     }
 
     /// Takes the core back from the current way, which stays current.
     #[inline]
     pub fn leave_way(&mut self) {
         let way = usize::from(self.current.way);
+        self.current.is_within = false;
         if let Some(handle) = self.ways.as_mut().and_then(|ways| ways.handles.get_mut(way)) {
             swap(handle, &mut self.handle);
         }
