@@ -52,7 +52,18 @@ impl Shortage {
         if self.is_told {
             return true;
         }
-        let mut found = has_room(self.lacks);
+        let found = self.would_be_over(endpoint, &mut has_room);
+        if found {
+            (self.is_told, self.listens) = (true, false);
+            self.publish(endpoint);
+        }
+        found
+    }
+
+    /// As [`Shortage::is_over`], without recording it. If not, the return of an event calls.
+    #[cold]
+    fn would_be_over(&mut self, endpoint: &Endpoint, mut has_room: impl FnMut(u8) -> bool) -> bool {
+        let mut found = self.is_told || has_room(self.lacks);
         if !found && !self.listens && self.lacks != OTHER {
             self.listens = true;
             self.publish(endpoint);
@@ -60,10 +71,6 @@ impl Shortage {
             // check finds its slot.
             endpoint.pairing.heavy_here();
             found = has_room(self.lacks);
-        }
-        if found {
-            (self.is_told, self.listens) = (true, false);
-            self.publish(endpoint);
         }
         found
     }
@@ -139,7 +146,8 @@ impl Core {
     /// for the end of a call after which the program looks for events before it sleeps.
     #[inline]
     pub fn would_have_room(&mut self) -> bool {
-        self.shortage.is_on() && (self.shortage.is_told() || self.slots.has_free(self.shortage.lacks))
+        let Self { shortage, endpoint, slots, .. } = self;
+        shortage.is_on() && shortage.would_be_over(endpoint, |lacks| slots.has_free(lacks))
     }
 
     #[cold]
