@@ -134,9 +134,9 @@ impl Core {
         }
     }
 
-    /// Whether the handle is to be readable because a call that was refused for lack of buffers can
-    /// succeed now. Stays so until [`Core::forget_room`]. Within a way it is not: the transport over
-    /// the ways says so, at the end of the call.
+    /// Whether the handle is to be readable because a call that was refused for lack of buffers
+    /// can succeed now. Stays so until [`Core::forget_room`]. Within a way it is not: the
+    /// transport over the ways says so, at the end of the call.
     #[inline]
     pub fn has_room_again(&mut self) -> bool {
         self.shortage.is_on() && !self.is_within_way() && self.look_for_room()
