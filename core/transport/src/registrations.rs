@@ -167,10 +167,10 @@ impl<T> RegistrationTable<T> {
     #[inline]
     #[must_use]
     pub fn find(&self, words: [u64; 2]) -> Option<(Registration, &Registered<T>)> {
-        match self.find_own(words) {
-            None if !self.adopted.is_empty() => self.find_adopted(words),
-            found => found,
+        if let Some(found) = self.find_own(words) {
+            return Some(found);
         }
+        if self.adopted.is_empty() { None } else { self.find_adopted(words) }
     }
 
     #[cold]
@@ -180,7 +180,7 @@ impl<T> RegistrationTable<T> {
         bool::from(words[1].ct_eq(secret)).then_some((*number, entry))
     }
 
-    #[inline]
+    #[inline(always)]
     fn find_own(&self, words: [u64; 2]) -> Option<(Registration, &Registered<T>)> {
         let Registration { index, .. } = Registration::unmixed(self.key, words[0]);
         let entry = self.entries.get(index as usize)?;
