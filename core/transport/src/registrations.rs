@@ -174,6 +174,7 @@ impl<T> RegistrationTable<T> {
     }
 
     #[cold]
+    #[inline(never)]
     fn find_adopted(&self, words: [u64; 2]) -> Option<(Registration, &Registered<T>)> {
         let (secret, number) = self.adopted.get(&words[0])?;
         let entry = self.get(*number)?;

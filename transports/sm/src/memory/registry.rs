@@ -153,6 +153,7 @@ impl Registry {
     }
 
     /// The living registration that a handle names, if it serves the connection with this name.
+    #[inline(always)]
     pub(crate) fn find(&self, handle: &RmaHandle, name: u64) -> Option<(Registration, &Memory, Rights)> {
         let (number, entry) = self.table.find(handle.name())?;
         let memory = entry.memory_for(name).filter(|_| !entry.state.dead)?;
