@@ -231,7 +231,7 @@ fn frames_that_lie_close_their_lane_and_no_other() {
     let header = Header { len: 0, kind: Kind::Ping, flags: 0, connection: 0, taken: 0 };
     let with = |kind, len| Header { kind, len, ..header };
     for (kind, lens) in [
-        (Kind::Connect, &[0, 31, 32 + cci_proto::CONN_REQ_LEN + 1, u32::MAX as usize][..]),
+        (Kind::Connect, &[0, 31, 32 + cci_proto::MAX_REQUEST + 1, u32::MAX as usize][..]),
         (Kind::Accept, &[0, 7, 9]),
         (Kind::Reject, &[0, 3, 5]),
         (Kind::Redirect, &[7, 1281]),
