@@ -227,6 +227,16 @@ pub(crate) mod tests {
     use super::super::session::tests::session;
     use super::*;
 
+    /// A page made from a document shows what was measured. By default serde_json reads some
+    /// numbers as their neighbours.
+    #[test]
+    fn a_figure_is_read_as_it_was_written() {
+        for figure in [12.785_871_764_705_883_f64, 13.160_221_428_571_429, 13.534_617_777_777_779] {
+            let text = serde_json::to_string(&figure).unwrap();
+            assert_eq!(serde_json::from_str::<f64>(&text).unwrap().to_bits(), figure.to_bits());
+        }
+    }
+
     fn subject(session: &Session) -> Subject<'_> {
         Subject { session, transport: "sm", abi: Abi::Rust, probe: Some(ProbeKind::Line), bound: 0.05 }
     }
