@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, EventKind, Notify};
+use cci_testkit::process::thread_time;
 use cci_testkit::{Peer, World, alone, drain, open, sm_device};
-use rustix::time::{ClockId, clock_gettime};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -35,13 +35,6 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
     assert!(wakes <= 2, "woken {wakes} times without reason");
 }
 
-/// Processor time of this thread.
-fn processor_time() -> Duration {
-    let time = clock_gettime(ClockId::ThreadCPUTime);
-    let [seconds, nanos] = [time.tv_sec, time.tv_nsec].map(|part| u64::try_from(part).expect("positive"));
-    Duration::from_secs(seconds) + Duration::from_nanos(nanos)
-}
-
 /// A peer takes no messages, so that the endpoint has some left when it closes, and waits for its
 /// limit of 100 ms.
 #[test]
@@ -52,9 +45,9 @@ fn an_endpoint_that_closes_sleeps_while_its_peer_takes_nothing() {
     for _ in 0..1000 {
         sender.send(to_receiver, b"left", Notify::OnFailure(0)).expect("a send");
     }
-    let (begin, used) = (Instant::now(), processor_time());
+    let (begin, used) = (Instant::now(), thread_time());
     sender.close().expect("nobody copies");
-    let (waited, used) = (begin.elapsed(), processor_time() - used);
+    let (waited, used) = (begin.elapsed(), thread_time() - used);
     assert!(waited > Duration::from_millis(50), "{waited:?}: everything was sent");
     assert!(used < Duration::from_millis(20), "{used:?} of processor time");
 }

@@ -127,9 +127,7 @@ impl Auto {
     ) -> Option<T> {
         let done = self.within(core, number, act)?;
         self.warm(number);
-        if core.has_outcomes() {
-            self.decide(core);
-        }
+        self.end_call(core);
         Some(done)
     }
 

@@ -255,8 +255,9 @@ impl Auto {
         self.end_call(core);
     }
 
-    /// Decides about what a call has caused.
-    fn end_call(&mut self, core: &mut Core) {
+    /// Ends a call of ways: decides about what they have done, if it is for this transport.
+    #[inline]
+    pub(crate) fn end_call(&mut self, core: &mut Core) {
         if core.has_outcomes() {
             self.decide(core);
         }

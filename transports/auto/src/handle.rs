@@ -25,9 +25,7 @@ impl Arming for Auto {
         for number in self.numbers() {
             is_idle &= self.prepare_way(core, number, check);
         }
-        if core.has_outcomes() {
-            self.decide(core);
-        }
+        self.end_call(core);
         // A refused program takes its events next, and that call is to find the room.
         let has_room = if check == HandleCheck::Skip { core.would_have_room() } else { core.has_room_again() };
         is_idle &= !core.has_event() && !has_room;

@@ -29,9 +29,7 @@ impl Auto {
                 self.warm(number);
             }
         }
-        if core.has_outcomes() {
-            self.decide(core);
-        }
+        self.end_call(core);
         if self.connects.is_waiting() {
             self.go_on_in_time(core);
         }
@@ -87,9 +85,7 @@ impl Auto {
         {
             self.left -= 1;
             let found = way.transport.poll(core);
-            if core.has_outcomes() {
-                self.decide(core);
-            }
+            self.end_call(core);
             return found;
         }
         self.poll_at_length(core)

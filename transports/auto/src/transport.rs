@@ -208,9 +208,7 @@ impl Transport for Auto {
     fn step_in_background(&mut self, core: &mut Core) -> BackgroundWork {
         let way = core.background_way();
         let work = self.within(core, way, |transport, core| transport.step_in_background(core));
-        if core.has_outcomes() {
-            self.decide(core);
-        }
+        self.end_call(core);
         work.unwrap_or(BackgroundWork::Done)
     }
 
@@ -244,9 +242,7 @@ impl Transport for Auto {
         for number in self.numbers() {
             self.within(core, number, |transport, core| transport.refill(core));
         }
-        if core.has_outcomes() {
-            self.decide(core);
-        }
+        self.end_call(core);
     }
 
     fn options_changed(&mut self, core: &mut Core, connection: &'static Connection) {
