@@ -129,7 +129,7 @@ impl<L: Link> Reliable<L> {
             frames: frames(send, options.max_send_size, link.mtu()),
             holds: count(core.recv_count().1)?.max(MIN_FRAMES),
             operations: send.saturating_add(rma),
-            host: host_number(),
+            machine: host_number(),
             unchecked_on_host: options.unchecked_on_host,
             first_seq: options.first_seq,
         };

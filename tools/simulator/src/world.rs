@@ -83,7 +83,7 @@ impl World {
             frames: IN_FLIGHT,
             holds: IN_FLIGHT,
             operations: IN_FLIGHT,
-            host: 0,
+            machine: 0,
             unchecked_on_host: false,
             first_seq: None,
         };

@@ -19,11 +19,12 @@ pub struct Config {
     pub frames: u32,
     /// Frames held back (out of order, or waiting for a slot), whole endpoint.
     pub holds: u32,
-    /// Operations that the host numbers, at most 2^20.
+    /// Operations that the [`Host`](super::Host) numbers, at most 2^20.
     pub operations: u32,
-    /// Number of the host on which this endpoint runs; 0 = unknown.
-    pub host: u64,
-    /// Whether payload checks may be left out between two endpoints of one host that both set this.
+    /// Number of the machine on which this endpoint runs; 0 = unknown.
+    pub machine: u64,
+    /// Whether payload checks may be left out between two endpoints of one machine that both set
+    /// this.
     pub unchecked_on_host: bool,
     /// First sequence number, so that tests reach every wrap; `None`: at random.
     pub first_seq: Option<u32>,
@@ -74,8 +75,8 @@ pub struct Post<'a, M: ?Sized> {
     pub prompt: bool,
 }
 
-/// One frame to be sent: bytes at the start of the buffer, then registered memory. The driver fills
-/// in its length and check by [`seal`](crate::wire::seal).
+/// One frame to be sent: bytes at the start of the buffer, then registered memory. The engine driver
+/// fills in its length and check by [`seal`](crate::wire::seal).
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<P> {
     /// Destination.

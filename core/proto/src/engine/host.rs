@@ -63,7 +63,8 @@ pub enum Event<'a> {
         /// The peer's address. The peer has proved that it receives there.
         peer: Address,
     },
-    /// A connect ended without a connection; the index is free.
+    /// A connect, or an accept that was not confirmed, ended without a connection; the index is
+    /// free.
     Refused(Failure),
     /// The peer asks the client to go elsewhere: `follow` with the address, or `close`.
     Redirected {

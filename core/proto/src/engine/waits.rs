@@ -60,6 +60,6 @@ fn wait_of(conn: &Conn, flow: &Flow) -> Option<Wait> {
             oldest(flow)?.max(flow.probe_timeout.progress_at()).max(flow.open_rmas.moved_at()),
         ),
     };
-    let operations = flow.send_window.messages() as usize + flow.queue.len() + flow.open_rmas.len() as usize;
+    let operations = flow.send_window.messages() as usize + flow.queue.messages() + flow.open_rmas.len() as usize;
     Some(Wait { index: Index(flow.conn()), what, since, operations: u32::try_from(operations).unwrap_or(u32::MAX) })
 }

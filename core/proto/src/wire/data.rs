@@ -36,7 +36,7 @@ pub const MAX_SACK: usize = 64;
 pub mod flags {
     /// `seq` counts: the frame has its place in the sender's sequence and is to be acknowledged.
     pub const SEQUENCED: u8 = 1;
-    /// To be acknowledged soon.
+    /// Nothing else waits to be sent. The engine says so, and does nothing when it hears so.
     pub const ASK: u8 = 2;
     /// The frame that `ack` names was refused for lack of a slot.
     pub const RNR: u8 = 4;

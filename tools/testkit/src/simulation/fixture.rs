@@ -97,7 +97,7 @@ pub fn ample(mtu: u16) -> Config {
         frames: 8192,
         holds: 4096,
         operations: 65_536,
-        host: 0,
+        machine: 0,
         unchecked_on_host: false,
         first_seq: Some(u32::MAX - 100),
     }

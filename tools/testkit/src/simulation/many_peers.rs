@@ -36,7 +36,7 @@ impl ManyPeers {
             frames: 64,
             holds: 64,
             operations: 64,
-            host: 0,
+            machine: 0,
             unchecked_on_host: false,
             first_seq: None,
         };

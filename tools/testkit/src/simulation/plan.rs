@@ -193,7 +193,7 @@ fn config(random: &mut Random, path: usize) -> Config {
         frames: [32, 128, 1024][pick(random, 3)],
         holds: [8, 32, 256][pick(random, 3)],
         operations: 256,
-        host: 0,
+        machine: 0,
         unchecked_on_host: false,
         first_seq: match random.below(3) {
             0 => None,

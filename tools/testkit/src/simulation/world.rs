@@ -161,7 +161,7 @@ impl World {
             side.turn_away = u32::try_from(random.below(3)).unwrap_or(0);
             let secrets = std::array::from_fn(|_| random.next());
             // Two hosts with two of them each.
-            let config = Config { host: u64::from(1 + number / 2), ..plan.config };
+            let config = Config { machine: u64::from(1 + number / 2), ..plan.config };
             Node {
                 engine: Engine::new(&config, secrets),
                 side,

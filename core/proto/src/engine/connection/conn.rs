@@ -22,7 +22,7 @@ pub(crate) enum State {
     Closing,
 }
 
-/// No flow.
+/// Stands for no connection, flow or operation.
 pub(crate) const NONE: u32 = u32::MAX;
 
 /// Bits of a connection's flags.

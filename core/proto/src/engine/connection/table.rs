@@ -35,11 +35,6 @@ impl Table {
         Some((index, id))
     }
 
-    /// Places that were ever taken.
-    pub(crate) fn used(&self) -> usize {
-        self.conns.used()
-    }
-
     /// Connections that there are.
     pub(crate) fn len(&self) -> usize {
         self.conns.len()

@@ -50,7 +50,7 @@ pub(crate) struct Batch {
     pub(crate) messages: u16,
     pub(crate) ops: Ops,
     /// The operation of its message, or of the first of its messages. Every part of a long message
-    /// has it too.
+    /// has it too. [`NONE`]: it has results or requests of RMA, and no message.
     pub(crate) of: u32,
     /// Whether another message may be appended.
     pub(crate) is_open: bool,

@@ -68,7 +68,7 @@ pub(crate) struct InFlight {
     attempts: u8,
     /// Whether it last left whole and larger than the base MTU. Its loss or arrival tells whether
     /// the path carries that size.
-    is_large: bool,
+    is_above_base: bool,
     /// Whether it was declared lost once.
     was_lost: bool,
     state: FrameState,
@@ -84,7 +84,7 @@ impl InFlight {
             number: 0,
             bytes: 0,
             attempts: 0,
-            is_large: false,
+            is_above_base: false,
             was_lost: false,
             state: FrameState::Sent,
         }
@@ -120,8 +120,8 @@ impl InFlight {
 
     /// Returns whether it last left whole and larger than the base MTU.
     #[inline]
-    pub(crate) const fn is_large(&self) -> bool {
-        self.is_large
+    pub(crate) const fn is_above_base(&self) -> bool {
+        self.is_above_base
     }
 
     /// Returns whether it was sent, and neither accepted nor declared lost since.
@@ -150,11 +150,11 @@ impl InFlight {
 
     /// Notes that it leaves, whole or with its first slice.
     #[inline]
-    pub(super) fn on_sent(&mut self, now: Time, number: u32, bytes: u64, is_large: bool) {
+    pub(super) fn on_sent(&mut self, now: Time, number: u32, bytes: u64, is_above_base: bool) {
         (self.number, self.sent_at) = (number, now);
         self.attempts = self.attempts.saturating_add(1);
         self.state = FrameState::Sent;
-        self.is_large = is_large;
+        self.is_above_base = is_above_base;
         self.bytes = u32::try_from(bytes).unwrap_or(u32::MAX);
     }
 
@@ -176,6 +176,6 @@ impl InFlight {
 
     /// Forgets its size: whether it arrives says nothing about the path.
     pub(super) fn forget_size(&mut self) {
-        self.is_large = false;
+        self.is_above_base = false;
     }
 }

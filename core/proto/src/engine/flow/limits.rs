@@ -8,6 +8,6 @@ pub(crate) const MAX_REQUESTS: usize = 1024;
 pub const MAX_LARGE: usize = 64;
 /// Frames of one connection that may be in flight.
 pub(crate) const WINDOW: usize = 4096;
-/// Capacity, bytes, from which a frame of memory ends at a cache line: the unused part of a line
-/// costs it little.
-pub(crate) const LARGE: u64 = 4096;
+/// Shortest frame, bytes, whose check is computed while its memory is copied: a second pass over
+/// a shorter one costs less than finding out whether it may be.
+pub(crate) const LEAST_COPY_VERIFY: usize = 4096;

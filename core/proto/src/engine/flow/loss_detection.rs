@@ -22,14 +22,14 @@ pub(crate) struct LossDetection {
     /// A frame is lost once a frame sent this many later was accepted.
     reorder_threshold: u32,
     /// Losses in a row of retransmitted large frames.
-    large_losses: u32,
+    losses_above_base: u32,
     /// When the oldest late frame will be lost by time.
     due_at: Option<Time>,
 }
 
 impl LossDetection {
     pub(crate) const fn new() -> Self {
-        Self { echoed: None, reorder_threshold: LEAST_REORDER, large_losses: 0, due_at: None }
+        Self { echoed: None, reorder_threshold: LEAST_REORDER, losses_above_base: 0, due_at: None }
     }
 
     /// Notes the transmission number that an acknowledgement echoes. Returns whether it is newer
@@ -61,14 +61,14 @@ impl LossDetection {
 
     /// Forgets the losses of large frames: one has arrived, or none is in flight any more.
     #[inline]
-    pub(crate) fn reset_large(&mut self) {
-        self.large_losses = 0;
+    pub(crate) fn reset_above_base(&mut self) {
+        self.losses_above_base = 0;
     }
 
     /// Returns whether the path drops large frames.
     #[inline]
     pub(crate) const fn is_black_hole(&self) -> bool {
-        self.large_losses >= BLACK_HOLE_LOSSES
+        self.losses_above_base >= BLACK_HOLE_LOSSES
     }
 
     /// Returns when the next late frame will be lost, if nothing arrives until then.
@@ -99,7 +99,7 @@ impl LossDetection {
             }
             let expires = Time(frame.sent_at().0.saturating_add(delay));
             if behind.unsigned_abs() >= self.reorder_threshold || expires <= now {
-                self.large_losses += u32::from(frame.attempts() > 1 && frame.is_large());
+                self.losses_above_base += u32::from(frame.attempts() > 1 && frame.is_above_base());
                 lost += window.declare_lost(at);
             } else {
                 self.due_at = Some(self.due_at.map_or(expires, |other| other.min(expires)));

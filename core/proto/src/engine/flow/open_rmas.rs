@@ -89,7 +89,8 @@ impl OpenRmas {
         }
     }
 
-    /// Notes that an RMA has ended, which may not have started.
+    /// Notes that an RMA has ended. It has started: nothing but the end of the connection ends one
+    /// that is still queued, and that ends the flow.
     pub(crate) fn end(&mut self, op: Op, is_large: bool) {
         self.open = self.open.saturating_sub(1);
         self.running = self.running.saturating_sub(1);

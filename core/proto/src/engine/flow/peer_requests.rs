@@ -1,6 +1,7 @@
 //! The peer's requests: results of its operations, which wait to be sent, and its reads, which are
-//! being served. Both are bounded: a frame with further requests is dropped, and the peer
-//! retransmits it.
+//! being served. Only a read may stand in a frame many times; every other request is alone in one,
+//! so that the window bounds its results. A frame with reads beyond the limit is dropped, and the
+//! peer retransmits it.
 
 use super::limits::{MAX_REQUESTS, WINDOW};
 use super::rma_state::RmaAnswer;

@@ -32,8 +32,13 @@ impl SendQueue {
         self.entries.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
+    /// Messages in it. Looks at every entry.
+    pub(crate) fn messages(&self) -> usize {
+        let messages = |queued: &Queued| match queued {
+            Queued::Batch(batch) => usize::from(batch.messages),
+            Queued::Rma(_) | Queued::Aborted(_) => 0,
+        };
+        self.entries.iter().map(messages).sum()
     }
 
     #[inline]

@@ -37,7 +37,7 @@ pub(crate) struct Accepted {
     /// Frames that had been declared lost too early.
     pub(crate) spurious: u32,
     /// Whether one of the frames was large.
-    pub(crate) has_large: bool,
+    pub(crate) has_above_base: bool,
 }
 
 impl SendWindow {
@@ -172,7 +172,14 @@ impl SendWindow {
     /// the whole frame, or its first slice. Returns whether it leaves for the first time and is the
     /// only one in flight; `None`: there is no such frame.
     #[inline]
-    pub(crate) fn on_sent(&mut self, now: Time, at: usize, number: u32, bytes: u64, is_large: bool) -> Option<bool> {
+    pub(crate) fn on_sent(
+        &mut self,
+        now: Time,
+        at: usize,
+        number: u32,
+        bytes: u64,
+        is_above_base: bool,
+    ) -> Option<bool> {
         let is_only = self.frames.len() == 1;
         let frame = self.frames.get_mut(at)?;
         let is_first = frame.attempts() == 0;
@@ -181,7 +188,7 @@ impl SendWindow {
         } else if !is_first {
             self.bytes = self.bytes.saturating_sub(frame.bytes());
         }
-        frame.on_sent(now, number, bytes, is_large);
+        frame.on_sent(now, number, bytes, is_above_base);
         self.resent += u64::from(!is_first);
         self.bytes += bytes;
         Some(is_first && is_only)
@@ -205,7 +212,7 @@ impl SendWindow {
     fn accept(&mut self, at: usize, echo: u32, accepted: &mut Accepted) {
         let Some(frame) = self.frames.get_mut(at) else { return };
         accepted.bytes += frame.bytes();
-        accepted.has_large |= frame.is_large();
+        accepted.has_above_base |= frame.is_above_base();
         accepted.spurious += u32::from(frame.is_spurious_loss(echo));
         if frame.is_lost() {
             self.lost -= 1;

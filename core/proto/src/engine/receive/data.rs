@@ -6,7 +6,7 @@ use crate::engine::connection::rtt::ack_deadline;
 use crate::engine::connection::timer::DelayedAck;
 use crate::engine::flow::batch::Ops;
 use crate::engine::flow::continuation::Continuation;
-use crate::engine::flow::limits::{LARGE, WINDOW};
+use crate::engine::flow::limits::{LEAST_COPY_VERIFY, WINDOW};
 use crate::engine::host::Host;
 use crate::engine::send::schedule::has_work;
 use crate::engine::serial::distance;
@@ -49,7 +49,7 @@ impl Engine {
             self.handle_other(now, from, header, frame, host);
             return Ok(());
         };
-        if (frame.len() as u64) < LARGE
+        if frame.len() < LEAST_COPY_VERIFY
             || !self.copy_and_verify(data.index, (data.data.seq, data.data.flags), data.records, frame, host)?
         {
             wire::verify_check(&header, frame)?;
@@ -265,7 +265,7 @@ impl Engine {
 
     /// Notes the continuation of a frame, if the frame is newer than all accepted frames.
     fn set_continuation(&mut self, index: u32, gap: usize, records: Records<'_>, bytes: usize) {
-        let continuation = if (bytes as u64) < LARGE { None } else { Continuation::after(records) };
+        let continuation = if bytes < LEAST_COPY_VERIFY { None } else { Continuation::after(records) };
         let Some(conn) = self.table.get_mut(index).filter(|conn| continuation.is_some() || conn.flow != NONE) else {
             return;
         };

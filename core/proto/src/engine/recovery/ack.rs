@@ -50,8 +50,8 @@ impl Engine {
             }
         }
         take_sack(flow, ack.echo_number, (sack, advanced.min(0)), &mut accepted, &mut self.frames);
-        if accepted.has_large {
-            flow.loss_detection.reset_large();
+        if accepted.has_above_base {
+            flow.loss_detection.reset_above_base();
         }
         if accepted.spurious > 0 {
             self.stats.spurious += u64::from(accepted.spurious);

@@ -10,7 +10,7 @@ pub(crate) fn shrink(conn: &mut Conn, flow: Option<&mut Flow>, to: u16) {
     }
     conn.mtu = to;
     if let Some(flow) = flow {
-        flow.loss_detection.reset_large();
+        flow.loss_detection.reset_above_base();
         flow.send_window.forget_sizes();
     }
 }

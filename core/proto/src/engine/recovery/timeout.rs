@@ -54,7 +54,7 @@ impl Engine {
         }
         self.admission.expire(now);
         let table = &self.table;
-        self.timers.sweep(table.used(), |deadline, index| table.get(index).is_some_and(|conn| conn.armed == deadline));
+        self.timers.sweep(table.len(), |deadline, index| table.get(index).is_some_and(|conn| conn.armed == deadline));
     }
 
     /// Handles what is due on an open connection.
@@ -71,7 +71,7 @@ impl Engine {
                 note_retry(now, flow);
                 flow.probe_timeout.set_due();
                 if flow.peer.unanswered() >= BLACK_HOLE_PROBES
-                    && flow.send_window.front().is_some_and(InFlight::is_large)
+                    && flow.send_window.front().is_some_and(InFlight::is_above_base)
                 {
                     mtu::fall_back(conn, flow, self.config.base_mtu);
                 }
@@ -238,7 +238,8 @@ fn idle_probe_at(flow: &Flow) -> Option<Time> {
 }
 
 /// Whether the timer looks at an open connection before anything can be due on it: said at once of
-/// one on which messages come and go, without a look at all that may be due on others.
+/// one on which messages come and go, without a look at all that may be due on others. Whoever adds
+/// a deadline to [`next_due`] adds its condition here.
 fn is_armed(conn: &Conn, flow: &Flow) -> bool {
     let may_be_due = conn.keepalive | conn.send_timeout != 0
         || !flow.open_rmas.is_empty()
@@ -287,7 +288,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
         if flow.is_quiet() {
             want(Some(flow.idle_probing.idle_at()));
         } else if !flow.queue.is_empty() && flow.send_window.is_empty() && flow.peer.is_ready() {
-            // The queue is blocked: check it again later.
+            // The queue waits for something that has no time of its own, as the barrier of an RMA.
             want(Some(now.plus_micros(IDLE)));
         }
     }

@@ -5,9 +5,9 @@ use crate::engine::connection::conn::{Conn, bit};
 use crate::engine::flow::Flow;
 
 /// Notes that a frame in flight leaves, with this many bytes on the wire.
-pub(super) fn mark_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_large: bool) {
+pub(super) fn mark_sent(now: Time, conn: &mut Conn, flow: &mut Flow, at: usize, bytes: u64, is_above_base: bool) {
     let number = conn.number.wrapping_sub(1);
-    let Some(is_only) = flow.send_window.on_sent(now, at, number, bytes, is_large) else { return };
+    let Some(is_only) = flow.send_window.on_sent(now, at, number, bytes, is_above_base) else { return };
     if is_only {
         flow.congestion.on_restart();
     }

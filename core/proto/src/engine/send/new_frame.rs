@@ -7,7 +7,6 @@ use crate::engine::flow::Flow;
 use crate::engine::flow::batch::{Batch, Ops};
 use crate::engine::flow::frame_pool::{Buffer, FramePool};
 use crate::engine::flow::in_flight::Payload;
-use crate::engine::flow::limits::LARGE;
 use crate::engine::flow::peer_requests::PeerRead;
 use crate::engine::flow::rma_state::RmaAnswer;
 use crate::engine::flow::send_queue::Queued;
@@ -23,6 +22,9 @@ use alloc::collections::VecDeque;
 /// Bytes of a cache line, and of a word that leaves in one frame.
 const LINE: u64 = 64;
 const WORD: u64 = 8;
+/// Capacity, bytes, from which a frame of memory ends at a cache line: the unused part of a line
+/// costs it little.
+const LINE_CUT: u64 = 4096;
 
 impl Engine {
     /// Returns the next new frame: results first, then served reads and the program's queue in
@@ -145,6 +147,6 @@ pub(crate) fn memory_len(capacity: u32, left: u64, phase: impl FnOnce() -> u8) -
     if left <= capacity {
         return left;
     }
-    let (unit, phase) = (if capacity < LARGE { WORD } else { LINE }, u64::from(phase()));
+    let (unit, phase) = (if capacity < LINE_CUT { WORD } else { LINE }, u64::from(phase()));
     capacity - (phase + capacity) % unit
 }

@@ -231,8 +231,8 @@ impl Engine {
         let bytes = u64::try_from(built.len).unwrap_or(0) + u64::from(built.piece_len);
         flow.slicing = slicing.and_then(Slicing::next);
         if slicing.is_none_or(|slicing| slicing.is_first()) {
-            let is_large = slicing.is_none() && bytes > u64::from(self.config.base_mtu);
-            mark_sent(now, conn, flow, at, bytes, is_large);
+            let is_above_base = slicing.is_none() && bytes > u64::from(self.config.base_mtu);
+            mark_sent(now, conn, flow, at, bytes, is_above_base);
             self.stats.resent += u64::from(!first);
         } else {
             mark_slice_sent(now, conn, flow, at, bytes);

@@ -184,7 +184,7 @@ impl Engine {
             max_send_size: self.config.max_send_size,
             recv_buffer: self.config.recv_buffer,
             credit: u32::from(u16::MAX),
-            host: self.config.host,
+            host: self.config.machine,
         };
         let len = match conn.state {
             State::Asking => Connect {

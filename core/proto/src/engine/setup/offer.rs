@@ -6,7 +6,7 @@ use crate::wire::{Offer, features};
 
 /// Features of this side.
 pub(super) fn offered(config: &Config) -> u32 {
-    if config.unchecked_on_host && config.host != 0 { features::UNCHECKED } else { 0 }
+    if config.unchecked_on_host && config.machine != 0 { features::UNCHECKED } else { 0 }
 }
 
 /// Applies the features that the peer offers.
@@ -17,7 +17,7 @@ pub(super) fn take_offer(conn: &mut Conn, offer: &Offer, config: &Config) {
     conn.mtu = config.base_mtu.min(conn.peer_mtu);
     conn.peer_buffer = offer.recv_buffer.max(u32::from(conn.mtu));
     conn.credit = u16::try_from(offer.credit).unwrap_or(u16::MAX);
-    let same_host = config.host != 0 && offer.host == config.host;
+    let same_host = config.machine != 0 && offer.host == config.machine;
     if same_host && offered(config) & offer.features & features::UNCHECKED != 0 {
         conn.set(bit::UNCHECKED);
     }

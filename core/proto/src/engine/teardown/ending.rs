@@ -161,8 +161,8 @@ impl Engine {
             self.farewells.insert(index, body);
         }
         if was_accepting {
-            host.event(Index(index), host_cookie, Event::Refused(failure));
             self.remove(now, index);
+            host.event(Index(index), host_cookie, Event::Refused(failure));
         } else {
             host.event(Index(index), host_cookie, Event::Broken(failure));
         }

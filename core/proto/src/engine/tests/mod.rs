@@ -58,7 +58,7 @@ pub(super) const CONFIG: Config = Config {
     frames: 1024,
     holds: 256,
     operations: 1 << 14,
-    host: 0,
+    machine: 0,
     unchecked_on_host: false,
     first_seq: Some(u32::MAX - 20),
 };
@@ -395,6 +395,13 @@ fn who_waits_is_told_with_what_for_and_since_when() {
     pair.run_until(since.plus_micros(300_000));
     let refused = Wait { index: client, what: WaitsFor::Slot, since, operations: 1 };
     assert_eq!(waits(&pair, 0), [refused]);
+
+    // Those that follow wait together, and each counts; an RMA counts once, whether it has started
+    // or not.
+    for op in 3..6 {
+        pair.engines[0].send(pair.now, client, &[b"behind"], Op(op), false).expect("send");
+    }
+    assert_eq!(waits(&pair, 0), [Wait { operations: 4, ..refused }]);
 }
 
 #[test]
