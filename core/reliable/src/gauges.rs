@@ -63,7 +63,7 @@ impl<L: Link> Reliable<L> {
             (&page.spurious, stats.spurious),
             (&page.unheld, stats.unheld),
             (&page.not_ready, stats.not_ready),
-            (&page.refused, stats.rnr),
+            (&page.refused, stats.refused),
             (&page.in_flight, self.host.operations.count() as u64),
         ] {
             word.store(value, Ordering::Relaxed);

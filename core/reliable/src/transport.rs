@@ -262,7 +262,7 @@ impl<L: Link> Transport for Reliable<L> {
         if is_engines(core, connection) && connection.state() != ConnectionState::Opening {
             let engine = self.engine.report(index_of(connection));
             (report.mtu, report.rtt, report.window) = (engine.mtu.into(), engine.rtt, engine.window);
-            report.rnr += u64::from(engine.rnr);
+            report.rnr += u64::from(engine.not_ready);
         }
         if let Some(limitation) = self.background.limitation() {
             report.why = format!("{}; {limitation}", report.why);

@@ -62,7 +62,7 @@ impl World {
             frames: 64,
             holds: 24,
             operations: OPERATIONS,
-            host: u64::from(options & 1),
+            machine: u64::from(options & 1),
             unchecked_on_host: options & 2 != 0,
             first_seq: Some(u32::MAX - 5),
         };

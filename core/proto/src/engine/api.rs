@@ -48,7 +48,7 @@ pub struct Open<'a> {
     pub token: u64,
 }
 
-/// An RMA to be started.
+/// An RMA that is to begin.
 #[derive(Clone, Copy, Debug)]
 pub struct Rma<'a> {
     /// The host's number of the operation.
@@ -110,7 +110,7 @@ pub struct Report {
     /// Frames retransmitted.
     pub resent: u64,
     /// Times that the peer had no slot.
-    pub rnr: u32,
+    pub not_ready: u32,
 }
 
 /// Counters of an endpoint.
@@ -132,8 +132,8 @@ pub struct Stats {
     pub spurious: u64,
     /// Frames dropped because nothing more could be held back.
     pub unheld: u64,
-    /// Frames refused for lack of a slot.
-    pub rnr: u64,
+    /// Frames that this side refused for lack of a slot.
+    pub refused: u64,
     /// Times that a peer had no slot.
     pub not_ready: u64,
 }

@@ -2,7 +2,7 @@
 
 use super::api::{Config, Report, Stats};
 use super::connection::conn::{Conn, NONE, SmallPeers, bit};
-use super::connection::opening::Opening;
+use super::connection::exchange::Exchange;
 use super::connection::table::Table;
 use super::connection::timer::Timers;
 use super::connection::unreachable::Unreachable;
@@ -55,7 +55,7 @@ pub struct Engine {
     /// Limits the replies to strangers.
     pub(super) reply_limit: ReplyLimit,
     /// Connections that are being opened or closed.
-    pub(super) openings: BTreeMap<u32, Opening>,
+    pub(super) exchanges: BTreeMap<u32, Exchange>,
     /// Bodies of the CLOSEs of connections that this side gave up, until their hosts close them.
     pub(super) farewells: BTreeMap<u32, Box<[u8]>>,
     /// Open connections whose peers the network reports as unreachable.
@@ -115,7 +115,7 @@ impl Engine {
             awaiting_slot: VecDeque::new(),
             replies: VecDeque::with_capacity(MAX_REPLIES),
             reply_limit: ReplyLimit::new(),
-            openings: BTreeMap::new(),
+            exchanges: BTreeMap::new(),
             farewells: BTreeMap::new(),
             unreachable: BTreeMap::new(),
             admission: Admission::default(),
@@ -166,7 +166,7 @@ impl Engine {
             window = window.min(flow.congestion.window(mtu));
             report.rate = flow.congestion.rate();
             report.in_flight = u32::try_from(flow.send_window.len()).unwrap_or(u32::MAX);
-            (report.resent, report.rnr) = (flow.send_window.resent(), flow.peer.times());
+            (report.resent, report.not_ready) = (flow.send_window.resent(), flow.peer.times());
         }
         report.window = u32::try_from(window / mtu).unwrap_or(u32::MAX);
         report
@@ -190,7 +190,7 @@ impl Engine {
     pub fn is_quiet(&self) -> bool {
         self.ready.is_empty()
             && self.replies.is_empty()
-            && self.openings.is_empty()
+            && self.exchanges.is_empty()
             && self.timers.next_ack().is_none()
             && self.flows.iter().all(Flow::is_quiet)
     }

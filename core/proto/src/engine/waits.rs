@@ -35,12 +35,12 @@ impl Engine {
     /// The connections that wait for their peer. Looks at everything that is open, so it is for now
     /// and then.
     pub fn waits(&self) -> impl Iterator<Item = Wait> + '_ {
-        let handshakes = self.openings.iter().filter_map(|(index, opening)| {
+        let handshakes = self.exchanges.iter().filter_map(|(index, exchange)| {
             let state = self.table.get(*index)?.state;
             matches!(state, State::Asking | State::Accepting).then(|| Wait {
                 index: Index(*index),
                 what: WaitsFor::Handshake,
-                since: opening.since(),
+                since: exchange.since(),
                 operations: 1,
             })
         });

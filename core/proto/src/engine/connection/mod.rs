@@ -1,8 +1,8 @@
 //! Connections: their state, their identifiers, their round trips and their timers.
 
 pub(super) mod conn;
+pub(super) mod exchange;
 pub(super) mod ids;
-pub(super) mod opening;
 pub(super) mod rtt;
 pub(super) mod table;
 pub(super) mod timer;

@@ -11,6 +11,7 @@ pub(super) mod idle_probing;
 pub(super) mod in_flight;
 pub(super) mod limits;
 pub(super) mod loss_detection;
+pub(super) mod message_parts;
 pub(super) mod next_frame;
 pub(super) mod open_rmas;
 pub(super) mod path_probing;
@@ -18,7 +19,6 @@ pub(super) mod peer_readiness;
 pub(super) mod peer_requests;
 pub(super) mod pieces;
 pub(super) mod probe_timeout;
-pub(super) mod reassembly;
 pub(super) mod refused_writes;
 pub(super) mod reorder_queue;
 pub(super) mod rma_state;
@@ -35,13 +35,13 @@ use continuation::CopyVerify;
 use end_order::EndOrder;
 use idle_probing::IdleProbing;
 use loss_detection::LossDetection;
+use message_parts::MessageParts;
 use next_frame::NextFrame;
 use open_rmas::OpenRmas;
 use path_probing::PathProbing;
 use peer_readiness::PeerReadiness;
 use peer_requests::PeerRequests;
 use probe_timeout::ProbeTimeout;
-use reassembly::Reassembly;
 use refused_writes::RefusedWrites;
 use reorder_queue::ReorderQueue;
 use send_queue::SendQueue;
@@ -70,7 +70,7 @@ pub(crate) struct Flow {
     // What was received.
     pub(crate) next_frame: NextFrame,
     pub(crate) reorder_queue: ReorderQueue,
-    pub(crate) reassembly: Reassembly,
+    pub(crate) message_parts: MessageParts,
     pub(crate) copy_verify: CopyVerify,
     pub(crate) refused_writes: RefusedWrites,
     // Both.
@@ -97,7 +97,7 @@ impl Flow {
             slicing: None,
             next_frame: NextFrame::default(),
             reorder_queue: ReorderQueue::default(),
-            reassembly: Reassembly::new(),
+            message_parts: MessageParts::new(),
             copy_verify: CopyVerify::default(),
             refused_writes: RefusedWrites::default(),
             idle_probing: IdleProbing::new(),
@@ -140,7 +140,7 @@ impl Flow {
     /// Returns whether something was received in part, so that only the peer can complete it.
     pub(crate) fn awaits_rest(&self) -> bool {
         !self.reorder_queue.is_empty()
-            || !self.reassembly.is_empty()
+            || !self.message_parts.is_empty()
             || self.next_frame.is_begun()
             || !self.refused_writes.is_empty()
     }

@@ -84,7 +84,7 @@ impl Engine {
         match header.kind {
             Kind::Multicast => return,
             Kind::Data => {}
-            _ => return self.handle_opening(now, from, &header, frame, host),
+            _ => return self.handle_control(now, from, &header, frame, host),
         }
         let Some(index) = self.table.find(header.to) else { return self.stray(now, from, &header, frame.len()) };
         let Some(conn) = self.table.get(index) else { return };
@@ -167,7 +167,7 @@ impl Engine {
                 Record::Part { message, total, at, bytes } if !conn.is_reliable() => {
                     if let Some(mut ctx) = self.recv_ctx(index) {
                         ctx.loose_part(message, total, at, bytes, host);
-                        ctx.flow.reassembly.on_part(now);
+                        ctx.flow.message_parts.on_part(now);
                     }
                 }
                 Record::Probe { size } => {

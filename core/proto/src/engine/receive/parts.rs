@@ -2,7 +2,7 @@
 
 use super::context::{FrameOutcome, RecvCtx};
 use crate::engine::connection::conn::bit;
-use crate::engine::flow::reassembly::{AFTER, Placement};
+use crate::engine::flow::message_parts::{AFTER, Placement};
 use crate::engine::host::Host;
 
 impl RecvCtx<'_> {
@@ -21,10 +21,10 @@ impl RecvCtx<'_> {
         if at == 0 {
             self.abandon(host);
             let Some(buffer) = host.begin(self.conn.host_cookie, total) else { return FrameOutcome::NoSlot };
-            self.flow.reassembly.begin(buffer, message, total);
+            self.flow.message_parts.begin(buffer, message, total);
         }
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let placement = self.flow.reassembly.add_next(message, total, at, len);
+        let placement = self.flow.message_parts.add_next(message, total, at, len);
         self.place_part(placement, at, bytes, host);
         FrameOutcome::Done
     }
@@ -36,16 +36,16 @@ impl RecvCtx<'_> {
         if total > self.max_send_size {
             return;
         }
-        if !self.flow.reassembly.has(message) {
-            if self.flow.reassembly.is_newer_than(message) {
+        if !self.flow.message_parts.has(message) {
+            if self.flow.message_parts.is_newer_than(message) {
                 return;
             }
             self.abandon(host);
             let Some(buffer) = host.begin(self.conn.host_cookie, total) else { return };
-            self.flow.reassembly.begin(buffer, message, total);
+            self.flow.message_parts.begin(buffer, message, total);
         }
         let len = u32::try_from(bytes.len()).unwrap_or(u32::MAX);
-        let placement = self.flow.reassembly.add(total, at, len);
+        let placement = self.flow.message_parts.add(total, at, len);
         self.place_part(placement, at, bytes, host);
     }
 
@@ -54,14 +54,14 @@ impl RecvCtx<'_> {
         let Some(Placement { buffer, is_whole }) = placement else { return };
         host.fill(buffer, at, bytes);
         if is_whole {
-            self.flow.reassembly.take();
+            self.flow.message_parts.take();
             host.deliver(self.conn.host_cookie, buffer);
         }
     }
 
     /// Abandons the message that is being reassembled.
     fn abandon<H: Host>(&mut self, host: &mut H) {
-        if let Some(buffer) = self.flow.reassembly.take() {
+        if let Some(buffer) = self.flow.message_parts.take() {
             host.abandon(buffer);
         }
     }

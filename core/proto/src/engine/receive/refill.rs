@@ -12,7 +12,7 @@ impl Engine {
     /// Handles a next in-order frame that found no slot: it is held, or the peer retransmits it
     /// when there are slots.
     pub(super) fn await_slot(&mut self, index: u32, records: Option<Records<'_>>) {
-        self.stats.rnr += 1;
+        self.stats.refused += 1;
         let held = records.and_then(|records| self.hold(records, 0));
         let Some(ctx) = self.recv_ctx(index) else { return };
         if let Some(held) = held {

@@ -3,7 +3,7 @@
 use super::ack::note_retry;
 use super::mtu;
 use crate::engine::connection::conn::{Conn, NONE, State, bit};
-use crate::engine::connection::opening::Opening;
+use crate::engine::connection::exchange::Exchange;
 use crate::engine::connection::rtt::LEAST_TIMEOUT;
 use crate::engine::connection::unreachable::Unreachable;
 use crate::engine::flow::Flow;
@@ -41,7 +41,7 @@ impl Engine {
             let Some(conn) = self.table.get_mut(index).filter(|conn| conn.armed == deadline) else { continue };
             conn.armed = Time(u64::MAX);
             if conn.state != State::Open {
-                self.look_opening(now, index, host);
+                self.look_at_exchange(now, index, host);
                 self.mark_ready(index);
                 continue;
             }
@@ -107,7 +107,7 @@ impl Engine {
                 }
             }
             if !conn.is_reliable()
-                && let Some(buffer) = flow.reassembly.expire(now)
+                && let Some(buffer) = flow.message_parts.expire(now)
             {
                 // A part of the message was lost.
                 host.abandon(buffer);
@@ -169,10 +169,10 @@ impl Engine {
         if is_open && unreachable.is_none() && flow.is_some_and(|flow| is_armed(conn, flow)) {
             return;
         }
-        let opening = self.openings.get(&index).map(Opening::next_at);
-        let opening = opening.or(unreachable.map(Unreachable::next_at));
+        let exchange = self.exchanges.get(&index).map(Exchange::next_at);
+        let exchange = exchange.or(unreachable.map(Unreachable::next_at));
         let due = if conn.state == State::Open { next_due(now, conn, flow) } else { None };
-        let next = match (opening, due) {
+        let next = match (exchange, due) {
             (Some(a), Some(b)) => Some(a.min(b)),
             (a, b) => a.or(b),
         };
@@ -283,7 +283,7 @@ fn next_due(now: Time, conn: &Conn, flow: Option<&Flow>) -> Option<Time> {
             want(Some(flow.congestion.next_at()));
         }
         if !conn.is_reliable() {
-            want(flow.reassembly.expires_at());
+            want(flow.message_parts.expires_at());
         }
         if flow.is_quiet() {
             want(Some(flow.idle_probing.idle_at()));

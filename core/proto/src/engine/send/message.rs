@@ -2,7 +2,7 @@
 
 use crate::engine::flow::batch::{Batch, Ops};
 use crate::engine::flow::frame_pool::{Buffer, FramePool, SHORT};
-use crate::engine::flow::reassembly::AFTER;
+use crate::engine::flow::message_parts::AFTER;
 use crate::engine::host::Op;
 use crate::wire::{MESSAGE_HEAD, PART_HEAD, emit_message, emit_part};
 use crate::{Cursor, Gather, Time};

@@ -1,4 +1,4 @@
-//! The start of a send: the message joins the queue of its connection's flow.
+//! The beginning of a send: the message joins the queue of its connection's flow.
 
 use super::message::OutboundMessage;
 use crate::engine::connection::conn::{NONE, State};

@@ -1,4 +1,4 @@
-//! The start of an RMA.
+//! The beginning of an RMA.
 
 use super::message::OutboundMessage;
 use crate::engine::api::Rma;
@@ -12,7 +12,7 @@ use crate::wire::DATA;
 use crate::{Access, Atomic, Attribute, RmaError, Time};
 
 impl Engine {
-    /// Starts an RMA.
+    /// Begins an RMA.
     ///
     /// # Errors
     ///

@@ -108,7 +108,7 @@ impl Engine {
         let state = self.table.get(index)?.state;
         match state {
             State::Open => {}
-            State::Asking | State::Accepting | State::Closing => return self.transmit_opening(now, index, buffer),
+            State::Asking | State::Accepting | State::Closing => return self.transmit_exchange(now, index, buffer),
             State::Requested | State::Broken => return None,
         }
         if let Some(transmit) = self.transmit_sequenced(now, index, buffer, host) {

@@ -2,7 +2,7 @@
 
 use super::offer::take_offer;
 use crate::engine::connection::conn::{State, bit};
-use crate::engine::connection::opening::MOST_RETRIES;
+use crate::engine::connection::exchange::MOST_RETRIES;
 use crate::engine::host::{Event, Host, Index};
 use crate::engine::state::{Engine, mark_conn_ready};
 use crate::engine::strangers::reply::{ReplyFrame, back};
@@ -14,7 +14,7 @@ const RECENT: u32 = 1 << 16;
 
 impl Engine {
     /// Handles a frame that is not DATA.
-    pub(crate) fn handle_opening<H: Host>(
+    pub(crate) fn handle_control<H: Host>(
         &mut self,
         now: Time,
         from: &Address,
@@ -37,7 +37,7 @@ impl Engine {
             }
             _ => {}
         }
-        let Some(index) = self.table.find(header.to) else { return self.stray_opening(now, from, header, frame) };
+        let Some(index) = self.table.find(header.to) else { return self.stray_control(now, from, header, frame) };
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.to == *from) else {
             self.stats.strays += 1;
             return;
@@ -72,9 +72,9 @@ impl Engine {
         let (host_cookie, peer) = (conn.host_cookie, conn.to);
         if host.event(Index(index), host_cookie, Event::Open { max_send_size, peer }) {
             conn.state = State::Open;
-            self.openings.remove(&index);
-        } else if let Some(opening) = self.openings.get_mut(&index) {
-            opening.on_confirmed(now);
+            self.exchanges.remove(&index);
+        } else if let Some(exchange) = self.exchanges.get_mut(&index) {
+            exchange.on_confirmed(now);
         }
         self.arm(now, index);
     }
@@ -82,15 +82,15 @@ impl Engine {
     /// Handles an answer to this side's CONNECT.
     fn on_answer<H: Host>(&mut self, now: Time, index: u32, header: &Header, frame: &[u8], host: &mut H) {
         let Some(conn) = self.table.get_mut(index) else { return };
-        let Some(opening) = self.openings.get_mut(&index) else { return };
+        let Some(exchange) = self.exchanges.get_mut(&index) else { return };
         match header.kind {
             Kind::Retry => {
                 if let Some(retry) = Retry::parse_after(*header, frame) {
-                    opening.on_cookie(retry.cookie, retry.cookie_time);
-                    opening.retries += 1;
+                    exchange.on_cookie(retry.cookie, retry.cookie_time);
+                    exchange.retries += 1;
                     // Nobody makes this side send more than a few: the next goes in its time.
-                    if opening.retries <= MOST_RETRIES {
-                        opening.due = true;
+                    if exchange.retries <= MOST_RETRIES {
+                        exchange.due = true;
                         mark_conn_ready(conn, index, &mut self.ready);
                     }
                 }
@@ -102,7 +102,7 @@ impl Engine {
                     self.stats.malformed += 1;
                     return;
                 };
-                if !opening.has_shown(accept.cookie) {
+                if !exchange.has_shown(accept.cookie) {
                     self.stats.strays += 1;
                     return;
                 }
@@ -116,13 +116,13 @@ impl Engine {
                 mark_conn_ready(conn, index, &mut self.ready);
                 let max_send_size = self.small_peers.largest(conn, index, own);
                 let (host_cookie, peer) = (conn.host_cookie, conn.to);
-                self.openings.remove(&index);
+                self.exchanges.remove(&index);
                 host.event(Index(index), host_cookie, Event::Open { max_send_size, peer });
                 self.arm(now, index);
             }
             Kind::Reject => {
                 if let Some(reject) =
-                    Reject::parse_after(*header, frame).filter(|reject| opening.has_shown(reject.cookie))
+                    Reject::parse_after(*header, frame).filter(|reject| exchange.has_shown(reject.cookie))
                 {
                     let failure = match reject.reason {
                         Reason::Program | Reason::Attribute => Failure::Refused,
@@ -134,10 +134,10 @@ impl Engine {
             }
             Kind::Redirect => {
                 if let Some(redirect) =
-                    Redirect::parse_after(*header, frame).filter(|redirect| opening.has_shown(redirect.cookie))
-                    && !opening.elsewhere
+                    Redirect::parse_after(*header, frame).filter(|redirect| exchange.has_shown(redirect.cookie))
+                    && !exchange.elsewhere
                 {
-                    opening.elsewhere = true;
+                    exchange.elsewhere = true;
                     let host_cookie = conn.host_cookie;
                     host.event(
                         Index(index),

@@ -5,7 +5,7 @@
 use super::offer::offered;
 use crate::engine::api::{Open, Transmit};
 use crate::engine::connection::conn::{Conn, State, bit};
-use crate::engine::connection::opening::Opening;
+use crate::engine::connection::exchange::Exchange;
 use crate::engine::host::{Host, Index};
 use crate::engine::send::frame::{header, plain};
 use crate::engine::state::{Engine, mark_conn_ready};
@@ -45,12 +45,12 @@ impl Engine {
         let mut conn = Conn::new(id, 0, open.to, open.attribute, open.host_cookie);
         let timeout =
             open.timeout.map_or(HANDSHAKE_TIMEOUT, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
-        let mut opening = Opening::new(now, timeout);
-        opening.payload = open.payload.into();
-        opening.token = open.token;
-        opening.first_seq = self.first_seq(&mut conn);
+        let mut exchange = Exchange::new(now, timeout);
+        exchange.payload = open.payload.into();
+        exchange.token = open.token;
+        exchange.first_seq = self.first_seq(&mut conn);
         self.table.put(index, conn);
-        self.openings.insert(index, opening);
+        self.exchanges.insert(index, exchange);
         self.mark_ready(index);
         Ok(Index(index))
     }
@@ -79,11 +79,11 @@ impl Engine {
         conn.state = State::Accepting;
         conn.host_cookie = host_cookie;
         let first_seq = conn.next_seq;
-        let mut opening = Opening::new(now, CONFIRMATION);
-        opening.first_seq = first_seq;
-        opening.longest = LONGEST_ACCEPT;
-        opening.cookie = self.openings.get(&index.0).map_or(0, |request| request.cookie);
-        self.openings.insert(index.0, opening);
+        let mut exchange = Exchange::new(now, CONFIRMATION);
+        exchange.first_seq = first_seq;
+        exchange.longest = LONGEST_ACCEPT;
+        exchange.cookie = self.exchanges.get(&index.0).map_or(0, |request| request.cookie);
+        self.exchanges.insert(index.0, exchange);
         self.mark_ready(index.0);
         Ok(())
     }
@@ -133,7 +133,7 @@ impl Engine {
         }
         let header = Header { kind: Kind::Reject, to: conn.peer, from: conn.id, number: conn.number, time: 0 };
         let to = conn.to;
-        let cookie = self.openings.get(&index.0).map_or(0, |opening| opening.cookie);
+        let cookie = self.exchanges.get(&index.0).map_or(0, |exchange| exchange.cookie);
         self.mark_answered(now, index.0, Some(request_state));
         self.remove(now, index.0);
         Ok((to, header, cookie))
@@ -143,8 +143,8 @@ impl Engine {
     pub fn follow(&mut self, now: Time, index: Index, to: Address, token: u64) {
         let Some(conn) = self.table.get_mut(index.0).filter(|conn| conn.state == State::Asking) else { return };
         conn.to = to;
-        if let Some(opening) = self.openings.get_mut(&index.0) {
-            opening.on_redirected(now, token);
+        if let Some(exchange) = self.exchanges.get_mut(&index.0) {
+            exchange.on_redirected(now, token);
         }
         self.mark_ready(index.0);
     }
@@ -163,22 +163,22 @@ impl Engine {
     pub(crate) fn begin_closing(&mut self, now: Time, index: u32, body: Box<[u8]>) {
         if let Some(conn) = self.table.get_mut(index) {
             conn.state = State::Closing;
-            let mut opening = Opening::new(now, HANDSHAKE_TIMEOUT);
-            opening.payload = body;
-            self.openings.insert(index, opening);
+            let mut exchange = Exchange::new(now, HANDSHAKE_TIMEOUT);
+            exchange.payload = body;
+            self.exchanges.insert(index, exchange);
             mark_conn_ready(conn, index, &mut self.ready);
         }
     }
 
     /// Writes the next frame of a handshake or a teardown.
-    pub(crate) fn transmit_opening<P>(&mut self, now: Time, index: u32, buffer: &mut [u8]) -> Option<Transmit<P>> {
+    pub(crate) fn transmit_exchange<P>(&mut self, now: Time, index: u32, buffer: &mut [u8]) -> Option<Transmit<P>> {
         let conn = self.table.get_mut(index)?;
-        let opening = self.openings.get_mut(&index).filter(|opening| opening.due && !opening.elsewhere)?;
-        opening.on_sent(now);
+        let exchange = self.exchanges.get_mut(&index).filter(|exchange| exchange.due && !exchange.elsewhere)?;
+        exchange.on_sent(now);
         let offer = Offer {
             features: offered(&self.config)
                 & if conn.state == State::Asking || conn.has(bit::UNCHECKED) { !0 } else { 0 },
-            first_seq: opening.first_seq,
+            first_seq: exchange.first_seq,
             attribute: conn.attribute(),
             mtu: self.config.mtu,
             max_send_size: self.config.max_send_size,
@@ -190,19 +190,19 @@ impl Engine {
             State::Asking => Connect {
                 header: header(conn, Kind::Connect, now),
                 offer,
-                token: opening.token,
-                cookie: opening.cookie,
-                cookie_time: opening.cookie_time,
-                payload: &opening.payload,
+                token: exchange.token,
+                cookie: exchange.cookie,
+                cookie_time: exchange.cookie_time,
+                payload: &exchange.payload,
             }
             .emit(buffer),
             State::Accepting => {
-                Accept { header: header(conn, Kind::Accept, now), offer, cookie: opening.cookie }.emit(buffer)
+                Accept { header: header(conn, Kind::Accept, now), offer, cookie: exchange.cookie }.emit(buffer)
             }
             _ => {
                 header(conn, Kind::Close, now).emit(buffer);
-                let end = HEADER + opening.payload.len();
-                buffer[HEADER..end].copy_from_slice(&opening.payload);
+                let end = HEADER + exchange.payload.len();
+                buffer[HEADER..end].copy_from_slice(&exchange.payload);
                 end
             }
         };
@@ -210,10 +210,10 @@ impl Engine {
     }
 
     /// Handles the timers of a connection that is not open.
-    pub(crate) fn look_opening<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
+    pub(crate) fn look_at_exchange<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
         let Some(state) = self.table.get(index).map(|conn| conn.state) else { return };
-        let Some(opening) = self.openings.get_mut(&index) else { return };
-        if opening.deadline <= now {
+        let Some(exchange) = self.exchanges.get_mut(&index) else { return };
+        if exchange.deadline <= now {
             match state {
                 State::Asking => self.refuse(now, index, Failure::TimedOut, host),
                 State::Accepting => {
@@ -223,13 +223,13 @@ impl Engine {
                 State::Closing => self.remove(now, index),
                 _ => {}
             }
-        } else if opening.next_at <= now && !opening.elsewhere {
-            if opening.is_confirmed {
+        } else if exchange.next_at <= now && !exchange.elsewhere {
+            if exchange.is_confirmed {
                 self.confirm(now, index, host);
-            } else if state == State::Closing && opening.tries >= FAREWELLS {
+            } else if state == State::Closing && exchange.tries >= FAREWELLS {
                 self.remove(now, index);
             } else if state != State::Requested {
-                opening.due = true;
+                exchange.due = true;
             }
         }
     }

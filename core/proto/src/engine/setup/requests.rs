@@ -3,7 +3,7 @@
 
 use super::offer::take_offer;
 use crate::engine::connection::conn::{Conn, State};
-use crate::engine::connection::opening::Opening;
+use crate::engine::connection::exchange::Exchange;
 use crate::engine::host::{Event, Host, Index};
 use crate::engine::random::keyed;
 use crate::engine::state::Engine;
@@ -67,8 +67,8 @@ impl Engine {
     /// Repeats the ACCEPT for a client that has received no answer.
     fn repeat_accept(&mut self, index: u32, cookie: u64) {
         let state = self.table.get(index).map(|conn| conn.state);
-        if let (Some(opening), Some(State::Requested | State::Accepting)) = (self.openings.get_mut(&index), state) {
-            opening.on_request(cookie);
+        if let (Some(exchange), Some(State::Requested | State::Accepting)) = (self.exchanges.get_mut(&index), state) {
+            exchange.on_request(cookie);
             self.mark_ready(index);
         }
     }
@@ -110,7 +110,7 @@ impl Engine {
         take_offer(&mut conn, &connect.offer, &self.config);
         self.small_peers.note(&mut conn, index, connect.offer.max_send_size, self.config.max_send_size);
         self.table.put(index, conn);
-        self.openings.insert(index, Opening::of_request(connect.cookie));
+        self.exchanges.insert(index, Exchange::of_request(connect.cookie));
         if !self.admission.insert(key, from.network(), index, id) {
             // Without memory nothing is kept: the client asks again.
             return self.remove(now, index);

@@ -18,7 +18,7 @@ impl Engine {
 
     /// As [`Engine::stray`]; an answer to a farewell is not answered, or two ends that have both
     /// forgotten would go on for ever.
-    pub(super) fn stray_opening(&mut self, now: Time, from: &Address, header: &Header, frame: &[u8]) {
+    pub(super) fn stray_control(&mut self, now: Time, from: &Address, header: &Header, frame: &[u8]) {
         if header.kind == Kind::Close && Close::parse_after(*header, frame).is_none_or(|(close, ..)| close.is_answer) {
             self.stats.strays += 1;
             return;

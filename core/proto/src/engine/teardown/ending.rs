@@ -93,7 +93,7 @@ impl Engine {
         let Some(conn) = self.table.get_mut(index) else { return };
         let number = core::mem::replace(&mut conn.flow, NONE);
         let Some(flow) = self.flows.get_mut(number) else { return };
-        if let Some(buffer) = flow.reassembly.take() {
+        if let Some(buffer) = flow.message_parts.take() {
             host.abandon(buffer);
             self.freed = true;
         }
@@ -149,7 +149,7 @@ impl Engine {
         let gave_up = matches!(failure, Failure::TimedOut | Failure::NotReady);
         let body = if gave_up { self.farewell(index) } else { Box::default() };
         self.fail_operations(index, failure, host);
-        self.openings.remove(&index);
+        self.exchanges.remove(&index);
         self.unreachable.remove(&index);
         let Some(conn) = self.table.get_mut(index) else { return };
         let was_accepting = conn.state == State::Accepting;
@@ -178,7 +178,7 @@ impl Engine {
     /// Forgets a connection that has no flow.
     pub(crate) fn remove(&mut self, now: Time, index: u32) {
         self.mark_answered(now, index, None);
-        self.openings.remove(&index);
+        self.exchanges.remove(&index);
         self.unreachable.remove(&index);
         self.farewells.remove(&index);
         self.small_peers.forget(index);

@@ -168,7 +168,7 @@ fn a_large_message_does_not_come_between_a_write_and_its_message() {
     pair.hosts[1].slots = 0;
     // One that takes the credit, so that the next message stays behind.
     pair.engines[0].send(pair.now, client, &[b"first"], Op(2), true).expect("send");
-    pair.run(|pair| pair.engines[0].report(client).rnr > 0);
+    pair.run(|pair| pair.engines[0].report(client).not_ready > 0);
     let bad = Target { handle: [7, 8], offset: 0, len: 100 };
     let write = Rma { op: Op(3), target: bad, access: Access::Write, fence: false, message: Some(b"never") };
     pair.engines[0].rma(pair.now, client, &write).expect("begun");

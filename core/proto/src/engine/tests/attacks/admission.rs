@@ -57,7 +57,7 @@ fn one_network_leaves_room_for_others_in_a_full_table() {
         }
     }
     assert!(kept <= MAX_KNOWN_REQUESTS / 4, "{kept} of {MAX_KNOWN_REQUESTS} of one network");
-    let openings = raw.engine.openings.len();
+    let exchanges = raw.engine.exchanges.len();
     // Another network.
     let client = Open {
         to: ADDRESSES[0],
@@ -79,7 +79,7 @@ fn one_network_leaves_room_for_others_in_a_full_table() {
         }
     }
     assert_eq!(raw.host.requests.len(), 1, "the other is let in");
-    assert_eq!(raw.engine.openings.len(), openings + 1, "nothing is kept of those who were not");
+    assert_eq!(raw.engine.exchanges.len(), exchanges + 1, "nothing is kept of those who were not");
 }
 
 #[test]

@@ -117,7 +117,7 @@ fn a_flood_of_requests_leaves_no_memory_without_end() {
         raw.now = raw.now.plus_micros(200);
     }
     assert!(raw.engine.admission.len() <= 1 << 13, "a quarter of 2^15 for one network");
-    assert!(raw.engine.openings.is_empty());
+    assert!(raw.engine.exchanges.is_empty());
 }
 
 #[test]

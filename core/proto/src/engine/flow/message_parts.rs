@@ -1,5 +1,5 @@
-//! The reassembly of a message that arrives in parts: in order on a reliable connection, in any
-//! order on an unreliable one.
+//! A message that arrives in parts: in order on a reliable connection, in any order on an
+//! unreliable one.
 
 use super::pieces::Pieces;
 use crate::Time;
@@ -34,7 +34,7 @@ pub(crate) struct Placement {
 
 /// The message of a flow that is being reassembled, if any.
 #[derive(Debug)]
-pub(crate) struct Reassembly {
+pub(crate) struct MessageParts {
     assembly: Option<Assembly>,
     /// In any order: parts that have come.
     seen: Vec<u64>,
@@ -42,7 +42,7 @@ pub(crate) struct Reassembly {
     part_at: Time,
 }
 
-impl Reassembly {
+impl MessageParts {
     pub(crate) const fn new() -> Self {
         Self { assembly: None, seen: Vec::new(), part_at: Time(0) }
     }

@@ -1,4 +1,4 @@
-//! The state of a connection that is being opened or closed.
+//! The exchange of frames that opens or closes a connection.
 
 use crate::Time;
 use alloc::boxed::Box;
@@ -15,8 +15,9 @@ pub(crate) const MOST_RETRIES: u32 = 4;
 /// answer: as many as it shows at once.
 const EARLIER: usize = MOST_RETRIES as usize;
 
-/// A connection that is being opened or closed.
-pub(crate) struct Opening {
+/// What a connection keeps while it is being opened or closed: the frame that it repeats until the
+/// peer answers.
+pub(crate) struct Exchange {
     /// Payload of a CONNECT, or the body of a CLOSE.
     pub(crate) payload: Box<[u8]>,
     pub(crate) token: u64,
@@ -41,7 +42,7 @@ pub(crate) struct Opening {
     pub(crate) is_confirmed: bool,
 }
 
-impl Opening {
+impl Exchange {
     pub(crate) fn new(now: Time, patience: u64) -> Self {
         Self {
             payload: Box::default(),
@@ -64,9 +65,9 @@ impl Opening {
 
     /// That of a request that its program has not answered: it waits for nothing else.
     pub(crate) fn of_request(cookie: u64) -> Self {
-        let mut opening = Self::new(Time(u64::MAX), 0);
-        opening.cookie = cookie;
-        opening
+        let mut exchange = Self::new(Time(u64::MAX), 0);
+        exchange.cookie = cookie;
+        exchange
     }
 
     /// The client has asked again, with this cookie: the answer shows it, and an ACCEPT is to be
