@@ -71,6 +71,21 @@ impl Turns {
         (0..self.len).map(move |nth| self.numbers[self.head.wrapping_add(nth) & mask])
     }
 
+    /// Takes those out of the first `count` that were replaced by [`NONE`]. The order of the others
+    /// stays.
+    fn close_gaps(&mut self, count: usize) {
+        let mut to = count;
+        for place in (0..count).rev() {
+            let number = *self.at(self.head.wrapping_add(place));
+            if number != NONE {
+                to -= 1;
+                *self.at(self.head.wrapping_add(to)) = number;
+            }
+        }
+        self.head = self.head.wrapping_add(to);
+        self.len -= to;
+    }
+
     /// The first becomes the last.
     #[inline(always)]
     fn turn(&mut self) {
@@ -259,19 +274,34 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     /// operations end in order, and a slot out of place would have to be looked for again and
     /// again.
     #[cold]
-    pub fn sweep_all(&mut self, mut released: impl FnMut(&'static Slot<C, E>)) {
-        if self.borrowed == 0 {
-            return;
-        }
-        for _ in 0..self.taken.len {
-            let Some(at) = self.taken.pop_front() else { return };
+    pub fn sweep_all(&mut self, released: impl FnMut(&'static Slot<C, E>)) {
+        let count = self.free_returned(released);
+        self.taken.close_gaps(count);
+    }
+
+    /// Frees all slots that were returned, and leaves a gap for each among those that are taken.
+    /// Returns at how many it has looked: it ends at the last that the program has or had, because
+    /// a program that takes events one by one, while thousands wait, has the oldest.
+    fn free_returned(&mut self, mut released: impl FnMut(&'static Slot<C, E>)) -> usize {
+        let mut left = self.borrowed;
+        for place in 0..self.taken.len {
+            if left == 0 {
+                return place;
+            }
+            let place = self.taken.head.wrapping_add(place);
+            let at = *self.taken.at(place);
             let slot = &self.slots[at as usize];
-            if slot.state() == State::Returned {
-                self.free_slot(at, slot, &mut released);
-            } else {
-                self.taken.push_back(at);
+            match slot.state() {
+                State::Returned => {
+                    left -= 1;
+                    *self.taken.at(place) = NONE;
+                    self.free_slot(at, slot, &mut released);
+                }
+                State::Borrowed => left -= 1,
+                State::Free | State::Taken | State::Ended => {}
             }
         }
+        self.taken.len
     }
 
     #[inline]
@@ -372,8 +402,30 @@ impl<C: Sync, E: Sync> Queue<C, E> {
 #[cfg(all(test, not(loom)))]
 mod tests {
     use super::*;
+    use crate::region::Regions;
     use proptest::prelude::*;
     use std::collections::VecDeque;
+
+    /// Of a program that takes one of many events, returns it, and takes the next.
+    #[test]
+    fn a_sweep_of_all_looks_at_what_the_program_had_and_not_at_what_waits() {
+        const MANY: usize = 1000;
+        static SLOTS: Regions<Slot<u8, u8>> = Regions::new();
+        let slots = SLOTS.take(MANY).expect("address space");
+        let mut pool = Pool::new(slots, MANY).expect("memory");
+        let waiting: Vec<_> = std::iter::from_fn(|| pool.take()).collect();
+        for (nth, slot) in waiting[..100].iter().enumerate() {
+            pool.hand_out(slot);
+            assert!(slot.give_back());
+            let count = pool.free_returned(|freed| assert!(std::ptr::eq(freed, *slot)));
+            pool.taken.close_gaps(count);
+            assert_eq!((count, pool.in_use(), pool.borrowed()), (1, MANY - 1, 0));
+            assert!(pool.taken.iter().take(MANY - 1 - nth).eq((nth as u32 + 1)..MANY as u32), "in their order");
+            assert!(pool.take().is_some(), "the one that was freed");
+        }
+        assert_eq!(pool.free_returned(|_| panic!("none was returned")), 0);
+        SLOTS.give(slots);
+    }
 
     proptest! {
         /// In the order of a queue, wherever it wraps and grows, and without more memory than it

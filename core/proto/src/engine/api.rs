@@ -75,8 +75,8 @@ pub struct Post<'a, M: ?Sized> {
     pub prompt: bool,
 }
 
-/// One frame to be sent: bytes at the start of the buffer, then registered memory. The engine driver
-/// fills in its length and check by [`seal`](crate::wire::seal).
+/// One frame to be sent: bytes at the start of the buffer, then registered memory. The engine
+/// driver fills in its length and check by [`seal`](crate::wire::seal).
 #[derive(Clone, Copy, Debug)]
 pub struct Transmit<P> {
     /// Destination.

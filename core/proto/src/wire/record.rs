@@ -233,10 +233,18 @@ impl<'a> Records<'a> {
         self.next().filter(|_| self.rest.is_empty())
     }
 
-    /// Records that were kept.
+    /// Records that are these bytes, if every one is sound.
     #[must_use]
     pub fn again(bytes: &'a [u8]) -> Option<Self> {
         Self::parse(bytes, usize::MAX)
+    }
+
+    /// The last of the [`bytes`](Records::bytes) of records that were kept, from the beginning of
+    /// one of them on. They are not checked once more: what is kept for a slot is looked at with
+    /// each event that the program returns.
+    #[must_use]
+    pub(crate) const fn kept(bytes: &'a [u8]) -> Self {
+        Self { rest: bytes, frame: usize::MAX }
     }
 
     /// These bytes at the end of a frame of `frame` bytes, if every record in them is sound.

@@ -5,9 +5,10 @@
 /// How far the next in-order frame was applied.
 #[derive(Debug, Default)]
 pub(crate) struct NextFrame {
-    /// Records that were applied, and messages among them.
+    /// Records that were applied, messages among them, and their bytes.
     records: u16,
     messages: u16,
+    bytes: u16,
     /// Whether the connection is in `Engine::awaiting_slot`.
     awaits_slot: bool,
 }
@@ -31,16 +32,21 @@ impl NextFrame {
         self.messages
     }
 
-    /// Notes that so many of its records were applied, with so many messages, and no more can be
-    /// now.
-    pub(crate) fn suspend(&mut self, records: u16, messages: u16) {
-        (self.records, self.messages) = (records, messages);
+    /// Returns how many bytes its records had that were applied, where the frame came last.
+    pub(crate) fn bytes(&self) -> usize {
+        self.bytes.into()
+    }
+
+    /// Notes that so many of its records were applied, with so many messages and bytes, and no more
+    /// can be now.
+    pub(crate) fn suspend(&mut self, records: u16, messages: u16, bytes: u16) {
+        (self.records, self.messages, self.bytes) = (records, messages, bytes);
     }
 
     /// Notes that all its records were applied.
     #[inline]
     pub(crate) fn finish(&mut self) {
-        (self.records, self.messages) = (0, 0);
+        (self.records, self.messages, self.bytes) = (0, 0, 0);
     }
 
     /// Notes that the connection awaits a slot. Returns whether it did not before: the caller

@@ -9,31 +9,59 @@ use crate::wire::{Record, Records};
 
 impl RecvCtx<'_> {
     /// Applies all records of the next in-order frame. RMA that was applied out of order is not
-    /// among them. Records that were applied before a message found no slot are not applied again,
-    /// whether the frame was held or the peer retransmits it.
+    /// among them. Records that were applied before a message found no slot are not applied again
+    /// where the peer retransmits the frame.
     pub(super) fn apply<H: Host>(
         &mut self,
         records: Records<'_>,
         host: &mut H,
         ended: &mut impl FnMut(RmaEnd),
     ) -> FrameOutcome {
+        let mut rest = records;
+        for _ in 0..self.flow.next_frame.records() {
+            rest.next();
+        }
+        self.apply_rest(rest, records.bytes().len(), host, ended)
+    }
+
+    /// As [`RecvCtx::apply`], of the next in-order frame that was held, by the bytes of its
+    /// records: goes on where a message found no slot.
+    pub(super) fn apply_held<H: Host>(
+        &mut self,
+        bytes: &[u8],
+        host: &mut H,
+        ended: &mut impl FnMut(RmaEnd),
+    ) -> FrameOutcome {
+        let rest = bytes.get(self.flow.next_frame.bytes()..).unwrap_or(&[]);
+        self.apply_rest(Records::kept(rest), bytes.len(), host, ended)
+    }
+
+    /// Applies the rest of a frame's records, which have `len` bytes altogether.
+    #[inline]
+    fn apply_rest<H: Host>(
+        &mut self,
+        mut rest: Records<'_>,
+        len: usize,
+        host: &mut H,
+        ended: &mut impl FnMut(RmaEnd),
+    ) -> FrameOutcome {
         let next_frame = &self.flow.next_frame;
         let (mut applied, mut messages) = (next_frame.records(), next_frame.messages());
-        let mut outcome = FrameOutcome::Done;
-        for record in records.skip(applied.into()) {
-            outcome = self.record(&record, host, ended);
+        loop {
+            let left = rest.bytes().len();
+            let Some(record) = rest.next() else {
+                self.flow.next_frame.finish();
+                return FrameOutcome::Done;
+            };
+            let outcome = self.record(&record, host, ended);
             if outcome != FrameOutcome::Done {
-                break;
+                let bytes = u16::try_from(len - left).unwrap_or(u16::MAX);
+                self.flow.next_frame.suspend(applied, messages, bytes);
+                return outcome;
             }
             applied += 1;
             messages += u16::from(matches!(record, Record::Message { .. }));
         }
-        if outcome == FrameOutcome::Done {
-            self.flow.next_frame.finish();
-        } else {
-            self.flow.next_frame.suspend(applied, messages);
-        }
-        outcome
     }
 
     /// Advances past the frame at `recv_next`.

@@ -50,10 +50,7 @@ impl Engine {
                 Some(ReorderEntry::WriteEnd { op }) => ctx.end_write(op, host),
                 Some(ReorderEntry::Held { buffer, len }) => {
                     let bytes = &self.holds.bytes(buffer)[..usize::from(len)];
-                    let outcome = match Records::again(bytes) {
-                        Some(records) => ctx.apply(records, host, &mut |end| ended.push(end)),
-                        None => FrameOutcome::Done,
-                    };
+                    let outcome = ctx.apply_held(bytes, host, &mut |end| ended.push(end));
                     if outcome != FrameOutcome::NoSlot {
                         self.holds.give(buffer);
                     }
