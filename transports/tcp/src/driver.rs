@@ -1,12 +1,9 @@
 //! The record of this transport: its keys, and whether a device of it can be opened.
 
 use crate::open;
-use crate::settings::{MSS, SEND_SIZES, ports};
+use crate::settings::{SEND_SIZES, ports};
 use cci_transport::{Check, Driver, Key, Scope};
 use std::net::IpAddr;
-
-/// Begins every URI of this transport.
-pub(crate) const SCHEME: &str = "tcp://";
 
 /// TCP streams between hosts.
 ///
@@ -35,9 +32,6 @@ pub static DRIVER: Driver = Driver {
     open: open::open,
     over: None,
 };
-
-/// Largest message unless the key `mss` is set, bytes.
-pub(crate) const MAX_SEND_SIZE: u32 = MSS;
 
 fn ip(value: &str) -> Result<(), String> {
     let refused = |_| "write an IP address of this host, such as 192.0.2.1".into();

@@ -178,7 +178,7 @@ impl Lane {
 
     /// The peer, for sentences.
     pub(crate) fn peer_uri(&self) -> String {
-        format!("{}{}", crate::driver::SCHEME, self.peer)
+        format!("{}{}", crate::settings::SCHEME, self.peer)
     }
 
     /// Has the next call that makes progress work on this lane.

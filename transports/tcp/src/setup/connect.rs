@@ -1,9 +1,9 @@
 //! The calls of a program that concern connections.
 
-use crate::driver::SCHEME;
 use crate::endpoint::{PendingName, Tcp};
 use crate::frame::Kind;
 use crate::lane::{NO_LANE, Opening, Phase, end_opening};
+use crate::settings::SCHEME;
 use cci_mem::sync::Ordering;
 use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time, decimal};
 use cci_transport::{Connect, Connection, Core, Slot, interface_index, is_link_local, monotonic};
