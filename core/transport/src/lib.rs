@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod call_handle;
 mod clock;
 mod closing;
 mod connection_report;
@@ -38,6 +39,7 @@ pub mod trace;
 mod wait_policy;
 mod wakers;
 
+pub use call_handle::CallHandle;
 pub use clock::monotonic;
 pub use closing::{Unsent, send_rest};
 pub use connection_report::ConnectionReport;
@@ -59,7 +61,7 @@ pub use operation::{Connect, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;
 pub use pending_requests::PendingRequests;
 pub use poll_set::PollSet;
-pub use progress_thread::{Background, BackgroundWork, drain_edges, watch_edges};
+pub use progress_thread::{Background, BackgroundWork};
 pub use readiness::{Arming, HandleCheck, Readiness};
 pub use receive_slots::ReceiveSlots;
 pub use registrations::{Registered, RegistrationTable};
