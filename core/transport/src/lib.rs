@@ -18,6 +18,7 @@ mod edge_policy;
 mod endpoint;
 mod expected;
 mod holder;
+mod host_and_port;
 mod local_address;
 mod mutex;
 mod open;
@@ -54,7 +55,8 @@ pub use endpoint::{
 };
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};
-pub use local_address::{LocalAddress, interface_index, is_link_local};
+pub use host_and_port::HostAndPort;
+pub use local_address::{LocalAddress, interface_index, is_endpoint_ip, is_link_local};
 pub use mutex::lock;
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, Imported, Message, Peer, Posted, Rma};

@@ -39,13 +39,7 @@ impl Settings {
     /// Reads the keys of a device, which are checked, and the service, which stands above the key
     /// `port`.
     pub(crate) fn read(keys: &Arguments<'_>, service: Option<&str>) -> Result<Self, OpenError> {
-        let (given, interface) = (keys.parsed("ip"), keys.text("interface"));
-        if let Some(ip) = given.filter(|ip: &IpAddr| ip.is_unspecified() || ip.is_multicast()) {
-            let what = format!(
-                "the value of the key 'ip' is '{ip}', to which others cannot connect; write an address of this host"
-            );
-            return Err(OpenError::new(Status::Inval, what));
-        }
+        let (given, interface) = (LocalAddress::given_ip(keys)?, keys.text("interface"));
         let ports = match service {
             Some(service) => ports(service).map_err(|remedy| {
                 OpenError::new(Status::Inval, format!("the service '{service}' is not a port; {remedy}"))
@@ -117,9 +111,9 @@ mod tests {
             |key: &str, value: &str, service| settings(&[(key.into(), value.into())], service).expect_err("refused");
         for (key, value, want) in [
             ("ip", "nonsense", "write an IP address of this host"),
-            ("ip", "0.0.0.0", "write an address of this host"),
-            ("ip", "::", "write an address of this host"),
-            ("ip", "239.1.2.3", "write an address of this host"),
+            ("ip", "0.0.0.0", "write one of this host's addresses"),
+            ("ip", "::", "write one of this host's addresses"),
+            ("ip", "239.1.2.3", "write one of this host's addresses"),
             ("interface", "", "write the name of an interface"),
             ("port", "65536", "write a port from 0 to 65535"),
             ("port", "+5", "write a port from 0 to 65535"),

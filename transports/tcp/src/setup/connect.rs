@@ -5,8 +5,10 @@ use crate::frame::Kind;
 use crate::lane::{NO_LANE, Opening, Phase, end_opening};
 use crate::settings::SCHEME;
 use cci_mem::sync::Ordering;
-use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time, decimal};
-use cci_transport::{Connect, Connection, Core, Slot, interface_index, is_link_local, monotonic};
+use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time};
+use cci_transport::{
+    Connect, Connection, Core, HostAndPort, Slot, interface_index, is_endpoint_ip, is_link_local, monotonic,
+};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
@@ -14,39 +16,23 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Host and port of a URI.
-fn host_and_port(uri: &str) -> Option<(&str, u16)> {
-    let (host, port) = uri.strip_prefix(SCHEME)?.rsplit_once(':')?;
-    let host = match host.strip_prefix('[') {
-        Some(inner) => inner.strip_suffix(']')?,
-        None if host.contains(':') => return None,
-        None => host,
-    };
-    let port = decimal(port).filter(|port| *port != 0)?;
-    (!host.is_empty()).then_some((host, port))
-}
-
-/// The IP and the interface of a host that is no name to be looked up.
-fn literal(host: &str) -> Option<(IpAddr, Option<&str>)> {
-    let (ip, zone) = host.split_once('%').map_or((host, None), |(ip, zone)| (ip, Some(zone)));
-    Some((ip.parse().ok()?, zone))
-}
-
-/// Whether an endpoint can be at this address.
-fn is_usable(ip: &IpAddr) -> bool {
-    !ip.is_unspecified() && !ip.is_multicast()
+fn host_and_port(uri: &str) -> Option<HostAndPort<'_>> {
+    HostAndPort::parse(uri.strip_prefix(SCHEME)?)
 }
 
 impl Tcp {
     pub(crate) fn begin_connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        let (host, port) = host_and_port(connect.uri).ok_or(ConnectError::BadUri)?;
+        let server = host_and_port(connect.uri).ok_or(ConnectError::BadUri)?;
         if connect.attribute.is_multicast() {
             return Err(ConnectError::NotImplemented);
         }
         let now = monotonic();
         self.shared.now = now;
         let deadline = now + connect.timeout.unwrap_or(PATIENCE);
-        let address = match literal(host) {
-            Some((ip, zone)) if is_usable(&ip) => Some(self.address(ip, zone, port).ok_or(ConnectError::BadUri)?),
+        let address = match server.literal() {
+            Some((ip, zone)) if is_endpoint_ip(&ip) => {
+                Some(self.address(ip, zone, server.port).ok_or(ConnectError::BadUri)?)
+            }
             Some(_) => return Err(ConnectError::BadUri),
             None => None,
         };
@@ -54,7 +40,7 @@ impl Tcp {
         let Some(address) = address else {
             self.last_name += 1;
             let number = self.last_name;
-            if !self.resolver.ask(number, host, port) {
+            if !self.resolver.ask(number, server.host, server.port) {
                 core.release(slot);
                 return Err(ConnectError::NoThread);
             }
@@ -117,7 +103,7 @@ impl Tcp {
             let found =
                 answer.found.map_err(|why| format!("the host name '{}' cannot be resolved: {why}", answer.host));
             let address = found.and_then(|found| {
-                let usable = || found.iter().filter(|address| is_usable(&address.ip()));
+                let usable = || found.iter().filter(|address| is_endpoint_ip(&address.ip()));
                 let of_family = usable().find(|address| address.is_ipv4() == is_v4);
                 of_family
                     .or(usable().next())
@@ -155,9 +141,9 @@ impl Tcp {
     /// peer's words is not looked up.
     pub(crate) fn follow_redirects(&mut self, core: &mut Core) {
         while let Some((cell, opening, uri)) = self.shared.redirected.pop() {
-            let address = host_and_port(&uri).and_then(|(host, port)| {
-                let ip = host.parse::<IpAddr>().ok().filter(is_usable)?;
-                Some(SocketAddr::new(ip, port))
+            let address = host_and_port(&uri).and_then(|server| {
+                let (ip, _) = server.literal().filter(|(ip, zone)| zone.is_none() && is_endpoint_ip(ip))?;
+                Some(SocketAddr::new(ip, server.port))
             });
             match address {
                 Some(address) => self.join(core, address, cell, opening),
@@ -230,13 +216,14 @@ fn opening(slot: &'static Slot, context: u64, deadline: Time, payload: Box<[u8]>
 
 #[cfg(test)]
 mod tests {
-    use super::{host_and_port, literal};
+    use super::host_and_port;
 
     #[test]
     fn a_uri_names_a_host_and_a_port() {
-        assert_eq!(host_and_port("tcp://192.0.2.1:5000"), Some(("192.0.2.1", 5000)));
-        assert_eq!(host_and_port("tcp://[::1]:5000"), Some(("::1", 5000)));
-        assert_eq!(host_and_port("tcp://host.example:1"), Some(("host.example", 1)));
+        let found = |uri| host_and_port(uri).map(|server| (server.host, server.port));
+        assert_eq!(found("tcp://192.0.2.1:5000"), Some(("192.0.2.1", 5000)));
+        assert_eq!(found("tcp://[::1]:5000"), Some(("::1", 5000)));
+        assert_eq!(found("tcp://host.example:1"), Some(("host.example", 1)));
         for wrong in [
             "sock://h:1",
             "tcp://h",
@@ -247,10 +234,8 @@ mod tests {
             "tcp://::1:1",
             "tcp://[::1:1",
         ] {
-            assert_eq!(host_and_port(wrong), None, "{wrong}");
+            assert_eq!(found(wrong), None, "{wrong}");
         }
-        assert_eq!(host_and_port("tcp://[fe80::1%eth0]:5000"), Some(("fe80::1%eth0", 5000)));
-        assert_eq!(literal("fe80::1%eth0").map(|(_, zone)| zone), Some(Some("eth0")));
-        assert_eq!((literal("::1").map(|(_, zone)| zone), literal("host.example")), (Some(None), None));
+        assert_eq!(found("tcp://[fe80::1%eth0]:5000"), Some(("fe80::1%eth0", 5000)));
     }
 }
