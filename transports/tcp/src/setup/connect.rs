@@ -2,7 +2,7 @@
 
 use crate::endpoint::{PendingName, Tcp};
 use crate::frame::Kind;
-use crate::lane::{NO_LANE, Opening, Phase, end_opening};
+use crate::lane::{NO_LANE, PendingConnect, Phase, end_connect};
 use crate::settings::SCHEME;
 use cci_mem::sync::Ordering;
 use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time};
@@ -56,7 +56,7 @@ impl Tcp {
         };
         self.shared.open_operations += 1;
         let payload = connect.payload.into();
-        self.join(core, address, cell, opening(slot, connect.context, deadline, payload));
+        self.join(core, address, cell, PendingConnect::new(slot, connect.context, deadline, payload));
         Ok(())
     }
 
@@ -73,7 +73,13 @@ impl Tcp {
     }
 
     /// Has a connect use the lane to this address, which is dialed if there is none.
-    pub(crate) fn join(&mut self, core: &mut Core, address: SocketAddr, cell: &'static Connection, opening: Opening) {
+    pub(crate) fn join(
+        &mut self,
+        core: &mut Core,
+        address: SocketAddr,
+        cell: &'static Connection,
+        pending: PendingConnect,
+    ) {
         let is_living = |lane: &crate::lane::Lane| lane.phase != Phase::Over && !lane.table.is_full();
         let known = self.dialed.get(&address).copied();
         let known = known.filter(|number| self.lane(*number).is_some_and(|(lane, _)| is_living(lane)));
@@ -84,8 +90,8 @@ impl Tcp {
         });
         let Some((lane, shared)) = self.lane(number) else { return };
         lane.dialed = true;
-        shared.check_by(opening.deadline);
-        lane.enter(cell, Some(opening));
+        shared.check_by(pending.deadline);
+        lane.enter(cell, Some(pending));
         if known.is_none() {
             return self.dial(core, number);
         }
@@ -125,7 +131,9 @@ impl Tcp {
         let PendingName { slot, attribute, payload, context, deadline, .. } = name;
         let failed = match address {
             Ok(address) => match core.open_connection(attribute, context, self.shared.max_send_size) {
-                Ok(cell) => return self.join(core, address, cell, opening(slot, context, deadline, payload)),
+                Ok(cell) => {
+                    return self.join(core, address, cell, PendingConnect::new(slot, context, deadline, payload));
+                }
                 Err(_) => (Failure::NoMemory, None),
             },
             Err(reason) => (Failure::Refused, Some(reason)),
@@ -140,17 +148,17 @@ impl Tcp {
     /// Has redirected clients ask the endpoints that they were sent to. A name of a host in a
     /// peer's words is not looked up.
     pub(crate) fn follow_redirects(&mut self, core: &mut Core) {
-        while let Some((cell, opening, uri)) = self.shared.redirected.pop() {
+        while let Some((cell, pending, uri)) = self.shared.redirected.pop() {
             let address = host_and_port(&uri).and_then(|server| {
                 let (ip, _) = server.literal().filter(|(ip, zone)| zone.is_none() && is_endpoint_ip(ip))?;
                 Some(SocketAddr::new(ip, server.port))
             });
             match address {
-                Some(address) => self.join(core, address, cell, opening),
+                Some(address) => self.join(core, address, cell, pending),
                 None => {
                     let uri: String = uri.chars().filter(|letter| !letter.is_control()).take(64).collect();
                     let reason = format!("the client was sent to '{uri}', which is no address of a tcp endpoint");
-                    end_opening(&mut self.shared, core, cell, &opening, Failure::Refused, Some(reason));
+                    end_connect(&mut self.shared, core, cell, &pending, Failure::Refused, Some(reason));
                 }
             }
         }
@@ -208,10 +216,6 @@ impl Tcp {
         }
         core.end_connection(cell);
     }
-}
-
-fn opening(slot: &'static Slot, context: u64, deadline: Time, payload: Box<[u8]>) -> Opening {
-    Opening { slot, context, deadline, payload, token: 0, is_asked: false, ask_at: None }
 }
 
 #[cfg(test)]
