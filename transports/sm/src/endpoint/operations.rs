@@ -501,7 +501,7 @@ impl Transport for Sm {
         let now = crate::clock::precise_next();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
-            lane.watchful = true;
+            lane.activity.set_watchful(true);
             lane.start_timing(&mut self.state);
             lane.start_clocks(now);
         }

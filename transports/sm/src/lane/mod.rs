@@ -1,10 +1,14 @@
 //! A lane: everything this endpoint has with one peer endpoint.
 
+pub(crate) mod activity;
+pub(crate) mod admission;
 pub(crate) mod operation;
 pub(crate) mod queue;
 pub(crate) mod receive;
 pub(crate) mod room;
+pub(crate) mod schedule;
 pub(crate) mod send;
+pub(crate) mod sleeping;
 pub(crate) mod stall;
 pub(crate) mod state;
 pub(crate) mod table;
@@ -13,7 +17,11 @@ pub(crate) mod wire;
 
 use crate::format::address::Address;
 use crate::format::packet;
+use crate::lane::activity::Activity;
+use crate::lane::admission::{Admission, HeldSlots};
 use crate::lane::queue::{Op, OperationQueue};
+use crate::lane::schedule::Schedule;
+use crate::lane::sleeping::Sleeping;
 use crate::lane::state::{EndpointState, PayloadToken};
 use crate::lane::table::{PendingConnect, PendingRequest, Table};
 use crate::lane::wire::Wire;
@@ -84,45 +92,13 @@ pub(crate) struct Lane {
     pub(crate) queue: OperationQueue,
     /// What the peer knows of this endpoint's segments.
     pub(crate) announced: Announced,
-    /// Payload slots and requests that the program holds.
-    pub(crate) held_slots: u32,
-    /// Outbound payload slots that the program has, to write messages there.
-    pub(crate) rooms: u32,
-    /// The inbound sleep word says something else than AWAKE.
-    pub(crate) armed: bool,
-    /// The outbound wait word says something else than AWAKE.
-    pub(crate) waiting: bool,
-    /// The peer may have taken a sleep token since the last look.
-    pub(crate) woken: bool,
-    /// The wake-up that came with it has been read.
-    pub(crate) wake_read: bool,
-    /// `rnr` is set.
-    pub(crate) refusing: bool,
-    /// Stands in `EndpointState::wanting`.
-    pub(crate) wants: bool,
-    /// Something was refused, and nothing has been taken since.
-    pub(crate) held_back: bool,
-    /// Every call polls this lane; it stands in `Sm::hot`, or will.
-    pub(crate) hot: bool,
-    /// The clock looks at this lane; it stands in `Sm::timed`, or will.
-    pub(crate) timed: bool,
-    /// A wake-up has been read since the last look.
-    pub(crate) rung: bool,
-    /// Ticks without a frame while hot.
-    pub(crate) silent: u8,
-    /// Frames received at the last tick.
-    pub(crate) polled: u64,
+    pub(crate) held: HeldSlots,
+    pub(crate) admission: Admission,
+    pub(crate) sleeping: Sleeping,
+    pub(crate) schedule: Schedule,
+    pub(crate) activity: Activity,
     /// Where the peer wants to be told which lane holds something.
     pub(crate) doorbell: Option<Doorbell>,
-    /// Frames received; for the keepalive.
-    pub(crate) received: u64,
-    pub(crate) seen: u64,
-    pub(crate) received_at: u64,
-    pub(crate) pinged: u64,
-    /// Milliseconds since when it has had no connection.
-    pub(crate) idle_since: Option<u64>,
-    /// Some connection may have a keepalive.
-    pub(crate) watchful: bool,
     /// Relayed RMA that this side serves or awaits.
     pub(crate) relay: crate::lane::operation::Relay,
     /// For whoever watches.
@@ -158,27 +134,12 @@ impl Lane {
             requests: PendingRequests::default(),
             queue: OperationQueue::default(),
             announced: Announced::default(),
-            held_slots: 0,
-            rooms: 0,
-            armed: false,
-            waiting: false,
-            woken: false,
-            wake_read: false,
-            refusing: false,
-            wants: false,
-            held_back: false,
-            hot: false,
-            timed: false,
-            rung: false,
-            silent: 0,
-            polled: 0,
+            held: HeldSlots::default(),
+            admission: Admission::default(),
+            sleeping: Sleeping::default(),
+            schedule: Schedule::default(),
+            activity: Activity::new(now),
             doorbell: None,
-            received: 0,
-            seen: 0,
-            received_at: now,
-            pinged: now,
-            idle_since: Some(now),
-            watchful: false,
             relay: crate::lane::operation::Relay::default(),
             stall: crate::lane::stall::Stall::default(),
         }
@@ -186,8 +147,7 @@ impl Lane {
 
     /// The clock is to look at this lane.
     pub(crate) fn start_timing(&mut self, state: &mut EndpointState) {
-        if !self.timed {
-            self.timed = true;
+        if self.schedule.begin_timing() {
             state.newly_timed.push(self.number);
         }
     }
@@ -195,8 +155,7 @@ impl Lane {
     /// Calls are to poll this lane, and the clock is to look at it: something waits to be sent.
     pub(crate) fn busy(&mut self, state: &mut EndpointState) {
         self.start_timing(state);
-        if !self.hot {
-            self.hot = true;
+        if self.schedule.begin_polling() {
             state.newly_hot.push(self.number);
         }
     }
@@ -210,16 +169,23 @@ impl Lane {
     /// Enters a connection into the table and gives it its number.
     pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<PendingConnect>) -> u32 {
         cell.lane.store(self.number, Ordering::Relaxed);
-        self.idle_since = None;
-        self.watchful |= cell.keepalive.load(Ordering::Relaxed) > 0;
+        self.activity.on_used();
+        self.watch_keepalive(cell);
         self.table.enter(cell, opening)
+    }
+
+    /// Has the clock look at the keepalive of this connection, if it has one.
+    pub(crate) fn watch_keepalive(&mut self, cell: &Connection) {
+        if cell.keepalive.load(Ordering::Relaxed) > 0 {
+            self.activity.set_watchful(true);
+        }
     }
 
     /// Takes a connection out of the table; frames for it are dropped from now on.
     pub(crate) fn leave(&mut self, number: u32, now: u64) -> Option<(&'static Connection, Option<PendingConnect>)> {
         let left = self.table.leave(number)?;
         if self.table.is_empty() {
-            self.idle_since = Some(now);
+            self.activity.on_unused(now);
         }
         Some(left)
     }
@@ -258,7 +224,7 @@ impl Lane {
 
     /// Gives a payload slot back to the peer after the program has returned its event.
     pub(crate) fn release(&mut self, slot: Option<u32>, count: u32) {
-        self.held_slots = self.held_slots.saturating_sub(count);
+        self.held.release(count);
         let (Some(slot), Some(wire)) = (slot, self.wire.as_mut()) else { return };
         if self.phase != Phase::Ready {
             return;

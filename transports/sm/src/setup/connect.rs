@@ -85,8 +85,8 @@ impl Lane {
             slot.fill(EventKind::ConnectRequest as u32, 0, [0, u64::from(attribute as u32)]);
             slot.payload.store(PayloadToken::Lane(number, None).token(), Ordering::Relaxed);
         }
-        self.held_slots += 1;
-        self.idle_since = None;
+        self.held.add();
+        self.activity.on_used();
         self.requests.insert(slot, PendingRequest { number: header.word, attribute, max_send_size });
         core.push_request(slot, &head);
         Ok(true)
@@ -152,7 +152,7 @@ impl Lane {
         cell.remote.store(remote, Ordering::Relaxed);
         cell.max_send_size.store(self.largest(state, max_send_size), Ordering::Relaxed);
         mark_opened(cell, state.now);
-        self.watchful |= cell.keepalive.load(Ordering::Relaxed) > 0;
+        self.watch_keepalive(cell);
         cell.set_state(ConnectionState::Open);
         state.deadlines_moved = true;
         core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));

@@ -115,8 +115,8 @@ impl Lane {
                 Arrived::Nothing => return Ok(true),
                 Arrived::Closed => return Err(Cause::Gone),
                 Arrived::Wake => {
-                    self.rung = true;
-                    (self.woken, self.wake_read) = (true, true);
+                    self.schedule.on_wake_up_read();
+                    self.sleeping.on_wake_up_read();
                     Ok(())
                 }
                 Arrived::Packet(packet, fds) => self.on_packet(state, &packet, fds),
@@ -135,7 +135,7 @@ impl Lane {
         if self.read_socket(state).is_err_and(|cause| cause != Cause::Gone) {
             state.protocol_errors.push(self.number);
         }
-        if std::mem::take(&mut self.rung) {
+        if self.schedule.take_wake_up() {
             self.busy(state);
         }
     }
@@ -244,8 +244,8 @@ impl Lane {
             (None, None) => Some("the peer is not known".into()),
         };
         self.phase = Phase::Ready;
-        self.received_at = state.now;
-        self.armed = false;
+        self.activity.on_usable(state.now);
+        self.sleeping.on_usable();
         state.lanes_changed = true;
         self.busy(state);
         self.announced.on_change_of_all();

@@ -148,7 +148,7 @@ impl Sm {
         lane.registry = None;
         lane.doorbell = None;
         let is_over = lane.is_over();
-        if std::mem::take(&mut lane.hot) {
+        if lane.schedule.make_cold() {
             self.hot.retain(|other| *other != number);
             self.state.newly_hot.retain(|other| *other != number);
         }
@@ -239,7 +239,7 @@ impl Lane {
 
     /// Whether nothing of this dead lane is in use: no payload with the program, no copy under way.
     pub(crate) fn is_over(&self) -> bool {
-        self.phase == Phase::Dead && self.held_slots + self.rooms == 0 && !self.is_copying(None)
+        self.phase == Phase::Dead && self.held.is_empty() && !self.is_copying(None)
     }
 
     fn has_unsent(&self) -> bool {
