@@ -3,6 +3,7 @@
 pub(crate) mod activity;
 pub(crate) mod admission;
 pub(crate) mod operation;
+pub(crate) mod peer;
 pub(crate) mod queue;
 pub(crate) mod receive;
 pub(crate) mod room;
@@ -16,9 +17,9 @@ pub(crate) mod table;
 pub(crate) mod wire;
 
 use crate::format::address::Address;
-use crate::format::packet;
 use crate::lane::activity::Activity;
 use crate::lane::admission::{Admission, HeldSlots};
+use crate::lane::peer::PeerEndpoint;
 use crate::lane::queue::{Op, OperationQueue};
 use crate::lane::schedule::Schedule;
 use crate::lane::sleeping::Sleeping;
@@ -27,19 +28,11 @@ use crate::lane::table::{PendingConnect, PendingRequest, Table};
 use crate::lane::wire::Wire;
 use crate::memory::announced::Announced;
 use crate::memory::imports::Imports;
-use crate::memory::registry::PeerRegistry;
-use crate::memory::segment::PeerSegment;
-use crate::sys::Peer;
-use cci_mem::address_space::Tag;
-use cci_mem::hints;
-use cci_mem::segment::Segment;
+use crate::memory::of_peer::PeerMemory;
 use cci_mem::sleep;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure};
 use cci_transport::{Connection, ConnectionState, Core, PendingRequests};
-use rustix::fd::OwnedFd;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Where a lane is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -63,29 +56,11 @@ pub(crate) struct Lane {
     /// What a receive slot holds that has a small message of this lane: [`PayloadToken::token`].
     pub(crate) token: u64,
     pub(crate) phase: Phase,
-    pub(crate) socket: Option<OwnedFd>,
-    pub(crate) peer: Option<Arc<Peer>>,
-    /// The tag of the peer's address space.
-    pub(crate) tag: Tag,
-    /// The peer has closed its socket or died: it copies nothing any more, whatever its
-    /// announcement says.
-    pub(crate) gone: bool,
-    /// The address that this side connected to. A peer's own word is not taken for it, or it could
-    /// have connections that are meant for others.
-    pub(crate) address: Option<Address>,
-    pub(crate) peer_uri: String,
+    pub(crate) peer: PeerEndpoint,
     pub(crate) wire: Option<Wire>,
-    pub(crate) registry: Option<PeerRegistry>,
-    /// The peer's library memory, by its number there.
-    pub(crate) segments: BTreeMap<u64, PeerSegment>,
-    /// Bytes of `segments`.
-    pub(crate) mapped: u64,
+    pub(crate) peer_memory: PeerMemory,
     /// The peer's memory that the program has imported.
     pub(crate) imports: Imports,
-    /// Why RMA cannot go by process_vm; none when it can.
-    pub(crate) no_process_vm: Option<String>,
-    /// Why there was no handshake: a sentence of the peer's, or ours about it.
-    pub(crate) refusal: Option<String>,
     pub(crate) table: Table,
     pub(crate) requests: PendingRequests<PendingRequest>,
     /// What waits for room in the lane, or for the peer.
@@ -97,18 +72,10 @@ pub(crate) struct Lane {
     pub(crate) sleeping: Sleeping,
     pub(crate) schedule: Schedule,
     pub(crate) activity: Activity,
-    /// Where the peer wants to be told which lane holds something.
-    pub(crate) doorbell: Option<Doorbell>,
     /// Relayed RMA that this side serves or awaits.
     pub(crate) relay: crate::lane::operation::Relay,
     /// For whoever watches.
     pub(crate) stall: crate::lane::stall::Stall,
-}
-
-/// A peer's ready bitmap, and the bit of a lane.
-pub(crate) struct Doorbell {
-    pub(crate) page: Segment,
-    pub(crate) bit: u32,
 }
 
 impl Lane {
@@ -117,19 +84,10 @@ impl Lane {
             number,
             token: PayloadToken::Lane(number, None).token(),
             phase,
-            socket: None,
-            peer: None,
-            tag: Tag { address: 0, value: 0 },
-            gone: false,
-            address: None,
-            peer_uri: String::new(),
+            peer: PeerEndpoint::default(),
             wire: None,
-            registry: None,
-            segments: BTreeMap::new(),
-            mapped: 0,
+            peer_memory: PeerMemory::default(),
             imports: Imports::default(),
-            no_process_vm: None,
-            refusal: None,
             table: Table::default(),
             requests: PendingRequests::default(),
             queue: OperationQueue::default(),
@@ -139,7 +97,6 @@ impl Lane {
             sleeping: Sleeping::default(),
             schedule: Schedule::default(),
             activity: Activity::new(now),
-            doorbell: None,
             relay: crate::lane::operation::Relay::default(),
             stall: crate::lane::stall::Stall::default(),
         }
@@ -212,14 +169,7 @@ impl Lane {
 
     #[cold]
     pub(crate) fn wake(&self) {
-        // First: a peer that polls sees the hint at once, and the wake-up when it next looks at its
-        // descriptors.
-        if let Some(doorbell) = &self.doorbell {
-            hints::set(doorbell.page.words64(0, hints::WORDS), doorbell.bit);
-        }
-        if let Some(socket) = &self.socket {
-            packet::wake(socket);
-        }
+        self.peer.wake();
     }
 
     /// Gives a payload slot back to the peer after the program has returned its event.
@@ -271,25 +221,7 @@ impl Lane {
     /// Whether the peer copies to or from the registration that this word names, or any.
     pub(crate) fn is_copying(&self, announced: Option<u64>) -> bool {
         let names = |wire: &Wire| announced.map_or(wire.is_copying(), |word| wire.is_protected(word));
-        let is_gone = |peer: &Arc<Peer>| match &self.socket {
-            Some(socket) => peer.is_gone(socket),
-            None => self.gone || peer.is_dead(),
-        };
-        self.wire.as_ref().is_some_and(names) && self.peer.as_ref().is_some_and(|peer| !is_gone(peer))
-    }
-
-    /// The peer, as a sentence names it that is about its process.
-    pub(crate) fn process(&self) -> String {
-        let pid = self.peer.as_ref().filter(|peer| peer.pid != 0);
-        let pid = pid.map(|peer| format!(" (process {})", peer.pid)).unwrap_or_default();
-        // A peer's words may reach a terminal.
-        let uri: String = self.peer_uri.chars().filter(|letter| !letter.is_control()).collect();
-        format!("{uri}{pid}")
-    }
-
-    /// The other end, as sentences name it.
-    pub(crate) fn peer_name(&self) -> String {
-        self.address.map_or_else(|| "the peer".into(), |address| address.to_string())
+        self.wire.as_ref().is_some_and(names) && self.peer.may_copy()
     }
 
     /// Ends queued operations of one connection, or of all.

@@ -138,7 +138,7 @@ impl Sm {
     /// there is something to do.
     pub(crate) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
         if !self.readiness.waits_in_call() {
-            let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.socket.as_ref());
+            let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.peer.socket());
             self.state.control.make_quiet(sockets).ok()?;
             self.readiness.on_wait_in_call();
             Readiness::settle(self, core, HandleCheck::Skip);
@@ -170,6 +170,6 @@ impl Lane {
     /// Whether the peer has sent a wake-up that nobody has read, or is about to: until then it
     /// keeps the handle readable. None comes on a socket that is closed.
     fn is_wake_coming(&self) -> bool {
-        self.socket.is_some() && self.sleeping.is_wake_up_coming(self.wire.as_ref())
+        self.peer.socket().is_some() && self.sleeping.is_wake_up_coming(self.wire.as_ref())
     }
 }

@@ -113,8 +113,8 @@ impl Lane {
         for number in &late {
             let reason = match self.phase {
                 Phase::Connecting(address) => format!("too many wait to be taken by {address} already"),
-                Phase::HelloSent => format!("{} took the connection, but does not answer", self.peer_name()),
-                _ => format!("the program at {} has not answered the request", self.peer_name()),
+                Phase::HelloSent => format!("{} took the connection, but does not answer", self.peer.name()),
+                _ => format!("the program at {} has not answered the request", self.peer.name()),
             };
             self.refuse_opening(now, core, *number, (Failure::TimedOut, reason));
         }

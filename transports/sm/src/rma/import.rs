@@ -24,14 +24,14 @@ impl Lane {
             return Err(ImportError::Disconnected);
         }
         let connection = cell.remote.load(Ordering::Relaxed);
-        let published = self.registry.as_mut().and_then(|registry| registry.find(connection, handle));
+        let published = self.peer_memory.registry().and_then(|registry| registry.find(connection, handle));
         let published = published.filter(|published| published.rights.has(Rights::READ)).ok_or(ImportError::Handle)?;
         let target = published.target;
-        if target.segment != 0 && !self.segments.contains_key(&target.segment) {
+        if self.peer_memory.lacks(&target) {
             // The peer sent it before anyone could know the handle.
             self.read_segments(state);
         }
-        let segment = self.segments.get(&target.segment).ok_or(ImportError::NotMapped)?;
+        let segment = self.peer_memory.segment(&target).ok_or(ImportError::NotMapped)?;
         let len = usize::try_from(published.len).map_err(|_| ImportError::NotMapped)?;
         let memory = segment.memory(&target, len).ok_or(ImportError::NotMapped)?;
         let ended = Arc::new(AtomicBool::new(false));

@@ -161,7 +161,7 @@ impl Lane {
 
     pub(crate) fn on_reject(&mut self, state: &mut EndpointState, core: &mut Core, header: Header) {
         if self.table.opening(header.word).is_some() {
-            let reason = format!("the program at {} rejected the request", self.peer_name());
+            let reason = format!("the program at {} rejected the request", self.peer.name());
             self.refuse_opening(state.now, core, header.word, (Failure::Refused, reason));
         }
     }
@@ -186,7 +186,7 @@ impl Lane {
         let Some(opening) = self.table.opening(header.word) else { return Ok(()) };
         // Once: a client that is sent on and on would never hear an answer.
         if opening.token != 0 {
-            let reason = format!("{} sent the request on, for the second time", self.peer_name());
+            let reason = format!("{} sent the request on, for the second time", self.peer.name());
             self.refuse_opening(state.now, core, header.word, (Failure::Refused, reason));
         } else if let Some((cell, Some(mut opening))) = self.leave(header.word, state.now) {
             opening.token = token;
