@@ -36,8 +36,7 @@ impl Lane {
                 break;
             }
         }
-        if blocked != self.announced.blocked {
-            self.announced.blocked = blocked;
+        if self.announced.set_blocked(blocked) {
             state.control.watch_room(self.number, socket, blocked == Some(Blocked::Full));
             state.deadlines_moved = true;
         }
