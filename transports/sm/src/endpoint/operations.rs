@@ -42,7 +42,7 @@ impl Sm {
                 && !lane.table.is_full()
                 && matches!(lane.phase, Phase::Ready | Phase::HelloSent | Phase::Connecting(_))
         };
-        let known = self.lanes.iter().flatten().find(|lane| usable(lane)).map(|lane| lane.number);
+        let known = self.lanes.iter().flatten().find(|lane| usable(lane)).map(|lane| lane.number());
         let number = known.unwrap_or_else(|| self.add_lane(Phase::Connecting(address)));
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
         lane.ask(&mut self.state, cell, opening);
@@ -136,7 +136,7 @@ impl Sm {
                 Ok(false) => Ok(()),
                 Ok(true) => lane.wake_after_post(),
                 Err(Violation) => {
-                    let number = lane.number;
+                    let number = lane.number();
                     self.state.protocol_errors.push(number);
                     self.forget_ways();
                     Ok(())

@@ -1,7 +1,7 @@
 //! The memory of one peer: its registrations, and the segments of its library memory that are
 //! mapped here.
 
-use crate::memory::registry::{PeerRegistry, Target};
+use crate::memory::registry::PeerRegistry;
 use crate::memory::segment::PeerSegment;
 use cci_mem::segment::Segment;
 use std::collections::BTreeMap;
@@ -26,26 +26,26 @@ impl PeerMemory {
     }
 
     /// The peer's registrations, while the lane is usable.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn registry(&mut self) -> Option<&mut PeerRegistry> {
         self.registry.as_mut()
     }
 
-    /// Whether the target lies in a segment that the peer has sent and this side has not mapped.
-    #[inline]
-    pub(crate) fn lacks(&self, target: &Target) -> bool {
-        target.segment != 0 && !self.segments.contains_key(&target.segment)
+    /// Whether the segment with this number, which a target names, is not mapped; 0 is none.
+    #[inline(always)]
+    pub(crate) fn lacks(&self, segment: u64) -> bool {
+        segment != 0 && !self.segments.contains_key(&segment)
     }
 
-    /// The segment in which the target lies, if it is mapped.
-    pub(crate) fn segment(&self, target: &Target) -> Option<&PeerSegment> {
-        self.segments.get(&target.segment)
+    /// The segment with this number, if it is mapped.
+    pub(crate) fn segment(&self, number: u64) -> Option<&PeerSegment> {
+        self.segments.get(&number)
     }
 
-    /// The registrations, and the segment in which the target lies, if it is mapped.
-    #[inline]
-    pub(crate) fn parts(&mut self, target: &Target) -> (Option<&PeerRegistry>, Option<&mut PeerSegment>) {
-        (self.registry.as_ref(), self.segments.get_mut(&target.segment))
+    /// The registrations, and the segment with this number, if it is mapped.
+    #[inline(always)]
+    pub(crate) fn parts(&mut self, segment: u64) -> (Option<&PeerRegistry>, Option<&mut PeerSegment>) {
+        (self.registry.as_ref(), self.segments.get_mut(&segment))
     }
 
     /// Whether a further segment of `len` bytes is mapped, of at most `limit` bytes together.

@@ -37,7 +37,7 @@ impl Lane {
             }
         }
         if self.announced.set_blocked(blocked) {
-            state.control.watch_room(self.number, socket, blocked == Some(Blocked::Full));
+            state.control.watch_room(self.number(), socket, blocked == Some(Blocked::Full));
             state.deadlines_moved = true;
         }
     }

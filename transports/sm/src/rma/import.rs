@@ -25,11 +25,11 @@ impl Lane {
         let published = self.peer_memory.registry().and_then(|registry| registry.find(connection, handle));
         let published = published.filter(|published| published.rights.has(Rights::READ)).ok_or(ImportError::Handle)?;
         let target = published.target;
-        if self.peer_memory.lacks(&target) {
+        if self.peer_memory.lacks(target.segment) {
             // The peer sent it before anyone could know the handle.
             self.read_segments(state);
         }
-        let segment = self.peer_memory.segment(&target).ok_or(ImportError::NotMapped)?;
+        let segment = self.peer_memory.segment(target.segment).ok_or(ImportError::NotMapped)?;
         let len = usize::try_from(published.len).map_err(|_| ImportError::NotMapped)?;
         let memory = segment.memory(&target, len).ok_or(ImportError::NotMapped)?;
         let [name, secret] = handle.name();
@@ -42,9 +42,9 @@ impl Lane {
     /// The peer has imported memory of this side.
     pub(crate) fn on_import(&mut self, state: &mut EndpointState, header: Header, words: &[u64; BODY_WORDS]) {
         let handle = RmaHandle::from_words([words[0], words[1], 0, 0]);
-        let found = state.registry.find(&handle, registry::name(self.number, header.word));
+        let found = state.registry.find(&handle, registry::name(self.number(), header.word));
         match found.map(|(number, ..)| number) {
-            Some(number) => state.registry.note_importer(number, self.number),
+            Some(number) => state.registry.note_importer(number, self.number()),
             None => self.answer_frame(state, withdrawn(), body([words[0]])),
         }
     }

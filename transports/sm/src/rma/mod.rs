@@ -86,7 +86,7 @@ impl Lane {
             }
             step => {
                 if step.is_err() {
-                    state.protocol_errors.push(self.number);
+                    state.protocol_errors.push(self.number());
                 }
                 self.queue.push(Op::Rma(Box::new(pending)));
                 self.busy(state);
@@ -176,7 +176,7 @@ impl Lane {
         let range = (pending.remote_offset, pending.len);
         let resolved = registry.resolve(connection, &pending.remote, range, pending.access.rights());
         let target = resolved.ok_or(Failure::RemoteHandle)?;
-        if self.peer_memory.lacks(&target) {
+        if self.peer_memory.lacks(target.segment) {
             // The target sent it before anyone could know the handle.
             self.read_segments(state);
         }
@@ -189,7 +189,7 @@ impl Lane {
             // It has become a write before its first byte.
             Access::Large => return Err(Failure::RemoteHandle),
         };
-        let (registry, mapped) = self.peer_memory.parts(&target);
+        let (registry, mapped) = self.peer_memory.parts(target.segment);
         let (Some(registry), Some(wire)) = (registry, &self.wire) else { return Err(Failure::Disconnected) };
         let mapped = mapped.and_then(|segment| Some((segment.offset(&target, from, len)?, segment)));
         if mapped.is_none() && self.peer.no_process_vm().is_some() {
@@ -232,7 +232,7 @@ impl Lane {
     ) -> Result<Option<u64>, Failure> {
         let Some(wire) = &self.wire else { return Err(Failure::Disconnected) };
         let len = usize::try_from(pending.len).map_err(|_| Failure::RemoteHandle)?;
-        let (registry, segment) = self.peer_memory.parts(target);
+        let (registry, segment) = self.peer_memory.parts(target.segment);
         let registry = registry.ok_or(Failure::Disconnected)?;
         let Some(word) = segment.and_then(|segment| segment.memory(target, len)) else { return Ok(None) };
         if !registry.enter(wire.outbound.hazard, target.number) {

@@ -98,7 +98,7 @@ impl Lane {
     fn resolve(&self, state: &EndpointState, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, u64)> {
         let handle = RmaHandle::from_words([body[0], body[1], 0, 0]);
         let connection = u32::try_from(body[6]).ok()?;
-        let (number, memory, rights) = state.registry.find(&handle, registry::name(self.number, connection))?;
+        let (number, memory, rights) = state.registry.find(&handle, registry::name(self.number(), connection))?;
         (rights.has(right) && memory.contains(body[2], body[3])).then_some((number, body[2]))
     }
 

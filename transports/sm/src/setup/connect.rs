@@ -62,7 +62,7 @@ impl Lane {
             return Ok(true);
         }
         let Some(slot) = take_recv(core, &mut state.released) else { return Ok(false) };
-        let number = self.number;
+        let number = self.number();
         let Some(wire) = self.wire.as_mut() else {
             core.release(slot);
             return Ok(true);

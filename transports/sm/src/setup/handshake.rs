@@ -91,7 +91,7 @@ impl Lane {
 
     fn watch(&self, state: &mut EndpointState) -> Result<(), Cause> {
         let (socket, peer) = self.peer.ends().ok_or(Cause::Gone)?;
-        state.control.watch_lane(self.number, socket, peer).map_err(|_| Cause::NoMemory)
+        state.control.watch_lane(self.number(), socket, peer).map_err(|_| Cause::NoMemory)
     }
 
     fn introduction(&self, state: &EndpointState, kind: Kind) -> Packet {
@@ -100,7 +100,7 @@ impl Lane {
         packet.max_send_size = state.max_send_size;
         packet.registry_len = REGISTRY_LEN as u64;
         packet.endpoint = state.id;
-        packet.segment = u64::from(self.number);
+        packet.segment = u64::from(self.number());
         packet.set_tag(state.tag);
         packet
     }
@@ -132,7 +132,7 @@ impl Lane {
     pub(crate) fn read_segments(&mut self, state: &mut EndpointState) {
         // A hang-up stays readable and is handled where the descriptors are looked at.
         if self.read_socket(state).is_err_and(|cause| cause != Cause::Gone) {
-            state.protocol_errors.push(self.number);
+            state.protocol_errors.push(self.number());
         }
         if self.schedule.take_wake_up() {
             self.busy(state);
@@ -149,7 +149,7 @@ impl Lane {
             Arrived::Nothing | Arrived::Closed | Arrived::Wake => Ok(()),
         };
         if step.is_err() {
-            state.protocol_errors.push(self.number);
+            state.protocol_errors.push(self.number());
         }
     }
 

@@ -53,7 +53,7 @@ impl Sm {
         let is_of =
             |lane: &Lane| lane.peer.ends().is_some_and(|(_, peer)| peer.pid.cast_unsigned() == pid && peer.is_dead());
         let numbers: Vec<u32> =
-            self.lanes.iter().flatten().filter(|lane| is_of(lane)).map(|lane| lane.number).collect();
+            self.lanes.iter().flatten().filter(|lane| is_of(lane)).map(|lane| lane.number()).collect();
         for number in numbers {
             self.tear_down(core, number, Cause::Gone);
         }
