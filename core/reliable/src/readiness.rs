@@ -3,7 +3,7 @@
 use super::Reliable;
 use crate::Link;
 use cci_proto::Time;
-use cci_transport::{Arming, Core, HandleCheck, Readiness};
+use cci_transport::{Arming, CallHandle, Core, HandleCheck, Readiness};
 use std::os::fd::OwnedFd;
 
 /// What the link was armed with.
@@ -37,9 +37,7 @@ pub(super) struct HandleState {
     /// wrote, an error.
     stale: bool,
     armed: Option<Armed>,
-    /// Edge-triggered epoll for blocking calls: it reports arrivals although waiting events keep
-    /// the handle readable.
-    call_epoll: Option<OwnedFd>,
+    call_handle: CallHandle,
 }
 
 impl<L: Link> Arming for Reliable<L> {
@@ -182,10 +180,7 @@ impl<L: Link> Reliable<L> {
         if !watched || self.is_runnable() {
             return None;
         }
-        if self.handle.call_epoll.is_none() {
-            self.handle.call_epoll = Some(cci_transport::watch_edges(self.link.handle()).ok()?);
-            self.readiness.on_wait_in_call();
-        }
+        self.handle.call_handle.open(self.link.handle(), &mut self.readiness).ok()?;
         // A timer that has fired keeps the link's handle readable until it is drained. While
         // nothing is armed here, other code may have set the timer.
         let now = self.link.now();
@@ -196,7 +191,7 @@ impl<L: Link> Reliable<L> {
                 Readiness::signal(self);
             }
         }
-        cci_transport::drain_edges(self.handle.call_epoll.as_ref()?);
+        self.handle.call_handle.drain();
         // Arm again after the drain, so that every later arrival is reported.
         let wanted = Armed { deadline: self.deadline(), wants_write: self.blocked };
         let armed = self.handle.armed.filter(|armed| armed.suffices_for(wanted)).unwrap_or(wanted);
@@ -205,7 +200,7 @@ impl<L: Link> Reliable<L> {
             self.handle.armed = None;
             return None;
         }
-        self.handle.call_epoll.as_ref()?.try_clone().ok()
+        self.handle.call_handle.copy()
     }
 
     /// Drains the waker and a timer that has fired.

@@ -7,6 +7,7 @@
 #![forbid(unsafe_code)]
 
 mod batch;
+mod call_handle;
 mod clock;
 mod closing;
 mod connection_report;
@@ -17,6 +18,7 @@ mod edge_policy;
 mod endpoint;
 mod expected;
 mod holder;
+mod host_and_port;
 mod local_address;
 mod mutex;
 mod open;
@@ -38,6 +40,7 @@ pub mod trace;
 mod wait_policy;
 mod wakers;
 
+pub use call_handle::CallHandle;
 pub use clock::monotonic;
 pub use closing::{Unsent, send_rest};
 pub use connection_report::ConnectionReport;
@@ -52,14 +55,15 @@ pub use endpoint::{
 };
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};
-pub use local_address::{LocalAddress, interface_index, is_link_local};
+pub use host_and_port::HostAndPort;
+pub use local_address::{LocalAddress, interface_index, is_endpoint_ip, is_link_local};
 pub use mutex::lock;
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, Imported, Message, Peer, Posted, Rma};
 pub use pending_events::PendingEvents;
 pub use pending_requests::PendingRequests;
 pub use poll_set::PollSet;
-pub use progress_thread::{Background, BackgroundWork, drain_edges, watch_edges};
+pub use progress_thread::{Background, BackgroundWork};
 pub use readiness::{Arming, HandleCheck, Readiness};
 pub use receive_slots::ReceiveSlots;
 pub use registrations::{Registered, RegistrationTable};

@@ -1,6 +1,6 @@
 //! Which address an endpoint has, and on which interface.
 
-use crate::OpenError;
+use crate::{Arguments, Check, Key, OpenError};
 use cci_mem::interfaces::{InterfaceAddress, interface_addresses};
 use cci_proto::Status;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
@@ -31,6 +31,28 @@ pub struct LocalAddress {
 }
 
 impl LocalAddress {
+    /// The key `ip`: an address of this host.
+    pub const IP: Key = Key { name: "ip", check: Check::By(check_ip_key) };
+    /// The key `interface`: the name of an interface.
+    pub const INTERFACE: Key = Key { name: "interface", check: Check::By(check_interface_key) };
+
+    /// The value of the key [`LocalAddress::IP`], if it is given.
+    ///
+    /// # Errors
+    ///
+    /// No endpoint can be there ([`is_endpoint_ip`]).
+    pub fn given_ip(keys: &Arguments<'_>) -> Result<Option<IpAddr>, OpenError> {
+        let ip = keys.parsed("ip");
+        if ip.is_none_or(|ip| is_endpoint_ip(&ip)) {
+            return Ok(ip);
+        }
+        let value = keys.text("ip").unwrap_or_default();
+        let what = format!(
+            "the value of the key 'ip' is '{value}', to which others cannot connect; write one of this host's addresses"
+        );
+        Err(OpenError::new(Status::Inval, what))
+    }
+
     /// Chooses the address that the keys `ip` and `interface` name, or that an endpoint has without
     /// them: the first IPv4 address of an interface that is up and no loop-back, else the
     /// loop-back's.
@@ -69,6 +91,21 @@ pub fn interface_index(socket: impl AsFd, name: &str) -> Option<u32> {
     rustix::net::netdevice::name_to_index(socket, name).ok()
 }
 
+/// Whether one endpoint can have this address: it is neither unspecified nor of a group.
+///
+/// ```
+/// use cci_transport::is_endpoint_ip;
+///
+/// let refused = ["0.0.0.0", "::", "239.1.2.3", "ff15::1"];
+/// assert!(refused.iter().all(|text| !is_endpoint_ip(&text.parse().expect("an IP"))));
+/// assert!(is_endpoint_ip(&"127.0.0.1".parse()?));
+/// # Ok::<(), std::net::AddrParseError>(())
+/// ```
+#[must_use]
+pub fn is_endpoint_ip(ip: &IpAddr) -> bool {
+    !ip.is_unspecified() && !ip.is_multicast()
+}
+
 /// Whether an address is good on its own link only.
 #[must_use]
 pub fn is_link_local(ip: &IpAddr) -> bool {
@@ -76,6 +113,15 @@ pub fn is_link_local(ip: &IpAddr) -> bool {
         IpAddr::V4(ip) => Ipv4Addr::is_link_local(ip),
         IpAddr::V6(ip) => ip.segments()[0] & 0xffc0 == 0xfe80,
     }
+}
+
+fn check_ip_key(value: &str) -> Result<(), String> {
+    let refused = |_| "write an IP address of this host, such as 192.0.2.1".into();
+    value.parse::<IpAddr>().map(drop).map_err(refused)
+}
+
+fn check_interface_key(value: &str) -> Result<(), String> {
+    if value.is_empty() { Err("write the name of an interface".into()) } else { Ok(()) }
 }
 
 fn pick(lines: &[InterfaceAddress], ip: Option<IpAddr>, interface: Option<&str>) -> Result<LocalAddress, OpenError> {
@@ -139,4 +185,56 @@ fn no_such_address(lines: &[InterfaceAddress], ip: IpAddr, interface: Option<&st
         _ => format!("this host has no address {ip}; write one of its own for the key ip"),
     };
     OpenError::new(Status::AddrNotAvail, what)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Condition, Core, Driver, Scope, Transport, TransportOptions};
+
+    fn nothing(_: &Core, _: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+        Err(OpenError::new(Status::NoDev, "there is none"))
+    }
+
+    static DRIVER: Driver = Driver {
+        name: "pipe",
+        scope: Scope::Network,
+        rank: 0,
+        priority: 0,
+        is_link: false,
+        example_uri: "pipe://192.0.2.1:1",
+        keys: &[LocalAddress::IP, LocalAddress::INTERFACE],
+        loopback: &[],
+        discover: Vec::new,
+        inspect: |_| Condition { up: true, reason: String::new(), max_send_size: 1 },
+        open: nothing,
+        over: None,
+    };
+
+    fn given(key: &str, value: &str) -> Result<Option<IpAddr>, OpenError> {
+        LocalAddress::given_ip(&Arguments::check(&DRIVER, &[(key.into(), value.into())])?)
+    }
+
+    #[test]
+    fn the_keys_take_addresses_at_which_an_endpoint_can_be() {
+        assert_eq!(given("interface", "eth0").expect("a name"), None);
+        for ip in ["127.0.0.1", "192.0.2.1", "::1", "fe80::1"] {
+            assert_eq!(given("ip", ip).expect("an address"), Some(ip.parse().expect("an IP")));
+        }
+        let unfit = "to which others cannot connect; write one of this host's addresses";
+        for (key, value, want) in [
+            ("ip", "nonsense", "write an IP address of this host, such as 192.0.2.1"),
+            ("ip", "192.0.2.1:5000", "write an IP address of this host, such as 192.0.2.1"),
+            ("ip", "0.0.0.0", unfit),
+            ("ip", "::", unfit),
+            ("ip", "239.1.2.3", unfit),
+            ("ip", "ff15::1", unfit),
+            ("interface", "", "write the name of an interface"),
+        ] {
+            let error = given(key, value).expect_err(value);
+            let sentence = error.to_string();
+            assert_eq!(error.status, Status::Inval, "{sentence}");
+            assert!(sentence.contains(&format!("'{key}' is '{value}'")) && sentence.ends_with(want), "{sentence}");
+        }
+    }
 }

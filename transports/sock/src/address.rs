@@ -5,6 +5,7 @@
 //! always, for an IPv6 link-local address too, else 0.
 
 use cci_proto::{Address, decimal};
+use cci_transport::HostAndPort;
 use std::fmt;
 use std::net::{IpAddr, Ipv6Addr, SocketAddr, SocketAddrV6};
 
@@ -153,9 +154,7 @@ pub(crate) fn write_shown(address: &Address, text: &mut dyn fmt::Write) -> fmt::
 /// A URI, taken apart: `sock://HOST:PORT[?interface=NAME|IP][&ttl=N]`.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Uri<'a> {
-    /// Name or IP, without brackets.
-    pub(crate) host: &'a str,
-    pub(crate) port: u16,
+    pub(crate) at: HostAndPort<'a>,
     pub(crate) interface: Option<&'a str>,
     pub(crate) ttl: Option<u8>,
 }
@@ -165,19 +164,7 @@ impl<'a> Uri<'a> {
     pub(crate) fn parse(uri: &'a str) -> Option<Self> {
         let rest = uri.strip_prefix(SCHEME)?;
         let (authority, query) = rest.split_once('?').unwrap_or((rest, ""));
-        let (host, port) = authority.rsplit_once(':')?;
-        let host = match host.strip_prefix('[') {
-            Some(inner) => inner.strip_suffix(']')?,
-            // More than one colon: an IPv6 address without its brackets, whose last group is not to
-            // become a port.
-            None if host.contains(':') => return None,
-            None => host,
-        };
-        let port = decimal(port).filter(|port| *port != 0)?;
-        if host.is_empty() {
-            return None;
-        }
-        let mut parsed = Self { host, port, interface: None, ttl: None };
+        let mut parsed = Self { at: HostAndPort::parse(authority)?, interface: None, ttl: None };
         for pair in query.split('&').filter(|pair| !pair.is_empty()) {
             match pair.split_once('=')? {
                 ("interface", name) if !name.is_empty() => parsed.interface = Some(name),
@@ -186,15 +173,6 @@ impl<'a> Uri<'a> {
             }
         }
         Some(parsed)
-    }
-
-    /// The IP and its scope's name, if the host is no name to be looked up.
-    pub(crate) fn literal(&self) -> Option<(IpAddr, Option<&'a str>)> {
-        let (ip, zone) = match self.host.split_once('%') {
-            Some((ip, zone)) => (ip, Some(zone)),
-            None => (self.host, None),
-        };
-        Some((ip.parse().ok()?, zone))
     }
 }
 

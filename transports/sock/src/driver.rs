@@ -5,8 +5,9 @@ use crate::link::Sock;
 use crate::open::MIN_PACKET;
 use cci_proto::Status;
 use cci_reliable::{Link, MAX_SEND_SIZE, transport_over};
-use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Scope, Transport, TransportOptions};
-use std::net::IpAddr;
+use cci_transport::{
+    Check, Condition, Core, Discovered, Driver, Key, LocalAddress, OpenError, Scope, Transport, TransportOptions,
+};
 
 /// UDP sockets between hosts.
 pub static DRIVER: Driver = Driver {
@@ -17,8 +18,8 @@ pub static DRIVER: Driver = Driver {
     is_link: true,
     example_uri: "sock://192.0.2.1:5000",
     keys: &[
-        Key { name: "ip", check: Check::By(ip) },
-        Key { name: "interface", check: Check::By(interface) },
+        LocalAddress::IP,
+        LocalAddress::INTERFACE,
         Key { name: "port", check: Check::Number(0, 65_535) },
         Key { name: "mtu", check: Check::Number(MIN_PACKET, 65_535) },
         Key { name: "bufsize", check: Check::Number(65_536, 1 << 30) },
@@ -30,15 +31,6 @@ pub static DRIVER: Driver = Driver {
     open,
     over: None,
 };
-
-fn ip(value: &str) -> Result<(), String> {
-    let refused = |_| "write an IP address of this host, such as 192.0.2.1".into();
-    value.parse::<IpAddr>().map(drop).map_err(refused)
-}
-
-fn interface(value: &str) -> Result<(), String> {
-    if value.is_empty() { Err("write the name of an interface".into()) } else { Ok(()) }
-}
 
 fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
     let link = Sock::open(options.arguments, options.service)?;

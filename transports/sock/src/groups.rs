@@ -28,7 +28,7 @@ impl GroupUri {
     /// Understands the URI of a group, for an endpoint at `local`.
     pub(crate) fn parse(uri: &str, local: &LocalAddress, socket: &OwnedFd) -> Result<Self, ConnectError> {
         let uri = Uri::parse(uri).ok_or(ConnectError::BadUri)?;
-        let (ip, zone) = uri.literal().ok_or(ConnectError::BadUri)?;
+        let (ip, zone) = uri.at.literal().ok_or(ConnectError::BadUri)?;
         if !ip.is_multicast() || ip.is_ipv4() != local.ip.is_ipv4() {
             return Err(ConnectError::BadUri);
         }
@@ -42,7 +42,7 @@ impl GroupUri {
                 Err(_) => interface_index(socket, name).ok_or(ConnectError::BadUri)?,
             },
         };
-        Ok(Self { ip, port: uri.port, way: Way { interface, ttl: uri.ttl.unwrap_or(TTL) } })
+        Ok(Self { ip, port: uri.at.port, way: Way { interface, ttl: uri.ttl.unwrap_or(TTL) } })
     }
 
     pub(crate) fn address(&self) -> Address {

@@ -51,11 +51,11 @@ impl Sock {
     fn resolve_uri(&mut self, uri: &str, number: Option<u64>) -> Result<Option<Address>, ConnectError> {
         let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none());
         let uri = uri.ok_or(ConnectError::BadUri)?;
-        if uri.literal().is_some() {
+        if uri.at.literal().is_some() {
             return open::resolve(&uri, &self.local, self.sockets.own()).map(Some).ok_or(ConnectError::BadUri);
         }
         match number {
-            Some(number) if self.resolver.ask(number, uri.host, uri.port) => Ok(None),
+            Some(number) if self.resolver.ask(number, uri.at.host, uri.at.port) => Ok(None),
             Some(_) => Err(ConnectError::NoThread),
             None => Ok(None),
         }

@@ -11,7 +11,8 @@ use crate::sockets::Sockets;
 use crate::sys::{self, Choice};
 use cci_proto::{Status, decimal};
 use cci_transport::{
-    Arguments, HostAnswer, LocalAddress, OpenError, Resolver, child_holds_port, interface_index, room_for,
+    Arguments, HostAnswer, LocalAddress, OpenError, Resolver, child_holds_port, interface_index, is_endpoint_ip,
+    room_for,
 };
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -42,14 +43,7 @@ impl Settings {
     fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let all = DRIVER.with_environment(arguments);
         let keys = Arguments::check(&DRIVER, &all)?;
-        let ip: Option<IpAddr> = keys.parsed("ip");
-        if ip.is_some_and(|ip| ip.is_unspecified() || ip.is_multicast()) {
-            let value = keys.text("ip").unwrap_or_default();
-            let what = format!(
-                "the value of the key 'ip' is '{value}', to which others cannot connect; write one of this host's addresses"
-            );
-            return Err(OpenError::new(Status::Inval, what));
-        }
+        let ip = LocalAddress::given_ip(&keys)?;
         let refused = |service: &str| {
             let what = format!("the service '{service}' is not a port; write a decimal number from 0 to 65535");
             OpenError::new(Status::Inval, what)
@@ -169,7 +163,7 @@ fn frame_sizes(socket: &OwnedFd, local: &LocalAddress, wanted: Option<u32>) -> R
 /// Whether an endpoint at this address reaches endpoints at this IP: of its own family, and of one
 /// host.
 pub(crate) fn is_reached(ip: &IpAddr, local: &LocalAddress) -> bool {
-    ip.is_ipv4() == local.ip.is_ipv4() && !ip.is_multicast() && !ip.is_unspecified()
+    ip.is_ipv4() == local.ip.is_ipv4() && is_endpoint_ip(ip)
 }
 
 /// The address of an endpoint whose host's name was looked up, or why it has none.
@@ -183,13 +177,13 @@ pub(crate) fn found_address(answer: HostAnswer, local: &LocalAddress) -> Result<
 
 /// The address of an endpoint whose URI names its host by number.
 pub(crate) fn resolve(uri: &address::Uri<'_>, local: &LocalAddress, socket: &OwnedFd) -> Option<cci_proto::Address> {
-    let (ip, zone) = uri.literal()?;
+    let (ip, zone) = uri.at.literal()?;
     let interface = match zone {
         Some(zone) => interface_index(socket, zone)?,
         None => local.index,
     };
     let other = LocalAddress { ip, interface: String::new(), index: interface, loopback: false };
-    is_reached(&ip, local).then(|| address::of_socket(&other.socket(uri.port)))
+    is_reached(&ip, local).then(|| address::of_socket(&other.socket(uri.at.port)))
 }
 
 #[cfg(test)]

@@ -1,12 +1,8 @@
 //! The record of this transport: its keys, and whether a device of it can be opened.
 
 use crate::open;
-use crate::settings::{MSS, SEND_SIZES, ports};
-use cci_transport::{Check, Driver, Key, Scope};
-use std::net::IpAddr;
-
-/// Begins every URI of this transport.
-pub(crate) const SCHEME: &str = "tcp://";
+use crate::settings::{SEND_SIZES, ports};
+use cci_transport::{Check, Driver, Key, LocalAddress, Scope};
 
 /// TCP streams between hosts.
 ///
@@ -22,8 +18,8 @@ pub static DRIVER: Driver = Driver {
     is_link: false,
     example_uri: "tcp://192.0.2.1:5000",
     keys: &[
-        Key { name: "ip", check: Check::By(ip) },
-        Key { name: "interface", check: Check::By(interface) },
+        LocalAddress::IP,
+        LocalAddress::INTERFACE,
         Key { name: "port", check: Check::By(port) },
         Key { name: "mss", check: Check::Number(*SEND_SIZES.start() as u64, *SEND_SIZES.end() as u64) },
         Key { name: "congestion", check: Check::By(congestion) },
@@ -35,18 +31,6 @@ pub static DRIVER: Driver = Driver {
     open: open::open,
     over: None,
 };
-
-/// Largest message unless the key `mss` is set, bytes.
-pub(crate) const MAX_SEND_SIZE: u32 = MSS;
-
-fn ip(value: &str) -> Result<(), String> {
-    let refused = |_| "write an IP address of this host, such as 192.0.2.1".into();
-    value.parse::<IpAddr>().map(drop).map_err(refused)
-}
-
-fn interface(value: &str) -> Result<(), String> {
-    if value.is_empty() { Err("write the name of an interface".into()) } else { Ok(()) }
-}
 
 fn congestion(value: &str) -> Result<(), String> {
     // The kernel cuts a longer name off.

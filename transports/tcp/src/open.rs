@@ -1,14 +1,14 @@
 //! Opening an endpoint: its listening socket.
 
-use crate::driver::{MAX_SEND_SIZE, SCHEME};
+use crate::driver::DRIVER;
 use crate::endpoint::Tcp;
 use crate::lane::shared::Shared;
-use crate::settings::Settings;
+use crate::settings::{MSS, SCHEME, Settings};
 use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
 use cci_transport::{
-    Condition, Core, LocalAddress, OpenError, Transport, TransportOptions, child_holds_port, interface_index, random,
-    room_for,
+    Arguments, Condition, Core, LocalAddress, OpenError, Transport, TransportOptions, child_holds_port,
+    interface_index, random, room_for,
 };
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -27,7 +27,7 @@ pub(crate) fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dy
 }
 
 pub(crate) fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
-    let settings = Settings::parse(options.arguments, options.service)?;
+    let settings = settings(options.arguments, options.service)?;
     let system = |source: Errno| OpenError::system("cannot open a tcp endpoint", source);
     let (listener, uri) = listen_at(&settings)?;
     room_for(BUFFERS)?;
@@ -37,12 +37,18 @@ pub(crate) fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tc
     Tcp::new(core, shared, listener, uri, options.threading).map_err(system)
 }
 
+/// The settings of a device with these keys, and with those that only the environment has.
+pub(crate) fn settings(arguments: &[(String, String)], service: Option<&str>) -> Result<Settings, OpenError> {
+    let all = DRIVER.with_environment(arguments);
+    Settings::read(&Arguments::check(&DRIVER, &all)?, service)
+}
+
 /// Up if an endpoint with these keys can be opened.
 pub(crate) fn inspect(arguments: &[(String, String)]) -> Condition {
     // The port may be in use by the endpoint that it is meant for.
     let others: Vec<_> = arguments.iter().filter(|(key, _)| key != "port").cloned().collect();
-    let settings = Settings::parse(&others, None);
-    let max_send_size = settings.as_ref().ok().and_then(|settings| settings.mss).unwrap_or(MAX_SEND_SIZE);
+    let settings = settings(&others, None);
+    let max_send_size = settings.as_ref().ok().and_then(|settings| settings.mss).unwrap_or(MSS);
     let opened = settings.and_then(|settings| listen_at(&settings).map(|_| settings.local.ip));
     let (up, reason) = match opened {
         Ok(ip) => (true, format!("TCP from {ip}")),

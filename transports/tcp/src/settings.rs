@@ -1,10 +1,12 @@
 //! The settings of a device.
 
-use crate::driver::DRIVER;
 use cci_proto::{Status, decimal};
 use cci_transport::{Arguments, LocalAddress, OpenError};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
+
+/// Begins every URI of this transport.
+pub(crate) const SCHEME: &str = "tcp://";
 
 /// Largest message unless the key `mss` is set, bytes.
 pub(crate) const MSS: u32 = 8192;
@@ -34,18 +36,10 @@ pub(crate) struct Settings {
 }
 
 impl Settings {
-    /// Reads the keys of a device, those that only the environment has, and the service, which
-    /// stands above the key `port`.
-    pub(crate) fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
-        let all = DRIVER.with_environment(arguments);
-        let keys = Arguments::check(&DRIVER, &all)?;
-        let (given, interface) = (keys.parsed("ip"), keys.text("interface"));
-        if let Some(ip) = given.filter(|ip: &IpAddr| ip.is_unspecified() || ip.is_multicast()) {
-            let what = format!(
-                "the value of the key 'ip' is '{ip}', to which others cannot connect; write an address of this host"
-            );
-            return Err(OpenError::new(Status::Inval, what));
-        }
+    /// Reads the keys of a device, which are checked, and the service, which stands above the key
+    /// `port`.
+    pub(crate) fn read(keys: &Arguments<'_>, service: Option<&str>) -> Result<Self, OpenError> {
+        let (given, interface) = (LocalAddress::given_ip(keys)?, keys.text("interface"));
         let ports = match service {
             Some(service) => ports(service).map_err(|remedy| {
                 OpenError::new(Status::Inval, format!("the service '{service}' is not a port; {remedy}"))
@@ -85,6 +79,7 @@ pub(crate) fn ports(text: &str) -> Result<(u16, u16), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::open::settings;
 
     #[test]
     fn a_port_is_a_number_or_a_range() {
@@ -96,7 +91,7 @@ mod tests {
 
     #[test]
     fn settings_are_read_from_keys_and_service() {
-        let read = |key: &str, value: &str, service| Settings::parse(&[(key.into(), value.into())], service);
+        let read = |key: &str, value: &str, service| settings(&[(key.into(), value.into())], service);
         let settings = read("port", "5000-5003", None).expect("keys");
         assert_eq!((settings.local.ip, settings.ports), (IpAddr::V4(Ipv4Addr::LOCALHOST), (5000, 5003)));
         assert_eq!((settings.mss, settings.checks), (None, Checks::Off));
@@ -112,14 +107,13 @@ mod tests {
 
     #[test]
     fn wrong_values_say_what_to_write() {
-        let refused = |key: &str, value: &str, service| {
-            Settings::parse(&[(key.into(), value.into())], service).expect_err("refused")
-        };
+        let refused =
+            |key: &str, value: &str, service| settings(&[(key.into(), value.into())], service).expect_err("refused");
         for (key, value, want) in [
             ("ip", "nonsense", "write an IP address of this host"),
-            ("ip", "0.0.0.0", "write an address of this host"),
-            ("ip", "::", "write an address of this host"),
-            ("ip", "239.1.2.3", "write an address of this host"),
+            ("ip", "0.0.0.0", "write one of this host's addresses"),
+            ("ip", "::", "write one of this host's addresses"),
+            ("ip", "239.1.2.3", "write one of this host's addresses"),
             ("interface", "", "write the name of an interface"),
             ("port", "65536", "write a port from 0 to 65535"),
             ("port", "+5", "write a port from 0 to 65535"),
@@ -157,7 +151,7 @@ mod tests {
             assert!(child.status().expect("the child runs").success());
             return;
         }
-        let settings = Settings::parse(&[("mss".into(), "200".into())], None).expect("keys");
+        let settings = settings(&[("mss".into(), "200".into())], None).expect("keys");
         assert_eq!((settings.ports, settings.mss, settings.checks), ((5000, 5000), Some(200), Checks::Off));
     }
 }

@@ -13,8 +13,7 @@ use attachment::{ACTING, Attachment, PARKED, WATCHING};
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
-use rustix::event::{Timespec, epoll};
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::Arc;
 use std::time::Duration;
 use thread::ProgressThread;
@@ -172,20 +171,6 @@ impl Background {
             thread::detach(&progress, &attachment);
         }
     }
-}
-
-/// Creates an edge-triggered epoll over the handle: it reports each arrival once, however long the
-/// handle stays readable.
-pub fn watch_edges(handle: BorrowedFd<'_>) -> rustix::io::Result<OwnedFd> {
-    let watch = epoll::create(epoll::CreateFlags::CLOEXEC)?;
-    epoll::add(&watch, handle, epoll::EventData::new_u64(0), epoll::EventFlags::IN | epoll::EventFlags::ET)?;
-    Ok(watch)
-}
-
-/// Drains the events of [`watch_edges`].
-pub fn drain_edges(watch: &OwnedFd) {
-    let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 1];
-    let _ = epoll::wait(watch, &mut events[..], Some(&Timespec { tv_sec: 0, tv_nsec: 0 }));
 }
 
 #[cfg(test)]

@@ -38,11 +38,11 @@ impl Sm {
     ) {
         self.state.deadlines_moved = true;
         let usable = |lane: &Lane| {
-            lane.address == Some(address)
+            lane.peer.address() == Some(address)
                 && !lane.table.is_full()
                 && matches!(lane.phase, Phase::Ready | Phase::HelloSent | Phase::Connecting(_))
         };
-        let known = self.lanes.iter().flatten().find(|lane| usable(lane)).map(|lane| lane.number);
+        let known = self.lanes.iter().flatten().find(|lane| usable(lane)).map(|lane| lane.number());
         let number = known.unwrap_or_else(|| self.add_lane(Phase::Connecting(address)));
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
         lane.ask(&mut self.state, cell, opening);
@@ -136,7 +136,7 @@ impl Sm {
                 Ok(false) => Ok(()),
                 Ok(true) => lane.wake_after_post(),
                 Err(Violation) => {
-                    let number = lane.number;
+                    let number = lane.number();
                     self.state.protocol_errors.push(number);
                     self.forget_ways();
                     Ok(())
@@ -161,7 +161,7 @@ impl Sm {
         let begin = Instant::now();
         while let Some(lane) = self.lanes.iter().flatten().find(|lane| lane.is_copying(announced)) {
             if begin.elapsed() >= limit {
-                return Err(lane.process());
+                return Err(lane.peer.process_name());
             }
             std::thread::yield_now();
         }
@@ -255,7 +255,7 @@ impl Transport for Sm {
         let (PayloadToken::Lane(number, _) | PayloadToken::Spill(number, _)) =
             PayloadToken::from_token(request.payload.load(Ordering::Relaxed))?;
         let lane = self.lanes.get(number as usize)?.as_deref().filter(|lane| lane.requests.get(request).is_some())?;
-        let known = lane.peer.as_ref()?;
+        let known = lane.peer.process()?;
         let mut peer = Peer::default();
         (peer.user, peer.process) = (Some(known.uid), u32::try_from(known.pid).ok().filter(|pid| *pid != 0));
         Some(peer)
@@ -501,7 +501,7 @@ impl Transport for Sm {
         let now = crate::clock::precise_next();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
-            lane.watchful = true;
+            lane.activity.set_watchful(true);
             lane.start_timing(&mut self.state);
             lane.start_clocks(now);
         }
@@ -519,17 +519,17 @@ impl Transport for Sm {
             report.why = "the peer is gone".into();
             return report;
         };
-        (report.rma_path, report.why) = match &lane.no_process_vm {
+        (report.rma_path, report.why) = match lane.peer.no_process_vm() {
             None => (
                 "library memory: direct copy; other memory: process_vm".into(),
                 format!(
                     "{} belongs to the same user of this host, and a trial transfer by process_vm succeeded",
-                    lane.peer_uri
+                    lane.peer.uri()
                 ),
             ),
             Some(why) => (
                 "library memory: direct copy; other memory: relayed through slots by the target".into(),
-                format!("{} belongs to the same user of this host, but {why}", lane.peer_uri),
+                format!("{} belongs to the same user of this host, but {why}", lane.peer.uri()),
             ),
         };
         report

@@ -1,10 +1,15 @@
 //! A lane: everything this endpoint has with one peer endpoint.
 
+pub(crate) mod activity;
+pub(crate) mod admission;
 pub(crate) mod operation;
+pub(crate) mod peer;
 pub(crate) mod queue;
 pub(crate) mod receive;
 pub(crate) mod room;
+pub(crate) mod schedule;
 pub(crate) mod send;
+pub(crate) mod sleeping;
 pub(crate) mod stall;
 pub(crate) mod state;
 pub(crate) mod table;
@@ -12,26 +17,22 @@ pub(crate) mod table;
 pub(crate) mod wire;
 
 use crate::format::address::Address;
-use crate::format::packet;
+use crate::lane::activity::Activity;
+use crate::lane::admission::{Admission, HeldSlots};
+use crate::lane::peer::PeerEndpoint;
 use crate::lane::queue::{Op, OperationQueue};
+use crate::lane::schedule::Schedule;
+use crate::lane::sleeping::Sleeping;
 use crate::lane::state::{EndpointState, PayloadToken};
 use crate::lane::table::{PendingConnect, PendingRequest, Table};
 use crate::lane::wire::Wire;
 use crate::memory::announced::Announced;
 use crate::memory::imports::Imports;
-use crate::memory::registry::PeerRegistry;
-use crate::memory::segment::PeerSegment;
-use crate::sys::Peer;
-use cci_mem::address_space::Tag;
-use cci_mem::hints;
-use cci_mem::segment::Segment;
+use crate::memory::of_peer::PeerMemory;
 use cci_mem::sleep;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure};
 use cci_transport::{Connection, ConnectionState, Core, PendingRequests};
-use rustix::fd::OwnedFd;
-use std::collections::BTreeMap;
-use std::sync::Arc;
 
 /// Where a lane is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,88 +52,32 @@ pub(crate) enum Phase {
 }
 
 pub(crate) struct Lane {
-    pub(crate) number: u32,
+    number: u32,
     /// What a receive slot holds that has a small message of this lane: [`PayloadToken::token`].
+    // This field and the next are no private ones with functions: those cost a call that polls
+    // eight instructions (ci/instructions --c).
     pub(crate) token: u64,
     pub(crate) phase: Phase,
-    pub(crate) socket: Option<OwnedFd>,
-    pub(crate) peer: Option<Arc<Peer>>,
-    /// The tag of the peer's address space.
-    pub(crate) tag: Tag,
-    /// The peer has closed its socket or died: it copies nothing any more, whatever its
-    /// announcement says.
-    pub(crate) gone: bool,
-    /// The address that this side connected to. A peer's own word is not taken for it, or it could
-    /// have connections that are meant for others.
-    pub(crate) address: Option<Address>,
-    pub(crate) peer_uri: String,
+    pub(crate) peer: PeerEndpoint,
     pub(crate) wire: Option<Wire>,
-    pub(crate) registry: Option<PeerRegistry>,
-    /// The peer's library memory, by its number there.
-    pub(crate) segments: BTreeMap<u64, PeerSegment>,
-    /// Bytes of `segments`.
-    pub(crate) mapped: u64,
+    pub(crate) peer_memory: PeerMemory,
     /// The peer's memory that the program has imported.
     pub(crate) imports: Imports,
-    /// Why RMA cannot go by process_vm; none when it can.
-    pub(crate) no_process_vm: Option<String>,
-    /// Why there was no handshake: a sentence of the peer's, or ours about it.
-    pub(crate) refusal: Option<String>,
     pub(crate) table: Table,
     pub(crate) requests: PendingRequests<PendingRequest>,
     /// What waits for room in the lane, or for the peer.
     pub(crate) queue: OperationQueue,
     /// What the peer knows of this endpoint's segments.
     pub(crate) announced: Announced,
-    /// Payload slots and requests that the program holds.
-    pub(crate) held_slots: u32,
-    /// Outbound payload slots that the program has, to write messages there.
-    pub(crate) rooms: u32,
-    /// The inbound sleep word says something else than AWAKE.
-    pub(crate) armed: bool,
-    /// The outbound wait word says something else than AWAKE.
-    pub(crate) waiting: bool,
-    /// The peer may have taken a sleep token since the last look.
-    pub(crate) woken: bool,
-    /// The wake-up that came with it has been read.
-    pub(crate) wake_read: bool,
-    /// `rnr` is set.
-    pub(crate) refusing: bool,
-    /// Stands in `EndpointState::wanting`.
-    pub(crate) wants: bool,
-    /// Something was refused, and nothing has been taken since.
-    pub(crate) held_back: bool,
-    /// Every call polls this lane; it stands in `Sm::hot`, or will.
-    pub(crate) hot: bool,
-    /// The clock looks at this lane; it stands in `Sm::timed`, or will.
-    pub(crate) timed: bool,
-    /// A wake-up has been read since the last look.
-    pub(crate) rung: bool,
-    /// Ticks without a frame while hot.
-    pub(crate) silent: u8,
-    /// Frames received at the last tick.
-    pub(crate) polled: u64,
-    /// Where the peer wants to be told which lane holds something.
-    pub(crate) doorbell: Option<Doorbell>,
-    /// Frames received; for the keepalive.
-    pub(crate) received: u64,
-    pub(crate) seen: u64,
-    pub(crate) received_at: u64,
-    pub(crate) pinged: u64,
-    /// Milliseconds since when it has had no connection.
-    pub(crate) idle_since: Option<u64>,
-    /// Some connection may have a keepalive.
-    pub(crate) watchful: bool,
+    pub(crate) held: HeldSlots,
+    pub(crate) admission: Admission,
+    pub(crate) sleeping: Sleeping,
+    pub(crate) schedule: Schedule,
+    pub(crate) activity: Activity,
     /// Relayed RMA that this side serves or awaits.
     pub(crate) relay: crate::lane::operation::Relay,
     /// For whoever watches.
-    pub(crate) stall: crate::lane::stall::Stall,
-}
-
-/// A peer's ready bitmap, and the bit of a lane.
-pub(crate) struct Doorbell {
-    pub(crate) page: Segment,
-    pub(crate) bit: u32,
+    stall: crate::lane::stall::Stall,
 }
 
 impl Lane {
@@ -141,53 +86,33 @@ impl Lane {
             number,
             token: PayloadToken::Lane(number, None).token(),
             phase,
-            socket: None,
-            peer: None,
-            tag: Tag { address: 0, value: 0 },
-            gone: false,
-            address: None,
-            peer_uri: String::new(),
+            peer: PeerEndpoint::default(),
             wire: None,
-            registry: None,
-            segments: BTreeMap::new(),
-            mapped: 0,
+            peer_memory: PeerMemory::default(),
             imports: Imports::default(),
-            no_process_vm: None,
-            refusal: None,
             table: Table::default(),
             requests: PendingRequests::default(),
             queue: OperationQueue::default(),
             announced: Announced::default(),
-            held_slots: 0,
-            rooms: 0,
-            armed: false,
-            waiting: false,
-            woken: false,
-            wake_read: false,
-            refusing: false,
-            wants: false,
-            held_back: false,
-            hot: false,
-            timed: false,
-            rung: false,
-            silent: 0,
-            polled: 0,
-            doorbell: None,
-            received: 0,
-            seen: 0,
-            received_at: now,
-            pinged: now,
-            idle_since: Some(now),
-            watchful: false,
+            held: HeldSlots::default(),
+            admission: Admission::default(),
+            sleeping: Sleeping::default(),
+            schedule: Schedule::default(),
+            activity: Activity::new(now),
             relay: crate::lane::operation::Relay::default(),
             stall: crate::lane::stall::Stall::default(),
         }
     }
 
+    /// The lane's number at this endpoint.
+    #[inline(always)]
+    pub(crate) fn number(&self) -> u32 {
+        self.number
+    }
+
     /// The clock is to look at this lane.
     pub(crate) fn start_timing(&mut self, state: &mut EndpointState) {
-        if !self.timed {
-            self.timed = true;
+        if self.schedule.begin_timing() {
             state.newly_timed.push(self.number);
         }
     }
@@ -195,8 +120,7 @@ impl Lane {
     /// Calls are to poll this lane, and the clock is to look at it: something waits to be sent.
     pub(crate) fn busy(&mut self, state: &mut EndpointState) {
         self.start_timing(state);
-        if !self.hot {
-            self.hot = true;
+        if self.schedule.begin_polling() {
             state.newly_hot.push(self.number);
         }
     }
@@ -210,16 +134,23 @@ impl Lane {
     /// Enters a connection into the table and gives it its number.
     pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<PendingConnect>) -> u32 {
         cell.lane.store(self.number, Ordering::Relaxed);
-        self.idle_since = None;
-        self.watchful |= cell.keepalive.load(Ordering::Relaxed) > 0;
+        self.activity.on_used();
+        self.watch_keepalive(cell);
         self.table.enter(cell, opening)
+    }
+
+    /// Has the clock look at the keepalive of this connection, if it has one.
+    pub(crate) fn watch_keepalive(&mut self, cell: &Connection) {
+        if cell.keepalive.load(Ordering::Relaxed) > 0 {
+            self.activity.set_watchful(true);
+        }
     }
 
     /// Takes a connection out of the table; frames for it are dropped from now on.
     pub(crate) fn leave(&mut self, number: u32, now: u64) -> Option<(&'static Connection, Option<PendingConnect>)> {
         let left = self.table.leave(number)?;
         if self.table.is_empty() {
-            self.idle_since = Some(now);
+            self.activity.on_unused(now);
         }
         Some(left)
     }
@@ -246,19 +177,12 @@ impl Lane {
 
     #[cold]
     pub(crate) fn wake(&self) {
-        // First: a peer that polls sees the hint at once, and the wake-up when it next looks at its
-        // descriptors.
-        if let Some(doorbell) = &self.doorbell {
-            hints::set(doorbell.page.words64(0, hints::WORDS), doorbell.bit);
-        }
-        if let Some(socket) = &self.socket {
-            packet::wake(socket);
-        }
+        self.peer.wake();
     }
 
     /// Gives a payload slot back to the peer after the program has returned its event.
     pub(crate) fn release(&mut self, slot: Option<u32>, count: u32) {
-        self.held_slots = self.held_slots.saturating_sub(count);
+        self.held.release(count);
         let (Some(slot), Some(wire)) = (slot, self.wire.as_mut()) else { return };
         if self.phase != Phase::Ready {
             return;
@@ -305,25 +229,7 @@ impl Lane {
     /// Whether the peer copies to or from the registration that this word names, or any.
     pub(crate) fn is_copying(&self, announced: Option<u64>) -> bool {
         let names = |wire: &Wire| announced.map_or(wire.is_copying(), |word| wire.is_protected(word));
-        let is_gone = |peer: &Arc<Peer>| match &self.socket {
-            Some(socket) => peer.is_gone(socket),
-            None => self.gone || peer.is_dead(),
-        };
-        self.wire.as_ref().is_some_and(names) && self.peer.as_ref().is_some_and(|peer| !is_gone(peer))
-    }
-
-    /// The peer, as a sentence names it that is about its process.
-    pub(crate) fn process(&self) -> String {
-        let pid = self.peer.as_ref().filter(|peer| peer.pid != 0);
-        let pid = pid.map(|peer| format!(" (process {})", peer.pid)).unwrap_or_default();
-        // A peer's words may reach a terminal.
-        let uri: String = self.peer_uri.chars().filter(|letter| !letter.is_control()).collect();
-        format!("{uri}{pid}")
-    }
-
-    /// The other end, as sentences name it.
-    pub(crate) fn peer_name(&self) -> String {
-        self.address.map_or_else(|| "the peer".into(), |address| address.to_string())
+        self.wire.as_ref().is_some_and(names) && self.peer.may_copy()
     }
 
     /// Ends queued operations of one connection, or of all.

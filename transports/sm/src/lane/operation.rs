@@ -3,7 +3,7 @@
 use crate::lane::state::EndpointState;
 use crate::sys::Local;
 use cci_mem::memory::Memory;
-use cci_proto::{Access, Attribute, Failure, Registration, RmaHandle};
+use cci_proto::{Access, Atomic, Attribute, Failure, Registration, RmaHandle};
 use cci_transport::{Connection, Core, Posted, Slot};
 
 /// How far an operation got.
@@ -105,14 +105,14 @@ impl Large {
 pub(crate) struct Relay {
     last: u32,
     /// The operation that this side began and that is open.
-    pub(crate) current: Option<u32>,
+    current: Option<u32>,
     /// The read that this side began: its number, where the next byte goes, and how many are
     /// missing.
-    pub(crate) reading: Option<Reading>,
+    reading: Option<Reading>,
     /// How the current operation ended.
-    pub(crate) result: Option<Result<(), Failure>>,
+    result: Option<Result<(), Failure>>,
     /// The write of the peer that was refused; the rest of its pieces is dropped.
-    pub(crate) refused: Option<u32>,
+    refused: Option<u32>,
 }
 
 pub(crate) struct Reading {
@@ -145,6 +145,50 @@ impl Relay {
     pub(crate) fn number(&mut self) -> u32 {
         self.last = self.last.wrapping_add(1).max(1);
         self.last
+    }
+
+    /// How the current operation ended, if it has.
+    pub(crate) fn result(&self) -> Option<Result<(), Failure>> {
+        self.result
+    }
+
+    /// The target was asked for bytes, or for a word.
+    pub(crate) fn begin_reading(&mut self, reading: Reading) {
+        self.reading = Some(reading);
+    }
+
+    /// What this operation still reads.
+    pub(crate) fn reading(&mut self, operation: u32) -> Option<&mut Reading> {
+        self.reading.as_mut().filter(|reading| reading.operation == operation)
+    }
+
+    /// Takes what this operation reads, if it is one word.
+    pub(crate) fn take_word(&mut self, operation: u32) -> Option<Reading> {
+        self.reading.take_if(|reading| reading.operation == operation && Atomic::is_word(reading.left))
+    }
+
+    /// The current operation has its result.
+    pub(crate) fn finish(&mut self, outcome: Result<(), Failure>) {
+        (self.reading, self.result) = (None, Some(outcome));
+    }
+
+    /// The target tells how an operation ended. False: it is not the current one.
+    pub(crate) fn on_result(&mut self, operation: u32, outcome: Result<(), Failure>) -> bool {
+        let is_current = self.current == Some(operation);
+        if is_current {
+            self.finish(outcome);
+        }
+        is_current
+    }
+
+    /// Whether this write of the peer was refused.
+    pub(crate) fn is_refused(&self, operation: u32) -> bool {
+        self.refused == Some(operation)
+    }
+
+    /// Refuses a write of the peer. False: it was refused already.
+    pub(crate) fn refuse(&mut self, operation: u32) -> bool {
+        self.refused.replace(operation) != Some(operation)
     }
 
     /// The operation is over: what still comes for it is dropped.

@@ -66,10 +66,10 @@ impl Lane {
             wire.consumer.advance(wire.inbound.head);
         }
         if taken > 0 {
-            self.received += u64::from(taken);
-            self.woken = true;
+            self.activity.on_received(taken);
+            self.sleeping.on_received();
             self.wake_producer();
-            if self.held_back && !refused {
+            if self.admission.is_held_back() && !refused {
                 self.admit(state, core);
             }
         }
@@ -79,7 +79,7 @@ impl Lane {
     /// Whether this lane has its quarter of the receive slots.
     fn has_its_share(&self, core: &Core) -> bool {
         let (limit, _) = core.recv_count();
-        self.held_slots as usize * 4 >= limit
+        self.held.inbound() as usize * 4 >= limit
     }
 
     /// Whether the slots that are free are for lanes that want them and come before this one;
@@ -98,7 +98,7 @@ impl Lane {
 
     /// It has got a slot, or needs none any more.
     fn stop_wanting(&mut self, state: &mut EndpointState) {
-        if std::mem::take(&mut self.wants) {
+        if self.admission.end_wanting() {
             state.wanting.retain(|number| *number != self.number);
             // Those that made way did so for this one; nobody else would tell them.
             state.lanes_changed |= state.refusing > 0;
@@ -109,15 +109,13 @@ impl Lane {
     /// has the program's next return tell us. True: to be tried once more.
     #[cold]
     fn refuse(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
-        self.held_back = true;
-        if !self.wants && !self.has_its_share(core) {
-            self.wants = true;
+        self.admission.set_held_back(true);
+        if !self.has_its_share(core) && self.admission.begin_wanting() {
             state.wanting.push_back(self.number);
         }
-        if self.refusing {
+        if !self.admission.begin_refusing() {
             return false;
         }
-        self.refusing = true;
         state.refusing += 1;
         core.counters().on_refused();
         if let Some(wire) = &self.wire {
@@ -134,14 +132,14 @@ impl Lane {
     /// A slot was found for what was refused, or it needs none any more.
     #[cold]
     pub(crate) fn admit(&mut self, state: &mut EndpointState, core: &mut Core) {
-        self.held_back = false;
+        self.admission.set_held_back(false);
         self.retry(state, core);
         self.stop_wanting(state);
     }
 
     /// There may be a slot for what was refused: it is to be looked at again.
     pub(crate) fn retry(&mut self, state: &mut EndpointState, core: &mut Core) {
-        if !std::mem::take(&mut self.refusing) {
+        if !self.admission.end_refusing() {
             return;
         }
         state.refusing -= 1;
@@ -171,7 +169,7 @@ impl Lane {
         let entry = wire.consumer.shown(wire.inbound.ring);
         slot.fill_inline(EventKind::Recv as u32, usize::from(header.len), cell.address(), |at| entry.word(at));
         slot.payload.store(self.token, Ordering::Relaxed);
-        self.held_slots += 1;
+        self.held.add();
         tag_event(slot, cell);
         cell.counters.on_received();
         core.counters().on_received(usize::from(header.len));
@@ -212,7 +210,7 @@ impl Lane {
         cell.counters.on_received();
         core.counters().on_received(len as usize);
         wire.show(state, number, (slot, EventKind::Recv, cell.address()), payload);
-        self.held_slots += 1;
+        self.held.add();
         core.push(slot);
         Ok(true)
     }
@@ -251,7 +249,7 @@ impl Lane {
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         let published = || self.wire.as_ref().is_some_and(|wire| wire.has_frame());
-        !self.refusing
+        !self.admission.is_refusing()
             && (self.phase == Phase::Draining
                 || self.phase == Phase::Ready && !self.queue.is_backlogged() && published())
     }

@@ -23,7 +23,9 @@ impl Lane {
         }
         match self.wire.as_mut()?.take_room() {
             Ok(room) => {
-                self.rooms += u32::from(room.is_some());
+                if room.is_some() {
+                    self.held.add_room();
+                }
                 room
             }
             Err(Violation) => {
@@ -56,7 +58,7 @@ impl Lane {
             Posted::Silent(_) | Posted::Waited => None,
         };
         wire.publish_filled(core, cell.remote.load(Ordering::Relaxed), room, len);
-        self.rooms -= 1;
+        self.held.release_room();
         cell.counters.on_sent();
         self.wake_consumer();
         if let (Some(slot), Posted::Event(context)) = (slot, posted) {
@@ -67,7 +69,7 @@ impl Lane {
 
     /// Puts such a slot back. What waits for one goes now.
     pub(crate) fn cancel(&mut self, state: &mut EndpointState, core: &mut Core, room: u32) {
-        self.rooms -= 1;
+        self.held.release_room();
         if let Some(wire) = self.ready_wire() {
             wire.put_back(room);
             self.flush(state, core);
@@ -145,7 +147,7 @@ mod tests {
         for room in rooms {
             client.sm.cancel(&mut client.core, room);
         }
-        assert!(client.sm.lanes.iter().flatten().all(|lane| lane.rooms == 0));
+        assert!(client.sm.lanes.iter().flatten().all(|lane| lane.held.rooms() == 0));
     }
 
     #[test]

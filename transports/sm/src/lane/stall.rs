@@ -129,9 +129,9 @@ impl Lane {
 
     fn show(&self, core: &mut Core, key: u64, (what, since, count): (WaitFor, u64, usize)) {
         let since = Time(since.saturating_mul(MILLI));
-        match &self.address {
+        match self.peer.address() {
             Some(address) => core.wait_for(key, what, since, count as u64, address),
-            None => core.wait_for(key, what, since, count as u64, &self.peer_uri),
+            None => core.wait_for(key, what, since, count as u64, self.peer.uri()),
         }
     }
 }

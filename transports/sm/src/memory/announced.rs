@@ -18,7 +18,7 @@ pub(crate) struct Announced {
     /// Others may have changed too.
     all: bool,
     /// Why what waits has not been sent.
-    pub(crate) blocked: Option<Blocked>,
+    blocked: Option<Blocked>,
 }
 
 /// Why packets wait.
@@ -51,6 +51,11 @@ impl Announced {
     /// Why packets wait, if they do.
     pub(crate) fn blocked(&self) -> Option<Blocked> {
         self.blocked
+    }
+
+    /// Notes why packets wait, if they do. Returns whether that has changed.
+    pub(crate) fn set_blocked(&mut self, blocked: Option<Blocked>) -> bool {
+        std::mem::replace(&mut self.blocked, blocked) != blocked
     }
 
     /// The next packet that the peer needs. It stays the next until [`Announced::on_sent`].

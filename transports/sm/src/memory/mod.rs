@@ -3,5 +3,6 @@
 
 pub(crate) mod announced;
 pub(crate) mod imports;
+pub(crate) mod of_peer;
 pub(crate) mod registry;
 pub(crate) mod segment;

@@ -16,8 +16,6 @@ use cci_transport::Core;
 
 /// So few lanes stay hot whatever they carry: they cost a call little. Of more, one does.
 const FEW: usize = 4;
-/// Ticks of the coarse clock without a frame after which a lane goes cold.
-const COOL: u8 = 2;
 /// Hints that one call follows: a peer can set as many as it likes.
 const HINTS_PER_CALL: usize = 16;
 
@@ -27,14 +25,14 @@ impl Lane {
         self.phase == Phase::Ready
             && self.queue.is_over()
             && self.announced.blocked().is_none()
-            && self.idle_since.is_none()
-            && !self.watchful
+            && self.activity.idle_since().is_none()
+            && !self.activity.is_watchful()
             && self.table.openings().next().is_none()
     }
 
     /// Whether calls have to poll this lane although no frame comes.
     fn must_stay_hot(&self) -> bool {
-        !self.queue.is_empty() || self.refusing || self.held_back || self.wants || self.phase != Phase::Ready
+        !self.queue.is_empty() || self.admission.is_open() || self.phase != Phase::Ready
     }
 
     /// Whether calls can poll this lane.
@@ -52,10 +50,11 @@ impl Sm {
         }
         while let Some(number) = self.state.newly_hot.pop() {
             let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { continue };
-            lane.hot = lane.is_pollable();
-            if lane.hot {
-                lane.silent = 0;
+            if lane.is_pollable() {
+                lane.schedule.make_hot();
                 self.hot.push(number);
+            } else {
+                lane.schedule.make_cold();
             }
         }
     }
@@ -63,10 +62,10 @@ impl Sm {
     /// Polls this cold lane from now on.
     pub(crate) fn make_hot(&mut self, number: u32, is_armed: bool) {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
-        if lane.hot || !lane.is_pollable() {
+        if lane.schedule.is_hot() || !lane.is_pollable() {
             return;
         }
-        (lane.hot, lane.silent) = (true, 0);
+        lane.schedule.make_hot();
         self.hot.push(number);
         (self.sole, self.clear) = (NO_LANE, NO_LANE);
         // An armed endpoint arms the words again at the end of the call.
@@ -102,7 +101,7 @@ impl Sm {
     /// hot.
     fn look_at_cold(&mut self, core: &mut Core, number: u32) -> bool {
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return false };
-        if lane.hot || lane.phase != Phase::Ready {
+        if lane.schedule.is_hot() || lane.phase != Phase::Ready {
             return false;
         }
         #[cfg(test)]
@@ -114,7 +113,7 @@ impl Sm {
                 return false;
             }
         };
-        if taken || lane.refusing {
+        if taken || lane.admission.is_refusing() {
             self.make_hot(number, core.is_armed());
         }
         taken
@@ -137,14 +136,10 @@ impl Sm {
         let (mut heavy, mut cooled) = (false, false);
         for at in 0..self.hot.len() {
             let Some(lane) = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut) else { continue };
-            if lane.polled != lane.received {
-                (lane.polled, lane.silent) = (lane.received, 0);
-                continue;
-            }
-            lane.silent = lane.silent.saturating_add(1);
-            if spare > 0 && lane.silent > COOL && !lane.must_stay_hot() {
+            let is_silent = lane.schedule.on_tick(lane.activity.received());
+            if spare > 0 && is_silent && !lane.must_stay_hot() {
                 spare -= 1;
-                (cooled, lane.hot) = (true, false);
+                cooled |= lane.schedule.make_cold();
                 heavy |= lane.arm();
             }
         }
@@ -160,13 +155,13 @@ impl Sm {
         self.hot.retain(|number| {
             let Some(lane) = lanes.get_mut(*number as usize).and_then(Option::as_deref_mut) else { return false };
             // The look after lying down: what was published before it sets no hint.
-            if !lane.hot && lane.has_work() {
-                (lane.hot, lane.silent) = (true, 0);
+            if !lane.schedule.is_hot() && lane.has_work() {
+                lane.schedule.make_hot();
                 if !core.is_armed() {
                     lane.disarm();
                 }
             }
-            lane.hot
+            lane.schedule.is_hot()
         });
     }
 

@@ -189,7 +189,7 @@ impl Sm {
                     && self.timed.is_empty()
                     && self.state.wanting.is_empty()
                     && !self.state.landings_wait
-                    && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.held_back) =>
+                    && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.admission.is_held_back()) =>
             {
                 number
             }
@@ -220,8 +220,8 @@ impl Lane {
         if !self.take_message_slot(state, core, header)? {
             return Ok(false);
         }
-        self.received += 1;
-        self.woken = true;
+        self.activity.on_received(1);
+        self.sleeping.on_received();
         if let Some(wire) = self.wire.as_mut() {
             wire.consumer.advance(wire.inbound.head);
         }
@@ -247,7 +247,7 @@ impl Lane {
         slot.hand_out_again();
         cell.counters.on_received();
         core.counters().on_received_inline();
-        self.received += 1;
+        self.activity.on_received(1);
         // Room that the producer does not see is none that it could wait for.
         if wire.consumer.advance(wire.inbound.head) {
             self.wake_producer();

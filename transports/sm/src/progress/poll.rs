@@ -219,7 +219,7 @@ impl Sm {
         match cause {
             Some(cause) => self.tear_down(core, number, cause),
             None => {
-                let has_woken = std::mem::take(&mut lane.rung);
+                let has_woken = lane.schedule.take_wake_up();
                 lane.announce(&mut self.state);
                 if has_woken {
                     self.make_hot(number, core.is_armed());

@@ -6,7 +6,6 @@ use crate::lane::queue::Op;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::sm::Sm;
-use cci_mem::sleep::{self, ASLEEP};
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
 use cci_transport::{Arming, Core, HandleCheck, Readiness};
@@ -17,42 +16,22 @@ impl Lane {
     /// owes a heavy fence.
     pub(crate) fn arm(&mut self) -> bool {
         let waits = !self.queue.is_empty();
-        let Some(wire) = self.wire.as_ref().filter(|_| self.phase == Phase::Ready) else { return false };
-        let mut heavy = false;
-        if !self.armed || wire.inbound.sleep.load(Ordering::Relaxed) != ASLEEP {
-            heavy |= !self.armed;
-            self.armed = true;
-            sleep::arm(wire.inbound.sleep);
-        }
-        if waits && (!self.waiting || wire.outbound.wait.load(Ordering::Relaxed) != ASLEEP) {
-            heavy |= !self.waiting;
-            self.waiting = true;
-            sleep::arm(wire.outbound.wait);
-        }
-        heavy
+        let wire = self.wire.as_ref().filter(|_| self.phase == Phase::Ready);
+        wire.is_some_and(|wire| self.sleeping.arm(wire, waits))
     }
 
     /// Takes the wake-up of what has been received: it would only cause another empty call.
     fn take_wake(&mut self, state: &mut EndpointState) {
-        if self.woken {
+        if self.sleeping.may_be_woken() {
             if self.is_wake_coming() {
                 self.consume_wake(state);
             }
-            (self.woken, self.wake_read) = (false, false);
+            self.sleeping.forget_wake_up();
         }
     }
 
     pub(crate) fn disarm(&mut self) {
-        if let Some(wire) = &self.wire {
-            if self.armed {
-                sleep::disarm(wire.inbound.sleep);
-            }
-            if self.waiting {
-                sleep::disarm(wire.outbound.wait);
-            }
-        }
-        self.armed = false;
-        self.waiting = false;
+        self.sleeping.disarm(self.wire.as_ref());
     }
 
     /// Whether an operation could go on without hearing from the peer.
@@ -159,7 +138,7 @@ impl Sm {
     /// there is something to do.
     pub(crate) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
         if !self.readiness.waits_in_call() {
-            let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.socket.as_ref());
+            let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.peer.socket());
             self.state.control.make_quiet(sockets).ok()?;
             self.readiness.on_wait_in_call();
             Readiness::settle(self, core, HandleCheck::Skip);
@@ -172,7 +151,7 @@ impl Sm {
         let mut moved = false;
         for at in 0..self.hot.len() {
             let lane = self.lanes.get_mut(self.hot[at] as usize).and_then(Option::as_deref_mut);
-            if let Some(lane) = lane.filter(|lane| lane.waiting && !lane.is_runnable()) {
+            if let Some(lane) = lane.filter(|lane| lane.sleeping.is_waiting() && !lane.is_runnable()) {
                 moved |= lane.flush(&mut self.state, core);
             }
         }
@@ -191,10 +170,6 @@ impl Lane {
     /// Whether the peer has sent a wake-up that nobody has read, or is about to: until then it
     /// keeps the handle readable. None comes on a socket that is closed.
     fn is_wake_coming(&self) -> bool {
-        self.woken && self.socket.is_some() && self.armed && !self.wake_read && self.is_token_taken()
-    }
-
-    fn is_token_taken(&self) -> bool {
-        self.wire.as_ref().is_some_and(|wire| wire.inbound.sleep.load(Ordering::Relaxed) != ASLEEP)
+        self.peer.socket().is_some() && self.sleeping.is_wake_up_coming(self.wire.as_ref())
     }
 }

@@ -71,7 +71,7 @@ impl Lane {
     }
 
     fn keepalives(&self) -> impl Iterator<Item = (u64, &'static Connection)> + '_ {
-        self.table.open_cells().filter(|_| self.watchful).filter_map(|cell| {
+        self.table.open_cells().filter(|_| self.activity.is_watchful()).filter_map(|cell| {
             let timeout = cell.keepalive.load(Ordering::Relaxed);
             (timeout > 0).then(|| (millis(timeout), cell))
         })
@@ -80,10 +80,7 @@ impl Lane {
     /// What this lane owes to the clock. A cause: it is to be closed.
     fn on_tick(&mut self, state: &mut EndpointState, core: &mut Core) -> Option<Cause> {
         let now = state.now;
-        if self.received != self.seen {
-            self.seen = self.received;
-            self.received_at = now;
-        }
+        self.activity.on_tick(now);
         self.announce(state);
         self.give_up_connects(core, now);
         while let Some(cell) = self.late_op(now) {
@@ -95,7 +92,9 @@ impl Lane {
             Phase::Connecting(_) | Phase::HelloSent if self.table.is_empty() => Some(Cause::Idle),
             Phase::Connecting(address) => self.open_socket(state, address).err(),
             Phase::Answering(since) if now > since + HELLO_LIMIT => Some(Cause::Refused),
-            Phase::Ready if self.is_idle() && self.idle_since.is_some_and(|since| now >= since + IDLE_LIMIT) => {
+            Phase::Ready
+                if self.is_idle() && self.activity.idle_since().is_some_and(|since| now >= since + IDLE_LIMIT) =>
+            {
                 Some(Cause::Idle)
             }
             _ => None,
@@ -105,7 +104,7 @@ impl Lane {
     fn is_idle(&self) -> bool {
         self.queue.is_over()
             && self.requests.is_empty()
-            && self.held_slots + self.rooms == 0
+            && self.held.is_empty()
             && !self.wire.as_ref().is_some_and(|wire| wire.is_copying())
     }
 
@@ -114,8 +113,8 @@ impl Lane {
         for number in &late {
             let reason = match self.phase {
                 Phase::Connecting(address) => format!("too many wait to be taken by {address} already"),
-                Phase::HelloSent => format!("{} took the connection, but does not answer", self.peer_name()),
-                _ => format!("the program at {} has not answered the request", self.peer_name()),
+                Phase::HelloSent => format!("{} took the connection, but does not answer", self.peer.name()),
+                _ => format!("the program at {} has not answered the request", self.peer.name()),
             };
             self.refuse_opening(now, core, *number, (Failure::TimedOut, reason));
         }
@@ -135,7 +134,7 @@ impl Lane {
     }
 
     fn keep_alive(&mut self, state: &mut EndpointState, core: &mut Core) {
-        if !self.watchful {
+        if !self.activity.is_watchful() {
             return;
         }
         let now = state.now;
@@ -144,19 +143,19 @@ impl Lane {
             now.saturating_sub(received_at)
                 .min(u64::from((now as u32).wrapping_sub(cell.opened_at.load(Ordering::Relaxed))))
         };
-        let received_at = self.received_at;
+        let received_at = self.activity.received_at();
         while let Some((_, cell)) = self.keepalives().find(|(limit, cell)| silence(cell, received_at) >= *limit) {
             cell.keepalive.store(0, Ordering::Relaxed);
             state.queue_event(core, EventKind::KeepaliveTimedOut, cell);
         }
         let watchful = self.keepalives().next().is_some();
-        self.watchful = watchful;
+        self.activity.set_watchful(watchful);
         let asks = self.keepalives().find(|(limit, cell)| silence(cell, received_at) * 3 >= *limit);
         if let Some((limit, cell)) = asks
-            && (now - self.pinged) * 3 >= limit
+            && (now - self.activity.pinged()) * 3 >= limit
             && !self.queue.has_answers()
         {
-            self.pinged = now;
+            self.activity.on_pinged(now);
             let remote = cell.remote.load(Ordering::Relaxed);
             self.post(state, Header { kind: kind::PING, len: 0, word: remote }, NOTHING, None);
         }
@@ -167,7 +166,7 @@ impl Lane {
         let phase = match self.phase {
             Phase::Connecting(_) => Some(now + CONNECT_AGAIN),
             Phase::Answering(since) => Some(since + HELLO_LIMIT + 1),
-            Phase::Ready if self.is_idle() => self.idle_since.map(|since| since + IDLE_LIMIT),
+            Phase::Ready if self.is_idle() => self.activity.idle_since().map(|since| since + IDLE_LIMIT),
             _ => None,
         };
         let outbox = (self.announced.blocked() == Some(Blocked::Short)).then_some(now + ANNOUNCE_AGAIN);
@@ -195,7 +194,7 @@ impl Sm {
             } else if lane.is_over() {
                 self.remove_lane(number);
             } else if lane.is_quiet() {
-                lane.timed = false;
+                lane.schedule.end_timing();
                 self.timed.swap_remove(at);
             }
         }

@@ -12,7 +12,7 @@ use rustix::io::Errno;
 impl Lane {
     /// Sends what the peer is to know of this endpoint's segments, as far as the socket has room.
     pub(crate) fn announce(&mut self, state: &mut EndpointState) {
-        let Some(socket) = &self.socket else { return };
+        let Some(socket) = self.peer.socket() else { return };
         let mut blocked = None;
         while let Some((kind, number)) = self.announced.next(&state.registry) {
             let mut packet = Packet::new(kind, "");
@@ -36,9 +36,8 @@ impl Lane {
                 break;
             }
         }
-        if blocked != self.announced.blocked {
-            self.announced.blocked = blocked;
-            state.control.watch_room(self.number, socket, blocked == Some(Blocked::Full));
+        if self.announced.set_blocked(blocked) {
+            state.control.watch_room(self.number(), socket, blocked == Some(Blocked::Full));
             state.deadlines_moved = true;
         }
     }

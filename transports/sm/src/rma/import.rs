@@ -4,13 +4,11 @@
 use crate::format::layout::{body, kind};
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::memory::imports::Import;
 use crate::memory::registry;
 use cci_mem::ring::{BODY_WORDS, Header};
-use cci_mem::sync::{AtomicBool, Ordering};
+use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, ImportError, Rights, RmaHandle};
 use cci_transport::{Connection, Core, Imported};
-use std::sync::Arc;
 
 impl Lane {
     /// Maps memory that the peer has registered.
@@ -24,20 +22,18 @@ impl Lane {
             return Err(ImportError::Disconnected);
         }
         let connection = cell.remote.load(Ordering::Relaxed);
-        let published = self.registry.as_mut().and_then(|registry| registry.find(connection, handle));
+        let published = self.peer_memory.registry().and_then(|registry| registry.find(connection, handle));
         let published = published.filter(|published| published.rights.has(Rights::READ)).ok_or(ImportError::Handle)?;
         let target = published.target;
-        if target.segment != 0 && !self.segments.contains_key(&target.segment) {
+        if self.peer_memory.lacks(target.segment) {
             // The peer sent it before anyone could know the handle.
             self.read_segments(state);
         }
-        let segment = self.segments.get(&target.segment).ok_or(ImportError::NotMapped)?;
+        let segment = self.peer_memory.segment(target.segment).ok_or(ImportError::NotMapped)?;
         let len = usize::try_from(published.len).map_err(|_| ImportError::NotMapped)?;
         let memory = segment.memory(&target, len).ok_or(ImportError::NotMapped)?;
-        let ended = Arc::new(AtomicBool::new(false));
         let [name, secret] = handle.name();
-        self.imports.0.retain(|held| held.ended.strong_count() > 0);
-        self.imports.0.push(Import { name, cell, ended: Arc::downgrade(&ended) });
+        let ended = self.imports.add(name, cell);
         // The owner answers if the registration has ended meanwhile.
         self.post(state, Header { kind: kind::IMPORT, len: 0, word: connection }, body([name, secret]), None);
         Ok(Imported { memory, rights: published.rights, ended })
@@ -46,9 +42,9 @@ impl Lane {
     /// The peer has imported memory of this side.
     pub(crate) fn on_import(&mut self, state: &mut EndpointState, header: Header, words: &[u64; BODY_WORDS]) {
         let handle = RmaHandle::from_words([words[0], words[1], 0, 0]);
-        let found = state.registry.find(&handle, registry::name(self.number, header.word));
+        let found = state.registry.find(&handle, registry::name(self.number(), header.word));
         match found.map(|(number, ..)| number) {
-            Some(number) => state.registry.note_importer(number, self.number),
+            Some(number) => state.registry.note_importer(number, self.number()),
             None => self.answer_frame(state, withdrawn(), body([words[0]])),
         }
     }
@@ -62,14 +58,14 @@ impl Lane {
 
     /// The peer has ended a registration that this side has imported.
     pub(crate) fn on_withdrawn(&mut self, state: &mut EndpointState, core: &mut Core, words: &[u64; BODY_WORDS]) {
-        for cell in self.imports.end(|held| held.name == words[0]) {
+        for cell in self.imports.end_named(words[0]) {
             state.queue_event(core, EventKind::ImportEnded, cell);
         }
     }
 
     /// A connection is broken, and with it what was imported by it.
     pub(crate) fn end_imports(&mut self, state: &mut EndpointState, core: &mut Core, cell: &'static Connection) {
-        for cell in self.imports.end(|held| std::ptr::eq(held.cell, cell)) {
+        for cell in self.imports.end_of(cell) {
             state.queue_event(core, EventKind::ImportEnded, cell);
         }
     }

@@ -176,7 +176,7 @@ impl Lane {
         match slot {
             Some(slot) if has_ended => {
                 slot.payload.store(self.token, Ordering::Relaxed);
-                self.held_slots += 1;
+                self.held.add();
                 // The peer has its address, and the kernel lets it write there.
                 core.deliver_landing(landing, slot, Writable::Shared);
                 state.landings_wait |= core.landings().is_waiting();

@@ -86,7 +86,7 @@ impl Lane {
             }
             step => {
                 if step.is_err() {
-                    state.protocol_errors.push(self.number);
+                    state.protocol_errors.push(self.number());
                 }
                 self.queue.push(Op::Rma(Box::new(pending)));
                 self.busy(state);
@@ -171,12 +171,12 @@ impl Lane {
 
     /// Copies the next piece; says up to which byte, or that neither way of copying is open.
     fn copy(&mut self, state: &mut EndpointState, pending: &Pending, from: u64) -> Result<Option<u64>, Failure> {
-        let registry = self.registry.as_mut().ok_or(Failure::Disconnected)?;
+        let registry = self.peer_memory.registry().ok_or(Failure::Disconnected)?;
         let connection = pending.cell.remote.load(Ordering::Relaxed);
         let range = (pending.remote_offset, pending.len);
         let resolved = registry.resolve(connection, &pending.remote, range, pending.access.rights());
         let target = resolved.ok_or(Failure::RemoteHandle)?;
-        if target.segment != 0 && !self.segments.contains_key(&target.segment) {
+        if self.peer_memory.lacks(target.segment) {
             // The target sent it before anyone could know the handle.
             self.read_segments(state);
         }
@@ -189,10 +189,10 @@ impl Lane {
             // It has become a write before its first byte.
             Access::Large => return Err(Failure::RemoteHandle),
         };
-        let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
-        let mapped = self.segments.get_mut(&target.segment);
+        let (registry, mapped) = self.peer_memory.parts(target.segment);
+        let (Some(registry), Some(wire)) = (registry, &self.wire) else { return Err(Failure::Disconnected) };
         let mapped = mapped.and_then(|segment| Some((segment.offset(&target, from, len)?, segment)));
-        if mapped.is_none() && self.no_process_vm.is_some() {
+        if mapped.is_none() && self.peer.no_process_vm().is_some() {
             return Ok(None);
         }
         if !registry.enter(wire.outbound.hazard, target.number) {
@@ -216,7 +216,7 @@ impl Lane {
         };
         hazard::release(wire.outbound.hazard);
         let Some(refused) = outcome? else { return Ok(Some(from + len as u64)) };
-        self.no_process_vm = Some(format!("the kernel refuses process_vm: {refused}"));
+        self.peer.refuse_process_vm(format!("the kernel refuses process_vm: {refused}"));
         Ok(None)
     }
 
@@ -224,15 +224,16 @@ impl Lane {
     /// says. Both ways it is one operation of the processor, so that they agree on a word that is
     /// used in both.
     fn change(
-        &self,
+        &mut self,
         state: &EndpointState,
         pending: &Pending,
         target: &Target,
         atomic: Atomic,
     ) -> Result<Option<u64>, Failure> {
-        let (Some(registry), Some(wire)) = (&self.registry, &self.wire) else { return Err(Failure::Disconnected) };
+        let Some(wire) = &self.wire else { return Err(Failure::Disconnected) };
         let len = usize::try_from(pending.len).map_err(|_| Failure::RemoteHandle)?;
-        let segment = self.segments.get(&target.segment);
+        let (registry, segment) = self.peer_memory.parts(target.segment);
+        let registry = registry.ok_or(Failure::Disconnected)?;
         let Some(word) = segment.and_then(|segment| segment.memory(target, len)) else { return Ok(None) };
         if !registry.enter(wire.outbound.hazard, target.number) {
             return Err(Failure::RemoteHandle);
@@ -246,8 +247,8 @@ impl Lane {
     /// Copies by process_vm. `Some`: the kernel does not let a living peer's memory be copied any
     /// more, and says this.
     fn process_copy(&self, way: Way, local: Local<'_>, remote: usize) -> Result<Option<Errno>, Failure> {
-        let (Some(peer), Some(socket)) = (&self.peer, &self.socket) else { return Err(Failure::Disconnected) };
-        let Err(error) = sys::process_copy(peer.pid, self.tag, way, local, remote) else { return Ok(None) };
+        let (socket, peer) = self.peer.ends().ok_or(Failure::Disconnected)?;
+        let Err(error) = sys::process_copy(peer.pid, self.peer.tag(), way, local, remote) else { return Ok(None) };
         if peer.is_gone(socket) {
             return Err(Failure::Disconnected);
         }
@@ -257,7 +258,7 @@ impl Lane {
             // has inherited it.
             CopyError::OtherTag => Err(Failure::Disconnected),
             // It says so of the tag's page and of a local range outside this address space.
-            CopyError::Refused(Errno::FAULT) => match sys::copy_tag(peer.pid, self.tag, way) {
+            CopyError::Refused(Errno::FAULT) => match sys::copy_tag(peer.pid, self.peer.tag(), way) {
                 Ok(()) => Err(Failure::Copy),
                 Err(_) => Err(Failure::Disconnected),
             },

@@ -27,7 +27,7 @@ impl Lane {
         state: &mut EndpointState,
         pending: &mut Pending,
     ) -> Result<Option<Result<(), Failure>>, Violation> {
-        if let Some(result) = self.relay.result {
+        if let Some(result) = self.relay.result() {
             return Ok(Some(result));
         }
         if let Err(failure) = pending.local_at(state, 0, 0) {
@@ -82,7 +82,7 @@ impl Lane {
         let words = words([first, second, pending.remote_offset, pending.len, operand, expected, connection]);
         let header = Header { kind, len: 0, word: pending.operation };
         if wire.publish_frame(header, words, None)? {
-            self.relay.reading = Some(Reading {
+            self.relay.begin_reading(Reading {
                 operation: pending.operation,
                 number: pending.local,
                 at: pending.local_offset,
@@ -98,7 +98,7 @@ impl Lane {
     fn resolve(&self, state: &EndpointState, body: &[u64; BODY_WORDS], right: Rights) -> Option<(Registration, u64)> {
         let handle = RmaHandle::from_words([body[0], body[1], 0, 0]);
         let connection = u32::try_from(body[6]).ok()?;
-        let (number, memory, rights) = state.registry.find(&handle, registry::name(self.number, connection))?;
+        let (number, memory, rights) = state.registry.find(&handle, registry::name(self.number(), connection))?;
         (rights.has(right) && memory.contains(body[2], body[3])).then_some((number, body[2]))
     }
 
@@ -129,11 +129,10 @@ impl Lane {
         }
         wire.grant(slot);
         if resolved.is_none() {
-            if self.relay.refused != Some(header.word) {
-                self.relay.refused = Some(header.word);
+            if self.relay.refuse(header.word) {
                 self.answer(state, header.word, Err(Failure::RemoteHandle));
             }
-        } else if end == body[3] && self.relay.refused != Some(header.word) {
+        } else if end == body[3] && !self.relay.is_refused(header.word) {
             self.answer(state, header.word, Ok(()));
         }
         Ok(())
@@ -190,7 +189,7 @@ impl Lane {
         let (slot, bytes) = unpair(body[0]);
         let Some(wire) = self.wire.as_mut() else { return Ok(()) };
         let payload = wire.inbound_slot(slot, bytes)?;
-        let reading = self.relay.reading.as_mut().filter(|reading| reading.operation == header.word);
+        let reading = self.relay.reading(header.word);
         // The registration may have ended with its connection meanwhile.
         let memory = reading.as_ref().and_then(|reading| state.registry.living(reading.number));
         if let (Some(reading), Some(memory)) = (reading, memory) {
@@ -199,8 +198,7 @@ impl Lane {
             sys::direct_copy(Way::Read, local, wire.inbound_bytes(&payload));
             reading.at += u64::from(bytes);
             if reading.left == 0 {
-                self.relay.result = Some(Ok(()));
-                self.relay.reading = None;
+                self.relay.finish(Ok(()));
             }
         } else {
             state.strays += 1;
@@ -228,10 +226,9 @@ impl Lane {
 
     /// The peer has changed a word, and tells what it was.
     pub(crate) fn on_value(&mut self, state: &mut EndpointState, header: Header, body: &[u64; BODY_WORDS]) {
-        let is_asked = |reading: &mut Reading| reading.operation == header.word && Atomic::is_word(reading.left);
-        match self.relay.reading.take_if(is_asked) {
+        match self.relay.take_word(header.word) {
             Some(Reading { number, at, left, .. }) => {
-                self.relay.result = Some(store_word(state, (number, at), left, body[0]));
+                self.relay.finish(store_word(state, (number, at), left, body[0]));
             }
             None => state.strays += 1,
         }
@@ -247,10 +244,7 @@ impl Lane {
     ) {
         let status = u32::try_from(body[0]).ok().and_then(Status::from_u32).unwrap_or(Status::Error);
         let outcome = if status == Status::Success { Ok(()) } else { Err(Failure::RemoteHandle) };
-        if self.relay.current == Some(header.word) {
-            self.relay.reading = None;
-            self.relay.result = Some(outcome);
-        } else {
+        if !self.relay.on_result(header.word, outcome) {
             self.on_refusal(state, core, header.word, status);
         }
     }

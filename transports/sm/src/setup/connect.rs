@@ -62,7 +62,7 @@ impl Lane {
             return Ok(true);
         }
         let Some(slot) = take_recv(core, &mut state.released) else { return Ok(false) };
-        let number = self.number;
+        let number = self.number();
         let Some(wire) = self.wire.as_mut() else {
             core.release(slot);
             return Ok(true);
@@ -85,8 +85,8 @@ impl Lane {
             slot.fill(EventKind::ConnectRequest as u32, 0, [0, u64::from(attribute as u32)]);
             slot.payload.store(PayloadToken::Lane(number, None).token(), Ordering::Relaxed);
         }
-        self.held_slots += 1;
-        self.idle_since = None;
+        self.held.add();
+        self.activity.on_used();
         self.requests.insert(slot, PendingRequest { number: header.word, attribute, max_send_size });
         core.push_request(slot, &head);
         Ok(true)
@@ -152,7 +152,7 @@ impl Lane {
         cell.remote.store(remote, Ordering::Relaxed);
         cell.max_send_size.store(self.largest(state, max_send_size), Ordering::Relaxed);
         mark_opened(cell, state.now);
-        self.watchful |= cell.keepalive.load(Ordering::Relaxed) > 0;
+        self.watch_keepalive(cell);
         cell.set_state(ConnectionState::Open);
         state.deadlines_moved = true;
         core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));
@@ -161,7 +161,7 @@ impl Lane {
 
     pub(crate) fn on_reject(&mut self, state: &mut EndpointState, core: &mut Core, header: Header) {
         if self.table.opening(header.word).is_some() {
-            let reason = format!("the program at {} rejected the request", self.peer_name());
+            let reason = format!("the program at {} rejected the request", self.peer.name());
             self.refuse_opening(state.now, core, header.word, (Failure::Refused, reason));
         }
     }
@@ -186,7 +186,7 @@ impl Lane {
         let Some(opening) = self.table.opening(header.word) else { return Ok(()) };
         // Once: a client that is sent on and on would never hear an answer.
         if opening.token != 0 {
-            let reason = format!("{} sent the request on, for the second time", self.peer_name());
+            let reason = format!("{} sent the request on, for the second time", self.peer.name());
             self.refuse_opening(state.now, core, header.word, (Failure::Refused, reason));
         } else if let Some((cell, Some(mut opening))) = self.leave(header.word, state.now) {
             opening.token = token;

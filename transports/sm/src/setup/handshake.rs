@@ -4,11 +4,11 @@
 use crate::format::address::Address;
 use crate::format::layout::{Geometry, READY_LEN, VERSION};
 use crate::format::packet::{self, Arrived, Kind, Packet};
+use crate::lane::peer::Doorbell;
 use crate::lane::state::EndpointState;
 use crate::lane::wire::Wire;
-use crate::lane::{Doorbell, Lane, Phase};
+use crate::lane::{Lane, Phase};
 use crate::memory::registry::{PeerRegistry, REGISTRY_LEN};
-use crate::memory::segment::PeerSegment;
 use crate::sys::{self, CopyError, Peer, Way};
 use cci_mem::address_space::Tag;
 use cci_mem::cancellation::Uncancelled;
@@ -37,15 +37,13 @@ pub(crate) enum Cause {
 
 /// Packets read from one socket in one look.
 const PACKETS: u32 = 64;
-/// Segments of library memory that one peer may have this side map.
-const MAX_SEGMENTS: usize = 1 << 16;
 
 impl Lane {
     /// Tries to reach the listener. Stays `Connecting` when its backlog is full.
     pub(crate) fn open_socket(&mut self, state: &mut EndpointState, address: Address) -> Result<(), Cause> {
         let _uncancelled = Uncancelled::new();
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        self.address = Some(address);
+        self.peer.set_address(address);
         let socket =
             socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(|_| Cause::NoMemory)?;
         close_in_children(&socket);
@@ -59,7 +57,8 @@ impl Lane {
             Err(_) => return Err(Cause::NobodyListens),
         }
         let peer = state.control.peer_of(&socket);
-        self.peer = Some(peer.map_err(|why| self.refused_handshake(why))?);
+        let process = peer.map_err(|why| self.refused_handshake(why))?;
+        self.peer.set_process(process);
         let geometry = Geometry::new(state.max_send_size);
         let mut wire = Wire::create(geometry).map_err(|_| Cause::NoMemory)?;
         let mut hello = self.introduction(state, Kind::Hello);
@@ -71,7 +70,7 @@ impl Lane {
         packet::send(&socket, &hello, &fds).map_err(cause_of_failed_send)?;
         wire.close_file();
         self.wire = Some(wire);
-        self.socket = Some(socket);
+        self.peer.set_socket(socket);
         self.watch(state)?;
         self.phase = Phase::HelloSent;
         Ok(())
@@ -79,20 +78,20 @@ impl Lane {
 
     /// Takes a connection of the listener.
     pub(crate) fn answer_socket(&mut self, state: &mut EndpointState, socket: OwnedFd) -> Result<(), Cause> {
-        self.peer = Some(state.control.peer_of(&socket).map_err(|_| Cause::Refused)?);
-        self.socket = Some(socket);
+        self.peer.set_process(state.control.peer_of(&socket).map_err(|_| Cause::Refused)?);
+        self.peer.set_socket(socket);
         self.watch(state)
     }
 
     /// Keeps why there is no handshake.
     fn refused_handshake(&mut self, why: String) -> Cause {
-        self.refusal = Some(why);
+        self.peer.set_refusal(why);
         Cause::Refused
     }
 
     fn watch(&self, state: &mut EndpointState) -> Result<(), Cause> {
-        let (Some(socket), Some(peer)) = (&self.socket, &self.peer) else { return Err(Cause::Gone) };
-        state.control.watch_lane(self.number, socket, peer).map_err(|_| Cause::NoMemory)
+        let (socket, peer) = self.peer.ends().ok_or(Cause::Gone)?;
+        state.control.watch_lane(self.number(), socket, peer).map_err(|_| Cause::NoMemory)
     }
 
     fn introduction(&self, state: &EndpointState, kind: Kind) -> Packet {
@@ -101,7 +100,7 @@ impl Lane {
         packet.max_send_size = state.max_send_size;
         packet.registry_len = REGISTRY_LEN as u64;
         packet.endpoint = state.id;
-        packet.segment = u64::from(self.number);
+        packet.segment = u64::from(self.number());
         packet.set_tag(state.tag);
         packet
     }
@@ -110,13 +109,13 @@ impl Lane {
     /// readable, without another edge.
     pub(crate) fn read_socket(&mut self, state: &mut EndpointState) -> Result<bool, Cause> {
         for _ in 0..PACKETS {
-            let Some(socket) = &self.socket else { return Ok(true) };
+            let Some(socket) = self.peer.socket() else { return Ok(true) };
             let step = match packet::receive(socket) {
                 Arrived::Nothing => return Ok(true),
                 Arrived::Closed => return Err(Cause::Gone),
                 Arrived::Wake => {
-                    self.rung = true;
-                    (self.woken, self.wake_read) = (true, true);
+                    self.schedule.on_wake_up_read();
+                    self.sleeping.on_wake_up_read();
                     Ok(())
                 }
                 Arrived::Packet(packet, fds) => self.on_packet(state, &packet, fds),
@@ -133,16 +132,16 @@ impl Lane {
     pub(crate) fn read_segments(&mut self, state: &mut EndpointState) {
         // A hang-up stays readable and is handled where the descriptors are looked at.
         if self.read_socket(state).is_err_and(|cause| cause != Cause::Gone) {
-            state.protocol_errors.push(self.number);
+            state.protocol_errors.push(self.number());
         }
-        if std::mem::take(&mut self.rung) {
+        if self.schedule.take_wake_up() {
             self.busy(state);
         }
     }
 
     /// Takes one wake-up off the socket, or whatever else comes first.
     pub(crate) fn consume_wake(&mut self, state: &mut EndpointState) {
-        let Some(socket) = &self.socket else { return };
+        let Some(socket) = self.peer.socket() else { return };
         let step = match packet::receive(socket) {
             Arrived::Packet(packet, fds) => self.on_packet(state, &packet, fds),
             Arrived::Garbage => Err(Cause::Violation),
@@ -150,7 +149,7 @@ impl Lane {
             Arrived::Nothing | Arrived::Closed | Arrived::Wake => Ok(()),
         };
         if step.is_err() {
-            state.protocol_errors.push(self.number);
+            state.protocol_errors.push(self.number());
         }
     }
 
@@ -167,7 +166,7 @@ impl Lane {
             }
             (Kind::Segment, Phase::Ready) => self.on_segment(state, packet, fds),
             (Kind::SegmentGone, Phase::Ready) => {
-                self.forget_segment(packet.segment);
+                self.peer_memory.remove(packet.segment);
                 Ok(())
             }
             _ => Err(Cause::Violation),
@@ -186,7 +185,7 @@ impl Lane {
                 .map_err(|errno| format!("lane or registry cannot be mapped: {errno}")),
         };
         let (wire, registry, doorbell) = opened.map_err(|sentence| {
-            if let Some(socket) = &self.socket {
+            if let Some(socket) = self.peer.socket() {
                 // The peer learns the reason if its socket has room, and sees the hang-up in any
                 // case.
                 let _ = packet::send(socket, &Packet::new(Kind::Refuse, &sentence), &[]);
@@ -194,12 +193,12 @@ impl Lane {
             Cause::Refused
         })?;
         self.wire = Some(wire);
-        self.doorbell = Some(doorbell);
+        self.peer.set_doorbell(Some(doorbell));
         // Before the WELCOME: a client that has it may sleep at once, and waits for no wake-up of
         // slots that it finds granted.
         self.grant_first(state, packet);
         let welcome = self.introduction(state, Kind::Welcome);
-        let socket = self.socket.as_ref().ok_or(Cause::Gone)?;
+        let socket = self.peer.socket().ok_or(Cause::Gone)?;
         let files = state.files().map_err(|_| Cause::NoMemory)?;
         packet::limit_unread(socket);
         packet::send(socket, &welcome, &files).map_err(cause_of_failed_send)?;
@@ -218,7 +217,7 @@ impl Lane {
             .map_err(|errno| self.refused_handshake(format!("its registry cannot be mapped: {errno}")))?;
         let doorbell = attach_doorbell(ready, packet)
             .map_err(|errno| self.refused_handshake(format!("its ready bitmap cannot be mapped: {errno}")))?;
-        self.doorbell = Some(doorbell);
+        self.peer.set_doorbell(Some(doorbell));
         self.grant_first(state, packet);
         self.usable(state, packet, registry);
         Ok(())
@@ -235,25 +234,20 @@ impl Lane {
 
     /// The handshake is over.
     fn usable(&mut self, state: &mut EndpointState, packet: &Packet, registry: PeerRegistry) {
-        self.registry = Some(registry);
-        self.peer_uri.clone_from(&packet.text);
-        self.tag = packet.tag();
-        self.no_process_vm = match (&self.peer, &state.no_process_vm) {
+        self.peer_memory.set_registry(registry);
+        let no_process_vm = match (self.peer.process(), &state.no_process_vm) {
             (_, Some(why)) => Some(why.clone()),
-            (Some(peer), None) => probe(peer, self.tag).err(),
+            (Some(peer), None) => probe(peer, packet.tag()).err(),
             (None, None) => Some("the peer is not known".into()),
         };
+        self.peer.introduce(&packet.text, packet.tag(), no_process_vm);
         self.phase = Phase::Ready;
-        self.received_at = state.now;
-        self.armed = false;
+        self.activity.on_usable(state.now);
+        self.sleeping.on_usable();
         state.lanes_changed = true;
         self.busy(state);
         self.announced.on_change_of_all();
         self.announce(state);
-    }
-
-    fn forget_segment(&mut self, name: u64) {
-        self.mapped -= self.segments.remove(&name).map_or(0, |segment| segment.len() as u64);
     }
 
     fn on_segment(&mut self, state: &EndpointState, packet: &Packet, fds: Vec<OwnedFd>) -> Result<(), Cause> {
@@ -263,16 +257,13 @@ impl Lane {
         let len = usize::try_from(packet.lane_len).map_err(|_| Cause::Violation)?;
         // The peer has reserved memory for each byte that it registered: more than there is would
         // only use up our address space.
-        let mapped = self.mapped.saturating_add(packet.lane_len);
         // One that is not mapped is done without: process_vm reaches the same memory.
-        if self.segments.len() >= MAX_SEGMENTS || mapped > state.physical_memory {
+        if !self.peer_memory.has_room_for(packet.lane_len, state.physical_memory) {
             return Ok(());
         }
         if let Ok(mut segment) = Segment::attach(fd, len) {
             segment.close_file();
-            self.forget_segment(packet.segment);
-            self.mapped += segment.len() as u64;
-            self.segments.insert(packet.segment, PeerSegment::new(segment));
+            self.peer_memory.insert(packet.segment, segment);
         }
         Ok(())
     }
@@ -291,7 +282,7 @@ fn attach_doorbell(ready: OwnedFd, packet: &Packet) -> rustix::io::Result<Doorbe
     let mut page = Segment::attach(ready, READY_LEN)?;
     page.close_file();
     // A lane whose number has no bit is found by its wake-up.
-    Ok(Doorbell { page, bit: number_of(packet) })
+    Ok(Doorbell::new(page, number_of(packet)))
 }
 
 /// The lane's number at the peer that sent this packet.

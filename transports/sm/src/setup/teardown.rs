@@ -6,6 +6,7 @@ use crate::lane::table::Redirected;
 use crate::lane::wire::Wire;
 use crate::lane::{Lane, Phase};
 use crate::memory::announced::Announced;
+use crate::memory::of_peer::PeerMemory;
 use crate::setup::handshake::Cause;
 use crate::sm::Sm;
 use crate::sys::Peer;
@@ -49,12 +50,10 @@ impl Sm {
     /// Ends the lanes to a process that is dead. Another process may have its number by now.
     #[cold]
     pub(crate) fn tear_down_process(&mut self, core: &mut Core, pid: u32) {
-        let is_of = |lane: &Lane| {
-            let peer = lane.peer.as_ref().filter(|_| lane.socket.is_some());
-            peer.is_some_and(|peer| peer.pid.cast_unsigned() == pid && peer.is_dead())
-        };
+        let is_of =
+            |lane: &Lane| lane.peer.ends().is_some_and(|(_, peer)| peer.pid.cast_unsigned() == pid && peer.is_dead());
         let numbers: Vec<u32> =
-            self.lanes.iter().flatten().filter(|lane| is_of(lane)).map(|lane| lane.number).collect();
+            self.lanes.iter().flatten().filter(|lane| is_of(lane)).map(|lane| lane.number()).collect();
         for number in numbers {
             self.tear_down(core, number, Cause::Gone);
         }
@@ -65,10 +64,12 @@ impl Sm {
     pub(crate) fn tear_down(&mut self, core: &mut Core, number: u32, cause: Cause) {
         let _uncancelled = Uncancelled::new();
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
-        if let (Some(socket), Some(peer)) = (lane.socket.take(), lane.peer.as_ref()) {
+        if let (Some(socket), Some(peer)) = (lane.peer.take_socket(), lane.peer.process()) {
             self.state.control.forget_lane(&socket, peer);
         }
-        lane.gone |= cause == Cause::Gone;
+        if cause == Cause::Gone {
+            lane.peer.on_gone();
+        }
         self.state.lanes_changed = true;
         self.state.deadlines_moved = true;
         let was_ready = lane.phase == Phase::Ready;
@@ -136,19 +137,17 @@ impl Sm {
                 continue;
             }
             if lane.table.opening(number).is_some() {
-                let reason = cause.sentence(&lane.peer_name(), lane.refusal.as_deref());
+                let reason = cause.sentence(&lane.peer.name(), lane.peer.refusal());
                 lane.refuse_opening(self.state.now, core, number, (cause.of_connect(), reason));
             } else {
                 lane.break_connection(&mut self.state, core, number, Failure::Disconnected);
             }
         }
         lane.admit(&mut self.state, core);
-        lane.segments.clear();
-        lane.mapped = 0;
-        lane.registry = None;
-        lane.doorbell = None;
+        lane.peer_memory = PeerMemory::default();
+        lane.peer.set_doorbell(None);
         let is_over = lane.is_over();
-        if std::mem::take(&mut lane.hot) {
+        if lane.schedule.make_cold() {
             self.hot.retain(|other| *other != number);
             self.state.newly_hot.retain(|other| *other != number);
         }
@@ -182,13 +181,13 @@ impl Sm {
         }
         for mut lane in self.lanes.drain(..).flatten() {
             lane.imports.forget_all();
-            if let (Some(socket), Some(peer)) = (&lane.socket, &lane.peer) {
+            if let Some((socket, peer)) = lane.peer.ends() {
                 self.state.control.forget_lane(socket, peer);
             }
             if lane.is_copying(None)
-                && let (Some(wire), Some(peer)) = (lane.wire.take(), lane.peer.clone())
+                && let (Some(wire), Some(peer)) = (lane.wire.take(), lane.peer.process().cloned())
             {
-                core.keep_unfinished(Copying::boxed(wire, peer, lane.socket.take(), lane.process()));
+                core.keep_unfinished(Copying::boxed(wire, peer, lane.peer.take_socket(), lane.peer.process_name()));
             }
         }
         self.hot.clear();
@@ -227,7 +226,7 @@ impl Lane {
     /// A connect that met a lane just being closed for lack of use is tried once more on a lane of
     /// its own.
     fn take_retry(&mut self, number: u32, now: u64, cause: Cause) -> Option<Redirected> {
-        let address = self.address?;
+        let address = self.peer.address()?;
         let opening = self.table.opening(number)?;
         if cause != Cause::Gone || opening.last_try {
             return None;
@@ -239,7 +238,7 @@ impl Lane {
 
     /// Whether nothing of this dead lane is in use: no payload with the program, no copy under way.
     pub(crate) fn is_over(&self) -> bool {
-        self.phase == Phase::Dead && self.held_slots + self.rooms == 0 && !self.is_copying(None)
+        self.phase == Phase::Dead && self.held.is_empty() && !self.is_copying(None)
     }
 
     fn has_unsent(&self) -> bool {

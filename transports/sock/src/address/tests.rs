@@ -1,6 +1,7 @@
 //! Addresses and URIs there and back.
 
 use super::{Name, Uri, Way, ip, is_v4, of_group, of_socket, port, shown, way};
+use cci_transport::HostAndPort;
 use std::net::SocketAddr;
 
 #[test]
@@ -37,7 +38,7 @@ fn a_group_says_how_frames_leave() {
 
 #[test]
 fn uris_that_are_understood() {
-    let plain = |host, port| Uri { host, port, interface: None, ttl: None };
+    let plain = |host, port| Uri { at: HostAndPort { host, port }, interface: None, ttl: None };
     for (text, expected) in [
         ("sock://192.0.2.1:5000", plain("192.0.2.1", 5000)),
         ("sock://[2001:db8::1]:1", plain("2001:db8::1", 1)),

@@ -31,20 +31,17 @@ impl Tcp {
         if self.is_runnable() {
             return None;
         }
-        if self.call_epoll.is_none() {
-            self.call_epoll = Some(cci_transport::watch_edges(self.shared.set.handle()).ok()?);
-            self.readiness.on_wait_in_call();
-        }
+        self.call_handle.open(self.shared.set.handle(), &mut self.readiness).ok()?;
         self.shared.set.drain_waker();
         let was_signalled = self.readiness.take_signalled();
-        cci_transport::drain_edges(self.call_epoll.as_ref()?);
+        self.call_handle.drain();
         let deadline = self.deadline();
         let is_quiet = self.set_timer(deadline) && !self.is_ready();
-        let descriptor = self.call_epoll.as_ref()?.try_clone().ok();
+        let descriptor = self.call_handle.copy();
         if was_signalled && core.has_event() {
             // Others sleep on the handle, which stays readable while events wait.
             Readiness::signal(self);
-            cci_transport::drain_edges(self.call_epoll.as_ref()?);
+            self.call_handle.drain();
         }
         descriptor.filter(|_| is_quiet && !self.is_ready())
     }

@@ -10,7 +10,7 @@ use crate::lane::shared::Shared;
 use crate::lane::{Lane, Phase};
 use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, Time};
-use cci_transport::{Background, Connection, Core, PollSet, Readiness, Resolver, Slot};
+use cci_transport::{Background, CallHandle, Connection, Core, PollSet, Readiness, Resolver, Slot};
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
@@ -59,8 +59,7 @@ pub(crate) struct Tcp {
     look_at_all: u32,
     /// What the timer is set to; `None`: it was set for an edge.
     timer: Option<Option<Time>>,
-    /// Edge-triggered epoll for blocking calls.
-    call_epoll: Option<OwnedFd>,
+    call_handle: CallHandle,
     /// Where the search for unused grants goes on.
     recall_at: usize,
 }
@@ -96,7 +95,7 @@ impl Tcp {
             calls: 0,
             look_at_all: 0,
             timer: Some(None),
-            call_epoll: None,
+            call_handle: CallHandle::default(),
             recall_at: 0,
         };
         // The handle is readable until it is armed: a program that sleeps first must not miss

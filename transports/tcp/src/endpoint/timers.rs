@@ -4,7 +4,7 @@ use super::Tcp;
 use crate::frame::{Kind, OWN};
 use crate::lane::shared::{Cause, Shared};
 use crate::lane::work::{Behind, Sent, Work};
-use crate::lane::{Lane, Phase, SILENCE, end_opening};
+use crate::lane::{Lane, PendingConnect, Phase, SILENCE, end_connect};
 use crate::sys;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};
@@ -38,24 +38,24 @@ impl Lane {
     /// Does what is due, and returns when to look again.
     fn check(&mut self, s: &mut Shared, core: &mut Core, now: Time) -> Option<Time> {
         self.trim(s);
-        self.check_openings(s, core, now);
+        self.check_connects(s, core, now);
         self.check_operations(s, core, now);
-        let openings = self.table.openings().flat_map(|(_, opening)| [Some(opening.deadline), opening.ask_at]);
-        let openings = openings.flatten().min();
+        let connects = self.table.openings().flat_map(|(_, pending)| [Some(pending.deadline), pending.ask_at]);
+        let connects = connects.flatten().min();
         let operations = self.work.as_ref().and_then(|work| deadlines(work).map(|(deadline, _)| deadline).min());
-        let next = [openings, operations, self.check_keepalive(s, core, now), self.check_phase(s, now)];
+        let next = [connects, operations, self.check_keepalive(s, core, now), self.check_phase(s, now)];
         next.into_iter().flatten().min()
     }
 
-    fn check_openings(&mut self, s: &mut Shared, core: &mut Core, now: Time) {
-        let late = |opening: &crate::lane::Opening| opening.deadline <= now;
+    fn check_connects(&mut self, s: &mut Shared, core: &mut Core, now: Time) {
+        let late = |pending: &PendingConnect| pending.deadline <= now;
         loop {
-            let number = self.table.openings().find(|(_, opening)| late(opening)).map(|(number, _)| number);
+            let number = self.table.openings().find(|(_, pending)| late(pending)).map(|(number, _)| number);
             let Some(number) = number else { break };
-            let Some((cell, Some(opening))) = self.leave(s, number) else { return };
+            let Some((cell, Some(pending))) = self.leave(s, number) else { return };
             let peer = self.peer_uri();
             let reason = match self.phase {
-                Phase::Open if opening.is_asked => format!("the program at {peer} has not answered the request"),
+                Phase::Open if pending.is_asked => format!("the program at {peer} has not answered the request"),
                 Phase::Open => format!("{peer} has no room for another request"),
                 Phase::Greeting => format!("{peer} took the connection, but does not answer as a tcp endpoint"),
                 _ if self.was_turned_away => {
@@ -63,13 +63,13 @@ impl Lane {
                 }
                 _ => format!("{peer} does not answer; is a firewall between?"),
             };
-            if opening.is_asked && self.phase == Phase::Open {
+            if pending.is_asked && self.phase == Phase::Open {
                 self.put(s, Kind::Disconnect, OWN, number, &[]);
             }
-            end_opening(s, core, cell, &opening, Failure::TimedOut, Some(reason));
+            end_connect(s, core, cell, &pending, Failure::TimedOut, Some(reason));
         }
-        let is_due = |opening: &crate::lane::Opening| opening.ask_at.is_some_and(|at| at <= now);
-        if self.table.openings().any(|(_, opening)| is_due(opening)) {
+        let is_due = |pending: &PendingConnect| pending.ask_at.is_some_and(|at| at <= now);
+        if self.table.openings().any(|(_, pending)| is_due(pending)) {
             self.ask_all(s, now);
         }
     }

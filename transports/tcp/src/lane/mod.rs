@@ -35,7 +35,7 @@ const MOST_ANSWERS: usize = 1 << 20;
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
 
 /// A connect that waits for its answer.
-pub(crate) struct Opening {
+pub(crate) struct PendingConnect {
     /// Reserved for the CONNECT event.
     pub(crate) slot: &'static Slot,
     pub(crate) context: u64,
@@ -47,6 +47,12 @@ pub(crate) struct Opening {
     pub(crate) is_asked: bool,
     /// When it is to be asked again.
     pub(crate) ask_at: Option<Time>,
+}
+
+impl PendingConnect {
+    pub(crate) fn new(slot: &'static Slot, context: u64, deadline: Time, payload: Box<[u8]>) -> Self {
+        Self { slot, context, deadline, payload, token: 0, is_asked: false, ask_at: None }
+    }
 }
 
 /// Where a lane is in its life.
@@ -81,7 +87,7 @@ pub(crate) struct Lane {
     pub(crate) operations: u32,
     /// The peer's largest message.
     pub(crate) peer_max: u32,
-    pub(crate) table: ConnectionTable<Opening>,
+    pub(crate) table: ConnectionTable<PendingConnect>,
     pub(crate) out: Output,
     pub(crate) given: Given,
     pub(crate) credit: Credit,
@@ -178,7 +184,7 @@ impl Lane {
 
     /// The peer, for sentences.
     pub(crate) fn peer_uri(&self) -> String {
-        format!("{}{}", crate::driver::SCHEME, self.peer)
+        format!("{}{}", crate::settings::SCHEME, self.peer)
     }
 
     /// Has the next call that makes progress work on this lane.
@@ -325,18 +331,22 @@ impl Lane {
         self.out.take_buffer();
         self.incoming = Incoming::default();
         (self.is_blocked, self.watches_room, self.untold, self.owes) = (false, false, false, false);
-        self.table.each_opening(|opening| (opening.is_asked, opening.ask_at) = (false, None));
+        self.table.each_opening(|pending| (pending.is_asked, pending.ask_at) = (false, None));
     }
 
     /// Enters a connection, and gives it its number.
-    pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<Opening>) -> u32 {
+    pub(crate) fn enter(&mut self, cell: &'static Connection, pending: Option<PendingConnect>) -> u32 {
         cell.lane.store(self.number, Ordering::Relaxed);
         self.is_watched |= cell.keepalive.load(Ordering::Relaxed) > 0;
-        self.table.enter(cell, opening)
+        self.table.enter(cell, pending)
     }
 
     /// Takes a connection out: frames for it are dropped from now on.
-    pub(crate) fn leave(&mut self, s: &mut Shared, number: u32) -> Option<(&'static Connection, Option<Opening>)> {
+    pub(crate) fn leave(
+        &mut self,
+        s: &mut Shared,
+        number: u32,
+    ) -> Option<(&'static Connection, Option<PendingConnect>)> {
         let left = self.table.leave(number)?;
         left.0.lane.store(NO_LANE, Ordering::Relaxed);
         if self.table.is_empty() {
@@ -349,9 +359,9 @@ impl Lane {
     /// Breaks a connection: its operations end with `failure`, and the program learns it as it has
     /// asked to.
     pub(crate) fn break_connection(&mut self, s: &mut Shared, core: &mut Core, number: u32, failure: Failure) {
-        let Some((cell, opening)) = self.leave(s, number) else { return };
-        if let Some(opening) = opening {
-            return end_opening(s, core, cell, &opening, failure, None);
+        let Some((cell, pending)) = self.leave(s, number) else { return };
+        if let Some(pending) = pending {
+            return end_connect(s, core, cell, &pending, failure, None);
         }
         cell.set_state(ConnectionState::Broken);
         self.end_connection_state(s, core, number, cell, failure);
@@ -455,18 +465,18 @@ impl Lane {
 }
 
 /// Ends a connect without a connection, and says why.
-pub(crate) fn end_opening(
+pub(crate) fn end_connect(
     s: &mut Shared,
     core: &mut Core,
     cell: &'static Connection,
-    opening: &Opening,
+    pending: &PendingConnect,
     failure: Failure,
     reason: Option<String>,
 ) {
     s.open_operations = s.open_operations.saturating_sub(1);
-    core.finish_opening(opening.slot, EventKind::Connect, opening.context, Err(failure));
+    core.finish_opening(pending.slot, EventKind::Connect, pending.context, Err(failure));
     if let Some(reason) = reason {
-        core.explain(opening.slot, reason);
+        core.explain(pending.slot, reason);
     }
     core.end_connection(cell);
 }

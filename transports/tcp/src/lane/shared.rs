@@ -1,7 +1,7 @@
 //! What all lanes of an endpoint share. A method of a lane gets it beside the endpoint's core.
 
 use crate::inbox::Inbox;
-use crate::lane::Opening;
+use crate::lane::PendingConnect;
 use crate::lane::grants::MOST;
 use crate::lane::work::{Ending, Work};
 use crate::settings::Settings;
@@ -50,7 +50,7 @@ pub(crate) struct Shared {
     /// Clients that another endpoint redirects here.
     pub(crate) expected: ExpectedClients<Time>,
     /// Connects that are to ask another endpoint, at this URI.
-    pub(crate) redirected: Vec<(&'static Connection, Opening, String)>,
+    pub(crate) redirected: Vec<(&'static Connection, PendingConnect, String)>,
     /// What streams are read into; taken out while it is in use.
     scratch: Option<Pages>,
     buffers: Vec<Vec<u8>>,

@@ -1,12 +1,14 @@
 //! The calls of a program that concern connections.
 
-use crate::driver::SCHEME;
 use crate::endpoint::{PendingName, Tcp};
 use crate::frame::Kind;
-use crate::lane::{NO_LANE, Opening, Phase, end_opening};
+use crate::lane::{NO_LANE, PendingConnect, Phase, end_connect};
+use crate::settings::SCHEME;
 use cci_mem::sync::Ordering;
-use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time, decimal};
-use cci_transport::{Connect, Connection, Core, Slot, interface_index, is_link_local, monotonic};
+use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time};
+use cci_transport::{
+    Connect, Connection, Core, HostAndPort, Slot, interface_index, is_endpoint_ip, is_link_local, monotonic,
+};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 use std::time::Duration;
 
@@ -14,39 +16,23 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Host and port of a URI.
-fn host_and_port(uri: &str) -> Option<(&str, u16)> {
-    let (host, port) = uri.strip_prefix(SCHEME)?.rsplit_once(':')?;
-    let host = match host.strip_prefix('[') {
-        Some(inner) => inner.strip_suffix(']')?,
-        None if host.contains(':') => return None,
-        None => host,
-    };
-    let port = decimal(port).filter(|port| *port != 0)?;
-    (!host.is_empty()).then_some((host, port))
-}
-
-/// The IP and the interface of a host that is no name to be looked up.
-fn literal(host: &str) -> Option<(IpAddr, Option<&str>)> {
-    let (ip, zone) = host.split_once('%').map_or((host, None), |(ip, zone)| (ip, Some(zone)));
-    Some((ip.parse().ok()?, zone))
-}
-
-/// Whether an endpoint can be at this address.
-fn is_usable(ip: &IpAddr) -> bool {
-    !ip.is_unspecified() && !ip.is_multicast()
+fn host_and_port(uri: &str) -> Option<HostAndPort<'_>> {
+    HostAndPort::parse(uri.strip_prefix(SCHEME)?)
 }
 
 impl Tcp {
     pub(crate) fn begin_connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        let (host, port) = host_and_port(connect.uri).ok_or(ConnectError::BadUri)?;
+        let server = host_and_port(connect.uri).ok_or(ConnectError::BadUri)?;
         if connect.attribute.is_multicast() {
             return Err(ConnectError::NotImplemented);
         }
         let now = monotonic();
         self.shared.now = now;
         let deadline = now + connect.timeout.unwrap_or(PATIENCE);
-        let address = match literal(host) {
-            Some((ip, zone)) if is_usable(&ip) => Some(self.address(ip, zone, port).ok_or(ConnectError::BadUri)?),
+        let address = match server.literal() {
+            Some((ip, zone)) if is_endpoint_ip(&ip) => {
+                Some(self.address(ip, zone, server.port).ok_or(ConnectError::BadUri)?)
+            }
             Some(_) => return Err(ConnectError::BadUri),
             None => None,
         };
@@ -54,7 +40,7 @@ impl Tcp {
         let Some(address) = address else {
             self.last_name += 1;
             let number = self.last_name;
-            if !self.resolver.ask(number, host, port) {
+            if !self.resolver.ask(number, server.host, server.port) {
                 core.release(slot);
                 return Err(ConnectError::NoThread);
             }
@@ -70,7 +56,7 @@ impl Tcp {
         };
         self.shared.open_operations += 1;
         let payload = connect.payload.into();
-        self.join(core, address, cell, opening(slot, connect.context, deadline, payload));
+        self.join(core, address, cell, PendingConnect::new(slot, connect.context, deadline, payload));
         Ok(())
     }
 
@@ -87,7 +73,13 @@ impl Tcp {
     }
 
     /// Has a connect use the lane to this address, which is dialed if there is none.
-    pub(crate) fn join(&mut self, core: &mut Core, address: SocketAddr, cell: &'static Connection, opening: Opening) {
+    pub(crate) fn join(
+        &mut self,
+        core: &mut Core,
+        address: SocketAddr,
+        cell: &'static Connection,
+        pending: PendingConnect,
+    ) {
         let is_living = |lane: &crate::lane::Lane| lane.phase != Phase::Over && !lane.table.is_full();
         let known = self.dialed.get(&address).copied();
         let known = known.filter(|number| self.lane(*number).is_some_and(|(lane, _)| is_living(lane)));
@@ -98,8 +90,8 @@ impl Tcp {
         });
         let Some((lane, shared)) = self.lane(number) else { return };
         lane.dialed = true;
-        shared.check_by(opening.deadline);
-        lane.enter(cell, Some(opening));
+        shared.check_by(pending.deadline);
+        lane.enter(cell, Some(pending));
         if known.is_none() {
             return self.dial(core, number);
         }
@@ -117,7 +109,7 @@ impl Tcp {
             let found =
                 answer.found.map_err(|why| format!("the host name '{}' cannot be resolved: {why}", answer.host));
             let address = found.and_then(|found| {
-                let usable = || found.iter().filter(|address| is_usable(&address.ip()));
+                let usable = || found.iter().filter(|address| is_endpoint_ip(&address.ip()));
                 let of_family = usable().find(|address| address.is_ipv4() == is_v4);
                 of_family
                     .or(usable().next())
@@ -139,7 +131,9 @@ impl Tcp {
         let PendingName { slot, attribute, payload, context, deadline, .. } = name;
         let failed = match address {
             Ok(address) => match core.open_connection(attribute, context, self.shared.max_send_size) {
-                Ok(cell) => return self.join(core, address, cell, opening(slot, context, deadline, payload)),
+                Ok(cell) => {
+                    return self.join(core, address, cell, PendingConnect::new(slot, context, deadline, payload));
+                }
                 Err(_) => (Failure::NoMemory, None),
             },
             Err(reason) => (Failure::Refused, Some(reason)),
@@ -154,17 +148,17 @@ impl Tcp {
     /// Has redirected clients ask the endpoints that they were sent to. A name of a host in a
     /// peer's words is not looked up.
     pub(crate) fn follow_redirects(&mut self, core: &mut Core) {
-        while let Some((cell, opening, uri)) = self.shared.redirected.pop() {
-            let address = host_and_port(&uri).and_then(|(host, port)| {
-                let ip = host.parse::<IpAddr>().ok().filter(is_usable)?;
-                Some(SocketAddr::new(ip, port))
+        while let Some((cell, pending, uri)) = self.shared.redirected.pop() {
+            let address = host_and_port(&uri).and_then(|server| {
+                let (ip, _) = server.literal().filter(|(ip, zone)| zone.is_none() && is_endpoint_ip(ip))?;
+                Some(SocketAddr::new(ip, server.port))
             });
             match address {
-                Some(address) => self.join(core, address, cell, opening),
+                Some(address) => self.join(core, address, cell, pending),
                 None => {
                     let uri: String = uri.chars().filter(|letter| !letter.is_control()).take(64).collect();
                     let reason = format!("the client was sent to '{uri}', which is no address of a tcp endpoint");
-                    end_opening(&mut self.shared, core, cell, &opening, Failure::Refused, Some(reason));
+                    end_connect(&mut self.shared, core, cell, &pending, Failure::Refused, Some(reason));
                 }
             }
         }
@@ -224,19 +218,16 @@ impl Tcp {
     }
 }
 
-fn opening(slot: &'static Slot, context: u64, deadline: Time, payload: Box<[u8]>) -> Opening {
-    Opening { slot, context, deadline, payload, token: 0, is_asked: false, ask_at: None }
-}
-
 #[cfg(test)]
 mod tests {
-    use super::{host_and_port, literal};
+    use super::host_and_port;
 
     #[test]
     fn a_uri_names_a_host_and_a_port() {
-        assert_eq!(host_and_port("tcp://192.0.2.1:5000"), Some(("192.0.2.1", 5000)));
-        assert_eq!(host_and_port("tcp://[::1]:5000"), Some(("::1", 5000)));
-        assert_eq!(host_and_port("tcp://host.example:1"), Some(("host.example", 1)));
+        let found = |uri| host_and_port(uri).map(|server| (server.host, server.port));
+        assert_eq!(found("tcp://192.0.2.1:5000"), Some(("192.0.2.1", 5000)));
+        assert_eq!(found("tcp://[::1]:5000"), Some(("::1", 5000)));
+        assert_eq!(found("tcp://host.example:1"), Some(("host.example", 1)));
         for wrong in [
             "sock://h:1",
             "tcp://h",
@@ -247,10 +238,8 @@ mod tests {
             "tcp://::1:1",
             "tcp://[::1:1",
         ] {
-            assert_eq!(host_and_port(wrong), None, "{wrong}");
+            assert_eq!(found(wrong), None, "{wrong}");
         }
-        assert_eq!(host_and_port("tcp://[fe80::1%eth0]:5000"), Some(("fe80::1%eth0", 5000)));
-        assert_eq!(literal("fe80::1%eth0").map(|(_, zone)| zone), Some(Some("eth0")));
-        assert_eq!((literal("::1").map(|(_, zone)| zone), literal("host.example")), (Some(None), None));
+        assert_eq!(found("tcp://[fe80::1%eth0]:5000"), Some(("fe80::1%eth0", 5000)));
     }
 }

@@ -3,7 +3,7 @@
 use crate::frame::{ConnectBody, Fields, Greeting, Header, Hello, Kind, OPERATIONS, Refusal, Violation};
 use crate::inbox::Request;
 use crate::lane::shared::{Cause, Shared};
-use crate::lane::{Lane, Phase, end_opening};
+use crate::lane::{Lane, Phase, end_connect};
 use crate::settings::Checks;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, MAX_REQUEST, Time};
@@ -96,19 +96,19 @@ impl Lane {
         let due: Vec<u32> = self
             .table
             .openings()
-            .filter(|(_, opening)| !opening.is_asked && is_due(opening.ask_at))
+            .filter(|(_, pending)| !pending.is_asked && is_due(pending.ask_at))
             .map(|(number, _)| number)
             .collect();
         for number in due {
             let Some(cell) = self.table.cell(number) else { continue };
-            let Some(opening) = self.table.opening_mut(number) else { continue };
-            (opening.is_asked, opening.ask_at) = (true, None);
+            let Some(pending) = self.table.opening_mut(number) else { continue };
+            (pending.is_asked, pending.ask_at) = (true, None);
             let body = ConnectBody {
                 attribute: cell.attribute(),
                 identity: [s.identity[0], number.into()],
-                token: opening.token,
+                token: pending.token,
             };
-            let payload = opening.payload.clone();
+            let payload = pending.payload.clone();
             self.put(s, Kind::Connect, 0, number, &[&body.emit(), &payload]);
         }
     }
@@ -181,32 +181,32 @@ impl Lane {
     /// The server has accepted.
     pub(crate) fn on_accept(&mut self, s: &mut Shared, core: &mut Core, header: &Header, fields: &mut Fields<'_>) {
         let (remote, max_send_size) = (fields.u32(), fields.u32());
-        let Some((cell, opening)) = self.table.opened(header.connection) else {
+        let Some((cell, pending)) = self.table.opened(header.connection) else {
             // The connect has timed out meanwhile.
             return self.answer(s, Kind::Disconnect, remote, &[]);
         };
         let most = cell.max_send_size.load(Ordering::Relaxed).min(max_send_size);
         self.open(s, core, cell, remote, most);
         s.open_operations = s.open_operations.saturating_sub(1);
-        core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));
+        core.finish_opening(pending.slot, EventKind::Connect, pending.context, Ok(cell));
     }
 
     /// The server has rejected.
     pub(crate) fn on_reject(&mut self, s: &mut Shared, core: &mut Core, header: &Header) {
         if self.table.opening(header.connection).is_some()
-            && let Some((cell, Some(opening))) = self.leave(s, header.connection)
+            && let Some((cell, Some(pending))) = self.leave(s, header.connection)
         {
             let reason = format!("the program at {} has rejected the request", self.peer_uri());
-            end_opening(s, core, cell, &opening, Failure::Refused, Some(reason));
+            end_connect(s, core, cell, &pending, Failure::Refused, Some(reason));
         }
     }
 
     /// The server has no room for the request: it is repeated.
     pub(crate) fn on_busy(&mut self, s: &mut Shared, header: &Header) {
         let now = s.now;
-        if let Some(opening) = self.table.opening_mut(header.connection) {
+        if let Some(pending) = self.table.opening_mut(header.connection) {
             let at = now + ASK_AGAIN + jitter(ASK_AGAIN);
-            (opening.is_asked, opening.ask_at) = (false, Some(at));
+            (pending.is_asked, pending.ask_at) = (false, Some(at));
             s.check_by(at);
         }
     }
@@ -218,14 +218,14 @@ impl Lane {
         if self.table.opening(header.connection).is_none() {
             return;
         }
-        let Some((cell, Some(mut opening))) = self.leave(s, header.connection) else { return };
+        let Some((cell, Some(mut pending))) = self.leave(s, header.connection) else { return };
         // A second redirect is refused: two endpoints could send a client to and fro for ever.
-        if opening.token != 0 || token == 0 {
+        if pending.token != 0 || token == 0 {
             let reason = format!("{} redirects a client that was redirected already", self.peer_uri());
-            return end_opening(s, core, cell, &opening, Failure::Refused, Some(reason));
+            return end_connect(s, core, cell, &pending, Failure::Refused, Some(reason));
         }
-        (opening.token, opening.is_asked, opening.ask_at) = (token, false, None);
-        s.redirected.push((cell, opening, uri));
+        (pending.token, pending.is_asked, pending.ask_at) = (token, false, None);
+        s.redirected.push((cell, pending, uri));
     }
 
     /// The peer ends a connection, or withdraws a request.

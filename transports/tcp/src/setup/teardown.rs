@@ -3,7 +3,7 @@
 use crate::endpoint::Tcp;
 use crate::frame::Kind;
 use crate::lane::shared::Cause;
-use crate::lane::{Lane, Phase, end_opening};
+use crate::lane::{Lane, Phase, end_connect};
 use crate::sys;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::sync::Ordering;
@@ -40,9 +40,9 @@ impl Tcp {
         for cell in connections {
             let local = cell.local.load(Ordering::Relaxed);
             if lane.table.opening(local).is_some() {
-                if let Some((cell, Some(opening))) = lane.leave(shared, local) {
+                if let Some((cell, Some(pending))) = lane.leave(shared, local) {
                     let (failure, reason) = why(&lane, cause);
-                    end_opening(shared, core, cell, &opening, failure, Some(reason));
+                    end_connect(shared, core, cell, &pending, failure, Some(reason));
                 }
             } else {
                 lane.break_connection(shared, core, local, Failure::Disconnected);

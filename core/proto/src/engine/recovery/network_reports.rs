@@ -12,16 +12,6 @@ use crate::engine::state::Engine;
 use crate::wire::Header;
 use crate::{Address, Failure, Time};
 
-/// Time until the first probe, microseconds. Doubled for each further probe, up to the longest.
-const FIRST_PROBE: u64 = 50_000;
-const LONGEST_PROBE: u64 = 500_000;
-/// A connection ends after so long. After so long without a report its peer is not unreachable any
-/// more. Microseconds.
-const UNREACHABLE_TIMEOUT: u64 = 5_000_000;
-/// Hosts send one report a second when they have sent some (Linux: `icmp_ratelimit`), so that a
-/// probe may get none, microseconds.
-const RATE_LIMIT: u64 = 2_000_000;
-
 impl Engine {
     /// Handles a report that `to` is unreachable, which quotes one of our frames. It counts only if
     /// it quotes both identifiers of a connection to that address. `is_own`: an address of this
@@ -59,10 +49,8 @@ impl Engine {
 
     /// Notes that the peer of an open connection was reported from elsewhere as unreachable.
     fn note_unreachable<H: Host>(&mut self, now: Time, index: u32, host: &mut H) {
-        let first = Unreachable { since: now, last: now, next_at: now.plus_micros(FIRST_PROBE), probes: 0 };
-        let reports = self.unreachable.entry(index).or_insert(first);
-        reports.last = now;
-        if now.since(reports.since) >= UNREACHABLE_TIMEOUT * 1000 {
+        let reports = self.unreachable.entry(index).or_insert_with(|| Unreachable::new(now));
+        if reports.on_report(now) {
             return self.break_connection(now, index, Failure::Disconnected, host);
         }
         self.arm(now, index);
@@ -72,21 +60,15 @@ impl Engine {
     /// long enough, so that the connection ends.
     pub(super) fn check_unreachable(&mut self, now: Time, index: u32) -> bool {
         let Some(reports) = self.unreachable.get_mut(&index) else { return false };
-        let silence = now.since(reports.last);
-        if silence >= UNREACHABLE_TIMEOUT * 1000 {
-            // Silence is for the timeouts.
+        if reports.is_over(now) {
             self.unreachable.remove(&index);
             return false;
         }
-        let end = reports.since.plus_micros(UNREACHABLE_TIMEOUT);
-        if end <= now && silence < RATE_LIMIT * 1000 {
+        if reports.is_final(now) {
             return true;
         }
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.state == State::Open) else { return false };
-        if reports.next_at <= now {
-            reports.probes += 1;
-            let next = now.plus_micros((FIRST_PROBE << reports.probes.min(16)).min(LONGEST_PROBE));
-            reports.next_at = if now < end { next.min(end) } else { next };
+        if reports.take_probe(now) {
             conn.set(bit::PING);
         }
         false

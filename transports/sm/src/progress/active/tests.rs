@@ -56,7 +56,7 @@ impl Clients {
     /// A client whose lane is cold sends.
     fn send_from_the_cold(&mut self) -> u32 {
         let hot: Vec<bool> = (0..self.clients.len() as u32)
-            .map(|number| self.server.sm.lane(number).is_some_and(|lane| lane.hot))
+            .map(|number| self.server.sm.lane(number).is_some_and(|lane| lane.schedule.is_hot()))
             .collect();
         let at = hot.iter().position(|hot| !hot).expect("a cold lane");
         // The lanes of this server have the numbers of their clients.
@@ -87,7 +87,7 @@ fn a_cold_lane_is_found_by_its_hint_in_the_next_call() {
     for _ in 0..5 {
         let number = clients.send_from_the_cold();
         assert_eq!(clients.server.calls_until_message(100), 1);
-        assert!(clients.server.sm.lane(number).is_some_and(|lane| lane.hot));
+        assert!(clients.server.sm.lane(number).is_some_and(|lane| lane.schedule.is_hot()));
     }
 }
 
@@ -159,7 +159,7 @@ fn a_wake_up_that_an_rma_reads_keeps_its_frame() {
     let target = SharedMemory::new(4096).expect("memory");
     for at in [3, 7, 11] {
         let (client, cell) = &mut clients[at];
-        assert!(server.sm.lane(at as u32).is_some_and(|lane| !lane.hot), "a cold lane");
+        assert!(server.sm.lane(at as u32).is_some_and(|lane| !lane.schedule.is_hot()), "a cold lane");
         let local = server.sm.register(&mut server.core, target.memory(), Rights::NONE, None).expect("a registration");
         while !server.sm.arm(&mut server.core) {
             assert!(server.call().is_none());
@@ -265,7 +265,7 @@ fn pair() -> (End, End, &'static Connection) {
 #[test]
 fn a_returned_slot_waits_for_the_next_message_only_if_nobody_waits_for_what_it_holds() {
     let (mut client, mut server, to_server) = pair();
-    let held_slots = |server: &End| server.sm.lanes.iter().flatten().map(|lane| lane.held_slots).sum::<u32>();
+    let held_slots = |server: &End| server.sm.lanes.iter().flatten().map(|lane| lane.held.inbound()).sum::<u32>();
     let mut stayed = 0;
     for _ in 0..200 {
         while !server.sm.spins {
