@@ -12,6 +12,8 @@ pub(crate) const MAX_CONTROL: usize = 1280;
 pub(crate) const BEGIN: usize = 40;
 /// Bytes before the data of DATA and ANSWER, and before the message of an operation.
 pub(crate) const OPERATION: usize = 4;
+/// Bytes of the body of RESULT.
+pub(crate) const RESULT: usize = 16;
 /// Operations that one side may have open on a lane.
 pub(crate) const OPERATIONS: u32 = 1024;
 
@@ -89,7 +91,7 @@ impl Kind {
             Self::Write => (BEGIN, usize::MAX),
             Self::Read => (BEGIN, BEGIN),
             Self::Data | Self::Answer => (OPERATION + 1, usize::MAX),
-            Self::Result => (16, 16),
+            Self::Result => (RESULT, RESULT),
             Self::Atomic => (BEGIN + 24, BEGIN + 24),
             Self::Large => (16, 16),
             Self::Landing => (24, 24),
@@ -370,6 +372,11 @@ pub(crate) fn parse_atomic(fields: &mut Fields<'_>) -> Option<Atomic> {
         [2, expected, desired] => Some(Atomic::CompareSwap { expected, desired }),
         _ => None,
     }
+}
+
+/// The body of RESULT.
+pub(crate) fn emit_result(operation: u32, outcome: Result<(), Failure>, old: u64) -> [u8; RESULT] {
+    pack(&[&operation.to_le_bytes(), &emit_outcome(outcome), &old.to_le_bytes()])
 }
 
 /// How an outcome travels.

@@ -10,6 +10,35 @@ use rustix::io::{Errno, Result};
 use std::mem::zeroed;
 use std::time::Duration;
 
+/// System calls of this thread that send, and bytes that it has received into a buffer instead of
+/// registered memory.
+#[cfg(test)]
+pub(crate) mod counted {
+    use std::cell::Cell;
+
+    thread_local! {
+        static SENDS: Cell<usize> = const { Cell::new(0) };
+        static RECEIVES: Cell<usize> = const { Cell::new(0) };
+        static BUFFERED: Cell<usize> = const { Cell::new(0) };
+    }
+
+    pub(super) fn on_send() {
+        SENDS.set(SENDS.get() + 1);
+    }
+
+    pub(super) fn on_received(buffered: rustix::io::Result<usize>) {
+        if let Ok(bytes @ 1..) = buffered {
+            RECEIVES.set(RECEIVES.get() + 1);
+            BUFFERED.set(BUFFERED.get() + bytes);
+        }
+    }
+
+    /// Calls that sent, calls that found bytes for a buffer, and these bytes, since the last look.
+    pub(crate) fn take() -> [usize; 3] {
+        [SENDS.take(), RECEIVES.take(), BUFFERED.take()]
+    }
+}
+
 fn last_error() -> Errno {
     Errno::from_raw_os_error(std::io::Error::last_os_error().raw_os_error().unwrap_or(libc::EIO))
 }
@@ -23,24 +52,30 @@ fn counted(result: libc::c_long) -> Result<usize> {
 pub(crate) fn send(socket: impl AsFd, bytes: &[u8]) -> Result<usize> {
     let (fd, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
     let nowhere = std::ptr::null::<u8>();
+    #[cfg(test)]
+    counted::on_send();
     // SAFETY: the kernel reads `bytes`, which outlives the call, and no name.
     counted(unsafe { libc::syscall(libc::SYS_sendto, fd, bytes.as_ptr(), bytes.len(), flags, nowhere, 0) })
 }
 
-/// Sends bytes, and registered memory from its byte `from` on, as many as the kernel takes.
-pub(crate) fn send_with(socket: impl AsFd, head: &[u8], memory: &Piece, from: usize) -> Result<usize> {
+/// Sends bytes, registered memory from its byte `from` on, and bytes behind it, as many as the
+/// kernel takes.
+pub(crate) fn send_with(socket: impl AsFd, head: &[u8], (memory, from): (&Piece, usize), tail: &[u8]) -> Result<usize> {
     let (fd, flags) = (socket.as_fd().as_raw_fd(), libc::MSG_DONTWAIT | libc::MSG_NOSIGNAL);
     let start = std::ptr::with_exposed_provenance_mut::<libc::c_void>(memory.start() + from);
     let mut vectors = [
         libc::iovec { iov_base: head.as_ptr().cast_mut().cast(), iov_len: head.len() },
         libc::iovec { iov_base: start, iov_len: memory.len().saturating_sub(from) },
+        libc::iovec { iov_base: tail.as_ptr().cast_mut().cast(), iov_len: tail.len() },
     ];
     // SAFETY: all zeroes is a valid header.
     let mut header: libc::msghdr = unsafe { zeroed() };
     header.msg_iov = vectors.as_mut_ptr();
     header.msg_iovlen = vectors.len() as _;
+    #[cfg(test)]
+    counted::on_send();
     // SAFETY: the header and the vectors are this function's; the kernel only reads what they name,
-    // `head` and registered memory, whose addresses it checks.
+    // `head`, `tail` and registered memory, whose addresses it checks.
     counted(unsafe { libc::syscall(libc::SYS_sendmsg, fd, &raw const header, flags) })
 }
 
@@ -49,9 +84,12 @@ pub(crate) fn send_with(socket: impl AsFd, head: &[u8], memory: &Piece, from: us
 pub(crate) fn receive(socket: impl AsFd, bytes: &mut [u8]) -> Result<usize> {
     let (fd, nowhere) = (socket.as_fd().as_raw_fd(), std::ptr::null_mut::<u8>());
     // SAFETY: the kernel writes at most `bytes.len()` bytes to `bytes`, and no name.
-    counted(unsafe {
+    let received = counted(unsafe {
         libc::syscall(libc::SYS_recvfrom, fd, bytes.as_mut_ptr(), bytes.len(), libc::MSG_DONTWAIT, nowhere, nowhere)
-    })
+    });
+    #[cfg(test)]
+    counted::on_received(received);
+    received
 }
 
 /// Receives bytes into registered memory. 0: the stream has ended.
@@ -126,12 +164,13 @@ mod tests {
         let bytes = Arc::new(HeapBytes::new((0..100).collect()));
         let memory = Memory::of_bytes(&bytes);
         let piece = memory.piece(10, 20).expect("inside");
-        assert_eq!(send_with(&one, b"head", &piece, 5), Ok(4 + 15));
+        assert_eq!(send_with(&one, b"head", (&piece, 5), b"tail"), Ok(4 + 15 + 4));
         let mut head = [0; 4];
         assert_eq!((receive(&other, &mut head), &head), (Ok(4), b"head"));
         let target = Arc::new(HeapBytes::new(vec![0; 15]));
         let whole = Memory::of_bytes(&target).piece(0, 15).expect("inside");
         assert_eq!(receive_into(&other, &whole), Ok(15));
+        assert_eq!((receive(&other, &mut head), &head), (Ok(4), b"tail"));
         assert_eq!(receive(&other, &mut head), Err(Errno::AGAIN));
         drop(whole);
         assert_eq!(Arc::into_inner(target).map(HeapBytes::into_vec), Some((15..30).collect()));

@@ -7,7 +7,7 @@
 use super::shared::{Cause, SCRATCH, Shared};
 use super::{Lane, Phase};
 use crate::frame::{
-    BEGIN, CHECKED, Fields, HEADER, HELLO, Header, Hello, Kind, OF_OPERATION, OPERATION, Violation, WANT,
+    BEGIN, CHECKED, Fields, HEADER, HELLO, Header, Hello, Kind, OF_OPERATION, OPERATION, RESULT, Violation, WANT,
 };
 use crate::sys;
 use cci_mem::memory::{Memory, Piece};
@@ -19,8 +19,13 @@ use rustix::io::{Errno, Result};
 
 /// Bytes taken from one lane in one call: others have their turn then.
 const BUDGET: usize = 1 << 20;
-/// Bytes read behind a long fragment: its successor's head, so that the bytes of that need no copy.
-const HEAD: usize = HEADER + BEGIN;
+/// Bytes read behind a long fragment: the heads that are likely to follow it, so that the bytes of
+/// the next fragment need no copy. Where the operation goes on: its next head.
+const HEAD_OF_REST: usize = HEADER + OPERATION;
+/// Behind the last one of a write: the head of another.
+const HEAD_OF_WRITE: usize = HEADER + BEGIN;
+/// Behind the last one of a read: its RESULT, and the head of another answer.
+const RESULT_AND_HEAD: usize = HEADER + RESULT + HEAD_OF_REST;
 /// Bytes of a fragment from which on the next one is likely to be long too.
 const LONG: usize = 32 << 10;
 
@@ -61,8 +66,11 @@ pub(crate) struct Incoming {
     /// Their check: they come by the buffer.
     sum: Option<Sum>,
     has_greeted: bool,
-    /// The last fragment was long.
-    was_long: bool,
+    /// These bytes belong to a long fragment.
+    is_long: bool,
+    /// Bytes of the heads that are likely to come next, before those of a long fragment; 0: anything
+    /// may come.
+    heads: usize,
     /// The first frame in `carry` is a message without a slot.
     stalled: bool,
 }
@@ -131,12 +139,13 @@ impl Lane {
     fn receive_frames(&mut self, s: &mut Shared, core: &mut Core) -> Result<(usize, bool)> {
         let Some(mut scratch) = s.take_scratch() else { return Err(Errno::AGAIN) };
         let carried = self.incoming.carry.len();
-        let end = if self.incoming.was_long { carried + HEAD } else { scratch.len() };
+        let heads = self.incoming.heads;
+        let end = if heads > 0 { carried + heads } else { scratch.len() };
         let socket = self.socket.as_ref();
         let received = socket.ok_or(Errno::PIPE).and_then(|socket| sys::receive(socket, &mut scratch[carried..end]));
         if let Ok(count @ 1..) = received {
             scratch[..carried].copy_from_slice(&self.incoming.carry);
-            self.incoming.was_long = false;
+            self.incoming.heads = heads.saturating_sub(count);
             let bytes = &scratch[..carried + count];
             let used = self.handle_bytes(s, core, bytes);
             self.keep(s, &bytes[used..]);
@@ -371,6 +380,7 @@ impl Lane {
     pub(crate) fn expect_bytes(&mut self, of: BytesOf, header: &Header, fields: &mut Fields<'_>) {
         self.incoming.left = header.len - header.needed();
         self.incoming.of = Some(of);
+        self.incoming.is_long = self.incoming.left >= LONG;
         let is_checked = header.flags & CHECKED != 0;
         self.incoming.sum = is_checked.then(|| Sum { expected: fields.u32(), computed: Crc::new() });
     }
@@ -397,6 +407,14 @@ impl Lane {
         self.incoming.left -= count;
         if self.incoming.left > 0 {
             return;
+        }
+        if self.incoming.is_long && self.incoming.sum.is_none() {
+            let of = self.incoming.of;
+            self.incoming.heads = match of {
+                Some(BytesOf::Write(number)) if self.is_written_to_its_end(number) => HEAD_OF_WRITE,
+                Some(BytesOf::Read(number)) if self.is_read_to_its_end(number) => RESULT_AND_HEAD,
+                _ => HEAD_OF_REST,
+            };
         }
         let is_spoilt = self.incoming.sum.take().is_some_and(|sum| sum.computed.value() != sum.expected);
         match self.incoming.of.take() {
@@ -443,7 +461,6 @@ impl Lane {
                 Some(BytesOf::Read(number)) => self.advance_read(number, count),
                 Some(BytesOf::Nobody) | None => {}
             }
-            self.incoming.was_long |= count >= LONG;
             self.on_bytes(s, core, count);
         }
         Ok((count, count < wanted))
@@ -460,4 +477,4 @@ impl Lane {
     }
 }
 
-const _: () = assert!(OPERATION < BEGIN && HEAD < SCRATCH);
+const _: () = assert!(OPERATION < BEGIN && HEAD_OF_WRITE < SCRATCH && RESULT_AND_HEAD < SCRATCH);

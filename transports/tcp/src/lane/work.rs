@@ -104,13 +104,17 @@ pub(crate) struct Hold {
 pub(crate) struct Fragment {
     pub(crate) head: [u8; Fragment::HEAD],
     pub(crate) head_len: usize,
-    /// Bytes of head and memory that have left.
+    /// The RESULT behind the last bytes of a read, which leaves with them; empty otherwise.
+    pub(crate) tail: [u8; Fragment::TAIL],
+    pub(crate) tail_len: usize,
+    /// Bytes of head, memory and tail that have left.
     pub(crate) sent: usize,
     /// The bytes; `None`: they are gone, and zeros leave in their place.
     pub(crate) memory: Option<Piece>,
     /// Bytes of the memory.
     pub(crate) len: usize,
-    /// Where the bytes are checked: head, sum, and a copy of the memory, which leaves in its place.
+    /// Where the bytes are checked: head, sum, a copy of the memory, which leaves in its place, and
+    /// tail.
     pub(crate) copy: Vec<u8>,
     pub(crate) of: FragmentOf,
 }
@@ -118,6 +122,24 @@ pub(crate) struct Fragment {
 impl Fragment {
     /// Bytes of the longest head.
     pub(crate) const HEAD: usize = crate::frame::HEADER + crate::frame::BEGIN;
+    /// Bytes of a tail: a RESULT.
+    pub(crate) const TAIL: usize = crate::frame::HEADER + crate::frame::RESULT;
+
+    /// Bytes of head, memory and tail, and of the sum.
+    pub(crate) fn total(&self) -> usize {
+        if self.copy.is_empty() { self.head_len + self.len + self.tail_len } else { self.copy.len() }
+    }
+
+    /// Takes the tail back while bytes of the memory are left to leave. False: none are.
+    pub(crate) fn drop_tail(&mut self) -> bool {
+        let before = self.total() - self.tail_len;
+        let has_bytes = self.sent < before;
+        if has_bytes {
+            self.copy.truncate(before);
+            self.tail_len = 0;
+        }
+        has_bytes
+    }
 }
 
 /// Whose bytes a fragment has.

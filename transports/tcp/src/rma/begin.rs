@@ -258,6 +258,12 @@ impl Lane {
         }
     }
 
+    /// Whether all bytes of a read have come.
+    pub(crate) fn is_read_to_its_end(&self, number: u32) -> bool {
+        let operation = self.place_of(number).and_then(|place| self.operation(place));
+        operation.is_none_or(|operation| operation.done >= operation.len)
+    }
+
     /// A read cannot go on, for this reason: it fails at once, and what comes for it goes to
     /// nowhere.
     pub(crate) fn fail_read(&mut self, s: &mut Shared, core: &mut Core, number: u32, failure: Failure) {

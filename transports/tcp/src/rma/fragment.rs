@@ -2,7 +2,9 @@
 //! they lie.
 
 use super::begin::local_piece;
-use crate::frame::{BEGIN, CHECKED, HAS_MESSAGE, HEADER, Header, Kind, OPERATION, SUM, Target};
+use crate::frame::{
+    BEGIN, CHECKED, HAS_MESSAGE, HEADER, Header, Kind, OPERATION, RESULT, SUM, Target, emit_result, pack,
+};
 use crate::lane::Lane;
 use crate::lane::shared::Shared;
 use crate::lane::work::{Fragment, FragmentOf};
@@ -71,7 +73,7 @@ impl Lane {
         let mut head = [0; Fragment::HEAD];
         head[..HEADER].copy_from_slice(&header.emit());
         head[HEADER..].copy_from_slice(&target.emit());
-        self.set_fragment(s, (head, HEADER + prefix), memory, FragmentOf::Write(place));
+        self.set_fragment(s, (head, HEADER + prefix), memory, FragmentOf::Write(place), None);
         if let Some(work) = &mut self.work {
             work.operations.on_served(place);
         }
@@ -100,7 +102,15 @@ impl Lane {
         let mut head = [0; Fragment::HEAD];
         head[..HEADER].copy_from_slice(&header.emit());
         head[HEADER..HEADER + OPERATION].copy_from_slice(&number.to_le_bytes());
-        self.set_fragment(s, (head, HEADER + OPERATION), piece, FragmentOf::Answer(number));
+        // With the last bytes leaves the RESULT: by itself it would be a system call, and a segment.
+        let result = (len == served.left).then(|| self.result_of_read(number));
+        self.set_fragment(s, (head, HEADER + OPERATION), piece, FragmentOf::Answer(number), result);
+    }
+
+    /// The RESULT of a read whose bytes all leave.
+    fn result_of_read(&self, number: u32) -> [u8; Fragment::TAIL] {
+        let header = Header { len: RESULT, kind: Kind::Result, flags: 0, connection: 0, taken: self.given.taken };
+        pack(&[&header.emit(), &emit_result(number, Ok(()), 0)])
     }
 
     /// Bytes of a fragment of this lane, at most.
@@ -121,17 +131,21 @@ impl Lane {
         (head, head_len): ([u8; Fragment::HEAD], usize),
         memory: Piece,
         of: FragmentOf,
+        tail: Option<[u8; Fragment::TAIL]>,
     ) {
-        let len = memory.len();
+        let (len, tail_len) = (memory.len(), if tail.is_some() { Fragment::TAIL } else { 0 });
+        let tail = tail.unwrap_or([0; Fragment::TAIL]);
         let mut copy = Vec::new();
         if self.checks {
             copy = s.buffer();
             copy.extend_from_slice(&head[..head_len]);
             copy.resize(head_len + SUM + len, 0);
             copy_checked(&memory, &mut copy[head_len..]);
+            copy.extend_from_slice(&tail[..tail_len]);
         }
         if let Some(work) = &mut self.work {
-            work.fragment = Some(Fragment { head, head_len, sent: 0, memory: Some(memory), len, copy, of });
+            let memory = Some(memory);
+            work.fragment = Some(Fragment { head, head_len, tail, tail_len, sent: 0, memory, len, copy, of });
         }
     }
 
@@ -140,10 +154,12 @@ impl Lane {
         let Some(socket) = &self.socket else { return Err(Errno::PIPE) };
         let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut()) else { return Ok(true) };
         let head = fragment.head.get(fragment.sent..fragment.head_len).unwrap_or(&[]);
-        let from = fragment.sent.saturating_sub(fragment.head_len);
+        let from = fragment.sent.saturating_sub(fragment.head_len).min(fragment.len);
+        let of_tail = fragment.sent.saturating_sub(fragment.head_len + fragment.len);
+        let tail = fragment.tail.get(of_tail..fragment.tail_len).unwrap_or(&[]);
         let sent = match &fragment.memory {
             _ if !fragment.copy.is_empty() => sys::send(socket, &fragment.copy[fragment.sent..]),
-            Some(memory) => sys::send_with(socket, head, memory, from),
+            Some(memory) => sys::send_with(socket, head, (memory, from), tail),
             None if head.is_empty() => sys::send(socket, &ZEROS[..ZEROS.len().min(fragment.len - from)]),
             None => sys::send(socket, head),
         };
@@ -158,17 +174,16 @@ impl Lane {
             Err(error) => return Err(error),
         }
         let is_copy = !fragment.copy.is_empty();
-        let total = if is_copy { fragment.copy.len() } else { fragment.head_len + fragment.len };
-        if fragment.sent < total {
+        if fragment.sent < fragment.total() {
             return if fragment.memory.is_none() && !is_copy { Ok(true) } else { Err(Errno::AGAIN) };
         }
-        let (of, len) = (fragment.of, fragment.len as u64);
+        let (of, len, has_result) = (fragment.of, fragment.len as u64, fragment.tail_len > 0);
         if let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.take()) {
             s.reuse(fragment.copy);
         }
         match of {
             FragmentOf::Write(place) => self.on_sent_bytes(s, core, place, len),
-            FragmentOf::Answer(number) => self.on_answered_bytes(s, number, len),
+            FragmentOf::Answer(number) => self.on_answered_bytes(s, number, len, has_result),
         }
         Ok(true)
     }
@@ -178,6 +193,10 @@ impl Lane {
     #[cold]
     fn on_unreadable(&mut self, s: &mut Shared, core: &mut Core, of: FragmentOf, failure: Failure) {
         if let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut()) {
+            if !fragment.drop_tail() {
+                // Only the RESULT is left of it, which is right.
+                return;
+            }
             fragment.memory = None;
         }
         match of {

@@ -135,6 +135,11 @@ impl Lane {
         }
     }
 
+    /// Whether all bytes of a write have come.
+    pub(crate) fn is_written_to_its_end(&mut self, number: u32) -> bool {
+        self.served(number).is_none_or(|served| served.left == 0)
+    }
+
     /// Whether a write has come as a whole, so that its message may be shown.
     pub(crate) fn is_written(&mut self, number: u32) -> bool {
         self.served(number).is_some_and(|served| served.left == 0 && served.outcome.is_ok())
@@ -151,8 +156,7 @@ impl Lane {
     }
 
     pub(super) fn send_result(&mut self, s: &mut Shared, number: u32, outcome: Result<(), Failure>, old: u64) {
-        let parts: [&[u8]; 3] = [&number.to_le_bytes(), &frame::emit_outcome(outcome), &old.to_le_bytes()];
-        self.answer(s, Kind::Result, 0, &parts);
+        self.answer(s, Kind::Result, 0, &[&frame::emit_result(number, outcome, old)]);
     }
 
     /// The rest of a write does not come. RESULT frees its number, also where nothing of it is left
@@ -193,8 +197,14 @@ impl Lane {
         Ok(())
     }
 
-    /// Bytes of the answer to a read have left.
-    pub(super) fn on_answered_bytes(&mut self, s: &mut Shared, number: u32, bytes: u64) {
+    /// Bytes of the answer to a read have left. `has_result`: the last of them, with the RESULT.
+    pub(super) fn on_answered_bytes(&mut self, s: &mut Shared, number: u32, bytes: u64, has_result: bool) {
+        if has_result {
+            if let Some(work) = &mut self.work {
+                work.serving.take(number);
+            }
+            return;
+        }
         self.advance_write(number, usize::try_from(bytes).unwrap_or(usize::MAX));
         if self.served(number).is_some_and(|served| served.left == 0 || served.outcome.is_err()) {
             self.end_served(s, number);
