@@ -75,7 +75,7 @@ pub(super) fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<()
 /// A sleep of a blocking call.
 struct Sleep {
     /// Of the transport: readable when a call could move something.
-    handle: OwnedFd,
+    handle: Arc<OwnedFd>,
     /// Readable when the operation has ended.
     waker: Arc<OwnedFd>,
     /// The limit has ended it.
@@ -102,7 +102,7 @@ impl Sleep {
 
     /// How many descriptors are readable within the limit.
     fn poll(&self, limit: Timespec) -> rustix::io::Result<usize> {
-        let mut all = [PollFd::new(&self.handle, PollFlags::IN), PollFd::new(&*self.waker, PollFlags::IN)];
+        let mut all = [PollFd::new(&*self.handle, PollFlags::IN), PollFd::new(&*self.waker, PollFlags::IN)];
         poll(&mut all, Some(&limit))
     }
 }

@@ -5,6 +5,7 @@ use crate::Link;
 use cci_proto::Time;
 use cci_transport::{Arming, Core, HandleCheck, Readiness};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// What the link was armed with.
 #[derive(Clone, Copy, Debug)]
@@ -39,7 +40,7 @@ pub(super) struct HandleState {
     armed: Option<Armed>,
     /// Edge-triggered epoll for blocking calls: it reports arrivals although waiting events keep
     /// the handle readable.
-    call_epoll: Option<OwnedFd>,
+    call_epoll: Option<Arc<OwnedFd>>,
 }
 
 impl<L: Link> Arming for Reliable<L> {
@@ -175,7 +176,7 @@ impl<L: Link> Reliable<L> {
 
     /// Arms for a blocking call: returns a descriptor that waiting events do not make readable.
     /// `None`: there is something to do.
-    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         core.on_armed();
         let watched = self.watch(true);
         Readiness::settle(self, core, HandleCheck::Skip);
@@ -183,7 +184,7 @@ impl<L: Link> Reliable<L> {
             return None;
         }
         if self.handle.call_epoll.is_none() {
-            self.handle.call_epoll = Some(cci_transport::watch_edges(self.link.handle()).ok()?);
+            self.handle.call_epoll = Some(Arc::new(cci_transport::watch_edges(self.link.handle()).ok()?));
             self.readiness.on_wait_in_call();
         }
         // A timer that has fired keeps the link's handle readable until it is drained. While
@@ -205,7 +206,7 @@ impl<L: Link> Reliable<L> {
             self.handle.armed = None;
             return None;
         }
-        self.handle.call_epoll.as_ref()?.try_clone().ok()
+        self.handle.call_epoll.clone()
     }
 
     /// Drains the waker and a timer that has fired.

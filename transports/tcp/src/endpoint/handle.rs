@@ -4,6 +4,7 @@ use super::Tcp;
 use cci_proto::Time;
 use cci_transport::{Arming, Core, HandleCheck, PollSet, Readiness};
 use rustix::fd::OwnedFd;
+use std::sync::Arc;
 
 impl Tcp {
     /// Makes the handle readable at a deadline. False: the system refuses.
@@ -25,14 +26,14 @@ impl Tcp {
 
     /// Arms for a blocking call: returns a descriptor that waiting events do not make readable.
     /// `None`: there is something to do.
-    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         core.on_armed();
         Readiness::settle(self, core, HandleCheck::Skip);
         if self.is_runnable() {
             return None;
         }
         if self.call_epoll.is_none() {
-            self.call_epoll = Some(cci_transport::watch_edges(self.shared.set.handle()).ok()?);
+            self.call_epoll = Some(Arc::new(cci_transport::watch_edges(self.shared.set.handle()).ok()?));
             self.readiness.on_wait_in_call();
         }
         self.shared.set.drain_waker();
@@ -40,7 +41,7 @@ impl Tcp {
         cci_transport::drain_edges(self.call_epoll.as_ref()?);
         let deadline = self.deadline();
         let is_quiet = self.set_timer(deadline) && !self.is_ready();
-        let descriptor = self.call_epoll.as_ref()?.try_clone().ok();
+        let descriptor = self.call_epoll.clone();
         if was_signalled && core.has_event() {
             // Others sleep on the handle, which stays readable while events wait.
             Readiness::signal(self);

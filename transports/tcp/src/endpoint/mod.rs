@@ -15,6 +15,7 @@ use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
+use std::sync::Arc;
 
 /// Key of the listening socket.
 const LISTENER: u64 = u64::MAX - 2;
@@ -60,7 +61,7 @@ pub(crate) struct Tcp {
     /// What the timer is set to; `None`: it was set for an edge.
     timer: Option<Option<Time>>,
     /// Edge-triggered epoll for blocking calls.
-    call_epoll: Option<OwnedFd>,
+    call_epoll: Option<Arc<OwnedFd>>,
     /// Where the search for unused grants goes on.
     recall_at: usize,
 }
