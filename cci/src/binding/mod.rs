@@ -15,10 +15,11 @@ mod options;
 mod registrations;
 mod requests;
 mod rooms;
+mod sleeping;
 mod waiting;
 
 use crate::errors::{BlockingError, CloseError};
-use cci_proto::{Atomic, Failure, OptionError, RmaError, SendError, Status, Unusable};
+use cci_proto::{Atomic, OptionError, RmaError, SendError, Unusable};
 use cci_transport::{Connection, Endpoint, Posted, Slot, keep_copies};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
@@ -45,13 +46,11 @@ pub use registrations::{ALL, NotDeregistered, Served, deregister, import, regist
 pub(crate) use registrations::{deregister_owned, drop_owned, register_owned, retire_dropped};
 pub use requests::{accept, accept_on, peer, reason, reject};
 pub use rooms::{cancel, commit, commit_blocking, reserve};
+pub use sleeping::missed_wakeups;
 pub use waiting::{wait_any, waiting, wake};
 
 /// `Slot::mark` of a request that was answered.
 pub const ANSWERED: u32 = 1;
-
-/// Looks this often at a blocking operation before it sleeps: about the time of a wake-up.
-const BLOCKING_SPINS: u32 = 2000;
 
 /// Sends a message. `flags`: SILENT, NO_COPY, or none.
 ///
@@ -222,52 +221,7 @@ fn posted(flags: Flags, context: u64) -> Posted {
 /// Waits for the end of an operation of [`Posted::Waited`], if it is still open.
 fn wait_for_end<E: From<Unusable>>(endpoint: &Endpoint, open: Option<&'static Slot>) -> Result<(), BlockingError<E>> {
     let Some(slot) = open else { return Ok(()) };
-    wait(endpoint, slot).map_err(|why| BlockingError::Refused(why.into()))?.map_err(BlockingError::Failed)
-}
-
-/// Waits for the end of an operation, without the lock while it sleeps.
-fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Failure>, Unusable> {
-    let mut looks = 0;
-    // Closing the descriptor of a sleep is a cancellation point.
-    let mut uncancelled = None;
-    let life = endpoint.generation();
-    loop {
-        let ended = endpoint.with(|core, transport| {
-            if endpoint.generation() != life {
-                // Closed meanwhile, and another life begun: the slot is that one's.
-                return Err(Status::Disconnected);
-            }
-            transport.progress(core);
-            if slot.state() != cci_mem::slot::State::Ended {
-                looks += 1;
-                // A descriptor of the sleeper's own outlives the endpoint's lock. Without one to
-                // spare, or with something to do, the wait spins: slower, never stuck.
-                return Ok(if looks > BLOCKING_SPINS {
-                    uncancelled.get_or_insert_with(Uncancelled::new);
-                    transport.arm_in_call(core)
-                } else {
-                    None
-                });
-            }
-            let status = Status::from_u32(slot.detail()).unwrap_or(Status::Error);
-            core.release(slot);
-            Err(status)
-        })?;
-        match ended {
-            Err(Status::Success) => return Ok(Ok(())),
-            Err(status) => return Ok(Err(Failure::from_status(status).unwrap_or(Failure::Disconnected))),
-            Ok(None) => std::hint::spin_loop(),
-            Ok(Some(fd)) => sleep(&fd, Duration::from_millis(100)),
-        }
-    }
-}
-
-/// Sleeps until the descriptor is readable. The limit only bounds what other threads that take our
-/// wake-up could cost.
-fn sleep(fd: &std::os::fd::OwnedFd, limit: Duration) {
-    use rustix::event::{PollFd, PollFlags, Timespec, poll};
-    let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(limit.subsec_nanos()) };
-    let _ = poll(&mut [PollFd::new(fd, PollFlags::IN)], Some(&limit));
+    sleeping::wait(endpoint, slot).map_err(|why| BlockingError::Refused(why.into()))?.map_err(BlockingError::Failed)
 }
 
 /// Closes an endpoint: what is published stays delivered, waiting at most 100 ms for it; what is

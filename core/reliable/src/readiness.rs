@@ -5,6 +5,7 @@ use crate::Link;
 use cci_proto::Time;
 use cci_transport::{Arming, CallHandle, Core, HandleCheck, Readiness};
 use std::os::fd::OwnedFd;
+use std::sync::Arc;
 
 /// What the link was armed with.
 #[derive(Clone, Copy, Debug)]
@@ -173,7 +174,7 @@ impl<L: Link> Reliable<L> {
 
     /// Arms for a blocking call: returns a descriptor that waiting events do not make readable.
     /// `None`: there is something to do.
-    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         core.on_armed();
         let watched = self.watch(true);
         Readiness::settle(self, core, HandleCheck::Skip);
@@ -200,7 +201,7 @@ impl<L: Link> Reliable<L> {
             self.handle.armed = None;
             return None;
         }
-        self.handle.call_handle.copy()
+        self.handle.call_handle.shared()
     }
 
     /// Drains the waker and a timer that has fired.

@@ -6,6 +6,7 @@ use rustix::event::Timespec;
 use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
 use rustix::io::Result;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
 
 const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -13,14 +14,14 @@ const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// over the OS handle. It reports each edge of the handle once, however long events that nobody
 /// takes keep the handle readable.
 ///
-/// | state | its copies | leaves the state by |
+/// | state | it is | leaves the state by |
 /// |---|---|---|
-/// | absent, until the first blocking call sleeps | there are none | [`CallHandle::open`] |
-/// | reported: an edge came since the last drain, or it was just opened over a readable handle | are readable | [`CallHandle::drain`] |
-/// | drained | become readable with the next edge | an edge |
+/// | absent, until the first blocking call sleeps | nowhere | [`CallHandle::open`] |
+/// | reported: an edge came since the last drain, or it was just opened over a readable handle | readable | [`CallHandle::drain`] |
+/// | drained | readable with the next edge | an edge |
 ///
 /// A call that is to sleep opens the descriptor, makes quiet what is stale in the handle, drains,
-/// arms the handle's descriptors, checks them, and only then sleeps on a copy: what arrived before
+/// arms the handle's descriptors, checks them, and only then sleeps on it: what arrived before
 /// the drain is found by the check, and what arrives after it gives an edge. Whatever the endpoint
 /// itself makes readable in between needs another drain. Needs the endpoint's lock; no call blocks.
 ///
@@ -28,17 +29,17 @@ const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// use cci_transport::{CallHandle, PollSet, Readiness};
 /// let (set, mut readiness) = (PollSet::new()?, Readiness::default());
 /// let mut calls = CallHandle::default();
-/// assert!(calls.copy().is_none(), "no call has slept");
+/// assert!(calls.shared().is_none(), "no call has slept");
 /// calls.open(set.handle(), &mut readiness)?;
 /// set.write_waker();
 /// calls.drain();
-/// // The handle stays readable, and the copy is not, until the next edge.
-/// assert!(calls.copy().is_some() && readiness.waits_in_call());
+/// // The handle stays readable, and this descriptor is not, until the next edge.
+/// assert!(calls.shared().is_some() && readiness.waits_in_call());
 /// # Ok::<(), rustix::io::Errno>(())
 /// ```
 #[derive(Debug, Default)]
 pub struct CallHandle {
-    epoll: Option<OwnedFd>,
+    epoll: Option<Arc<OwnedFd>>,
 }
 
 impl CallHandle {
@@ -52,7 +53,7 @@ impl CallHandle {
         if self.epoll.is_none() {
             let epoll = epoll::create(CreateFlags::CLOEXEC)?;
             epoll::add(&epoll, handle, EventData::new_u64(0), EventFlags::IN | EventFlags::ET)?;
-            self.epoll = Some(epoll);
+            self.epoll = Some(Arc::new(epoll));
             readiness.on_wait_in_call();
         }
         Ok(())
@@ -66,11 +67,10 @@ impl CallHandle {
         }
     }
 
-    /// A copy for a call to sleep on, which may outlive the endpoint. `None`: it is absent, or no
-    /// descriptor is left.
+    /// The descriptor for a call to sleep on, which may outlive the endpoint. `None`: it is absent.
     #[must_use]
-    pub fn copy(&self) -> Option<OwnedFd> {
-        self.epoll.as_ref()?.try_clone().ok()
+    pub fn shared(&self) -> Option<Arc<OwnedFd>> {
+        self.epoll.clone()
     }
 }
 
@@ -91,25 +91,25 @@ mod tests {
         let mut calls = CallHandle::default();
         set.write_waker();
         calls.open(set.handle(), &mut readiness).expect("a descriptor");
-        let copy = calls.copy().expect("a descriptor");
-        assert!(is_readable(&copy), "the handle was readable before");
+        let shared = calls.shared().expect("a descriptor");
+        assert!(is_readable(&shared), "the handle was readable before");
         calls.drain();
-        assert!(!is_readable(&copy) && is_readable(set.handle()));
+        assert!(!is_readable(&shared) && is_readable(set.handle()));
         set.write_waker();
-        assert!(is_readable(&copy), "another edge");
+        assert!(is_readable(&shared), "another edge");
         calls.drain();
         set.drain_waker();
-        assert!(!is_readable(&copy));
+        assert!(!is_readable(&shared));
     }
 
     #[test]
-    fn a_copy_outlives_the_endpoint() {
+    fn what_a_call_sleeps_on_outlives_the_endpoint() {
         let (set, mut readiness) = (PollSet::new().expect("descriptors"), Readiness::default());
         let mut calls = CallHandle::default();
         calls.open(set.handle(), &mut readiness).expect("a descriptor");
-        let copy = calls.copy().expect("a descriptor");
+        let shared = calls.shared().expect("a descriptor");
         drop((calls, set));
-        assert!(!is_readable(&copy));
+        assert!(!is_readable(&shared));
     }
 
     #[test]
@@ -117,14 +117,14 @@ mod tests {
         let mut readiness = Readiness::default();
         let mut calls = CallHandle::default();
         calls.drain();
-        assert!(calls.copy().is_none());
+        assert!(calls.shared().is_none());
         let file = std::fs::File::open("/proc/self/maps").expect("a file");
         assert!(calls.open(file.as_fd(), &mut readiness).is_err(), "epoll takes no file");
-        assert!(calls.copy().is_none() && !readiness.waits_in_call());
+        assert!(calls.shared().is_none() && !readiness.waits_in_call());
         let set = PollSet::new().expect("descriptors");
         for _ in 0..2 {
             calls.open(set.handle(), &mut readiness).expect("a descriptor");
-            assert!(calls.copy().is_some() && readiness.waits_in_call());
+            assert!(calls.shared().is_some() && readiness.waits_in_call());
         }
     }
 }

@@ -371,9 +371,9 @@ pub trait Transport: Send {
     /// Prepares for a wait inside a call, on the descriptor that it gives: it becomes readable when
     /// `progress` could move something. Events that wait for the program do not count, because
     /// nobody takes them meanwhile. None when there is something to do already, or no descriptor is
-    /// left.
-    fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
-        if self.arm(core) { self.handle().try_clone_to_owned().ok() } else { None }
+    /// left. A transport keeps its descriptor and gives it again for the next wait.
+    fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
+        if self.arm(core) { self.handle().try_clone_to_owned().ok().map(Arc::new) } else { None }
     }
 
     /// Makes the handle readable if there is something to do. Called at the end of every call while

@@ -32,7 +32,7 @@ const ZERO: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 /// # Ok::<(), rustix::io::Errno>(())
 /// ```
 pub struct PollSet {
-    epoll: OwnedFd,
+    epoll: Arc<OwnedFd>,
     timer: OwnedFd,
     waker: Arc<OwnedFd>,
 }
@@ -51,7 +51,7 @@ impl PollSet {
     ///
     /// No descriptor is left, or no memory.
     pub fn new() -> Result<Self> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
         let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let set = Self { epoll, timer, waker };
@@ -64,6 +64,12 @@ impl PollSet {
     #[must_use]
     pub fn handle(&self) -> BorrowedFd<'_> {
         self.epoll.as_fd()
+    }
+
+    /// The OS handle, for a call that waits on it without the endpoint's lock.
+    #[must_use]
+    pub fn shared_handle(&self) -> Arc<OwnedFd> {
+        Arc::clone(&self.epoll)
     }
 
     /// The timer, for another epoll descriptor.

@@ -313,7 +313,7 @@ impl Transport for Traced {
         self.inner.arm(core)
     }
 
-    fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+    fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         self.inner.arm_in_call(core)
     }
 

@@ -222,6 +222,28 @@ fn an_operation_that_is_waited_for_raises_no_event() {
 }
 
 #[test]
+fn who_sleeps_for_an_operation_is_woken_by_its_end_and_by_no_other() {
+    use rustix::event::{PollFd, PollFlags, Timespec, poll};
+    let is_readable = |waker: &std::os::fd::OwnedFd| {
+        let now = Timespec { tv_sec: 0, tv_nsec: 0 };
+        poll(&mut [PollFd::new(waker, PollFlags::IN)], Some(&now)) == Ok(1)
+    };
+    let (mut core, _) = core(&OPTIONS);
+    let slots = [core.take_send(), core.take_rma()].map(|slot| slot.expect("a slot"));
+    let wakers = slots.map(|slot| core.fall_asleep(slot).expect("a descriptor"));
+    core.finish_waited(slots[1], Ok(()));
+    assert_eq!([&wakers[0], &wakers[1]].map(|waker| is_readable(waker)), [false, true]);
+    // A waker is used again, drained, whether it was written or not.
+    let [first, second] = wakers;
+    core.wake_up(slots[1], second);
+    core.wake_up(slots[0], first);
+    let wakers = slots.map(|slot| core.fall_asleep(slot).expect("a descriptor"));
+    assert_eq!([&wakers[0], &wakers[1]].map(|waker| is_readable(waker)), [false; 2]);
+    core.finish_waited(slots[0], Ok(()));
+    assert_eq!([&wakers[0], &wakers[1]].map(|waker| is_readable(waker)), [true, false]);
+}
+
+#[test]
 fn a_notice_without_a_slot_is_to_be_tried_again() {
     let (mut core, _) = core(&OPTIONS);
     let peer = connection(&mut core);

@@ -1,6 +1,7 @@
 //! The ways of an endpoint, and who has the core.
 
 use crate::connect::Connects;
+use crate::handle::CallSet;
 use crate::host::Place;
 use cci_transport::{Connection, Core, Driver, PollSet, Readiness, Scope, Slot, Transport};
 use rustix::event::epoll::EventFlags;
@@ -11,6 +12,8 @@ use std::sync::Arc;
 pub(crate) const NO_WAY: u8 = u8::MAX;
 /// Polls without success after which a way is cold.
 pub(crate) const WARM: u32 = 64;
+/// The most ways of an endpoint.
+pub(crate) const MOST_WAYS: usize = 7;
 /// Calls from one turn of all ways to the next.
 pub(crate) const TURN: u32 = 16;
 
@@ -47,6 +50,7 @@ pub(crate) struct Auto {
     pub(crate) left: u32,
     pub(crate) set: PollSet,
     pub(crate) readiness: Readiness,
+    pub(crate) call_set: CallSet,
     /// The timer is set, for an edge.
     pub(crate) has_timer: bool,
     pub(crate) uri: String,
@@ -82,6 +86,7 @@ impl Auto {
             left: 0,
             set,
             readiness: Readiness::default(),
+            call_set: CallSet::default(),
             has_timer: false,
             uri,
             identity,

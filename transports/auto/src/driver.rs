@@ -1,6 +1,6 @@
 //! The record of this transport, and how the ways of an endpoint are opened.
 
-use crate::auto::{Auto, Way};
+use crate::auto::{Auto, MOST_WAYS, Way};
 use crate::host::Place;
 use crate::uri::{LONGEST, Uri};
 use cci_proto::Status;
@@ -8,9 +8,6 @@ use cci_transport::{
     Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, OpenError, Over, Scope, Transport,
     TransportOptions, random,
 };
-
-/// The most ways of an endpoint.
-const MOST_WAYS: usize = 7;
 
 /// One endpoint over several transports.
 pub static DRIVER: Driver = Driver {

@@ -216,7 +216,7 @@ impl Transport for Auto {
         Readiness::arm_now(self, core)
     }
 
-    fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+    fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         self.arm_ways_in_call(core)
     }
 

@@ -49,7 +49,7 @@ struct Watched {
 /// What a call inside waits on: as the handle, but without the events of the program, which nobody
 /// takes meanwhile, and without the listener, which can wait.
 struct Quiet {
-    epoll: OwnedFd,
+    epoll: Arc<OwnedFd>,
     event: OwnedFd,
     /// The eventfd is readable.
     signalled: bool,
@@ -139,6 +139,10 @@ impl Control {
         self.set.handle()
     }
 
+    pub(crate) fn shared_handle(&self) -> Arc<OwnedFd> {
+        self.set.shared_handle()
+    }
+
     /// The process at the other end of a socket, if it belongs to our user; else why it is no peer.
     /// While a process lives nobody else has its number, unless that is 0: then it has none here.
     pub(crate) fn peer_of(&self, socket: &OwnedFd) -> std::result::Result<Arc<Peer>, String> {
@@ -210,7 +214,7 @@ impl Control {
 
     /// Makes what a call waits on while events do; `sockets` are those of the lanes that there are.
     pub(crate) fn make_quiet<'l>(&mut self, sockets: impl Iterator<Item = &'l OwnedFd>) -> Result<()> {
-        let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+        let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
         let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         for fd in [self.set.timer(), event.as_fd()] {
             epoll::add(&epoll, fd, EventData::new_u64(0), EventFlags::IN)?;
@@ -227,8 +231,8 @@ impl Control {
     }
 
     /// What it made, for the caller; none while there is something to do.
-    pub(crate) fn quiet_handle(&self) -> Option<OwnedFd> {
-        self.quiet.as_ref().filter(|quiet| !quiet.signalled)?.epoll.try_clone().ok()
+    pub(crate) fn quiet_handle(&self) -> Option<Arc<OwnedFd>> {
+        Some(Arc::clone(&self.quiet.as_ref().filter(|quiet| !quiet.signalled)?.epoll))
     }
 
     /// Makes it readable, or not as far as its eventfd goes.

@@ -114,11 +114,12 @@ impl Endpoint {
     }
 
     fn take_body(&self, mut place: Guard<'_, Option<Body>>) -> Result<Body, Unusable> {
-        let body = place.take().ok_or(Unusable::Closed)?;
+        let mut body = place.take().ok_or(Unusable::Closed)?;
         // Before the lock is released: a thread that waits for an operation of this life must not
         // take the next one for it.
         self.generation.store(self.generation().wrapping_add(1), Ordering::Relaxed);
         self.wakers.close();
+        body.core.wake_all_sleepers();
         place.hand_over(Threading::Many);
         Ok(body)
     }

@@ -45,11 +45,12 @@ impl Core {
         self.push(slot);
     }
 
-    /// Ends an operation whose thread waits.
+    /// Ends an operation whose thread waits, and wakes that thread if it sleeps.
     pub fn finish_waited(&mut self, slot: &'static Slot, outcome: Result<(), Failure>) {
         let status = outcome.map_or_else(Failure::status, |()| Status::Success);
         slot.fill(EventKind::Send as u32, status as u32, [0, 0]);
         slot.set_state(State::Ended);
+        self.sleepers.wake(slot);
     }
 
     /// Queues a CONNECT or ACCEPT event.

@@ -14,6 +14,7 @@ mod os_handle;
 mod rooms;
 mod settings;
 mod shortage;
+mod sleepers;
 mod slots;
 mod waits;
 mod ways;
@@ -35,6 +36,7 @@ use memory::SharedWithPeers;
 use os_handle::OsHandle;
 use settings::Settings;
 use shortage::Shortage;
+use sleepers::Sleepers;
 use slots::Slots;
 use waits::Waits;
 use ways::{Current, Ways};
@@ -74,6 +76,7 @@ pub struct Core {
     waits: Box<Waits>,
     settings: Settings,
     handle: OsHandle,
+    sleepers: Sleepers,
     peers: SharedWithPeers,
     rooms: Rooms,
     landings: Box<Landings>,
@@ -102,6 +105,7 @@ impl Core {
             waits: Box::default(),
             settings: Settings::new(options.disconnect_events),
             handle: OsHandle::default(),
+            sleepers: Sleepers::default(),
             peers: SharedWithPeers::default(),
             rooms: Rooms::default(),
             landings: Box::default(),

@@ -457,10 +457,10 @@ impl Transport for Sm {
         Readiness::arm_now(self, core)
     }
 
-    fn arm_in_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+    fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         self.forget_ways();
         if Readiness::arm(self, core, HandleCheck::Once) {
-            return self.handle().try_clone_to_owned().ok();
+            return Some(self.state.control.shared_handle());
         }
         self.arm_quietly(core)
     }

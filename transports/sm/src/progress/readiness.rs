@@ -10,6 +10,7 @@ use cci_mem::sync::Ordering;
 use cci_proto::Time;
 use cci_transport::{Arming, Core, HandleCheck, Readiness};
 use rustix::fd::OwnedFd;
+use std::sync::Arc;
 
 impl Lane {
     /// Arms the words of both directions, as far as it has something to wait for. True: the caller
@@ -136,7 +137,7 @@ impl Sm {
 
     /// For a call that waits while events do: a descriptor that these do not make readable. None:
     /// there is something to do.
-    pub(crate) fn arm_quietly(&mut self, core: &mut Core) -> Option<OwnedFd> {
+    pub(crate) fn arm_quietly(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         if !self.readiness.waits_in_call() {
             let sockets = self.lanes.iter().flatten().filter_map(|lane| lane.peer.socket());
             self.state.control.make_quiet(sockets).ok()?;

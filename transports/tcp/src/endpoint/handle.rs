@@ -4,6 +4,7 @@ use super::Tcp;
 use cci_proto::Time;
 use cci_transport::{Arming, Core, HandleCheck, PollSet, Readiness};
 use rustix::fd::OwnedFd;
+use std::sync::Arc;
 
 impl Tcp {
     /// Makes the handle readable at a deadline. False: the system refuses.
@@ -25,7 +26,7 @@ impl Tcp {
 
     /// Arms for a blocking call: returns a descriptor that waiting events do not make readable.
     /// `None`: there is something to do.
-    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<OwnedFd> {
+    pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         core.on_armed();
         Readiness::settle(self, core, HandleCheck::Skip);
         if self.is_runnable() {
@@ -37,7 +38,7 @@ impl Tcp {
         self.call_handle.drain();
         let deadline = self.deadline();
         let is_quiet = self.set_timer(deadline) && !self.is_ready();
-        let descriptor = self.call_handle.copy();
+        let descriptor = self.call_handle.shared();
         if was_signalled && core.has_event() {
             // Others sleep on the handle, which stays readable while events wait.
             Readiness::signal(self);
