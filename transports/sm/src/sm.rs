@@ -3,7 +3,8 @@
 use crate::descriptors::Ready;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use cci_transport::Readiness;
+use cci_mem::sync::Ordering;
+use cci_transport::{Connection, Readiness};
 
 /// No lane has this number.
 pub(crate) const NO_LANE: u32 = u32::MAX;
@@ -21,9 +22,8 @@ pub struct Sm {
     /// Numbers of the lanes that every call polls.
     pub(crate) hot: Vec<u32>,
     /// The lane that every call polls, if it is the only one, usable, and a call has nothing else
-    /// to do than to take its messages. [`NO_LANE`] as soon as that may have changed: every
-    /// operation but a poll and a message that is published at once says so, and a poll that goes
-    /// the long way finds out.
+    /// to do than to take its messages. [`NO_LANE`] as soon as that may have changed:
+    /// [`Sm::leave_fast_path`], and a poll that goes the long way finds out.
     pub(crate) sole: u32,
     /// The lane into which the last message was published at once, if nothing but messages has
     /// passed since. [`NO_LANE`] as for `sole`.
@@ -37,7 +37,7 @@ pub struct Sm {
     pub(crate) looks: std::cell::Cell<u64>,
     /// Where the next call begins to look.
     pub(crate) turn: usize,
-    /// Lanes whose handshake is not over.
+    /// Some lane is in its handshake.
     pub(crate) in_handshake: bool,
     pub(crate) readiness: Readiness,
     /// Empty calls.
@@ -66,6 +66,13 @@ impl Sm {
 
     pub(crate) fn lane_mut(&mut self, number: u32) -> Option<&mut Lane> {
         self.lanes.get_mut(number as usize)?.as_deref_mut()
+    }
+
+    /// The lane of a connection, while that is on it. Later the number may be another peer's.
+    pub(crate) fn lane_of(&self, connection: &'static Connection) -> Option<&Lane> {
+        let lane = self.lane(connection.lane.load(Ordering::Relaxed))?;
+        let cell = lane.table.cell(connection.local.load(Ordering::Relaxed))?;
+        std::ptr::eq(cell, connection).then_some(lane)
     }
 
     pub(crate) fn hot_lanes(&self) -> impl Iterator<Item = &Lane> + '_ {

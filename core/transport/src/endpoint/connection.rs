@@ -49,8 +49,9 @@ pub struct Connection {
     state: AtomicU32,
     /// `context`.
     pub context: AtomicU64,
-    /// For the transport: the number of the lane in `sm`; over a link, whom its receive slots count
-    /// for (`shares.rs`).
+    /// For the transport: the number of the lane in `sm`, which is stale once the connection is
+    /// broken, because another peer's lane may have it by now; over a link, whom its receive slots
+    /// count for (`shares.rs`).
     pub lane: AtomicU32,
     /// For the transport: the peer's number of this connection.
     pub remote: AtomicU32,

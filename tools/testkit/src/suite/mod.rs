@@ -101,6 +101,7 @@ macro_rules! conformance {
                     silent_and_blocking, sleepers_wake, memory_is_used_again, many_times, few_buffers;
                 rma_private: serves_one_connection, serves_one_locally, ends_with_its_connection, needs_a_connection_with_rma;
                 options: defaults, set_and_get, out_of_range, of_a_connection, of_a_closed_connection, alignment, counters,
+                    report_of_a_broken_connection,
                     down_device;
                 handle: one_event_per_wake, answers_at_once, stays_readable, held_without_polling, becomes_quiet, connect_wakes,
                     timeouts_wake, room_wakes, refused_send_wakes, room_is_told, returned_event_wakes_the_refused,

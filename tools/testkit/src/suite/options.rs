@@ -1,7 +1,7 @@
 //! Options, reports, devices.
 
 use crate::world::{World, open, open_with};
-use cci::{Attribute, ConnectionOption, Device, Endpoint, EndpointOptions, Notify, OptionError, Status};
+use cci::{Attribute, ConnectionOption, Device, Endpoint, EndpointOptions, EventKind, Notify, OptionError, Status};
 use std::time::Duration;
 
 const RO: Attribute = Attribute::ReliableOrdered;
@@ -101,6 +101,24 @@ pub fn counters(device: &Device) {
     assert_eq!((from_b.sent, from_b.received), (7, 100));
     assert_eq!(from_a.transport, device.transport);
     assert!(!from_a.path.is_empty() && !from_a.rma_path.is_empty() && !from_a.why.is_empty(), "{from_a:?}");
+}
+
+/// The report of a broken connection says nothing of a peer that came later, whatever of the first
+/// one it has got.
+pub fn report_of_a_broken_connection(device: &Device) {
+    let (a, b) = (open_with(device, |options| options.disconnect_events = true), open(device));
+    let world = World::new([&a, &b]);
+    let (broken, _) = world.connect(0, 1, RO);
+    drop(world);
+    b.close().expect("a close");
+    let world = World::new([&a]);
+    let event = world.first(0);
+    assert_eq!((event.kind(), event.connection()), (EventKind::Disconnect, Some(broken)));
+    drop((event, world));
+    let c = open(device);
+    World::new([&a, &c]).connect(0, 1, RO);
+    let report = a.report(broken).expect("the program has not disconnected");
+    assert!(![&report.why, &report.path, &report.rma_path].iter().any(|text| text.contains(c.uri())), "{report:?}");
 }
 
 /// A device that is down opens no endpoint, and says why.

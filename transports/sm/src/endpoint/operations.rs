@@ -58,7 +58,7 @@ impl Sm {
 
     /// As [`Transport::progress`], whatever is to be done.
     pub(crate) fn progress_at_length(&mut self, core: &mut Core) {
-        self.forget_ways();
+        self.leave_fast_path();
         self.looked = false;
         if self.poll_lanes(core) {
             self.on_found(core);
@@ -138,7 +138,7 @@ impl Sm {
                 Err(Violation) => {
                     let number = lane.number();
                     self.state.protocol_errors.push(number);
-                    self.forget_ways();
+                    self.leave_fast_path();
                     Ok(())
                 }
             };
@@ -170,7 +170,7 @@ impl Sm {
 
     /// Ends a registration, waiting at most `limit` for peers that copy.
     fn deregister_within(&mut self, core: &mut Core, handle: &RmaHandle, limit: Duration) -> Result<(), RegisterError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let number = self.state.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
         self.state.registry.kill(number);
         let (importers, name) = self.state.registry.take_importers(number);
@@ -209,7 +209,7 @@ impl Transport for Sm {
     }
 
     fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let address = Address::from_uri(connect.uri).ok_or(ConnectError::BadUri)?;
         if connect.attribute.is_multicast() {
             return Err(ConnectError::NotImplemented);
@@ -239,7 +239,7 @@ impl Transport for Sm {
     }
 
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
         let Some((number, pending)) = self.pending_request(request) else {
             core.finish_opening(slot, EventKind::Accept, context, Err(Failure::Disconnected));
@@ -262,7 +262,7 @@ impl Transport for Sm {
     }
 
     fn reject(&mut self, _: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
-        self.forget_ways();
+        self.leave_fast_path();
         if let Some((number, pending)) = self.pending_request(request)
             && let Some(lane) = self.lanes[number as usize].as_deref_mut()
         {
@@ -272,7 +272,7 @@ impl Transport for Sm {
     }
 
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let deadline = crate::clock::precise_next().saturating_add(limit);
         self.state.expected.expect(core, token, context, deadline)?;
@@ -281,12 +281,12 @@ impl Transport for Sm {
     }
 
     fn forget_expected(&mut self, core: &mut Core, token: u64) {
-        self.forget_ways();
+        self.leave_fast_path();
         self.state.deadlines_moved |= self.state.expected.forget(core, token);
     }
 
     fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
-        self.forget_ways();
+        self.leave_fast_path();
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
         let Some((number, pending)) = self.pending_request(request) else { return Ok(()) };
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return Ok(()) };
@@ -298,7 +298,7 @@ impl Transport for Sm {
     }
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
-        self.forget_ways();
+        self.leave_fast_path();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         match self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
             Some(lane) => lane.disconnect(&mut self.state, core, connection),
@@ -316,7 +316,7 @@ impl Transport for Sm {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
             return Err(SendError::Disconnected);
@@ -331,7 +331,7 @@ impl Transport for Sm {
         memory: Memory,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
             return Err(SendError::Disconnected);
@@ -340,6 +340,7 @@ impl Transport for Sm {
     }
 
     fn reserve(&mut self, _: &mut Core, connection: &'static Connection, len: usize) -> Option<(Memory, u64)> {
+        self.leave_fast_path();
         let number = connection.lane.load(Ordering::Relaxed);
         let lane = self.lanes.get_mut(number as usize)?.as_deref_mut()?;
         let (slot, memory) = lane.reserve(&mut self.state, len)?;
@@ -353,7 +354,7 @@ impl Transport for Sm {
         (room, len): (u64, usize),
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let (slot, number) = unpair(room);
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else {
             return Err(SendError::Disconnected);
@@ -362,7 +363,7 @@ impl Transport for Sm {
     }
 
     fn cancel(&mut self, core: &mut Core, room: u64) {
-        self.forget_ways();
+        self.leave_fast_path();
         let (slot, number) = unpair(room);
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.cancel(&mut self.state, core, slot);
@@ -394,7 +395,7 @@ impl Transport for Sm {
         rma: &Rma<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
             return Err(RmaError::Disconnected);
@@ -409,7 +410,7 @@ impl Transport for Sm {
         rights: Rights,
         only: Option<&'static Connection>,
     ) -> Result<RmaHandle, RegisterError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let (handle, shared) = self.state.registry.register(memory, rights, only)?;
         if let Some(shared) = shared
             && self.state.registry.shares(shared.number) == 1
@@ -433,7 +434,7 @@ impl Transport for Sm {
         connection: &'static Connection,
         handle: &RmaHandle,
     ) -> Result<Imported, ImportError> {
-        self.forget_ways();
+        self.leave_fast_path();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let lane = self.lanes.get_mut(number).and_then(Option::as_deref_mut).ok_or(ImportError::Disconnected)?;
         lane.import(&mut self.state, connection, handle)
@@ -453,12 +454,12 @@ impl Transport for Sm {
     }
 
     fn arm(&mut self, core: &mut Core) -> bool {
-        self.forget_ways();
+        self.leave_fast_path();
         Readiness::arm_now(self, core)
     }
 
     fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
-        self.forget_ways();
+        self.leave_fast_path();
         if Readiness::arm(self, core, HandleCheck::Once) {
             return Some(self.state.control.shared_handle());
         }
@@ -466,7 +467,7 @@ impl Transport for Sm {
     }
 
     fn settle(&mut self, core: &mut Core) {
-        self.forget_ways();
+        self.leave_fast_path();
         let (popped, empty) = (core.take_popped(), core.take_empty());
         let check = self.readiness.begin_settle(empty);
         if Readiness::keep_readable(self, core, empty) || popped && self.is_readable_still() {
@@ -477,7 +478,7 @@ impl Transport for Sm {
     }
 
     fn leave_edge(&mut self, core: &mut Core) {
-        self.forget_ways();
+        self.leave_fast_path();
         Readiness::leave_edge(self, core);
     }
 
@@ -486,7 +487,7 @@ impl Transport for Sm {
     }
 
     fn refill(&mut self, core: &mut Core) {
-        self.forget_ways();
+        self.leave_fast_path();
         core.sweep_all_recv(|slot| self.state.released.add(slot));
         self.release();
         self.retry_all(core);
@@ -496,7 +497,7 @@ impl Transport for Sm {
     }
 
     fn options_changed(&mut self, _: &mut Core, connection: &'static Connection) {
-        self.forget_ways();
+        self.leave_fast_path();
         self.state.deadlines_moved = true;
         let now = crate::clock::precise_next();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
@@ -508,7 +509,7 @@ impl Transport for Sm {
     }
 
     fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
-        let lane = self.lanes.get(connection.lane.load(Ordering::Relaxed) as usize).and_then(Option::as_deref);
+        let lane = self.lane_of(connection);
         let mut report = ConnectionReport {
             path: "lane in shared memory, polled by the receiver, woken over a Unix socket while it sleeps".into(),
             window: ENTRIES as u32,
@@ -536,7 +537,7 @@ impl Transport for Sm {
     }
 
     fn close(&mut self, core: &mut Core, limit: Duration) {
-        self.forget_ways();
+        self.leave_fast_path();
         self.close_all(core, limit);
     }
 }

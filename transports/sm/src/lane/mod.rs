@@ -37,7 +37,7 @@ use cci_transport::{Connection, ConnectionState, Core, PendingRequests};
 /// Where a lane is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Phase {
-    /// Client: the listener's backlog was full; tried again by timer.
+    /// Client: the first phase; where the listener's backlog is full, tried again by timer.
     Connecting(Address),
     /// Client: HELLO sent.
     HelloSent,
@@ -257,7 +257,7 @@ impl Lane {
         });
         self.on_moved(core);
         self.on_unparked(core);
-        if !self.queue.is_empty() {
+        if !self.queue.has_no_turn() {
             self.busy(state);
         }
     }

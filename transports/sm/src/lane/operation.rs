@@ -106,8 +106,8 @@ pub(crate) struct Relay {
     last: u32,
     /// The operation that this side began and that is open.
     current: Option<u32>,
-    /// The read that this side began: its number, where the next byte goes, and how many are
-    /// missing.
+    /// The read or atomic operation that this side began: its number, where the next byte goes, and
+    /// how many are missing.
     reading: Option<Reading>,
     /// How the current operation ended.
     result: Option<Result<(), Failure>>,

@@ -1,4 +1,4 @@
-//! What waits in a lane: operations in their order, and answers, which go first.
+//! What waits in a lane: operations in their order, and control frames, which go first.
 
 use crate::lane::operation::{Pending, Serve, Stage};
 use cci_mem::ring::{BODY, BODY_WORDS, Header};
@@ -8,8 +8,8 @@ use std::collections::VecDeque;
 
 /// Replies of the library that may wait for a peer's room.
 const MAX_REPLIES: usize = 1 << 14;
-/// Answers of any kind that may wait while requests are taken.
-const MANY_ANSWERS: usize = 1 << 12;
+/// Control frames that may wait while requests are taken.
+const MANY_CONTROLS: usize = 1 << 12;
 
 /// The bytes of a message that waits for room.
 pub(crate) enum QueuedPayload {
@@ -75,7 +75,7 @@ struct Hold {
 /// Which of the two queues an operation stands in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Turn {
-    Answer,
+    Control,
     Operation,
 }
 
@@ -90,25 +90,26 @@ pub(crate) struct OperationQueue {
     /// Large messages whose peer is not asked while it is asked for so many others.
     unasked: VecDeque<Op>,
     holds: Vec<Hold>,
-    /// Control frames and answers that wait. They go first: an operation may wait for the peer's
-    /// answer, and the peer for ours.
-    answers: VecDeque<Op>,
-    /// How many of the answers are replies.
+    /// Control frames that wait, answers among them. They go first: an operation may wait for the
+    /// peer's answer, and the peer for ours.
+    controls: VecDeque<Op>,
+    /// How many of these are replies.
     replies: usize,
-    /// A CONNECT stays in the ring until fewer answers wait.
+    /// A CONNECT stays in the ring until fewer control frames wait.
     backlogged: bool,
 }
 
 impl OperationQueue {
-    /// Whether nothing waits.
+    /// Whether nothing waits for its turn. Large messages may still be parked, or hold others
+    /// back.
     #[inline(always)]
-    pub(crate) fn is_empty(&self) -> bool {
-        self.answers.len() | self.operations.len() == 0
+    pub(crate) fn has_no_turn(&self) -> bool {
+        self.controls.len() | self.operations.len() == 0
     }
 
     #[inline(always)]
-    pub(crate) fn has_answers(&self) -> bool {
-        !self.answers.is_empty()
+    pub(crate) fn has_controls(&self) -> bool {
+        !self.controls.is_empty()
     }
 
     /// Messages and RMAs that wait.
@@ -135,8 +136,8 @@ impl OperationQueue {
     }
 
     /// Whether nothing waits, of whatever kind.
-    pub(crate) fn is_over(&self) -> bool {
-        self.is_empty() && self.parked.is_empty() && self.unasked.is_empty() && self.holds.is_empty()
+    pub(crate) fn is_empty(&self) -> bool {
+        self.has_no_turn() && self.parked.is_empty() && self.unasked.is_empty() && self.holds.is_empty()
     }
 
     /// Whether a connection has to wait for a large message of its own.
@@ -241,30 +242,30 @@ impl OperationQueue {
         self.operations.push_back(op);
     }
 
-    /// Appends a control frame or an answer.
-    pub(crate) fn push_answer(&mut self, op: Op) {
+    /// Appends a control frame.
+    pub(crate) fn push_control(&mut self, op: Op) {
         self.replies += usize::from(op.is_reply());
-        self.answers.push_back(op);
+        self.controls.push_back(op);
     }
 
     /// Takes what goes next. It is [ended](OperationQueue::end) or [put
     /// back](OperationQueue::put_back).
     pub(crate) fn take(&mut self) -> Option<(Op, Turn)> {
-        match self.answers.pop_front() {
-            Some(op) => Some((op, Turn::Answer)),
+        match self.controls.pop_front() {
+            Some(op) => Some((op, Turn::Control)),
             None => self.operations.pop_front().map(|op| (op, Turn::Operation)),
         }
     }
 
     /// What was taken is done.
     pub(crate) fn end(&mut self, op: &Op, turn: Turn) {
-        self.replies -= usize::from(turn == Turn::Answer && op.is_reply());
+        self.replies -= usize::from(turn == Turn::Control && op.is_reply());
     }
 
     /// What was taken waits on, as the first.
     pub(crate) fn put_back(&mut self, op: Op, turn: Turn) {
         match turn {
-            Turn::Answer => self.answers.push_front(op),
+            Turn::Control => self.controls.push_front(op),
             Turn::Operation => self.operations.push_front(op),
         }
     }
@@ -289,13 +290,13 @@ impl OperationQueue {
         self.ask_next();
     }
 
-    /// Keeps the answers for which `keep` is true; those that are dropped are no replies.
-    pub(crate) fn retain_answers(&mut self, keep: impl FnMut(&Op) -> bool) {
-        self.answers.retain(keep);
+    /// Keeps the control frames for which `keep` is true; those that are dropped are no replies.
+    pub(crate) fn retain_controls(&mut self, keep: impl FnMut(&Op) -> bool) {
+        self.controls.retain(keep);
     }
 
-    pub(crate) fn clear_answers(&mut self) {
-        self.answers.clear();
+    pub(crate) fn clear_controls(&mut self) {
+        self.controls.clear();
         self.replies = 0;
     }
 
@@ -304,7 +305,7 @@ impl OperationQueue {
         self.parked.clear();
         self.unasked.clear();
         self.holds.clear();
-        self.clear_answers();
+        self.clear_controls();
     }
 
     /// Whether more replies wait than a peer of ours would leave.
@@ -312,21 +313,21 @@ impl OperationQueue {
         self.replies > MAX_REPLIES
     }
 
-    /// Whether so many answers waited that no further request is taken, until fewer do.
+    /// Whether so many control frames waited that no further request is taken, until fewer do.
     #[inline]
     pub(crate) fn is_backlogged(&self) -> bool {
         self.backlogged
     }
 
-    /// Whether a request has to stay in the ring, because many answers wait.
+    /// Whether a request has to stay in the ring, because many control frames wait.
     pub(crate) fn begins_backlog(&mut self) -> bool {
-        self.backlogged |= self.answers.len() >= MANY_ANSWERS;
+        self.backlogged |= self.controls.len() >= MANY_CONTROLS;
         self.backlogged
     }
 
-    /// Ends the backlog where few answers wait.
+    /// Ends the backlog where few control frames wait.
     #[inline]
     pub(crate) fn check_backlog(&mut self) {
-        self.backlogged &= self.answers.len() >= MANY_ANSWERS / 2;
+        self.backlogged &= self.controls.len() >= MANY_CONTROLS / 2;
     }
 }

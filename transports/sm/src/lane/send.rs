@@ -159,7 +159,7 @@ impl Lane {
     #[inline(always)]
     pub(crate) fn is_free(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         self.phase == Phase::Ready
-            && !self.queue.has_answers()
+            && !self.queue.has_controls()
             && (self.queue.operations().is_empty() || self.is_free_after_others(state, core))
     }
 
@@ -276,7 +276,7 @@ impl Lane {
         payload: Option<&[u8]>,
         reply: bool,
     ) {
-        if !self.queue.has_answers()
+        if !self.queue.has_controls()
             && let Some(wire) = self.ready_wire()
         {
             match wire.publish_frame(header, words, payload) {
@@ -285,7 +285,7 @@ impl Lane {
                 Err(Violation) => return state.protocol_errors.push(self.number),
             }
         }
-        self.queue.push_answer(Op::Frame { header, words, payload: payload.map(Into::into), reply });
+        self.queue.push_control(Op::Frame { header, words, payload: payload.map(Into::into), reply });
         self.busy(state);
     }
 
@@ -306,7 +306,7 @@ impl Lane {
     /// The CONNECT frames of connects that were given up leave with these.
     pub(crate) fn forget_given_up(&mut self) {
         let table = &self.table;
-        self.queue.retain_answers(|op| match op {
+        self.queue.retain_controls(|op| match op {
             Op::Frame { header, .. } if header.kind == kind::CONNECT => table.opening(header.word).is_some(),
             _ => true,
         });
@@ -316,7 +316,7 @@ impl Lane {
     pub(crate) fn flush(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         let mut moved = false;
         while self.phase == Phase::Ready {
-            if !self.queue.has_answers() && self.queue.front_message().is_some() {
+            if !self.queue.has_controls() && self.queue.front_message().is_some() {
                 match self.flush_message(state, core) {
                     Ok(true) => {
                         moved = true;

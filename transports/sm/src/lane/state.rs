@@ -40,7 +40,7 @@ pub(crate) struct EndpointState {
     pub(crate) expected: ExpectedClients<u64>,
     /// Clients of this endpoint that were sent to another one, to be asked for there.
     pub(crate) redirected: Vec<Redirected>,
-    /// Lanes whose peer broke the protocol, with what it did.
+    /// Lanes whose peer broke the protocol.
     pub(crate) protocol_errors: Vec<u32>,
     /// Lanes that the clock is to look at from now on.
     pub(crate) newly_timed: Vec<u32>,

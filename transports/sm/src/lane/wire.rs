@@ -190,7 +190,7 @@ impl Wire {
     }
 
     /// Copies a message and a zero byte into an outbound slot that `take_granted` gave, and returns
-    /// the bytes of the message.
+    /// how many bytes the message has.
     pub(crate) fn fill_slot(&self, slot: u32, message: Message<'_>) -> u32 {
         let (parts, len) = match message {
             Message::One(bytes) => return self.fill_slot_with(slot, bytes),

@@ -291,7 +291,7 @@ impl PeerRegistry {
 
     fn entry(&self, index: u32) -> Option<&[AtomicU64]> {
         let index = index as usize;
-        // Pairs with the release in `take_index`. A relaxed load and a fence: of memory that is
+        // Pairs with the release in `reserve_next`. A relaxed load and a fence: of memory that is
         // mapped for reading only, Rust allows no load that acquires.
         let reserved = self.published.words64(0, LINE_WORDS)[2].load(Ordering::Relaxed);
         fence(Ordering::Acquire);

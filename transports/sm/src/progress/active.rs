@@ -23,7 +23,7 @@ impl Lane {
     /// Whether the clock may forget this lane until it stirs again.
     pub(crate) fn is_quiet(&self) -> bool {
         self.phase == Phase::Ready
-            && self.queue.is_over()
+            && self.queue.is_empty()
             && self.announced.blocked().is_none()
             && self.activity.idle_since().is_none()
             && !self.activity.is_watchful()
@@ -32,7 +32,7 @@ impl Lane {
 
     /// Whether calls have to poll this lane although no frame comes.
     fn must_stay_hot(&self) -> bool {
-        !self.queue.is_empty() || self.admission.is_open() || self.phase != Phase::Ready
+        !self.queue.has_no_turn() || self.admission.is_open() || self.phase != Phase::Ready
     }
 
     /// Whether calls can poll this lane.
@@ -168,6 +168,7 @@ impl Sm {
     /// A lane is over: its number is free.
     pub(crate) fn remove_lane(&mut self, number: u32) {
         let _uncancelled = Uncancelled::new();
+        self.leave_fast_path();
         if self.lanes.get_mut(number as usize).and_then(Option::take).is_none() {
             return;
         }

@@ -127,7 +127,7 @@ impl Sm {
         self.readiness.on_found_unarmed();
         let is_streaming = lane.wire.as_ref().is_some_and(|wire| wire.consumer.is_streaming());
         if self.state.released.is_due() {
-            self.forget_ways();
+            self.leave_fast_path();
             self.release();
             self.find_sole();
         }
@@ -142,7 +142,7 @@ impl Sm {
     #[inline(never)]
     fn receive_more(&mut self, core: &mut Core, budget: u32) -> bool {
         let number = self.sole;
-        self.forget_ways();
+        self.leave_fast_path();
         let Some(Some(lane)) = self.lanes.get_mut(number as usize) else { return false };
         // The frame of a peer that broke the protocol stays where it is.
         let has_taken = lane.receive(&mut self.state, core, budget).is_ok_and(|taken| taken > 0);
@@ -174,9 +174,11 @@ impl Sm {
         core.pop()
     }
 
-    /// Anything may change: the next call and the next message look at everything.
+    /// Anything may change: the next call and the next message look at everything. The first
+    /// statement of every method of `Transport` that changes something, but `poll`, `progress` and
+    /// `post`, which find out by themselves.
     #[inline(always)]
-    pub(crate) fn forget_ways(&mut self) {
+    pub(crate) fn leave_fast_path(&mut self) {
         (self.sole, self.clear) = (NO_LANE, NO_LANE);
     }
 
@@ -209,7 +211,7 @@ impl Lane {
     /// Whether the lane is usable and nothing waits in it.
     #[inline(always)]
     pub(crate) fn is_clear(&self) -> bool {
-        self.phase == Phase::Ready && self.queue.is_empty() && !self.queue.holds_any()
+        self.phase == Phase::Ready && self.queue.has_no_turn() && !self.queue.holds_any()
     }
 
     /// Takes the message in a payload slot that the ring's next frame names. False: no slot of the

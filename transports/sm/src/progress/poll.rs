@@ -54,7 +54,7 @@ impl Sm {
             );
             if lane.phase == Phase::Draining {
                 draining = true;
-            } else if !lane.queue.is_empty() {
+            } else if !lane.queue.has_no_turn() {
                 let moved = lane.flush(&mut self.state, core);
                 found |= moved;
                 // What moves here may be long pieces of RMA: the clock is not to be forgotten over

@@ -16,7 +16,7 @@ impl Lane {
     /// Arms the words of both directions, as far as it has something to wait for. True: the caller
     /// owes a heavy fence.
     pub(crate) fn arm(&mut self) -> bool {
-        let waits = !self.queue.is_empty();
+        let waits = !self.queue.has_no_turn();
         let wire = self.wire.as_ref().filter(|_| self.phase == Phase::Ready);
         wire.is_some_and(|wire| self.sleeping.arm(wire, waits))
     }
@@ -38,7 +38,7 @@ impl Lane {
     /// Whether an operation could go on without hearing from the peer.
     fn is_runnable(&self) -> bool {
         self.phase == Phase::Ready
-            && !self.queue.has_answers()
+            && !self.queue.has_controls()
             && matches!(self.queue.operations().front(), Some(Op::Rma(pending)) if matches!(pending.stage, Stage::Copy(_)))
     }
 }

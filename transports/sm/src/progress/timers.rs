@@ -12,8 +12,9 @@ use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};
 use cci_transport::{Connection, Core};
 
-/// A full backlog is tried again this often, milliseconds.
-const CONNECT_AGAIN: u64 = 10;
+/// What the system or the program had no room for, such as a full backlog, memory or an event, is
+/// tried again this often, milliseconds.
+const TRY_AGAIN: u64 = 10;
 /// Segments for which the system had no memory are announced again this often, milliseconds.
 const ANNOUNCE_AGAIN: u64 = 100;
 /// How long a client may take to say HELLO, milliseconds.
@@ -102,7 +103,7 @@ impl Lane {
     }
 
     fn is_idle(&self) -> bool {
-        self.queue.is_over()
+        self.queue.is_empty()
             && self.requests.is_empty()
             && self.held.is_empty()
             && !self.wire.as_ref().is_some_and(|wire| wire.is_copying())
@@ -153,7 +154,7 @@ impl Lane {
         let asks = self.keepalives().find(|(limit, cell)| silence(cell, received_at) * 3 >= *limit);
         if let Some((limit, cell)) = asks
             && (now - self.activity.pinged()) * 3 >= limit
-            && !self.queue.has_answers()
+            && !self.queue.has_controls()
         {
             self.activity.on_pinged(now);
             let remote = cell.remote.load(Ordering::Relaxed);
@@ -164,13 +165,13 @@ impl Lane {
     /// When this lane wants to be looked at, if ever.
     fn next_deadline(&self, now: u64) -> Option<u64> {
         let phase = match self.phase {
-            Phase::Connecting(_) => Some(now + CONNECT_AGAIN),
+            Phase::Connecting(_) => Some(now + TRY_AGAIN),
             Phase::Answering(since) => Some(since + HELLO_LIMIT + 1),
             Phase::Ready if self.is_idle() => self.activity.idle_since().map(|since| since + IDLE_LIMIT),
             _ => None,
         };
         let outbox = (self.announced.blocked() == Some(Blocked::Short)).then_some(now + ANNOUNCE_AGAIN);
-        let memory = self.wire.as_ref().is_some_and(|wire| wire.lacks_memory).then_some(now + CONNECT_AGAIN);
+        let memory = self.wire.as_ref().is_some_and(|wire| wire.lacks_memory).then_some(now + TRY_AGAIN);
         let openings = self.opening_deadlines().map(|(deadline, _)| deadline).min();
         let ops = self.op_deadlines().map(|(deadline, _)| deadline).min();
         let keepalive = self.keepalives().map(|(limit, _)| now + (limit / 3).max(1)).min();
@@ -209,7 +210,7 @@ impl Sm {
         let lanes = timed.filter_map(|lane| lane.next_deadline(now)).min();
         let expected = self.state.expected.deadline();
         let listening = (!self.state.control.is_listening()).then_some(now + LISTEN_AGAIN);
-        let pending_events = (!self.state.pending_events.is_empty()).then_some(now + CONNECT_AGAIN);
+        let pending_events = (!self.state.pending_events.is_empty()).then_some(now + TRY_AGAIN);
         let next = [lanes, expected, listening, pending_events].into_iter().flatten().min();
         // A millisecond later, because deadlines and clock readings are whole milliseconds.
         let at = next.map(|next| Time(next.max(now).saturating_add(1).saturating_mul(1_000_000)));

@@ -72,7 +72,7 @@ impl Lane {
     /// Begins an operation, or queues it.
     fn begin(&mut self, state: &mut EndpointState, core: &mut Core, mut pending: Pending) {
         // An operation of the queue is in order with the others, and so is a fence.
-        let is_first = self.queue.is_empty() && !self.queue.is_held(pending.cell);
+        let is_first = self.queue.has_no_turn() && !self.queue.is_held(pending.cell);
         match if is_first { self.step(state, core, &mut pending) } else { Ok(Step::Open(false)) } {
             Ok(Step::Done) => {}
             Ok(Step::Parked) => {

@@ -143,7 +143,7 @@ impl Lane {
         match self.resolve(state, body, Rights::READ) {
             Some((number, start)) if body[3] > 0 => {
                 let serve = Serve { operation: header.word, number, start, done: 0, len: body[3] };
-                self.queue.push_answer(Op::Serve(Box::new(serve)));
+                self.queue.push_control(Op::Serve(Box::new(serve)));
                 self.busy(state);
                 self.check_answers(state);
             }

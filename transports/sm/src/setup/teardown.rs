@@ -89,7 +89,7 @@ impl Sm {
         }
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
         lane.fail_operations(&mut self.state, core, None, Failure::Disconnected);
-        lane.queue.clear_answers();
+        lane.queue.clear_controls();
         if drains {
             lane.busy(&mut self.state);
             self.drain(core, number);
@@ -128,7 +128,7 @@ impl Sm {
         lane.phase = Phase::Dead;
         lane.start_timing(&mut self.state);
         lane.fail_operations(&mut self.state, core, None, Failure::Disconnected);
-        lane.queue.clear_answers();
+        lane.queue.clear_controls();
         lane.requests.clear();
         let numbers: Vec<u32> = lane.table.cells().map(|cell| cell.local.load(Ordering::Relaxed)).collect();
         for number in numbers {
@@ -242,6 +242,6 @@ impl Lane {
     }
 
     fn has_unsent(&self) -> bool {
-        self.phase == Phase::Ready && !self.queue.is_over()
+        self.phase == Phase::Ready && !self.queue.is_empty()
     }
 }
