@@ -29,8 +29,8 @@ fn endpoint(net: &Net, keys: &[(&str, &str)]) -> Endpoint {
     net.enter(|| open_with(&device_of("tcp", keys), |it: &mut EndpointOptions| it.disconnect_events = true))
 }
 
-/// Both ends of the cable, and an endpoint at each. The test runs at the first, which dials: a stream
-/// belongs to the name space of the thread that dials.
+/// Both ends of the cable, and an endpoint at each. The test runs at the first, which dials: a
+/// stream belongs to the name space of the thread that dials.
 fn at_the_first_of_two(mtu: u32, test: impl FnOnce([&Net; 2], [&Endpoint; 2]) + Send) {
     let nets = pair(mtu);
     let ends = [endpoint(&nets[0], &[("interface", "v0")]), endpoint(&nets[1], &[("interface", "v1")])];
@@ -92,8 +92,8 @@ pub(crate) fn loss() {
     });
 }
 
-/// A cable is pulled while a message, a write and a read are open: each ends by the send timeout, and
-/// with the first the connection.
+/// A cable is pulled while a message, a write and a read are open: each ends by the send timeout,
+/// and with the first the connection.
 pub(crate) fn pulled_with_a_timeout() {
     at_the_first_of_two(1500, |nets, ends| {
         let world = World::new(ends);
@@ -239,8 +239,8 @@ pub(crate) fn refused_or_dropped() {
     });
 }
 
-/// A server behind a firewall that lets nothing pass but its port, and a client behind one that lets
-/// only streams pass which it has begun.
+/// A server behind a firewall that lets nothing pass but its port, and a client behind one that
+/// lets only streams pass which it has begun.
 pub(crate) fn one_port() {
     let nets = pair(1500);
     nets[1].rules(

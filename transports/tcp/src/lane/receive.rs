@@ -68,8 +68,8 @@ pub(crate) struct Incoming {
     has_greeted: bool,
     /// These bytes belong to a long fragment.
     is_long: bool,
-    /// Bytes of the heads that are likely to come next, before those of a long fragment; 0: anything
-    /// may come.
+    /// Bytes of the heads that are likely to come next, before those of a long fragment; 0:
+    /// anything may come.
     heads: usize,
     /// The first frame in `carry` is a message without a slot.
     stalled: bool,
