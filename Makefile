@@ -6,8 +6,8 @@
 #                            report-out/report.html
 # make compare               try `cci perf compare`: the same build 20 times, and one with 5 % more
 #                            time in each send
-# make net                   sock between network name spaces: loss, path MTU, groups, TCP beside it
-#                            (part of make test)
+# make net                   sock and tcp between network name spaces: loss, path MTU, firewalls,
+#                            groups (part of make test)
 # make fuzz SECONDS=n         look for inputs that break parsers or engine; the corpus is part of
 #                             make test
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are
@@ -57,10 +57,9 @@ demo: prepare
 test: prepare
 	@ci/test
 
-# One row goes through the C library, which lies beside the command. The transport tcp is no default
-# yet, and has rows.
+# One row goes through the C library, which lies beside the command.
 bench: prepare
-	cargo build --locked --release -p cci-cli -p cci-c --features cci-cli/tcp
+	cargo build --locked --release -p cci-cli -p cci-c
 	cargo build --locked --release -p cci-testkit --bin cci-simulated
 	$(CCI) bench
 	$(TARGET)/release/cci-simulated

@@ -54,9 +54,10 @@ pub(crate) fn transport_of(uri: &str) -> Result<&'static str, OpenError> {
     Ok(known.name())
 }
 
-/// What the URI of an endpoint looks like, of another host if possible.
+/// What the URI of an endpoint looks like, of another host if possible: that of the first transport
+/// between hosts.
 fn example_uri() -> &'static str {
-    let farthest = drivers().iter().max_by_key(|driver| driver.scope);
+    let farthest = drivers().iter().rev().max_by_key(|driver| driver.scope);
     farthest.map_or("transport://address", |driver| driver.example_uri)
 }
 

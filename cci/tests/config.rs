@@ -48,13 +48,13 @@ fn binary_files_are_refused() {
 
 #[test]
 fn a_device_of_another_build_cannot_be_opened_and_says_why() {
-    let file = file(b"[eth0]\ntransport = tcp\ninterface = eth0\n");
+    let file = file(b"[eth0]\ntransport = ofi\ninterface = eth0\n");
     let context = Context::from_file(file.path()).expect("valid");
     let [device] = context.devices() else { panic!("one device, not {:?}", context.devices()) };
     let error = Endpoint::open(device, &EndpointOptions::new()).expect_err("down");
     assert_eq!(
         error.to_string(),
-        "the device eth0 is not usable: the transport tcp is not in this build; only sm, sock and sim are"
+        "the device eth0 is not usable: the transport ofi is not in this build; only sm, sock, tcp and sim are"
     );
     assert_eq!(error.status, Status::NoDev);
     assert_eq!(context.default_device().expect_err("none up").status, Status::NoDev);
@@ -82,10 +82,10 @@ fn the_environment_names_file_and_transports() {
         let text = Context::new().map_or_else(|error| error.to_string(), |context| names(context).join(","));
         return std::fs::write(output, text).expect("written");
     }
-    let file = file(b"[slow]\ntransport = tcp\n[quick]\ntransport = sm\n");
+    let file = file(b"[slow]\ntransport = ofi\n[quick]\ntransport = sm\n");
     let config = ("CCI_CONFIG", file.path());
-    assert_eq!(with_environment(&[]), "sm0,sock0");
-    assert_eq!(with_environment(&[("CCI_CONFIG", Path::new(""))]), "sm0,sock0");
+    assert_eq!(with_environment(&[]), "sm0,sock0,tcp0");
+    assert_eq!(with_environment(&[("CCI_CONFIG", Path::new(""))]), "sm0,sock0,tcp0");
     assert_eq!(with_environment(&[config]), "quick,slow");
     assert_eq!(with_environment(&[config, ("CCI_CTP", Path::new("^sm"))]), "slow");
     let refusal = "CCI_CTP: unknown transport 'smm'; did you mean 'sm'?";

@@ -53,7 +53,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[v]\ntransport = carrier-pigeon\n",
         "cci.ini:2: unknown transport 'carrier-pigeon' of [v]; \
-         known are sm, sock, sim, tcp, ofi, verbs, gni, eth, e2e, mx, portals",
+         known are sm, sock, tcp, sim, ofi, verbs, gni, eth, e2e, mx, portals",
     ),
     ("[sm0]\ntrasport = sm\n", "cci.ini:2: unknown key 'trasport' of [sm0]; did you mean 'transport'?"),
     ("\n[sm0]\npriority = 3\n", "cci.ini:2: [sm0] has no transport; add a line such as transport = sm"),
@@ -142,14 +142,16 @@ fn spacing_comments_and_line_ends_do_not_matter() {
 }
 
 #[test]
-fn without_a_file_shared_memory_and_udp_are_found_and_nothing_invented() {
+fn without_a_file_shared_memory_udp_and_tcp_are_found_and_nothing_invented() {
     let devices = devices(None, "").expect("found");
-    assert_eq!(names(&devices), ["sm0", "sock0"]);
+    assert_eq!(names(&devices), ["sm0", "sock0", "tcp0"]);
     assert!(devices[0].up, "{}", devices[0].reason);
     assert_eq!(devices[0].max_send_size, cci_sm::MAX_SEND_SIZE);
     assert_eq!((devices[0].priority, devices[0].is_default), (20, true));
     assert!(devices[1].up && devices[1].reason.starts_with("UDP from "), "{}", devices[1].reason);
     assert_eq!((devices[1].priority, devices[1].is_default), (30, false));
+    assert!(devices[2].up && devices[2].reason == "TCP from 127.0.0.1", "{}", devices[2].reason);
+    assert_eq!((devices[2].priority, devices[2].is_default), (30, false));
 }
 
 #[test]
@@ -200,7 +202,7 @@ fn a_uri_names_its_transport() {
             "scok://192.0.2.1:5000",
             "the URI 'scok://192.0.2.1:5000' names an unknown transport 'scok'; did you mean 'sock'?",
         ),
-        ("http://x", "the URI 'http://x' names an unknown transport 'http'; known are sm, sock, sim"),
+        ("gopher://x", "the URI 'gopher://x' names an unknown transport 'gopher'; known are sm, sock, tcp, sim"),
     ] {
         let error = transport_of(uri).expect_err(uri);
         assert_eq!((error.to_string().as_str(), error.status), (sentence, Status::Inval));
@@ -217,42 +219,43 @@ fn an_empty_file_has_no_devices() {
 #[test]
 fn transports_of_other_builds_are_listed_as_down() {
     let text =
-        "[a]\ntransport = tcp\nip = 10.0.0.1\nport = 0\n[b]\ntransport = verbs\nanything = goes\n[c]\ntransport = sm\n";
+        "[a]\ntransport = ofi\npriority = 30\nport = 0\n[b]\ntransport = verbs\nanything = goes\n[c]\ntransport = sm\n";
     let devices = read(text).expect("valid");
     assert_eq!(names(&devices), ["c", "b", "a"], "up first, then priority 50 before 30");
     assert!(devices[0].up && !devices[1].up && !devices[2].up);
-    assert_eq!(devices[2].reason, "the transport tcp is not in this build; only sm, sock and sim are");
+    assert_eq!(devices[2].reason, "the transport ofi is not in this build; only sm, sock, tcp and sim are");
     assert_eq!(devices[1].arguments, [("anything".to_owned(), "goes".to_owned())]);
     assert_eq!((devices[2].priority, devices[1].priority), (30, 50));
 }
 
 #[test]
 fn order_is_up_default_priority_and_then_the_file() {
-    let text = "[low]\ntransport=sm\npriority=0\n[down]\ntransport=tcp\npriority=100\n[one]\ntransport=sm\n[two]\ntransport=sm\n\
+    let text = "[low]\ntransport=sm\npriority=0\n[down]\ntransport=ofi\npriority=100\n[one]\ntransport=sm\n[two]\ntransport=sm\n\
                 [high]\ntransport=sm\npriority=100\n[mine]\ntransport=sm\npriority=1\ndefault=1\n";
     assert_eq!(names(&read(text).expect("valid")), ["mine", "high", "one", "two", "low", "down"]);
 }
 
 #[test]
 fn the_selection_keeps_or_leaves_out() {
-    let text: &[u8] = b"[a]\ntransport=sm\n[b]\ntransport=tcp\n[c]\ntransport=verbs\n";
+    let text: &[u8] = b"[a]\ntransport=sm\n[b]\ntransport=ofi\npriority=30\n[c]\ntransport=verbs\n";
     let table: &[(&str, &[&str])] = &[
         ("", &["a", "c", "b"]),
         (" , ", &["a", "c", "b"]),
         ("^", &["a", "c", "b"]),
         ("sm", &["a"]),
-        (" tcp , sm ", &["a", "b"]),
+        (" ofi , sm ", &["a", "b"]),
         ("^sm", &["c", "b"]),
-        ("^tcp,verbs", &["a"]),
+        ("^ofi,verbs", &["a"]),
         ("sock", &[]),
     ];
     for (selection, expected) in table {
         let devices = devices(Some(("cci.ini", text)), selection).expect("valid");
         assert_eq!(names(&devices), *expected, "CCI_CTP={selection}");
     }
-    assert_eq!(names(&devices(None, "^sm").expect("valid")), ["sock0"]);
+    assert_eq!(names(&devices(None, "^sm").expect("valid")), ["sock0", "tcp0"]);
     assert_eq!(names(&devices(None, "sock").expect("valid")), ["sock0"]);
-    assert_eq!(names(&devices(None, "tcp").expect("valid")), [""; 0]);
+    assert_eq!(names(&devices(None, "").expect("valid")), ["sm0", "sock0", "tcp0"]);
+    assert_eq!(names(&devices(None, "tcp").expect("valid")), ["tcp0"]);
 }
 
 #[test]

@@ -844,7 +844,6 @@ fn every_measurement_over_sock_has_a_probe_that_does_the_same_barely() {
     over_sock(&["rate", "--size", "8", "--bidirectional", "--mode", "blocking"], "udp-messages");
 }
 
-#[cfg(feature = "tcp")]
 #[test]
 fn every_measurement_over_tcp_has_a_bare_stream_beside_it() {
     let over_tcp = |arguments: &[&str], probe| {

@@ -16,7 +16,6 @@ const EXCEPTIONS: [(&str, &str); 2] = [
 ];
 
 /// What the way `tcp` cannot do either.
-#[cfg(feature = "tcp")]
 const TCP_EXCEPTIONS: [(&str, &str); 3] = [
     EXCEPTIONS[0],
     EXCEPTIONS[1],
@@ -28,7 +27,5 @@ cci_testkit::conformance!(over_sock, || over("sock"), except: EXCEPTIONS);
 // The first way carries everything, and the second one is there.
 cci_testkit::conformance!(over_sm_beside_sock, || over("sm,sock"), except: EXCEPTIONS);
 cci_testkit::conformance!(over_sock_beside_sm, || over("sock,sm"), except: EXCEPTIONS);
-#[cfg(feature = "tcp")]
 cci_testkit::conformance!(over_tcp, || over("tcp"), except: TCP_EXCEPTIONS);
-#[cfg(feature = "tcp")]
 cci_testkit::conformance!(over_tcp_beside_all, || over("tcp,sm,sock"), except: TCP_EXCEPTIONS);

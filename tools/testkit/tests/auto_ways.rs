@@ -334,14 +334,12 @@ fn a_connection_by_a_way_that_was_not_used_for_long_still_delivers() {
 }
 
 /// A socket that takes every datagram and answers none, and its address.
-#[cfg(feature = "tcp")]
 fn silent_socket() -> (std::net::UdpSocket, String) {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");
     let address = socket.local_addr().expect("bound").to_string();
     (socket, address)
 }
 
-#[cfg(feature = "tcp")]
 #[test]
 fn a_connect_goes_by_the_next_way_where_one_answers_nothing() {
     let (server, client) = (open(&over("sock,tcp")), open(&over("sock,tcp")));
@@ -365,7 +363,6 @@ fn a_connect_goes_by_the_next_way_where_one_answers_nothing() {
     }
 }
 
-#[cfg(feature = "tcp")]
 #[test]
 fn a_slow_server_sees_one_request_though_the_client_asks_by_two_ways() {
     let (server, client) = (open(&over("sock,tcp")), open(&over("sock,tcp")));
@@ -384,7 +381,6 @@ fn a_slow_server_sees_one_request_though_the_client_asks_by_two_ways() {
     world.next(0, EventKind::Accept);
 }
 
-#[cfg(feature = "tcp")]
 #[test]
 fn a_connect_that_no_way_answers_times_out_once() {
     let client = open(&over("sock,tcp"));

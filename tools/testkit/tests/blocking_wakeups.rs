@@ -49,7 +49,6 @@ fn over_sock() {
     assert_none_is_missed("sock", &[("interface", "lo")]);
 }
 
-#[cfg(feature = "tcp")]
 #[test]
 fn over_tcp() {
     assert_none_is_missed("tcp", &[("interface", "lo")]);
@@ -63,7 +62,7 @@ fn over_several_ways() {
     }
 }
 
-#[cfg(all(feature = "auto", feature = "tcp"))]
+#[cfg(feature = "auto")]
 #[test]
 fn over_several_ways_with_tcp() {
     for ways in ["tcp", "tcp,sm,sock", "sm,sock,tcp"] {

@@ -566,7 +566,6 @@ macro_rules! on_each {
             use super::*;
             $(#[test] fn $name() { ($check)(&device_of("auto", &[("ways", "sock,sm")])); })+
         }
-        #[cfg(feature = "tcp")]
         mod tcp {
             use super::*;
             $(#[test] fn $name() { ($check)(&device_of("tcp", &[])); })+

@@ -60,7 +60,6 @@ fn nobody_of_a_hundred_senders_over_sm_gets_less_than_half_of_its_share() {
     nobody_gets_less_than_half(&sm_device());
 }
 
-#[cfg(feature = "tcp")]
 #[test]
 fn nobody_of_a_hundred_senders_over_tcp_gets_less_than_half_of_its_share() {
     nobody_gets_less_than_half(&device_of("tcp", &[("ip", "127.0.0.1")]));

@@ -13,9 +13,8 @@ static ALLOCATOR: CountingAllocator = CountingAllocator;
 #[test]
 fn opening_an_endpoint_takes_little_from_the_allocator() {
     const LIMIT: usize = 512 << 10;
-    let tcp = cfg!(feature = "tcp").then(|| device_of("tcp", &[("ip", "127.0.0.1")]));
-    let devices = [sm_device(), device_of("sock", &[("ip", "127.0.0.1")]), device_of("sim", &[])];
-    for device in devices.into_iter().chain(tcp) {
+    let of_network = |transport| device_of(transport, &[("ip", "127.0.0.1")]);
+    for device in [sm_device(), of_network("sock"), of_network("tcp"), device_of("sim", &[])] {
         // What is made once a process, then what each endpoint takes.
         for nth in ["the first", "a further"] {
             let mut endpoint = None;

@@ -59,7 +59,7 @@ fn endpoints_end_where_no_timer_can_be_set() {
 
 /// The transports with sockets.
 fn transports() -> &'static [&'static str] {
-    if cfg!(feature = "tcp") { &["sock", "tcp"] } else { &["sock"] }
+    &["sock", "tcp"]
 }
 
 fn end_where_no_timer_can_be_set(device: &Device) {

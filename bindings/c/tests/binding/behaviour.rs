@@ -8,6 +8,17 @@ fn check(name: &str) {
     run(&program(&here().join("tests/c").join(name).with_extension("c"), dir.path()));
 }
 
+/// Runs it with devices of one transport at a time.
+fn check_over_each(name: &str) {
+    let dir = scratch();
+    let program = program(&here().join("tests/c").join(name).with_extension("c"), dir.path());
+    for transport in ["sm", "sock", "tcp"] {
+        let mut command = command(&program);
+        command.env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
+        finish(command.spawn().expect("the program starts"), &format!("{name} on {transport}"));
+    }
+}
+
 #[test]
 fn initialization_is_counted_and_repeatable() {
     check("lifecycle");
@@ -48,7 +59,7 @@ fn flags_that_do_not_apply_are_ignored() {
 fn a_device_can_waive_the_rights_of_rma() {
     let dir = scratch();
     let program = program(&here().join("tests/c/flags.c"), dir.path());
-    for transport in ["sm", "sock", "sim"] {
+    for transport in ["sm", "sock", "sim", "tcp"] {
         for rights in ["open", "enforced"] {
             let file = dir.path().join("cci.ini");
             let text = format!("[it]\ntransport = {transport}\nrma_rights = {rights}\n");
@@ -71,7 +82,7 @@ fn no_function_is_a_cancellation_point() {
     }
     let dir = scratch();
     let program = program(&source, dir.path());
-    for transport in ["sm", "sock"] {
+    for transport in ["sm", "sock", "tcp"] {
         let mut command = command(&program);
         command.arg(transport).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("the program starts"), &format!("cancelled on {transport}"));
@@ -100,7 +111,7 @@ fn the_os_handle_tells_of_events() {
 
 #[test]
 fn a_forked_child_starts_afresh() {
-    check("forked");
+    check_over_each("forked");
 }
 
 #[test]
@@ -117,7 +128,7 @@ fn many_threads_share_an_endpoint() {
 fn finalize_closes_the_endpoints_of_other_threads() {
     let dir = scratch();
     let program = program(&here().join("tests/c/single.c"), dir.path());
-    for transport in ["sm", "sock"] {
+    for transport in ["sm", "sock", "tcp"] {
         let mut command = command(&program);
         command.env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("the program starts"), &format!("single on {transport}"));
@@ -129,10 +140,11 @@ fn finalize_closes_the_endpoints_of_other_threads() {
 fn limits_refuse_an_endpoint_and_end_no_program() {
     let dir = scratch();
     let file = dir.path().join("cci.ini");
-    let text = "[a]\ntransport = sm\n[b]\ntransport = sock\nip = 127.0.0.1\n[c]\ntransport = sim\n";
+    let text =
+        "[a]\ntransport = sm\n[b]\ntransport = sock\nip = 127.0.0.1\n[c]\ntransport = sim\n[d]\ntransport = tcp\n";
     std::fs::write(&file, text).expect("a configuration file");
     let program = program(&here().join("tests/c/limited.c"), dir.path());
-    for transport in ["sm", "sock", "sim"] {
+    for transport in ["sm", "sock", "sim", "tcp"] {
         let mut command = command(&program);
         command.env("CCI_CONFIG", &file).env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
         finish(command.spawn().expect("the program starts"), &format!("limited on {transport}"));
@@ -178,6 +190,6 @@ fn without_a_device_no_endpoint_is_created() {
     let dir = scratch();
     let program = program(&here().join("tests/c/deviceless.c"), dir.path());
     let mut command = command(&program);
-    command.env("CCI_CTP", "^sm,sock").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env("CCI_CTP", "^sm,sock,tcp").stdout(Stdio::piped()).stderr(Stdio::piped());
     finish(command.spawn().expect("the program starts"), "deviceless");
 }

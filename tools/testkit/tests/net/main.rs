@@ -26,7 +26,6 @@ mod pids;
 mod pingpong;
 mod reject;
 mod shares;
-#[cfg(feature = "tcp")]
 mod tcp;
 mod testbed;
 mod traffic;
@@ -66,19 +65,12 @@ const TESTS: &[Test] = &[
     Test("one_sender_three_receivers", multicast::one_sender, &["ip"]),
     Test("two_senders_three_receivers", multicast::two_senders, &["ip"]),
     Test("shares_with_tcp_over_200_megabits", shares::with_tcp, &["ip", "tc"]),
-    #[cfg(feature = "tcp")]
     Test("tcp_carries_everything_in_frames_of_1280_bytes", tcp::small_frames, &["ip"]),
-    #[cfg(feature = "tcp")]
     Test("tcp_loses_nothing_by_a_loss_of_5_percent", tcp::loss, &["ip", "nft"]),
-    #[cfg(feature = "tcp")]
     Test("tcp_notices_a_pulled_cable_by_the_send_timeout", tcp::pulled_with_a_timeout, &["ip", "nft"]),
-    #[cfg(feature = "tcp")]
     Test("tcp_notices_a_pulled_cable_by_30_s_of_silence", tcp::pulled_without_a_timeout, &["ip", "nft"]),
-    #[cfg(feature = "tcp")]
     Test("tcp_tells_of_a_reset_at_once", tcp::reset, &["ip", "nft"]),
-    #[cfg(feature = "tcp")]
     Test("tcp_tells_refused_from_dropped", tcp::refused_or_dropped, &["ip", "nft"]),
-    #[cfg(feature = "tcp")]
     Test("tcp_passes_a_firewall_with_one_port", tcp::one_port, &["ip", "nft"]),
     Test("the_test_bed_measures_and_validates", testbed::measures_and_validates, &["ip"]),
     Test("the_test_bed_leaves_nothing_when_killed", testbed::leaves_nothing_when_killed, &["ip"]),

@@ -5,7 +5,6 @@ mod progress;
 mod timers;
 mod transport;
 
-use crate::lane::grants::{FIRST, MOST};
 use crate::lane::shared::Shared;
 use crate::lane::{Lane, Phase};
 use cci_mem::guarded::Threading;
@@ -34,8 +33,6 @@ pub(crate) struct Tcp {
     pub(crate) shared: Shared,
     pub(crate) lanes: Vec<Option<Box<Lane>>>,
     free: Vec<u32>,
-    /// Receive slots.
-    slots: usize,
     last_life: u32,
     /// The lanes that this side has dialed, by the address.
     pub(crate) dialed: BTreeMap<SocketAddr, u32>,
@@ -79,7 +76,6 @@ impl Tcp {
             shared,
             lanes: Vec::new(),
             free: Vec::new(),
-            slots: core.recv_count().1,
             last_life: 0,
             dialed: BTreeMap::new(),
             dialing: 0,
@@ -117,13 +113,9 @@ impl Tcp {
         number
     }
 
-    /// Shares the receive slots out among the lanes: a quarter of them, because what a lane has
-    /// granted may come in one piece, and the program gets to others behind it.
+    /// The receive slots are shared among the lanes that there are now.
     fn share_slots(&mut self) {
-        let lanes = (self.lanes.len() - self.free.len()).max(1);
-        let number = |count: usize| u32::try_from(count).unwrap_or(MOST);
-        let least = number(self.slots / lanes).clamp(1, FIRST);
-        self.shared.share = number(self.slots / 4 / lanes).clamp(least, MOST);
+        self.shared.sharing = (self.lanes.len() - self.free.len()).max(1);
     }
 
     /// Takes a lane out.

@@ -53,6 +53,9 @@ impl Tcp {
         if self.shared.landings_wait {
             self.land(core);
         }
+        if std::mem::take(&mut self.shared.is_short) {
+            self.recall_grants(1);
+        }
         if self.shared.grants_due {
             self.give_grants(core);
         }
@@ -197,14 +200,14 @@ impl Tcp {
             if self.shared.inbox.spare(core) == 0
                 && !(self.shared.inbox.starve(core) && self.shared.inbox.spare(core) > 0)
             {
-                return self.recall_grants();
+                return self.recall_grants(self.shared.wanting.len());
             }
             self.shared.wanting.pop_front();
             let others = self.shared.wanting.len();
             let Some((lane, shared)) = self.lane(number) else { continue };
             lane.is_wanting = false;
             let spare = shared.inbox.spare(core) / (others + 1);
-            lane.grant(shared, spare.max(1));
+            lane.grant(shared, core, spare.max(1));
             lane.pay(shared);
         }
         if core.is_starving() && !self.shared.inbox.is_short(core) {
@@ -212,9 +215,9 @@ impl Tcp {
         }
     }
 
-    /// Asks as many lanes as want grants for those that they do not use.
-    fn recall_grants(&mut self) {
-        let mut left = self.shared.wanting.len();
+    /// Asks so many lanes for the grants that they do not use.
+    #[cold]
+    fn recall_grants(&mut self, mut left: usize) {
         for _ in 0..self.lanes.len() {
             if left == 0 {
                 return;

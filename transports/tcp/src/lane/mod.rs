@@ -304,9 +304,9 @@ impl Lane {
     }
 
     /// Grants the peer messages, at most so many.
-    pub(crate) fn grant(&mut self, s: &mut Shared, most: usize) {
+    pub(crate) fn grant(&mut self, s: &mut Shared, core: &Core, most: usize) {
         let count = self.given.wanted().min(u32::try_from(most).unwrap_or(u32::MAX));
-        self.given.add(count, s.share);
+        self.given.add(count, s.share(core));
         s.inbox.grant(count);
     }
 
@@ -314,8 +314,11 @@ impl Lane {
     pub(crate) fn top_up(&mut self, s: &mut Shared, core: &mut Core) {
         let may_send = self.given.wanted() > 0 && !self.table.is_empty();
         if may_send && (s.wanting.is_empty() || self.is_wanting) {
-            let spare = s.inbox.spare(core);
-            self.grant(s, spare);
+            // One slot is left for what was refused because all were granted.
+            let (slots, _) = core.recv_count();
+            let kept = usize::from((s.landings_wait || s.keeps_one) && slots > 1);
+            let spare = s.inbox.spare(core).saturating_sub(kept);
+            self.grant(s, core, spare);
         }
     }
 

@@ -2,7 +2,7 @@
 
 use crate::inbox::Inbox;
 use crate::lane::PendingConnect;
-use crate::lane::grants::MOST;
+use crate::lane::grants::{FIRST, MOST};
 use crate::lane::work::{Ending, Work};
 use crate::settings::Settings;
 use cci_mem::pages::Pages;
@@ -65,8 +65,12 @@ pub(crate) struct Shared {
     pub(crate) owing: Vec<u32>,
     /// Lanes whose peers want grants, where there were none, in turn.
     pub(crate) wanting: VecDeque<u32>,
-    /// Messages that each lane may have granted: so that all together may use theirs at once.
-    pub(crate) share: u32,
+    /// Lanes that share the receive slots.
+    pub(crate) sharing: usize,
+    /// Something waits for a slot where all are granted: lanes are to give unused grants back.
+    pub(crate) is_short: bool,
+    /// A request was refused for that, and will come again.
+    pub(crate) keeps_one: bool,
     /// The lanes in `wanting` are to be looked at.
     pub(crate) grants_due: bool,
     /// Lanes that are over.
@@ -110,7 +114,9 @@ impl Shared {
             spare_active: Vec::new(),
             owing: Vec::new(),
             wanting: VecDeque::new(),
-            share: MOST,
+            sharing: 1,
+            is_short: false,
+            keeps_one: false,
             grants_due: false,
             ended: Vec::new(),
             check_at: None,
@@ -141,6 +147,16 @@ impl Shared {
             buffer.clear();
             self.buffers.push(buffer);
         }
+    }
+
+    /// Messages that each lane may have granted: together a quarter of the slots that the program
+    /// allows now, because what a lane has granted may come in one piece, and the program gets to
+    /// others behind it.
+    pub(crate) fn share(&self, core: &Core) -> u32 {
+        let (slots, _) = core.recv_count();
+        let number = |count: usize| u32::try_from(count).unwrap_or(MOST);
+        let least = number(slots / self.sharing).clamp(1, FIRST);
+        number(slots / 4 / self.sharing).clamp(least, MOST)
     }
 
     /// What a lane with operations has.

@@ -102,7 +102,8 @@ impl Lane {
         let mut head = [0; Fragment::HEAD];
         head[..HEADER].copy_from_slice(&header.emit());
         head[HEADER..HEADER + OPERATION].copy_from_slice(&number.to_le_bytes());
-        // With the last bytes leaves the RESULT: by itself it would be a system call and a segment.
+        // The RESULT leaves with the last bytes: by itself it would be a system call, and a
+        // segment.
         let result = (len == served.left).then(|| self.result_of_read(number));
         self.set_fragment(s, (head, HEADER + OPERATION), piece, FragmentOf::Answer(number), result);
     }

@@ -116,6 +116,7 @@ impl Lane {
             return Placed::Refused;
         };
         if s.inbox.spare(core) == 0 && !(s.inbox.starve(core) && s.inbox.spare(core) > 0) {
+            s.is_short = true;
             return Placed::Later;
         }
         let Some(slot) = s.inbox.take_bare(core) else { return Placed::Later };

@@ -1,8 +1,9 @@
 //! Grants with peers that are asked to give them back.
 
+use super::rma::FIRST;
 use crate::fixture::{End, Frame, LIMIT, OPTIONS, Script, heap};
 use crate::frame::{Fields, Kind, Target, WANT};
-use cci_proto::{Access, EventKind, Rights};
+use cci_proto::{Access, Attribute, EventKind, Rights};
 use cci_transport::{CoreOptions, PollSet, Transport};
 use rustix::event::epoll::EventFlags;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -239,4 +240,31 @@ fn lanes_that_wait_get_several_grants_at_once() {
         }
     }
     panic!("no grants");
+}
+
+/// The program has lowered the number of its receive buffers to what was granted already: unused
+/// grants are asked back, for a large message and for a request.
+#[test]
+fn grants_are_asked_back_for_what_needs_a_slot_of_its_own() {
+    for is_large in [true, false] {
+        let mut end = End::with(&[], CoreOptions { recv_count: 16, ..OPTIONS });
+        let (mut script, _) = Script::connect(&mut end);
+        end.calls(10);
+        end.core.set_recv_count(4).expect("a number");
+        if is_large {
+            end.core.landings().set_limit(1 << 20);
+            let (number, len) = (u64::from(FIRST).to_le_bytes(), 10_000_u64.to_le_bytes());
+            script.put(&mut end, Kind::Large, 0, script.connection, &[&number, &len]);
+        } else {
+            script.ask(&mut end, Attribute::ReliableOrdered, b"");
+        }
+        script.find(&mut end, Kind::Recall);
+        script.put(&mut end, Kind::Return, 0, 0, &[&0_u32.to_le_bytes()]);
+        if is_large {
+            script.find(&mut end, Kind::Landing);
+        } else {
+            script.ask(&mut end, Attribute::ReliableOrdered, b"");
+            end.next(EventKind::ConnectRequest);
+        }
+    }
 }

@@ -136,7 +136,11 @@ impl Lane {
             return Ok(());
         }
         let request = Request { lane: self.number, number: header.connection, attribute: body.attribute };
+        s.keeps_one = false;
         if !s.inbox.request(core, request, fields.rest()) {
+            // The client asks again when lanes have given grants back.
+            s.keeps_one = s.inbox.is_short(core);
+            s.is_short |= s.keeps_one;
             self.answer(s, Kind::Busy, header.connection, &[]);
         }
         Ok(())
