@@ -194,6 +194,13 @@ impl Auto {
                 Some(rest) if uri.place.host != self.place.host && is_loopback(rest) => {
                     reasons.push(format!("{}: {rest} is an address of another host itself", way.name));
                 }
+                Some(_) if uri.place.host != self.place.host && way.stays_here() => {
+                    reasons.push(format!(
+                        "{}: the endpoint is on another host, and this one's socket is on the loop-back interface; give \
+                         this one a service, or listen = network",
+                        way.name
+                    ));
+                }
                 Some(rest) => left.push_back((number, format!("{}://{rest}", way.name))),
             }
         }
