@@ -139,3 +139,48 @@ pub(crate) fn firewall() {
         }
     });
 }
+
+/// A server with one URI: a client on its host comes by `sm`, one on another host by UDP, one behind
+/// a firewall that drops UDP by TCP. One loop serves all of them.
+pub(crate) fn three_ways() {
+    let nets = pair(1500);
+    let guarded = Net::new();
+    nets[0].join(("w0", "10.0.1.1/24"), &guarded, ("w1", "10.0.1.2/24"), 1500);
+    // It knows the server by the address that is in the URI.
+    guarded.run(&["ip route add 10.0.0.1 via 10.0.1.1"]);
+    guarded.rules(
+        "add table ip d; add chain ip d out { type filter hook output priority 0; }; \
+         add rule ip d out meta l4proto udp counter drop",
+    );
+    let server = server(&nets[0], "sm,sock,tcp");
+    let mut clients = Vec::new();
+    for (net, taken) in [(&nets[0], "sm"), (&nets[1], "sock"), (&guarded, "tcp")] {
+        // In the client's name space, where its stream is opened.
+        let client = net.enter(|| {
+            let client = open(&device_of("auto", &[("ways", "sm,sock,tcp"), ("listen", "network")]));
+            let world = World::new([&server, &client]);
+            let connections = connect(&world, server.uri());
+            assert_eq!([way(&server, connections[0]), way(&client, connections[1])], [taken, taken]);
+            drop(world);
+            (client, connections)
+        });
+        clients.push(client);
+    }
+    assert!(guarded.counted("d", "out") > 0, "the firewall dropped nothing");
+    let world = World::new([&server, &clients[0].0, &clients[1].0, &clients[2].0]);
+    for round in 0..50 {
+        for (client, connections) in &clients {
+            client.send(connections[1], &pattern(round, 300), round).expect("a send");
+        }
+        let mut heard = Vec::new();
+        for _ in &clients {
+            let event = world.next(0, EventKind::Recv);
+            assert_eq!(event.received().expect("a message").to_vec(), pattern(round, 300));
+            heard.push(event.connection().expect("one"));
+        }
+        for (at, (_, connections)) in clients.iter().enumerate() {
+            assert!(heard.contains(&connections[0]), "round {round}: client {at}");
+            assert_eq!(world.sent(at + 1), round);
+        }
+    }
+}

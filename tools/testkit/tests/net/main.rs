@@ -87,6 +87,8 @@ const TESTS: &[Test] = &[
     #[cfg(all(feature = "auto", feature = "tcp"))]
     Test("a_default_endpoint_that_has_no_way_to_another_host_is_told", auto::no_way, &["ip"]),
     #[cfg(all(feature = "auto", feature = "tcp"))]
+    Test("one_uri_is_reached_by_three_ways_and_one_loop_serves_all", auto::three_ways, &["ip", "nft"]),
+    #[cfg(all(feature = "auto", feature = "tcp"))]
     Test("a_firewall_that_drops_udp_leaves_new_connects_tcp", auto::firewall, &["ip", "nft"]),
     Test("the_test_bed_measures_and_validates", testbed::measures_and_validates, &["ip"]),
     Test("the_test_bed_leaves_nothing_when_killed", testbed::leaves_nothing_when_killed, &["ip"]),
