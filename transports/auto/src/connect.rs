@@ -192,11 +192,7 @@ impl Auto {
                     reasons.push(format!("{}: {rest} is an address of another host itself", way.name));
                 }
                 Some(_) if uri.place.host != self.place.host && way.stays_here() => {
-                    reasons.push(format!(
-                        "{}: the endpoint is on another host, and this one's socket is on the loop-back interface; give \
-                         this one a service, or listen = network",
-                        way.name
-                    ));
+                    reasons.push(format!("{}: its socket is local; give it a service, or listen = network", way.name));
                 }
                 Some(rest) => left.push_back((number, format!("{}://{rest}", way.name))),
             }
