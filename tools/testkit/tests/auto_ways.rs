@@ -22,13 +22,17 @@ fn way(endpoint: &Endpoint, connection: Connection) -> String {
     report.path.split(':').next().expect("a name").to_owned()
 }
 
-/// The URI with other text for one of its ways.
+/// The URI with other text for one of its ways, and the same as before for the others.
 fn with_way(uri: &str, name: &str, rest: &str) -> String {
-    let part = |part: &str| match part.split_once('=') {
-        Some((way, _)) if way == name => format!("{name}={rest}"),
-        _ => part.to_owned(),
-    };
-    uri.split(',').map(part).collect::<Vec<_>>().join(",")
+    let (head, ways) = uri.split_once(',').expect("ways");
+    let (mut text, mut before) = (head.to_owned(), "");
+    for part in ways.split(',') {
+        // A way without a text has that of the way before it.
+        let (way, own) = part.split_once('=').unwrap_or((part, before));
+        text = format!("{text},{way}={}", if way == name { rest } else { own });
+        before = own;
+    }
+    text
 }
 
 /// Accepts whoever asks the endpoint at `at` next.
@@ -240,6 +244,11 @@ fn endpoints_of_one_way_and_of_several_reach_each_other() {
 fn without_a_service_no_socket_is_on_an_address_of_the_network() {
     let local = open(&over("sm,sock"));
     assert!(local.uri().contains(",sock=127.0.0.1:"), "{}", local.uri());
+    #[cfg(feature = "tcp")]
+    {
+        let shares = |_| open(&over("sm,sock,tcp")).uri().ends_with(",tcp");
+        assert!((0..5).any(shares), "sock and tcp share a port where it is free");
+    }
     assert!(local.uri().len() <= 120);
     let refused = Endpoint::open(&over("sm,sock"), &cci::EndpointOptions::new().service("77/0"));
     let Err(error) = refused else { panic!("it is no port") };
@@ -413,7 +422,9 @@ fn the_default_device_has_every_way_that_the_selection_leaves() {
     assert_eq!(auto("").as_deref(), Some("auto  default"));
     assert_eq!(auto("auto").as_deref(), Some("auto  default"));
     assert_eq!(auto("sm").as_deref(), Some("auto ways=sm default"));
-    assert_eq!(auto("sock,sm").as_deref(), Some("auto ways=sm,sock default"));
+    // Without tcp in the build these are all that there are.
+    let both = if cfg!(feature = "tcp") { "auto ways=sm,sock default" } else { "auto  default" };
+    assert_eq!(auto("sock,sm").as_deref(), Some(both));
     assert_eq!(auto("sock,auto").as_deref(), Some("auto ways=sock default"));
     assert!(auto("^sm").is_some_and(|line| line.starts_with("auto ways=sock") && line.ends_with(" default")));
     assert_eq!((auto("^auto"), auto("sim")), (None, None));

@@ -3,9 +3,11 @@
 use crate::connect::Connects;
 use crate::handle::CallSet;
 use crate::host::Place;
+use crate::uri::is_loopback;
 use cci_transport::{Connection, Core, Driver, PollSet, Readiness, Scope, Slot, Transport};
 use rustix::event::epoll::EventFlags;
 use std::collections::HashMap;
+use std::net::SocketAddr;
 use std::sync::Arc;
 
 /// No way has this number.
@@ -22,6 +24,9 @@ pub(crate) struct Way {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) name: &'static str,
     pub(crate) scope: Scope,
+    /// Frames leave from the address that it is bound to: where that is the loop-back interface's,
+    /// they reach this host only.
+    is_bound: bool,
     /// Polls that it may fail in before it is cold; 0: it is.
     pub(crate) warm: u32,
     /// It is never cold: a poll is a look at memory, or there is no other way.
@@ -31,7 +36,17 @@ pub(crate) struct Way {
 impl Way {
     pub(crate) fn new(driver: &'static Driver, transport: Box<dyn Transport>) -> Self {
         let is_always_warm = driver.scope < Scope::Network;
-        Self { transport, name: driver.name, scope: driver.scope, warm: WARM, is_always_warm }
+        Self { transport, name: driver.name, scope: driver.scope, is_bound: driver.is_link, warm: WARM, is_always_warm }
+    }
+
+    /// Whether it reaches this host only.
+    pub(crate) fn stays_here(&self) -> bool {
+        self.is_bound && is_loopback(self.rest())
+    }
+
+    /// Where it listens, if that is an address of a network.
+    pub(crate) fn address(&self) -> Option<SocketAddr> {
+        self.rest().parse().ok()
     }
 
     /// Its URI without the scheme.

@@ -4,7 +4,7 @@ use crate::auto::Auto;
 use crate::uri::{SCHEME, Uri, is_loopback};
 use cci_proto::{Attribute, ConnectError, Failure, REQUEST_HEAD, Time};
 use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
-use std::collections::{BTreeMap, HashSet, VecDeque};
+use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -86,9 +86,8 @@ pub(crate) struct Connects {
     attempts: BTreeMap<u64, Attempt>,
     /// The last number of a connect or an attempt.
     last: u64,
-    known: HashSet<[u64; 2]>,
-    /// The same, oldest first.
-    order: VecDeque<[u64; 2]>,
+    /// Identities of requests, oldest first: few enough to be searched for each request.
+    known: VecDeque<[u64; 2]>,
 }
 
 impl Connects {
@@ -110,14 +109,12 @@ impl Connects {
 
     /// Remembers the identity of a connect. False: it is known.
     fn remember(&mut self, connect: [u64; 2]) -> bool {
-        let is_new = self.known.insert(connect);
+        let is_new = !self.known.contains(&connect);
         if is_new {
-            self.order.push_back(connect);
-            if self.order.len() > REMEMBERED
-                && let Some(oldest) = self.order.pop_front()
-            {
-                self.known.remove(&oldest);
+            if self.known.len() == REMEMBERED {
+                self.known.pop_front();
             }
+            self.known.push_back(connect);
         }
         is_new
     }
@@ -193,6 +190,9 @@ impl Auto {
                 }
                 Some(rest) if uri.place.host != self.place.host && is_loopback(rest) => {
                     reasons.push(format!("{}: {rest} is an address of another host itself", way.name));
+                }
+                Some(_) if uri.place.host != self.place.host && way.stays_here() => {
+                    reasons.push(format!("{}: its socket is local; give it a service, or listen = network", way.name));
                 }
                 Some(rest) => left.push_back((number, format!("{}://{rest}", way.name))),
             }
@@ -379,6 +379,6 @@ mod tests {
         }
         assert!(!connects.remember([0, 1]));
         assert!(connects.remember([REMEMBERED as u64, 1]) && connects.remember([0, 1]));
-        assert_eq!((connects.known.len(), connects.order.len()), (REMEMBERED, REMEMBERED));
+        assert_eq!(connects.known.len(), REMEMBERED);
     }
 }

@@ -5,9 +5,10 @@ use crate::host::Place;
 use crate::uri::{LONGEST, Uri};
 use cci_proto::Status;
 use cci_transport::{
-    Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, OpenError, Over, Scope, Transport,
-    TransportOptions, random,
+    Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, LocalAddress, OpenError, Over, Scope,
+    Transport, TransportOptions, random,
 };
+use std::net::SocketAddr;
 
 /// One endpoint over several transports.
 pub static DRIVER: Driver = Driver {
@@ -98,6 +99,25 @@ fn keys_of(driver: &Driver, is_network: bool) -> Vec<(String, String)> {
     driver.loopback.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
+/// The keys of a way of the network, with the address of the way before, or that by which this host
+/// is reached. A transport may listen on the loop-back interface unless it is told otherwise.
+fn with_address(
+    mut own: Vec<(String, String)>,
+    driver: &Driver,
+    listen: &Listen,
+    before: Option<SocketAddr>,
+) -> Vec<(String, String)> {
+    let says_where = |(key, _): &(String, String)| key == "ip" || key == "interface";
+    let takes_address = driver.scope == Scope::Network && driver.key("ip").is_some();
+    if listen.is_network && takes_address && !driver.with_environment(&own).iter().any(says_where) {
+        let here = || LocalAddress::choose(None, None).ok().map(|local| local.ip);
+        // Without an address the transport says what it lacks.
+        let ip = before.map(|before| before.ip()).or_else(here);
+        own.extend(ip.map(|ip| ("ip".to_owned(), ip.to_string())));
+    }
+    own
+}
+
 /// What a device and the environment say of who may reach an endpoint.
 struct Listen {
     is_network: bool,
@@ -134,15 +154,22 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     let system = |source: rustix::io::Errno| OpenError::system("cannot open an auto endpoint", source);
     let (mut ways, mut down) = (Vec::new(), absent(options.arguments, options.drivers));
     for driver in candidates(options.arguments, options.drivers).into_iter().take(core.way_count().into()) {
-        let own = keys_of(driver, listen.is_network);
+        let before = ways.iter().rev().find_map(Way::address);
+        let own = with_address(keys_of(driver, listen.is_network), driver, &listen, before);
         let service = listen.port.as_deref().filter(|_| driver.scope == Scope::Network);
-        let options = TransportOptions {
-            service,
-            threading: options.threading,
-            ..TransportOptions::new(&own, (driver.inspect)(&own).max_send_size)
-        };
         core.set_opening_way(u8::try_from(ways.len()).unwrap_or(u8::MAX));
-        match (driver.open)(core, &options) {
+        let open = |service: Option<&str>| {
+            let options = TransportOptions {
+                service,
+                threading: options.threading,
+                ..TransportOptions::new(&own, (driver.inspect)(&own).max_send_size)
+            };
+            (driver.open)(core, &options)
+        };
+        // One port for all ways, where nobody has it: firewalls and people know one number.
+        let same_port = before.filter(|_| service.is_none() && driver.scope == Scope::Network);
+        let opened = same_port.and_then(|before| open(Some(&before.port().to_string())).ok());
+        match opened.map_or_else(|| open(service), Ok) {
             Ok(transport) => ways.push(Way::new(driver, transport)),
             // The port is what the program gives to others.
             Err(error) if service.is_some() && error.status != Status::Inval => return Err(error),

@@ -20,7 +20,8 @@ pub(crate) struct Place {
 }
 
 impl Place {
-    /// Where this process runs.
+    /// Where this process runs. Its sockets are in the network name space of the thread that opens
+    /// them.
     ///
     /// # Errors
     ///
@@ -28,7 +29,7 @@ impl Place {
     pub(crate) fn here() -> Result<Self, OpenError> {
         let boot = std::fs::read("/proc/sys/kernel/random/boot_id");
         let boot = boot.map_err(|source| OpenError::system("cannot read the boot identifier in /proc", source))?;
-        let space = std::fs::metadata("/proc/self/ns/net").map(|space| (space.dev(), space.ino()));
+        let space = std::fs::metadata("/proc/thread-self/ns/net").map(|space| (space.dev(), space.ino()));
         // A sandbox without that file has one name space, as far as anyone inside can say.
         let (device, inode) = space.unwrap_or_default();
         if boot.is_empty() {

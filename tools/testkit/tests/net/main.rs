@@ -1,7 +1,7 @@
 //! `sock` between network name spaces of this host: other MTUs, real loss, duplication and
 //! reordering by nftables, a bottleneck that TCP shares, groups on a bridge, and a capture that the
 //! dissector explains. `tcp` there: loss, small frames, firewalls, a cable that is pulled. And `sm`
-//! between pid name spaces.
+//! between pid name spaces, and `auto` between hosts.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends;
 //! nothing outside of them is touched. Tests run one after the other.
@@ -16,6 +16,8 @@ macro_rules! say {
     }};
 }
 
+#[cfg(all(feature = "auto", feature = "tcp"))]
+mod auto;
 mod dissector;
 mod killed;
 mod loss;
@@ -72,6 +74,14 @@ const TESTS: &[Test] = &[
     Test("tcp_tells_of_a_reset_at_once", tcp::reset, &["ip", "nft"]),
     Test("tcp_tells_refused_from_dropped", tcp::refused_or_dropped, &["ip", "nft"]),
     Test("tcp_passes_a_firewall_with_one_port", tcp::one_port, &["ip", "nft"]),
+    #[cfg(all(feature = "auto", feature = "tcp"))]
+    Test("a_default_endpoint_reaches_another_host_and_cannot_be_reached", auto::default_endpoint, &["ip"]),
+    #[cfg(all(feature = "auto", feature = "tcp"))]
+    Test("a_default_endpoint_that_has_no_way_to_another_host_is_told", auto::no_way, &["ip"]),
+    #[cfg(all(feature = "auto", feature = "tcp"))]
+    Test("one_uri_is_reached_by_three_ways_and_one_loop_serves_all", auto::three_ways, &["ip", "nft"]),
+    #[cfg(all(feature = "auto", feature = "tcp"))]
+    Test("a_firewall_that_drops_udp_leaves_new_connects_tcp", auto::firewall, &["ip", "nft"]),
     Test("the_test_bed_measures_and_validates", testbed::measures_and_validates, &["ip"]),
     Test("the_test_bed_leaves_nothing_when_killed", testbed::leaves_nothing_when_killed, &["ip"]),
 ];

@@ -48,7 +48,12 @@ fn die_with_parent() {
 
 /// The device of the transport, on this host.
 fn device(transport: &str) -> Device {
-    if transport == "sm" { sm_device() } else { device_of(transport, &[("ip", "127.0.0.1")]) }
+    match transport {
+        "sm" => sm_device(),
+        // Its ways stay on this host by themselves.
+        "auto" => device_of(transport, &[]),
+        _ => device_of(transport, &[("ip", "127.0.0.1")]),
+    }
 }
 
 fn main() {

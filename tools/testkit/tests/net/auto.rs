@@ -1,0 +1,186 @@
+//! `auto` between hosts: a default endpoint, which nobody reaches from elsewhere, and a firewall
+//! that changes.
+
+use cci::{Connect, Connection, Endpoint, EndpointOptions, EventKind, Failure};
+use cci_testkit::namespace::{Net, pair};
+use cci_testkit::{LIMIT, World, device_of, open, pattern};
+use std::time::Instant;
+
+/// An endpoint in a name space that the network reaches.
+fn server(net: &Net, ways: &str) -> Endpoint {
+    net.enter(|| open(&device_of("auto", &[("ways", ways), ("listen", "network")])))
+}
+
+/// An endpoint as a program without a configuration has it.
+fn default_in(net: &Net, ways: &str) -> Endpoint {
+    net.enter(|| {
+        let device = device_of("auto", &[("ways", ways)]);
+        Endpoint::open(&device, &EndpointOptions::new()).expect("an endpoint")
+    })
+}
+
+fn way(endpoint: &Endpoint, connection: Connection) -> String {
+    let report = endpoint.report(connection).expect("an open connection");
+    report.path.split(':').next().expect("a name").to_owned()
+}
+
+/// Connects the second end to the first; connections of the first and of the second.
+fn connect(world: &World<'_>, uri: &str) -> [Connection; 2] {
+    let client = world.endpoint(1);
+    client.connect(&Connect::to(uri).context(1).timeout(LIMIT)).expect("a connect");
+    let begun = Instant::now();
+    while world.waiting(0, EventKind::ConnectRequest) == 0 {
+        world.step();
+        if world.waiting(1, EventKind::Connect) > 0 || begun.elapsed() > LIMIT {
+            let ended = world.next(1, EventKind::Connect);
+            panic!("{uri}: {:?}, {:?}", ended.outcome(), ended.reason());
+        }
+    }
+    world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(2).expect("an accept");
+    let accepted = world.next(0, EventKind::Accept).connection().expect("one");
+    let connected = world.next(1, EventKind::Connect);
+    assert_eq!(connected.outcome(), Ok(()), "{:?}", connected.reason());
+    [accepted, connected.connection().expect("one")]
+}
+
+/// Messages of many lengths both ways.
+fn exchange(world: &World<'_>, connections: [Connection; 2]) {
+    for (from, to) in [(0, 1), (1, 0)] {
+        for len in [0, 1, 100, 1000] {
+            world.endpoint(from).send(connections[from], &pattern(len as u64, len), 5).expect("a send");
+            assert_eq!(world.message(to), pattern(len as u64, len));
+            assert_eq!(world.sent(from), 5);
+        }
+    }
+}
+
+/// The local addresses, in hexadecimal digits, of every socket of UDP and TCP in this name space
+/// that datagrams or streams of strangers reach: those that are connected to nobody.
+fn open_to_strangers(net: &Net) -> Vec<String> {
+    net.enter(|| {
+        let tables = ["udp", "tcp", "udp6", "tcp6"];
+        let read = |table| std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
+        let mut found = Vec::new();
+        for line in tables.map(read).iter().flat_map(|table| table.lines().skip(1)) {
+            let mut columns = line.split_whitespace().skip(1);
+            let [local, remote] = [columns.next().expect("local"), columns.next().expect("remote")];
+            if remote.ends_with(":0000") {
+                found.push(local.to_owned());
+            }
+        }
+        found
+    })
+}
+
+/// Without a service or a key, an endpoint connects to another host and has no socket that
+/// strangers reach.
+pub(crate) fn default_endpoint() {
+    let nets = pair(1500);
+    let server = server(&nets[0], "sm,sock,tcp");
+    assert!(server.uri().contains("sock=10.0.0.1:"), "{}", server.uri());
+    assert!(server.uri().ends_with(",tcp"), "one address and port for both: {}", server.uri());
+    assert!(open_to_strangers(&nets[0]).iter().any(|local| local.starts_with("0100000A:")), "the server has some");
+    let client = default_in(&nets[1], "sm,sock,tcp");
+    nets[1].enter(|| {
+        let world = World::new([&server, &client]);
+        let connections = connect(&world, server.uri());
+        assert_eq!([way(&server, connections[0]), way(&client, connections[1])], ["tcp", "tcp"]);
+        let why = client.report(connections[1]).expect("open").why;
+        assert!(why.contains("sm: the endpoint is on another host"), "{why}");
+        assert!(why.contains("sock: its socket is local"), "{why}");
+        exchange(&world, connections);
+    });
+    let reachable = open_to_strangers(&nets[1]);
+    assert!(!reachable.is_empty() && reachable.iter().all(|local| local.starts_with("0100007F:")), "{reachable:?}");
+}
+
+/// Where every way stays on this host, a connect to another one ends at once, and says why.
+pub(crate) fn no_way() {
+    let nets = pair(1500);
+    let server = nets[0].enter(|| open(&device_of("auto", &[("ways", "sm,sock"), ("listen", "network")])));
+    let client = default_in(&nets[1], "sm,sock");
+    let world = World::new([&server, &client]);
+    client.connect(&Connect::to(server.uri()).context(3).timeout(LIMIT)).expect("a connect");
+    let ended = client.get_event().expect("usable").expect("it ends within the call");
+    assert_eq!((ended.kind(), ended.outcome(), ended.context()), (EventKind::Connect, Err(Failure::Refused), 3));
+    let reason = ended.reason().expect("a reason");
+    assert!(reason.contains("sock: its socket is local; give it a service"), "{reason}");
+    assert_eq!(world.waiting(0, EventKind::ConnectRequest), 0);
+}
+
+/// A firewall that begins to drop UDP: connections over it stay what they are, and new ones go by
+/// TCP; once it has gone, new ones go by UDP again, and what waited arrives.
+pub(crate) fn firewall() {
+    let nets = pair(1500);
+    let [server, client] = [0, 1].map(|at| server(&nets[at], "sock,tcp"));
+    // A stream is in the name space of the thread whose call opens it.
+    nets[1].enter(|| {
+        let world = World::new([&server, &client]);
+        let first = connect(&world, server.uri());
+        assert_eq!(way(&client, first[1]), "sock");
+        exchange(&world, first);
+        nets[0].rules(
+            "add table ip d; add chain ip d in { type filter hook input priority 0; }; \
+         add rule ip d in meta l4proto udp counter drop",
+        );
+        client.send(first[1], b"meanwhile", 7).expect("a send");
+        let second = connect(&world, server.uri());
+        assert_eq!(way(&client, second[1]), "tcp");
+        let why = client.report(second[1]).expect("open").why;
+        assert!(nets[0].counted("d", "in") > 0, "nothing was dropped");
+        exchange(&world, second);
+        assert_eq!(world.waiting(1, EventKind::Send), 0, "a connection over UDP has another way; {why}");
+        nets[0].rules("delete table ip d");
+        assert_eq!((world.sent(1), world.message(0)), (7, b"meanwhile".to_vec()));
+        let third = connect(&world, server.uri());
+        assert_eq!(way(&client, third[1]), "sock");
+        for connections in [first, second, third] {
+            exchange(&world, connections);
+        }
+    });
+}
+
+/// A server with one URI: a client on its host comes by `sm`, one on another host by UDP, one
+/// behind a firewall that drops UDP by TCP. One loop serves all of them.
+pub(crate) fn three_ways() {
+    let nets = pair(1500);
+    let guarded = Net::new();
+    nets[0].join(("w0", "10.0.1.1/24"), &guarded, ("w1", "10.0.1.2/24"), 1500);
+    // It knows the server by the address that is in the URI.
+    guarded.run(&["ip route add 10.0.0.1 via 10.0.1.1"]);
+    guarded.rules(
+        "add table ip d; add chain ip d out { type filter hook output priority 0; }; \
+         add rule ip d out meta l4proto udp counter drop",
+    );
+    let server = server(&nets[0], "sm,sock,tcp");
+    let mut clients = Vec::new();
+    for (net, taken) in [(&nets[0], "sm"), (&nets[1], "sock"), (&guarded, "tcp")] {
+        // In the client's name space, where its stream is opened.
+        let client = net.enter(|| {
+            let client = open(&device_of("auto", &[("ways", "sm,sock,tcp"), ("listen", "network")]));
+            let world = World::new([&server, &client]);
+            let connections = connect(&world, server.uri());
+            assert_eq!([way(&server, connections[0]), way(&client, connections[1])], [taken, taken]);
+            drop(world);
+            (client, connections)
+        });
+        clients.push(client);
+    }
+    assert!(guarded.counted("d", "out") > 0, "the firewall dropped nothing");
+    let world = World::new([&server, &clients[0].0, &clients[1].0, &clients[2].0]);
+    for round in 0..50 {
+        for (client, connections) in &clients {
+            client.send(connections[1], &pattern(round, 300), round).expect("a send");
+        }
+        let mut heard = Vec::new();
+        for _ in &clients {
+            let event = world.next(0, EventKind::Recv);
+            assert_eq!(event.received().expect("a message").to_vec(), pattern(round, 300));
+            heard.push(event.connection().expect("one"));
+        }
+        for (at, (_, connections)) in clients.iter().enumerate() {
+            assert!(heard.contains(&connections[0]), "round {round}: client {at}");
+            assert_eq!(world.sent(at + 1), round);
+        }
+    }
+}
