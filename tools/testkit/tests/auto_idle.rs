@@ -17,8 +17,7 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
     let seconds = if std::env::var_os("CCI_TEST_LONG").is_some() { "10" } else { "2" };
     let device = device_of("auto", &[]);
     // By the best way, and by each alone.
-    let ways = if cfg!(feature = "tcp") { &["", "sm", "sock", "tcp"][..] } else { &["", "sm", "sock"] };
-    for way in ways {
+    for way in &["", "sm", "sock", "tcp"] {
         let endpoint = open(&device);
         let part = |part: &&str| part.starts_with(&format!("{way}=")) || part == way;
         let uri = match endpoint.uri().split(',').position(|text| part(&text)) {

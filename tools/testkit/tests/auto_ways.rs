@@ -244,11 +244,8 @@ fn endpoints_of_one_way_and_of_several_reach_each_other() {
 fn without_a_service_no_socket_is_on_an_address_of_the_network() {
     let local = open(&over("sm,sock"));
     assert!(local.uri().contains(",sock=127.0.0.1:"), "{}", local.uri());
-    #[cfg(feature = "tcp")]
-    {
-        let shares = |_| open(&over("sm,sock,tcp")).uri().ends_with(",tcp");
-        assert!((0..5).any(shares), "sock and tcp share a port where it is free");
-    }
+    let shares = |_| open(&over("sm,sock,tcp")).uri().ends_with(",tcp");
+    assert!((0..5).any(shares), "sock and tcp share a port where it is free");
     assert!(local.uri().len() <= 120);
     let refused = Endpoint::open(&over("sm,sock"), &cci::EndpointOptions::new().service("77/0"));
     let Err(error) = refused else { panic!("it is no port") };
@@ -422,9 +419,7 @@ fn the_default_device_has_every_way_that_the_selection_leaves() {
     assert_eq!(auto("").as_deref(), Some("auto  default"));
     assert_eq!(auto("auto").as_deref(), Some("auto  default"));
     assert_eq!(auto("sm").as_deref(), Some("auto ways=sm default"));
-    // Without tcp in the build these are all that there are.
-    let both = if cfg!(feature = "tcp") { "auto ways=sm,sock default" } else { "auto  default" };
-    assert_eq!(auto("sock,sm").as_deref(), Some(both));
+    assert_eq!(auto("sock,sm").as_deref(), Some("auto ways=sm,sock default"));
     assert_eq!(auto("sock,auto").as_deref(), Some("auto ways=sock default"));
     assert!(auto("^sm").is_some_and(|line| line.starts_with("auto ways=sock") && line.ends_with(" default")));
     assert_eq!((auto("^auto"), auto("sim")), (None, None));
