@@ -9,6 +9,7 @@ use cci::{
 };
 use rustix::event::epoll;
 use std::os::fd::OwnedFd;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
@@ -32,6 +33,15 @@ pub(super) fn wait_for<'e>(endpoint: &'e Endpoint, handle: &OwnedFd, kind: Event
             Some(event) if event.kind() == kind => return event,
             _ => {}
         }
+    }
+}
+
+/// Makes calls until the other side has ended: the acknowledgement of the last message may be lost,
+/// and in virtual time nobody else answers when that comes again.
+fn poll_until(endpoint: &Endpoint, is_over: &AtomicBool) {
+    let begun = Instant::now();
+    while !is_over.load(Ordering::Acquire) && begun.elapsed() < LIMIT {
+        drop(endpoint.get_event().expect("usable"));
     }
 }
 
@@ -261,18 +271,26 @@ pub fn refused_send_wakes(device: &Device) {
     let handles = (a.handle().expect("a handle"), b.handle().expect("a handle"));
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     a.set_send_buffers(16).expect("an option");
+    let (is_refused, is_over) = (AtomicBool::new(false), AtomicBool::new(false));
     std::thread::scope(|scope| {
         scope.spawn(|| {
+            // A receiver that keeps up leaves nothing to be refused.
+            let begun = Instant::now();
+            while !is_refused.load(Ordering::Acquire) && begun.elapsed() < LIMIT {
+                std::thread::yield_now();
+            }
             for number in 0..MESSAGES {
                 let event = wait_for(&b, &handles.1, EventKind::Recv);
                 assert_eq!(event.received().expect("a message").to_vec(), pattern(number, 100));
             }
+            poll_until(&b, &is_over);
         });
         let mut refused = 0;
         for number in 0..MESSAGES {
             while let Err(error) = a.send(connection, &pattern(number, 100), Notify::OnFailure(number)) {
                 assert_eq!(error, SendError::NoBuffers);
                 refused += 1;
+                is_refused.store(true, Ordering::Release);
                 assert_eq!(drain(&a), 0, "a silent message has no event");
                 if refused % 16 == 0 {
                     // Long enough for the transport to go on by itself, if it does.
@@ -287,6 +305,7 @@ pub fn refused_send_wakes(device: &Device) {
             assert!(readable(&handles.0, LIMIT), "nobody tells that what waits can leave");
             drain(&a);
         }
+        is_over.store(true, Ordering::Release);
     });
 }
 
@@ -347,12 +366,14 @@ pub fn room_wakes_though_events_are_held(device: &Device) {
     let (a, b) = (open(device), open(device));
     let handles = (a.handle().expect("a handle"), b.handle().expect("a handle"));
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    let is_over = AtomicBool::new(false);
     std::thread::scope(|scope| {
         scope.spawn(|| {
             let held: Vec<_> = (0..MESSAGES).map(|_| wait_for(&b, &handles.1, EventKind::Recv)).collect();
             for (number, event) in (0..).zip(&held) {
                 assert_eq!(event.received().expect("a message").to_vec(), pattern(number, 100));
             }
+            poll_until(&b, &is_over);
         });
         for number in 0..MESSAGES {
             a.send(connection, &pattern(number, 100), number).expect("a send");
@@ -361,6 +382,7 @@ pub fn room_wakes_though_events_are_held(device: &Device) {
             let event = wait_for(&a, &handles.0, EventKind::Send);
             assert_eq!((event.outcome(), event.context()), (Ok(()), number));
         }
+        is_over.store(true, Ordering::Release);
     });
 }
 
