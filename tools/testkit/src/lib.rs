@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 pub mod allocations;
+pub mod idle;
 pub mod memory;
 pub mod namespace;
 mod peer;

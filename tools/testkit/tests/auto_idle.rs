@@ -3,9 +3,9 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{EventKind, Notify};
+use cci_testkit::idle::Idle;
 use cci_testkit::process::resident_bytes;
-use cci_testkit::{Peer, World, alone, device_of, drain, open};
+use cci_testkit::{alone, device_of, open};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 
@@ -28,21 +28,12 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
             }
             None => endpoint.uri().to_owned(),
         };
-        let world = World::new([&endpoint]);
-        let mut peer = Peer::spawn(PROGRAM, "idle", &["auto", &uri, seconds]);
-        let request = world.next(0, EventKind::ConnectRequest);
-        request.into_request().expect("a request").accept(1).expect("an accept");
-        let connection = world.next(0, EventKind::Accept).connection().expect("one");
-        let path = endpoint.report(connection).expect("open").path;
-        assert!(path.starts_with(way), "{way}: {path}");
-        assert_eq!(world.message(0), b"hello");
-        endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
-        let line = peer.line_while(|| {
-            drain(&endpoint);
-            std::thread::yield_now();
-        });
-        let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
-        let [micros, switches, wakes, threads] = numbers[..] else { panic!("{line}") };
+        let goes_the_way = |connection| {
+            let path = endpoint.report(connection).expect("open").path;
+            assert!(path.starts_with(way), "{way}: {path}");
+        };
+        let Idle { micros, switches, wakes, threads } =
+            Idle::of(&endpoint, (PROGRAM, "auto", &uri), seconds, goes_the_way);
         assert!(threads <= 2, "more threads than the program's and the progress thread");
         assert!(micros < 10_000, "{way}: {micros} us of processor time");
         assert!(switches <= 7, "{way}: {switches} context switches");

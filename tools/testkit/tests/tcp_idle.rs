@@ -2,9 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use cci::{Attribute, EventKind, Notify};
+use cci::{Attribute, Notify};
+use cci_testkit::idle::Idle;
 use cci_testkit::process::thread_time;
-use cci_testkit::{Peer, World, alone, device_of, drain, open};
+use cci_testkit::{World, alone, device_of, open};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -16,19 +17,8 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
     let _alone = alone();
     let seconds = if std::env::var_os("CCI_TEST_LONG").is_some() { "10" } else { "2" };
     let endpoint = open(&device_of("tcp", &[("ip", "127.0.0.1")]));
-    let world = World::new([&endpoint]);
-    let mut peer = Peer::spawn(PROGRAM, "idle", &["tcp", endpoint.uri(), seconds]);
-    let request = world.next(0, EventKind::ConnectRequest);
-    request.into_request().expect("a request").accept(1).expect("an accept");
-    let connection = world.next(0, EventKind::Accept).connection().expect("one");
-    assert_eq!(world.message(0), b"hello");
-    endpoint.send(connection, b"hello", Notify::OnFailure(0)).expect("a send");
-    let line = peer.line_while(|| {
-        drain(&endpoint);
-        std::thread::yield_now();
-    });
-    let numbers: Vec<u64> = line.split(' ').map(|number| number.parse().expect("a number")).collect();
-    let [micros, switches, wakes, threads] = numbers[..] else { panic!("{line}") };
+    let Idle { micros, switches, wakes, threads } =
+        Idle::of(&endpoint, (PROGRAM, "tcp", endpoint.uri()), seconds, |_| ());
     assert!(threads <= 2, "more threads than the program's and the progress thread");
     assert!(micros < 10_000, "{micros} us of processor time");
     assert!(switches <= 7, "{switches} context switches");
