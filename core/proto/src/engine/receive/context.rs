@@ -14,8 +14,9 @@ pub(crate) enum FrameOutcome {
     Done,
     /// A message found no slot. The records before it were applied, and are not applied again.
     NoSlot,
-    /// There is no room for its requests.
-    NoRoom,
+    /// It is a duplicate, or there is no room for its requests. The peer retransmits what it still
+    /// misses.
+    Dropped,
 }
 
 /// The end of a part of an operation: the operation and its outcome.

@@ -243,7 +243,7 @@ impl Engine {
         match self.apply_next(index, records, host) {
             FrameOutcome::Done => self.advance(index, host),
             FrameOutcome::NoSlot => self.await_slot(index, Some(records)),
-            FrameOutcome::NoRoom => {}
+            FrameOutcome::Dropped => {}
         }
         self.schedule_ack(now, index, bytes, had_gap || was_refused);
     }

@@ -14,13 +14,13 @@ impl Engine {
     /// Applies the records of the next in-order frame.
     pub(crate) fn apply_next<H: Host>(&mut self, index: u32, records: Records<'_>, host: &mut H) -> FrameOutcome {
         let mut ended = RmaEnds::default();
-        let Some(mut ctx) = self.recv_ctx(index) else { return FrameOutcome::NoRoom };
+        let Some(mut ctx) = self.recv_ctx(index) else { return FrameOutcome::Dropped };
         if let Some(ReorderEntry::Held { .. }) = ctx.flow.reorder_queue.front() {
             // A duplicate of the frame that is held and waits for a slot. A slot may be free by
             // now.
             self.stats.duplicates += 1;
             self.drain(index, host);
-            return FrameOutcome::NoRoom;
+            return FrameOutcome::Dropped;
         }
         let outcome = ctx.apply(records, host, &mut |end| ended.push(end));
         self.end_parts(index, ended, host);
@@ -56,7 +56,7 @@ impl Engine {
                     }
                     self.end_parts(index, ended, host);
                     match outcome {
-                        FrameOutcome::Done | FrameOutcome::NoRoom => {}
+                        FrameOutcome::Done | FrameOutcome::Dropped => {}
                         FrameOutcome::NoSlot => return self.await_slot(index, None),
                     }
                 }

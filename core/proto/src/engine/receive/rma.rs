@@ -46,7 +46,7 @@ impl RecvCtx<'_> {
         }
         if !self.flow.requests.has_room_for_read() {
             if !self.is_held {
-                return FrameOutcome::NoRoom;
+                return FrameOutcome::Dropped;
             }
             self.flow.requests.push_result(op, REFUSED);
             return FrameOutcome::Done;

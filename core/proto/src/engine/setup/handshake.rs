@@ -11,7 +11,7 @@ use crate::engine::send::frame::{header, plain};
 use crate::engine::state::{Engine, mark_conn_ready};
 use crate::engine::strangers::admission::{Redirection, RequestState};
 use crate::engine::strangers::reply::ReplyFrame;
-use crate::wire::{Accept, Connect, HEADER, Header, Kind, Offer, Reason, Reject};
+use crate::wire::{Accept, Connect, HEADER, Header, Kind, MAX_URI, Offer, Reason, Reject};
 use crate::{Address, ConnectError, Failure, RequestError, Time};
 use alloc::boxed::Box;
 
@@ -25,8 +25,6 @@ const LONGEST_ACCEPT: u64 = 250_000;
 const _: () = assert!(CONFIRMATION >= 3 * LONGEST_ACCEPT, "a client has at least three timeouts of the ACCEPT");
 /// CLOSE frames to a peer that does not answer, before the connection is removed.
 const FAREWELLS: u32 = 4;
-/// Longest URI of a redirection, bytes.
-const MAX_URI: usize = 512;
 
 impl Engine {
     /// Starts a connection; `Event::Open` or `Event::Refused` comes later.
@@ -106,7 +104,7 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// Not an unanswered request, or a URI of no bytes or more than 512.
+    /// Not an unanswered request, or a URI of no bytes or more than [`MAX_URI`].
     pub fn redirect(&mut self, now: Time, index: Index, uri: &[u8], token: u64) -> Result<(), RequestError> {
         if uri.is_empty() || uri.len() > MAX_URI {
             return Err(RequestError::OtherDevice);
