@@ -20,7 +20,7 @@ const INDEX: u32 = (1 << INDEX_BITS) - 1;
 /// let connection: &'static Connection = Box::leak(Box::default());
 /// let mut table = ConnectionTable::default();
 /// let number = table.enter(connection, Some("payload"));
-/// assert!(table.cell(number).is_some() && table.opening(number) == Some(&"payload"));
+/// assert!(table.cell(number).is_some() && table.pending(number) == Some(&"payload"));
 /// assert!(table.leave(number).is_some() && table.is_empty());
 /// assert_ne!(table.enter(connection, None), number);
 /// ```
@@ -30,26 +30,26 @@ pub struct ConnectionTable<O> {
     next: VecDeque<u32>,
     /// Places that are used no more.
     retired: usize,
-    openings: BTreeMap<u32, O>,
+    pending: BTreeMap<u32, O>,
 }
 
 impl<O> Default for ConnectionTable<O> {
     fn default() -> Self {
-        Self { cells: Vec::new(), next: VecDeque::new(), retired: 0, openings: BTreeMap::new() }
+        Self { cells: Vec::new(), next: VecDeque::new(), retired: 0, pending: BTreeMap::new() }
     }
 }
 
 impl<O> ConnectionTable<O> {
     /// Enters a connection and gives it its number.
-    pub fn enter(&mut self, cell: &'static Connection, opening: Option<O>) -> u32 {
+    pub fn enter(&mut self, cell: &'static Connection, pending: Option<O>) -> u32 {
         let number = self.next.pop_front().unwrap_or_else(|| {
             self.cells.push(None);
             u32::try_from(self.cells.len() - 1).unwrap_or(INDEX)
         });
         self.cells[(number & INDEX) as usize] = Some(cell);
         cell.local.store(number, Ordering::Relaxed);
-        if let Some(opening) = opening {
-            self.openings.insert(number, opening);
+        if let Some(pending) = pending {
+            self.pending.insert(number, pending);
         }
         number
     }
@@ -71,24 +71,24 @@ impl<O> ConnectionTable<O> {
 
     /// What the opening connection with this number waits for.
     #[must_use]
-    pub fn opening(&self, number: u32) -> Option<&O> {
-        self.openings.get(&number)
+    pub fn pending(&self, number: u32) -> Option<&O> {
+        self.pending.get(&number)
     }
 
-    /// As [`ConnectionTable::opening`], to be changed.
+    /// As [`ConnectionTable::pending`], to be changed.
     #[must_use]
-    pub fn opening_mut(&mut self, number: u32) -> Option<&mut O> {
-        self.openings.get_mut(&number)
+    pub fn pending_mut(&mut self, number: u32) -> Option<&mut O> {
+        self.pending.get_mut(&number)
     }
 
     /// Changes what all opening connections wait for.
-    pub fn each_opening(&mut self, change: impl FnMut(&mut O)) {
-        self.openings.values_mut().for_each(change);
+    pub fn each_pending(&mut self, change: impl FnMut(&mut O)) {
+        self.pending.values_mut().for_each(change);
     }
 
     /// The opening connection with this number has its answer.
-    pub fn opened(&mut self, number: u32) -> Option<(&'static Connection, O)> {
-        Some((self.cell(number)?, self.openings.remove(&number)?))
+    pub fn answered(&mut self, number: u32) -> Option<(&'static Connection, O)> {
+        Some((self.cell(number)?, self.pending.remove(&number)?))
     }
 
     /// Takes a connection out.
@@ -99,7 +99,7 @@ impl<O> ConnectionTable<O> {
             Some(next) => self.next.push_back(next),
             None => self.retired += 1,
         }
-        Some((cell, self.openings.remove(&number)))
+        Some((cell, self.pending.remove(&number)))
     }
 
     /// Whether another connection would not fit.
@@ -121,12 +121,12 @@ impl<O> ConnectionTable<O> {
 
     /// Those that are not being opened.
     pub fn open_cells(&self) -> impl Iterator<Item = &'static Connection> + '_ {
-        self.cells().filter(|cell| !self.openings.contains_key(&cell.local.load(Ordering::Relaxed)))
+        self.cells().filter(|cell| !self.pending.contains_key(&cell.local.load(Ordering::Relaxed)))
     }
 
     /// Numbers of those that are being opened, with what they wait for.
-    pub fn openings(&self) -> impl Iterator<Item = (u32, &O)> + '_ {
-        self.openings.iter().map(|(number, opening)| (*number, opening))
+    pub fn all_pending(&self) -> impl Iterator<Item = (u32, &O)> + '_ {
+        self.pending.iter().map(|(number, pending)| (*number, pending))
     }
 }
 

@@ -49,52 +49,52 @@ impl Template {
         };
         let request = Request { from, number, attribute, max_send_size, payload: connect.payload.to_vec(), token: 0 };
         let deadline = connect.timeout.map(|timeout| monotonic() + timeout);
-        side.opening = Some(PendingConnect { slot, context, deadline, request, server: None });
+        side.pending = Some(PendingConnect { slot, context, deadline, request, server: None });
         self.ask(core, number, Some(server), 0);
         Ok(())
     }
 
     /// Asks the endpoint with the number `server`. The connect ends if there is none.
     fn ask(&mut self, core: &mut Core, number: u32, server: Option<u64>, token: u64) {
-        let opening = self.sides.get_mut(&number).and_then(|side| side.opening.as_mut());
-        if let Some((opening, server)) = opening.zip(server.and_then(Mailbox::find)) {
-            opening.request.token = token;
-            opening.server = Some(Arc::clone(&server));
-            if server.push(Frame::Request(opening.request.clone())) {
+        let pending = self.sides.get_mut(&number).and_then(|side| side.pending.as_mut());
+        if let Some((pending, server)) = pending.zip(server.and_then(Mailbox::find)) {
+            pending.request.token = token;
+            pending.server = Some(Arc::clone(&server));
+            if server.push(Frame::Request(pending.request.clone())) {
                 return;
             }
         }
-        self.end_opening(core, number, Failure::Refused);
+        self.end_connect(core, number, Failure::Refused);
     }
 
     /// The server has named another endpoint, which expects the token. A second redirect is
     /// refused: two endpoints could send a client to and fro for ever.
     pub(crate) fn on_redirected(&mut self, core: &mut Core, to: u32, uri: &str, token: u64) {
-        let opening = self.sides.get(&to).and_then(|side| side.opening.as_ref());
-        let is_first = opening.is_some_and(|opening| opening.request.token == 0);
+        let pending = self.sides.get(&to).and_then(|side| side.pending.as_ref());
+        let is_first = pending.is_some_and(|pending| pending.request.token == 0);
         self.ask(core, to, number_of(uri).filter(|_| is_first), token);
     }
 
     /// Ends a connect without a connection.
-    pub(crate) fn end_opening(&mut self, core: &mut Core, number: u32, failure: Failure) {
-        let opening = self.sides.get_mut(&number).and_then(|side| side.opening.take());
+    pub(crate) fn end_connect(&mut self, core: &mut Core, number: u32, failure: Failure) {
+        let pending = self.sides.get_mut(&number).and_then(|side| side.pending.take());
         // An answer may come for a connect that has ended, or twice.
-        let Some(opening) = opening else { return };
+        let Some(pending) = pending else { return };
         if failure == Failure::TimedOut {
-            opening.withdraw();
+            pending.withdraw();
         }
         if let Some(side) = self.sides.remove(&number) {
             core.end_connection(side.cell);
         }
-        core.finish_opening(opening.slot, EventKind::Connect, opening.context, Err(failure));
+        core.finish_opening(pending.slot, EventKind::Connect, pending.context, Err(failure));
     }
 
     /// The server has accepted.
     pub(crate) fn on_accepted(&mut self, core: &mut Core, to: u32, from: Arc<Mailbox>, number: u32, most: u32) {
         let side = self.sides.get_mut(&to);
-        if let Some((side, opening)) = side.and_then(|side| side.opening.take().map(|opening| (side, opening))) {
+        if let Some((side, pending)) = side.and_then(|side| side.pending.take().map(|pending| (side, pending))) {
             Self::open_side(side, from, number, most);
-            core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(side.cell));
+            core.finish_opening(pending.slot, EventKind::Connect, pending.context, Ok(side.cell));
         } else {
             // The connect has timed out meanwhile: nobody holds this end.
             from.push(Frame::Close { to: number });
@@ -172,8 +172,8 @@ impl Template {
         let numbers: Vec<u32> = self.sides.keys().copied().collect();
         for number in numbers {
             let Some(side) = self.sides.get_mut(&number) else { continue };
-            if side.opening.as_ref().is_some_and(|opening| opening.deadline.is_some_and(|deadline| deadline <= now)) {
-                self.end_opening(core, number, Failure::TimedOut);
+            if side.pending.as_ref().is_some_and(|pending| pending.deadline.is_some_and(|deadline| deadline <= now)) {
+                self.end_connect(core, number, Failure::TimedOut);
             } else if let Some(cause) = side.late(now) {
                 self.break_side(core, number, cause);
             } else if side.check_keepalive(now) {
@@ -200,7 +200,7 @@ impl Template {
         }
         for side in self.sides.values() {
             side.push(|to| Frame::Close { to });
-            side.opening.iter().for_each(PendingConnect::withdraw);
+            side.pending.iter().for_each(PendingConnect::withdraw);
         }
         // Each end has its peer's mailbox: ends that stay would keep both for ever.
         self.sides.clear();

@@ -54,7 +54,7 @@ pub(crate) struct Side {
     pub(crate) cell: &'static Connection,
     /// The peer, and its number of the connection. `None` while the connect waits.
     pub(crate) peer: Option<(Arc<Mailbox>, u32)>,
-    pub(crate) opening: Option<PendingConnect>,
+    pub(crate) pending: Option<PendingConnect>,
     operations: VecDeque<Operation>,
     /// The first operations, which are copied or sent; others wait.
     started: usize,
@@ -75,7 +75,7 @@ impl Side {
         Self {
             cell,
             peer: None,
-            opening: None,
+            pending: None,
             operations: VecDeque::new(),
             started: 0,
             backlog: VecDeque::new(),
@@ -221,10 +221,10 @@ impl Side {
 
     /// When the program must call again though nothing arrives.
     pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
-        let opening = self.opening.as_ref().and_then(|opening| opening.deadline);
+        let pending = self.pending.as_ref().and_then(|pending| pending.deadline);
         let operation = self.operations.front().and_then(|operation| operation.deadline);
         let half = |time: Duration, since: Time| Some(since + time / 2).filter(|half| now < *half);
         let keepalive = self.keepalive().map(|(time, since)| half(time, since).unwrap_or(since + time));
-        [opening, operation, keepalive].into_iter().flatten().min()
+        [pending, operation, keepalive].into_iter().flatten().min()
     }
 }

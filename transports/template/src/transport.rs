@@ -43,7 +43,7 @@ impl Template {
             Frame::Request(request) => self.on_request(core, request),
             Frame::Withdrawn { client, number } => self.inbox.withdraw(client, number),
             Frame::Accepted { to, from, number, most } => self.on_accepted(core, to, from, number, most),
-            Frame::Rejected { to } => self.end_opening(core, to, Failure::Refused),
+            Frame::Rejected { to } => self.end_connect(core, to, Failure::Refused),
             Frame::Redirected { to, uri, token } => self.on_redirected(core, to, &uri, token),
             Frame::Message { to, bytes } => self.on_message(core, to, bytes),
             Frame::Delivered { to } => drop(self.sides.get_mut(&to).map(|side| side.on_delivered(core))),

@@ -34,7 +34,7 @@ impl Sm {
         core: &mut Core,
         address: Address,
         cell: &'static Connection,
-        opening: PendingConnect,
+        pending: PendingConnect,
     ) {
         self.state.deadlines_moved = true;
         let usable = |lane: &Lane| {
@@ -45,7 +45,7 @@ impl Sm {
         let known = self.lanes.iter().flatten().find(|lane| usable(lane)).map(|lane| lane.number());
         let number = known.unwrap_or_else(|| self.add_lane(Phase::Connecting(address)));
         let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return };
-        lane.ask(&mut self.state, cell, opening);
+        lane.ask(&mut self.state, cell, pending);
         if known.is_none()
             && let Err(cause) = lane.open_socket(&mut self.state, address)
         {
@@ -223,7 +223,7 @@ impl Transport for Sm {
         self.state.now = crate::clock::precise_now();
         let limit =
             connect.timeout.map(|timeout| u64::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
-        let opening = PendingConnect {
+        let pending = PendingConnect {
             slot,
             context: connect.context,
             deadline: limit.map(|limit| crate::clock::precise_next().saturating_add(limit)),
@@ -231,7 +231,7 @@ impl Transport for Sm {
             token: 0,
             last_try: false,
         };
-        self.join(core, address, cell, opening);
+        self.join(core, address, cell, pending);
         if self.state.has_deferred() {
             self.run_deferred(core);
         }

@@ -132,11 +132,11 @@ impl Lane {
     }
 
     /// Enters a connection into the table and gives it its number.
-    pub(crate) fn enter(&mut self, cell: &'static Connection, opening: Option<PendingConnect>) -> u32 {
+    pub(crate) fn enter(&mut self, cell: &'static Connection, pending: Option<PendingConnect>) -> u32 {
         cell.lane.store(self.number, Ordering::Relaxed);
         self.activity.on_used();
         self.watch_keepalive(cell);
-        self.table.enter(cell, opening)
+        self.table.enter(cell, pending)
     }
 
     /// Has the clock look at the keepalive of this connection, if it has one.
@@ -200,10 +200,10 @@ impl Lane {
         number: u32,
         failure: Failure,
     ) {
-        let Some((cell, opening)) = self.leave(number, state.now) else { return };
+        let Some((cell, pending)) = self.leave(number, state.now) else { return };
         self.start_timing(state);
-        if let Some(opening) = opening {
-            fail_opening(core, cell, &opening, failure);
+        if let Some(pending) = pending {
+            fail_connect(core, cell, &pending, failure);
             return self.on_answered(core);
         }
         cell.set_state(ConnectionState::Broken);
@@ -217,11 +217,11 @@ impl Lane {
     }
 
     /// Ends a connect that waits for its answer, and says why.
-    pub(crate) fn refuse_opening(&mut self, now: u64, core: &mut Core, number: u32, end: (Failure, String)) {
+    pub(crate) fn refuse_connect(&mut self, now: u64, core: &mut Core, number: u32, end: (Failure, String)) {
         let (failure, reason) = end;
-        if let Some((cell, Some(opening))) = self.leave(number, now) {
-            fail_opening(core, cell, &opening, failure);
-            core.explain(opening.slot, reason);
+        if let Some((cell, Some(pending))) = self.leave(number, now) {
+            fail_connect(core, cell, &pending, failure);
+            core.explain(pending.slot, reason);
             self.on_answered(core);
         }
     }
@@ -263,7 +263,7 @@ impl Lane {
     }
 }
 
-fn fail_opening(core: &mut Core, cell: &'static Connection, opening: &PendingConnect, failure: Failure) {
-    core.finish_opening(opening.slot, EventKind::Connect, opening.context, Err(failure));
+fn fail_connect(core: &mut Core, cell: &'static Connection, pending: &PendingConnect, failure: Failure) {
+    core.finish_opening(pending.slot, EventKind::Connect, pending.context, Err(failure));
     core.end_connection(cell);
 }

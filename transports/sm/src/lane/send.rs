@@ -307,7 +307,7 @@ impl Lane {
     pub(crate) fn forget_given_up(&mut self) {
         let table = &self.table;
         self.queue.retain_controls(|op| match op {
-            Op::Frame { header, .. } if header.kind == kind::CONNECT => table.opening(header.word).is_some(),
+            Op::Frame { header, .. } if header.kind == kind::CONNECT => table.pending(header.word).is_some(),
             _ => true,
         });
     }

@@ -85,7 +85,7 @@ impl Lane {
 
     /// Shows the connects that wait for the peer's answer.
     pub(crate) fn show_connects(&mut self, core: &mut Core, now: u64) {
-        let count = self.table.openings().count();
+        let count = self.table.all_pending().count();
         if count == 0 {
             self.stall.connects = 0;
             return;
@@ -98,7 +98,7 @@ impl Lane {
 
     /// A connect has its answer.
     pub(crate) fn on_answered(&mut self, core: &mut Core) {
-        if self.table.openings().next().is_none() {
+        if self.table.all_pending().next().is_none() {
             self.stall.connects = 0;
             core.wait_over(self.key() | CONNECTS);
         }

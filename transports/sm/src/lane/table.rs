@@ -32,6 +32,6 @@ pub(crate) struct PendingRequest {
 /// A client that was sent to another endpoint.
 pub(crate) struct Redirected {
     pub(crate) cell: &'static Connection,
-    pub(crate) opening: PendingConnect,
+    pub(crate) pending: PendingConnect,
     pub(crate) address: Address,
 }

@@ -27,7 +27,7 @@ impl Lane {
             && self.announced.blocked().is_none()
             && self.activity.idle_since().is_none()
             && !self.activity.is_watchful()
-            && self.table.openings().next().is_none()
+            && self.table.all_pending().next().is_none()
     }
 
     /// Whether calls have to poll this lane although no frame comes.

@@ -114,7 +114,7 @@ impl Sm {
             self.tear_down(core, number, Cause::Violation);
         }
         while let Some(redirected) = self.state.redirected.pop() {
-            self.join(core, redirected.address, redirected.cell, redirected.opening);
+            self.join(core, redirected.address, redirected.cell, redirected.pending);
         }
         self.on_newly_timed();
         if self.state.lanes_changed {

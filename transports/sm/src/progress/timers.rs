@@ -59,12 +59,12 @@ impl Lane {
         }
     }
 
-    fn opening_deadlines(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
-        self.table.openings().filter_map(|(number, opening)| Some((opening.deadline?, number)))
+    fn connect_deadlines(&self) -> impl Iterator<Item = (u64, u32)> + '_ {
+        self.table.all_pending().filter_map(|(number, pending)| Some((pending.deadline?, number)))
     }
 
-    fn late_openings(&self, now: u64) -> Vec<u32> {
-        self.opening_deadlines().filter(|(deadline, _)| *deadline <= now).map(|(_, number)| number).collect()
+    fn late_connects(&self, now: u64) -> Vec<u32> {
+        self.connect_deadlines().filter(|(deadline, _)| *deadline <= now).map(|(_, number)| number).collect()
     }
 
     fn late_op(&self, now: u64) -> Option<&'static Connection> {
@@ -110,14 +110,14 @@ impl Lane {
     }
 
     fn give_up_connects(&mut self, core: &mut Core, now: u64) {
-        let late = self.late_openings(now);
+        let late = self.late_connects(now);
         for number in &late {
             let reason = match self.phase {
                 Phase::Connecting(address) => format!("too many wait to be taken by {address} already"),
                 Phase::HelloSent => format!("{} took the connection, but does not answer", self.peer.name()),
                 _ => format!("the program at {} has not answered the request", self.peer.name()),
             };
-            self.refuse_opening(now, core, *number, (Failure::TimedOut, reason));
+            self.refuse_connect(now, core, *number, (Failure::TimedOut, reason));
         }
         if !late.is_empty() {
             self.forget_given_up();
@@ -172,10 +172,10 @@ impl Lane {
         };
         let outbox = (self.announced.blocked() == Some(Blocked::Short)).then_some(now + ANNOUNCE_AGAIN);
         let memory = self.wire.as_ref().is_some_and(|wire| wire.lacks_memory).then_some(now + TRY_AGAIN);
-        let openings = self.opening_deadlines().map(|(deadline, _)| deadline).min();
+        let connects = self.connect_deadlines().map(|(deadline, _)| deadline).min();
         let ops = self.op_deadlines().map(|(deadline, _)| deadline).min();
         let keepalive = self.keepalives().map(|(limit, _)| now + (limit / 3).max(1)).min();
-        [phase, outbox, memory, openings, ops, keepalive].into_iter().flatten().min()
+        [phase, outbox, memory, connects, ops, keepalive].into_iter().flatten().min()
     }
 }
 

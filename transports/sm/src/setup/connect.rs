@@ -20,10 +20,10 @@ fn mark_opened(cell: &Connection, now: u64) {
 
 impl Lane {
     /// Sends (or queues) the CONNECT frame of an opening connection.
-    pub(crate) fn ask(&mut self, state: &mut EndpointState, cell: &'static Connection, opening: PendingConnect) {
-        let payload = opening.payload.clone();
-        let token = opening.token;
-        let number = self.enter(cell, Some(opening));
+    pub(crate) fn ask(&mut self, state: &mut EndpointState, cell: &'static Connection, pending: PendingConnect) {
+        let payload = pending.payload.clone();
+        let token = pending.token;
+        let number = self.enter(cell, Some(pending));
         self.start_timing(state);
         let header = Header { kind: kind::CONNECT, len: 0, word: number };
         let first = pair(cell.attribute() as u32, state.max_send_size);
@@ -144,7 +144,7 @@ impl Lane {
         body: &[u64; BODY_WORDS],
     ) {
         let (remote, max_send_size) = unpair(body[0]);
-        let Some((cell, opening)) = self.table.opened(header.word) else {
+        let Some((cell, pending)) = self.table.answered(header.word) else {
             // Given up meanwhile: the server is to know.
             state.strays += 1;
             return self.answer_frame(state, Header { kind: kind::DISCONNECT, len: 0, word: remote }, NOTHING);
@@ -155,14 +155,14 @@ impl Lane {
         self.watch_keepalive(cell);
         cell.set_state(ConnectionState::Open);
         state.deadlines_moved = true;
-        core.finish_opening(opening.slot, EventKind::Connect, opening.context, Ok(cell));
+        core.finish_opening(pending.slot, EventKind::Connect, pending.context, Ok(cell));
         self.on_answered(core);
     }
 
     pub(crate) fn on_reject(&mut self, state: &mut EndpointState, core: &mut Core, header: Header) {
-        if self.table.opening(header.word).is_some() {
+        if self.table.pending(header.word).is_some() {
             let reason = format!("the program at {} rejected the request", self.peer.name());
-            self.refuse_opening(state.now, core, header.word, (Failure::Refused, reason));
+            self.refuse_connect(state.now, core, header.word, (Failure::Refused, reason));
         }
     }
 
@@ -183,14 +183,14 @@ impl Lane {
         let uri = std::str::from_utf8(&text[..len]).map_err(|_| Violation)?;
         let address = Address::from_uri(uri).ok_or(Violation)?;
         let token = Some(body[0]).filter(|token| *token != 0).ok_or(Violation)?;
-        let Some(opening) = self.table.opening(header.word) else { return Ok(()) };
+        let Some(pending) = self.table.pending(header.word) else { return Ok(()) };
         // Once: a client that is sent on and on would never hear an answer.
-        if opening.token != 0 {
+        if pending.token != 0 {
             let reason = format!("{} sent the request on, for the second time", self.peer.name());
-            self.refuse_opening(state.now, core, header.word, (Failure::Refused, reason));
-        } else if let Some((cell, Some(mut opening))) = self.leave(header.word, state.now) {
-            opening.token = token;
-            state.redirected.push(Redirected { cell, opening, address });
+            self.refuse_connect(state.now, core, header.word, (Failure::Refused, reason));
+        } else if let Some((cell, Some(mut pending))) = self.leave(header.word, state.now) {
+            pending.token = token;
+            state.redirected.push(Redirected { cell, pending, address });
         }
         Ok(())
     }

@@ -136,9 +136,9 @@ impl Sm {
                 self.state.redirected.push(again);
                 continue;
             }
-            if lane.table.opening(number).is_some() {
+            if lane.table.pending(number).is_some() {
                 let reason = cause.sentence(&lane.peer.name(), lane.peer.refusal());
-                lane.refuse_opening(self.state.now, core, number, (cause.of_connect(), reason));
+                lane.refuse_connect(self.state.now, core, number, (cause.of_connect(), reason));
             } else {
                 lane.break_connection(&mut self.state, core, number, Failure::Disconnected);
             }
@@ -227,13 +227,13 @@ impl Lane {
     /// its own.
     fn take_retry(&mut self, number: u32, now: u64, cause: Cause) -> Option<Redirected> {
         let address = self.peer.address()?;
-        let opening = self.table.opening(number)?;
-        if cause != Cause::Gone || opening.last_try {
+        let pending = self.table.pending(number)?;
+        if cause != Cause::Gone || pending.last_try {
             return None;
         }
-        let (cell, Some(mut opening)) = self.leave(number, now)? else { return None };
-        opening.last_try = true;
-        Some(Redirected { cell, opening, address })
+        let (cell, Some(mut pending)) = self.leave(number, now)? else { return None };
+        pending.last_try = true;
+        Some(Redirected { cell, pending, address })
     }
 
     /// Whether nothing of this dead lane is in use: no payload with the program, no copy under way.

@@ -40,7 +40,7 @@ impl Lane {
         self.trim(s);
         self.check_connects(s, core, now);
         self.check_operations(s, core, now);
-        let connects = self.table.openings().flat_map(|(_, pending)| [Some(pending.deadline), pending.ask_at]);
+        let connects = self.table.all_pending().flat_map(|(_, pending)| [Some(pending.deadline), pending.ask_at]);
         let connects = connects.flatten().min();
         let operations = self.work.as_ref().and_then(|work| deadlines(work).map(|(deadline, _)| deadline).min());
         let next = [connects, operations, self.check_keepalive(s, core, now), self.check_phase(s, now)];
@@ -50,7 +50,7 @@ impl Lane {
     fn check_connects(&mut self, s: &mut Shared, core: &mut Core, now: Time) {
         let late = |pending: &PendingConnect| pending.deadline <= now;
         loop {
-            let number = self.table.openings().find(|(_, pending)| late(pending)).map(|(number, _)| number);
+            let number = self.table.all_pending().find(|(_, pending)| late(pending)).map(|(number, _)| number);
             let Some(number) = number else { break };
             let Some((cell, Some(pending))) = self.leave(s, number) else { return };
             let peer = self.peer_uri();
@@ -69,7 +69,7 @@ impl Lane {
             end_connect(s, core, cell, &pending, Failure::TimedOut, Some(reason));
         }
         let is_due = |pending: &PendingConnect| pending.ask_at.is_some_and(|at| at <= now);
-        if self.table.openings().any(|(_, pending)| is_due(pending)) {
+        if self.table.all_pending().any(|(_, pending)| is_due(pending)) {
             self.ask_all(s, now);
         }
     }

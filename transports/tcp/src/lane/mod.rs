@@ -334,7 +334,7 @@ impl Lane {
         self.out.take_buffer();
         self.incoming = Incoming::default();
         (self.is_blocked, self.watches_room, self.untold, self.owes) = (false, false, false, false);
-        self.table.each_opening(|pending| (pending.is_asked, pending.ask_at) = (false, None));
+        self.table.each_pending(|pending| (pending.is_asked, pending.ask_at) = (false, None));
     }
 
     /// Enters a connection, and gives it its number.

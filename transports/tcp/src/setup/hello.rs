@@ -95,13 +95,13 @@ impl Lane {
         let is_due = |at: Option<Time>| at.is_none_or(|at| at <= now);
         let due: Vec<u32> = self
             .table
-            .openings()
+            .all_pending()
             .filter(|(_, pending)| !pending.is_asked && is_due(pending.ask_at))
             .map(|(number, _)| number)
             .collect();
         for number in due {
             let Some(cell) = self.table.cell(number) else { continue };
-            let Some(pending) = self.table.opening_mut(number) else { continue };
+            let Some(pending) = self.table.pending_mut(number) else { continue };
             (pending.is_asked, pending.ask_at) = (true, None);
             let body = ConnectBody {
                 attribute: cell.attribute(),
@@ -185,7 +185,7 @@ impl Lane {
     /// The server has accepted.
     pub(crate) fn on_accept(&mut self, s: &mut Shared, core: &mut Core, header: &Header, fields: &mut Fields<'_>) {
         let (remote, max_send_size) = (fields.u32(), fields.u32());
-        let Some((cell, pending)) = self.table.opened(header.connection) else {
+        let Some((cell, pending)) = self.table.answered(header.connection) else {
             // The connect has timed out meanwhile.
             return self.answer(s, Kind::Disconnect, remote, &[]);
         };
@@ -197,7 +197,7 @@ impl Lane {
 
     /// The server has rejected.
     pub(crate) fn on_reject(&mut self, s: &mut Shared, core: &mut Core, header: &Header) {
-        if self.table.opening(header.connection).is_some()
+        if self.table.pending(header.connection).is_some()
             && let Some((cell, Some(pending))) = self.leave(s, header.connection)
         {
             let reason = format!("the program at {} has rejected the request", self.peer_uri());
@@ -208,7 +208,7 @@ impl Lane {
     /// The server has no room for the request: it is repeated.
     pub(crate) fn on_busy(&mut self, s: &mut Shared, header: &Header) {
         let now = s.now;
-        if let Some(pending) = self.table.opening_mut(header.connection) {
+        if let Some(pending) = self.table.pending_mut(header.connection) {
             let at = now + ASK_AGAIN + jitter(ASK_AGAIN);
             (pending.is_asked, pending.ask_at) = (false, Some(at));
             s.check_by(at);
@@ -219,7 +219,7 @@ impl Lane {
     pub(crate) fn on_redirect(&mut self, s: &mut Shared, core: &mut Core, header: &Header, fields: &mut Fields<'_>) {
         let token = fields.u64();
         let uri = String::from_utf8_lossy(fields.rest()).into_owned();
-        if self.table.opening(header.connection).is_none() {
+        if self.table.pending(header.connection).is_none() {
             return;
         }
         let Some((cell, Some(mut pending))) = self.leave(s, header.connection) else { return };
@@ -237,7 +237,7 @@ impl Lane {
         if header.flags & crate::frame::OWN != 0 {
             let (lane, number) = (self.number, header.connection);
             s.inbox.requests.forget(|request| request.lane == lane && request.number == number);
-        } else if self.table.opening(header.connection).is_none() {
+        } else if self.table.pending(header.connection).is_none() {
             self.break_connection(s, core, header.connection, Failure::Disconnected);
         }
     }

@@ -39,7 +39,7 @@ impl Tcp {
         let connections: Vec<_> = lane.table.cells().collect();
         for cell in connections {
             let local = cell.local.load(Ordering::Relaxed);
-            if lane.table.opening(local).is_some() {
+            if lane.table.pending(local).is_some() {
                 if let Some((cell, Some(pending))) = lane.leave(shared, local) {
                     let (failure, reason) = why(&lane, cause);
                     end_connect(shared, core, cell, &pending, failure, Some(reason));
