@@ -3,6 +3,7 @@
 use crate::descriptors::Ready;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
+use cci_mem::cancellation::Uncancelled;
 use cci_mem::sync::Ordering;
 use cci_transport::{Connection, Readiness};
 
@@ -90,5 +91,29 @@ impl Sm {
         self.lanes[number as usize] = Some(lane);
         self.state.lanes_changed = true;
         number
+    }
+
+    /// A lane is over: its number is free.
+    pub(crate) fn remove_lane(&mut self, number: u32) {
+        let _uncancelled = Uncancelled::new();
+        self.leave_fast_path();
+        if self.lanes.get_mut(number as usize).and_then(Option::take).is_none() {
+            return;
+        }
+        // What still names it would be taken to name the next lane of this number.
+        let EndpointState { newly_hot, newly_timed, protocol_errors, wanting, .. } = &mut self.state;
+        for list in [&mut self.hot, &mut self.timed, newly_hot, newly_timed, protocol_errors] {
+            list.retain(|other| *other != number);
+        }
+        wanting.retain(|other| *other != number);
+        self.vacant.push(number);
+    }
+
+    /// Anything may change: the next call and the next message look at everything. The first
+    /// statement of every method of `Transport` that changes something, but `poll`, `progress` and
+    /// `post`, which find out by themselves.
+    #[inline(always)]
+    pub(crate) fn leave_fast_path(&mut self) {
+        (self.sole, self.clear) = (NO_LANE, NO_LANE);
     }
 }

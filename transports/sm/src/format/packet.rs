@@ -44,11 +44,14 @@ pub(crate) struct Packet {
     ring_shift: u32,
     slot_count: u32,
     slot_stride: u32,
-    pub(crate) lane_len: u64,
+    /// Bytes of the memory whose descriptor comes first: HELLO: the lane, SEGMENT: the segment.
+    pub(crate) memory_len: u64,
     pub(crate) registry_len: u64,
     pub(crate) endpoint: [u64; 2],
     tag: [u64; 2],
-    pub(crate) segment: u64,
+    /// SEGMENT, SEGMENT_GONE: of the segment. HELLO, WELCOME: of the lane, in the ready bitmap of the
+    /// side that sends.
+    pub(crate) number: u64,
     pub(crate) text: String,
 }
 
@@ -63,11 +66,11 @@ impl Packet {
             ring_shift: RING_SHIFT,
             slot_count: SLOTS,
             slot_stride: 0,
-            lane_len: 0,
+            memory_len: 0,
             registry_len: 0,
             endpoint: [0; 2],
             tag: [0; 2],
-            segment: 0,
+            number: 0,
             text: text.chars().take(TEXT - 1).collect(),
         }
     }
@@ -95,7 +98,7 @@ impl Packet {
     /// Says how the lane is laid out.
     pub(crate) fn set_geometry(&mut self, geometry: Geometry) {
         self.slot_stride = u32::try_from(geometry.stride).unwrap_or(0);
-        self.lane_len = geometry.lane() as u64;
+        self.memory_len = geometry.lane() as u64;
     }
 
     /// The layout of the lane that a HELLO offers, if this side can use it.
@@ -108,7 +111,7 @@ impl Packet {
             && self.ring_shift == RING_SHIFT
             && self.slot_count == SLOTS
             && self.slot_stride as usize == geometry.stride
-            && self.lane_len == geometry.lane() as u64;
+            && self.memory_len == geometry.lane() as u64;
         if fits { Ok(geometry) } else { Err("the sizes of the lane do not fit its layout version".into()) }
     }
 
@@ -129,13 +132,13 @@ impl Packet {
             bytes[8 + 4 * at..12 + 4 * at].copy_from_slice(&word.to_ne_bytes());
         }
         let longs = [
-            self.lane_len,
+            self.memory_len,
             self.registry_len,
             self.endpoint[0],
             self.endpoint[1],
             self.tag[0],
             self.tag[1],
-            self.segment,
+            self.number,
         ];
         for (at, long) in longs.into_iter().enumerate() {
             put64(&mut bytes, 40 + 8 * at, long);
@@ -171,11 +174,11 @@ impl Packet {
             ring_shift: word(24),
             slot_count: word(28),
             slot_stride: word(32),
-            lane_len: long(40),
+            memory_len: long(40),
             registry_len: long(48),
             endpoint: [long(56), long(64)],
             tag: [long(72), long(80)],
-            segment: long(88),
+            number: long(88),
             text: std::str::from_utf8(&text[..end]).ok()?.to_owned(),
         })
     }
@@ -263,7 +266,7 @@ mod tests {
         packet.max_send_size = 8192;
         packet.set_geometry(Geometry::new(8192));
         packet.endpoint = [1, 2];
-        packet.segment = u64::MAX;
+        packet.number = u64::MAX;
         assert_eq!(Packet::parse(&packet.to_bytes()), Some(packet.clone()));
         assert_eq!(packet.geometry(), Ok(Geometry::new(8192)));
     }
@@ -279,7 +282,7 @@ mod tests {
         assert!(packet.geometry().unwrap_err().contains(&expected));
         packet = Packet { slot_stride: good.slot_stride + 64, ..good.clone() };
         assert!(packet.geometry().is_err());
-        packet = Packet { lane_len: good.lane_len - 4096, ..good.clone() };
+        packet = Packet { memory_len: good.memory_len - 4096, ..good.clone() };
         assert!(packet.geometry().is_err());
         packet = Packet { max_send_size: 1 << 30, ..good };
         assert!(packet.geometry().is_err());

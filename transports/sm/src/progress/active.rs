@@ -6,10 +6,8 @@
 //! so that their peer sets a hint and sends a wake-up with the next frame. A lane is *timed* while
 //! it has something to do with the clock.
 
-use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::sm::{NO_LANE, Sm};
-use cci_mem::cancellation::Uncancelled;
 use cci_mem::ring::Violation;
 use cci_mem::sync::Ordering;
 use cci_transport::Core;
@@ -163,22 +161,6 @@ impl Sm {
             }
             lane.schedule.is_hot()
         });
-    }
-
-    /// A lane is over: its number is free.
-    pub(crate) fn remove_lane(&mut self, number: u32) {
-        let _uncancelled = Uncancelled::new();
-        self.leave_fast_path();
-        if self.lanes.get_mut(number as usize).and_then(Option::take).is_none() {
-            return;
-        }
-        // What still names it would be taken to name the next lane of this number.
-        let EndpointState { newly_hot, newly_timed, protocol_errors, wanting, .. } = &mut self.state;
-        for list in [&mut self.hot, &mut self.timed, newly_hot, newly_timed, protocol_errors] {
-            list.retain(|other| *other != number);
-        }
-        wanting.retain(|other| *other != number);
-        self.vacant.push(number);
     }
 }
 

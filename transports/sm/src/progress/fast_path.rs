@@ -174,14 +174,6 @@ impl Sm {
         core.pop()
     }
 
-    /// Anything may change: the next call and the next message look at everything. The first
-    /// statement of every method of `Transport` that changes something, but `poll`, `progress` and
-    /// `post`, which find out by themselves.
-    #[inline(always)]
-    pub(crate) fn leave_fast_path(&mut self) {
-        (self.sole, self.clear) = (NO_LANE, NO_LANE);
-    }
-
     /// Sees whether the next call may go the short way, after one that went the long way.
     pub(crate) fn find_sole(&mut self) {
         let has_deferred = self.state.has_deferred() || self.state.released.is_due() || !self.state.hints.is_empty();

@@ -16,11 +16,11 @@ impl Lane {
         let mut blocked = None;
         while let Some((kind, number)) = self.announced.next(&state.registry) {
             let mut packet = Packet::new(kind, "");
-            packet.segment = number;
+            packet.number = number;
             let segment = state.registry.segment_of(number).filter(|_| kind == Kind::Segment);
             let sent = match segment {
                 Some(segment) => {
-                    packet.lane_len = segment.len() as u64;
+                    packet.memory_len = segment.len() as u64;
                     segment.file_of().and_then(|file| packet::send(socket, &packet, &[file]))
                 }
                 None => packet::send(socket, &packet, &[]),

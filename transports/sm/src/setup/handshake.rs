@@ -100,7 +100,7 @@ impl Lane {
         packet.max_send_size = state.max_send_size;
         packet.registry_len = REGISTRY_LEN as u64;
         packet.endpoint = state.id;
-        packet.segment = u64::from(self.number());
+        packet.number = u64::from(self.number());
         packet.set_tag(state.tag);
         packet
     }
@@ -166,7 +166,7 @@ impl Lane {
             }
             (Kind::Segment, Phase::Ready) => self.on_segment(state, packet, fds),
             (Kind::SegmentGone, Phase::Ready) => {
-                self.peer_memory.remove(packet.segment);
+                self.peer_memory.remove(packet.number);
                 Ok(())
             }
             _ => Err(Cause::Violation),
@@ -254,16 +254,16 @@ impl Lane {
         // Without a descriptor to spare here it does not arrive, and is done without like one that
         // cannot be mapped.
         let Ok([fd]) = <[OwnedFd; 1]>::try_from(fds) else { return Ok(()) };
-        let len = usize::try_from(packet.lane_len).map_err(|_| Cause::Violation)?;
+        let len = usize::try_from(packet.memory_len).map_err(|_| Cause::Violation)?;
         // The peer has reserved memory for each byte that it registered: more than there is would
         // only use up our address space.
         // One that is not mapped is done without: process_vm reaches the same memory.
-        if !self.peer_memory.has_room_for(packet.lane_len, state.physical_memory) {
+        if !self.peer_memory.has_room_for(packet.memory_len, state.physical_memory) {
             return Ok(());
         }
         if let Ok(mut segment) = Segment::attach(fd, len) {
             segment.close_file();
-            self.peer_memory.insert(packet.segment, segment);
+            self.peer_memory.insert(packet.number, segment);
         }
         Ok(())
     }
@@ -287,7 +287,7 @@ fn attach_doorbell(ready: OwnedFd, packet: &Packet) -> rustix::io::Result<Doorbe
 
 /// The lane's number at the peer that sent this packet.
 fn number_of(packet: &Packet) -> u32 {
-    u32::try_from(packet.segment).unwrap_or(u32::MAX)
+    u32::try_from(packet.number).unwrap_or(u32::MAX)
 }
 
 /// Finds out by doing whether this process may copy to and from the peer's memory.
