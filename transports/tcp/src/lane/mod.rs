@@ -245,11 +245,17 @@ impl Lane {
         self.work.get_or_insert_with(|| s.work())
     }
 
-    /// Gives memory back that it does not need any more.
-    pub(crate) fn trim(&mut self, s: &mut Shared) {
+    /// Gives the memory of what leaves next back, if nothing does.
+    #[inline]
+    fn give_buffer_back(&mut self, s: &mut Shared) {
         if self.out.is_empty() && !self.out.is_bare() {
             s.reuse(self.out.take_buffer());
         }
+    }
+
+    /// Gives memory back that it does not need any more.
+    pub(crate) fn trim(&mut self, s: &mut Shared) {
+        self.give_buffer_back(s);
         if self.work.as_ref().is_some_and(|work| work.is_empty())
             && let Some(work) = self.work.take()
         {

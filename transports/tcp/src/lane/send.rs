@@ -69,6 +69,8 @@ impl Lane {
             self.work(s).in_flight.push_back(Sent::Message(ending));
             if is_alone || may_answer || posted == Posted::Waited {
                 self.flush(s, core);
+            } else {
+                self.activate(s);
             }
         }
         Ok((posted == Posted::Waited).then_some(slot))
@@ -110,8 +112,8 @@ impl Lane {
         }
     }
 
-    /// Puts a message behind what leaves next. There is a grant. `write`: the number of the write
-    /// that it belongs to.
+    /// Puts a message behind what leaves next, which the caller sends or has sent. There is a grant.
+    /// `write`: the number of the write that it belongs to.
     #[inline]
     fn put_message(&mut self, s: &mut Shared, cell: &'static Connection, message: &Message<'_>, write: Option<u32>) {
         if self.out.is_bare() {
@@ -130,7 +132,6 @@ impl Lane {
                 message.copy_to(self.out.room(message.len()));
             }
         }
-        self.activate(s);
     }
 
     /// Sends a message of an unreliable connection, or drops it. Returns whether it was sent.
@@ -153,9 +154,10 @@ impl Lane {
         let header = Header { len: message.len(), kind: Kind::Datagram, flags: 0, connection, taken: self.given.taken };
         self.untold = false;
         self.out.message(&header, message);
-        self.activate(s);
         if is_alone {
             self.flush(s, core);
+        } else {
+            self.activate(s);
         }
         true
     }
@@ -188,6 +190,7 @@ impl Lane {
         self.put_message(s, cell, &Message::from(data.bytes()), write);
         self.work(s).in_flight.push_back(sent);
         s.reuse(data.into_buffer());
+        self.activate(s);
     }
 
     /// Puts messages that wait behind what leaves next, as far as there are grants and room.
@@ -241,6 +244,7 @@ impl Lane {
                 self.owe(s);
             }
         }
+        self.give_buffer_back(s);
     }
 
     /// Sends one thing. False: nothing is left for this call.
