@@ -2,10 +2,14 @@
 //! endpoint is in one process, each peer an endpoint of another one; each process stays on a
 //! processor of its own.
 
+use super::exchange::{
+    EXCHANGES, LIMIT, accept, await_message, await_until, both, echo, empty_calls, exchange, idle_for, send,
+};
+use super::middle;
+use super::other_process::{OtherProcess, obey};
 use crate::machine::{pin, two_processors};
-use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade, PostError};
+use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade};
 use crate::measure::usage::Usage;
-use crate::methods::middle;
 use crate::reach::scope;
 use crate::task;
 use crate::task::Task;
@@ -13,23 +17,15 @@ use cci::{Attribute, Connection, Scope};
 use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
 use std::fs;
-use std::io::{BufRead, BufReader, Lines, StdinLock, Write};
-use std::process::{Child, ChildStdin, ChildStdout, Stdio};
+use std::io::Write;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-/// Exchanges of a block, and blocks with either endpoint.
-const EXCHANGES: u64 = 20_000;
-const BLOCKS: usize = 15;
-/// Empty calls of a block.
-const CALLS: u32 = 20_000;
 /// Messages in turn of a block, and blocks.
 const MESSAGES: u64 = 100_000;
 const TURNS: usize = 7;
 /// Peers that connect at once.
 const AT_ONCE: usize = 64;
-/// How long a step may take.
-const LIMIT: Duration = Duration::from_secs(60);
 
 /// What was measured with so many peers.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -113,51 +109,11 @@ fn raise_limit() {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
 }
 
-/// The other process, as the measuring one sees it.
-struct Other {
-    child: Child,
-    input: ChildStdin,
-    output: Lines<BufReader<ChildStdout>>,
-}
-
-impl Other {
-    fn start(task: &ManyPeersTask, there: usize, one: &Facade, many: &Facade) -> Result<Self, UserError> {
-        let task = ManyPeersTask { cpu: Some(there), uris: Some([one.uri(), many.uri()]), ..task.clone() };
-        let mut command = task::command(&task)?;
-        let spawned = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
-        let mut child = spawned.map_err(while_doing("cannot start the process of the peers"))?;
-        let (Some(input), Some(output)) = (child.stdin.take(), child.stdout.take()) else {
-            return Err(UserError::new("the process of the peers has no pipes"));
-        };
-        let mut other = Self { child, input, output: BufReader::new(output).lines() };
-        other.answer()?;
-        Ok(other)
-    }
-
-    fn tell(&mut self, what: &str) -> Result<(), UserError> {
-        writeln!(self.input, "{what}").map_err(while_doing("the process of the peers ended early"))
-    }
-
-    fn answer(&mut self) -> Result<(), UserError> {
-        match self.output.next() {
-            Some(Ok(_)) => Ok(()),
-            _ => Err(UserError::new("the process of the peers ended early")),
-        }
-    }
-}
-
-impl Drop for Other {
-    fn drop(&mut self) {
-        // Both fail only when it has ended and been waited for.
-        let _ = self.child.kill();
-        let _ = self.child.wait();
-    }
-}
-
 fn measure(opening: &DriverOptions, task: &ManyPeersTask, there: usize) -> Result<Figures, UserError> {
     let (one, many) = (Facade::open(opening)?, Facade::open(opening)?);
     let peers = task.peers as usize;
-    let mut other = Other::start(task, there, &one, &many)?;
+    let there_task = ManyPeersTask { cpu: Some(there), uris: Some([one.uri(), many.uri()]), ..task.clone() };
+    let mut other = OtherProcess::start(task::command(&there_task)?)?;
     other.tell("connect 0 1")?;
     let only = accept(&one, 1)?[0];
     other.answer()?;
@@ -183,14 +139,14 @@ fn measure(opening: &DriverOptions, task: &ManyPeersTask, there: usize) -> Resul
     };
     // Lanes that have just been made are still polled.
     idle_for(&many, Duration::from_millis(100))?;
-    figures.empty = ratio(|many_turn| empty_calls(if many_turn { &many } else { &one }))?;
-    figures.exchange = ratio(|many_turn| {
+    figures.empty = ratio(both(|many_turn| empty_calls(if many_turn { &many } else { &one }))?);
+    figures.exchange = ratio(both(|many_turn| {
         let (endpoint, connection) = if many_turn { (&many, connections[0]) } else { (&one, only) };
         other.tell(&format!("echo {} {EXCHANGES}", usize::from(many_turn)))?;
         let time = exchange(endpoint, connection)?;
         other.answer()?;
         Ok(time)
-    })?;
+    })?);
     if scope(&task.transport) != Some(Scope::Host) {
         return Ok(figures);
     }
@@ -212,74 +168,9 @@ fn measure(opening: &DriverOptions, task: &ManyPeersTask, there: usize) -> Resul
     Ok(figures)
 }
 
-/// The middle time with many, over that with one: blocks in turn.
-fn ratio(mut time: impl FnMut(bool) -> Result<f64, UserError>) -> Result<f64, UserError> {
-    let mut times = [Vec::new(), Vec::new()];
-    for block in 0..2 * BLOCKS {
-        times[block % 2].push(time(block % 2 == 1)?);
-    }
-    let [one, many] = times.map(middle);
-    Ok(many / one)
-}
-
-fn empty_calls(endpoint: &Facade) -> Result<f64, UserError> {
-    let begin = Instant::now();
-    for _ in 0..CALLS {
-        if endpoint.poll::<false>()? != Completion::Nothing {
-            return Err(UserError::new("an idle peer was not idle"));
-        }
-    }
-    Ok(begin.elapsed().as_secs_f64())
-}
-
-fn idle_for(endpoint: &Facade, time: Duration) -> Result<(), UserError> {
-    let begin = Instant::now();
-    while begin.elapsed() < time {
-        endpoint.poll::<false>()?;
-    }
-    Ok(())
-}
-
-fn exchange(endpoint: &Facade, connection: Connection) -> Result<f64, UserError> {
-    let mut begin = Instant::now();
-    for round in 0..EXCHANGES {
-        if round == EXCHANGES / 10 {
-            begin = Instant::now();
-        }
-        send(endpoint, connection, &[0; 8])?;
-        await_message(endpoint)?;
-    }
-    Ok(begin.elapsed().as_secs_f64())
-}
-
-fn send(endpoint: &Facade, connection: Connection, message: &[u8]) -> Result<(), UserError> {
-    loop {
-        match endpoint.send(connection, message, true) {
-            Ok(()) => return Ok(()),
-            Err(PostError::Full) => drop(endpoint.poll::<false>()?),
-            Err(PostError::Driver(error)) => return Err(error.into()),
-        }
-    }
-}
-
-fn await_message(endpoint: &Facade) -> Result<(), UserError> {
-    await_until(LIMIT, || Ok(matches!(endpoint.poll::<false>()?, Completion::Received(_))))
-}
-
-/// Asks until there is an answer or the time is over; looks at the clock seldom, as it is part of
-/// what is measured.
-fn await_until(limit: Duration, mut answer: impl FnMut() -> Result<bool, UserError>) -> Result<(), UserError> {
-    let mut begin = None;
-    loop {
-        for _ in 0..1 << 20 {
-            if answer()? {
-                return Ok(());
-            }
-        }
-        if begin.get_or_insert_with(Instant::now).elapsed() > limit {
-            return Err(UserError::new("messages do not arrive"));
-        }
-    }
+/// The time with many, over that with one.
+fn ratio([one, many]: [f64; 2]) -> f64 {
+    many / one
 }
 
 /// Takes the messages of a block; the time from the first tenth on.
@@ -356,22 +247,6 @@ fn bare_turns(senders: usize, there: usize) -> Result<f64, UserError> {
     })
 }
 
-/// Accepts connections until there are so many more.
-fn accept(endpoint: &Facade, count: usize) -> Result<Vec<Connection>, UserError> {
-    let (mut open, mut bytes, begin) = (Vec::new(), Vec::new(), Instant::now());
-    while open.len() < count {
-        match endpoint.poll_event(&mut bytes, |_| 0)? {
-            DriverEvent::Open(connection, _) => open.push(connection),
-            DriverEvent::NotOpen(status, _) => return Err(UserError(format!("a connection failed: {status}"))),
-            _ if begin.elapsed() > LIMIT => {
-                return Err(UserError(format!("only {} of {count} peers connected", open.len())));
-            }
-            _ => {}
-        }
-    }
-    Ok(open)
-}
-
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
 fn open_descriptors() -> Result<f64, UserError> {
     let open = fs::read_dir("/proc/self/fd").map_err(while_doing("cannot count descriptors"))?;
@@ -401,26 +276,16 @@ impl ManyPeers {
 
     /// Does what it is told until there is nobody to tell.
     fn serve(mut self, one: &str, many: &str) -> Result<(), UserError> {
-        let mut told: Lines<StdinLock<'_>> = std::io::stdin().lock().lines();
-        let say = || {
-            let mut output = std::io::stdout();
-            writeln!(output, "ok")
-                .and_then(|()| output.flush())
-                .map_err(while_doing("the measuring process ended early"))
-        };
-        say()?;
-        while let Some(Ok(line)) = told.next() {
-            let words: Vec<&str> = line.split(' ').collect();
-            let number = |at: usize| words.get(at).and_then(|word| word.parse::<u64>().ok()).unwrap_or(0);
-            let place = |at: usize| usize::try_from(number(at)).unwrap_or(0);
-            match words[0] {
-                "connect" => self.connect(place(1), place(2), one, many)?,
-                "echo" => self.echo(place(1), number(2))?,
-                _ => self.turns(place(1), number(2))?,
+        let place = |number: u64| usize::try_from(number).unwrap_or(usize::MAX);
+        obey(|order, numbers| match (order, numbers) {
+            ("connect", [from, to]) => self.connect(place(*from), place(*to), one, many),
+            ("echo", [at, count]) => {
+                let (end, connection) = self.end(place(*at))?;
+                echo(end, connection, *count)
             }
-            say()?;
-        }
-        Ok(())
+            ("turns", [peers, count]) => self.turns(place(*peers), *count),
+            _ => Err(UserError(format!("there is no order {order}"))),
+        })
     }
 
     fn connect(&mut self, from: usize, to: usize, one: &str, many: &str) -> Result<(), UserError> {
@@ -448,15 +313,6 @@ impl ManyPeers {
         Ok((end, connection.ok_or_else(|| UserError::new("this peer is not connected"))?))
     }
 
-    fn echo(&self, at: usize, count: u64) -> Result<(), UserError> {
-        let (end, connection) = self.end(at)?;
-        for _ in 0..count {
-            await_message(end)?;
-            send(end, connection, &[0; 8])?;
-        }
-        Ok(())
-    }
-
     /// So many peers, without that of the first endpoint, send in turn.
     fn turns(&self, peers: usize, count: u64) -> Result<(), UserError> {
         for message in 0..count {
@@ -470,22 +326,5 @@ impl ManyPeers {
             Some((end, _)) => Ok(matches!(end.poll::<false>()?, Completion::Received(_))),
             None => Err(UserError::new("there are no peers")),
         })
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn a_wait_for_messages_has_an_end() {
-        let mut asked = 0_u32;
-        let third = await_until(LIMIT, || {
-            asked += 1;
-            Ok(asked == 3)
-        });
-        assert_eq!((third, asked), (Ok(()), 3));
-        let why = await_until(Duration::ZERO, || Ok(false)).unwrap_err();
-        assert_eq!(why.0, "messages do not arrive");
     }
 }
