@@ -59,7 +59,7 @@ test: prepare
 
 # One row goes through the C library, which lies beside the command.
 bench: prepare
-	cargo build --locked --release -p cci-cli -p cci-c
+	cargo build --locked --release -p cci-cli -p cci-c --features cci-cli/auto
 	cargo build --locked --release -p cci-testkit --bin cci-simulated
 	$(CCI) bench
 	$(TARGET)/release/cci-simulated

@@ -4,6 +4,7 @@ use crate::measure::local::EndTask;
 use crate::methods::connections::ConnectionsTask;
 use crate::methods::footprint::FootprintTask;
 use crate::methods::many_peers::ManyPeersTask;
+use crate::methods::ways::WaysTask;
 use crate::methods::{breakdown, gups, logp};
 use crate::task::{Order, Task};
 use crate::workers::WorkerTask;
@@ -16,7 +17,7 @@ use std::process::ExitCode;
 type Run = fn(Value) -> Result<(), Option<UserError>>;
 
 /// Every task, by its name.
-const TASKS: [(&str, Run); 7] = [
+const TASKS: [(&str, Run); 8] = [
     // One end of a local run.
     named::<EndTask>(),
     // One process of a measurement that needs several.
@@ -29,6 +30,9 @@ const TASKS: [(&str, Run); 7] = [
     named::<ConnectionsTask>(),
     // Many peers of one endpoint: the end that measures, or the peers.
     named::<ManyPeersTask>(),
+    // One endpoint over several transports beside endpoints of one: the end that measures, or the
+    // other.
+    named::<WaysTask>(),
 ];
 
 const fn named<T: Task>() -> (&'static str, Run) {

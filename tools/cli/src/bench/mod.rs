@@ -27,9 +27,11 @@ use verdict::{Line, Standard, Verdict};
 /// Name and version of the document's format.
 const SCHEMA: &str = "cci-bench/1";
 /// What is measured, as far as it is in this build.
-const TRANSPORTS: [&str; 3] = ["sm", "sock", STREAMS];
+const TRANSPORTS: [&str; 4] = ["sm", "sock", STREAMS, WAYS];
 /// The transport whose lines are held against a bare TCP stream.
 const STREAMS: &str = "tcp";
+/// The transport over the others: what it adds to them is measured.
+const WAYS: &str = "auto";
 
 /// What is written as JSON.
 #[derive(Serialize)]
@@ -77,6 +79,10 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), UserError> {
 
 /// Measures every line of a transport.
 fn of_transport(transport: &str, arguments: &BenchArguments, mut add: impl FnMut(Line)) {
+    if transport == WAYS {
+        patterns::ways(transport).into_iter().chain(sizes(transport, arguments.quick)).for_each(add);
+        return;
+    }
     let library = arguments.library.clone().or_else(library_beside);
     let time = Duration::from_millis(if arguments.quick { 40 } else { 150 });
     let over_network = reach::scope(transport) == Some(Scope::Network);
@@ -158,7 +164,7 @@ fn sizes(transport: &str, quick: bool) -> Vec<Line> {
         Line::new(
             "resident bytes per fresh endpoint",
             "B",
-            at_most(Some(4.0 * mib), Some(mib)),
+            at_most(Some(if transport == WAYS { 2.5 } else { 4.0 } * mib), Some(mib)),
             child(Footprint::Endpoint).map(|figures| figures.value),
         ),
         Line::new(

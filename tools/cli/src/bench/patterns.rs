@@ -6,7 +6,7 @@ use super::speed::{least, most};
 use super::verdict::{Line, Standard};
 use cci::Scope;
 use cci_perf::methods::additions::{self, Addition};
-use cci_perf::methods::{changing, many_peers, turns, wakeup};
+use cci_perf::methods::{changing, many_peers, turns, wakeup, ways};
 use cci_perf::reach::scope;
 use cci_report::UserError;
 
@@ -78,6 +78,29 @@ pub(super) fn wakeup(transport: &str, quick: bool) -> Line {
     let standard = Standard::AtMost { bar: Some(1.3), target: Some(1.05) };
     let rounds = if quick { wakeup::ROUNDS / 4 } else { wakeup::ROUNDS };
     Line::new(&format!("wake-up from sleep, 8 B, to {bare}"), "x", standard, wakeup::measure(transport, rounds))
+}
+
+/// What a shared endpoint may take beyond a way within the host, nanoseconds: its messages take so
+/// little that a share of it is below what can be measured.
+const BEYOND_WITHIN_HOST: f64 = 5.0;
+
+/// One endpoint over several transports, beside endpoints of one.
+pub(super) fn ways(transport: &str) -> Vec<Line> {
+    let figures = match ways::in_a_child(transport) {
+        Ok(figures) => figures,
+        Err(why) => return vec![Line::new("half round trip, 8 B, way by way", "x", most(1.03, 1.0), Err(why))],
+    };
+    let exchange = |beside: &ways::Beside| {
+        let is_within = scope(&beside.way) == Some(Scope::Host);
+        let (beyond, less) = if is_within { (BEYOND_WITHIN_HOST, " less 5 ns") } else { (0.0, "") };
+        let what = format!("half round trip, 8 B, by {}{less}, to {} alone", beside.way, beside.way);
+        Line::new(&what, "x", most(1.03, 1.0), Ok((beside.shared - beyond) / beside.alone))
+    };
+    let mut lines: Vec<Line> = figures.exchange.iter().map(exchange).collect();
+    let what = format!("a call that finds nothing, all ways open, beyond one with {} alone", figures.empty.way);
+    let most = Standard::AtMost { bar: Some(15.0), target: None };
+    lines.push(Line::new(&what, "ns", most, Ok(figures.empty.shared - figures.empty.alone)));
+    lines
 }
 
 /// A figure of many peers, where it is measured.

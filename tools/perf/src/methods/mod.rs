@@ -15,6 +15,7 @@ mod other_process;
 pub mod threads;
 pub mod turns;
 pub mod wakeup;
+pub mod ways;
 
 use crate::machine::{ONE_PROCESSOR, allowed};
 use cci_report::environment::Environment;
