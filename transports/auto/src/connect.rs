@@ -1,6 +1,7 @@
 //! Connects and requests over all ways (`docs/design/auto.md`, Connecting).
 
 use crate::auto::Auto;
+use crate::known::KnownRequests;
 use crate::uri::{SCHEME, Uri, is_loopback};
 use cci_proto::{Attribute, ConnectError, Failure, REQUEST_HEAD, Time};
 use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
@@ -12,8 +13,6 @@ use std::time::Duration;
 const MAGIC: u64 = u64::from_le_bytes(*b"cci-auto");
 /// How long a way of the network has before the next one is asked too.
 const NEXT_AFTER: Duration = Duration::from_millis(100);
-/// Identities of requests that a server remembers.
-const REMEMBERED: usize = 1024;
 
 /// What stands before the program's payload in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -86,8 +85,8 @@ pub(crate) struct Connects {
     attempts: BTreeMap<u64, Attempt>,
     /// The last number of a connect or an attempt.
     last: u64,
-    /// Identities of requests, oldest first: few enough to be searched for each request.
-    known: VecDeque<[u64; 2]>,
+    /// Of requests.
+    known: KnownRequests,
 }
 
 impl Connects {
@@ -105,18 +104,6 @@ impl Connects {
     #[inline]
     pub(crate) fn is_waiting(&self) -> bool {
         !self.pending.is_empty() && self.deadline().is_some()
-    }
-
-    /// Remembers the identity of a connect. False: it is known.
-    fn remember(&mut self, connect: [u64; 2]) -> bool {
-        let is_new = !self.known.contains(&connect);
-        if is_new {
-            if self.known.len() == REMEMBERED {
-                self.known.pop_front();
-            }
-            self.known.push_back(connect);
-        }
-        is_new
     }
 }
 
@@ -302,7 +289,7 @@ impl Auto {
             Ok(connection) => {
                 let pending = self.connects.pending.remove(&connect);
                 let Some(pending) = pending else { return core.release(slot) };
-                self.keep_why(connection, &pending);
+                self.keep_why(connection, connect, &pending);
                 return core.finish_connect(slot, pending.context, Ok(connection));
             }
             Err(failure) => failure,
@@ -325,10 +312,14 @@ impl Auto {
     }
 
     /// Keeps why a connection goes its way and no other, for its report.
-    fn keep_why(&mut self, connection: &'static Connection, pending: &Pending) {
+    fn keep_why(&mut self, connection: &'static Connection, connect: u64, pending: &Pending) {
         let name = self.name(connection.way());
+        let slow = self.connects.attempts.values().filter(|attempt| attempt.connect == connect);
+        let slow = slow.map(|attempt| {
+            format!("{}: asked before, and did not answer within {} ms", self.name(attempt.way), NEXT_AFTER.as_millis())
+        });
         let worse = pending.left.iter().map(|(way, _)| format!("{}: {name} is better", self.name(*way)));
-        let why = pending.reasons.iter().cloned().chain(worse).collect::<Vec<_>>().join("; ");
+        let why = pending.reasons.iter().cloned().chain(slow).chain(worse).collect::<Vec<_>>().join("; ");
         if why.is_empty() {
             self.why.remove(&connection.place());
             return;
@@ -342,7 +333,7 @@ impl Auto {
     /// A client asks: the program sees it, unless it wants another endpoint or is known.
     fn on_request(&mut self, core: &mut Core, slot: &'static Slot, head: &[u8; REQUEST_HEAD]) {
         let Some(head) = Head::read(head) else { return core.push(slot) };
-        let is_for_us = head.target == self.identity && self.connects.remember(head.connect);
+        let is_for_us = head.target == self.identity && self.connects.known.remember(head.connect);
         if is_for_us && slot.skip_payload(REQUEST_HEAD as u32) {
             return core.push(slot);
         }
@@ -368,17 +359,5 @@ mod tests {
             bytes[at] ^= 1;
             assert_eq!(Head::read(&bytes), None);
         }
-    }
-
-    #[test]
-    fn a_connect_is_known_until_so_many_others_have_come() {
-        let mut connects = Connects::default();
-        assert!(connects.remember([0, 1]) && !connects.remember([0, 1]));
-        for other in 1..REMEMBERED as u64 {
-            assert!(connects.remember([other, 1]));
-        }
-        assert!(!connects.remember([0, 1]));
-        assert!(connects.remember([REMEMBERED as u64, 1]) && connects.remember([0, 1]));
-        assert_eq!(connects.known.len(), REMEMBERED);
     }
 }

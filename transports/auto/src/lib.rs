@@ -8,6 +8,7 @@
 //! poll     which way is polled when
 //! handle   the OS handle
 //! connect  connects and requests over all ways
+//! known    the identities of requests that were seen
 //! memory   registrations that are valid over all ways
 //! ```
 
@@ -18,6 +19,7 @@ mod connect;
 mod driver;
 mod handle;
 mod host;
+mod known;
 mod memory;
 mod poll;
 mod transport;

@@ -1,9 +1,14 @@
 //! `auto` between hosts: a default endpoint, which nobody reaches from elsewhere, and a firewall
 //! that changes.
 
-use cci::{Connect, Connection, Endpoint, EndpointOptions, EventKind, Failure};
+use crate::pingpong::command;
+use cci::{Connect, Connection, Endpoint, EndpointOptions, Event, EventKind, Failure};
 use cci_testkit::namespace::{Net, pair};
 use cci_testkit::{LIMIT, World, device_of, open, pattern};
+use std::collections::BTreeMap;
+use std::panic::AssertUnwindSafe;
+use std::process::Command;
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
 /// An endpoint in a name space that the network reaches.
@@ -140,9 +145,8 @@ pub(crate) fn firewall() {
     });
 }
 
-/// A server with one URI: a client on its host comes by `sm`, one on another host by UDP, one
-/// behind a firewall that drops UDP by TCP. One loop serves all of them.
-pub(crate) fn three_ways() {
+/// A server's host, another host, and one behind a firewall that drops UDP.
+fn three_hosts() -> ([Net; 2], Net) {
     let nets = pair(1500);
     let guarded = Net::new();
     nets[0].join(("w0", "10.0.1.1/24"), &guarded, ("w1", "10.0.1.2/24"), 1500);
@@ -152,6 +156,13 @@ pub(crate) fn three_ways() {
         "add table ip d; add chain ip d out { type filter hook output priority 0; }; \
          add rule ip d out meta l4proto udp counter drop",
     );
+    (nets, guarded)
+}
+
+/// A server with one URI: a client on its host comes by `sm`, one on another host by UDP, one
+/// behind a firewall that drops UDP by TCP. One loop serves all of them.
+pub(crate) fn three_ways() {
+    let (nets, guarded) = three_hosts();
     let server = server(&nets[0], "sm,sock,tcp");
     let mut clients = Vec::new();
     for (net, taken) in [(&nets[0], "sm"), (&nets[1], "sock"), (&guarded, "tcp")] {
@@ -183,4 +194,124 @@ pub(crate) fn three_ways() {
             assert_eq!(world.sent(at + 1), round);
         }
     }
+}
+
+/// Accepts every request of an endpoint while something is done.
+fn while_accepting<T>(endpoint: &Endpoint, act: impl FnOnce() -> T) -> T {
+    let is_over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            while !is_over.load(Ordering::Relaxed) {
+                let event = endpoint.get_event().expect("usable");
+                match event.map(Event::into_request) {
+                    Some(Some(request)) => request.accept(0).expect("an accept"),
+                    Some(None) => {}
+                    None => std::thread::yield_now(),
+                }
+            }
+        });
+        let done = std::panic::catch_unwind(AssertUnwindSafe(act));
+        is_over.store(true, Ordering::Relaxed);
+        done.unwrap_or_else(|why| std::panic::resume_unwind(why))
+    })
+}
+
+/// `cci explain` with the URI of a server, from each of three places: the way that is taken, and why
+/// each other one is not.
+pub(crate) fn explained() {
+    let (nets, guarded) = three_hosts();
+    let server = server(&nets[0], "sm,sock,tcp");
+    let expected: [(&Net, [&str; 3]); 3] = [
+        (&nets[0], ["messages   sm: ", "sock: sm is better", "tcp: sm is better"]),
+        (&nets[1], ["messages   sock: ", "sm: the endpoint is on another host", "tcp: sock is better"]),
+        (
+            &guarded,
+            ["messages   tcp: ", "sm: the endpoint is on another host", "sock: asked before, and did not answer"],
+        ),
+    ];
+    for (net, texts) in expected {
+        let explain = || Command::new(command()).args(["explain", server.uri()]).env("CCI_LISTEN", "network").output();
+        let output = while_accepting(&server, || net.enter(explain)).expect("the command runs");
+        let [told, complaint] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert!(output.status.success(), "{complaint}");
+        for text in texts {
+            assert!(told.contains(text), "{text:?} is not in {told}");
+        }
+    }
+}
+
+/// Of each two ways 30 % of all packets are lost, each way: ten thousand connects are ten thousand
+/// requests.
+pub(crate) fn connects_under_loss() {
+    const CONNECTS: usize = 10_000;
+    /// At once: more than the requests that a program has not answered.
+    const AT_ONCE: usize = 400;
+    let patience = 4 * LIMIT;
+    let nets = pair(1500);
+    for net in &nets {
+        net.rules(
+            "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
+             add rule ip t in ip protocol { tcp, udp } numgen random mod 100 < 30 counter drop",
+        );
+    }
+    let [server, client] = [0, 1].map(|at| server(&nets[at], "sock,tcp"));
+    let mut requests = vec![0_u32; CONNECTS + 1];
+    let (mut begun, mut connected, mut accepted) = (0, 0, 0);
+    let mut ways = BTreeMap::new();
+    nets[1].enter(|| {
+        let mut serve = || {
+            while let Some(event) = server.get_event().expect("usable") {
+                match event.kind() {
+                    EventKind::ConnectRequest => {
+                        let request = event.into_request().expect("a request");
+                        let number = u64::from_le_bytes(request.payload().try_into().expect("a number"));
+                        requests[usize::try_from(number).expect("small")] += 1;
+                        request.accept(number).expect("an accept");
+                    }
+                    EventKind::Accept => {
+                        assert_eq!(event.outcome(), Ok(()), "accept {}: {:?}", event.context(), event.reason());
+                        accepted += 1;
+                    }
+                    kind => panic!("{kind:?}"),
+                }
+            }
+        };
+        let ask = |uri: &str, number: usize| {
+            let payload = (number as u64).to_le_bytes();
+            let connect = Connect::to(uri).payload(&payload).context(number as u64).timeout(patience);
+            client.connect(&connect).expect("a connect");
+        };
+        let started = Instant::now();
+        while connected < CONNECTS {
+            while begun < CONNECTS && begun - connected < AT_ONCE {
+                ask(server.uri(), begun);
+                begun += 1;
+            }
+            serve();
+            while let Some(event) = client.get_event().expect("usable") {
+                assert_eq!((event.kind(), event.outcome()), (EventKind::Connect, Ok(())), "{:?}", event.reason());
+                *ways.entry(way(&client, event.connection().expect("one"))).or_insert(0_usize) += 1;
+                connected += 1;
+            }
+            assert!(started.elapsed() < patience, "{connected} of {begun} have connected: {ways:?}");
+        }
+        // What may still be under way is in the stream, and one more connect comes behind it.
+        let dropped = nets.each_ref().map(|net| net.counted("t", "in"));
+        assert!(dropped.iter().all(|count| *count > 1000), "{dropped:?} packets were dropped");
+        nets.iter().for_each(|net| net.rules("delete table ip t"));
+        let port = server.uri().split_once("sock=").and_then(|(_, rest)| rest.split_once(','));
+        let (address, _) = port.expect("an address");
+        ask(&format!("tcp://{address}"), CONNECTS);
+        loop {
+            serve();
+            if let Some(event) = client.get_event().expect("usable") {
+                assert_eq!((event.kind(), event.outcome()), (EventKind::Connect, Ok(())), "{:?}", event.reason());
+                break;
+            }
+            assert!(started.elapsed() < 2 * patience, "the stream does not recover");
+        }
+    });
+    assert!(requests.iter().all(|count| *count == 1), "a connect was no request, or several");
+    assert_eq!(accepted, CONNECTS + 1);
+    assert!(ways.len() == 2, "both ways were needed: {ways:?}");
 }

@@ -81,6 +81,10 @@ const TESTS: &[Test] = &[
     #[cfg(feature = "auto")]
     Test("auto_is_reached_by_three_ways_with_one_uri_and_one_loop_serves_all", auto::three_ways, &["ip", "nft"]),
     #[cfg(feature = "auto")]
+    Test("auto_makes_one_request_of_each_connect_under_loss", auto::connects_under_loss, &["ip", "nft"]),
+    #[cfg(feature = "auto")]
+    Test("auto_is_explained_from_three_places", auto::explained, &["ip", "nft"]),
+    #[cfg(feature = "auto")]
     Test("auto_leaves_new_connects_tcp_where_a_firewall_drops_udp", auto::firewall, &["ip", "nft"]),
     Test("the_test_bed_measures_and_validates", testbed::measures_and_validates, &["ip"]),
     Test("the_test_bed_leaves_nothing_when_killed", testbed::leaves_nothing_when_killed, &["ip"]),
