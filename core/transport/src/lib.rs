@@ -368,6 +368,18 @@ pub trait Transport: Send {
     /// already.
     fn arm(&mut self, core: &mut Core) -> bool;
 
+    /// Undoes [`Transport::arm`]: the program polls, and nobody waits on the handle, so that calls
+    /// need not settle it. Changes nothing where the handle is not armed.
+    fn disarm(&mut self, core: &mut Core) {
+        let _ = core;
+    }
+
+    /// Whether a call would find something, as far as a look at memory tells; true where only a
+    /// call can. What it misses is found by one of the next calls all the same.
+    fn has_news(&self) -> bool {
+        true
+    }
+
     /// Prepares for a wait inside a call, on the descriptor that it gives: it becomes readable when
     /// `progress` could move something. Events that wait for the program do not count, because
     /// nobody takes them meanwhile. None when there is something to do already, or no descriptor is

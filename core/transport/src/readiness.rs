@@ -168,6 +168,14 @@ impl Readiness {
         Self::arm(transport, core, HandleCheck::Anew)
     }
 
+    /// Disarms the handle, if it is armed, because the program polls and nobody waits on it.
+    pub fn disarm_now(transport: &mut impl Arming, core: &mut Core) {
+        if core.is_armed() {
+            transport.readiness().spin_policy.stop();
+            Self::disarm(transport, core);
+        }
+    }
+
     /// Arms the handle, and ends adaptive spin. True: there is nothing to do.
     pub fn arm(transport: &mut impl Arming, core: &mut Core, check: HandleCheck) -> bool {
         core.on_armed();

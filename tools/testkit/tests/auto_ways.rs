@@ -339,6 +339,40 @@ fn a_connection_by_a_way_that_was_not_used_for_long_still_delivers() {
     }
 }
 
+/// Calls of `read` and `write` that this thread has made: those that settle a handle are among
+/// them, those that send and receive are not.
+fn reads_and_writes() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/io").expect("counters of this thread");
+    let counts = text.lines().filter_map(|line| line.strip_prefix("syscr: ").or(line.strip_prefix("syscw: ")));
+    counts.map(|count| count.parse::<u64>().expect("a number")).sum()
+}
+
+/// A way that has been armed since nothing came by it is not settled after each call once it is at
+/// work, as a way beside others or alone among those of the network.
+#[test]
+fn a_way_at_work_is_polled_without_its_handle() {
+    const ROUNDS: u64 = 2_000;
+    for name in ["sock", "tcp"] {
+        let [server, client] = [0, 1].map(|_| open(&over("sm,sock,tcp")));
+        let world = World::new([&server, &client]);
+        let uri = with_way(server.uri(), "sm", "none");
+        let uri = if name == "tcp" { with_way(&uri, "sock", "[::1]:1") } else { uri };
+        let (there, here) = connect(&world, 1, 0, &uri);
+        assert_eq!(way(&client, there), name);
+        // Long enough for every way of the network to be cold.
+        (0..100_000).for_each(|_| world.step());
+        let before = reads_and_writes();
+        for round in 0..ROUNDS {
+            client.send(there, &[1; 8], round).expect("a send");
+            assert_eq!(world.message(0), [1; 8]);
+            server.send(here, &[2; 8], round).expect("a send");
+            assert_eq!((world.message(1), world.sent(0), world.sent(1)), (vec![2; 8], round, round));
+        }
+        let calls = reads_and_writes() - before;
+        assert!(calls < ROUNDS, "{name}: {calls} calls of read and write in {ROUNDS} round trips");
+    }
+}
+
 /// A socket that takes every datagram and answers none, and its address.
 fn silent_socket() -> (std::net::UdpSocket, String) {
     let socket = std::net::UdpSocket::bind("127.0.0.1:0").expect("a port");

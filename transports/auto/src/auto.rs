@@ -3,6 +3,7 @@
 use crate::connect::Connects;
 use crate::handle::CallSet;
 use crate::host::Place;
+use crate::poll::Interval;
 use crate::uri::is_loopback;
 use cci_transport::{Connection, Core, Driver, PollSet, Readiness, Scope, Slot, Transport};
 use rustix::event::epoll::EventFlags;
@@ -13,11 +14,9 @@ use std::sync::Arc;
 /// No way has this number.
 pub(crate) const NO_WAY: u8 = u8::MAX;
 /// Polls without success after which a way is cold.
-pub(crate) const WARM: u32 = 64;
+pub(crate) const WARM: u32 = 1024;
 /// The most ways of an endpoint.
 pub(crate) const MOST_WAYS: usize = 7;
-/// Calls from one turn of all ways to the next.
-pub(crate) const TURN: u32 = 16;
 
 /// A transport of the endpoint.
 pub(crate) struct Way {
@@ -58,11 +57,14 @@ impl Way {
 /// One endpoint over several transports.
 pub(crate) struct Auto {
     pub(crate) ways: Vec<Way>,
-    /// The way that a call may go at once: it is current, no other is warm, nobody uses the handle,
-    /// and nothing else is to be done. [`NO_WAY`] as soon as that may have changed.
+    /// The way that a call may go at once: it is current, none but `beside` is warm too, nobody
+    /// uses the handle, and nothing else is to be done. [`NO_WAY`] as soon as that may have changed.
     pub(crate) plain: u8,
-    /// Calls that go the plain way until the next turn of all.
+    /// A way within this host that calls look at when the plain one, of the network, has nothing.
+    pub(crate) beside: u8,
+    /// Calls until the next look at the cold ways.
     pub(crate) left: u32,
+    pub(crate) interval: Interval,
     pub(crate) set: PollSet,
     pub(crate) readiness: Readiness,
     pub(crate) call_set: CallSet,
@@ -98,7 +100,9 @@ impl Auto {
         let mut auto = Self {
             ways,
             plain: NO_WAY,
+            beside: NO_WAY,
             left: 0,
+            interval: Interval::new(),
             set,
             readiness: Readiness::default(),
             call_set: CallSet::default(),

@@ -2,8 +2,8 @@
 
 use std::collections::{BTreeSet, VecDeque};
 
-/// Identities that are remembered. A request that its client has sent by a second way may wait there
-/// for as long as the client's timeout, in a stream that loses much: so many others may come
+/// Identities that are remembered. A request that its client has sent by a second way may wait
+/// there for as long as the client's timeout, in a stream that loses much: so many others may come
 /// meanwhile, and take 3 MiB together.
 const MOST: usize = 1 << 16;
 

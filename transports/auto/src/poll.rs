@@ -1,7 +1,9 @@
 //! Which way is polled when (`docs/design/auto.md`, Progress).
 
-use crate::auto::{Auto, NO_WAY, TURN};
+use crate::auto::{Auto, NO_WAY, WARM};
+use cci_proto::Time;
 use cci_transport::{Core, PollSet, Readiness, Slot, monotonic};
+use std::time::Duration;
 
 /// Descriptors that one look at the handle reports: each way, timer and waker.
 const READY: usize = 9;
@@ -11,11 +13,14 @@ impl Auto {
     /// `all`: polls every way.
     pub(crate) fn turn(&mut self, core: &mut Core, all: bool) {
         let is_due = self.left == 0;
-        self.left = if is_due { TURN - 1 } else { self.left - 1 };
-        if !all && !core.has_event() {
-            self.cool(core);
+        if !all {
+            if !core.has_event() {
+                self.cool(core);
+            }
+            self.disarm_warm(core);
         }
         let ready = if is_due && !all { self.ready_ways() } else { 0 };
+        self.left = if is_due { self.interval.calls() - 1 } else { self.left - 1 };
         for number in self.numbers() {
             let way = &mut self.ways[usize::from(number)];
             let is_cold = way.warm == 0 && core.is_way_armed(number);
@@ -37,10 +42,11 @@ impl Auto {
     }
 
     /// The ways whose handles are readable, a bit each.
-    fn ready_ways(&self) -> u32 {
+    fn ready_ways(&mut self) -> u32 {
         if self.ways.iter().all(|way| way.warm > 0) {
             return 0;
         }
+        self.interval.on_look(monotonic());
         let mut events = [PollSet::NO_EVENT; READY];
         let count = self.set.ready(&mut events).unwrap_or(0);
         let ways = events[..count].iter().map(|event| event.data.u64());
@@ -60,21 +66,41 @@ impl Auto {
         }
     }
 
-    /// Sees whether the next calls may go one way at once.
+    /// Has a way that is polled at every call do without its handle: settling it after each call
+    /// takes several system calls.
+    fn disarm_warm(&mut self, core: &mut Core) {
+        for number in self.numbers() {
+            if self.ways[usize::from(number)].warm > 0 && core.is_way_armed(number) {
+                self.within(core, number, |transport, core| transport.disarm(core));
+            }
+        }
+    }
+
+    /// Sees whether the next calls may go one way at once, with at most a look at another one.
     fn find_plain(&mut self, core: &mut Core) {
         let mut warm = self.numbers().filter(|number| self.ways[usize::from(*number)].warm > 0);
-        let (first, second) = (warm.next(), warm.next());
-        let is_free = !core.is_handle_in_use() && !core.is_armed() && !core.has_outcomes();
-        self.plain = match (first, second) {
-            (Some(number), None) if is_free && !core.is_way_armed(number) => {
-                if core.way() != number {
-                    core.enter_way(number);
-                    core.leave_way();
-                }
-                number
-            }
-            _ => NO_WAY,
+        let (first, second, third) = (warm.next(), warm.next(), warm.next());
+        let is_quick = |number: u8| self.ways[usize::from(number)].is_always_warm;
+        let (plain, beside) = match (first, second, third) {
+            (Some(sole), None, _) => (sole, NO_WAY),
+            (Some(quick), Some(other), None) if is_quick(quick) && !is_quick(other) => (other, quick),
+            _ => (NO_WAY, NO_WAY),
         };
+        let is_free = !core.is_handle_in_use() && !core.is_armed() && !core.has_outcomes();
+        let is_armed = [plain, beside].into_iter().any(|number| core.is_way_armed(number));
+        self.plain = NO_WAY;
+        if plain != NO_WAY && is_free && !is_armed {
+            (self.plain, self.beside) = (plain, beside);
+            self.resume_plain(core);
+        }
+    }
+
+    /// Makes the plain way the current one.
+    fn resume_plain(&mut self, core: &mut Core) {
+        if core.way() != self.plain {
+            core.enter_way(self.plain);
+            core.leave_way();
+        }
     }
 
     /// A poll where no event waits and nobody uses the handle.
@@ -85,10 +111,40 @@ impl Auto {
         {
             self.left -= 1;
             let found = way.transport.poll(core);
+            if self.beside != NO_WAY {
+                return self.poll_beside(core, found);
+            }
             self.end_call(core);
             return found;
         }
         self.poll_at_length(core)
+    }
+
+    /// The rest of a poll that has gone a way of the network: a look at the way beside it, which is
+    /// within this host.
+    fn poll_beside(&mut self, core: &mut Core, found: Option<&'static Slot>) -> Option<&'static Slot> {
+        self.end_call(core);
+        let (plain, beside) = (self.plain, self.beside);
+        let Some(way) = self.ways.get_mut(usize::from(plain)) else { return found };
+        if found.is_some() {
+            way.warm = WARM;
+            return found;
+        }
+        way.warm = way.warm.saturating_sub(1);
+        let is_cold = way.warm == 0;
+        if self.ways.get(usize::from(beside)).is_some_and(|way| way.transport.has_news()) {
+            self.within(core, beside, |transport, core| transport.progress(core));
+            let is_decided = core.has_outcomes();
+            self.end_call(core);
+            if !is_cold && !is_decided {
+                self.plain = plain;
+                self.resume_plain(core);
+            }
+        }
+        if is_cold {
+            (self.plain, self.left) = (NO_WAY, 0);
+        }
+        core.pop()
     }
 
     #[inline(never)]
@@ -121,5 +177,77 @@ fn is_newer(now: Option<&'static Slot>, before: Option<&'static Slot>) -> bool {
     match (now, before) {
         (Some(now), Some(before)) => !std::ptr::eq(now, before),
         (now, _) => now.is_some(),
+    }
+}
+
+/// How many calls pass from one look at the cold ways to the next: so many that the looks take
+/// little of the time of a program that polls without pause, and few where calls are seldom.
+pub(crate) struct Interval {
+    calls: u32,
+    looked: Time,
+}
+
+impl Interval {
+    /// At least, and at most.
+    const CALLS: [u32; 2] = [16, 2048];
+    /// A look is a system call of a third of a microsecond. A frame by a cold way waits for it.
+    const SHORT: Duration = Duration::from_micros(8);
+    const LONG: Duration = Duration::from_micros(16);
+
+    pub(crate) fn new() -> Self {
+        Self { calls: Self::CALLS[0], looked: Time(0) }
+    }
+
+    fn calls(&self) -> u32 {
+        self.calls
+    }
+
+    /// The cold ways are looked at now.
+    fn on_look(&mut self, now: Time) {
+        let since = Duration::from_nanos(now.since(self.looked));
+        self.looked = now;
+        let [least, most] = Self::CALLS;
+        if since < Self::SHORT {
+            self.calls = (self.calls * 2).min(most);
+        } else if since > Self::LONG {
+            self.calls = (self.calls / 2).max(least);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Calls from one look to the next, after many looks, where a call takes so many nanoseconds.
+    fn settled(each: u64) -> u64 {
+        let (mut interval, mut now) = (Interval::new(), Time(1 << 40));
+        for _ in 0..100 {
+            now = Time(now.0 + each * u64::from(interval.calls()));
+            interval.on_look(now);
+        }
+        u64::from(interval.calls())
+    }
+
+    #[test]
+    fn looks_are_some_microseconds_apart_or_16_calls() {
+        for each in [4, 10, 20, 50, 150, 400, 900] {
+            let apart = each * settled(each);
+            assert!((8_000..=16_000).contains(&apart) || settled(each) == 16, "calls of {each} ns: {apart} ns");
+        }
+        assert_eq!([1_000, 1_000_000].map(settled), [16, 16]);
+    }
+
+    #[test]
+    fn a_pause_makes_the_next_look_earlier_and_not_later() {
+        let mut interval = Interval::new();
+        for call in 1..100 {
+            interval.on_look(Time((1 << 40) + call * 1_000));
+        }
+        assert_eq!(interval.calls(), 2048);
+        for pause in 1..10 {
+            interval.on_look(Time((1 << 41) + pause * 1_000_000_000));
+        }
+        assert_eq!(interval.calls(), 16);
     }
 }

@@ -216,8 +216,8 @@ fn while_accepting<T>(endpoint: &Endpoint, act: impl FnOnce() -> T) -> T {
     })
 }
 
-/// `cci explain` with the URI of a server, from each of three places: the way that is taken, and why
-/// each other one is not.
+/// `cci explain` with the URI of a server, from each of three places: the way that is taken, and
+/// why each other one is not.
 pub(crate) fn explained() {
     let (nets, guarded) = three_hosts();
     let server = server(&nets[0], "sm,sock,tcp");

@@ -458,6 +458,16 @@ impl Transport for Sm {
         Readiness::arm_now(self, core)
     }
 
+    fn disarm(&mut self, core: &mut Core) {
+        self.leave_fast_path();
+        Readiness::disarm_now(self, core);
+    }
+
+    #[inline]
+    fn has_news(&self) -> bool {
+        self.state.has_new_hint() || self.hot_lanes().any(Lane::has_work)
+    }
+
     fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         self.leave_fast_path();
         if Readiness::arm(self, core, HandleCheck::Once) {

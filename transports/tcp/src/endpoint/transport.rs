@@ -183,6 +183,10 @@ impl Transport for Tcp {
         Readiness::arm_now(self, core)
     }
 
+    fn disarm(&mut self, core: &mut Core) {
+        Readiness::disarm_now(self, core);
+    }
+
     fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         self.background.on_call();
         self.arm_for_call(core)
