@@ -58,7 +58,8 @@ impl Way {
 pub(crate) struct Auto {
     pub(crate) ways: Vec<Way>,
     /// The way that a call may go at once: it is current, none but `beside` is warm too, nobody
-    /// uses the handle, and nothing else is to be done. [`NO_WAY`] as soon as that may have changed.
+    /// uses the handle, and nothing else is to be done. [`NO_WAY`] as soon as that may have
+    /// changed.
     pub(crate) plain: u8,
     /// A way within this host that calls look at when the plain one, of the network, has nothing.
     pub(crate) beside: u8,

@@ -112,7 +112,7 @@ impl Lane {
         }
     }
 
-    /// Puts a message behind what leaves next, which the caller sends or has sent. There is a grant.
+    /// Puts a message behind what leaves next, for its caller to have it sent. There is a grant.
     /// `write`: the number of the write that it belongs to.
     #[inline]
     fn put_message(&mut self, s: &mut Shared, cell: &'static Connection, message: &Message<'_>, write: Option<u32>) {
