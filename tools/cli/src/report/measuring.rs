@@ -11,7 +11,7 @@ use std::process::{Child, Command, ExitStatus, Stdio};
 use std::sync::mpsc::channel;
 use std::time::Duration;
 
-/// Measurements over each transport, in the quick setting: three to four minutes in all, most of it
+/// Measurements over each transport, in the quick setting: five to six minutes in all, most of it
 /// with peers. There a point takes as long for each of them, and each launch starts their programs,
 /// and all read what they receive, since bytes that nobody reads never leave a cache. The last is
 /// about doing nothing.
@@ -32,7 +32,7 @@ const OVER_EACH: [&str; 14] = [
     "idle --seconds 2",
 ];
 /// The transports, and which settings of the peers stand beside each.
-const TRANSPORTS: [(&str, &str); 2] = [("sm", "memory"), ("sock", "network")];
+const TRANSPORTS: [(&str, &str); 3] = [("sm", "memory"), ("sock", "network"), ("tcp", "network")];
 /// How long one command may take: many times what it does take.
 const PATIENCE: Duration = Duration::from_secs(100);
 
