@@ -35,8 +35,9 @@ impl Transport for Brokered {
         Ok(())
     }
 
-    fn forget_expected(&mut self, _: &mut Core, token: u64) {
+    fn forget_expected(&mut self, _: &mut Core, token: u64) -> bool {
         self.expected.lock().expect("one thread").retain(|expected| *expected != token);
+        true
     }
 
     fn redirect(&mut self, _: &mut Core, _: &'static Slot, _: &str, _: u64) -> Result<(), RequestError> {

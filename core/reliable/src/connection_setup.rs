@@ -111,10 +111,12 @@ impl<L: Link> Reliable<L> {
     }
 
     /// Cancels an expected client, without event.
-    pub(super) fn forget_client(&mut self, core: &mut Core, token: u64) {
-        if self.expected.forget(core, token) {
+    pub(super) fn forget_client(&mut self, core: &mut Core, token: u64) -> bool {
+        let was_expected = self.expected.forget(core, token);
+        if was_expected {
             self.engine.forget(token);
         }
+        was_expected
     }
 
     pub(super) fn redirect_request(

@@ -62,8 +62,8 @@ impl<L: Link> Transport for Reliable<L> {
         self.expect_client(core, token, context, limit)
     }
 
-    fn forget_expected(&mut self, core: &mut Core, token: u64) {
-        self.forget_client(core, token);
+    fn forget_expected(&mut self, core: &mut Core, token: u64) -> bool {
+        self.forget_client(core, token)
     }
 
     fn redirect(&mut self, core: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {

@@ -8,7 +8,8 @@ use cci_proto::{EventKind, Failure, RequestError};
 /// A client that the endpoint accepts when it presents its token.
 #[derive(Clone, Copy)]
 pub struct ExpectedClient<T> {
-    token: u64,
+    /// What the client presents.
+    pub token: u64,
     deadline: T,
     /// The program's context of the ACCEPT event.
     pub context: u64,
@@ -52,11 +53,16 @@ impl<T: Copy + Ord> ExpectedClients<T> {
         client.is_some()
     }
 
+    /// Takes a client that has not come in time. The slot is the caller's.
+    pub fn take_late(&mut self, now: T) -> Option<ExpectedClient<T>> {
+        let at = self.0.iter().position(|expected| expected.deadline <= now)?;
+        Some(self.0.swap_remove(at))
+    }
+
     /// Ends the expectation of a client that has not come in time, with a failed ACCEPT event.
     /// Returns its token. To be called until it returns `None`.
     pub fn expire(&mut self, core: &mut Core, now: T) -> Option<u64> {
-        let at = self.0.iter().position(|expected| expected.deadline <= now)?;
-        let late = self.0.swap_remove(at);
+        let late = self.take_late(now)?;
         core.finish_opening(late.slot, EventKind::Accept, late.context, Err(Failure::TimedOut));
         Some(late.token)
     }

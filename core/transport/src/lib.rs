@@ -138,10 +138,12 @@ pub trait Transport: Send {
     /// Refused: no event comes.
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError>;
 
-    /// Takes [`Transport::expect`] back, without event: the client was not sent here after all. A
-    /// transport that refuses every `expect` has nothing to take back.
-    fn forget_expected(&mut self, core: &mut Core, token: u64) {
+    /// Takes [`Transport::expect`] back, without event: the client was not sent here after all.
+    /// False: the client is not expected, since it has come, or has not come in time. A transport
+    /// that refuses every `expect` has nothing to take back.
+    fn forget_expected(&mut self, core: &mut Core, token: u64) -> bool {
         let _ = (core, token);
+        false
     }
 
     /// Answers a request by sending its client to the endpoint at `uri`, which expects `token`.

@@ -262,8 +262,8 @@ impl Transport for Traced {
         self.inner.expect(core, token, context, limit)
     }
 
-    fn forget_expected(&mut self, core: &mut Core, token: u64) {
-        self.inner.forget_expected(core, token);
+    fn forget_expected(&mut self, core: &mut Core, token: u64) -> bool {
+        self.inner.forget_expected(core, token)
     }
 
     fn redirect(&mut self, core: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {

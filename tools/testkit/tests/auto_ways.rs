@@ -339,6 +339,62 @@ fn a_connection_by_a_way_that_was_not_used_for_long_still_delivers() {
     }
 }
 
+/// Asks the first of three endpoints, which sends the client on to the second; connections of the
+/// client, the third, and of the second.
+fn send_on(world: &World<'_>, uri: &str) -> (Connection, Connection) {
+    world.endpoint(2).connect(&Connect::to(uri).context(9).timeout(LIMIT)).expect("a connect");
+    let request = world.next(0, EventKind::ConnectRequest).into_request().expect("a request");
+    request.accept_on(world.endpoint(1), 4).expect("an answer");
+    let accepted = world.next(1, EventKind::Accept);
+    assert_eq!((accepted.outcome(), accepted.context()), (Ok(()), 4));
+    let connected = world.next(2, EventKind::Connect);
+    assert_eq!((connected.outcome(), connected.context()), (Ok(()), 9), "{:?}", connected.reason());
+    (connected.connection().expect("one"), accepted.connection().expect("one"))
+}
+
+#[test]
+fn a_client_is_sent_on_by_the_way_that_it_has_come() {
+    let [broker, worker] = [0, 1].map(|_| open(&over("sm,sock,tcp")));
+    for name in ["sm", "sock", "tcp"] {
+        let client = open(&over(name));
+        let world = World::new([&broker, &worker, &client]);
+        let (there, here) = send_on(&world, broker.uri());
+        assert_eq!([way(&client, there), way(&worker, here)], [name, name]);
+        client.send(there, b"work", 1).expect("a send");
+        assert_eq!((world.message(1), world.sent(2)), (b"work".to_vec(), 1));
+    }
+}
+
+#[test]
+fn a_client_is_not_sent_where_its_way_does_not_lead() {
+    let (broker, worker) = (open(&over("sm,sock")), open(&over("sock")));
+    let client = open(&over("sm"));
+    let world = World::new([&broker, &worker, &client]);
+    client.connect(&Connect::to(broker.uri()).context(9).timeout(LIMIT)).expect("a connect");
+    let request = world.next(0, EventKind::ConnectRequest).into_request().expect("a request");
+    let refused = request.accept_on(&worker, 4).expect_err("the worker has no such way");
+    assert!(refused.to_string().contains("device"), "{refused}");
+    refused.request.accept(5).expect("still unanswered");
+    assert_eq!(world.next(0, EventKind::Accept).context(), 5);
+    assert_eq!(world.next(2, EventKind::Connect).outcome(), Ok(()));
+}
+
+/// A client that is sent on and never comes: one event, although each way expects it.
+#[test]
+fn a_client_that_does_not_come_is_told_of_once() {
+    let [broker, worker] = [0, 1].map(|_| open(&over("sm,sock,tcp")));
+    let client = open(&over("sm"));
+    client.connect(&Connect::to(broker.uri()).timeout(LIMIT)).expect("a connect");
+    let asked = World::new([&broker, &client]).next(0, EventKind::ConnectRequest);
+    // The client makes no call any more.
+    asked.into_request().expect("a request").accept_on(&worker, 4).expect("an answer");
+    let world = World::new([&broker, &worker]);
+    let ended = world.next(1, EventKind::Accept);
+    assert_eq!((ended.outcome(), ended.context()), (Err(Failure::TimedOut), 4));
+    (0..10_000).for_each(|_| world.step());
+    assert_eq!(world.waiting(1, EventKind::Accept), 0, "each way has told of it");
+}
+
 /// Calls of `read` and `write` that this thread has made: those that settle a handle are among
 /// them, those that send and receive are not.
 fn reads_and_writes() -> u64 {

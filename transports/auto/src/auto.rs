@@ -5,7 +5,8 @@ use crate::handle::CallSet;
 use crate::host::Place;
 use crate::poll::Interval;
 use crate::uri::is_loopback;
-use cci_transport::{Connection, Core, Driver, PollSet, Readiness, Scope, Slot, Transport};
+use cci_proto::Time;
+use cci_transport::{Connection, Core, Driver, ExpectedClients, PollSet, Readiness, Scope, Slot, Transport};
 use rustix::event::epoll::EventFlags;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -75,6 +76,8 @@ pub(crate) struct Auto {
     pub(crate) identity: u64,
     pub(crate) place: Place,
     pub(crate) connects: Connects,
+    /// Clients that another endpoint sends here: each way expects them too.
+    pub(crate) expected: ExpectedClients<Time>,
     /// A sentence about each way that the endpoint lacks.
     pub(crate) down: Vec<String>,
     /// Why connections that this side asked for go no other way, by their places: their generations
@@ -112,6 +115,7 @@ impl Auto {
             identity,
             place,
             connects: Connects::default(),
+            expected: ExpectedClients::default(),
             down,
             why: HashMap::new(),
             last_why: Arc::from(""),
@@ -184,6 +188,11 @@ impl Auto {
     ) -> Option<T> {
         let way = core.way_of_slot(request);
         self.call(core, way, act)
+    }
+
+    /// When something is to be done that no way's handle tells of.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        self.connects.deadline().into_iter().chain(self.expected.deadline()).min()
     }
 
     /// The numbers of all ways.

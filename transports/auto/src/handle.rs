@@ -16,7 +16,7 @@ impl Arming for Auto {
     /// Arms each way, or has it settle if it is armed. A way with something to do keeps its own
     /// handle readable, and so this one.
     fn prepare(&mut self, core: &mut Core, check: HandleCheck) -> bool {
-        let deadline = self.connects.deadline();
+        let deadline = self.deadline();
         let mut is_idle = true;
         if self.has_timer || deadline.is_some() {
             // Where the system refuses the timer, the program is to call again instead of sleeping.
@@ -45,7 +45,7 @@ impl Arming for Auto {
     fn forget_timer(&mut self) {}
 
     fn set_edge_timer(&mut self, at: Time) -> bool {
-        let at = self.connects.deadline().map_or(at, |deadline| at.min(deadline));
+        let at = self.deadline().map_or(at, |deadline| at.min(deadline));
         self.has_timer |= self.set.set_timer(Some(at));
         self.has_timer
     }

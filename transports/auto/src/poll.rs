@@ -38,6 +38,9 @@ impl Auto {
         if self.connects.is_waiting() {
             self.go_on_in_time(core);
         }
+        if !self.expected.is_empty() {
+            self.expire_clients(core);
+        }
         self.find_plain(core);
     }
 

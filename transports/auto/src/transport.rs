@@ -45,14 +45,16 @@ impl Transport for Auto {
             .unwrap_or(Err(RequestError::NotARequest))
     }
 
-    /// Not built: which way the client will come by is not known yet.
-    fn expect(&mut self, _: &mut Core, _: u64, _: u64, _: Duration) -> Result<(), RequestError> {
-        Err(RequestError::OtherDevice)
+    fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
+        self.expect_client(core, token, context, limit)
     }
 
-    /// As `expect`.
-    fn redirect(&mut self, _: &mut Core, _: &'static Slot, _: &str, _: u64) -> Result<(), RequestError> {
-        Err(RequestError::OtherDevice)
+    fn forget_expected(&mut self, core: &mut Core, token: u64) -> bool {
+        self.forget_client(core, token)
+    }
+
+    fn redirect(&mut self, core: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
+        self.redirect_client(core, request, uri, token)
     }
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {

@@ -149,8 +149,8 @@ impl Transport for Template {
         self.expected.expect(core, token, context, monotonic() + limit)
     }
 
-    fn forget_expected(&mut self, core: &mut Core, token: u64) {
-        self.expected.forget(core, token);
+    fn forget_expected(&mut self, core: &mut Core, token: u64) -> bool {
+        self.expected.forget(core, token)
     }
 
     fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {

@@ -280,9 +280,11 @@ impl Transport for Sm {
         Ok(())
     }
 
-    fn forget_expected(&mut self, core: &mut Core, token: u64) {
+    fn forget_expected(&mut self, core: &mut Core, token: u64) -> bool {
         self.leave_fast_path();
-        self.state.deadlines_moved |= self.state.expected.forget(core, token);
+        let was_expected = self.state.expected.forget(core, token);
+        self.state.deadlines_moved |= was_expected;
+        was_expected
     }
 
     fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {

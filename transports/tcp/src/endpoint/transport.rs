@@ -60,8 +60,8 @@ impl Transport for Tcp {
         Ok(())
     }
 
-    fn forget_expected(&mut self, core: &mut Core, token: u64) {
-        self.shared.expected.forget(core, token);
+    fn forget_expected(&mut self, core: &mut Core, token: u64) -> bool {
+        self.shared.expected.forget(core, token)
     }
 
     fn redirect(&mut self, core: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {

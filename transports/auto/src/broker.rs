@@ -1,0 +1,77 @@
+//! Clients that another endpoint sends here, and those that are sent elsewhere
+//! (`docs/design/auto.md`, Brokers).
+
+use crate::auto::Auto;
+use crate::uri::Uri;
+use cci_proto::{EventKind, Failure, RequestError};
+use cci_transport::{Core, Slot, monotonic};
+use std::time::Duration;
+
+/// How long a way expects a client: until it is told to forget it.
+const ALWAYS: Duration = Duration::from_secs(100 * 365 * 86_400);
+
+impl Auto {
+    /// Expects a client by each way, as its own is not known.
+    pub(crate) fn expect_client(
+        &mut self,
+        core: &mut Core,
+        token: u64,
+        context: u64,
+        limit: Duration,
+    ) -> Result<(), RequestError> {
+        self.expected.expect(core, token, context, monotonic() + limit)?;
+        for number in self.numbers() {
+            let expected = self.within(core, number, |transport, core| transport.expect(core, token, context, ALWAYS));
+            if let Some(Err(error)) = expected {
+                self.forget_client(core, token);
+                return Err(error);
+            }
+        }
+        Ok(())
+    }
+
+    /// Forgets a client, without event. False: it was not expected.
+    pub(crate) fn forget_client(&mut self, core: &mut Core, token: u64) -> bool {
+        self.forget_by_all(core, token);
+        self.expected.forget(core, token)
+    }
+
+    /// Has each way forget a client. False: it has come by one of them.
+    fn forget_by_all(&mut self, core: &mut Core, token: u64) -> bool {
+        let mut all = true;
+        for number in self.numbers() {
+            all &=
+                self.within(core, number, |transport, core| transport.forget_expected(core, token)).unwrap_or_default();
+        }
+        all
+    }
+
+    /// Ends expectations that are late: where no way has the client, it has not come.
+    #[cold]
+    pub(crate) fn expire_clients(&mut self, core: &mut Core) {
+        let now = monotonic();
+        while let Some(late) = self.expected.take_late(now) {
+            if self.forget_by_all(core, late.token) {
+                core.finish_opening(late.slot, EventKind::Accept, late.context, Err(Failure::TimedOut));
+            } else {
+                core.release(late.slot);
+            }
+        }
+    }
+
+    /// Sends the client of a request to another endpoint, by the way that it has come.
+    pub(crate) fn redirect_client(
+        &mut self,
+        core: &mut Core,
+        request: &'static Slot,
+        uri: &str,
+        token: u64,
+    ) -> Result<(), RequestError> {
+        let name = self.ways.get(usize::from(core.way_of_slot(request))).map_or("", |way| way.name);
+        let uri = Uri::parse(uri).ok_or(RequestError::OtherDevice)?;
+        let rest = uri.ways.iter().find(|(way, _)| *way == name).map(|(_, rest)| *rest);
+        let there = format!("{name}://{}", rest.ok_or(RequestError::OtherDevice)?);
+        self.call_for_request(core, request, |transport, core| transport.redirect(core, request, &there, token))
+            .unwrap_or(Err(RequestError::NotARequest))
+    }
+}
