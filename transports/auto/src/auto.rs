@@ -1,5 +1,6 @@
 //! The ways of an endpoint, and who has the core.
 
+use crate::accept::Accepts;
 use crate::connect::Connects;
 use crate::handle::CallSet;
 use crate::host::Place;
@@ -76,6 +77,7 @@ pub(crate) struct Auto {
     pub(crate) identity: u64,
     pub(crate) place: Place,
     pub(crate) connects: Connects,
+    pub(crate) accepts: Accepts,
     /// Clients that another endpoint sends here: each way expects them too.
     pub(crate) expected: ExpectedClients<Time>,
     /// A sentence about each way that the endpoint lacks.
@@ -115,6 +117,7 @@ impl Auto {
             identity,
             place,
             connects: Connects::default(),
+            accepts: Accepts::default(),
             expected: ExpectedClients::default(),
             down,
             why: HashMap::new(),

@@ -20,8 +20,10 @@ impl Auto {
         limit: Duration,
     ) -> Result<(), RequestError> {
         self.expected.expect(core, token, context, monotonic() + limit)?;
+        // One for all ways: one of them ends it.
+        self.accepts.expect(token, context);
         for number in self.numbers() {
-            let expected = self.within(core, number, |transport, core| transport.expect(core, token, context, ALWAYS));
+            let expected = self.within(core, number, |transport, core| transport.expect(core, token, token, ALWAYS));
             if let Some(Err(error)) = expected {
                 self.forget_client(core, token);
                 return Err(error);
@@ -33,6 +35,7 @@ impl Auto {
     /// Forgets a client, without event. False: it was not expected.
     pub(crate) fn forget_client(&mut self, core: &mut Core, token: u64) -> bool {
         self.forget_by_all(core, token);
+        self.accepts.forget(token);
         self.expected.forget(core, token)
     }
 
@@ -52,7 +55,8 @@ impl Auto {
         let now = monotonic();
         while let Some(late) = self.expected.take_late(now) {
             if self.forget_by_all(core, late.token) {
-                core.finish_opening(late.slot, EventKind::Accept, late.context, Err(Failure::TimedOut));
+                self.accepts.forget(late.token);
+                core.finish_of_way(late.slot, EventKind::Accept, late.context, Err(Failure::TimedOut));
             } else {
                 core.release(late.slot);
             }
@@ -71,7 +75,12 @@ impl Auto {
         let uri = Uri::parse(uri).ok_or(RequestError::OtherDevice)?;
         let rest = uri.ways.iter().find(|(way, _)| *way == name).map(|(_, rest)| *rest);
         let there = format!("{name}://{}", rest.ok_or(RequestError::OtherDevice)?);
-        self.call_for_request(core, request, |transport, core| transport.redirect(core, request, &there, token))
-            .unwrap_or(Err(RequestError::NotARequest))
+        let redirected = self
+            .call_for_request(core, request, |transport, core| transport.redirect(core, request, &there, token))
+            .unwrap_or(Err(RequestError::NotARequest));
+        if redirected.is_ok() {
+            self.end_request(core, request);
+        }
+        redirected
     }
 }

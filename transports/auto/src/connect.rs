@@ -3,7 +3,7 @@
 use crate::auto::Auto;
 use crate::known::KnownRequests;
 use crate::uri::{SCHEME, Uri, is_loopback};
-use cci_proto::{Attribute, ConnectError, Failure, REQUEST_HEAD, Time};
+use cci_proto::{Attribute, ConnectError, EventKind, Failure, REQUEST_HEAD, Time};
 use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -90,7 +90,8 @@ pub(crate) struct Connects {
 }
 
 impl Connects {
-    fn number(&mut self) -> u64 {
+    /// A context for a way.
+    pub(crate) fn number(&mut self) -> u64 {
         self.last = self.last.wrapping_add(1);
         self.last
     }
@@ -148,7 +149,7 @@ impl Auto {
         begun?;
         // Nothing was sent: still it ends by an event, because another process might be there.
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
-        core.finish_connect(slot, pending.context, Err(Failure::Refused));
+        core.finish_of_way(slot, EventKind::Connect, pending.context, Err(Failure::Refused));
         core.explain(slot, pending.reasons.join("; "));
         Ok(())
     }
@@ -260,6 +261,7 @@ impl Auto {
         for outcome in core.take_outcomes() {
             match outcome {
                 Outcome::Connect { slot, context, outcome } => self.on_connect_ended(core, slot, context, outcome),
+                Outcome::Accept { slot, context, outcome } => self.on_accept_ended(core, slot, context, outcome),
                 Outcome::Request { slot, head } => self.on_request(core, slot, &head),
             }
         }
@@ -290,7 +292,7 @@ impl Auto {
                 let pending = self.connects.pending.remove(&connect);
                 let Some(pending) = pending else { return core.release(slot) };
                 self.keep_why(connection, connect, &pending);
-                return core.finish_connect(slot, pending.context, Ok(connection));
+                return core.finish_of_way(slot, EventKind::Connect, pending.context, Ok(connection));
             }
             Err(failure) => failure,
         };
@@ -306,7 +308,7 @@ impl Auto {
             return core.release(slot);
         };
         let failure = if pending.has_timed_out { Failure::TimedOut } else { failure };
-        core.finish_connect(slot, pending.context, Err(failure));
+        core.finish_of_way(slot, EventKind::Connect, pending.context, Err(failure));
         core.explain(slot, pending.reasons.join("; "));
         self.connects.pending.remove(&connect);
     }
@@ -333,16 +335,14 @@ impl Auto {
     /// A client asks: the program sees it, unless it wants another endpoint or is known.
     fn on_request(&mut self, core: &mut Core, slot: &'static Slot, head: &[u8; REQUEST_HEAD]) {
         let Some(head) = Head::read(head) else { return core.push(slot) };
-        let is_for_us = head.target == self.identity && self.connects.known.remember(head.connect);
-        if is_for_us && slot.skip_payload(REQUEST_HEAD as u32) {
+        let is_for_us = head.target == self.identity && slot.skip_payload(REQUEST_HEAD as u32);
+        if is_for_us && self.connects.known.remember(head.connect) {
+            self.accepts.on_shown(head.connect, slot);
             return core.push(slot);
         }
-        let way = core.way_of_slot(slot);
-        self.within(core, way, |transport, core| {
-            // An error means that the client is gone.
-            let _ = transport.reject(core, slot);
-            core.release(slot);
-        });
+        if !is_for_us || !self.accepts.keep_other(head.connect, slot) {
+            self.turn_away(core, slot);
+        }
     }
 }
 

@@ -7,6 +7,7 @@
 //! auto     the ways and the core; operations of the trait Transport
 //! poll     which way is polled when
 //! handle   the OS handle
+//! accept   requests and accepts that have not ended
 //! broker   clients that are sent from one endpoint to another
 //! connect  connects and requests over all ways
 //! known    the identities of requests that were seen
@@ -15,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod accept;
 mod auto;
 mod broker;
 mod connect;

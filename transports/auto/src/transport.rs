@@ -31,8 +31,7 @@ impl Transport for Auto {
     }
 
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
-        self.call_for_request(core, request, |transport, core| transport.accept(core, request, context))
-            .unwrap_or(Err(RequestError::NotARequest))
+        self.accept_by_way(core, request, context)
     }
 
     fn peer(&self, request: &'static Slot) -> Option<Peer> {
@@ -41,6 +40,7 @@ impl Transport for Auto {
     }
 
     fn reject(&mut self, core: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
+        self.end_request(core, request);
         self.call_for_request(core, request, |transport, core| transport.reject(core, request))
             .unwrap_or(Err(RequestError::NotARequest))
     }

@@ -61,7 +61,7 @@ impl Core {
         context: u64,
         outcome: Result<&'static Connection, Failure>,
     ) {
-        if !self.keep_connect(slot, kind, context, outcome) {
+        if !self.keep_opening(slot, kind, context, outcome) {
             self.queue_opening(slot, kind, context, outcome);
         }
     }

@@ -26,6 +26,15 @@ pub enum Outcome {
         /// Its end.
         outcome: Result<&'static Connection, Failure>,
     },
+    /// An accept of a way has ended, or a client that it expected; its event is not queued.
+    Accept {
+        /// The slot of its event.
+        slot: &'static Slot,
+        /// The context with which the way was asked.
+        context: u64,
+        /// Its end.
+        outcome: Result<&'static Connection, Failure>,
+    },
     /// A client asks by a way; its event is not queued.
     Request {
         /// The slot of its event.
@@ -201,21 +210,21 @@ impl Core {
         ways.outcomes.push(Outcome::Request { slot, head: kept });
     }
 
-    /// Keeps the end of a connect for the transport over the ways. False: there are no ways.
-    pub(super) fn keep_connect(
+    /// Keeps the end of a connect or an accept for the transport over the ways. False: there are no
+    /// ways.
+    pub(super) fn keep_opening(
         &mut self,
         slot: &'static Slot,
         kind: EventKind,
         context: u64,
         outcome: Result<&'static Connection, Failure>,
     ) -> bool {
-        match &mut self.ways {
-            Some(ways) if kind == EventKind::Connect => {
-                ways.outcomes.push(Outcome::Connect { slot, context, outcome });
-                true
-            }
-            _ => false,
-        }
+        let Some(ways) = &mut self.ways else { return false };
+        ways.outcomes.push(match kind {
+            EventKind::Connect => Outcome::Connect { slot, context, outcome },
+            _ => Outcome::Accept { slot, context, outcome },
+        });
+        true
     }
 
     /// Whether [`Core::take_outcomes`] would give something.
@@ -230,13 +239,20 @@ impl Core {
         self.ways.as_mut().map(|ways| std::mem::take(&mut ways.outcomes)).unwrap_or_default()
     }
 
-    /// Queues the CONNECT event that [`Outcome::Connect`] held back, with the program's context.
-    pub fn finish_connect(&mut self, slot: &'static Slot, context: u64, outcome: Result<&'static Connection, Failure>) {
+    /// Queues the CONNECT or ACCEPT event that [`Outcome::Connect`] or [`Outcome::Accept`] held
+    /// back, with the program's context.
+    pub fn finish_of_way(
+        &mut self,
+        slot: &'static Slot,
+        kind: EventKind,
+        context: u64,
+        outcome: Result<&'static Connection, Failure>,
+    ) {
         if let Ok(connection) = outcome {
             connection.context.store(context, Ordering::Relaxed);
             tag_event(slot, connection);
         }
-        self.queue_opening(slot, EventKind::Connect, context, outcome);
+        self.queue_opening(slot, kind, context, outcome);
     }
 
     /// The way that is being opened.

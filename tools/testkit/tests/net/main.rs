@@ -81,6 +81,8 @@ const TESTS: &[Test] = &[
     #[cfg(feature = "auto")]
     Test("auto_is_reached_by_three_ways_with_one_uri_and_one_loop_serves_all", auto::three_ways, &["ip", "nft"]),
     #[cfg(feature = "auto")]
+    Test("auto_connects_by_another_way_where_the_answer_is_lost", auto::lost_answer, &["ip", "nft"]),
+    #[cfg(feature = "auto")]
     Test("auto_makes_one_request_of_each_connect_under_loss", auto::connects_under_loss, &["ip", "nft"]),
     #[cfg(feature = "auto")]
     Test("auto_is_explained_from_three_places", auto::explained, &["ip", "nft"]),
