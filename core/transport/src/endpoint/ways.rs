@@ -70,6 +70,8 @@ pub(super) struct Current {
     opening: Cell<u8>,
     /// The core is in the current way.
     is_within: bool,
+    /// [`Core::take_outcomes`] would give something: each call of the transport over the ways asks.
+    has_outcomes: bool,
 }
 
 impl Ways {
@@ -208,6 +210,7 @@ impl Core {
         let len = head.len().min(REQUEST_HEAD);
         kept[..len].copy_from_slice(&head[..len]);
         ways.outcomes.push(Outcome::Request { slot, head: kept });
+        self.current.has_outcomes = true;
     }
 
     /// Keeps the end of a connect or an accept for the transport over the ways. False: there are no
@@ -220,6 +223,7 @@ impl Core {
         outcome: Result<&'static Connection, Failure>,
     ) -> bool {
         let Some(ways) = &mut self.ways else { return false };
+        self.current.has_outcomes = true;
         ways.outcomes.push(match kind {
             EventKind::Connect => Outcome::Connect { slot, context, outcome },
             _ => Outcome::Accept { slot, context, outcome },
@@ -231,11 +235,12 @@ impl Core {
     #[inline]
     #[must_use]
     pub fn has_outcomes(&self) -> bool {
-        self.ways.as_ref().is_some_and(|ways| !ways.outcomes.is_empty())
+        self.current.has_outcomes
     }
 
     /// Takes what the ways have done that their transport decides about, in order.
     pub fn take_outcomes(&mut self) -> Vec<Outcome> {
+        self.current.has_outcomes = false;
         self.ways.as_mut().map(|ways| std::mem::take(&mut ways.outcomes)).unwrap_or_default()
     }
 
