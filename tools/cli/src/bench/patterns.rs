@@ -141,13 +141,13 @@ pub(super) fn many_peers(transport: &str, quick: bool) -> Vec<Line> {
     if !on_host {
         return lines;
     }
-    for peers in [10, 100, 500] {
+    for (peers, bar) in [(10, 0.8), (100, 0.8), (500, 0.3)] {
         // To be known only: a bare line in a stream takes less time than the instructions of a
         // message (robustness.md, 31).
         let what = format!("messages in turn by {peers} senders, to bare lines in turn");
         add(peers, &what, "x", least(None, None), |figures| figures.turns.map(|turns| turns.to_bare));
         let what = format!("messages in turn by {peers} senders, to one sender");
-        add(peers, &what, "x", least(Some(0.8), Some(0.95)), |figures| figures.turns.map(|turns| turns.to_one));
+        add(peers, &what, "x", least(Some(bar), Some(0.95)), |figures| figures.turns.map(|turns| turns.to_one));
     }
     add(of, "descriptors a peer", "", at_most(2.0, Some(1.0)), |figures| Some(figures.descriptors));
     add(of, "set-up a peer", "us", at_most(150.0, Some(60.0)), |figures| Some(figures.micros));
