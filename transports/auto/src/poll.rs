@@ -20,7 +20,13 @@ impl Auto {
             self.disarm_warm(core);
         }
         let ready = if is_due && !all { self.ready_ways() } else { 0 };
-        self.left = if is_due { self.interval.calls() - 1 } else { self.left - 1 };
+        if is_due {
+            // Also where no way is cold: a way that always has something must not keep calls from
+            // the one beside it.
+            self.interval.on_look(monotonic());
+            self.left = self.interval.calls();
+        }
+        self.left -= 1;
         for number in self.numbers() {
             let way = &mut self.ways[usize::from(number)];
             let is_cold = way.warm == 0 && core.is_way_armed(number);
@@ -45,11 +51,10 @@ impl Auto {
     }
 
     /// The ways whose handles are readable, a bit each.
-    fn ready_ways(&mut self) -> u32 {
+    fn ready_ways(&self) -> u32 {
         if self.ways.iter().all(|way| way.warm > 0) {
             return 0;
         }
-        self.interval.on_look(monotonic());
         let mut events = [PollSet::NO_EVENT; READY];
         let count = self.set.ready(&mut events).unwrap_or(0);
         let ways = events[..count].iter().map(|event| event.data.u64());
@@ -205,7 +210,7 @@ impl Interval {
         self.calls
     }
 
-    /// The cold ways are looked at now.
+    /// All ways have their turn now.
     fn on_look(&mut self, now: Time) {
         let since = Duration::from_nanos(now.since(self.looked));
         self.looked = now;
