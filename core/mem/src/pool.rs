@@ -381,6 +381,28 @@ impl<C: Sync, E: Sync> Queue<C, E> {
         self.last = Some(slot);
     }
 
+    /// Inserts an event behind one that waits, or as the oldest if that one does not wait.
+    pub fn insert_behind(&mut self, before: Option<&'static Slot<C, E>>, slot: &'static Slot<C, E>) {
+        let waits = |other: &&'static Slot<C, E>| self.iter().any(|queued| std::ptr::eq(queued, *other));
+        let Some(before) = before.filter(waits) else {
+            let next = self.first.map_or(NONE, |first| self.number(first));
+            slot.next.store(next, Ordering::Relaxed);
+            self.last = self.last.or(Some(slot));
+            self.first = Some(slot);
+            return;
+        };
+        slot.next.store(before.next.load(Ordering::Relaxed), Ordering::Relaxed);
+        before.next.store(self.number(slot), Ordering::Relaxed);
+        if self.last.is_some_and(|last| std::ptr::eq(last, before)) {
+            self.last = Some(slot);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = &'static Slot<C, E>> + '_ {
+        let next = |slot: &&'static Slot<C, E>| self.slots.get(slot.next.load(Ordering::Relaxed) as usize);
+        std::iter::successors(self.first, next)
+    }
+
     #[expect(clippy::cast_possible_truncation, reason = "`new` says how many there are")]
     fn number(&self, slot: &Slot<C, E>) -> u32 {
         let offset = std::ptr::from_ref(slot).addr() - self.slots.as_ptr().addr();
@@ -405,6 +427,24 @@ mod tests {
     use crate::region::Regions;
     use proptest::prelude::*;
     use std::collections::VecDeque;
+
+    #[test]
+    fn an_event_is_inserted_behind_one_that_waits_or_as_the_oldest() {
+        static SLOTS: Regions<Slot<u8, u8>> = Regions::new();
+        let slots = SLOTS.take(6).expect("address space");
+        let mut queue = Queue::new(slots);
+        queue.insert_behind(None, &slots[2]);
+        queue.push(&slots[4]);
+        queue.insert_behind(Some(&slots[2]), &slots[3]);
+        queue.insert_behind(Some(&slots[4]), &slots[5]);
+        // The last one does not wait.
+        queue.insert_behind(Some(&slots[0]), &slots[1]);
+        queue.push(&slots[0]);
+        for number in [1, 2, 3, 4, 5, 0] {
+            assert!(queue.pop().is_some_and(|slot| std::ptr::eq(slot, &raw const slots[number])), "{number}");
+        }
+        assert!(queue.is_empty() && queue.last().is_none() && queue.pop().is_none());
+    }
 
     /// Of a program that takes one of many events, returns it, and takes the next.
     #[test]

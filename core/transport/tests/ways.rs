@@ -165,10 +165,10 @@ fn requests_and_ends_of_connects_go_to_the_transport_over_the_ways() {
         assert_eq!(core.reason(slot), Some("nobody is there"));
         assert!(matches!(&outcomes[2], Outcome::Accept { context: 8, outcome: Err(Failure::TimedOut), .. }));
         assert!(core.pop().is_none(), "nothing is queued before the transport over the ways says so");
-        core.finish_of_way(accepted, EventKind::Accept, 80, Err(Failure::TimedOut));
+        core.finish_of_way(accepted, (EventKind::Accept, 80), Err(Failure::TimedOut), None);
         let event = core.pop().expect("an event");
         assert_eq!((event.kind(), event.words()[0]), (EventKind::Accept as u32, 80));
-        core.finish_of_way(slot, EventKind::Connect, 70, Err(Failure::Refused));
+        core.finish_of_way(slot, (EventKind::Connect, 70), Err(Failure::Refused), None);
         let event = core.pop().expect("an event");
         assert_eq!((event.kind(), event.words()[0]), (EventKind::Connect as u32, 70));
     }

@@ -339,6 +339,28 @@ fn a_connection_by_a_way_that_was_not_used_for_long_still_delivers() {
     }
 }
 
+/// A server that sends as soon as it has accepted: its message may come with the answer.
+#[test]
+fn a_connect_ends_before_the_first_message_comes() {
+    for name in ["sm", "tcp"] {
+        let [server, client] = [0, 1].map(|_| open(&over(name)));
+        client.connect(&Connect::to(server.uri()).timeout(LIMIT)).expect("a connect");
+        let world = World::new([&server, &client]);
+        let request = world.next(0, EventKind::ConnectRequest).into_request().expect("a request");
+        request.accept(1).expect("an accept");
+        // The client makes no call meanwhile.
+        let server_only = World::new([&server]);
+        let accepted = server_only.next(0, EventKind::Accept).connection().expect("one");
+        for number in 0..3 {
+            server.send(accepted, &[7; 100], number).expect("a send");
+        }
+        (0..1000).for_each(|_| server_only.step());
+        let kinds: Vec<_> = (0..4).map(|_| world.first(1).kind()).collect();
+        assert_eq!(kinds[0], EventKind::Connect, "{name}: {kinds:?}");
+        assert_eq!(kinds[1..], [EventKind::Recv; 3], "{name}");
+    }
+}
+
 /// Asks the first of three endpoints, which sends the client on to the second; connections of the
 /// client, the third, and of the second.
 fn send_on(world: &World<'_>, uri: &str) -> (Connection, Connection) {

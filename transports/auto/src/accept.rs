@@ -1,7 +1,7 @@
 //! Requests that have not ended: those that the program has, and those that it has accepted
 //! (`docs/design/auto.md`, Connecting).
 
-use crate::auto::Auto;
+use crate::auto::{Auto, NO_WAY};
 use cci_proto::{EventKind, Failure, RequestError};
 use cci_transport::{Connection, Core, Slot};
 use std::collections::BTreeMap;
@@ -60,10 +60,19 @@ impl Accepts {
         self.accepting.remove(&number);
     }
 
+    /// Whether no accept is open, and no client is expected.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.accepting.is_empty()
+    }
+
     /// The connect of a request has ended; what waits in its place, if anything does.
     fn end(&mut self, connect: [u64; 2]) -> Option<&'static Slot> {
         let asked = self.asked.remove(&connect)?;
-        self.unanswered.remove(&address(asked.slot));
+        let place = address(asked.slot);
+        // The slot may have another request by now.
+        if self.unanswered.get(&place) == Some(&connect) {
+            self.unanswered.remove(&place);
+        }
         asked.other
     }
 }
@@ -76,6 +85,7 @@ impl Auto {
         request: &'static Slot,
         context: u64,
     ) -> Result<(), RequestError> {
+        self.plain = NO_WAY;
         let connect = self.accepts.unanswered.get(&address(request)).copied();
         let number = self.connects.number();
         self.accepts.accepting.insert(number, Accepting { context, connect });
@@ -115,8 +125,9 @@ impl Auto {
         core: &mut Core,
         slot: &'static Slot,
         number: u64,
-        outcome: Result<&'static Connection, Failure>,
+        (outcome, behind): (Result<&'static Connection, Failure>, Option<&'static Slot>),
     ) {
+        self.end_expectation(core, number);
         let Some(Accepting { context, connect }) = self.accepts.accepting.remove(&number) else {
             core.release(slot);
             if let Ok(connection) = outcome {
@@ -134,7 +145,7 @@ impl Auto {
                 if let (Ok(_), Some(other)) = (outcome, other) {
                     self.turn_away(core, other);
                 }
-                core.finish_of_way(slot, EventKind::Accept, context, outcome);
+                core.finish_of_way(slot, (EventKind::Accept, context), outcome, behind);
             }
         }
     }

@@ -1,7 +1,7 @@
 //! Clients that another endpoint sends here, and those that are sent elsewhere
 //! (`docs/design/auto.md`, Brokers).
 
-use crate::auto::Auto;
+use crate::auto::{Auto, NO_WAY};
 use crate::uri::Uri;
 use cci_proto::{EventKind, Failure, RequestError};
 use cci_transport::{Core, Slot, monotonic};
@@ -22,6 +22,7 @@ impl Auto {
         self.expected.expect(core, token, context, monotonic() + limit)?;
         // One for all ways: one of them ends it.
         self.accepts.expect(token, context);
+        self.plain = NO_WAY;
         for number in self.numbers() {
             let expected = self.within(core, number, |transport, core| transport.expect(core, token, token, ALWAYS));
             if let Some(Err(error)) = expected {
@@ -49,6 +50,13 @@ impl Auto {
         all
     }
 
+    /// A client has come by one of the ways: the others expect it no more.
+    pub(crate) fn end_expectation(&mut self, core: &mut Core, token: u64) {
+        if self.expected.forget(core, token) {
+            self.forget_by_all(core, token);
+        }
+    }
+
     /// Ends expectations that are late: where no way has the client, it has not come.
     #[cold]
     pub(crate) fn expire_clients(&mut self, core: &mut Core) {
@@ -56,7 +64,8 @@ impl Auto {
         while let Some(late) = self.expected.take_late(now) {
             if self.forget_by_all(core, late.token) {
                 self.accepts.forget(late.token);
-                core.finish_of_way(late.slot, EventKind::Accept, late.context, Err(Failure::TimedOut));
+                let behind = core.newest_event();
+                core.finish_of_way(late.slot, (EventKind::Accept, late.context), Err(Failure::TimedOut), behind);
             } else {
                 core.release(late.slot);
             }

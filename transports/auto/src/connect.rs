@@ -1,6 +1,6 @@
 //! Connects and requests over all ways (`docs/design/auto.md`, Connecting).
 
-use crate::auto::Auto;
+use crate::auto::{Auto, NO_WAY};
 use crate::known::KnownRequests;
 use crate::uri::{SCHEME, Uri, is_loopback};
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, REQUEST_HEAD, Time};
@@ -96,6 +96,11 @@ impl Connects {
         self.last
     }
 
+    /// Whether no connect is open.
+    pub(crate) fn is_idle(&self) -> bool {
+        self.pending.is_empty()
+    }
+
     /// When the next way of some connect is to be tried.
     pub(crate) fn deadline(&self) -> Option<Time> {
         self.pending.values().filter_map(|pending| pending.next_at).min()
@@ -139,6 +144,7 @@ impl Auto {
             reasons,
         };
         let number = self.connects.number();
+        self.plain = NO_WAY;
         self.connects.pending.insert(number, pending);
         let begun = self.go_on(core, number);
         if matches!(begun, Ok(true)) {
@@ -149,7 +155,8 @@ impl Auto {
         begun?;
         // Nothing was sent: still it ends by an event, because another process might be there.
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
-        core.finish_of_way(slot, EventKind::Connect, pending.context, Err(Failure::Refused));
+        let behind = core.newest_event();
+        core.finish_of_way(slot, (EventKind::Connect, pending.context), Err(Failure::Refused), behind);
         core.explain(slot, pending.reasons.join("; "));
         Ok(())
     }
@@ -246,7 +253,8 @@ impl Auto {
     /// Ends a call of ways: decides about what they have done, if it is for this transport.
     #[inline]
     pub(crate) fn end_call(&mut self, core: &mut Core) {
-        if core.has_outcomes() {
+        // What is decided may end at once, and is to be decided again.
+        while core.has_outcomes() {
             self.decide(core);
         }
     }
@@ -260,8 +268,12 @@ impl Auto {
     pub(crate) fn decide(&mut self, core: &mut Core) {
         for outcome in core.take_outcomes() {
             match outcome {
-                Outcome::Connect { slot, context, outcome } => self.on_connect_ended(core, slot, context, outcome),
-                Outcome::Accept { slot, context, outcome } => self.on_accept_ended(core, slot, context, outcome),
+                Outcome::Connect { slot, context, outcome, behind } => {
+                    self.on_connect_ended(core, slot, context, (outcome, behind));
+                }
+                Outcome::Accept { slot, context, outcome, behind } => {
+                    self.on_accept_ended(core, slot, context, (outcome, behind));
+                }
                 Outcome::Request { slot, head } => self.on_request(core, slot, &head),
             }
         }
@@ -273,7 +285,7 @@ impl Auto {
         core: &mut Core,
         slot: &'static Slot,
         number: u64,
-        outcome: Result<&'static Connection, Failure>,
+        (outcome, behind): (Result<&'static Connection, Failure>, Option<&'static Slot>),
     ) {
         let Some(Attempt { connect, way }) = self.connects.attempts.remove(&number) else {
             return core.release(slot);
@@ -292,7 +304,7 @@ impl Auto {
                 let pending = self.connects.pending.remove(&connect);
                 let Some(pending) = pending else { return core.release(slot) };
                 self.keep_why(connection, connect, &pending);
-                return core.finish_of_way(slot, EventKind::Connect, pending.context, Ok(connection));
+                return core.finish_of_way(slot, (EventKind::Connect, pending.context), Ok(connection), behind);
             }
             Err(failure) => failure,
         };
@@ -308,7 +320,7 @@ impl Auto {
             return core.release(slot);
         };
         let failure = if pending.has_timed_out { Failure::TimedOut } else { failure };
-        core.finish_of_way(slot, EventKind::Connect, pending.context, Err(failure));
+        core.finish_of_way(slot, (EventKind::Connect, pending.context), Err(failure), behind);
         core.explain(slot, pending.reasons.join("; "));
         self.connects.pending.remove(&connect);
     }

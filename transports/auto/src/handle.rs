@@ -26,6 +26,8 @@ impl Arming for Auto {
         for number in self.numbers() {
             is_idle &= self.prepare_way(core, number, check);
         }
+        // What the ways have done by settling may set deadlines, and have them do more.
+        is_idle &= !core.has_outcomes();
         self.end_call(core);
         // A refused program takes its events next, and that call is to find the room.
         let has_room = if check == HandleCheck::Skip { core.would_have_room() } else { core.has_room_again() };
@@ -80,6 +82,7 @@ impl Auto {
     pub(crate) fn arm_ways_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         // Whatever ends the sleep, or forbids it, the next call looks at the cold ways too.
         self.left = 0;
+        self.plain = NO_WAY;
         for number in self.numbers() {
             let own = self.within(core, number, |transport, core| transport.arm_in_call(core))??;
             self.call_set.put(number, own).ok()?;

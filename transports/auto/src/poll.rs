@@ -17,7 +17,9 @@ impl Auto {
             if !core.has_event() {
                 self.cool(core);
             }
-            self.disarm_warm(core);
+            if !core.has_sleepers() {
+                self.disarm_warm(core);
+            }
         }
         let ready = if is_due && !all { self.ready_ways() } else { 0 };
         if is_due {
@@ -36,7 +38,7 @@ impl Auto {
             way.warm = way.warm.saturating_sub(u32::from(!way.is_always_warm && !all));
             let before = core.newest_event();
             self.within(core, number, |transport, core| transport.progress(core));
-            if is_newer(core.newest_event(), before) || is_cold && !all {
+            if is_newer(core.newest_event(), before) || core.has_outcomes() || is_cold && !all {
                 self.warm(number);
             }
         }
@@ -94,7 +96,10 @@ impl Auto {
             (Some(quick), Some(other), None) if is_quick(quick) && !is_quick(other) => (other, quick),
             _ => (NO_WAY, NO_WAY),
         };
-        let is_free = !core.is_handle_in_use() && !core.is_armed() && !core.has_outcomes();
+        // While connects or accepts are open, their ends are decided before a call takes an event:
+        // a message may have come behind one.
+        let is_settled = self.connects.is_idle() && self.accepts.is_idle();
+        let is_free = is_settled && !core.is_handle_in_use() && !core.is_armed() && !core.has_outcomes();
         let is_armed = [plain, beside].into_iter().any(|number| core.is_way_armed(number));
         self.plain = NO_WAY;
         if plain != NO_WAY && is_free && !is_armed {

@@ -62,12 +62,13 @@ impl Core {
         outcome: Result<&'static Connection, Failure>,
     ) {
         if !self.keep_opening(slot, kind, context, outcome) {
-            self.queue_opening(slot, kind, context, outcome);
+            self.fill_opening(slot, kind, context, outcome);
+            self.push(slot);
         }
     }
 
-    /// As [`Core::finish_opening`], whatever ways there are.
-    pub(super) fn queue_opening(
+    /// Fills the slot of a CONNECT or ACCEPT event.
+    pub(super) fn fill_opening(
         &mut self,
         slot: &'static Slot,
         kind: EventKind,
@@ -84,7 +85,6 @@ impl Core {
             Ok(connection) => tag_event(slot, connection),
             Err(_) => slot.connection.set(None),
         }
-        self.push(slot);
     }
 
     /// Stores why the connect failed whose event [`Core::finish_opening`] has queued: a sentence,

@@ -26,6 +26,18 @@ impl Events {
     }
 }
 
+impl Events {
+    /// The newest event that waits.
+    pub(super) fn newest(&self) -> Option<&'static Slot> {
+        self.queue.last()
+    }
+
+    /// Queues a filled slot behind an event, if that waits still.
+    pub(super) fn insert_behind(&mut self, before: Option<&'static Slot>, slot: &'static Slot) {
+        self.queue.insert_behind(before, slot);
+    }
+}
+
 impl Core {
     /// Queues a filled slot.
     #[inline]

@@ -65,6 +65,12 @@ impl Core {
         Some(waker)
     }
 
+    /// Whether some thread sleeps until an operation has ended.
+    #[must_use]
+    pub fn has_sleepers(&self) -> bool {
+        !self.sleepers.asleep.is_empty()
+    }
+
     /// Records that the thread has woken up which [`Core::fall_asleep`] gave this waker.
     pub fn wake_up(&mut self, slot: &'static Slot, waker: Arc<OwnedFd>) {
         if self.sleepers.take(slot).is_none() {

@@ -4,11 +4,11 @@
 //! What a transport takes for its own while it has the core is swapped in when its way is entered:
 //! a pool of receive slots, the large messages, whether the handle is armed.
 
+use super::Core;
 use super::connection::MOST_WAYS;
 use super::landings::Landings;
 use super::os_handle::OsHandle;
 use super::slots::SlotPool;
-use super::{Core, tag_event};
 use crate::{Connection, Slot};
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, REQUEST_HEAD};
@@ -25,6 +25,8 @@ pub enum Outcome {
         context: u64,
         /// Its end.
         outcome: Result<&'static Connection, Failure>,
+        /// The newest event then: messages of the connection may have come since.
+        behind: Option<&'static Slot>,
     },
     /// An accept of a way has ended, or a client that it expected; its event is not queued.
     Accept {
@@ -34,6 +36,8 @@ pub enum Outcome {
         context: u64,
         /// Its end.
         outcome: Result<&'static Connection, Failure>,
+        /// The newest event then: messages of the connection may have come since.
+        behind: Option<&'static Slot>,
     },
     /// A client asks by a way; its event is not queued.
     Request {
@@ -224,9 +228,10 @@ impl Core {
     ) -> bool {
         let Some(ways) = &mut self.ways else { return false };
         self.current.has_outcomes = true;
+        let behind = self.events.newest();
         ways.outcomes.push(match kind {
-            EventKind::Connect => Outcome::Connect { slot, context, outcome },
-            _ => Outcome::Accept { slot, context, outcome },
+            EventKind::Connect => Outcome::Connect { slot, context, outcome, behind },
+            _ => Outcome::Accept { slot, context, outcome, behind },
         });
         true
     }
@@ -245,19 +250,19 @@ impl Core {
     }
 
     /// Queues the CONNECT or ACCEPT event that [`Outcome::Connect`] or [`Outcome::Accept`] held
-    /// back, with the program's context.
+    /// back, with the program's context, in its place among the others: `behind` is the outcome's.
     pub fn finish_of_way(
         &mut self,
         slot: &'static Slot,
-        kind: EventKind,
-        context: u64,
+        (kind, context): (EventKind, u64),
         outcome: Result<&'static Connection, Failure>,
+        behind: Option<&'static Slot>,
     ) {
         if let Ok(connection) = outcome {
             connection.context.store(context, Ordering::Relaxed);
-            tag_event(slot, connection);
         }
-        self.queue_opening(slot, kind, context, outcome);
+        self.fill_opening(slot, kind, context, outcome);
+        self.events.insert_behind(behind, slot);
     }
 
     /// The way that is being opened.

@@ -467,7 +467,7 @@ impl Transport for Sm {
 
     #[inline]
     fn has_news(&self) -> bool {
-        self.state.has_new_hint() || self.hot_lanes().any(Lane::has_work)
+        self.state.has_new_hint() || self.has_work()
     }
 
     fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {

@@ -105,7 +105,7 @@ impl Arming for Sm {
 
 impl Sm {
     /// Whether a call would move something, beside taking an event that waits.
-    fn has_work(&self) -> bool {
+    pub(crate) fn has_work(&self) -> bool {
         self.unfinished
             || self.state.has_deferred()
             || self.hot_lanes().any(|lane| lane.has_work() || lane.is_runnable())
