@@ -154,14 +154,17 @@ impl Auto {
     fn accept_other(&mut self, core: &mut Core, other: &'static Slot, number: u64) -> bool {
         let way = core.way_of_slot(other);
         let accepted = self.within(core, way, |transport, core| {
-            let accepted = transport.accept(core, other, number);
-            if accepted.is_err() {
-                let _ = transport.reject(core, other);
+            let is_accepted = transport.accept(core, other, number).is_ok();
+            if is_accepted {
+                core.release(other);
             }
-            core.release(other);
-            accepted.is_ok()
+            is_accepted
         });
+        let is_accepted = accepted.unwrap_or(false);
+        if !is_accepted {
+            self.turn_away(core, other);
+        }
         self.warm(way);
-        accepted.unwrap_or(false)
+        is_accepted
     }
 }

@@ -24,10 +24,9 @@ impl Events {
     pub(super) fn new(slots: &'static [Slot]) -> Self {
         Self { queue: Queue::new(slots), popped: false, empty: false, pops_left: POPS_BETWEEN_PROGRESS }
     }
-}
 
-impl Events {
     /// The newest event that waits.
+    #[inline]
     pub(super) fn newest(&self) -> Option<&'static Slot> {
         self.queue.last()
     }
@@ -108,7 +107,7 @@ impl Core {
     #[inline]
     #[must_use]
     pub fn newest_event(&self) -> Option<&'static Slot> {
-        self.events.queue.last()
+        self.events.newest()
     }
 
     /// Whether `get_event` must make progress first: when no event waits, and on every 16th call
