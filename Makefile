@@ -59,7 +59,7 @@ test: prepare
 
 # One row goes through the C library, which lies beside the command.
 bench: prepare
-	cargo build --locked --release -p cci-cli -p cci-c --features cci-cli/auto
+	cargo build --locked --release -p cci-cli -p cci-c
 	cargo build --locked --release -p cci-testkit --bin cci-simulated
 	$(CCI) bench
 	$(TARGET)/release/cci-simulated
@@ -80,9 +80,9 @@ compare: prepare
 	cargo build --locked --release -p cci-cli -p cci-c
 	@ci/compare
 
-# The command is one of the ends.
+# The command and an example are some of the ends.
 net: prepare
-	cargo build --locked --release -p cci-cli
+	cargo build --locked --release -p cci-cli -p cci-examples
 	cargo test --locked --release -p cci-testkit --test net
 
 fuzz: prepare

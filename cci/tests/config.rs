@@ -54,7 +54,7 @@ fn a_device_of_another_build_cannot_be_opened_and_says_why() {
     let error = Endpoint::open(device, &EndpointOptions::new()).expect_err("down");
     assert_eq!(
         error.to_string(),
-        "the device eth0 is not usable: the transport ofi is not in this build; only sm, sock, tcp and sim are"
+        "the device eth0 is not usable: the transport ofi is not in this build; only sm, sock, tcp, auto and sim are"
     );
     assert_eq!(error.status, Status::NoDev);
     assert_eq!(context.default_device().expect_err("none up").status, Status::NoDev);
@@ -84,8 +84,8 @@ fn the_environment_names_file_and_transports() {
     }
     let file = file(b"[slow]\ntransport = ofi\n[quick]\ntransport = sm\n");
     let config = ("CCI_CONFIG", file.path());
-    assert_eq!(with_environment(&[]), "sm0,sock0,tcp0");
-    assert_eq!(with_environment(&[("CCI_CONFIG", Path::new(""))]), "sm0,sock0,tcp0");
+    assert_eq!(with_environment(&[]), "auto0,sock0,tcp0,sm0");
+    assert_eq!(with_environment(&[("CCI_CONFIG", Path::new(""))]), "auto0,sock0,tcp0,sm0");
     assert_eq!(with_environment(&[config]), "quick,slow");
     assert_eq!(with_environment(&[config, ("CCI_CTP", Path::new("^sm"))]), "slow");
     let refusal = "CCI_CTP: unknown transport 'smm'; did you mean 'sm'?";

@@ -15,6 +15,11 @@ fn device() -> Device {
     Context::new().expect("devices").default_device().expect("a usable device").clone()
 }
 
+/// The device of shared memory, whose services are numbers of a process and of an endpoint.
+fn shared_memory() -> Device {
+    Context::new().expect("devices").device_for("sm://1/1").expect("a usable device").clone()
+}
+
 #[test]
 fn handles_go_to_any_thread() {
     fn assert_shareable<T: Send + Sync>() {}
@@ -42,11 +47,27 @@ fn contexts_are_independent_and_repeatable() {
 fn a_service_is_taken_once_and_free_after_the_close() {
     let service = format!("{}/40001", std::process::id());
     let options = EndpointOptions::new().service(service.clone());
-    let endpoint = Endpoint::open(&device(), &options).expect("a free service");
+    let endpoint = Endpoint::open(&shared_memory(), &options).expect("a free service");
     assert!(endpoint.uri().ends_with(&service), "{}", endpoint.uri());
-    let error = Endpoint::open(&device(), &options).expect_err("taken");
+    let error = Endpoint::open(&shared_memory(), &options).expect_err("taken");
     assert_eq!(error.status, Status::AddrNotAvail);
     assert!(error.to_string().contains(&service), "{error}");
+    endpoint.close().expect("a close");
+    Endpoint::open(&shared_memory(), &options).expect("free again").close().expect("a close");
+}
+
+/// The service of the default device is a port, the same of UDP and of TCP.
+#[test]
+fn a_port_is_taken_once_and_free_after_the_close() {
+    let bound = std::net::UdpSocket::bind("0.0.0.0:0").expect("a socket");
+    let port = bound.local_addr().expect("its address").port().to_string();
+    drop(bound);
+    let options = EndpointOptions::new().service(port.clone());
+    let endpoint = Endpoint::open(&device(), &options).expect("a free port");
+    assert!(endpoint.uri().contains(&format!(":{port},tcp")), "{}", endpoint.uri());
+    let error = Endpoint::open(&device(), &options).expect_err("taken");
+    assert_eq!(error.status, Status::AddrNotAvail, "{error}");
+    assert!(error.to_string().contains(&port), "{error}");
     endpoint.close().expect("a close");
     Endpoint::open(&device(), &options).expect("free again").close().expect("a close");
 }
@@ -55,9 +76,14 @@ fn a_service_is_taken_once_and_free_after_the_close() {
 fn a_malformed_service_is_refused_with_a_sentence() {
     for service in ["", "7", "7/", "/7", "7/8/9", "x/1", "1/x", "-1/2", "1/99999999999"] {
         let options = EndpointOptions::new().service(service);
-        let error = Endpoint::open(&device(), &options).expect_err("malformed");
+        let error = Endpoint::open(&shared_memory(), &options).expect_err("malformed");
         assert_eq!(error.status, Status::Inval, "{service:?}: {error}");
         assert!(error.to_string().contains(' '), "{error}");
+    }
+    for service in ["", "1/7", "x", "-1", "65536"] {
+        let error = Endpoint::open(&device(), &EndpointOptions::new().service(service)).expect_err("no port");
+        assert_eq!(error.status, Status::Inval, "{service:?}: {error}");
+        assert!(error.to_string().contains("takes a port"), "{error}");
     }
 }
 

@@ -9,17 +9,10 @@
 
 int main(int argc, char **argv)
 {
-    cci_endpoint_t *endpoint;
-    uint32_t caps;
+    /* Without an OS handle: this server polls. */
+    cci_endpoint_t *endpoint = open_server(argc, argv, NULL);
     int served = 0;
 
-    if (argc != 1) {
-        fprintf(stderr, "usage: %s\nprints the URI that echo_client connects to\n", argv[0]);
-        return 2;
-    }
-    check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
-    /* The default device, and no OS handle: this server polls. */
-    check(cci_create_endpoint(NULL, 0, &endpoint, NULL), "cci_create_endpoint");
     print_uri(endpoint);
 
     while (!served) {

@@ -27,19 +27,12 @@ static int serve(cci_event_t *event)
 
 int main(int argc, char **argv)
 {
-    cci_endpoint_t *endpoint;
     cci_os_handle_t handle;
+    cci_endpoint_t *endpoint = open_server(argc, argv, &handle);
     struct epoll_event entry;
-    uint32_t caps;
     int ended = 0;
     int loop;
 
-    if (argc != 1) {
-        fprintf(stderr, "usage: %s\nprints the URI that echo_client connects to\n", argv[0]);
-        return 2;
-    }
-    check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
-    check(cci_create_endpoint(NULL, 0, &endpoint, &handle), "cci_create_endpoint");
     print_uri(endpoint);
 
     loop = epoll_create1(EPOLL_CLOEXEC);

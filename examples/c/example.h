@@ -97,6 +97,30 @@ static inline void verify(const unsigned char *buffer, unsigned seed, const char
     printf("%s verified: %lu bytes\n", what, (unsigned long)LENGTH);
 }
 
+/*
+ * The endpoint of a server, on the default device. With a port (of UDP and TCP) as the only
+ * argument of the program other hosts reach it too.
+ */
+static inline cci_endpoint_t *open_server(int argc, char **argv, cci_os_handle_t *handle)
+{
+    cci_device_t *const *devices;
+    cci_endpoint_t *endpoint;
+    uint32_t caps;
+
+    if (argc > 2 || (argc == 2 && argv[1][0] == '-')) {
+        fprintf(stderr, "usage: %s [PORT]\nprints the URI that a client connects to\n", argv[0]);
+        exit(2);
+    }
+    check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
+    if (argc == 1) {
+        check(cci_create_endpoint(NULL, 0, &endpoint, handle), "cci_create_endpoint");
+    } else {
+        check(cci_get_devices(&devices), "cci_get_devices");
+        check(cci_create_endpoint_at(devices[0], argv[1], 0, &endpoint, handle), "cci_create_endpoint_at");
+    }
+    return endpoint;
+}
+
 static inline void print_uri(cci_endpoint_t *endpoint)
 {
     char *uri;

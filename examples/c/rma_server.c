@@ -39,21 +39,13 @@ static void serve(cci_endpoint_t *endpoint, unsigned char *buffer)
 
 int main(int argc, char **argv)
 {
-    cci_endpoint_t *endpoint;
-    unsigned char *buffer;
-    uint32_t caps;
+    cci_endpoint_t *endpoint = open_server(argc, argv, NULL);
+    unsigned char *buffer = calloc(1, LENGTH);
 
-    if (argc != 1) {
-        fprintf(stderr, "usage: %s\nprints the URI that rma_client connects to\n", argv[0]);
-        return 2;
-    }
-    buffer = calloc(1, LENGTH);
     if (!buffer) {
         fprintf(stderr, "no memory\n");
         return 1;
     }
-    check(cci_init(CCI_ABI_VERSION, 0, &caps), "cci_init");
-    check(cci_create_endpoint(NULL, 0, &endpoint, NULL), "cci_create_endpoint");
     serve(endpoint, buffer);
     check(cci_destroy_endpoint(endpoint), "cci_destroy_endpoint");
     check(cci_finalize(), "cci_finalize");

@@ -1,7 +1,8 @@
 //! Echo: a server that sends every message back, and a client.
 //!
 //! ```text
-//! echo server              prints its URI; ends when its first client has gone
+//! echo server [PORT]       prints its URI; ends when its first client has gone. With a port (of UDP
+//!                          and TCP) it serves other hosts too
 //! echo client URI WORD...  sends the words one by one and prints the answers
 //! ```
 
@@ -15,16 +16,17 @@ use std::time::Duration;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let options = EndpointOptions::new().disconnect_events(true);
     match arguments[..] {
-        ["server"] => serve(),
-        ["client", uri, ref words @ ..] => call(uri, words),
-        _ => Err("usage: echo server | echo client URI WORD...".into()),
+        ["server"] => serve(&options),
+        ["server", port] => serve(&options.service(port)),
+        ["client", uri, ref words @ ..] => call(uri, words, &options),
+        _ => Err("usage: echo server [PORT] | echo client URI WORD...".into()),
     }
 }
 
-fn serve() -> Result<(), Box<dyn Error>> {
-    let options = EndpointOptions::new().disconnect_events(true);
-    let endpoint = Endpoint::open(Context::new()?.default_device()?, &options)?;
+fn serve(options: &EndpointOptions) -> Result<(), Box<dyn Error>> {
+    let endpoint = Endpoint::open(Context::new()?.default_device()?, options)?;
     println!("{}", endpoint.uri());
     loop {
         match next_event(&endpoint)? {
@@ -40,9 +42,8 @@ fn serve() -> Result<(), Box<dyn Error>> {
     }
 }
 
-fn call(uri: &str, words: &[&str]) -> Result<(), Box<dyn Error>> {
-    let options = EndpointOptions::new().disconnect_events(true);
-    let endpoint = Endpoint::open(Context::new()?.device_for(uri)?, &options)?;
+fn call(uri: &str, words: &[&str], options: &EndpointOptions) -> Result<(), Box<dyn Error>> {
+    let endpoint = Endpoint::open(Context::new()?.device_for(uri)?, options)?;
     endpoint.connect(&Connect::to(uri).timeout(Duration::from_secs(10)))?;
     let (mut connection, mut words) = (None, words.iter());
     loop {

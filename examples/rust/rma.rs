@@ -1,7 +1,7 @@
 //! RMA: the client writes into the server's memory and reads it back.
 //!
 //! ```text
-//! rma server           prints its URI; registers memory, and prints what a client has written into it
+//! rma server [PORT]    prints its URI; registers memory, and prints what a client has written into it
 //! rma client URI TEXT  writes TEXT into the server's memory, reads it back, and prints it
 //! ```
 
@@ -18,16 +18,17 @@ const SIZE: usize = 1 << 20;
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     let arguments: Vec<&str> = arguments.iter().map(String::as_str).collect();
+    let options = EndpointOptions::new().disconnect_events(true);
     match arguments[..] {
-        ["server"] => serve(),
-        ["client", uri, text] if (1..=SIZE).contains(&text.len()) => call(uri, text.as_bytes()),
-        _ => Err("usage: rma server | rma client URI TEXT".into()),
+        ["server"] => serve(&options),
+        ["server", port] => serve(&options.service(port)),
+        ["client", uri, text] if (1..=SIZE).contains(&text.len()) => call(uri, text.as_bytes(), &options),
+        _ => Err("usage: rma server [PORT] | rma client URI TEXT".into()),
     }
 }
 
-fn serve() -> Result<(), Box<dyn Error>> {
-    let options = EndpointOptions::new().disconnect_events(true);
-    let endpoint = Endpoint::open(Context::new()?.default_device()?, &options)?;
+fn serve(options: &EndpointOptions) -> Result<(), Box<dyn Error>> {
+    let endpoint = Endpoint::open(Context::new()?.default_device()?, options)?;
     // Peers of this host copy to memory that the library allocates without a system call.
     let memory = endpoint.register(SharedMemory::new(SIZE)?, Rights::READ_WRITE)?;
     println!("{}", endpoint.uri());
@@ -54,9 +55,8 @@ fn serve() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-fn call(uri: &str, text: &[u8]) -> Result<(), Box<dyn Error>> {
-    let options = EndpointOptions::new().disconnect_events(true);
-    let endpoint = Endpoint::open(Context::new()?.device_for(uri)?, &options)?;
+fn call(uri: &str, text: &[u8], options: &EndpointOptions) -> Result<(), Box<dyn Error>> {
+    let endpoint = Endpoint::open(Context::new()?.device_for(uri)?, options)?;
     endpoint.connect(&Connect::to(uri).timeout(Duration::from_secs(10)))?;
     while let Some(event) = endpoint.wait(None)? {
         let (Event::Received(message), Some(server)) = (&event, event.connection()) else {

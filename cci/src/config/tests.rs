@@ -53,7 +53,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[v]\ntransport = carrier-pigeon\n",
         "cci.ini:2: unknown transport 'carrier-pigeon' of [v]; \
-         known are sm, sock, tcp, sim, ofi, verbs, gni, eth, e2e, mx, portals",
+         known are sm, sock, tcp, auto, sim, ofi, verbs, gni, eth, e2e, mx, portals",
     ),
     ("[sm0]\ntrasport = sm\n", "cci.ini:2: unknown key 'trasport' of [sm0]; did you mean 'transport'?"),
     ("\n[sm0]\npriority = 3\n", "cci.ini:2: [sm0] has no transport; add a line such as transport = sm"),
@@ -142,16 +142,20 @@ fn spacing_comments_and_line_ends_do_not_matter() {
 }
 
 #[test]
-fn without_a_file_shared_memory_udp_and_tcp_are_found_and_nothing_invented() {
+fn without_a_file_each_transport_is_found_and_one_over_all() {
     let devices = devices(None, "").expect("found");
-    assert_eq!(names(&devices), ["sm0", "sock0", "tcp0"]);
-    assert!(devices[0].up, "{}", devices[0].reason);
-    assert_eq!(devices[0].max_send_size, cci_sm::MAX_SEND_SIZE);
-    assert_eq!((devices[0].priority, devices[0].is_default), (20, true));
-    assert!(devices[1].up && devices[1].reason.starts_with("UDP from "), "{}", devices[1].reason);
-    assert_eq!((devices[1].priority, devices[1].is_default), (30, false));
-    assert!(devices[2].up && devices[2].reason == "TCP from 127.0.0.1", "{}", devices[2].reason);
-    assert_eq!((devices[2].priority, devices[2].is_default), (30, false));
+    assert_eq!(names(&devices), ["auto0", "sock0", "tcp0", "sm0"]);
+    let [auto, sock, tcp, sm] = &devices[..] else { panic!("{devices:?}") };
+    assert!(auto.up && auto.reason == "the best of sm, sock, tcp", "{}", auto.reason);
+    assert_eq!((auto.priority, auto.is_default), (15, true));
+    assert!(sock.up && sock.reason.starts_with("UDP from "), "{}", sock.reason);
+    assert_eq!((sock.priority, sock.is_default), (30, false));
+    assert!(tcp.up && tcp.reason == "TCP from 127.0.0.1", "{}", tcp.reason);
+    assert_eq!((tcp.priority, tcp.is_default), (30, false));
+    assert!(sm.up, "{}", sm.reason);
+    assert_eq!((sm.priority, sm.is_default, sm.max_send_size), (20, false, cci_sm::MAX_SEND_SIZE));
+    let smallest = devices[1..].iter().map(|device| device.max_send_size).min();
+    assert_eq!(Some(auto.max_send_size), smallest, "what goes by every way");
 }
 
 #[test]
@@ -202,7 +206,7 @@ fn a_uri_names_its_transport() {
             "scok://192.0.2.1:5000",
             "the URI 'scok://192.0.2.1:5000' names an unknown transport 'scok'; did you mean 'sock'?",
         ),
-        ("gopher://x", "the URI 'gopher://x' names an unknown transport 'gopher'; known are sm, sock, tcp, sim"),
+        ("gopher://x", "the URI 'gopher://x' names an unknown transport 'gopher'; known are sm, sock, tcp, auto, sim"),
     ] {
         let error = transport_of(uri).expect_err(uri);
         assert_eq!((error.to_string().as_str(), error.status), (sentence, Status::Inval));
@@ -223,7 +227,7 @@ fn transports_of_other_builds_are_listed_as_down() {
     let devices = read(text).expect("valid");
     assert_eq!(names(&devices), ["c", "b", "a"], "up first, then priority 50 before 30");
     assert!(devices[0].up && !devices[1].up && !devices[2].up);
-    assert_eq!(devices[2].reason, "the transport ofi is not in this build; only sm, sock, tcp and sim are");
+    assert_eq!(devices[2].reason, "the transport ofi is not in this build; only sm, sock, tcp, auto and sim are");
     assert_eq!(devices[1].arguments, [("anything".to_owned(), "goes".to_owned())]);
     assert_eq!((devices[2].priority, devices[1].priority), (30, 50));
 }
@@ -252,10 +256,18 @@ fn the_selection_keeps_or_leaves_out() {
         let devices = devices(Some(("cci.ini", text)), selection).expect("valid");
         assert_eq!(names(&devices), *expected, "CCI_CTP={selection}");
     }
-    assert_eq!(names(&devices(None, "^sm").expect("valid")), ["sock0", "tcp0"]);
-    assert_eq!(names(&devices(None, "sock").expect("valid")), ["sock0"]);
-    assert_eq!(names(&devices(None, "").expect("valid")), ["sm0", "sock0", "tcp0"]);
-    assert_eq!(names(&devices(None, "tcp").expect("valid")), ["tcp0"]);
+    let found: &[(&str, &[&str])] = &[
+        ("", &["auto0", "sock0", "tcp0", "sm0"]),
+        ("^sm", &["auto0", "sock0", "tcp0"]),
+        ("sock", &["auto0", "sock0"]),
+        ("auto", &["auto0"]),
+        ("^auto", &["sm0", "sock0", "tcp0"]),
+        ("^auto,sm", &["sock0", "tcp0"]),
+    ];
+    for (selection, expected) in found {
+        let devices = devices(None, selection).expect("valid");
+        assert_eq!(names(&devices), *expected, "CCI_CTP={selection}");
+    }
 }
 
 #[test]

@@ -86,10 +86,10 @@ fn the_client_of_the_readme() {
     let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
     assert!(read("examples/rust/hello.rs").ends_with(shown), "README.md shows another program than hello.rs");
     let hello = env!("CARGO_BIN_EXE_hello");
-    for transports in ["", "sock"] {
+    for (transports, scheme) in [("", "cci://"), ("sock", "cci://"), ("^auto", "sm://")] {
         let server = Program::start_on(transports, env!("CARGO_BIN_EXE_echo"), &["server"]);
         let uri = server.line();
-        assert!(uri.starts_with(if transports.is_empty() { "sm://" } else { "sock://" }), "{uri}");
+        assert!(uri.starts_with(scheme), "{uri}");
         assert_eq!(Program::start(hello, &[&uri]).finish(), ["hello"]);
         drop(server);
     }

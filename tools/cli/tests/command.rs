@@ -121,7 +121,7 @@ fn a_local_ping_pong_has_a_ratio_to_the_bare_line() {
     }
     let ratio = positive(&row, "median_ns") / positive(&row, "probe_ns");
     assert!((ratio - positive(&row, "ratio")).abs() < 1e-6 * ratio, "{row}");
-    let expected = [("measurement", "pingpong"), ("operation", "send"), ("attribute", "RO"), ("transport", "sm")];
+    let expected = [("measurement", "pingpong"), ("operation", "send"), ("attribute", "RO"), ("transport", "auto")];
     for (field, value) in expected {
         assert_eq!(row[field], value);
     }
@@ -406,7 +406,7 @@ fn jitter_and_overlap_are_found_and_shown() {
         (document["findings"][0].clone(), document["rows"][0].clone(), text(&output.stderr))
     };
     let (jitter, row, said) = found(&["perf", "jitter", "--size", "8"]);
-    assert!(said.contains("round trips of 8 B over sm") && said.contains("##"), "{said}");
+    assert!(said.contains("round trips of 8 B over auto") && said.contains("##"), "{said}");
     let counts = jitter["histogram"].as_array().unwrap().iter().map(|step| step[1].as_u64().unwrap());
     assert_eq!(counts.sum::<u64>(), jitter["count"].as_u64().unwrap());
     let ordered = ["min_ns", "median_ns", "p99_ns", "p999_ns"].map(|field| positive(&jitter, field));

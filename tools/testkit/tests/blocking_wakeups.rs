@@ -54,7 +54,6 @@ fn over_tcp() {
     assert_none_is_missed("tcp", &[("interface", "lo")]);
 }
 
-#[cfg(feature = "auto")]
 #[test]
 fn over_several_ways() {
     for ways in ["sm,sock", "sock,sm"] {
@@ -62,7 +61,6 @@ fn over_several_ways() {
     }
 }
 
-#[cfg(feature = "auto")]
 #[test]
 fn over_several_ways_with_tcp() {
     for ways in ["tcp", "tcp,sm,sock", "sm,sock,tcp"] {

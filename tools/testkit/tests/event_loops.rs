@@ -556,12 +556,10 @@ macro_rules! on_each {
             use super::*;
             $(#[test] fn $name() { ($check)(&super::sock()); })+
         }
-        #[cfg(feature = "auto")]
         mod auto_by_sm {
             use super::*;
             $(#[test] fn $name() { ($check)(&device_of("auto", &[("ways", "sm,sock")])); })+
         }
-        #[cfg(feature = "auto")]
         mod auto_by_sock {
             use super::*;
             $(#[test] fn $name() { ($check)(&device_of("auto", &[("ways", "sock,sm")])); })+

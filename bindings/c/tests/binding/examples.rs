@@ -81,6 +81,17 @@ fn the_echo_server_echoes() {
     assert!(server.finish().contains("I would like an echo"));
 }
 
+/// A port opens the server to other hosts; the client has the same lines.
+#[test]
+fn a_server_with_a_port_is_reached_at_it() {
+    let dir = scratch();
+    let free = std::net::UdpSocket::bind("0.0.0.0:0").and_then(|socket| socket.local_addr()).expect("a port").port();
+    let server = Server::start_on("^sm", &example("echo_server", dir.path()), &[&free.to_string()]);
+    assert!(server.uri.contains(&format!(":{free},tcp")), "{}", server.uri);
+    assert_eq!(ask(&example("echo_client", dir.path()), &[&server.uri, "hello"]), "hello\n");
+    server.finish();
+}
+
 /// The program that README.md shows.
 fn readme_client(dir: &Path) -> PathBuf {
     let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
@@ -94,7 +105,7 @@ fn readme_client(dir: &Path) -> PathBuf {
 fn the_client_of_the_readme_says_hello() {
     let dir = scratch();
     let (client, server) = (readme_client(dir.path()), example("echo_server", dir.path()));
-    for (transports, scheme) in [("", "sm://"), ("sock", "sock://")] {
+    for (transports, scheme) in [("", "cci://"), ("sock", "cci://"), ("^auto", "sm://")] {
         let server = Server::start_on(transports, &server, &[]);
         assert!(server.uri.starts_with(scheme), "{}", server.uri);
         assert_eq!(ask(&client, &[&server.uri]), "hello\n");

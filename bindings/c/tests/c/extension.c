@@ -213,7 +213,9 @@ static void failed_connects_give_a_reason(void)
     CHECK_OK(cci_connect(endpoint, uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL));
     event = expect(endpoint, CCI_EVENT_CONNECT);
     CHECK_STATUS((int)event->connect.status, CCI_ECONNREFUSED);
-    CHECK(strstr(ccix_event_reason(event), uri) != NULL && strstr(ccix_event_reason(event), "nobody listens") != NULL);
+    /* Way by way. */
+    CHECK(strstr(ccix_event_reason(event), "nobody listens at sm://") != NULL);
+    CHECK(strstr(ccix_event_reason(event), "nobody listens at tcp://") != NULL);
     CHECK_OK(cci_return_event(event));
     CHECK(ccix_event_reason(event)[0] == '\0');
     CHECK(ccix_event_reason(NULL)[0] == '\0');

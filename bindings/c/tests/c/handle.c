@@ -111,7 +111,7 @@ int main(void)
     endpoint = open_endpoint(&fd);
     CHECK(fd >= 0);
     uri = uri_of(endpoint);
-    CHECK(strncmp(uri, "sm://", 5) == 0);
+    CHECK(strncmp(uri, "cci://", 6) == 0);
     pid = fork();
     CHECK(pid >= 0);
     if (pid == 0) {

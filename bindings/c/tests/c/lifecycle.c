@@ -100,20 +100,45 @@ static void services_are_taken_once(void)
 {
     cci_endpoint_t *one;
     cci_endpoint_t *two = NULL;
-    cci_device_t *const *devices;
+    cci_device_t *device;
     char service[64];
 
     start();
-    CHECK_OK(cci_get_devices(&devices));
-    CHECK(strcmp(devices[0]->transport, "sm") == 0);
+    CHECK_OK(ccix_device_for("sm://1/1", &device));
     snprintf(service, sizeof(service), "%ld/77", (long)getpid());
-    CHECK_OK(cci_create_endpoint_at(devices[0], service, 0, &one, NULL));
-    CHECK_STATUS(cci_create_endpoint_at(devices[0], service, 0, &two, NULL), CCI_EADDRNOTAVAIL);
+    CHECK_OK(cci_create_endpoint_at(device, service, 0, &one, NULL));
+    CHECK_STATUS(cci_create_endpoint_at(device, service, 0, &two, NULL), CCI_EADDRNOTAVAIL);
     CHECK(two == NULL && ccix_last_error()[0]);
     connect_self(one, CCI_CONN_ATTR_RO);
     CHECK_OK(cci_destroy_endpoint(one));
-    CHECK_OK(cci_create_endpoint_at(devices[0], service, 0, &two, NULL));
+    CHECK_OK(cci_create_endpoint_at(device, service, 0, &two, NULL));
     CHECK_OK(cci_destroy_endpoint(two));
+    CHECK_OK(cci_finalize());
+}
+
+/* Without a configuration the first device has every way, and its service is a port. */
+static void the_first_device_takes_a_port(void)
+{
+    cci_endpoint_t *one;
+    cci_endpoint_t *two = NULL;
+    cci_device_t *const *devices;
+    char *uri;
+    char port[16];
+
+    start();
+    CHECK_OK(cci_get_devices(&devices));
+    CHECK(strcmp(devices[0]->transport, "auto") == 0);
+    CHECK_STATUS(cci_create_endpoint_at(devices[0], "1/77", 0, &one, NULL), CCI_EINVAL);
+    CHECK(strstr(ccix_last_error(), "takes a port") != NULL);
+    CHECK_OK(cci_create_endpoint_at(devices[0], "0", 0, &one, NULL));
+    uri = uri_of(one);
+    CHECK(strncmp(uri, "cci://", 6) == 0 && strlen(uri) <= 120);
+    CHECK(sscanf(strrchr(uri, ':'), ":%15[0-9]", port) == 1);
+    CHECK_STATUS(cci_create_endpoint_at(devices[0], port, 0, &two, NULL), CCI_EADDRNOTAVAIL);
+    CHECK(two == NULL && strstr(ccix_last_error(), port) != NULL);
+    connect_self(one, CCI_CONN_ATTR_RO);
+    CHECK_OK(cci_destroy_endpoint(one));
+    free(uri);
     CHECK_OK(cci_finalize());
 }
 
@@ -126,5 +151,6 @@ int main(void)
     statuses_have_names();
     the_last_finalize_closes_endpoints();
     services_are_taken_once();
+    the_first_device_takes_a_port();
     return 0;
 }

@@ -6,6 +6,7 @@ use super::virtual_time;
 use crate::device::{Device, VIRTUAL, VIRTUAL_IS_LOCAL, library_beside, on_loopback, scheme, transport, with_keys};
 use crate::effort::Effort;
 use crate::peers::PeerSelection;
+use crate::reach::nearest;
 use cci_report::UserError;
 use cci_report::names::{Abi, Operation, ProbeKind};
 use cci_report::session::Session;
@@ -66,7 +67,10 @@ impl Request {
         };
         let kind = match probe {
             _ if !is_local => None,
-            ProbeChoice::Natural => Plan::natural_probe(&session, &transport.name),
+            ProbeChoice::Natural => {
+                let keys = with_keys(&transport.arguments, &keys);
+                Plan::natural_probe(&session, nearest(&transport.name, &keys))
+            }
             ProbeChoice::This(kind) => Some(kind),
             ProbeChoice::Without => None,
         };

@@ -1,13 +1,14 @@
 //! `auto` between hosts: a default endpoint, which nobody reaches from elsewhere, and a firewall
 //! that changes.
 
-use crate::pingpong::command;
+use crate::pingpong::{Running, built, command};
 use cci::{Connect, Connection, Endpoint, EndpointOptions, Event, EventKind, Failure};
 use cci_testkit::namespace::{Net, pair};
 use cci_testkit::{LIMIT, World, device_of, open, pattern};
 use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader};
 use std::panic::AssertUnwindSafe;
-use std::process::Command;
+use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Instant;
 
@@ -275,6 +276,24 @@ pub(crate) fn explained() {
         for text in texts {
             assert!(told.contains(text), "{text:?} is not in {told}");
         }
+    }
+}
+
+/// The example with a port, and without a line about transports: from its host, and from another.
+pub(crate) fn examples() {
+    let nets = pair(1500);
+    for (net, scheme) in [(&nets[0], "sm"), (&nets[1], "sock")] {
+        let program = built("echo", "cci-examples");
+        let serve = || Command::new(&program).args(["server", "5000"]).stdout(Stdio::piped()).spawn();
+        let mut server = Running(nets[0].enter(serve).expect("the server runs"));
+        let mut uri = String::new();
+        BufReader::new(server.0.stdout.take().expect("piped")).read_line(&mut uri).expect("a line");
+        assert!(uri.contains(",sock=") && uri.contains(":5000,tcp"), "{uri}");
+        let ask = || Command::new(&program).args(["client", uri.trim(), "one", "two"]).output();
+        let output = net.enter(ask).expect("the client runs");
+        let [answers, complaint] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+        assert_eq!(answers, "one\ntwo\n", "{scheme}: {complaint}");
+        assert!(server.0.wait().expect("its end").success());
     }
 }
 

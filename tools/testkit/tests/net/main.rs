@@ -16,7 +16,6 @@ macro_rules! say {
     }};
 }
 
-#[cfg(feature = "auto")]
 mod auto;
 mod dissector;
 mod killed;
@@ -74,19 +73,13 @@ const TESTS: &[Test] = &[
     Test("tcp_tells_of_a_reset_at_once", tcp::reset, &["ip", "nft"]),
     Test("tcp_tells_refused_from_dropped", tcp::refused_or_dropped, &["ip", "nft"]),
     Test("tcp_passes_a_firewall_with_one_port", tcp::one_port, &["ip", "nft"]),
-    #[cfg(feature = "auto")]
     Test("auto_from_a_default_endpoint_reaches_another_host_and_cannot_be_reached", auto::default_endpoint, &["ip"]),
-    #[cfg(feature = "auto")]
     Test("auto_tells_a_default_endpoint_that_has_no_way_to_another_host", auto::no_way, &["ip"]),
-    #[cfg(feature = "auto")]
     Test("auto_is_reached_by_three_ways_with_one_uri_and_one_loop_serves_all", auto::three_ways, &["ip", "nft"]),
-    #[cfg(feature = "auto")]
     Test("auto_connects_by_another_way_where_the_answer_is_lost", auto::lost_answer, &["ip", "nft"]),
-    #[cfg(feature = "auto")]
     Test("auto_makes_one_request_of_each_connect_under_loss", auto::connects_under_loss, &["ip", "nft"]),
-    #[cfg(feature = "auto")]
     Test("auto_is_explained_from_three_places", auto::explained, &["ip", "nft"]),
-    #[cfg(feature = "auto")]
+    Test("auto_serves_both_hosts_by_an_example_with_a_port", auto::examples, &["ip"]),
     Test("auto_leaves_new_connects_tcp_where_a_firewall_drops_udp", auto::firewall, &["ip", "nft"]),
     Test("the_test_bed_measures_and_validates", testbed::measures_and_validates, &["ip"]),
     Test("the_test_bed_leaves_nothing_when_killed", testbed::leaves_nothing_when_killed, &["ip"]),

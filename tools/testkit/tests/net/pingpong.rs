@@ -7,16 +7,21 @@ use std::process::{Child, Command, Stdio};
 
 /// The command, which is built beside the tests.
 pub(crate) fn command() -> PathBuf {
+    built("cci", "cci-cli")
+}
+
+/// A program of this package, which the build puts beside the tests.
+pub(crate) fn built(program: &str, package: &str) -> PathBuf {
     let tests = std::env::current_exe().expect("this program");
-    let built = tests.ancestors().nth(2).expect("the folder of what is built").join("cci");
-    assert!(built.is_file(), "there is no {}: build it with cargo build -p cci-cli", built.display());
+    let built = tests.ancestors().nth(2).expect("the folder of what is built").join(program);
+    assert!(built.is_file(), "there is no {}: build it with cargo build -p {package}", built.display());
     built
 }
 
-/// A server, ended when this is dropped.
-struct Server(Child);
+/// A program, ended when this is dropped.
+pub(crate) struct Running(pub(crate) Child);
 
-impl Drop for Server {
+impl Drop for Running {
     fn drop(&mut self) {
         // Both fail only when it has ended and been waited for.
         let _ = self.0.kill();
@@ -24,13 +29,13 @@ impl Drop for Server {
     }
 }
 
-fn serve(net: &Net, keys: &[&str]) -> (Server, String) {
+fn serve(net: &Net, keys: &[&str]) -> (Running, String) {
     let child = net.enter(|| {
         let arguments = ["perf", "--server", "--transport", "sock", "--key", "interface=v1"];
         let keys = keys.iter().flat_map(|key| ["--key", key]);
         Command::new(command()).args(arguments).args(keys).stdout(Stdio::piped()).spawn().expect("a server")
     });
-    let mut server = Server(child);
+    let mut server = Running(child);
     let mut uri = String::new();
     BufReader::new(server.0.stdout.take().expect("its output")).read_line(&mut uri).expect("a line");
     (server, uri.trim().to_owned())

@@ -11,7 +11,7 @@ use crate::measure::driver::{Driver, DriverEvent, DriverOptions, Facade, await_e
 use crate::measure::ends::{OPERATIONS, payload_of};
 use crate::methods::{Found, warn_of_one_processor};
 use crate::probe::ticks::ticks;
-use crate::reach::scope;
+use crate::reach::{nearest, scope};
 use crate::workers::{Channel, Work, Workers};
 use cci::trace::{Layer, Stamps};
 use cci::{Attribute, Scope};
@@ -62,9 +62,10 @@ pub(crate) struct Role {
 /// There is no such device, or no bare operation for it, or an end failed.
 pub fn measure(options: &BreakdownOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
     let (name, keys) = device_of_ends(&options.device, None)?;
-    let probe = match scope(&name) {
+    let near = nearest(&name, &keys);
+    let probe = match scope(near) {
         Some(Scope::Host) => ProbeKind::Line,
-        Some(Scope::Network) if name == STREAMS => ProbeKind::TcpPing,
+        Some(Scope::Network) if near == STREAMS => ProbeKind::TcpPing,
         Some(Scope::Network) => ProbeKind::Udp,
         Some(Scope::Process) | None => {
             return Err(UserError(format!(
