@@ -3,10 +3,9 @@
 
 use super::Reliable;
 use crate::Link;
-use cci_mem::sync::Ordering;
 use cci_proto::engine::{Index, WaitsFor};
 use cci_proto::{Address, Time};
-use cci_transport::{Core, WaitFor};
+use cci_transport::{Core, Gauge, WaitFor};
 use std::fmt;
 
 /// Interval of the gauges, nanoseconds: a tick of the coarse clock of most systems.
@@ -52,24 +51,22 @@ impl<L: Link> Reliable<L> {
     fn publish_gauges_now(&mut self, core: &mut Core, now: Time, called: bool) {
         self.gauge_times.at = now;
         core.publish_gauges();
-        let (page, stats) = (core.counters(), self.engine.stats());
-        for (word, value) in [
-            (&page.strays, stats.strays),
-            (&page.malformed, stats.malformed + self.malformed),
-            (&page.frames_sent, stats.sent),
-            (&page.frames_received, stats.received),
-            (&page.resent, stats.resent),
-            (&page.duplicates, stats.duplicates),
-            (&page.spurious, stats.spurious),
-            (&page.unheld, stats.unheld),
-            (&page.not_ready, stats.not_ready),
-            (&page.refused, stats.refused),
-            (&page.in_flight, self.host.operations.count() as u64),
-        ] {
-            word.store(value, Ordering::Relaxed);
-        }
+        let stats = self.engine.stats();
+        core.set_gauges(&[
+            (Gauge::Strays, stats.strays),
+            (Gauge::Malformed, stats.malformed + self.malformed),
+            (Gauge::FramesSent, stats.sent),
+            (Gauge::FramesReceived, stats.received),
+            (Gauge::Resent, stats.resent),
+            (Gauge::Duplicates, stats.duplicates),
+            (Gauge::Spurious, stats.spurious),
+            (Gauge::Unheld, stats.unheld),
+            (Gauge::NotReady, stats.not_ready),
+            (Gauge::Refused, stats.refused),
+            (Gauge::InFlight, self.host.operations.count() as u64),
+        ]);
         if called {
-            page.progress.store(now.0, Ordering::Relaxed);
+            core.set_progress(now);
         }
         let wanted = self.has_open() && now.since(self.gauge_times.waits_at) >= WAITS_EVERY;
         if wanted || core.has_waits() && !self.has_open() {

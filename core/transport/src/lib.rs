@@ -50,8 +50,8 @@ pub use driver::{
     Arguments, Check, Condition, Discovered, Driver, Drivers, Key, Keys, Open, Over, Scope, TransportOptions,
 };
 pub use endpoint::{
-    Asked, Body, Connection, ConnectionState, Core, CoreOptions, Counters, Endpoint, Entered, Globals, Held, Landing,
-    Landings, Origin, Outcome, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
+    Asked, Body, Connection, ConnectionState, Core, CoreOptions, Counters, Endpoint, Entered, Gauge, Globals, Held,
+    Landing, Landings, Origin, Outcome, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
 };
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};

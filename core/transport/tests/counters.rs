@@ -4,15 +4,19 @@ use cci_mem::counters::{Home, LEN, WAITS};
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
-use cci_transport::{Core, CoreOptions, Endpoint, Snapshot, Unreadable, WaitFor};
+use cci_transport::{Core, CoreOptions, Endpoint, Gauge, Snapshot, Unreadable, WaitFor};
 use std::fs::File;
 use std::os::unix::fs::FileExt;
 use std::time::Duration;
 
 /// A core whose page others can read, and the file that it is in.
 fn core(uri: &str) -> (Core, File) {
+    core_over(0, uri)
+}
+
+fn core_over(ways: u8, uri: &str) -> (Core, File) {
     let mut core = None;
-    let options = CoreOptions { recv_count: 8, send_count: 4, rma_count: 16, disconnect_events: false, ways: 0 };
+    let options = CoreOptions { recv_count: 8, send_count: 4, rma_count: 16, disconnect_events: false, ways };
     let endpoint = Endpoint::open(Threading::Many, |endpoint| {
         core = Core::new(endpoint, &options).ok();
         None
@@ -53,6 +57,57 @@ fn gauges_are_as_they_were_noted() {
     core.pop().expect("an event");
     core.publish_gauges();
     assert_eq!(take(&file).expect("a page").recv_lent, 1);
+}
+
+#[test]
+fn gauges_of_several_ways_are_their_sum() {
+    let (mut core, file) = core_over(2, "cci://gauges");
+    let mut set = |way: u8, values: &[(Gauge, u64)]| {
+        core.enter_way(way);
+        let slot = core.take_recv(|_| ()).expect("a slot");
+        core.push(slot);
+        core.set_gauges(values);
+        core.publish_gauges();
+        core.leave_way();
+        let noted = take(&file).expect("a page");
+        [noted.in_flight, noted.refused, noted.recv_taken, noted.recv_limit]
+    };
+    assert_eq!(set(0, &[(Gauge::InFlight, 3)]), [3, 0, 1, 8]);
+    assert_eq!(set(1, &[(Gauge::InFlight, 4), (Gauge::Refused, 2)]), [7, 2, 2, 8]);
+    assert_eq!(set(0, &[(Gauge::InFlight, 0)]), [4, 2, 3, 8]);
+    // Beside what is counted as it happens.
+    core.counters().on_refused();
+    core.enter_way(1);
+    core.set_gauges(&[(Gauge::Refused, 3)]);
+    core.leave_way();
+    assert_eq!(take(&file).expect("a page").refused, 4);
+}
+
+/// A way's handle may be armed where the endpoint's is not, and the other way round.
+#[test]
+fn the_state_is_that_of_the_endpoints_handle() {
+    let (mut core, file) = core_over(2, "cci://armed");
+    let mut state = |of_endpoint: bool, of_way: bool| {
+        let set = |core: &mut Core, is_armed: bool| if is_armed { core.on_armed() } else { core.on_disarmed() };
+        set(&mut core, of_endpoint);
+        core.enter_way(1);
+        set(&mut core, of_way);
+        core.publish_gauges();
+        core.leave_way();
+        take(&file).expect("a page").is_armed
+    };
+    assert_eq!([state(false, true), state(true, false), state(true, true)], [false, true, true]);
+}
+
+#[test]
+fn an_earlier_time_of_progress_changes_nothing() {
+    let (core, file) = core("sm://progress/0");
+    let progress = || take(&file).expect("a page").progress;
+    let at = progress() + Duration::from_secs(1);
+    core.set_progress(Time(u64::try_from(at.as_nanos()).expect("small")));
+    assert_eq!(progress(), at);
+    core.set_progress(Time(1));
+    assert_eq!(progress(), at);
 }
 
 #[test]

@@ -3,9 +3,103 @@
 use super::Core;
 use crate::monotonic;
 use cci_mem::counters::{ARMED, Page, STARVING, VIRTUAL};
-use cci_mem::sync::Ordering;
+use cci_mem::sync::{AtomicU64, Ordering};
+use cci_proto::Time;
+
+/// A value of the counters page that a transport copies there at intervals
+/// ([`Core::set_gauges`]). [`Page`] has what each means.
+///
+/// # Example
+///
+/// ```
+/// use cci_transport::Gauge;
+///
+/// assert_ne!(Gauge::Strays, Gauge::InFlight);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Gauge {
+    /// [`Page::not_ready`].
+    NotReady,
+    /// [`Page::refused`].
+    Refused,
+    /// [`Page::strays`].
+    Strays,
+    /// [`Page::malformed`].
+    Malformed,
+    /// [`Page::frames_sent`].
+    FramesSent,
+    /// [`Page::frames_received`].
+    FramesReceived,
+    /// [`Page::resent`].
+    Resent,
+    /// [`Page::duplicates`].
+    Duplicates,
+    /// [`Page::spurious`].
+    Spurious,
+    /// [`Page::unheld`].
+    Unheld,
+    /// [`Page::in_flight`].
+    InFlight,
+    /// [`Page::unlisted`].
+    Unlisted,
+}
+
+/// How many there are.
+const GAUGES: usize = Gauge::Unlisted as usize + 1;
+
+impl Gauge {
+    fn word(self, page: &Page) -> &AtomicU64 {
+        match self {
+            Self::NotReady => &page.not_ready,
+            Self::Refused => &page.refused,
+            Self::Strays => &page.strays,
+            Self::Malformed => &page.malformed,
+            Self::FramesSent => &page.frames_sent,
+            Self::FramesReceived => &page.frames_received,
+            Self::Resent => &page.resent,
+            Self::Duplicates => &page.duplicates,
+            Self::Spurious => &page.spurious,
+            Self::Unheld => &page.unheld,
+            Self::InFlight => &page.in_flight,
+            Self::Unlisted => &page.unlisted,
+        }
+    }
+}
+
+/// What a way has set last.
+#[derive(Clone, Copy, Default)]
+pub(super) struct GaugesOfWay([u64; GAUGES]);
 
 impl Core {
+    /// Sets gauges to the values of this transport. With ways the page has their sum, to which each
+    /// way adds what has changed since it set them last.
+    pub fn set_gauges(&mut self, values: &[(Gauge, u64)]) {
+        let mut before = self.gauges_of_way();
+        for (gauge, value) in values {
+            let word = gauge.word(&self.counters);
+            let changed = match &mut before {
+                Some(GaugesOfWay(last)) => {
+                    let last = std::mem::replace(&mut last[*gauge as usize], *value);
+                    word.load(Ordering::Relaxed).wrapping_sub(last).wrapping_add(*value)
+                }
+                None => *value,
+            };
+            word.store(changed, Ordering::Relaxed);
+        }
+        if let Some(last) = before {
+            self.keep_gauges_of_way(last);
+        }
+    }
+
+    /// Publishes when the program last had the endpoint make progress. The ways of an endpoint read
+    /// clocks of different grains, so that an earlier time changes nothing.
+    pub fn set_progress(&self, now: Time) {
+        let word = &self.counters.progress;
+        if word.load(Ordering::Relaxed) < now.0 {
+            word.store(now.0, Ordering::Relaxed);
+        }
+    }
+
     /// The counters page of this endpoint.
     #[inline(always)]
     #[must_use]
@@ -32,9 +126,9 @@ impl Core {
     /// Publishes the gauges: how many slots are in use. Not called for each message
     /// (`docs/design/counters.md`).
     pub fn publish_gauges(&self) {
-        let state = if self.is_armed() { ARMED } else { 0 } | if self.is_starving() { STARVING } else { 0 };
+        let state = if self.is_endpoint_armed() { ARMED } else { 0 } | if self.is_starving() { STARVING } else { 0 };
         let page = &self.counters;
-        let [recv_taken, recv_lent, recv_limit] = self.slots.recv_gauges();
+        let [recv_taken, recv_lent, recv_limit] = self.recv_gauges();
         let [[send_taken, send_limit], [rma_taken, rma_limit]] = self.slots.send_gauges();
         for (word, value) in [
             (&page.recv_taken, recv_taken),

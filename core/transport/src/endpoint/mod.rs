@@ -21,6 +21,7 @@ mod ways;
 
 pub use cell::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
 pub use connection::{Connection, ConnectionState, Counters};
+pub use gauges::Gauge;
 pub use landings::{Asked, Landing, Landings, Placed};
 pub use rooms::{Held, Origin, Room, Rooms};
 pub use waits::WaitFor;

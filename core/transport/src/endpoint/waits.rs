@@ -1,8 +1,8 @@
 //! The published list of peers for which an endpoint waits (`docs/design/counters.md`).
 
 use super::Core;
+use super::gauges::Gauge;
 use cci_mem::counters::{Page, WAITS};
-use cci_mem::sync::Ordering;
 use cci_proto::Time;
 use std::fmt::Display;
 
@@ -90,8 +90,9 @@ impl Waits {
         (self.seen, self.unlisted) = (0, 0);
     }
 
-    /// Ends the list of a way: what it did not publish since `begin` goes.
-    pub(super) fn end(&mut self, page: &Page, way: u8) {
+    /// Ends the list of a way: what it did not publish since `begin` goes. Returns how many waits
+    /// found no entry.
+    pub(super) fn end(&mut self, page: &Page, way: u8) -> u64 {
         for (at, key) in self.keys.iter_mut().enumerate() {
             let is_of_way = key.is_some_and(|key| key >> WAY_SHIFT == u64::from(way));
             if self.seen & 1 << at == 0 && is_of_way {
@@ -100,7 +101,7 @@ impl Waits {
                 page.waits[at].clear();
             }
         }
-        page.unlisted.store(self.unlisted, Ordering::Relaxed);
+        self.unlisted
     }
 }
 
@@ -130,7 +131,8 @@ impl Core {
     /// Removes the waits that were not published since [`Core::begin_waits`].
     pub fn end_waits(&mut self) {
         let way = self.way();
-        self.waits.end(&self.counters, way);
+        let unlisted = self.waits.end(&self.counters, way);
+        self.set_gauges(&[(Gauge::Unlisted, unlisted)]);
     }
 
     /// Whether a wait is published.

@@ -6,6 +6,7 @@
 
 use super::Core;
 use super::connection::MOST_WAYS;
+use super::gauges::GaugesOfWay;
 use super::landings::Landings;
 use super::os_handle::OsHandle;
 use super::slots::SlotPool;
@@ -62,6 +63,7 @@ pub(super) struct Ways {
     handles: Vec<OsHandle>,
     /// Receive slots that all ways together may take.
     recv_limit: usize,
+    gauges: Vec<GaugesOfWay>,
     outcomes: Vec<Outcome>,
 }
 
@@ -83,8 +85,9 @@ impl Ways {
     /// its own.
     pub(super) fn new(pools: Vec<SlotPool>, recv_limit: usize) -> Self {
         let handles = pools.iter().map(|_| OsHandle::default()).collect();
+        let gauges = vec![GaugesOfWay::default(); pools.len()];
         let aside = pools.into_iter().map(|recv| Aside { recv, landings: Box::default() }).collect();
-        Self { aside, handles, recv_limit, outcomes: Vec::new() }
+        Self { aside, handles, recv_limit, gauges, outcomes: Vec::new() }
     }
 
     /// Receive slots that ways other than `way` have taken.
@@ -151,6 +154,38 @@ impl Core {
     #[must_use]
     pub fn is_way_armed(&self, way: u8) -> bool {
         self.ways.as_ref().and_then(|ways| ways.handles.get(usize::from(way))).is_some_and(OsHandle::is_armed)
+    }
+
+    /// Whether the handle of the endpoint is armed, also while the core is in a way.
+    pub(super) fn is_endpoint_armed(&self) -> bool {
+        let aside = self.ways.as_ref().filter(|_| self.current.is_within);
+        let handle = aside.and_then(|ways| ways.handles.get(usize::from(self.current.way)));
+        handle.unwrap_or(&self.handle).is_armed()
+    }
+
+    /// Slots in use, slots that the program has, and the limit, of the receive class of all ways.
+    pub(super) fn recv_gauges(&self) -> [usize; 3] {
+        let [mut taken, mut lent, limit] = self.slots.recv_gauges();
+        let Some(ways) = &self.ways else { return [taken, lent, limit] };
+        for (number, aside) in ways.aside.iter().enumerate() {
+            if number != usize::from(self.current.way) {
+                taken += aside.recv.in_use();
+                lent += aside.recv.borrowed();
+            }
+        }
+        [taken, lent, ways.recv_limit]
+    }
+
+    /// What the current way has set last; `None` without ways.
+    pub(super) fn gauges_of_way(&self) -> Option<GaugesOfWay> {
+        self.ways.as_ref().and_then(|ways| ways.gauges.get(usize::from(self.current.way)).copied())
+    }
+
+    pub(super) fn keep_gauges_of_way(&mut self, gauges: GaugesOfWay) {
+        let way = usize::from(self.current.way);
+        if let Some(kept) = self.ways.as_mut().and_then(|ways| ways.gauges.get_mut(way)) {
+            *kept = gauges;
+        }
     }
 
     fn switch_to(&mut self, way: u8) {

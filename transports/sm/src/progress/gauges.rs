@@ -3,8 +3,8 @@
 
 use crate::lane::stall::MILLI;
 use crate::sm::Sm;
-use cci_mem::sync::Ordering;
-use cci_transport::Core;
+use cci_proto::Time;
+use cci_transport::{Core, Gauge};
 
 impl Sm {
     /// Publishes the gauges of the endpoint. Called when the clock has moved.
@@ -22,9 +22,7 @@ impl Sm {
         }
         core.end_waits();
         core.publish_gauges();
-        let page = core.counters();
-        page.in_flight.store(in_flight, Ordering::Relaxed);
-        page.strays.store(self.state.strays, Ordering::Relaxed);
-        page.progress.store(now.saturating_mul(MILLI), Ordering::Relaxed);
+        core.set_gauges(&[(Gauge::InFlight, in_flight), (Gauge::Strays, self.state.strays)]);
+        core.set_progress(Time(now.saturating_mul(MILLI)));
     }
 }

@@ -2,9 +2,8 @@
 
 use super::{LISTENER, Tcp};
 use crate::lane::Phase;
-use cci_mem::sync::Ordering;
 use cci_proto::Time;
-use cci_transport::{Background, BackgroundWork, Core, PollSet, monotonic};
+use cci_transport::{Background, BackgroundWork, Core, Gauge, PollSet, monotonic};
 use rustix::event::epoll::EventFlags;
 use std::time::Duration;
 
@@ -284,10 +283,11 @@ impl Tcp {
 
     pub(super) fn publish_gauges(&mut self, core: &mut Core) {
         core.publish_gauges();
-        let page = core.counters();
-        page.strays.store(self.shared.strays, Ordering::Relaxed);
-        page.malformed.store(self.shared.malformed, Ordering::Relaxed);
-        page.in_flight.store(self.shared.open_operations as u64, Ordering::Relaxed);
+        core.set_gauges(&[
+            (Gauge::Strays, self.shared.strays),
+            (Gauge::Malformed, self.shared.malformed),
+            (Gauge::InFlight, self.shared.open_operations as u64),
+        ]);
     }
 
     /// A step of an endpoint that closes.
