@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use cci::__binding::Contract;
-use cci::{Connect, ConnectError, Connection, Device, Endpoint, EventKind, Failure, Rights, Rma, RmaHandle};
+use cci::{Attribute, Connect, ConnectError, Connection, Device, Endpoint, EventKind, Failure, Rights, Rma, RmaHandle};
 use cci_testkit::memory::Origin;
 use cci_testkit::{LIMIT, Peer, World, device_of, drain, most, open, open_with, pattern, readable, sm_device};
 use std::time::{Duration, Instant};
@@ -33,6 +33,35 @@ fn with_way(uri: &str, name: &str, rest: &str) -> String {
         before = own;
     }
     text
+}
+
+/// Joins a group on the loop-back interface, as `attribute` says.
+fn join(world: &World<'_>, at: usize, group: &str, attribute: Attribute) -> Connection {
+    world.endpoint(at).connect(&Connect::to(group).attribute(attribute).context(3)).expect("a connect");
+    let joined = world.next(at, EventKind::Connect);
+    assert_eq!((joined.outcome(), joined.context()), (Ok(()), 3), "{:?}", joined.reason());
+    joined.connection().expect("one")
+}
+
+/// Groups go by the way that has them, whatever stands before it.
+#[test]
+fn a_group_is_joined_by_the_way_that_has_groups() {
+    let [sender, receiver, other] = ["sm,sock,tcp", "tcp,sm,sock", "sock"].map(|ways| open(&over(ways)));
+    let world = World::new([&sender, &receiver, &other]);
+    let free = std::net::UdpSocket::bind("127.0.0.1:0").and_then(|socket| socket.local_addr()).expect("a port").port();
+    let group = format!("cci://239.255.72.1:{free}?interface=lo");
+    let [there, _] = [1, 2].map(|at| join(&world, at, &group, Attribute::MulticastReceive));
+    assert_eq!(way(&receiver, there), "sock");
+    let here = join(&world, 0, &group, Attribute::MulticastSend);
+    sender.send(here, b"to all", 4).expect("a send");
+    assert_eq!([world.message(1), world.message(2)], [b"to all", b"to all"]);
+    assert_eq!(world.sent(0), 4);
+    let refused =
+        |uri: &str| sender.connect(&Connect::to(uri).attribute(Attribute::MulticastSend)).expect_err("no group");
+    assert_eq!(refused("cci://239.255.72.1:0"), ConnectError::BadUri);
+    assert_eq!(refused("cci://nonsense"), ConnectError::BadUri);
+    assert_eq!(refused(receiver.uri()), ConnectError::NotImplemented);
+    assert_eq!(refused("sm://1/1"), ConnectError::NotImplemented);
 }
 
 /// Accepts whoever asks the endpoint at `at` next.

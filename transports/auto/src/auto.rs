@@ -28,6 +28,8 @@ pub(crate) struct Way {
     /// Frames leave from the address that it is bound to: where that is the loop-back interface's,
     /// they reach this host only.
     is_bound: bool,
+    /// It may have groups: a link has.
+    pub(crate) may_have_groups: bool,
     /// Polls that it may fail in before it is cold; 0: it is.
     pub(crate) warm: u32,
     /// It is never cold: a poll is a look at memory, or there is no other way.
@@ -37,7 +39,15 @@ pub(crate) struct Way {
 impl Way {
     pub(crate) fn new(driver: &'static Driver, transport: Box<dyn Transport>) -> Self {
         let is_always_warm = driver.scope < Scope::Network;
-        Self { transport, name: driver.name, scope: driver.scope, is_bound: driver.is_link, warm: WARM, is_always_warm }
+        Self {
+            transport,
+            name: driver.name,
+            scope: driver.scope,
+            is_bound: driver.is_link,
+            may_have_groups: driver.is_link,
+            warm: WARM,
+            is_always_warm,
+        }
     }
 
     /// Whether it reaches this host only.

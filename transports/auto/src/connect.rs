@@ -121,10 +121,8 @@ fn may_go_on(failure: Failure) -> bool {
 impl Auto {
     /// Starts a connect by the best way.
     pub(crate) fn begin_connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        if connect.attribute.is_multicast() {
-            return Err(ConnectError::NotImplemented);
-        }
-        let Route { left, reasons, target } = self.ways_to(connect.uri)?;
+        let route = if connect.attribute.is_multicast() { Self::ways_to_group } else { Self::ways_to };
+        let Route { left, reasons, target } = route(self, connect.uri)?;
         let head = match target {
             Some(target) => {
                 let connect = random().map_err(|_| ConnectError::NoMemory)?;
@@ -195,6 +193,21 @@ impl Auto {
         Ok(Route { left, reasons, target: Some(uri.identity) })
     }
 
+    /// What leads to a group: `cci://ADDRESS:PORT` by a link, since no other way has groups, or the
+    /// URI of one way.
+    fn ways_to_group(&self, text: &str) -> Result<Route, ConnectError> {
+        let Some(group) = text.strip_prefix(SCHEME) else { return self.ways_to(text) };
+        if Uri::parse(text).is_some() {
+            return Err(ConnectError::NotImplemented);
+        }
+        let links = self.numbers().filter(|way| self.ways[usize::from(*way)].may_have_groups);
+        let left: VecDeque<_> = links.map(|way| (way, format!("{}://{group}", self.name(way)))).collect();
+        if left.is_empty() {
+            return Err(ConnectError::NotImplemented);
+        }
+        Ok(Route { left, reasons: Vec::new(), target: None })
+    }
+
     /// Tries the next way of a connect. False: none is left.
     ///
     /// # Errors
@@ -213,7 +226,9 @@ impl Auto {
             let number = self.connects.number();
             let request = Connect { uri: &uri, payload: &payload, attribute, context: number, timeout };
             let begun = self.within(core, way, |transport, core| transport.connect(core, &request));
-            let waits = self.ways.get(usize::from(way)).is_some_and(|way| way.scope == Scope::Network);
+            let is_network = self.ways.get(usize::from(way)).is_some_and(|way| way.scope == Scope::Network);
+            // A group does not answer: whoever has joined it is connected.
+            let waits = is_network && !attribute.is_multicast();
             let name = self.name(way);
             let Some(pending) = self.connects.pending.get_mut(&connect) else { return Ok(true) };
             pending.payload = payload;
