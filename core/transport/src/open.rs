@@ -44,8 +44,8 @@ impl OpenError {
             std::io::ErrorKind::OutOfMemory => Status::NoMem,
             std::io::ErrorKind::InvalidInput => Status::Inval,
             _ => match source.raw_os_error() {
-                // Too many descriptors here or in the system: a resource of creation is missing.
-                Some(23 | 24 | 28) => Status::NoMem,
+                // Too many descriptors in the system or here: a resource of creation is missing.
+                Some(23 | DESCRIPTORS | 28) => Status::NoMem,
                 // EFBIG: shared memory is a file to the kernel.
                 Some(27) => return Self::new(Status::NoMem, FILE_LIMIT),
                 _ => Status::Error,
@@ -67,6 +67,9 @@ impl OpenError {
 }
 
 const FILE_LIMIT: &str = "the limit of file sizes leaves no room for shared memory; raise it (ulimit -f)";
+/// EMFILE: this process has as many descriptors as its limit allows.
+const DESCRIPTORS: i32 = 24;
+const DESCRIPTOR_LIMIT: &str = "raise the limit of descriptors (ulimit -n), or close endpoints";
 const NO_ROOM: &str = "not enough memory or address space for an endpoint; raise the limit (ulimit -v), or lower recv_buffers and send_buffers";
 
 /// Checks that `bytes` of address space can be reserved. Call it before allocations whose failure
@@ -83,6 +86,7 @@ impl fmt::Display for OpenError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(&self.what)?;
         match &self.source {
+            Some(source) if source.raw_os_error() == Some(DESCRIPTORS) => write!(f, ": {source}; {DESCRIPTOR_LIMIT}"),
             Some(source) => write!(f, ": {source}"),
             None => Ok(()),
         }

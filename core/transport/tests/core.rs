@@ -339,6 +339,11 @@ fn an_error_of_the_system_keeps_its_cause_and_gets_a_status() {
         assert_eq!(error.status, status, "{error}");
         assert!(error.source().is_some() && error.to_string().starts_with("cannot open: "), "{error}");
     }
+    let remedy = |number| {
+        let error = OpenError::system("cannot open", std::io::Error::from_raw_os_error(number));
+        error.to_string().ends_with("; raise the limit of descriptors (ulimit -n), or close endpoints")
+    };
+    assert_eq!([errno::EMFILE, errno::ENFILE].map(remedy), [true, false]);
     let plain = OpenError::new(Status::NoDev, "no such device");
     assert!(plain.source().is_none());
     assert_eq!(plain.to_string(), "no such device");

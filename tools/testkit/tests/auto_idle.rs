@@ -1,10 +1,10 @@
-//! What an endpoint of `auto` costs at rest, with every way open: no processor time, and little
-//! memory.
+//! What an endpoint of `auto` costs at rest, with every way open: no processor time, little
+//! memory and few descriptors.
 
 #![forbid(unsafe_code)]
 
 use cci_testkit::idle::Idle;
-use cci_testkit::process::resident_bytes;
+use cci_testkit::process::{describe_descriptors, descriptors, resident_bytes};
 use cci_testkit::{alone, device_of, open};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -38,6 +38,20 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
         assert!(micros < 10_000, "{way}: {micros} us of processor time");
         assert!(switches <= 7, "{way}: {switches} context switches");
         assert!(wakes <= 2, "{way}: woken {wakes} times without reason");
+    }
+}
+
+/// As README.md states.
+#[test]
+fn a_fresh_endpoint_holds_few_descriptors() {
+    let _alone = alone();
+    for (transport, expected) in [("auto", 19), ("sm", 7), ("sock", 5), ("tcp", 6)] {
+        let device = device_of(transport, &[]);
+        let before = descriptors();
+        let endpoint = open(&device);
+        assert_eq!(descriptors() - before, expected, "{transport}: {:?}", describe_descriptors());
+        drop(endpoint);
+        assert_eq!(descriptors(), before, "{transport}");
     }
 }
 
