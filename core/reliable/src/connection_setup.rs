@@ -59,7 +59,10 @@ impl<L: Link> Reliable<L> {
             token: 0,
         };
         match self.engine.connect(now, &open) {
-            Ok(index) => cell.local.store(index.0, Ordering::Relaxed),
+            Ok(index) => {
+                self.engine.set_path(index, self.link.path_mtu(&to));
+                cell.local.store(index.0, Ordering::Relaxed);
+            }
             Err(error) => {
                 self.host.openings.end(cookie);
                 core.end_connection(cell);

@@ -86,6 +86,7 @@ impl<L: Link> Reliable<L> {
             return self.host.give_up(core, cookie, Failure::Refused);
         };
         self.engine.follow(now, index, address, token);
+        self.engine.set_path(index, self.link.path_mtu(&address));
     }
 
     /// Makes the connection of a request, with the slot of its ACCEPT event if one is reserved.

@@ -1,6 +1,7 @@
 //! The trait [`Link`]: it moves frames to addresses and back. It is not reliable.
 
 use cci_mem::memory::{Piece, Span};
+use cci_proto::engine::PathMtu;
 use cci_proto::{Address, ConnectError, Time};
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
@@ -24,6 +25,16 @@ pub struct Outgoing<'a> {
 pub enum Incoming<'a> {
     /// A frame, from this address.
     Frame {
+        /// Its sender.
+        from: Address,
+        /// The frame.
+        bytes: &'a [u8],
+        /// Marked by a congested router.
+        congested: bool,
+    },
+    /// A frame that arrived where nobody may ask: it counts only if it is for a connection with its
+    /// sender, and nothing else is answered.
+    Answer {
         /// Its sender.
         from: Address,
         /// The frame.
@@ -80,6 +91,12 @@ pub trait Link: Wait + Send + 'static {
     fn mtu(&self) -> u16;
     /// Largest frame that every path carries, to begin with.
     fn base_mtu(&self) -> u16;
+    /// What the path to this address carries, which a connect goes to. Peers that ask are taken to
+    /// be behind paths as [`Link::mtu`] and [`Link::base_mtu`] describe them.
+    fn path_mtu(&self, to: &Address) -> PathMtu {
+        let _ = to;
+        PathMtu { base: self.base_mtu(), largest: self.mtu() }
+    }
     /// Bytes of frames that the receive buffer holds, as the system counts them (overhead taken
     /// off).
     fn recv_buffer(&self) -> u32;
@@ -218,6 +235,7 @@ macro_rules! forward_most {
             mtu() -> u16;
             base_mtu() -> u16;
             recv_buffer() -> u32;
+            path_mtu(to: &cci_proto::Address) -> cci_proto::engine::PathMtu;
             path(to: &cci_proto::Address) -> (String, String);
             write_name(to: &cci_proto::Address, text: &mut dyn std::fmt::Write) -> std::fmt::Result;
             is_virtual() -> bool;

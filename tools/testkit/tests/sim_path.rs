@@ -1,8 +1,8 @@
 //! A path that comes to carry less under a connection and tells nobody, in virtual time.
 
 use cci_proto::Attribute;
-use cci_proto::engine::{Config, Index};
-use cci_sim::network::{Graph, LinkIndex, LinkSettings};
+use cci_proto::engine::{Config, Index, PathMtu};
+use cci_sim::network::{Graph, LinkIndex, LinkSettings, NodeIndex};
 use cci_testkit::simulation::fixture::{Fixture, ample};
 use std::time::Duration;
 
@@ -76,4 +76,32 @@ fn a_path_that_does_not_shrink_keeps_its_frames() {
     fixture.settle(0);
     assert!(fixture.run(LONG, |fixture| fixture.players[1].delivered.len() == 50));
     assert_eq!(fixture.players[0].engine.report(client).mtu, 9000);
+}
+
+#[test]
+fn a_path_that_is_known_to_carry_less_than_others_gets_frames_of_its_own_size() {
+    // All paths carry 9,000 bytes for certain, but that from the first node to the third.
+    let mut fixture = Fixture::new(1, Graph::mesh(3, &link()), 3, &ample(9000), 1024);
+    let narrow = LinkSettings { mtu: 1500, ..link() };
+    let graph = fixture.network.graph();
+    let between = [(0, 2), (2, 0)].map(|(from, to)| graph.route(NodeIndex(from), NodeIndex(to)).to_vec());
+    between.concat().iter().for_each(|link| fixture.network.set_link(*link, &narrow));
+    let [wide, _] = fixture.open(0, 1, Attribute::ReliableOrdered);
+    let far = fixture.ask(0, 2, Attribute::ReliableOrdered, None);
+    fixture.players[0].engine.set_path(far, PathMtu { base: 1200, largest: 9000 });
+    assert!(fixture.run(LONG, |fixture| fixture.players[2].host.opened.len() == 1));
+    assert_eq!(fixture.players[0].engine.report(wide).mtu, 9000);
+    assert_eq!(fixture.players[0].engine.report(far).mtu, 1200);
+    for number in 0..50 {
+        fixture.send(0, wide, number, MESSAGE).expect("room");
+        fixture.send(0, far, number, MESSAGE).expect("room");
+    }
+    fixture.settle(0);
+    let has_come = |fixture: &Fixture| (1..3).all(|node| fixture.players[node].delivered.len() == 50);
+    assert!(fixture.run(LONG, has_come), "messages are lost");
+    assert_eq!(fixture.players[0].engine.report(wide).mtu, 9000);
+    let mtu = fixture.players[0].engine.report(far).mtu;
+    assert!((1201..=1500).contains(&mtu), "larger frames are probed: {mtu}");
+    fixture.players[0].engine.set_path(far, PathMtu { base: 9000, largest: 9000 });
+    assert_eq!(fixture.players[0].engine.report(far).mtu, mtu, "an open connection keeps its path");
 }

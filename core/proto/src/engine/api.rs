@@ -9,7 +9,8 @@ use core::time::Duration;
 pub struct Config {
     /// Largest frame that the link can carry on any path, bytes.
     pub mtu: u16,
-    /// Largest frame that every path carries, to begin with.
+    /// Largest frame that every path carries, to begin with, unless `Engine::set_path` gives
+    /// another.
     pub base_mtu: u16,
     /// Largest message, bytes.
     pub max_send_size: u32,
@@ -28,6 +29,23 @@ pub struct Config {
     pub unchecked_on_host: bool,
     /// First sequence number, so that tests reach every wrap; `None`: at random.
     pub first_seq: Option<u32>,
+}
+
+/// What the path to a peer carries, bytes of frame. Sizes in between are probed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct PathMtu {
+    /// The largest frame that it carries for certain.
+    pub base: u16,
+    /// The largest that it may carry; at most [`Config::mtu`] counts.
+    pub largest: u16,
+}
+
+impl Config {
+    /// What a path carries of which nothing else is known.
+    #[must_use]
+    pub fn path(&self) -> PathMtu {
+        PathMtu { base: self.base_mtu, largest: self.mtu }
+    }
 }
 
 /// A connection to be made.

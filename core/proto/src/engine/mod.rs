@@ -29,7 +29,7 @@ mod waits;
 #[cfg(test)]
 mod tests;
 
-pub use api::{Config, Open, Post, Report, Rma, Stats, Transmit};
+pub use api::{Config, Open, PathMtu, Post, Report, Rma, Stats, Transmit};
 pub use flow::limits::MAX_LARGE;
 pub use host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 #[cfg(any(test, feature = "recording_host"))]

@@ -1,6 +1,7 @@
 //! A connection: 120 bytes. Its state while something is in flight is its
 //! [`Flow`](crate::engine::flow::Flow).
 
+use crate::engine::api::PathMtu;
 use crate::engine::serial::distance;
 use crate::{Address, Attribute, Time};
 use alloc::collections::BTreeMap;
@@ -120,9 +121,6 @@ pub(crate) struct Conn {
     pub(crate) srtt: u32,
     pub(super) rttvar: u32,
     pub(crate) min_rtt: u32,
-    /// `newest` when an acknowledgement began to wait: tells its entry in the timer from older
-    /// ones.
-    pub(crate) ack_number: u32,
     /// Index of the flow, or [`NONE`].
     pub(crate) flow: u32,
     /// Bytes that the peer's receive buffer holds.
@@ -130,9 +128,14 @@ pub(crate) struct Conn {
     /// Microseconds; 0 = never.
     pub(crate) keepalive: u32,
     pub(crate) send_timeout: u32,
-    /// Largest frame of the path, and the largest that the peer takes.
+    /// Largest frame of the path; the largest that path and peer take; the largest that the path
+    /// carries for certain.
     pub(crate) mtu: u16,
     pub(crate) peer_mtu: u16,
+    pub(crate) base_mtu: u16,
+    /// The lower half of `newest` when an acknowledgement began to wait: tells its entry in the
+    /// timer from older ones.
+    pub(crate) ack_number: u16,
     /// Messages that the peer has room for.
     pub(crate) credit: u16,
     pub(crate) flags: u16,
@@ -164,13 +167,14 @@ impl Conn {
             srtt: 0,
             rttvar: 0,
             min_rtt: 0,
-            ack_number: 0,
             flow: NONE,
             peer_buffer: 0,
             keepalive: 0,
             send_timeout: 0,
             mtu: 0,
             peer_mtu: 0,
+            base_mtu: 0,
+            ack_number: 0,
             credit: 0,
             flags: 0,
             promise: attribute as u32 as u8,
@@ -178,6 +182,11 @@ impl Conn {
             marks: 0,
             armed: Time(u64::MAX),
         }
+    }
+
+    /// Notes what the path carries. What the peer takes is not known yet.
+    pub(crate) fn set_path(&mut self, path: PathMtu) {
+        (self.base_mtu, self.peer_mtu) = (path.base, path.largest);
     }
 
     pub(crate) fn has(&self, bits: u16) -> bool {

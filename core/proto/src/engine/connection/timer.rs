@@ -13,7 +13,7 @@ const SPARE: usize = 256;
 pub(crate) struct DelayedAck {
     pub(crate) deadline: Time,
     pub(crate) index: u32,
-    pub(crate) number: u32,
+    pub(crate) number: u16,
 }
 
 /// Deadlines. A connection has one valid entry (its `armed`). An entry with another time is stale

@@ -9,7 +9,7 @@ use crate::engine::flow::continuation::Continuation;
 use crate::engine::flow::limits::{LEAST_COPY_VERIFY, WINDOW};
 use crate::engine::host::Host;
 use crate::engine::send::schedule::has_work;
-use crate::engine::serial::distance;
+use crate::engine::serial::{distance, low_half};
 use crate::engine::state::{Engine, flow_of, mark_conn_ready};
 use crate::wire::{self, Data, Header, Kind, Malformed, Record, Records, Sack, flags};
 use crate::{Address, Time};
@@ -56,6 +56,29 @@ impl Engine {
         }
         self.handle_data(now, &data, congested, host);
         Ok(())
+    }
+
+    /// Handles a frame that arrived where nobody may ask. It counts only if it is for a connection
+    /// with its sender, and is no request; every other one is a stray that is not answered.
+    ///
+    /// # Errors
+    ///
+    /// As [`Engine::handle_frame`].
+    pub fn handle_answer<H: Host>(
+        &mut self,
+        now: Time,
+        from: &Address,
+        frame: &[u8],
+        congested: bool,
+        host: &mut H,
+    ) -> Result<(), Malformed> {
+        let header = wire::verify_head(frame)?;
+        let conn = self.table.find(header.to).and_then(|index| self.table.get(index));
+        if header.kind == Kind::Connect || conn.is_none_or(|conn| conn.to != *from) {
+            self.stats.strays += 1;
+            return Ok(());
+        }
+        self.handle_frame(now, from, frame, congested, host)
     }
 
     /// Parses a DATA frame for a connection of this endpoint, from its peer. Returns `None` for
@@ -283,8 +306,8 @@ impl Engine {
             conn.set(bit::ACK_NOW);
         } else if !conn.has(bit::ACK_DELAYED | bit::ACK_NOW) {
             conn.set(bit::ACK_DELAYED);
-            conn.ack_number = conn.newest;
-            self.timers.ack_at(DelayedAck { deadline: ack_deadline(now), index, number: conn.newest });
+            conn.ack_number = low_half(conn.newest);
+            self.timers.ack_at(DelayedAck { deadline: ack_deadline(now), index, number: conn.ack_number });
         }
         if is_full {
             conn.set(bit::FULL);

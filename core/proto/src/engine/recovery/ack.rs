@@ -64,7 +64,7 @@ impl Engine {
         if flow.loss_detection.is_newest_echo(ack.echo_number) {
             self.stats.not_ready += u64::from(update_from_peer(now, conn, flow, data));
         }
-        detect_losses(now, conn, flow, self.config.base_mtu);
+        detect_losses(now, conn, flow);
         let is_app_limited = flow.requests.is_empty() && !has_queued(flow, conn, &self.rmas);
         let sample = Sample {
             bytes: accepted.bytes,
@@ -83,7 +83,7 @@ impl Engine {
     pub(super) fn expire_losses(&mut self, now: Time, index: u32) {
         let Some(conn) = self.table.get_mut(index) else { return };
         if let Some(flow) = self.flows.get_mut(conn.flow) {
-            detect_losses(now, conn, flow, self.config.base_mtu);
+            detect_losses(now, conn, flow);
         }
     }
 }
@@ -141,12 +141,12 @@ pub(super) fn note_retry(now: Time, flow: &mut Flow) {
 }
 
 /// Declares frames lost that should have been acknowledged by now.
-fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow, base: u16) {
+fn detect_losses(now: Time, conn: &mut Conn, flow: &mut Flow) {
     let lost = flow.loss_detection.detect(now, conn.loss_delay(), !flow.peer.is_ready(), &mut flow.send_window);
     if lost > 0 {
         flow.congestion.on_lost(lost);
     }
     if flow.loss_detection.is_black_hole() {
-        mtu::fall_back(conn, flow, base);
+        mtu::fall_back(conn, flow);
     }
 }

@@ -16,9 +16,9 @@ pub(crate) fn shrink(conn: &mut Conn, flow: Option<&mut Flow>, to: u16) {
 }
 
 /// Falls back to the base MTU, and probes the path anew.
-pub(super) fn fall_back(conn: &mut Conn, flow: &mut Flow, base: u16) {
-    if conn.mtu > base {
+pub(super) fn fall_back(conn: &mut Conn, flow: &mut Flow) {
+    if conn.mtu > conn.base_mtu {
         flow.path_probing.restart();
-        shrink(conn, Some(flow), base);
+        shrink(conn, Some(flow), conn.base_mtu);
     }
 }

@@ -29,13 +29,14 @@ impl Engine {
     }
 
     /// Handles a report that the path to `to` carries frames of at most `limit` bytes, with a
-    /// quoted frame of ours. Limits below `Config::base_mtu` count as `base_mtu`.
+    /// quoted frame of ours. Limits below the base of that path count as
+    /// the base.
     pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], limit: u16) {
-        let base = self.config.base_mtu;
         if let Some(index) = self.quoted(to, quoted)
             && let Some(conn) = self.table.get_mut(index)
         {
-            mtu::shrink(conn, self.flows.get_mut(conn.flow), limit.max(base));
+            let limit = limit.max(conn.base_mtu);
+            mtu::shrink(conn, self.flows.get_mut(conn.flow), limit);
         }
     }
 

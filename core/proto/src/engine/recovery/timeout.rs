@@ -73,7 +73,7 @@ impl Engine {
                 if flow.peer.unanswered() >= BLACK_HOLE_PROBES
                     && flow.send_window.front().is_some_and(InFlight::is_above_base)
                 {
-                    mtu::fall_back(conn, flow, self.config.base_mtu);
+                    mtu::fall_back(conn, flow);
                 }
                 if is_gone(now, conn, flow.peer.unanswered()) {
                     broken = Some(Failure::TimedOut);
@@ -91,7 +91,7 @@ impl Engine {
                 }
                 let probes = flow.probe_timeout.count();
                 if probes >= BLACK_HOLE_PROBES {
-                    mtu::fall_back(conn, flow, self.config.base_mtu);
+                    mtu::fall_back(conn, flow);
                 }
                 // A peer that is heard and accepts nothing is no better than a silent one. A clock
                 // that jumped says nothing.

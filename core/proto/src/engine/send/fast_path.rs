@@ -92,7 +92,8 @@ impl Engine {
             since: now,
         });
         flow.requests.give_turn();
-        mark_sent(now, conn, flow, at, end as u64, end > usize::from(self.config.base_mtu));
+        let is_above_base = end > usize::from(conn.base_mtu);
+        mark_sent(now, conn, flow, at, end as u64, is_above_base);
         self.stats.sent += 1;
         self.arm(now, index);
         Some(transmit)

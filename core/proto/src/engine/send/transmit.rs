@@ -208,7 +208,7 @@ impl Engine {
         let seq = flow.send_window.seq(at, conn.next_seq);
         let mut bits = if flow.has_unsent() { 0 } else { flags::ASK };
         let payload_len = payload_len(frame.payload());
-        let smallest = self.config.base_mtu.min(conn.peer_mtu);
+        let smallest = conn.base_mtu.min(conn.peer_mtu);
         let slicing = (DATA + payload_len > usize::from(conn.mtu))
             .then(|| flow.slicing.unwrap_or_else(|| Slicing::new(seq, frame.attempts(), payload_len, smallest)));
         let slice = slicing.map_or(Slice::whole(payload_len), |slicing| slicing.slice(payload_len, smallest));
@@ -231,7 +231,7 @@ impl Engine {
         let bytes = u64::try_from(built.len).unwrap_or(0) + u64::from(built.piece_len);
         flow.slicing = slicing.and_then(Slicing::next);
         if slicing.is_none_or(|slicing| slicing.is_first()) {
-            let is_above_base = slicing.is_none() && bytes > u64::from(self.config.base_mtu);
+            let is_above_base = slicing.is_none() && bytes > u64::from(conn.base_mtu);
             mark_sent(now, conn, flow, at, bytes, is_above_base);
             self.stats.resent += u64::from(!first);
         } else {

@@ -3,7 +3,7 @@
 //! that it answers.
 
 use super::offer::offered;
-use crate::engine::api::{Open, Transmit};
+use crate::engine::api::{Open, PathMtu, Transmit};
 use crate::engine::connection::conn::{Conn, State, bit};
 use crate::engine::connection::exchange::Exchange;
 use crate::engine::host::{Host, Index};
@@ -41,6 +41,7 @@ impl Engine {
         }
         let (index, id) = self.table.take(&mut self.random).ok_or(ConnectError::NoMemory)?;
         let mut conn = Conn::new(id, 0, open.to, open.attribute, open.host_cookie);
+        conn.set_path(self.config.path());
         let timeout =
             open.timeout.map_or(HANDSHAKE_TIMEOUT, |limit| u64::try_from(limit.as_micros()).unwrap_or(u64::MAX));
         let mut exchange = Exchange::new(now, timeout);
@@ -51,6 +52,15 @@ impl Engine {
         self.exchanges.insert(index, exchange);
         self.mark_ready(index);
         Ok(Index(index))
+    }
+
+    /// Notes what the path to the peer of a connect carries, of which the answer has not come. Does
+    /// nothing later.
+    pub fn set_path(&mut self, index: Index, path: PathMtu) {
+        let largest = path.largest.min(self.config.mtu);
+        if let Some(conn) = self.table.get_mut(index.0).filter(|conn| conn.state == State::Asking) {
+            conn.set_path(PathMtu { largest, ..path });
+        }
     }
 
     /// Numbers begin where nobody guesses. The sequence of an unreliable connection is its window

@@ -13,8 +13,8 @@ pub(super) fn offered(config: &Config) -> u32 {
 pub(super) fn take_offer(conn: &mut Conn, offer: &Offer, config: &Config) {
     conn.recv_next = if conn.is_reliable() { offer.first_seq } else { 0 };
     // Nobody is sent frames in which nothing fits.
-    conn.peer_mtu = offer.mtu.clamp(config.base_mtu.min(config.mtu), config.mtu);
-    conn.mtu = config.base_mtu.min(conn.peer_mtu);
+    conn.peer_mtu = offer.mtu.clamp(conn.base_mtu.min(conn.peer_mtu), conn.peer_mtu);
+    conn.mtu = conn.base_mtu.min(conn.peer_mtu);
     conn.peer_buffer = offer.recv_buffer.max(u32::from(conn.mtu));
     conn.credit = u16::try_from(offer.credit).unwrap_or(u16::MAX);
     let same_host = config.machine != 0 && offer.host == config.machine;

@@ -104,6 +104,7 @@ impl Engine {
             return self.reply(*from, ReplyFrame::Reject(reject));
         };
         let mut conn = Conn::new(id, connect.header.from, *from, connect.offer.attribute, 0);
+        conn.set_path(self.config.path());
         self.first_seq(&mut conn);
         conn.state = State::Requested;
         conn.track_number(connect.header.number, connect.header.time, now.micros());

@@ -19,8 +19,8 @@ impl Engine {
     /// The body of the CLOSE of a connection whose flow is still there, from offset 32 on.
     pub(crate) fn farewell(&self, index: u32) -> Box<[u8]> {
         let Some(conn) = self.table.get(index) else { return Box::default() };
-        // A CLOSE fits every path.
-        let mut frame = vec![0; usize::from(self.config.base_mtu).max(CLOSE)];
+        // A CLOSE fits the path in any case.
+        let mut frame = vec![0; usize::from(conn.base_mtu).max(CLOSE)];
         let flow = self.flows.get(conn.flow).filter(|_| conn.is_reliable());
         // A frame that is held has arrived, and is never delivered now.
         let (sack, words) = flow.map_or(([0; MAX_SACK], 0), |flow| flow.reorder_queue.delivered());

@@ -156,3 +156,35 @@ fn a_client_that_asks_again_with_a_newer_cookie_is_answered_with_that() {
     let accept = answers.iter().find_map(|frame| Accept::parse(frame)).expect("an ACCEPT");
     assert_eq!(accept.cookie, 77);
 }
+
+#[test]
+fn where_nobody_may_ask_only_peers_are_heard_and_nobody_is_answered() {
+    let mut raw = Raw::new(Attribute::ReliableOrdered);
+    let mut connect = raw.connect_frame(Attribute::ReliableOrdered, 0, 0);
+    connect[16..24].copy_from_slice(&[8; 8]);
+    // A request with the identifiers of a connection is still one.
+    let mut named = connect.clone();
+    named[8..16].copy_from_slice(&raw.it.to_be_bytes());
+    let data = stray_data(&mut raw, 1 << 40);
+    let mut close = vec![0; wire::CLOSE];
+    raw.header(Kind::Close).emit(&mut close);
+    close[8..16].copy_from_slice(&[7; 8]);
+    let good = raw.data(Some(raw.seq), 0, &[], &note(b"good"));
+    let mut answer = |from: Address, frame: &[u8]| {
+        let mut frame = frame.to_vec();
+        wire::seal(&mut frame, 0, |check| check);
+        raw.engine.handle_answer(raw.now, &from, &frame, false, &mut raw.host).expect("sound");
+        (raw.poll().len(), raw.host.received.len(), raw.engine.stats().strays)
+    };
+    for (count, (from, frame)) in
+        [(PEER, &connect), (PEER, &named), (PEER, &data), (PEER, &close), (Address([9; 24]), &good)].iter().enumerate()
+    {
+        assert_eq!(answer(*from, frame), (0, 0, count as u64 + 1), "frame {count}");
+    }
+    assert_eq!(answer(PEER, &good), (1, 1, 5), "a message of the peer, and its acknowledgement");
+    assert!(raw.host.requests.is_empty());
+    // The twin: elsewhere strangers are answered.
+    for frame in [&connect, &data] {
+        assert_eq!(raw.give(frame).len(), 1);
+    }
+}
