@@ -2,7 +2,7 @@
 //!
 //! An [`Address`] of this link is 24 bytes: IP 16 (IPv4 as IPv4-mapped IPv6), port 2, flags 1, TTL
 //! 1, scope 4, numbers in network order. The scope is the index of an interface: for a group
-//! always, for an IPv6 link-local address too, else 0.
+//! always, for an IPv6 link-local address too, else 0. A flag marks peers of the outward socket.
 
 use cci_proto::{Address, decimal};
 use cci_transport::HostAndPort;
@@ -14,6 +14,8 @@ pub(crate) const SCHEME: &str = "sock://";
 
 /// Flag of an address: it is a group.
 const GROUP: u8 = 1;
+/// Flag of an address: frames to it leave by the outward socket, and frames from it came there.
+const OUTWARD: u8 = 2;
 /// Bytes of the kernel's `sockaddr_in` and `sockaddr_in6`.
 const NAME_V4: u8 = 16;
 const NAME_V6: u8 = 28;
@@ -111,6 +113,18 @@ pub(crate) fn of_group(group: IpAddr, port: u16, way: Way) -> Address {
 /// How frames to this address leave, if it is a group.
 pub(crate) fn way(address: &Address) -> Option<Way> {
     (address.0[18] & GROUP != 0).then(|| Way { interface: scope(address), ttl: address.0[19] })
+}
+
+/// The same address, behind the outward socket.
+pub(crate) fn outward(mut address: Address) -> Address {
+    address.0[18] |= OUTWARD;
+    address
+}
+
+/// Whether frames to this address leave by the outward socket.
+#[inline]
+pub(crate) fn is_outward(address: &Address) -> bool {
+    address.0[18] & OUTWARD != 0
 }
 
 pub(crate) fn scope(address: &Address) -> u32 {

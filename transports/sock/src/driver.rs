@@ -24,6 +24,7 @@ pub static DRIVER: Driver = Driver {
         Key { name: "mtu", check: Check::Number(MIN_PACKET, 65_535) },
         Key { name: "bufsize", check: Check::Number(65_536, 1 << 30) },
         Key { name: "check", check: Check::OneOf(&["always", "remote"]) },
+        Key { name: "connect", check: Check::OneOf(&["local", "network"]) },
     ],
     loopback: &[("interface", "lo")],
     discover: || vec![Discovered { name: "sock0".into(), arguments: Vec::new() }],

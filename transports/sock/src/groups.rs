@@ -111,7 +111,7 @@ impl Groups {
             Errno::MFILE | Errno::NFILE | Errno::NOMEM | Errno::NOBUFS | Errno::NOSPC => ConnectError::NoMemory,
             _ => ConnectError::BadUri,
         })?;
-        self.joined.push(Group { number, socket, stream: Stream::default() });
+        self.joined.push(Group { number, socket, stream: Stream::of(how) });
         Ok(())
     }
 

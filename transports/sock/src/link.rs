@@ -5,18 +5,21 @@ use crate::groups::{GroupUri, Groups};
 use crate::open;
 use crate::ready::Ready;
 use crate::sockets::{Counters, Sockets};
+use cci_proto::engine::PathMtu;
 use cci_proto::{Address, ConnectError, Time};
 use cci_reliable::{Incoming, Link, Names, Outgoing, Wait};
 use cci_transport::{LocalAddress, Resolver, monotonic};
 use rustix::fd::{BorrowedFd, OwnedFd};
+use rustix::io::Errno;
 use std::fmt;
 use std::sync::Arc;
 
 /// Calls that found something after which groups are looked at nevertheless.
 const GROUPS_EVERY: u32 = 16;
 
-/// A link over UDP: one socket, however many peers there are, and one for the peer that frames go
-/// to. Not to be used by two threads at once; it may move.
+/// A link over UDP: one socket, however many peers there are, one for the peer that frames go to,
+/// and one for peers on other hosts where the first is on the loop-back interface. Not to be used
+/// by two threads at once; it may move.
 pub struct Sock {
     pub(crate) sockets: Sockets,
     pub(crate) uri: String,
@@ -30,6 +33,10 @@ pub struct Sock {
     pub(crate) calls: u32,
     pub(crate) no_coalescing: Option<String>,
     pub(crate) unchecked_on_host: bool,
+    /// Other hosts are reached by the outward socket, with frames that have this size at first.
+    pub(crate) outward_base: Option<u16>,
+    /// Connects that cannot be made, and why, by the numbers of their lookups.
+    pub(crate) refusals: Vec<(u64, String)>,
 }
 
 impl Sock {
@@ -46,13 +53,36 @@ impl Sock {
         self.unchecked_on_host
     }
 
+    /// The address to which frames leave that are for `to`.
+    ///
+    /// # Errors
+    ///
+    /// No frames can be sent there: why.
+    fn leave(&mut self, to: Address) -> Result<Address, String> {
+        match self.outward_base {
+            Some(base) if !address::ip(&to).is_loopback() => {
+                self.sockets.reach_out(to, base, &self.ready).map_err(|error| why_not(&to, error))
+            }
+            _ => Ok(to),
+        }
+    }
+
     /// The address that a URI gives. None: its host is a name, which is looked up under this
     /// number, if there is one.
     fn resolve_uri(&mut self, uri: &str, number: Option<u64>) -> Result<Option<Address>, ConnectError> {
         let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none());
         let uri = uri.ok_or(ConnectError::BadUri)?;
         if uri.at.literal().is_some() {
-            return open::resolve(&uri, &self.local, self.sockets.own()).map(Some).ok_or(ConnectError::BadUri);
+            let to = open::resolve(&uri, &self.local, self.sockets.own()).ok_or(ConnectError::BadUri)?;
+            return match (self.leave(to), number) {
+                (Ok(to), _) => Ok(Some(to)),
+                (Err(why), Some(number)) => {
+                    self.refusals.push((number, why));
+                    self.ready.write_waker();
+                    Ok(None)
+                }
+                (Err(_), None) => Err(ConnectError::BadUri),
+            };
         }
         match number {
             Some(number) if self.resolver.ask(number, uri.at.host, uri.at.port) => Ok(None),
@@ -79,6 +109,21 @@ impl Sock {
     }
 }
 
+/// Why frames cannot leave for an address.
+#[cold]
+fn why_not(to: &Address, error: Errno) -> String {
+    let (ip, why) = (address::ip(to), std::io::Error::from(error));
+    match error {
+        Errno::XDEV => {
+            format!("this thread is in another network name space than the endpoint; connect to {ip} from its own")
+        }
+        Errno::MFILE | Errno::NFILE => {
+            format!("no descriptor is left for the socket that reaches {ip} ({why}); raise the limit (ulimit -n)")
+        }
+        _ => format!("the system has no way to {ip} ({why}); check the network, and the URI"),
+    }
+}
+
 impl Link for Sock {
     fn name(&self) -> &'static str {
         "sock"
@@ -98,6 +143,11 @@ impl Link for Sock {
 
     fn base_mtu(&self) -> u16 {
         self.base_mtu
+    }
+
+    fn path_mtu(&self, to: &Address) -> PathMtu {
+        let outward = self.outward_base.filter(|_| address::is_outward(to));
+        PathMtu { base: outward.unwrap_or(self.base_mtu), largest: self.mtu }
     }
 
     fn recv_buffer(&self) -> u32 {
@@ -138,8 +188,9 @@ impl Link for Sock {
         let state = |off: bool| if off { "off" } else { "on" };
         let no_segmentation = self.sockets.no_segmentation(to);
         let path = format!(
-            "UDP over {family} to {}, segmentation offload {}, receive coalescing {}{}",
+            "UDP over {family} to {}{}, segmentation offload {}, receive coalescing {}{}",
             address::shown(to),
+            if address::is_outward(to) { ", from a socket that accepts no requests" } else { "" },
             state(no_segmentation.is_some()),
             state(self.no_coalescing.is_some()),
             if self.sockets.is_connected_to(to) { ", by a socket of its own" } else { "" },
@@ -212,12 +263,17 @@ impl Names for Sock {
     }
 
     fn next(&mut self) -> Option<(u64, Result<Address, String>)> {
+        if let Some((number, why)) = self.refusals.pop() {
+            return Some((number, Err(why)));
+        }
         let (number, answer) = self.resolver.next_answer()?;
-        Some((number, open::found_address(answer, &self.local)))
+        let found = open::found_address(answer, &self.local);
+        Some((number, found.and_then(|to| self.leave(to))))
     }
 
     fn forget(&mut self, number: u64) {
         self.resolver.forget(number);
+        self.refusals.retain(|(refused, _)| *refused != number);
     }
 }
 

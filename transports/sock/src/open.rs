@@ -37,6 +37,7 @@ struct Settings {
     mtu: Option<u32>,
     buffer: Option<usize>,
     unchecked_on_host: bool,
+    connects_outward: bool,
 }
 
 impl Settings {
@@ -58,6 +59,7 @@ impl Settings {
             mtu: keys.parsed("mtu"),
             buffer: keys.parsed("bufsize"),
             unchecked_on_host: keys.text("check") == Some("remote"),
+            connects_outward: keys.text("connect") == Some("network"),
         })
     }
 }
@@ -90,7 +92,8 @@ impl Sock {
         room_for(BUFFERS)?;
         let (mtu, base_mtu) = frame_sizes(&socket, &local, settings.mtu)?;
         let ready = Ready::new(&socket).map_err(system)?;
-        let how = How { is_v4, wants_marks: !local.loopback, coalesces: offloads.no_coalescing.is_none(), buffer };
+        let coalesces = offloads.no_coalescing.is_none();
+        let how = How { is_v4, wants_marks: !local.loopback, is_outward: false, coalesces, buffer };
         Ok(Self {
             resolver: Resolver::new(ready.waker()),
             ready,
@@ -99,6 +102,10 @@ impl Sock {
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,
             unchecked_on_host: settings.unchecked_on_host,
+            // From another address than the loop-back interface's the own socket reaches all hosts.
+            outward_base: (settings.connects_outward && local.loopback)
+                .then(|| if settings.mtu.is_some() { base_mtu } else { base_mtu.min(BASE_FRAME) }),
+            refusals: Vec::new(),
             local,
             mtu,
             base_mtu,

@@ -11,6 +11,7 @@ use std::sync::Arc;
 const SOCKET: u64 = 0;
 const GROUP: u64 = 1;
 const CONNECTED: u64 = 2;
+const OUTWARD: u64 = 3;
 
 /// What a look at the handle found.
 #[derive(Clone, Copy, Debug, Default)]
@@ -21,6 +22,8 @@ pub(crate) struct Found {
     pub(crate) reports: bool,
     /// That of the connected socket does.
     pub(crate) connected_reports: bool,
+    /// That of the outward socket does.
+    pub(crate) outward_reports: bool,
 }
 
 pub(crate) struct Ready {
@@ -61,6 +64,11 @@ impl Ready {
     /// Watches the connected socket, or stops that.
     pub(crate) fn watch_connected(&self, socket: &OwnedFd, on: bool) -> Result<()> {
         if on { self.set.watch(socket, CONNECTED, EventFlags::IN) } else { self.set.unwatch(socket) }
+    }
+
+    /// Watches the outward socket, or stops that.
+    pub(crate) fn watch_outward(&self, socket: &OwnedFd, on: bool) -> Result<()> {
+        if on { self.set.watch(socket, OUTWARD, EventFlags::IN) } else { self.set.unwatch(socket) }
     }
 
     /// Whether frames make the handle readable.
@@ -128,8 +136,14 @@ impl Ready {
             found.any |= what != PollSet::WAKER;
             found.reports |= what == SOCKET && flags.contains(EventFlags::ERR);
             found.connected_reports |= what == CONNECTED && flags.contains(EventFlags::ERR);
+            found.outward_reports |= what == OUTWARD && flags.contains(EventFlags::ERR);
         }
         found
+    }
+
+    /// Makes the handle readable.
+    pub(crate) fn write_waker(&self) {
+        self.set.write_waker();
     }
 
     /// Drains the waker.

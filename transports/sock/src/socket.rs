@@ -22,6 +22,8 @@ pub(crate) struct How {
     pub(crate) is_v4: bool,
     /// Congestion is marked where the datagrams come from.
     pub(crate) wants_marks: bool,
+    /// It is the outward socket, or one for a peer of that: nobody may ask there.
+    pub(crate) is_outward: bool,
     pub(crate) coalesces: bool,
     /// Bytes of each of its buffers.
     pub(crate) buffer: usize,

@@ -3,6 +3,7 @@
 //! each datagram received (`docs/design/sock.md`).
 
 use super::ERRORS_AT_ONCE;
+use super::bound::Bound;
 use super::receive::{Receiver, Stream};
 use super::reports::Reports;
 use super::transmit::{BurstOutcome, Transmitter, is_want_of_room};
@@ -23,11 +24,6 @@ use std::net::{SocketAddr, SocketAddrV6};
 const STREAK: u32 = 256;
 /// The longest streak that is required, after failures.
 const LONGEST_STREAK: u32 = STREAK << 12;
-/// Every so many calls read the other socket first, so that a busy socket does not starve it and an
-/// idle one costs little.
-const OTHER_EVERY: u32 = 16;
-/// After datagrams change from one socket to the other, this many calls read both.
-const MIXED: u32 = 1024;
 /// Most calls that drain a retired socket: more than it holds. A bound in case it could not be
 /// retired.
 const MOST_LEFT: u32 = 1 << 14;
@@ -63,11 +59,6 @@ pub(super) struct Connected {
     has_failed: bool,
     /// The socket may have an error: its queue must be read.
     may_have_failed: bool,
-    /// The last datagrams arrived at this socket, not at the endpoint's own.
-    found_last: bool,
-    calls: u32,
-    /// Calls left that read both sockets.
-    mixed: u32,
 }
 
 impl Default for Connected {
@@ -80,9 +71,6 @@ impl Default for Connected {
             served: 0,
             has_failed: false,
             may_have_failed: false,
-            found_last: false,
-            calls: 0,
-            mixed: 0,
         }
     }
 }
@@ -92,6 +80,11 @@ impl Connected {
     #[inline]
     pub(super) fn socket(&self) -> Option<BorrowedFd<'_>> {
         self.open.as_ref().map(|open| open.socket.as_fd())
+    }
+
+    /// Whose it is.
+    pub(super) fn peer(&self) -> Option<Address> {
+        self.open.as_ref().map(|open| open.to)
     }
 
     /// Whether it is connected to this address.
@@ -236,17 +229,23 @@ impl Connected {
         self.streak >= self.needed
     }
 
-    /// Opens the socket for the peer of the last frames. No other one may be open.
+    /// The peer of the last frames.
+    pub(super) fn wanted_peer(&self) -> Address {
+        self.to
+    }
+
+    /// Opens the socket for the peer of the last frames, which the socket `bound` has been used
+    /// for. No other one may be open.
     #[cold]
-    pub(super) fn open(&mut self, own: &OwnedFd, how: How, ready: &Ready) {
+    pub(super) fn open(&mut self, bound: &Bound, ready: &Ready) {
         let _uncancelled = Uncancelled::new();
         self.streak = 0;
         let to = self.to;
-        let opened = open_connected(own, how, &to).and_then(|socket| {
+        let opened = open_connected(&bound.socket, bound.how, &to).and_then(|socket| {
             if ready.watches_frames() {
                 ready.watch_connected(&socket, true)?;
             }
-            Ok(Open { socket, to, stream: Stream::default(), is_watched: ready.watches_frames() })
+            Ok(Open { socket, to, stream: Stream::of(bound.how), is_watched: ready.watches_frames() })
         });
         match opened {
             Ok(open) => {
@@ -286,7 +285,6 @@ impl Connected {
         // is closed soon, for an error or for another peer, was not worth opening.
         self.needed = if self.served >= STREAK { STREAK } else { longer(self.needed) };
         self.may_have_failed = false;
-        self.found_last = false;
         if let Some(open) = self.open.take()
             && open.is_watched
         {
@@ -303,25 +301,6 @@ impl Connected {
             Err(_) => self.has_failed = true,
         }
     }
-
-    /// Whether this call reads this socket first, and whether it reads the other one too if the
-    /// first is empty.
-    #[inline]
-    pub(super) fn next_poll(&mut self) -> (bool, bool) {
-        self.calls = self.calls.wrapping_add(1);
-        let is_turn = self.calls.is_multiple_of(OTHER_EVERY);
-        let is_mixed = self.mixed > 0;
-        self.mixed = self.mixed.saturating_sub(1);
-        (self.found_last ^ is_turn, is_turn || is_mixed)
-    }
-
-    /// Records which socket had datagrams.
-    #[inline]
-    pub(super) fn on_received(&mut self, here: bool) {
-        if self.found_last != here {
-            (self.found_last, self.mixed) = (here, MIXED);
-        }
-    }
 }
 
 /// The streak that is required after a failure.
@@ -334,7 +313,7 @@ fn is_passing(error: Errno) -> bool {
     is_want_of_room(error) || matches!(error, Errno::INTR | Errno::FAULT)
 }
 
-/// Opens a socket with the name of the endpoint's own, connected to `to`.
+/// Opens a socket with the name of `own`, connected to `to`.
 fn open_connected(own: &OwnedFd, how: How, to: &Address) -> Result<OwnedFd, Errno> {
     let socket = socket::datagram_socket(how.is_v4)?;
     // A thread that has moved to another network namespace would open it there.

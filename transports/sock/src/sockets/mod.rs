@@ -1,28 +1,34 @@
-//! The sockets that carry an endpoint's frames: the own one, the connected one, and what they
-//! report.
+//! The sockets that carry an endpoint's frames: the own one, the outward one, the connected one,
+//! and what they report.
 //!
-//! [`Sockets`] owns them with their buffers. No other file chooses which of the two a frame goes
-//! by, or which errors are still to be read.
+//! [`Sockets`] owns them with their buffers. No other file chooses which of them a frame goes by,
+//! or which errors are still to be read.
 
+mod bound;
 mod connected;
+mod outward;
 mod receive;
 mod reports;
 mod transmit;
+mod turns;
 
 pub(crate) use receive::{Receiver, Stream};
 
+use crate::address;
 use crate::ready::{Found, Ready};
 use crate::socket::How;
 use crate::sys::{Home, SendBatch};
+use bound::Bound;
 use cci_proto::{Address, Time};
 use cci_reliable::{Incoming, Outgoing};
 use cci_transport::monotonic;
 use connected::{Connected, SendOutcome};
-use reports::Reports;
+use outward::Outward;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use transmit::{Blocked, Transmitter};
+use turns::{Source, Turns};
 
 /// Errors of other datagrams that one receive clears away.
 const ERRORS_AT_ONCE: usize = 4;
@@ -52,16 +58,14 @@ pub struct Counters {
     pub rx_dropped: u64,
 }
 
-/// The own socket of an endpoint, the connected one if there is one, and the buffers of both.
+/// The own socket of an endpoint, the other ones if there are some, and the buffers of all.
 pub(crate) struct Sockets {
-    own: OwnedFd,
-    /// How datagrams come at the own socket.
-    stream: Stream,
+    own: Bound,
+    outward: Option<Outward>,
     connected: Connected,
-    how: How,
+    turns: Turns,
     transmitter: Transmitter,
     receiver: Receiver,
-    reports: Reports,
 }
 
 impl Sockets {
@@ -76,24 +80,40 @@ impl Sockets {
         no_segmentation: Option<String>,
     ) -> Result<Self, Errno> {
         Ok(Self {
-            own,
-            stream: Stream::default(),
+            own: Bound::new(own, how, mtu),
+            outward: None,
             connected: Connected::default(),
-            how,
+            turns: Turns::default(),
             transmitter: Transmitter::new(SendBatch::new(home), no_segmentation),
-            receiver: Receiver::new(STRIDE, how.wants_marks)?,
-            reports: Reports::new(mtu, how.is_v4),
+            receiver: Receiver::new(STRIDE)?,
         })
     }
 
     /// The own socket.
     pub(crate) fn own(&self) -> &OwnedFd {
-        &self.own
+        &self.own.socket
+    }
+
+    /// The address by which the outward socket reaches this one, or the address itself where the
+    /// host is this one. Opens the socket when it is first needed. `mtu`: the largest frame that
+    /// leaves there for certain, bytes.
+    ///
+    /// # Errors
+    ///
+    /// No route leads there, or the system has no socket.
+    pub(crate) fn reach_out(&mut self, to: Address, mtu: u16, ready: &Ready) -> Result<Address, Errno> {
+        if outward::is_of_this_host(self.own.socket.as_fd(), &to)? {
+            return Ok(to);
+        }
+        if self.outward.is_none() {
+            self.outward = Some(Outward::open(&self.own, mtu, ready)?);
+        }
+        Ok(address::outward(to))
     }
 
     /// How further sockets are made.
     pub(crate) fn how(&self) -> How {
-        self.how
+        self.own.how
     }
 
     /// Sends frames in order; returns how many were taken, those among them that were lost.
@@ -104,7 +124,10 @@ impl Sockets {
             return taken;
         }
         let (others, before) = (&frames[taken..], self.transmitter.sent.datagrams);
-        let more = self.transmitter.send(self.own.as_fd(), others, &mut self.reports);
+        let more = match self.outward {
+            None => self.own.send(others, &mut self.transmitter),
+            Some(_) => self.send_by_each(others),
+        };
         self.connected.on_sent_by_own(&others[..more], self.transmitter.sent.datagrams - before);
         taken + more
     }
@@ -114,8 +137,11 @@ impl Sockets {
     #[inline]
     pub(crate) fn receive(&mut self, budget: usize, ready: &Ready, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
-        if self.reports.pending {
-            shown = self.reports.show(self.own.as_fd(), sink);
+        if self.own.reports.pending {
+            shown = self.own.show_reports(sink);
+        }
+        if let Some(outward) = self.outward.as_mut().filter(|outward| outward.bound.reports.pending) {
+            shown += outward.bound.show_reports(sink);
         }
         if self.receiver.has_rest() {
             shown += self.receiver.show(budget, sink);
@@ -123,10 +149,7 @@ impl Sockets {
             shown += self.poll(budget, ready, sink);
         }
         if self.connected.is_unsettled() {
-            shown += self.connected.clear_up(sink, &mut self.reports);
-            if self.connected.is_to_change() {
-                shown += self.change_connected(ready, sink);
-            }
+            shown += self.settle_connected(ready, sink);
         }
         shown
     }
@@ -151,12 +174,18 @@ impl Sockets {
     /// Whether the next receive has something to do of which the handle does not tell.
     #[inline]
     pub(crate) fn has_pending(&self) -> bool {
-        self.receiver.has_rest() || self.reports.pending || self.connected.has_pending()
+        self.receiver.has_rest()
+            || self.own.reports.pending
+            || self.outward.as_ref().is_some_and(|outward| outward.bound.reports.pending)
+            || self.connected.has_pending()
     }
 
     /// The handle has told of errors: their queues are to be read.
     pub(crate) fn on_found(&mut self, found: &Found) {
-        self.reports.pending |= found.reports;
+        self.own.reports.pending |= found.reports;
+        if let Some(outward) = &mut self.outward {
+            outward.bound.reports.pending |= found.outward_reports;
+        }
         if found.connected_reports {
             self.connected.on_report();
         }
@@ -164,9 +193,10 @@ impl Sockets {
 
     /// Chooses whether frames make the handle readable; returns whether they do.
     pub(crate) fn watch(&mut self, ready: &mut Ready, on: bool) -> bool {
-        let watched = ready.watch_frames(&self.own, on);
+        let watched = ready.watch_frames(&self.own.socket, on);
         self.connected.watch(ready, watched);
-        watched
+        let by_outward = self.outward.as_mut().is_none_or(|outward| outward.watch(ready, watched));
+        watched && by_outward
     }
 
     /// When there may be room to send again, where no descriptor reports it.
@@ -185,7 +215,7 @@ impl Sockets {
             Some(Blocked::Queue(until)) => monotonic() >= until,
             Some(Blocked::Buffer) => {
                 let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-                matches!(poll(&mut [PollFd::new(&self.own, PollFlags::OUT)], Some(&none)), Ok(1..))
+                matches!(poll(&mut [PollFd::new(&self.own.socket, PollFlags::OUT)], Some(&none)), Ok(1..))
             }
         };
         if writable {
@@ -220,49 +250,67 @@ impl Sockets {
         }
     }
 
-    /// Takes datagrams, from the connected socket too if there is one; returns how many frames were
+    /// Takes datagrams, from the other sockets too if there are some; returns how many frames were
     /// shown.
     #[inline]
     fn poll(&mut self, budget: usize, ready: &Ready, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        if self.connected.socket().is_none() {
-            return self.poll_own(budget, sink);
+        if self.connected.socket().is_none() && self.outward.is_none() {
+            return self.own.take(&mut self.receiver, budget, sink);
         }
-        let (connected_first, polls_both) = self.connected.next_poll();
-        let shown = self.poll_one(connected_first, budget, sink);
-        if shown > 0 {
-            self.connected.on_received(connected_first);
-            return shown;
-        }
-        // Where the handle tells of frames, the one call that a program makes then has to find
-        // them.
-        if !polls_both && !ready.watches_frames() {
-            return 0;
-        }
-        let shown = self.poll_one(!connected_first, budget, sink);
-        if shown > 0 {
-            self.connected.on_received(!connected_first);
-        }
-        shown
-    }
-
-    fn poll_one(&mut self, connected: bool, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        if connected { self.connected.take(&mut self.receiver, budget, sink) } else { self.poll_own(budget, sink) }
-    }
-
-    /// Takes datagrams from the own socket, with the errors of others cleared away.
-    fn poll_own(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        let mut shown = 0;
-        for _ in 0..ERRORS_AT_ONCE {
-            match self.receiver.take(self.own.as_fd(), &mut self.stream, budget, sink) {
-                Ok(count) => return shown + count,
-                Err(Errno::AGAIN) => return shown,
-                // The error of a datagram that was sent: what it is about stands in the queue. The
-                // call is repeated.
-                Err(_) => {
-                    self.reports.pending = true;
-                    shown += self.reports.show(self.own.as_fd(), sink);
-                }
+        let (order, goes_on) = self.turns.next();
+        for source in order {
+            let shown = self.poll_one(source, budget, sink);
+            if shown > 0 {
+                self.turns.on_received(source);
+                return shown;
             }
+            // Where the handle tells of frames, the one call that a program makes then has to find
+            // them.
+            if !goes_on && !ready.watches_frames() {
+                return 0;
+            }
+        }
+        0
+    }
+
+    fn poll_one(&mut self, source: Source, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let receiver = &mut self.receiver;
+        match source {
+            Source::Own => self.own.take(receiver, budget, sink),
+            Source::Connected => self.connected.take(receiver, budget, sink),
+            Source::Outward => self.outward.as_mut().map_or(0, |outward| outward.bound.take(receiver, budget, sink)),
+        }
+    }
+
+    /// Sends frames in order, each by the socket that its peer is behind; returns how many were
+    /// taken.
+    fn send_by_each(&mut self, frames: &[Outgoing<'_>]) -> usize {
+        let mut taken = 0;
+        for part in frames.chunk_by(|one, next| address::is_outward(&one.to) == address::is_outward(&next.to)) {
+            let bound = bound_of(&mut self.own, &mut self.outward, &part[0].to);
+            let sent = bound.send(part, &mut self.transmitter);
+            if self.transmitter.blocked == Some(Blocked::Buffer) && bound.how.is_outward {
+                // The handle reports room in the own socket only.
+                self.transmitter.pause();
+            }
+            taken += sent;
+            if sent < part.len() {
+                break;
+            }
+        }
+        taken
+    }
+
+    /// Reads the errors of the connected socket; opens or closes it where that is due.
+    #[cold]
+    fn settle_connected(&mut self, ready: &Ready, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let mut shown = 0;
+        if let Some(peer) = self.connected.peer() {
+            let reports = &mut bound_of(&mut self.own, &mut self.outward, &peer).reports;
+            shown += self.connected.clear_up(sink, reports);
+        }
+        if self.connected.is_to_change() {
+            shown += self.change_connected(ready, sink);
         }
         shown
     }
@@ -272,14 +320,26 @@ impl Sockets {
     #[cold]
     fn change_connected(&mut self, ready: &Ready, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
-        if self.connected.socket().is_some() {
+        if let Some(peer) = self.connected.peer() {
             self.connected.retire();
-            shown = self.connected.drain(&mut self.receiver, sink, &mut self.reports);
+            let reports = &mut bound_of(&mut self.own, &mut self.outward, &peer).reports;
+            shown = self.connected.drain(&mut self.receiver, sink, reports);
             self.connected.close(ready);
+            self.turns.on_closed();
         }
         if self.connected.is_wanted() {
-            self.connected.open(&self.own, self.how, ready);
+            let peer = self.connected.wanted_peer();
+            self.connected.open(bound_of(&mut self.own, &mut self.outward, &peer), ready);
         }
         shown
+    }
+}
+
+/// The socket that a peer is behind.
+#[inline]
+fn bound_of<'a>(own: &'a mut Bound, outward: &'a mut Option<Outward>, to: &Address) -> &'a mut Bound {
+    match outward {
+        Some(outward) if address::is_outward(to) => &mut outward.bound,
+        _ => own,
     }
 }

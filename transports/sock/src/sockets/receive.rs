@@ -1,5 +1,7 @@
 //! Receiving: datagrams into scratch buffers, and frames out of them.
 
+use crate::address;
+use crate::socket::How;
 use crate::sys::{Arrival, RecvBatch};
 use cci_proto::Address;
 use cci_reliable::Incoming;
@@ -32,13 +34,37 @@ pub(super) struct Received {
 pub(crate) struct Stream {
     /// Who alone sends what arrives there, if that is known.
     pub(super) only: Option<Address>,
+    /// Whether to ask how datagrams were marked: on the loop-back interface nobody does.
+    wants_marks: bool,
+    /// Nobody may ask there.
+    is_outward: bool,
     /// Calls in a row that found as much as they asked for.
     streak: usize,
     /// The last datagram of the last call was large.
     is_large: bool,
 }
 
+/// What the datagrams are that wait to be shown.
+#[derive(Clone, Copy, Debug)]
+enum Origin {
+    /// Frames of anybody.
+    Anybody,
+    /// Frames that nobody may ask by.
+    Outward,
+    /// Frames of the group of this number.
+    Group(u32),
+}
+
 impl Stream {
+    /// That of a socket which is made like this.
+    pub(crate) fn of(how: How) -> Self {
+        Self { wants_marks: how.wants_marks, is_outward: how.is_outward, ..Self::default() }
+    }
+
+    fn origin(&self) -> Origin {
+        if self.is_outward { Origin::Outward } else { Origin::Anybody }
+    }
+
     /// Datagrams to be taken in one call.
     fn want(&self) -> usize {
         let want = WANT[self.streak / STREAK];
@@ -49,24 +75,20 @@ impl Stream {
 /// Takes datagrams from the sockets of an endpoint and shows the frames in them.
 pub(crate) struct Receiver {
     batch: RecvBatch,
-    /// Whether to ask how datagrams were marked: on the loop-back interface nobody does.
-    wants_marks: bool,
     arrivals: Vec<Arrival>,
     /// What is shown next: datagram, and byte of it.
     at: usize,
     offset: usize,
-    /// The group's number, if the datagrams are of one.
-    group: Option<u32>,
+    origin: Origin,
     pub(super) received: Received,
 }
 
 impl Receiver {
-    /// Buffers of `stride` bytes each. `wants_marks`: congestion is marked where the datagrams come
-    /// from.
-    pub(super) fn new(stride: usize, wants_marks: bool) -> Result<Self, Errno> {
+    /// Buffers of `stride` bytes each.
+    pub(super) fn new(stride: usize) -> Result<Self, Errno> {
         let batch = RecvBatch::new(WANT[WANT.len() - 1], stride)?;
         let arrivals = Vec::with_capacity(batch.capacity());
-        Ok(Self { batch, wants_marks, arrivals, at: 0, offset: 0, group: None, received: Received::default() })
+        Ok(Self { batch, arrivals, at: 0, offset: 0, origin: Origin::Anybody, received: Received::default() })
     }
 
     /// Whether frames wait to be shown.
@@ -100,9 +122,9 @@ impl Receiver {
         group: Option<u32>,
     ) -> Result<(), Errno> {
         self.arrivals.clear();
-        (self.at, self.offset, self.group) = (0, 0, group);
+        (self.at, self.offset, self.origin) = (0, 0, group.map_or(stream.origin(), Origin::Group));
         let want = stream.want();
-        let taken = if want == 1 && !self.wants_marks {
+        let taken = if want == 1 && !stream.wants_marks {
             self.batch.receive_single(socket, stream.only)
         } else {
             self.batch.receive(socket, want)
@@ -133,7 +155,7 @@ impl Receiver {
         stream: &mut Stream,
         sink: &mut dyn FnMut(Incoming<'_>),
     ) -> Option<Result<usize, Errno>> {
-        if self.wants_marks || stream.streak >= STREAK || self.has_rest() {
+        if stream.wants_marks || stream.streak >= STREAK || self.has_rest() {
             return None;
         }
         if let Err(error) = self.batch.receive_single(socket, stream.only) {
@@ -146,7 +168,7 @@ impl Receiver {
         if arrival.segment > 0 || arrival.truncated || arrival.len == 0 {
             self.arrivals.clear();
             self.arrivals.push(arrival);
-            (self.at, self.offset, self.group) = (0, 0, None);
+            (self.at, self.offset, self.origin) = (0, 0, Origin::Anybody);
             return None;
         }
         self.received.frames += 1;
@@ -171,9 +193,11 @@ impl Receiver {
             while self.offset < arrival.len && shown < budget {
                 let end = (self.offset + step).min(arrival.len);
                 let (from, bytes) = (arrival.from, &whole[self.offset..end]);
-                match self.group {
-                    None => sink(Incoming::Frame { from, bytes, congested: arrival.congested }),
-                    Some(group) => sink(Incoming::Multicast { group, from, bytes }),
+                let congested = arrival.congested;
+                match self.origin {
+                    Origin::Anybody => sink(Incoming::Frame { from, bytes, congested }),
+                    Origin::Outward => sink(Incoming::Answer { from: address::outward(from), bytes, congested }),
+                    Origin::Group(group) => sink(Incoming::Multicast { group, from, bytes }),
                 }
                 self.offset = end;
                 shown += 1;

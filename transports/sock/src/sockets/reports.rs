@@ -1,7 +1,7 @@
 //! Error reports: ICMP messages and local errors of frames that did not arrive.
 
 use crate::address;
-use crate::socket::{MAX_FRAME, overhead};
+use crate::socket::{How, MAX_FRAME, overhead};
 use crate::sys::{Report, is_same_network, take_report};
 use cci_mem::memory::Span;
 use cci_proto::Address;
@@ -42,6 +42,8 @@ pub(super) struct Reports {
     mtu: u16,
     /// Bytes of IP and UDP headers.
     overhead: u32,
+    /// The peers are behind the outward socket.
+    is_outward: bool,
     own: Own,
 }
 
@@ -81,14 +83,15 @@ fn is_local(address: &Address, socket: BorrowedFd<'_>) -> bool {
 }
 
 impl Reports {
-    pub(super) fn new(mtu: u16, is_v4: bool) -> Self {
+    pub(super) fn new(mtu: u16, how: How) -> Self {
         Self {
             pending: false,
             oversized: Vec::with_capacity(OVERSIZED),
             faults: Vec::with_capacity(FAULTS),
             room: vec![0; ROOM].into_boxed_slice(),
             mtu,
-            overhead: overhead(is_v4),
+            overhead: overhead(how.is_v4),
+            is_outward: how.is_outward,
             own: Own::default(),
         }
     }
@@ -144,7 +147,8 @@ impl Reports {
     }
 
     fn show_one(&mut self, report: &Report, socket: BorrowedFd<'_>, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        let (to, quoted) = (report.to, &self.room[..report.quoted]);
+        let to = if self.is_outward { address::outward(report.to) } else { report.to };
+        let quoted = &self.room[..report.quoted];
         let mtu = report.mtu.checked_sub(self.overhead).filter(|mtu| *mtu > 0);
         let mtu = mtu.map(|mtu| u16::try_from(mtu).unwrap_or(u16::MAX).min(MAX_FRAME));
         match (report.origin, report.kind, report.code) {

@@ -7,6 +7,7 @@ mod exchange;
 mod groups;
 mod keys;
 mod namespace;
+mod outward;
 mod readiness;
 mod refusal;
 #[allow(unsafe_code)]

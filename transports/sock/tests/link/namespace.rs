@@ -10,7 +10,7 @@ use std::process::Command;
 
 /// Runs `test` in a network name space of its own, set up by these commands. Without the right or
 /// the commands nothing is tested.
-fn in_own_network(commands: &[&str], test: impl FnOnce() + Send + 'static) {
+pub(crate) fn in_own_network(commands: &[&str], test: impl FnOnce() + Send + 'static) {
     let commands: Vec<String> = commands.iter().map(|command| (*command).to_owned()).collect();
     let thread = std::thread::spawn(move || {
         let run = |command: &String| {

@@ -23,7 +23,7 @@ fn bytes_of(incoming: Incoming<'_>) -> Vec<u8> {
 #[test]
 fn a_datagram_above_the_stride_is_counted_and_dropped() {
     let (a, b) = pair();
-    let (mut receiver, mut stream) = (Receiver::new(100, false).expect("memory"), Stream::default());
+    let (mut receiver, mut stream) = (Receiver::new(100).expect("memory"), Stream::default());
     for len in [101, 100, 5000, 99] {
         a.send(&vec![7; len]).expect("a datagram");
     }
@@ -40,7 +40,7 @@ fn a_datagram_above_the_stride_is_counted_and_dropped() {
 #[test]
 fn a_stream_is_taken_in_growing_batches_and_a_pause_ends_that() {
     let (a, b) = pair();
-    let (mut receiver, mut stream) = (Receiver::new(100, false).expect("memory"), Stream::default());
+    let (mut receiver, mut stream) = (Receiver::new(100).expect("memory"), Stream::default());
     for round in 0..2 {
         for number in 0..60_u8 {
             a.send(&[number]).expect("a datagram");
@@ -66,7 +66,7 @@ fn a_stream_is_taken_in_growing_batches_and_a_pause_ends_that() {
 #[test]
 fn of_large_datagrams_fewer_are_taken_at_a_time() {
     let (a, b) = pair();
-    let (mut receiver, mut stream) = (Receiver::new(LARGE, false).expect("memory"), Stream::default());
+    let (mut receiver, mut stream) = (Receiver::new(LARGE).expect("memory"), Stream::default());
     for (len, most) in [(LARGE, WANT_LARGE), (100, WANT[2])] {
         for _ in 0..3 * STREAK {
             let want = stream.want();
@@ -83,7 +83,7 @@ fn of_large_datagrams_fewer_are_taken_at_a_time() {
 #[test]
 fn frames_of_a_group_bear_its_number() {
     let (a, b) = pair();
-    let mut receiver = Receiver::new(100, false).expect("memory");
+    let mut receiver = Receiver::new(100).expect("memory");
     a.send(b"x").expect("a datagram");
     receiver.fill(b.as_fd(), &mut Stream::default(), Some(9)).expect("it is there");
     let shown = receiver.show(1, &mut |incoming| assert!(matches!(incoming, Incoming::Multicast { group: 9, .. })));

@@ -3,12 +3,15 @@
 use super::super::reports::Reports;
 use super::{Blocked, BurstOutcome, Kernel, MAX_RUN, REMEMBERED, Run, SEGMENTS, Transmitter, len};
 use crate::address;
+use crate::socket::How;
 use crate::sys::{Naming, RUNS, VECTORS};
 use cci_proto::Address;
 use cci_reliable::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::net::{SocketAddr, UdpSocket};
+
+const HOW: How = How { is_v4: true, wants_marks: false, is_outward: false, coalesces: true, buffer: 1 << 16 };
 
 /// Says what the script says, then takes everything.
 #[derive(Default)]
@@ -47,7 +50,7 @@ impl World {
         let script = Script { answers: answers.to_vec(), ..Script::default() };
         Self {
             socket: UdpSocket::bind("127.0.0.1:0").expect("a socket").into(),
-            reports: Reports::new(1472, true),
+            reports: Reports::new(1472, HOW),
             transmitter: Transmitter::new(script, None),
         }
     }
