@@ -2,6 +2,7 @@
 
 use crate::accept::Accepts;
 use crate::connect::Connects;
+use crate::driver::connects_outward;
 use crate::handle::CallSet;
 use crate::host::Place;
 use crate::poll::Interval;
@@ -25,9 +26,9 @@ pub(crate) struct Way {
     pub(crate) transport: Box<dyn Transport>,
     pub(crate) name: &'static str,
     pub(crate) scope: Scope,
-    /// Frames leave from the address that it is bound to: where that is the loop-back interface's,
-    /// they reach this host only.
-    is_bound: bool,
+    /// Where it is bound to an address of the loop-back interface, it reaches other hosts all the
+    /// same.
+    connects_outward: bool,
     /// It may have groups: a link has.
     pub(crate) may_have_groups: bool,
     /// Polls that it may fail in before it is cold; 0: it is.
@@ -43,7 +44,7 @@ impl Way {
             transport,
             name: driver.name,
             scope: driver.scope,
-            is_bound: driver.is_link,
+            connects_outward: connects_outward(driver),
             may_have_groups: driver.is_link,
             warm: WARM,
             is_always_warm,
@@ -52,7 +53,7 @@ impl Way {
 
     /// Whether it reaches this host only.
     pub(crate) fn stays_here(&self) -> bool {
-        self.is_bound && is_loopback(self.rest())
+        !self.connects_outward && is_loopback(self.rest())
     }
 
     /// Where it listens, if that is an address of a network.

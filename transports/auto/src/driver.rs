@@ -91,12 +91,23 @@ fn absent(arguments: &[(String, String)], drivers: Drivers<'_>) -> Vec<String> {
     names.map(|name| format!("{name}: this build has no such transport")).collect()
 }
 
+/// The key of a link that connects to other hosts also while it listens on this one only, and its
+/// value.
+const CONNECTS: (&str, &str) = ("connect", "network");
+
 /// The keys of a way.
 fn keys_of(driver: &Driver, is_network: bool) -> Vec<(String, String)> {
     if is_network || driver.scope != Scope::Network {
         return Vec::new();
     }
-    driver.loopback.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+    let connects = driver.key(CONNECTS.0).is_some().then_some(&CONNECTS);
+    driver.loopback.iter().chain(connects).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+}
+
+/// Whether endpoints on the loop-back interface connect to other hosts: those over a link need a
+/// key for that.
+pub(crate) fn connects_outward(driver: &Driver) -> bool {
+    !driver.is_link || driver.key(CONNECTS.0).is_some()
 }
 
 /// The keys of a way of the network, with the address of the way before, or that by which this host
@@ -202,7 +213,7 @@ mod tests {
             scope,
             rank,
             priority: 0,
-            is_link: false,
+            is_link: true,
             example_uri: "none://1",
             keys: &[],
             loopback: &[("interface", "lo")],
@@ -219,7 +230,8 @@ mod tests {
 
     static NEAR: Driver = driver("near", Scope::Host, 5, |_| of(9000));
     static FAR: Driver = driver("far", Scope::Network, 5, |_| of(8000));
-    static BEST: Driver = driver("best", Scope::Network, 9, |_| of(0));
+    static BEST: Driver =
+        Driver { keys: &[Key { name: "connect", check: Check::Text }], ..driver("best", Scope::Network, 9, |_| of(0)) };
     static NONE: Driver = driver("none", Scope::Process, 0, |_| of(1));
     static ALL: [&Driver; 5] = [&FAR, &BEST, &NONE, &NEAR, &DRIVER];
 
@@ -279,6 +291,11 @@ mod tests {
             assert!(error.to_string().contains(service), "{error}");
         }
         assert!(keys_of(&FAR, true).is_empty() && keys_of(&NEAR, false).is_empty());
-        assert_eq!(keys_of(&FAR, false), [("interface".to_owned(), "lo".to_owned())]);
+        let pairs = |pairs: &[(&str, &str)]| -> Vec<_> {
+            pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
+        };
+        assert_eq!(keys_of(&FAR, false), pairs(&[("interface", "lo")]));
+        assert_eq!(keys_of(&BEST, false), pairs(&[("interface", "lo"), ("connect", "network")]));
+        assert!(!connects_outward(&FAR) && connects_outward(&BEST));
     }
 }

@@ -2,15 +2,18 @@
 //! that changes.
 
 use crate::pingpong::{Running, built, command};
-use cci::{Connect, Connection, Endpoint, EndpointOptions, Event, EventKind, Failure};
+use crate::traffic::{Areas, messages, transfers};
+use cci::{Attribute, Connect, Connection, Endpoint, EndpointOptions, Event, EventKind, Failure};
+use cci_proto::wire::{self, Ack, Data, Header, Kind, Offer};
 use cci_testkit::namespace::{Net, pair};
-use cci_testkit::{LIMIT, World, device_of, open, pattern};
+use cci_testkit::{LIMIT, World, device_of, open, pattern, readable};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader};
+use std::net::UdpSocket;
 use std::panic::AssertUnwindSafe;
 use std::process::{Command, Stdio};
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// An endpoint in a name space that the network reaches.
 fn server(net: &Net, ways: &str) -> Endpoint {
@@ -78,8 +81,13 @@ fn open_to_strangers(net: &Net) -> Vec<String> {
     })
 }
 
-/// Without a service or a key, an endpoint connects to another host and has no socket that
-/// strangers reach.
+/// Whether an address of [`open_to_strangers`] is of the loop-back interface.
+fn is_loopback(local: &String) -> bool {
+    local.starts_with("0100007F:")
+}
+
+/// Without a service or a key, an endpoint connects to another host, by UDP, and has no socket of
+/// another address than the loop-back interface's before.
 pub(crate) fn default_endpoint() {
     let nets = pair(1500);
     let server = server(&nets[0], "sm,sock,tcp");
@@ -87,31 +95,190 @@ pub(crate) fn default_endpoint() {
     assert!(server.uri().ends_with(",tcp"), "one address and port for both: {}", server.uri());
     assert!(open_to_strangers(&nets[0]).iter().any(|local| local.starts_with("0100000A:")), "the server has some");
     let client = default_in(&nets[1], "sm,sock,tcp");
+    let reachable = open_to_strangers(&nets[1]);
+    assert!(!reachable.is_empty() && reachable.iter().all(is_loopback), "{reachable:?}");
     nets[1].enter(|| {
         let world = World::new([&server, &client]);
         let connections = connect(&world, server.uri());
-        assert_eq!([way(&server, connections[0]), way(&client, connections[1])], ["tcp", "tcp"]);
-        let why = client.report(connections[1]).expect("open").why;
-        assert!(why.contains("sm: the endpoint is on another host"), "{why}");
-        assert!(why.contains("sock: its socket is local"), "{why}");
+        assert_eq!([way(&server, connections[0]), way(&client, connections[1])], ["sock", "sock"]);
+        let report = client.report(connections[1]).expect("open");
+        assert!(report.why.contains("sm: the endpoint is on another host"), "{}", report.why);
+        assert!(report.why.contains("tcp: sock is better"), "{}", report.why);
+        assert!(report.path.contains("10.0.0.1:") && report.path.contains("accepts no requests"), "{}", report.path);
         exchange(&world, connections);
     });
-    let reachable = open_to_strangers(&nets[1]);
-    assert!(!reachable.is_empty() && reachable.iter().all(|local| local.starts_with("0100007F:")), "{reachable:?}");
+    let outward: Vec<_> = open_to_strangers(&nets[1]).into_iter().filter(|local| !is_loopback(local)).collect();
+    assert_eq!(outward.len(), 1, "one socket for all hosts: {outward:?}");
+    for way in ["sock=", "tcp="] {
+        let own = client.uri().split_once(way).map_or("127.0.0.1:", |(_, rest)| rest);
+        assert!(own.starts_with("127.0.0.1:"), "{}", client.uri());
+    }
 }
 
-/// Where every way stays on this host, a connect to another one ends at once, and says why.
+/// The port of the socket by which the only endpoint in a name space reaches other hosts.
+fn outward_port(net: &Net) -> u16 {
+    let locals = open_to_strangers(net);
+    let outward = locals.iter().find(|local| !is_loopback(local)).expect("a socket");
+    u16::from_str_radix(outward.split_once(':').expect("a port").1, 16).expect("digits")
+}
+
+/// What strangers send to the outward socket is counted and goes unanswered: requests of an
+/// endpoint of ours, and what a raw socket sends. The connection that is open there goes on.
+pub(crate) fn strangers() {
+    let nets = pair(1500);
+    let server = server(&nets[0], "sock");
+    let client = default_in(&nets[1], "sock");
+    let stranger = nets[0].endpoint("v0");
+    nets[1].enter(|| {
+        let world = World::new([&server, &client]);
+        let connections = connect(&world, server.uri());
+        let at = ("10.0.0.2", outward_port(&nets[1]));
+        let uri = format!("sock://{}:{}", at.0, at.1);
+        stranger.connect(&Connect::to(&uri).context(7).timeout(Duration::from_millis(500))).expect("a connect");
+        let raw = nets[0].enter(|| UdpSocket::bind("10.0.0.1:0").expect("a socket"));
+        raw.set_nonblocking(true).expect("a flag");
+        let ended = loop {
+            for frame in stray_frames() {
+                raw.send_to(&frame, at).expect("a datagram");
+            }
+            exchange(&world, connections);
+            if let Some(event) = stranger.get_event().expect("usable") {
+                break event;
+            }
+        };
+        assert_eq!((ended.context(), ended.outcome()), (7, Err(Failure::TimedOut)), "{:?}", ended.reason());
+        assert_eq!(world.waiting(1, EventKind::ConnectRequest), 0);
+        let answered = raw.recv(&mut [0; 2000]).expect_err("an answer to a stranger");
+        assert_eq!(answered.kind(), std::io::ErrorKind::WouldBlock);
+        let strays = client.report(connections[1]).expect("open").strays;
+        assert!(strays > 3, "{strays} frames of strangers were counted");
+    });
+}
+
+/// Frames that an endpoint which takes requests answers: a request, and a message and an acceptance
+/// for connections that do not exist.
+fn stray_frames() -> Vec<Vec<u8>> {
+    let header = |kind| Header { kind, to: 1 << 40, from: 7, number: 1, time: 0 };
+    let offer = Offer {
+        features: 0,
+        first_seq: 1,
+        attribute: Attribute::ReliableOrdered,
+        mtu: 1400,
+        max_send_size: 8192,
+        recv_buffer: 1 << 20,
+        credit: 64,
+        host: 0,
+    };
+    let mut frames = [(); 3].map(|()| vec![0; 1400]);
+    let connect = Header { to: 0, ..header(Kind::Connect) };
+    let connect = wire::Connect { header: connect, offer, token: 0, cookie: 0, cookie_time: 0, payload: b"" };
+    let accept = wire::Accept { header: header(Kind::Accept), offer, cookie: 0 };
+    let ack = Ack { credit: 1, ack: 0, echo_number: 0, echo_time: 0, delay: 0, congested: 0 };
+    let data = Data { header: header(Kind::Data), seq: 0, flags: 0, ack, sack_words: 0 };
+    let lengths = [connect.emit(&mut frames[0]), accept.emit(&mut frames[1]), data.emit(&[], &mut frames[2])];
+    for (frame, len) in frames.iter_mut().zip(lengths) {
+        frame.truncate(len);
+        wire::seal(frame, 0, |check| check);
+    }
+    frames.into()
+}
+
+/// From a default endpoint, over a cable of 1,500 bytes: messages longer than a frame, and writes.
+/// Frames to this host stay as large as ever.
+pub(crate) fn everything_outward() {
+    let nets = pair(1500);
+    let ends = [default_in(&nets[1], "sock"), server(&nets[0], "sock"), default_in(&nets[1], "sock")];
+    nets[1].enter(|| {
+        let world = World::new([&ends[1], &ends[0]]);
+        let outward = connect(&world, ends[1].uri());
+        drop(world);
+        let world = World::new([&ends[2], &ends[0]]);
+        let here = connect(&world, ends[2].uri());
+        drop(world);
+        let mtu = |connection| ends[0].report(connection).expect("open").mtu;
+        assert_eq!((mtu(outward[1]), mtu(here[1])), (1200, 65_000));
+        let both = [&ends[0], &ends[1]];
+        messages(both, [outward[1], outward[0]], 2000);
+        let path = ends[0].report(outward[1]).expect("open").path;
+        assert!(path.contains("accepts no requests") && path.contains("by a socket of its own"), "{path}");
+        let world = World::new(both);
+        let areas = Areas::new(both, 1 << 20);
+        transfers(&world, both, outward[1], &areas, 3);
+        messages([&ends[0], &ends[2]], [here[1], here[0]], 300);
+        assert_eq!((mtu(outward[1]), mtu(here[1])), (1472, 65_000), "larger frames are probed");
+    });
+}
+
+/// From a default endpoint to a host that drops UDP: TCP takes over, and by UDP again once it is
+/// let through.
+pub(crate) fn default_and_firewall() {
+    let nets = pair(1500);
+    let server = server(&nets[0], "sock,tcp");
+    let client = default_in(&nets[1], "sock,tcp");
+    nets[1].enter(|| {
+        let world = World::new([&server, &client]);
+        nets[0].rules(
+            "add table ip d; add chain ip d in { type filter hook input priority 0; }; \
+         add rule ip d in meta l4proto udp counter drop",
+        );
+        let first = connect(&world, server.uri());
+        assert_eq!(way(&client, first[1]), "tcp");
+        assert!(nets[0].counted("d", "in") > 0, "nothing was dropped");
+        let why = client.report(first[1]).expect("open").why;
+        assert!(why.contains("sock: asked before, and did not answer within 100 ms"), "{why}");
+        nets[0].rules("delete table ip d");
+        let second = connect(&world, server.uri());
+        assert_eq!(way(&client, second[1]), "sock");
+        exchange(&world, first);
+        exchange(&world, second);
+    });
+}
+
+/// A program that sleeps on the handle of a default endpoint is woken by what another host sends.
+pub(crate) fn sleeper() {
+    let nets = pair(1500);
+    let server = server(&nets[0], "sm,sock,tcp");
+    let client = default_in(&nets[1], "sm,sock,tcp");
+    nets[1].enter(|| {
+        let world = World::new([&server, &client]);
+        let connections = connect(&world, server.uri());
+        assert_eq!(way(&client, connections[1]), "sock");
+        let handle = client.handle().expect("a descriptor");
+        for round in 0..20 {
+            client.arm().expect("usable");
+            while client.get_event().expect("usable").is_some() {}
+            server.send(connections[0], &pattern(round, 300), round).expect("a send");
+            let event = loop {
+                // It may be readable for nothing once.
+                assert!(readable(&handle, LIMIT), "round {round}: the handle stays silent");
+                if let Some(event) = client.get_event().expect("usable") {
+                    break event;
+                }
+            };
+            assert_eq!(event.received().expect("a message").to_vec(), pattern(round, 300));
+            assert_eq!(world.sent(0), round);
+        }
+    });
+}
+
+/// Where no way leads to another host, a connect ends, and says why.
 pub(crate) fn no_way() {
     let nets = pair(1500);
-    let server = nets[0].enter(|| open(&device_of("auto", &[("ways", "sm,sock"), ("listen", "network")])));
-    let client = default_in(&nets[1], "sm,sock");
-    let world = World::new([&server, &client]);
-    client.connect(&Connect::to(server.uri()).context(3).timeout(LIMIT)).expect("a connect");
-    let ended = client.get_event().expect("usable").expect("it ends within the call");
-    assert_eq!((ended.kind(), ended.outcome(), ended.context()), (EventKind::Connect, Err(Failure::Refused), 3));
-    let reason = ended.reason().expect("a reason");
-    assert!(reason.contains("sock: its socket is local; give it a service"), "{reason}");
-    assert_eq!(world.waiting(0, EventKind::ConnectRequest), 0);
+    let server = server(&nets[0], "sm,sock");
+    let lonely = Net::new();
+    let client = default_in(&lonely, "sm,sock");
+    lonely.enter(|| {
+        let world = World::new([&server, &client]);
+        client.connect(&Connect::to(server.uri()).context(3).timeout(LIMIT)).expect("a connect");
+        let begun = Instant::now();
+        let ended = world.next(1, EventKind::Connect);
+        assert!(begun.elapsed() < LIMIT / 10, "after {:?}", begun.elapsed());
+        assert_eq!((ended.outcome(), ended.context()), (Err(Failure::Refused), 3));
+        let reason = ended.reason().expect("a reason");
+        assert!(reason.contains("sock: the system has no way to 10.0.0.1 ("), "{reason}");
+        assert_eq!(world.waiting(0, EventKind::ConnectRequest), 0);
+    });
+    assert!(open_to_strangers(&lonely).iter().all(is_loopback));
 }
 
 /// A firewall that begins to drop UDP: connections over it stay what they are, and new ones go by
