@@ -3,7 +3,8 @@
 
 use crate::pingpong::{Running, built, command};
 use crate::traffic::{Areas, messages, transfers};
-use cci::{Attribute, Connect, Connection, Endpoint, EndpointOptions, Event, EventKind, Failure};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Connect, Connection, Endpoint, EndpointOptions, Event, EventKind, Failure, Rma};
 use cci_proto::wire::{self, Ack, Data, Header, Kind, Offer};
 use cci_testkit::namespace::{Net, pair};
 use cci_testkit::{LIMIT, World, device_of, open, pattern, readable};
@@ -243,8 +244,8 @@ pub(crate) fn sleeper() {
         let world = World::new([&server, &client]);
         let connections = connect(&world, server.uri());
         assert_eq!(way(&client, connections[1]), "sock");
-        let handle = client.handle().expect("a descriptor");
-        for round in 0..20 {
+        let (handle, begun) = (client.handle().expect("a descriptor"), Instant::now());
+        for round in 0..40 {
             client.arm().expect("usable");
             while client.get_event().expect("usable").is_some() {}
             server.send(connections[0], &pattern(round, 300), round).expect("a send");
@@ -258,6 +259,33 @@ pub(crate) fn sleeper() {
             assert_eq!(event.received().expect("a message").to_vec(), pattern(round, 300));
             assert_eq!(world.sent(0), round);
         }
+        // Timers would wake it within a second each.
+        assert!(begun.elapsed() < LIMIT / 3, "after {:?}", begun.elapsed());
+    });
+}
+
+/// The progress thread of a default endpoint serves what another host writes while the program
+/// makes no calls.
+pub(crate) fn absent() {
+    const WRITES: u64 = 40;
+    let nets = pair(1500);
+    let ends = [server(&nets[0], "sock"), default_in(&nets[1], "sock")];
+    nets[1].enter(|| {
+        let world = World::new([&ends[0], &ends[1]]);
+        let connections = connect(&world, ends[0].uri());
+        drop(world);
+        let areas = Areas::new([&ends[0], &ends[1]], 4096);
+        let expected = pattern(1, 4096);
+        areas.fill(&expected);
+        let ([local, remote], begun) = (areas.handles(), Instant::now());
+        for number in 0..WRITES {
+            ends[0].rma(connections[0], &Rma::new(local, remote, 4096), number, Flags::WRITE).expect("a write");
+            let ended = ends[0].wait(Some(LIMIT)).expect("usable").expect("it ends");
+            assert_eq!((ended.context(), ended.outcome()), (number, Ok(())));
+        }
+        assert!(areas.written() == expected);
+        // Timers would serve one write in a second.
+        assert!(begun.elapsed() < LIMIT / 3, "after {:?}", begun.elapsed());
     });
 }
 

@@ -78,6 +78,7 @@ const TESTS: &[Test] = &[
     Test("auto_from_a_default_endpoint_sends_frames_that_each_path_carries", auto::everything_outward, &["ip"]),
     Test("auto_from_a_default_endpoint_goes_by_tcp_where_udp_is_dropped", auto::default_and_firewall, &["ip", "nft"]),
     Test("auto_wakes_a_default_endpoint_for_another_host", auto::sleeper, &["ip"]),
+    Test("auto_serves_another_host_while_the_program_is_absent", auto::absent, &["ip"]),
     Test("auto_tells_a_default_endpoint_that_has_no_way_to_another_host", auto::no_way, &["ip"]),
     Test("auto_is_reached_by_three_ways_with_one_uri_and_one_loop_serves_all", auto::three_ways, &["ip", "nft"]),
     Test("auto_connects_by_another_way_where_the_answer_is_lost", auto::lost_answer, &["ip", "nft"]),
