@@ -31,10 +31,16 @@ impl Default for Given {
 }
 
 impl Given {
-    /// A message has arrived. False: it had no grant.
+    /// Whether the peer has a grant that it was told of.
+    #[inline]
+    pub(crate) fn is_expected(&self) -> bool {
+        self.told != self.received
+    }
+
+    /// A message has arrived. False: the peer was told of no grant for it.
     #[inline]
     pub(crate) fn on_received(&mut self) -> bool {
-        let has_grant = self.outstanding() > 0;
+        let has_grant = self.is_expected();
         if has_grant {
             self.received = self.received.wrapping_add(1);
         }
@@ -170,6 +176,8 @@ mod tests {
         }
         assert_eq!(windows, [4, 8, 16, 32, 64, 128, 256, 256, 256, 256]);
         given.add(1, 40);
+        assert!(!given.on_received(), "the peer cannot know");
+        given.tell();
         assert!(given.on_received());
         assert_eq!(given.wanted(), 40, "others have come");
     }
