@@ -29,7 +29,7 @@ impl Tcp {
     pub(super) fn arm_for_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
         core.on_armed();
         Readiness::settle(self, core, HandleCheck::Skip);
-        if self.is_runnable() {
+        if self.is_runnable() || !self.watch_hot() {
             return None;
         }
         self.call_handle.open(self.shared.set.handle(), &mut self.readiness).ok()?;
@@ -57,7 +57,8 @@ impl Arming for Tcp {
     fn prepare(&mut self, core: &mut Core, check: HandleCheck) -> bool {
         self.send_rest_now(core);
         let deadline = self.deadline();
-        let wakes = self.set_timer(deadline);
+        // Both, in any case: what is not watched would not wake the program.
+        let wakes = self.watch_hot() & self.set_timer(deadline);
         if !wakes || core.has_event() || core.has_room_again() || self.is_runnable() {
             return false;
         }

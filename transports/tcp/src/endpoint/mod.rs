@@ -1,6 +1,7 @@
 //! An endpoint: its lanes, and what each call does.
 
 mod handle;
+mod hot;
 mod progress;
 mod timers;
 mod transport;
@@ -10,6 +11,7 @@ use crate::lane::{Lane, Phase};
 use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, Time};
 use cci_transport::{Background, CallHandle, Connection, Core, PollSet, Readiness, Resolver, Slot};
+use hot::Hot;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
@@ -17,6 +19,8 @@ use std::net::SocketAddr;
 
 /// Key of the listening socket.
 const LISTENER: u64 = u64::MAX - 2;
+/// Calls that look at all descriptors after several lanes have delivered.
+const LOOKS: u32 = 64;
 
 /// A connect whose host's name is being looked up.
 pub(crate) struct PendingName {
@@ -49,8 +53,7 @@ pub(crate) struct Tcp {
     pub(crate) resolver: Resolver,
     pub(crate) names: Vec<PendingName>,
     pub(crate) last_name: u64,
-    /// The lane that delivered last.
-    hot: Option<u32>,
+    hot: Hot,
     calls: u32,
     /// Calls in which all descriptors are looked at, since several lanes deliver.
     look_at_all: u32,
@@ -87,7 +90,7 @@ impl Tcp {
             resolver,
             names: Vec::new(),
             last_name: 0,
-            hot: None,
+            hot: Hot::default(),
             calls: 0,
             look_at_all: 0,
             timer: Some(None),
@@ -123,8 +126,8 @@ impl Tcp {
         let lane = self.lanes.get_mut(number as usize)?.take()?;
         self.free.push(number);
         self.share_slots();
-        if self.hot == Some(number) {
-            self.hot = None;
+        if self.hot.lane == Some(number) {
+            self.hot = Hot::default();
         }
         Some(lane)
     }

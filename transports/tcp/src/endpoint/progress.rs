@@ -11,12 +11,12 @@ use std::time::Duration;
 const READY: usize = 64;
 /// All descriptors are looked at in every so many calls.
 const LOOK_EVERY: u32 = 16;
-/// Calls that look at all descriptors after several lanes have delivered.
-const LOOKS: u32 = 64;
 /// Grants for each lane that wants some, while the program has events to take.
 const GRANTED_AT_ONCE: usize = 4;
 /// Shortest timed sleep of the progress thread.
 const GRANULE: Duration = Duration::from_micros(50);
+/// Sleep of the progress thread where the system refuses to watch a stream.
+const UNWATCHED: Duration = Duration::from_millis(1);
 
 impl Tcp {
     /// Makes progress without waiting. Returns whether something has arrived, and the time.
@@ -67,11 +67,8 @@ impl Tcp {
     /// Reads what has arrived.
     fn read(&mut self, core: &mut Core) -> bool {
         self.calls = self.calls.wrapping_add(1);
-        let mut found = false;
-        if let Some((lane, shared)) = self.hot.and_then(|hot| self.lane(hot)) {
-            found = lane.receive(shared, core) > 0;
-        }
-        let looks = self.hot.is_none()
+        let mut found = self.read_hot(core);
+        let looks = self.hot.lane.is_none()
             || self.look_at_all > 0
             || core.is_armed() && !found
             || self.calls.is_multiple_of(LOOK_EVERY);
@@ -105,7 +102,7 @@ impl Tcp {
     }
 
     fn on_ready(&mut self, core: &mut Core, key: u64, flags: EventFlags) -> bool {
-        let hot = self.hot;
+        let hot = self.hot.lane;
         let Some((lane, shared)) = self.lane_by_key(key) else { return false };
         let number = lane.number;
         if lane.phase == Phase::Dialing {
@@ -118,10 +115,7 @@ impl Tcp {
         let found =
             flags.intersects(EventFlags::IN | EventFlags::ERR | EventFlags::HUP) && lane.receive(shared, core) > 0;
         if found && hot != Some(number) {
-            if hot.is_some() {
-                self.look_at_all = LOOKS;
-            }
-            self.hot = Some(number);
+            self.on_delivered(number);
         }
         found
     }
@@ -272,8 +266,11 @@ impl Tcp {
             self.background.park();
             return BackgroundWork::Done;
         }
+        let wakes = !watches || self.watch_hot();
         let limit = if found || self.is_runnable() {
             Some(Duration::ZERO)
+        } else if !wakes {
+            Some(UNWATCHED)
         } else {
             self.deadline().map(|deadline| (deadline - now).max(GRANULE))
         };

@@ -13,7 +13,7 @@ pub(crate) mod work;
 use crate::frame::{Header, Kind};
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};
-use cci_transport::{Connection, ConnectionState, ConnectionTable, Core, Slot};
+use cci_transport::{Connection, ConnectionState, ConnectionTable, Core, PollSet, Slot};
 use grants::{Credit, Given};
 use output::Output;
 use receive::Incoming;
@@ -127,6 +127,8 @@ pub(crate) struct Lane {
     pub(crate) is_blocked: bool,
     /// The handle becomes readable when the stream takes bytes.
     watches_room: bool,
+    /// The stream is not in the set of descriptors: the endpoint reads it in each call.
+    is_unwatched: bool,
     /// A message has arrived since the last frame left: what leaves next may be its answer.
     may_answer: bool,
     /// Some connection may have a keepalive.
@@ -171,6 +173,7 @@ impl Lane {
             has_more: false,
             is_blocked: false,
             watches_room: false,
+            is_unwatched: false,
             may_answer: false,
             is_watched: false,
             checks: false,
@@ -339,7 +342,8 @@ impl Lane {
     pub(crate) fn begin_again(&mut self) {
         self.out.take_buffer();
         self.incoming = Incoming::default();
-        (self.is_blocked, self.watches_room, self.untold, self.owes) = (false, false, false, false);
+        (self.is_blocked, self.untold, self.owes) = (false, false, false);
+        self.on_watched(false);
         self.table.each_pending(|pending| (pending.is_asked, pending.ask_at) = (false, None));
     }
 
@@ -441,25 +445,46 @@ impl Lane {
 
     /// Watches the stream for room, or stops that.
     pub(crate) fn watch_room(&mut self, s: &Shared, on: bool) {
-        if self.watches_room != on
-            && let Some(socket) = &self.socket
-        {
-            let read = if self.is_stalled() { EventFlags::empty() } else { EventFlags::IN };
-            let flags = if on { read | EventFlags::OUT } else { read };
-            if s.set.rewatch(socket, self.key(), flags).is_ok() {
-                self.watches_room = on;
+        if self.watches_room != on {
+            self.watches_room = on;
+            if !self.watch(s) {
+                self.watches_room = !on;
             }
         }
     }
 
-    /// What a stream whose bytes are not read is watched for.
-    fn room_only(&self) -> EventFlags {
-        if self.watches_room { EventFlags::OUT } else { EventFlags::empty() }
+    /// Watches the stream for what it waits for now. False: the system refuses.
+    pub(crate) fn watch(&mut self, s: &Shared) -> bool {
+        let Some(socket) = &self.socket else { return false };
+        let read = if self.is_stalled() { EventFlags::empty() } else { EventFlags::IN };
+        let room = if self.watches_room { EventFlags::OUT } else { EventFlags::empty() };
+        let watch = if self.is_unwatched { PollSet::watch } else { PollSet::rewatch };
+        let is_watched = watch(&s.set, socket, self.key(), read | room).is_ok();
+        self.is_unwatched &= !is_watched;
+        is_watched
+    }
+
+    /// Stops watching the stream, if it is watched for bytes alone: the endpoint reads it in each
+    /// call instead.
+    pub(crate) fn unwatch(&mut self, s: &Shared) {
+        let has_bytes_alone = self.phase == Phase::Open && !self.is_stalled() && !self.watches_room;
+        if has_bytes_alone
+            && !self.is_unwatched
+            && let Some(socket) = &self.socket
+        {
+            self.is_unwatched = s.set.unwatch(socket).is_ok();
+        }
     }
 
     /// The stream was given to the set of descriptors, watched for room or not.
     pub(crate) fn on_watched(&mut self, room: bool) {
-        self.watches_room = room;
+        (self.watches_room, self.is_unwatched) = (room, false);
+    }
+
+    /// Whether the stream is not in the set of descriptors.
+    #[inline]
+    pub(crate) fn is_unwatched(&self) -> bool {
+        self.is_unwatched
     }
 
     /// Whether closing it now would lose something that was sent: bytes that have not left, or

@@ -14,7 +14,6 @@ use cci_mem::memory::{Memory, Piece};
 use cci_proto::Failure;
 use cci_proto::wire::Crc;
 use cci_transport::Core;
-use rustix::event::epoll::EventFlags;
 use rustix::io::{Errno, Result};
 
 /// Bytes taken from one lane in one call: others have their turn then.
@@ -179,10 +178,7 @@ impl Lane {
         let used = self.handle_bytes(s, core, &carry);
         self.keep(s, &carry[used..]);
         if !self.incoming.stalled {
-            if let Some(socket) = &self.socket {
-                let _ = s.set.rewatch(socket, self.key(), EventFlags::IN);
-            }
-            self.on_watched(false);
+            self.watch(s);
             self.on_heard(s, core, 0);
             self.has_more = true;
             self.activate(s);
@@ -198,9 +194,7 @@ impl Lane {
         if s.inbox.starve(core) {
             self.activate(s);
         }
-        if let Some(socket) = &self.socket {
-            let _ = s.set.rewatch(socket, self.key(), self.room_only());
-        }
+        self.watch(s);
     }
 
     /// Whether a message waits for a slot.
@@ -267,7 +261,7 @@ impl Lane {
         header: &Header,
         body: &[u8],
     ) -> std::result::Result<Handled, Violation> {
-        if self.given.outstanding() == 0 {
+        if !self.given.is_expected() {
             return Err(Violation);
         }
         let mut fields = Fields(body);

@@ -2,6 +2,7 @@
 
 mod calls;
 mod grants;
+mod hot;
 mod memory;
 mod rma;
 mod setup;
