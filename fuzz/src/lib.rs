@@ -3,8 +3,11 @@
 
 #![forbid(unsafe_code)]
 
+mod bytes;
 mod engine;
+mod tcp;
 mod wire_parse;
 
 pub use engine::engine;
+pub use tcp::tcp;
 pub use wire_parse::wire_parse;

@@ -25,3 +25,8 @@ fn wire_parse_holds_for_its_corpus() {
 fn engine_holds_for_its_corpus() {
     replay("engine", cci_fuzz::engine);
 }
+
+#[test]
+fn tcp_holds_for_its_corpus() {
+    replay("tcp", cci_fuzz::tcp);
+}

@@ -4,11 +4,10 @@
 //! not open, no more is sent to an address that proved nothing than three times what came from it,
 //! it comes to rest, and memory does not grow with what peers send.
 
-mod bytes;
 mod host;
 mod peer;
 
-use bytes::Bytes;
+use crate::bytes::Bytes;
 use cci_proto::engine::{Config, Engine, Index, Op, Open, Post, Rma, Target, Transmit};
 use cci_proto::wire::{HEADER, seal, verify};
 use cci_proto::{Access, Atomic, Attribute, Time};

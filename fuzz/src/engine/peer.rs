@@ -1,7 +1,7 @@
 //! What the other side sends: frames that are nearly right, so that they get past the first door.
 
-use super::bytes::Bytes;
 use super::host::HANDLE;
+use crate::bytes::Bytes;
 use cci_proto::engine::Target;
 use cci_proto::wire::*;
 use cci_proto::{Address, Atomic, Attribute};
