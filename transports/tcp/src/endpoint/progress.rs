@@ -24,6 +24,9 @@ impl Tcp {
         let now = monotonic();
         self.shared.now = now;
         self.shared.inbox.begin_call(core);
+        if !self.shared.urgent.is_empty() {
+            self.pay_urgent(core);
+        }
         let mut found = reads && self.read(core);
         if !self.shared.active.is_empty() {
             found |= self.work_on_active(core);
@@ -137,6 +140,17 @@ impl Tcp {
         active.clear();
         self.shared.spare_active = active;
         found
+    }
+
+    /// Tells peers of grants that no answer has taken along since the last call.
+    fn pay_urgent(&mut self, core: &mut Core) {
+        while let Some(number) = self.shared.urgent.pop() {
+            let Some((lane, shared)) = self.lane(number) else { continue };
+            if lane.given.is_urgent() {
+                lane.pay(shared);
+                lane.flush(shared, core);
+            }
+        }
     }
 
     /// Tells peers what was taken and granted, if nothing else has.

@@ -81,6 +81,13 @@ impl Given {
         (self.told != self.limit).then_some(self.limit)
     }
 
+    /// Whether a frame may tell the peer another limit. One behind RECALL would give back what the
+    /// peer has given up.
+    #[inline]
+    pub(crate) fn may_tell(&self) -> bool {
+        self.told != self.limit && !self.recalled
+    }
+
     /// The peer is told the limit now.
     pub(crate) fn tell(&mut self) -> u32 {
         self.told = self.limit;

@@ -296,9 +296,7 @@ impl Lane {
             return;
         }
         let pings = std::mem::take(&mut self.pings);
-        // A limit that comes behind RECALL would give back what the peer has given up.
-        let is_limited = !self.given.recalled && self.given.untold().is_some();
-        if is_limited || self.untold && !self.given.recalled {
+        if self.given.may_tell() || self.untold && !self.given.recalled {
             let limit = self.given.tell();
             self.answer(s, Kind::Grant, 0, &[&limit.to_le_bytes()]);
         }

@@ -126,10 +126,15 @@ impl Lane {
         }
         if self.phase == Phase::Open {
             self.top_up(s, core);
-            if self.given.is_urgent() {
+            let is_urgent = self.given.is_urgent();
+            if is_urgent && !self.may_answer {
                 self.pay(s);
             } else if self.is_owing() {
                 self.owe(s);
+                // By a call of its own only if the program does not answer at once.
+                if is_urgent {
+                    s.urgent.push(self.number);
+                }
             }
         }
     }

@@ -65,6 +65,9 @@ impl Lane {
             let waiting = Waiting { data, cell, sent: Sent::Message(ending), write: None };
             self.wait(s, core, waiting);
         } else {
+            if self.given.may_tell() {
+                self.pay(s);
+            }
             self.put_message(s, cell, &message, None);
             self.work(s).in_flight.push_back(Sent::Message(ending));
             if is_alone || may_answer || posted == Posted::Waited {

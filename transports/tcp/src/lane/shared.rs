@@ -63,6 +63,8 @@ pub(crate) struct Shared {
     pub(crate) spare_active: Vec<u32>,
     /// Lanes whose peers are to be told what was taken or granted.
     pub(crate) owing: Vec<u32>,
+    /// Lanes whose peers need their grants with the program's answer, or in the next call.
+    pub(crate) urgent: Vec<u32>,
     /// Lanes whose peers want grants, where there were none, in turn.
     pub(crate) wanting: VecDeque<u32>,
     /// Lanes that share the receive slots.
@@ -113,6 +115,7 @@ impl Shared {
             active: Vec::new(),
             spare_active: Vec::new(),
             owing: Vec::new(),
+            urgent: Vec::new(),
             wanting: VecDeque::new(),
             sharing: 1,
             is_short: false,

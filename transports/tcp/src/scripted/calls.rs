@@ -106,6 +106,33 @@ fn the_bytes_of_long_operations_need_no_copy() {
     assert!(bytes_of(&here, LEN).iter().all(|byte| *byte == 3), "what was read");
 }
 
+/// Grants leave with the answers, also where a lane has few at a time because there are many lanes.
+#[test]
+fn grants_leave_with_answers() {
+    const COUNT: usize = 256;
+    let Two { ends: [mut client, mut server], cells: [to_server, to_client] } = Two::new();
+    let _others: Vec<_> = (0..100).map(|_| [Script::connect(&mut client), Script::connect(&mut server)]).collect();
+    let mut rounds = |count| {
+        for _ in 0..count {
+            send(&mut client, to_server);
+            assert!(next(&mut client, &mut server, EventKind::Recv).give_back());
+            send(&mut server, to_client);
+            assert!(next(&mut server, &mut client, EventKind::Recv).give_back());
+        }
+    };
+    // The grants that were given before there were others.
+    rounds(COUNT);
+    counted::take();
+    rounds(COUNT);
+    let [sends, receives, _] = counted::take();
+    assert_eq!([sends, receives], [2 * COUNT; 2], "calls that send, and that receive");
+}
+
+fn send(end: &mut End, cell: &'static Connection) {
+    let sent = end.tcp.send(&mut end.core, cell, b"a message"[..].into(), Posted::Silent(1));
+    sent.expect("a send");
+}
+
 /// One call that sends and one that finds something, each way: as many as a bare stream needs. But
 /// for grants, which leave once for 128 messages or more when a lane has as many as it may have.
 #[test]
@@ -113,10 +140,6 @@ fn a_message_there_and_back_needs_four_calls() {
     const WARM_UP: usize = 1000;
     const COUNT: usize = 256;
     let Two { ends: [mut client, mut server], cells: [to_server, to_client] } = Two::new();
-    let send = |end: &mut End, cell| {
-        let sent = end.tcp.send(&mut end.core, cell, b"a message"[..].into(), Posted::Silent(1));
-        sent.expect("a send");
-    };
     for round in 0..WARM_UP + COUNT {
         if round == WARM_UP {
             counted::take();

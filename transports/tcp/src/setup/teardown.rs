@@ -54,6 +54,7 @@ impl Tcp {
         }
         shared.active.retain(|other| *other != number);
         shared.owing.retain(|other| *other != number);
+        shared.urgent.retain(|other| *other != number);
         shared.wanting.retain(|other| *other != number);
     }
 
