@@ -83,7 +83,7 @@ fn open_to_strangers(net: &Net) -> Vec<String> {
 }
 
 /// Whether an address of [`open_to_strangers`] is of the loop-back interface.
-fn is_loopback(local: &String) -> bool {
+fn is_loopback(local: &str) -> bool {
     local.starts_with("0100007F:")
 }
 
@@ -97,7 +97,7 @@ pub(crate) fn default_endpoint() {
     assert!(open_to_strangers(&nets[0]).iter().any(|local| local.starts_with("0100000A:")), "the server has some");
     let client = default_in(&nets[1], "sm,sock,tcp");
     let reachable = open_to_strangers(&nets[1]);
-    assert!(!reachable.is_empty() && reachable.iter().all(is_loopback), "{reachable:?}");
+    assert!(!reachable.is_empty() && reachable.iter().all(|local| is_loopback(local)), "{reachable:?}");
     nets[1].enter(|| {
         let world = World::new([&server, &client]);
         let connections = connect(&world, server.uri());
@@ -306,7 +306,7 @@ pub(crate) fn no_way() {
         assert!(reason.contains("sock: the system has no way to 10.0.0.1 ("), "{reason}");
         assert_eq!(world.waiting(0, EventKind::ConnectRequest), 0);
     });
-    assert!(open_to_strangers(&lonely).iter().all(is_loopback));
+    assert!(open_to_strangers(&lonely).iter().all(|local| is_loopback(local)));
 }
 
 /// A firewall that begins to drop UDP: connections over it stay what they are, and new ones go by
