@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Where every sentence is for the user: the library.
-const SENTENCES: [&str; 10] = [
+const SENTENCES: [&str; 11] = [
     "cci/src",
     "core/proto/src",
     "core/mem/src",
@@ -18,6 +18,7 @@ const SENTENCES: [&str; 10] = [
     "core/reliable/src",
     "transports",
     "bindings/c/src",
+    "interfaces/job/src",
     "tools/model/src/error.rs",
     "tools/model/src/fit",
     "tools/simulator/src",

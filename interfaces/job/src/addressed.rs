@@ -1,0 +1,170 @@
+//! A job whose store rank 0 serves, at an address that all ranks know.
+
+use crate::error::JobError;
+use crate::place::Local;
+use crate::proof::Secret;
+use crate::server::Server;
+use crate::source::{Environment, Source, cannot};
+use crate::store_client::Client;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
+use std::os::unix::net::UnixStream;
+use std::thread::{JoinHandle, sleep};
+use std::time::{Duration, Instant};
+
+/// How long rank 0 goes on serving the others after it has left.
+const OTHERS: Duration = Duration::from_secs(5);
+
+/// The longest wait before a rank tries again to connect to a store that is not there yet.
+const AGAIN: Duration = Duration::from_millis(50);
+
+/// Where the store of a job is.
+#[derive(Debug)]
+pub(crate) struct Address {
+    name: String,
+    found: SocketAddr,
+}
+
+impl Address {
+    /// As programs of one coordinator name it: the port behind the coordinator's.
+    pub(crate) fn of_master(environment: &Environment<'_>) -> Result<Self, JobError> {
+        let port: u16 = environment.number("MASTER_PORT")?;
+        let port = port.checked_add(1).ok_or_else(|| cannot("MASTER_PORT is 65535; take a smaller one"))?;
+        Self::find(&environment.get("MASTER_ADDR").unwrap_or_default(), port)
+    }
+
+    /// As `CCI_STORE` names it: `host:port`.
+    pub(crate) fn of_store(environment: &Environment<'_>) -> Result<Self, JobError> {
+        let text = environment.get("CCI_STORE").unwrap_or_default();
+        let wrong = || cannot(format!("CCI_STORE is '{text}'; write HOST:PORT"));
+        let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
+        Self::find(host.trim_start_matches('[').trim_end_matches(']'), port.parse().map_err(|_| wrong())?)
+    }
+
+    fn find(host: &str, port: u16) -> Result<Self, JobError> {
+        let mut addresses =
+            (host, port).to_socket_addrs().map_err(|error| cannot(format!("the store's host '{host}': {error}")))?;
+        let found = addresses.next().ok_or_else(|| cannot(format!("the store's host '{host}' has no address")))?;
+        Ok(Self { name: format!("{host}:{port}"), found })
+    }
+
+    /// The address to use: any if ranks prove the secret or the user allows it, and the loop-back
+    /// address otherwise.
+    pub(crate) fn allowed(self, is_open: bool) -> Result<Self, JobError> {
+        if is_open || self.found.ip().is_loopback() {
+            return Ok(self);
+        }
+        // Only an address of this host can be bound.
+        if TcpListener::bind((self.found.ip(), 0)).is_err() {
+            return Err(cannot(format!(
+                "the store {} is on another host, and ranks have no secret; set CCI_SECRET_FILE, or \
+                 CCI_LISTEN=network to do without",
+                self.name
+            )));
+        }
+        Ok(Self { found: (IpAddr::V4(Ipv4Addr::LOCALHOST), self.found.port()).into(), ..self })
+    }
+}
+
+/// Joins: rank 0 serves the store, and the others connect to it.
+pub(crate) fn join(
+    address: &Address,
+    rank: u32,
+    size: u32,
+    secret: Option<&Secret>,
+    limit: Duration,
+) -> Result<Box<dyn Source>, JobError> {
+    if rank == 0 {
+        return Ok(Box::new(serve(address, size, secret, limit)?));
+    }
+    let deadline = Instant::now() + limit;
+    let socket = connect(address, deadline)?;
+    Ok(Box::new(Client::connected(socket, rank, size, secret, deadline.saturating_duration_since(Instant::now()))?))
+}
+
+/// Connects once rank 0 listens.
+fn connect(address: &Address, deadline: Instant) -> Result<TcpStream, JobError> {
+    let mut pause = Duration::from_millis(1);
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now()).max(AGAIN);
+        match TcpStream::connect_timeout(&address.found, left) {
+            Ok(socket) => return Ok(socket),
+            Err(error) if Instant::now() >= deadline => {
+                return Err(cannot(format!("no store at {}: {error}; see that rank 0 runs there", address.name)));
+            }
+            // Rank 0 may not listen yet, and nothing tells when it does.
+            Err(_) => sleep(pause),
+        }
+        pause = (pause * 2).min(AGAIN);
+    }
+}
+
+/// Rank 0's side: a thread that serves the store until the others have gone.
+struct Served {
+    client: Option<Client>,
+    thread: Option<JoinHandle<()>>,
+}
+
+fn serve(address: &Address, size: u32, secret: Option<&Secret>, limit: Duration) -> Result<Served, JobError> {
+    let failed = |error: std::io::Error| cannot(format!("rank 0 cannot serve the store at {}: {error}", address.name));
+    let listener = TcpListener::bind(address.found).map_err(failed)?;
+    let mut server = Server::new(size, secret.cloned()).map_err(failed)?;
+    let (ours, for_the_rank) = UnixStream::pair().map_err(failed)?;
+    server.adopt(ours, 0, Local { rank: 0, size: 1, processors: 1 }).map_err(failed)?;
+    server.listen(listener).map_err(failed)?;
+    let thread = std::thread::Builder::new().name("cci-job-store".into()).spawn(move || run(server)).map_err(failed)?;
+    let (client, _) = Client::trusted(for_the_rank.into(), limit)?;
+    Ok(Served { client: Some(client), thread: Some(thread) })
+}
+
+/// Serves until no connection is left, or for some time after rank 0 has left.
+fn run(mut server: Server) {
+    let mut last: Option<Instant> = None;
+    let mut has_begun = false;
+    loop {
+        let Ok(timeout) = server.progress() else { return };
+        has_begun |= server.serves(0);
+        if has_begun && !server.serves(0) {
+            last = last.or_else(|| Some(Instant::now() + OTHERS));
+        }
+        let left = last.map(|last| last.saturating_duration_since(Instant::now()));
+        if has_begun && server.connections() == 0 || left.is_some_and(|left| left.is_zero()) {
+            return;
+        }
+        let timeout = timeout.into_iter().chain(left).min().and_then(|timeout| Timespec::try_from(timeout).ok());
+        match poll(&mut [PollFd::new(&server, PollFlags::IN)], timeout.as_ref()) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => (),
+            Err(_) => return,
+        }
+    }
+}
+
+impl Served {
+    fn client(&mut self) -> &mut Client {
+        self.client.as_mut().expect("until it is dropped")
+    }
+}
+
+impl Source for Served {
+    fn publish(&mut self, key: &str, value: &[u8]) -> Result<(), JobError> {
+        self.client().publish(key, value)
+    }
+
+    fn look_up(&mut self, rank: u32, key: &str, limit: Duration) -> Result<Vec<u8>, JobError> {
+        self.client().look_up(rank, key, limit)
+    }
+
+    fn exchange(&mut self, value: &[u8], limit: Duration) -> Result<Vec<Vec<u8>>, JobError> {
+        self.client().exchange(value, limit)
+    }
+}
+
+impl Drop for Served {
+    fn drop(&mut self) {
+        self.client = None;
+        if let Some(thread) = self.thread.take() {
+            // A panic there has been shown.
+            let _ = thread.join();
+        }
+    }
+}

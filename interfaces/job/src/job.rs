@@ -1,0 +1,223 @@
+//! A rank's view of its job.
+
+use crate::error::JobError;
+use crate::place::Local;
+use crate::proof::Secret;
+use crate::source::{self, Environment, Joined, LONGEST_VALUE};
+use std::sync::{Mutex, PoisonError};
+use std::time::Duration;
+
+/// How long a call waits for other ranks unless [`Join::limit`] changes it.
+const LIMIT: Duration = Duration::from_secs(60);
+
+/// The longest limit, which the protocol can carry.
+const LONGEST_LIMIT: Duration = Duration::from_millis(u32::MAX as u64);
+
+/// How to join a job.
+///
+/// ```no_run
+/// use std::time::Duration;
+///
+/// let job = cci_job::Join::new().limit(Duration::from_secs(5)).join()?;
+/// # Ok::<(), cci_job::JobError>(())
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[must_use]
+pub struct Join {
+    limit: Duration,
+}
+
+impl Default for Join {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+impl Join {
+    /// With a limit of 60 s.
+    pub const fn new() -> Self {
+        Self { limit: LIMIT }
+    }
+
+    /// Sets how long joining, and each later call, waits for other ranks, to the millisecond; 49
+    /// days at most.
+    pub fn limit(self, limit: Duration) -> Self {
+        Self { limit: limit.min(LONGEST_LIMIT) }
+    }
+
+    /// Joins the job that the environment names. Blocks until the store answers; under launchers
+    /// other than `cci run` until all ranks have joined.
+    ///
+    /// # Errors
+    ///
+    /// The process belongs to no job, the job cannot be joined, or ranks did not come.
+    pub fn join(self) -> Result<Job, JobError> {
+        let environment = Environment(&|name| std::env::var_os(name));
+        let joined = source::join(&environment, self.limit)?;
+        Ok(Job {
+            limit: self.limit,
+            name: joined.name,
+            place: Place::of(&joined),
+            secret: joined.secret,
+            source: Mutex::new(joined.source),
+        })
+    }
+}
+
+#[derive(Clone, Copy, Debug)]
+struct Place {
+    rank: u32,
+    size: u32,
+    local: Local,
+}
+
+impl Place {
+    fn of(joined: &Joined) -> Self {
+        Self { rank: joined.rank, size: joined.size, local: joined.local }
+    }
+}
+
+/// A job that this process has joined. Its calls may come from any thread; one waits for another. A
+/// forked child must not use it.
+///
+/// A process joins once: the store takes no rank twice. Rank 0 of a job without a launcher's store
+/// serves it, and goes on for at most 5 s after it has dropped its `Job`.
+///
+/// ```no_run
+/// # fn main() -> Result<(), cci_job::JobError> {
+/// let job = cci_job::Job::join()?;
+/// job.publish("uri", b"sm://1/2")?;
+/// let next = job.look_up((job.rank() + 1) % job.size(), "uri")?;
+/// # Ok(())
+/// # }
+/// ```
+pub struct Job {
+    limit: Duration,
+    name: &'static str,
+    place: Place,
+    secret: Option<Secret>,
+    source: Mutex<Box<dyn source::Source>>,
+}
+
+impl std::fmt::Debug for Job {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.debug_struct("Job").field("source", &self.name).field("place", &self.place).finish_non_exhaustive()
+    }
+}
+
+impl Job {
+    /// Joins with the limits of [`Join::new`].
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Join::join`].
+    pub fn join() -> Result<Self, JobError> {
+        Join::new().join()
+    }
+
+    /// The number of this process among all of the job, from 0.
+    #[must_use]
+    pub fn rank(&self) -> u32 {
+        self.place.rank
+    }
+
+    /// How many processes the job has.
+    #[must_use]
+    pub fn size(&self) -> u32 {
+        self.place.size
+    }
+
+    /// This rank among those of its host, and the host's processors.
+    #[must_use]
+    pub fn local(&self) -> Local {
+        self.place.local
+    }
+
+    /// Where the job comes from, such as `cci run`.
+    #[must_use]
+    pub fn source(&self) -> &'static str {
+        self.name
+    }
+
+    /// The secret that all ranks of the job share, if the job has one.
+    #[must_use]
+    pub fn secret(&self) -> Option<&Secret> {
+        self.secret.as_ref()
+    }
+
+    /// Whether ranks prove to each other that they belong to the job.
+    #[must_use]
+    pub fn is_authenticated(&self) -> bool {
+        self.secret.is_some()
+    }
+
+    /// Publishes a value of this rank under a key of 1 to 255 bytes. Other ranks find it by
+    /// [`Job::look_up`]; over PMI after the next exchange of this rank.
+    ///
+    /// # Errors
+    ///
+    /// The key or the value has a wrong length, this rank has published the key before, or the
+    /// store is gone.
+    pub fn publish(&self, key: &str, value: &[u8]) -> Result<(), JobError> {
+        check_key(key)?;
+        check_value(value)?;
+        self.with_source(|source| source.publish(key, value))
+    }
+
+    /// The value that a rank has published under a key. Blocks until it has, at most the limit.
+    ///
+    /// # Errors
+    ///
+    /// An argument is wrong, the limit is over, the rank has gone without it, or the store is gone.
+    pub fn look_up(&self, rank: u32, key: &str) -> Result<Vec<u8>, JobError> {
+        check_key(key)?;
+        if rank >= self.size() {
+            return Err(JobError::Refused("the rank is not below the size of the job; look up one that is"));
+        }
+        self.with_source(|source| source.look_up(rank, key, self.limit))
+    }
+
+    /// Gives a value to all ranks and takes theirs, in the order of ranks. Blocks until all ranks
+    /// have come to this exchange, at most the limit.
+    ///
+    /// # Errors
+    ///
+    /// The value is longer than [`LONGEST_VALUE`], ranks did not come or cannot come any more, or
+    /// the store is gone. An exchange that fails at one rank fails at all that wait for it or come
+    /// later.
+    pub fn exchange(&self, value: &[u8]) -> Result<Vec<Vec<u8>>, JobError> {
+        check_value(value)?;
+        self.with_source(|source| source.exchange(value, self.limit))
+    }
+
+    fn with_source<T>(&self, act: impl FnOnce(&mut dyn source::Source) -> T) -> T {
+        // What a panicking thread leaves is a connection that fails or works.
+        act(&mut **self.source.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+fn check_key(key: &str) -> Result<(), JobError> {
+    let is_right = (1..=255).contains(&key.len());
+    if is_right {
+        Ok(())
+    } else {
+        Err(JobError::Refused("the key is empty or longer than 255 bytes; take another one"))
+    }
+}
+
+fn check_value(value: &[u8]) -> Result<(), JobError> {
+    let is_right = value.len() <= LONGEST_VALUE;
+    if is_right { Ok(()) } else { Err(JobError::Refused("the value is longer than 65536 bytes; give less")) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_limit_fits_the_protocol() {
+        assert_eq!(Join::new().limit(Duration::MAX).limit, LONGEST_LIMIT);
+        assert!(check_key("").is_err() && check_key(&"k".repeat(256)).is_err() && check_key("k").is_ok());
+        assert!(check_value(&vec![0; LONGEST_VALUE + 1]).is_err() && check_value(&vec![0; LONGEST_VALUE]).is_ok());
+    }
+}

@@ -1,0 +1,342 @@
+//! The store with its sockets: those of a launcher's ranks, and those of ranks that come by TCP.
+
+use crate::place::Local;
+use crate::proof::{Claim, Nonce, Prover, Secret, random};
+use crate::store::Store;
+use crate::stream::{Broken, Stream};
+use crate::wire::{Hello, LONGEST_REQUEST, Reply, Request, Welcome};
+use rustix::event::{Timespec, epoll};
+use std::collections::BTreeMap;
+use std::io;
+use std::net::TcpListener;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::time::{Duration, Instant};
+
+/// How long a connection may take to prove who it is.
+const STRANGER: Duration = Duration::from_secs(10);
+
+/// How many connections may be about to prove who they are, beside one for each rank.
+const MORE_STRANGERS: usize = 64;
+
+/// No wait.
+const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
+
+/// The name of the listener among the connections.
+const LISTENER: u64 = 0;
+
+enum State {
+    /// Came by TCP; to prove itself until the deadline.
+    Stranger {
+        challenge: Nonce,
+        deadline: Duration,
+    },
+    /// Holds the descriptor that the launcher made for this rank.
+    Inherited {
+        rank: u32,
+        local: Local,
+    },
+    Joined(u32),
+}
+
+struct Connection {
+    stream: Stream,
+    state: State,
+    /// Whether the connection waits for room to send.
+    is_full: bool,
+}
+
+/// Serves the store of a job to its ranks, without a thread of its own.
+///
+/// Its descriptor is readable when [`Server::progress`] has something to do; call that then, and
+/// when the time that it returned is over. A connection that breaks the protocol is closed, with a
+/// sentence in [`Server::reports`]; the others go on.
+///
+/// ```
+/// use cci_job::{Local, Secret, Server};
+/// use std::os::unix::net::UnixStream;
+///
+/// let mut server = Server::new(1, Some(Secret::fresh()?))?;
+/// let (ours, _for_the_rank) = UnixStream::pair()?;
+/// server.adopt(ours, 0, Local { rank: 0, size: 1, processors: 1 })?;
+/// assert_eq!(server.progress()?, None);
+/// # Ok::<(), std::io::Error>(())
+/// ```
+pub struct Server {
+    store: Store,
+    secret: Option<Secret>,
+    epoll: OwnedFd,
+    listener: Option<TcpListener>,
+    connections: BTreeMap<u64, Connection>,
+    /// The connection of each rank that has joined.
+    names: Vec<Option<u64>>,
+    next: u64,
+    begin: Instant,
+    reports: Vec<String>,
+}
+
+impl AsFd for Server {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.epoll.as_fd()
+    }
+}
+
+impl Server {
+    /// A server for the ranks of a job of this size.
+    ///
+    /// # Errors
+    ///
+    /// The system has no descriptor left.
+    pub fn new(size: u32, secret: Option<Secret>) -> io::Result<Self> {
+        Ok(Self {
+            store: Store::new(size),
+            secret,
+            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            listener: None,
+            connections: BTreeMap::new(),
+            names: vec![None; size as usize],
+            next: LISTENER + 1,
+            begin: Instant::now(),
+            reports: Vec::new(),
+        })
+    }
+
+    /// Serves the rank that holds the other end of this stream. Whoever holds it needs no proof,
+    /// and gets the secret.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn adopt(&mut self, stream: UnixStream, rank: u32, local: Local) -> io::Result<()> {
+        self.add(stream.into(), State::Inherited { rank, local }).map(drop)
+    }
+
+    /// Accepts ranks from this listener, which each prove the secret.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses.
+    pub fn listen(&mut self, listener: TcpListener) -> io::Result<()> {
+        listener.set_nonblocking(true)?;
+        epoll::add(&self.epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
+        self.listener = Some(listener);
+        Ok(())
+    }
+
+    fn add(&mut self, socket: OwnedFd, state: State) -> io::Result<u64> {
+        let stream = Stream::new(socket, LONGEST_REQUEST)?;
+        epoll::add(&self.epoll, &stream, epoll::EventData::new_u64(self.next), epoll::EventFlags::IN)?;
+        self.connections.insert(self.next, Connection { stream, state, is_full: false });
+        self.next += 1;
+        Ok(self.next - 1)
+    }
+
+    fn now(&self) -> Duration {
+        self.begin.elapsed()
+    }
+
+    /// Whether a rank has a connection.
+    #[must_use]
+    pub fn serves(&self, rank: u32) -> bool {
+        self.names.get(rank as usize).is_some_and(Option::is_some)
+    }
+
+    /// How many connections there are.
+    pub(crate) fn connections(&self) -> usize {
+        self.connections.len()
+    }
+
+    /// Takes why connections were closed since the last call, a sentence each.
+    pub fn reports(&mut self) -> Vec<String> {
+        std::mem::take(&mut self.reports)
+    }
+
+    /// Does what is to be done now, without waiting; the time until it is to be called again at the
+    /// latest.
+    ///
+    /// # Errors
+    ///
+    /// The system refuses to tell what is ready.
+    pub fn progress(&mut self) -> io::Result<Option<Duration>> {
+        let mut ready = Vec::with_capacity(64);
+        match epoll::wait(&self.epoll, rustix::buffer::spare_capacity(&mut ready), Some(&NOW)) {
+            Ok(_) | Err(rustix::io::Errno::INTR) => (),
+            Err(error) => return Err(error.into()),
+        }
+        for event in ready {
+            match event.data.u64() {
+                LISTENER => self.accept(),
+                name => self.serve(name),
+            }
+        }
+        let now = self.now();
+        self.store.handle_timeout(now);
+        self.close_late(now);
+        self.answer();
+        Ok(self.timeout(now))
+    }
+
+    fn timeout(&self, now: Duration) -> Option<Duration> {
+        let strangers = self.connections.values().filter_map(|connection| match connection.state {
+            State::Stranger { deadline, .. } => Some(deadline),
+            _ => None,
+        });
+        strangers.chain(self.store.poll_timeout()).min().map(|deadline| deadline.saturating_sub(now))
+    }
+
+    /// Takes new connections, each of which gets a challenge.
+    fn accept(&mut self) {
+        while let Some(Ok((socket, _))) = self.listener.as_ref().map(TcpListener::accept) {
+            let most = self.names.len() + MORE_STRANGERS;
+            // Small frames are to leave at once.
+            if self.connections.len() >= most || socket.set_nodelay(true).is_err() {
+                continue;
+            }
+            let Ok(challenge) = random() else { continue };
+            let state = State::Stranger { challenge, deadline: self.now() + STRANGER };
+            if let Ok(name) = self.add(socket.into(), state) {
+                self.send(name, Reply::Challenge(challenge).emit().into());
+            }
+        }
+    }
+
+    /// Takes what a connection has sent, and sends what it had no room for.
+    fn serve(&mut self, name: u64) {
+        let Some(connection) = self.connections.get_mut(&name) else { return };
+        let received = connection.stream.flush().and_then(|()| connection.stream.receive());
+        // What came before the end counts.
+        while let Some(connection) = self.connections.get_mut(&name) {
+            match connection.stream.frame() {
+                Ok(Some(frame)) => self.handle(name, &frame),
+                Ok(None) => break,
+                Err(_) => self.close(name, Some("a frame longer than 66048 bytes")),
+            }
+        }
+        match received {
+            Ok(()) => self.watch(name),
+            Err(Broken::Ended | Broken::TooLong) => self.close(name, None),
+        }
+    }
+
+    fn handle(&mut self, name: u64, frame: &[u8]) {
+        let now = self.now();
+        let done = match (Request::parse(frame), self.rank(name)) {
+            (Some(Request::Hello(hello)), None) => self.join(name, &hello),
+            (Some(request), Some(rank)) => self.store.handle_request(now, rank, request).map_err(|wrong| wrong.0),
+            (Some(_), None) => Err("a request before HELLO"),
+            (None, _) => Err("a malformed request"),
+        };
+        if let Err(wrong) = done {
+            self.close(name, Some(wrong));
+        }
+    }
+
+    /// The rank that has joined by this connection.
+    fn rank(&self, name: u64) -> Option<u32> {
+        match self.connections.get(&name)?.state {
+            State::Joined(rank) => Some(rank),
+            _ => None,
+        }
+    }
+
+    /// Lets a rank in that is what it states to be.
+    fn join(&mut self, name: u64, hello: &Hello) -> Result<(), &'static str> {
+        let &Hello { rank, size, nonce, proof } = hello;
+        let (local, challenge) = match self.connections[&name].state {
+            State::Inherited { rank, local } => return self.welcome(name, rank, local),
+            State::Stranger { challenge, .. } => (Local { rank: 0, size: 1, processors: 1 }, challenge),
+            State::Joined(_) => return Err("a second HELLO"),
+        };
+        let claim = Claim { challenge, hello: nonce, rank, size };
+        if !claim.is_proven(Prover::Rank, self.secret.as_ref(), &proof) {
+            return Err("it does not prove the secret of this job");
+        }
+        if size != self.store.size() {
+            return Err("another size of the job");
+        }
+        self.store.join(rank).map_err(|wrong| wrong.0)?;
+        let proof = claim.proof(Prover::Store, self.secret.as_ref());
+        self.joined(name, Welcome { rank, size, local, proof, secret: None });
+        Ok(())
+    }
+
+    /// Lets the holder of a launcher's descriptor in.
+    fn welcome(&mut self, name: u64, rank: u32, local: Local) -> Result<(), &'static str> {
+        self.store.join(rank).map_err(|wrong| wrong.0)?;
+        let (size, secret) = (self.store.size(), self.secret.clone());
+        self.joined(name, Welcome { rank, size, local, proof: [0; 32], secret });
+        Ok(())
+    }
+
+    fn joined(&mut self, name: u64, welcome: Welcome) {
+        self.names[welcome.rank as usize] = Some(name);
+        if let Some(connection) = self.connections.get_mut(&name) {
+            connection.state = State::Joined(welcome.rank);
+        }
+        self.send(name, Reply::Welcome(welcome).emit().into());
+    }
+
+    /// Sends the store's answers: that of the rank which runs this server last, because it may end
+    /// the process that the others need until then.
+    fn answer(&mut self) {
+        let mut last = Vec::new();
+        while let Some((rank, frame)) = self.store.poll_reply() {
+            match self.names[rank as usize] {
+                Some(name) if rank == 0 => last.push((name, frame)),
+                Some(name) => self.send(name, frame),
+                None => (),
+            }
+        }
+        for (name, frame) in last {
+            self.send(name, frame);
+        }
+    }
+
+    fn send(&mut self, name: u64, frame: std::sync::Arc<[u8]>) {
+        let Some(connection) = self.connections.get_mut(&name) else { return };
+        match connection.stream.push(frame) {
+            Ok(()) => self.watch(name),
+            Err(_) => self.close(name, None),
+        }
+    }
+
+    /// Has the system tell of room while there is something to send.
+    fn watch(&mut self, name: u64) {
+        let Some(connection) = self.connections.get_mut(&name) else { return };
+        let is_full = !connection.stream.is_flushed();
+        if is_full != connection.is_full {
+            let room = if is_full { epoll::EventFlags::OUT } else { epoll::EventFlags::empty() };
+            let flags = epoll::EventFlags::IN | room;
+            // Of a descriptor that has been added.
+            let _ = epoll::modify(&self.epoll, &connection.stream, epoll::EventData::new_u64(name), flags);
+            connection.is_full = is_full;
+        }
+    }
+
+    /// Ends a connection, and with it what others wait for from its rank.
+    fn close(&mut self, name: u64, wrong: Option<&str>) {
+        let Some(connection) = self.connections.remove(&name) else { return };
+        if let Some(wrong) = wrong {
+            let who = match connection.state {
+                State::Stranger { .. } => "a stranger".to_owned(),
+                State::Inherited { rank, .. } | State::Joined(rank) => format!("rank {rank}"),
+            };
+            self.reports.push(format!("the store has closed the connection of {who}: {wrong}"));
+        }
+        if let State::Joined(rank) | State::Inherited { rank, .. } = connection.state {
+            self.names[rank as usize] = None;
+            self.store.handle_gone(rank);
+        }
+    }
+
+    /// Closes the connections that have not proved anything in time.
+    fn close_late(&mut self, now: Duration) {
+        let is_late =
+            |connection: &Connection| matches!(connection.state, State::Stranger { deadline, .. } if deadline <= now);
+        let late: Vec<u64> =
+            self.connections.iter().filter(|(_, connection)| is_late(connection)).map(|(name, _)| *name).collect();
+        for name in late {
+            self.close(name, Some("it has not proved anything for 10 s"));
+        }
+    }
+}

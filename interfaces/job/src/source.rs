@@ -1,0 +1,122 @@
+//! Where a job comes from: the first source whose variables are there.
+
+use crate::addressed::{self, Address};
+use crate::error::JobError;
+use crate::place::{self, Local};
+use crate::pmi::Pmi;
+use crate::proof::Secret;
+use crate::store_client::Client;
+use std::ffi::OsString;
+use std::time::{Duration, Instant};
+
+/// The variable by which `cci run` names the descriptor of a rank.
+pub const DESCRIPTOR: &str = "CCI_JOB_FD";
+
+/// The most bytes of a value that is published or exchanged.
+pub const LONGEST_VALUE: usize = crate::wire::LONGEST_VALUE;
+
+/// What carries values between ranks.
+pub(crate) trait Source: Send {
+    fn publish(&mut self, key: &str, value: &[u8]) -> Result<(), JobError>;
+    fn look_up(&mut self, rank: u32, key: &str, limit: Duration) -> Result<Vec<u8>, JobError>;
+    fn exchange(&mut self, value: &[u8], limit: Duration) -> Result<Vec<Vec<u8>>, JobError>;
+}
+
+/// A job that has been joined.
+pub(crate) struct Joined {
+    pub(crate) name: &'static str,
+    pub(crate) rank: u32,
+    pub(crate) size: u32,
+    pub(crate) local: Local,
+    pub(crate) secret: Option<Secret>,
+    pub(crate) source: Box<dyn Source>,
+}
+
+/// The variables of a process.
+pub(crate) struct Environment<'a>(pub(crate) &'a dyn Fn(&str) -> Option<OsString>);
+
+impl Environment<'_> {
+    /// A variable, unless it is empty.
+    pub(crate) fn get(&self, name: &str) -> Option<String> {
+        (self.0)(name).map(|value| value.to_string_lossy().into_owned()).filter(|value| !value.is_empty())
+    }
+
+    /// A variable that is a number.
+    pub(crate) fn number<T: std::str::FromStr>(&self, name: &str) -> Result<T, JobError> {
+        let value = self.get(name).ok_or_else(|| cannot(format!("{name} is not set; the launcher sets it")))?;
+        value.parse().map_err(|_| cannot(format!("{name} is '{value}', which is no number here; the launcher sets it")))
+    }
+}
+
+pub(crate) fn cannot(why: impl Into<String>) -> JobError {
+    JobError::CannotJoin(why.into())
+}
+
+/// Joins by the first source that is there.
+pub(crate) fn join(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
+    let is_set = |name| environment.get(name).is_some();
+    let all_set = |names: &[&'static str]| names.iter().all(|name| is_set(name));
+    let addressed = |name, rank, size, address: fn(&Environment<'_>) -> Result<Address, JobError>| {
+        addressed(environment, limit, Variables { name, rank, size, address })
+    };
+    if is_set(DESCRIPTOR) {
+        launched(environment, limit)
+    } else if is_set("PMI_FD") || is_set("PMI_PORT") {
+        by_pmi(environment, limit)
+    } else if all_set(&["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]) {
+        addressed("RANK, MASTER_ADDR", "RANK", "WORLD_SIZE", Address::of_master)
+    } else if all_set(&["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "CCI_STORE"]) {
+        addressed("OMPI, CCI_STORE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", Address::of_store)
+    } else if all_set(&["SLURM_PROCID", "SLURM_NTASKS", "CCI_STORE"]) {
+        addressed("Slurm, CCI_STORE", "SLURM_PROCID", "SLURM_NTASKS", Address::of_store)
+    } else {
+        Err(JobError::NoJob)
+    }
+}
+
+fn launched(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
+    let descriptor = environment.number(DESCRIPTOR)?;
+    let (client, welcome) = Client::inherited(descriptor, limit)?;
+    let crate::wire::Welcome { rank, size, local, secret, .. } = welcome;
+    Ok(Joined { name: "cci run", rank, size, local, secret, source: Box::new(client) })
+}
+
+fn by_pmi(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
+    let (pmi, rank, size) = Pmi::join(environment, limit)?;
+    with_places(Joined { name: "PMI-1", rank, size, local: ALONE, secret: None, source: Box::new(pmi) }, limit)
+}
+
+/// The variables of a source that names an address.
+struct Variables {
+    name: &'static str,
+    rank: &'static str,
+    size: &'static str,
+    address: fn(&Environment<'_>) -> Result<Address, JobError>,
+}
+
+fn addressed(environment: &Environment<'_>, limit: Duration, of: Variables) -> Result<Joined, JobError> {
+    let (rank, size): (u32, u32) = (environment.number(of.rank)?, environment.number(of.size)?);
+    check(rank, size)?;
+    let secret = environment.get("CCI_SECRET_FILE").map(|path| Secret::read(path.as_ref())).transpose()?;
+    let is_open = environment.get("CCI_LISTEN").is_some_and(|value| value == "network");
+    let address = (of.address)(environment)?.allowed(secret.is_some() || is_open)?;
+    let begin = Instant::now();
+    let source = addressed::join(&address, rank, size, secret.as_ref(), limit)?;
+    let limit = limit.saturating_sub(begin.elapsed());
+    with_places(Joined { name: of.name, rank, size, local: ALONE, secret, source }, limit)
+}
+
+pub(crate) fn check(rank: u32, size: u32) -> Result<(), JobError> {
+    let is_right = rank < size;
+    if is_right { Ok(()) } else { Err(cannot(format!("rank {rank} is not below the size {size} of the job"))) }
+}
+
+/// A rank that knows of no other on its host yet.
+const ALONE: Local = Local { rank: 0, size: 1, processors: 1 };
+
+/// Asks all ranks where they are.
+fn with_places(mut joined: Joined, limit: Duration) -> Result<Joined, JobError> {
+    let places = joined.source.exchange(&place::own(), limit)?;
+    joined.local = place::local(joined.rank, &places);
+    Ok(joined)
+}

@@ -1,0 +1,189 @@
+//! A rank's side of the store.
+
+use crate::error::JobError;
+use crate::proof::{Claim, Prover, Secret, random};
+use crate::source::{Source, cannot};
+use crate::stream::Stream;
+use crate::wire::{Hello, LONGEST_VALUE, Refusal, Reply, Request, Welcome};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use std::net::TcpStream;
+use std::os::fd::OwnedFd;
+use std::time::{Duration, Instant};
+
+/// How much longer than the limit a rank waits: the store keeps the limit, and only one that is
+/// stopped does not answer.
+const STORE: Duration = Duration::from_secs(5);
+
+/// The longest answer before the size of the job is known.
+const LONGEST_BEFORE: usize = 4096;
+
+/// A connection to the store. After a failure it is of no use any more.
+pub(crate) struct Client {
+    stream: Option<Stream>,
+    size: u32,
+}
+
+fn lost(why: &str) -> JobError {
+    JobError::Lost(why.into())
+}
+
+impl Client {
+    fn over(socket: OwnedFd) -> Result<Self, JobError> {
+        let stream =
+            Stream::new(socket, LONGEST_BEFORE).map_err(|error| cannot(format!("the store's socket: {error}")))?;
+        Ok(Self { stream: Some(stream), size: 0 })
+    }
+
+    /// Joins by the descriptor that the launcher gave to this process.
+    pub(crate) fn inherited(descriptor: i32, limit: Duration) -> Result<(Self, Welcome), JobError> {
+        let path = format!("/proc/self/fd/{descriptor}");
+        let is_socket =
+            std::fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
+        if !is_socket {
+            return Err(cannot(format!(
+                "CCI_JOB_FD names descriptor {descriptor}, which is no socket here; start the program by `cci run` itself, \
+                 or unset CCI_JOB_FD"
+            )));
+        }
+        let socket =
+            crate::sys::take(descriptor).map_err(|error| cannot(format!("descriptor {descriptor}: {error}")))?;
+        Self::trusted(socket, limit)
+    }
+
+    /// Joins by a socket that is for this rank alone, so that nothing is to be proven.
+    pub(crate) fn trusted(socket: OwnedFd, limit: Duration) -> Result<(Self, Welcome), JobError> {
+        let mut client = Self::over(socket)?;
+        let hello = Hello { rank: 0, size: 0, nonce: [0; 32], proof: [0; 32] };
+        let welcome = client.hello(hello, limit)?;
+        Ok((client, welcome))
+    }
+
+    /// Joins a store that listens: both sides prove the secret.
+    pub(crate) fn connected(
+        socket: TcpStream,
+        rank: u32,
+        size: u32,
+        secret: Option<&Secret>,
+        limit: Duration,
+    ) -> Result<Self, JobError> {
+        socket.set_nodelay(true).map_err(|error| cannot(format!("the store's socket: {error}")))?;
+        let mut client = Self::over(socket.into())?;
+        let Reply::Challenge(challenge) = client.answer(Instant::now() + limit)? else {
+            return Err(cannot("something else than a job's store listens there; choose another port"));
+        };
+        let hello = random().map_err(|error| cannot(format!("no random numbers: {error}")))?;
+        let claim = Claim { challenge, hello, rank, size };
+        let proof = claim.proof(Prover::Rank, secret);
+        let welcome = client.hello(Hello { rank, size, nonce: hello, proof }, limit)?;
+        if !claim.is_proven(Prover::Store, secret, &welcome.proof) {
+            return Err(cannot(
+                "the store does not prove the secret of this job; give all ranks the same CCI_SECRET_FILE",
+            ));
+        }
+        Ok(client)
+    }
+
+    fn hello(&mut self, hello: Hello, limit: Duration) -> Result<Welcome, JobError> {
+        let Reply::Welcome(welcome) = self.request(&Request::Hello(hello), limit).map_err(|_| turned_away())? else {
+            return Err(turned_away());
+        };
+        self.size = welcome.size;
+        let longest = (LONGEST_VALUE + 4).saturating_mul(welcome.size as usize).saturating_add(1);
+        if let Some(stream) = &mut self.stream {
+            stream.allow(longest);
+        }
+        Ok(welcome)
+    }
+
+    /// Sends a request and waits for its answer; after a failure there is no other.
+    fn request(&mut self, request: &Request, limit: Duration) -> Result<Reply, JobError> {
+        let stream = self.stream.as_mut().ok_or_else(|| lost("an earlier call has failed"))?;
+        let sent = stream.push(request.emit().into());
+        let answer = sent.map_err(|_| ended()).and_then(|()| self.answer(Instant::now() + limit.saturating_add(STORE)));
+        if answer.is_err() {
+            self.stream = None;
+        }
+        answer
+    }
+
+    /// Waits for one frame.
+    fn answer(&mut self, deadline: Instant) -> Result<Reply, JobError> {
+        let stream = self.stream.as_mut().ok_or_else(|| lost("an earlier call has failed"))?;
+        loop {
+            match stream.frame() {
+                Ok(Some(frame)) => return Reply::parse(&frame).ok_or_else(|| lost("the store sent a malformed frame")),
+                Ok(None) => (),
+                Err(_) => return Err(lost("the store sent a frame that is too long")),
+            }
+            wait(stream, deadline)?;
+            stream.flush().map_err(|_| ended())?;
+            stream.receive().map_err(|_| ended())?;
+        }
+    }
+
+    /// The error that a refusal is.
+    fn refused(why: Refusal, ranks: Vec<u32>, limit: Duration) -> JobError {
+        match why {
+            Refusal::TimedOut => JobError::NeverCame { ranks, limit },
+            Refusal::GivenUp => JobError::GivenUp(ranks),
+            Refusal::Gone => JobError::Gone(ranks),
+            Refusal::Published => JobError::Refused("this rank has published that key before; use another key"),
+            Refusal::Full => JobError::Refused("this rank has published 16 MiB, which is the most; publish less"),
+        }
+    }
+}
+
+fn ended() -> JobError {
+    lost("the store has closed the connection; see what its launcher, or rank 0, has written")
+}
+
+fn turned_away() -> JobError {
+    cannot("the store has closed the connection; see that each rank comes once, and with the secret of the job")
+}
+
+/// Waits until something arrives, or there is room for what has not left yet.
+fn wait(stream: &Stream, deadline: Instant) -> Result<(), JobError> {
+    let flags = if stream.is_flushed() { PollFlags::IN } else { PollFlags::IN | PollFlags::OUT };
+    let left = deadline.saturating_duration_since(Instant::now());
+    let limit = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 });
+    match poll(&mut [PollFd::new(stream, flags)], Some(&limit)) {
+        Ok(0) => Err(lost("the store does not answer; see whether its launcher, or rank 0, is stopped")),
+        Ok(_) | Err(Errno::INTR) => Ok(()),
+        Err(error) => Err(JobError::Lost(format!("waiting for the store: {error}"))),
+    }
+}
+
+impl Source for Client {
+    fn publish(&mut self, key: &str, value: &[u8]) -> Result<(), JobError> {
+        let request = Request::Publish { key: key.into(), value: value.into() };
+        match self.request(&request, Duration::ZERO)? {
+            Reply::Done => Ok(()),
+            Reply::Refused(why, ranks) => Err(Self::refused(why, ranks, Duration::ZERO)),
+            _ => Err(self.confused()),
+        }
+    }
+
+    fn look_up(&mut self, rank: u32, key: &str, limit: Duration) -> Result<Vec<u8>, JobError> {
+        match self.request(&Request::LookUp { limit, rank, key: key.into() }, limit)? {
+            Reply::Value(value) => Ok(value),
+            Reply::Refused(why, ranks) => Err(Self::refused(why, ranks, limit)),
+            _ => Err(self.confused()),
+        }
+    }
+
+    fn exchange(&mut self, value: &[u8], limit: Duration) -> Result<Vec<Vec<u8>>, JobError> {
+        match self.request(&Request::Exchange { limit, value: value.into() }, limit)? {
+            Reply::Values(values) if values.len() == self.size as usize => Ok(values),
+            Reply::Refused(why, ranks) => Err(Self::refused(why, ranks, limit)),
+            _ => Err(self.confused()),
+        }
+    }
+}
+
+impl Client {
+    fn confused(&mut self) -> JobError {
+        self.stream = None;
+        lost("the store answered something else than was asked")
+    }
+}

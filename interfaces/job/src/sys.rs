@@ -1,0 +1,17 @@
+//! The unsafe code of the crate: a descriptor that the environment names.
+
+#![allow(unsafe_code)]
+
+use std::io;
+use std::os::fd::{BorrowedFd, OwnedFd};
+
+/// Takes an open descriptor over as a new one, which no program that this process starts inherits,
+/// and has the old one inherited no more either.
+pub(crate) fn take(descriptor: i32) -> io::Result<OwnedFd> {
+    // SAFETY: the caller has seen the descriptor open; should another thread close it meanwhile,
+    // both calls are refused or duplicate another one, and neither touches memory.
+    let inherited = unsafe { BorrowedFd::borrow_raw(descriptor) };
+    let own = inherited.try_clone_to_owned()?;
+    rustix::io::fcntl_setfd(inherited, rustix::io::FdFlags::CLOEXEC)?;
+    Ok(own)
+}

@@ -1,0 +1,300 @@
+//! Jobs whose ranks are threads of this process, and clients that break the protocol.
+
+use crate::error::JobError;
+use crate::place::Local;
+use crate::server::Server;
+use crate::source::{self, Environment, Joined, Source};
+use crate::store_client::Client;
+use crate::wire::{Hello, Request};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::collections::BTreeMap;
+use std::io::{Read, Write};
+use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::unix::fs::PermissionsExt;
+use std::os::unix::net::UnixStream;
+use std::path::Path;
+use std::sync::mpsc::{Receiver, Sender, channel};
+use std::thread::{JoinHandle, scope};
+use std::time::{Duration, Instant};
+
+const LIMIT: Duration = Duration::from_secs(20);
+
+/// Shorter than any test waits, longer than a busy machine needs to begin.
+const SHORT: Duration = Duration::from_millis(700);
+
+/// A port that was free a moment ago.
+fn free_port() -> u16 {
+    TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
+}
+
+/// The variables of a rank whose store is at an address.
+fn variables(rank: u32, size: u32, store: &str) -> BTreeMap<&'static str, String> {
+    [
+        ("OMPI_COMM_WORLD_RANK", rank.to_string()),
+        ("OMPI_COMM_WORLD_SIZE", size.to_string()),
+        ("CCI_STORE", store.into()),
+    ]
+    .into()
+}
+
+fn join(variables: &BTreeMap<&'static str, String>, limit: Duration) -> Result<Joined, JobError> {
+    source::join(&Environment(&|name| variables.get(name).map(Into::into)), limit)
+}
+
+/// The error of what must not join.
+fn error(variables: &BTreeMap<&'static str, String>) -> String {
+    join(variables, SHORT).err().expect("it must not join").to_string()
+}
+
+fn secret_file(folder: &Path, byte: u8) -> String {
+    let path = folder.join(format!("secret-{byte}"));
+    std::fs::write(&path, [byte; 64]).expect("a file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+    path.to_str().expect("text").into()
+}
+
+#[test]
+fn ranks_meet_at_the_store_of_rank_0() {
+    let store = format!("127.0.0.1:{}", free_port());
+    let rank = |rank| {
+        let mut joined = join(&variables(rank, 4, &store), LIMIT).expect("a job");
+        assert_eq!((joined.rank, joined.size, joined.local.rank, joined.local.size), (rank, 4, rank, 4));
+        let next = (rank + 1) % 4;
+        joined.source.publish("key", &[u8::try_from(rank).expect("small")]).expect("room");
+        let found = joined.source.look_up(next, "key", LIMIT).expect("a value");
+        assert_eq!(found, [u8::try_from(next).expect("small")]);
+        for round in 0..50_u32 {
+            let value = vec![7; (rank * 1000 + round) as usize];
+            let values = joined.source.exchange(&value, LIMIT).expect("all come");
+            let lengths: Vec<usize> = values.iter().map(Vec::len).collect();
+            assert_eq!(lengths, [0, 1000, 2000, 3000].map(|base| base + round as usize));
+        }
+    };
+    scope(|scope| (0..4).for_each(|number| drop(scope.spawn(move || rank(number)))));
+}
+
+#[test]
+fn the_port_behind_the_coordinators_is_used() {
+    let port = free_port();
+    let of = |rank: u32| {
+        BTreeMap::from([
+            ("RANK", rank.to_string()),
+            ("WORLD_SIZE", "2".into()),
+            ("MASTER_ADDR", "127.0.0.1".into()),
+            ("MASTER_PORT", (port - 1).to_string()),
+        ])
+    };
+    scope(|scope| {
+        let other = scope.spawn(|| join(&of(1), LIMIT).map(|joined| joined.name));
+        let first = join(&of(0), LIMIT).expect("a job");
+        assert_eq!(other.join().expect("no panic"), Ok(first.name));
+    });
+}
+
+#[test]
+fn ranks_that_never_come_are_named() {
+    let store = format!("127.0.0.1:{}", free_port());
+    scope(|scope| {
+        let other = scope.spawn(|| join(&variables(2, 4, &store), LIMIT).err());
+        let begin = Instant::now();
+        let late = join(&variables(0, 4, &store), SHORT).err();
+        assert!(begin.elapsed() >= SHORT && begin.elapsed() < LIMIT, "{:?}", begin.elapsed());
+        let named = |ranks: &[u32]| ranks.contains(&1) && ranks.contains(&3) && !ranks.contains(&0);
+        assert!(matches!(&late, Some(JobError::NeverCame { ranks, .. }) if named(ranks)), "{late:?}");
+        let other = other.join().expect("no panic");
+        // It may have come before the limit of rank 0 was over, or after it.
+        assert!(matches!(&other, Some(JobError::GivenUp(ranks)) if named(ranks)) || other == late, "{other:?}");
+    });
+    let alone = error(&variables(1, 2, &store));
+    assert!(alone.contains("see that rank 0 runs there"), "{alone}");
+}
+
+#[test]
+fn a_secret_must_be_the_same_on_both_sides() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let with = |rank, store: &str, secret: Option<u8>| {
+        let mut variables = variables(rank, 2, store);
+        variables.extend(secret.map(|byte| ("CCI_SECRET_FILE", secret_file(folder.path(), byte))));
+        variables
+    };
+    let pair = |first, second| {
+        let store = format!("127.0.0.1:{}", free_port());
+        scope(|scope| {
+            let other = scope.spawn(|| join(&with(1, &store, second), SHORT * 2).map(|joined| joined.secret.is_some()));
+            let first = join(&with(0, &store, first), SHORT * 2).map(|joined| joined.secret.is_some());
+            (first, other.join().expect("no panic"))
+        })
+    };
+    assert_eq!(pair(Some(1), Some(1)), (Ok(true), Ok(true)));
+    assert_eq!(pair(None, None), (Ok(false), Ok(false)));
+    for (first, second) in [(Some(1), Some(2)), (Some(1), None), (None, Some(1))] {
+        let (first, second) = pair(first, second);
+        assert!(matches!(&first, Err(JobError::NeverCame { ranks, .. }) if *ranks == [1]), "{first:?}");
+        let second = second.expect_err("it must not join").to_string();
+        assert!(second.contains("with the secret of the job"), "{second}");
+    }
+}
+
+#[test]
+fn without_a_secret_a_store_elsewhere_is_refused() {
+    // 192.0.2.0/24 is for documentation and nobody's.
+    let mut variables = variables(1, 2, "192.0.2.1:7000");
+    assert!(error(&variables).contains("set CCI_SECRET_FILE, or CCI_LISTEN=network"));
+    variables.insert("CCI_SECRET_FILE", "/nowhere".into());
+    assert!(error(&variables).contains("the secret file /nowhere"));
+}
+
+#[test]
+fn wrong_variables_are_explained() {
+    let with = |name, value: &str| {
+        let mut variables = variables(0, 2, "127.0.0.1:1");
+        variables.insert(name, value.into());
+        error(&variables)
+    };
+    assert!(with("OMPI_COMM_WORLD_RANK", "two").contains("OMPI_COMM_WORLD_RANK is 'two'"));
+    assert!(with("OMPI_COMM_WORLD_RANK", "2").contains("rank 2 is not below the size 2"));
+    assert!(with("CCI_STORE", "here").contains("write HOST:PORT"));
+    assert!(with("CCI_JOB_FD", "1000000").contains("CCI_JOB_FD names descriptor 1000000"));
+    assert!(with("PMI_FD", "1000000").contains("PMI_FD names descriptor 1000000"));
+    assert!(with("OMPI_COMM_WORLD_RANK", "").contains("belongs to no job"));
+}
+
+/// A server of three ranks in a thread, which reports until it is told to end.
+struct Fixture {
+    address: SocketAddr,
+    reports: Receiver<String>,
+    end: Sender<()>,
+    thread: Option<JoinHandle<()>>,
+    /// Connections of ranks 0 and 1.
+    ranks: Vec<Client>,
+    /// The bare connection of rank 2, which the launcher made.
+    bare: UnixStream,
+}
+
+impl Fixture {
+    fn new() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("an address");
+        let mut server = Server::new(3, None).expect("a server");
+        server.listen(listener).expect("a listener");
+        let ends: Vec<UnixStream> = (0..3)
+            .map(|rank| {
+                let (ours, theirs) = UnixStream::pair().expect("a pair");
+                server.adopt(ours, rank, Local { rank, size: 3, processors: 1 }).expect("room");
+                theirs
+            })
+            .collect();
+        let ((end, ended), (report, reports)) = (channel(), channel());
+        let thread = std::thread::spawn(move || serve(server, &ended, &report));
+        let mut ends = ends.into_iter();
+        let ranks = ends.by_ref().take(2).map(|end| Client::trusted(end.into(), LIMIT).expect("a rank").0).collect();
+        let bare = ends.next().expect("three");
+        Self { address, reports, end, thread: Some(thread), ranks, bare }
+    }
+
+    fn report(&self) -> String {
+        self.reports.recv_timeout(LIMIT).expect("a report")
+    }
+
+    /// Ranks 0 and 1 still get values of each other.
+    fn others_are_unharmed(&mut self, key: &str) {
+        self.ranks[0].publish(key, b"value").expect("a store that serves");
+        assert_eq!(self.ranks[1].look_up(0, key, LIMIT), Ok(b"value".to_vec()));
+    }
+}
+
+fn serve(mut server: Server, ended: &Receiver<()>, report: &Sender<String>) {
+    while ended.try_recv().is_err() {
+        let timeout = server.progress().expect("progress");
+        server.reports().into_iter().for_each(|text| report.send(text).expect("a listening test"));
+        // Ends soon after its test.
+        let timeout = timeout.unwrap_or(LIMIT).min(Duration::from_millis(20));
+        let timeout = Timespec::try_from(timeout).expect("short");
+        poll(&mut [PollFd::new(&server, PollFlags::IN)], Some(&timeout)).expect("poll");
+    }
+}
+
+impl Drop for Fixture {
+    fn drop(&mut self) {
+        // It has ended if it panicked.
+        let _ = self.end.send(());
+        self.thread.take().map(JoinHandle::join);
+    }
+}
+
+/// Whether the other side has closed the connection.
+fn is_closed(mut stream: impl Read) -> bool {
+    let mut bytes = Vec::new();
+    stream.read_to_end(&mut bytes).is_ok_and(|_| true)
+}
+
+#[test]
+fn a_stranger_that_lies_is_closed_and_others_go_on() {
+    let mut fixture = Fixture::new();
+    let hello = |rank, size, proof| Request::Hello(Hello { rank, size, nonce: [1; 32], proof }).emit();
+    let lies: [(&str, Vec<u8>, &str); 7] = [
+        ("length", vec![0xff, 0xff, 0xff, 0x7f, 1], "a frame longer"),
+        ("kind", vec![1, 0, 0, 0, 99], "a malformed request"),
+        ("empty", vec![0, 0, 0, 0], "a malformed request"),
+        ("early", Request::Exchange { limit: LIMIT, value: vec![] }.emit(), "a request before HELLO"),
+        ("proof", hello(2, 3, [5; 32]), "it does not prove the secret"),
+        ("size", hello(2, 4, [0; 32]), "another size of the job"),
+        ("twice", hello(0, 3, [0; 32]), "this rank has come before"),
+    ];
+    for (key, lie, why) in lies {
+        let mut stranger = TcpStream::connect(fixture.address).expect("a connection");
+        stranger.write_all(&lie).expect("room");
+        stranger.set_read_timeout(Some(LIMIT)).expect("a limit");
+        assert!(is_closed(&stranger), "{key}");
+        let report = fixture.report();
+        assert!(report.contains("a stranger") && report.contains(why), "{key}: {report}");
+        fixture.others_are_unharmed(key);
+    }
+}
+
+#[test]
+fn a_rank_that_lies_is_closed_and_named_and_what_waits_for_it_fails() {
+    let mut fixture = Fixture::new();
+    let hello = Request::Hello(Hello { rank: 0, size: 0, nonce: [0; 32], proof: [0; 32] }).emit();
+    let exchange = Request::Exchange { limit: LIMIT, value: vec![] }.emit();
+    // The second exchange comes while the first one waits.
+    fixture.bare.write_all(&[hello, exchange.clone(), exchange].concat()).expect("room");
+    assert!(is_closed(&fixture.bare));
+    let report = fixture.report();
+    assert!(report.contains("rank 2") && report.contains("a second request"), "{report}");
+    fixture.others_are_unharmed("key");
+    assert_eq!(fixture.ranks[0].look_up(2, "key", LIMIT), Err(JobError::Gone(vec![2])));
+}
+
+#[test]
+fn a_rank_that_ends_fails_the_exchange_at_once() {
+    let mut fixture = Fixture::new();
+    let mut ranks = std::mem::take(&mut fixture.ranks);
+    let begin = Instant::now();
+    scope(|scope| {
+        let waits = scope.spawn(move || ranks.iter_mut().map(|rank| rank.exchange(b"", LIMIT)).next());
+        fixture.bare.shutdown(std::net::Shutdown::Both).expect("a connection");
+        assert_eq!(waits.join().expect("no panic"), Some(Err(JobError::Gone(vec![2]))));
+    });
+    assert!(begin.elapsed() < LIMIT);
+}
+
+#[test]
+fn a_store_that_does_not_answer_ends_in_an_error() {
+    let (theirs, ours) = UnixStream::pair().expect("a pair");
+    drop(theirs);
+    assert!(Client::trusted(ours.into(), SHORT).err().expect("no store").to_string().contains("closed the connection"));
+}
+
+#[test]
+fn strangers_do_not_fill_the_store() {
+    let mut fixture = Fixture::new();
+    let crowd: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(fixture.address).expect("a connection")).collect();
+    fixture.others_are_unharmed("key");
+    // Three ranks, and 64 besides one for each.
+    let served = crowd.iter().filter(|stream| {
+        stream.set_read_timeout(Some(LIMIT)).expect("a limit");
+        matches!((&mut &**stream).read(&mut [0; 4]), Ok(4))
+    });
+    assert_eq!(served.count(), 64);
+}

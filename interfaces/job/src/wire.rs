@@ -1,0 +1,314 @@
+//! The frames between a rank and the store: `length u32 | kind u8 | body`, little-endian.
+
+use crate::place::Local;
+use crate::proof::{Nonce, Proof, Secret};
+use std::time::Duration;
+
+/// The version of the protocol.
+pub(crate) const VERSION: u8 = 1;
+
+/// The most bytes of a value.
+pub(crate) const LONGEST_VALUE: usize = 65_536;
+
+/// The most bytes of a frame to the store, behind its length.
+pub(crate) const LONGEST_REQUEST: usize = LONGEST_VALUE + 512;
+
+const CHALLENGE: u8 = 1;
+const HELLO: u8 = 2;
+const WELCOME: u8 = 3;
+const PUBLISH: u8 = 4;
+const LOOK_UP: u8 = 5;
+const EXCHANGE: u8 = 6;
+const DONE: u8 = 7;
+const VALUE: u8 = 8;
+const VALUES: u8 = 9;
+const REFUSED: u8 = 10;
+
+/// What a rank sends first.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Hello {
+    pub(crate) rank: u32,
+    pub(crate) size: u32,
+    pub(crate) nonce: Nonce,
+    pub(crate) proof: Proof,
+}
+
+/// What the store answers.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Welcome {
+    pub(crate) rank: u32,
+    pub(crate) size: u32,
+    pub(crate) local: Local,
+    pub(crate) proof: Proof,
+    pub(crate) secret: Option<Secret>,
+}
+
+/// What a rank asks.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Request {
+    Hello(Hello),
+    Publish { key: Vec<u8>, value: Vec<u8> },
+    LookUp { limit: Duration, rank: u32, key: Vec<u8> },
+    Exchange { limit: Duration, value: Vec<u8> },
+}
+
+/// Why the store refuses.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Refusal {
+    /// The limit of the request is over.
+    TimedOut,
+    /// The limit of another rank is over.
+    GivenUp,
+    /// What is waited for has gone.
+    Gone,
+    /// The rank has published this key before.
+    Published,
+    /// The rank has published as much as it may.
+    Full,
+}
+
+const REFUSALS: [Refusal; 5] = [Refusal::TimedOut, Refusal::GivenUp, Refusal::Gone, Refusal::Published, Refusal::Full];
+
+/// What the store sends.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) enum Reply {
+    Challenge(Nonce),
+    Welcome(Welcome),
+    Done,
+    Value(Vec<u8>),
+    Values(Vec<Vec<u8>>),
+    Refused(Refusal, Vec<u32>),
+}
+
+/// A frame of these parts.
+fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
+    let length = 1 + parts.iter().map(|part| part.len()).sum::<usize>();
+    let length = u32::try_from(length).expect("checked limits are below 4 GiB");
+    [&length.to_le_bytes()[..], &[kind], &parts.concat()].concat()
+}
+
+fn milliseconds(limit: Duration) -> [u8; 4] {
+    u32::try_from(limit.as_millis()).unwrap_or(u32::MAX).to_le_bytes()
+}
+
+/// A key behind its length, which callers have checked.
+fn with_length(key: &[u8]) -> Vec<u8> {
+    [&[u8::try_from(key.len()).expect("a checked key")][..], key].concat()
+}
+
+impl Request {
+    /// The frame.
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        match self {
+            Self::Hello(hello) => {
+                let numbers = [hello.rank.to_le_bytes(), hello.size.to_le_bytes()];
+                frame(HELLO, &[&[VERSION], numbers.as_flattened(), &hello.nonce, &hello.proof])
+            }
+            Self::Publish { key, value } => frame(PUBLISH, &[&with_length(key), value]),
+            Self::LookUp { limit, rank, key } => {
+                frame(LOOK_UP, &[&milliseconds(*limit), &rank.to_le_bytes(), &with_length(key)])
+            }
+            Self::Exchange { limit, value } => frame(EXCHANGE, &[&milliseconds(*limit), value]),
+        }
+    }
+
+    /// Understands what stands behind the length of a frame.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut rest = Rest(bytes);
+        let request = match rest.byte()? {
+            HELLO => Self::Hello(rest.hello()?),
+            PUBLISH => Self::Publish { key: rest.key()?, value: rest.value()? },
+            LOOK_UP => Self::LookUp { limit: rest.limit()?, rank: rest.number()?, key: rest.key()? },
+            EXCHANGE => Self::Exchange { limit: rest.limit()?, value: rest.value()? },
+            _ => return None,
+        };
+        rest.0.is_empty().then_some(request)
+    }
+}
+
+impl Reply {
+    /// The frame.
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        match self {
+            Self::Challenge(nonce) => frame(CHALLENGE, &[&[VERSION], nonce]),
+            Self::Welcome(welcome) => {
+                let Local { rank, size, processors } = welcome.local;
+                let numbers = [welcome.rank, welcome.size, rank, size, processors].map(u32::to_le_bytes);
+                let secret = welcome.secret.as_ref().map_or(&[][..], |secret| secret.bytes());
+                frame(WELCOME, &[numbers.as_flattened(), &welcome.proof, secret])
+            }
+            Self::Done => frame(DONE, &[]),
+            Self::Value(value) => frame(VALUE, &[value]),
+            Self::Values(values) => {
+                let with_length = |value: &Vec<u8>| {
+                    let length = u32::try_from(value.len()).expect("a checked value");
+                    [&length.to_le_bytes(), &value[..]].concat()
+                };
+                frame(VALUES, &[&values.iter().flat_map(with_length).collect::<Vec<u8>>()])
+            }
+            Self::Refused(why, ranks) => {
+                let number = REFUSALS.iter().position(|known| known == why).expect("all are listed");
+                let ranks: Vec<u8> = ranks.iter().flat_map(|rank| rank.to_le_bytes()).collect();
+                frame(REFUSED, &[&[u8::try_from(number).expect("five")], &ranks])
+            }
+        }
+    }
+
+    /// Understands what stands behind the length of a frame.
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut rest = Rest(bytes);
+        let reply = match rest.byte()? {
+            CHALLENGE if rest.byte()? == VERSION => Self::Challenge(rest.array()?),
+            WELCOME => Self::Welcome(rest.welcome()?),
+            DONE => Self::Done,
+            VALUE => Self::Value(rest.value()?),
+            VALUES => Self::Values(rest.values()?),
+            REFUSED => Self::Refused(*REFUSALS.get(usize::from(rest.byte()?))?, rest.numbers()?),
+            _ => return None,
+        };
+        rest.0.is_empty().then_some(reply)
+    }
+}
+
+/// What is not understood yet of a frame.
+struct Rest<'a>(&'a [u8]);
+
+impl<'a> Rest<'a> {
+    fn take(&mut self, length: usize) -> Option<&'a [u8]> {
+        let (taken, rest) = self.0.split_at_checked(length)?;
+        self.0 = rest;
+        Some(taken)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.take(N)?.try_into().ok()
+    }
+
+    fn byte(&mut self) -> Option<u8> {
+        self.array().map(|[byte]| byte)
+    }
+
+    fn number(&mut self) -> Option<u32> {
+        self.array().map(u32::from_le_bytes)
+    }
+
+    fn limit(&mut self) -> Option<Duration> {
+        self.number().map(|limit| Duration::from_millis(limit.into()))
+    }
+
+    fn key(&mut self) -> Option<Vec<u8>> {
+        let length = self.byte()?;
+        self.take(length.into()).filter(|key| !key.is_empty()).map(<[u8]>::to_vec)
+    }
+
+    fn value(&mut self) -> Option<Vec<u8>> {
+        self.take(self.0.len()).filter(|value| value.len() <= LONGEST_VALUE).map(<[u8]>::to_vec)
+    }
+
+    fn values(&mut self) -> Option<Vec<Vec<u8>>> {
+        let mut values = Vec::new();
+        while !self.0.is_empty() {
+            let length = self.number()?;
+            values.push(self.take(usize::try_from(length).ok()?)?.to_vec());
+        }
+        Some(values)
+    }
+
+    fn numbers(&mut self) -> Option<Vec<u32>> {
+        let mut numbers = Vec::new();
+        while !self.0.is_empty() {
+            numbers.push(self.number()?);
+        }
+        Some(numbers)
+    }
+
+    fn hello(&mut self) -> Option<Hello> {
+        if self.byte()? != VERSION {
+            return None;
+        }
+        Some(Hello { rank: self.number()?, size: self.number()?, nonce: self.array()?, proof: self.array()? })
+    }
+
+    fn welcome(&mut self) -> Option<Welcome> {
+        let (rank, size) = (self.number()?, self.number()?);
+        let local = Local { rank: self.number()?, size: self.number()?, processors: self.number()? };
+        let proof = self.array()?;
+        let secret = if self.0.is_empty() { None } else { Some(Secret::from_bytes(self.array()?)) };
+        Some(Welcome { rank, size, local, proof, secret })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn requests() -> Vec<Request> {
+        let (key, value, limit) = (b"uri".to_vec(), vec![7; 300], Duration::from_millis(1500));
+        vec![
+            Request::Hello(Hello { rank: 1, size: 2, nonce: [3; 32], proof: [4; 32] }),
+            Request::Publish { key: key.clone(), value: value.clone() },
+            Request::LookUp { limit, rank: 9, key },
+            Request::Exchange { limit, value },
+        ]
+    }
+
+    fn replies() -> Vec<Reply> {
+        let local = Local { rank: 1, size: 2, processors: 3 };
+        let welcome = |secret| Welcome { rank: 1, size: 2, local, proof: [5; 32], secret };
+        vec![
+            Reply::Challenge([6; 32]),
+            Reply::Welcome(welcome(None)),
+            Reply::Welcome(welcome(Some(Secret::from_bytes([8; 32])))),
+            Reply::Done,
+            Reply::Value(vec![1, 2]),
+            Reply::Values(vec![vec![], vec![1], vec![2; 70]]),
+            Reply::Refused(Refusal::Full, vec![]),
+            Reply::Refused(Refusal::Gone, vec![4, 5]),
+        ]
+    }
+
+    /// What stands behind the length, which must be right.
+    fn body(frame: &[u8]) -> &[u8] {
+        let (length, body) = frame.split_first_chunk().expect("a length");
+        assert_eq!(u32::from_le_bytes(*length) as usize, body.len());
+        body
+    }
+
+    #[test]
+    fn what_is_emitted_is_parsed() {
+        for request in requests() {
+            assert_eq!(Request::parse(body(&request.emit())), Some(request));
+        }
+        for reply in replies() {
+            assert_eq!(Reply::parse(body(&reply.emit())), Some(reply));
+        }
+    }
+
+    #[test]
+    fn nothing_that_is_cut_or_damaged_panics() {
+        let mut random = fastrand::Rng::with_seed(19);
+        let frames = requests().iter().map(Request::emit).chain(replies().iter().map(Reply::emit)).collect::<Vec<_>>();
+        for _ in 0..100_000 {
+            let mut bytes = body(&frames[random.usize(..frames.len())]).to_vec();
+            bytes.truncate(random.usize(..=bytes.len()));
+            if let Some(at) = (!bytes.is_empty()).then(|| random.usize(..bytes.len())) {
+                bytes[at] = random.u8(..);
+            }
+            // What is understood has the same meaning when it is written again.
+            if let Some(request) = Request::parse(&bytes) {
+                assert_eq!(Request::parse(body(&request.emit())), Some(request));
+            }
+            if let Some(reply) = Reply::parse(&bytes) {
+                assert_eq!(Reply::parse(body(&reply.emit())), Some(reply));
+            }
+        }
+    }
+
+    #[test]
+    fn a_key_is_not_empty_and_a_value_not_too_long() {
+        assert_eq!(Request::parse(&[PUBLISH, 0, 1]), None);
+        let exchange = |length| Request::parse(&[&[EXCHANGE, 0, 0, 0, 0][..], &vec![0; length]].concat());
+        assert!(exchange(LONGEST_VALUE).is_some());
+        assert_eq!(exchange(LONGEST_VALUE + 1), None);
+    }
+}
