@@ -14,6 +14,8 @@
 #                            kept in tools/testkit/seeds.txt
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is
 #                            another each time
+# make jobs                  interrupt 100 parallel jobs, and start 32 ranks beside hydra, where
+#                            that is installed
 # make testbed               measure rings and tori of network name spaces, fit the model to some
 #                            paths, validate it on the others
 # make install PREFIX=DIR    library, headers, cci.pc, and the command cci; with PROFILE=profiling
@@ -38,7 +40,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz seeds soak testbed install peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install peers peers-deps nightly release deny clean
 
 all: build
 
@@ -93,6 +95,12 @@ seeds: prepare
 
 soak: prepare
 	cargo run --locked --release -p cci-testkit --bin cci-seeds -- --first $$(date +%s)000 --seconds $(SECONDS) --keep tools/testkit/seeds.txt
+
+# The time of 32 ranks counts from their start until each has the values of all.
+jobs: prepare
+	cargo build --locked --release -p cci-cli
+	CCI_INTERRUPTS=100 cargo test --locked --release -p cci-cli --test run
+	@ci/jobs "$(CCI)"
 
 # As root, or where users may make name spaces; nothing of it is left but the documents and tables
 # in testbed-out.

@@ -110,6 +110,13 @@ pub(crate) enum Command {
     Bench(BenchArguments),
     /// Say how long messages take by topology, size and traffic; without more, a worked example
     Model(Box<crate::model::ModelArguments>),
+    /// Start a parallel job: processes that know their rank, on this host or on several
+    ///
+    /// Standard input goes to rank 0, signals go to all. A process that ends by a signal or with a
+    /// status other than 0 ends the job with that status.
+    Run(crate::run::RunArguments),
+    /// Join the job that this process belongs to, exchange, and show what a program would find out
+    Job(crate::job::JobArguments),
     /// Show the endpoints of this host's processes, live: rates, what is in flight, whom they wait
     /// for
     Top(crate::top::TopArguments),

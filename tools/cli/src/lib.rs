@@ -10,10 +10,12 @@ mod conclusion;
 mod device;
 mod explain;
 mod info;
+mod job;
 mod model;
 mod perf;
 mod report;
 mod results;
+mod run;
 mod top;
 
 use arguments::{Arguments, Command};
@@ -39,6 +41,11 @@ pub fn run() -> ExitCode {
             Ok(status) => return status,
             Err(why) => Err(why),
         },
+        Command::Run(arguments) => match run::run(arguments) {
+            Ok(status) => return ExitCode::from(status),
+            Err(why) => Err(why),
+        },
+        Command::Job(arguments) => job::job(arguments),
         Command::Model(arguments) => model::model(arguments),
         Command::Top(arguments) => top::top(arguments),
         Command::Bench(arguments) => bench::bench(arguments),

@@ -25,7 +25,7 @@ const SENTENCES: [&str; 11] = [
 ];
 
 /// The command and its libraries.
-const TOOLS: [&str; 4] = ["tools/cli/src", "tools/perf/src", "tools/report/src", "tools/top/src"];
+const TOOLS: [&str; 5] = ["tools/cli/src", "tools/launcher/src", "tools/perf/src", "tools/report/src", "tools/top/src"];
 
 /// What makes errors in these, whose other sentences are results.
 const MAKERS: [&str; 7] = ["UserError", "UserError::new", "while_doing", "Err", "map_err", "ok_or", "ok_or_else"];

@@ -1,0 +1,66 @@
+//! `cci run`: starts a parallel job.
+
+use crate::choice::choice;
+use cci_launcher::{Bind, Host, RunOptions, parse_hostfile, parse_hosts};
+use cci_report::UserError;
+use clap::Args;
+use std::ffi::OsString;
+use std::path::PathBuf;
+
+/// Arguments of `cci run`.
+#[derive(Args, Debug)]
+pub(crate) struct RunArguments {
+    /// How many processes
+    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "remote")]
+    ranks: Option<u32>,
+    /// Hosts, with the processes that each gets at first: HOST:SLOTS,...
+    #[arg(short = 'H', long, value_name = "HOST:SLOTS,...", conflicts_with = "hostfile")]
+    hosts: Option<String>,
+    /// A file with a host a line: HOST:SLOTS
+    #[arg(long, value_name = "FILE")]
+    hostfile: Option<PathBuf>,
+    /// What starts programs on other hosts, called as COMMAND HOST PROGRAM...; ssh if not given
+    #[arg(long, value_name = "COMMAND")]
+    rsh: Option<String>,
+    /// Give each process one processor, in turn, or none of its own
+    #[arg(long, value_parser = choice::<Bind>(), default_value = "none")]
+    bind: Bind,
+    /// Begin each line of output with its rank
+    #[arg(long)]
+    label: bool,
+    /// Serve the launcher of another host by standard input
+    #[arg(long, hide = true)]
+    remote: bool,
+    /// The program and its arguments
+    #[arg(
+        value_name = "PROGRAM",
+        trailing_var_arg = true,
+        allow_hyphen_values = true,
+        required_unless_present = "remote"
+    )]
+    program: Vec<OsString>,
+}
+
+/// Runs a job; the status that it ends with.
+pub(crate) fn run(arguments: &RunArguments) -> Result<u8, UserError> {
+    let Some(((program, rest), ranks)) = arguments.program.split_first().zip(arguments.ranks) else {
+        return cci_launcher::remote().map(|()| 0);
+    };
+    cci_launcher::run(&RunOptions {
+        ranks,
+        hosts: hosts(arguments)?,
+        rsh: arguments.rsh.clone(),
+        bind: arguments.bind,
+        label: arguments.label,
+        program: program.clone(),
+        arguments: rest.to_vec(),
+    })
+}
+
+fn hosts(arguments: &RunArguments) -> Result<Vec<Host>, UserError> {
+    match (&arguments.hosts, &arguments.hostfile) {
+        (Some(hosts), _) => parse_hosts(hosts),
+        (None, Some(file)) => parse_hostfile(file),
+        (None, None) => Ok(Vec::new()),
+    }
+}

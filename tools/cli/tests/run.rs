@@ -1,0 +1,390 @@
+//! `cci run`: ranks on this host and in network name spaces, however they end.
+
+use rustix::process::{Pid, Signal, kill_process, test_kill_process};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+/// How soon after a failure a job must have ended.
+const SOON: Duration = Duration::from_secs(1);
+
+fn cci() -> Command {
+    Command::new(env!("CARGO_BIN_EXE_cci"))
+}
+
+fn run(arguments: &[&str]) -> Command {
+    let mut command = cci();
+    command.arg("run").args(arguments).stdin(Stdio::null());
+    for variable in ["CCI_JOB_FD", "PMI_FD", "PMI_PORT", "CCI_STORE", "CCI_LISTEN"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn output(command: &mut Command) -> Output {
+    command.output().expect("the command")
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+/// The lines, sorted: ranks write in any order.
+fn lines(bytes: &[u8]) -> Vec<&str> {
+    let mut lines: Vec<&str> = text(bytes).lines().collect();
+    lines.sort_unstable();
+    lines
+}
+
+/// A job whose ranks write the numbers of their processes, and those of a process that each leaves
+/// behind in a group of its own, and then wait for ever.
+const WAITING: &str = "setsid sleep 1000 & echo $$ $!; wait";
+
+/// Starts such a job of so many ranks; the job, and all its processes.
+fn waiting(ranks: usize, script: &str) -> (Child, Vec<Pid>) {
+    let mut command = run(&["-n", &ranks.to_string(), "sh", "-c", script]);
+    let mut job = command.stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("the command");
+    let mut pids = Vec::new();
+    let mut lines = BufReader::new(job.stdout.take().expect("a pipe")).lines();
+    for _ in 0..ranks {
+        let line = lines.next().expect("a line of each rank").expect("text");
+        pids.extend(
+            line.split_whitespace().map(|pid| Pid::from_raw(pid.parse().expect("a number")).expect("a process")),
+        );
+    }
+    (job, pids)
+}
+
+/// Whether a process is there and no zombie.
+fn lives(pid: Pid) -> bool {
+    let state = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).unwrap_or_default();
+    let is_zombie = state.rsplit_once(") ").is_none_or(|(_, rest)| rest.starts_with('Z'));
+    test_kill_process(pid).is_ok() && !is_zombie
+}
+
+fn standard_error(job: &mut Child) -> String {
+    let mut text = String::new();
+    job.stderr.take().expect("a pipe").read_to_string(&mut text).expect("text");
+    text
+}
+
+/// Sends a signal to a waiting job and returns its status once nothing of it is left.
+fn interrupted(signal: Signal) -> Option<i32> {
+    let (mut job, pids) = waiting(4, WAITING);
+    kill_process(Pid::from_child(&job), signal).expect("the job");
+    let status = job.wait().expect("its end").code();
+    let left: Vec<_> = pids.iter().filter(|pid| lives(**pid)).collect();
+    assert!(left.is_empty() && pids.len() == 8, "{left:?} of {pids:?} survive");
+    status
+}
+
+/// How often a job is interrupted: `make jobs` sets another number.
+fn times() -> u32 {
+    std::env::var("CCI_INTERRUPTS").ok().map_or(20, |times| times.parse().expect("a number"))
+}
+
+#[test]
+fn nothing_survives_an_interrupt() {
+    for time in 0..times() {
+        assert_eq!(interrupted(Signal::INT), Some(130), "time {time}");
+    }
+    assert_eq!(interrupted(Signal::TERM), Some(143));
+    assert_eq!(interrupted(Signal::HUP), Some(129));
+}
+
+#[test]
+fn ranks_that_ignore_the_interrupt_are_killed() {
+    let (mut job, pids) = waiting(2, "trap '' INT TERM; echo $$; while :; do sleep 1000; done");
+    kill_process(Pid::from_child(&job), Signal::INT).expect("the job");
+    assert_eq!(job.wait().expect("its end").code(), Some(130));
+    assert!(!pids.into_iter().any(lives));
+}
+
+#[test]
+fn ranks_end_with_a_launcher_that_is_killed() {
+    let (mut job, pids) = waiting(2, "echo $$; exec sleep 1000");
+    job.kill().expect("the job");
+    job.wait().expect("its end");
+    let begin = Instant::now();
+    while pids.iter().any(|pid| lives(*pid)) {
+        assert!(begin.elapsed() < LONG, "they live");
+        std::thread::yield_now();
+    }
+}
+
+#[test]
+fn a_rank_that_is_killed_ends_the_job_within_a_second() {
+    let (mut job, pids) = waiting(4, "echo $$; exec sleep 1000");
+    let begin = Instant::now();
+    kill_process(pids[2], Signal::KILL).expect("a rank");
+    assert_eq!(job.wait().expect("its end").code(), Some(137));
+    assert!(begin.elapsed() < SOON, "{:?}", begin.elapsed());
+    assert!(!pids.into_iter().any(lives));
+    let text = standard_error(&mut job);
+    assert!(text.contains("was killed by signal 9 (SIGKILL); the job ends with status 137"), "{text}");
+}
+
+#[test]
+fn the_first_status_other_than_0_is_the_jobs() {
+    let begin = Instant::now();
+    let script = "test $RANK = 1 && exit 3; exec sleep 1000";
+    let ended = output(&mut run(&["-n", "3", "sh", "-c", script]));
+    assert_eq!(ended.status.code(), Some(3));
+    assert_eq!(text(&ended.stderr), "cci run: rank 1 ended with status 3; the job ends with status 3\n");
+    assert!(begin.elapsed() < LONG);
+}
+
+#[test]
+fn status_0_does_not_end_the_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let fifo = folder.path().join("fifo");
+    let made = Command::new("mkfifo").arg(&fifo).status().expect("mkfifo");
+    assert!(made.success());
+    // Rank 0 goes on only after rank 1 has ended: its end of the pipe closes then.
+    let script = "if test $RANK = 1; then exec 3>\"$0\"; exit 0; fi; cat \"$0\"; echo on";
+    let ended = output(&mut run(&["-n", "2", "sh", "-c", script, fifo.to_str().expect("text")]));
+    assert_eq!((ended.status.code(), text(&ended.stdout)), (Some(0), "on\n"));
+}
+
+#[test]
+fn signals_are_passed_on() {
+    let script = "trap 'echo got; exit 0' USR1; echo $$; while :; do sleep 0.01; done";
+    let mut command = run(&["-n", "2", "--label", "sh", "-c", script]);
+    // The shell reports what the signal does to its own children.
+    let mut job = command.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command");
+    let mut lines = BufReader::new(job.stdout.take().expect("a pipe")).lines().map(|line| line.expect("text"));
+    let _begun: Vec<String> = lines.by_ref().take(2).collect();
+    kill_process(Pid::from_child(&job), Signal::USR1).expect("the job");
+    let mut got: Vec<String> = lines.collect();
+    got.sort_unstable();
+    assert_eq!(got, ["[0] got", "[1] got"]);
+    assert_eq!(job.wait().expect("its end").code(), Some(0));
+}
+
+#[test]
+fn standard_input_goes_to_rank_0() {
+    let mut job = run(&["-n", "3", "--label", "cat"]);
+    let mut job = job.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("the command");
+    job.stdin.take().expect("a pipe").write_all(b"one\ntwo").expect("a reader");
+    let ended = job.wait_with_output().expect("its end");
+    assert_eq!((ended.status.code(), text(&ended.stdout)), (Some(0), "[0] one\n[0] two\n"));
+}
+
+#[test]
+fn lines_are_labelled_and_whole_and_none_is_lost() {
+    let script = "i=0; while test $i -lt 2000; do echo line $i; i=$((i+1)); done; echo err >&2";
+    let ended = output(&mut run(&["-n", "4", "--label", "sh", "-c", script]));
+    assert_eq!(ended.status.code(), Some(0));
+    let found = lines(&ended.stdout);
+    let mut expected: Vec<String> =
+        (0..4).flat_map(|rank| (0..2000).map(move |line| format!("[{rank}] line {line}"))).collect();
+    expected.sort_unstable();
+    assert_eq!(found, expected);
+    assert_eq!(lines(&ended.stderr), ["[0] err", "[1] err", "[2] err", "[3] err"]);
+}
+
+#[test]
+fn a_reader_that_leaves_ends_the_job_and_hangs_nothing() {
+    let mut job = run(&["-n", "2", "--label", "yes"]);
+    let mut job = job.stdout(Stdio::piped()).stderr(Stdio::null()).spawn().expect("the command");
+    let mut some = [0; 4096];
+    job.stdout.take().expect("a pipe").read_exact(&mut some).expect("lines");
+    assert_eq!(job.wait().expect("its end").code(), Some(141), "SIGPIPE");
+}
+
+#[test]
+fn thirty_two_ranks_know_all_others() {
+    let ended = output(&mut run(&["-n", "32", env!("CARGO_BIN_EXE_cci"), "job", "--exchanges", "5"]));
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    let lines = lines(&ended.stdout);
+    assert_eq!(lines.len(), 32);
+    for rank in 0..32 {
+        let begin = format!("rank {rank} of 32, {rank} of 32 on this host");
+        assert!(lines.iter().any(|line| line.starts_with(&begin)), "{begin}: {lines:?}");
+    }
+    assert!(lines.iter().all(|line| line.contains("by cci run, authenticated")), "{lines:?}");
+}
+
+#[test]
+fn a_rank_that_never_joins_is_named() {
+    let cci = env!("CARGO_BIN_EXE_cci");
+    let script = format!("if test $RANK = 1; then exec sleep 1000; fi; exec {cci} job --limit 300ms");
+    let ended = output(&mut run(&["-n", "3", "sh", "-c", &script]));
+    assert_eq!(ended.status.code(), Some(1));
+    let errors = text(&ended.stderr);
+    assert!(errors.contains("rank 1 did not come within"), "{errors}");
+}
+
+#[test]
+fn a_rank_that_lies_to_the_store_is_named_and_the_others_are_told() {
+    let cci = env!("CARGO_BIN_EXE_cci");
+    let lie = r"printf '\377\377\377\377\1' >&$CCI_JOB_FD; exec sleep 1000";
+    let script = format!("if test $RANK = 1; then {lie}; fi; exec {cci} job");
+    let begin = Instant::now();
+    let ended = output(&mut run(&["-n", "2", "bash", "-c", &script]));
+    let errors = text(&ended.stderr);
+    assert!(errors.contains("the store has closed the connection of rank 1: a frame longer"), "{errors}");
+    assert!(errors.contains("rank 1 will not come"), "{errors}");
+    assert!(begin.elapsed() < LONG);
+}
+
+#[test]
+fn the_secret_is_in_no_argument_and_no_environment() {
+    let script = "tr '\\0' '\\n' </proc/$$/environ | grep -E '^(CCI_|RANK|WORLD|LOCAL)' | sed 's/=.*//'";
+    let ended = output(run(&["-n", "1", "sh", "-c", script]).env_remove("CCI_INTERRUPTS"));
+    assert_eq!(lines(&ended.stdout), ["CCI_JOB_FD", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "RANK", "WORLD_SIZE"]);
+}
+
+#[test]
+fn ranks_are_bound_to_processors_in_turn() {
+    let script = "sed -n 's/^Cpus_allowed_list:[[:space:]]*//p' /proc/$$/status";
+    let ended = output(&mut run(&["-n", "2", "--bind", "core", "--label", "sh", "-c", script]));
+    let lines = lines(&ended.stdout);
+    assert_eq!(lines.len(), 2);
+    assert!(lines.iter().all(|line| !line.contains([',', '-'])), "one processor each: {lines:?}");
+}
+
+#[test]
+fn what_cannot_be_started_is_named() {
+    let ended = output(&mut run(&["-n", "2", "/nowhere/program"]));
+    assert_eq!(ended.status.code(), Some(127));
+    assert!(text(&ended.stderr).contains("rank 0 cannot start '/nowhere/program': No such file"), "{ended:?}");
+    let refused = output(&mut run(&["-n", "2", "-H", "-oProxyCommand=x", "true"]));
+    assert_eq!(refused.status.code(), Some(1));
+    assert!(text(&refused.stderr).contains("names no host"), "{refused:?}");
+}
+
+/// A command that stands for `ssh`: it forgets the host and runs the rest here.
+fn rsh(folder: &Path, text: &str) -> String {
+    use std::os::unix::fs::PermissionsExt;
+    let path = folder.join("rsh");
+    std::fs::write(&path, format!("#!/bin/sh\n{text}\n")).expect("a file");
+    std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+    path.to_str().expect("text").to_owned()
+}
+
+#[test]
+fn ranks_of_other_hosts_are_ranks_like_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rsh = rsh(folder.path(), "shift; exec \"$@\"");
+    let mut job = run(&["-n", "5", "-H", "there:2,localhost:2,elsewhere:1", "--rsh", &rsh, "--label", "sh", "-c"]);
+    let script = format!("cat; {} job --exchanges 20; echo $HIDDEN$CCI_SHOWN", env!("CARGO_BIN_EXE_cci"));
+    job.arg(script).env("CCI_SHOWN", "shown").stdin(Stdio::piped()).stdout(Stdio::piped());
+    let mut job = job.spawn().expect("the command");
+    job.stdin.take().expect("a pipe").write_all(b"input\n").expect("a reader");
+    let ended = job.wait_with_output().expect("its end");
+    assert_eq!(ended.status.code(), Some(0));
+    let lines = lines(&ended.stdout);
+    assert_eq!(lines.iter().filter(|line| line.ends_with("] input")).count(), 1, "{lines:?}");
+    assert!(lines.contains(&"[0] input"), "rank 0 is there: {lines:?}");
+    for (rank, local) in [(0, "0 of 2"), (1, "1 of 2"), (2, "0 of 2"), (3, "1 of 2"), (4, "0 of 1")] {
+        let line = format!("[{rank}] rank {rank} of 5, {local} on this host");
+        assert!(lines.iter().any(|found| found.starts_with(&line)), "{line}: {lines:?}");
+        assert!(lines.contains(&&*format!("[{rank}] shown")), "{lines:?}");
+    }
+}
+
+/// Tells people why a test does less here.
+fn skipped(why: &str) {
+    // Without a standard error there is nobody to tell.
+    let _ = writeln!(std::io::stderr(), "skipped: {why}");
+}
+
+/// Each host is a network name space without any interface that is up.
+#[test]
+fn ranks_of_other_hosts_need_no_network_to_the_launcher() {
+    let can = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
+    if !can.is_ok_and(|status| status.success()) {
+        return skipped("this user may not make network name spaces");
+    }
+    let folder = tempfile::tempdir().expect("a folder");
+    let rsh = rsh(folder.path(), "shift; exec unshare --net \"$@\"");
+    let script = format!("readlink /proc/self/ns/net; {} job", env!("CARGO_BIN_EXE_cci"));
+    let ended = output(&mut run(&["-n", "4", "-H", "a:2,b:2", "--rsh", &rsh, "sh", "-c", &script]));
+    assert_eq!(ended.status.code(), Some(0), "{}", text(&ended.stderr));
+    let lines = lines(&ended.stdout);
+    let spaces: std::collections::BTreeSet<_> = lines.iter().filter(|line| line.starts_with("net:")).collect();
+    assert_eq!((spaces.len(), lines.len()), (2, 8), "{lines:?}");
+    assert!(lines.iter().any(|line| line.starts_with("rank 3 of 4, 1 of 2 on this host")), "{lines:?}");
+}
+
+#[test]
+fn a_failure_elsewhere_ends_all_and_names_the_host() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rsh = rsh(folder.path(), "shift; exec \"$@\"");
+    let script = "test $RANK = 1 && { echo last; exit 7; }; exec sleep 1000";
+    let ended = output(&mut run(&["-n", "2", "-H", "localhost,there", "--rsh", &rsh, "sh", "-c", script]));
+    assert_eq!((ended.status.code(), text(&ended.stdout)), (Some(7), "last\n"));
+    assert_eq!(text(&ended.stderr), "cci run: rank 1 on there ended with status 7; the job ends with status 7\n");
+}
+
+#[test]
+fn nothing_survives_an_interrupt_elsewhere() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let rsh = rsh(folder.path(), "shift; exec \"$@\"");
+    let mut job = run(&["-n", "2", "-H", "there:2", "--rsh", &rsh, "sh", "-c", WAITING]);
+    let mut job = job.stdout(Stdio::piped()).spawn().expect("the command");
+    let lines = BufReader::new(job.stdout.take().expect("a pipe")).lines().take(2);
+    let pids: Vec<Pid> = lines
+        .flat_map(|line| line.expect("text").split(' ').map(|pid| pid.parse().expect("a number")).collect::<Vec<i32>>())
+        .map(|pid| Pid::from_raw(pid).expect("a process"))
+        .collect();
+    kill_process(Pid::from_child(&job), Signal::INT).expect("the job");
+    assert_eq!(job.wait().expect("its end").code(), Some(130));
+    assert!(pids.len() == 4 && !pids.into_iter().any(lives));
+}
+
+#[test]
+fn a_host_that_fails_is_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let failed = |text: &str| {
+        let rsh = rsh(folder.path(), text);
+        let ended = output(&mut run(&["-n", "1", "-H", "there", "--rsh", &rsh, "true"]));
+        assert_eq!(ended.status.code(), Some(127));
+        String::from_utf8(ended.stderr).expect("text")
+    };
+    assert!(failed("exit 255").contains("rank 0 on there is lost with its host: its launcher has gone"));
+    assert!(failed("echo Welcome to this host; cat >/dev/null").contains("its shell prints nothing"));
+}
+
+/// Runs ranks by another launcher; nothing where that is not installed.
+fn by(launcher: &str, arguments: &[&str]) -> Option<Output> {
+    let mut command = Command::new(launcher);
+    command.args(arguments).args([env!("CARGO_BIN_EXE_cci"), "job", "--exchanges", "3"]).stdin(Stdio::null());
+    command.env_remove("CCI_JOB_FD");
+    let ended = command.output().ok();
+    if ended.is_none() {
+        skipped(&format!("{launcher} is not installed (apt-get install mpich openmpi-bin)"));
+    }
+    ended
+}
+
+fn all_know_all(ended: &Output, size: usize, source: &str) {
+    assert!(ended.status.success(), "{}", text(&ended.stderr));
+    let lines = lines(&ended.stdout);
+    assert_eq!(lines.len(), size, "{lines:?}");
+    assert!(lines.iter().all(|line| line.contains(source) && line.contains("not authenticated")), "{lines:?}");
+}
+
+#[test]
+fn ranks_of_hydra_speak_pmi() {
+    for more in [&[][..], &["-pmi-port"]] {
+        if let Some(ended) = by("mpiexec.hydra", &[more, &["-n", "6"]].concat()) {
+            all_know_all(&ended, 6, "of 6 on this host with");
+            all_know_all(&ended, 6, "by PMI-1");
+        }
+    }
+}
+
+#[test]
+fn ranks_of_open_mpi_meet_at_a_store() {
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let store = format!("CCI_STORE=127.0.0.1:{port}");
+    if let Some(ended) = by("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe", "-n", "4", "-x", &store]) {
+        all_know_all(&ended, 4, "by OMPI, CCI_STORE");
+    }
+}

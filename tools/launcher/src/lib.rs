@@ -1,0 +1,57 @@
+//! `cci run`: starts the ranks of a parallel job on this host and on others, and ends them
+//! together.
+//!
+//! One thread polls everything. `docs/design/jobs.md` has the figure, what happens when, and the
+//! frames between launchers.
+#![deny(unsafe_code)]
+
+mod end;
+mod feed;
+mod frames;
+mod host;
+mod hosts;
+mod launcher;
+mod output;
+mod polling;
+mod remote;
+mod signals;
+mod site;
+mod sys;
+
+pub use hosts::{Host, parse_hostfile, parse_hosts};
+pub use launcher::run;
+pub use remote::remote;
+pub use site::Bind;
+
+use std::ffi::OsString;
+
+/// What to run, where and how.
+///
+/// ```
+/// let options = cci_launcher::RunOptions {
+///     ranks: 2,
+///     hosts: cci_launcher::parse_hosts("here:1,there:1")?,
+///     program: "hostname".into(),
+///     ..Default::default()
+/// };
+/// assert_eq!(options.hosts.len(), 2);
+/// # Ok::<(), cci_report::UserError>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[expect(clippy::exhaustive_structs, reason = "the command makes it")]
+pub struct RunOptions {
+    /// How many ranks, at least 1.
+    pub ranks: u32,
+    /// The hosts; none for this one alone.
+    pub hosts: Vec<Host>,
+    /// The command that starts another one on a host, words between spaces; `ssh` if none.
+    pub rsh: Option<String>,
+    /// The processors of each rank.
+    pub bind: Bind,
+    /// Whether each line of output begins with its rank.
+    pub label: bool,
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
+}

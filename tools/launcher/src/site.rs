@@ -1,0 +1,246 @@
+//! The ranks of one host: started, signalled, reaped.
+
+use crate::end::End;
+use crate::feed::Feed;
+use crate::output::{CHANNELS, Channel};
+use crate::sys;
+use cci_job::DESCRIPTOR;
+use cci_report::names::Choice;
+use cci_report::{UserError, while_doing};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group};
+use rustix::thread::{CpuSet, sched_getaffinity};
+use serde::{Deserialize, Serialize};
+use std::ffi::OsString;
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
+use std::os::unix::net::UnixStream;
+use std::os::unix::process::CommandExt;
+use std::path::PathBuf;
+use std::process::{ChildStdin, Command, Stdio};
+use std::time::{Duration, Instant};
+
+/// How long processes that somebody left behind may take to die.
+const ORPHANS: Duration = Duration::from_secs(2);
+
+/// Which processors a rank may use.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_enums, reason = "the command line has no other")]
+pub enum Bind {
+    /// Those that the launcher may use.
+    #[default]
+    None,
+    /// One, in turn.
+    Core,
+}
+
+impl Choice for Bind {
+    const CHOICES: &'static [(Self, &'static str, &'static str)] =
+        &[(Self::Core, "core", "one, in turn"), (Self::None, "none", "those that this command may use")];
+}
+
+/// What each rank runs.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(crate) struct Task {
+    pub(crate) program: OsString,
+    pub(crate) arguments: Vec<OsString>,
+    /// The directory, where it is not that of the launcher.
+    pub(crate) directory: Option<PathBuf>,
+    pub(crate) environment: Vec<(OsString, OsString)>,
+    pub(crate) bind: Bind,
+    pub(crate) size: u32,
+}
+
+/// What becomes of a rank's standard descriptors.
+#[derive(Clone, Copy)]
+pub(crate) struct Streams {
+    pub(crate) are_outputs_piped: bool,
+    /// Of rank 0; the others have none.
+    pub(crate) is_input_piped: bool,
+}
+
+/// A rank of this host.
+pub(crate) struct Process {
+    pub(crate) rank: u32,
+    pid: Option<Pid>,
+    outputs: [Option<OwnedFd>; 2],
+    pub(crate) input: Option<Feed<ChildStdin>>,
+}
+
+impl Process {
+    /// Where the rank's output can be read.
+    pub(crate) fn output(&self, channel: Channel) -> Option<BorrowedFd<'_>> {
+        self.outputs[channel as usize].as_ref().map(AsFd::as_fd)
+    }
+
+    pub(crate) fn close(&mut self, channel: Channel) {
+        self.outputs[channel as usize] = None;
+    }
+
+    /// Whether the rank runs.
+    pub(crate) fn runs(&self) -> bool {
+        self.pid.is_some()
+    }
+
+    /// Whether all that the rank wrote has been read.
+    pub(crate) fn is_read(&self) -> bool {
+        self.outputs.iter().all(Option::is_none)
+    }
+}
+
+/// The ranks of this host.
+#[derive(Default)]
+pub(crate) struct Site {
+    pub(crate) processes: Vec<Process>,
+    /// Ranks that could not be started.
+    not_started: Vec<(u32, End)>,
+}
+
+/// The processors that this process may use.
+fn processors() -> Vec<usize> {
+    let allowed = sched_getaffinity(None).unwrap_or_default();
+    (0..CpuSet::MAX_CPU).filter(|at| allowed.is_set(*at)).collect()
+}
+
+/// How many processors ranks of this host have.
+pub(crate) fn count_of_processors() -> u32 {
+    u32::try_from(processors().len().max(1)).unwrap_or(1)
+}
+
+impl Site {
+    /// Starts these ranks. Returns the launcher's ends of their connections to the store. `reap`
+    /// reports a rank that cannot be started, and those after it, which are not started.
+    pub(crate) fn start(task: &Task, ranks: &[u32], streams: Streams) -> Result<(Self, Vec<UnixStream>), UserError> {
+        rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
+            .map_err(while_doing("cannot become the parent of what ranks leave behind"))?;
+        let processors = processors();
+        let (mut site, mut ends) = (Self::default(), Vec::new());
+        for (at, rank) in ranks.iter().enumerate() {
+            let (ours, theirs) = UnixStream::pair().map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
+            let mut command = task.command(*rank, at, ranks.len());
+            command.env(DESCRIPTOR, theirs.as_raw_fd().to_string());
+            let own = processors.get(at % processors.len().max(1)).filter(|_| task.bind == Bind::Core);
+            sys::prepare(&mut command, Some(theirs.as_raw_fd()), own.map(|own| one(*own)));
+            match spawn(&mut command, *rank, streams) {
+                Ok(process) => site.processes.push(process),
+                Err(why) => {
+                    let why = End::NotStarted(task.cannot_start(&why));
+                    site.not_started.extend(ranks[at..].iter().map(|rank| (*rank, why.clone())));
+                    break;
+                }
+            }
+            ends.push(ours);
+        }
+        Ok((site, ends))
+    }
+
+    /// Sends a signal to the groups of all ranks that run.
+    pub(crate) fn signal(&self, signal: Signal) {
+        for pid in self.processes.iter().filter_map(|process| process.pid) {
+            // It fails only for a group that has ended.
+            let _ = kill_process_group(pid, signal);
+        }
+    }
+
+    /// Takes the ends of ranks, and what else has ended and who it was.
+    pub(crate) fn reap(&mut self) -> (Vec<(u32, End)>, Vec<Pid>) {
+        let mut ends = std::mem::take(&mut self.not_started);
+        let mut others = Vec::new();
+        while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
+            let number = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
+            let end = match (status.exit_status(), status.terminating_signal()) {
+                (Some(status), _) => End::Status(number(status)),
+                (_, Some(signal)) => End::Signal(number(signal)),
+                _ => continue,
+            };
+            match self.processes.iter_mut().find(|process| process.pid == Some(pid)) {
+                Some(process) => {
+                    process.pid = None;
+                    ends.push((process.rank, end));
+                }
+                None => others.push(pid),
+            }
+        }
+        (ends, others)
+    }
+
+    /// Whether no rank runs.
+    pub(crate) fn is_over(&self) -> bool {
+        self.not_started.is_empty() && !self.processes.iter().any(Process::runs)
+    }
+}
+
+/// Kills what ranks have left behind: it has become this process's, one generation after the other.
+pub(crate) fn kill_orphans() -> Result<(), UserError> {
+    let deadline = Instant::now() + ORPHANS;
+    // Without a child it is refused.
+    while rustix::process::wait(WaitOptions::NOHANG).is_ok() {
+        if Instant::now() > deadline {
+            return Err(UserError::new("processes that ranks have left behind do not die; see ps"));
+        }
+        for child in children() {
+            // Only this process can reap it, so that the number is still its own.
+            let _ = kill_process(child, Signal::KILL);
+            let _ = rustix::process::waitpid(Some(child), WaitOptions::empty());
+        }
+    }
+    Ok(())
+}
+
+/// The processes whose parent this one is.
+fn children() -> Vec<Pid> {
+    let Ok(all) = std::fs::read_dir("/proc") else { return Vec::new() };
+    let names = all.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    names.filter_map(Pid::from_raw).filter(|pid| parent_of(*pid) == Some(rustix::process::getpid())).collect()
+}
+
+/// The parent of a process, the second word behind the name in parentheses.
+fn parent_of(pid: Pid) -> Option<Pid> {
+    let about = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_nonzero())).ok()?;
+    let parent = about.rsplit_once(") ")?.1.split(' ').nth(1)?;
+    parent.parse().ok().and_then(Pid::from_raw)
+}
+
+fn one(processor: usize) -> CpuSet {
+    let mut set = CpuSet::new();
+    set.set(processor);
+    set
+}
+
+impl Task {
+    fn command(&self, rank: u32, at: usize, count: usize) -> Command {
+        let mut command = Command::new(&self.program);
+        command.args(&self.arguments).process_group(0);
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.env("RANK", rank.to_string()).env("WORLD_SIZE", self.size.to_string());
+        command.env("LOCAL_RANK", at.to_string()).env("LOCAL_WORLD_SIZE", count.to_string());
+        if let Some(directory) = &self.directory {
+            command.current_dir(directory);
+        }
+        command
+    }
+
+    fn cannot_start(&self, why: &std::io::Error) -> String {
+        let program = self.program.display();
+        match self.directory.as_ref().filter(|directory| !directory.is_dir()) {
+            Some(directory) => format!("cannot start in {}, which is no directory there", directory.display()),
+            None => format!("cannot start '{program}': {why}; name a program that the host has"),
+        }
+    }
+}
+
+fn spawn(command: &mut Command, rank: u32, streams: Streams) -> std::io::Result<Process> {
+    let piped = |is_piped| if is_piped { Stdio::piped() } else { Stdio::inherit() };
+    command.stdout(piped(streams.are_outputs_piped)).stderr(piped(streams.are_outputs_piped));
+    command.stdin(if rank == 0 { piped(streams.is_input_piped) } else { Stdio::null() });
+    let mut child = command.spawn()?;
+    let outputs = [child.stdout.take().map(Into::into), child.stderr.take().map(Into::into)];
+    let input = child.stdin.take();
+    for pipe in outputs.iter().flatten().map(AsFd::as_fd).chain(input.as_ref().map(AsFd::as_fd)) {
+        rustix::io::ioctl_fionbio(pipe, true)?;
+    }
+    Ok(Process { rank, pid: Some(Pid::from_child(&child)), outputs, input: input.map(Feed::new) })
+}
+
+/// Both channels of each rank that still has them.
+pub(crate) fn channels(process: &Process) -> impl Iterator<Item = (Channel, BorrowedFd<'_>)> {
+    CHANNELS.into_iter().filter_map(|channel| Some((channel, process.output(channel)?)))
+}
