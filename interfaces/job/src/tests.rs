@@ -8,7 +8,7 @@ use crate::store_client::Client;
 use crate::wire::{Hello, Request};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
-use std::io::{Read, Write};
+use std::io::{BufRead, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
@@ -284,6 +284,47 @@ fn a_store_that_does_not_answer_ends_in_an_error() {
     let (theirs, ours) = UnixStream::pair().expect("a pair");
     drop(theirs);
     assert!(Client::trusted(ours.into(), SHORT).err().expect("no store").to_string().contains("closed the connection"));
+}
+
+/// The error of a rank whose process manager sends these lines, one for each line that it gets.
+fn error_by_pmi(lines: &'static [&'static str]) -> String {
+    use std::os::fd::AsRawFd;
+    let (manager, rank) = UnixStream::pair().expect("a pair");
+    let descriptor = rank.as_raw_fd().to_string();
+    let variables = [("PMI_FD", descriptor), ("PMI_RANK", "0".into()), ("PMI_SIZE", "2".into())].into();
+    scope(|scope| {
+        scope.spawn(move || {
+            let mut asked = std::io::BufReader::new(manager.try_clone().expect("a descriptor")).lines();
+            for line in lines {
+                asked.next();
+                // The rank may have given up.
+                let _ = writeln!(&manager, "{line}");
+            }
+            for line in asked.map_while(Result::ok) {
+                if line == "cmd=finalize" {
+                    writeln!(&manager, "cmd=finalize_ack").expect("a rank that waits for it");
+                }
+            }
+        });
+        let error = error(&variables);
+        drop(rank);
+        error
+    })
+}
+
+#[test]
+fn a_process_manager_that_is_silent_or_lies_is_explained() {
+    const INIT: &str = "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1";
+    const MAXES: &str = "cmd=maxes kvsname_max=64 keylen_max=64 vallen_max=1024 rc=0";
+    const SPACE: &str = "cmd=my_kvsname kvsname=space rc=0";
+    const PUT: &str = "cmd=put_result rc=0";
+    assert!(error_by_pmi(&[]).contains("does not answer within the limit"));
+    assert!(error_by_pmi(&[INIT, MAXES, SPACE, PUT]).contains("does not answer within the limit"), "a barrier");
+    assert!(error_by_pmi(&["cmd=other"]).contains("sent 'cmd=other' in place of response_to_init"));
+    assert!(error_by_pmi(&[INIT, MAXES, "cmd=my_kvsname"]).contains("names no key-value space"));
+    assert!(error_by_pmi(&[INIT, MAXES, SPACE, "cmd=put_result rc=-1"]).contains("has no room"));
+    let lie = &[INIT, MAXES, SPACE, PUT, "cmd=barrier_out rc=0", "cmd=get_result rc=0 value=1"];
+    assert!(error_by_pmi(lie).contains("that no rank of this version has put"));
 }
 
 #[test]

@@ -27,7 +27,7 @@ pub(crate) struct RemoteHost {
     /// The ranks that have not ended.
     pub(crate) running: BTreeSet<u32>,
     /// Whether its ranks have been started.
-    pub(crate) is_ready: bool,
+    is_ready: bool,
     /// The way between each rank and the store.
     pub(crate) bridges: BTreeMap<u32, Feed<UnixStream>>,
 }
@@ -95,6 +95,11 @@ impl RemoteHost {
 
     pub(crate) fn frames(&mut self) -> &mut Frames {
         &mut self.frames
+    }
+
+    /// Whether its ranks are still to be started.
+    pub(crate) fn starts(&self) -> bool {
+        !self.is_ready && !self.running.is_empty()
     }
 
     /// Where its frames can be read.

@@ -77,8 +77,10 @@ struct Launcher {
 ///
 /// The job cannot be started.
 pub fn run(options: &RunOptions) -> Result<u8, UserError> {
-    let mut launcher = Launcher::start(options)?;
-    let served = launcher.serve();
+    let (here, others) = split(options);
+    let mut launcher = Launcher::new(options, &here)?;
+    // What has been started ends with a failure of the rest.
+    let served = launcher.start(options, &here, others).and_then(|()| launcher.serve());
     launcher.site.signal(Signal::KILL);
     launcher.leave_hosts()?;
     kill_orphans()?;
@@ -112,39 +114,44 @@ fn environment() -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
 }
 
 impl Launcher {
-    fn start(options: &RunOptions) -> Result<Self, UserError> {
+    /// The launcher of a job whose ranks here are these. Nothing has been started yet.
+    fn new(options: &RunOptions, here: &[u32]) -> Result<Self, UserError> {
         let signals = Signals::watch()?;
         let secret = Secret::fresh().map_err(while_doing("cannot draw a secret"))?;
         let server = Server::new(options.ranks, Some(secret)).map_err(while_doing("cannot serve the job"))?;
-        let (here, others) = split(options);
-        let is_input_piped = stdin().is_terminal();
-        let mut launcher = Self {
+        Ok(Self {
             signals,
             server,
             site: Site::default(),
             hosts: Vec::new(),
             output: Output::new(options.label),
-            copies_input: is_input_piped || here.first() != Some(&0),
+            copies_input: stdin().is_terminal() || here.first() != Some(&0),
             places: BTreeMap::new(),
             begin: Instant::now(),
             ending: None,
-        };
+        })
+    }
+
+    /// Starts launchers on other hosts, which takes them longest, and then the ranks here.
+    fn start(&mut self, options: &RunOptions, here: &[u32], others: Vec<(String, Vec<u32>)>) -> Result<(), UserError> {
         let mut task = Task {
             program: options.program.clone(),
             arguments: options.arguments.clone(),
-            directory: None,
-            environment: Vec::new(),
+            directory: std::env::current_dir().ok(),
+            environment: environment(),
             bind: options.bind,
             size: options.ranks,
         };
-        launcher.start_here(&task, &here, Streams { are_outputs_piped: options.label, is_input_piped })?;
-        task.environment = environment();
-        task.directory = std::env::current_dir().ok();
         for (name, ranks) in others {
-            launcher.places.extend(ranks.iter().map(|rank| (*rank, name.clone())));
-            launcher.hosts.push(RemoteHost::start(options.rsh.as_deref(), &name, &Plan { ranks, task: task.clone() })?);
+            self.places.extend(ranks.iter().map(|rank| (*rank, name.clone())));
+            self.hosts.push(RemoteHost::start(options.rsh.as_deref(), &name, &Plan { ranks, task: task.clone() })?);
         }
-        Ok(launcher)
+        (task.directory, task.environment) = (None, Vec::new());
+        self.start_here(
+            &task,
+            here,
+            Streams { are_outputs_piped: options.label, is_input_piped: stdin().is_terminal() },
+        )
     }
 
     fn start_here(&mut self, task: &Task, ranks: &[u32], streams: Streams) -> Result<(), UserError> {
@@ -181,7 +188,7 @@ impl Launcher {
     }
 
     fn until_deadline(&self) -> Option<Duration> {
-        let start = self.hosts.iter().any(|host| !host.is_ready).then(|| self.begin + START);
+        let start = self.hosts.iter().any(RemoteHost::starts).then(|| self.begin + START);
         let ending = self.ending.as_ref().map(|ending| ending.deadline);
         start.into_iter().chain(ending).min().map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
@@ -406,7 +413,7 @@ impl Launcher {
         let now = Instant::now();
         if now >= self.begin + START {
             for at in 0..self.hosts.len() {
-                if !self.hosts[at].is_ready && !self.hosts[at].running.is_empty() {
+                if self.hosts[at].starts() {
                     self.lose(at, "its launcher has not started within 30 s; see that the host is there");
                 }
             }
