@@ -2,10 +2,11 @@
 
 use crate::error::JobError;
 use crate::place::Local;
+use crate::proof::Secret;
 use crate::server::Server;
 use crate::source::{self, Environment, Joined, Source};
 use crate::store_client::Client;
-use crate::wire::{Hello, Request};
+use crate::wire::{Hello, Reply, Request, Welcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
@@ -325,6 +326,27 @@ fn a_process_manager_that_is_silent_or_lies_is_explained() {
     assert!(error_by_pmi(&[INIT, MAXES, SPACE, "cmd=put_result rc=-1"]).contains("has no room"));
     let lie = &[INIT, MAXES, SPACE, PUT, "cmd=barrier_out rc=0", "cmd=get_result rc=0 value=1"];
     assert!(error_by_pmi(lie).contains("that no rank of this version has put"));
+}
+
+#[test]
+fn a_false_store_gets_no_rank() {
+    let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    scope(|scope| {
+        scope.spawn(|| {
+            let (mut rank, _) = listener.accept().expect("a rank");
+            let local = Local { rank: 1, size: 2, processors: 1 };
+            let welcome = Welcome { rank: 1, size: 2, local, proof: [0; 32], secret: None };
+            let replies = [Reply::Challenge([1; 32]).emit(), Reply::Welcome(welcome).emit()].concat();
+            rank.write_all(&replies).expect("a rank");
+            // Until the rank leaves.
+            assert!(is_closed(rank));
+        });
+        let socket = TcpStream::connect(address).expect("a store");
+        let secret = Secret::from_bytes([7; 32]);
+        let error = Client::connected(socket, 1, 2, Some(&secret), LIMIT).err().expect("no proof").to_string();
+        assert!(error.contains("the store does not prove the secret"), "{error}");
+    });
 }
 
 #[test]

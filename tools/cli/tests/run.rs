@@ -312,6 +312,17 @@ fn ranks_of_other_hosts_need_no_network_to_the_launcher() {
     assert!(lines.iter().any(|line| line.starts_with("rank 3 of 4, 1 of 2 on this host")), "{lines:?}");
 }
 
+/// The last bytes are in the rank's pipe when it ends, because all buffers on the way are full.
+#[test]
+fn much_output_from_elsewhere_arrives_whole() {
+    const LENGTH: usize = 5_000_000;
+    let folder = tempfile::tempdir().expect("a folder");
+    let rsh = rsh(folder.path(), "shift; exec \"$@\"");
+    let length = LENGTH.to_string();
+    let ended = output(&mut run(&["-n", "1", "-H", "there", "--rsh", &rsh, "head", "-c", &length, "/dev/zero"]));
+    assert_eq!((ended.status.code(), ended.stdout.len()), (Some(0), LENGTH));
+}
+
 #[test]
 fn a_failure_elsewhere_ends_all_and_names_the_host() {
     let folder = tempfile::tempdir().expect("a folder");
