@@ -1,5 +1,6 @@
 //! Results that are no row over size; see `docs/perf-json.md`. Units are in the names.
 
+use super::memory_curves::MemoryCurves;
 use super::row::Row;
 use super::statistics::median;
 use serde::{Deserialize, Serialize};
@@ -16,6 +17,8 @@ pub enum Finding {
     Jitter(Jitter),
     /// Memory of an endpoint and over connections.
     Memory(Memory),
+    /// Memory over peers, and over connections to one peer.
+    MemoryCurves(MemoryCurves),
     /// Operations per second over threads.
     Threads(Threads),
     /// How much of a transfer hides behind computation.

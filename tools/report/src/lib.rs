@@ -11,6 +11,7 @@ pub mod environment;
 mod error;
 pub mod finding;
 pub mod html;
+pub mod memory_curves;
 pub mod names;
 pub mod output;
 pub mod row;

@@ -82,6 +82,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
         ("logp", vec![], vec![Finding::Logp(logp)]),
         ("breakdown", vec![], vec![Finding::Breakdown(breakdown)]),
         ("memory", vec![], vec![Finding::Memory(memory)]),
+        ("memory-curves", vec![], vec![Finding::MemoryCurves(crate::memory_curves::tests::found())]),
         ("jitter", vec![], vec![Finding::Jitter(jitter)]),
         ("threads", vec![], vec![Finding::Threads(threads)]),
         ("overlap", vec![], vec![Finding::Overlap(overlap)]),

@@ -1,6 +1,6 @@
 //! Results as comma-separated values: a line of names, then one line a row, in the order of the
-//! JSON's fields. The single blocks are in the JSON only. A run without rows gives the table of its
-//! finding.
+//! JSON's fields. The single blocks and the notes of a finding are in the JSON only. A run without
+//! rows gives the table of its finding.
 
 use crate::finding::Finding;
 use crate::row::{Document, Row};
@@ -67,6 +67,7 @@ fn columns(finding: &Finding) -> Columns {
             &["transport", "endpoint_private_bytes", "endpoint_resident_bytes"],
             Some(("points", &["connections", "private_bytes", "resident_bytes"])),
         ),
+        Finding::MemoryCurves(_) => (&[], Some(("points", &["curve", "over", "space", "count", "bytes", "computed"]))),
         Finding::Threads(_) => {
             (&["transport", "operation", "size"], Some(("points", &["threads", "shared_per_second", "own_per_second"])))
         }
@@ -183,9 +184,11 @@ mod tests {
     }
 
     /// One of each kind that a run without rows gives, as JSON.
-    const FINDINGS: [&str; 6] = [
+    const FINDINGS: [&str; 7] = [
         r#"{"kind":"memory","transport":"sm","endpoint_private_bytes":1.5,"endpoint_resident_bytes":2.0,"points":[
             {"connections":10,"private_bytes":3.0,"resident_bytes":4.0},{"connections":20,"private_bytes":5.0,"resident_bytes":6.0}]}"#,
+        r#"{"kind":"memory-curves","points":[
+            {"curve":"tcp","over":"peers","space":"kernel","count":10,"bytes":3.5,"computed":false}],"notes":[]}"#,
         r#"{"kind":"threads","transport":"sm","operation":"send","size":8,"points":[
             {"threads":1,"shared_per_second":1.0,"own_per_second":2.0}]}"#,
         r#"{"kind":"idle","transport":"sm","seconds":5.0,"processor_ms":0.5,"bare_processor_ms":0.25,"wakes":1,"switches":2}"#,
@@ -211,7 +214,8 @@ mod tests {
             let (whole, list) = columns(&finding);
             let value = serde_json::to_value(&finding).unwrap();
             let mut fields: Vec<_> = value.as_object().unwrap().keys().map(String::as_str).collect();
-            fields.retain(|field| *field != "kind" && Some(*field) != list.map(|(name, _)| name));
+            // Sentences are in the JSON only.
+            fields.retain(|field| !["kind", "notes"].contains(field) && Some(*field) != list.map(|(name, _)| name));
             let mut columns = whole.to_vec();
             fields.sort_unstable();
             columns.sort_unstable();

@@ -1,7 +1,7 @@
 //! Findings on the terminal.
 
 use super::table::{align, scaled, time};
-use super::{breakdown, gups, logp};
+use super::{breakdown, gups, logp, memory_curves};
 use crate::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
 
@@ -11,6 +11,7 @@ pub fn text(finding: &Finding) -> String {
         Finding::Jitter(found) => jitter(found),
         Finding::Overlap(found) => overlap(found),
         Finding::Memory(found) => memory(found),
+        Finding::MemoryCurves(found) => memory_curves::text(found),
         Finding::Threads(found) => threads(found),
         Finding::Idle(found) => idle(found),
         Finding::Gups(found) => gups::table(found),
@@ -84,8 +85,9 @@ fn overlap(found: &Overlap) -> String {
 }
 
 /// Bytes, with a binary prefix.
-fn bytes(count: f64) -> String {
+pub(super) fn bytes(count: f64) -> String {
     match count {
+        count if count >= 1073741824.0 => format!("{:.2} GiB", count / 1073741824.0),
         count if count >= 1048576.0 => format!("{:.2} MiB", count / 1048576.0),
         count if count >= 1024.0 => format!("{:.1} KiB", count / 1024.0),
         count => format!("{count:.0} B"),

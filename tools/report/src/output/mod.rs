@@ -5,6 +5,7 @@ mod csv;
 pub mod findings;
 mod gups;
 mod logp;
+mod memory_curves;
 pub mod plot;
 mod side_by_side;
 mod signature;

@@ -39,6 +39,9 @@ pub fn svg(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::Logp(found)]) = (&document.rows[..], &document.findings[..]) {
         return super::signature::svg(found, &document.environment);
     }
+    if let ([], [Finding::MemoryCurves(found)]) = (&document.rows[..], &document.findings[..]) {
+        return super::memory_curves::svg(found, &document.environment);
+    }
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
     }

@@ -4,6 +4,7 @@ mod breakdown;
 mod jitter;
 mod logp;
 mod memory;
+mod memory_curves;
 mod scaling;
 mod tables;
 
@@ -37,6 +38,7 @@ pub(super) fn sections(runs: &[Run]) -> Vec<Section> {
         logp::section(&found!(Logp)),
         breakdown::section(&found!(Breakdown)),
         memory::section(&found!(Memory)),
+        memory_curves::section(&found!(MemoryCurves)),
         jitter::section(&found!(Jitter)),
         scaling::threads(&found!(Threads)),
         scaling::overlap(&found!(Overlap)),
