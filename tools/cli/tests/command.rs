@@ -234,6 +234,7 @@ fn a_signal_ends_every_measurement_and_what_was_measured_is_shown_and_written() 
         (&["gups", "--local", "--table", "1M", "--updates", "1000000000000"], "updates", "updates"),
         (&["idle", "--seconds", "3000"], "idle", "seconds"),
         (&["memory", "--connections", "1000000"], "connections", "endpoint_resident_bytes"),
+        (&["memory", "--connections", "2..1M", "--transport", "sm", "-t", "3000s"], "peers", ""),
     ] {
         let in_blocks = ["jitter", "overlap"].contains(&arguments[0]);
         let arguments = &[arguments, if in_blocks { VERY_LONG } else { &[] }].concat()[..];
@@ -393,6 +394,72 @@ fn memory_threads_and_idleness_are_found_on_either_transport() {
             }
         }
     }
+}
+
+#[test]
+fn a_range_of_connections_gives_curves_of_transports_and_of_bare_sockets() {
+    let directory = tempfile::tempdir().unwrap();
+    let plot = directory.path().join("memory.svg");
+    let range = ["perf", "memory", "--connections", "50..1000", "--time", "300s", "--json", "-"];
+    let output = run(&[&range[..], &["--plot", plot.to_str().unwrap()]].concat());
+    let said = text(&output.stderr);
+    assert!(output.status.success(), "{said}");
+    let document: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
+    let found = &document["findings"][0];
+    let bytes = |curve: &str, over: &str, space: &str, count: u64| {
+        let is_it = |point: &&Value| {
+            (&point["curve"], &point["over"], &point["space"]) == (&curve.into(), &over.into(), &space.into())
+                && (&point["count"], &point["computed"]) == (&count.into(), &false.into())
+        };
+        let points = found["points"].as_array().unwrap();
+        points.iter().find(is_it).unwrap_or_else(|| panic!("{curve} {over} {count}: {found}"))["bytes"]
+            .as_f64()
+            .unwrap()
+    };
+    let each = |curve, over, from, to| {
+        (bytes(curve, over, "user", to) - bytes(curve, over, "user", from)) / (to - from) as f64
+    };
+    // Two pages for each, what the allocator adds to each (1 %), and the list of them.
+    for (from, to) in [(50, 100), (100, 1000)] {
+        let more = bytes("bare sockets", "peers", "user", to) - bytes("bare sockets", "peers", "user", from);
+        let buffers = 8192.0 * (to - from) as f64;
+        assert!((0.99 * buffers..1.02 * buffers + 32_768.0).contains(&more), "{more} B from {from} to {to}: {found}");
+    }
+    // What docs/performance.md promises for an idle connection, and a page at either end.
+    let connection = each("sm", "connections", 100, 1000);
+    assert!(connection <= 128.0 + 8192.0 / 900.0, "{connection} B for a connection: {found}");
+    // A lane takes 36 KiB and its share of tables; connections of one lane share it.
+    let peer = each("sm", "peers", 100, 1000);
+    assert!((36_864.0..2.0 * 36_864.0).contains(&peer), "{peer} B for a peer: {found}");
+    for transport in ["sock", "tcp"] {
+        assert!(each(transport, "peers", 100, 1000) < 8192.0, "less than bare buffers: {found}");
+        assert!(each(transport, "connections", 100, 1000) < 4096.0, "{found}");
+    }
+    if std::fs::read_to_string("/proc/slabinfo").is_ok() {
+        let sockets = bytes("bare sockets", "peers", "kernel", 1000) / 1000.0;
+        assert!((2000.0..20_000.0).contains(&sockets), "{sockets} B of the kernel for a socket: {found}");
+    } else {
+        assert!(said.contains("without the kernel's part"), "{said}");
+    }
+    for expected in ["bare sockets, user", "verbs RC, computed", "sm, user", "* computed"] {
+        assert!(said.contains(expected), "{expected}: {said}");
+    }
+    let drawn = std::fs::read_to_string(plot).unwrap();
+    assert!(drawn.contains("<svg") && drawn.contains("verbs RC, computed"), "{drawn}");
+}
+
+#[test]
+fn a_curve_without_time_is_computed_beyond_what_it_reached() {
+    let run = run(&["perf", "memory", "--transport", "sm", "--connections", "1..1M", "--time", "1ms", "--json", "-"]);
+    assert!(run.status.success(), "{}", text(&run.stderr));
+    let document: Value = serde_json::from_str(&text(&run.stdout)).unwrap();
+    let found = &document["findings"][0];
+    let points = found["points"].as_array().unwrap().iter();
+    let sm: Vec<_> = points.filter(|point| point["curve"] == "sm" && point["over"] == "connections").collect();
+    let last = sm.last().unwrap();
+    assert_eq!((&last["count"], &last["computed"]), (&1_000_000.into(), &true.into()), "{found}");
+    assert_eq!(sm[0]["computed"], false, "{found}");
+    assert!(text(&run.stderr).contains("allow it more time by --time"), "{}", text(&run.stderr));
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::measure::local::EndTask;
 use crate::methods::connections::ConnectionsTask;
 use crate::methods::footprint::FootprintTask;
 use crate::methods::many_peers::ManyPeersTask;
+use crate::methods::memory_curves::CurveTask;
 use crate::methods::ways::WaysTask;
 use crate::methods::{breakdown, gups, logp};
 use crate::task::{Order, Task};
@@ -17,7 +18,7 @@ use std::process::ExitCode;
 type Run = fn(Value) -> Result<(), Option<UserError>>;
 
 /// Every task, by its name.
-const TASKS: [(&str, Run); 8] = [
+const TASKS: [(&str, Run); 9] = [
     // One end of a local run.
     named::<EndTask>(),
     // One process of a measurement that needs several.
@@ -28,6 +29,8 @@ const TASKS: [(&str, Run); 8] = [
     named::<FootprintTask>(),
     // Very many connections: the end that measures, or the one that connects.
     named::<ConnectionsTask>(),
+    // One curve of memory: the end that measures, or peers.
+    named::<CurveTask>(),
     // Many peers of one endpoint: the end that measures, or the peers.
     named::<ManyPeersTask>(),
     // One endpoint over several transports beside endpoints of one: the end that measures, or the

@@ -49,6 +49,42 @@ pub fn parse_size(text: &str) -> Result<u64, String> {
     number.checked_mul(unit).ok_or_else(|| format!("{text} is larger than any memory; {HINT}"))
 }
 
+/// How many connections or peers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Counts {
+    /// At most so many.
+    UpTo(u32),
+    /// From the least to the most.
+    Range(u32, u32),
+}
+
+const COUNTS: &str = "write a count from 2 to 1M such as 1000, or a range such as 1..1M";
+const MOST: u32 = 1_000_000;
+
+/// Parses a count, or a range of counts; K and M are thousands and millions.
+pub fn parse_counts(text: &str) -> Result<Counts, String> {
+    let parsed = match text.split_once("..") {
+        None => parse_count(text).filter(|most| *most >= 2).map(Counts::UpTo),
+        Some((least, most)) => match (parse_count(least), parse_count(most)) {
+            (Some(least), Some(most)) if least <= most => Some(Counts::Range(least, most)),
+            _ => None,
+        },
+    };
+    parsed.ok_or_else(|| format!("{text:?} is not a count of connections; {COUNTS}"))
+}
+
+fn parse_count(text: &str) -> Option<u32> {
+    let text = text.trim();
+    let (digits, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit()).unwrap_or(text.len()));
+    let unit = match unit {
+        "" => 1,
+        "K" | "k" => 1000,
+        "M" => 1_000_000,
+        _ => return None,
+    };
+    digits.parse::<u32>().ok()?.checked_mul(unit).filter(|count| (1..=MOST).contains(count))
+}
+
 /// Parses a key of a device and its value.
 pub fn parse_key(text: &str) -> Result<(String, String), String> {
     match text.split_once('=') {
@@ -124,6 +160,16 @@ mod tests {
     #[test]
     fn the_largest_range_ends() {
         assert_eq!(parse_sizes("1..17179869183G").unwrap().0.len(), 64);
+    }
+
+    #[test]
+    fn counts_and_their_ranges_are_decimal() {
+        assert_eq!(parse_counts("1000"), Ok(Counts::UpTo(1000)));
+        assert_eq!(parse_counts("20K"), Ok(Counts::UpTo(20_000)));
+        assert_eq!(parse_counts("1..1M"), Ok(Counts::Range(1, 1_000_000)));
+        for text in ["", "1", "0..9", "9..1", "1..2M", "1..", "many", "5G", "-1", "4294967297K"] {
+            assert!(parse_counts(text).unwrap_err().contains("1..1M"), "{text}");
+        }
     }
 
     #[test]

@@ -3,9 +3,12 @@
 use crate::conclusion::conclude_found;
 use crate::results::ResultsArguments;
 use cci_perf::interrupt;
-use cci_perf::methods::footprints;
+use cci_perf::methods::{footprints, memory_curves};
 use cci_report::UserError;
+use cci_report::sizes::{Counts, parse_counts, parse_time};
 use clap::Args;
+use std::path::PathBuf;
+use std::time::Duration;
 
 /// What both have.
 #[derive(Args, Debug)]
@@ -22,9 +25,16 @@ struct FootprintsArguments {
 
 #[derive(Args, Debug)]
 pub(crate) struct MemoryArguments {
-    /// Connections, at most; figures are given for each power of ten below
-    #[arg(long, default_value_t = 1000, value_parser = clap::value_parser!(u32).range(2..=1_000_000))]
-    connections: u32,
+    /// Connections, at most; figures are given for each power of ten below. A range such as 1..1M
+    /// draws curves over peers and over connections, of every transport and of bare sockets
+    #[arg(long, default_value = "1000", value_name = "COUNT|RANGE", value_parser = parse_counts)]
+    connections: Counts,
+    /// Time for each curve of a range, such as 20s; what it does not suffice for is computed
+    #[arg(short, long, default_value = "60s", value_parser = parse_time)]
+    time: Duration,
+    /// Draw the curves of a range to this SVG file, - for standard output
+    #[arg(long, value_name = "FILE.svg")]
+    plot: Option<PathBuf>,
     #[command(flatten)]
     shared: FootprintsArguments,
 }
@@ -40,10 +50,17 @@ pub(crate) struct IdleArguments {
 
 /// Measures memory.
 pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), UserError> {
-    let mut files = arguments.shared.results.open(None)?;
+    if arguments.plot.is_some() && matches!(arguments.connections, Counts::UpTo(_)) {
+        return Err(UserError::new("--plot draws the curves of a range: give --connections a range such as 1..1M"));
+    }
+    let mut files = arguments.shared.results.open(arguments.plot.as_deref())?;
     interrupt::watch()?;
-    let found = footprints::memory(arguments.shared.transport.as_deref(), arguments.connections)?;
-    conclude_found(found, &mut files)
+    let transport = arguments.shared.transport.as_deref();
+    let found = match arguments.connections {
+        Counts::UpTo(most) => footprints::memory(transport, most),
+        Counts::Range(least, most) => memory_curves::memory_curves(transport, [least, most], arguments.time),
+    };
+    conclude_found(found?, &mut files)
 }
 
 /// Measures idleness.

@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod control;
 pub(crate) mod driver;
 pub(crate) mod ends;
+pub(crate) mod kernel;
 pub(crate) mod local;
 pub(crate) mod loops;
 pub mod plan;

@@ -232,7 +232,8 @@ fn connect_all(opening: &DriverOptions, one: &str, many: &str, stops: &[u32]) ->
 
 const GONE: &str = "the measuring process ended early";
 
-fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), UserError> {
+/// Makes so many connections.
+pub(super) fn connect(endpoint: &Facade, uri: &str, count: u32) -> Result<(), UserError> {
     let (mut asked, mut open, mut bytes, mut since) = (0, 0, Vec::new(), Instant::now());
     while open < count {
         while asked < count && asked < open + AT_ONCE {

@@ -11,6 +11,7 @@ pub mod footprints;
 pub mod gups;
 pub mod logp;
 pub mod many_peers;
+pub mod memory_curves;
 mod other_process;
 pub mod threads;
 pub mod turns;
