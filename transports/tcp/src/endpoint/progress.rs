@@ -2,6 +2,7 @@
 
 use super::{LISTENER, Tcp};
 use crate::lane::Phase;
+use crate::lane::grants::kept_for_asking;
 use cci_proto::Time;
 use cci_transport::{Background, BackgroundWork, Core, Gauge, PollSet, monotonic};
 use rustix::event::epoll::EventFlags;
@@ -213,7 +214,8 @@ impl Tcp {
             let others = self.shared.wanting.len();
             let Some((lane, shared)) = self.lane(number) else { continue };
             lane.is_wanting = false;
-            let spare = shared.inbox.spare(core) / (others + 1);
+            // What idle lanes hold must not grow into the last slots: there each gets what it uses.
+            let spare = shared.inbox.spare(core).saturating_sub(kept_for_asking(slots)) / (others + 1);
             lane.grant(shared, core, spare.max(1));
             lane.pay(shared);
         }

@@ -24,6 +24,11 @@ pub(crate) struct Given {
     pub(crate) recalled: bool,
 }
 
+/// Of so many slots, those that peers get one at a time, when they ask.
+pub(crate) fn kept_for_asking(slots: usize) -> usize {
+    slots / 16
+}
+
 impl Default for Given {
     fn default() -> Self {
         Self { limit: 0, told: 0, received: 0, taken: 0, window: FIRST, recalled: false }
@@ -58,6 +63,13 @@ impl Given {
     pub(crate) fn wanted(&self) -> u32 {
         let outstanding = self.outstanding();
         if outstanding * 2 <= self.window && !self.recalled { self.window - outstanding } else { 0 }
+    }
+
+    /// Of so many slots, those that the peer gets only when it asks. One that sends nothing may
+    /// never call again, and keep its grants: an eighth is left for requests and for those
+    /// that send, and of that a half for those that ask.
+    pub(crate) fn kept_from(&self, slots: usize) -> usize {
+        if self.received == 0 { slots / 8 } else { kept_for_asking(slots) }
     }
 
     /// Grants more. A peer that uses what it has gets twice as many the next time, up to its share

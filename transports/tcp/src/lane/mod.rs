@@ -323,7 +323,8 @@ impl Lane {
         if may_send && (s.wanting.is_empty() || self.is_wanting) {
             // One slot is left for what was refused because all were granted.
             let (slots, _) = core.recv_count();
-            let kept = usize::from((s.landings_wait || s.keeps_one) && slots > 1);
+            let one = usize::from((s.landings_wait || s.keeps_one) && slots > 1);
+            let kept = if self.is_wanting { one } else { self.given.kept_from(slots).max(one) };
             let spare = s.inbox.spare(core).saturating_sub(kept);
             self.grant(s, core, spare);
         }

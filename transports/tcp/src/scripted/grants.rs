@@ -268,3 +268,29 @@ fn grants_are_asked_back_for_what_needs_a_slot_of_its_own() {
         }
     }
 }
+
+/// Peers that never call again answer no RECALL: they hold no slot that requests need, nor those
+/// that other peers ask for.
+#[test]
+fn peers_that_are_silent_leave_slots_to_others() {
+    const SLOTS: usize = 16;
+    let mut end = with_slots(SLOTS);
+    let silent: Vec<_> = (0..SLOTS).map(|_| Script::connect(&mut end)).collect();
+    // Those that have sent something keep no more of the last slots than they use.
+    let spoke: Vec<_> = (0..SLOTS)
+        .map(|_| {
+            let (mut script, cell) = Script::connect(&mut end);
+            if limit(&script.frames(&mut end, 20)).is_none() {
+                script.put(&mut end, Kind::Grant, WANT, 0, &[&[0; 4]]);
+                assert!(limit(&script.frames(&mut end, 20)).is_some(), "who asks gets a grant");
+            }
+            script.put(&mut end, Kind::Message, 0, script.connection, &[b"one"]);
+            assert!(end.next(EventKind::Recv).give_back());
+            (script, cell)
+        })
+        .collect();
+    let (mut last, _) = Script::connect(&mut end);
+    last.put(&mut end, Kind::Grant, WANT, 0, &[&[0; 4]]);
+    assert!(limit(&last.frames(&mut end, 20)).is_some());
+    drop((silent, spoke));
+}
