@@ -95,8 +95,7 @@ struct HeldFrame {
     congested: bool,
 }
 
-/// A link with faults. Frames to groups, answers that arrive
-/// where nobody may ask, and everything that is no frame, pass.
+/// A link with faults. Frames to groups, and everything that is no frame, pass.
 ///
 /// A frame that is held arrives in a call that receives, once it is due. The handle becomes
 /// readable for it; the progress thread does not wake for it.

@@ -185,10 +185,7 @@ impl<L: Link> Reliable<L> {
                 let handled = engine.handle_frame(now, &from, bytes, congested, &mut HostCtx { state: host, core });
                 *malformed += u64::from(handled.is_err());
             }
-            Incoming::Answer { from, bytes, congested } => {
-                let handled = engine.handle_answer(now, &from, bytes, congested, &mut HostCtx { state: host, core });
-                *malformed += u64::from(handled.is_err());
-            }
+            Incoming::Unasked { from, bytes, is_known } => is_known.set(engine.is_for_peer(&from, bytes)),
             Incoming::Multicast { group, bytes, .. } => {
                 let Ok(header) = wire::verify(bytes) else {
                     *malformed += 1;

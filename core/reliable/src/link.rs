@@ -3,6 +3,7 @@
 use cci_mem::memory::{Piece, Span};
 use cci_proto::engine::PathMtu;
 use cci_proto::{Address, ConnectError, Time};
+use std::cell::Cell;
 use std::fmt;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -32,15 +33,16 @@ pub enum Incoming<'a> {
         /// Marked by a congested router.
         congested: bool,
     },
-    /// A frame that arrived where nobody may ask: it counts only if it is for a connection with its
-    /// sender, and nothing else is answered.
-    Answer {
+    /// A frame that arrived where nobody may ask. If it is for a connection with its sender, the
+    /// sink sets `is_known`, and the link shows it as a [`Frame`](Incoming::Frame); otherwise it is
+    /// dropped, and not answered.
+    Unasked {
         /// Its sender.
         from: Address,
         /// The frame.
         bytes: &'a [u8],
-        /// Marked by a congested router.
-        congested: bool,
+        /// False at first.
+        is_known: &'a Cell<bool>,
     },
     /// A frame to a group that was joined under this number.
     Multicast {

@@ -28,7 +28,7 @@ fn take(link: &mut SimLink) -> Vec<Taken> {
     link.recv_burst(16, &mut |incoming| {
         taken.push(match incoming {
             Incoming::Frame { from, bytes, .. } => ("frame", from, bytes.to_vec()),
-            Incoming::Answer { from, bytes, .. } => ("answer", from, bytes.to_vec()),
+            Incoming::Unasked { from, bytes, .. } => ("unasked", from, bytes.to_vec()),
             Incoming::Multicast { group: 7, from, bytes } => ("seven", from, bytes.to_vec()),
             Incoming::Multicast { from, bytes, .. } => ("group", from, bytes.to_vec()),
             Incoming::Refused { to, quoted, .. } => ("refused", to, quoted.to_vec()),

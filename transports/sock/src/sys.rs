@@ -549,6 +549,11 @@ pub(crate) fn choose(socket: BorrowedFd<'_>, is_v4: bool, choice: Choice, value:
 
 /// Whether two sockets are of one network name space. False where the system does not report it.
 pub(crate) fn is_same_network(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
+    same_network(a, b) == Some(true)
+}
+
+/// Whether two sockets are of one network name space; `None`: the system does not report it.
+pub(crate) fn same_network(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> Option<bool> {
     let cookie = |socket: BorrowedFd<'_>| {
         let (mut cookie, mut len) = (0_u64, size_of::<u64>() as libc::socklen_t);
         // SAFETY: `cookie` and `len` are valid for the call, and `len` is how large the first is.
@@ -558,7 +563,7 @@ pub(crate) fn is_same_network(a: BorrowedFd<'_>, b: BorrowedFd<'_>) -> bool {
         };
         (done == 0).then_some(cookie)
     };
-    cookie(a).is_some_and(|cookie_of_a| cookie(b) == Some(cookie_of_a))
+    Some(cookie(a)? == cookie(b)?)
 }
 
 /// The MTU of an interface, bytes of an IP packet.

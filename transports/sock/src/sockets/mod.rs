@@ -257,29 +257,28 @@ impl Sockets {
         if self.connected.socket().is_none() && self.outward.is_none() {
             return self.own.take(&mut self.receiver, budget, sink);
         }
-        let (order, goes_on) = self.turns.next();
-        for source in order {
-            let shown = self.poll_one(source, budget, sink);
-            if shown > 0 {
-                self.turns.on_received(source);
-                return shown;
-            }
-            // Where the handle tells of frames, the one call that a program makes then has to find
-            // them.
-            if !goes_on && !ready.watches_frames() {
-                return 0;
-            }
+        let (first, goes_on) = self.turns.begin();
+        let shown = self.poll_one(first, budget, sink);
+        // Where the handle tells of frames, the one call that a program makes then has to find
+        // them.
+        if shown > 0 || !goes_on && !ready.watches_frames() {
+            return shown;
         }
-        0
+        let second = self.poll_one(first.next(), budget, sink);
+        if second > 0 { second } else { self.poll_one(first.next().next(), budget, sink) }
     }
 
     fn poll_one(&mut self, source: Source, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let receiver = &mut self.receiver;
-        match source {
+        let shown = match source {
             Source::Own => self.own.take(receiver, budget, sink),
             Source::Connected => self.connected.take(receiver, budget, sink),
             Source::Outward => self.outward.as_mut().map_or(0, |outward| outward.bound.take(receiver, budget, sink)),
+        };
+        if shown > 0 {
+            self.turns.on_received(source);
         }
+        shown
     }
 
     /// Sends frames in order, each by the socket that its peer is behind; returns how many were

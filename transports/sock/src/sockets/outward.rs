@@ -61,8 +61,9 @@ pub(super) fn is_of_this_host(own: BorrowedFd<'_>, to: &Address) -> Result<bool,
     Ok(from.ip() == address::ip(to))
 }
 
-/// A socket in the network name space of the own one, where a thread that has moved makes none.
+/// A socket in the network name space of the own one, where a thread that has moved makes none. On
+/// a system that reports no name spaces (before Linux 5.14) it is in the thread's.
 fn socket_beside(own: BorrowedFd<'_>, is_v4: bool) -> Result<OwnedFd, Errno> {
     let socket = socket::datagram_socket(is_v4)?;
-    if sys::is_same_network(own, socket.as_fd()) { Ok(socket) } else { Err(Errno::XDEV) }
+    if sys::same_network(own, socket.as_fd()) == Some(false) { Err(Errno::XDEV) } else { Ok(socket) }
 }

@@ -7,6 +7,7 @@ use cci_proto::Address;
 use cci_reliable::Incoming;
 use rustix::fd::BorrowedFd;
 use rustix::io::Errno;
+use std::cell::Cell;
 
 /// Datagrams taken in one system call: more after [`STREAK`] calls in a row that were filled. A
 /// call that asks for more than there is looks once in vain, which would cost a single answer a
@@ -196,7 +197,14 @@ impl Receiver {
                 let congested = arrival.congested;
                 match self.origin {
                     Origin::Anybody => sink(Incoming::Frame { from, bytes, congested }),
-                    Origin::Outward => sink(Incoming::Answer { from: address::outward(from), bytes, congested }),
+                    Origin::Outward => {
+                        let from = address::outward(from);
+                        let is_known = Cell::new(false);
+                        sink(Incoming::Unasked { from, bytes, is_known: &is_known });
+                        if is_known.get() {
+                            sink(Incoming::Frame { from, bytes, congested });
+                        }
+                    }
                     Origin::Group(group) => sink(Incoming::Multicast { group, from, bytes }),
                 }
                 self.offset = end;

@@ -15,6 +15,18 @@ pub(super) enum Source {
     Outward,
 }
 
+impl Source {
+    /// The one that is read after this one.
+    #[inline]
+    pub(super) fn next(self) -> Self {
+        match self {
+            Self::Own => Self::Connected,
+            Self::Connected => Self::Outward,
+            Self::Outward => Self::Own,
+        }
+    }
+}
+
 /// The turns of the sockets.
 #[derive(Debug, Default)]
 pub(super) struct Turns {
@@ -26,19 +38,14 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// The order in which this call reads, and whether it goes on where the first has nothing.
+    /// What this call reads first, and whether it goes on where that has nothing.
     #[inline]
-    pub(super) fn next(&mut self) -> ([Source; 3], bool) {
+    pub(super) fn begin(&mut self) -> (Source, bool) {
         self.calls = self.calls.wrapping_add(1);
         let is_turn = self.calls.is_multiple_of(OTHERS_EVERY);
         let is_mixed = self.mixed > 0;
         self.mixed = self.mixed.saturating_sub(1);
-        let [last, next, other] = match self.last {
-            Source::Own => [Source::Own, Source::Connected, Source::Outward],
-            Source::Connected => [Source::Connected, Source::Outward, Source::Own],
-            Source::Outward => [Source::Outward, Source::Own, Source::Connected],
-        };
-        (if is_turn { [next, other, last] } else { [last, next, other] }, is_turn || is_mixed)
+        (if is_turn { self.last.next() } else { self.last }, is_turn || is_mixed)
     }
 
     /// Records which socket had datagrams.
@@ -66,13 +73,13 @@ mod tests {
     fn read(busy: &[Source], calls: u32) -> ([u32; 3], u32) {
         let (mut turns, mut found, mut reads) = (Turns::default(), [0; 3], 0);
         for _ in 0..calls {
-            let (order, goes_on) = turns.next();
-            let tried = if goes_on { &order[..] } else { &order[..1] };
-            for source in tried {
+            let (first, goes_on) = turns.begin();
+            let order = [first, first.next(), first.next().next()];
+            for source in order.into_iter().take(if goes_on { 3 } else { 1 }) {
                 reads += 1;
-                if busy.contains(source) {
-                    found[*source as usize] += 1;
-                    turns.on_received(*source);
+                if busy.contains(&source) {
+                    found[source as usize] += 1;
+                    turns.on_received(source);
                     break;
                 }
             }
@@ -101,9 +108,9 @@ mod tests {
         let mut turns = Turns::default();
         turns.on_received(Source::Connected);
         turns.on_closed();
-        assert_eq!(turns.next().0[0], Source::Own);
+        assert_eq!(turns.begin().0, Source::Own);
         turns.on_received(Source::Outward);
         turns.on_closed();
-        assert_eq!(turns.next().0[0], Source::Outward);
+        assert_eq!(turns.begin().0, Source::Outward);
     }
 }

@@ -11,7 +11,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Got {
     Frame { from: Address, bytes: Vec<u8>, congested: bool },
-    Answer { from: Address, bytes: Vec<u8>, congested: bool },
+    Unasked { from: Address, bytes: Vec<u8> },
     Multicast { group: u32, from: Address, bytes: Vec<u8> },
     Refused { to: Address, quoted: Vec<u8>, is_own: bool },
     TooBig { to: Address, quoted: Vec<u8>, mtu: u16 },
@@ -21,8 +21,8 @@ pub(crate) enum Got {
 impl From<Incoming<'_>> for Got {
     fn from(incoming: Incoming<'_>) -> Self {
         match incoming {
+            Incoming::Unasked { from, bytes, .. } => Self::Unasked { from, bytes: bytes.to_vec() },
             Incoming::Frame { from, bytes, congested } => Self::Frame { from, bytes: bytes.to_vec(), congested },
-            Incoming::Answer { from, bytes, congested } => Self::Answer { from, bytes: bytes.to_vec(), congested },
             Incoming::Multicast { group, from, bytes } => Self::Multicast { group, from, bytes: bytes.to_vec() },
             Incoming::Refused { to, quoted, is_own } => Self::Refused { to, quoted: quoted.to_vec(), is_own },
             Incoming::TooBig { to, quoted, mtu } => Self::TooBig { to, quoted: quoted.to_vec(), mtu },

@@ -60,7 +60,7 @@ fn what_comes_by_it_is_shown_apart_and_wakes() {
         other.send_to(b"marked", ("192.0.2.9", port)).expect("a datagram");
         assert!(wait(&link, 10), "the handle tells");
         let got = take(&mut link, 1).remove(0);
-        let Got::Answer { from, bytes, .. } = got else { panic!("{got:?}") };
+        let Got::Unasked { from, bytes } = got else { panic!("{got:?}") };
         assert_eq!(bytes, b"marked");
         let same = plain_link.resolve(&format!("sock://{}", other.local_addr().expect("a name"))).expect("an address");
         assert_ne!(from, same, "the own socket knows no such peer");

@@ -58,27 +58,15 @@ impl Engine {
         Ok(())
     }
 
-    /// Handles a frame that arrived where nobody may ask. It counts only if it is for a connection
-    /// with its sender, and is no request; every other one is a stray that is not answered.
-    ///
-    /// # Errors
-    ///
-    /// As [`Engine::handle_frame`].
-    pub fn handle_answer<H: Host>(
-        &mut self,
-        now: Time,
-        from: &Address,
-        frame: &[u8],
-        congested: bool,
-        host: &mut H,
-    ) -> Result<(), Malformed> {
-        let header = wire::verify_head(frame)?;
-        let conn = self.table.find(header.to).and_then(|index| self.table.get(index));
-        if header.kind == Kind::Connect || conn.is_none_or(|conn| conn.to != *from) {
-            self.stats.strays += 1;
-            return Ok(());
-        }
-        self.handle_frame(now, from, frame, congested, host)
+    /// Returns whether a frame that arrived where nobody may ask is for a connection with its
+    /// sender, and no request. Counts others as strays. The frame is not verified.
+    pub fn is_for_peer(&mut self, from: &Address, frame: &[u8]) -> bool {
+        let is_for_peer = wire::verify_head(frame).is_ok_and(|header| {
+            let conn = self.table.find(header.to).and_then(|index| self.table.get(index));
+            header.kind != Kind::Connect && conn.is_some_and(|conn| conn.to == *from)
+        });
+        self.stats.strays += u64::from(!is_for_peer);
+        is_for_peer
     }
 
     /// Parses a DATA frame for a connection of this endpoint, from its peer. Returns `None` for

@@ -29,8 +29,7 @@ impl Engine {
     }
 
     /// Handles a report that the path to `to` carries frames of at most `limit` bytes, with a
-    /// quoted frame of ours. Limits below the base of that path count as
-    /// the base.
+    /// quoted frame of ours. Limits below the base of that path count as the base.
     pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], limit: u16) {
         if let Some(index) = self.quoted(to, quoted)
             && let Some(conn) = self.table.get_mut(index)

@@ -173,7 +173,9 @@ fn where_nobody_may_ask_only_peers_are_heard_and_nobody_is_answered() {
     let mut answer = |from: Address, frame: &[u8]| {
         let mut frame = frame.to_vec();
         wire::seal(&mut frame, 0, |check| check);
-        raw.engine.handle_answer(raw.now, &from, &frame, false, &mut raw.host).expect("sound");
+        if raw.engine.is_for_peer(&from, &frame) {
+            raw.engine.handle_frame(raw.now, &from, &frame, false, &mut raw.host).expect("sound");
+        }
         (raw.poll().len(), raw.host.received.len(), raw.engine.stats().strays)
     };
     for (count, (from, frame)) in
