@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Where every sentence is for the user: the library.
-const SENTENCES: [&str; 11] = [
+const SENTENCES: [&str; 12] = [
     "cci/src",
     "core/proto/src",
     "core/mem/src",
@@ -19,6 +19,7 @@ const SENTENCES: [&str; 11] = [
     "transports",
     "bindings/c/src",
     "interfaces/job/src",
+    "interfaces/am/src",
     "tools/model/src/error.rs",
     "tools/model/src/fit",
     "tools/simulator/src",

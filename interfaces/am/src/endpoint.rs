@@ -1,0 +1,438 @@
+//! Endpoints of Active Messages.
+
+use crate::credits::Pool;
+use crate::draft::Draft;
+use crate::engine::{Bulk, Core, OwnSegment, Patience, Turn};
+use crate::errors::{MapError, RequestError};
+use crate::handlers::Handlers;
+use crate::mapping::{CciMapping, Mapping};
+use crate::options::Options;
+use crate::outbox::Outbox;
+use crate::peers::{Peer, Table, Target, Way};
+use crate::records::Records;
+use crate::reply_buffers::ReplyBuffers;
+use crate::staging::Staging;
+use crate::wire::Hello;
+use cci::{Device, Memory, OpenError, RegisterError, Rights};
+use std::collections::VecDeque;
+use std::fmt;
+use std::ops::Range;
+use std::time::Duration;
+
+/// The tag of an endpoint that refuses every request.
+pub const TAG_NONE: u64 = 0;
+/// The tag of an endpoint that accepts every request.
+pub const TAG_ALL: u64 = u64::MAX;
+
+/// An endpoint: it owns the program's state, which its handlers get.
+///
+/// Handlers run in calls of this endpoint only: in [`Endpoint::poll`] and [`Endpoint::wait`], and
+/// in requests that wait for a credit or go to this endpoint itself.
+///
+/// # Example
+///
+/// ```
+/// use cci_am::{Endpoint, Handlers, Options, Reply, Request, TAG_ALL};
+///
+/// const ADD: u8 = 1;
+/// const SUM: u8 = 2;
+///
+/// fn add(_: &mut u32, request: Request<'_>) {
+///     let sum = request.arguments().iter().sum();
+///     request.reply(SUM, &[sum]).expect("one argument");
+/// }
+///
+/// fn sum(sums: &mut u32, reply: Reply<'_>) {
+///     *sums += reply.arguments()[0];
+/// }
+///
+/// let device = cci::Context::new()?.default_device()?.clone();
+/// let open = || Endpoint::open(&device, &Options::new(), Handlers::new().request(ADD,
+/// add).reply(SUM, sum), 0); let (mut server, mut client) = (open()?, open()?);
+/// let peer = client.map(server.name().to_owned().as_str(), TAG_ALL)?;
+/// // Both ends are in one thread here, so that the client may not wait for the server.
+/// while client.now().request(peer, ADD, &[20, 22]).is_err() {
+///     server.poll()?;
+///     client.poll()?;
+/// }
+/// while *client.state() == 0 {
+///     server.poll()?;
+///     client.poll()?;
+/// }
+/// assert_eq!(*client.state(), 42);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Endpoint<S, M: Mapping = CciMapping> {
+    // Registrations end before the mapping.
+    core: Core<M>,
+    state: S,
+    handlers: Handlers<S>,
+    mapping: M,
+}
+
+impl<S> Endpoint<S> {
+    /// Opens an endpoint over CCI on a device. It accepts every tag, and has no segment.
+    ///
+    /// # Errors
+    ///
+    /// As [`cci::Endpoint::open`]; or no credits, or no memory for the buffers that stand behind
+    /// them.
+    pub fn open(device: &Device, options: &Options, handlers: Handlers<S>, state: S) -> Result<Self, OpenError> {
+        let mapping = CciMapping::open(device, options.credits.max(1), options.send_timeout)?;
+        Self::over(mapping, options, handlers, state)
+    }
+}
+
+impl<S, M: Mapping> Endpoint<S, M> {
+    /// Makes an endpoint over a mapping.
+    ///
+    /// # Errors
+    ///
+    /// No memory or handle for the buffers of replies.
+    pub fn over(mapping: M, options: &Options, handlers: Handlers<S>, state: S) -> Result<Self, OpenError> {
+        let refused = |why: RegisterError| OpenError::new(why.status(), why.to_string());
+        let credits = options.credits.max(1);
+        // One more for a request of the endpoint to itself.
+        let buffers = ReplyBuffers::new(credits + 1, options.longest_reply);
+        let reply_region = mapping.register(buffers.memory(), Rights::NONE).map_err(refused)?;
+        let staged = Staging::<M::Region>::memory(options.longest_bulk);
+        let region = mapping.register(&staged, Rights::NONE).map_err(refused)?;
+        let core = Core {
+            targets: Table::default(),
+            sources: Table::default(),
+            records: Records::default(),
+            outbox: Outbox::new(buffers),
+            reply_region,
+            staging: Staging::new(staged, region, options.longest_bulk),
+            segment: OwnSegment { now: None, epoch: 0 },
+            options: options.clone(),
+            tag: TAG_ALL,
+            pool: Pool::new(credits),
+            due: VecDeque::new(),
+            batching: Vec::new(),
+            unsent: VecDeque::new(),
+            scratch: Vec::new(),
+            clock: Core::<M>::clock(options.send_timeout),
+        };
+        Ok(Self { core, state, handlers, mapping })
+    }
+
+    #[inline]
+    fn turn(&mut self) -> Turn<'_, S, M> {
+        Turn { mapping: &self.mapping, core: &mut self.core, state: &mut self.state, handlers: &self.handlers }
+    }
+
+    /// Returns the name by which others map this endpoint: a URI.
+    #[must_use]
+    pub fn name(&self) -> &str {
+        self.mapping.name()
+    }
+
+    /// Returns the program's state.
+    #[inline]
+    pub fn state(&mut self) -> &mut S {
+        &mut self.state
+    }
+
+    /// Closes the endpoint, and returns the program's state.
+    #[must_use]
+    pub fn into_state(self) -> S {
+        self.state
+    }
+
+    /// Maps a peer: requests to it carry `tag`. Returns at once; requests wait until the way to it
+    /// is open, and come back if it does not open within the send timeout.
+    ///
+    /// # Errors
+    ///
+    /// The name is malformed, or leads nowhere from here.
+    pub fn map(&mut self, name: &str, tag: u64) -> Result<Peer, MapError> {
+        let is_local = name == self.mapping.name();
+        let target = Target::new(if is_local { Way::Local } else { Way::Connecting }, tag);
+        let (index, generation) = self.core.targets.enter(target);
+        let peer = Peer { index, generation };
+        if is_local {
+            return Ok(peer);
+        }
+        let hello = Hello { tag, segment: self.core.segment.notice::<M>(true), name: self.mapping.name() }.emit();
+        let context = Core::<M>::context_of(peer);
+        self.mapping.connect(name, &hello, context).map_err(|why| {
+            self.core.targets.remove(index);
+            MapError::Refused(why)
+        })?;
+        Ok(peer)
+    }
+
+    /// Ends a mapping. Open requests to the peer come back [`crate::Status::Unreachable`].
+    pub fn unmap(&mut self, peer: Peer) {
+        if self.core.targets.of((peer.index, peer.generation)).is_some() {
+            self.turn().unmap(peer.index);
+        }
+    }
+
+    /// Returns how many requests to a peer have not ended.
+    pub fn outstanding(&mut self, peer: Peer) -> usize {
+        self.core.targets.of((peer.index, peer.generation)).map_or(0, |target| target.open as usize)
+    }
+
+    /// Sets which tag requests to this endpoint must carry, [`TAG_ALL`] at first. Those with
+    /// another one go back, and their peers cannot write the segment any more.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::set_segment`]; the tag is set all the same.
+    pub fn set_tag(&mut self, tag: u64) -> Result<(), RegisterError> {
+        self.turn().set_tag(tag)
+    }
+
+    /// Sets the memory that peers write and read, or none. The memory that was the segment is free
+    /// on return: what peers write to it from now on comes back to them.
+    ///
+    /// # Errors
+    ///
+    /// No room for another registration; or a peer is in the midst of a copy, and the old segment
+    /// stays.
+    pub fn set_segment(&mut self, segment: Option<Memory>) -> Result<(), RegisterError> {
+        self.turn().set_segment(segment)
+    }
+
+    /// Returns the most bytes of a medium payload, cut or not.
+    #[must_use]
+    pub fn longest_medium(&self) -> usize {
+        self.core.options.longest_medium
+    }
+
+    /// Returns the most bytes of a bulk request that is copied.
+    #[must_use]
+    pub fn longest_bulk(&self) -> usize {
+        self.core.staging.longest()
+    }
+
+    /// Sends a request with arguments, at most 16. Polls while there is no credit.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing was sent. From a request that was not refused follows one end: a reply, a
+    /// return, or nothing more than that [`Endpoint::outstanding`] counts it no longer.
+    #[inline]
+    pub fn request(&mut self, to: Peer, at: u8, arguments: &[u32]) -> Result<(), RequestError> {
+        self.turn().send_request(to, (at, arguments), &[], Patience::Polls)
+    }
+
+    /// Sends a request with arguments and bytes, which are the caller's again on return. Polls
+    /// while there is no credit or no room.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::request`], or longer than [`Endpoint::longest_medium`].
+    #[inline]
+    pub fn request_medium(&mut self, to: Peer, at: u8, arguments: &[u32], bytes: &[u8]) -> Result<(), RequestError> {
+        self.turn().send_request(to, (at, arguments), bytes, Patience::Polls)
+    }
+
+    /// Sends a request with bytes that lie in the target's segment, at `offset`, before its handler
+    /// runs. They are copied, and the caller's again on return.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::request`], or longer than [`Endpoint::longest_bulk`].
+    pub fn request_bulk(
+        &mut self,
+        to: Peer,
+        at: u8,
+        arguments: &[u32],
+        bytes: &[u8],
+        offset: u64,
+    ) -> Result<(), RequestError> {
+        self.turn().send_bulk_request(to, (at, arguments), &Bulk::Bytes(bytes), offset, Patience::Polls)
+    }
+
+    /// As [`Endpoint::request_bulk`], with bytes of this endpoint's segment, of any length. They
+    /// are not copied here: what the program changes before the request has ended, the target may
+    /// see.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::request`], or the range is empty or not within the segment.
+    pub fn request_bulk_from(
+        &mut self,
+        to: Peer,
+        at: u8,
+        arguments: &[u32],
+        from: Range<u64>,
+        offset: u64,
+    ) -> Result<(), RequestError> {
+        self.turn().send_bulk_request(to, (at, arguments), &Bulk::Own(from), offset, Patience::Polls)
+    }
+
+    /// Reads from the target's segment, at `from`, into this endpoint's own. When the bytes are
+    /// there the reply handler `at` runs here. No handler runs at the target.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::request_bulk_from`].
+    pub fn get_bulk(
+        &mut self,
+        to: Peer,
+        at: u8,
+        arguments: &[u32],
+        from: u64,
+        into: Range<u64>,
+    ) -> Result<(), RequestError> {
+        self.turn().send_get(to, (at, arguments), from, &into, Patience::Polls)
+    }
+
+    /// Prepares a request whose payload of `len` bytes is written in place: where its receiver
+    /// reads it, on `sm`. Polls while there is no credit or no room.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::request`], or longer than [`Endpoint::longest_in_place`].
+    pub fn prepare(
+        &mut self,
+        to: Peer,
+        at: u8,
+        arguments: &[u32],
+        len: usize,
+    ) -> Result<Draft<'_, S, M>, RequestError> {
+        Draft::new(self.turn(), to, (at, arguments), len)
+    }
+
+    /// Returns the most bytes of a payload that goes to a peer as one message, beside 16 arguments;
+    /// `None` while the way to it is not open.
+    pub fn longest_in_place(&mut self, peer: Peer) -> Option<usize> {
+        let longest = self.core.options.longest_medium;
+        let target = self.core.targets.of((peer.index, peer.generation))?;
+        match target.way {
+            Way::Open(_) => Some(longest.min((target.longest as usize).saturating_sub(crate::wire::HEAD))),
+            Way::Local => Some(longest),
+            Way::Connecting | Way::Broken => None,
+        }
+    }
+
+    /// The same requests, which return [`RequestError::WouldBlock`] in place of polling. Then
+    /// nothing was sent; poll before the next attempt.
+    pub fn now(&mut self) -> Immediate<'_, S, M> {
+        Immediate { turn: self.turn() }
+    }
+
+    /// Takes what has come and runs its handlers; returns how many messages and other events there
+    /// were. Never waits.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint cannot be used here.
+    #[inline]
+    pub fn poll(&mut self) -> Result<usize, RequestError> {
+        self.turn().poll()
+    }
+
+    /// As [`Endpoint::poll`], and sleeps until something has come, at most for `limit`; returns 0
+    /// when the time is over.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::poll`].
+    pub fn wait(&mut self, limit: Option<Duration>) -> Result<usize, RequestError> {
+        self.turn().wait(limit)
+    }
+}
+
+impl<S, M: Mapping> fmt::Debug for Endpoint<S, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Endpoint({})", self.mapping.name())
+    }
+}
+
+/// Requests that return instead of polling: [`Endpoint::now`] makes it.
+///
+/// # Example
+///
+/// ```
+/// use cci_am::{Endpoint, Peer, RequestError};
+///
+/// /// Sends, or does other work and sends later.
+/// fn try_to_send<S>(endpoint: &mut Endpoint<S>, to: Peer) -> Result<bool, RequestError> {
+///     match endpoint.now().request(to, 1, &[]) {
+///         Err(RequestError::WouldBlock) => Ok(false),
+///         sent => sent.map(|()| true),
+///     }
+/// }
+/// ```
+pub struct Immediate<'e, S, M: Mapping = CciMapping> {
+    turn: Turn<'e, S, M>,
+}
+
+impl<S, M: Mapping> Immediate<'_, S, M> {
+    /// As [`Endpoint::request`].
+    ///
+    /// # Errors
+    ///
+    /// As there, or [`RequestError::WouldBlock`].
+    pub fn request(mut self, to: Peer, at: u8, arguments: &[u32]) -> Result<(), RequestError> {
+        self.turn.send_request(to, (at, arguments), &[], Patience::Immediate)
+    }
+
+    /// As [`Endpoint::request_medium`]. Of a payload that is cut, parts may leave by later polls.
+    ///
+    /// # Errors
+    ///
+    /// As there, or [`RequestError::WouldBlock`].
+    pub fn request_medium(mut self, to: Peer, at: u8, arguments: &[u32], bytes: &[u8]) -> Result<(), RequestError> {
+        self.turn.send_request(to, (at, arguments), bytes, Patience::Immediate)
+    }
+
+    /// As [`Endpoint::request_bulk`].
+    ///
+    /// # Errors
+    ///
+    /// As there, or [`RequestError::WouldBlock`].
+    pub fn request_bulk(
+        mut self,
+        to: Peer,
+        at: u8,
+        arguments: &[u32],
+        bytes: &[u8],
+        offset: u64,
+    ) -> Result<(), RequestError> {
+        self.turn.send_bulk_request(to, (at, arguments), &Bulk::Bytes(bytes), offset, Patience::Immediate)
+    }
+
+    /// As [`Endpoint::request_bulk_from`].
+    ///
+    /// # Errors
+    ///
+    /// As there, or [`RequestError::WouldBlock`].
+    pub fn request_bulk_from(
+        mut self,
+        to: Peer,
+        at: u8,
+        arguments: &[u32],
+        from: Range<u64>,
+        offset: u64,
+    ) -> Result<(), RequestError> {
+        self.turn.send_bulk_request(to, (at, arguments), &Bulk::Own(from), offset, Patience::Immediate)
+    }
+
+    /// As [`Endpoint::get_bulk`].
+    ///
+    /// # Errors
+    ///
+    /// As there, or [`RequestError::WouldBlock`].
+    pub fn get_bulk(
+        mut self,
+        to: Peer,
+        at: u8,
+        arguments: &[u32],
+        from: u64,
+        into: Range<u64>,
+    ) -> Result<(), RequestError> {
+        self.turn.send_get(to, (at, arguments), from, &into, Patience::Immediate)
+    }
+}
+
+impl<S, M: Mapping> fmt::Debug for Immediate<'_, S, M> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Immediate({})", self.turn.mapping.name())
+    }
+}

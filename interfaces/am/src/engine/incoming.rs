@@ -1,0 +1,467 @@
+//! What the mapping reports.
+
+use super::segment::accepts;
+use super::{Context, Due, Turn};
+use crate::credits::Loan;
+use crate::errors::Status;
+use crate::mapping::{Arrived, Asking, Incoming, Mapping, Outcome};
+use crate::message::{Payload, Reply};
+use crate::peers::{Assembly, Peer, Source, Way};
+use crate::records::Of;
+use crate::wire::{self, HEADER, Header, Hello, KEEP, Kind, MAX_ARGUMENTS, RemoteSegment, SPAN, Span};
+
+/// A peer has broken the protocol.
+#[derive(Debug)]
+pub(super) struct Violation;
+
+/// The header of a message.
+#[inline]
+pub(super) fn header_of(message: Arrived<'_>) -> Result<Header, Violation> {
+    let mut bytes = [0; HEADER];
+    if message.0.copy_to(0, &mut bytes) < HEADER {
+        return Err(Violation);
+    }
+    Header::parse(bytes).ok_or(Violation)
+}
+
+/// Reads the arguments of a message: how many there are, and what follows them.
+#[inline]
+pub(super) fn arguments_of<'m>(
+    header: Header,
+    message: Arrived<'m>,
+    into: &mut [u32; MAX_ARGUMENTS],
+) -> Result<(usize, Payload<'m>), Violation> {
+    let end = header.arguments_end().filter(|end| *end <= message.len()).ok_or(Violation)?;
+    let count = match message.0.bytes() {
+        Some(bytes) => wire::arguments(&bytes[HEADER..end], into),
+        None => {
+            let mut bytes = [0; 4 * MAX_ARGUMENTS];
+            message.0.copy_to(HEADER, &mut bytes[..end - HEADER]);
+            wire::arguments(&bytes[..end - HEADER], into)
+        }
+    };
+    Ok((count, message.0.from(end)))
+}
+
+/// The place of a bulk payload.
+pub(super) fn span_of(rest: Payload<'_>) -> Result<Span, Violation> {
+    let mut bytes = [0; SPAN];
+    let is_whole = rest.len() == SPAN && rest.copy_to(0, &mut bytes) == SPAN;
+    Span::parse(&bytes).filter(|_| is_whole).ok_or(Violation)
+}
+
+/// The peer's segment in a notice.
+fn segment_of(message: Arrived<'_>) -> Result<Option<RemoteSegment>, Violation> {
+    RemoteSegment::parse(&message.0.to_vec()).ok_or(Violation)
+}
+
+/// The longest message of a channel, no longer than a length of 32 bits.
+fn longest<M: Mapping>(mapping: &M, channel: M::Channel) -> u32 {
+    u32::try_from(mapping.longest(channel)).unwrap_or(u32::MAX)
+}
+
+/// Begins a message in parts. One of more than `most` bytes is refused, and its parts are passed
+/// over.
+pub(super) fn assembly(
+    header: Header,
+    arguments: [u32; MAX_ARGUMENTS],
+    rest: Payload<'_>,
+    most: usize,
+    refused: Option<Status>,
+) -> Result<Box<Assembly>, Violation> {
+    let mut total = [0; 4];
+    if rest.copy_to(0, &mut total) < total.len() {
+        return Err(Violation);
+    }
+    let total = u32::from_le_bytes(total) as usize;
+    let refused = refused.or((total > most).then_some(Status::BadLength));
+    let mut assembly = Box::new(Assembly { header, arguments, total, came: 0, bytes: Vec::new(), refused });
+    assembly.add(rest.from(4))?;
+    // A whole one would not have been cut.
+    if assembly.came < total { Ok(assembly) } else { Err(Violation) }
+}
+
+impl Assembly {
+    /// Adds a part; whether it was the last.
+    pub(super) fn add(&mut self, part: Payload<'_>) -> Result<bool, Violation> {
+        let came = self.came + part.len();
+        if came > self.total || part.is_empty() {
+            return Err(Violation);
+        }
+        if self.refused.is_none() {
+            self.bytes.resize(came, 0);
+            part.copy_to(0, &mut self.bytes[self.came..]);
+        }
+        self.came = came;
+        Ok(came == self.total)
+    }
+}
+
+impl<S, M: Mapping> Turn<'_, S, M> {
+    #[inline]
+    pub(super) fn take(&mut self, incoming: Incoming<'_, M::Channel, M::Asking<'_>>) {
+        match incoming {
+            Incoming::Message(context, message) => self.take_message(context, message),
+            other => self.take_control(other),
+        }
+    }
+
+    #[inline]
+    fn take_message(&mut self, context: u64, message: Arrived<'_>) {
+        match Context::unpack(context) {
+            Context::Source(index, generation) => {
+                let is_known = self.core.sources.of((index, generation)).is_some();
+                if is_known && self.source_message(index, message).is_err() {
+                    self.drop_source(index);
+                }
+            }
+            Context::Target(index, generation) => {
+                let is_known = self.core.targets.of((index, generation)).is_some();
+                if is_known && self.target_message(index, message).is_err() {
+                    self.break_target(index);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    #[inline(never)]
+    fn take_control(&mut self, incoming: Incoming<'_, M::Channel, M::Asking<'_>>) {
+        match incoming {
+            Incoming::Message(..) => {}
+            Incoming::Ended(context, outcome) => self.ended(Context::unpack(context), outcome),
+            Incoming::Asks(peer) => self.admit(peer),
+            Incoming::Opened(context, channel) => self.opened(Context::unpack(context), channel),
+            Incoming::Closed(context) => self.closed(Context::unpack(context)),
+        }
+    }
+
+    fn admit(&mut self, peer: impl Asking) {
+        let bytes = peer.hello();
+        let Some((hello, segment)) =
+            Hello::parse(&bytes).and_then(|hello| RemoteSegment::parse(&hello.segment).map(|segment| (hello, segment)))
+        else {
+            return peer.reject();
+        };
+        let (index, generation) = self.core.sources.enter(Source {
+            channel: None,
+            name: hello.name.into(),
+            tag: hello.tag,
+            is_accepted: accepts(self.core.tag, hello.tag),
+            segment,
+            longest: 0,
+            loan: Loan::default(),
+            ended: Vec::new(),
+            kept: 0,
+            grant: 0,
+            asked_at: 0,
+            segment_is_due: true,
+            revoke_is_due: false,
+            assembly: None,
+        });
+        if !peer.accept(Context::Source(index, generation).pack()) {
+            self.core.sources.remove(index);
+        }
+    }
+
+    fn opened(&mut self, context: Context, channel: M::Channel) {
+        let (core, most) = (&mut *self.core, longest(self.mapping, channel));
+        match context {
+            Context::Target(index, generation) => match core.targets.of((index, generation)) {
+                Some(target) => {
+                    (target.way, target.longest) = (Way::Open(channel), most);
+                    core.due.push_back(Due::Target(index));
+                }
+                // Unmapped meanwhile.
+                None => self.mapping.close(channel),
+            },
+            Context::Source(index, generation) => match core.sources.of((index, generation)) {
+                Some(source) => {
+                    (source.channel, source.longest) = (Some(channel), most);
+                    source.grant = core.pool.welcome(&mut source.loan);
+                    core.due.push_back(Due::Source(index));
+                }
+                None => self.mapping.close(channel),
+            },
+            _ => {}
+        }
+    }
+
+    fn closed(&mut self, context: Context) {
+        match context {
+            Context::Target(index, generation) if self.core.targets.of((index, generation)).is_some() => {
+                self.break_target(index);
+            }
+            Context::Source(index, generation) if self.core.sources.of((index, generation)).is_some() => {
+                self.drop_source(index);
+            }
+            _ => {}
+        }
+    }
+
+    fn ended(&mut self, context: Context, outcome: Outcome) {
+        match context {
+            Context::Staged(buffer, id) => {
+                self.core.staging.free(buffer);
+                self.bulk_ended(id, outcome);
+            }
+            Context::InPlace(id) => self.bulk_ended(id, outcome),
+            Context::Reply(buffer) => self.bulk_reply_ended(buffer, outcome),
+            Context::Get(id) => self.get_ended(id, outcome),
+            channel @ (Context::Target(..) | Context::Source(..)) => {
+                if outcome != Outcome::Done {
+                    self.closed(channel);
+                }
+            }
+        }
+    }
+
+    /// The bytes of a bulk request have gone, or not.
+    fn bulk_ended(&mut self, id: u32, outcome: Outcome) {
+        let Some(index) = self.core.records.get(id).map(|record| record.target) else { return };
+        match outcome {
+            Outcome::Done => {}
+            Outcome::Rejected => self.ask_why(index, id),
+            Outcome::Broken => self.break_target(index),
+        }
+    }
+
+    /// The target's memory was not there as it had been described. The target itself has not seen
+    /// the request, and tells which status it has: the tag may be the reason.
+    fn ask_why(&mut self, index: u32, id: u32) {
+        let core = &mut *self.core;
+        let (Some(record), Some(target)) = (core.records.get(id), core.targets.get(index)) else { return };
+        let Way::Open(channel) = target.way else { return };
+        let mut head = record.head;
+        head.set_kind(Kind::RequestUnplaced, Status::BadOffset as u8);
+        let context = Context::Target(index, core.targets.generation(index)).pack();
+        if self.mapping.send(channel, head.bytes(), context).is_err() {
+            if let Some(target) = self.core.targets.get(index) {
+                target.available += 1;
+            }
+            self.return_record(id, Status::BadOffset);
+        }
+    }
+
+    fn get_ended(&mut self, id: u32, outcome: Outcome) {
+        let Some(record) = self.core.records.get(id) else { return };
+        let (index, head, of) = (record.target, record.head, record.of);
+        match (outcome, of) {
+            (Outcome::Done, Of::Get(span)) => {
+                let memory = self.core.segment.range(span.offset, span.len).cloned();
+                if memory.is_none() || span.epoch != self.core.segment.epoch {
+                    return self.return_record(id, Status::BadOffset);
+                }
+                self.end_record(index, id);
+                let mut arguments = [0; MAX_ARGUMENTS];
+                let count = head.arguments(&mut arguments);
+                if let Some(memory) = memory {
+                    let payload = Payload::of_segment(&memory, span.offset, span.len);
+                    self.run_reply(index, head.handler(), &arguments[..count], payload);
+                }
+            }
+            (Outcome::Broken, _) => self.break_target(index),
+            _ => self.return_record(id, Status::BadOffset),
+        }
+    }
+
+    /// A message of a target: of one that this endpoint sends requests to.
+    #[inline]
+    fn target_message(&mut self, index: u32, message: Arrived<'_>) -> Result<(), Violation> {
+        let header = header_of(message)?;
+        match header.kind {
+            Kind::Reply => self.reply(index, header, message),
+            Kind::Ended => self.batch(index, header, message),
+            Kind::Returned => self.returned(index, header),
+            Kind::Grant => self.granted(index, header.id),
+            Kind::ReplyLong => self.reply_long(index, header, message),
+            Kind::Part => self.reply_part(index, message),
+            Kind::ReplyBulk => self.reply_bulk(index, header, message),
+            Kind::Revoke => self.revoked(index, header.id),
+            Kind::Segment => {
+                let segment = segment_of(message)?;
+                self.core.targets.get(index).ok_or(Violation)?.segment = segment;
+                Ok(())
+            }
+            _ => Err(Violation),
+        }
+    }
+
+    /// Ends an open request of this target, or finds that there is none.
+    #[inline]
+    fn end_of(&mut self, index: u32, id: u32) -> Result<(), Violation> {
+        let record = self.core.records.get(id).ok_or(Violation)?;
+        if record.target != index || record.of != Of::Request {
+            return Err(Violation);
+        }
+        self.end_record(index, id);
+        Ok(())
+    }
+
+    #[inline]
+    fn end_record(&mut self, index: u32, id: u32) {
+        self.core.records.end(id);
+        if let Some(target) = self.core.targets.get(index) {
+            target.open -= 1;
+            target.is_alive = true;
+        }
+    }
+
+    #[inline]
+    fn keep(&mut self, index: u32, header: Header) {
+        if let Some(target) = self.core.targets.get(index) {
+            target.available += u32::from(header.flags & KEEP);
+        }
+    }
+
+    #[inline]
+    fn reply(&mut self, index: u32, header: Header, message: Arrived<'_>) -> Result<(), Violation> {
+        let mut arguments = [0; MAX_ARGUMENTS];
+        let (count, payload) = arguments_of(header, message, &mut arguments)?;
+        self.end_of(index, header.id)?;
+        self.keep(index, header);
+        self.run_reply(index, header.handler, &arguments[..count], payload);
+        Ok(())
+    }
+
+    /// Runs the handler of a reply whose request has ended.
+    #[inline]
+    pub(super) fn run_reply(&mut self, index: u32, at: u8, arguments: &[u32], payload: Payload<'_>) {
+        let from = Peer { index, generation: self.core.targets.generation(index) };
+        match self.handlers.of_reply(at) {
+            Some(handler) => handler(self.state, Reply { arguments, payload, from }),
+            None => self.give_back(from, &wire::Head::new(Kind::Reply, at, 0, arguments), Status::ReplyRejected),
+        }
+    }
+
+    fn reply_long(&mut self, index: u32, header: Header, message: Arrived<'_>) -> Result<(), Violation> {
+        let mut arguments = [0; MAX_ARGUMENTS];
+        let (_, rest) = arguments_of(header, message, &mut arguments)?;
+        let most = self.core.outbox.buffers.longest().max(self.core.options.longest_medium);
+        let is_open = self.core.records.get(header.id).is_some_and(|record| record.target == index);
+        let target = self.core.targets.get(index).filter(|target| target.assembly.is_none() && is_open);
+        target.ok_or(Violation)?.assembly = Some(assembly(header, arguments, rest, most, None)?);
+        Ok(())
+    }
+
+    fn reply_part(&mut self, index: u32, message: Arrived<'_>) -> Result<(), Violation> {
+        let target = self.core.targets.get(index).ok_or(Violation)?;
+        let whole = target.assembly.as_mut().ok_or(Violation)?.add(message.0.from(HEADER))?;
+        target.is_alive = true;
+        let Some(whole) = target.assembly.take_if(|_| whole) else { return Ok(()) };
+        self.end_of(index, whole.header.id)?;
+        self.keep(index, whole.header);
+        let arguments = &whole.arguments[..usize::from(whole.header.count)];
+        if whole.refused.is_some() {
+            let from = Peer { index, generation: self.core.targets.generation(index) };
+            let head = wire::Head::new(Kind::Reply, whole.header.handler, 0, arguments);
+            self.give_back(from, &head, Status::ReplyRejected);
+        } else {
+            self.run_reply(index, whole.header.handler, arguments, Payload::of_bytes(&whole.bytes));
+        }
+        Ok(())
+    }
+
+    fn reply_bulk(&mut self, index: u32, header: Header, message: Arrived<'_>) -> Result<(), Violation> {
+        let mut arguments = [0; MAX_ARGUMENTS];
+        let (count, rest) = arguments_of(header, message, &mut arguments)?;
+        let span = span_of(rest)?;
+        if span.epoch != self.core.segment.epoch {
+            // The segment has changed since: the bytes went into the old one.
+            self.end_of(index, header.id)?;
+            self.keep(index, header);
+            let from = Peer { index, generation: self.core.targets.generation(index) };
+            let head = wire::Head::new(Kind::Reply, header.handler, 0, &arguments[..count]);
+            self.give_back(from, &head, Status::ReplyRejected);
+            return Ok(());
+        }
+        let memory = self.core.segment.range(span.offset, span.len).cloned().ok_or(Violation)?;
+        self.end_of(index, header.id)?;
+        self.keep(index, header);
+        let payload = Payload::of_segment(&memory, span.offset, span.len);
+        self.run_reply(index, header.handler, &arguments[..count], payload);
+        Ok(())
+    }
+
+    fn returned(&mut self, index: u32, header: Header) -> Result<(), Violation> {
+        let status = Status::of(header.handler).ok_or(Violation)?;
+        let record = self.core.records.get(header.id).ok_or(Violation)?;
+        if record.target != index || record.of != Of::Request {
+            return Err(Violation);
+        }
+        self.keep(index, header);
+        self.return_record(header.id, status);
+        Ok(())
+    }
+
+    /// Requests have ended without a reply.
+    fn batch(&mut self, index: u32, header: Header, message: Arrived<'_>) -> Result<(), Violation> {
+        let mut ids = [0; MAX_ARGUMENTS];
+        let (count, _) = arguments_of(header, message, &mut ids)?;
+        let kept = u32::from(header.handler);
+        if kept as usize > count {
+            return Err(Violation);
+        }
+        for id in &ids[..count] {
+            self.end_of(index, *id)?;
+        }
+        self.core.targets.get(index).ok_or(Violation)?.available += kept;
+        Ok(())
+    }
+
+    fn granted(&mut self, index: u32, count: u32) -> Result<(), Violation> {
+        let target = self.core.targets.get(index).ok_or(Violation)?;
+        target.available = target.available.checked_add(count).ok_or(Violation)?;
+        target.is_wanting = false;
+        Ok(())
+    }
+
+    fn revoked(&mut self, index: u32, count: u32) -> Result<(), Violation> {
+        let target = self.core.targets.get(index).ok_or(Violation)?;
+        let given = count.min(target.available);
+        target.available -= given;
+        target.release = Some(target.release.unwrap_or(0).saturating_add(given));
+        self.notify_target(index);
+        Ok(())
+    }
+
+    /// A message of a source: of one that sends requests to this endpoint.
+    #[inline]
+    fn source_message(&mut self, index: u32, message: Arrived<'_>) -> Result<(), Violation> {
+        let header = header_of(message)?;
+        match header.kind {
+            Kind::Request => self.request(index, header, message),
+            Kind::RequestLong => self.request_long(index, header, message),
+            Kind::Part => self.request_part(index, message),
+            Kind::RequestBulk => self.request_bulk(index, header, message),
+            Kind::RequestUnplaced => self.request_unplaced(index, header),
+            Kind::Want => self.wanted(index),
+            Kind::Release => self.released(index, header.id),
+            Kind::Segment => {
+                let segment = segment_of(message)?;
+                self.core.sources.get(index).ok_or(Violation)?.segment = segment;
+                Ok(())
+            }
+            _ => Err(Violation),
+        }
+    }
+
+    fn wanted(&mut self, index: u32) -> Result<(), Violation> {
+        let core = &mut *self.core;
+        let source = core.sources.get(index).ok_or(Violation)?;
+        source.grant += core.pool.want(index, &mut source.loan);
+        self.notify_source(index);
+        self.serve_waiting();
+        Ok(())
+    }
+
+    fn released(&mut self, index: u32, count: u32) -> Result<(), Violation> {
+        let core = &mut *self.core;
+        let source = core.sources.get(index).ok_or(Violation)?;
+        if !core.pool.release(&mut source.loan, count) {
+            return Err(Violation);
+        }
+        self.serve_waiting();
+        Ok(())
+    }
+}

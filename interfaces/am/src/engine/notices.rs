@@ -1,0 +1,134 @@
+//! Messages of the engine's own: segments, credits, and requests that ended without a reply.
+
+use super::{Context, Due, Turn};
+use crate::mapping::{Mapping, Refused};
+use crate::peers::Way;
+use crate::wire::{BATCH, HEADER, Header, Kind};
+
+/// A message of a header alone.
+fn bare(kind: Kind, id: u32) -> [u8; HEADER] {
+    Header { id, ..Header::new(kind) }.emit()
+}
+
+impl<S, M: Mapping> Turn<'_, S, M> {
+    /// Sends the notices that wait, as far as there is room.
+    pub(super) fn flush_due(&mut self) {
+        for _ in 0..self.core.due.len() {
+            let Some(due) = self.core.due.pop_front() else { return };
+            let flushed = match due {
+                Due::Source(index) => self.flush_source(index),
+                Due::Target(index) => self.flush_target(index),
+            };
+            if flushed == Err(Refused::NoRoom) {
+                self.core.due.push_back(due);
+            }
+        }
+    }
+
+    /// Reports ended requests, however few.
+    pub(super) fn flush_batches(&mut self) {
+        while let Some(index) = self.core.batching.pop() {
+            self.notify_source(index);
+        }
+    }
+
+    /// Sends what is due to a source, now or once there is room.
+    pub(super) fn notify_source(&mut self, index: u32) {
+        if self.flush_source(index) == Err(Refused::NoRoom) {
+            self.core.due.push_back(Due::Source(index));
+        }
+    }
+
+    pub(super) fn notify_target(&mut self, index: u32) {
+        if self.flush_target(index) == Err(Refused::NoRoom) {
+            self.core.due.push_back(Due::Target(index));
+        }
+    }
+
+    /// The order matters: a source is to have every credit before it is asked for them.
+    fn flush_source(&mut self, index: u32) -> Result<(), Refused> {
+        let core = &mut *self.core;
+        let generation = if core.sources.get(index).is_some() { core.sources.generation(index) } else { return Ok(()) };
+        let Some(source) = core.sources.get(index) else { return Ok(()) };
+        let Some(channel) = source.channel else { return Ok(()) };
+        let context = Context::Source(index, generation).pack();
+        let send = |message: &[u8]| self.mapping.reply(channel, message, context);
+        if source.segment_is_due {
+            send(&core.segment.notice::<M>(source.is_accepted))?;
+            source.segment_is_due = false;
+        }
+        while !source.ended.is_empty() {
+            let count = source.ended.len().min(BATCH);
+            let kept = source.kept.min(u32::try_from(count).unwrap_or_default());
+            let (count_byte, kept_byte) =
+                (u8::try_from(count).unwrap_or_default(), u8::try_from(kept).unwrap_or_default());
+            let header = Header { handler: kept_byte, count: count_byte, ..Header::new(Kind::Ended) };
+            core.scratch.clear();
+            core.scratch.extend_from_slice(&header.emit());
+            source.ended[..count].iter().for_each(|id| core.scratch.extend_from_slice(&id.to_le_bytes()));
+            send(&core.scratch)?;
+            source.ended.drain(..count);
+            source.kept -= kept;
+        }
+        if source.grant > 0 {
+            send(&bare(Kind::Grant, source.grant))?;
+            source.grant = 0;
+        }
+        if source.revoke_is_due {
+            send(&bare(Kind::Revoke, source.loan.asked))?;
+            source.revoke_is_due = false;
+        }
+        Ok(())
+    }
+
+    fn flush_target(&mut self, index: u32) -> Result<(), Refused> {
+        let core = &mut *self.core;
+        let generation = if core.targets.get(index).is_some() { core.targets.generation(index) } else { return Ok(()) };
+        let Some(target) = core.targets.get(index) else { return Ok(()) };
+        let Way::Open(channel) = target.way else { return Ok(()) };
+        let context = Context::Target(index, generation).pack();
+        let send = |message: &[u8]| self.mapping.send(channel, message, context);
+        if target.segment_is_due {
+            send(&core.segment.notice::<M>(true))?;
+            target.segment_is_due = false;
+        }
+        if let Some(count) = target.release {
+            send(&bare(Kind::Release, count))?;
+            target.release = None;
+        }
+        if target.want_is_due {
+            send(&bare(Kind::Want, 0))?;
+            target.want_is_due = false;
+        }
+        Ok(())
+    }
+
+    /// Gives free credits to who waits for them, and asks others for what is missing.
+    pub(super) fn serve_waiting(&mut self) {
+        while let Some(index) = self.core.pool.next() {
+            if let Some(source) = self.core.sources.get(index) {
+                source.grant += self.core.pool.lend_one(&mut source.loan);
+                self.notify_source(index);
+            }
+        }
+        if self.core.pool.missing() > 0 {
+            self.ask_for_credits();
+        }
+    }
+
+    fn ask_for_credits(&mut self) {
+        for index in self.core.sources.indices() {
+            let core = &mut *self.core;
+            if core.pool.missing() == 0 {
+                return;
+            }
+            if let Some(source) = core.sources.get(index)
+                && core.pool.ask(&mut source.loan)
+            {
+                source.revoke_is_due = true;
+                source.asked_at = core.clock.tick();
+                self.notify_source(index);
+            }
+        }
+    }
+}

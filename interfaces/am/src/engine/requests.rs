@@ -1,0 +1,458 @@
+//! Requests of this endpoint: they take a credit, and poll while there is none.
+
+use super::replies::cut;
+use super::{Context, Turn};
+use crate::errors::{RequestError, Status};
+use crate::mapping::{Mapping, Refused, Room, Transfer};
+use crate::peers::{Peer, Way};
+use crate::records::Of;
+use crate::wire::{HEAD, HEADER, Head, Kind, MAX_ARGUMENTS, RemoteSegment, SPAN, Span};
+use std::ops::Range;
+use std::time::Instant;
+
+/// Polls in vain after which a request sleeps.
+const SPINS: u32 = 64;
+/// A message no longer than this is put together on the stack; on `sm` it is copied anyway.
+const SMALL: usize = 128;
+
+/// Whether a request polls while it has no credit or no room.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Patience {
+    Polls,
+    Immediate,
+}
+
+/// A request whose payload was cut, and of which parts have not left.
+#[derive(Debug)]
+pub(crate) struct Unsent {
+    pub(crate) target: u32,
+    bytes: Vec<u8>,
+    sent: usize,
+}
+
+/// Where the bytes of a bulk request are.
+#[derive(Clone, Debug)]
+pub(crate) enum Bulk<'a> {
+    Bytes(&'a [u8]),
+    /// In this endpoint's segment.
+    Own(Range<u64>),
+}
+
+impl Bulk<'_> {
+    fn len(&self) -> u64 {
+        match self {
+            Self::Bytes(bytes) => bytes.len() as u64,
+            Self::Own(range) => range.end.saturating_sub(range.start),
+        }
+    }
+}
+
+/// What a request finds of its target.
+pub(crate) enum Ready<C> {
+    /// A credit, and the longest message.
+    Open(C, usize),
+    Local,
+    /// It comes back at once.
+    Closed(Status),
+}
+
+/// How long a request has polled.
+#[derive(Debug, Default)]
+pub(crate) struct Waited {
+    empty: u32,
+    rounds: u32,
+    since: Option<Instant>,
+    is_over: bool,
+}
+
+impl<S, M: Mapping> Turn<'_, S, M> {
+    /// Waits for a credit of a target; `needs_credit` is false for gets.
+    #[inline]
+    pub(crate) fn ready(
+        &mut self,
+        peer: Peer,
+        patience: Patience,
+        waited: &mut Waited,
+        needs_credit: bool,
+    ) -> Result<Ready<M::Channel>, RequestError> {
+        loop {
+            let target = self.core.targets.of((peer.index, peer.generation)).ok_or(RequestError::NotMapped)?;
+            match target.way {
+                Way::Open(channel) if (target.available > 0 || !needs_credit) && !target.is_cut => {
+                    return Ok(Ready::Open(channel, target.longest as usize));
+                }
+                Way::Open(_) if waited.is_over => return Ok(Ready::Closed(Status::Congested)),
+                Way::Open(_) => self.want(peer.index),
+                Way::Connecting if waited.is_over => return Ok(Ready::Closed(Status::Unreachable)),
+                Way::Connecting => {}
+                Way::Broken => return Ok(Ready::Closed(Status::Unreachable)),
+                Way::Local => return Ok(Ready::Local),
+            }
+            self.pause(patience, waited)?;
+        }
+    }
+
+    #[inline(never)]
+    fn want(&mut self, index: u32) {
+        let Some(target) = self.core.targets.get(index) else { return };
+        if !target.is_wanting && target.available == 0 {
+            (target.is_wanting, target.want_is_due) = (true, true);
+            self.notify_target(index);
+        }
+    }
+
+    /// Polls once, and sleeps when that has been in vain for long.
+    #[inline(never)]
+    pub(crate) fn pause(&mut self, patience: Patience, waited: &mut Waited) -> Result<(), RequestError> {
+        if patience == Patience::Immediate {
+            return Err(RequestError::WouldBlock);
+        }
+        waited.empty = if self.poll()? == 0 { waited.empty + 1 } else { 0 };
+        waited.rounds += 1;
+        if waited.rounds.is_multiple_of(SPINS) {
+            let since = *waited.since.get_or_insert_with(Instant::now);
+            let left = self.core.options.send_timeout.saturating_sub(since.elapsed());
+            waited.is_over = left.is_zero();
+            if waited.empty >= SPINS {
+                self.sleep(left)?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends a request with a payload, or with none.
+    #[inline]
+    pub(crate) fn send_request(
+        &mut self,
+        peer: Peer,
+        (at, arguments): (u8, &[u32]),
+        bytes: &[u8],
+        patience: Patience,
+    ) -> Result<(), RequestError> {
+        self.check(arguments, bytes)?;
+        let mut waited = Waited::default();
+        loop {
+            let (channel, most) = match self.ready(peer, patience, &mut waited, true)? {
+                Ready::Open(channel, most) => (channel, most),
+                Ready::Local => {
+                    self.run_local(peer, (at, arguments), bytes);
+                    return Ok(());
+                }
+                Ready::Closed(status) => {
+                    self.give_back(peer, &Head::new(Kind::Request, at, 0, arguments), status);
+                    return Ok(());
+                }
+            };
+            if let Some(id) = self.core.records.next() {
+                let head = Head::new(Kind::Request, at, id, arguments);
+                match self.transmit(peer, channel, most, &head, bytes) {
+                    Ok(()) => {
+                        self.begun(peer.index, Of::Request, head);
+                        return Ok(());
+                    }
+                    Err(Refused::NoRoom) => {}
+                    // The next look finds it broken, also in an immediate request.
+                    Err(Refused::Gone) => {
+                        self.break_target(peer.index);
+                        continue;
+                    }
+                }
+            }
+            self.pause(patience, &mut waited)?;
+        }
+    }
+
+    #[inline]
+    fn check(&self, arguments: &[u32], bytes: &[u8]) -> Result<(), RequestError> {
+        if arguments.len() > MAX_ARGUMENTS {
+            return Err(RequestError::TooManyArguments);
+        }
+        if bytes.len() > self.core.options.longest_medium { Err(RequestError::TooLong) } else { Ok(()) }
+    }
+
+    /// A request has left: notes it as open.
+    #[inline]
+    pub(crate) fn begun(&mut self, index: u32, of: Of, head: Head) {
+        self.core.records.open(index, of, head);
+        if let Some(target) = self.core.targets.get(index) {
+            if target.open == 0 {
+                target.is_alive = true;
+            }
+            target.open += 1;
+            target.available -= u32::from(of == Of::Request);
+        }
+    }
+
+    #[inline]
+    fn transmit(
+        &mut self,
+        peer: Peer,
+        channel: M::Channel,
+        most: usize,
+        head: &Head,
+        bytes: &[u8],
+    ) -> Result<(), Refused> {
+        let context = Context::Target(peer.index, peer.generation).pack();
+        if bytes.is_empty() {
+            return self.mapping.send(channel, head.bytes(), context);
+        }
+        let (begin, len) = (head.bytes().len(), head.bytes().len() + bytes.len());
+        if len <= SMALL.min(most) {
+            let mut message = [0; SMALL];
+            message[..begin].copy_from_slice(head.bytes());
+            message[begin..len].copy_from_slice(bytes);
+            return self.mapping.send(channel, &message[..len], context);
+        }
+        if len > most {
+            return self.transmit_parts(peer, channel, most, head, bytes);
+        }
+        let mut room = self.mapping.reserve(channel, len)?;
+        let is_written = room.write_at(0, head.bytes()) && room.write_at(begin, bytes);
+        debug_assert!(is_written, "a room of {len} bytes");
+        room.send(context).map_err(|(why, _)| why)
+    }
+
+    /// Sends as many parts as there is room for; the others follow by polls.
+    fn transmit_parts(
+        &mut self,
+        peer: Peer,
+        channel: M::Channel,
+        most: usize,
+        head: &Head,
+        bytes: &[u8],
+    ) -> Result<(), Refused> {
+        let context = Context::Target(peer.index, peer.generation).pack();
+        let mut long = *head;
+        long.set_kind(Kind::RequestLong, 0);
+        let mut sent = 0;
+        while sent < bytes.len() {
+            let read = |from: usize, into: &mut [u8]| into.copy_from_slice(&bytes[from..][..into.len()]);
+            let count = cut(&mut self.core.scratch, most, long.bytes(), (bytes.len(), sent), read);
+            match self.mapping.send(channel, &self.core.scratch, context) {
+                Ok(()) => sent += count,
+                Err(why) if sent == 0 => return Err(why),
+                Err(_) => {
+                    self.core.unsent.push_back(Unsent { target: peer.index, bytes: bytes.to_vec(), sent });
+                    if let Some(target) = self.core.targets.get(peer.index) {
+                        target.is_cut = true;
+                    }
+                    return Ok(());
+                }
+            }
+        }
+        Ok(())
+    }
+
+    /// Sends parts of requests that found no room, as far as there is room now.
+    pub(super) fn flush_unsent(&mut self) {
+        for _ in 0..self.core.unsent.len() {
+            let Some(mut unsent) = self.core.unsent.pop_front() else { return };
+            match self.send_parts(&mut unsent) {
+                Ok(()) => {
+                    if let Some(target) = self.core.targets.get(unsent.target) {
+                        target.is_cut = false;
+                    }
+                }
+                Err(Refused::NoRoom) => self.core.unsent.push_back(unsent),
+                Err(Refused::Gone) => self.break_target(unsent.target),
+            }
+        }
+    }
+
+    fn send_parts(&mut self, unsent: &mut Unsent) -> Result<(), Refused> {
+        let core = &mut *self.core;
+        let target = core.targets.get(unsent.target).ok_or(Refused::Gone)?;
+        let Way::Open(channel) = target.way else { return Err(Refused::Gone) };
+        let most = target.longest as usize;
+        let context = Context::Target(unsent.target, core.targets.generation(unsent.target)).pack();
+        while unsent.sent < unsent.bytes.len() {
+            let read = |from: usize, into: &mut [u8]| into.copy_from_slice(&unsent.bytes[from..][..into.len()]);
+            let count = cut(&mut core.scratch, most, &[0; HEADER], (unsent.bytes.len(), unsent.sent), read);
+            self.mapping.send(channel, &core.scratch, context)?;
+            unsent.sent += count;
+        }
+        Ok(())
+    }
+
+    /// Sends a request whose bytes go into the target's segment.
+    pub(crate) fn send_bulk_request(
+        &mut self,
+        peer: Peer,
+        (at, arguments): (u8, &[u32]),
+        bulk: &Bulk<'_>,
+        offset: u64,
+        patience: Patience,
+    ) -> Result<(), RequestError> {
+        self.check(arguments, &[])?;
+        match bulk {
+            Bulk::Bytes(bytes) if bytes.len() > self.core.staging.longest() => return Err(RequestError::TooLong),
+            Bulk::Own(range) => self.check_own(range)?,
+            Bulk::Bytes(_) => {}
+        }
+        let mut waited = Waited::default();
+        loop {
+            let channel = match self.ready(peer, patience, &mut waited, true)? {
+                Ready::Open(channel, _) => channel,
+                Ready::Local => {
+                    self.run_local_bulk(peer, (at, arguments), bulk, offset);
+                    return Ok(());
+                }
+                Ready::Closed(status) => {
+                    self.give_back(peer, &Head::new(Kind::RequestBulk, at, 0, arguments), status);
+                    return Ok(());
+                }
+            };
+            match self.start_bulk(peer, channel, (at, arguments), bulk, offset) {
+                Ok(head) => {
+                    self.begun(peer.index, Of::Request, head);
+                    return Ok(());
+                }
+                Err(Refused::NoRoom) => {}
+                Err(Refused::Gone) => {
+                    self.break_target(peer.index);
+                    continue;
+                }
+            }
+            self.pause(patience, &mut waited)?;
+        }
+    }
+
+    pub(super) fn check_own(&self, range: &Range<u64>) -> Result<(), RequestError> {
+        let len = range.end.checked_sub(range.start).filter(|len| *len > 0).ok_or(RequestError::BadRange)?;
+        self.core.segment.range(range.start, len).map(drop).ok_or(RequestError::BadRange)
+    }
+
+    fn start_bulk(
+        &mut self,
+        peer: Peer,
+        channel: M::Channel,
+        (at, arguments): (u8, &[u32]),
+        bulk: &Bulk<'_>,
+        offset: u64,
+    ) -> Result<Head, Refused> {
+        let core = &mut *self.core;
+        let id = core.records.next().ok_or(Refused::NoRoom)?;
+        let segment = core.targets.get(peer.index).and_then(|target| target.segment);
+        let mut head = Head::new(Kind::RequestBulk, at, id, arguments);
+        let context = Context::Target(peer.index, peer.generation).pack();
+        let segment = match place(segment, offset, bulk.len()) {
+            Ok(segment) => segment,
+            Err(status) => {
+                head.set_kind(Kind::RequestUnplaced, status as u8);
+                self.mapping.send(channel, head.bytes(), context)?;
+                return Ok(head);
+            }
+        };
+        let (mut message, end) = ([0; HEAD + SPAN], head.bytes().len());
+        message[..end].copy_from_slice(head.bytes());
+        let span = Span { offset, len: bulk.len(), epoch: segment.epoch }.emit();
+        message[end..end + span.len()].copy_from_slice(&span);
+        let message = &message[..end + span.len()];
+        if bulk.len() == 0 {
+            self.mapping.send(channel, message, context)?;
+            return Ok(head);
+        }
+        let transfer = |local, local_offset| Transfer {
+            local,
+            local_offset,
+            remote: &segment.handle,
+            remote_offset: offset,
+            len: bulk.len(),
+        };
+        match bulk {
+            Bulk::Bytes(bytes) => {
+                let (buffer, begin) = core.staging.fill(bytes).ok_or(Refused::NoRoom)?;
+                let transfer = transfer(M::handle(&core.staging.region), begin);
+                let written = self.mapping.write(channel, &transfer, message, Context::Staged(buffer, id).pack());
+                if written.is_err() {
+                    self.core.staging.free(buffer);
+                }
+                written?;
+            }
+            Bulk::Own(range) => {
+                let (_, region) = core.segment.now.as_ref().ok_or(Refused::NoRoom)?;
+                let transfer = transfer(M::handle(region), range.start);
+                self.mapping.write(channel, &transfer, message, Context::InPlace(id).pack())?;
+            }
+        }
+        Ok(head)
+    }
+
+    /// Reads from a target's segment into this endpoint's own; then the reply handler runs here.
+    pub(crate) fn send_get(
+        &mut self,
+        peer: Peer,
+        (at, arguments): (u8, &[u32]),
+        from: u64,
+        into: &Range<u64>,
+        patience: Patience,
+    ) -> Result<(), RequestError> {
+        self.check(arguments, &[])?;
+        self.check_own(into)?;
+        let mut waited = Waited::default();
+        let len = into.end - into.start;
+        loop {
+            let channel = match self.ready(peer, patience, &mut waited, false)? {
+                Ready::Open(channel, _) => channel,
+                Ready::Local => {
+                    self.run_local_get(peer, (at, arguments), from, into);
+                    return Ok(());
+                }
+                Ready::Closed(status) => {
+                    self.give_back(peer, &Head::new(Kind::RequestBulk, at, 0, arguments), status);
+                    return Ok(());
+                }
+            };
+            let segment = self.core.targets.get(peer.index).and_then(|target| target.segment);
+            let head = Head::new(Kind::RequestBulk, at, 0, arguments);
+            let segment = match place(segment, from, len) {
+                Ok(segment) => segment,
+                Err(status) => {
+                    self.give_back(peer, &head, status);
+                    return Ok(());
+                }
+            };
+            match self.start_get(channel, &segment, from, into) {
+                Ok(span) => {
+                    self.begun(peer.index, Of::Get(span), head);
+                    return Ok(());
+                }
+                Err(Refused::NoRoom) => {}
+                Err(Refused::Gone) => {
+                    self.break_target(peer.index);
+                    continue;
+                }
+            }
+            self.pause(patience, &mut waited)?;
+        }
+    }
+
+    fn start_get(
+        &mut self,
+        channel: M::Channel,
+        segment: &RemoteSegment,
+        from: u64,
+        into: &Range<u64>,
+    ) -> Result<Span, Refused> {
+        let core = &mut *self.core;
+        let id = core.records.next().ok_or(Refused::NoRoom)?;
+        let (_, region) = core.segment.now.as_ref().ok_or(Refused::NoRoom)?;
+        let len = into.end - into.start;
+        let transfer = Transfer {
+            local: M::handle(region),
+            local_offset: into.start,
+            remote: &segment.handle,
+            remote_offset: from,
+            len,
+        };
+        self.mapping.read(channel, &transfer, Context::Get(id).pack())?;
+        Ok(Span { offset: into.start, len, epoch: core.segment.epoch })
+    }
+}
+
+/// The segment, if these bytes lie within it.
+pub(super) fn place(segment: Option<RemoteSegment>, offset: u64, len: u64) -> Result<RemoteSegment, Status> {
+    let segment = segment.ok_or(Status::BadOffset)?;
+    let fits = offset.checked_add(len).is_some_and(|end| end <= segment.len);
+    if fits { Ok(segment) } else { Err(Status::BadLength) }
+}

@@ -1,0 +1,149 @@
+//! Peers that stop: requests to them come back, and credits that they keep are taken back.
+
+use super::Turn;
+use crate::errors::{RequestError, Status};
+use crate::mapping::Mapping;
+use crate::peers::Way;
+use std::time::{Duration, Instant};
+
+/// Ticks of a send timeout.
+const TICKS: u32 = 8;
+/// Empty polls after which the clock is read.
+const LOOKS: u32 = 256;
+/// Empty polls after which ended requests are reported, however few.
+const QUIET: u32 = 32;
+/// The longest sleep while a message waits for room, whose coming wakes nobody.
+const ROOM: Duration = Duration::from_millis(5);
+
+/// Reads the clock now and then: never while messages come, but once in many polls.
+#[derive(Debug)]
+pub(crate) struct Clock {
+    tick: u32,
+    at: Instant,
+    length: Duration,
+    polls: u32,
+    empty: u32,
+}
+
+impl Clock {
+    pub(crate) fn new(timeout: Duration) -> Self {
+        Self { tick: 0, at: Instant::now(), length: timeout / TICKS, polls: 0, empty: 0 }
+    }
+
+    pub(crate) fn tick(&self) -> u32 {
+        self.tick
+    }
+
+    /// Whether a tick is over. One counts once, however late: this endpoint did not poll meanwhile.
+    fn has_ticked(&mut self) -> bool {
+        self.polls = 0;
+        let now = Instant::now();
+        let is_over = now.duration_since(self.at) >= self.length;
+        if is_over {
+            self.at = now;
+            self.tick = self.tick.wrapping_add(1);
+        }
+        is_over
+    }
+}
+
+impl<S, M: Mapping> Turn<'_, S, M> {
+    /// Counts polls: when nothing comes any more, reports what was kept for a batch.
+    #[inline]
+    pub(super) fn count_poll(&mut self, found: usize) {
+        let clock = &mut self.core.clock;
+        clock.polls += 1;
+        clock.empty = if found == 0 { clock.empty.saturating_add(1) } else { 0 };
+        if clock.empty == QUIET {
+            self.flush_batches();
+        }
+        if self.core.clock.polls >= LOOKS {
+            self.look_at_clock();
+        }
+    }
+
+    #[inline(never)]
+    fn look_at_clock(&mut self) {
+        if self.core.clock.has_ticked() {
+            self.check_targets();
+            self.check_sources();
+        }
+    }
+
+    /// Breaks the way to targets that have shown no sign of life for the timeout, though requests
+    /// are open.
+    fn check_targets(&mut self) {
+        let tick = self.core.clock.tick();
+        for index in self.core.targets.indices() {
+            let Some(target) = self.core.targets.get(index) else { continue };
+            if target.open == 0 || std::mem::take(&mut target.is_alive) {
+                target.tick = tick;
+            } else if tick.wrapping_sub(target.tick) >= TICKS && matches!(target.way, Way::Open(_)) {
+                self.break_target(index);
+            }
+        }
+    }
+
+    /// Drops sources that do not give credits back for the timeout.
+    fn check_sources(&mut self) {
+        let tick = self.core.clock.tick();
+        for index in self.core.sources.indices() {
+            let Some(source) = self.core.sources.get(index) else { continue };
+            if source.loan.asked > 0 && tick.wrapping_sub(source.asked_at) > TICKS {
+                self.drop_source(index);
+            }
+        }
+    }
+
+    /// Ends the way to a target, and gives every open request to it back.
+    pub(crate) fn break_target(&mut self, index: u32) {
+        let Some(target) = self.core.targets.get(index) else { return };
+        if let Way::Open(channel) = std::mem::replace(&mut target.way, Way::Broken) {
+            self.mapping.close(channel);
+        }
+        target.available = 0;
+        target.assembly = None;
+        self.core.unsent.retain(|unsent| unsent.target != index);
+        while let Some(id) = self.core.records.one_of(index) {
+            self.return_record(id, Status::Unreachable);
+        }
+    }
+
+    /// Ends a mapping.
+    pub(crate) fn unmap(&mut self, index: u32) {
+        self.break_target(index);
+        self.core.targets.remove(index);
+    }
+
+    /// Polls, and sleeps until something has come, at most for `limit`.
+    pub(crate) fn wait(&mut self, limit: Option<Duration>) -> Result<usize, RequestError> {
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        loop {
+            let found = self.poll()?;
+            if found > 0 {
+                return Ok(found);
+            }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Ok(0);
+            }
+            let found = self.sleep(left.unwrap_or(Duration::MAX))?;
+            if found > 0 {
+                return Ok(found);
+            }
+        }
+    }
+
+    /// Sleeps until something has come, at most for `limit` or a tick.
+    pub(super) fn sleep(&mut self, limit: Duration) -> Result<usize, RequestError> {
+        self.flush_batches();
+        let core = &*self.core;
+        let is_waiting = !core.outbox.buffers.queue.is_empty() || !core.unsent.is_empty() || !core.due.is_empty();
+        let limit = limit.min(core.clock.length).min(if is_waiting { ROOM } else { Duration::MAX });
+        let mapping = self.mapping;
+        let found = mapping.wait(limit, |incoming| self.take(incoming)).map_err(|_| RequestError::Unusable)?;
+        self.after(found);
+        self.look_at_clock();
+        Ok(found)
+    }
+}

@@ -1,0 +1,7 @@
+//! What Active Messages promise, and random programs against an oracle, over every transport.
+
+#![forbid(unsafe_code)]
+
+mod conformance;
+mod property;
+mod world;
