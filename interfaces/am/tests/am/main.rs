@@ -3,5 +3,6 @@
 #![forbid(unsafe_code)]
 
 mod conformance;
+mod liars;
 mod property;
 mod world;
