@@ -152,3 +152,22 @@ fn a_client_without_a_server_says_why() {
     let text = String::from_utf8_lossy(&output.stderr);
     assert!(text.contains("nobody listens"), "{text}");
 }
+
+/// Three threads pass a token round three times: nine hops, the last one to the first of the ring.
+#[test]
+fn am_ring() {
+    let lines = Program::start(env!("CARGO_BIN_EXE_am_ring"), &[]).finish();
+    let hops = |at: u32, hops: u32| format!("endpoint {at}: the token has come 3 times, last after {hops} hops");
+    assert_eq!(lines, [hops(0, 9), hops(1, 7), hops(2, 8)]);
+}
+
+/// The same round of two processes, each with the other's URI.
+#[test]
+fn am_ring_of_two_processes() {
+    let waiting = Program::start(env!("CARGO_BIN_EXE_am_ring"), &["-"]);
+    let first = Program::start(env!("CARGO_BIN_EXE_am_ring"), &["first", &waiting.line()]);
+    let name = first.line();
+    writeln!(waiting.child.stdin.as_ref().expect("piped"), "{name}").expect("it reads");
+    assert_eq!(first.finish(), ["the token has come 3 times, last after 6 hops"]);
+    assert_eq!(waiting.finish(), ["the token has come 3 times, last after 5 hops"]);
+}

@@ -88,7 +88,13 @@ impl Mapping for CciMapping {
 
     #[inline]
     fn reply(&self, channel: Connection, message: &[u8], context: u64) -> Result<(), Refused> {
-        self.endpoint.answer(channel, message, Notify::OnFailure(context)).map_err(refused)
+        // A plain send has a fast path; what is set aside is for when it finds no buffer.
+        match self.endpoint.send(channel, message, Notify::OnFailure(context)) {
+            Err(SendError::NoBuffers) => {
+                self.endpoint.answer(channel, message, Notify::OnFailure(context)).map_err(refused)
+            }
+            sent => sent.map_err(refused),
+        }
     }
 
     fn reserve(&self, channel: Connection, len: usize) -> Result<Reserved<'_>, Refused> {
