@@ -8,8 +8,9 @@ use std::fmt;
 /// # Example
 ///
 /// ```
-/// assert_eq!(cci_am::RequestError::WouldBlock.to_string(), "no credit or no room now; poll and try
-/// again"); ```
+/// let text = cci_am::RequestError::WouldBlock.to_string();
+/// assert_eq!(text, "no credit or no room now; poll and try again");
+/// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum RequestError {
