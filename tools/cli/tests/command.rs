@@ -757,7 +757,7 @@ fn bad_arguments_are_told_with_what_would_do() {
         (&["perf", "pingpong", "--local", "--plot", "x.png"], "drawn as SVG, not as png"),
         (&["perf", "pingpong", "--local", "--bidirectional"], "both ways already"),
         (&["perf", "rate", "--local", "--bidirectional", "--silent"], "without --silent"),
-        (&["perf", "memory", "--connections", "1"], "2..="),
+        (&["perf", "memory", "--connections", "1"], "from 2 to 1M"),
         (&["perf", "memory", "--transport", "sim"], "--transport sm or sock"),
         (&["perf", "memory", "--transport", "pigeon"], "cci info"),
         (&["perf", "idle", "--json", "/nowhere/x.json"], "cannot write to"),
