@@ -214,8 +214,10 @@ impl Tcp {
             let others = self.shared.wanting.len();
             let Some((lane, shared)) = self.lane(number) else { continue };
             lane.is_wanting = false;
-            // What idle lanes hold must not grow into the last slots: there each gets what it uses.
-            let spare = shared.inbox.spare(core).saturating_sub(kept_for_asking(slots)) / (others + 1);
+            // What idle lanes hold must not grow into the last slots: there each gets what it uses,
+            // unless the program returns slots soon.
+            let kept = if core.has_event() { 0 } else { kept_for_asking(slots) };
+            let spare = shared.inbox.spare(core).saturating_sub(kept) / (others + 1);
             lane.grant(shared, core, spare.max(1));
             lane.pay(shared);
         }
