@@ -283,6 +283,11 @@ fn peers_that_are_silent_leave_slots_to_others() {
     const SLOTS: usize = 16;
     let mut end = with_slots(SLOTS);
     let silent: Vec<_> = (0..SLOTS).map(|_| Script::connect(&mut end)).collect();
+    let spare = |end: &mut End| {
+        end.tcp.shared.inbox.sweep(&mut end.core);
+        end.tcp.shared.inbox.spare(&mut end.core)
+    };
+    assert!(spare(&mut end) >= SLOTS / 8);
     // Those that have sent something keep no more of the last slots than they use.
     let spoke: Vec<_> = (0..SLOTS)
         .map(|_| {
