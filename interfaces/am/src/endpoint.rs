@@ -47,8 +47,9 @@ pub const TAG_ALL: u64 = u64::MAX;
 /// }
 ///
 /// let device = cci::Context::new()?.default_device()?.clone();
-/// let open = || Endpoint::open(&device, &Options::new(), Handlers::new().request(ADD,
-/// add).reply(SUM, sum), 0); let (mut server, mut client) = (open()?, open()?);
+/// let handlers = || Handlers::new().request(ADD, add).reply(SUM, sum);
+/// let open = || Endpoint::open(&device, &Options::new(), handlers(), 0);
+/// let (mut server, mut client) = (open()?, open()?);
 /// let peer = client.map(server.name().to_owned().as_str(), TAG_ALL)?;
 /// // Both ends are in one thread here, so that the client may not wait for the server.
 /// while client.now().request(peer, ADD, &[20, 22]).is_err() {

@@ -74,10 +74,11 @@ impl Core {
     /// Sets gauges to the values of this transport. With ways the page has their sum, to which each
     /// way adds what has changed since it set them last.
     pub fn set_gauges(&mut self, values: &[(Gauge, u64)]) {
-        let mut before = self.gauges_of_way();
+        let way = self.way();
+        let mut before = self.ways.as_mut().and_then(|ways| ways.gauges_of(way));
         for (gauge, value) in values {
             let word = gauge.word(&self.counters);
-            let changed = match &mut before {
+            let changed = match before.as_deref_mut() {
                 Some(GaugesOfWay(last)) => {
                     let last = std::mem::replace(&mut last[*gauge as usize], *value);
                     word.load(Ordering::Relaxed).wrapping_sub(last).wrapping_add(*value)
@@ -85,9 +86,6 @@ impl Core {
                 None => *value,
             };
             word.store(changed, Ordering::Relaxed);
-        }
-        if let Some(last) = before {
-            self.keep_gauges_of_way(last);
         }
     }
 

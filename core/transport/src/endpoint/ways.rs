@@ -101,6 +101,11 @@ impl Ways {
         self.handles.iter().any(OsHandle::is_in_use)
     }
 
+    /// What a way has set last.
+    pub(super) fn gauges_of(&mut self, way: u8) -> Option<&mut GaugesOfWay> {
+        self.gauges.get_mut(usize::from(way))
+    }
+
     pub(super) fn all_borrowed(&self, way: u8) -> bool {
         let mut others = self.aside.iter().enumerate().filter(|(number, _)| *number != usize::from(way));
         others.all(|(_, aside)| aside.recv.taken_are_borrowed())
@@ -174,18 +179,6 @@ impl Core {
             }
         }
         [taken, lent, ways.recv_limit]
-    }
-
-    /// What the current way has set last; `None` without ways.
-    pub(super) fn gauges_of_way(&self) -> Option<GaugesOfWay> {
-        self.ways.as_ref().and_then(|ways| ways.gauges.get(usize::from(self.current.way)).copied())
-    }
-
-    pub(super) fn keep_gauges_of_way(&mut self, gauges: GaugesOfWay) {
-        let way = usize::from(self.current.way);
-        if let Some(kept) = self.ways.as_mut().and_then(|ways| ways.gauges.get_mut(way)) {
-            *kept = gauges;
-        }
     }
 
     fn switch_to(&mut self, way: u8) {
