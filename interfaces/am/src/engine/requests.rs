@@ -56,6 +56,14 @@ pub(crate) enum Ready<C> {
     Closed(Status),
 }
 
+/// How far a request has come once its target was ready.
+enum Attempt {
+    Sent,
+    Local,
+    /// It comes back at once.
+    Closed(Status),
+}
+
 /// How long a request has polled.
 #[derive(Debug, Default)]
 pub(crate) struct Waited {
@@ -120,6 +128,31 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         Ok(())
     }
 
+    /// Has `attempt` send as soon as the target is ready, and again while there is no room.
+    #[inline]
+    fn when_ready(
+        &mut self,
+        peer: Peer,
+        patience: Patience,
+        needs_credit: bool,
+        mut attempt: impl FnMut(&mut Self, M::Channel, usize) -> Result<(), Refused>,
+    ) -> Result<Attempt, RequestError> {
+        let mut waited = Waited::default();
+        loop {
+            let (channel, most) = match self.ready(peer, patience, &mut waited, needs_credit)? {
+                Ready::Open(channel, most) => (channel, most),
+                Ready::Local => return Ok(Attempt::Local),
+                Ready::Closed(status) => return Ok(Attempt::Closed(status)),
+            };
+            match attempt(self, channel, most) {
+                Ok(()) => return Ok(Attempt::Sent),
+                Err(Refused::NoRoom) => self.pause(patience, &mut waited)?,
+                // The next look finds it broken, also in an immediate request.
+                Err(Refused::Gone) => self.break_target(peer.index),
+            }
+        }
+    }
+
     /// Sends a request with a payload, or with none.
     #[inline]
     pub(crate) fn send_request(
@@ -130,36 +163,19 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         patience: Patience,
     ) -> Result<(), RequestError> {
         self.check(arguments, bytes)?;
-        let mut waited = Waited::default();
-        loop {
-            let (channel, most) = match self.ready(peer, patience, &mut waited, true)? {
-                Ready::Open(channel, most) => (channel, most),
-                Ready::Local => {
-                    self.run_local(peer, (at, arguments), bytes);
-                    return Ok(());
-                }
-                Ready::Closed(status) => {
-                    self.give_back(peer, &Head::new(Kind::Request, at, 0, arguments), status);
-                    return Ok(());
-                }
-            };
-            if let Some(id) = self.core.records.next() {
-                let head = Head::new(Kind::Request, at, id, arguments);
-                match self.transmit(peer, channel, most, &head, bytes) {
-                    Ok(()) => {
-                        self.begun(peer.index, Of::Request, head);
-                        return Ok(());
-                    }
-                    Err(Refused::NoRoom) => {}
-                    // The next look finds it broken, also in an immediate request.
-                    Err(Refused::Gone) => {
-                        self.break_target(peer.index);
-                        continue;
-                    }
-                }
-            }
-            self.pause(patience, &mut waited)?;
+        let sent = self.when_ready(peer, patience, true, |turn, channel, most| {
+            let id = turn.core.records.next().ok_or(Refused::NoRoom)?;
+            let head = Head::new(Kind::Request, at, id, arguments);
+            turn.transmit(peer, channel, most, &head, bytes)?;
+            turn.begun(peer.index, Of::Request, head);
+            Ok(())
+        })?;
+        match sent {
+            Attempt::Sent => {}
+            Attempt::Local => self.run_local(peer, (at, arguments), bytes),
+            Attempt::Closed(status) => self.give_back(peer, &Head::new(Kind::Request, at, 0, arguments), status),
         }
+        Ok(())
     }
 
     #[inline]
@@ -289,32 +305,17 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             Bulk::Own(range) => self.check_own(range)?,
             Bulk::Bytes(_) => {}
         }
-        let mut waited = Waited::default();
-        loop {
-            let channel = match self.ready(peer, patience, &mut waited, true)? {
-                Ready::Open(channel, _) => channel,
-                Ready::Local => {
-                    self.run_local_bulk(peer, (at, arguments), bulk, offset);
-                    return Ok(());
-                }
-                Ready::Closed(status) => {
-                    self.give_back(peer, &Head::new(Kind::RequestBulk, at, 0, arguments), status);
-                    return Ok(());
-                }
-            };
-            match self.start_bulk(peer, channel, (at, arguments), bulk, offset) {
-                Ok(head) => {
-                    self.begun(peer.index, Of::Request, head);
-                    return Ok(());
-                }
-                Err(Refused::NoRoom) => {}
-                Err(Refused::Gone) => {
-                    self.break_target(peer.index);
-                    continue;
-                }
-            }
-            self.pause(patience, &mut waited)?;
+        let sent = self.when_ready(peer, patience, true, |turn, channel, _| {
+            let head = turn.start_bulk(peer, channel, (at, arguments), bulk, offset)?;
+            turn.begun(peer.index, Of::Request, head);
+            Ok(())
+        })?;
+        match sent {
+            Attempt::Sent => {}
+            Attempt::Local => self.run_local_bulk(peer, (at, arguments), bulk, offset),
+            Attempt::Closed(status) => self.give_back(peer, &Head::new(Kind::RequestBulk, at, 0, arguments), status),
         }
+        Ok(())
     }
 
     pub(super) fn check_own(&self, range: &Range<u64>) -> Result<(), RequestError> {
@@ -389,42 +390,24 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     ) -> Result<(), RequestError> {
         self.check(arguments, &[])?;
         self.check_own(into)?;
-        let mut waited = Waited::default();
-        let len = into.end - into.start;
-        loop {
-            let channel = match self.ready(peer, patience, &mut waited, false)? {
-                Ready::Open(channel, _) => channel,
-                Ready::Local => {
-                    self.run_local_get(peer, (at, arguments), from, into);
-                    return Ok(());
+        let head = Head::new(Kind::RequestBulk, at, 0, arguments);
+        let sent = self.when_ready(peer, patience, false, |turn, channel, _| {
+            let segment = turn.core.targets.get(peer.index).and_then(|target| target.segment);
+            match place(segment, from, into.end - into.start) {
+                Ok(segment) => {
+                    let span = turn.start_get(channel, &segment, from, into)?;
+                    turn.begun(peer.index, Of::Get(span), head);
                 }
-                Ready::Closed(status) => {
-                    self.give_back(peer, &Head::new(Kind::RequestBulk, at, 0, arguments), status);
-                    return Ok(());
-                }
-            };
-            let segment = self.core.targets.get(peer.index).and_then(|target| target.segment);
-            let head = Head::new(Kind::RequestBulk, at, 0, arguments);
-            let segment = match place(segment, from, len) {
-                Ok(segment) => segment,
-                Err(status) => {
-                    self.give_back(peer, &head, status);
-                    return Ok(());
-                }
-            };
-            match self.start_get(channel, &segment, from, into) {
-                Ok(span) => {
-                    self.begun(peer.index, Of::Get(span), head);
-                    return Ok(());
-                }
-                Err(Refused::NoRoom) => {}
-                Err(Refused::Gone) => {
-                    self.break_target(peer.index);
-                    continue;
-                }
+                Err(status) => turn.give_back(peer, &head, status),
             }
-            self.pause(patience, &mut waited)?;
+            Ok(())
+        })?;
+        match sent {
+            Attempt::Sent => {}
+            Attempt::Local => self.run_local_get(peer, (at, arguments), from, into),
+            Attempt::Closed(status) => self.give_back(peer, &head, status),
         }
+        Ok(())
     }
 
     fn start_get(
