@@ -62,10 +62,11 @@ impl Tcp {
         if self.shared.grants_due {
             self.give_grants(core);
         }
-        if !self.shared.redirected.is_empty() {
-            self.follow_redirects(core);
-        }
         self.bury_ended(core);
+        while !self.shared.redirected.is_empty() {
+            self.follow_redirects(core);
+            self.bury_ended(core);
+        }
     }
 
     /// Reads what has arrived.

@@ -2,7 +2,7 @@
 
 use super::Tcp;
 use crate::frame::{Kind, OWN};
-use crate::lane::shared::{Cause, Shared};
+use crate::lane::shared::{Cause, Elsewhere, Shared};
 use crate::lane::work::{Behind, Sent, Work};
 use crate::lane::{Lane, PendingConnect, Phase, SILENCE, end_connect};
 use crate::sys;
@@ -40,7 +40,10 @@ impl Lane {
         self.trim(s);
         self.check_connects(s, core, now);
         self.check_operations(s, core, now);
-        let connects = self.table.all_pending().flat_map(|(_, pending)| [Some(pending.deadline), pending.ask_at]);
+        let connects = self
+            .table
+            .all_pending()
+            .flat_map(|(_, pending)| [Some(pending.deadline), pending.ask_at, pending.elsewhere_at()]);
         let connects = connects.flatten().min();
         let operations = self.work.as_ref().and_then(|work| deadlines(work).map(|(deadline, _)| deadline).min());
         let next = [connects, operations, self.check_keepalive(s, core, now), self.check_phase(s, now)];
@@ -66,11 +69,24 @@ impl Lane {
             if pending.is_asked && self.phase == Phase::Open {
                 self.put(s, Kind::Disconnect, OWN, number, &[]);
             }
+            let reason = pending.others.sentence(reason);
             end_connect(s, core, cell, &pending, Failure::TimedOut, Some(reason));
         }
+        self.ask_elsewhere(s, now);
         let is_due = |pending: &PendingConnect| pending.ask_at.is_some_and(|at| at <= now);
         if self.table.all_pending().any(|(_, pending)| is_due(pending)) {
             self.ask_all(s, now);
+        }
+    }
+
+    /// Has connects ask the next address of their host, where this one has had its turn.
+    fn ask_elsewhere(&mut self, s: &mut Shared, now: Time) {
+        let is_over = |pending: &PendingConnect| pending.elsewhere_at().is_some_and(|at| at <= now);
+        loop {
+            let number = self.table.all_pending().find(|(_, pending)| is_over(pending)).map(|(number, _)| number);
+            let Some((cell, Some(mut pending))) = number.and_then(|number| self.leave(s, number)) else { return };
+            let next = pending.others.after(self.peer, now).unwrap_or(self.peer);
+            s.redirected.push((cell, pending, Elsewhere::Address(next)));
         }
     }
 
@@ -118,11 +134,11 @@ impl Lane {
     fn check_phase(&mut self, s: &mut Shared, now: Time) -> Option<Time> {
         match self.phase {
             Phase::Greeting if !self.dialed => self.end_after(s, now, HELLO_LIMIT),
-            Phase::Paused(at) => Some(at),
-            Phase::Queued | Phase::Dialing | Phase::Greeting if self.table.is_empty() => {
+            Phase::Queued | Phase::Paused(_) | Phase::Dialing | Phase::Greeting if self.table.is_empty() => {
                 self.end(s, Cause::Idle);
                 None
             }
+            Phase::Paused(at) => Some(at),
             Phase::Open if self.work.is_some() => self.check_silence(s, now),
             Phase::Open if self.dialed && self.table.is_empty() && self.out.is_empty() => {
                 self.end_after(s, now, IDLE_LIMIT)

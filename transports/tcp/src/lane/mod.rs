@@ -11,6 +11,7 @@ pub(crate) mod shared;
 pub(crate) mod work;
 
 use crate::frame::{Header, Kind};
+use crate::setup::addresses::OtherAddresses;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};
 use cci_transport::{Connection, ConnectionState, ConnectionTable, Core, PollSet, Slot};
@@ -39,6 +40,8 @@ pub(crate) struct PendingConnect {
     /// Reserved for the CONNECT event.
     pub(crate) slot: &'static Slot,
     pub(crate) context: u64,
+    /// When the program has asked for it, and how long it may take.
+    pub(crate) since: Time,
     pub(crate) deadline: Time,
     /// What was asked, should the client be sent elsewhere or asked to come again.
     pub(crate) payload: Box<[u8]>,
@@ -47,11 +50,28 @@ pub(crate) struct PendingConnect {
     pub(crate) is_asked: bool,
     /// When it is to be asked again.
     pub(crate) ask_at: Option<Time>,
+    /// Where it asks if the peer of its lane does not answer.
+    pub(crate) others: OtherAddresses,
 }
 
 impl PendingConnect {
-    pub(crate) fn new(slot: &'static Slot, context: u64, deadline: Time, payload: Box<[u8]>) -> Self {
-        Self { slot, context, deadline, payload, token: 0, is_asked: false, ask_at: None }
+    /// When it asks at another address: before CONNECT has left, because a request is made once.
+    pub(crate) fn elsewhere_at(&self) -> Option<Time> {
+        self.others.next_at().filter(|_| !self.is_asked)
+    }
+
+    pub(crate) fn new(slot: &'static Slot, context: u64, (since, deadline): (Time, Time), payload: Box<[u8]>) -> Self {
+        Self {
+            slot,
+            context,
+            since,
+            deadline,
+            payload,
+            token: 0,
+            is_asked: false,
+            ask_at: None,
+            others: OtherAddresses::default(),
+        }
     }
 }
 

@@ -233,8 +233,8 @@ impl Lane {
         let Some((hello, _)) = bytes.split_first_chunk::<HELLO>() else {
             return if Hello::may_begin(bytes) { Ok(0) } else { Err(Violation) };
         };
-        self.incoming.has_greeted = true;
         self.on_hello(s, core, Hello::parse(hello))?;
+        self.incoming.has_greeted = true;
         Ok(HELLO)
     }
 

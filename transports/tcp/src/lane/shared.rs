@@ -9,6 +9,7 @@ use cci_mem::pages::Pages;
 use cci_proto::{EventKind, Failure, Rights, Time};
 use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, PollSet, RegistrationTable};
 use std::collections::VecDeque;
+use std::net::SocketAddr;
 
 /// Bytes of the buffer that streams are read into, or more: a whole message fits twice.
 pub(crate) const SCRATCH: usize = 64 << 10;
@@ -34,6 +35,14 @@ pub(crate) enum Cause {
     Refused(String),
 }
 
+/// Where a connect goes on.
+pub(crate) enum Elsewhere {
+    /// At the endpoint of this URI, in a peer's words.
+    Uri(String),
+    /// At another address of its host.
+    Address(SocketAddr),
+}
+
 pub(crate) struct Shared {
     /// The time when the call began to make progress.
     pub(crate) now: Time,
@@ -49,8 +58,8 @@ pub(crate) struct Shared {
     pub(crate) pending_events: PendingEvents,
     /// Clients that another endpoint redirects here.
     pub(crate) expected: ExpectedClients<Time>,
-    /// Connects that are to ask another endpoint, at this URI.
-    pub(crate) redirected: Vec<(&'static Connection, PendingConnect, String)>,
+    /// Connects that are to ask elsewhere.
+    pub(crate) redirected: Vec<(&'static Connection, PendingConnect, Elsewhere)>,
     /// What streams are read into; taken out while it is in use.
     scratch: Option<Pages>,
     buffers: Vec<Vec<u8>>,

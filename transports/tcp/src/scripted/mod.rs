@@ -1,5 +1,6 @@
 //! Tests with a peer that speaks the frames by hand, and wrongly.
 
+mod addresses;
 mod calls;
 mod grants;
 mod hot;

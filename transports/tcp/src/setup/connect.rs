@@ -2,8 +2,10 @@
 
 use crate::endpoint::{PendingName, Tcp};
 use crate::frame::Kind;
+use crate::lane::shared::Elsewhere;
 use crate::lane::{NO_LANE, PendingConnect, Phase, end_connect};
 use crate::settings::SCHEME;
+use crate::setup::addresses::OtherAddresses;
 use cci_mem::sync::Ordering;
 use cci_proto::{ConnectError, EventKind, Failure, RequestError, Time};
 use cci_transport::{
@@ -56,7 +58,7 @@ impl Tcp {
         };
         self.shared.open_operations += 1;
         let payload = connect.payload.into();
-        self.join(core, address, cell, PendingConnect::new(slot, connect.context, deadline, payload));
+        self.join(core, address, cell, PendingConnect::new(slot, connect.context, (now, deadline), payload));
         Ok(())
     }
 
@@ -90,7 +92,10 @@ impl Tcp {
         });
         let Some((lane, shared)) = self.lane(number) else { return };
         lane.dialed = true;
-        shared.check_by(pending.deadline);
+        if known.is_none() {
+            lane.idle_since = pending.since;
+        }
+        shared.check_by(pending.others.next_at().map_or(pending.deadline, |at| at.min(pending.deadline)));
         lane.enter(cell, Some(pending));
         if known.is_none() {
             return self.dial(core, number);
@@ -108,15 +113,17 @@ impl Tcp {
             let is_v4 = self.shared.settings.local.ip.is_ipv4();
             let found =
                 answer.found.map_err(|why| format!("the host name '{}' cannot be resolved: {why}", answer.host));
-            let address = found.and_then(|found| {
-                let usable = || found.iter().filter(|address| is_endpoint_ip(&address.ip()));
-                let of_family = usable().find(|address| address.is_ipv4() == is_v4);
-                of_family
-                    .or(usable().next())
-                    .copied()
-                    .ok_or_else(|| format!("the host name '{}' has no address", answer.host))
+            let addresses = found.map(|mut found| {
+                found.retain(|address| is_endpoint_ip(&address.ip()));
+                // Those of this endpoint's own family come first.
+                found.sort_by_key(|address| address.is_ipv4() != is_v4);
+                found
             });
-            self.go_on(core, name, address);
+            let addresses = addresses.and_then(|found| match found.is_empty() {
+                true => Err(format!("the host name '{}' has no address", answer.host)),
+                false => Ok(found),
+            });
+            self.go_on(core, name, addresses);
         }
         while let Some(at) = self.names.iter().position(|name| name.deadline <= now) {
             let name = self.names.swap_remove(at);
@@ -127,12 +134,15 @@ impl Tcp {
         }
     }
 
-    fn go_on(&mut self, core: &mut Core, name: PendingName, address: Result<SocketAddr, String>) {
+    /// Goes on with a connect at the addresses of its host, of which there is at least one.
+    pub(crate) fn go_on(&mut self, core: &mut Core, name: PendingName, addresses: Result<Vec<SocketAddr>, String>) {
         let PendingName { slot, attribute, payload, context, deadline, .. } = name;
-        let failed = match address {
-            Ok(address) => match core.open_connection(attribute, context, self.shared.max_send_size) {
+        let failed = match addresses {
+            Ok(addresses) => match core.open_connection(attribute, context, self.shared.max_send_size) {
                 Ok(cell) => {
-                    return self.join(core, address, cell, PendingConnect::new(slot, context, deadline, payload));
+                    let mut pending = PendingConnect::new(slot, context, (self.shared.now, deadline), payload);
+                    pending.others = OtherAddresses::new(addresses[1..].iter().copied(), self.shared.now);
+                    return self.join(core, addresses[0], cell, pending);
                 }
                 Err(_) => (Failure::NoMemory, None),
             },
@@ -145,10 +155,17 @@ impl Tcp {
         }
     }
 
-    /// Has redirected clients ask the endpoints that they were sent to. A name of a host in a
-    /// peer's words is not looked up.
+    /// Has clients ask the next address of their host, or the endpoints that they were sent to. A
+    /// name of a host in a peer's words is not looked up.
     pub(crate) fn follow_redirects(&mut self, core: &mut Core) {
-        while let Some((cell, pending, uri)) = self.shared.redirected.pop() {
+        while let Some((cell, pending, elsewhere)) = self.shared.redirected.pop() {
+            let uri = match elsewhere {
+                Elsewhere::Address(address) => {
+                    self.join(core, address, cell, pending);
+                    continue;
+                }
+                Elsewhere::Uri(uri) => uri,
+            };
             let address = host_and_port(&uri).and_then(|server| {
                 let (ip, _) = server.literal().filter(|(ip, zone)| zone.is_none() && is_endpoint_ip(ip))?;
                 Some(SocketAddr::new(ip, server.port))

@@ -128,7 +128,12 @@ impl Tcp {
             let reason = format!("nobody listens at {peer} ({error}); start the server first, and check its URI");
             lane.end(shared, Cause::Refused(reason));
         } else {
+            let now = shared.now;
+            lane.table.each_pending(|pending| pending.others.hurry(now));
             lane.pause(shared);
+            if lane.table.all_pending().any(|(_, pending)| pending.elsewhere_at().is_some()) {
+                shared.check_by(now);
+            }
         }
     }
 }

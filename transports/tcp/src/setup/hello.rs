@@ -2,9 +2,10 @@
 
 use crate::frame::{ConnectBody, Fields, Greeting, Header, Hello, Kind, OPERATIONS, Refusal, Violation};
 use crate::inbox::Request;
-use crate::lane::shared::{Cause, Shared};
+use crate::lane::shared::{Cause, Elsewhere, Shared};
 use crate::lane::{Lane, Phase, end_connect};
 use crate::settings::Checks;
+use crate::setup::addresses::OtherAddresses;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, EventKind, Failure, MAX_REQUEST, Time};
 use cci_transport::{Connection, ConnectionState, Core, Slot, random};
@@ -229,7 +230,8 @@ impl Lane {
             return end_connect(s, core, cell, &pending, Failure::Refused, Some(reason));
         }
         (pending.token, pending.is_asked, pending.ask_at) = (token, false, None);
-        s.redirected.push((cell, pending, uri));
+        pending.others = OtherAddresses::default();
+        s.redirected.push((cell, pending, Elsewhere::Uri(uri)));
     }
 
     /// The peer ends a connection, or withdraws a request.

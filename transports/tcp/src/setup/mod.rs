@@ -1,5 +1,6 @@
 //! How lanes and connections begin and end.
 
+pub(crate) mod addresses;
 mod connect;
 mod dial;
 mod hello;

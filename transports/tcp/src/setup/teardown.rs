@@ -2,7 +2,7 @@
 
 use crate::endpoint::Tcp;
 use crate::frame::Kind;
-use crate::lane::shared::Cause;
+use crate::lane::shared::{Cause, Elsewhere};
 use crate::lane::{Lane, Phase, end_connect};
 use crate::sys;
 use cci_mem::cancellation::Uncancelled;
@@ -40,9 +40,20 @@ impl Tcp {
         for cell in connections {
             let local = cell.local.load(Ordering::Relaxed);
             if lane.table.pending(local).is_some() {
-                if let Some((cell, Some(pending))) = lane.leave(shared, local) {
-                    let (failure, reason) = why(&lane, cause);
-                    end_connect(shared, core, cell, &pending, failure, Some(reason));
+                let Some((cell, Some(mut pending))) = lane.leave(shared, local) else { continue };
+                let (failure, reason) = why(&lane, cause);
+                // A request that may be at a program is not made a second time.
+                let is_strange = *cause == Cause::Violation && !lane.incoming.has_greeted();
+                let next = match pending.is_asked && !is_strange {
+                    true => Err(reason),
+                    false => pending.others.without(reason, shared.now),
+                };
+                match next {
+                    Ok(next) => {
+                        pending.is_asked = false;
+                        shared.redirected.push((cell, pending, Elsewhere::Address(next)));
+                    }
+                    Err(reason) => end_connect(shared, core, cell, &pending, failure, Some(reason)),
                 }
             } else {
                 lane.break_connection(shared, core, local, Failure::Disconnected);
