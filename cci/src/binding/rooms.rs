@@ -3,7 +3,7 @@
 use super::{open_for, posted, wait_for_end};
 use crate::errors::BlockingError;
 use cci_proto::{Flags, SendError, Unusable};
-use cci_transport::{Connection, Endpoint, Message, Origin, Posted, Room, Slot};
+use cci_transport::{Connection, Core, Endpoint, Held, Message, Origin, Posted, Room, Slot, Transport};
 
 /// Gives room for a message of `len` bytes on a connection.
 ///
@@ -65,25 +65,44 @@ fn start(
     flags: Flags,
 ) -> Result<Option<&'static Slot>, SendError> {
     endpoint.with(|core, transport| {
-        let held = core.rooms().get(room).ok_or(SendError::NoRoom)?;
-        let connection = open_for(live(), len, flags)?;
-        if !held.is_for(connection) {
-            return Err(SendError::NoRoom);
+        let held = core.rooms().take(room).ok_or(SendError::NoRoom)?;
+        let sent = send(core, transport, live(), &held, len, posted, flags);
+        match sent {
+            Ok(_) => core.rooms().free(room, held),
+            Err(_) => core.rooms().put_back(room, held),
         }
-        if len > held.len {
-            return Err(SendError::TooLong);
-        }
-        let sent = match &held.origin {
-            Origin::Transport(name) => transport.commit(core, connection, (*name, len), posted)?,
-            Origin::Endpoint(bytes) => {
-                let memory = cci_mem::memory::Memory::of_bytes(bytes);
-                let bytes = memory.source(len).ok_or(SendError::TooLong)?;
-                transport.send(core, connection, Message::One(bytes), posted)?
-            }
-        };
-        core.rooms().remove(room);
-        Ok(sent)
+        sent
     })?
+}
+
+/// Sends the first `len` bytes of a room that is taken out meanwhile.
+fn send(
+    core: &mut Core,
+    transport: &mut dyn Transport,
+    live: Option<&'static Connection>,
+    held: &Held,
+    len: usize,
+    posted: Posted,
+    flags: Flags,
+) -> Result<Option<&'static Slot>, SendError> {
+    let connection = open_for(live, len, flags)?;
+    if !held.is_for(connection) {
+        return Err(SendError::NoRoom);
+    }
+    if len > held.len {
+        return Err(SendError::TooLong);
+    }
+    let memory = match &held.origin {
+        Origin::Transport(name) => return transport.commit(core, connection, (*name, len), posted),
+        Origin::Endpoint(memory) => memory,
+    };
+    let bytes = memory.source(len).ok_or(SendError::TooLong)?;
+    match posted {
+        Posted::Event(context) | Posted::Silent(context) if flags.are_plain() => {
+            transport.post(bytes, context, connection, core, flags).map(|()| None)
+        }
+        _ => transport.send(core, connection, Message::One(bytes), posted),
+    }
 }
 
 /// Gives a room back without a message.
@@ -93,10 +112,11 @@ fn start(
 /// There is none with this number, or the endpoint cannot be used here.
 pub fn cancel(endpoint: &Endpoint, room: u64) -> Result<(), SendError> {
     let cancelled: Result<Result<(), SendError>, Unusable> = endpoint.with(|core, transport| {
-        let held = core.rooms().remove(room).ok_or(SendError::NoRoom)?;
+        let held = core.rooms().take(room).ok_or(SendError::NoRoom)?;
         if let Origin::Transport(name) = held.origin {
             transport.cancel(core, name);
         }
+        core.rooms().free(room, held);
         Ok(())
     });
     cancelled?

@@ -16,16 +16,14 @@ pub struct Room {
 }
 
 /// Whose memory a room is.
-#[derive(Clone)]
 pub enum Origin {
     /// The endpoint's own: the message is copied when it is sent.
-    Endpoint(Arc<HeapBytes>),
+    Endpoint(Memory),
     /// The transport's, by its name for it ([`Transport::reserve`](crate::Transport::reserve)).
     Transport(u64),
 }
 
 /// A room that a program has.
-#[derive(Clone)]
 pub struct Held {
     /// Whose memory it is.
     pub origin: Origin,
@@ -56,7 +54,7 @@ pub struct Rooms {
     entries: Vec<Entry>,
     free: Vec<u32>,
     /// Memory of earlier rooms.
-    spare: Vec<Arc<HeapBytes>>,
+    spare: Vec<Memory>,
 }
 
 /// How much memory of earlier rooms is kept for the next ones.
@@ -82,18 +80,17 @@ impl Rooms {
     /// No memory.
     pub fn make(&mut self, connection: &'static Connection, len: usize) -> Result<Room, SendError> {
         let most = connection.max_send_size.load(Ordering::Relaxed) as usize;
-        let spare = self.spare.iter().position(|bytes| Memory::of_bytes(bytes).len() >= len as u64);
-        let bytes = match spare {
+        let spare = self.spare.iter().position(|memory| memory.len() >= len as u64);
+        let memory = match spare {
             Some(at) => self.spare.swap_remove(at),
             None => {
                 let mut bytes = Vec::new();
                 bytes.try_reserve_exact(most).map_err(|_| SendError::NoBuffers)?;
                 bytes.resize(most, 0);
-                Arc::new(HeapBytes::new(bytes))
+                Memory::of_bytes(&Arc::new(HeapBytes::new(bytes)))
             }
         };
-        let memory = Memory::of_bytes(&bytes);
-        Ok(Room { memory, number: self.number(connection, len, Origin::Endpoint(bytes)) })
+        Ok(Room { memory: memory.clone(), number: self.number(connection, len, Origin::Endpoint(memory)) })
     }
 
     fn number(&mut self, connection: &'static Connection, len: usize, origin: Origin) -> u64 {
@@ -112,21 +109,27 @@ impl Rooms {
         (u64::from(entry.lives) == number >> 32).then_some(entry)
     }
 
-    /// The room with this number, unless it was given back.
-    pub fn get(&mut self, number: u64) -> Option<Held> {
-        self.find(number)?.room.clone()
+    /// Takes the room with this number out, unless it was given back. [`Rooms::free`] or
+    /// [`Rooms::put_back`] is to follow.
+    pub fn take(&mut self, number: u64) -> Option<Held> {
+        self.find(number)?.room.take()
     }
 
-    /// Takes a room back, which the transport is told if it is its own.
-    pub fn remove(&mut self, number: u64) -> Option<Held> {
-        let room = self.find(number)?.room.take()?;
+    /// The program has the room on.
+    pub fn put_back(&mut self, number: u64, room: Held) {
+        if let Some(entry) = self.find(number) {
+            entry.room = Some(room);
+        }
+    }
+
+    /// The program has the room no more. The transport is told apart, if the memory is its own.
+    pub fn free(&mut self, number: u64, room: Held) {
         self.free.push(u32::try_from(number & INDEX).unwrap_or(u32::MAX));
-        if let Origin::Endpoint(bytes) = &room.origin
+        if let Origin::Endpoint(memory) = room.origin
             && self.spare.len() < SPARE_ROOMS
         {
-            self.spare.push(Arc::clone(bytes));
+            self.spare.push(memory);
         }
-        Some(room)
     }
 }
 

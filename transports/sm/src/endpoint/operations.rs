@@ -342,11 +342,19 @@ impl Transport for Sm {
     }
 
     fn reserve(&mut self, _: &mut Core, connection: &'static Connection, len: usize) -> Option<(Memory, u64)> {
-        self.leave_fast_path();
+        // An entry takes it: nothing changes until it is sent.
+        if len <= BODY {
+            return None;
+        }
         let number = connection.lane.load(Ordering::Relaxed);
+        let is_clear = self.clear_lane(connection).is_some();
         let lane = self.lanes.get_mut(number as usize)?.as_deref_mut()?;
-        let (slot, memory) = lane.reserve(&mut self.state, len)?;
-        Some((memory, pair(slot, number)))
+        let reserved = lane.reserve(&mut self.state, len);
+        // A slot less, in a lane where nothing waits for one, leaves the next calls as they were.
+        if !is_clear || reserved.is_none() {
+            self.leave_fast_path();
+        }
+        reserved.map(|(slot, memory)| (memory, pair(slot, number)))
     }
 
     fn commit(
@@ -356,8 +364,11 @@ impl Transport for Sm {
         (room, len): (u64, usize),
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        self.leave_fast_path();
         let (slot, number) = unpair(room);
+        // What is published at once leaves the next calls as they were.
+        if !self.clear_lane(connection).is_some_and(|lane| lane.number() == number && lane.ample_wire().is_some()) {
+            self.leave_fast_path();
+        }
         let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else {
             return Err(SendError::Disconnected);
         };

@@ -95,6 +95,7 @@ mod tests {
     use crate::fixture::{End, LIMIT};
     use crate::format::layout::{FIRST_SLOTS, unpair};
     use crate::lane::state::PayloadToken;
+    use crate::sm::NO_LANE;
     use cci_transport::Transport;
     use std::time::{Duration, Instant};
 
@@ -132,6 +133,26 @@ mod tests {
             assert!(is_there, "message {byte} lies in {token:?}");
             assert!(message.give_back());
         }
+    }
+
+    #[test]
+    fn a_message_written_in_place_leaves_the_short_way_to_the_next_poll() {
+        let (mut client, _server, cell) = pair();
+        let begin = Instant::now();
+        while client.sm.sole == NO_LANE {
+            let _ = client.call();
+            assert!(begin.elapsed() < LIMIT, "no short way is found");
+        }
+        let sole = client.sm.sole;
+        assert!(client.sm.reserve(&mut client.core, cell, BODY).is_none());
+        assert_eq!(client.sm.sole, sole, "an entry takes it");
+        let room = written(&mut client, cell, 1).expect("a slot");
+        assert_eq!(client.sm.sole, sole, "with a room");
+        let sent = client.sm.commit(&mut client.core, cell, (room, 400), Posted::Silent(0));
+        assert_eq!((sent.map(drop), client.sm.sole), (Ok(()), sole), "with a message");
+        let room = written(&mut client, cell, 1).expect("a slot");
+        client.sm.cancel(&mut client.core, room);
+        assert_eq!(client.sm.sole, NO_LANE, "what waits for a slot may have gone");
     }
 
     #[test]
