@@ -396,6 +396,96 @@ CCI_DECLSPEC int ccix_check_import(uint64_t import);
  */
 CCI_DECLSPEC int ccix_release_import(uint64_t import);
 
+/*
+ * -------------------------------------------------------------------------------------------------
+ * Parallel jobs
+ * -------------------------------------------------------------------------------------------------
+ */
+
+/*
+ * A job is a set of processes that were started together, by `cci run` or another launcher. Each
+ * has a rank, from 0. A program that does not call ccix_job_join() opens nothing for it. All calls
+ * need cci_init(), may come from any thread, and fail with
+ *
+ *   CCI_ERR_NOT_FOUND      this process belongs to no job, or has not joined it
+ *   CCI_ETIMEDOUT          ranks did not come within the limit; ccix_last_error() names them
+ *   CCI_ERR_DISCONNECTED   ranks that the call waits for have ended, or the launcher has
+ *
+ * Those that wait for other ranks wait for one another too: one thread of a process at a time.
+ */
+
+/*
+ * Joins the job that the environment names, and waits for its store; under launchers other than
+ * `cci run` until all ranks have joined. `limit`: how long this call, and each later one, waits for
+ * other ranks; NULL: 60 s. Calls after the first one only count; two threads must not make the
+ * first one at once. CCI_ERROR: the job cannot be joined, as ccix_last_error() explains.
+ */
+CCI_DECLSPEC int ccix_job_join(const struct timeval *limit);
+
+/*
+ * Leaves the job, once it was called as often as ccix_job_join(); cci_finalize() does so too. A
+ * process joins its job once: the next ccix_job_join() fails. Endpoints go on, and connect to
+ * job:RANK as before. Rank 0 of a job without a store of its launcher serves the others for up to
+ * 5 s more.
+ */
+CCI_DECLSPEC int ccix_job_leave(void);
+
+struct ccix_job_info {
+    /* sizeof(struct ccix_job_info) */
+    uint32_t size;
+    /* The number of this process in the job, and how many processes the job has. */
+    uint32_t rank;
+    uint32_t ranks;
+    /* The same among those of the job on this host. */
+    uint32_t local_rank;
+    uint32_t local_ranks;
+    /* Processors of the host that these may use, at least 1. */
+    uint32_t processors;
+    /* local_ranks / processors: above 1, ranks that busy-poll take time from others. */
+    double ranks_per_core;
+    /* 1: ranks prove to each other that they belong to the job. 0: they do not. */
+    uint32_t authenticated;
+    /* Where the job comes from, such as "cci run". */
+    char source[60];
+};
+
+/*
+ * Writes what is known of the job and of this process in it. CCI_EINVAL: `size` holds nothing but
+ * itself.
+ */
+CCI_DECLSPEC int ccix_job_info(struct ccix_job_info *info);
+
+/*
+ * Publishes `length` bytes of this rank, at most 65536, under a key of 1 to 255 bytes. Over PMI
+ * other ranks find them after this rank's next ccix_job_exchange(). CCI_EINVAL also: this rank has
+ * published the key before.
+ */
+CCI_DECLSPEC int ccix_job_publish(const char *key, const void *value, uint32_t length);
+
+/*
+ * Copies what a rank has published under a key to `value`, which has room for *length bytes, and
+ * sets *length to its length. Waits until that rank has published it. CCI_EMSGSIZE: it is longer
+ * than the room; its first bytes are copied.
+ */
+CCI_DECLSPEC int ccix_job_look_up(uint32_t rank, const char *key, void *value, uint32_t *length);
+
+/*
+ * A barrier that carries data: gives `length` bytes, at most 65536, to all ranks, waits until all
+ * have come to this exchange, and copies what they gave to `values`, `room` bytes for each in the
+ * order of ranks, and how long each was to `lengths`. Either may be NULL, if it is not wanted.
+ * CCI_EMSGSIZE: one was longer than `room`, and its first bytes are copied; the exchange is over.
+ */
+CCI_DECLSPEC int ccix_job_exchange(const void *value, uint32_t length, void *values, uint32_t room, uint32_t *lengths);
+
+/*
+ * Opens the endpoint of this rank, as ccix_create_endpoint() does on the default device, publishes
+ * its URI under the key "uri", and waits until all ranks have opened theirs: all ranks call it,
+ * once. From then on cci_connect() of any endpoint takes "job:3" in place of the URI of rank 3, and
+ * waits for nobody. CCI_EINVAL also: it was called before.
+ */
+CCI_DECLSPEC int ccix_job_open(const struct ccix_endpoint_options *options, cci_endpoint_t **endpoint,
+                               cci_os_handle_t *fd);
+
 END_C_DECLS
 
 #endif /* CCIX_H */

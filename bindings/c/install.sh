@@ -35,27 +35,7 @@ case $2 in
 *) target=$prefix ;;
 esac
 
-install -m 755 "$build/libcci_c.so" "$target/lib/libcci.so.2"
-ln -sf libcci.so.2 "$target/lib/libcci.so"
-
-# One object of all that the listed functions need, in which only they are global: a program may
-# have its own symbols of any other name, those of another Rust library included.
-scratch=$(mktemp -d)
-trap 'rm -rf "$scratch"' EXIT
-wanted=$(sed 's/^/-u /' "$here/exported.list")
-# shellcheck disable=SC2086 # a list of options
-${LD:-ld} -r --gc-sections $wanted "$build/libcci_c.a" -o "$scratch/cci.o"
-# The compiler cannot strip an archive: lines for a debugger stay only where the shared library has
-# them too.
-debug=--strip-debug
-! readelf -SW "$build/libcci_c.so" | grep -q '\.symtab' || debug=
-# Without the compiler's bitcode, which tools of an older LLVM than the compiler's refuse to read.
-# shellcheck disable=SC2086 # an option, or none
-${OBJCOPY:-objcopy} --remove-section=.llvmbc --remove-section=.llvmcmd --keep-global-symbols="$here/exported.list" $debug \
-    "$scratch/cci.o"
-rm -f "$target/lib/libcci.a"
-${AR:-ar} rcs "$target/lib/libcci.a" "$scratch/cci.o"
-chmod 644 "$target/lib/libcci.a"
+"$here/../install-library" "$build" cci_c cci "$here/exported.list" "$target/lib"
 
 install -m 644 "$root/include/cci.h" "$root/include/ccix.h" "$target/include/"
 

@@ -30,13 +30,15 @@ impl<T> EndpointFor<T> {
     }
 
     /// Asks the endpoint at the URI for a connection. Never blocks; one event, [`Event::Connected`]
-    /// or [`Event::ConnectFailed`], reports the end.
+    /// or [`Event::ConnectFailed`], reports the end. In place of a URI stands a name too, such as
+    /// `job:3`, if the endpoint's context has names ([`crate::Context::set_names`]).
     ///
     /// # Errors
     ///
     /// Refused at once: no event comes.
     pub fn connect(&self, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        binding::connect(self.cell, &connect.0)
+        let uri = self.names.uri_of(connect.0.uri)?;
+        binding::connect(self.cell, &cci_transport::Connect { uri: &uri, ..connect.0 })
     }
 
     /// Closes a connection: local and immediate. Open operations end with

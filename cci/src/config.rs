@@ -6,6 +6,7 @@ mod ini;
 mod tests;
 
 use crate::device::Device;
+use crate::names::SharedNames;
 use crate::transports::{
     Known, RMA_RIGHTS, built_names, driver, driver_for_scheme, drivers, inspect, keep_ways, names,
 };
@@ -94,6 +95,7 @@ fn built_device(name: &str, driver: &Driver, arguments: Vec<(String, String)>, c
         pci: None,
         priority: driver.priority,
         is_default: false,
+        names: SharedNames::default(),
     }
 }
 
@@ -109,6 +111,7 @@ fn absent_device(name: &str, known: Known, arguments: Vec<(String, String)>) -> 
         pci: None,
         priority: known.priority(),
         is_default: false,
+        names: SharedNames::default(),
     }
 }
 

@@ -2,11 +2,14 @@
 
 use crate::config;
 use crate::device::Device;
-use cci_proto::Status;
+use crate::names::{Names, SharedNames};
+use cci_proto::{ConnectError, Status};
 use cci_transport::OpenError;
+use std::borrow::Cow;
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 /// A configuration file is shorter than this, bytes; `CCI_CONFIG` may name a device or a data file
 /// by mistake.
@@ -28,6 +31,7 @@ const LONGEST_FILE: u64 = 1 << 20;
 #[derive(Debug)]
 pub struct Context {
     devices: Vec<Device>,
+    names: SharedNames,
 }
 
 impl Context {
@@ -65,7 +69,10 @@ impl Context {
 
     fn from_bytes(file: Option<(&str, &[u8])>) -> Result<Self, OpenError> {
         let selection = std::env::var_os("CCI_CTP").unwrap_or_default();
-        Ok(Self { devices: config::devices(file, &selection.to_string_lossy())? })
+        let mut devices = config::devices(file, &selection.to_string_lossy())?;
+        let names = SharedNames::default();
+        devices.iter_mut().for_each(|device| device.names = names.clone());
+        Ok(Self { devices, names })
     }
 
     /// The devices: those up first, then the default, then by priority and rate, descending.
@@ -74,12 +81,37 @@ impl Context {
         &self.devices
     }
 
-    /// The device that leads to the endpoint at `uri`: the first, in the order of
-    /// [`Context::devices`], whose transport the URI names.
+    /// Sets what gives the URIs of names such as `job:3`, for all endpoints on devices of this
+    /// context, also those that are open. It replaces what was set before.
+    pub fn set_names(&self, names: Arc<dyn Names>) {
+        self.names.set(names);
+    }
+
+    /// Returns the URI that a name such as `job:3` stands for. A URI stands for itself.
     ///
     /// # Errors
     ///
-    /// Not a URI, a transport that does not exist, or no usable device of it.
+    /// [`ConnectError::NoJob`]: no names are set. [`ConnectError::NoRank`]: this is none of them.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// let context = cci::Context::new()?;
+    /// assert_eq!(context.resolve("sm://1/1")?, "sm://1/1");
+    /// assert_eq!(context.resolve("job:0"), Err(cci::ConnectError::NoJob));
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn resolve<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, ConnectError> {
+        self.names.uri_of(text)
+    }
+
+    /// The device that leads to the endpoint at `uri`: the first, in the order of
+    /// [`Context::devices`], whose transport the URI, or that of the name, names.
+    ///
+    /// # Errors
+    ///
+    /// Not a URI, a transport that does not exist, or no usable device of it; or as
+    /// [`Context::resolve`].
     ///
     /// # Example
     ///
@@ -90,7 +122,8 @@ impl Context {
     /// # Ok::<(), cci::OpenError>(())
     /// ```
     pub fn device_for(&self, uri: &str) -> Result<&Device, OpenError> {
-        let name = config::transport_of(uri)?;
+        let uri = self.resolve(uri).map_err(|why| OpenError::new(why.status(), why.to_string()))?;
+        let name = config::transport_of(&uri)?;
         let of_this = || self.devices.iter().filter(|device| device.transport == name);
         of_this().find(|device| device.up).ok_or_else(|| {
             let what = match of_this().next() {

@@ -1,5 +1,7 @@
 //! Devices.
 
+use crate::names::SharedNames;
+
 /// Where a device sits on the PCI bus.
 ///
 /// # Example
@@ -60,4 +62,6 @@ pub struct Device {
     pub priority: u32,
     /// Whether the configuration makes it the default.
     pub is_default: bool,
+    /// The names that endpoints on it connect to, those of its [`crate::Context`].
+    pub names: SharedNames,
 }

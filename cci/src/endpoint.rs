@@ -4,6 +4,7 @@ use crate::binding;
 use crate::device::Device;
 use crate::endpoint_options::EndpointOptions;
 use crate::errors::CloseError;
+use crate::names::SharedNames;
 use crate::transports;
 use cci_mem::guarded::Threading;
 use cci_proto::{Status, Unusable};
@@ -129,6 +130,7 @@ pub struct EndpointFor<T> {
     pub(crate) cell: &'static binding::EndpointCell,
     generation: u32,
     uri: String,
+    pub(crate) names: SharedNames,
     /// The transport's handle: open as long as the endpoint.
     handle: RawFd,
     /// Closed already, or somebody else's to close.
@@ -218,7 +220,8 @@ impl<T> EndpointFor<T> {
             cell.recycle();
             return Err(error);
         }
-        Ok(Self { cell, generation: cell.generation(), uri, handle, closed: false, threads: PhantomData })
+        let names = device.names.clone();
+        Ok(Self { cell, generation: cell.generation(), uri, names, handle, closed: false, threads: PhantomData })
     }
 
     /// Returns what others connect to. Programs pass it on and never take it apart.

@@ -70,6 +70,7 @@ mod endpoint_options;
 mod errors;
 mod event;
 mod import;
+mod names;
 mod operations;
 mod option_names;
 mod options;
@@ -103,6 +104,7 @@ pub use event::{
     ImportEnded, Keepalive, Received, Request, Unanswered,
 };
 pub use import::Import;
+pub use names::{Names, SharedNames};
 pub use operations::{AtomicRma, Connect, Notify, Rma};
 pub use option_names::{ConnectionOption, EndpointOption};
 pub use registration::{Region, Registration, StillRegistered};

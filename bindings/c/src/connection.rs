@@ -1,9 +1,10 @@
 //! Connections: made, answered, closed.
 
 use crate::status::Refusal;
-use crate::{guard, handles};
+use crate::{guard, handles, init};
 use cci::__binding::{self as raw, Connect, ConnectionCell, EndpointCell, EventCell};
 use cci::{Attribute, CONN_REQ_LEN, ConnectError};
+use std::borrow::Cow;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::time::Duration;
 
@@ -31,6 +32,7 @@ unsafe extern "C" fn cci_connect(
         let uri = unsafe { handles::text(server_uri, "the URI is NULL") }?;
         // SAFETY: by the contract above.
         let payload = unsafe { handles::bytes(data_ptr, data_len) }?.to_vec();
+        let uri = resolved(&uri)?;
         let connect = Connect {
             uri: &uri,
             payload: &payload,
@@ -41,6 +43,14 @@ unsafe extern "C" fn cci_connect(
         };
         Ok(raw::connect(cell, &connect)?)
     })
+}
+
+/// The URI that a name such as `job:3` stands for; a URI stands for itself.
+fn resolved(uri: &str) -> Result<Cow<'_, str>, Refusal> {
+    if uri.contains("://") {
+        return Ok(Cow::Borrowed(uri));
+    }
+    init::with_opened(|opened| Ok(opened.context.resolve(uri)?))
 }
 
 pub(crate) fn duration(time: &libc::timeval) -> Result<Duration, Refusal> {

@@ -1,5 +1,6 @@
 //! Endpoints.
 
+use crate::init::Opened;
 use crate::status::Refusal;
 use crate::{guard, handles, init, layout, rma};
 use cci::__binding::{self as raw, EndpointCell, Ordering};
@@ -35,20 +36,35 @@ pub(crate) unsafe fn open(
         };
         let at = at.ok_or(Refusal::Argument("the device is none of cci_get_devices"))?;
         let endpoint = Endpoint::open(&opened.context.devices()[at], options)?;
-        // SAFETY: whoever closes an endpoint of a C program, or returns its events, is that
-        // program.
-        let cell = unsafe { raw::into_cell(endpoint) };
-        // From here on the list closes it, also where the rest fails.
-        opened.endpoints.push((cell, cell.generation()));
-        cell.device.store(opened.table.address(at).cast_mut().cast(), Ordering::Relaxed);
-        if !places.handle.is_null() {
-            let handle = raw::handle(cell)?;
-            // SAFETY: writable by the contract above.
-            unsafe { handles::store(places.handle, handle)? };
-        }
+        let cell = keep(opened, at, endpoint);
         // SAFETY: writable by the contract above.
-        unsafe { handles::store(places.endpoint, std::ptr::from_ref(cell)) }
+        unsafe { hand_out(cell, places) }
     })
+}
+
+/// Keeps an endpoint for the program, on the device at this position; from here on the list closes
+/// it, if the program does not.
+pub(crate) fn keep(opened: &mut Opened, at: usize, endpoint: Endpoint) -> &'static EndpointCell {
+    // SAFETY: whoever closes an endpoint of a C program, or returns its events, is that program.
+    let cell = unsafe { raw::into_cell(endpoint) };
+    opened.endpoints.push((cell, cell.generation()));
+    cell.device.store(opened.table.address(at).cast_mut().cast(), Ordering::Relaxed);
+    cell
+}
+
+/// Writes an endpoint to where the program wants it.
+///
+/// # Safety
+///
+/// The places are NULL or writable.
+pub(crate) unsafe fn hand_out(cell: &'static EndpointCell, places: Places) -> Result<(), Refusal> {
+    if !places.handle.is_null() {
+        let handle = raw::handle(cell)?;
+        // SAFETY: writable by the contract above.
+        unsafe { handles::store(places.handle, handle)? };
+    }
+    // SAFETY: writable by the contract above.
+    unsafe { handles::store(places.endpoint, std::ptr::from_ref(cell)) }
 }
 
 /// Closes an endpoint that the program has left open, if it still is the one of that generation.
@@ -67,7 +83,7 @@ pub(crate) fn close_left_open(cell: &'static EndpointCell, generation: u32) {
 }
 
 /// An endpoint that is busy is closed all the same.
-fn close(cell: &'static EndpointCell, generation: u32) -> Result<(), CloseError> {
+pub(crate) fn close(cell: &'static EndpointCell, generation: u32) -> Result<(), CloseError> {
     // SAFETY: the events of a C program are pointers, which it does not follow after the close.
     let closed = unsafe { raw::close(cell) };
     if !matches!(closed, Err(CloseError::Unusable(_))) {

@@ -101,7 +101,7 @@ unsafe extern "C" fn ccix_create_endpoint(
 /// # Safety
 ///
 /// NULL, or readable for as many bytes as it says, and names a string or NULL.
-unsafe fn endpoint_options(pointer: *const layout::EndpointOptions) -> Result<EndpointOptions, Refusal> {
+pub(crate) unsafe fn endpoint_options(pointer: *const layout::EndpointOptions) -> Result<EndpointOptions, Refusal> {
     let mut options = EndpointOptions::default();
     if pointer.is_null() {
         return Ok(options);
@@ -185,7 +185,7 @@ unsafe extern "C" fn ccix_request_peer(conn_req: *const EventCell, peer: *mut Pe
 /// # Safety
 ///
 /// `place` is NULL, or readable for a number.
-unsafe fn size_of_place<T>(place: *mut T, too_small: &'static str) -> Result<usize, Refusal> {
+pub(crate) unsafe fn size_of_place<T>(place: *mut T, too_small: &'static str) -> Result<usize, Refusal> {
     handles::present(place)?;
     // SAFETY: the size is there in every version.
     let size = unsafe { place.cast::<u32>().read_unaligned() } as usize;
@@ -237,7 +237,7 @@ fn connection_info(report: &ConnectionReport, size: usize) -> ConnectionInfo {
 }
 
 /// A text of fixed room, cut at a character if it must be, with a NUL after it.
-fn text<const ROOM: usize>(text: &str) -> [u8; ROOM] {
+pub(crate) fn text<const ROOM: usize>(text: &str) -> [u8; ROOM] {
     let mut end = text.len().min(ROOM - 1);
     while !text.is_char_boundary(end) {
         end -= 1;

@@ -1,6 +1,7 @@
 //! Initialization: counted, repeatable, and afresh in a forked child.
 
 use crate::device::Table;
+use crate::job::JoinedJob;
 use crate::status::Refusal;
 use crate::{endpoint, guard, handles};
 use cci::__binding::{EndpointCell, PerProcess};
@@ -20,6 +21,8 @@ const ABI_VERSION: u32 = 2;
 pub(crate) struct Opened {
     pub(crate) context: Context,
     pub(crate) table: Table,
+    /// The job that the program has joined.
+    pub(crate) job: Option<JoinedJob>,
     /// Open endpoints, with their generation.
     pub(crate) endpoints: Vec<(&'static EndpointCell, u32)>,
     /// Calls of `cci_init` without their `cci_finalize`.
@@ -86,7 +89,7 @@ fn open() -> Result<Opened, Refusal> {
         OpenError { status, ..error }
     })?;
     let table = Table::new(&context);
-    Ok(Opened { context, table, endpoints: Vec::new(), count: 1 })
+    Ok(Opened { context, table, job: None, endpoints: Vec::new(), count: 1 })
 }
 
 /// A mistake in the configuration, for whoever has asked to hear of such things.

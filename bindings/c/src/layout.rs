@@ -72,6 +72,20 @@ pub(crate) struct ConnectionInfo {
     pub(crate) why_text: [u8; 1024],
 }
 
+/// `struct ccix_job_info`.
+#[repr(C)]
+pub(crate) struct JobInfo {
+    pub(crate) size: u32,
+    pub(crate) rank: u32,
+    pub(crate) ranks: u32,
+    pub(crate) local_rank: u32,
+    pub(crate) local_ranks: u32,
+    pub(crate) processors: u32,
+    pub(crate) ranks_per_core: f64,
+    pub(crate) authenticated: u32,
+    pub(crate) source: [u8; 60],
+}
+
 // The same numbers stand in tests/c/layout.c, which holds them against the headers.
 const _: () = {
     assert!(size_of::<Device>() == 72 && offset_of!(Device, name) == 0 && offset_of!(Device, transport) == 8);
@@ -86,6 +100,8 @@ const _: () = {
     assert!(size_of::<cci::Alignment>() == 24 && offset_of!(cci::Alignment, read_local_addr) == 12);
     assert!(size_of::<EndpointOptions>() == 24 && offset_of!(EndpointOptions, service) == 16);
     assert!(size_of::<Peer>() == 176 && offset_of!(Peer, address) == 16 && offset_of!(Peer, key) == 144);
+    assert!(size_of::<JobInfo>() == 96 && offset_of!(JobInfo, ranks_per_core) == 24);
+    assert!(offset_of!(JobInfo, authenticated) == 32 && offset_of!(JobInfo, source) == 36);
     assert!(size_of::<ConnectionInfo>() == 2008 && offset_of!(ConnectionInfo, rtt_ns) == 16);
     assert!(offset_of!(ConnectionInfo, transport) == 64 && offset_of!(ConnectionInfo, why) == 208);
     assert!(offset_of!(ConnectionInfo, strays) == 464);

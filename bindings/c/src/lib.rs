@@ -15,6 +15,7 @@ mod guard;
 mod handles;
 mod import;
 mod init;
+mod job;
 mod large;
 mod layout;
 mod option;

@@ -54,6 +54,13 @@ impl<'a> View<'a> {
         Self { start: bytes.as_mut_ptr(), len: bytes.len(), bytes: PhantomData }
     }
 
+    /// Returns the address of the first byte, for bindings to languages that read by address.
+    #[inline]
+    #[must_use]
+    pub fn address(&self) -> *const u8 {
+        self.start
+    }
+
     /// Returns the number of bytes.
     #[inline]
     #[must_use]

@@ -122,6 +122,8 @@ refusals! {
         NoBuffers => NoBufs, "no free send buffer; reap and return events";
         NoMemory => NoMem, "no memory for another connection";
         NoThread => NoMem, "no thread to look up the host's name; allow more processes, or connect to an IP address";
+        NoJob => NotFound, "the URI names a rank, and this process has opened no endpoint of a job; call Job::open or ccix_job_open first";
+        NoRank => NotFound, "the job has no such rank; write job: and a number below the size of the job";
     }
 }
 

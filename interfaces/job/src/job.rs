@@ -106,6 +106,14 @@ impl std::fmt::Debug for Job {
 }
 
 impl Job {
+    /// A rank of a store in this process.
+    #[cfg(all(test, feature = "cci"))]
+    pub(crate) fn over(client: crate::store_client::Client, welcome: crate::wire::Welcome, limit: Duration) -> Self {
+        let crate::wire::Welcome { rank, size, local, secret, .. } = welcome;
+        let place = Place { rank, size, local };
+        Self { limit, name: "a test", place, secret, source: Mutex::new(Box::new(client)) }
+    }
+
     /// Joins with the limits of [`Join::new`].
     ///
     /// # Errors

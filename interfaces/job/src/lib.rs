@@ -5,6 +5,9 @@
 //! before any connection exists: [`Job::publish`], [`Job::look_up`], and [`Job::exchange`], a
 //! barrier with data. `docs/design/jobs.md` has the design, the protocol and what can fail.
 //!
+//! With the feature `cci`, on by default, a rank opens an endpoint that others connect to by
+//! `job:RANK`: [`Job::open`].
+//!
 //! A program that does not join opens nothing and starts nothing.
 //!
 //! ```no_run
@@ -18,6 +21,8 @@
 #![deny(unsafe_code)]
 
 mod addressed;
+#[cfg(feature = "cci")]
+mod endpoint;
 mod error;
 mod job;
 mod place;
@@ -33,6 +38,8 @@ mod sys;
 mod tests;
 mod wire;
 
+#[cfg(feature = "cci")]
+pub use endpoint::{OpenFailed, URI};
 pub use error::JobError;
 pub use job::{Job, Join};
 pub use place::Local;

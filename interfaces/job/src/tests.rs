@@ -28,6 +28,33 @@ fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
 
+/// A job whose ranks are threads; what each has returned, in the order of ranks.
+#[cfg(feature = "cci")]
+pub(crate) fn ranks<T: Send>(size: u32, rank: impl Fn(crate::Job) -> T + Sync) -> Vec<T> {
+    let mut server = Server::new(size, Some(Secret::from_bytes([7; 32]))).expect("a server");
+    let ends: Vec<UnixStream> = (0..size)
+        .map(|rank| {
+            let (ours, theirs) = UnixStream::pair().expect("a pair");
+            server.adopt(ours, rank, Local { rank, size, processors: 1 }).expect("room");
+            theirs
+        })
+        .collect();
+    let ((end, ended), (report, reports)) = (channel(), channel());
+    let store = std::thread::spawn(move || serve(server, &ended, &report));
+    let run = |end: UnixStream| {
+        let (client, welcome) = Client::trusted(end.into(), LIMIT).expect("a rank");
+        rank(crate::Job::over(client, welcome, LIMIT))
+    };
+    let returned = scope(|scope| {
+        let threads: Vec<_> = ends.into_iter().map(|end| scope.spawn(|| run(end))).collect();
+        threads.into_iter().map(|thread| thread.join().expect("no panic")).collect()
+    });
+    end.send(()).expect("a store");
+    store.join().expect("no panic");
+    assert!(reports.try_recv().is_err(), "a rank broke the protocol");
+    returned
+}
+
 /// The variables of a rank whose store is at an address.
 fn variables(rank: u32, size: u32, store: &str) -> BTreeMap<&'static str, String> {
     [

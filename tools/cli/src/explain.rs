@@ -93,6 +93,7 @@ mod tests {
             pci: None,
             priority: 0,
             is_default: false,
+            names: cci::SharedNames::default(),
         }
     }
 

@@ -98,6 +98,7 @@ mod tests {
             pci: Some(Pci { domain: 0, bus: 0, dev: 3, func: 0 }),
             priority: 30,
             is_default: true,
+            names: cci::SharedNames::default(),
         };
         let other = Device {
             name: "sm0".into(),

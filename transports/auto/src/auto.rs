@@ -6,6 +6,7 @@ use crate::driver::connects_outward;
 use crate::handle::CallSet;
 use crate::host::Place;
 use crate::poll::Interval;
+use crate::secret::Secret;
 use crate::uri::is_loopback;
 use cci_proto::Time;
 use cci_transport::{Connection, Core, Driver, ExpectedClients, PollSet, Readiness, Scope, Slot, Transport};
@@ -87,6 +88,8 @@ pub(crate) struct Auto {
     pub(crate) uri: String,
     pub(crate) identity: u64,
     pub(crate) place: Place,
+    /// What peers prove.
+    pub(crate) secret: Option<Secret>,
     pub(crate) connects: Connects,
     pub(crate) accepts: Accepts,
     /// Clients that another endpoint sends here: each way expects them too.
@@ -106,6 +109,7 @@ impl Auto {
         uri: String,
         (identity, place): (u64, Place),
         down: Vec<String>,
+        secret: Option<Secret>,
     ) -> rustix::io::Result<Self> {
         if let [sole] = &mut ways[..] {
             sole.is_always_warm = true;
@@ -127,6 +131,7 @@ impl Auto {
             uri,
             identity,
             place,
+            secret,
             connects: Connects::default(),
             accepts: Accepts::default(),
             expected: ExpectedClients::default(),

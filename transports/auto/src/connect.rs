@@ -2,7 +2,9 @@
 
 use crate::auto::{Auto, NO_WAY};
 use crate::known::KnownRequests;
+use crate::secret::Secret;
 use crate::uri::{SCHEME, Uri, is_loopback};
+use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, REQUEST_HEAD, Time};
 use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
 use std::collections::{BTreeMap, VecDeque};
@@ -14,19 +16,33 @@ const MAGIC: u64 = u64::from_le_bytes(*b"cci-auto");
 /// How long a way of the network has before the next one is asked too.
 const NEXT_AFTER: Duration = Duration::from_millis(100);
 
+/// The same of an endpoint that proves a secret.
+const PROVEN: u64 = u64::from_le_bytes(*b"cci-prov");
+
 /// What stands before the program's payload in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Head {
-    /// Of the endpoint that the client wants.
-    target: u64,
-    /// Of the connect, random.
-    connect: [u64; 2],
+enum Head {
+    Plain {
+        /// Of the endpoint that the client wants.
+        target: u64,
+        /// Of the connect, random.
+        connect: [u64; 2],
+    },
+    Proven {
+        /// Of the connect, random.
+        nonce: u64,
+        /// Of the endpoint that the client wants and the nonce; the identity of the connect.
+        proof: [u64; 2],
+    },
 }
 
 impl Head {
     fn write(self) -> [u8; REQUEST_HEAD] {
         let mut bytes = [0; REQUEST_HEAD];
-        let words = [MAGIC, self.target, self.connect[0], self.connect[1]];
+        let words = match self {
+            Self::Plain { target, connect: [first, second] } => [MAGIC, target, first, second],
+            Self::Proven { nonce, proof: [first, second] } => [PROVEN, nonce, first, second],
+        };
         for (target, word) in bytes.chunks_exact_mut(8).zip(words) {
             target.copy_from_slice(&word.to_le_bytes());
         }
@@ -36,7 +52,12 @@ impl Head {
     /// Reads a header. `None`: the request comes from an endpoint that has no ways.
     fn read(bytes: &[u8; REQUEST_HEAD]) -> Option<Self> {
         let word = |at: usize| bytes[8 * at..].first_chunk().copied().map(u64::from_le_bytes);
-        (word(0)? == MAGIC).then_some(Self { target: word(1)?, connect: [word(2)?, word(3)?] })
+        let (first, rest) = (word(1)?, [word(2)?, word(3)?]);
+        match word(0)? {
+            MAGIC => Some(Self::Plain { target: first, connect: rest }),
+            PROVEN => Some(Self::Proven { nonce: first, proof: rest }),
+            _ => None,
+        }
     }
 }
 
@@ -125,8 +146,10 @@ impl Auto {
         let Route { left, reasons, target } = route(self, connect.uri)?;
         let head = match target {
             Some(target) => {
-                let connect = random().map_err(|_| ConnectError::NoMemory)?;
-                Head { target, connect }.write().to_vec()
+                let connect: [u64; 2] = random().map_err(|_| ConnectError::NoMemory)?;
+                let proven =
+                    |secret: &Secret| Head::Proven { nonce: connect[0], proof: secret.proof(target, connect[0]) };
+                self.secret.as_ref().map_or(Head::Plain { target, connect }, proven).write().to_vec()
             }
             None => Vec::new(),
         };
@@ -359,16 +382,29 @@ impl Auto {
         self.why.insert(connection.place(), (connection.generation(), Arc::clone(&self.last_why)));
     }
 
-    /// A client asks: the program sees it, unless it wants another endpoint or is known.
+    /// A client asks: the program sees it, unless it wants another endpoint, is known, or does not
+    /// prove the secret.
     fn on_request(&mut self, core: &mut Core, slot: &'static Slot, head: &[u8; REQUEST_HEAD]) {
-        let Some(head) = Head::read(head) else { return core.push(slot) };
-        let is_for_us = head.target == self.identity && slot.skip_payload(REQUEST_HEAD as u32);
-        if is_for_us && self.connects.known.remember(head.connect) {
-            self.accepts.on_shown(head.connect, slot);
-            return core.push(slot);
+        let connect = match (Head::read(head), &self.secret) {
+            (None, None) => return core.push(slot),
+            (Some(Head::Plain { target, connect }), None) => (target == self.identity).then_some(connect),
+            (Some(Head::Proven { nonce, proof }), Some(secret)) => {
+                secret.proves(self.identity, nonce, proof).then_some(proof)
+            }
+            // It proves nothing, or what this side cannot check.
+            _ => None,
+        };
+        if connect.is_none() && self.secret.is_some() {
+            core.counters().strays.fetch_add(1, Ordering::Relaxed);
         }
-        if !is_for_us || !self.accepts.keep_other(head.connect, slot) {
-            self.turn_away(core, slot);
+        let connect = connect.filter(|_| slot.skip_payload(REQUEST_HEAD as u32));
+        match connect {
+            Some(connect) if self.connects.known.remember(connect) => {
+                self.accepts.on_shown(connect, slot);
+                core.push(slot);
+            }
+            Some(connect) if self.accepts.keep_other(connect, slot) => (),
+            _ => self.turn_away(core, slot),
         }
     }
 }
@@ -379,8 +415,9 @@ mod tests {
 
     #[test]
     fn a_header_is_read_as_written_and_another_payload_is_none() {
-        let head = Head { target: 7, connect: [8, u64::MAX] };
-        assert_eq!(Head::read(&head.write()), Some(head));
+        let head = Head::Plain { target: 7, connect: [8, u64::MAX] };
+        let proven = Head::Proven { nonce: 7, proof: [8, u64::MAX] };
+        assert_eq!([Head::read(&head.write()), Head::read(&proven.write())], [Some(head), Some(proven)]);
         for at in 0..8 {
             let mut bytes = head.write();
             bytes[at] ^= 1;

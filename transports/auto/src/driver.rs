@@ -2,6 +2,7 @@
 
 use crate::auto::{Auto, MOST_WAYS, Way};
 use crate::host::Place;
+use crate::secret::Secret;
 use crate::uri::{LONGEST, Uri};
 use cci_proto::Status;
 use cci_transport::{
@@ -22,6 +23,7 @@ pub static DRIVER: Driver = Driver {
         Key { name: "ways", check: Check::By(ways) },
         Key { name: "listen", check: Check::OneOf(&["local", "network"]) },
         Key { name: "port", check: Check::Number(0, 65_535) },
+        Key { name: "secret", check: Check::By(secret) },
     ],
     loopback: &[("listen", "local")],
     discover: || vec![Discovered { name: "auto0".into(), arguments: Vec::new() }],
@@ -33,6 +35,10 @@ pub static DRIVER: Driver = Driver {
         inspect,
     }),
 };
+
+fn secret(value: &str) -> Result<(), String> {
+    Secret::parse(value).map(drop).ok_or_else(|| "write 64 hexadecimal digits, of 256 random bits".into())
+}
 
 fn ways(value: &str) -> Result<(), String> {
     let names: Vec<_> = value.split(',').map(str::trim).collect();
@@ -196,7 +202,10 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     let rests = ways.iter().map(|way| (way.name, way.rest())).collect();
     let uri = Uri { identity, place, ways: rests }.write();
     debug_assert!(uri.len() <= LONGEST);
-    Ok(Box::new(Auto::new(ways, uri, (identity, place), down).map_err(system)?))
+    Ok(Box::new(
+        Auto::new(ways, uri, (identity, place), down, arguments.text("secret").and_then(Secret::parse))
+            .map_err(system)?,
+    ))
 }
 
 #[cfg(test)]

@@ -12,6 +12,7 @@
 //! connect  connects and requests over all ways
 //! known    the identities of requests that were seen
 //! memory   registrations that are valid over all ways
+//! secret   what peers prove
 //! ```
 
 #![forbid(unsafe_code)]
@@ -26,6 +27,7 @@ mod host;
 mod known;
 mod memory;
 mod poll;
+mod secret;
 mod transport;
 mod uri;
 

@@ -115,8 +115,10 @@ impl Transport for Auto {
 
     fn reserve(&mut self, core: &mut Core, connection: &'static Connection, len: usize) -> Option<(Memory, u64)> {
         let number = connection.way();
-        let (memory, room) =
-            self.call(core, number, |transport, core| transport.reserve(core, connection, len)).flatten()?;
+        let (memory, room) = match self.ways.get_mut(usize::from(number)) {
+            Some(way) if number == self.plain => way.transport.reserve(core, connection, len),
+            _ => self.call(core, number, |transport, core| transport.reserve(core, connection, len)).flatten(),
+        }?;
         if room >> WAY_SHIFT != 0 {
             self.within(core, number, |transport, core| transport.cancel(core, room));
             return None;
@@ -132,6 +134,11 @@ impl Transport for Auto {
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
         let (number, room) = way_of_room(room);
+        if number == self.plain
+            && let Some(way) = self.ways.get_mut(usize::from(number))
+        {
+            return way.transport.commit(core, connection, (room, len), posted);
+        }
         self.call(core, number, |transport, core| transport.commit(core, connection, (room, len), posted))
             .unwrap_or(Err(SendError::NoRoom))
     }

@@ -178,7 +178,7 @@ fn an_event_loop_serves_the_echo_client() {
 #[test]
 fn examples_print_their_usage() {
     let dir = scratch();
-    for name in ["echo_server", "echo_client", "rma_server", "rma_client", "epoll_loop"] {
+    for name in ["echo_server", "echo_client", "rma_server", "rma_client", "epoll_loop", "job_ring"] {
         let program = example(name, dir.path());
         let output = command(&program).arg("--help").output().expect("it starts");
         assert!(String::from_utf8_lossy(&output.stderr).contains("usage:"), "{name} says nothing");
@@ -193,7 +193,7 @@ fn every_example_is_run() {
     let mut names: Vec<_> = files.map(|file| file.expect("a file").file_name().into_string().expect("UTF-8")).collect();
     names.retain(|name| Path::new(name).extension().is_some_and(|extension| extension == "c"));
     names.sort();
-    assert_eq!(names, ["echo_client.c", "echo_server.c", "epoll_loop.c", "rma_client.c", "rma_server.c"]);
+    assert_eq!(names, ["echo_client.c", "echo_server.c", "epoll_loop.c", "job_ring.c", "rma_client.c", "rma_server.c"]);
     for name in names {
         let text = std::fs::read_to_string(root().join("examples/c").join(&name)).expect("an example");
         assert!(text.lines().count() < 80, "{name} is too long to be read at a sitting; shorten it");

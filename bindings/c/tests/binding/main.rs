@@ -3,6 +3,7 @@
 mod behaviour;
 mod examples;
 mod headers;
+mod jobs;
 mod layers;
 mod prefix;
 mod symbols;

@@ -31,6 +31,19 @@ pub(crate) fn build_dir() -> PathBuf {
 
 /// Builds the libraries: an integration test of a crate without rlib does not make cargo do it.
 fn build() -> PathBuf {
+    let library = build_of("cci-c").join("libcci_c.so");
+    assert!(library.is_file(), "cargo build has made no {}", library.display());
+    build_dir()
+}
+
+/// Builds the command `cci`.
+pub(crate) fn build_command() -> PathBuf {
+    static COMMAND: OnceLock<PathBuf> = OnceLock::new();
+    COMMAND.get_or_init(|| build_of("cci-cli").join("cci")).clone()
+}
+
+/// Builds a package in the profile of this test, and says where.
+fn build_of(package: &str) -> PathBuf {
     let dir = build_dir();
     let profile = match dir.file_name().and_then(OsStr::to_str) {
         None | Some("debug") => "dev",
@@ -41,10 +54,8 @@ fn build() -> PathBuf {
     let depth = if std::env::var_os("CARGO_BUILD_TARGET").is_some() { 2 } else { 1 };
     let target = tmp.ancestors().nth(depth).expect("tmp/ lies in the target directory");
     let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "cci-c", "--profile", profile, "--target-dir"]).arg(target);
+    cargo.args(["build", "--quiet", "--package", package, "--profile", profile, "--target-dir"]).arg(target);
     succeed(cargo.current_dir(here()));
-    let library = dir.join("libcci_c.so");
-    assert!(library.is_file(), "cargo build has made no {}", library.display());
     dir
 }
 

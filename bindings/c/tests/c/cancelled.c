@@ -153,6 +153,7 @@ static const char *call_everything(cci_endpoint_t **of_others)
     cci_os_handle_t fd;
     struct iovec parts[2] = {{"ab", 2}, {"cd", 2}};
     struct ccix_connection_info info;
+    struct ccix_job_info job = {sizeof(job), 0, 0, 0, 0, 0, 0, 0, {0}};
     struct ccix_peer peer;
     struct timeval now = {0, 0};
     uint32_t caps, value = 1000000 * PATIENCE, buffers = BUFFERS;
@@ -279,6 +280,14 @@ static const char *call_everything(cci_endpoint_t **of_others)
     DO(cci_rma_deregister(one, local));
     DO(ccix_free(memory));
 
+    /* The process belongs to no job. */
+    at = "ccix_job_...";
+    if (ccix_job_join(&now) != CCI_ERR_NOT_FOUND || ccix_job_info(&job) != CCI_ERR_NOT_FOUND ||
+        ccix_job_publish("key", "", 0) != CCI_ERR_NOT_FOUND || ccix_job_look_up(0, "key", NULL, &value) == CCI_SUCCESS ||
+        ccix_job_exchange(NULL, 0, NULL, 0, NULL) != CCI_ERR_NOT_FOUND ||
+        ccix_job_open(NULL, &third, NULL) != CCI_ERR_NOT_FOUND || ccix_job_leave() != CCI_ERR_NOT_FOUND) {
+        return at;
+    }
     at = "ccix_get_events, ccix_poll";
     (void)ccix_get_events(one, &event, 1, &value);
     (void)ccix_poll(one, 1, returned, NULL, NULL);

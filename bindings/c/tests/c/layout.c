@@ -104,6 +104,16 @@ OFFSET(struct ccix_endpoint_options, recv_buffers, 8);
 OFFSET(struct ccix_endpoint_options, send_buffers, 12);
 OFFSET(struct ccix_endpoint_options, service, 16);
 
+SIZE(struct ccix_job_info, 96);
+OFFSET(struct ccix_job_info, rank, 4);
+OFFSET(struct ccix_job_info, ranks, 8);
+OFFSET(struct ccix_job_info, local_rank, 12);
+OFFSET(struct ccix_job_info, local_ranks, 16);
+OFFSET(struct ccix_job_info, processors, 20);
+OFFSET(struct ccix_job_info, ranks_per_core, 24);
+OFFSET(struct ccix_job_info, authenticated, 32);
+OFFSET(struct ccix_job_info, source, 36);
+
 SIZE(struct ccix_peer, 176);
 OFFSET(struct ccix_peer, size, 0);
 OFFSET(struct ccix_peer, known, 4);

@@ -1,0 +1,266 @@
+//! The parallel job that the program belongs to.
+
+use crate::endpoint::{self, Places};
+use crate::init::Opened;
+use crate::layout::{self, JobInfo};
+use crate::status::Refusal;
+use crate::{connection, extension, guard, handles, init};
+use cci::__binding::EndpointCell;
+use cci::{Endpoint, OpenError, Status};
+use cci_job::{Job, JobError, Join, OpenFailed};
+use std::ffi::{c_char, c_int, c_void};
+use std::sync::Arc;
+
+/// A job that the program has joined.
+pub(crate) struct JoinedJob {
+    job: Arc<Job>,
+    /// Calls of `ccix_job_join` without their `ccix_job_leave`.
+    count: u64,
+}
+
+/// Why a call of a job failed, as C programs see it.
+fn refusal(error: JobError) -> Refusal {
+    let status = match &error {
+        JobError::NoJob => Status::NotFound,
+        JobError::Refused(sentence) => return Refusal::Argument(sentence),
+        JobError::NeverCame { .. } | JobError::GivenUp(_) => Status::TimedOut,
+        JobError::Gone(_) | JobError::Lost(_) => Status::Disconnected,
+        _ => Status::Error,
+    };
+    OpenError::new(status, error.to_string()).into()
+}
+
+impl From<OpenFailed> for Refusal {
+    fn from(failed: OpenFailed) -> Self {
+        match failed {
+            OpenFailed::Endpoint(error) => error.into(),
+            OpenFailed::Job(error) => refusal(error),
+        }
+    }
+}
+
+/// The job, for a call that may wait: without the library's lock.
+fn joined(opened: &Opened) -> Result<Arc<Job>, Refusal> {
+    let joined = opened.job.as_ref().map(|joined| Arc::clone(&joined.job));
+    joined.ok_or(Refusal::Fixed(Status::NotFound, "the program has joined no job; call ccix_job_join first"))
+}
+
+fn with_job<T>(act: impl FnOnce(&Job) -> Result<T, JobError>) -> Result<T, Refusal> {
+    let job = init::with_opened(|opened| joined(opened))?;
+    act(&job).map_err(refusal)
+}
+
+/// # Safety
+///
+/// `limit` is NULL or readable.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_job_join(limit: *const libc::timeval) -> c_int {
+    guard::call(|| {
+        // SAFETY: by the contract above.
+        let limit = unsafe { handles::load(limit) }.map(|time| connection::duration(&time)).transpose()?;
+        let is_joined = init::with_opened(|opened| Ok(opened.job.as_mut().map(|joined| joined.count += 1)))?;
+        if is_joined.is_some() {
+            return Ok(());
+        }
+        let join = limit.map_or(Join::new(), |limit| Join::new().limit(limit));
+        let job = Arc::new(join.join().map_err(refusal)?);
+        init::with_opened(|opened| {
+            opened.job = Some(JoinedJob { job, count: 1 });
+            Ok(())
+        })
+    })
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn ccix_job_leave() -> c_int {
+    guard::call(|| {
+        let last = init::with_opened(|opened| {
+            joined(opened)?;
+            let is_last = opened.job.as_mut().is_some_and(|joined| {
+                joined.count -= 1;
+                joined.count == 0
+            });
+            Ok(if is_last { opened.job.take() } else { None })
+        })?;
+        // Without the library's lock: rank 0 may have to serve others first.
+        drop(last);
+        Ok(())
+    })
+}
+
+/// # Safety
+///
+/// `info` is NULL, or writable for as many bytes as it says.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_job_info(info: *mut JobInfo) -> c_int {
+    guard::call(|| {
+        // SAFETY: by the contract above.
+        let size = unsafe { extension::size_of_place(info, "set size to sizeof(struct ccix_job_info)") }?;
+        let filled = with_job(|job| Ok(describe(job, size)))?;
+        // SAFETY: `size` bytes are writable by the contract above, and `filled` has them.
+        unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&filled).cast::<u8>(), info.cast::<u8>(), size) };
+        Ok(())
+    })
+}
+
+fn describe(job: &Job, size: usize) -> JobInfo {
+    let local = job.local();
+    JobInfo {
+        size: u32::try_from(size).unwrap_or(0),
+        rank: job.rank(),
+        ranks: job.size(),
+        local_rank: local.rank,
+        local_ranks: local.size,
+        processors: local.processors,
+        ranks_per_core: local.ranks_per_core(),
+        authenticated: job.is_authenticated().into(),
+        source: extension::text(job.source()),
+    }
+}
+
+/// # Safety
+///
+/// `key` is NULL or a string; `length` bytes are readable at `value`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_job_publish(key: *const c_char, value: *const c_void, length: u32) -> c_int {
+    guard::call(|| {
+        // SAFETY: by the contract above.
+        let key = unsafe { handles::text(key, "the key is NULL") }?;
+        // SAFETY: by the contract above.
+        let value = unsafe { handles::bytes(value, length) }?.to_vec();
+        with_job(|job| job.publish(&key, &value))
+    })
+}
+
+/// # Safety
+///
+/// `key` is NULL or a string; `length` is NULL or readable and writable, and as many bytes as it
+/// says are writable at `value`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_job_look_up(rank: u32, key: *const c_char, value: *mut c_void, length: *mut u32) -> c_int {
+    guard::call(|| {
+        // SAFETY: by the contract above.
+        let key = unsafe { handles::text(key, "the key is NULL") }?;
+        // SAFETY: by the contract above.
+        let room = unsafe { handles::load(length) }.ok_or(Refusal::Argument("the place of the length is NULL"))?;
+        let found = with_job(|job| job.look_up(rank, &key))?;
+        // SAFETY: writable by the contract above.
+        unsafe { handles::store(length, u32::try_from(found.len()).unwrap_or(u32::MAX)) }?;
+        // SAFETY: by the contract above.
+        unsafe { copy_out(&found, value, room) }
+    })
+}
+
+/// Copies a value to the program, which has room for so many bytes.
+///
+/// # Safety
+///
+/// As many bytes are writable at `place`.
+unsafe fn copy_out(value: &[u8], place: *mut c_void, room: u32) -> Result<(), Refusal> {
+    let fits = value.len().min(room as usize);
+    if fits > 0 {
+        handles::present(place)?;
+        // SAFETY: by the contract above.
+        unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place.cast::<u8>(), fits) };
+    }
+    if fits == value.len() {
+        Ok(())
+    } else {
+        Err(Refusal::Fixed(Status::MsgSize, "the value is longer than its place"))
+    }
+}
+
+/// # Safety
+///
+/// `length` bytes are readable at `value`; `values` is writable for `room` bytes of each rank, and
+/// `lengths` is NULL or writable for a number of each rank.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_job_exchange(
+    value: *const c_void,
+    length: u32,
+    values: *mut c_void,
+    room: u32,
+    lengths: *mut u32,
+) -> c_int {
+    guard::call(|| {
+        // SAFETY: by the contract above.
+        let value = unsafe { handles::bytes(value, length) }?.to_vec();
+        let all = with_job(|job| job.exchange(&value))?;
+        let mut copied = Ok(());
+        for (rank, value) in all.iter().enumerate() {
+            if !lengths.is_null() {
+                // SAFETY: writable for a number of each rank.
+                unsafe { handles::store(lengths.add(rank), u32::try_from(value.len()).unwrap_or(u32::MAX)) }?;
+            }
+            if values.is_null() {
+                continue;
+            }
+            // SAFETY: writable for `room` bytes of each rank.
+            let place = unsafe { values.cast::<u8>().add(rank * room as usize) };
+            // SAFETY: as above.
+            copied = copied.and(unsafe { copy_out(value, place.cast(), room) });
+        }
+        copied
+    })
+}
+
+/// # Safety
+///
+/// As of `ccix_create_endpoint`.
+#[unsafe(no_mangle)]
+unsafe extern "C" fn ccix_job_open(
+    options: *const layout::EndpointOptions,
+    endpoint: *mut *const EndpointCell,
+    fd: *mut c_int,
+) -> c_int {
+    guard::call(|| {
+        handles::present(endpoint)?;
+        // SAFETY: by the contract above.
+        let options = unsafe { extension::endpoint_options(options) }?;
+        let (job, cell, uri) = init::with_opened(|opened| {
+            let job = joined(opened)?;
+            let device = job.device(&opened.context)?;
+            let at = opened.context.devices().iter().position(|other| other.name == device.name);
+            let at = at.ok_or(Refusal::Argument("the device is none of cci_get_devices"))?;
+            let opening = Endpoint::open(&device, &options)?;
+            let uri = opening.uri().to_owned();
+            Ok((job, endpoint::keep(opened, at, opening), uri))
+        })?;
+        let opened = announce(&job, &uri).and_then(|()| {
+            // SAFETY: by the contract above.
+            unsafe { endpoint::hand_out(cell, Places { endpoint, handle: fd }) }
+        });
+        if opened.is_err() {
+            // It is closed all the same if a peer copies; the program has not got it.
+            let _ = endpoint::close(cell, cell.generation());
+        }
+        opened
+    })
+}
+
+/// Waits for the endpoints of all ranks, and has the library know them by their names.
+fn announce(job: &Job, uri: &str) -> Result<(), Refusal> {
+    let names = job.announce(uri).map_err(refusal)?;
+    init::with_opened(|opened| {
+        opened.context.set_names(names);
+        Ok(())
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::status;
+    use std::time::Duration;
+
+    #[test]
+    fn each_failure_of_a_job_has_a_status() {
+        let code = |error| status::refused(refusal(error));
+        assert_eq!(code(JobError::NoJob), status::code(Status::NotFound));
+        assert_eq!(code(JobError::Refused("no")), libc::EINVAL);
+        let late = JobError::NeverCame { ranks: vec![1], limit: Duration::from_secs(1) };
+        assert_eq!([code(late), code(JobError::GivenUp(vec![2]))], [libc::ETIMEDOUT; 2]);
+        assert_eq!(code(JobError::Gone(vec![1])), status::code(Status::Disconnected));
+        assert_eq!(code(JobError::CannotJoin("so".into())), status::code(Status::Error));
+    }
+}

@@ -1,0 +1,49 @@
+//! C programs as ranks of a parallel job.
+
+use crate::prefix::{build_command, command, finish, here, program, root, scratch};
+use std::path::Path;
+use std::process::{Command, Stdio};
+
+/// `cci run` of a program.
+fn job(ranks: u32, program: &Path) -> Command {
+    let mut job = command(&build_command());
+    job.args(["run", "-n", &ranks.to_string()]).arg(program).stdin(Stdio::null());
+    job.stdout(Stdio::piped()).stderr(Stdio::piped());
+    job
+}
+
+#[test]
+fn ranks_of_cci_run_call_each_other_by_name() {
+    let dir = scratch();
+    let ring = program(&root().join("examples/c/job_ring.c"), dir.path());
+    let output = finish(job(4, &ring).spawn().expect("the job starts"), "job_ring");
+    let text = String::from_utf8_lossy(&output.stdout).into_owned();
+    let mut lines: Vec<&str> = text.lines().collect();
+    lines.sort_unstable();
+    let line = |rank: u32| format!("rank {rank} of 4 got the message of rank {}", (rank + 3) % 4);
+    assert_eq!(lines, [0, 1, 2, 3].map(line));
+}
+
+#[test]
+fn the_calls_of_a_job_do_what_they_say() {
+    let dir = scratch();
+    let program = program(&here().join("tests/c/job.c"), dir.path());
+    finish(job(2, &program).arg("cci run").spawn().expect("the job starts"), "job");
+}
+
+/// Without `cci run`: rank 0 serves the store.
+#[test]
+fn ranks_with_an_address_are_a_job_too() {
+    let dir = scratch();
+    let program = program(&here().join("tests/c/job.c"), dir.path());
+    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
+    let ranks = [0, 1].map(|rank: u32| {
+        let mut rank_of = command(&program);
+        rank_of.arg("RANK, MASTER_ADDR").env("RANK", rank.to_string()).env("WORLD_SIZE", "2");
+        rank_of.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", (port - 1).to_string()).env_remove("CCI_JOB_FD");
+        rank_of.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
+    });
+    for (rank, child) in ranks.into_iter().enumerate() {
+        finish(child, &format!("rank {rank}"));
+    }
+}

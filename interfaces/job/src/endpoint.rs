@@ -1,0 +1,204 @@
+//! The endpoint of a rank, and the names of all others (`docs/design/jobs.md`, Endpoints of a job).
+
+use crate::error::JobError;
+use crate::job::Job;
+use cci::{Context, Device, Endpoint, EndpointOptions, Names};
+use std::fmt;
+use std::sync::Arc;
+
+/// The key that a rank publishes the URI of its endpoint under.
+pub const URI: &str = "uri";
+
+/// The keys of a device that say what its peers prove, and who may reach it.
+const SECRET: &str = "secret";
+const LISTEN: &str = "listen";
+
+/// Why [`Job::open`] failed.
+///
+/// ```
+/// # fn show(failed: cci_job::OpenFailed) {
+/// match failed {
+///     cci_job::OpenFailed::Endpoint(why) => eprintln!("no endpoint: {why}"),
+///     cci_job::OpenFailed::Job(why) => eprintln!("the other ranks: {why}"),
+/// }
+/// # }
+/// ```
+#[derive(Debug)]
+#[expect(clippy::exhaustive_enums, reason = "an endpoint, or its announcement")]
+pub enum OpenFailed {
+    /// The endpoint cannot be opened.
+    Endpoint(cci::OpenError),
+    /// It cannot be announced to the other ranks.
+    Job(JobError),
+}
+
+impl fmt::Display for OpenFailed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Endpoint(why) => why.fmt(f),
+            Self::Job(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for OpenFailed {}
+
+impl From<cci::OpenError> for OpenFailed {
+    fn from(why: cci::OpenError) -> Self {
+        Self::Endpoint(why)
+    }
+}
+
+impl From<JobError> for OpenFailed {
+    fn from(why: JobError) -> Self {
+        Self::Job(why)
+    }
+}
+
+/// The URIs of all ranks, in their order.
+struct Ranks(Vec<String>);
+
+impl Names for Ranks {
+    fn resolve(&self, name: &str) -> Option<String> {
+        let rank = name.strip_prefix("job:").filter(|rank| rank.bytes().all(|byte| byte.is_ascii_digit()))?;
+        self.0.get(rank.parse::<usize>().ok()?).cloned()
+    }
+}
+
+impl Job {
+    /// Opens the endpoint of this rank on the default device of `context`, announces it
+    /// ([`Job::announce`]), and sets the URIs of all ranks as the names of `context`: from then on
+    /// endpoints on its devices connect to `job:0` and so on. All ranks call it, once.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint cannot be opened, or as [`Job::announce`].
+    ///
+    /// ```no_run
+    /// use cci::{Connect, Context, EndpointOptions};
+    ///
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let job = cci_job::Job::join()?;
+    /// let endpoint = job.open(&Context::new()?, &EndpointOptions::new())?;
+    /// endpoint.connect(&Connect::to(&format!("job:{}", (job.rank() + 1) % job.size())))?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn open(&self, context: &Context, options: &EndpointOptions) -> Result<Endpoint, OpenFailed> {
+        let endpoint = Endpoint::open(&self.device(context)?, options)?;
+        context.set_names(self.announce(endpoint.uri())?);
+        Ok(endpoint)
+    }
+
+    /// Returns the device that endpoints of this rank are opened on: the default one of `context`.
+    /// Where the job has a secret and the device can check it, peers prove it; then endpoints of a
+    /// job on several hosts listen on the network, unless the device or `CCI_LISTEN` states
+    /// otherwise. For programs and interfaces that open and announce an endpoint themselves.
+    ///
+    /// # Errors
+    ///
+    /// No device is usable.
+    pub fn device(&self, context: &Context) -> Result<Device, cci::OpenError> {
+        let mut device = context.default_device()?.clone();
+        let checks = cci::driver(&device.transport).is_some_and(|driver| driver.key(SECRET).is_some());
+        if let Some(secret) = self.secret().filter(|_| checks) {
+            let digits: String = secret.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+            device.arguments.push((SECRET.into(), digits));
+            let is_said = device.arguments.iter().any(|(key, _)| key == LISTEN)
+                || std::env::var_os("CCI_LISTEN").is_some_and(|value| !value.is_empty());
+            if self.local().size < self.size() && !is_said {
+                device.arguments.push((LISTEN.into(), "network".into()));
+            }
+        }
+        Ok(device)
+    }
+
+    /// Publishes `uri` as that of this rank's endpoint, under the key [`URI`], waits until all
+    /// ranks have announced theirs, and returns these as names `job:RANK`, for
+    /// [`Context::set_names`]. They are a table: who connects asks nobody.
+    ///
+    /// # Errors
+    ///
+    /// This rank has announced an endpoint before, ranks did not come or have gone, or the store is
+    /// gone.
+    pub fn announce(&self, uri: &str) -> Result<Arc<dyn Names>, JobError> {
+        self.publish(URI, uri.as_bytes())?;
+        let uris = self.exchange(uri.as_bytes())?;
+        let text = |uri: Vec<u8>| String::from_utf8_lossy(&uri).into_owned();
+        Ok(Arc::new(Ranks(uris.into_iter().map(text).collect())))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::tests::ranks;
+    use cci::{Connect, ConnectError, Event};
+    use std::time::Duration;
+
+    const LIMIT: Duration = Duration::from_secs(60);
+
+    #[test]
+    fn a_name_is_a_number_below_the_size() {
+        let ranks = Ranks(vec!["sm://1/1".into(), "sm://1/2".into()]);
+        assert_eq!(ranks.resolve("job:1").as_deref(), Some("sm://1/2"));
+        for name in
+            ["job:2", "job:", "job:+1", "job: 1", "job:-1", "job:0x1", "job://1", "1", "job:99999999999999999999"]
+        {
+            assert_eq!(ranks.resolve(name), None, "{name}");
+        }
+    }
+
+    /// Each rank connects to the next one, takes the request of the one before, and sends its own
+    /// number on.
+    fn pass_on(job: &Job) -> u8 {
+        let context = Context::new().expect("devices");
+        let endpoint = job.open(&context, &EndpointOptions::new()).expect("an endpoint");
+        let next = format!("job:{}", (job.rank() + 1) % job.size());
+        endpoint.connect(&Connect::to(&next).timeout(LIMIT)).expect("a name");
+        let beyond = format!("job:{}", job.size());
+        assert_eq!(endpoint.connect(&Connect::to(&beyond)), Err(ConnectError::NoRank));
+        assert_eq!(job.look_up(job.rank(), URI), Ok(endpoint.uri().into()));
+        let mut got = None;
+        let mut is_sent = false;
+        while got.is_none() || !is_sent {
+            match endpoint.wait(Some(LIMIT)).expect("an endpoint").expect("an event") {
+                Event::Request(request) => request.accept(0).expect("room"),
+                Event::Connected(connected) => {
+                    let rank = u8::try_from(job.rank()).expect("small");
+                    endpoint.send(connected.connection().expect("open"), &[rank], 1).expect("room");
+                }
+                Event::Completed(_) => is_sent = true,
+                Event::Received(message) => got = Some(message.to_vec()[0]),
+                event => event.outcome().expect("nothing fails"),
+            }
+        }
+        // Nobody closes before all have what they wait for.
+        job.exchange(&[]).expect("all come");
+        got.expect("the loop has it")
+    }
+
+    #[test]
+    fn ranks_connect_to_each_other_by_their_numbers() {
+        let got = ranks(4, |job| pass_on(&job));
+        assert_eq!(got, [3, 0, 1, 2]);
+    }
+
+    #[test]
+    fn a_second_endpoint_is_not_announced() {
+        ranks(1, |job| {
+            let context = Context::new().expect("devices");
+            let _first = job.open(&context, &EndpointOptions::new()).expect("an endpoint");
+            let second = job.open(&context, &EndpointOptions::new()).expect_err("it has one");
+            assert!(second.to_string().contains("published that key before"), "{second}");
+        });
+    }
+
+    #[test]
+    fn without_a_job_a_name_is_refused() {
+        let context = Context::new().expect("devices");
+        let endpoint = Endpoint::open(context.default_device().expect("a device"), &EndpointOptions::new());
+        let endpoint = endpoint.expect("an endpoint");
+        assert_eq!(endpoint.connect(&Connect::to("job:0")), Err(ConnectError::NoJob));
+    }
+}
