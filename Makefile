@@ -18,8 +18,9 @@
 #                            that is installed
 # make testbed               measure rings and tori of network name spaces, fit the model to some
 #                            paths, validate it on the others
-# make install PREFIX=DIR    library, headers, cci.pc, and the command cci; with PROFILE=profiling
-#                            not stripped, for perf and gdb
+# make install PREFIX=DIR    library, headers, cci.pc, the command cci, and Active Messages in C for
+#                            pkg-config amudp, ammpi and am; with PROFILE=profiling not stripped,
+#                            for perf and gdb
 # make peers                 programs that measure other libraries beside CCI (`cci perf --peers`),
 #                            as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
@@ -110,8 +111,9 @@ testbed: prepare
 	$(TARGET)/release/cci-testbed --out testbed-out
 
 install: prepare
-	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-cli
+	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-am-c -p cci-cli
 	DESTDIR="$(DESTDIR)" bindings/c/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
+	DESTDIR="$(DESTDIR)" bindings/am/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 "$(TARGET)/$(PROFILE)/cci" "$(DESTDIR)$(PREFIX)/bin/cci"
 

@@ -69,7 +69,7 @@ impl<'e, S, M: Mapping> Draft<'e, S, M> {
                 Ready::Closed(status) => break Place::Nowhere(status),
             }
         };
-        Ok(Self { turn, peer, head: Head::new(Kind::Request, at, 0, arguments), len, place })
+        Ok(Self { turn, peer, head: Head::new(Kind::RequestMedium, at, 0, arguments), len, place })
     }
 
     /// Writes bytes of the payload. False, and nothing is written, when they do not fit as a whole.
@@ -100,7 +100,7 @@ impl<'e, S, M: Mapping> Draft<'e, S, M> {
             Place::Bytes(bytes) => {
                 let (mut arguments, at) = ([0; MAX_ARGUMENTS], head.handler());
                 let count = head.arguments(&mut arguments);
-                turn.run_local(peer, (at, &arguments[..count]), &bytes);
+                turn.run_local(peer, (at, &arguments[..count]), Some(&bytes));
                 Ok(())
             }
             Place::Nowhere(status) => {
@@ -127,13 +127,13 @@ fn send<S, M: Mapping>(
                 return Ok(());
             }
         }
-        if let Some(id) = turn.core.records.next() {
+        if let Some((id, _)) = turn.core.records.next() {
             head.set_id(id);
             let is_written = room.write_at(0, head.bytes());
             debug_assert!(is_written, "a room begins with its head");
             match room.send(context) {
                 Ok(()) => {
-                    turn.begun(peer.index, Of::Request, head);
+                    turn.begun(peer.index, Of::Request, &head);
                     return Ok(());
                 }
                 Err((why, unsent)) => {

@@ -12,8 +12,8 @@ use crate::peers::{Peer, Table, Target, Way};
 use crate::records::Records;
 use crate::reply_buffers::ReplyBuffers;
 use crate::staging::Staging;
-use crate::wire::Hello;
-use cci::{Device, Memory, OpenError, RegisterError, Rights};
+use crate::wire::{Hello, MAX_ARGUMENTS};
+use cci::{Device, Memory, OpenError, RegisterError, Rights, Waker};
 use std::collections::VecDeque;
 use std::fmt;
 use std::ops::Range;
@@ -23,6 +23,9 @@ use std::time::Duration;
 pub const TAG_NONE: u64 = 0;
 /// The tag of an endpoint that accepts every request.
 pub const TAG_ALL: u64 = u64::MAX;
+
+/// A connection request has at most 1,024 bytes, of which the hello takes 64 before the source.
+const LONGEST_INTRODUCTION: usize = 900;
 
 /// An endpoint: it owns the program's state, which its handlers get.
 ///
@@ -82,6 +85,15 @@ impl<S> Endpoint<S> {
         let mapping = CciMapping::open(device, options.credits.max(1), options.send_timeout)?;
         Self::over(mapping, options, handlers, state)
     }
+
+    /// Returns what ends a wait for this endpoint's bundle from another thread.
+    ///
+    /// # Errors
+    ///
+    /// The first one needs a descriptor, and none is left.
+    pub fn waker(&self) -> Result<Waker, OpenError> {
+        self.mapping.waker()
+    }
 }
 
 impl<S, M: Mapping> Endpoint<S, M> {
@@ -107,19 +119,21 @@ impl<S, M: Mapping> Endpoint<S, M> {
             staging: Staging::new(staged, region, options.longest_bulk),
             segment: OwnSegment { now: None, epoch: 0 },
             options: options.clone(),
+            introduction: mapping.name().into(),
             tag: TAG_ALL,
             pool: Pool::new(credits),
             due: VecDeque::new(),
             batching: Vec::new(),
             unsent: VecDeque::new(),
             scratch: Vec::new(),
+            arguments: [0; MAX_ARGUMENTS],
             clock: Core::<M>::clock(options.send_timeout),
         };
         Ok(Self { core, state, handlers, mapping })
     }
 
     #[inline]
-    fn turn(&mut self) -> Turn<'_, S, M> {
+    pub(crate) fn turn(&mut self) -> Turn<'_, S, M> {
         Turn { mapping: &self.mapping, core: &mut self.core, state: &mut self.state, handlers: &self.handlers }
     }
 
@@ -127,6 +141,21 @@ impl<S, M: Mapping> Endpoint<S, M> {
     #[must_use]
     pub fn name(&self) -> &str {
         self.mapping.name()
+    }
+
+    /// Sets what this endpoint's requests name as their source ([`crate::Request::from`]), at most
+    /// 900 bytes, in mappings from now on. It is [`Endpoint::name`] at first.
+    pub fn introduce(&mut self, source: &str) {
+        let mut end = source.len().min(LONGEST_INTRODUCTION);
+        while !source.is_char_boundary(end) {
+            end -= 1;
+        }
+        self.core.introduction = source[..end].into();
+    }
+
+    /// Returns the handlers, to change them.
+    pub fn handlers(&mut self) -> &mut Handlers<S> {
+        &mut self.handlers
     }
 
     /// Returns the program's state.
@@ -155,7 +184,7 @@ impl<S, M: Mapping> Endpoint<S, M> {
         if is_local {
             return Ok(peer);
         }
-        let hello = Hello { tag, segment: self.core.segment.notice::<M>(true), name: self.mapping.name() }.emit();
+        let hello = Hello { tag, segment: self.core.segment.notice::<M>(true), name: &self.core.introduction }.emit();
         let context = Core::<M>::context_of(peer);
         self.mapping.connect(name, &hello, context).map_err(|why| {
             self.core.targets.remove(index);
@@ -217,7 +246,7 @@ impl<S, M: Mapping> Endpoint<S, M> {
     /// return, or nothing more than that [`Endpoint::outstanding`] counts it no longer.
     #[inline]
     pub fn request(&mut self, to: Peer, at: u8, arguments: &[u32]) -> Result<(), RequestError> {
-        self.turn().send_request(to, (at, arguments), &[], Patience::Polls)
+        self.turn().send_request(to, (at, arguments), None, Patience::Polls)
     }
 
     /// Sends a request with arguments and bytes, which are the caller's again on return. Polls
@@ -228,7 +257,7 @@ impl<S, M: Mapping> Endpoint<S, M> {
     /// As [`Endpoint::request`], or longer than [`Endpoint::longest_medium`].
     #[inline]
     pub fn request_medium(&mut self, to: Peer, at: u8, arguments: &[u32], bytes: &[u8]) -> Result<(), RequestError> {
-        self.turn().send_request(to, (at, arguments), bytes, Patience::Polls)
+        self.turn().send_request(to, (at, arguments), Some(bytes), Patience::Polls)
     }
 
     /// Sends a request with bytes that lie in the target's segment, at `offset`, before its handler
@@ -371,7 +400,7 @@ impl<S, M: Mapping> Immediate<'_, S, M> {
     ///
     /// As there, or [`RequestError::WouldBlock`].
     pub fn request(mut self, to: Peer, at: u8, arguments: &[u32]) -> Result<(), RequestError> {
-        self.turn.send_request(to, (at, arguments), &[], Patience::Immediate)
+        self.turn.send_request(to, (at, arguments), None, Patience::Immediate)
     }
 
     /// As [`Endpoint::request_medium`]. Of a payload that is cut, parts may leave by later polls.
@@ -380,7 +409,7 @@ impl<S, M: Mapping> Immediate<'_, S, M> {
     ///
     /// As there, or [`RequestError::WouldBlock`].
     pub fn request_medium(mut self, to: Peer, at: u8, arguments: &[u32], bytes: &[u8]) -> Result<(), RequestError> {
-        self.turn.send_request(to, (at, arguments), bytes, Patience::Immediate)
+        self.turn.send_request(to, (at, arguments), Some(bytes), Patience::Immediate)
     }
 
     /// As [`Endpoint::request_bulk`].

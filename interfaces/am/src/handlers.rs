@@ -3,8 +3,8 @@
 use crate::message::{Reply, Request, Returned};
 use std::fmt;
 
-/// The handlers of an endpoint: up to 256 plain functions over the state that the endpoint owns,
-/// and one for requests that come back.
+/// The handlers of an endpoint: plain functions over the state that the endpoint owns, up to 256
+/// for requests, as many for replies, and one for requests that come back.
 ///
 /// A handler gets the state and its message, and nothing else. So it cannot send a request, poll,
 /// or reply to a reply.
@@ -31,42 +31,32 @@ use std::fmt;
 /// # let _ = HANDLERS;
 /// ```
 pub struct Handlers<S> {
-    entries: [Entry<S>; 256],
+    requests: [Option<OfRequests<S>>; 256],
+    replies: [Option<OfReplies<S>>; 256],
     returned: Option<fn(&mut S, Returned<'_>)>,
 }
 
-enum Entry<S> {
-    Empty,
-    Request(fn(&mut S, Request<'_>)),
-    Reply(fn(&mut S, Reply<'_>)),
-}
-
-impl<S> Clone for Entry<S> {
-    fn clone(&self) -> Self {
-        *self
-    }
-}
-
-impl<S> Copy for Entry<S> {}
+type OfRequests<S> = fn(&mut S, Request<'_>);
+type OfReplies<S> = fn(&mut S, Reply<'_>);
 
 impl<S> Handlers<S> {
     /// No handler at all.
     #[must_use]
     pub const fn new() -> Self {
-        Self { entries: [Entry::Empty; 256], returned: None }
+        Self { requests: [None; 256], replies: [None; 256], returned: None }
     }
 
     /// Sets the handler of requests with this number.
     #[must_use]
     pub const fn request(mut self, at: u8, handler: fn(&mut S, Request<'_>)) -> Self {
-        self.entries[at as usize] = Entry::Request(handler);
+        self.requests[at as usize] = Some(handler);
         self
     }
 
     /// Sets the handler of replies with this number, which gets of this endpoint have too.
     #[must_use]
     pub const fn reply(mut self, at: u8, handler: fn(&mut S, Reply<'_>)) -> Self {
-        self.entries[at as usize] = Entry::Reply(handler);
+        self.replies[at as usize] = Some(handler);
         self
     }
 
@@ -77,20 +67,24 @@ impl<S> Handlers<S> {
         self
     }
 
+    /// Sets the handler of requests with this number, or that there is none.
+    pub fn set_request(&mut self, at: u8, handler: Option<fn(&mut S, Request<'_>)>) {
+        self.requests[usize::from(at)] = handler;
+    }
+
+    /// Sets the handler of replies with this number, or that there is none.
+    pub fn set_reply(&mut self, at: u8, handler: Option<fn(&mut S, Reply<'_>)>) {
+        self.replies[usize::from(at)] = handler;
+    }
+
     #[inline]
     pub(crate) fn of_request(&self, at: u8) -> Option<fn(&mut S, Request<'_>)> {
-        match self.entries[usize::from(at)] {
-            Entry::Request(handler) => Some(handler),
-            Entry::Empty | Entry::Reply(_) => None,
-        }
+        self.requests[usize::from(at)]
     }
 
     #[inline]
     pub(crate) fn of_reply(&self, at: u8) -> Option<fn(&mut S, Reply<'_>)> {
-        match self.entries[usize::from(at)] {
-            Entry::Reply(handler) => Some(handler),
-            Entry::Empty | Entry::Request(_) => None,
-        }
+        self.replies[usize::from(at)]
     }
 
     pub(crate) fn of_returned(&self) -> Option<fn(&mut S, Returned<'_>)> {
@@ -106,7 +100,7 @@ impl<S> Default for Handlers<S> {
 
 impl<S> fmt::Debug for Handlers<S> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let count = self.entries.iter().filter(|entry| !matches!(entry, Entry::Empty)).count();
-        write!(f, "Handlers({count})")
+        let (requests, replies) = (self.requests.iter().flatten().count(), self.replies.iter().flatten().count());
+        write!(f, "Handlers({requests} of requests, {replies} of replies)")
     }
 }

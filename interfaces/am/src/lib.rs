@@ -16,6 +16,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bundle;
 mod credits;
 mod draft;
 mod endpoint;
@@ -32,11 +33,12 @@ mod reply_buffers;
 mod staging;
 mod wire;
 
+pub use bundle::{Bundle, Member};
 pub use draft::Draft;
 pub use endpoint::{Endpoint, Immediate, TAG_ALL, TAG_NONE};
 pub use errors::{MapError, ReplyError, RequestError, Status};
 pub use handlers::Handlers;
 pub use mapping::{Arrived, Asking, CciMapping, Incoming, Mapping, Outcome, Refused, Room, Transfer};
-pub use message::{Payload, Reply, Request, Returned};
+pub use message::{Payload, Reply, Request, Returned, Sort};
 pub use options::Options;
 pub use peers::Peer;

@@ -21,8 +21,30 @@ use cci::{Memory, View};
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'m>(Place<'m>);
 
+/// The sorts of messages.
+///
+/// # Example
+///
+/// ```
+/// use cci_am::{Payload, Sort};
+///
+/// assert_eq!(Payload::of_bytes(b"").sort(), Sort::Medium);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "Active Messages has these three")]
+pub enum Sort {
+    /// Arguments alone.
+    Short,
+    /// With bytes, perhaps none, that its handler reads in place.
+    Medium,
+    /// With bytes in the segment.
+    Bulk,
+}
+
 #[derive(Clone, Copy, Debug)]
 enum Place<'m> {
+    /// The message is a short one.
+    Nowhere,
     /// Memory of this process alone.
     Bytes(&'m [u8]),
     /// Memory that the peer could write.
@@ -46,6 +68,43 @@ impl<'m> Payload<'m> {
         Self(Place::View(view))
     }
 
+    /// The payload of a short message.
+    #[inline]
+    pub(crate) fn none() -> Self {
+        Self(Place::Nowhere)
+    }
+
+    /// A payload of these bytes, or none for a short message.
+    pub(crate) fn of(bytes: Option<&'m [u8]>) -> Self {
+        bytes.map_or(Self::none(), Self::of_bytes)
+    }
+
+    /// Returns the sort of the message that it came with.
+    #[inline]
+    #[must_use]
+    pub fn sort(&self) -> Sort {
+        match self.0 {
+            Place::Nowhere => Sort::Short,
+            Place::Bytes(_) | Place::View(_) => Sort::Medium,
+            Place::Segment(..) => Sort::Bulk,
+        }
+    }
+
+    /// Returns the address of the first byte, for bindings to languages that read memory by
+    /// address; null for a short message.
+    #[inline]
+    #[must_use]
+    pub fn address(&self) -> *const u8 {
+        match self.0 {
+            Place::Nowhere => std::ptr::null(),
+            Place::Bytes(bytes) => bytes.as_ptr(),
+            Place::View(view) => view.address(),
+            Place::Segment(memory, start, _) => std::ptr::with_exposed_provenance(
+                memory.start().wrapping_add(usize::try_from(start).unwrap_or_default()),
+            ),
+        }
+    }
+
     /// The caller has checked that the range lies within the memory.
     pub(crate) fn of_segment(memory: &'m Memory, offset: u64, len: u64) -> Self {
         Self(Place::Segment(memory, offset, usize::try_from(len).unwrap_or_default()))
@@ -56,6 +115,7 @@ impl<'m> Payload<'m> {
     #[must_use]
     pub fn len(&self) -> usize {
         match self.0 {
+            Place::Nowhere => 0,
             Place::Bytes(bytes) => bytes.len(),
             Place::View(view) => view.len(),
             Place::Segment(_, _, len) => len,
@@ -75,6 +135,7 @@ impl<'m> Payload<'m> {
     pub fn bytes(&self) -> Option<&'m [u8]> {
         match self.0 {
             Place::Bytes(bytes) => Some(bytes),
+            Place::Nowhere => Some(&[]),
             Place::View(_) | Place::Segment(..) => None,
         }
     }
@@ -86,6 +147,7 @@ impl<'m> Payload<'m> {
         let count = self.len().saturating_sub(offset).min(target.len());
         let target = &mut target[..count];
         match self.0 {
+            Place::Nowhere => 0,
             Place::Bytes(bytes) => {
                 target.copy_from_slice(&bytes[bytes.len().min(offset)..][..count]);
                 count
@@ -114,6 +176,7 @@ impl<'m> Payload<'m> {
     pub(crate) fn from(&self, offset: usize) -> Self {
         let len = self.len().saturating_sub(offset);
         match self.0 {
+            Place::Nowhere => *self,
             Place::Bytes(bytes) => Self(Place::Bytes(bytes.get(offset..).unwrap_or_default())),
             Place::View(view) => view.part(offset, len).map_or(Self(Place::Bytes(&[])), Self::of_view),
             Place::Segment(memory, start, _) => Self(Place::Segment(memory, start + offset as u64, len)),
@@ -197,7 +260,7 @@ impl<'m> Request<'m> {
     ///
     /// As [`Request::reply`], or longer than `longest_reply`.
     pub fn reply_medium(self, at: u8, arguments: &[u32], bytes: &[u8]) -> Result<(), ReplyError> {
-        self.outbox.write(Kind::Reply, at, arguments, bytes)
+        self.outbox.write(Kind::ReplyMedium, at, arguments, bytes)
     }
 
     /// Replies with arguments and with bytes that go into the requester's segment at `offset`. They
@@ -262,6 +325,8 @@ impl<'m> Reply<'m> {
 pub struct Returned<'m> {
     pub(crate) status: Status,
     pub(crate) handler: u8,
+    pub(crate) sort: Sort,
+    pub(crate) is_reply: bool,
     pub(crate) arguments: &'m [u32],
     pub(crate) peer: Peer,
 }
@@ -271,6 +336,18 @@ impl<'m> Returned<'m> {
     #[must_use]
     pub fn status(&self) -> Status {
         self.status
+    }
+
+    /// Returns the sort of the message.
+    #[must_use]
+    pub fn sort(&self) -> Sort {
+        self.sort
+    }
+
+    /// Returns whether it is the reply of a request, which found no place here.
+    #[must_use]
+    pub fn is_reply(&self) -> bool {
+        self.is_reply
     }
 
     /// Returns the handler that it was for.

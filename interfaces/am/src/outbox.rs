@@ -1,14 +1,16 @@
 //! The reply that a handler writes, and the buffers of replies that cannot leave at once.
 
-use crate::errors::ReplyError;
+use crate::errors::{ReplyError, Status};
 use crate::reply_buffers::ReplyBuffers;
-use crate::wire::{Head, Kind, MAX_ARGUMENTS, Span};
+use crate::wire::{Head, KEEP, Kind, MAX_ARGUMENTS, Span};
 
 /// The reply to the request whose handler runs.
 #[derive(Debug)]
 pub(crate) struct Outbox {
-    /// The message; empty: no reply yet.
-    pub(crate) message: Vec<u8>,
+    /// The reply, if it has arguments alone.
+    short: Head,
+    /// The reply otherwise. Both are empty: no reply yet.
+    long: Vec<u8>,
     /// The buffer of a bulk reply's bytes, and where they go.
     pub(crate) bulk: Option<(u32, Span)>,
     pub(crate) buffers: ReplyBuffers,
@@ -19,22 +21,64 @@ pub(crate) struct Outbox {
 
 impl Outbox {
     pub(crate) fn new(buffers: ReplyBuffers) -> Self {
-        Self { message: Vec::with_capacity(256), bulk: None, buffers, id: 0, segment: (0, 0) }
+        Self { short: Head::empty(), long: Vec::with_capacity(256), bulk: None, buffers, id: 0, segment: (0, 0) }
     }
 
     /// Prepares for the reply to a request.
     #[inline]
     pub(crate) fn begin(&mut self, id: u32, segment: (u64, u32)) {
-        self.message.clear();
+        self.short.clear();
+        self.long.clear();
         self.bulk = None;
         (self.id, self.segment) = (id, segment);
+    }
+
+    /// Returns the request to its requester.
+    pub(crate) fn refuse(&mut self, status: Status) {
+        self.short.fill(Kind::Returned, status as u8, self.id, &[]);
+    }
+
+    /// Whether there is no reply.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.short.is_empty() && self.long.is_empty()
+    }
+
+    /// The message; of a bulk reply that of its RMA.
+    #[inline]
+    pub(crate) fn message(&self) -> &[u8] {
+        if self.short.is_empty() { &self.long } else { self.short.bytes() }
+    }
+
+    /// A reply of arguments alone, if it is one and no other waits; `keeps`: it brings the credit
+    /// of its request back.
+    #[inline]
+    pub(crate) fn short(&mut self, keeps: bool) -> Option<&[u8]> {
+        if self.short.is_empty() || !self.buffers.queue.is_empty() {
+            return None;
+        }
+        self.short.set_flags(u8::from(keeps) * KEEP);
+        Some(self.short.bytes())
+    }
+
+    /// Sets the flags of the message.
+    #[inline]
+    pub(crate) fn set_flags(&mut self, flags: u8) {
+        self.short.set_flags(flags);
+        if let Some(byte) = self.long.get_mut(3) {
+            *byte = flags;
+        }
     }
 
     #[inline]
     pub(crate) fn write(&mut self, kind: Kind, at: u8, arguments: &[u32], bytes: &[u8]) -> Result<(), ReplyError> {
         self.check(arguments, bytes)?;
-        self.message.extend_from_slice(Head::new(kind, at, self.id, arguments).bytes());
-        self.message.extend_from_slice(bytes);
+        if bytes.is_empty() {
+            self.short.fill(kind, at, self.id, arguments);
+        } else {
+            self.long.extend_from_slice(Head::new(kind, at, self.id, arguments).bytes());
+            self.long.extend_from_slice(bytes);
+        }
         Ok(())
     }
 

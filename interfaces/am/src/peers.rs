@@ -79,6 +79,22 @@ impl<C> Target<C> {
             assembly: None,
         }
     }
+
+    /// A request to it has begun, with so many of its credits.
+    #[inline]
+    pub(crate) fn on_begin(&mut self, credits: u32) {
+        self.is_alive |= self.open == 0;
+        self.open += 1;
+        self.available -= credits;
+    }
+
+    /// A request to it has ended, and so many credits have come back.
+    #[inline]
+    pub(crate) fn on_end(&mut self, kept: u32) {
+        self.open -= 1;
+        self.available += kept;
+        self.is_alive = true;
+    }
 }
 
 /// A peer that sends requests.

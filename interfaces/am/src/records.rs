@@ -2,9 +2,6 @@
 
 use crate::wire::{Head, Span};
 
-/// The most open requests of an endpoint.
-const MOST: usize = 1 << 16;
-
 /// What a record is of.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Of {
@@ -24,6 +21,14 @@ pub(crate) struct Record {
     is_open: bool,
 }
 
+impl Record {
+    #[inline]
+    fn end(&mut self) {
+        self.is_open = false;
+        self.generation = self.generation.wrapping_add(1);
+    }
+}
+
 /// All of them. A number names one, and no later one in its place: 16 bits of place, 16 of
 /// generation.
 #[derive(Debug, Default)]
@@ -33,25 +38,34 @@ pub(crate) struct Records {
 }
 
 impl Records {
-    /// The number of the next record. `None`: too many are open.
+    /// The number of the next record, and its head, in which the request may be written. `None`:
+    /// too many are open.
     #[inline]
-    pub(crate) fn next(&mut self) -> Option<u32> {
-        match self.free.last() {
-            Some(&place) => Some(number(place, self.all[usize::from(place)].generation)),
-            None if self.all.len() < MOST => u32::try_from(self.all.len()).ok(),
-            None => None,
+    pub(crate) fn next(&mut self) -> Option<(u32, &mut Head)> {
+        if self.free.is_empty() {
+            self.grow()?;
         }
+        let place = *self.free.last()?;
+        let record = self.all.get_mut(usize::from(place))?;
+        Some((number(place, record.generation), &mut record.head))
     }
 
-    /// Opens the record whose number [`Records::next`] has told.
+    #[cold]
+    #[inline(never)]
+    fn grow(&mut self) -> Option<()> {
+        let place = u16::try_from(self.all.len()).ok()?;
+        self.all.push(Record { head: Head::empty(), target: 0, of: Of::Request, generation: 0, is_open: false });
+        self.free.push(place);
+        Some(())
+    }
+
+    /// Opens the record that [`Records::next`] has named, of the request in its head.
     #[inline]
-    pub(crate) fn open(&mut self, target: u32, of: Of, head: Head) {
-        match self.free.pop() {
-            Some(place) => {
-                let record = &mut self.all[usize::from(place)];
-                (record.target, record.of, record.head, record.is_open) = (target, of, head, true);
-            }
-            None => self.all.push(Record { head, target, of, generation: 0, is_open: true }),
+    pub(crate) fn open(&mut self, target: u32, of: Of) {
+        if let Some(place) = self.free.pop()
+            && let Some(record) = self.all.get_mut(usize::from(place))
+        {
+            (record.target, record.of, record.is_open) = (target, of, true);
         }
     }
 
@@ -66,10 +80,24 @@ impl Records {
     #[inline]
     pub(crate) fn end(&mut self, id: u32) {
         let (place, _) = parts(id);
-        let record = &mut self.all[usize::from(place)];
-        record.is_open = false;
-        record.generation = record.generation.wrapping_add(1);
+        if let Some(record) = self.all.get_mut(usize::from(place)) {
+            record.end();
+            self.free.push(place);
+        }
+    }
+
+    /// Ends the open request of this number to this target. False: there is none.
+    #[inline]
+    pub(crate) fn end_request(&mut self, id: u32, target: u32) -> bool {
+        let (place, generation) = parts(id);
+        let Some(record) = self.all.get_mut(usize::from(place)) else { return false };
+        let is_it = record.is_open && record.generation == generation && record.target == target;
+        if !is_it || !matches!(record.of, Of::Request) {
+            return false;
+        }
+        record.end();
         self.free.push(place);
+        true
     }
 
     /// The number of an open record of a target.
@@ -98,14 +126,15 @@ mod tests {
     #[test]
     fn a_number_names_one_request_only() {
         let mut records = Records::default();
-        let head = Head::new(Kind::Request, 1, 0, &[]);
-        let first = records.next().expect("room");
-        records.open(3, Of::Request, head);
+        let (first, head) = records.next().expect("room");
+        head.fill(Kind::Request, 1, first, &[]);
+        records.open(3, Of::Request);
         assert_eq!((records.get(first).map(|record| record.target), records.one_of(3)), (Some(3), Some(first)));
         records.end(first);
         assert!(records.get(first).is_none() && records.one_of(3).is_none());
-        let second = records.next().expect("room");
-        records.open(4, Of::Request, head);
+        let (second, _) = records.next().expect("room");
+        records.open(4, Of::Request);
+        assert!(!records.end_request(first, 4) && !records.end_request(second, 3), "another request, or target");
         assert!(second != first && records.get(first).is_none() && records.get(second).is_some());
     }
 }

@@ -1,6 +1,7 @@
 //! What a message looks like: a header of 8 bytes, the arguments, and what the kind adds. All
 //! numbers are little-endian. `docs/design/am.md` has the table.
 
+use crate::message::Sort;
 use cci::RmaHandle;
 
 /// Bytes of a header.
@@ -42,7 +43,7 @@ macro_rules! kinds {
 }
 
 kinds! {
-    /// A request, with its payload after the arguments.
+    /// A request without payload.
     Request = 1
     /// The first part of a request whose payload is cut: total length, bytes.
     RequestLong = 2
@@ -50,7 +51,7 @@ kinds! {
     RequestBulk = 3
     /// A bulk request for which the target has no such segment; the flags are the status.
     RequestUnplaced = 4
-    /// A reply, with its payload after the arguments.
+    /// A reply without payload.
     Reply = 5
     /// The first part of a reply whose payload is cut.
     ReplyLong = 6
@@ -73,6 +74,10 @@ kinds! {
     Release = 14
     /// The sender's segment: its epoch in `id`, handle, length; a length of 0 is none.
     Segment = 15
+    /// A request with its payload, which may be empty, after the arguments.
+    RequestMedium = 16
+    /// A reply with its payload, which may be empty, after the arguments.
+    ReplyMedium = 17
 }
 
 /// The first 8 bytes of every message.
@@ -92,8 +97,9 @@ impl Header {
 
     #[inline]
     pub(crate) fn emit(self) -> [u8; HEADER] {
-        let [a, b, c, d] = self.id.to_le_bytes();
-        [self.kind as u8, self.handler, self.count, self.flags, a, b, c, d]
+        // One store, which a load of the whole word finds at once.
+        let head = u32::from_le_bytes([self.kind as u8, self.handler, self.count, self.flags]);
+        (u64::from(self.id) << 32 | u64::from(head)).to_le_bytes()
     }
 
     /// The header, unless its kind is unknown.
@@ -101,6 +107,21 @@ impl Header {
     pub(crate) fn parse(bytes: [u8; HEADER]) -> Option<Self> {
         let [kind, handler, count, flags, a, b, c, d] = bytes;
         Some(Self { kind: Kind::of(kind)?, handler, count, flags, id: u32::from_le_bytes([a, b, c, d]) })
+    }
+
+    /// The header of a message that ends with its arguments, and these.
+    #[inline]
+    pub(crate) fn of_short(message: &[u8]) -> Option<(Self, &[u8])> {
+        let (header, arguments) = message.split_first_chunk()?;
+        let header = Self::parse(*header)?;
+        let is_short = arguments.len() <= 4 * MAX_ARGUMENTS && arguments.len() == 4 * usize::from(header.count);
+        is_short.then_some((header, arguments))
+    }
+
+    /// How many credits come back with it.
+    #[inline]
+    pub(crate) fn kept(self) -> u32 {
+        u32::from(self.flags & KEEP)
     }
 
     /// Where the arguments end, or `None` for more than there can be.
@@ -119,26 +140,74 @@ pub(crate) struct Head {
 }
 
 impl Head {
+    /// No message.
+    pub(crate) const fn empty() -> Self {
+        Self { bytes: [0; HEAD], len: 0 }
+    }
+
     /// At most 16 arguments.
-    #[inline]
     pub(crate) fn new(kind: Kind, handler: u8, id: u32, arguments: &[u32]) -> Self {
-        let mut bytes = [0; HEAD];
-        let count = arguments.len().min(MAX_ARGUMENTS);
-        let count_byte = u8::try_from(count).unwrap_or_default();
-        bytes[..HEADER].copy_from_slice(&Header { kind, handler, count: count_byte, flags: 0, id }.emit());
-        for (place, argument) in bytes[HEADER..].chunks_exact_mut(4).zip(&arguments[..count]) {
-            place.copy_from_slice(&argument.to_le_bytes());
+        let mut head = Self::empty();
+        head.fill(kind, handler, id, arguments);
+        head
+    }
+
+    /// Becomes this message, of at most 16 arguments, in place: it is longer than most that it
+    /// holds.
+    #[inline]
+    pub(crate) fn fill(&mut self, kind: Kind, handler: u8, id: u32, arguments: &[u32]) {
+        let arguments = &arguments[..arguments.len().min(MAX_ARGUMENTS)];
+        let count = u8::try_from(arguments.len()).unwrap_or_default();
+        let ([header, places @ ..], _) = self.bytes.as_chunks_mut::<HEADER>() else { return };
+        *header = Header { kind, handler, count, flags: 0, id }.emit();
+        // Two at a time, and the last one alone.
+        let (pairs, odd) = arguments.as_chunks::<2>();
+        for (place, [low, high]) in places.iter_mut().zip(pairs) {
+            *place = (u64::from(*high) << 32 | u64::from(*low)).to_le_bytes();
         }
-        Self { bytes, len: u8::try_from(HEADER + 4 * count).unwrap_or_default() }
+        if let (Some(place), [last]) = (places.get_mut(pairs.len()), odd) {
+            *place = u64::from(*last).to_le_bytes();
+        }
+        self.len = count * 4 + 8;
+    }
+
+    /// Becomes no message.
+    #[inline]
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
+    }
+
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
     }
 
     #[inline]
     pub(crate) fn bytes(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.len)]
+        &self.bytes[..usize::from(self.len).min(HEAD)]
+    }
+
+    #[inline]
+    pub(crate) fn set_flags(&mut self, flags: u8) {
+        self.bytes[3] = flags;
     }
 
     pub(crate) fn handler(&self) -> u8 {
         self.bytes[1]
+    }
+
+    /// What the program has sent.
+    pub(crate) fn sort(&self) -> Sort {
+        match Kind::of(self.bytes[0]) {
+            Some(Kind::RequestMedium | Kind::RequestLong | Kind::ReplyMedium | Kind::ReplyLong) => Sort::Medium,
+            Some(Kind::RequestBulk | Kind::RequestUnplaced | Kind::ReplyBulk) => Sort::Bulk,
+            _ => Sort::Short,
+        }
+    }
+
+    /// Whether it is of a reply.
+    pub(crate) fn is_reply(&self) -> bool {
+        matches!(Kind::of(self.bytes[0]), Some(Kind::Reply | Kind::ReplyMedium | Kind::ReplyLong | Kind::ReplyBulk))
     }
 
     pub(crate) fn set_kind(&mut self, kind: Kind, flags: u8) {
@@ -158,10 +227,26 @@ impl Head {
 /// Reads arguments from their bytes, at most 16, and returns how many there were.
 #[inline]
 pub(crate) fn arguments(bytes: &[u8], into: &mut [u32; MAX_ARGUMENTS]) -> usize {
-    for (place, four) in into.iter_mut().zip(bytes.chunks_exact(4)) {
-        *place = u32::from_le_bytes([four[0], four[1], four[2], four[3]]);
+    let (quads, rest) = bytes.as_chunks::<16>();
+    let (places, _) = into.as_chunks_mut::<4>();
+    // Most have few: four at a time, without a loop.
+    let mut at = 0;
+    while let (Some(place), Some(quad)) = (places.get_mut(at), quads.get(at)) {
+        *place = [word_of(quad, 0), word_of(quad, 4), word_of(quad, 8), word_of(quad, 12)];
+        at += 1;
+    }
+    if let Some(place) = places.get_mut(at) {
+        let (words, _) = rest.as_chunks::<4>();
+        for (place, word) in place.iter_mut().zip(words) {
+            *place = u32::from_le_bytes(*word);
+        }
     }
     (bytes.len() / 4).min(MAX_ARGUMENTS)
+}
+
+#[inline]
+fn word_of(quad: &[u8; 16], at: usize) -> u32 {
+    u32::from_le_bytes([quad[at], quad[at + 1], quad[at + 2], quad[at + 3]])
 }
 
 /// Where the payload of a bulk message lies in a segment.
@@ -284,7 +369,7 @@ mod tests {
     #[test]
     fn foreign_bytes_are_refused() {
         assert_eq!(Header::parse([0; 8]), None);
-        assert_eq!(Header::parse([16, 0, 0, 0, 0, 0, 0, 0]), None);
+        assert_eq!(Header::parse([18, 0, 0, 0, 0, 0, 0, 0]), None);
         assert_eq!(Header { count: 17, ..Header::new(Kind::Reply) }.arguments_end(), None);
         assert!(Span::parse(&[0; SPAN - 1]).is_none() && RemoteSegment::parse(&[0; SEGMENT + 1]).is_none());
         let hello = Hello { tag: 5, segment: RemoteSegment::emit(None, 0), name: "" }.emit();

@@ -5,10 +5,10 @@ use super::{Context, Due, Turn};
 use crate::credits::Loan;
 use crate::errors::Status;
 use crate::mapping::{Arrived, Asking, Incoming, Mapping, Outcome};
-use crate::message::{Payload, Reply};
+use crate::message::{Payload, Reply, Sort};
 use crate::peers::{Assembly, Peer, Source, Way};
 use crate::records::Of;
-use crate::wire::{self, HEADER, Header, Hello, KEEP, Kind, MAX_ARGUMENTS, RemoteSegment, SPAN, Span};
+use crate::wire::{self, HEADER, Header, Hello, Kind, MAX_ARGUMENTS, RemoteSegment, SPAN, Span};
 
 /// A peer has broken the protocol.
 #[derive(Debug)]
@@ -27,7 +27,6 @@ pub(super) fn header_of(message: Arrived<'_>) -> Result<Header, Violation> {
 }
 
 /// Reads the arguments of a message: how many there are, and what follows them.
-#[inline]
 pub(super) fn arguments_of<'m>(
     header: Header,
     message: Arrived<'m>,
@@ -36,13 +35,28 @@ pub(super) fn arguments_of<'m>(
     let end = header.arguments_end().filter(|end| *end <= message.len()).ok_or(Violation)?;
     let count = match message.0.bytes() {
         Some(bytes) => wire::arguments(&bytes[HEADER..end], into),
-        None => {
-            let mut bytes = [0; 4 * MAX_ARGUMENTS];
-            message.0.copy_to(HEADER, &mut bytes[..end - HEADER]);
-            wire::arguments(&bytes[..end - HEADER], into)
-        }
+        None => copied_arguments(message, end, into),
     };
-    Ok((count, message.0.from(end)))
+    let payload = if end == message.len() { Payload::of_bytes(&[]) } else { message.0.from(end) };
+    Ok((count, payload))
+}
+
+/// As [`arguments_of`], where the peer could still write the message.
+#[inline(never)]
+fn copied_arguments(message: Arrived<'_>, end: usize, into: &mut [u32; MAX_ARGUMENTS]) -> usize {
+    let mut bytes = [0; 4 * MAX_ARGUMENTS];
+    message.0.copy_to(HEADER, &mut bytes[..end - HEADER]);
+    wire::arguments(&bytes[..end - HEADER], into)
+}
+
+/// What a short or medium message has after its arguments.
+#[inline]
+pub(super) fn payload_of(header: Header, rest: Payload<'_>) -> Result<Payload<'_>, Violation> {
+    match header.kind {
+        Kind::RequestMedium | Kind::ReplyMedium => Ok(rest),
+        _ if rest.is_empty() => Ok(Payload::none()),
+        _ => Err(Violation),
+    }
 }
 
 /// The place of a bulk payload.
@@ -101,7 +115,7 @@ impl Assembly {
 
 impl<S, M: Mapping> Turn<'_, S, M> {
     #[inline]
-    pub(super) fn take(&mut self, incoming: Incoming<'_, M::Channel, M::Asking<'_>>) {
+    pub(crate) fn take(&mut self, incoming: Incoming<'_, M::Channel, M::Asking<'_>>) {
         match incoming {
             Incoming::Message(context, message) => self.take_message(context, message),
             other => self.take_control(other),
@@ -110,20 +124,56 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     #[inline]
     fn take_message(&mut self, context: u64, message: Arrived<'_>) {
+        if let Some((header, arguments)) = message.0.bytes().and_then(Header::of_short) {
+            // The usual ones: nothing follows their arguments.
+            let nothing = Payload::none();
+            match (Context::unpack(context), header.kind) {
+                (Context::Source(index, generation), Kind::Request) => {
+                    let count = wire::arguments(arguments, &mut self.core.arguments);
+                    let taken = self.request((index, generation), header, count, nothing);
+                    return taken.unwrap_or_else(|Violation| self.drop_known_source((index, generation)));
+                }
+                (Context::Target(index, generation), Kind::Reply) => {
+                    let count = wire::arguments(arguments, &mut self.core.arguments);
+                    let taken = self.reply(Peer { index, generation }, header, count, nothing);
+                    return taken.unwrap_or_else(|Violation| self.break_known_target((index, generation)));
+                }
+                _ => {}
+            }
+        }
+        self.take_any_message(context, message);
+    }
+
+    #[inline(never)]
+    fn take_any_message(&mut self, context: u64, message: Arrived<'_>) {
         match Context::unpack(context) {
             Context::Source(index, generation) => {
-                let is_known = self.core.sources.of((index, generation)).is_some();
-                if is_known && self.source_message(index, message).is_err() {
-                    self.drop_source(index);
-                }
+                let taken = self.source_message((index, generation), message);
+                taken.unwrap_or_else(|Violation| self.drop_known_source((index, generation)));
             }
             Context::Target(index, generation) => {
-                let is_known = self.core.targets.of((index, generation)).is_some();
-                if is_known && self.target_message(index, message).is_err() {
-                    self.break_target(index);
-                }
+                let taken = self.target_message(Peer { index, generation }, message);
+                taken.unwrap_or_else(|Violation| self.break_known_target((index, generation)));
             }
             _ => {}
+        }
+    }
+
+    /// The source has broken the protocol, unless it is another one's place by now.
+    #[cold]
+    #[inline(never)]
+    fn drop_known_source(&mut self, source: (u32, u32)) {
+        if self.core.sources.of(source).is_some() {
+            self.drop_source(source.0);
+        }
+    }
+
+    /// Likewise a target.
+    #[cold]
+    #[inline(never)]
+    fn break_known_target(&mut self, target: (u32, u32)) {
+        if self.core.targets.of(target).is_some() {
+            self.break_target(target.0);
         }
     }
 
@@ -254,12 +304,15 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                 if memory.is_none() || span.epoch != self.core.segment.epoch {
                     return self.return_record(id, Status::BadOffset);
                 }
-                self.end_record(index, id);
+                self.core.records.end(id);
+                if let Some(target) = self.core.targets.get(index) {
+                    target.on_end(0);
+                }
                 let mut arguments = [0; MAX_ARGUMENTS];
                 let count = head.arguments(&mut arguments);
                 if let Some(memory) = memory {
                     let payload = Payload::of_segment(&memory, span.offset, span.len);
-                    self.run_reply(index, head.handler(), &arguments[..count], payload);
+                    self.run_reply(self.peer(index), head.handler(), &arguments[..count], payload);
                 }
             }
             (Outcome::Broken, _) => self.break_target(index),
@@ -268,11 +321,17 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     /// A message of a target: of one that this endpoint sends requests to.
-    #[inline]
-    fn target_message(&mut self, index: u32, message: Arrived<'_>) -> Result<(), Violation> {
+    fn target_message(&mut self, from: Peer, message: Arrived<'_>) -> Result<(), Violation> {
         let header = header_of(message)?;
+        let index = from.index;
+        if self.core.targets.of((index, from.generation)).is_none() {
+            return Ok(());
+        }
         match header.kind {
-            Kind::Reply => self.reply(index, header, message),
+            Kind::Reply | Kind::ReplyMedium => {
+                let (count, rest) = arguments_of(header, message, &mut self.core.arguments)?;
+                self.reply(from, header, count, payload_of(header, rest)?)
+            }
             Kind::Ended => self.batch(index, header, message),
             Kind::Returned => self.returned(index, header),
             Kind::Grant => self.granted(index, header.id),
@@ -289,51 +348,56 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         }
     }
 
-    /// Ends an open request of this target, or finds that there is none.
+    /// Ends an open request of this target, and takes the credits that come back with it; or finds
+    /// that there is no such request.
     #[inline]
-    fn end_of(&mut self, index: u32, id: u32) -> Result<(), Violation> {
-        let record = self.core.records.get(id).ok_or(Violation)?;
-        if record.target != index || record.of != Of::Request {
+    fn end_of(&mut self, index: u32, id: u32, kept: u32) -> Result<(), Violation> {
+        if !self.core.records.end_request(id, index) {
             return Err(Violation);
         }
-        self.end_record(index, id);
+        self.core.targets.get(index).ok_or(Violation)?.on_end(kept);
         Ok(())
     }
 
-    #[inline]
-    fn end_record(&mut self, index: u32, id: u32) {
-        self.core.records.end(id);
-        if let Some(target) = self.core.targets.get(index) {
-            target.open -= 1;
-            target.is_alive = true;
-        }
+    fn peer(&self, index: u32) -> Peer {
+        Peer { index, generation: self.core.targets.generation(index) }
     }
 
-    #[inline]
-    fn keep(&mut self, index: u32, header: Header) {
-        if let Some(target) = self.core.targets.get(index) {
-            target.available += u32::from(header.flags & KEEP);
+    /// Ends the request of a reply, whose arguments have been read, and runs its handler.
+    #[inline(always)]
+    fn reply(&mut self, from: Peer, header: Header, count: usize, payload: Payload<'_>) -> Result<(), Violation> {
+        let core = &mut *self.core;
+        let Some(target) = core.targets.of((from.index, from.generation)) else { return Ok(()) };
+        if !core.records.end_request(header.id, from.index) {
+            return Err(Violation);
         }
-    }
-
-    #[inline]
-    fn reply(&mut self, index: u32, header: Header, message: Arrived<'_>) -> Result<(), Violation> {
-        let mut arguments = [0; MAX_ARGUMENTS];
-        let (count, payload) = arguments_of(header, message, &mut arguments)?;
-        self.end_of(index, header.id)?;
-        self.keep(index, header);
-        self.run_reply(index, header.handler, &arguments[..count], payload);
+        target.on_end(header.kept());
+        let Some(handler) = self.handlers.of_reply(header.handler) else {
+            let arguments = core.arguments;
+            self.reject(from, payload.sort(), header.handler, &arguments[..count]);
+            return Ok(());
+        };
+        handler(self.state, Reply { arguments: &core.arguments[..count], payload, from });
         Ok(())
     }
 
     /// Runs the handler of a reply whose request has ended.
-    #[inline]
-    pub(super) fn run_reply(&mut self, index: u32, at: u8, arguments: &[u32], payload: Payload<'_>) {
-        let from = Peer { index, generation: self.core.targets.generation(index) };
+    pub(super) fn run_reply(&mut self, from: Peer, at: u8, arguments: &[u32], payload: Payload<'_>) {
         match self.handlers.of_reply(at) {
             Some(handler) => handler(self.state, Reply { arguments, payload, from }),
-            None => self.give_back(from, &wire::Head::new(Kind::Reply, at, 0, arguments), Status::ReplyRejected),
+            None => self.reject(from, payload.sort(), at, arguments),
         }
+    }
+
+    /// A reply has no handler here, or no place.
+    #[inline(never)]
+    fn reject(&mut self, from: Peer, sort: Sort, at: u8, arguments: &[u32]) {
+        let kind = match sort {
+            Sort::Short => Kind::Reply,
+            Sort::Medium => Kind::ReplyMedium,
+            Sort::Bulk => Kind::ReplyBulk,
+        };
+        self.give_back(from, &wire::Head::new(kind, at, 0, arguments), Status::ReplyRejected);
     }
 
     fn reply_long(&mut self, index: u32, header: Header, message: Arrived<'_>) -> Result<(), Violation> {
@@ -351,15 +415,13 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let whole = target.assembly.as_mut().ok_or(Violation)?.add(message.0.from(HEADER))?;
         target.is_alive = true;
         let Some(whole) = target.assembly.take_if(|_| whole) else { return Ok(()) };
-        self.end_of(index, whole.header.id)?;
-        self.keep(index, whole.header);
+        self.end_of(index, whole.header.id, whole.header.kept())?;
+        let (from, at) = (self.peer(index), whole.header.handler);
         let arguments = &whole.arguments[..usize::from(whole.header.count)];
         if whole.refused.is_some() {
-            let from = Peer { index, generation: self.core.targets.generation(index) };
-            let head = wire::Head::new(Kind::Reply, whole.header.handler, 0, arguments);
-            self.give_back(from, &head, Status::ReplyRejected);
+            self.reject(from, Sort::Medium, at, arguments);
         } else {
-            self.run_reply(index, whole.header.handler, arguments, Payload::of_bytes(&whole.bytes));
+            self.run_reply(from, at, arguments, Payload::of_bytes(&whole.bytes));
         }
         Ok(())
     }
@@ -370,18 +432,14 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let span = span_of(rest)?;
         if span.epoch != self.core.segment.epoch {
             // The segment has changed since: the bytes went into the old one.
-            self.end_of(index, header.id)?;
-            self.keep(index, header);
-            let from = Peer { index, generation: self.core.targets.generation(index) };
-            let head = wire::Head::new(Kind::Reply, header.handler, 0, &arguments[..count]);
-            self.give_back(from, &head, Status::ReplyRejected);
+            self.end_of(index, header.id, header.kept())?;
+            self.reject(self.peer(index), Sort::Bulk, header.handler, &arguments[..count]);
             return Ok(());
         }
         let memory = self.core.segment.range(span.offset, span.len).cloned().ok_or(Violation)?;
-        self.end_of(index, header.id)?;
-        self.keep(index, header);
+        self.end_of(index, header.id, header.kept())?;
         let payload = Payload::of_segment(&memory, span.offset, span.len);
-        self.run_reply(index, header.handler, &arguments[..count], payload);
+        self.run_reply(self.peer(index), header.handler, &arguments[..count], payload);
         Ok(())
     }
 
@@ -391,7 +449,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         if record.target != index || record.of != Of::Request {
             return Err(Violation);
         }
-        self.keep(index, header);
+        if let Some(target) = self.core.targets.get(index) {
+            target.available += header.kept();
+        }
         self.return_record(header.id, status);
         Ok(())
     }
@@ -405,7 +465,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             return Err(Violation);
         }
         for id in &ids[..count] {
-            self.end_of(index, *id)?;
+            self.end_of(index, *id, 0)?;
         }
         self.core.targets.get(index).ok_or(Violation)?.available += kept;
         Ok(())
@@ -428,15 +488,21 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     /// A message of a source: of one that sends requests to this endpoint.
-    #[inline]
-    fn source_message(&mut self, index: u32, message: Arrived<'_>) -> Result<(), Violation> {
+    fn source_message(&mut self, from: (u32, u32), message: Arrived<'_>) -> Result<(), Violation> {
         let header = header_of(message)?;
+        let index = from.0;
+        if self.core.sources.of(from).is_none() {
+            return Ok(());
+        }
         match header.kind {
-            Kind::Request => self.request(index, header, message),
+            Kind::Request | Kind::RequestMedium => {
+                let (count, rest) = arguments_of(header, message, &mut self.core.arguments)?;
+                self.request(from, header, count, payload_of(header, rest)?)
+            }
             Kind::RequestLong => self.request_long(index, header, message),
-            Kind::Part => self.request_part(index, message),
-            Kind::RequestBulk => self.request_bulk(index, header, message),
-            Kind::RequestUnplaced => self.request_unplaced(index, header),
+            Kind::Part => self.request_part(from, message),
+            Kind::RequestBulk => self.request_bulk(from, header, message),
+            Kind::RequestUnplaced => self.request_unplaced(from, header),
             Kind::Want => self.wanted(index),
             Kind::Release => self.released(index, header.id),
             Kind::Segment => {

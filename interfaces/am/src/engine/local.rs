@@ -11,10 +11,11 @@ use crate::wire::{self, HEADER, Head, Kind, MAX_ARGUMENTS, Span};
 use std::ops::Range;
 
 impl<S, M: Mapping> Turn<'_, S, M> {
-    pub(crate) fn run_local(&mut self, peer: Peer, (at, arguments): (u8, &[u32]), bytes: &[u8]) {
+    pub(crate) fn run_local(&mut self, peer: Peer, (at, arguments): (u8, &[u32]), bytes: Option<&[u8]>) {
+        let kind = if bytes.is_some() { Kind::RequestMedium } else { Kind::Request };
         match self.local_verdict(peer, at) {
-            Ok(()) => self.run_local_with(peer, (at, arguments), Payload::of_bytes(bytes)),
-            Err(status) => self.give_back(peer, &Head::new(Kind::Request, at, 0, arguments), status),
+            Ok(()) => self.run_local_with(peer, (at, arguments), Payload::of(bytes)),
+            Err(status) => self.give_back(peer, &Head::new(kind, at, 0, arguments), status),
         }
     }
 
@@ -31,21 +32,26 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let Some(handler) = self.handlers.of_request(at) else { return };
         let outbox = &mut self.core.outbox;
         outbox.begin(0, (self.core.segment.len(), self.core.segment.epoch));
-        handler(self.state, Request { arguments, payload, from: self.mapping.name(), tag, outbox });
-        if !self.core.outbox.message.is_empty() {
+        handler(self.state, Request { arguments, payload, from: &self.core.introduction, tag, outbox });
+        if !self.core.outbox.is_empty() {
             self.run_local_reply(peer);
         }
     }
 
     fn run_local_reply(&mut self, peer: Peer) {
-        let message = std::mem::take(&mut self.core.outbox.message);
+        // A reply to oneself is seldom: its memory is no matter.
+        let message = self.core.outbox.message().to_vec();
         let bulk = self.core.outbox.bulk.take();
         let mut arguments = [0; MAX_ARGUMENTS];
         let end = HEADER + 4 * usize::from(message[2]);
         let count = wire::arguments(&message[HEADER..end], &mut arguments);
         let arguments = &arguments[..count];
         match bulk {
-            None => self.run_reply(peer.index, message[1], arguments, Payload::of_bytes(&message[end..])),
+            None => {
+                let is_short = message[0] == Kind::Reply as u8;
+                let payload = if is_short { Payload::none() } else { Payload::of_bytes(&message[end..]) };
+                self.run_reply(peer, message[1], arguments, payload);
+            }
             Some((buffer, span)) => {
                 let mut bytes = vec![0; usize::try_from(span.len).unwrap_or_default()];
                 self.core.outbox.buffers.read(buffer, 0, &mut bytes);
@@ -53,11 +59,10 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                 if let Some(memory) = self.core.segment.range(span.offset, span.len).cloned() {
                     let _ = memory.copy_in(span.offset, &bytes);
                     let payload = Payload::of_segment(&memory, span.offset, span.len);
-                    self.run_reply(peer.index, message[1], arguments, payload);
+                    self.run_reply(peer, message[1], arguments, payload);
                 }
             }
         }
-        self.core.outbox.message = message;
     }
 
     /// The bytes as the program has them, or those of the segment.
@@ -98,7 +103,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             Ok(memory) => {
                 let bytes = Payload::of_segment(&memory, from, span.len).to_vec();
                 let _ = memory.copy_in(span.offset, &bytes);
-                self.run_reply(peer.index, at, arguments, Payload::of_segment(&memory, span.offset, span.len));
+                self.run_reply(peer, at, arguments, Payload::of_segment(&memory, span.offset, span.len));
             }
             Err(status) => self.give_back(peer, &Head::new(Kind::RequestBulk, at, 0, arguments), status),
         }

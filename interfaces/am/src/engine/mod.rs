@@ -40,6 +40,8 @@ pub(crate) struct Core<M: Mapping> {
     pub(crate) staging: Staging<M::Region>,
     pub(crate) segment: OwnSegment<M::Region>,
     pub(crate) options: Options,
+    /// What requests name as their source.
+    pub(crate) introduction: Box<str>,
     pub(crate) tag: u64,
     pub(crate) pool: Pool,
     /// Peers that a notice waits for.
@@ -50,6 +52,8 @@ pub(crate) struct Core<M: Mapping> {
     pub(crate) unsent: VecDeque<Unsent>,
     /// The message that is being put together.
     pub(crate) scratch: Vec<u8>,
+    /// The arguments of the short message whose handler runs.
+    pub(crate) arguments: [u32; MAX_ARGUMENTS],
     pub(crate) clock: Clock,
 }
 
@@ -136,16 +140,19 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// What follows each poll.
     #[inline]
     fn after(&mut self, found: usize) {
-        if !self.core.outbox.buffers.queue.is_empty() {
-            self.flush_replies();
-        }
-        if !self.core.unsent.is_empty() {
-            self.flush_unsent();
-        }
-        if !self.core.due.is_empty() {
-            self.flush_due();
+        let core = &*self.core;
+        if core.outbox.buffers.queue.len() | core.unsent.len() | core.due.len() > 0 {
+            self.flush();
         }
         self.count_poll(found);
+    }
+
+    /// Sends what waits, as far as there is room.
+    #[inline(never)]
+    fn flush(&mut self) {
+        self.flush_replies();
+        self.flush_unsent();
+        self.flush_due();
     }
 
     /// Gives a request back to the program: it has ended.
@@ -153,8 +160,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let mut arguments = [0; MAX_ARGUMENTS];
         let count = head.arguments(&mut arguments);
         if let Some(handler) = self.handlers.of_returned() {
-            let handler_number = head.handler();
-            handler(self.state, Returned { status, handler: handler_number, arguments: &arguments[..count], peer });
+            let arguments = &arguments[..count];
+            let (sort, is_reply, at) = (head.sort(), head.is_reply(), head.handler());
+            handler(self.state, Returned { status, handler: at, sort, is_reply, arguments, peer });
         }
     }
 
@@ -165,8 +173,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         self.core.records.end(id);
         let generation = self.core.targets.generation(index);
         if let Some(target) = self.core.targets.get(index) {
-            target.open -= 1;
-            target.is_alive = true;
+            target.on_end(0);
         }
         self.give_back(Peer { index, generation }, &head, status);
     }

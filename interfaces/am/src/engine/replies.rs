@@ -31,19 +31,18 @@ pub(super) fn cut(
 
 impl<S, M: Mapping> Turn<'_, S, M> {
     /// Sends the reply in the outbox.
-    #[inline]
-    pub(super) fn send_reply(&mut self, index: u32) {
+    pub(super) fn send_reply(&mut self, (index, generation): (u32, u32)) {
         let core = &mut *self.core;
-        let generation = core.sources.generation(index);
-        let Some(source) = core.sources.get(index) else { return };
+        let Some(source) = core.sources.of((index, generation)) else { return };
         let Some(channel) = source.channel else { return };
         let (outbox, keeps) = (&mut core.outbox, core.pool.keeps());
-        let is_single = outbox.bulk.is_none() && outbox.message.len() <= source.longest as usize;
+        outbox.set_flags(u8::from(keeps) * KEEP);
+        let message = outbox.message();
+        let is_single = outbox.bulk.is_none() && message.len() <= source.longest as usize;
         if !is_single || !outbox.buffers.queue.is_empty() {
             return self.queue_reply(index);
         }
-        outbox.message[3] = u8::from(keeps) * KEEP;
-        match self.mapping.reply(channel, &outbox.message, Context::Source(index, generation).pack()) {
+        match self.mapping.reply(channel, message, Context::Source(index, generation).pack()) {
             Ok(()) => {
                 core.pool.end(&mut source.loan, keeps);
                 if !keeps {
@@ -62,15 +61,15 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let source = (index, core.sources.generation(index));
         let outbox = &mut core.outbox;
         let mut message = [0; HEAD + SPAN];
-        let len = outbox.message.len();
+        let len = outbox.message().len();
         let head_len = len.min(message.len());
-        message[..head_len].copy_from_slice(&outbox.message[..head_len]);
+        message[..head_len].copy_from_slice(&outbox.message()[..head_len]);
         let (buffer, bulk) = match outbox.bulk.take() {
             Some((buffer, span)) => (buffer, Some(span)),
             None => {
                 // A buffer for each credit: the credit of this request has none yet.
                 let Some(buffer) = outbox.buffers.take() else { return };
-                outbox.buffers.fill(buffer, &outbox.message);
+                outbox.buffers.fill(buffer, outbox.message());
                 (buffer, None)
             }
         };

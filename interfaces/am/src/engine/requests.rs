@@ -73,9 +73,17 @@ pub(crate) struct Waited {
     is_over: bool,
 }
 
+/// The kind and the bytes of a medium request, or of a short one.
+#[inline]
+fn kind_of(payload: Option<&[u8]>) -> (Kind, &[u8]) {
+    match payload {
+        Some(bytes) => (Kind::RequestMedium, bytes),
+        None => (Kind::Request, &[]),
+    }
+}
+
 impl<S, M: Mapping> Turn<'_, S, M> {
     /// Waits for a credit of a target; `needs_credit` is false for gets.
-    #[inline]
     pub(crate) fn ready(
         &mut self,
         peer: Peer,
@@ -129,7 +137,6 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     /// Has `attempt` send as soon as the target is ready, and again while there is no room.
-    #[inline]
     fn when_ready(
         &mut self,
         peer: Peer,
@@ -153,27 +160,76 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         }
     }
 
-    /// Sends a request with a payload, or with none.
+    /// Sends a medium request, or a short one.
     #[inline]
     pub(crate) fn send_request(
         &mut self,
         peer: Peer,
         (at, arguments): (u8, &[u32]),
-        bytes: &[u8],
+        payload: Option<&[u8]>,
         patience: Patience,
     ) -> Result<(), RequestError> {
+        let (kind, bytes) = kind_of(payload);
         self.check(arguments, bytes)?;
+        if self.send_at_once(peer, kind, (at, arguments), bytes) {
+            return Ok(());
+        }
+        self.send_when_ready(peer, (at, arguments), payload, patience)
+    }
+
+    /// Sends a request as one message to a target with a credit at hand; it is written into its
+    /// record. False: nothing has happened.
+    #[inline]
+    fn send_at_once(&mut self, peer: Peer, kind: Kind, (at, arguments): (u8, &[u32]), bytes: &[u8]) -> bool {
+        let core = &mut *self.core;
+        let Some(target) = core.targets.of((peer.index, peer.generation)) else { return false };
+        let Way::Open(channel) = target.way else { return false };
+        if target.available == 0 || target.is_cut {
+            return false;
+        }
+        let Some((id, head)) = core.records.next() else { return false };
+        head.fill(kind, at, id, arguments);
+        let context = Context::Target(peer.index, peer.generation).pack();
+        let sent = if bytes.is_empty() {
+            self.mapping.send(channel, head.bytes(), context)
+        } else {
+            transmit(self.mapping, channel, target.longest as usize, (head, bytes), context)
+        };
+        if sent.is_err() {
+            return false;
+        }
+        core.records.open(peer.index, Of::Request);
+        target.on_begin(1);
+        true
+    }
+
+    /// As [`Turn::send_request`], whatever is in the way.
+    #[inline(never)]
+    fn send_when_ready(
+        &mut self,
+        peer: Peer,
+        (at, arguments): (u8, &[u32]),
+        payload: Option<&[u8]>,
+        patience: Patience,
+    ) -> Result<(), RequestError> {
+        let (kind, bytes) = kind_of(payload);
         let sent = self.when_ready(peer, patience, true, |turn, channel, most| {
-            let id = turn.core.records.next().ok_or(Refused::NoRoom)?;
-            let head = Head::new(Kind::Request, at, id, arguments);
-            turn.transmit(peer, channel, most, &head, bytes)?;
-            turn.begun(peer.index, Of::Request, head);
+            let (id, _) = turn.core.records.next().ok_or(Refused::NoRoom)?;
+            let head = Head::new(kind, at, id, arguments);
+            let len = head.bytes().len() + bytes.len();
+            if len > most && !bytes.is_empty() {
+                turn.transmit_parts(peer, channel, most, &head, bytes)?;
+            } else {
+                let context = Context::Target(peer.index, peer.generation).pack();
+                transmit(turn.mapping, channel, most, (&head, bytes), context)?;
+            }
+            turn.begun(peer.index, Of::Request, &head);
             Ok(())
         })?;
         match sent {
             Attempt::Sent => {}
-            Attempt::Local => self.run_local(peer, (at, arguments), bytes),
-            Attempt::Closed(status) => self.give_back(peer, &Head::new(Kind::Request, at, 0, arguments), status),
+            Attempt::Local => self.run_local(peer, (at, arguments), payload),
+            Attempt::Closed(status) => self.give_back(peer, &Head::new(kind, at, 0, arguments), status),
         }
         Ok(())
     }
@@ -187,45 +243,14 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     /// A request has left: notes it as open.
-    #[inline]
-    pub(crate) fn begun(&mut self, index: u32, of: Of, head: Head) {
-        self.core.records.open(index, of, head);
+    pub(crate) fn begun(&mut self, index: u32, of: Of, head: &Head) {
+        if let Some((_, place)) = self.core.records.next() {
+            *place = *head;
+        }
+        self.core.records.open(index, of);
         if let Some(target) = self.core.targets.get(index) {
-            if target.open == 0 {
-                target.is_alive = true;
-            }
-            target.open += 1;
-            target.available -= u32::from(of == Of::Request);
+            target.on_begin(u32::from(of == Of::Request));
         }
-    }
-
-    #[inline]
-    fn transmit(
-        &mut self,
-        peer: Peer,
-        channel: M::Channel,
-        most: usize,
-        head: &Head,
-        bytes: &[u8],
-    ) -> Result<(), Refused> {
-        let context = Context::Target(peer.index, peer.generation).pack();
-        if bytes.is_empty() {
-            return self.mapping.send(channel, head.bytes(), context);
-        }
-        let (begin, len) = (head.bytes().len(), head.bytes().len() + bytes.len());
-        if len <= SMALL.min(most) {
-            let mut message = [0; SMALL];
-            message[..begin].copy_from_slice(head.bytes());
-            message[begin..len].copy_from_slice(bytes);
-            return self.mapping.send(channel, &message[..len], context);
-        }
-        if len > most {
-            return self.transmit_parts(peer, channel, most, head, bytes);
-        }
-        let mut room = self.mapping.reserve(channel, len)?;
-        let is_written = room.write_at(0, head.bytes()) && room.write_at(begin, bytes);
-        debug_assert!(is_written, "a room of {len} bytes");
-        room.send(context).map_err(|(why, _)| why)
     }
 
     /// Sends as many parts as there is room for; the others follow by polls.
@@ -307,7 +332,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         }
         let sent = self.when_ready(peer, patience, true, |turn, channel, _| {
             let head = turn.start_bulk(peer, channel, (at, arguments), bulk, offset)?;
-            turn.begun(peer.index, Of::Request, head);
+            turn.begun(peer.index, Of::Request, &head);
             Ok(())
         })?;
         match sent {
@@ -332,7 +357,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         offset: u64,
     ) -> Result<Head, Refused> {
         let core = &mut *self.core;
-        let id = core.records.next().ok_or(Refused::NoRoom)?;
+        let (id, _) = core.records.next().ok_or(Refused::NoRoom)?;
         let segment = core.targets.get(peer.index).and_then(|target| target.segment);
         let mut head = Head::new(Kind::RequestBulk, at, id, arguments);
         let context = Context::Target(peer.index, peer.generation).pack();
@@ -396,7 +421,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             match place(segment, from, into.end - into.start) {
                 Ok(segment) => {
                     let span = turn.start_get(channel, &segment, from, into)?;
-                    turn.begun(peer.index, Of::Get(span), head);
+                    turn.begun(peer.index, Of::Get(span), &head);
                 }
                 Err(status) => turn.give_back(peer, &head, status),
             }
@@ -418,7 +443,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         into: &Range<u64>,
     ) -> Result<Span, Refused> {
         let core = &mut *self.core;
-        let id = core.records.next().ok_or(Refused::NoRoom)?;
+        let (id, _) = core.records.next().ok_or(Refused::NoRoom)?;
         let (_, region) = core.segment.now.as_ref().ok_or(Refused::NoRoom)?;
         let len = into.end - into.start;
         let transfer = Transfer {
@@ -431,6 +456,31 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         self.mapping.read(channel, &transfer, Context::Get(id).pack())?;
         Ok(Span { offset: into.start, len, epoch: core.segment.epoch })
     }
+}
+
+/// Sends a request whose payload fits its message.
+#[inline]
+fn transmit<M: Mapping>(
+    mapping: &M,
+    channel: M::Channel,
+    most: usize,
+    (head, bytes): (&Head, &[u8]),
+    context: u64,
+) -> Result<(), Refused> {
+    let (begin, len) = (head.bytes().len(), head.bytes().len() + bytes.len());
+    if len <= SMALL.min(most) {
+        let mut message = [0; SMALL];
+        message[..begin].copy_from_slice(head.bytes());
+        message[begin..len].copy_from_slice(bytes);
+        return mapping.send(channel, &message[..len], context);
+    }
+    if len > most {
+        return Err(Refused::Gone);
+    }
+    let mut room = mapping.reserve(channel, len)?;
+    let is_written = room.write_at(0, head.bytes()) && room.write_at(begin, bytes);
+    debug_assert!(is_written, "a room of {len} bytes");
+    room.send(context).map_err(|(why, _)| why)
 }
 
 /// The segment, if these bytes lie within it.

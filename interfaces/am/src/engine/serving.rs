@@ -1,16 +1,18 @@
 //! Requests of peers, and their handlers.
 
-use super::Turn;
 use super::incoming::{Violation, arguments_of, assembly, span_of};
+use super::{Context, Turn};
 use crate::errors::Status;
 use crate::mapping::{Arrived, Mapping};
 use crate::message::{Payload, Request};
-use crate::wire::{HEADER, Header, Kind, MAX_ARGUMENTS};
+use crate::wire::{HEADER, Header, MAX_ARGUMENTS};
+
+/// A handler of requests.
+type Handler<S> = fn(&mut S, Request<'_>);
 
 impl<S, M: Mapping> Turn<'_, S, M> {
-    /// A request has come: takes its credit, and finds whether it is accepted.
-    #[inline]
-    fn begin(&mut self, index: u32, at: u8) -> Result<Result<(), Status>, Violation> {
+    /// A request has come: takes its credit, and finds its handler if it is accepted.
+    fn begin(&mut self, index: u32, at: u8) -> Result<Result<Handler<S>, Status>, Violation> {
         let source = self.core.sources.get(index).ok_or(Violation)?;
         if !source.loan.begin() || source.assembly.is_some() {
             return Err(Violation);
@@ -18,39 +20,72 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         if !source.is_accepted {
             return Ok(Err(Status::BadTag));
         }
-        Ok(self.handlers.of_request(at).map(drop).ok_or(Status::BadHandler))
+        Ok(self.handlers.of_request(at).ok_or(Status::BadHandler))
     }
 
-    #[inline]
-    pub(super) fn request(&mut self, index: u32, header: Header, message: Arrived<'_>) -> Result<(), Violation> {
-        let mut arguments = [0; MAX_ARGUMENTS];
-        let (count, payload) = arguments_of(header, message, &mut arguments)?;
-        match self.begin(index, header.handler)? {
-            Ok(()) => self.serve(index, header, &arguments[..count], payload),
-            Err(status) => self.refuse(index, header.id, status),
-        }
-        Ok(())
-    }
-
-    /// Runs the handler of a request, and sends its reply.
-    #[inline]
-    fn serve(&mut self, index: u32, header: Header, arguments: &[u32], payload: Payload<'_>) {
+    /// Takes the credit of a request, whose arguments have been read, runs its handler, and sends
+    /// its reply.
+    #[inline(always)]
+    pub(super) fn request(
+        &mut self,
+        from: (u32, u32),
+        header: Header,
+        count: usize,
+        payload: Payload<'_>,
+    ) -> Result<(), Violation> {
         let core = &mut *self.core;
-        let Some((source, handler)) = core.sources.get(index).zip(self.handlers.of_request(header.handler)) else {
-            return;
+        let Some(source) = core.sources.of(from) else { return Ok(()) };
+        if !source.loan.begin() || source.assembly.is_some() {
+            return Err(Violation);
+        }
+        let handler = self.handlers.of_request(header.handler).filter(|_| source.is_accepted);
+        let Some(handler) = handler else {
+            let status = if source.is_accepted { Status::BadHandler } else { Status::BadTag };
+            self.refuse(from, header.id, status);
+            return Ok(());
         };
         let segment = source.segment.as_ref().map_or((0, 0), |segment| (segment.len, segment.epoch));
         core.outbox.begin(header.id, segment);
-        let (from, tag, outbox) = (&*source.name, source.tag, &mut core.outbox);
-        handler(self.state, Request { arguments, payload, from, tag, outbox });
-        if core.outbox.message.is_empty() { self.end_silently(index, header.id) } else { self.send_reply(index) }
+        let (name, tag, outbox) = (&*source.name, source.tag, &mut core.outbox);
+        let arguments = &core.arguments[..count];
+        handler(self.state, Request { arguments, payload, from: name, tag, outbox });
+        // A short reply leaves at once, unless others wait.
+        if let (Some(channel), Some(reply)) = (source.channel, core.outbox.short(core.pool.keeps()))
+            && self.mapping.send(channel, reply, Context::Source(from.0, from.1).pack()).is_ok()
+        {
+            let keeps = core.pool.keeps();
+            core.pool.end(&mut source.loan, keeps);
+            if !keeps {
+                self.serve_waiting();
+            }
+            return Ok(());
+        }
+        self.end_request(from, header.id);
+        Ok(())
     }
 
-    pub(super) fn refuse(&mut self, index: u32, id: u32, status: Status) {
+    /// The handler of a request has run: its reply leaves, if there is one.
+    #[inline(never)]
+    fn end_request(&mut self, source: (u32, u32), id: u32) {
+        if self.core.outbox.is_empty() { self.end_silently(source.0, id) } else { self.send_reply(source) }
+    }
+
+    /// Runs the handler of a request, and sends its reply.
+    fn serve(&mut self, source: (u32, u32), id: u32, handler: Handler<S>, arguments: &[u32], payload: Payload<'_>) {
+        let core = &mut *self.core;
+        let Some(known) = core.sources.of(source) else { return };
+        let segment = known.segment.as_ref().map_or((0, 0), |segment| (segment.len, segment.epoch));
+        core.outbox.begin(id, segment);
+        let (from, tag, outbox) = (&*known.name, known.tag, &mut core.outbox);
+        handler(self.state, Request { arguments, payload, from, tag, outbox });
+        self.end_request(source, id);
+    }
+
+    #[inline(never)]
+    pub(super) fn refuse(&mut self, source: (u32, u32), id: u32, status: Status) {
         self.core.outbox.begin(id, (0, 0));
-        let header = Header { handler: status as u8, id, ..Header::new(Kind::Returned) };
-        self.core.outbox.message.extend_from_slice(&header.emit());
-        self.send_reply(index);
+        self.core.outbox.refuse(status);
+        self.send_reply(source);
     }
 
     /// A request has ended without a reply. Its credit goes back with others, unless it is wanted
@@ -83,43 +118,50 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         Ok(())
     }
 
-    pub(super) fn request_part(&mut self, index: u32, message: Arrived<'_>) -> Result<(), Violation> {
-        let source = self.core.sources.get(index).ok_or(Violation)?;
+    pub(super) fn request_part(&mut self, from: (u32, u32), message: Arrived<'_>) -> Result<(), Violation> {
+        let source = self.core.sources.of(from).ok_or(Violation)?;
         let whole = source.assembly.as_mut().ok_or(Violation)?.add(message.0.from(HEADER))?;
         let Some(whole) = source.assembly.take_if(|_| whole) else { return Ok(()) };
         let arguments = &whole.arguments[..usize::from(whole.header.count)];
-        match whole.refused {
-            None => self.serve(index, whole.header, arguments, Payload::of_bytes(&whole.bytes)),
-            Some(status) => self.refuse(index, whole.header.id, status),
+        // The handler was there when the first part came.
+        let handler = self.handlers.of_request(whole.header.handler).ok_or(Status::BadHandler);
+        match whole.refused.map_or(handler, Err) {
+            Ok(handler) => self.serve(from, whole.header.id, handler, arguments, Payload::of_bytes(&whole.bytes)),
+            Err(status) => self.refuse(from, whole.header.id, status),
         }
         Ok(())
     }
 
-    pub(super) fn request_bulk(&mut self, index: u32, header: Header, message: Arrived<'_>) -> Result<(), Violation> {
+    pub(super) fn request_bulk(
+        &mut self,
+        from: (u32, u32),
+        header: Header,
+        message: Arrived<'_>,
+    ) -> Result<(), Violation> {
         let mut arguments = [0; MAX_ARGUMENTS];
         let (count, rest) = arguments_of(header, message, &mut arguments)?;
         let span = span_of(rest)?;
-        let verdict = self.begin(index, header.handler)?;
+        let verdict = self.begin(from.0, header.handler)?;
         if span.epoch != self.core.segment.epoch && verdict.is_ok() {
-            self.refuse(index, header.id, Status::BadOffset);
+            self.refuse(from, header.id, Status::BadOffset);
             return Ok(());
         }
         match verdict {
-            Err(status) => self.refuse(index, header.id, status),
-            Ok(()) => {
+            Err(status) => self.refuse(from, header.id, status),
+            Ok(handler) => {
                 let memory = self.core.segment.range(span.offset, span.len).cloned().ok_or(Violation)?;
                 let payload = Payload::of_segment(&memory, span.offset, span.len);
-                self.serve(index, header, &arguments[..count], payload);
+                self.serve(from, header.id, handler, &arguments[..count], payload);
             }
         }
         Ok(())
     }
 
     /// A bulk request that found no place in the segment as its requester knew it.
-    pub(super) fn request_unplaced(&mut self, index: u32, header: Header) -> Result<(), Violation> {
+    pub(super) fn request_unplaced(&mut self, from: (u32, u32), header: Header) -> Result<(), Violation> {
         let place = [Status::BadOffset, Status::BadLength].into_iter().find(|status| *status as u8 == header.flags);
-        let status = self.begin(index, header.handler)?.err().or(place).ok_or(Violation)?;
-        self.refuse(index, header.id, status);
+        let status = self.begin(from.0, header.handler)?.err().or(place).ok_or(Violation)?;
+        self.refuse(from, header.id, status);
         Ok(())
     }
 }

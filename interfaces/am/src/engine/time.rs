@@ -136,14 +136,24 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     /// Sleeps until something has come, at most for `limit` or a tick.
     pub(super) fn sleep(&mut self, limit: Duration) -> Result<usize, RequestError> {
+        let limit = self.before_sleep(limit);
+        let mapping = self.mapping;
+        let found = mapping.wait(limit, |incoming| self.take(incoming)).map_err(|_| RequestError::Unusable)?;
+        self.after_sleep(found);
+        Ok(found)
+    }
+
+    /// Reports what was kept for a batch, and returns how long to sleep at most.
+    pub(crate) fn before_sleep(&mut self, limit: Duration) -> Duration {
         self.flush_batches();
         let core = &*self.core;
         let is_waiting = !core.outbox.buffers.queue.is_empty() || !core.unsent.is_empty() || !core.due.is_empty();
-        let limit = limit.min(core.clock.length).min(if is_waiting { ROOM } else { Duration::MAX });
-        let mapping = self.mapping;
-        let found = mapping.wait(limit, |incoming| self.take(incoming)).map_err(|_| RequestError::Unusable)?;
+        limit.min(core.clock.length).min(if is_waiting { ROOM } else { Duration::MAX })
+    }
+
+    /// Does what follows a sleep in which so much was found.
+    pub(crate) fn after_sleep(&mut self, found: usize) {
         self.after(found);
         self.look_at_clock();
-        Ok(found)
     }
 }

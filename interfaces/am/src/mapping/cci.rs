@@ -4,7 +4,8 @@ use super::{Arrived, Asking, Incoming, Mapping, Outcome, Refused, Room, Transfer
 use crate::message::Payload;
 use cci::{
     Connect, Connection, Device, Endpoint, EndpointOptions, Event, Failure, Memory, Notify, OpenError, OptionError,
-    PollError, RegisterError, Registration, Request, Reserved, Rights, Rma, RmaError, RmaHandle, SendError,
+    PollError, RegisterError, Registration, Request, Reserved, Rights, Rma, RmaError, RmaHandle, SendError, Waker,
+    wait_any,
 };
 use std::time::Duration;
 
@@ -45,6 +46,11 @@ impl CciMapping {
         endpoint.set_answer_buffers(replies).map_err(set)?;
         endpoint.set_send_timeout(timeout).map_err(set)?;
         Ok(Self { endpoint, timeout })
+    }
+
+    /// What ends a wait from another thread.
+    pub(crate) fn waker(&self) -> Result<Waker, OpenError> {
+        self.endpoint.waker()
     }
 }
 
@@ -142,6 +148,16 @@ impl Mapping for CciMapping {
     ) -> Result<usize, PollError> {
         let event = self.endpoint.wait(Some(limit))?;
         Ok(usize::from(event.map(|event| hand_over(event, &mut take)).is_some()))
+    }
+
+    fn wait_any<'e>(
+        mappings: &[&'e Self],
+        limit: Duration,
+        mut take: impl FnMut(usize, Incoming<'_, Connection, Request<'e>>),
+    ) -> Result<usize, PollError> {
+        let endpoints: Vec<&'e Endpoint> = mappings.iter().map(|mapping| &mapping.endpoint).collect();
+        let found = wait_any(&endpoints, Some(limit))?;
+        Ok(usize::from(found.map(|(at, event)| hand_over(event, &mut |incoming| take(at, incoming))).is_some()))
     }
 }
 

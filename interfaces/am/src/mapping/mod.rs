@@ -294,4 +294,16 @@ pub trait Mapping {
         limit: Duration,
         take: impl FnMut(Incoming<'_, Self::Channel, Self::Asking<'e>>),
     ) -> Result<usize, PollError>;
+
+    /// As [`Mapping::wait`] for several; `take` also gets the place of the one that reports. A
+    /// wake-up from another thread ends it before `limit`.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mapping::poll`].
+    fn wait_any<'e>(
+        mappings: &[&'e Self],
+        limit: Duration,
+        take: impl FnMut(usize, Incoming<'_, Self::Channel, Self::Asking<'e>>),
+    ) -> Result<usize, PollError>;
 }

@@ -56,6 +56,7 @@ fn lies_of_requesters() -> Vec<Vec<Vec<u8>>> {
         one(vec![1, 2, 3]),
         one(message([99, 0, 0, 0], 0, b"")),
         one(message([0, 0, 0, 0], 0, b"")),
+        one(message([1, ECHO, 0, 0], 0, b"short")),
         one(message([1, ECHO, 17, 0], 0, &[0; 68])),
         one(message([1, ECHO, 5, 0], 0, &[0; 19])),
         // Parts of nothing, more parts than were announced, an empty one, a whole one that was cut.

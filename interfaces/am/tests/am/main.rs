@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod bundle;
 mod conformance;
 mod liars;
 mod property;

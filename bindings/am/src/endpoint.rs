@@ -1,0 +1,176 @@
+//! Bundles and endpoints, as programs hold them.
+
+use crate::answer::{Answer, IN_HANDLER, Refusal};
+use crate::dialect::{Dialect, Storage};
+use crate::names::Name;
+use crate::statistics::Statistics;
+use crate::token::{Status, Token};
+use crate::translations::Translations;
+use cci_am::Member;
+use std::cell::{Cell, RefCell, RefMut};
+use std::ffi::c_int;
+use std::thread::ThreadId;
+
+/// The first word of a cell that is in use, so that one kind is not taken for another.
+const BUNDLE: u32 = 0x616d_4255;
+const ENDPOINT: u32 = 0x616d_4550;
+
+/// What the engine's endpoints own: the way back to the program's.
+pub(crate) struct State {
+    pub(crate) endpoint: &'static Endpoint,
+    /// Medium payloads that are not aligned where they lie.
+    pub(crate) aligned: Vec<u64>,
+}
+
+/// `eb_t`. Its engine is borrowed while a handler runs.
+#[repr(C)]
+pub(crate) struct Bundle {
+    mark: Cell<u32>,
+    pub(crate) engine: RefCell<cci_am::Bundle<State>>,
+    pub(crate) members: RefCell<Vec<&'static Endpoint>>,
+    pub(crate) mask: Cell<c_int>,
+    /// The thread that has allocated it.
+    pub(crate) owner: Cell<Option<ThreadId>>,
+}
+
+// SAFETY: a program uses a bundle and its endpoints by one thread at a time (`AM_SEQ`); the
+// registry only counts and reuses them.
+unsafe impl Sync for Bundle {}
+
+/// `ep_t`.
+#[repr(C)]
+pub(crate) struct Endpoint {
+    mark: Cell<u32>,
+    pub(crate) place: Cell<Option<(&'static Bundle, Member)>>,
+    pub(crate) name: RefCell<Option<Name>>,
+    pub(crate) tag: Cell<u64>,
+    /// Address and length.
+    pub(crate) segment: Cell<(usize, usize)>,
+    pub(crate) translations: RefCell<Translations>,
+    /// The program's functions; 0: none.
+    pub(crate) handlers: [Cell<usize>; 256],
+    pub(crate) handler_count: Cell<usize>,
+    /// Functions that run before and after each handler.
+    pub(crate) callbacks: Cell<(usize, usize)>,
+    pub(crate) statistics: Statistics,
+    pub(crate) token: Token,
+    pub(crate) status: Cell<fn(Status) -> c_int>,
+    /// Handlers that have run.
+    pub(crate) ran: Cell<u64>,
+    pub(crate) own_name: Storage,
+    pub(crate) asked_name: Storage,
+}
+
+// SAFETY: as `Bundle`.
+unsafe impl Sync for Endpoint {}
+
+impl Bundle {
+    pub(crate) fn fresh() -> Self {
+        Self {
+            mark: Cell::new(0),
+            engine: RefCell::new(cci_am::Bundle::new()),
+            members: RefCell::new(Vec::new()),
+            mask: Cell::new(0),
+            owner: Cell::new(None),
+        }
+    }
+
+    pub(crate) fn begin(&self) {
+        self.mark.set(BUNDLE);
+        self.mask.set(0);
+        self.owner.set(Some(std::thread::current().id()));
+    }
+
+    pub(crate) fn end(&self) {
+        self.mark.set(0);
+    }
+
+    pub(crate) fn is_live(&self) -> bool {
+        self.mark.get() == BUNDLE
+    }
+
+    /// The engine, unless a handler of the bundle runs.
+    #[inline]
+    pub(crate) fn enter(&self) -> Result<RefMut<'_, cci_am::Bundle<State>>, Refusal> {
+        self.engine.try_borrow_mut().map_err(|_| IN_HANDLER)
+    }
+
+    /// As `enter`, where the engine itself is not needed.
+    pub(crate) fn check_entry(&self) -> Answer {
+        self.enter().map(drop)
+    }
+}
+
+impl Endpoint {
+    pub(crate) fn fresh() -> Self {
+        Self {
+            mark: Cell::new(0),
+            place: Cell::new(None),
+            name: RefCell::new(None),
+            tag: Cell::new(0),
+            segment: Cell::new((0, 0)),
+            translations: RefCell::new(Translations::new()),
+            handlers: [const { Cell::new(0) }; 256],
+            handler_count: Cell::new(256),
+            callbacks: Cell::new((0, 0)),
+            statistics: Statistics::default(),
+            token: Token::new(),
+            status: Cell::new(|status| status as c_int),
+            ran: Cell::new(0),
+            own_name: Storage::new(),
+            asked_name: Storage::new(),
+        }
+    }
+
+    pub(crate) fn begin<D: Dialect>(&self, place: (&'static Bundle, Member), name: Name) {
+        self.mark.set(ENDPOINT);
+        self.place.set(Some(place));
+        self.name.replace(Some(name));
+        self.status.set(D::status);
+    }
+
+    /// Forgets everything, for the next use of the cell.
+    pub(crate) fn end(&self) {
+        self.mark.set(0);
+        self.place.set(None);
+        self.name.replace(None);
+        self.tag.set(0);
+        self.segment.set((0, 0));
+        self.translations.replace(Translations::new());
+        self.handlers.iter().for_each(|handler| handler.set(0));
+        self.handler_count.set(256);
+        self.callbacks.set((0, 0));
+        self.statistics.reset();
+        self.ran.set(0);
+    }
+
+    pub(crate) fn bundle(&self) -> Result<(&'static Bundle, Member), Refusal> {
+        self.place.get().ok_or(GONE)
+    }
+}
+
+const GONE: Refusal = Refusal::BadArg("that is no endpoint; was it freed?");
+
+/// The bundle that a program names.
+///
+/// # Safety
+///
+/// NULL, or a cell of this library.
+pub(crate) unsafe fn bundle(pointer: *const Bundle) -> Result<&'static Bundle, Refusal> {
+    // SAFETY: a cell is never unmapped, and begins with its mark.
+    let is_one = !pointer.is_null() && unsafe { pointer.cast::<u32>().read() } == BUNDLE;
+    // SAFETY: as above.
+    is_one.then(|| unsafe { &*pointer }).ok_or(Refusal::BadArg("that is no bundle; was it freed?"))
+}
+
+/// The endpoint that a program names.
+///
+/// # Safety
+///
+/// As `bundle`.
+pub(crate) unsafe fn endpoint(pointer: *const Endpoint) -> Result<&'static Endpoint, Refusal> {
+    // SAFETY: as in `bundle`.
+    let is_one = !pointer.is_null() && unsafe { pointer.cast::<u32>().read() } == ENDPOINT;
+    // SAFETY: as above.
+    is_one.then(|| unsafe { &*pointer }).ok_or(GONE)
+}

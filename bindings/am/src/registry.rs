@@ -1,0 +1,109 @@
+//! All bundles and endpoints of the process. Cells that were freed are used again.
+
+use crate::answer::{Answer, Refusal};
+use crate::endpoint::{Bundle, Endpoint};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// The most bundles of a process.
+const MOST_BUNDLES: usize = 255;
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    /// Calls of `AM_Init` without `AM_Terminate`, by dialect.
+    pub(crate) inits: [u32; 3],
+    bundles: Vec<&'static Bundle>,
+    free_bundles: Vec<&'static Bundle>,
+    endpoints: Vec<(u32, &'static Endpoint, Box<str>)>,
+    free_endpoints: Vec<&'static Endpoint>,
+    last: u32,
+    timeout: Option<Duration>,
+}
+
+static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+
+fn with<T>(act: impl FnOnce(&mut Registry) -> T) -> T {
+    let mut registry: MutexGuard<'_, Option<Registry>> = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
+    act(registry.get_or_insert_default())
+}
+
+pub(crate) fn init(place: usize, is_once: bool) -> Answer {
+    with(|registry| {
+        if is_once && registry.inits[place] > 0 {
+            return Err(Refusal::NotTerm);
+        }
+        registry.inits[place] += 1;
+        Ok(())
+    })
+}
+
+pub(crate) fn is_init(place: usize) -> Answer {
+    with(|registry| if registry.inits[place] > 0 { Ok(()) } else { Err(Refusal::NotInit) })
+}
+
+/// Ends one `AM_Init`; whether it was the last of all dialects.
+pub(crate) fn terminate(place: usize) -> Result<bool, Refusal> {
+    with(|registry| {
+        registry.inits[place] = registry.inits[place].checked_sub(1).ok_or(Refusal::NotInit)?;
+        Ok(registry.inits == [0; 3])
+    })
+}
+
+pub(crate) fn bundles() -> Vec<&'static Bundle> {
+    with(|registry| registry.bundles.clone())
+}
+
+pub(crate) fn new_bundle() -> Result<&'static Bundle, Refusal> {
+    with(|registry| {
+        if registry.bundles.len() >= MOST_BUNDLES {
+            return Err(Refusal::Resource("255 bundles are there; free one"));
+        }
+        let free = registry.free_bundles.pop();
+        let bundle = free.unwrap_or_else(|| Box::leak(Box::new(Bundle::fresh())));
+        bundle.begin();
+        registry.bundles.push(bundle);
+        Ok(bundle)
+    })
+}
+
+pub(crate) fn free_bundle(bundle: &'static Bundle) {
+    bundle.end();
+    with(|registry| {
+        registry.bundles.retain(|other| !std::ptr::eq(*other, bundle));
+        registry.free_bundles.push(bundle);
+    });
+}
+
+/// A cell for an endpoint, and its number.
+pub(crate) fn new_endpoint() -> (&'static Endpoint, u32) {
+    with(|registry| {
+        registry.last += 1;
+        let free = registry.free_endpoints.pop();
+        (free.unwrap_or_else(|| Box::leak(Box::new(Endpoint::fresh()))), registry.last)
+    })
+}
+
+pub(crate) fn enter_endpoint(number: u32, endpoint: &'static Endpoint, uri: &str) {
+    with(|registry| registry.endpoints.push((number, endpoint, uri.into())));
+}
+
+pub(crate) fn free_endpoint(endpoint: &'static Endpoint) {
+    endpoint.end();
+    with(|registry| {
+        registry.endpoints.retain(|(_, other, _)| !std::ptr::eq(*other, endpoint));
+        registry.free_endpoints.push(endpoint);
+    });
+}
+
+/// The URI of an endpoint of this process.
+pub(crate) fn uri_of(number: u32) -> Option<Box<str>> {
+    with(|registry| registry.endpoints.iter().find(|(at, ..)| *at == number).map(|(.., uri)| uri.clone()))
+}
+
+pub(crate) fn timeout() -> Duration {
+    with(|registry| registry.timeout.unwrap_or(Duration::from_secs(30)))
+}
+
+pub(crate) fn set_timeout(timeout: Duration) {
+    with(|registry| registry.timeout = Some(timeout));
+}

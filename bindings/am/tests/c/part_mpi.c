@@ -1,0 +1,5 @@
+#include <ammpi.h>
+
+#include "part.h"
+
+PART(part_mpi, mpi, ep_t, en_t)
