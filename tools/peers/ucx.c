@@ -1,15 +1,19 @@
-/* UCX: tagged messages between two workers (UCP). */
+/* UCX: tagged messages, or active messages, between two workers (UCP). */
 #define LIBRARY "ucx"
 #include "peer.h"
 
 #include <ucp/api/ucp.h>
 
 #define TAG 1
+#define ID 1
 
 static ucp_context_h context;
 static ucp_worker_h worker;
 static ucp_ep_h peer;
 static const char *transports;
+static bool is_am;
+/* Active messages that have arrived, and that the program has taken. */
+static uint64_t arrived, taken;
 
 static void check(ucs_status_t status, const char *what)
 {
@@ -29,7 +33,8 @@ static const char *peer_version(void)
 static const char *peer_describe(void)
 {
     static char text[128];
-    snprintf(text, sizeof text, "UCX_TLS=%s, UCP tagged messages, polling its worker", transports);
+    snprintf(text, sizeof text, "UCX_TLS=%s, UCP %s messages, no locks (UCS_THREAD_MODE_SINGLE), polling its worker", transports,
+             is_am ? "active" : "tagged");
     return text;
 }
 
@@ -38,13 +43,46 @@ static size_t peer_limit(void)
     return SIZE_MAX;
 }
 
+static void on_pulled(void *request, ucs_status_t status, size_t length, void *unused)
+{
+    (void)length;
+    (void)unused;
+    check(status, "cannot receive");
+    ucp_request_free(request);
+    arrived++;
+}
+
+/* The bytes of a short message are read where the library has put them; the loops read self.in. */
+static ucs_status_t on_message(void *unused, const void *header, size_t header_length, void *data, size_t length,
+                               const ucp_am_recv_param_t *how)
+{
+    (void)unused;
+    (void)header;
+    (void)header_length;
+    if (how->recv_attr & UCP_AM_RECV_ATTR_FLAG_RNDV) {
+        const ucp_request_param_t param = {.op_attr_mask = UCP_OP_ATTR_FIELD_CALLBACK, .cb.recv_am = on_pulled};
+        ucs_status_ptr_t pulled = ucp_am_recv_data_nbx(worker, data, self.in, length, &param);
+        if (UCS_PTR_IS_ERR(pulled))
+            check(UCS_PTR_STATUS(pulled), "cannot receive");
+        arrived += pulled == NULL;
+        return pulled == NULL ? UCS_OK : UCS_INPROGRESS;
+    }
+    if (length > 0)
+        self.in[0] = ((const unsigned char *)data)[0] ^ ((const unsigned char *)data)[length - 1];
+    if (self.reads)
+        memcpy(self.in, data, length);
+    arrived++;
+    return UCS_OK;
+}
+
 static void open_worker(void)
 {
     ucp_config_t *config;
-    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_TAG};
+    ucp_params_t params = {.field_mask = UCP_PARAM_FIELD_FEATURES, .features = UCP_FEATURE_TAG | UCP_FEATURE_AM};
     ucp_worker_params_t threads = {.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE, .thread_mode = UCS_THREAD_MODE_SINGLE};
     bool is_tcp = strcmp(self.setting, "tcp") == 0;
-    if (!is_tcp && strcmp(self.setting, "posix") != 0)
+    is_am = strcmp(self.setting, "am") == 0;
+    if (!is_tcp && !is_am && strcmp(self.setting, "posix") != 0)
         fail("no such setting: %s", self.setting);
     transports = is_tcp ? "self,tcp" : "self,posix,cma";
     check(ucp_config_read(NULL, NULL, &config), "no configuration");
@@ -54,6 +92,10 @@ static void open_worker(void)
     check(ucp_init(&params, config, &context), "ucp_init");
     ucp_config_release(config);
     check(ucp_worker_create(context, &threads, &worker), "ucp_worker_create");
+    ucp_am_handler_param_t handler = {
+        .field_mask = UCP_AM_HANDLER_PARAM_FIELD_ID | UCP_AM_HANDLER_PARAM_FIELD_CB, .id = ID, .cb = on_message};
+    if (is_am)
+        check(ucp_worker_set_am_recv_handler(worker, &handler), "ucp_worker_set_am_recv_handler");
 }
 
 static inline void peer_progress(void)
@@ -94,6 +136,8 @@ static inline void await(ucs_status_ptr_t request, const char *what)
 static inline ucs_status_ptr_t begin_send(size_t size)
 {
     static const ucp_request_param_t plain;
+    if (is_am)
+        return ucp_am_send_nbx(peer, ID, NULL, 0, self.out, size, &plain);
     return ucp_tag_send_nbx(peer, self.out, size, TAG, &plain);
 }
 
@@ -110,8 +154,19 @@ static inline void peer_send(size_t size)
     await(begin_send(size), "cannot send");
 }
 
+static inline void await_active(void)
+{
+    while (arrived == taken)
+        ucp_worker_progress(worker);
+    taken++;
+}
+
 static inline void peer_receive(size_t size)
 {
+    if (is_am) {
+        await_active();
+        return;
+    }
     await(begin_receive(size), "cannot receive");
 }
 
@@ -136,6 +191,11 @@ static void peer_stream(size_t size, uint64_t count)
 
 static void peer_sink(size_t size, uint64_t count)
 {
+    if (is_am) {
+        for (; count > 0; count--)
+            await_active();
+        return;
+    }
     run_window(size, count, begin_receive, true, "cannot receive");
 }
 

@@ -1,6 +1,7 @@
 //! The command line.
 
 use crate::choice::choice;
+use crate::commands::am::AmArguments;
 use crate::commands::breakdown::BreakdownArguments;
 use crate::commands::footprints::{IdleArguments, MemoryArguments};
 use crate::commands::gups::GupsArguments;
@@ -190,6 +191,9 @@ pub(crate) enum PerfCommand {
     /// afterwards
     #[command(name = "gups")]
     Gups(GupsArguments),
+    /// Active Messages beside CCI's own messages and RMA, in turn in the same run
+    #[command(name = "am")]
+    Am(AmArguments),
 }
 
 #[derive(Args, Debug)]

@@ -1,7 +1,7 @@
 //! `cci perf`: measures between two processes.
 
 use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
-use crate::commands::{breakdown, footprints, gups, logp, threads};
+use crate::commands::{am, breakdown, footprints, gups, logp, threads};
 use crate::compare;
 use crate::conclusion::{conclude, document, say};
 use crate::report;
@@ -39,6 +39,7 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, UserError> {
         PerfCommand::Compare(arguments) => return Ok(compare::compare(arguments)),
         PerfCommand::Breakdown(arguments) => breakdown::breakdown(arguments),
         PerfCommand::Gups(arguments) => gups::gups(arguments),
+        PerfCommand::Am(arguments) => am::am(arguments),
         PerfCommand::Logp(arguments) => logp::logp(arguments),
     };
     done.map(|()| ExitCode::SUCCESS)

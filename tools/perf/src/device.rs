@@ -51,6 +51,7 @@ pub(crate) fn without_configuration(transport: &str) -> Option<cci::Device> {
         pci: None,
         priority: driver.priority,
         is_default: false,
+        names: cci::SharedNames::default(),
     })
 }
 

@@ -31,6 +31,8 @@ pub enum Finding {
     Breakdown(Breakdown),
     /// Random access to a table.
     Gups(Gups),
+    /// Active Messages beside CCI's own.
+    Am(Am),
     /// A kind of a later version.
     #[serde(other)]
     Unknown,
@@ -281,6 +283,59 @@ pub struct Gups {
     pub probe_gups: f64,
     /// Places of the table that were wrong afterwards.
     pub errors: u64,
+}
+
+/// Active Messages beside CCI's own messages and RMA.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Am {
+    /// Name of the transport.
+    pub transport: String,
+    /// Time of a tick of the processor's counter.
+    pub cycle_ns: f64,
+    /// Pairs of processes that measured.
+    pub launches: u64,
+    /// Another library with active messages, as its program describes itself.
+    #[serde(default)]
+    pub peer: Option<String>,
+    /// One for each kind of exchange.
+    pub points: Vec<AmPoint>,
+}
+
+/// One kind of exchange: by Active Messages, and by CCI's own in the same run. Spreads are how
+/// uncertain a median is: half the range of six groups of launches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct AmPoint {
+    /// What is exchanged.
+    pub name: String,
+    /// Bytes of the request's message; of a bulk request those that are written.
+    pub bytes: u64,
+    /// Exchanges under way.
+    pub window: u64,
+    /// Time of an exchange: a request and its reply.
+    pub am_ns: f64,
+    /// How uncertain it is.
+    pub am_spread_ns: f64,
+    /// The cheapest of CCI's own ways: `send`, `reserve` (written in place), `write` (RMA).
+    pub own: String,
+    /// Time of the same exchange by it.
+    pub own_ns: f64,
+    /// How uncertain it is.
+    pub own_spread_ns: f64,
+    /// What Active Messages add: to a message where both of an exchange are alike, else to the
+    /// exchange.
+    pub difference_ns: f64,
+    /// How uncertain it is.
+    pub difference_spread_ns: f64,
+    /// Speed of Active Messages over that of CCI's own.
+    pub ratio: f64,
+    /// How uncertain it is.
+    pub ratio_spread: f64,
+    /// Time of the same exchange by active messages of the other library.
+    #[serde(default)]
+    pub peer_ns: Option<f64>,
+    /// Time of Active Messages over that.
+    #[serde(default)]
+    pub to_peer: Option<f64>,
 }
 
 #[cfg(test)]

@@ -36,11 +36,12 @@ impl Summary {
 /// distribution; of fewer they have not.
 const GROUPS: usize = 6;
 
-/// Half of the range of the medians of groups of neighbours. Samples resemble those before and
+/// How uncertain the median of these figures is, in their unit, with the figures in order of time:
+/// half of the range of the medians of groups of neighbours. Samples resemble those before and
 /// after them, as a machine is faster now and slower then; to take each for an independent one
 /// would promise too much (batch means: B. Schmeiser, "Batch size effects in the analysis of
 /// simulation output", Operations Research 30, 1982).
-fn uncertainty(in_time: &[f64]) -> f64 {
+pub fn uncertainty(in_time: &[f64]) -> f64 {
     let groups = GROUPS.min(in_time.len());
     let start = |group: usize| group * in_time.len() / groups;
     let medians = (0..groups).map(|group| median(&in_time[start(group)..start(group + 1)]));

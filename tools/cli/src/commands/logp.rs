@@ -39,6 +39,9 @@ pub(crate) struct LogpArguments {
     /// Endpoints for one thread, or for many
     #[arg(long, value_parser = choice::<Threads>(), default_value = "many")]
     threads: Threads,
+    /// Measure Active Messages in place of CCI's own messages; local only
+    #[arg(long)]
+    am: bool,
     /// Time for all bursts: short, normal, long, or such as 250ms; up to 500ms it may take longer
     #[arg(short, long, default_value = "normal", value_parser = parse_time)]
     time: Duration,
@@ -60,6 +63,7 @@ pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
         size: arguments.size,
         attribute: arguments.attribute,
         threads: arguments.threads,
+        active: arguments.am,
         time: arguments.time,
     };
     conclude_found(measure(&options, &say)?, &mut files)

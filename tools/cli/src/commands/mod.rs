@@ -1,6 +1,7 @@
 //! The commands of `cci perf` that have methods of their own: arguments, and what is done with what
 //! the method finds.
 
+pub(crate) mod am;
 pub(crate) mod breakdown;
 pub(crate) mod footprints;
 pub(crate) mod gups;

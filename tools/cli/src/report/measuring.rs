@@ -15,7 +15,7 @@ use std::time::Duration;
 /// with peers. There a point takes as long for each of them, and each launch starts their programs,
 /// and all read what they receive, since bytes that nobody reads never leave a cache. The last is
 /// about doing nothing.
-const OVER_EACH: [&str; 14] = [
+const OVER_EACH: [&str; 17] = [
     "pingpong --touch --time 300ms --size 8,64,512,4096 --peers installed:PEERS --launches 24",
     "bw --touch --time 300ms --size 64,512,4096,8192 --peers installed:PEERS --launches 24",
     "rate --time 300ms --size 8 --peers installed:PEERS --launches 24",
@@ -25,6 +25,9 @@ const OVER_EACH: [&str; 14] = [
     "logp --time normal",
     "breakdown --time normal",
     "gups --table 16M",
+    "gups --table 16M --op am",
+    "am --time 300ms",
+    "logp --am --time normal",
     "jitter --time 1s --size 8",
     "overlap --time 1s --op write --size 4K,64K,1M",
     "threads --time normal",

@@ -262,6 +262,19 @@ pub(crate) struct Facade {
     handle: Option<OwnedFd>,
 }
 
+/// The device of these options, with their keys.
+pub(crate) fn device(opening: &DriverOptions) -> Result<Device, UserError> {
+    let context = Context::new().map_err(while_doing("cannot find the devices"))?;
+    let found = match &opening.transport {
+        None => Some(context.default_device().map_err(|error| UserError(error.to_string()))?),
+        Some(name) => context.devices().iter().find(|device| device.transport == *name),
+    };
+    let name = opening.transport.as_deref().unwrap_or_default();
+    let device = found.cloned().or_else(|| without_configuration(name)).ok_or_else(|| no_transport(name))?;
+    let arguments = with_keys(&device.arguments, &opening.keys);
+    Ok(Device { arguments, ..device })
+}
+
 impl Driver for Facade {
     type Connection = Connection;
 
@@ -391,13 +404,7 @@ impl Driver for Facade {
 impl Facade {
     /// Opens an endpoint, whose layers are stamped if there are stamps.
     pub(crate) fn open_stamped(opening: &DriverOptions, stamps: Option<Arc<Stamps>>) -> Result<Self, UserError> {
-        let context = Context::new().map_err(while_doing("cannot find the devices"))?;
-        let found = match &opening.transport {
-            None => Some(context.default_device().map_err(|error| UserError(error.to_string()))?),
-            Some(name) => context.devices().iter().find(|device| device.transport == *name),
-        };
-        let name = opening.transport.as_deref().unwrap_or_default();
-        let device = found.cloned().or_else(|| without_configuration(name)).ok_or_else(|| no_transport(name))?;
+        let device = device(opening)?;
         let mut options = __binding::with_stamps(EndpointOptions::new().disconnect_events(true), stamps);
         // Known at run time only, which checks it.
         __binding::set_threading(
@@ -407,7 +414,7 @@ impl Facade {
                 Threads::Many => Threading::Many,
             },
         );
-        let endpoint = ports::open_in_range(&with_keys(&device.arguments, &opening.keys), |keys| {
+        let endpoint = ports::open_in_range(&device.arguments, |keys| {
             let device = Device { arguments: keys.to_vec(), ..device.clone() };
             Endpoint::open(&device, &options).map_err(while_doing("cannot open an endpoint"))
         });

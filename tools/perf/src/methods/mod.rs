@@ -1,6 +1,7 @@
 //! What methods beside rows over size have in common.
 
 pub mod additions;
+pub mod am;
 mod beside;
 pub mod breakdown;
 pub mod changing;

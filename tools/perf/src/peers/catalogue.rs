@@ -86,7 +86,7 @@ pub(crate) const PEERS: &[Peer] = &[
     },
     Peer {
         library: "ucx",
-        settings: &[memory("posix"), network("tcp")],
+        settings: &[memory("posix"), memory("am"), network("tcp")],
         launcher: &[],
         packages: "libucx-dev",
         mode: Mode::Polling,
@@ -242,7 +242,7 @@ mod tests {
 
     #[test]
     fn a_list_names_peers_and_settings() {
-        assert_eq!(names("ucx,sockets:udp"), ["ucx:posix", "ucx:tcp", "sockets:udp"]);
+        assert_eq!(names("ucx,sockets:udp"), ["ucx:posix", "ucx:am", "ucx:tcp", "sockets:udp"]);
         assert_eq!(names("all").len(), Choice::every().count());
         assert_eq!(names("all"), names("installed"));
         assert_eq!(names("nng:network, zeromq:memory"), ["zeromq:ipc", "nng:tcp"]);
@@ -253,10 +253,10 @@ mod tests {
 
     #[test]
     fn a_choice_named_twice_is_there_once_and_missed_when_either_misses_it() {
-        assert_eq!(names("ucx,ucx:tcp"), ["ucx:posix", "ucx:tcp"]);
+        assert_eq!(names("ucx,ucx:tcp"), ["ucx:posix", "ucx:am", "ucx:tcp"]);
         for text in ["installed,ucx", "ucx,installed"] {
             let missing: Vec<_> = parse_list(text).unwrap().0.iter().map(|(_, missing)| *missing).collect();
-            assert_eq!(missing.iter().filter(|missing| **missing).count(), 2, "{text}");
+            assert_eq!(missing.iter().filter(|missing| **missing).count(), 3, "{text}");
         }
     }
 

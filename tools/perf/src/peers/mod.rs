@@ -6,11 +6,11 @@ mod program;
 
 pub use peer_set::PeerEvent;
 pub(crate) use peer_set::PeerSet;
-pub(crate) use program::Timeouts;
+pub(crate) use program::{Answer, Program, Timeouts};
 
 use crate::machine::two_processors;
 use crate::point::Label;
-use catalogue::Choice;
+pub(crate) use catalogue::Choice;
 pub use catalogue::{PeerList, parse_list};
 use cci_report::names::{Abi, Operation, Threads};
 use cci_report::row::Row;

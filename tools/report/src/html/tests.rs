@@ -4,8 +4,8 @@ use super::Run;
 use super::page::page;
 use crate::environment::Environment;
 use crate::finding::{
-    Breakdown, Finding, Gups, Idle, Jitter, Logp, LogpPoint, Memory, MemoryPoint, Overlap, OverlapPoint, Share,
-    Threads, ThreadsPoint,
+    Am, AmPoint, Breakdown, Finding, Gups, Idle, Jitter, Logp, LogpPoint, Memory, MemoryPoint, Overlap, OverlapPoint,
+    Share, Threads, ThreadsPoint,
 };
 use crate::names::Measurement;
 use crate::row::tests::row;
@@ -56,6 +56,9 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
     let threads = Threads { transport: transport(), operation: operation(), size: 8, points: vec![point(1), point(2)] };
     let point = |size| OverlapPoint { size, transfer_ns: 10.0, compute_ns: 10.0, both_ns: 12.0, overlap: 0.8 };
     let overlap = Overlap { transport: transport(), operation: operation(), points: vec![point(64), point(4096)] };
+    let point =
+        AmPoint { name: "short, 4 arguments".into(), bytes: 24, am_ns: 440.0, own_ns: 400.0, ..AmPoint::default() };
+    let am = Am { transport: transport(), cycle_ns: 0.5, launches: 12, points: vec![point], ..Am::default() };
     let gups = Gups {
         transport: transport(),
         operation: operation(),
@@ -87,6 +90,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
         ("threads", vec![], vec![Finding::Threads(threads)]),
         ("overlap", vec![], vec![Finding::Overlap(overlap)]),
         ("gups", vec![], vec![Finding::Gups(gups)]),
+        ("am", vec![], vec![Finding::Am(am)]),
         ("idle", vec![], vec![Finding::Idle(idle)]),
     ]
 }

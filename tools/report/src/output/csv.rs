@@ -111,6 +111,28 @@ fn columns(finding: &Finding) -> Columns {
             ],
             None,
         ),
+        Finding::Am(_) => (
+            &["transport", "cycle_ns", "launches", "peer"],
+            Some((
+                "points",
+                &[
+                    "name",
+                    "bytes",
+                    "window",
+                    "am_ns",
+                    "am_spread_ns",
+                    "own",
+                    "own_ns",
+                    "own_spread_ns",
+                    "difference_ns",
+                    "difference_spread_ns",
+                    "ratio",
+                    "ratio_spread",
+                    "peer_ns",
+                    "to_peer",
+                ],
+            )),
+        ),
         Finding::Jitter(_) => {
             (&["transport", "size", "count", "min_ns", "median_ns", "p99_ns", "p999_ns", "max_ns", "clock_ns"], None)
         }

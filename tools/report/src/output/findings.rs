@@ -1,7 +1,7 @@
 //! Findings on the terminal.
 
 use super::table::{align, scaled, time};
-use super::{breakdown, gups, logp, memory_curves};
+use super::{am, breakdown, gups, logp, memory_curves};
 use crate::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
 
@@ -17,6 +17,7 @@ pub fn text(finding: &Finding) -> String {
         Finding::Gups(found) => gups::table(found),
         Finding::Logp(found) => logp::table(found),
         Finding::Breakdown(found) => breakdown::table(found),
+        Finding::Am(found) => am::table(found),
         Finding::Unknown => String::new(),
     }
 }

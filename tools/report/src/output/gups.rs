@@ -17,7 +17,11 @@ pub(crate) fn table(found: &Gups) -> String {
         format!("{:.3}", found.gups / found.probe_gups.max(f64::MIN_POSITIVE)),
         found.errors.to_string(),
     ];
-    let text = if found.operation == "write" { "written by RMA" } else { "sent as messages" };
+    let text = match &*found.operation {
+        "write" => "written by RMA",
+        "am" => "sent as active messages",
+        _ => "sent as messages",
+    };
     format!(
         "RandomAccess over {}: table of {} in {} processes, updates {text}, look-ahead {LOOK_AHEAD}; bare: each process alone in its \
          part\n{}",

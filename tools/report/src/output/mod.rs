@@ -1,5 +1,6 @@
 //! What a run gives: a table on the terminal, and files.
 
+pub(crate) mod am;
 mod breakdown;
 mod csv;
 pub mod findings;

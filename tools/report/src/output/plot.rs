@@ -42,6 +42,9 @@ pub fn svg(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::MemoryCurves(found)]) = (&document.rows[..], &document.findings[..]) {
         return super::memory_curves::svg(found, &document.environment);
     }
+    if let ([], [Finding::Am(found)]) = (&document.rows[..], &document.findings[..]) {
+        return super::am::svg(found, &document.environment);
+    }
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
     }

@@ -25,6 +25,8 @@ named! {
         Send = "send",
         /// Batches written by RMA into a mailbox, each told by a message
         Write = "write",
+        /// Batches as active messages, whose handler makes the updates
+        Am = "am",
     }
 }
 

@@ -1,5 +1,6 @@
 //! HPCC RandomAccess. `docs/design/perf-logp.md` says which updates could be lost, and why none is.
 
+mod active;
 mod carrier;
 mod stream;
 mod table;
@@ -164,6 +165,9 @@ fn play(role: &Role, channel: &Channel) -> Result<(), UserError> {
         library: None,
         ends: u32::try_from(role.layout.workers).unwrap_or(u32::MAX),
     };
+    if role.way == Way::Am {
+        return active::play(role, &opening, channel);
+    }
     let driver = Facade::open(&opening)?;
     let transport = driver.transport().to_owned();
     let endpoint = driver.into_endpoint();

@@ -13,10 +13,11 @@ use crate::effort;
 use crate::interrupt;
 use crate::measure::client::{call, report};
 use crate::measure::control::Report;
-use crate::measure::driver::{Driver, DriverOptions, Facade};
+use crate::measure::driver::{Driver, DriverOptions, Facade, device};
 use crate::measure::ends;
 use crate::measure::loops::Lane;
 use crate::measure::plan::Plan;
+use crate::methods::am::Active;
 use crate::methods::{Found, warn_of_one_processor};
 use crate::peers::PeerSelection;
 use crate::workers::{Channel, Work, Workers};
@@ -25,9 +26,10 @@ use cci_report::finding::{Finding, Logp, LogpPoint};
 use cci_report::names::{Abi, AttributeName, Measurement, MemoryOrigin, Mode, Operation, Target, Threads};
 use cci_report::output::table::time;
 use cci_report::{UserError, session};
+use machine::Machine;
 use method::{Effort, Found as Fit};
 use remote::Remote;
-use requester::{Answerer, Beside, CONTEXT, Pair};
+use requester::{ActivePair, Answerer, Beside, CONTEXT, Pair};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -51,6 +53,8 @@ pub struct LogpOptions {
     pub attribute: Option<AttributeName>,
     /// Endpoints for one thread, or for many.
     pub threads: Threads,
+    /// Active Messages in place of CCI's own.
+    pub active: bool,
     /// Time for all bursts; up to 500 ms it may take longer.
     pub time: Duration,
 }
@@ -71,6 +75,7 @@ struct Session {
     size: u64,
     attribute: AttributeName,
     threads: Threads,
+    active: bool,
     time: Duration,
 }
 
@@ -142,8 +147,14 @@ pub fn measure(options: &LogpOptions, warn: &dyn Fn(&str)) -> Result<Found, User
         size: options.size,
         attribute: options.attribute.unwrap_or(natural),
         threads: options.threads,
+        active: options.active,
         time: options.time,
     };
+    if options.active && (options.server.is_some() || is_virtual) {
+        return Err(UserError::new(
+            "Active Messages are measured between two processes of this host: use --local, and --transport sm, sock or tcp",
+        ));
+    }
     let mut environment = Environment { settings: session.keys.clone(), is_virtual, ..crate::machine::here(None) };
     let outcome = match &options.server {
         Some(_) if is_virtual => return Err(UserError::new(VIRTUAL_IS_LOCAL)),
@@ -188,6 +199,9 @@ impl Work for Role {
 /// Plays one end.
 fn play(role: &Role, channel: &Channel) -> Result<(), UserError> {
     let session = &role.session;
+    if session.active {
+        return play_active(role, channel);
+    }
     let driver = Facade::open(&session.opening())?;
     if !role.requests {
         channel.send(&driver.uri())?;
@@ -198,6 +212,35 @@ fn play(role: &Role, channel: &Channel) -> Result<(), UserError> {
     let connection = call(&driver, &uri, ends::payload_of(CONTEXT), attribute, CONTEXT)?;
     let (outcome, _) = measured(session, Beside { driver, connection, silent: session.is_silent() })?;
     channel.send(&outcome)
+}
+
+/// Plays one end of Active Messages.
+fn play_active(role: &Role, channel: &Channel) -> Result<(), UserError> {
+    let session = &role.session;
+    let mut active = Active::open(&session.opening())?;
+    if !role.requests {
+        channel.send(&active.name().to_owned())?;
+        while active.serve()?.is_some() {}
+        return Ok(());
+    }
+    let name: String = channel.recv()?;
+    active.map(&name)?;
+    let transport = device(&session.opening())?.transport;
+    let mut pair = ActivePair::new(active)?;
+    check_size(session, &pair)?;
+    let found = fit(session, &mut pair)?;
+    let logp = Logp { attribute: "AM".into(), ..finding(session, &transport, &found) };
+    channel.send(&Outcome { logp, path: None })?;
+    pair.leave()
+}
+
+/// Measures in real time.
+fn fit(session: &Session, machine: &mut impl Machine) -> Result<Fit, UserError> {
+    let begin = Instant::now();
+    let rounds = (session.time.as_nanos() / ROUND.as_nanos()).clamp(1, ROUNDS);
+    let rounds = u32::try_from(rounds).unwrap_or(1);
+    let effort = Effort { rounds, goes_on: &|| begin.elapsed() < session.time };
+    method::measure(machine, session.size, &effort)
 }
 
 /// Against a server that somebody else has started.
@@ -218,17 +261,13 @@ fn ask(session: &Session, uri: &str) -> Result<Outcome, UserError> {
 fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Outcome, A), UserError> {
     let mut pair = Pair::new(answerer);
     check_size(session, &pair)?;
-    let begin = Instant::now();
-    let rounds = (session.time.as_nanos() / ROUND.as_nanos()).clamp(1, ROUNDS);
-    let rounds = u32::try_from(rounds).unwrap_or(1);
-    let effort = Effort { rounds, goes_on: &|| begin.elapsed() < session.time };
-    let found = method::measure(&mut pair, session.size, &effort)?;
+    let found = fit(session, &mut pair)?;
     let Lane { driver, connection, .. } = pair.answerer.lane();
     let outcome = Outcome { logp: finding(session, driver.transport(), &found), path: driver.path(connection) };
     Ok((outcome, pair.answerer))
 }
 
-fn check_size(session: &Session, machine: &impl machine::Machine) -> Result<(), UserError> {
+fn check_size(session: &Session, machine: &impl Machine) -> Result<(), UserError> {
     let most = machine.largest();
     if session.size <= most {
         return Ok(());

@@ -6,6 +6,7 @@ use super::machine::{Burst, Machine, Times};
 use crate::measure::driver::{Completion, Driver, DriverError, DriverEvent, PostError, await_event};
 use crate::measure::ends::OPERATIONS;
 use crate::measure::loops::{Act, Lane, pong};
+use crate::methods::am::{Active, Way};
 use cci_report::statistics::median;
 use cci_report::{UserError, while_doing};
 use std::time::{Duration, Instant};
@@ -36,25 +37,29 @@ impl Requester {
     }
 
     /// A burst of requests; over silent lanes without SEND events.
-    fn burst<P: Driver>(&mut self, lane: &Lane<'_, P>, burst: &Burst) -> Result<Times, UserError> {
-        rest(lane.driver)?;
+    #[inline(always)]
+    fn burst(&mut self, line: &mut impl Line, burst: &Burst) -> Result<Times, UserError> {
+        rest(line)?;
         let steps = self.computing.steps(burst.delay);
         let mut waiting = 0;
         let begin = Instant::now();
         for _ in 0..burst.length {
             if waiting >= burst.window {
-                wait(lane.driver, &mut waiting, burst.window - 1)?;
+                wait(line, &mut waiting, burst.window - 1)?;
             }
-            issue(lane, &self.message, &mut waiting)?;
+            while !line.issue(&self.message)? {
+                waiting -= line.look()?;
+            }
+            waiting += 1;
             if steps > 0 {
                 computing::run(steps);
             }
-            if burst.looks && look(lane.driver)? {
-                waiting -= 1;
+            if burst.looks {
+                waiting -= line.look()?;
             }
         }
         let issued = begin.elapsed();
-        wait(lane.driver, &mut waiting, 0)?;
+        wait(line, &mut waiting, 0)?;
         let answered = begin.elapsed();
         Ok(Times { issued: ns(issued) - self.clock, answered: ns(answered) - 2.0 * self.clock })
     }
@@ -67,6 +72,43 @@ impl Requester {
         let size = usize::try_from(size).map_err(while_doing("the size is too large"))?;
         self.message.resize(size, 1);
         Ok(())
+    }
+}
+
+/// What requests travel by.
+pub(super) trait Line {
+    /// Sends a request. False: no room now.
+    fn issue(&mut self, message: &[u8]) -> Result<bool, UserError>;
+
+    /// Looks once; how many replies there were.
+    fn look(&mut self) -> Result<u64, UserError>;
+}
+
+impl<P: Driver> Line for Lane<'_, P> {
+    #[inline(always)]
+    fn issue(&mut self, message: &[u8]) -> Result<bool, UserError> {
+        match self.driver.send(self.connection, message, self.silent) {
+            Ok(()) => Ok(true),
+            Err(PostError::Full) => Ok(false),
+            Err(PostError::Driver(error)) => Err(error.into()),
+        }
+    }
+
+    #[inline(always)]
+    fn look(&mut self) -> Result<u64, UserError> {
+        Ok(u64::from(look(self.driver)?))
+    }
+}
+
+impl Line for Active {
+    #[inline(always)]
+    fn issue(&mut self, message: &[u8]) -> Result<bool, UserError> {
+        self.try_request(message)
+    }
+
+    #[inline(always)]
+    fn look(&mut self) -> Result<u64, UserError> {
+        self.replies()
     }
 }
 
@@ -83,28 +125,15 @@ pub(super) fn look(driver: &impl Driver) -> Result<bool, DriverError> {
     }
 }
 
-#[inline(always)]
-fn issue<P: Driver>(lane: &Lane<'_, P>, message: &[u8], waiting: &mut u64) -> Result<(), DriverError> {
-    loop {
-        match lane.driver.send(lane.connection, message, lane.silent) {
-            Ok(()) => {
-                *waiting += 1;
-                return Ok(());
-            }
-            Err(PostError::Full) => *waiting -= u64::from(look(lane.driver)?),
-            Err(PostError::Driver(error)) => return Err(error),
-        }
-    }
-}
-
 /// Waits until at most `most` replies are missing.
 #[inline(always)]
-fn wait(driver: &impl Driver, waiting: &mut u64, most: u64) -> Result<(), UserError> {
+fn wait(line: &mut impl Line, waiting: &mut u64, most: u64) -> Result<(), UserError> {
     let mut looks = 0_u32;
     let mut since = None;
     while *waiting > most {
-        if look(driver)? {
-            *waiting -= 1;
+        let replies = line.look()?;
+        if replies > 0 {
+            *waiting -= replies;
             continue;
         }
         looks += 1;
@@ -118,10 +147,10 @@ fn wait(driver: &impl Driver, waiting: &mut u64, most: u64) -> Result<(), UserEr
 }
 
 /// Lets everything come to rest: what acknowledges, and what collects messages for a common frame.
-fn rest(driver: &impl Driver) -> Result<(), DriverError> {
+fn rest(line: &mut impl Line) -> Result<(), UserError> {
     let begin = Instant::now();
     while begin.elapsed() < REST {
-        look(driver)?;
+        line.look()?;
     }
     Ok(())
 }
@@ -174,7 +203,7 @@ impl<A: Answerer> Pair<A> {
 impl<A: Answerer> Machine for Pair<A> {
     fn burst(&mut self, burst: &Burst) -> Result<Times, UserError> {
         self.answerer.expect(burst.length)?;
-        self.requester.burst(&self.answerer.lane(), burst)
+        self.requester.burst(&mut self.answerer.lane(), burst)
     }
 
     fn compute(&mut self, delay: u64) -> Result<f64, UserError> {
@@ -188,6 +217,46 @@ impl<A: Answerer> Machine for Pair<A> {
     fn largest(&self) -> u64 {
         let Lane { driver, connection, .. } = self.answerer.lane();
         driver.max_send_size(connection)
+    }
+}
+
+/// A requester of Active Messages.
+pub(super) struct ActivePair {
+    active: Active,
+    longest: u64,
+    requester: Requester,
+}
+
+impl ActivePair {
+    /// Of an end that has mapped the other one.
+    pub(super) fn new(mut active: Active) -> Result<Self, UserError> {
+        // The way is open once this is answered.
+        active.turn_to(Some(Way::Active))?;
+        let longest = active.longest();
+        Ok(Self { active, longest, requester: Requester::calibrated() })
+    }
+
+    /// Lets the other end go.
+    pub(super) fn leave(mut self) -> Result<(), UserError> {
+        self.active.turn_to(None)
+    }
+}
+
+impl Machine for ActivePair {
+    fn burst(&mut self, burst: &Burst) -> Result<Times, UserError> {
+        self.requester.burst(&mut self.active, burst)
+    }
+
+    fn compute(&mut self, delay: u64) -> Result<f64, UserError> {
+        Ok(self.requester.compute(delay))
+    }
+
+    fn resize(&mut self, size: u64) -> Result<(), UserError> {
+        self.requester.resize(size)
+    }
+
+    fn largest(&self) -> u64 {
+        self.longest
     }
 }
 

@@ -1,5 +1,6 @@
 //! Results that are no rows over size: a section for each kind that is there.
 
+mod am;
 mod breakdown;
 mod jitter;
 mod logp;
@@ -42,6 +43,7 @@ pub(super) fn sections(runs: &[Run]) -> Vec<Section> {
         jitter::section(&found!(Jitter)),
         scaling::threads(&found!(Threads)),
         scaling::overlap(&found!(Overlap)),
+        am::section(&found!(Am)),
         tables::gups(&found!(Gups)),
         tables::idle(&found!(Idle)),
     ];

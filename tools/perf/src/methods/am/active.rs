@@ -1,0 +1,222 @@
+//! An end of Active Messages.
+
+use super::shot::{AREA, Load, Shot, Way};
+use crate::measure::driver::{DriverOptions, device};
+use cci::SharedMemory;
+use cci_am::{Endpoint, Handlers, Options, Peer, Reply, Request, RequestError, Returned, TAG_ALL};
+use cci_report::{UserError, while_doing};
+
+const ECHO: u8 = 1;
+const TAKE: u8 = 2;
+const TURN: u8 = 3;
+const ANSWER: u8 = 4;
+const RETURN: u8 = 5;
+/// The longest payload that comes back.
+const LONGEST: usize = 16 << 10;
+
+/// What handlers change.
+#[derive(Debug, Default)]
+pub(in crate::methods) struct Tally {
+    /// Replies that have come.
+    replies: u64,
+    /// Requests that came back.
+    returned: Option<cci_am::Status>,
+    /// Words read from payloads, so that they are read.
+    sum: u64,
+    /// The number of the next way, once the requester has named it.
+    turn: Option<u8>,
+    /// What goes back.
+    bytes: Vec<u8>,
+}
+
+fn echo(_: &mut Tally, request: Request<'_>) {
+    let arguments = request.arguments();
+    // As many as came.
+    let _ = request.reply(ANSWER, arguments);
+}
+
+fn take(tally: &mut Tally, request: Request<'_>) {
+    let payload = request.payload();
+    let (mut first, mut last) = ([0; 8], [0; 8]);
+    payload.copy_to(0, &mut first);
+    payload.copy_to(payload.len().saturating_sub(8), &mut last);
+    tally.sum = tally.sum.wrapping_add(u64::from_ne_bytes(first) ^ u64::from_ne_bytes(last));
+    let _ = request.reply(ANSWER, &[]);
+}
+
+fn give_back(tally: &mut Tally, request: Request<'_>) {
+    let len = request.payload().len();
+    // Longer ones are not sent.
+    let _ = request.reply_medium(ANSWER, &[], &tally.bytes[..len.min(LONGEST)]);
+}
+
+fn turn(tally: &mut Tally, request: Request<'_>) {
+    tally.turn = request.arguments().first().and_then(|number| u8::try_from(*number).ok());
+    let _ = request.reply(ANSWER, &[]);
+}
+
+fn answer(tally: &mut Tally, _: Reply<'_>) {
+    tally.replies += 1;
+}
+
+fn returned(tally: &mut Tally, returned: Returned<'_>) {
+    tally.returned = Some(returned.status());
+}
+
+/// The end.
+pub(in crate::methods) struct Active {
+    endpoint: Endpoint<Tally>,
+    target: Option<Peer>,
+    bytes: Vec<u8>,
+    /// Replies that [`Active::replies`] has told.
+    seen: u64,
+}
+
+impl Active {
+    pub(in crate::methods) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
+        let handlers = Handlers::new()
+            .request(ECHO, echo)
+            .request(TAKE, take)
+            .request(TURN, turn)
+            .request(RETURN, give_back)
+            .reply(ANSWER, answer)
+            .returned(returned);
+        let failed = while_doing("cannot open an endpoint of Active Messages");
+        let tally = Tally { bytes: vec![1; LONGEST], ..Tally::default() };
+        let endpoint = Endpoint::open(&device(opening)?, &Options::new(), handlers, tally);
+        let mut endpoint = endpoint.map_err(&failed)?;
+        let segment = SharedMemory::new(AREA).map_err(while_doing("no memory for a segment"))?;
+        endpoint.set_segment(Some(segment.memory())).map_err(while_doing("cannot register memory"))?;
+        Ok(Self { endpoint, target: None, bytes: vec![1; AREA], seen: 0 })
+    }
+
+    pub(in crate::methods) fn name(&self) -> &str {
+        self.endpoint.name()
+    }
+
+    pub(in crate::methods) fn map(&mut self, name: &str) -> Result<(), UserError> {
+        self.target = Some(self.endpoint.map(name, TAG_ALL).map_err(while_doing("cannot map the other end"))?);
+        Ok(())
+    }
+
+    /// Answers until the requester turns to another way; `None`: it is done.
+    pub(in crate::methods) fn serve(&mut self) -> Result<Option<Way>, UserError> {
+        loop {
+            self.poll()?;
+            if let Some(number) = self.endpoint.state().turn.take() {
+                return Ok(Way::of(number));
+            }
+        }
+    }
+
+    /// Sleeps until the requester turns to another way; `None`: it is done.
+    pub(super) fn sleep(&mut self) -> Result<Option<Way>, UserError> {
+        loop {
+            self.endpoint.wait(None).map_err(while_doing("cannot take active messages"))?;
+            if let Some(number) = self.endpoint.state().turn.take() {
+                return Ok(Way::of(number));
+            }
+        }
+    }
+
+    #[inline]
+    fn poll(&mut self) -> Result<(), UserError> {
+        self.endpoint.poll().map(drop).map_err(while_doing("cannot take active messages"))
+    }
+
+    /// Has the other end go on by this way, or end.
+    pub(in crate::methods) fn turn_to(&mut self, way: Option<Way>) -> Result<(), UserError> {
+        let number = way.map_or(0, |way| way as u32);
+        let before = self.endpoint.state().replies;
+        self.start(|endpoint, to, _| endpoint.request(to, TURN, &[number]))?;
+        while self.endpoint.state().replies == before {
+            self.poll()?;
+            self.check()?;
+        }
+        self.seen = self.endpoint.state().replies;
+        Ok(())
+    }
+
+    fn check(&mut self) -> Result<(), UserError> {
+        let returned = self.endpoint.state().returned;
+        returned.map_or(Ok(()), |status| Err(UserError(format!("an active message came back: {status}"))))
+    }
+
+    #[inline(always)]
+    fn start(
+        &mut self,
+        request: impl FnOnce(&mut Endpoint<Tally>, Peer, &[u8]) -> Result<(), RequestError>,
+    ) -> Result<(), UserError> {
+        let target = self.target.ok_or_else(|| UserError::new("the other end is not mapped"))?;
+        request(&mut self.endpoint, target, &self.bytes).map_err(while_doing("cannot send an active message"))
+    }
+
+    /// Sends a request whose bytes come back. False: no credit or no room now.
+    #[inline(always)]
+    pub(in crate::methods) fn try_request(&mut self, bytes: &[u8]) -> Result<bool, UserError> {
+        let target = self.target.ok_or_else(|| UserError::new("the other end is not mapped"))?;
+        match self.endpoint.now().request_medium(target, RETURN, &[], bytes) {
+            Ok(()) => Ok(true),
+            Err(RequestError::WouldBlock) => Ok(false),
+            Err(why) => Err(while_doing("cannot send an active message")(why)),
+        }
+    }
+
+    /// Polls once; how many replies have come since the last call.
+    #[inline(always)]
+    pub(in crate::methods) fn replies(&mut self) -> Result<u64, UserError> {
+        self.poll()?;
+        self.check()?;
+        let replies = self.endpoint.state().replies;
+        Ok(replies - std::mem::replace(&mut self.seen, replies))
+    }
+
+    /// Bytes of the longest request that comes back.
+    pub(in crate::methods) fn longest(&mut self) -> u64 {
+        let longest = self.target.and_then(|target| self.endpoint.longest_in_place(target)).unwrap_or(0);
+        longest.min(LONGEST) as u64
+    }
+
+    /// So many exchanges.
+    pub(super) fn run(&mut self, shot: &Shot, count: u64) -> Result<(), UserError> {
+        let arguments = [7; 16];
+        match shot.load {
+            Load::Short(some) => {
+                let arguments = &arguments[..some.min(16)];
+                self.exchanges(shot, count, |endpoint, to, _| endpoint.request(to, ECHO, arguments))
+            }
+            Load::Medium(len) => self.exchanges(shot, count, |endpoint, to, bytes| {
+                endpoint.request_medium(to, TAKE, &[], &bytes[..len.min(bytes.len())])
+            }),
+            Load::Echo(len) => self.exchanges(shot, count, |endpoint, to, bytes| {
+                endpoint.request_medium(to, RETURN, &[], &bytes[..len.min(bytes.len())])
+            }),
+            Load::Bulk(len) => {
+                self.exchanges(shot, count, |endpoint, to, _| endpoint.request_bulk_from(to, TAKE, &[], 0..len, 0))
+            }
+        }
+    }
+
+    #[inline(always)]
+    fn exchanges(
+        &mut self,
+        shot: &Shot,
+        count: u64,
+        request: impl Fn(&mut Endpoint<Tally>, Peer, &[u8]) -> Result<(), RequestError>,
+    ) -> Result<(), UserError> {
+        let before = self.endpoint.state().replies;
+        let (mut sent, mut answered) = (0, 0);
+        while answered < count {
+            while sent < count && sent - answered < shot.window {
+                self.start(&request)?;
+                sent += 1;
+            }
+            self.poll()?;
+            answered = self.endpoint.state().replies - before;
+            if self.endpoint.state().returned.is_some() {
+                self.check()?;
+            }
+        }
+        Ok(())
+    }
+}

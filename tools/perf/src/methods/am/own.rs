@@ -1,0 +1,223 @@
+//! An end of CCI's own messages and RMA.
+
+use super::shot::{ACKNOWLEDGE, AREA, ECHO, HEADER, Load, SWITCH, Shot, Way};
+use crate::measure::driver::{Driver, DriverOptions, Facade};
+use cci::{
+    Connect, Connection, Endpoint, Event, Notify, Received, Registration, Rights, Rma, RmaError, RmaHandle, SendError,
+    SharedMemory,
+};
+use cci_report::environment::Path;
+use cci_report::{UserError, while_doing};
+use std::time::{Duration, Instant};
+
+/// How long the other end may take to come.
+const ARRIVAL: Duration = Duration::from_secs(60);
+/// The longest message that comes back as it came.
+const LONGEST_ECHO: usize = HEADER + 4096;
+/// Events of one poll, as many as Active Messages take.
+const BURST: usize = 64;
+
+/// The end.
+pub(super) struct Own {
+    // Before the endpoint, whose registration it is.
+    memory: Registration<cci::Memory>,
+    endpoint: Endpoint,
+    transport: String,
+    connection: Option<Connection>,
+    remote: Option<RmaHandle>,
+    /// Words read from messages, so that they are read.
+    sum: u64,
+}
+
+/// What a poll has found.
+#[derive(Default)]
+struct Seen {
+    answers: u64,
+    turn: Option<u8>,
+    failed: Option<UserError>,
+}
+
+impl Own {
+    pub(super) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
+        let driver = Facade::open(opening)?;
+        let transport = driver.transport().to_owned();
+        let endpoint = driver.into_endpoint();
+        let memory = SharedMemory::new(AREA).map_err(while_doing("no memory for RMA"))?.memory();
+        let memory = endpoint.register(memory, Rights::WRITE).map_err(while_doing("cannot register memory"))?;
+        Ok(Self { memory, endpoint, transport, connection: None, remote: None, sum: 0 })
+    }
+
+    pub(super) fn uri(&self) -> &str {
+        self.endpoint.uri()
+    }
+
+    pub(super) fn transport(&self) -> &str {
+        &self.transport
+    }
+
+    pub(super) fn handle(&self) -> [u64; 4] {
+        self.memory.handle().words()
+    }
+
+    pub(super) fn path(&self) -> Option<Path> {
+        let report = self.endpoint.report(self.connection?).ok()?;
+        Some(Path { messages: report.path, rma: report.rma_path, why: report.why })
+    }
+
+    pub(super) fn connect(&mut self, uri: &str, handle: [u64; 4]) -> Result<(), UserError> {
+        self.remote = Some(RmaHandle::from_words(handle));
+        let connect = Connect::to(uri).timeout(ARRIVAL);
+        self.endpoint.connect(&connect).map_err(while_doing("cannot connect to the other end"))?;
+        self.accept()
+    }
+
+    /// Waits until there is a connection.
+    pub(super) fn accept(&mut self) -> Result<(), UserError> {
+        let (begin, failed) = (Instant::now(), while_doing("the ends of the run cannot connect"));
+        while self.connection.is_none() {
+            match self.endpoint.get_event().map_err(while_doing("the ends of the run cannot connect"))? {
+                Some(Event::Request(request)) => {
+                    request.accept(0).map_err(while_doing("the ends of the run cannot connect"))?;
+                }
+                Some(Event::ConnectFailed(why)) => return Err(failed(why.failure())),
+                Some(event) => self.connection = event.connection(),
+                None if begin.elapsed() > ARRIVAL => {
+                    return Err(UserError::new("the ends of the run did not connect to each other in time"));
+                }
+                None => {}
+            }
+        }
+        Ok(())
+    }
+
+    fn to(&self) -> Result<Connection, UserError> {
+        self.connection.ok_or_else(|| UserError::new("there is no connection"))
+    }
+
+    /// Sends a message. False: no room now.
+    #[inline(always)]
+    fn send(&self, way: Way, to: Connection, message: &[u8]) -> Result<bool, UserError> {
+        let sent = if way == Way::Reserve {
+            self.endpoint.reserve(to, message.len()).and_then(|mut room| {
+                let is_written = room.write_at(0, message);
+                debug_assert!(is_written, "a room for the message");
+                room.send(Notify::OnFailure(0)).map_err(SendError::from)
+            })
+        } else {
+            self.endpoint.send(to, message, Notify::OnFailure(0))
+        };
+        match sent {
+            Ok(()) => Ok(true),
+            Err(SendError::NoBuffers) => Ok(false),
+            Err(why) => Err(UserError(format!("cannot send a message: {why}"))),
+        }
+    }
+
+    /// Answers until the requester turns to another way; `None`: it is done.
+    pub(super) fn serve(&mut self, way: Way) -> Result<Option<Way>, UserError> {
+        loop {
+            let seen = self.poll(|own, message| own.answer(way, message))?;
+            if let Some(number) = seen.turn {
+                return Ok(Way::of(number));
+            }
+        }
+    }
+
+    /// Answers one message; the number of the next way, where it names one.
+    #[inline(always)]
+    fn answer(&self, way: Way, message: &Received<'_>) -> Result<(u64, Option<u8>), UserError> {
+        let (view, len) = (message.view(), message.len());
+        let [kind, next] = view.array(0).unwrap_or([ACKNOWLEDGE, 0]);
+        // Its last word, as the handlers of Active Messages do.
+        let last =
+            if kind == ACKNOWLEDGE { view.array(len.saturating_sub(8)).map_or(0, u64::from_ne_bytes) } else { 0 };
+        let len = if kind == ECHO { len.min(LONGEST_ECHO) } else { HEADER };
+        let connection = message.connection().ok_or_else(|| UserError::new("the other end is gone"))?;
+        if !self.send(way, connection, &[ECHO; LONGEST_ECHO][..len])? {
+            return Err(UserError::new("there is no room for an answer"));
+        }
+        Ok((last, (kind == SWITCH).then_some(next)))
+    }
+
+    #[inline(always)]
+    fn poll(
+        &mut self,
+        act: impl Fn(&Self, &Received<'_>) -> Result<(u64, Option<u8>), UserError>,
+    ) -> Result<Seen, UserError> {
+        let (mut seen, mut sum) = (Seen::default(), 0_u64);
+        let this = &*self;
+        let polled = this.endpoint.poll(BURST, |event| match event {
+            Event::Received(message) => match act(this, &message) {
+                Ok((word, turn)) => {
+                    seen.answers += 1;
+                    sum = sum.wrapping_add(word);
+                    seen.turn = seen.turn.or(turn);
+                }
+                Err(why) => seen.failed = Some(why),
+            },
+            other => seen.failed = failure(&other),
+        });
+        polled.map_err(while_doing("cannot take messages"))?;
+        self.sum = self.sum.wrapping_add(sum);
+        seen.failed.take().map_or(Ok(seen), Err)
+    }
+
+    /// Has the other end go on by this way, or end. It goes by `now` until it has answered.
+    pub(super) fn turn_to(&mut self, now: Way, next: Option<Way>) -> Result<(), UserError> {
+        let (to, number) = (self.to()?, next.map_or(0, |way| way as u8));
+        let mut message = [0; HEADER];
+        (message[0], message[1]) = (SWITCH, number);
+        while !self.send(now, to, &message)? {}
+        while self.poll(|_, _| Ok((0, None)))?.answers == 0 {}
+        Ok(())
+    }
+
+    /// So many exchanges.
+    pub(super) fn run(&mut self, shot: &Shot, way: Way, count: u64) -> Result<(), UserError> {
+        let (to, message) = (self.to()?, vec![shot.kind(); shot.message()]);
+        match shot.load {
+            Load::Bulk(bytes) => self.exchanges(shot, count, |own| own.write(to, bytes, &message)),
+            _ if way == Way::Reserve => self.exchanges(shot, count, |own| own.send(Way::Reserve, to, &message)),
+            _ => self.exchanges(shot, count, |own| own.send(Way::Send, to, &message)),
+        }
+    }
+
+    /// Writes, and tells by a message. False: no room now.
+    #[inline(always)]
+    fn write(&self, to: Connection, bytes: u64, message: &[u8]) -> Result<bool, UserError> {
+        let remote = self.remote.as_ref().ok_or_else(|| UserError::new("the memory of the other end is not known"))?;
+        let rma = Rma::new(self.memory.handle(), remote, bytes).message(message);
+        match self.endpoint.write(to, &rma, Notify::OnFailure(0)) {
+            Ok(()) => Ok(true),
+            Err(RmaError::NoBuffers) => Ok(false),
+            Err(why) => Err(UserError(format!("cannot write: {why}"))),
+        }
+    }
+
+    #[inline(always)]
+    fn exchanges(
+        &mut self,
+        shot: &Shot,
+        count: u64,
+        start: impl Fn(&Self) -> Result<bool, UserError>,
+    ) -> Result<(), UserError> {
+        let (mut sent, mut answered) = (0, 0);
+        while answered < count {
+            while sent < count && sent - answered < shot.window && start(self)? {
+                sent += 1;
+            }
+            answered += self.poll(|_, _| Ok((0, None)))?.answers;
+        }
+        Ok(())
+    }
+}
+
+/// What an event that is no message says of the run.
+#[cold]
+fn failure(event: &Event<'_>) -> Option<UserError> {
+    match event {
+        Event::Completed(ended) => ended.outcome().err().map(while_doing("a message did not arrive")),
+        Event::Disconnected(_) => Some(UserError::new("the other end is gone")),
+        _ => None,
+    }
+}
