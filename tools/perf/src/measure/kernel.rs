@@ -4,48 +4,58 @@
 use cci_report::{UserError, while_doing};
 use std::collections::BTreeMap;
 use std::fs;
+use std::io::Read;
 
 /// Where it is read.
 const OBJECTS: &str = "/proc/slabinfo";
 const BUFFERS: &str = "/proc/net/sockstat";
 const TABLES: &str = "/proc/self/status";
 
-/// What the kernel has now.
+/// What the kernel had when it was read. Reading again takes no memory, which would be measured
+/// with what the program takes.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(crate) struct Kernel {
-    /// By their name, how many objects there are on this machine and the bytes of one.
-    objects: BTreeMap<String, (f64, f64)>,
+    /// Lines of objects.
+    objects: String,
     /// Bytes in buffers of the sockets of this network name space.
     buffers: f64,
     /// Bytes of this process's page tables.
     tables: f64,
+    /// Where what is used at once is read.
+    text: String,
 }
 
 impl Kernel {
-    /// What the kernel has now.
+    /// Reads what the kernel has now.
     ///
     /// # Errors
     ///
     /// It does not show its objects, which only root may read.
-    pub(crate) fn now() -> Result<Self, UserError> {
-        let read = |path: &str| fs::read_to_string(path).map_err(while_doing(&format!("cannot read {path}")));
+    pub(crate) fn read(&mut self) -> Result<(), UserError> {
+        read(OBJECTS, &mut self.objects)?;
+        read(BUFFERS, &mut self.text)?;
         let page = f64::from(u32::try_from(rustix::param::page_size()).unwrap_or(4096));
-        Ok(Self {
-            objects: objects(&read(OBJECTS)?),
-            buffers: page * pages(&read(BUFFERS)?),
-            tables: tables(&read(TABLES)?).unwrap_or(0.0),
-        })
+        self.buffers = page * pages(&self.text);
+        read(TABLES, &mut self.text)?;
+        self.tables = tables(&self.text).unwrap_or(0.0);
+        Ok(())
     }
 }
 
+/// Reads a file into text that keeps its memory.
+fn read(path: &str, text: &mut String) -> Result<(), UserError> {
+    text.clear();
+    let read = fs::File::open(path).and_then(|mut file| file.read_to_string(text));
+    read.map(drop).map_err(while_doing(&format!("cannot read {path}")))
+}
+
 /// The lines of the kernel's caches: name, objects in use, all objects, bytes of one.
-fn objects(text: &str) -> BTreeMap<String, (f64, f64)> {
-    let cache = |line: &str| {
+fn objects(text: &str) -> impl Iterator<Item = (&str, f64, f64)> {
+    text.lines().filter_map(|line| {
         let mut words = line.split_whitespace();
         let (name, used) = (words.next()?, words.next()?.parse().ok()?);
-        Some((name.to_owned(), (used, words.nth(1)?.parse().ok()?)))
-    };
-    text.lines().filter_map(cache).collect()
+        Some((name, used, words.nth(1)?.parse().ok()?))
+    })
 }
 
 /// Pages in buffers of sockets: the number after each `mem`.
@@ -80,10 +90,16 @@ impl Growth {
             return;
         }
         let each = |added: f64| added / f64::from(connections);
-        for (name, (used, bytes)) in &after.objects {
-            let (of_one, chunks) = self.objects.entry(name.clone()).or_default();
-            *of_one = *bytes;
-            chunks.push(each(used - before.objects.get(name).map_or(0.0, |(used, _)| *used)));
+        let earlier: BTreeMap<_, _> = objects(&before.objects).map(|(name, used, _)| (name, used)).collect();
+        for (name, used, bytes) in objects(&after.objects) {
+            let added = each(used - earlier.get(name).copied().unwrap_or(0.0));
+            match self.objects.get_mut(name) {
+                Some((of_one, chunks)) => {
+                    *of_one = bytes;
+                    chunks.push(added);
+                }
+                None => drop(self.objects.insert(name.to_owned(), (bytes, vec![added]))),
+            }
         }
         self.buffers.push(each(after.buffers - before.buffers));
     }
@@ -115,8 +131,7 @@ mod tests {
 
     #[test]
     fn the_kernels_lines_are_read() {
-        let found = objects(SLABS);
-        assert_eq!((found.len(), found["TCP"], found["filp"]), (2, (20.0, 2368.0), (500.0, 192.0)));
+        assert!(objects(SLABS).eq([("TCP", 20.0, 2368.0), ("filp", 500.0, 192.0)]));
         assert!((pages("TCP: inuse 1 orphan 0 tw 0 alloc 1 mem 79\nUDP: inuse 0 mem 2\n") - 81.0).abs() < 1e-9);
         assert_eq!(tables("VmPTE:\t      44 kB\n"), Some(45_056.0));
         assert_eq!(tables(""), None);
@@ -125,9 +140,10 @@ mod tests {
     #[test]
     fn an_end_has_half_of_the_objects_and_what_others_added_is_left_out() {
         let kernel = |tcp: f64, other: f64| Kernel {
-            objects: [("TCP".into(), (tcp, 2000.0)), ("dentry".into(), (other, 192.0))].into(),
+            objects: format!("TCP {tcp} 0 2000 \ndentry {other} 0 192\n"),
             buffers: 10.0 * tcp,
             tables: 4096.0 * tcp,
+            text: String::new(),
         };
         let mut growth = Growth::default();
         growth.add(10, &kernel(0.0, 5000.0), &kernel(10.0, 9000.0));

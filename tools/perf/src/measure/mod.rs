@@ -15,6 +15,7 @@ pub(crate) mod ports;
 pub(crate) mod remote;
 pub mod request;
 pub(crate) mod server;
+pub(crate) mod shared_pages;
 pub(crate) mod usage;
 pub(crate) mod virtual_time;
 mod visits;

@@ -12,8 +12,8 @@ pub(crate) struct Usage {
     /// program's file, and are private or shared as other processes of the same program come and
     /// go.
     pub(crate) private: f64,
-    /// In pages that it has written to, or another process has, and shares with it.
-    pub(crate) shared: f64,
+    /// In pages of its own: not of a file, and not shared.
+    pub(crate) own: f64,
 }
 
 impl Usage {
@@ -33,13 +33,13 @@ impl Usage {
             let line = text.lines().find_map(|line| line.strip_prefix(name))?;
             line.trim().trim_end_matches("kB").trim().parse::<f64>().ok().map(|kilobytes| 1024.0 * kilobytes)
         };
-        Some(Self { resident: bytes("Rss:")?, private: bytes("Private_Dirty:")?, shared: bytes("Shared_Dirty:")? })
+        Some(Self { resident: bytes("Rss:")?, private: bytes("Private_Dirty:")?, own: bytes("Anonymous:")? })
     }
 
     /// What has been added since; never less than nothing.
     pub(crate) fn since(self, before: Self) -> Self {
         let added = |of: fn(&Self) -> f64| (of(&self) - of(&before)).max(0.0);
-        Self { resident: added(|it| it.resident), private: added(|it| it.private), shared: added(|it| it.shared) }
+        Self { resident: added(|it| it.resident), private: added(|it| it.private), own: added(|it| it.own) }
     }
 }
 
@@ -51,17 +51,18 @@ mod tests {
     fn this_process_has_memory_of_its_own() {
         let usage = Usage::now().unwrap();
         assert!(usage.private > 100_000.0 && usage.resident >= usage.private, "{usage:?}");
+        assert!(usage.own > 100_000.0 && usage.resident >= usage.own, "{usage:?}");
     }
 
     #[test]
     fn the_kernels_lines_are_read() {
-        let text = "Rss:  12 kB\nShared_Dirty:  2 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty:  7 kB\n";
+        let text = "Rss:  12 kB\nAnonymous:  2 kB\nPrivate_Clean:  3 kB\nPrivate_Dirty:  7 kB\n";
         let usage = Usage::parse(text).unwrap();
-        assert_eq!(usage, Usage { resident: 12.0 * 1024.0, private: 7.0 * 1024.0, shared: 2048.0 });
+        assert_eq!(usage, Usage { resident: 12.0 * 1024.0, private: 7.0 * 1024.0, own: 2048.0 });
         assert_eq!(Usage::parse("Rss: 12 kB\n"), None);
         assert_eq!(
-            usage.since(Usage { resident: 1e9, private: 1024.0, shared: 0.0 }),
-            Usage { resident: 0.0, private: 6.0 * 1024.0, shared: 2048.0 }
+            usage.since(Usage { resident: 1e9, private: 1024.0, own: 0.0 }),
+            Usage { resident: 0.0, private: 6.0 * 1024.0, own: 2048.0 }
         );
     }
 }

@@ -6,6 +6,7 @@ use super::population::{Endpoints, Population};
 use super::sockets::{Sockets, obey_as_sockets};
 use crate::interrupt;
 use crate::measure::kernel::{Growth, Kernel};
+use crate::measure::shared_pages::shared_bytes;
 use crate::measure::usage::Usage;
 use crate::task::Task;
 use cci_report::{UserError, while_doing};
@@ -116,25 +117,31 @@ const RESOLVED: u32 = 1000;
 
 /// A curve while it is measured.
 struct Curve {
-    before: Usage,
+    before: f64,
     /// Open ones before.
     descriptors: u32,
-    /// None where the kernel does not show it.
-    kernel: Option<Growth>,
+    /// None where the kernel does not show it; with what it had before and after a chunk.
+    kernel: Option<(Growth, [Kernel; 2])>,
     begin: Instant,
     measured: Measured,
     open: u32,
 }
 
+/// Bytes of this process's own and of what it shares.
+fn user() -> Result<f64, UserError> {
+    Ok(Usage::now()?.own + shared_bytes()?)
+}
+
 /// Measures at each stop, as far as there is room and time.
 fn grow(population: &mut impl Population, task: &CurveTask, room: u32) -> Result<Measured, UserError> {
     // The first readings take memory themselves.
-    Usage::now()?;
-    let readable = Kernel::now().map(drop);
+    user()?;
+    let mut kernel = [Kernel::default(), Kernel::default()];
+    let readable = kernel.iter_mut().try_for_each(Kernel::read);
     let mut curve = Curve {
-        kernel: readable.is_ok().then(Growth::default),
+        kernel: readable.is_ok().then(|| (Growth::default(), kernel)),
         descriptors: descriptors()?,
-        before: Usage::now()?,
+        before: user()?,
         begin: Instant::now(),
         measured: Measured::default(),
         open: 0,
@@ -160,11 +167,14 @@ impl Curve {
         while self.open < stop {
             let more = population.chunk().min(stop - self.open);
             population.prepare(more)?;
-            let before = self.kernel.is_some().then(Kernel::now).transpose()?;
+            if let Some((_, [before, _])) = &mut self.kernel {
+                before.read()?;
+            }
             population.add(more)?;
             self.open += more;
-            if let (Some(growth), Some(before)) = (&mut self.kernel, before) {
-                growth.add(more, &before, &Kernel::now()?);
+            if let Some((growth, [before, after])) = &mut self.kernel {
+                after.read()?;
+                growth.add(more, before, after);
             }
             if self.open < stop && self.begin.elapsed() > time {
                 self.measure()?;
@@ -175,12 +185,12 @@ impl Curve {
     }
 
     fn measure(&mut self) -> Result<(), UserError> {
-        let now = Usage::now()?.since(self.before);
+        let user = (user()? - self.before).max(0.0);
         // An end whose descriptors do not grow has nothing in the kernel that does: what grows is
         // the other end's.
         let has_part = self.open >= RESOLVED && descriptors()?.saturating_sub(self.descriptors) >= self.open / 2;
-        let kernel = self.kernel.as_ref().filter(|_| has_part).map(|growth| growth.of_one_end(self.open));
-        self.measured.points.push(Point { count: self.open, user: now.private + now.shared, kernel });
+        let kernel = self.kernel.as_ref().filter(|_| has_part).map(|(growth, _)| growth.of_one_end(self.open));
+        self.measured.points.push(Point { count: self.open, user, kernel });
         Ok(())
     }
 

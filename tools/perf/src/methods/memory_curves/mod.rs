@@ -86,8 +86,8 @@ pub fn memory_curves(transport: Option<&str>, [least, most]: [u32; 2], time: Dur
 
 /// What is known beside the figures of every run.
 const SOURCES: [&str; 4] = [
-    "User: private and shared dirty pages of one end's process (/proc/self/smaps_rollup); a lane of shared memory counts in \
-     full at either end",
+    "User: pages of one end's process that are of no file (/proc/self/smaps_rollup), and shared memory that it has mapped, \
+     whoever touched it (mincore); a lane counts in full at either end",
     "Kernel, one end of both: objects in use (/proc/slabinfo), buffers of sockets (/proc/net/sockstat), page tables (VmPTE); \
      of the whole machine, so that other programs disturb it",
     "bare sockets: one TCP socket a peer with a page to send from and a page to receive into",
