@@ -11,6 +11,7 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, accept_with, bind, listen, shutdown, socket_with};
 use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 128;
@@ -90,12 +91,16 @@ fn is_held_by_child(address: Address) -> bool {
     })
 }
 
+/// The number of the next endpoint without a service. A number comes again only after all others:
+/// who connects to an endpoint that was closed is to find nobody, and not another endpoint.
+static NEXT_ID: AtomicU32 = AtomicU32::new(0);
+
 const LISTENER: u64 = 1 << 32;
 const SOCKET: u64 = 2 << 32;
 const DEATH: u64 = 3 << 32;
 
 impl Control {
-    /// Binds the service, or the first free number of this process, and makes the descriptors.
+    /// Binds the service, or the next free number of this process, and makes the descriptors.
     pub(crate) fn open(service: Option<Address>) -> std::result::Result<(Self, Address), OpenError> {
         let system = |source: Errno| OpenError::system("cannot make the descriptors of an sm endpoint", source);
         let (listener, address) = Self::listen(service)?;
@@ -110,11 +115,16 @@ impl Control {
         let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(system)?;
         let pid = std::process::id();
         let count = if service.is_some() { 1 } else { MAX_ID };
-        for id in 0..count {
+        let next = NEXT_ID.load(Ordering::Relaxed);
+        for tried in 0..count {
+            let id = (next + tried) % MAX_ID;
             let address = service.unwrap_or(Address { pid, id });
             match bind(&socket, &address.socket().map_err(system)?) {
                 Ok(()) => {
                     listen(&socket, BACKLOG).map_err(system)?;
+                    if service.is_none() {
+                        NEXT_ID.store((id + 1) % MAX_ID, Ordering::Relaxed);
+                    }
                     close_in_children(&socket);
                     return Ok((socket, address));
                 }
@@ -338,4 +348,25 @@ fn set_readable(event: impl AsFd, on: bool) {
     let mut counter = [0; 8];
     // Both are non-blocking, and nobody else has this descriptor: they do what they should.
     let _ = if on { rustix::io::write(event, &1u64.to_ne_bytes()) } else { rustix::io::read(event, &mut counter[..]) };
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_number_of_a_closed_endpoint_is_not_used_for_the_next_one() {
+        let number = |opened: std::result::Result<(Control, Address), OpenError>| opened.map(|(_, it)| it.id).ok();
+        let first = number(Control::open(None)).expect("a name");
+        // Other tests of this process may take numbers meanwhile.
+        for _ in 0..100 {
+            assert_ne!(number(Control::open(None)), Some(first));
+        }
+        let service = Address { pid: u32::MAX, id: first };
+        assert_eq!(
+            [(); 2].map(|()| number(Control::open(Some(service)))),
+            [Some(first); 2],
+            "a service can be had again"
+        );
+    }
 }
