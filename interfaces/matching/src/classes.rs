@@ -1,0 +1,159 @@
+//! Patterns by classes: those with the same masks can be found by one hash (tuple space search:
+//! Srinivasan, Suri and Varghese, "Packet classification using tuple space search", SIGCOMM 1999).
+
+use crate::lists::{Buckets, Links, List};
+use crate::nodes::{NONE, Nodes};
+use crate::pattern::{Envelope, Masks, Pattern};
+use crate::{NoMemory, Ticket};
+
+/// A pattern with what waits behind it. Of two that match, the one with the lower label is first.
+#[derive(Debug)]
+pub(crate) struct Entry<T> {
+    pub(crate) pattern: Pattern,
+    pub(crate) label: u64,
+    class: usize,
+    /// Among the entries of the same class and key, by label.
+    links: Links,
+    pub(crate) item: T,
+}
+
+#[derive(Debug)]
+struct Class {
+    masks: Masks,
+    entries: u32,
+    buckets: Buckets,
+}
+
+/// Entries by class, key and label.
+#[derive(Debug)]
+pub(crate) struct Classes<T> {
+    pub(crate) entries: Nodes<Entry<T>>,
+    /// One without entries is used for the next new masks.
+    classes: Vec<Class>,
+    /// Used by a lookup: the next entry of each class.
+    heads: Vec<u32>,
+}
+
+fn links<T>(entries: &mut Nodes<Entry<T>>, at: u32) -> Option<&mut Links> {
+    entries.get_mut(at).map(|entry| &mut entry.links)
+}
+
+impl<T> Classes<T> {
+    pub(crate) const fn new() -> Self {
+        Self { entries: Nodes::new(), classes: Vec::new(), heads: Vec::new() }
+    }
+
+    /// Makes room for an entry with this pattern, and returns the place of its class.
+    fn reserve(&mut self, pattern: &Pattern) -> Result<usize, std::collections::TryReserveError> {
+        self.entries.reserve()?;
+        let is_it = |class: &Class| class.masks == pattern.masks;
+        let found = self.classes.iter().position(is_it);
+        let at = match found.or_else(|| self.classes.iter().position(|class| class.entries == 0)) {
+            Some(at) => at,
+            None => {
+                self.classes.try_reserve(1)?;
+                // A lookup has room for the heads of all.
+                self.heads.try_reserve(self.classes.len() + 1)?;
+                self.classes.push(Class { masks: pattern.masks, entries: 0, buckets: Buckets::default() });
+                self.classes.len() - 1
+            }
+        };
+        self.classes[at].buckets.reserve()?;
+        Ok(at)
+    }
+
+    /// Inserts an entry. `near` are entries that may have its class and key, and stand next to it:
+    /// before it, and after it.
+    pub(crate) fn insert(
+        &mut self,
+        pattern: Pattern,
+        label: u64,
+        item: T,
+        near: [u32; 2],
+    ) -> Result<Ticket, NoMemory<T>> {
+        let Ok(class) = self.reserve(&pattern) else { return Err(NoMemory(item)) };
+        let ticket = self.entries.insert(Entry { pattern, label, class, links: Links::NONE, item });
+        let Self { entries, classes, .. } = self;
+        let class = &mut classes[class];
+        class.masks = pattern.masks;
+        class.entries += 1;
+        class.buckets.change(pattern.key(), |list| {
+            let prev = predecessor(entries, *list, (&pattern, label), near);
+            list.link(entries, links, (ticket.index, prev));
+        });
+        Ok(ticket)
+    }
+
+    /// Takes out the entry at an index.
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Entry<T>> {
+        let entry = self.entries.remove(index)?;
+        let class = &mut self.classes[entry.class];
+        class.entries -= 1;
+        class.buckets.change(entry.pattern.key(), |list| list.unlink(&mut self.entries, links, entry.links));
+        Some(entry)
+    }
+
+    /// The first entry that matches and that `accepts`, which is asked for each that matches, in
+    /// order.
+    pub(crate) fn find(&mut self, envelope: &Envelope, mut accepts: impl FnMut(&mut T) -> bool) -> Option<u32> {
+        let Self { entries, classes, heads } = self;
+        heads.clear();
+        let in_use = classes.iter().filter(|class| class.entries > 0);
+        heads.extend(in_use.map(|class| class.buckets.get(class.masks.key(envelope)).first).filter(|at| *at != NONE));
+        loop {
+            let (nearest, limit) = nearest(entries, heads)?;
+            let mut at = heads[nearest];
+            // Along one list, as far as no other list has an entry before.
+            while let Some(entry) = entries.get_mut(at).filter(|entry| entry.label < limit) {
+                if accepts(&mut entry.item) {
+                    return Some(at);
+                }
+                at = entry.links.next;
+            }
+            if at == NONE {
+                heads.swap_remove(nearest);
+            } else {
+                heads[nearest] = at;
+            }
+        }
+    }
+}
+
+/// Which of these entries has the lowest label, and the lowest label of the others.
+#[inline]
+fn nearest<T>(entries: &Nodes<Entry<T>>, heads: &[u32]) -> Option<(usize, u64)> {
+    let (mut nearest, mut lowest, mut limit) = (None, u64::MAX, u64::MAX);
+    for (number, at) in heads.iter().enumerate() {
+        let label = entries.get(*at)?.label;
+        if label < lowest {
+            (nearest, lowest, limit) = (Some(number), label, lowest);
+        } else {
+            limit = limit.min(label);
+        }
+    }
+    nearest.map(|nearest| (nearest, limit))
+}
+
+/// The entry of the list behind which one with this label goes, or [`NONE`].
+fn predecessor<T>(
+    entries: &Nodes<Entry<T>>,
+    list: List,
+    (pattern, label): (&Pattern, u64),
+    [before, after]: [u32; 2],
+) -> u32 {
+    let is_beside = |at: u32| entries.get(at).filter(|entry| entry.pattern == *pattern);
+    if is_beside(before).is_some() {
+        return before;
+    }
+    if let Some(entry) = is_beside(after) {
+        return entry.links.prev;
+    }
+    let mut at = list.last;
+    while let Some(entry) = entries.get(at) {
+        if entry.label < label {
+            return at;
+        }
+        at = entry.links.prev;
+    }
+    NONE
+}
