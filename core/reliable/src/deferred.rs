@@ -32,6 +32,8 @@ pub(super) enum DeferredCall {
         /// The token to present there.
         token: u64,
     },
+    /// Reject a request that the program does not see.
+    Reject(Index),
     /// Close a connection of the engine that the endpoint does not need.
     Close(Index),
     /// Pass the timeouts of the connection with this cookie to the engine.
@@ -57,6 +59,10 @@ impl<L: Link> Reliable<L> {
                 }
                 DeferredCall::Redirect { index, cookie, uri, token } => {
                     self.follow_redirect(core, now, (index, cookie), &uri, token)
+                }
+                DeferredCall::Reject(index) => {
+                    // An error means that the client is gone.
+                    let _ = self.engine.reject(now, index);
                 }
                 DeferredCall::Close(index) => self.close_index(core, now, index),
                 DeferredCall::UpdateTimeouts(cookie) => {

@@ -322,6 +322,9 @@ impl Host for HostCtx<'_> {
     fn event(&mut self, index: Index, cookie: u32, event: Event<'_>) -> bool {
         let Self { state, core } = self;
         match event {
+            Event::Request { payload, .. } if core.is_stray_request(payload) => {
+                state.deferred.push(DeferredCall::Reject(index));
+            }
             Event::Request { attribute, payload } => return state.inbox.show_request(core, index, attribute, payload),
             Event::Expected { attribute, token } => {
                 state.deferred.push(DeferredCall::AcceptExpected { index, attribute, token })

@@ -566,3 +566,32 @@ fn the_default_device_has_every_way_that_the_selection_leaves() {
     assert_eq!((auto("^auto"), auto("sim")), (None, None));
     assert!(devices("^auto").iter().any(|line| line == "sm  default"), "without it the default is as ever");
 }
+
+#[test]
+fn an_endpoint_of_a_way_alone_is_not_taken_for_one_that_had_its_address_before() {
+    for way in ["sm", "sock", "tcp"] {
+        let first = Endpoint::open(&over(way), &cci::EndpointOptions::new()).expect("an endpoint");
+        let uri = first.uri().to_owned();
+        drop(first);
+        let address = uri.split_once('=').expect("a way").1;
+        let port = address.rsplit(':').next().expect("a port");
+        let options = cci::EndpointOptions::new();
+        let other = match way {
+            "sm" => Endpoint::open(&device_of("sm", &[]), &options.service(address)),
+            _ => Endpoint::open(&device_of(way, &[("ip", "127.0.0.1"), ("port", port)]), &options),
+        };
+        let other = other.expect("the address is free");
+        assert_eq!(other.uri(), format!("{way}://{address}"));
+        let client = Endpoint::open(&over(way), &cci::EndpointOptions::new()).expect("an endpoint");
+        client.connect(&Connect::to(&uri).payload(b"for the first").timeout(LIMIT)).expect("a URI");
+        let begun = Instant::now();
+        loop {
+            assert!(begun.elapsed() < LIMIT, "{way}: no answer");
+            assert!(other.get_event().expect("usable").is_none(), "{way}: a request for another endpoint");
+            if let Some(event) = client.get_event().expect("usable") {
+                assert!(matches!(event, cci::Event::ConnectFailed(_)), "{way}: {event:?}");
+                break;
+            }
+        }
+    }
+}

@@ -5,19 +5,19 @@ use crate::known::KnownRequests;
 use crate::secret::Secret;
 use crate::uri::{SCHEME, Uri, is_loopback};
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, ConnectError, EventKind, Failure, REQUEST_HEAD, Time};
+use cci_proto::{Attribute, ConnectError, EventKind, Failure, REQUEST_HEAD, REQUEST_MAGICS, Time};
 use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
 /// The first word of the header of a request.
-const MAGIC: u64 = u64::from_le_bytes(*b"cci-auto");
+const MAGIC: u64 = u64::from_le_bytes(REQUEST_MAGICS[0]);
 /// How long a way of the network has before the next one is asked too.
 const NEXT_AFTER: Duration = Duration::from_millis(100);
 
 /// The same of an endpoint that proves a secret.
-const PROVEN: u64 = u64::from_le_bytes(*b"cci-prov");
+const PROVEN: u64 = u64::from_le_bytes(REQUEST_MAGICS[1]);
 
 /// What stands before the program's payload in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

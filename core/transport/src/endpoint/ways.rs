@@ -12,7 +12,7 @@ use super::os_handle::OsHandle;
 use super::slots::SlotPool;
 use crate::{Connection, Slot};
 use cci_mem::sync::Ordering;
-use cci_proto::{EventKind, Failure, REQUEST_HEAD};
+use cci_proto::{EventKind, Failure, REQUEST_HEAD, REQUEST_MAGICS};
 use std::cell::Cell;
 use std::mem::swap;
 
@@ -232,6 +232,19 @@ impl Core {
     #[cold]
     pub(super) fn others_hold_all_recv(&self) -> bool {
         self.ways.as_ref().is_none_or(|ways| ways.all_borrowed(self.way()))
+    }
+
+    /// Whether a request is for an endpoint with ways, and this one has none: it was opened at the
+    /// address of an endpoint that was closed. The transport rejects the request; here it is
+    /// counted.
+    pub fn is_stray_request(&self, payload: &[u8]) -> bool {
+        let is_for_ways =
+            REQUEST_MAGICS.iter().any(|magic| payload.starts_with(magic)) && payload.len() >= REQUEST_HEAD;
+        let is_stray = is_for_ways && self.ways.is_none();
+        if is_stray {
+            self.counters().strays.fetch_add(1, Ordering::Relaxed);
+        }
+        is_stray
     }
 
     /// Queues a filled request. With ways it goes to the transport over them

@@ -79,6 +79,12 @@ impl Lane {
                 }
             };
             wire.copy_head(&payload, &mut head);
+            if core.is_stray_request(&head) {
+                core.release(slot);
+                wire.grant(index);
+                self.answer_frame(state, Header { kind: kind::REJECT, len: 0, word: header.word }, NOTHING);
+                return Ok(true);
+            }
             let event = (slot, EventKind::ConnectRequest, u64::from(attribute as u32));
             wire.show(state, number, event, payload);
         } else {

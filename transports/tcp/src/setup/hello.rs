@@ -136,6 +136,10 @@ impl Lane {
             }
             return Ok(());
         }
+        if core.is_stray_request(fields.rest()) {
+            self.answer(s, Kind::Reject, header.connection, &[&[0; 4]]);
+            return Ok(());
+        }
         let request = Request { lane: self.number, number: header.connection, attribute: body.attribute };
         s.keeps_one = false;
         if !s.inbox.request(core, request, fields.rest()) {
