@@ -1,0 +1,213 @@
+//! Connecting by client and server.
+
+use crate::attributes::ViAttributes;
+use crate::engine::Core;
+use crate::errors::Error;
+use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, Question, fresh_ticket, sleep_on};
+use crate::state::{State, ViState};
+use crate::task::Token;
+use crate::wire;
+use cci::{Connect, ConnectError};
+use std::net::Ipv4Addr;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// How long an accepted client may take to connect.
+const ACCEPT_LIMIT: Duration = Duration::from_secs(10);
+
+pub(crate) const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
+const NOT_IDLE: Error = Error::State("the VI is not idle; disconnect it first");
+
+/// Which attribute of two VIs does not agree.
+pub(crate) fn agree(own: &ViAttributes, other: &ViAttributes) -> Result<(), Error> {
+    if own.reliability != other.reliability {
+        Err(Error::Reliability)
+    } else if own.max_transfer != other.max_transfer {
+        Err(Error::TransferSize)
+    } else if own.qos != other.qos {
+        Err(Error::Qos)
+    } else {
+        Ok(())
+    }
+}
+
+impl<T: Token> State<T> {
+    /// Ends a connect that has not succeeded. Receives stay posted.
+    pub(crate) fn abandon(&mut self, number: u32) {
+        let Some(vi) = self.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending) else { return };
+        vi.state = ViState::Idle;
+        vi.peer = None;
+        self.changes += 1;
+        if let Some(ticket) = vi.ticket.take() {
+            self.tickets.remove(&ticket);
+        }
+    }
+}
+
+impl<T: Token> Core<T> {
+    pub(crate) fn check_local(&self, local: &Address) -> Result<(), Error> {
+        local.check()?;
+        match local.host == self.host() || local.host.is_loopback() || local.host.is_unspecified() {
+            true => Ok(()),
+            false => Err(Error::Parameter("the local address is none of this NIC's; take it from its attributes")),
+        }
+    }
+
+    pub(crate) fn listener(&self, local: &Address) -> Result<Listener, Error> {
+        let on = if self.host().is_loopback() { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+        Listener::bind(on, &local.discriminator)
+    }
+
+    /// Waits for a client that asks for the local discriminator, at most for `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`], [`Error::Resource`], [`Error::Timeout`].
+    pub fn listen(&self, local: &Address, limit: Option<Duration>) -> Result<Asking, Error> {
+        self.check_local(local)?;
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut listener = self.listener(local)?;
+        loop {
+            if let Some(asking) = listener.poll() {
+                return Ok(asking);
+            }
+            // Peers of other VIs may need answers meanwhile.
+            self.with(|state| self.progress(state));
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(Error::Timeout);
+            }
+            sleep_on(listener.descriptors().chain([self.endpoint.as_fd()]), left);
+        }
+    }
+
+    /// Accepts a client's question with an idle VI whose level, maximum and quality of service are
+    /// the client's. Waits until it is connected, at most 10 s.
+    ///
+    /// # Errors
+    ///
+    /// The client does not notice, and can be accepted by another VI or rejected:
+    /// [`Error::Parameter`], [`Error::State`], or the attribute that differs. [`Error::Timeout`]:
+    /// the client is gone.
+    pub fn accept(&self, asking: &mut Asking, number: u32) -> Result<(), Error> {
+        self.invite(asking, number)?;
+        self.wait_connected(number, Some(ACCEPT_LIMIT)).map_err(|_| Error::Timeout)
+    }
+
+    /// Sends a client the way to a VI, which expects it from now on.
+    pub(crate) fn invite(&self, asking: &mut Asking, number: u32) -> Result<(), Error> {
+        let ticket = fresh_ticket();
+        let attributes = self.with(|state| {
+            let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
+            let is_free = vi.state == ViState::Idle || (asking.is_peer && vi.state == ViState::ConnectPending);
+            if !is_free {
+                return Err(NOT_IDLE);
+            }
+            agree(&vi.attributes, &asking.attributes)?;
+            if asking.is_gone() {
+                return Err(Error::Timeout);
+            }
+            vi.state = ViState::ConnectPending;
+            vi.ticket = Some(ticket);
+            vi.peer_attributes = Some(asking.attributes);
+            state.tickets.insert(ticket, number);
+            Ok(vi.attributes)
+        })?;
+        let accept = Accept { ticket, attributes, uri: self.uri().to_owned() };
+        asking.answer(&Answer::Accept(accept)).map_err(|_| {
+            self.with(|state| state.abandon(number));
+            Error::Timeout
+        })
+    }
+
+    /// Rejects a client's question.
+    pub fn reject(&self, mut asking: Asking) {
+        // A client that is gone needs no answer.
+        let _ = asking.answer(&Answer::Reject);
+    }
+
+    /// Connects an idle VI to whoever waits for the remote discriminator, within `limit`. Returns
+    /// the attributes of the peer's VI.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`], also for no time; [`Error::State`]; [`Error::NoMatch`]: nobody waits,
+    /// now; [`Error::Reject`]; [`Error::Timeout`]; [`Error::NotReachable`].
+    pub fn request(
+        &self,
+        number: u32,
+        local: &Address,
+        remote: &Address,
+        limit: Option<Duration>,
+    ) -> Result<ViAttributes, Error> {
+        local.check()?;
+        remote.check()?;
+        if limit.is_some_and(|limit| limit.is_zero()) {
+            return Err(Error::Parameter("a connect needs time; give a time limit above 0"));
+        }
+        let own = self.begin_connect(number)?;
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut question = Question::new(remote, local, &own, false);
+        let asked = self.ask(&mut question, deadline).and_then(|accept| {
+            self.follow(number, &accept, deadline)?;
+            Ok(accept.attributes)
+        });
+        match asked {
+            Ok(attributes) => {
+                let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                self.wait_connected(number, left).map(|()| attributes)
+            }
+            Err(why) => {
+                self.with(|state| state.abandon(number));
+                Err(why)
+            }
+        }
+    }
+
+    /// An idle VI's attributes; it is pending from now on.
+    pub(crate) fn begin_connect(&self, number: u32) -> Result<ViAttributes, Error> {
+        self.with(|state| {
+            let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
+            if vi.state != ViState::Idle {
+                return Err(NOT_IDLE);
+            }
+            vi.state = ViState::ConnectPending;
+            Ok(vi.attributes)
+        })
+    }
+
+    fn ask(&self, question: &mut Question, deadline: Option<Instant>) -> Result<Accept, Error> {
+        /// Waits for a host that does not answer, where the program sets no limit.
+        const FOR_EVER: Duration = Duration::from_secs(3_600);
+        loop {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if let Some(accept) = question.poll(left.unwrap_or(FOR_EVER))? {
+                return Ok(accept);
+            }
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(Error::Timeout);
+            }
+            self.with(|state| self.progress(state));
+            sleep_on(question.descriptor().into_iter().chain([self.endpoint.as_fd()]), left);
+        }
+    }
+
+    /// Connects to where an invitation leads.
+    pub(crate) fn follow(&self, number: u32, accept: &Accept, deadline: Option<Instant>) -> Result<(), Error> {
+        let left = deadline.map(|deadline| {
+            let left = deadline.saturating_duration_since(Instant::now());
+            left.max(Duration::from_millis(1))
+        });
+        self.with(|state| {
+            let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
+            vi.peer_attributes = Some(accept.attributes);
+            let ticket = wire::ticket(accept.ticket);
+            let context = vi.next_attempt(number);
+            let connect = Connect::to(&accept.uri).payload(&ticket).context(context).timeout(left);
+            self.endpoint.connect(&connect).map_err(|why| match why {
+                ConnectError::NoBuffers | ConnectError::NoMemory => Error::Resource("no room for a connection in CCI"),
+                _ => Error::NotReachable,
+            })
+        })
+    }
+}

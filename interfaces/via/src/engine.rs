@@ -1,0 +1,660 @@
+//! The engine behind both languages: a NIC with its tables, used by many threads.
+//!
+//! [`crate::Nic`] is the safe side of it. Bindings use [`Core`] with a [`Token`] of their own.
+
+use crate::attributes::{Access, MAX_DESCRIPTORS, MAX_QUEUE_ENTRIES, MAX_TRANSFER, Reliability, Tag, ViAttributes};
+use crate::errors::{Error, Fault, FaultCode, Status};
+use crate::state::{Area, CompletionQueue, State, Vi, check};
+use crate::task::{Entry, WorkQueue};
+use cci::{Device, Endpoint, EndpointOptions, Memory, OpenError, PollError, RegisterError, Rights};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use std::net::Ipv4Addr;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+pub use crate::state::{Taken, ViState};
+pub use crate::task::{Completion, Op, Remote, Segment, Task, Token};
+
+/// Events taken by one call of CCI, and such calls before waiting threads get the lock.
+const BATCH: usize = 64;
+const ROUNDS: usize = 16;
+
+/// A NIC: one endpoint of CCI, and the tables of what uses it. Any thread may call it.
+///
+/// # Example
+///
+/// ```
+/// use cci_via::engine::{Completion, Core, Token};
+///
+/// struct Number(u32);
+/// impl Token for Number {
+///     fn complete(&mut self, _: &Completion) {}
+/// }
+/// let core: Core<Number> = Core::open(cci::Context::new()?.default_device()?)?;
+/// assert!(core.create_tag().is_ok());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Core<T> {
+    pub(crate) endpoint: Endpoint,
+    state: Mutex<State<T>>,
+    /// Something has changed, for those who sleep while another thread sleeps on the descriptors.
+    changed: Condvar,
+    /// The same, for that thread.
+    wake: OwnedFd,
+    host: Ipv4Addr,
+}
+
+impl<T> std::fmt::Debug for Core<T> {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        write!(f, "Core({})", self.endpoint.uri())
+    }
+}
+
+/// An IPv4 address in a URI; a device that has none reaches this host alone.
+fn host_of(uri: &str) -> Ipv4Addr {
+    let parts = uri.split(|symbol: char| !symbol.is_ascii_digit() && symbol != '.');
+    let mut found = parts.filter_map(|part| part.parse::<Ipv4Addr>().ok());
+    found.find(|address| !address.is_unspecified()).unwrap_or(Ipv4Addr::LOCALHOST)
+}
+
+pub(crate) fn registration(why: RegisterError) -> Error {
+    match why {
+        RegisterError::Busy => Error::Resource("a peer copies this memory; deregister it again later"),
+        RegisterError::NoMemory => Error::Resource("no memory for another registration; deregister others"),
+        _ => Error::Parameter("the range of memory is empty, or wraps around"),
+    }
+}
+
+fn rights(access: Access) -> Rights {
+    match (access.read, access.write) {
+        (true, true) => Rights::READ_WRITE,
+        (true, false) => Rights::READ,
+        (false, true) => Rights::WRITE,
+        (false, false) => Rights::NONE,
+    }
+}
+
+const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
+const NO_QUEUE: Error = Error::Parameter("no such completion queue; was it destroyed?");
+const NO_MEMORY: Error = Error::Parameter("no such memory handle; was it deregistered?");
+const ON_QUEUE: Error = Error::Parameter("this work queue reports to a completion queue; wait on that");
+
+impl<T: Token> Core<T> {
+    /// Opens a NIC on a device of CCI.
+    ///
+    /// # Errors
+    ///
+    /// As [`Endpoint::open`], or no descriptor is left.
+    pub fn open(device: &Device) -> Result<Self, OpenError> {
+        let endpoint = Endpoint::open(device, &EndpointOptions::new().disconnect_events(true))?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|source| OpenError::system("no descriptor for a NIC", source))?;
+        let host = host_of(endpoint.uri());
+        Ok(Self { endpoint, state: Mutex::new(State::new()), changed: Condvar::new(), wake, host })
+    }
+
+    /// Returns the URI of the endpoint.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        self.endpoint.uri()
+    }
+
+    /// Returns the address of the host, as peers use it.
+    #[must_use]
+    pub fn host(&self) -> Ipv4Addr {
+        self.host
+    }
+
+    #[inline]
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State<T>> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a call under the lock, and wakes those whom its changes may concern.
+    #[inline]
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State<T>) -> R) -> R {
+        let mut state = self.lock();
+        let before = state.changes;
+        let result = act(&mut state);
+        if state.changes != before {
+            self.wake(&state);
+        }
+        result
+    }
+
+    #[inline]
+    fn wake(&self, state: &State<T>) {
+        if state.has_sleeper {
+            // Full means woken already.
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+        if state.waiters > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes what has come, and goes on with what waited for room.
+    pub(crate) fn progress(&self, state: &mut State<T>) {
+        for _ in 0..ROUNDS {
+            match self.endpoint.poll(BATCH, |event| state.take(&self.endpoint, event)) {
+                Ok(0) | Err(PollError::NoBuffers) => break,
+                Ok(_) => {}
+                Err(_) => {
+                    state.has_failed = true;
+                    break;
+                }
+            }
+        }
+        if !state.blocked.is_empty() {
+            for number in std::mem::take(&mut state.blocked) {
+                state.pump(&self.endpoint, number);
+            }
+        }
+        if state.has_failed && !state.faults.iter().any(|fault| fault.code == FaultCode::Catastrophic) {
+            state.report(FaultCode::Catastrophic, None, None);
+        }
+    }
+
+    /// Makes progress until `ready` gives something, at most for `limit`. Sleeps meanwhile: one
+    /// thread on the descriptors, others until it has found something.
+    pub(crate) fn wait<R>(
+        &self,
+        limit: Option<Duration>,
+        mut ready: impl FnMut(&mut State<T>) -> Option<R>,
+    ) -> Option<R> {
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut state = self.lock();
+        loop {
+            let before = state.changes;
+            self.progress(&mut state);
+            let result = ready(&mut state);
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let is_over = result.is_some() || left.is_some_and(|left| left.is_zero()) || state.has_failed;
+            // One of those who wait takes over the sleep on the descriptors.
+            if state.changes != before || is_over {
+                self.wake(&state);
+            }
+            if is_over {
+                return result;
+            }
+            if state.has_sleeper {
+                state.waiters += 1;
+                state = match left {
+                    Some(left) => self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
+                    None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                };
+                state.waiters -= 1;
+                continue;
+            }
+            state.has_sleeper = true;
+            drop(state);
+            self.sleep(left);
+            state = self.lock();
+            state.has_sleeper = false;
+        }
+    }
+
+    fn sleep(&self, left: Option<Duration>) {
+        let handle = self.endpoint.as_fd();
+        let _ = self.endpoint.arm();
+        let mut descriptors = [PollFd::new(&handle, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
+        let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
+        // A signal ends it early, and its caller looks again.
+        let _ = poll(&mut descriptors, left.as_ref());
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+
+    /// Returns a fault that nobody has been told of yet, oldest first. Makes no progress.
+    pub fn fault(&self) -> Option<Fault> {
+        self.lock().faults.pop_front()
+    }
+
+    /// Waits until `done` returns something. It is asked after whatever has changed, under the
+    /// NIC's lock: it must not call the NIC.
+    pub fn wait_for<R>(&self, limit: Option<Duration>, mut done: impl FnMut() -> Option<R>) -> Option<R> {
+        self.wait(limit, |_| done())
+    }
+
+    /// Ends the waits of [`Core::wait_for`] early, so that they ask again.
+    pub fn nudge(&self) {
+        self.with(|state| state.changes += 1);
+    }
+
+    /// Returns messages that found no receive, or one that did not fit.
+    #[must_use]
+    pub fn dropped(&self) -> u64 {
+        self.lock().dropped
+    }
+
+    /// Returns whether no VI and no completion queue is left.
+    #[must_use]
+    pub fn is_unused(&self) -> bool {
+        let state = self.lock();
+        state.vis.len() == 0 && state.queues.len() == 0
+    }
+
+    /// Makes a protection tag.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Resource`]: too many.
+    pub fn create_tag(&self) -> Result<Tag, Error> {
+        let number = self.lock().tags.insert(0);
+        number.map(Tag).ok_or(Error::Resource("no room for another protection tag; destroy others"))
+    }
+
+    /// Ends a protection tag that nothing uses.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tag`]: no such tag. [`Error::Resource`]: VIs or memory use it.
+    pub fn destroy_tag(&self, tag: Tag) -> Result<(), Error> {
+        let mut state = self.lock();
+        let users = *state.tags.get(tag.0).ok_or(Error::Tag)?;
+        let in_use = users > 0 || state.areas.iter().any(|area| area.tag == tag);
+        if in_use || state.vis.iter().any(|vi| vi.attributes.tag == tag) {
+            return Err(Error::Resource("VIs or memory use this protection tag; destroy them first"));
+        }
+        state.tags.remove(tag.0);
+        Ok(())
+    }
+
+    /// Registers memory, whose first byte programs name by `base`, and returns its handle.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Tag`], [`Error::Parameter`] for no memory, [`Error::Resource`].
+    pub fn register(&self, memory: Memory, base: u64, tag: Tag, access: Access) -> Result<u32, Error> {
+        let mut state = self.lock();
+        state.tags.get(tag.0).ok_or(Error::Tag)?;
+        let registered = self.endpoint.register(memory.clone(), rights(access)).map_err(registration)?;
+        let area = Area { tag, access, base, memory, registration: registered };
+        state.areas.insert(area).ok_or(Error::Resource("no room for another registration; deregister others"))
+    }
+
+    /// Ends a registration. Waits at most 100 ms for peers that copy.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: no such handle, or not at this `base`. [`Error::Resource`]: a peer
+    /// still copies; the memory takes no new transfer, and is still registered.
+    pub fn deregister(&self, handle: u32, base: u64) -> Result<(), Error> {
+        let mut state = self.lock();
+        state.areas.get(handle).filter(|area| area.base == base).ok_or(NO_MEMORY)?;
+        let Some(Area { tag, access, memory, registration: registered, .. }) = state.areas.remove(handle) else {
+            return Err(NO_MEMORY);
+        };
+        registered.deregister().map(drop).map_err(|still| {
+            state.areas.restore(handle, Area { tag, access, base, memory, registration: still.registration });
+            registration(still.why)
+        })
+    }
+
+    /// Returns tag and rights of registered memory.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: no such handle, or not at this `base`.
+    pub fn query_memory(&self, handle: u32, base: u64) -> Result<(Tag, Access), Error> {
+        let state = self.lock();
+        state.areas.get(handle).filter(|area| area.base == base).map(|area| (area.tag, area.access)).ok_or(NO_MEMORY)
+    }
+
+    /// Changes tag and rights of registered memory. What peers know of the memory is stale then.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::query_memory`] and [`Core::register`].
+    pub fn set_memory(&self, handle: u32, base: u64, tag: Tag, access: Access) -> Result<(), Error> {
+        let mut state = self.lock();
+        state.tags.get(tag.0).ok_or(Error::Tag)?;
+        let area = state.areas.get_mut(handle).filter(|area| area.base == base).ok_or(NO_MEMORY)?;
+        let registered = self.endpoint.register(area.memory.clone(), rights(access)).map_err(registration)?;
+        (area.tag, area.access, area.registration) = (tag, access, registered);
+        Ok(())
+    }
+
+    /// Makes a completion queue for so many entries.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: none, or more than [`MAX_QUEUE_ENTRIES`]. [`Error::Resource`].
+    pub fn create_queue(&self, capacity: usize) -> Result<u32, Error> {
+        if capacity == 0 || capacity > MAX_QUEUE_ENTRIES {
+            return Err(Error::Parameter("a completion queue has 1 to 65,536 entries"));
+        }
+        let entries = std::collections::VecDeque::with_capacity(capacity);
+        let queue = self.lock().queues.insert(CompletionQueue { entries, capacity, users: 0 });
+        queue.ok_or(Error::Resource("no room for another completion queue; destroy others"))
+    }
+
+    /// Changes the number of entries of a completion queue, and keeps those that it has.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::create_queue`]; [`Error::Resource`] too when it has more entries now.
+    pub fn resize_queue(&self, queue: u32, capacity: usize) -> Result<(), Error> {
+        let mut state = self.lock();
+        let queue = state.queues.get_mut(queue).ok_or(NO_QUEUE)?;
+        if capacity == 0 || capacity > MAX_QUEUE_ENTRIES {
+            return Err(Error::Parameter("a completion queue has 1 to 65,536 entries"));
+        }
+        if capacity < queue.entries.len() {
+            return Err(Error::Resource("the completion queue has more entries now; take them first"));
+        }
+        queue.capacity = capacity;
+        queue.entries.reserve_exact(capacity - queue.entries.len());
+        Ok(())
+    }
+
+    /// Ends a completion queue that no VI uses.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: no such queue. [`Error::Resource`]: VIs use it.
+    pub fn destroy_queue(&self, queue: u32) -> Result<(), Error> {
+        let mut state = self.lock();
+        if state.queues.get(queue).ok_or(NO_QUEUE)?.users > 0 {
+            return Err(Error::Resource("VIs report to this completion queue; destroy them first"));
+        }
+        state.queues.remove(queue);
+        state.changes += 1;
+        self.wake(&state);
+        Ok(())
+    }
+
+    /// Ends a completion queue; VIs that use it report nowhere from then on.
+    pub(crate) fn remove_queue(&self, queue: u32) {
+        self.with(|state| {
+            state.queues.remove(queue);
+            state.changes += 1;
+        });
+    }
+
+    /// Takes the oldest entry of a completion queue: the VI, and whether it is its receive queue.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: no such queue.
+    pub fn take_entry(&self, queue: u32) -> Result<Option<(u32, bool)>, Error> {
+        self.with(|state| {
+            if state.queues.get(queue).ok_or(NO_QUEUE)?.entries.is_empty() {
+                self.progress(state);
+            }
+            Ok(state.queues.get_mut(queue).and_then(|queue| queue.entries.pop_front()))
+        })
+    }
+
+    /// As [`Core::take_entry`], and sleeps until there is one, at most for `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]; [`Error::Timeout`].
+    pub fn wait_entry(&self, queue: u32, limit: Option<Duration>) -> Result<(u32, bool), Error> {
+        let found = self.wait(limit, |state| match state.queues.get_mut(queue) {
+            None => Some(Err(NO_QUEUE)),
+            Some(queue) => queue.entries.pop_front().map(Ok),
+        });
+        found.unwrap_or(Err(Error::Timeout))
+    }
+
+    fn check_attributes(state: &State<T>, attributes: &ViAttributes) -> Result<(), Error> {
+        state.tags.get(attributes.tag.0).ok_or(Error::Tag)?;
+        if attributes.max_transfer == 0 || attributes.max_transfer > MAX_TRANSFER {
+            return Err(Error::TransferSize);
+        }
+        if attributes.qos != 0 {
+            return Err(Error::Qos);
+        }
+        if attributes.access.read && attributes.reliability == Reliability::Unreliable {
+            return Err(Error::RdmaRead);
+        }
+        Ok(())
+    }
+
+    /// Makes a VI; its queues report to completion queues if such are named.
+    ///
+    /// # Errors
+    ///
+    /// The first attribute that is not offered; [`Error::Parameter`] for a queue;
+    /// [`Error::Resource`].
+    pub fn create_vi(&self, attributes: &ViAttributes, send: Option<u32>, receive: Option<u32>) -> Result<u32, Error> {
+        let mut state = self.lock();
+        Self::check_attributes(&state, attributes)?;
+        for queue in [send, receive].into_iter().flatten() {
+            state.queues.get(queue).ok_or(NO_QUEUE)?;
+        }
+        let vi = Vi::new(*attributes, send, receive);
+        let number = state.vis.insert(vi).ok_or(Error::Resource("no room for another VI; destroy others"))?;
+        for queue in [send, receive].into_iter().flatten() {
+            state.queues.get_mut(queue).ok_or(NO_QUEUE)?.users += 1;
+        }
+        Ok(number)
+    }
+
+    /// Ends a VI that is idle and has no descriptors.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]; [`Error::State`]: not idle; [`Error::Resource`]: descriptors are left.
+    pub fn destroy_vi(&self, number: u32) -> Result<(), Error> {
+        let mut state = self.lock();
+        let vi = state.vis.get(number).ok_or(NO_VI)?;
+        if vi.state != ViState::Idle {
+            return Err(Error::State("the VI is not idle; disconnect it first"));
+        }
+        if !vi.send.entries.is_empty() || !vi.receive.entries.is_empty() {
+            return Err(Error::Resource("the VI has descriptors; take them first"));
+        }
+        // A VI without descriptors drops nothing that could call the NIC.
+        drop(self.forget(&mut state, number));
+        Ok(())
+    }
+
+    /// Ends a VI in whatever state, with its descriptors.
+    pub(crate) fn drop_vi(&self, number: u32) {
+        // Its descriptors may call the NIC when they are dropped: after the lock.
+        let vi = self.with(|state| {
+            state.close(&self.endpoint, number, ViState::Idle, Status::FLUSHED);
+            self.forget(state, number)
+        });
+        drop(vi);
+    }
+
+    fn forget(&self, state: &mut State<T>, number: u32) -> Option<Vi<T>> {
+        let vi = state.vis.remove(number)?;
+        for at in [vi.send.queue, vi.receive.queue].into_iter().flatten() {
+            if let Some(queue) = state.queues.get_mut(at) {
+                queue.users -= 1;
+                queue.entries.retain(|(vi, _)| *vi != number);
+            }
+        }
+        state.changes += 1;
+        self.wake(state);
+        Some(vi)
+    }
+
+    /// Returns state and attributes of a VI, and whether its send and its receive queue are empty.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: no such VI.
+    pub fn query_vi(&self, number: u32) -> Result<(ViState, ViAttributes, bool, bool), Error> {
+        self.with(|state| {
+            self.progress(state);
+            let vi = state.vis.get(number).ok_or(NO_VI)?;
+            Ok((vi.state, vi.attributes, vi.send.entries.is_empty(), vi.receive.entries.is_empty()))
+        })
+    }
+
+    /// Changes the attributes of an idle VI.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::create_vi`]; [`Error::State`]: not idle.
+    pub fn set_attributes(&self, number: u32, attributes: &ViAttributes) -> Result<(), Error> {
+        let mut state = self.lock();
+        Self::check_attributes(&state, attributes)?;
+        let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
+        if vi.state != ViState::Idle {
+            return Err(Error::State("the VI is not idle; set its attributes before it connects"));
+        }
+        vi.attributes = *attributes;
+        Ok(())
+    }
+
+    /// Ends the connection of a VI, and flushes its descriptors. The VI is idle then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: no such VI.
+    pub fn disconnect(&self, number: u32) -> Result<(), Error> {
+        self.with(|state| {
+            state.vis.get(number).ok_or(NO_VI)?;
+            state.close(&self.endpoint, number, ViState::Idle, Status::FLUSHED);
+            Ok(())
+        })
+    }
+
+    /// Posts a descriptor to the send queue. With a `home`, memory in which the descriptor lies,
+    /// that is checked before `read` is called to read the descriptor.
+    ///
+    /// # Errors
+    ///
+    /// The token comes back. [`Error::Parameter`]: no such VI, or `home` is not usable by it.
+    /// [`Error::State`]: not connected. [`Error::Resource`]: the queue is full.
+    #[expect(clippy::result_large_err, reason = "the token is the program's, and is moved out")]
+    pub fn post_send(
+        &self,
+        number: u32,
+        home: Option<Segment>,
+        token: T,
+        read: impl FnOnce() -> Task,
+    ) -> Result<(), (T, Error)> {
+        self.with(|state| {
+            match state.vis.get(number).map(|vi| vi.state) {
+                Some(ViState::Connected | ViState::Error) | None => {}
+                Some(_) => return Err((token, Error::State("the VI is not connected; connect it before it sends"))),
+            }
+            self.post(state, number, home, token, false, read)
+        })
+    }
+
+    /// Posts a descriptor to the receive queue, as [`Core::post_send`]; in any state.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::post_send`].
+    #[expect(clippy::result_large_err, reason = "the token is the program's, and is moved out")]
+    pub fn post_receive(
+        &self,
+        number: u32,
+        home: Option<Segment>,
+        token: T,
+        read: impl FnOnce() -> Task,
+    ) -> Result<(), (T, Error)> {
+        self.with(|state| self.post(state, number, home, token, true, read))
+    }
+
+    #[expect(clippy::result_large_err, reason = "the token is the program's, and is moved out")]
+    fn post(
+        &self,
+        state: &mut State<T>,
+        number: u32,
+        home: Option<Segment>,
+        token: T,
+        is_receive: bool,
+        read: impl FnOnce() -> Task,
+    ) -> Result<(), (T, Error)> {
+        let Some(vi) = state.vis.get_mut(number) else { return Err((token, NO_VI)) };
+        if let Some(home) = home
+            && check(&state.areas, vi.attributes.tag, &home).is_none()
+        {
+            let why = "the descriptor lies in no memory that this VI may use; register it, with the VI's tag";
+            return Err((token, Error::Parameter(why)));
+        }
+        let queue = if is_receive { &mut vi.receive } else { &mut vi.send };
+        if queue.entries.len() >= MAX_DESCRIPTORS {
+            return Err((token, Error::Resource("the queue has 4,096 descriptors; take completed ones first")));
+        }
+        let mut entry = Entry::new(Task { home, ..read() }, token);
+        if vi.state == ViState::Error {
+            let op = if is_receive { Status::OP_RECEIVE } else { entry.task.op_bits() };
+            entry.finish(Status::FLUSHED | op, 0, None);
+        }
+        queue.entries.push_back(entry);
+        if vi.state == ViState::Error {
+            state.publish(&self.endpoint, number);
+        } else if !is_receive {
+            state.pump(&self.endpoint, number);
+        }
+        Ok(())
+    }
+
+    /// Takes the oldest descriptor of a queue if it has completed. Makes progress if it has not.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: no such VI.
+    pub fn take(&self, number: u32, is_receive: bool) -> Result<Taken<T>, Error> {
+        self.with(|state| {
+            let queue = |state: &mut State<T>| -> Option<Taken<T>> {
+                let vi = state.vis.get_mut(number)?;
+                Some(taken(if is_receive { &mut vi.receive } else { &mut vi.send }))
+            };
+            match queue(state).ok_or(NO_VI)? {
+                Taken::NotDone | Taken::Empty => {
+                    self.progress(state);
+                    queue(state).ok_or(NO_VI)
+                }
+                found => Ok(found),
+            }
+        })
+    }
+
+    /// As [`Core::take`], and sleeps until the oldest has completed, at most for `limit`; not while
+    /// nothing is posted.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: no such VI, or the queue reports to a completion queue.
+    /// [`Error::Timeout`].
+    pub fn wait_taken(&self, number: u32, is_receive: bool, limit: Option<Duration>) -> Result<Taken<T>, Error> {
+        let found = self.wait(limit, |state| {
+            let Some(vi) = state.vis.get_mut(number) else { return Some(Err(NO_VI)) };
+            let queue = if is_receive { &mut vi.receive } else { &mut vi.send };
+            if queue.queue.is_some() {
+                return Some(Err(ON_QUEUE));
+            }
+            Some(taken(queue)).filter(|taken| !matches!(taken, Taken::NotDone)).map(Ok)
+        });
+        found.unwrap_or(Err(Error::Timeout))
+    }
+
+    /// Waits until a VI leaves the state `ConnectPending`, at most for `limit`.
+    pub(crate) fn wait_connected(&self, number: u32, limit: Option<Duration>) -> Result<(), Error> {
+        let ended = self.wait(limit, |state| {
+            let Some(vi) = state.vis.get(number) else { return Some(Err(NO_VI)) };
+            match vi.state {
+                ViState::ConnectPending => None,
+                // Broken meanwhile: it was connected.
+                ViState::Connected | ViState::Error => Some(Ok(())),
+                ViState::Idle => Some(Err(Error::NotReachable)),
+            }
+        });
+        ended.unwrap_or_else(|| {
+            // Too late: whatever still comes is turned away.
+            self.with(|state| state.abandon(number));
+            Err(Error::Timeout)
+        })
+    }
+}
+
+fn taken<T>(queue: &mut WorkQueue<T>) -> Taken<T> {
+    match queue.take() {
+        Some(entry) => Taken::Done(entry.end, entry.token),
+        None if queue.entries.is_empty() => Taken::Empty,
+        None => Taken::NotDone,
+    }
+}

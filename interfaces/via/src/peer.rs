@@ -1,0 +1,197 @@
+//! Connecting in the peer-to-peer model: both sides ask, and the addresses tell who listens.
+
+use crate::attributes::ViAttributes;
+use crate::connect::{NO_VI, agree};
+use crate::engine::Core;
+use crate::errors::Error;
+use crate::rendezvous::{Address, Answer, Listener, Question, sleep_on};
+use crate::state::ViState;
+use crate::task::Token;
+use std::os::fd::AsFd;
+use std::time::{Duration, Instant};
+
+/// Between two questions to a host where nobody listens yet: nothing tells when somebody does.
+const AGAIN: Duration = Duration::from_millis(20);
+/// For a host that does not answer at all, of each step.
+const STEP: Duration = Duration::from_secs(1);
+
+pub(crate) struct PeerConnect {
+    local: Address,
+    remote: Address,
+    deadline: Option<Instant>,
+    role: Role,
+}
+
+enum Role {
+    Listens(Listener),
+    Asks { question: Option<Question>, not_before: Instant },
+    Connects,
+}
+
+/// What is to be slept for.
+enum Progress {
+    Connected(ViAttributes),
+    Waits,
+}
+
+impl<T: Token> Core<T> {
+    /// Begins to connect an idle VI with a peer that does the same, with both addresses exchanged,
+    /// within `limit`. The side with the smaller discriminator listens.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`], also for equal discriminators; [`Error::State`]; [`Error::Resource`].
+    pub fn peer_request(
+        &self,
+        number: u32,
+        local: &Address,
+        remote: &Address,
+        limit: Option<Duration>,
+    ) -> Result<(), Error> {
+        self.check_local(local)?;
+        remote.check()?;
+        if local.discriminator == remote.discriminator {
+            return Err(Error::Parameter("both peers have one discriminator; choose two"));
+        }
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        self.begin_connect(number)?;
+        let role = if local.discriminator < remote.discriminator {
+            self.listener(local).map(Role::Listens)
+        } else {
+            Ok(Role::Asks { question: None, not_before: Instant::now() })
+        };
+        self.with(|state| {
+            let role = role.inspect_err(|_| state.abandon(number))?;
+            let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
+            vi.peer = Some(Box::new(PeerConnect { local: local.clone(), remote: remote.clone(), deadline, role }));
+            Ok(())
+        })
+    }
+
+    /// Goes on with a connect of the peer-to-peer model; `None`: not yet. Returns the attributes of
+    /// the peer's VI.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::State`]: none is under way. Any other ends it: [`Error::Timeout`],
+    /// [`Error::NotReachable`], or the attribute that differs.
+    pub fn peer_done(&self, number: u32) -> Result<Option<ViAttributes>, Error> {
+        Ok(match self.peer_step(number)? {
+            Progress::Connected(attributes) => Some(attributes),
+            Progress::Waits => None,
+        })
+    }
+
+    /// As [`Core::peer_done`], and sleeps until the end.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::peer_done`].
+    pub fn peer_wait(&self, number: u32) -> Result<ViAttributes, Error> {
+        loop {
+            if let Progress::Connected(attributes) = self.peer_step(number)? {
+                return Ok(attributes);
+            }
+            let Some(peer) = self.with(|state| state.vis.get_mut(number).and_then(|vi| vi.peer.take())) else {
+                continue;
+            };
+            let left = peer.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            match &peer.role {
+                Role::Listens(listener) => sleep_on(listener.descriptors().chain([self.endpoint.as_fd()]), left),
+                Role::Asks { question, not_before } => {
+                    let pause = not_before.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+                    let pause =
+                        if question.is_some() { left } else { Some(left.map_or(pause, |left| left.min(pause))) };
+                    let descriptor = question.as_ref().and_then(Question::descriptor);
+                    sleep_on(descriptor.into_iter().chain([self.endpoint.as_fd()]), pause);
+                }
+                Role::Connects => sleep_on([self.endpoint.as_fd()].into_iter(), left),
+            }
+            self.keep(number, peer);
+        }
+    }
+
+    fn keep(&self, number: u32, peer: Box<PeerConnect>) {
+        self.with(|state| {
+            if let Some(vi) = state.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending) {
+                vi.peer = Some(peer);
+            }
+        });
+    }
+
+    fn peer_step(&self, number: u32) -> Result<Progress, Error> {
+        let found = self.with(|state| {
+            let was_under_way = state.vis.get(number).ok_or(NO_VI)?.peer.is_some();
+            self.progress(state);
+            let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
+            match (vi.state, vi.peer_attributes) {
+                (ViState::Connected | ViState::Error, Some(attributes)) => {
+                    vi.peer = None;
+                    Ok(Err(attributes))
+                }
+                _ if was_under_way && vi.peer.is_none() => Err(Error::NotReachable),
+                _ => vi
+                    .peer
+                    .take()
+                    .map(|peer| Ok((peer, vi.attributes)))
+                    .ok_or(Error::State("no connect with a peer is under way; request it first")),
+            }
+        })?;
+        let (mut peer, attributes) = match found {
+            Ok(found) => found,
+            Err(attributes) => return Ok(Progress::Connected(attributes)),
+        };
+        let is_over = peer.deadline.is_some_and(|deadline| deadline <= Instant::now());
+        let stepped = if is_over { Err(Error::Timeout) } else { self.step(number, &mut peer, &attributes) };
+        match stepped {
+            Ok(()) => {
+                self.keep(number, peer);
+                Ok(Progress::Waits)
+            }
+            Err(why) => {
+                self.with(|state| state.abandon(number));
+                Err(why)
+            }
+        }
+    }
+
+    fn step(&self, number: u32, peer: &mut PeerConnect, attributes: &ViAttributes) -> Result<(), Error> {
+        match &mut peer.role {
+            Role::Connects => {}
+            Role::Listens(listener) => {
+                while let Some(mut asking) = listener.poll() {
+                    // Answers that nobody takes end nothing here.
+                    if !asking.is_peer || asking.address.discriminator != peer.remote.discriminator {
+                        let _ = asking.answer(&Answer::Other);
+                    } else if let Err(why) = agree(attributes, &asking.attributes) {
+                        let _ = asking.answer(&Answer::Mismatch(why));
+                        return Err(why);
+                    } else if !asking.is_gone() {
+                        self.invite(&mut asking, number)?;
+                        peer.role = Role::Connects;
+                        break;
+                    }
+                }
+            }
+            Role::Asks { question, not_before } => {
+                if question.is_none() && *not_before > Instant::now() {
+                    return Ok(());
+                }
+                let asked = question.get_or_insert_with(|| Question::new(&peer.remote, &peer.local, attributes, true));
+                match asked.poll(STEP) {
+                    Ok(None) => {}
+                    Ok(Some(accept)) => {
+                        self.follow(number, &accept, peer.deadline)?;
+                        peer.role = Role::Connects;
+                    }
+                    Err(Error::NoMatch | Error::Timeout) => {
+                        *question = None;
+                        *not_before = Instant::now() + AGAIN;
+                    }
+                    Err(why) => return Err(why),
+                }
+            }
+        }
+        Ok(())
+    }
+}

@@ -1,0 +1,381 @@
+//! How two VIs find each other: questions over TCP to ports that a discriminator leads to.
+
+use crate::attributes::{Access, MAX_DISCRIMINATOR, Reliability, Tag, ViAttributes};
+use crate::errors::Error;
+use rustix::event::{PollFd, PollFlags, poll};
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::os::fd::{AsFd, BorrowedFd};
+use std::time::{Duration, Instant};
+
+/// Where a VI is found: a host, and what its program chose.
+///
+/// # Example
+///
+/// ```
+/// let address = cci_via::Address::new(std::net::Ipv4Addr::LOCALHOST, b"service");
+/// assert_eq!(address.discriminator, b"service");
+/// ```
+#[derive(Clone, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a net address of VIPL")]
+pub struct Address {
+    /// The host.
+    pub host: Ipv4Addr,
+    /// At most 64 bytes that both sides have chosen.
+    pub discriminator: Vec<u8>,
+}
+
+impl Address {
+    /// The address of a discriminator at a host.
+    #[must_use]
+    pub fn new(host: Ipv4Addr, discriminator: &[u8]) -> Self {
+        Self { host, discriminator: discriminator.to_vec() }
+    }
+
+    pub(crate) fn check(&self) -> Result<(), Error> {
+        match self.discriminator.len() {
+            0 => Err(Error::Parameter("the discriminator is empty; choose 1 to 64 bytes")),
+            length if length > MAX_DISCRIMINATOR => {
+                Err(Error::Parameter("the discriminator has more than 64 bytes; choose a shorter one"))
+            }
+            _ => Ok(()),
+        }
+    }
+}
+
+/// Ports that a discriminator leads to, of this range, which no system gives out by itself.
+const PORTS: usize = 8;
+const FIRST_PORT: u64 = 16_384;
+const PORT_COUNT: u64 = 16_384;
+/// Clients that have connected and not asked yet, and for how long they may.
+const MOST_CALLERS: usize = 64;
+const CALLER_LIMIT: Duration = Duration::from_secs(2);
+/// The longest frame, bytes.
+const LONGEST: usize = 2_048;
+const MAGIC: &[u8] = b"VIAq\x01";
+
+fn ports(discriminator: &[u8]) -> [u16; PORTS] {
+    // FNV-1a: the same on every host.
+    let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
+    let mut hash = discriminator.iter().fold(0xcbf2_9ce4_8422_2325, mix);
+    std::array::from_fn(|_| {
+        hash = mix(hash, &0x5a);
+        (FIRST_PORT + (hash >> 32) % PORT_COUNT) as u16
+    })
+}
+
+fn emit_attributes(bytes: &mut Vec<u8>, attributes: &ViAttributes) {
+    bytes.push(attributes.reliability.bits() as u8);
+    bytes.push(u8::from(attributes.access.write) | u8::from(attributes.access.read) << 1);
+    bytes.extend(attributes.max_transfer.to_le_bytes());
+    bytes.extend(attributes.qos.to_le_bytes());
+}
+
+/// Reads a frame from its front.
+struct Reader<'a>(&'a [u8]);
+
+impl<'a> Reader<'a> {
+    fn bytes(&mut self, count: usize) -> Option<&'a [u8]> {
+        let (front, rest) = self.0.split_at_checked(count)?;
+        self.0 = rest;
+        Some(front)
+    }
+
+    fn array<const N: usize>(&mut self) -> Option<[u8; N]> {
+        self.bytes(N)?.try_into().ok()
+    }
+
+    fn attributes(&mut self) -> Option<ViAttributes> {
+        let [level, access] = self.array()?;
+        let reliability = Reliability::from_bits(level.into())?;
+        let access = Access { write: access & 1 != 0, read: access & 2 != 0 };
+        let max_transfer = u64::from_le_bytes(self.array()?);
+        let qos = u64::from_le_bytes(self.array()?);
+        Some(ViAttributes { reliability, max_transfer, qos, tag: Tag(0), access })
+    }
+}
+
+fn write_frame(stream: &mut TcpStream, body: &[u8]) -> std::io::Result<()> {
+    let mut frame = (body.len() as u16).to_le_bytes().to_vec();
+    frame.extend_from_slice(body);
+    // It fits the empty buffer of the socket.
+    stream.write_all(&frame)
+}
+
+/// The frame of a stream that does not block, once it is whole.
+fn read_frame(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::Result<Option<Vec<u8>>> {
+    loop {
+        let wanted = match buffer.first_chunk::<2>() {
+            None => 2,
+            Some(length) => 2 + usize::from(u16::from_le_bytes(*length)),
+        };
+        if wanted > LONGEST {
+            return Err(ErrorKind::InvalidData.into());
+        }
+        if buffer.len() >= wanted && wanted > 2 {
+            return Ok(Some(buffer.split_off(2)));
+        }
+        let mut piece = [0; LONGEST];
+        let space = (wanted - buffer.len()).max(1);
+        match stream.read(&mut piece[..space]) {
+            Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
+            Ok(count) => buffer.extend_from_slice(&piece[..count]),
+            Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(None),
+            Err(why) if why.kind() == ErrorKind::Interrupted => {}
+            Err(why) => return Err(why),
+        }
+    }
+}
+
+/// What a listener answers.
+pub(crate) enum Answer {
+    Other,
+    Reject,
+    /// In the peer-to-peer model: the attributes do not agree.
+    Mismatch(Error),
+    Accept(Accept),
+}
+
+pub(crate) struct Accept {
+    pub(crate) ticket: u64,
+    pub(crate) attributes: ViAttributes,
+    pub(crate) uri: String,
+}
+
+impl Answer {
+    fn emit(&self) -> Vec<u8> {
+        match self {
+            Self::Other => vec![0],
+            Self::Reject => vec![1],
+            Self::Mismatch(Error::Reliability) => vec![3],
+            Self::Mismatch(Error::TransferSize) => vec![4],
+            Self::Mismatch(_) => vec![5],
+            Self::Accept(accept) => {
+                let mut bytes = vec![2];
+                bytes.extend(accept.ticket.to_le_bytes());
+                emit_attributes(&mut bytes, &accept.attributes);
+                bytes.extend(accept.uri.as_bytes());
+                bytes
+            }
+        }
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        let mut reader = Reader(bytes);
+        let [kind] = reader.array()?;
+        Some(match kind {
+            0 => Self::Other,
+            1 => Self::Reject,
+            2 => {
+                let ticket = u64::from_le_bytes(reader.array()?);
+                let attributes = reader.attributes()?;
+                Self::Accept(Accept { ticket, attributes, uri: String::from_utf8(reader.0.to_vec()).ok()? })
+            }
+            3 => Self::Mismatch(Error::Reliability),
+            4 => Self::Mismatch(Error::TransferSize),
+            5 => Self::Mismatch(Error::Qos),
+            _ => return None,
+        })
+    }
+}
+
+/// A client that asks for a connection, and waits for the answer.
+#[derive(Debug)]
+pub struct Asking {
+    stream: TcpStream,
+    /// The client's VI.
+    pub(crate) attributes: ViAttributes,
+    /// The client's own address.
+    pub(crate) address: Address,
+    pub(crate) is_peer: bool,
+}
+
+impl Asking {
+    /// Returns the attributes of the client's VI.
+    #[must_use]
+    pub fn attributes(&self) -> &ViAttributes {
+        &self.attributes
+    }
+
+    /// Returns the client's own address.
+    #[must_use]
+    pub fn address(&self) -> &Address {
+        &self.address
+    }
+
+    /// Whether the client has given up.
+    pub(crate) fn is_gone(&self) -> bool {
+        match self.stream.peek(&mut [0]) {
+            Ok(0) => true,
+            Ok(_) => false,
+            Err(why) => why.kind() != ErrorKind::WouldBlock,
+        }
+    }
+
+    pub(crate) fn answer(&mut self, answer: &Answer) -> std::io::Result<()> {
+        write_frame(&mut self.stream, &answer.emit())
+    }
+}
+
+struct Caller {
+    stream: TcpStream,
+    buffer: Vec<u8>,
+    since: Instant,
+}
+
+/// Waits for clients that ask for a discriminator.
+pub(crate) struct Listener {
+    socket: TcpListener,
+    discriminator: Vec<u8>,
+    callers: Vec<Caller>,
+}
+
+impl Listener {
+    pub(crate) fn bind(on: Ipv4Addr, discriminator: &[u8]) -> Result<Self, Error> {
+        let bound = ports(discriminator).into_iter().find_map(|port| TcpListener::bind((on, port)).ok());
+        let socket = bound.ok_or(Error::Resource("all ports of this discriminator are taken; choose another one"))?;
+        socket.set_nonblocking(true).map_err(|_| Error::Resource("a socket cannot be set up"))?;
+        Ok(Self { socket, discriminator: discriminator.to_vec(), callers: Vec::new() })
+    }
+
+    /// A client that has asked; those for another discriminator are told so.
+    pub(crate) fn poll(&mut self) -> Option<Asking> {
+        while self.callers.len() < MOST_CALLERS {
+            let Ok((stream, _)) = self.socket.accept() else { break };
+            if stream.set_nonblocking(true).is_ok() {
+                self.callers.push(Caller { stream, buffer: Vec::new(), since: Instant::now() });
+            }
+        }
+        let mut at = 0;
+        while let Some(caller) = self.callers.get_mut(at) {
+            match read_frame(&mut caller.stream, &mut caller.buffer) {
+                Ok(None) if caller.since.elapsed() < CALLER_LIMIT => at += 1,
+                Ok(Some(frame)) => {
+                    let mut stream = self.callers.swap_remove(at).stream;
+                    let Some((wanted, attributes, address, is_peer)) = parse_ask(&frame) else { continue };
+                    if wanted == self.discriminator {
+                        return Some(Asking { stream, attributes, address, is_peer });
+                    }
+                    // Who does not take the answer learns nothing.
+                    let _ = write_frame(&mut stream, &Answer::Other.emit());
+                }
+                _ => drop(self.callers.swap_remove(at)),
+            }
+        }
+        None
+    }
+
+    /// What becomes readable when `poll` may have something.
+    pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        std::iter::once(self.socket.as_fd()).chain(self.callers.iter().map(|caller| caller.stream.as_fd()))
+    }
+}
+
+fn parse_ask(frame: &[u8]) -> Option<(&[u8], ViAttributes, Address, bool)> {
+    let mut reader = Reader(frame.strip_prefix(MAGIC)?);
+    let [model, own, wanted] = reader.array()?;
+    let attributes = reader.attributes()?;
+    let host = Ipv4Addr::from(reader.array::<4>()?);
+    let address = Address::new(host, reader.bytes(own.into())?);
+    let wanted = reader.bytes(wanted.into())?;
+    (reader.0.is_empty() && model < 2).then_some((wanted, attributes, address, model == 1))
+}
+
+/// A client's question: goes from port to port of the server's host until one answers for the
+/// discriminator.
+pub(crate) struct Question {
+    host: Ipv4Addr,
+    ports: std::array::IntoIter<u16, PORTS>,
+    ask: Vec<u8>,
+    stream: Option<(TcpStream, Vec<u8>)>,
+}
+
+impl Question {
+    pub(crate) fn new(remote: &Address, own: &Address, attributes: &ViAttributes, is_peer: bool) -> Self {
+        let mut ask = MAGIC.to_vec();
+        ask.extend([u8::from(is_peer), own.discriminator.len() as u8, remote.discriminator.len() as u8]);
+        emit_attributes(&mut ask, attributes);
+        ask.extend(own.host.octets());
+        ask.extend(&own.discriminator);
+        ask.extend(&remote.discriminator);
+        // Each address of the loop-back network is this host.
+        let host = if remote.host.is_loopback() { Ipv4Addr::LOCALHOST } else { remote.host };
+        Self { host, ports: ports(&remote.discriminator).into_iter(), ask, stream: None }
+    }
+
+    /// The server's invitation; none yet. A host that does not answer is waited for at most `left`.
+    pub(crate) fn poll(&mut self, left: Duration) -> Result<Option<Accept>, Error> {
+        loop {
+            if let Some((stream, buffer)) = &mut self.stream {
+                match read_frame(stream, buffer).map(|frame| frame.map(|frame| Answer::parse(&frame))) {
+                    Ok(None) => return Ok(None),
+                    Ok(Some(Some(Answer::Accept(accept)))) => return Ok(Some(accept)),
+                    Ok(Some(Some(Answer::Reject))) => return Err(Error::Reject),
+                    Ok(Some(Some(Answer::Mismatch(why)))) => return Err(why),
+                    // Somebody else's port.
+                    _ => self.stream = None,
+                }
+            }
+            let port = self.ports.next().ok_or(Error::NoMatch)?;
+            let address = SocketAddr::from((self.host, port));
+            match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
+                Ok(mut stream) => {
+                    if stream.set_nonblocking(true).is_ok() && write_frame(&mut stream, &self.ask).is_ok() {
+                        self.stream = Some((stream, Vec::new()));
+                    }
+                }
+                Err(why) => match why.kind() {
+                    ErrorKind::TimedOut => return Err(Error::Timeout),
+                    ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => return Err(Error::NotReachable),
+                    _ => {}
+                },
+            }
+        }
+    }
+
+    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
+        self.stream.as_ref().map(|(stream, _)| stream.as_fd())
+    }
+}
+
+/// Sleeps until one of these is readable, at most for `left`.
+pub(crate) fn sleep_on<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, left: Option<Duration>) {
+    let mut descriptors: Vec<PollFd<'a>> =
+        descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
+    let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
+    // A signal ends it early, and its caller looks again.
+    let _ = poll(&mut descriptors, left.as_ref());
+}
+
+/// A number that nobody guesses.
+pub(crate) fn fresh_ticket() -> u64 {
+    use std::hash::{BuildHasher, Hasher};
+    std::hash::RandomState::new().build_hasher().finish()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_emitted_is_parsed() {
+        let attributes = ViAttributes { max_transfer: 70_000, ..ViAttributes::default() };
+        let own = Address::new(Ipv4Addr::new(10, 0, 0, 7), b"client");
+        let question = Question::new(&Address::new(Ipv4Addr::LOCALHOST, b"server"), &own, &attributes, true);
+        let (wanted, parsed, address, is_peer) = parse_ask(&question.ask).expect("a question");
+        assert_eq!((wanted, parsed, address, is_peer), (&b"server"[..], attributes, own, true));
+        for length in 0..question.ask.len() {
+            assert!(parse_ask(&question.ask[..length]).is_none());
+        }
+        let accept = Answer::Accept(Accept { ticket: 7, attributes, uri: "scheme://host".to_owned() }).emit();
+        let Some(Answer::Accept(accept)) = Answer::parse(&accept) else { panic!("an invitation") };
+        assert_eq!((accept.ticket, accept.attributes, accept.uri.as_str()), (7, attributes, "scheme://host"));
+    }
+
+    #[test]
+    fn ports_stay_in_their_range() {
+        for number in 0..1_000_u32 {
+            assert!(ports(&number.to_le_bytes()).into_iter().all(|port| (16_384..32_768).contains(&port)));
+        }
+    }
+}

@@ -1,0 +1,255 @@
+//! Work as the engine has it: what a descriptor asks for, and how far it is.
+
+use crate::errors::Status;
+use std::collections::VecDeque;
+
+/// A range of local memory.
+///
+/// # Example
+///
+/// ```
+/// let segment = cci_via::Segment { address: 0, handle: 0, length: 64 };
+/// assert_eq!(segment.length, 64);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a data segment of VIPL")]
+pub struct Segment {
+    /// Where it begins: an address, or an offset in a [`crate::Region`].
+    pub address: u64,
+    /// The memory handle.
+    pub handle: u32,
+    /// Bytes.
+    pub length: u32,
+}
+
+/// A place in the peer's memory.
+///
+/// # Example
+///
+/// ```
+/// // The handle and the address have come in a message of the peer.
+/// let remote = cci_via::Remote { address: 4_096, handle: 0x1_0001 };
+/// assert_eq!(remote.address, 4_096);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "an address segment of VIPL")]
+pub struct Remote {
+    /// Where it begins, as the peer names it.
+    pub address: u64,
+    /// The peer's memory handle.
+    pub handle: u32,
+}
+
+/// What a descriptor of the send queue does.
+///
+/// # Example
+///
+/// ```
+/// use cci_via::{Op, Remote};
+///
+/// assert_ne!(Op::Send, Op::Write(Remote::default()));
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "the operations of the VI Architecture")]
+pub enum Op {
+    /// Takes a receive of the peer.
+    #[default]
+    Send,
+    /// Writes into the peer's memory.
+    Write(Remote),
+    /// Reads from the peer's memory.
+    Read(Remote),
+}
+
+/// Segments without an allocation where they are few.
+#[derive(Debug, Default)]
+pub(crate) struct Segments {
+    count: usize,
+    few: [Segment; 4],
+    many: Vec<Segment>,
+}
+
+impl Segments {
+    pub(crate) fn push(&mut self, segment: Segment) {
+        match self.few.get_mut(self.count) {
+            Some(place) => *place = segment,
+            None => {
+                if self.many.is_empty() {
+                    self.many.extend(self.few);
+                }
+                self.many.push(segment);
+            }
+        }
+        self.count += 1;
+    }
+
+    #[inline]
+    pub(crate) fn all(&self) -> &[Segment] {
+        if self.many.is_empty() { &self.few[..self.count] } else { &self.many }
+    }
+}
+
+/// What a descriptor asks for.
+///
+/// # Example
+///
+/// ```
+/// use cci_via::{Segment, Task};
+///
+/// let mut task = Task::default();
+/// task.push(Segment { address: 0, handle: 0x1_0000, length: 8 });
+/// assert_eq!(task.segments().len(), 1);
+/// ```
+#[derive(Debug, Default)]
+pub struct Task {
+    /// What it does; of a receive, `Send`.
+    pub op: Op,
+    /// Goes with it.
+    pub immediate: Option<u32>,
+    /// Waits for earlier RDMA reads.
+    pub fence: bool,
+    /// Why it cannot be worked on, found when it was read; no bit if it can.
+    pub fault: Status,
+    /// The memory in which the descriptor itself lies, if the program has it there.
+    pub home: Option<Segment>,
+    pub(crate) segments: Segments,
+}
+
+impl Task {
+    /// Appends a segment.
+    pub fn push(&mut self, segment: Segment) {
+        self.segments.push(segment);
+    }
+
+    /// Returns the segments.
+    #[must_use]
+    pub fn segments(&self) -> &[Segment] {
+        self.segments.all()
+    }
+
+    /// Bytes of all segments.
+    pub(crate) fn total(&self) -> u64 {
+        self.segments().iter().map(|segment| u64::from(segment.length)).sum()
+    }
+
+    pub(crate) fn op_bits(&self) -> Status {
+        match self.op {
+            Op::Send => Status(0),
+            Op::Write(_) => Status::OP_WRITE,
+            Op::Read(_) => Status::OP_READ,
+        }
+    }
+}
+
+/// How a descriptor ended.
+///
+/// # Example
+///
+/// ```
+/// fn bytes(end: &cci_via::Completion) -> Option<u32> {
+///     (!end.status.is_error()).then_some(end.length)
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "what a control segment of VIPL brings back")]
+pub struct Completion {
+    /// How it ended.
+    pub status: Status,
+    /// Bytes that were transferred; 0 after an error.
+    pub length: u32,
+    /// What came with it.
+    pub immediate: Option<u32>,
+}
+
+/// What rides with a task: the program's side of a descriptor.
+pub trait Token: Send {
+    /// Called once, when the descriptor completes, in order; never where its home is registered no
+    /// more.
+    fn complete(&mut self, end: &Completion);
+}
+
+/// One descriptor in its queue.
+pub(crate) struct Entry<T> {
+    pub(crate) task: Task,
+    pub(crate) token: T,
+    pub(crate) end: Completion,
+    /// It will not change any more, but those before it may not have finished.
+    pub(crate) is_finished: bool,
+    pub(crate) has_begun: bool,
+    /// Nothing is left to be handed to CCI.
+    pub(crate) is_sent: bool,
+    /// Bytes of a send, or segments of an RDMA operation, that have been handed to CCI.
+    pub(crate) handed: u32,
+    /// Operations of CCI that have not ended.
+    pub(crate) open: u32,
+    /// The peer has to acknowledge it.
+    pub(crate) awaits_reply: bool,
+    /// The peer's handle was stale, now; and was asked for again, once.
+    pub(crate) is_stale: bool,
+    pub(crate) was_retried: bool,
+}
+
+impl<T> Entry<T> {
+    pub(crate) fn new(task: Task, token: T) -> Self {
+        Self {
+            task,
+            token,
+            end: Completion::default(),
+            is_finished: false,
+            has_begun: false,
+            is_sent: false,
+            handed: 0,
+            open: 0,
+            awaits_reply: false,
+            is_stale: false,
+            was_retried: false,
+        }
+    }
+
+    pub(crate) fn finish(&mut self, status: Status, length: u32, immediate: Option<u32>) {
+        if !self.is_finished {
+            self.is_finished = true;
+            self.is_sent = true;
+            self.end = Completion { status: status | Status::DONE, length, immediate };
+        }
+    }
+
+    pub(crate) fn fail(&mut self, status: Status) {
+        let op = self.task.op_bits();
+        self.finish(status | op, 0, None);
+    }
+}
+
+/// A work queue: entries in the order of posting, of which the first `published` have completed.
+pub(crate) struct WorkQueue<T> {
+    pub(crate) entries: VecDeque<Entry<T>>,
+    /// The number of the first entry; counts up with each that is taken.
+    pub(crate) first: u32,
+    pub(crate) published: usize,
+    /// The completion queue.
+    pub(crate) queue: Option<u32>,
+    /// Of the send queue: the first entry that is not sent as a whole.
+    pub(crate) next: usize,
+}
+
+impl<T> WorkQueue<T> {
+    pub(crate) fn new(queue: Option<u32>) -> Self {
+        Self { entries: VecDeque::new(), first: 0, published: 0, queue, next: 0 }
+    }
+
+    pub(crate) fn by_number(&mut self, number: u32) -> Option<(usize, &mut Entry<T>)> {
+        let at = number.wrapping_sub(self.first) as usize;
+        self.entries.get_mut(at).map(|entry| (at, entry))
+    }
+
+    /// The oldest that has completed.
+    pub(crate) fn take(&mut self) -> Option<Entry<T>> {
+        if self.published == 0 {
+            return None;
+        }
+        self.published -= 1;
+        self.next = self.next.saturating_sub(1);
+        self.first = self.first.wrapping_add(1);
+        self.entries.pop_front()
+    }
+}

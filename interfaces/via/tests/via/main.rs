@@ -1,0 +1,7 @@
+//! The VI Architecture over each transport.
+
+mod conformance;
+mod connecting;
+mod failures;
+mod liars;
+mod world;
