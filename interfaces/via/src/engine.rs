@@ -210,13 +210,18 @@ impl<T: Token> Core<T> {
         self.lock().faults.pop_front()
     }
 
-    /// Waits until `done` returns something. It is asked after whatever has changed, under the
-    /// NIC's lock: it must not call the NIC.
-    pub fn wait_for<R>(&self, limit: Option<Duration>, mut done: impl FnMut() -> Option<R>) -> Option<R> {
-        self.wait(limit, |_| done())
+    /// Returns a count of what has changed: completions, states, faults.
+    #[must_use]
+    pub fn changes(&self) -> u64 {
+        self.lock().changes
     }
 
-    /// Ends the waits of [`Core::wait_for`] early, so that they ask again.
+    /// Makes progress and sleeps until that count is another one.
+    pub fn wait_change(&self, seen: u64) {
+        self.wait(None, |state| (state.changes != seen).then_some(()));
+    }
+
+    /// Counts a change, so that waits end.
     pub fn nudge(&self) {
         self.with(|state| state.changes += 1);
     }
@@ -372,6 +377,12 @@ impl<T: Token> Core<T> {
         });
     }
 
+    /// Returns whether there is such a completion queue.
+    #[must_use]
+    pub fn has_queue(&self, queue: u32) -> bool {
+        self.lock().queues.get(queue).is_some()
+    }
+
     /// Takes the oldest entry of a completion queue: the VI, and whether it is its receive queue.
     ///
     /// # Errors
@@ -518,19 +529,19 @@ impl<T: Token> Core<T> {
     }
 
     /// Posts a descriptor to the send queue. With a `home`, memory in which the descriptor lies,
-    /// that is checked before `read` is called to read the descriptor.
+    /// that is checked before `read` is called to read the descriptor; `read` gets a function that
+    /// tells whether so many bytes of `home` may be read.
     ///
     /// # Errors
     ///
     /// The token comes back. [`Error::Parameter`]: no such VI, or `home` is not usable by it.
     /// [`Error::State`]: not connected. [`Error::Resource`]: the queue is full.
-    #[expect(clippy::result_large_err, reason = "the token is the program's, and is moved out")]
     pub fn post_send(
         &self,
         number: u32,
         home: Option<Segment>,
         token: T,
-        read: impl FnOnce() -> Task,
+        read: impl FnOnce(&dyn Fn(u32) -> bool) -> Task,
     ) -> Result<(), (T, Error)> {
         self.with(|state| {
             match state.vis.get(number).map(|vi| vi.state) {
@@ -546,18 +557,16 @@ impl<T: Token> Core<T> {
     /// # Errors
     ///
     /// As [`Core::post_send`].
-    #[expect(clippy::result_large_err, reason = "the token is the program's, and is moved out")]
     pub fn post_receive(
         &self,
         number: u32,
         home: Option<Segment>,
         token: T,
-        read: impl FnOnce() -> Task,
+        read: impl FnOnce(&dyn Fn(u32) -> bool) -> Task,
     ) -> Result<(), (T, Error)> {
         self.with(|state| self.post(state, number, home, token, true, read))
     }
 
-    #[expect(clippy::result_large_err, reason = "the token is the program's, and is moved out")]
     fn post(
         &self,
         state: &mut State<T>,
@@ -565,7 +574,7 @@ impl<T: Token> Core<T> {
         home: Option<Segment>,
         token: T,
         is_receive: bool,
-        read: impl FnOnce() -> Task,
+        read: impl FnOnce(&dyn Fn(u32) -> bool) -> Task,
     ) -> Result<(), (T, Error)> {
         let Some(vi) = state.vis.get_mut(number) else { return Err((token, NO_VI)) };
         if let Some(home) = home
@@ -574,11 +583,14 @@ impl<T: Token> Core<T> {
             let why = "the descriptor lies in no memory that this VI may use; register it, with the VI's tag";
             return Err((token, Error::Parameter(why)));
         }
+        let tag = vi.attributes.tag;
         let queue = if is_receive { &mut vi.receive } else { &mut vi.send };
         if queue.entries.len() >= MAX_DESCRIPTORS {
             return Err((token, Error::Resource("the queue has 4,096 descriptors; take completed ones first")));
         }
-        let mut entry = Entry::new(Task { home, ..read() }, token);
+        let areas = &state.areas;
+        let covers = |length| home.is_some_and(|home| check(areas, tag, &Segment { length, ..home }).is_some());
+        let mut entry = Entry::new(Task { home, ..read(&covers) }, token);
         if vi.state == ViState::Error {
             let op = if is_receive { Status::OP_RECEIVE } else { entry.task.op_bits() };
             entry.finish(Status::FLUSHED | op, 0, None);

@@ -191,7 +191,6 @@ impl Incoming {
     ///
     /// The VI comes back, and the client notices nothing: it can be accepted by another VI, or
     /// rejected. The attribute that differs, or [`Error::Timeout`]: the client is gone.
-    #[expect(clippy::result_large_err, reason = "the VI comes back")]
     pub fn accept(&mut self, vi: Vi<Idle>) -> Result<Vi<Connected>, (Vi<Idle>, Error)> {
         match self.core.accept(&mut self.asking, vi.number()) {
             Ok(()) => Ok(vi.into_state()),

@@ -125,7 +125,6 @@ impl Vi<Idle> {
     /// # Errors
     ///
     /// The VI comes back; see [`Core::request`].
-    #[expect(clippy::result_large_err, reason = "the VI comes back")]
     pub fn request(self, from: &Address, to: &Address, limit: Duration) -> Result<Vi<Connected>, (Self, Error)> {
         match self.core.request(self.number, from, to, Some(limit)) {
             Ok(_) => Ok(self.into_state()),
@@ -138,7 +137,6 @@ impl Vi<Idle> {
     /// # Errors
     ///
     /// The VI comes back; see [`Core::peer_request`].
-    #[expect(clippy::result_large_err, reason = "the VI comes back")]
     pub fn peer(self, from: &Address, to: &Address, limit: Duration) -> Result<Vi<Pending>, (Self, Error)> {
         match self.core.peer_request(self.number, from, to, Some(limit)) {
             Ok(()) => Ok(self.into_state()),
@@ -162,7 +160,6 @@ impl Vi<Pending> {
     /// # Errors
     ///
     /// The VI comes back; see [`Core::peer_done`].
-    #[expect(clippy::result_large_err, reason = "the VI comes back")]
     pub fn wait(self) -> Result<Vi<Connected>, (Vi<Idle>, Error)> {
         match self.core.peer_wait(self.number) {
             Ok(_) => Ok(self.into_state()),
@@ -172,11 +169,10 @@ impl Vi<Pending> {
 }
 
 impl Vi<Connected> {
-    #[expect(clippy::result_large_err, reason = "the work comes back")]
     fn post(&mut self, op: Op, immediate: Option<u32>, work: Work) -> Result<(), (Work, Error)> {
         let plain = work.task();
         let immediate = immediate.or(plain.immediate);
-        self.core.post_send(self.number, None, work, || Task { op, immediate, ..plain })
+        self.core.post_send(self.number, None, work, |_| Task { op, immediate, ..plain })
     }
 
     /// Posts a send.
@@ -184,7 +180,6 @@ impl Vi<Connected> {
     /// # Errors
     ///
     /// The work comes back. [`Error::Resource`]: the queue is full.
-    #[expect(clippy::result_large_err, reason = "the work comes back")]
     pub fn post_send(&mut self, work: Work) -> Result<(), (Work, Error)> {
         self.post(Op::Send, None, work)
     }
@@ -194,7 +189,6 @@ impl Vi<Connected> {
     /// # Errors
     ///
     /// As [`Vi::post_send`].
-    #[expect(clippy::result_large_err, reason = "the work comes back")]
     pub fn post_write(&mut self, work: Work, to: Remote, immediate: Option<u32>) -> Result<(), (Work, Error)> {
         self.post(Op::Write(to), immediate, work)
     }
@@ -204,7 +198,6 @@ impl Vi<Connected> {
     /// # Errors
     ///
     /// As [`Vi::post_send`].
-    #[expect(clippy::result_large_err, reason = "the work comes back")]
     pub fn post_read(&mut self, work: Work, from: Remote) -> Result<(), (Work, Error)> {
         self.post(Op::Read(from), None, work)
     }
@@ -240,10 +233,9 @@ impl<S> Vi<S> {
     /// # Errors
     ///
     /// The work comes back. [`Error::Resource`]: the queue is full.
-    #[expect(clippy::result_large_err, reason = "the work comes back")]
     pub fn post_receive(&mut self, work: Work) -> Result<(), (Work, Error)> {
         let task = work.task();
-        self.core.post_receive(self.number, None, work, || task)
+        self.core.post_receive(self.number, None, work, |_| task)
     }
 
     /// Takes the oldest descriptor of the send queue, if it has completed.

@@ -1,0 +1,73 @@
+//! The symbols.
+
+use crate::answer::answer;
+use crate::handles::Handle;
+use crate::layout::{CViAttributes, MemAttributes, NicAttributes};
+use crate::nic::{self, ErrorHandler};
+use crate::notify::{self, DescriptorHandler, QueueHandler};
+use crate::{connections, memory, names, queues, vis};
+use std::ffi::{c_char, c_int, c_ulong, c_void};
+
+/// Exports calls: the symbol, its signature and what it does.
+macro_rules! export {
+    ($($symbol:ident ($($argument:ident: $type:ty),*) => $body:expr;)*) => {
+        $(
+            /// # Safety
+            ///
+            /// What the header states of the pointers.
+            #[unsafe(no_mangle)]
+            unsafe extern "C" fn $symbol($($argument: $type),*) -> c_int {
+                #[allow(unused_unsafe)]
+                // SAFETY: by the contract of the header.
+                answer(|| unsafe { $body })
+            }
+        )*
+    };
+}
+
+type Descriptor = *mut c_void;
+type Net = *mut u8;
+
+export! {
+    VipOpenNic(name: *const c_char, nic: *mut Handle) => nic::open(name, nic);
+    VipCloseNic(nic: Handle) => nic::close(nic);
+    VipQueryNic(nic: Handle, attributes: *mut NicAttributes) => nic::query(nic, attributes);
+    VipCreateVi(nic: Handle, attributes: *const CViAttributes, send: Handle, receive: Handle, vi: *mut Handle) => vis::create(nic, attributes, send, receive, vi);
+    VipDestroyVi(vi: Handle) => vis::destroy(vi);
+    VipQueryVi(vi: Handle, state: *mut c_int, attributes: *mut CViAttributes, send: *mut c_int, receive: *mut c_int) => vis::query(vi, state, attributes, send, receive);
+    VipSetViAttributes(vi: Handle, attributes: *const CViAttributes) => vis::set_attributes(vi, attributes);
+    VipConnectWait(nic: Handle, local: Net, timeout: c_ulong, remote: Net, attributes: *mut CViAttributes, connection: *mut Handle) => connections::wait(nic, local, timeout, remote, attributes, connection);
+    VipConnectAccept(connection: Handle, vi: Handle) => connections::accept(connection, vi);
+    VipConnectReject(connection: Handle) => connections::reject(connection);
+    VipConnectRequest(vi: Handle, local: Net, remote: Net, timeout: c_ulong, attributes: *mut CViAttributes) => connections::request(vi, local, remote, timeout, attributes);
+    VipDisconnect(vi: Handle) => vis::disconnect(vi);
+    VipConnectPeerRequest(vi: Handle, local: Net, remote: Net, timeout: c_ulong) => connections::peer_request(vi, local, remote, timeout);
+    VipConnectPeerDone(vi: Handle, attributes: *mut CViAttributes) => connections::peer_done(vi, attributes);
+    VipConnectPeerWait(vi: Handle, attributes: *mut CViAttributes) => connections::peer_wait(vi, attributes);
+    VipCreatePtag(nic: Handle, tag: *mut Handle) => memory::create_tag(nic, tag);
+    VipDestroyPtag(nic: Handle, tag: Handle) => memory::destroy_tag(nic, tag);
+    VipRegisterMem(nic: Handle, start: *mut c_void, length: c_ulong, attributes: *const MemAttributes, handle: *mut u32) => memory::register(nic, start, length, attributes, handle);
+    VipDeregisterMem(nic: Handle, start: *mut c_void, handle: u32) => memory::deregister(nic, start, handle);
+    VipQueryMem(nic: Handle, start: *mut c_void, handle: u32, attributes: *mut MemAttributes) => memory::query(nic, start, handle, attributes);
+    VipSetMemAttributes(nic: Handle, start: *mut c_void, handle: u32, attributes: *const MemAttributes) => memory::set(nic, start, handle, attributes);
+    VipPostSend(vi: Handle, descriptor: Descriptor, handle: u32) => vis::post(vi, descriptor, handle, false);
+    VipSendDone(vi: Handle, descriptor: *mut Descriptor) => vis::done(vi, descriptor, false);
+    VipSendWait(vi: Handle, timeout: c_ulong, descriptor: *mut Descriptor) => vis::wait(vi, timeout, descriptor, false);
+    VipSendNotify(vi: Handle, context: *mut c_void, handler: Option<DescriptorHandler>) => notify::descriptor(vi, context, handler, false);
+    VipPostRecv(vi: Handle, descriptor: Descriptor, handle: u32) => vis::post(vi, descriptor, handle, true);
+    VipRecvDone(vi: Handle, descriptor: *mut Descriptor) => vis::done(vi, descriptor, true);
+    VipRecvWait(vi: Handle, timeout: c_ulong, descriptor: *mut Descriptor) => vis::wait(vi, timeout, descriptor, true);
+    VipRecvNotify(vi: Handle, context: *mut c_void, handler: Option<DescriptorHandler>) => notify::descriptor(vi, context, handler, true);
+    VipCreateCQ(nic: Handle, entries: c_ulong, queue: *mut Handle) => queues::create(nic, entries, queue);
+    VipResizeCQ(queue: Handle, entries: c_ulong) => queues::resize(queue, entries);
+    VipDestroyCQ(queue: Handle) => queues::destroy(queue);
+    VipCQDone(queue: Handle, vi: *mut Handle, is_receive: *mut c_int) => queues::done(queue, vi, is_receive);
+    VipCQWait(queue: Handle, timeout: c_ulong, vi: *mut Handle, is_receive: *mut c_int) => queues::wait(queue, timeout, vi, is_receive);
+    VipCQNotify(queue: Handle, context: *mut c_void, handler: Option<QueueHandler>) => notify::entry(queue, context, handler);
+    VipQuerySystemManagementInfo(nic: Handle, _kind: c_ulong, _found: *mut c_void) => nic::query_system_management(nic);
+    VipErrorCallback(nic: Handle, context: *mut c_void, handler: Option<ErrorHandler>) => nic::error_callback(nic, context, handler);
+    VipNSInit(nic: Handle, _init: *mut c_void) => names::start(nic, true);
+    VipNSGetHostByName(nic: Handle, name: *const c_char, address: Net, index: c_ulong) => names::by_name(nic, name, address, index);
+    VipNSGetHostByAddr(nic: Handle, address: Net, name: *mut c_char, length: *mut c_ulong) => names::by_address(nic, address, name, length);
+    VipNSShutdown(nic: Handle) => names::start(nic, false);
+}

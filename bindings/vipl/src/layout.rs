@@ -1,0 +1,145 @@
+//! Structures as `vipl.h` has them.
+
+use crate::handles::{Handle, Kind, make, of_nic};
+use crate::nic::Nic;
+use cci_via::{Access, Address, Error, MAX_DISCRIMINATOR, Reliability, Tag, ViAttributes};
+use std::ffi::{c_char, c_int, c_ulong, c_void};
+use std::net::Ipv4Addr;
+
+#[repr(C)]
+pub(crate) struct NicAttributes {
+    pub(crate) name: [c_char; 64],
+    pub(crate) hardware_version: c_ulong,
+    pub(crate) provider_version: c_ulong,
+    pub(crate) nic_address_len: u16,
+    pub(crate) local_nic_address: *const u8,
+    pub(crate) thread_safe: c_int,
+    pub(crate) max_discriminator_len: u16,
+    pub(crate) max_register_bytes: c_ulong,
+    pub(crate) max_register_regions: c_ulong,
+    pub(crate) max_register_block_bytes: c_ulong,
+    pub(crate) max_vi: c_ulong,
+    pub(crate) max_descriptors_per_queue: c_ulong,
+    pub(crate) max_segments_per_desc: c_ulong,
+    pub(crate) max_cq: c_ulong,
+    pub(crate) max_cq_entries: c_ulong,
+    pub(crate) max_transfer_size: c_ulong,
+    pub(crate) native_mtu: c_ulong,
+    pub(crate) max_ptags: c_ulong,
+    pub(crate) reliability_level_support: u16,
+    pub(crate) rdma_read_support: u16,
+}
+
+#[repr(C)]
+pub(crate) struct CViAttributes {
+    reliability_level: u16,
+    max_transfer_size: c_ulong,
+    qos: *mut c_void,
+    ptag: Handle,
+    enable_rdma_write: c_int,
+    enable_rdma_read: c_int,
+}
+
+#[repr(C)]
+pub(crate) struct MemAttributes {
+    ptag: Handle,
+    enable_rdma_write: c_int,
+    enable_rdma_read: c_int,
+}
+
+#[repr(C)]
+pub(crate) struct ErrorDescriptor {
+    pub(crate) nic: Handle,
+    pub(crate) vi: Handle,
+    pub(crate) queue: Handle,
+    pub(crate) descriptor: *mut c_void,
+    pub(crate) op_code: c_ulong,
+    pub(crate) resource: c_int,
+    pub(crate) error: c_int,
+}
+
+const _: () = assert!(size_of::<NicAttributes>() == 200 && size_of::<CViAttributes>() == 40);
+const _: () = assert!(size_of::<MemAttributes>() == 16 && size_of::<ErrorDescriptor>() == 48);
+
+/// The tag of a handle; one of another NIC names none.
+fn tag(nic: &Nic, handle: Handle) -> Tag {
+    Tag::of_number(of_nic(Kind::Tag, nic, handle).unwrap_or(0))
+}
+
+impl CViAttributes {
+    pub(crate) fn read(&self, nic: &Nic) -> Result<ViAttributes, Error> {
+        Ok(ViAttributes {
+            reliability: Reliability::from_bits(self.reliability_level).ok_or(Error::Reliability)?,
+            max_transfer: self.max_transfer_size,
+            qos: self.qos.addr() as u64,
+            tag: tag(nic, self.ptag),
+            access: Access { write: self.enable_rdma_write != 0, read: self.enable_rdma_read != 0 },
+        })
+    }
+
+    /// With the tag of a NIC's own VI; a peer's is nobody else's business.
+    pub(crate) fn of(attributes: &ViAttributes, nic: Option<&Nic>) -> Self {
+        Self {
+            reliability_level: attributes.reliability.bits(),
+            max_transfer_size: attributes.max_transfer,
+            qos: std::ptr::without_provenance_mut(attributes.qos as usize),
+            ptag: nic.map_or(std::ptr::null_mut(), |nic| make(Kind::Tag, nic.number, attributes.tag.number())),
+            enable_rdma_write: attributes.access.write.into(),
+            enable_rdma_read: attributes.access.read.into(),
+        }
+    }
+}
+
+impl MemAttributes {
+    pub(crate) fn read(&self, nic: &Nic) -> (Tag, Access) {
+        let access = Access { write: self.enable_rdma_write != 0, read: self.enable_rdma_read != 0 };
+        (tag(nic, self.ptag), access)
+    }
+
+    pub(crate) fn of(nic: &Nic, tag: Tag, access: Access) -> Self {
+        Self {
+            ptag: make(Kind::Tag, nic.number, tag.number()),
+            enable_rdma_write: access.write.into(),
+            enable_rdma_read: access.read.into(),
+        }
+    }
+}
+
+/// Reads a net address.
+///
+/// # Safety
+///
+/// NULL, or a structure with as many bytes behind it as it names.
+pub(crate) unsafe fn read_address(address: *const u8) -> Result<Address, Error> {
+    const REASON: Error = Error::Parameter("a net address has 4 bytes of host and 1 to 64 of discriminator");
+    if address.is_null() {
+        return Err(REASON);
+    }
+    // SAFETY: by the contract; of any alignment.
+    let [host, discriminator] = unsafe { address.cast::<[u16; 2]>().read_unaligned() }.map(usize::from);
+    if host != 4 || discriminator > MAX_DISCRIMINATOR {
+        return Err(REASON);
+    }
+    // SAFETY: by the contract.
+    let host = unsafe { address.add(4).cast::<[u8; 4]>().read() };
+    // SAFETY: by the contract.
+    let discriminator = unsafe { std::slice::from_raw_parts(address.add(8), discriminator) };
+    Ok(Address::new(Ipv4Addr::from(host), discriminator))
+}
+
+/// Writes a net address.
+///
+/// # Safety
+///
+/// NULL, or room for 8 bytes and the discriminator.
+pub(crate) unsafe fn write_address(target: *mut u8, host: Ipv4Addr, discriminator: &[u8]) {
+    if target.is_null() {
+        return;
+    }
+    // SAFETY: by the contract; of any alignment.
+    unsafe { target.cast::<[u16; 2]>().write_unaligned([4, discriminator.len() as u16]) };
+    // SAFETY: by the contract.
+    unsafe { target.add(4).cast::<[u8; 4]>().write(host.octets()) };
+    // SAFETY: by the contract; what is copied is the library's own.
+    unsafe { std::ptr::copy_nonoverlapping(discriminator.as_ptr(), target.add(8), discriminator.len()) };
+}

@@ -1,0 +1,90 @@
+//! The name service: the system's names of hosts.
+
+use crate::answer::{Answer, PARAMETER, RESOURCE, code};
+use crate::handles::Handle;
+use crate::layout::{read_address, write_address};
+use crate::nic::{lock, nic};
+use cci_via::Error;
+use std::ffi::{CStr, c_char, c_ulong};
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+
+pub(crate) fn start(handle: Handle, is_started: bool) -> Answer {
+    let nic = nic(handle)?;
+    let mut has_names = lock(&nic.has_names);
+    if !is_started && !*has_names {
+        return Err(code(Error::NameService));
+    }
+    *has_names = is_started;
+    Ok(())
+}
+
+pub(crate) unsafe fn by_name(handle: Handle, name: *const c_char, address: *mut u8, index: c_ulong) -> Answer {
+    let nic = nic(handle)?;
+    if name.is_null() || address.is_null() {
+        return Err(PARAMETER);
+    }
+    if !*lock(&nic.has_names) {
+        return Err(code(Error::NameService));
+    }
+    // SAFETY: a string, by the contract.
+    let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| code(Error::NameService))?;
+    let found = (name, 0).to_socket_addrs().map_err(|_| code(Error::NameService))?;
+    let mut hosts: Vec<Ipv4Addr> = Vec::new();
+    for address in found {
+        let IpAddr::V4(host) = address.ip() else { continue };
+        // Every address of the loop-back network is this host, by one address.
+        let host = if host.is_loopback() { Ipv4Addr::LOCALHOST } else { host };
+        if !hosts.contains(&host) {
+            hosts.push(host);
+        }
+    }
+    let host = usize::try_from(index).ok().and_then(|index| hosts.get(index)).ok_or(code(Error::NameService))?;
+    // SAFETY: by the contract.
+    unsafe { write_address(address, *host, &[]) };
+    Ok(())
+}
+
+pub(crate) unsafe fn by_address(handle: Handle, address: *const u8, name: *mut c_char, length: *mut c_ulong) -> Answer {
+    let nic = nic(handle)?;
+    if name.is_null() || length.is_null() {
+        return Err(PARAMETER);
+    }
+    // SAFETY: by the contract.
+    let address = unsafe { read_address(address) }.map_err(code)?;
+    if !*lock(&nic.has_names) {
+        return Err(code(Error::NameService));
+    }
+    let place = libc::sockaddr_in {
+        sin_family: libc::AF_INET as libc::sa_family_t,
+        sin_port: 0,
+        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.host.octets()) },
+        sin_zero: [0; 8],
+    };
+    let mut found: [c_char; 256] = [0; 256];
+    // SAFETY: an address of that size, and room of that size.
+    let code_of_lookup = unsafe {
+        libc::getnameinfo(
+            (&raw const place).cast(),
+            size_of_val(&place) as libc::socklen_t,
+            found.as_mut_ptr(),
+            found.len() as libc::socklen_t,
+            std::ptr::null_mut(),
+            0,
+            libc::NI_NAMEREQD,
+        )
+    };
+    if code_of_lookup != 0 {
+        return Err(code(Error::NameService));
+    }
+    let bytes = found.iter().position(|byte| *byte == 0).unwrap_or(found.len() - 1);
+    // SAFETY: by the contract.
+    let room = unsafe { length.read() };
+    // SAFETY: by the contract.
+    unsafe { length.write(bytes as c_ulong) };
+    if room <= bytes as c_ulong {
+        return Err(RESOURCE);
+    }
+    // SAFETY: there is room, as just checked.
+    unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), name, bytes + 1) };
+    Ok(())
+}

@@ -1,0 +1,147 @@
+//! Handlers that run when a descriptor completes: a thread of each NIC that has any.
+
+use crate::answer::{Answer, PARAMETER, RESOURCE};
+use crate::handles::{self, Handle, Kind, make};
+use crate::nic::{Nic, lock};
+use cci_via::engine::Taken;
+use std::collections::VecDeque;
+use std::ffi::{c_int, c_void};
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
+use std::thread::{Builder, JoinHandle};
+
+pub(crate) type DescriptorHandler = unsafe extern "C" fn(*mut c_void, Handle, Handle, *mut c_void);
+pub(crate) type QueueHandler = unsafe extern "C" fn(*mut c_void, Handle, Handle, c_int);
+
+/// What is waited for, and who is called.
+#[derive(Clone, Copy)]
+enum Wanted {
+    Descriptor { vi: u32, is_receive: bool, handler: DescriptorHandler },
+    Entry { queue: u32, handler: QueueHandler },
+}
+
+#[derive(Default)]
+struct Orders {
+    wanted: VecDeque<(Wanted, usize)>,
+    thread: Option<JoinHandle<()>>,
+    is_over: bool,
+}
+
+pub(crate) struct Notifier {
+    orders: Mutex<Orders>,
+    ordered: Condvar,
+}
+
+impl Notifier {
+    pub(crate) fn new() -> Self {
+        Self { orders: Mutex::new(Orders::default()), ordered: Condvar::new() }
+    }
+
+    fn order(&self, nic: &Arc<Nic>, wanted: Wanted, context: *mut c_void) -> Answer {
+        let mut orders = lock(&self.orders);
+        if orders.thread.is_none() {
+            let nic = Arc::clone(nic);
+            let thread = Builder::new().name("vipl-notify".to_owned()).spawn(move || run(&nic));
+            orders.thread = Some(thread.map_err(|_| RESOURCE)?);
+        }
+        orders.wanted.push_back((wanted, context.expose_provenance()));
+        drop(orders);
+        self.ordered.notify_one();
+        nic.core.nudge();
+        Ok(())
+    }
+
+    /// Ends the thread, unless it is the one that calls.
+    pub(crate) fn stop(&self, nic: &Nic) {
+        let mut orders = lock(&self.orders);
+        orders.is_over = true;
+        orders.wanted.clear();
+        let thread = orders.thread.take();
+        drop(orders);
+        self.ordered.notify_one();
+        nic.core.nudge();
+        if let Some(thread) = thread.filter(|thread| thread.thread().id() != std::thread::current().id()) {
+            // It catches what its calls panic with.
+            let _ = thread.join();
+        }
+    }
+}
+
+fn run(nic: &Arc<Nic>) {
+    loop {
+        let mut orders = lock(&nic.notifier.orders);
+        while orders.wanted.is_empty() && !orders.is_over {
+            orders = nic.notifier.ordered.wait(orders).unwrap_or_else(PoisonError::into_inner);
+        }
+        if orders.is_over {
+            return;
+        }
+        let wanted: Vec<_> = orders.wanted.iter().copied().collect();
+        drop(orders);
+        let seen = nic.core.changes();
+        // The first order of each queue gets its first completion.
+        let served =
+            wanted.iter().enumerate().find_map(|(at, (wanted, context))| Some((at, serve(nic, *wanted, *context)?)));
+        match served {
+            Some((at, call)) => {
+                let mut orders = lock(&nic.notifier.orders);
+                if orders.is_over {
+                    return;
+                }
+                orders.wanted.remove(at);
+                drop(orders);
+                call();
+                nic.tell_faults();
+            }
+            None => {
+                nic.tell_faults();
+                nic.core.wait_change(seen);
+            }
+        }
+    }
+}
+
+/// What to call, if its time has come: nothing, for what is gone.
+fn serve(nic: &Arc<Nic>, wanted: Wanted, context: usize) -> Option<Box<dyn FnOnce()>> {
+    let (own, number) = (nic.handle(), nic.number);
+    let context: *mut c_void = std::ptr::with_exposed_provenance_mut(context);
+    match wanted {
+        Wanted::Descriptor { vi, is_receive, handler } => match nic.core.take(vi, is_receive) {
+            Ok(Taken::Done(_, token)) => Some(Box::new(move || {
+                let descriptor = std::ptr::with_exposed_provenance_mut(token.0);
+                // SAFETY: the program's function, called without any lock.
+                unsafe { handler(context, own, make(Kind::Vi, number, vi), descriptor) }
+            })),
+            Ok(_) => None,
+            Err(_) => Some(Box::new(|| {})),
+        },
+        Wanted::Entry { queue, handler } => match nic.core.take_entry(queue) {
+            Ok(Some((vi, is_receive))) => Some(Box::new(move || {
+                // SAFETY: the program's function, called without any lock.
+                unsafe { handler(context, own, make(Kind::Vi, number, vi), is_receive.into()) }
+            })),
+            Ok(None) => None,
+            Err(_) => Some(Box::new(|| {})),
+        },
+    }
+}
+
+pub(crate) fn descriptor(
+    handle: Handle,
+    context: *mut c_void,
+    handler: Option<DescriptorHandler>,
+    is_receive: bool,
+) -> Answer {
+    let (nic, vi) = handles::open(Kind::Vi, handle)?;
+    let handler = handler.ok_or(PARAMETER)?;
+    nic.core.query_vi(vi).map_err(crate::answer::code)?;
+    nic.notifier.order(&nic, Wanted::Descriptor { vi, is_receive, handler }, context)
+}
+
+pub(crate) fn entry(handle: Handle, context: *mut c_void, handler: Option<QueueHandler>) -> Answer {
+    let (nic, queue) = handles::open(Kind::Queue, handle)?;
+    let handler = handler.ok_or(PARAMETER)?;
+    if !nic.core.has_queue(queue) {
+        return Err(PARAMETER);
+    }
+    nic.notifier.order(&nic, Wanted::Entry { queue, handler }, context)
+}

@@ -1,0 +1,156 @@
+//! VIs and their queues.
+
+use crate::answer::{Answer, DESCRIPTOR_ERROR, NOT_DONE, PARAMETER, code};
+use crate::descriptor::{ALIGNMENT, CONTROL, Descriptor};
+use crate::handles::{self, Handle, Kind, make, of_nic};
+use crate::layout::CViAttributes;
+use crate::nic::{Nic, nic};
+use cci_via::engine::Taken;
+use cci_via::{Error, Segment};
+use std::ffi::{c_int, c_ulong, c_void};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// The VI of a handle.
+#[inline]
+pub(crate) fn vi(handle: Handle) -> Result<(Arc<Nic>, u32), c_int> {
+    handles::open(Kind::Vi, handle)
+}
+
+/// A time limit in milliseconds.
+pub(crate) fn limit(timeout: c_ulong) -> Option<Duration> {
+    (timeout != c_ulong::MAX).then(|| Duration::from_millis(timeout))
+}
+
+pub(crate) unsafe fn create(
+    handle: Handle,
+    attributes: *const CViAttributes,
+    send: Handle,
+    receive: Handle,
+    vi: *mut Handle,
+) -> Answer {
+    let nic = nic(handle)?;
+    if attributes.is_null() || vi.is_null() {
+        return Err(PARAMETER);
+    }
+    let queue = |handle: Handle| match handle.is_null() {
+        true => Ok(None),
+        false => of_nic(Kind::Queue, &nic, handle).map(Some).ok_or(PARAMETER),
+    };
+    let (send, receive) = (queue(send)?, queue(receive)?);
+    // SAFETY: by the contract.
+    let attributes = unsafe { &*attributes }.read(&nic).map_err(code)?;
+    let number = nic.core.create_vi(&attributes, send, receive).map_err(code)?;
+    // SAFETY: by the contract.
+    unsafe { vi.write(make(Kind::Vi, nic.number, number)) };
+    Ok(())
+}
+
+pub(crate) fn destroy(handle: Handle) -> Answer {
+    let (nic, number) = vi(handle)?;
+    nic.core.destroy_vi(number).map_err(|why| nic.refused(why))
+}
+
+pub(crate) unsafe fn query(
+    handle: Handle,
+    state: *mut c_int,
+    attributes: *mut CViAttributes,
+    is_send_empty: *mut c_int,
+    is_receive_empty: *mut c_int,
+) -> Answer {
+    let (nic, number) = vi(handle)?;
+    let (found, own, send, receive) = nic.core.query_vi(number).map_err(|why| nic.refused(why))?;
+    nic.tell_faults();
+    if !state.is_null() {
+        // SAFETY: by the contract.
+        unsafe { state.write(found as c_int) };
+    }
+    if !attributes.is_null() {
+        // SAFETY: by the contract.
+        unsafe { attributes.write(CViAttributes::of(&own, Some(&nic))) };
+    }
+    for (target, value) in [(is_send_empty, send), (is_receive_empty, receive)] {
+        if !target.is_null() {
+            // SAFETY: by the contract.
+            unsafe { target.write(value.into()) };
+        }
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn set_attributes(handle: Handle, attributes: *const CViAttributes) -> Answer {
+    let (nic, number) = vi(handle)?;
+    if attributes.is_null() {
+        return Err(PARAMETER);
+    }
+    // SAFETY: by the contract.
+    let attributes = unsafe { &*attributes }.read(&nic).map_err(code)?;
+    nic.core.set_attributes(number, &attributes).map_err(code)
+}
+
+pub(crate) fn disconnect(handle: Handle) -> Answer {
+    let (nic, number) = vi(handle)?;
+    nic.core.disconnect(number).map_err(|why| nic.refused(why))?;
+    nic.tell_faults();
+    Ok(())
+}
+
+#[inline]
+pub(crate) fn post(handle: Handle, descriptor: *mut c_void, memory: u32, is_receive: bool) -> Answer {
+    let (nic, number) = vi(handle)?;
+    let address = descriptor.expose_provenance();
+    if address == 0 || address % ALIGNMENT != 0 {
+        return Err(PARAMETER);
+    }
+    let home = Some(Segment { address: address as u64, handle: memory, length: CONTROL });
+    let token = Descriptor(address);
+    // SAFETY: the engine calls it after it has found the control segment in registered memory.
+    let read = |covers: &dyn Fn(u32) -> bool| unsafe { token.task(is_receive, covers) };
+    let posted = match is_receive {
+        true => nic.core.post_receive(number, home, token, read),
+        false => nic.core.post_send(number, home, token, read),
+    };
+    posted.map_err(|(_, why)| nic.refused(why))
+}
+
+/// Hands a taken descriptor over.
+///
+/// # Safety
+///
+/// A place for a pointer.
+#[inline]
+unsafe fn hand(nic: &Nic, taken: Result<Taken<Descriptor>, Error>, target: *mut *mut c_void) -> Answer {
+    let (address, answer) = match taken {
+        Ok(Taken::Done(end, token)) => (token.0, if end.status.is_error() { Err(DESCRIPTOR_ERROR) } else { Ok(()) }),
+        Ok(Taken::NotDone) => (0, Err(NOT_DONE)),
+        Ok(Taken::Empty) => (0, Err(DESCRIPTOR_ERROR)),
+        Err(why) => (0, Err(code(why))),
+    };
+    // SAFETY: by the contract.
+    unsafe { target.write(std::ptr::with_exposed_provenance_mut(address)) };
+    if answer.is_err() {
+        nic.tell_faults();
+    }
+    answer
+}
+
+#[inline]
+pub(crate) unsafe fn done(handle: Handle, target: *mut *mut c_void, is_receive: bool) -> Answer {
+    let (nic, number) = vi(handle)?;
+    if target.is_null() {
+        return Err(PARAMETER);
+    }
+    let taken = nic.core.take(number, is_receive);
+    // SAFETY: by the contract.
+    unsafe { hand(&nic, taken, target) }
+}
+
+pub(crate) unsafe fn wait(handle: Handle, timeout: c_ulong, target: *mut *mut c_void, is_receive: bool) -> Answer {
+    let (nic, number) = vi(handle)?;
+    if target.is_null() {
+        return Err(PARAMETER);
+    }
+    let taken = nic.core.wait_taken(number, is_receive, limit(timeout));
+    // SAFETY: by the contract.
+    unsafe { hand(&nic, taken, target) }
+}

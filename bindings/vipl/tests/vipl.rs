@@ -1,0 +1,168 @@
+//! The library as it is installed: headers, symbols, and C programs that use it.
+
+use std::collections::BTreeSet;
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+use std::time::{Duration, Instant};
+
+/// Longer than anything here takes; a program that runs longer hangs.
+const PATIENCE: Duration = Duration::from_secs(120);
+/// The transports that programs run over; none: without a configuration.
+const TRANSPORTS: [&str; 4] = ["", "sm", "sock", "tcp"];
+const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Runs a tool and demands success.
+fn succeed(command: &mut Command) -> Output {
+    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; is it installed?"));
+    let words = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
+    assert!(output.status.success(), "{command:?}: {}\n{words}", output.status);
+    output
+}
+
+/// The libraries of the profile that this test was built in. An integration test of a crate without
+/// rlib does not make cargo build them.
+fn build() -> PathBuf {
+    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    let target = tmp.parent().expect("tmp/ lies in the target directory");
+    let test = std::env::current_exe().expect("the path of this test");
+    let below = test.strip_prefix(target).expect("this test lies in the target directory");
+    let dir = target.join(below.components().next().expect("a test lies in a directory of its profile"));
+    let profile = match dir.file_name().and_then(OsStr::to_str) {
+        None | Some("debug") => "dev",
+        Some(other) => other,
+    };
+    let depth = if std::env::var_os("CARGO_BUILD_TARGET").is_some() { 2 } else { 1 };
+    let mut cargo = Command::new(env!("CARGO"));
+    cargo.args(["build", "--quiet", "--package", "cci-vipl", "--profile", profile, "--target-dir"]);
+    succeed(cargo.arg(tmp.ancestors().nth(depth).expect("the target directory")).current_dir(here()));
+    dir
+}
+
+/// The prefix, made by `install.sh` once per run of this test.
+fn prefix() -> &'static Path {
+    static PREFIX: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let made = PREFIX.get_or_init(|| {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        succeed(Command::new(here().join("install.sh")).arg(build()).arg(dir.path()));
+        dir
+    });
+    made.path()
+}
+
+fn pkg_config(name: &str, arguments: &[&str]) -> Vec<String> {
+    let mut command = Command::new("pkg-config");
+    command.args(arguments).arg(name).env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"));
+    String::from_utf8_lossy(&succeed(&mut command).stdout).split_whitespace().map(str::to_owned).collect()
+}
+
+/// Builds a C program by what pkg-config prints, runs it over each of the transports, and returns
+/// what it prints each time.
+fn run(source: &str, flags: &[&str], transports: &[&str]) -> Vec<String> {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = dir.path().join("program");
+    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    cc.arg("-std=c99").args(STRICT).args(["-D_DEFAULT_SOURCE", "-g", "-pthread"]).args(flags).arg("-o").arg(&program);
+    cc.arg(here().join("tests/c").join(source));
+    succeed(cc.args(pkg_config("vipl", &["--cflags", "--libs"])));
+    transports.iter().map(|transport| run_over(&program, transport, dir.path())).collect()
+}
+
+fn run_over(program: &Path, transport: &str, dir: &Path) -> String {
+    let mut command = Command::new(program);
+    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdout(Stdio::piped()).stderr(Stdio::piped());
+    if !transport.is_empty() {
+        let file = dir.join(format!("{transport}.ini"));
+        let ip = if transport == "sm" { "" } else { "ip = 127.0.0.1\n" };
+        std::fs::write(&file, format!("[device]\ntransport = {transport}\n{ip}")).expect("a configuration");
+        command.env("CCI_CONFIG", file);
+    }
+    let mut child = command.spawn().expect("the program starts");
+    let deadline = Instant::now() + PATIENCE;
+    while child.try_wait().expect("it can be waited for").is_none() {
+        if Instant::now() > deadline {
+            child.kill().expect("it can be killed");
+            panic!("{program:?} over '{transport}' does not end: {:?}", child.wait_with_output());
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    }
+    let output = child.wait_with_output().expect("its output");
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "over '{transport}': {}\n{words}", output.status);
+    assert!(words.is_empty(), "nobody has asked for it: {words}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+#[test]
+fn structures_and_constants_are_those_of_vipl() {
+    for flags in [&[][..], &["-DVIPL095"]] {
+        assert_eq!(run("layout.c", flags, &[""]), ["laid out\n"]);
+    }
+}
+
+#[test]
+fn it_conforms_call_by_call() {
+    assert_eq!(run("conformance.c", &[], &TRANSPORTS), ["conforms\n"; 4]);
+}
+
+#[test]
+fn it_conforms_with_the_older_names_of_members() {
+    assert_eq!(run("conformance.c", &["-DVIPL095"], &[""]), ["conforms\n"]);
+}
+
+fn listed() -> BTreeSet<String> {
+    let text = std::fs::read_to_string(here().join("exported.list")).expect("the list");
+    text.lines().map(str::to_owned).collect()
+}
+
+#[test]
+fn the_libraries_export_the_list() {
+    for (flag, library) in [("--dynamic", "libvipl.so"), ("--extern-only", "libvipl.a")] {
+        let library = prefix().join("lib/cci/compat").join(library);
+        let output = succeed(Command::new("nm").args([flag, "--defined-only"]).arg(library));
+        let text = String::from_utf8_lossy(&output.stdout).into_owned();
+        let symbols = text.lines().filter(|line| line.split_whitespace().count() == 3);
+        let found: BTreeSet<_> = symbols.filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect();
+        assert_eq!(found, listed());
+    }
+}
+
+#[test]
+fn the_header_declares_what_the_list_names() {
+    let text = std::fs::read_to_string(here().join("include/vipl.h")).expect("the header");
+    let declarations = text.lines().filter_map(|line| line.strip_prefix("VIP_RETURN "));
+    let declared: BTreeSet<_> = declarations.filter_map(|line| line.split('(').next()).map(str::to_owned).collect();
+    assert_eq!(declared, listed());
+}
+
+#[test]
+fn the_header_stands_alone_in_c_and_in_cxx() {
+    for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
+        for flags in [&[][..], &["-DVIPL095"]] {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            let source = dir.path().join("alone.c");
+            std::fs::write(&source, "#include <vipl.h>\nint unused;\n").expect("a source is written");
+            let mut cc = Command::new("cc");
+            cc.args(["-x", language, standard]).args(STRICT).args(flags).arg("-fsyntax-only").arg(source);
+            succeed(cc.args(pkg_config("vipl", &["--cflags"])));
+        }
+    }
+}
+
+/// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
+#[test]
+fn it_lies_in_directories_of_its_own() {
+    let names = |dir: &str| -> Vec<String> {
+        let entries = std::fs::read_dir(prefix().join(dir)).expect("a directory");
+        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
+    };
+    assert_eq!(names("include"), ["cci"]);
+    let mut lib = names("lib");
+    lib.sort();
+    assert_eq!(lib, ["cci", "pkgconfig"]);
+}
