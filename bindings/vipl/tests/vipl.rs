@@ -111,6 +111,11 @@ fn it_conforms_call_by_call() {
 }
 
 #[test]
+fn it_fails_as_documented() {
+    assert_eq!(run("failures.c", &[], &TRANSPORTS), ["fails well\n"; 4]);
+}
+
+#[test]
 fn it_conforms_with_the_older_names_of_members() {
     assert_eq!(run("conformance.c", &["-DVIPL095"], &[""]), ["conforms\n"]);
 }
