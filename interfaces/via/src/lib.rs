@@ -57,6 +57,8 @@ mod attributes;
 mod connect;
 pub mod engine;
 mod errors;
+#[cfg(test)]
+mod liars;
 mod nic;
 mod peer;
 mod receive;

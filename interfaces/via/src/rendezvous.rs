@@ -54,7 +54,7 @@ const CALLER_LIMIT: Duration = Duration::from_secs(2);
 const LONGEST: usize = 2_048;
 const MAGIC: &[u8] = b"VIAq\x01";
 
-fn ports(discriminator: &[u8]) -> [u16; PORTS] {
+pub(crate) fn ports(discriminator: &[u8]) -> [u16; PORTS] {
     // FNV-1a: the same on every host.
     let mix = |hash: u64, byte: &u8| (hash ^ u64::from(*byte)).wrapping_mul(0x100_0000_01b3);
     let mut hash = discriminator.iter().fold(0xcbf2_9ce4_8422_2325, mix);
@@ -301,6 +301,12 @@ impl Question {
         // Each address of the loop-back network is this host.
         let host = if remote.host.is_loopback() { Ipv4Addr::LOCALHOST } else { remote.host };
         Self { host, ports: ports(&remote.discriminator).into_iter(), ask, stream: None }
+    }
+
+    /// What it sends.
+    #[cfg(test)]
+    pub(crate) fn frame(&self) -> Vec<u8> {
+        [&(self.ask.len() as u16).to_le_bytes()[..], &self.ask].concat()
     }
 
     /// The server's invitation; none yet. A host that does not answer is waited for at most `left`.

@@ -3,5 +3,4 @@
 mod conformance;
 mod connecting;
 mod failures;
-mod liars;
 mod world;

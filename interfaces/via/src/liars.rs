@@ -1,0 +1,262 @@
+//! Peers that break the rules, byte by byte: their own VI breaks, and nothing else.
+
+use crate::attributes::{Access, Reliability, ViAttributes};
+use crate::errors::{FaultCode, Status};
+use crate::nic::Nic;
+use crate::region::Work;
+use crate::rendezvous::{Accept, Address, Question};
+use crate::task::Remote;
+use crate::vi::{Connected, Done, Vi};
+use crate::wire::{self, Header};
+use cci::{Connect, Connection, Device, Endpoint, EndpointOptions, Event};
+use cci_testkit::{LIMIT, device_of};
+use std::io::{Read, Write};
+use std::net::{TcpListener, TcpStream};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::time::{Duration, Instant};
+
+/// An honest server with one VI, and the bare endpoint that is connected to it.
+struct Scene {
+    nic: Nic,
+    vi: Vi<Connected>,
+    liar: Endpoint,
+    connection: Connection,
+    tag: crate::Tag,
+}
+
+fn name() -> Vec<u8> {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    format!("liar{}.{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed)).into_bytes()
+}
+
+fn attributes(reliability: Reliability) -> ViAttributes {
+    ViAttributes { reliability, access: Access { write: true, read: false }, ..ViAttributes::default() }
+}
+
+/// Asks until somebody waits.
+fn ask(at: &Address, attributes: &ViAttributes) -> Accept {
+    let own = Address::new(at.host, b"liar");
+    let begun = Instant::now();
+    loop {
+        let mut question = Question::new(at, &own, attributes, false);
+        loop {
+            assert!(begun.elapsed() < LIMIT, "nobody invites");
+            match question.poll(LIMIT) {
+                Ok(Some(accept)) => return accept,
+                Ok(None) => std::thread::yield_now(),
+                Err(_) => break,
+            }
+        }
+    }
+}
+
+fn connect(device: &Device, accept: &Accept) -> (Endpoint, Connection) {
+    let liar = Endpoint::open(device, &EndpointOptions::new()).expect("an endpoint");
+    liar.connect(&Connect::to(&accept.uri).payload(&wire::ticket(accept.ticket)).timeout(LIMIT)).expect("a URI");
+    let connection = match liar.wait(Some(LIMIT)).expect("usable") {
+        Some(Event::Connected(at)) => at.connection().expect("open"),
+        other => panic!("{other:?}"),
+    };
+    (liar, connection)
+}
+
+impl Scene {
+    fn new(reliability: Reliability) -> Self {
+        let device = device_of("sm", &[]);
+        let nic = Nic::open(&device).expect("a NIC");
+        let tag = nic.protection().expect("a tag");
+        let attributes = attributes(reliability);
+        let vi = Vi::new(&nic, &ViAttributes { tag, ..attributes }, None, None).expect("a VI");
+        let at = Address::new(nic.host(), &name());
+        let (vi, (liar, connection)) = std::thread::scope(|scope| {
+            let accepted = scope.spawn(|| nic.listen(&at, Some(LIMIT)).expect("a client").accept(vi).expect("agreed"));
+            let liar = connect(&device, &ask(&at, &attributes));
+            (accepted.join().expect("the server"), liar)
+        });
+        Self { nic, vi, liar, connection, tag }
+    }
+
+    fn say(&self, message: &[u8]) {
+        self.liar.send(self.connection, message, 0).expect("room");
+    }
+
+    fn post(&mut self, len: usize) {
+        let region = self.nic.register(vec![0; len], self.tag, Access::default()).expect("memory");
+        self.vi.post_receive(Work::of(region)).expect("room");
+    }
+
+    fn until<R>(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> Option<R>) -> R {
+        let begun = Instant::now();
+        loop {
+            if let Some(result) = done(self) {
+                return result;
+            }
+            assert!(begun.elapsed() < LIMIT, "waited in vain for {what}");
+            let _ = self.liar.get_event();
+        }
+    }
+
+    fn received(&mut self) -> Done {
+        self.until("a receive", |scene| scene.vi.received().expect("a VI"))
+    }
+
+    fn until_broken(&mut self) {
+        self.until("the end of the VI", |scene| (!scene.vi.is_connected()).then_some(()));
+        assert_eq!(self.nic.fault().map(|fault| fault.code), Some(FaultCode::ConnectionLost));
+    }
+}
+
+fn header(kind: u8, length: u32, value: u64, rest: &[u8]) -> Vec<u8> {
+    [&Header { kind, flags: 0, length, value }.emit()[..], rest].concat()
+}
+
+#[test]
+fn a_peer_that_breaks_the_format_loses_its_connection() {
+    let one = |lie| vec![lie];
+    let lies = [
+        one(vec![]),
+        one(vec![1, 2, 3]),
+        one(header(0, 0, 0, b"")),
+        one(header(99, 0, 0, b"")),
+        // A part of nothing; too much in the first part; too much later; parts that say nothing.
+        one(header(wire::PART, 8, 0, b"8 bytes!")),
+        one(header(wire::SEND, 7, 0, b"8 bytes!")),
+        vec![header(wire::SEND, 9, 0, b"8 bytes!"), header(wire::PART, 9, 0, b"8 bytes!")],
+        vec![header(wire::SEND, 9, 0, b"8 bytes!"), header(wire::PART, 9, 0, b"")],
+        one(header(wire::SEND, 9, 0, b"")),
+        // Something else amid parts.
+        vec![header(wire::SEND, 9, 0, b"8 bytes!"), header(wire::SEND, 8, 0, b"8 bytes!")],
+        vec![header(wire::SEND, 9, 0, b"8 bytes!"), header(wire::NOTE, 8, 0, b"")],
+        // Longer than both VIs have agreed on.
+        one(header(wire::SEND, 65_537, 0, b"8 bytes!")),
+        one(header(wire::SEND, u32::MAX, 0, b"8 bytes!")),
+        // Answers to nothing.
+        one(header(wire::RECEIVED, 0, 1, b"")),
+        one(header(wire::RECEIVED, 0, u64::MAX, b"")),
+        one(header(wire::RESOLVED, 0, 7, &[0; 48])),
+    ];
+    for lie in lies {
+        let mut scene = Scene::new(Reliability::Reception);
+        scene.post(100_000);
+        scene.post(100_000);
+        lie.iter().for_each(|message| scene.say(message));
+        scene.until_broken();
+        let first = scene.received();
+        assert!(first.status.has(Status::FLUSHED | Status::PARTIAL), "{lie:?}: {:?}", first.status);
+        assert!(scene.received().status.has(Status::FLUSHED));
+    }
+}
+
+#[test]
+fn a_message_whose_rest_never_comes_is_partial() {
+    let mut scene = Scene::new(Reliability::Unreliable);
+    scene.post(100);
+    scene.post(100);
+    scene.say(&header(wire::SEND, 16, 0, b"8 bytes!"));
+    scene.liar.disconnect(scene.connection).expect("open");
+    let first = scene.received();
+    assert_eq!(first.status, Status::DONE | Status::PARTIAL | Status::OP_RECEIVE);
+    assert_eq!(first.length, 0);
+    assert_eq!(scene.received().status, Status::DONE | Status::FLUSHED | Status::OP_RECEIVE);
+}
+
+#[test]
+fn invented_memory_of_the_peer_ends_the_write_alone() {
+    for rest in [vec![0xFF; 48], vec![0; 48], vec![1; 40], vec![], [vec![0; 8], vec![0xFF; 40]].concat()] {
+        let mut scene = Scene::new(Reliability::Unreliable);
+        let region = scene.nic.register(vec![1; 64], scene.tag, Access::default()).expect("memory");
+        scene.vi.post_write(Work::of(region), Remote { address: 0, handle: 7 }, None).expect("room");
+        let status = scene.until("the end of the write", |scene| {
+            // The liar answers each question with nonsense.
+            let asked = match scene.liar.get_event().expect("usable") {
+                Some(Event::Received(message)) => message.view().array(0).map(|bytes| Header::parse(&bytes)),
+                _ => None,
+            };
+            if asked.is_some_and(|asked| asked.kind == wire::RESOLVE) {
+                let (kind, flags) = (wire::RESOLVED, wire::MAY_WRITE | wire::MAY_READ);
+                let answer = Header { kind, flags, length: 0, value: 7 }.emit();
+                scene.say(&[&answer[..], &rest].concat());
+            }
+            scene.vi.sent().expect("a VI").map(|done| done.status)
+        });
+        assert!(status.has(Status::RDMA_PROTECTION | Status::TRANSPORT), "{status:?}");
+    }
+}
+
+#[test]
+fn a_ticket_is_good_once_and_none_is_guessed() {
+    let scene = Scene::new(Reliability::Delivery);
+    let device = device_of("sm", &[]);
+    for payload in [&b""[..], b"VIA1", &wire::ticket(0), &wire::ticket(u64::MAX)] {
+        let stranger = Endpoint::open(&device, &EndpointOptions::new()).expect("an endpoint");
+        stranger.connect(&Connect::to(scene.nic.uri()).payload(payload).timeout(LIMIT)).expect("a URI");
+        let begun = Instant::now();
+        let refused = loop {
+            assert!(begun.elapsed() < LIMIT);
+            let _ = scene.vi.is_connected();
+            match stranger.get_event().expect("usable") {
+                Some(Event::ConnectFailed(failed)) => break failed.failure(),
+                Some(other) => panic!("{other:?}"),
+                None => {}
+            }
+        };
+        assert_eq!(refused, cci::Failure::Refused);
+    }
+    assert!(scene.vi.is_connected());
+}
+
+#[test]
+fn strangers_at_the_port_keep_nobody_waiting() {
+    let device = device_of("sm", &[]);
+    let nic = Nic::open(&device).expect("a NIC");
+    let tag = nic.protection().expect("a tag");
+    let attributes = attributes(Reliability::Delivery);
+    let vi = Vi::new(&nic, &ViAttributes { tag, ..attributes }, None, None).expect("a VI");
+    let at = Address::new(nic.host(), &name());
+    // A stranger has the first port, and takes what comes without a word, until it is told to end.
+    let port = crate::rendezvous::ports(&at.discriminator)[0];
+    let taken = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
+    std::thread::scope(|scope| {
+        let stranger = scope.spawn(move || {
+            let (mut stream, _) = taken.accept().expect("somebody");
+            stream.write_all(&[2, 0, 77, 77]).expect("nonsense");
+        });
+        let accepted = scope.spawn(|| nic.listen(&at, Some(LIMIT)).expect("a client").accept(vi).expect("agreed"));
+        let second = crate::rendezvous::ports(&at.discriminator)[1];
+        let begun = Instant::now();
+        let knock = || loop {
+            assert!(begun.elapsed() < LIMIT, "nobody listens");
+            if let Ok(stream) = TcpStream::connect(("127.0.0.1", second)) {
+                return stream;
+            }
+        };
+        // One is silent, one sends nonsense, one announces too much, one asks for another name.
+        let silent = knock();
+        for nonsense in [&[3, 0, 1, 2, 3][..], &[0xFF, 0xFF, 1], &[0, 0]] {
+            let mut stream = knock();
+            stream.write_all(nonsense).expect("a listener");
+        }
+        let other = Question::new(&Address::new(at.host, b"another"), &at, &attributes, false);
+        let mut stream = knock();
+        stream.write_all(&other.frame()).expect("a listener");
+        let mut answer = [0; 3];
+        stream.read_exact(&mut answer).expect("an answer");
+        assert_eq!(answer, [1, 0, 0]);
+        let (liar, connection) = connect(&device, &ask(&at, &attributes));
+        assert!(accepted.join().expect("the server").is_connected());
+        stranger.join().expect("the stranger");
+        drop((silent, liar, connection));
+    });
+}
+
+#[test]
+fn a_vi_that_waits_takes_no_processor_time() {
+    let mut scene = Scene::new(Reliability::Delivery);
+    scene.post(8);
+    let used = || rustix::time::clock_gettime(rustix::time::ClockId::ThreadCPUTime);
+    let nanoseconds = |time: rustix::time::Timespec| time.tv_sec * 1_000_000_000 + time.tv_nsec;
+    let (before, limit) = (used(), Duration::from_millis(500));
+    assert_eq!(scene.vi.wait_received(Some(limit)).err(), Some(crate::Error::Timeout));
+    let taken = nanoseconds(used()) - nanoseconds(before);
+    assert!(taken < 50_000_000, "{taken} ns of 500 ms");
+}

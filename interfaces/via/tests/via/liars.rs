@@ -1,1 +1,0 @@
-//! Peers that break the rules.
