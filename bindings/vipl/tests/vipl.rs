@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
+use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
 
@@ -65,16 +65,21 @@ fn pkg_config(name: &str, arguments: &[&str]) -> Vec<String> {
 /// what it prints each time.
 fn run(source: &str, flags: &[&str], transports: &[&str]) -> Vec<String> {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let program = dir.path().join("program");
-    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    cc.arg("-std=c99").args(STRICT).args(["-D_DEFAULT_SOURCE", "-g", "-pthread"]).args(flags).arg("-o").arg(&program);
-    cc.arg(here().join("tests/c").join(source));
-    succeed(cc.args(pkg_config("vipl", &["--cflags", "--libs"])));
-    transports.iter().map(|transport| run_over(&program, transport, dir.path())).collect()
+    let program = compile(&here().join("tests/c").join(source), flags, dir.path());
+    transports.iter().map(|transport| finish(start(&program, &[], transport, dir.path()), transport)).collect()
 }
 
-fn run_over(program: &Path, transport: &str, dir: &Path) -> String {
+fn compile(source: &Path, flags: &[&str], dir: &Path) -> PathBuf {
+    let program = dir.join(source.file_stem().expect("a name"));
+    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+    cc.arg("-std=c99").args(STRICT).args(["-D_DEFAULT_SOURCE", "-g", "-pthread"]).args(flags).arg("-o").arg(&program);
+    succeed(cc.arg(source).args(pkg_config("vipl", &["--cflags", "--libs"])));
+    program
+}
+
+fn start(program: &Path, arguments: &[&str], transport: &str, dir: &Path) -> Child {
     let mut command = Command::new(program);
+    command.args(arguments);
     command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdout(Stdio::piped()).stderr(Stdio::piped());
     if !transport.is_empty() {
         let file = dir.join(format!("{transport}.ini"));
@@ -82,12 +87,15 @@ fn run_over(program: &Path, transport: &str, dir: &Path) -> String {
         std::fs::write(&file, format!("[device]\ntransport = {transport}\n{ip}")).expect("a configuration");
         command.env("CCI_CONFIG", file);
     }
-    let mut child = command.spawn().expect("the program starts");
+    command.spawn().expect("the program starts")
+}
+
+fn finish(mut child: Child, transport: &str) -> String {
     let deadline = Instant::now() + PATIENCE;
     while child.try_wait().expect("it can be waited for").is_none() {
         if Instant::now() > deadline {
             child.kill().expect("it can be killed");
-            panic!("{program:?} over '{transport}' does not end: {:?}", child.wait_with_output());
+            panic!("a program over '{transport}' does not end: {:?}", child.wait_with_output());
         }
         std::thread::sleep(Duration::from_millis(1));
     }
@@ -113,6 +121,28 @@ fn it_conforms_call_by_call() {
 #[test]
 fn it_fails_as_documented() {
     assert_eq!(run("failures.c", &[], &TRANSPORTS), ["fails well\n"; 4]);
+}
+
+/// Two processes, which sleep while they wait.
+#[test]
+fn the_examples_exchange_messages() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let examples = here().join("../../examples/c/vipl");
+    let [server, client] = ["server", "client"].map(|end| {
+        let source = examples.join(format!("pingpong_{end}.c"));
+        let lines = std::fs::read_to_string(&source).expect("an example").lines().count();
+        assert!(lines < 80, "{source:?} is too long to be read at a sitting; shorten it");
+        compile(&source, &[], dir.path())
+    });
+    for transport in TRANSPORTS {
+        let name = format!("test{}{transport}", std::process::id());
+        let served = start(&server, &["200", &name], transport, dir.path());
+        let asked = start(&client, &["200", &name], transport, dir.path());
+        assert_eq!(finish(asked, transport), "asked 200\n");
+        assert_eq!(finish(served, transport), "served 200\n");
+    }
+    let refused = Command::new(&client).arg("--help").output().expect("it starts");
+    assert!(refused.status.code() == Some(2) && String::from_utf8_lossy(&refused.stderr).contains("usage:"));
 }
 
 #[test]
