@@ -20,7 +20,12 @@ pub(crate) enum Kind {
 const NIC_BITS: u32 = 20;
 
 /// NICs by number: each number once in the life of a process.
-static NICS: RwLock<(u32, Vec<(u32, Arc<Nic>)>)> = RwLock::new((0, Vec::new()));
+struct Nics {
+    last: u32,
+    open: Vec<Arc<Nic>>,
+}
+
+static NICS: RwLock<Nics> = RwLock::new(Nics { last: 0, open: Vec::new() });
 
 pub(crate) fn make(kind: Kind, nic: u32, number: u32) -> Handle {
     let bits = (kind as usize) << (32 + NIC_BITS) | (nic as usize) << 32 | number as usize;
@@ -35,8 +40,8 @@ pub(crate) fn open(kind: Kind, handle: Handle) -> Result<(Arc<Nic>, u32), c_int>
     }
     let nic = (bits >> 32) as u32 & ((1 << NIC_BITS) - 1);
     let nics = NICS.read().unwrap_or_else(PoisonError::into_inner);
-    let found = nics.1.iter().find(|(number, _)| *number == nic);
-    found.map(|(_, nic)| (Arc::clone(nic), bits as u32)).ok_or(PARAMETER)
+    let found = nics.open.iter().find(|other| other.number == nic);
+    found.map(|nic| (Arc::clone(nic), bits as u32)).ok_or(PARAMETER)
 }
 
 /// The number of an object that belongs to this NIC.
@@ -48,17 +53,17 @@ pub(crate) fn of_nic(kind: Kind, nic: &Nic, handle: Handle) -> Option<u32> {
 /// Enters a NIC that is made with its number; none when all numbers are used up.
 pub(crate) fn enter(make: impl FnOnce(u32) -> Result<Arc<Nic>, c_int>) -> Result<u32, c_int> {
     let mut nics = NICS.write().unwrap_or_else(PoisonError::into_inner);
-    let number = nics.0 + 1;
+    let number = nics.last + 1;
     if number >= 1 << NIC_BITS {
         return Err(crate::answer::RESOURCE);
     }
     let nic = make(number)?;
-    nics.0 = number;
-    nics.1.push((number, nic));
+    nics.last = number;
+    nics.open.push(nic);
     Ok(number)
 }
 
 pub(crate) fn remove(nic: &Arc<Nic>) {
     let mut nics = NICS.write().unwrap_or_else(PoisonError::into_inner);
-    nics.1.retain(|(_, other)| !Arc::ptr_eq(other, nic));
+    nics.open.retain(|other| !Arc::ptr_eq(other, nic));
 }

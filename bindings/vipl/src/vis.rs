@@ -99,7 +99,7 @@ pub(crate) fn disconnect(handle: Handle) -> Answer {
 pub(crate) fn post(handle: Handle, descriptor: *mut c_void, memory: u32, is_receive: bool) -> Answer {
     let (nic, number) = vi(handle)?;
     let address = descriptor.expose_provenance();
-    if address == 0 || address % ALIGNMENT != 0 {
+    if address == 0 || !address.is_multiple_of(ALIGNMENT) {
         return Err(PARAMETER);
     }
     let home = Some(Segment { address: address as u64, handle: memory, length: CONTROL });

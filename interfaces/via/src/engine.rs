@@ -2,11 +2,11 @@
 //!
 //! [`crate::Nic`] is the safe side of it. Bindings use [`Core`] with a [`Token`] of their own.
 
-use crate::attributes::{Access, MAX_DESCRIPTORS, MAX_QUEUE_ENTRIES, MAX_TRANSFER, Reliability, Tag, ViAttributes};
+use crate::attributes::{MAX_DESCRIPTORS, MAX_TRANSFER, Reliability, ViAttributes};
 use crate::errors::{Error, Fault, FaultCode, Status};
-use crate::state::{Area, CompletionQueue, State, Vi, check};
+use crate::state::{State, Vi, check};
 use crate::task::{Entry, WorkQueue};
-use cci::{Device, Endpoint, EndpointOptions, Memory, OpenError, PollError, RegisterError, Rights};
+use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
@@ -58,26 +58,8 @@ fn host_of(uri: &str) -> Ipv4Addr {
     found.find(|address| !address.is_unspecified()).unwrap_or(Ipv4Addr::LOCALHOST)
 }
 
-pub(crate) fn registration(why: RegisterError) -> Error {
-    match why {
-        RegisterError::Busy => Error::Resource("a peer copies this memory; deregister it again later"),
-        RegisterError::NoMemory => Error::Resource("no memory for another registration; deregister others"),
-        _ => Error::Parameter("the range of memory is empty, or wraps around"),
-    }
-}
-
-fn rights(access: Access) -> Rights {
-    match (access.read, access.write) {
-        (true, true) => Rights::READ_WRITE,
-        (true, false) => Rights::READ,
-        (false, true) => Rights::WRITE,
-        (false, false) => Rights::NONE,
-    }
-}
-
 const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
-const NO_QUEUE: Error = Error::Parameter("no such completion queue; was it destroyed?");
-const NO_MEMORY: Error = Error::Parameter("no such memory handle; was it deregistered?");
+pub(crate) const NO_QUEUE: Error = Error::Parameter("no such completion queue; was it destroyed?");
 const ON_QUEUE: Error = Error::Parameter("this work queue reports to a completion queue; wait on that");
 
 impl<T: Token> Core<T> {
@@ -124,7 +106,7 @@ impl<T: Token> Core<T> {
     }
 
     #[inline]
-    fn wake(&self, state: &State<T>) {
+    pub(crate) fn wake(&self, state: &State<T>) {
         if state.has_sleeper {
             // Full means woken already.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
@@ -230,184 +212,6 @@ impl<T: Token> Core<T> {
     #[must_use]
     pub fn dropped(&self) -> u64 {
         self.lock().dropped
-    }
-
-    /// Returns whether no VI and no completion queue is left.
-    #[must_use]
-    pub fn is_unused(&self) -> bool {
-        let state = self.lock();
-        state.vis.len() == 0 && state.queues.len() == 0
-    }
-
-    /// Makes a protection tag.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Resource`]: too many.
-    pub fn create_tag(&self) -> Result<Tag, Error> {
-        let number = self.lock().tags.insert(0);
-        number.map(Tag).ok_or(Error::Resource("no room for another protection tag; destroy others"))
-    }
-
-    /// Ends a protection tag that nothing uses.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Tag`]: no such tag. [`Error::Resource`]: VIs or memory use it.
-    pub fn destroy_tag(&self, tag: Tag) -> Result<(), Error> {
-        let mut state = self.lock();
-        let users = *state.tags.get(tag.0).ok_or(Error::Tag)?;
-        let in_use = users > 0 || state.areas.iter().any(|area| area.tag == tag);
-        if in_use || state.vis.iter().any(|vi| vi.attributes.tag == tag) {
-            return Err(Error::Resource("VIs or memory use this protection tag; destroy them first"));
-        }
-        state.tags.remove(tag.0);
-        Ok(())
-    }
-
-    /// Registers memory, whose first byte programs name by `base`, and returns its handle.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Tag`], [`Error::Parameter`] for no memory, [`Error::Resource`].
-    pub fn register(&self, memory: Memory, base: u64, tag: Tag, access: Access) -> Result<u32, Error> {
-        let mut state = self.lock();
-        state.tags.get(tag.0).ok_or(Error::Tag)?;
-        let registered = self.endpoint.register(memory.clone(), rights(access)).map_err(registration)?;
-        let area = Area { tag, access, base, memory, registration: registered };
-        state.areas.insert(area).ok_or(Error::Resource("no room for another registration; deregister others"))
-    }
-
-    /// Ends a registration. Waits at most 100 ms for peers that copy.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`]: no such handle, or not at this `base`. [`Error::Resource`]: a peer
-    /// still copies; the memory takes no new transfer, and is still registered.
-    pub fn deregister(&self, handle: u32, base: u64) -> Result<(), Error> {
-        let mut state = self.lock();
-        state.areas.get(handle).filter(|area| area.base == base).ok_or(NO_MEMORY)?;
-        let Some(Area { tag, access, memory, registration: registered, .. }) = state.areas.remove(handle) else {
-            return Err(NO_MEMORY);
-        };
-        registered.deregister().map(drop).map_err(|still| {
-            state.areas.restore(handle, Area { tag, access, base, memory, registration: still.registration });
-            registration(still.why)
-        })
-    }
-
-    /// Returns tag and rights of registered memory.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`]: no such handle, or not at this `base`.
-    pub fn query_memory(&self, handle: u32, base: u64) -> Result<(Tag, Access), Error> {
-        let state = self.lock();
-        state.areas.get(handle).filter(|area| area.base == base).map(|area| (area.tag, area.access)).ok_or(NO_MEMORY)
-    }
-
-    /// Changes tag and rights of registered memory. What peers know of the memory is stale then.
-    ///
-    /// # Errors
-    ///
-    /// As [`Core::query_memory`] and [`Core::register`].
-    pub fn set_memory(&self, handle: u32, base: u64, tag: Tag, access: Access) -> Result<(), Error> {
-        let mut state = self.lock();
-        state.tags.get(tag.0).ok_or(Error::Tag)?;
-        let area = state.areas.get_mut(handle).filter(|area| area.base == base).ok_or(NO_MEMORY)?;
-        let registered = self.endpoint.register(area.memory.clone(), rights(access)).map_err(registration)?;
-        (area.tag, area.access, area.registration) = (tag, access, registered);
-        Ok(())
-    }
-
-    /// Makes a completion queue for so many entries.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`]: none, or more than [`MAX_QUEUE_ENTRIES`]. [`Error::Resource`].
-    pub fn create_queue(&self, capacity: usize) -> Result<u32, Error> {
-        if capacity == 0 || capacity > MAX_QUEUE_ENTRIES {
-            return Err(Error::Parameter("a completion queue has 1 to 65,536 entries"));
-        }
-        let entries = std::collections::VecDeque::with_capacity(capacity);
-        let queue = self.lock().queues.insert(CompletionQueue { entries, capacity, users: 0 });
-        queue.ok_or(Error::Resource("no room for another completion queue; destroy others"))
-    }
-
-    /// Changes the number of entries of a completion queue, and keeps those that it has.
-    ///
-    /// # Errors
-    ///
-    /// As [`Core::create_queue`]; [`Error::Resource`] too when it has more entries now.
-    pub fn resize_queue(&self, queue: u32, capacity: usize) -> Result<(), Error> {
-        let mut state = self.lock();
-        let queue = state.queues.get_mut(queue).ok_or(NO_QUEUE)?;
-        if capacity == 0 || capacity > MAX_QUEUE_ENTRIES {
-            return Err(Error::Parameter("a completion queue has 1 to 65,536 entries"));
-        }
-        if capacity < queue.entries.len() {
-            return Err(Error::Resource("the completion queue has more entries now; take them first"));
-        }
-        queue.capacity = capacity;
-        queue.entries.reserve_exact(capacity - queue.entries.len());
-        Ok(())
-    }
-
-    /// Ends a completion queue that no VI uses.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`]: no such queue. [`Error::Resource`]: VIs use it.
-    pub fn destroy_queue(&self, queue: u32) -> Result<(), Error> {
-        let mut state = self.lock();
-        if state.queues.get(queue).ok_or(NO_QUEUE)?.users > 0 {
-            return Err(Error::Resource("VIs report to this completion queue; destroy them first"));
-        }
-        state.queues.remove(queue);
-        state.changes += 1;
-        self.wake(&state);
-        Ok(())
-    }
-
-    /// Ends a completion queue; VIs that use it report nowhere from then on.
-    pub(crate) fn remove_queue(&self, queue: u32) {
-        self.with(|state| {
-            state.queues.remove(queue);
-            state.changes += 1;
-        });
-    }
-
-    /// Returns whether there is such a completion queue.
-    #[must_use]
-    pub fn has_queue(&self, queue: u32) -> bool {
-        self.lock().queues.get(queue).is_some()
-    }
-
-    /// Takes the oldest entry of a completion queue: the VI, and whether it is its receive queue.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`]: no such queue.
-    pub fn take_entry(&self, queue: u32) -> Result<Option<(u32, bool)>, Error> {
-        self.with(|state| {
-            if state.queues.get(queue).ok_or(NO_QUEUE)?.entries.is_empty() {
-                self.progress(state);
-            }
-            Ok(state.queues.get_mut(queue).and_then(|queue| queue.entries.pop_front()))
-        })
-    }
-
-    /// As [`Core::take_entry`], and sleeps until there is one, at most for `limit`.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`]; [`Error::Timeout`].
-    pub fn wait_entry(&self, queue: u32, limit: Option<Duration>) -> Result<(u32, bool), Error> {
-        let found = self.wait(limit, |state| match state.queues.get_mut(queue) {
-            None => Some(Err(NO_QUEUE)),
-            Some(queue) => queue.entries.pop_front().map(Ok),
-        });
-        found.unwrap_or(Err(Error::Timeout))
     }
 
     fn check_attributes(state: &State<T>, attributes: &ViAttributes) -> Result<(), Error> {

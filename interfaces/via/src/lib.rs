@@ -67,6 +67,7 @@ mod rendezvous;
 mod send;
 mod slab;
 mod state;
+mod tables;
 mod task;
 mod vi;
 mod wire;

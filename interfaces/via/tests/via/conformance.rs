@@ -8,7 +8,6 @@ use std::time::Duration;
 fn on_each(test: fn(Side, Side, Reliability)) {
     for transport in TRANSPORTS {
         for level in LEVELS {
-            eprintln!("{transport}, {level:?}");
             let (server, client) = pair(&device(transport), &attributes(level));
             test(server, client, level);
         }
