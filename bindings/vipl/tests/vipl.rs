@@ -145,6 +145,65 @@ fn the_examples_exchange_messages() {
     assert!(refused.status.code() == Some(2) && String::from_utf8_lossy(&refused.stderr).contains("usage:"));
 }
 
+/// Two name spaces with a wire between them, gone with this value.
+struct Wire([String; 2]);
+
+impl Wire {
+    fn new() -> Result<Self, String> {
+        let names = ["a", "b"].map(|end| format!("vipl{}{end}", std::process::id()));
+        let wire = Self(names);
+        let [a, b] = &wire.0;
+        let ip = |arguments: String| {
+            let output = Command::new("ip").args(arguments.split(' ')).output().map_err(|why| format!("ip: {why}"))?;
+            let words = String::from_utf8_lossy(&output.stderr).into_owned();
+            if output.status.success() { Ok(()) } else { Err(format!("ip {arguments}: {words}")) }
+        };
+        ip(format!("netns add {a}"))?;
+        ip(format!("netns add {b}"))?;
+        ip(format!("link add {a} netns {a} type veth peer name {b} netns {b}"))?;
+        for (name, host) in [(a, "10.77.0.1/24"), (b, "10.77.0.2/24")] {
+            ip(format!("-n {name} addr add {host} dev {name}"))?;
+            ip(format!("-n {name} link set {name} up"))?;
+            ip(format!("-n {name} link set lo up"))?;
+        }
+        Ok(wire)
+    }
+
+    /// A program in one of the name spaces, its endpoints open to the network.
+    fn start(&self, end: usize, program: &Path, arguments: &[&str]) -> Child {
+        let mut command = Command::new("ip");
+        command.args(["netns", "exec", &self.0[end]]).arg(program).args(arguments).env("CCI_LISTEN", "network");
+        command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdout(Stdio::piped()).stderr(Stdio::piped());
+        command.spawn().expect("the program starts")
+    }
+}
+
+impl Drop for Wire {
+    fn drop(&mut self) {
+        for name in &self.0 {
+            // One that was never made needs no end.
+            let _ = Command::new("ip").args(["netns", "del", name]).output();
+        }
+    }
+}
+
+#[test]
+#[expect(clippy::print_stderr, reason = "a test that cannot run says so")]
+fn the_examples_exchange_messages_between_hosts() {
+    let wire = match Wire::new() {
+        Ok(wire) => wire,
+        Err(why) => return eprintln!("left out: no network name spaces: {why}"),
+    };
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let examples = here().join("../../examples/c/vipl");
+    let [server, client] =
+        ["server", "client"].map(|end| compile(&examples.join(format!("pingpong_{end}.c")), &[], dir.path()));
+    let served = wire.start(0, &server, &["100", "between hosts"]);
+    let asked = wire.start(1, &client, &["100", "between hosts", "10.77.0.1"]);
+    assert_eq!(finish(asked, "the wire"), "asked 100\n");
+    assert_eq!(finish(served, "the wire"), "served 100\n");
+}
+
 #[test]
 fn it_conforms_with_the_older_names_of_members() {
     assert_eq!(run("conformance.c", &["-DVIPL095"], &[""]), ["conforms\n"]);

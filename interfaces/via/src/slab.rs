@@ -1,4 +1,4 @@
-//! Tables whose entries have numbers: index and generation, never 0, so that a stale one is refused.
+//! Tables whose entries have numbers: index and generation, never 0. A stale number is refused.
 
 use crate::attributes::MAX_OBJECTS;
 

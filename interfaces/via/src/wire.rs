@@ -19,7 +19,7 @@ pub(crate) const NOTE: u8 = 3;
 pub(crate) const RECEIVED: u8 = 4;
 /// What is the handle (value)?
 pub(crate) const RESOLVE: u8 = 5;
-/// The handle (value) is this: base (8), length (8), handle of CCI (32); no bytes: nothing of yours.
+/// The handle (value) is this: base (8), length (8), handle of CCI (32); without them: refused.
 pub(crate) const RESOLVED: u8 = 6;
 /// The sender's VI is broken; value is the status for what it did not receive.
 pub(crate) const BROKEN: u8 = 7;
