@@ -68,8 +68,13 @@ impl<T: Token> Core<T> {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut listener = self.listener(local)?;
         loop {
-            if let Some(asking) = listener.poll() {
-                return Ok(asking);
+            if let Some(mut asking) = listener.poll() {
+                if !asking.is_peer {
+                    return Ok(asking);
+                }
+                // It wants the other model; who does not take the answer learns nothing.
+                let _ = asking.answer(&Answer::Other);
+                continue;
             }
             // Peers of other VIs may need answers meanwhile.
             self.with(|state| self.progress(state));

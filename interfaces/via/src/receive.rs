@@ -139,6 +139,11 @@ impl<T: Token> State<T> {
         {
             entry.fail(Status::REMOTE_DESCRIPTOR);
         }
+        if told.has(Status::RDMA_PROTECTION) {
+            let is_read = told.has(Status::OP_READ);
+            let code = if is_read { FaultCode::ReadProtection } else { FaultCode::WriteProtection };
+            self.report(code, Some(number), None);
+        }
         self.lost(endpoint, number);
     }
 

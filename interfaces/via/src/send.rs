@@ -73,7 +73,7 @@ impl<T: Token> State<T> {
             count_end(vi, op);
         }
         if is_torn || vi.attributes.reliability != Reliability::Unreliable {
-            self.break_vi(endpoint, number, Status::PARTIAL);
+            self.break_vi(endpoint, number, told(op, status));
         }
     }
 
@@ -331,7 +331,7 @@ impl<T: Token> State<T> {
             entry.fail(status);
             count_end(vi, op);
             if vi.attributes.reliability != Reliability::Unreliable {
-                self.break_vi(endpoint, number, Status::PARTIAL);
+                self.break_vi(endpoint, number, told(op, status));
             }
         } else if entry.is_stale {
             (entry.is_stale, entry.was_retried, entry.is_sent, entry.handed) = (false, true, false, 0);
@@ -382,6 +382,16 @@ impl<T: Token> State<T> {
     /// The peer has broken the rules.
     pub(crate) fn violated(&mut self, endpoint: &Endpoint, number: u32) {
         self.lost(endpoint, number);
+    }
+}
+
+/// What the peer is told of a descriptor that broke the VI: its own error handler is for RDMA that
+/// it has refused.
+fn told(op: Op, status: Status) -> Status {
+    let refused = Status(status.0 & Status::RDMA_PROTECTION.0);
+    match op {
+        Op::Read(_) => refused | Status::OP_READ,
+        _ => refused,
     }
 }
 

@@ -202,6 +202,8 @@ static void bad_rdma(VIP_RELIABILITY_LEVEL level) {
         if (IS_RELIABLE(level)) {
             await_state(&client, VIP_STATE_ERROR, &server);
             await_state(&server, VIP_STATE_ERROR, &client);
+            CHECK(server.faults[VIP_ERROR_RDMAW_PROT] == (what != 4));
+            CHECK(server.faults[VIP_ERROR_RDMAR_PROT] == (what == 4));
         } else {
             still_works(&server, &client);
         }

@@ -149,6 +149,16 @@ fn peers_that_do_not_agree_end_both() {
         (waiting.join().expect("a thread"), b)
     });
     assert_eq!((a.1, b.1), (Error::Reliability, Error::Reliability));
+    let other_idle = b;
+
+    // The two models do not meet.
+    let (a, b) = std::thread::scope(|scope| {
+        let waiting = scope.spawn(|| other.listen(&left, Some(SHORT * 4)).err());
+        let asking = a.0.peer(&right, &left, SHORT).expect("addresses").wait().expect_err("nobody asks so");
+        (asking, waiting.join().expect("a thread"))
+    });
+    assert_eq!((a.1, b), (Error::Timeout, Some(Error::Timeout)));
+    let (a, b) = (a, other_idle);
 
     // Nobody comes, on either side of the comparison.
     let alone = a.0.peer(&left, &right, SHORT).expect("addresses").wait().expect_err("alone");

@@ -67,6 +67,7 @@ fn threads_that_wait_do_not_take_each_others_messages() {
     let (first_of_one, first_of_other) = crate::connecting::connect(&one.nic, second(&one), &other.nic, second(&other));
     let ends = [(one.vi, other.vi), (first_of_one, first_of_other)];
     let (one_nic, one_tag, other_nic, other_tag) = (&one.nic, one.tag, &other.nic, other.tag);
+    let begun = std::time::Instant::now();
     std::thread::scope(|scope| {
         for (mut left, mut right) in ends {
             let region = other_nic.register(vec![0; 4], other_tag, Access::default()).expect("memory");
@@ -95,4 +96,6 @@ fn threads_that_wait_do_not_take_each_others_messages() {
             });
         }
     });
+    // A thread that nobody wakes finds its message when its time is over.
+    assert!(begun.elapsed() < LIMIT / 2, "somebody was not woken: {:?}", begun.elapsed());
 }
