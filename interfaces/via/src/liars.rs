@@ -183,6 +183,50 @@ fn invented_memory_of_the_peer_ends_the_write_alone() {
     }
 }
 
+/// Memory of one tag is no memory of a VI of another: the handle that a peer was given on one
+/// connection is refused on the other.
+#[test]
+fn a_handle_of_one_vi_is_none_of_another() {
+    let scene = Scene::new(Reliability::Delivery);
+    let open = Access { write: true, read: false };
+    let region = scene.nic.register(vec![0; 64], scene.tag, open).expect("memory");
+    scene.say(&header(wire::RESOLVE, 0, region.handle().into(), b""));
+    let begun = Instant::now();
+    let answer = loop {
+        assert!(begun.elapsed() < LIMIT);
+        let _ = scene.vi.is_connected();
+        if let Some(Event::Received(message)) = scene.liar.get_event().expect("usable") {
+            break message.to_vec();
+        }
+    };
+    let stolen = cci::RmaHandle::from_bytes(&answer[wire::HEADER + 16..]).expect("a handle");
+
+    // A second VI of the same NIC, with a tag of its own.
+    let other = attributes(Reliability::Delivery);
+    let tag = scene.nic.protection().expect("a tag");
+    let vi = Vi::new(&scene.nic, &ViAttributes { tag, ..other }, None, None).expect("a VI");
+    let at = Address::new(scene.nic.host(), &name());
+    let local = scene.liar.register(vec![9; 8], cci::Rights::NONE).expect("memory");
+    std::thread::scope(|scope| {
+        let accepted =
+            scope.spawn(|| scene.nic.listen(&at, Some(LIMIT)).expect("a client").accept(vi).expect("agreed"));
+        let accept = ask(&at, &other);
+        let ticket = wire::ticket(accept.ticket);
+        scene.liar.connect(&Connect::to(&accept.uri).payload(&ticket).timeout(LIMIT)).expect("a URI");
+        let second = match scene.liar.wait(Some(LIMIT)).expect("usable") {
+            Some(Event::Connected(at)) => at.connection().expect("open"),
+            other => panic!("{other:?}"),
+        };
+        let rma = cci::Rma::new(local.handle(), &stolen, 8);
+        assert!(scene.liar.write_blocking(second, &rma).is_err());
+        assert_eq!(region.to_vec(0, 8), Some(vec![0; 8]));
+        // Where it was given, it is good.
+        scene.liar.write_blocking(scene.connection, &rma).expect("granted");
+        assert_eq!(region.to_vec(0, 8), Some(vec![9; 8]));
+        drop(accepted.join().expect("the server"));
+    });
+}
+
 #[test]
 fn a_ticket_is_good_once_and_none_is_guessed() {
     let scene = Scene::new(Reliability::Delivery);

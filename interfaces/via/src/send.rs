@@ -2,10 +2,10 @@
 
 use crate::attributes::Reliability;
 use crate::errors::{FaultCode, Status};
-use crate::state::{CONTROL, LAST, State, ViState, are_usable, check, context};
+use crate::state::{Area, CONTROL, Grant, LAST, State, Vi, ViState, are_usable, check, context};
 use crate::task::{Op, Token};
 use crate::wire::{self, HEADER, Header};
-use cci::{Endpoint, Failure, Rma, RmaError, SendError};
+use cci::{Endpoint, Failure, Rights, Rma, RmaError, RmaHandle, SendError};
 
 /// How far the next entry has come.
 enum Step {
@@ -91,18 +91,18 @@ impl<T: Token> State<T> {
         while let Some(&handle) = vi.answers_owed.front() {
             let mut message = [0; HEADER + 48];
             let area = self.areas.get(handle).filter(|area| area.tag == vi.attributes.tag);
-            let may_write = area.is_some_and(|area| area.access.write && vi.attributes.access.write);
-            let may_read = area.is_some_and(|area| area.access.read && vi.attributes.access.read);
-            let flags = if may_write { wire::MAY_WRITE } else { 0 } | if may_read { wire::MAY_READ } else { 0 };
+            let granted = area.and_then(|area| Some((area, grant(endpoint, vi, handle, area)?)));
+            let (flags, length) = match granted {
+                None => (0, HEADER),
+                Some((area, (flags, rma))) => {
+                    message[HEADER..HEADER + 8].copy_from_slice(&area.base.to_le_bytes());
+                    message[HEADER + 8..HEADER + 16].copy_from_slice(&area.memory.len().to_le_bytes());
+                    message[HEADER + 16..].copy_from_slice(&rma.to_bytes());
+                    (flags, message.len())
+                }
+            };
             let header = Header { kind: wire::RESOLVED, flags, length: 0, value: handle.into() };
             message[..HEADER].copy_from_slice(&header.emit());
-            let mut length = HEADER;
-            if let Some(area) = area.filter(|_| flags != 0) {
-                message[HEADER..HEADER + 8].copy_from_slice(&area.base.to_le_bytes());
-                message[HEADER + 8..HEADER + 16].copy_from_slice(&area.memory.len().to_le_bytes());
-                message[HEADER + 16..].copy_from_slice(&area.registration.handle().to_bytes());
-                length = message.len();
-            }
             if let Err(why) = endpoint.send(connection, &message[..length], context(number, CONTROL)) {
                 return why.into();
             }
@@ -385,6 +385,27 @@ impl<T: Token> State<T> {
     }
 }
 
+/// What the peer of a VI may do with memory of the VI's tag, and a handle for its connection alone;
+/// none if it may do nothing.
+fn grant<T>(endpoint: &Endpoint, vi: &mut Vi<T>, handle: u32, area: &Area) -> Option<(u8, RmaHandle)> {
+    let may_write = area.access.write && vi.attributes.access.write;
+    let may_read = area.access.read && vi.attributes.access.read;
+    let (flags, rights) = match (may_write, may_read) {
+        (false, false) => return None,
+        (true, false) => (wire::MAY_WRITE, Rights::WRITE),
+        (false, true) => (wire::MAY_READ, Rights::READ),
+        (true, true) => (wire::MAY_WRITE | wire::MAY_READ, Rights::READ_WRITE),
+    };
+    if let Some(grant) = vi.grants.iter().find(|grant| grant.handle == handle) {
+        return Some((flags, *grant.registration.handle()));
+    }
+    // Without room for another registration the peer gets none.
+    let registration = endpoint.register_for(vi.connection?, area.memory.clone(), rights).ok()?;
+    let rma = *registration.handle();
+    vi.grants.push(Grant { handle, registration });
+    Some((flags, rma))
+}
+
 /// What the peer is told of a descriptor that broke the VI: its own error handler is for RDMA that
 /// it has refused.
 fn told(op: Op, status: Status) -> Status {
@@ -395,7 +416,7 @@ fn told(op: Op, status: Status) -> Status {
     }
 }
 
-fn count_end<T>(vi: &mut crate::state::Vi<T>, op: Op) {
+fn count_end<T>(vi: &mut Vi<T>, op: Op) {
     match op {
         Op::Send => {}
         Op::Write(_) => vi.writes_open = vi.writes_open.saturating_sub(1),

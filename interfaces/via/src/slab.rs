@@ -69,6 +69,10 @@ impl<V> Slab<V> {
         self.slots.iter().filter_map(|slot| slot.value.as_ref())
     }
 
+    pub(crate) fn iter_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.slots.iter_mut().filter_map(|slot| slot.value.as_mut())
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.slots.len() - self.free.len()
     }

@@ -35,6 +35,13 @@ pub(crate) struct Area {
     /// What programs name its first byte by.
     pub(crate) base: u64,
     pub(crate) memory: Memory,
+    /// For this side's own operations: peers get one for their connection.
+    pub(crate) registration: Registration<Memory>,
+}
+
+/// A registration for the peer of one VI, by the number of its area.
+pub(crate) struct Grant {
+    pub(crate) handle: u32,
     pub(crate) registration: Registration<Memory>,
 }
 
@@ -93,6 +100,8 @@ pub(crate) struct Vi<T> {
     /// What is to be sent to the peer as soon as there is room.
     pub(crate) acks_owed: u32,
     pub(crate) answers_owed: VecDeque<u32>,
+    /// What the peer may use.
+    pub(crate) grants: Vec<Grant>,
     /// Handles of the peer.
     pub(crate) peer_memory: Vec<PeerMemory>,
     pub(crate) asked: Option<u32>,
@@ -129,6 +138,7 @@ impl<T> Vi<T> {
             unacknowledged: VecDeque::new(),
             acks_owed: 0,
             answers_owed: VecDeque::new(),
+            grants: Vec::new(),
             peer_memory: Vec::new(),
             asked: None,
             ticket: None,
@@ -146,6 +156,8 @@ pub(crate) struct State<T> {
     pub(crate) areas: Slab<Area>,
     /// Tags, with the number of VIs and memories that use each.
     pub(crate) tags: Slab<usize>,
+    /// Grants that have ended while a peer was copying.
+    pub(crate) ending: Vec<Grant>,
     /// VIs that expect a connection.
     pub(crate) tickets: HashMap<u64, u32>,
     pub(crate) faults: VecDeque<Fault>,
@@ -179,6 +191,7 @@ impl<T: Token> State<T> {
             vis: Slab::new(),
             queues: Slab::new(),
             areas: Slab::new(),
+            ending: Vec::new(),
             tags: Slab::new(),
             tickets: HashMap::new(),
             faults: VecDeque::new(),
@@ -272,11 +285,40 @@ impl<T: Token> State<T> {
         vi.unacknowledged.clear();
         vi.answers_owed.clear();
         vi.peer_memory.clear();
+        let ended = std::mem::take(&mut vi.grants);
+        let still = end_grants(ended);
+        self.ending.extend(still);
+        let Some(vi) = self.vis.get_mut(number) else { return };
         vi.peer = None;
         if let Some(ticket) = vi.ticket.take() {
             self.tickets.remove(&ticket);
         }
         self.publish(endpoint, number);
+    }
+}
+
+/// Ends grants; those that a peer copies by at this moment come back.
+pub(crate) fn end_grants(grants: Vec<Grant>) -> Vec<Grant> {
+    let end = |grant: Grant| {
+        let still = grant.registration.deregister().err()?;
+        Some(Grant { handle: grant.handle, registration: still.registration })
+    };
+    grants.into_iter().filter_map(end).collect()
+}
+
+impl<T> State<T> {
+    /// Ends what peers have been granted of an area. False while one of them still copies.
+    pub(crate) fn withdraw(&mut self, handle: u32) -> bool {
+        let mut ended = Vec::new();
+        let is_its = |grant: &mut Grant| grant.handle == handle;
+        for vi in self.vis.iter_mut() {
+            ended.extend(vi.grants.extract_if(.., is_its));
+        }
+        ended.extend(self.ending.extract_if(.., is_its));
+        let still = end_grants(ended);
+        let is_over = still.is_empty();
+        self.ending.extend(still);
+        is_over
     }
 }
 

@@ -18,15 +18,6 @@ fn registration(why: RegisterError) -> Error {
     }
 }
 
-fn rights(access: Access) -> Rights {
-    match (access.read, access.write) {
-        (true, true) => Rights::READ_WRITE,
-        (true, false) => Rights::READ,
-        (false, true) => Rights::WRITE,
-        (false, false) => Rights::NONE,
-    }
-}
-
 impl<T: Token> Core<T> {
     /// Returns whether no VI and no completion queue is left.
     #[must_use]
@@ -69,7 +60,7 @@ impl<T: Token> Core<T> {
     pub fn register(&self, memory: Memory, base: u64, tag: Tag, access: Access) -> Result<u32, Error> {
         let mut state = self.lock();
         state.tags.get(tag.0).ok_or(Error::Tag)?;
-        let registered = self.endpoint.register(memory.clone(), rights(access)).map_err(registration)?;
+        let registered = self.endpoint.register(memory.clone(), Rights::NONE).map_err(registration)?;
         let area = Area { tag, access, base, memory, registration: registered };
         state.areas.insert(area).ok_or(Error::Resource("no room for another registration; deregister others"))
     }
@@ -83,6 +74,9 @@ impl<T: Token> Core<T> {
     pub fn deregister(&self, handle: u32, base: u64) -> Result<(), Error> {
         let mut state = self.lock();
         state.areas.get(handle).filter(|area| area.base == base).ok_or(NO_MEMORY)?;
+        if !state.withdraw(handle) {
+            return Err(registration(RegisterError::Busy));
+        }
         let Some(Area { tag, access, memory, registration: registered, .. }) = state.areas.remove(handle) else {
             return Err(NO_MEMORY);
         };
@@ -111,8 +105,9 @@ impl<T: Token> Core<T> {
         let mut state = self.lock();
         state.tags.get(tag.0).ok_or(Error::Tag)?;
         let area = state.areas.get_mut(handle).filter(|area| area.base == base).ok_or(NO_MEMORY)?;
-        let registered = self.endpoint.register(area.memory.clone(), rights(access)).map_err(registration)?;
-        (area.tag, area.access, area.registration) = (tag, access, registered);
+        (area.tag, area.access) = (tag, access);
+        // Who still copies has begun before.
+        state.withdraw(handle);
         Ok(())
     }
 

@@ -402,13 +402,15 @@ static void rejected(void) {
     ADDRESS local, nowhere;
     VIP_VI_ATTRIBUTES attributes;
     VIP_RETURN code;
+    char name[32];
     open_side(&server);
     open_side(&client);
     server.vi = new_vi(&server, VIP_SERVICE_UNRELIABLE, NULL, NULL);
     client.vi = new_vi(&client, VIP_SERVICE_RELIABLE_DELIVERY, NULL, NULL);
     local = address_of(&client, "client", 6);
     waiting.server = &server;
-    waiting.address = address_of(&server, &thread, sizeof(thread));
+    snprintf(name, sizeof(name), "r%d", (int)getpid());
+    waiting.address = address_of(&server, name, strlen(name));
     CHECK(pthread_create(&thread, NULL, reject_one, &waiting) == 0);
     CHECK_CODE(request_matched(client.vi, &local, &waiting.address, LIMIT), VIP_REJECT);
     CHECK(pthread_join(thread, NULL) == 0);
