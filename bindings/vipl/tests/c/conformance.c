@@ -5,6 +5,7 @@
 #include "sides.h"
 
 #define BUFFER 1024
+#define ERRORS(status) ((status)&VIP_STATUS_ERROR_MASK)
 
 static const VIP_RELIABILITY_LEVEL LEVELS[] = {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
                                                VIP_SERVICE_RELIABLE_RECEPTION};
@@ -311,6 +312,9 @@ static void await(CALLED *state, const int *count, int wanted) {
 static void notify(void) {
     SIDE server, client;
     VIP_CQ_HANDLE queue;
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN is_receive;
+    clock_t used;
     CALLED state = {PTHREAD_MUTEX_INITIALIZER, PTHREAD_COND_INITIALIZER, 0, 0, 0};
     open_side(&server);
     open_side(&client);
@@ -327,11 +331,21 @@ static void notify(void) {
     post_send(&client, fill(&client, 0, 0, 8));
     await(&state, &state.received, 1);
     await(&state, &state.sent, 1);
+    /* A thread of the library and one of the program wait, and nothing comes. */
+    CHECK_OK(VipRecvNotify(server.vi, &state, on_received));
+    post_receive(&server, fill(&server, 2, 0, 64));
+    used = clock();
+    CHECK_CODE(VipCQWait(queue, 500, &vi, &is_receive), VIP_TIMEOUT);
+    CHECK(clock() - used < CLOCKS_PER_SEC / 10);
+    post_send(&client, fill(&client, 2, 0, 8));
+    await(&state, &state.received, 2);
+    CHECK(!ERRORS(finish(&client, (VIP_DESCRIPTOR *)(void *)(client.memory + 2 * SLOT), 0, &server)));
+
     CHECK_OK(VipCQNotify(queue, &state, on_entry));
     CHECK_OK(VipRecvNotify(client.vi, &state, on_received));
     post_receive(&client, fill(&client, 1, 0, 64));
     post_send(&server, fill(&server, 1, 0, 8));
-    await(&state, &state.received, 2);
+    await(&state, &state.received, 3);
     await(&state, &state.entries, 1);
     end_vi(&client);
     end_vi(&server);
@@ -346,6 +360,7 @@ static void connections(void) {
     VIP_CONN_HANDLE connection = NULL;
     ADDRESS local, remote;
     VIP_RETURN left, right;
+    clock_t used;
     char names[2][32];
     open_side(&server);
     open_side(&client);
@@ -358,7 +373,9 @@ static void connections(void) {
     CHECK_CODE(VipConnectRequest(client.vi, &local.address, &remote.address, 0, &attributes), VIP_INVALID_PARAMETER);
     CHECK_CODE(VipConnectRequest(client.vi, NULL, &remote.address, LIMIT, &attributes), VIP_INVALID_PARAMETER);
     CHECK_CODE(VipConnectRequest(client.vi, &local.address, &remote.address, LIMIT, &attributes), VIP_NO_MATCH);
-    CHECK_CODE(VipConnectWait(server.nic, &remote.address, SHORT, &local.address, &attributes, &connection), VIP_TIMEOUT);
+    used = clock();
+    CHECK_CODE(VipConnectWait(server.nic, &remote.address, 500, &local.address, &attributes, &connection), VIP_TIMEOUT);
+    CHECK(clock() - used < CLOCKS_PER_SEC / 10);
     CHECK_CODE(VipConnectAccept(connection, server.vi), VIP_INVALID_PARAMETER);
     CHECK_CODE(VipConnectReject(connection), VIP_INVALID_PARAMETER);
     CHECK_CODE(VipConnectPeerDone(client.vi, &attributes), VIP_INVALID_STATE);
@@ -384,8 +401,12 @@ static void connections(void) {
     CHECK_OK(VipDisconnect(server.vi));
 
     /* Nobody comes. */
-    CHECK_OK(VipConnectPeerRequest(client.vi, &local.address, &remote.address, SHORT));
+    used = clock();
+    CHECK_OK(VipConnectPeerRequest(client.vi, &local.address, &remote.address, 500));
     CHECK_CODE(VipConnectPeerWait(client.vi, &attributes), VIP_TIMEOUT);
+    CHECK_OK(VipConnectPeerRequest(client.vi, &remote.address, &local.address, 500));
+    CHECK_CODE(VipConnectPeerWait(client.vi, &attributes), VIP_TIMEOUT);
+    CHECK(clock() - used < CLOCKS_PER_SEC / 5);
     close_sides(&server, &client);
 }
 
