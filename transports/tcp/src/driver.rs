@@ -1,5 +1,6 @@
 //! The record of this transport: its keys, and whether a device of it can be opened.
 
+use crate::frame::MOST_STREAMS;
 use crate::open;
 use crate::settings::{SEND_SIZES, ports};
 use cci_transport::{Check, Discovered, Driver, Key, LocalAddress, Scope};
@@ -24,6 +25,7 @@ pub static DRIVER: Driver = Driver {
         Key { name: "mss", check: Check::Number(*SEND_SIZES.start() as u64, *SEND_SIZES.end() as u64) },
         Key { name: "congestion", check: Check::By(congestion) },
         Key { name: "check", check: Check::OneOf(&["off", "remote", "always"]) },
+        Key { name: "streams", check: Check::Number(1, MOST_STREAMS) },
     ],
     loopback: &[("ip", "127.0.0.1")],
     discover: || vec![Discovered { name: "tcp0".into(), arguments: Vec::new() }],

@@ -234,7 +234,8 @@ impl Script {
     }
 
     pub(crate) fn own_hello() -> Hello {
-        Hello { dialed: true, max_send_size: 8192, identity: [3, 4], operations: 1024, refusal: None }
+        let (identity, offer, stream) = ([3, 4], [0; 2], 0);
+        Hello { dialed: true, max_send_size: 8192, identity, offer, stream, operations: 1024, refusal: None }
     }
 
     pub(crate) fn say_hello(&mut self, end: &mut End, refusal: Option<Refusal>) {

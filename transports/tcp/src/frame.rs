@@ -12,10 +12,16 @@ pub(crate) const MAX_CONTROL: usize = 1280;
 pub(crate) const BEGIN: usize = 40;
 /// Bytes before the data of DATA and ANSWER, and before the message of an operation.
 pub(crate) const OPERATION: usize = 4;
+/// Bytes before the data of WRITE_PART and of ANSWER_PART.
+pub(crate) const WRITE_PART: usize = BEGIN + 8;
+pub(crate) const ANSWER_PART: usize = 16;
 /// Bytes of the body of RESULT.
 pub(crate) const RESULT: usize = 16;
 /// Operations that one side may have open on a lane.
 pub(crate) const OPERATIONS: u32 = 1024;
+
+/// Streams of a lane, at most.
+pub(crate) const MOST_STREAMS: u64 = 8;
 
 const MAGIC: u64 = u64::from_le_bytes(*b"cci-tcp1");
 const VERSION: u16 = 1;
@@ -66,14 +72,21 @@ pub(crate) enum Kind {
     Landing,
     /// A large message is written, or given up.
     Landed,
+    /// Part of a write, on any stream of its lane.
+    WritePart,
+    /// Part of the answer to a read, on any stream.
+    AnswerPart,
+    /// No more of a write in parts comes than was handed to streams.
+    Abandon,
 }
 
 impl Kind {
     fn of(number: u8) -> Option<Self> {
         use Kind::*;
-        const ALL: [Kind; 23] = [
+        const ALL: [Kind; 26] = [
             Connect, Accept, Reject, Redirect, Busy, Disconnect, Message, Datagram, Ping, Pong, Write, Read, Data,
-            Answer, Result, Cancel, Atomic, Grant, Recall, Return, Large, Landing, Landed,
+            Answer, Result, Cancel, Atomic, Grant, Recall, Return, Large, Landing, Landed, WritePart, AnswerPart,
+            Abandon,
         ];
         ALL.get(usize::from(number).wrapping_sub(1)).copied()
     }
@@ -96,6 +109,9 @@ impl Kind {
             Self::Large => (16, 16),
             Self::Landing => (24, 24),
             Self::Landed => (8, 8),
+            Self::WritePart => (WRITE_PART + 1, usize::MAX),
+            Self::AnswerPart => (ANSWER_PART + 1, usize::MAX),
+            Self::Abandon => (16, 16),
         }
     }
 
@@ -104,6 +120,8 @@ impl Kind {
         match self {
             Self::Write => Some(BEGIN),
             Self::Data | Self::Answer => Some(OPERATION),
+            Self::WritePart => Some(WRITE_PART),
+            Self::AnswerPart => Some(ANSWER_PART),
             _ => None,
         }
     }
@@ -120,6 +138,8 @@ pub(crate) const WANT: u8 = 4;
 pub(crate) const HAS_MESSAGE: u8 = 8;
 /// A CRC32C of the bytes of RMA stands before them.
 pub(crate) const CHECKED: u8 = 16;
+/// The answer to the read comes in parts.
+pub(crate) const IN_PARTS: u8 = 32;
 const FLAGS: u8 = OWN | OF_OPERATION | WANT | HAS_MESSAGE | CHECKED;
 /// Bytes of that sum.
 pub(crate) const SUM: usize = 4;
@@ -148,7 +168,8 @@ impl Header {
         let [kind, flags, low, high] = fields.bytes::<4>();
         let kind = Kind::of(kind).ok_or(Violation)?;
         let (least, most) = kind.limits(max_send_size);
-        if len < least || len > most || flags & !FLAGS != 0 || low | high != 0 {
+        let is_unknown = flags & !FLAGS != 0 && (flags & !FLAGS != IN_PARTS || kind != Kind::Read);
+        if len < least || len > most || is_unknown || low | high != 0 {
             return Err(Violation);
         }
         if flags & CHECKED != 0 && (kind.prefix().is_none() || len < least + SUM) {
@@ -231,6 +252,11 @@ pub(crate) struct Hello {
     pub(crate) max_send_size: u32,
     /// Random identity of the sender's endpoint.
     pub(crate) identity: [u64; 2],
+    /// What further streams of this lane show, and the number of all streams in its first byte; of
+    /// a further stream: what the listener's said. 0: none.
+    pub(crate) offer: [u64; 2],
+    /// Which stream of its lane it is; 0: the first.
+    pub(crate) stream: u64,
     /// Operations that the other side may have open on this lane.
     pub(crate) operations: u32,
     /// Why the sender does not serve this lane.
@@ -251,6 +277,7 @@ impl Hello {
         let features = if self.dialed { DIALED } else { 0 };
         let refusal = self.refusal.map_or(0, |refusal| refusal as u32);
         let [first, second] = self.identity.map(u64::to_le_bytes);
+        let [offer, rest] = self.offer.map(u64::to_le_bytes);
         pack(&[
             &MAGIC.to_le_bytes(),
             &VERSION.to_le_bytes(),
@@ -258,10 +285,11 @@ impl Hello {
             &self.max_send_size.to_le_bytes(),
             &first,
             &second,
-            // The identity that the sender expects: any.
-            &[0; 16],
+            &offer,
+            &rest,
             &self.operations.to_le_bytes(),
             &refusal.to_le_bytes(),
+            &self.stream.to_le_bytes(),
         ])
     }
 
@@ -275,18 +303,18 @@ impl Hello {
         if version != VERSION {
             return Err(Greeting::OtherVersion(version));
         }
-        let (max_send_size, identity, _) = (fields.u32(), fields.words(), fields.words());
-        let (operations, refusal, zero) = (fields.u32(), fields.u32(), fields.u64());
+        let (max_send_size, identity, offer) = (fields.u32(), fields.words(), fields.words());
+        let (operations, refusal, stream) = (fields.u32(), fields.u32(), fields.u64());
         let refusal = match refusal {
             0 => None,
             1 => Some(Refusal::Version),
             2 => Some(Refusal::Full),
             _ => return Err(Greeting::Nonsense),
         };
-        if features & !DIALED != 0 || zero != 0 || max_send_size == 0 || operations == 0 {
+        if features & !DIALED != 0 || stream >= MOST_STREAMS || max_send_size == 0 || operations == 0 {
             return Err(Greeting::Nonsense);
         }
-        Ok(Self { dialed: features == DIALED, max_send_size, identity, operations, refusal })
+        Ok(Self { dialed: features == DIALED, max_send_size, identity, offer, stream, operations, refusal })
     }
 
     /// Whether these bytes can begin a HELLO.
@@ -356,6 +384,35 @@ impl Target {
     }
 }
 
+/// Where the bytes of a part of a write go: what each part says of the operation, and its position
+/// in it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct WritePart {
+    pub(crate) target: Target,
+    pub(crate) position: u64,
+}
+
+impl WritePart {
+    pub(crate) fn emit(&self) -> [u8; WRITE_PART] {
+        pack(&[&self.target.emit(), &self.position.to_le_bytes()])
+    }
+
+    pub(crate) fn parse(fields: &mut Fields<'_>) -> Self {
+        Self { target: Target::parse(fields), position: fields.u64() }
+    }
+}
+
+/// An operation and a number of bytes: where a part of an answer goes, and the body of ABANDON.
+pub(crate) fn emit_count(operation: u32, count: u64) -> [u8; ANSWER_PART] {
+    pack(&[&operation.to_le_bytes(), &[0; 4], &count.to_le_bytes()])
+}
+
+/// Reads what [`emit_count`] has written.
+pub(crate) fn parse_count(fields: &mut Fields<'_>) -> (u32, u64) {
+    let (operation, _, count) = (fields.u32(), fields.u32(), fields.u64());
+    (operation, count)
+}
+
 /// The rest of the body of ATOMIC, behind its [`Target`].
 pub(crate) fn emit_atomic(atomic: Atomic) -> [u8; 24] {
     let [kind, first, second] = match atomic {
@@ -402,7 +459,7 @@ mod tests {
     fn a_header_is_what_it_was_and_its_lengths_are_exact() {
         let header = Header { len: 4, kind: Kind::Grant, flags: WANT, connection: 7, taken: u32::MAX };
         assert_eq!(Header::parse(&header.emit(), 100), Ok(header));
-        for number in 1..=23 {
+        for number in 1..=26 {
             let kind = Kind::of(number).expect("a kind");
             assert_eq!(kind as u8, number);
             let (least, most) = kind.limits(100);
@@ -421,7 +478,7 @@ mod tests {
         for wrong in [checked(Kind::Data, OPERATION + SUM), checked(Kind::Write, BEGIN), checked(Kind::Grant, 4)] {
             assert!(Header::parse(&wrong.emit(), 100).is_err(), "{wrong:?}");
         }
-        for (at, byte) in [(4, 0), (4, 24), (5, 128), (6, 1), (7, 1)] {
+        for (at, byte) in [(4, 0), (4, 27), (5, IN_PARTS), (5, 128), (6, 1), (7, 1)] {
             let mut bytes = header.emit();
             bytes[at] = byte;
             assert!(Header::parse(&bytes, 100).is_err(), "byte {at} is {byte}");
@@ -430,8 +487,13 @@ mod tests {
 
     #[test]
     fn a_hello_is_what_it_was() {
-        let hello = Hello { dialed: true, max_send_size: 8192, identity: [1, 2], operations: 3, refusal: None };
+        let (offer, stream) = ([0; 2], 0);
+        let hello =
+            Hello { dialed: true, max_send_size: 8192, identity: [1, 2], offer, stream, operations: 3, refusal: None };
         assert_eq!(Hello::parse(&hello.emit()), Ok(hello));
+        let further = Hello { offer: [4, 5], stream: MOST_STREAMS - 1, ..hello };
+        assert_eq!(Hello::parse(&further.emit()), Ok(further));
+        assert_eq!(Hello::parse(&Hello { stream: MOST_STREAMS, ..hello }.emit()), Err(Greeting::Nonsense));
         let refused = Hello { dialed: false, refusal: Some(Refusal::Full), ..hello };
         assert_eq!(Hello::parse(&refused.emit()), Ok(refused));
         let mut other = hello.emit();
@@ -449,6 +511,9 @@ mod tests {
     fn bodies_are_what_they_were() {
         let target = Target { operation: 1, handle: [2, 3], offset: 4, total: 5 };
         assert_eq!(Target::parse(&mut Fields(&target.emit())), target);
+        let part = WritePart { target, position: 6 };
+        assert_eq!(WritePart::parse(&mut Fields(&part.emit())), part);
+        assert_eq!(parse_count(&mut Fields(&emit_count(7, 8))), (7, 8));
         for atomic in [Atomic::FetchAdd(9), Atomic::CompareSwap { expected: 1, desired: 2 }] {
             assert_eq!(parse_atomic(&mut Fields(&emit_atomic(atomic))), Some(atomic));
         }

@@ -9,6 +9,7 @@
 //! | `inbox` | receive slots: what arrives becomes an event |
 //! | `lane` | a stream: sending, receiving, grants, its connections and operations |
 //! | `rma` | RMA and large messages, at the side that begins and at the side that serves |
+//! | `streams` | further streams of a lane, and RMA in parts over all of them |
 //! | `setup` | dialing, listening, connect and accept, closing |
 //! | `endpoint` | the trait, progress, the OS handle, timers |
 
@@ -27,6 +28,7 @@ mod rma;
 mod scripted;
 mod settings;
 mod setup;
+mod streams;
 #[allow(unsafe_code)]
 mod sys;
 

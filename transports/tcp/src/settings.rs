@@ -33,6 +33,8 @@ pub(crate) struct Settings {
     /// Largest message, if the device says so.
     pub(crate) mss: Option<u32>,
     pub(crate) checks: Checks,
+    /// Streams of a lane, at most.
+    pub(crate) streams: u32,
 }
 
 impl Settings {
@@ -57,6 +59,7 @@ impl Settings {
                 Some("remote") => Checks::Remote,
                 _ => Checks::Off,
             },
+            streams: keys.parsed("streams").unwrap_or(1),
         })
     }
 
@@ -94,7 +97,8 @@ mod tests {
         let read = |key: &str, value: &str, service| settings(&[(key.into(), value.into())], service);
         let settings = read("port", "5000-5003", None).expect("keys");
         assert_eq!((settings.local.ip, settings.ports), (IpAddr::V4(Ipv4Addr::LOCALHOST), (5000, 5003)));
-        assert_eq!((settings.mss, settings.checks), (None, Checks::Off));
+        assert_eq!((settings.mss, settings.checks, settings.streams), (None, Checks::Off, 1));
+        assert_eq!(read("streams", "8", None).expect("keys").streams, 8);
         assert_eq!(settings.congestion_to(settings.local.ip), Some("cubic"));
         assert_eq!(settings.congestion_to(IpAddr::from([192, 0, 2, 1])), None);
         assert_eq!(read("port", "5000", Some("6000")).expect("keys").ports, (6000, 6000));
@@ -123,7 +127,9 @@ mod tests {
             ("congestion", "", "write the name of a congestion control"),
             ("congestion", "longer-than-the-kernel-takes", "write the name of a congestion control"),
             ("check", "never", "write off or remote or always"),
-            ("prot", "1", "its keys are ip, interface, port, mss, congestion, check"),
+            ("streams", "0", "write a whole number from 1 to 8"),
+            ("streams", "9", "write a whole number from 1 to 8"),
+            ("prot", "1", "its keys are ip, interface, port, mss, congestion, check, streams"),
         ] {
             let error = refused(key, value, None);
             assert_eq!(error.status, Status::Inval, "{error}");

@@ -41,6 +41,11 @@ impl Tcp {
         }
     }
 
+    /// A further stream of a lane has delivered: it is watched, and more is likely to come on it.
+    pub(super) fn on_further_delivered(&mut self) {
+        self.look_at_all = LOOKS;
+    }
+
     /// Takes the stream of the hot lane out of the set of descriptors: each segment that arrives
     /// would cost a call of the set. Calls read the lane by themselves, and the handle of a program
     /// that spins is readable anyway.

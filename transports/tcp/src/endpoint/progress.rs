@@ -108,7 +108,13 @@ impl Tcp {
 
     fn on_ready(&mut self, core: &mut Core, key: u64, flags: EventFlags) -> bool {
         let hot = self.hot.lane;
-        let Some((lane, shared)) = self.lane_by_key(key) else { return false };
+        let Some((lane, shared)) = self.lane_by_key(key) else {
+            let found = self.on_stream_ready(core, key, flags);
+            if found {
+                self.on_further_delivered();
+            }
+            return found;
+        };
         let number = lane.number;
         if lane.phase == Phase::Dialing {
             self.on_dialed(core, number);
@@ -249,7 +255,7 @@ impl Tcp {
     pub(super) fn is_runnable(&self) -> bool {
         let is_runnable = |number: &u32| {
             let lane = self.lanes.get(*number as usize).and_then(Option::as_deref);
-            lane.is_some_and(|lane| lane.has_rest() || !lane.is_blocked)
+            lane.is_some_and(|lane| lane.has_rest() || !lane.is_blocked || lane.may_feed())
         };
         self.has_streams || self.shared.active.iter().any(is_runnable) || !self.shared.ended.is_empty()
     }

@@ -46,7 +46,8 @@ impl Lane {
             .flat_map(|(_, pending)| [Some(pending.deadline), pending.ask_at, pending.elsewhere_at()]);
         let connects = connects.flatten().min();
         let operations = self.work.as_ref().and_then(|work| deadlines(work).map(|(deadline, _)| deadline).min());
-        let next = [connects, operations, self.check_keepalive(s, core, now), self.check_phase(s, now)];
+        let streams = self.check_streams(s, now);
+        let next = [connects, operations, streams, self.check_keepalive(s, core, now), self.check_phase(s, now)];
         next.into_iter().flatten().min()
     }
 
@@ -158,6 +159,10 @@ impl Lane {
 
     /// Asks a silent peer for a sign of life while operations are open.
     fn check_silence(&mut self, s: &mut Shared, now: Time) -> Option<Time> {
+        if self.has_silent_stream(GONE_AFTER) {
+            self.end(s, Cause::Silent);
+            return None;
+        }
         if now >= self.heard + SILENCE && now >= self.pinged + SILENCE {
             let info = self.socket.as_ref().and_then(sys::info).unwrap_or_default();
             if info.unacknowledged > 0 && info.last_acknowledged >= GONE_AFTER {

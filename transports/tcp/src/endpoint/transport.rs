@@ -261,6 +261,10 @@ impl Transport for Tcp {
         let congestion = lane.socket.as_ref().and_then(|socket| rustix::net::sockopt::tcp_congestion(socket).ok());
         report.path =
             format!("TCP over {family} to {}, congestion control {}", lane.peer, congestion.unwrap_or_default());
+        let streams = self.shared.settings.streams;
+        if streams > 1 {
+            report.path = format!("{}, {}", report.path, lane.streams_in_words(streams));
+        }
         report.rtt = lane.socket.as_ref().and_then(sys::info).map(|info| info.rtt);
         report.why = if lane.dialed { "this side dialed" } else { "the peer dialed" }.into();
         if let Some(limitation) = self.background.limitation() {

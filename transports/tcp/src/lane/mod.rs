@@ -1,6 +1,7 @@
 //! A lane: a stream to one peer endpoint, with all connections that this side, or the peer, makes
 //! over it.
 
+pub(crate) mod further;
 pub(crate) mod grants;
 pub(crate) mod operation;
 pub(crate) mod output;
@@ -15,6 +16,7 @@ use crate::setup::addresses::OtherAddresses;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};
 use cci_transport::{Connection, ConnectionState, ConnectionTable, Core, PollSet, Slot};
+use further::Further;
 use grants::{Credit, Given};
 use output::Output;
 use receive::Incoming;
@@ -155,6 +157,8 @@ pub(crate) struct Lane {
     pub(crate) is_watched: bool,
     /// Bytes of RMA leave with a checksum.
     pub(crate) checks: bool,
+    /// Its further streams, where both sides take some.
+    pub(crate) further: Option<Box<Further>>,
 }
 
 impl Lane {
@@ -197,6 +201,7 @@ impl Lane {
             may_answer: false,
             is_watched: false,
             checks: false,
+            further: None,
         }
     }
 
@@ -513,7 +518,8 @@ impl Lane {
             && (!self.out.is_empty()
                 || self.work.as_ref().is_some_and(|work| {
                     !work.in_flight.is_empty() || !work.waiting.is_empty() || work.fragment.is_some()
-                }))
+                })
+                || self.has_unsent_parts())
     }
 }
 

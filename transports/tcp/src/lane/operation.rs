@@ -6,7 +6,7 @@
 use crate::lane::work::{Data, Ending};
 use cci_mem::memory::Memory;
 use cci_proto::engine::MAX_LARGE;
-use cci_proto::{Access, Registration};
+use cci_proto::{Access, Failure, Registration};
 use cci_transport::Connection;
 use std::collections::VecDeque;
 
@@ -56,6 +56,10 @@ pub(crate) struct Operation {
     pub(crate) done: u64,
     /// On the wire.
     pub(crate) number: Option<u32>,
+    /// Its bytes go in parts, over all streams of the lane.
+    pub(crate) in_parts: bool,
+    /// How it has ended, where those before it in its row have not.
+    pub(crate) outcome: Option<Result<(), Failure>>,
     /// Order among all operations of the lane.
     pub(crate) order: u64,
 }
@@ -68,6 +72,19 @@ struct Number {
     is_busy: bool,
     /// The place of its operation; `None`: that has ended, and its last answer is still to come.
     place: Option<u32>,
+    /// What has come of a read in parts.
+    parts: Option<Parts>,
+}
+
+/// The parts of a read: its number is in use until all of them have come.
+#[derive(Clone, Copy, Default)]
+struct Parts {
+    /// Bytes of those of which the head has come.
+    bytes: u64,
+    /// Those of which bytes are still to come.
+    moving: u32,
+    /// Bytes of all together, once RESULT has come.
+    total: Option<u64>,
 }
 
 #[derive(Default)]
@@ -139,16 +156,106 @@ impl Operations {
             Some(index) => index,
             None => {
                 let index = u32::try_from(self.numbers.len()).ok().filter(|index| *index < most.min(INDEX))?;
-                self.numbers.push(Number { uses: 0, is_busy: false, place: None });
+                self.numbers.push(Number { uses: 0, is_busy: false, place: None, parts: None });
                 index
             }
         };
         let number = &mut self.numbers[index as usize];
         number.uses = number.uses.wrapping_add(1);
-        (number.is_busy, number.place) = (true, Some(place));
+        (number.is_busy, number.place, number.parts) = (true, Some(place), None);
         let named = u32::from(number.uses) << INDEX_BITS | index;
         self.get_mut(place)?.number = Some(named);
         Some(named)
+    }
+
+    /// The answer to this number comes in parts.
+    pub(crate) fn expect_parts(&mut self, named: u32) {
+        if let Some(number) = self.numbers.get_mut((named & INDEX) as usize) {
+            number.parts = Some(Parts::default());
+        }
+    }
+
+    fn parts(&mut self, named: u32) -> Option<&mut Parts> {
+        let number = self.numbers.get_mut((named & INDEX) as usize)?;
+        let is_its = number.is_busy && u32::from(number.uses) == named >> INDEX_BITS;
+        number.parts.as_mut().filter(|_| is_its)
+    }
+
+    /// Whether the answer to this number comes in parts.
+    pub(crate) fn expects_parts(&mut self, named: u32) -> bool {
+        self.parts(named).is_some()
+    }
+
+    /// The head of a part has come. False: no such part was to come.
+    pub(crate) fn on_part(&mut self, named: u32, bytes: u64) -> bool {
+        let Some(parts) = self.parts(named) else { return false };
+        let all = parts.bytes.saturating_add(bytes);
+        let is_right = parts.total.is_none_or(|total| all <= total);
+        if is_right {
+            (parts.bytes, parts.moving) = (all, parts.moving + 1);
+        }
+        is_right
+    }
+
+    /// All bytes of a part have come.
+    pub(crate) fn on_part_done(&mut self, named: u32) {
+        if let Some(parts) = self.parts(named) {
+            parts.moving = parts.moving.saturating_sub(1);
+        }
+    }
+
+    /// RESULT says how many bytes come in parts. False: it was said before, or more have come.
+    pub(crate) fn on_total(&mut self, named: u32, total: u64) -> bool {
+        let parts = self.parts(named).filter(|parts| parts.total.is_none() && parts.bytes <= total);
+        parts.map(|parts| parts.total = Some(total)).is_some()
+    }
+
+    /// Whether RESULT and all parts have come.
+    pub(crate) fn has_all_parts(&mut self, named: u32) -> bool {
+        self.parts(named).is_some_and(|parts| parts.total == Some(parts.bytes) && parts.moving == 0)
+    }
+
+    /// Whether a write in parts has bytes to send, of which the peer allows `most` at a time.
+    pub(crate) fn has_in_parts(&self, most: u32) -> bool {
+        let is_allowed = self.on_wire() < most as usize;
+        let mut writes = self.ready.iter().take(LOOKED_AT).filter_map(|place| self.get(*place));
+        writes.any(|other| other.in_parts && other.access == Access::Write && (is_allowed || other.number.is_some()))
+    }
+
+    /// The write in parts whose next part leaves, with a number; `None`: there is none, or the peer
+    /// allows no more than `most` operations at a time.
+    pub(crate) fn next_in_parts(&mut self, most: u32) -> Option<u32> {
+        let writes = || {
+            let places = self.ready.iter().take(LOOKED_AT).copied();
+            places
+                .filter_map(|place| Some((place, self.get(place)?)))
+                .filter(|(_, other)| other.in_parts && other.access == Access::Write)
+        };
+        let is_others =
+            |(_, other): &(u32, &Operation)| self.last_served.is_none_or(|last| !std::ptr::eq(last, other.ending.cell));
+        let place = writes().find(is_others).or_else(|| writes().next()).map(|(place, _)| place)?;
+        if self.get(place)?.number.is_none() {
+            self.number(place, most)?;
+        }
+        self.get_mut(place)?.stage = Stage::Sending;
+        Some(place)
+    }
+
+    /// An operation has ended that stays for its turn: its number does not name it any more.
+    pub(crate) fn detach(&mut self, place: u32) {
+        self.ready.retain(|other| *other != place);
+        let number = self.get_mut(place).and_then(|operation| operation.number.take());
+        if let Some(number) = number {
+            self.numbers[(number & INDEX) as usize].place = None;
+        }
+    }
+
+    /// All bytes of a write in parts were handed to streams.
+    pub(crate) fn on_handed(&mut self, place: u32) {
+        self.ready.retain(|other| *other != place);
+        if let Some(operation) = self.get_mut(place) {
+            operation.stage = Stage::AwaitResult;
+        }
     }
 
     /// The place of the operation with this number.

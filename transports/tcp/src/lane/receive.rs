@@ -4,6 +4,7 @@
 //! of one that has come in part are kept until the rest is there. The data of an RMA that are not
 //! in the buffer go from the stream into registered memory.
 
+use super::further::Part;
 use super::shared::{Cause, SCRATCH, Shared};
 use super::{Lane, Phase};
 use crate::frame::{
@@ -17,7 +18,7 @@ use cci_transport::Core;
 use rustix::io::{Errno, Result};
 
 /// Bytes taken from one lane in one call: others have their turn then.
-const BUDGET: usize = 1 << 20;
+pub(crate) const BUDGET: usize = 1 << 20;
 /// Bytes read behind a long fragment: the heads that are likely to follow it, so that the bytes of
 /// the next fragment need no copy. Where the operation goes on: its next head.
 const HEAD_OF_REST: usize = HEADER + OPERATION;
@@ -35,6 +36,8 @@ pub(crate) enum BytesOf {
     Write(u32),
     /// This side's read of this number.
     Read(u32),
+    /// An operation's that goes in parts.
+    Part(Part),
     /// Nobody's: they are dropped.
     Nobody,
 }
@@ -45,6 +48,19 @@ pub(crate) struct Sum {
     expected: u32,
     /// Of the bytes so far.
     computed: Crc,
+}
+
+impl Sum {
+    /// The check of what follows, where the header says so. `fields`: the sum.
+    pub(crate) fn of(header: &Header, fields: &mut Fields<'_>) -> Option<Self> {
+        let is_checked = header.flags & CHECKED != 0;
+        is_checked.then(|| Self { expected: fields.u32(), computed: Crc::new() })
+    }
+
+    /// Whether the bytes are not those that were sent.
+    pub(crate) fn is_wrong(&self) -> bool {
+        self.computed.value() != self.expected
+    }
 }
 
 /// Copies bytes into memory, and sums them where they are checked. False: they do not fit.
@@ -345,6 +361,11 @@ impl Lane {
             Kind::Large => self.on_large(s, core, header, &mut fields),
             Kind::Landing => self.on_landing(s, core, &mut fields),
             Kind::Landed => self.on_landed(s, core, header, &mut fields)?,
+            Kind::WritePart | Kind::AnswerPart => {
+                let part = self.on_part(s, header, &mut fields)?;
+                self.expect_bytes(BytesOf::Part(part), header, &mut fields);
+            }
+            Kind::Abandon => self.on_abandon(s, &mut fields)?,
         }
         Ok(())
     }
@@ -380,8 +401,7 @@ impl Lane {
         self.incoming.left = header.len - header.needed();
         self.incoming.of = Some(of);
         self.incoming.is_long = self.incoming.left >= LONG;
-        let is_checked = header.flags & CHECKED != 0;
-        self.incoming.sum = is_checked.then(|| Sum { expected: fields.u32(), computed: Crc::new() });
+        self.incoming.sum = Sum::of(header, fields);
     }
 
     /// Copies bytes of RMA from the buffer. Returns how many.
@@ -394,6 +414,10 @@ impl Lane {
         match self.incoming.of {
             Some(BytesOf::Write(number)) => self.write_bytes(s, number, &bytes[..count], sum.as_mut()),
             Some(BytesOf::Read(number)) => self.read_bytes(s, core, number, &bytes[..count], sum.as_mut()),
+            Some(BytesOf::Part(part)) => {
+                self.store_part(s, core, part, &bytes[..count], sum.as_mut());
+                self.incoming.of = Some(BytesOf::Part(part.after(count)));
+            }
             Some(BytesOf::Nobody) | None => {}
         }
         self.incoming.sum = sum;
@@ -412,10 +436,11 @@ impl Lane {
             self.incoming.heads = match of {
                 Some(BytesOf::Write(number)) if self.is_written_to_its_end(number) => HEAD_OF_WRITE,
                 Some(BytesOf::Read(number)) if self.is_read_to_its_end(number) => RESULT_AND_HEAD,
+                Some(BytesOf::Part(part)) => part.head_len(),
                 _ => HEAD_OF_REST,
             };
         }
-        let is_spoilt = self.incoming.sum.take().is_some_and(|sum| sum.computed.value() != sum.expected);
+        let is_spoilt = self.incoming.sum.take().is_some_and(|sum| sum.is_wrong());
         match self.incoming.of.take() {
             Some(BytesOf::Write(number)) => {
                 if is_spoilt {
@@ -424,6 +449,7 @@ impl Lane {
                 self.on_written(s, number);
             }
             Some(BytesOf::Read(number)) if is_spoilt => self.fail_read(s, core, number, Failure::Copy),
+            Some(BytesOf::Part(part)) => self.on_part_done(s, core, part, is_spoilt),
             _ => {}
         }
     }
@@ -435,6 +461,7 @@ impl Lane {
         let target: Option<Piece> = match self.incoming.of {
             Some(BytesOf::Write(number)) => self.write_target(s, number, left),
             Some(BytesOf::Read(number)) => self.read_target(s, core, number, left),
+            Some(BytesOf::Part(part)) => self.part_piece(s, core, part, left),
             Some(BytesOf::Nobody) | None => None,
         };
         let Some(socket) = &self.socket else { return Err(Errno::PIPE) };
@@ -458,6 +485,7 @@ impl Lane {
             match self.incoming.of {
                 Some(BytesOf::Write(number)) => self.advance_write(number, count),
                 Some(BytesOf::Read(number)) => self.advance_read(number, count),
+                Some(BytesOf::Part(part)) => self.incoming.of = Some(BytesOf::Part(part.after(count))),
                 Some(BytesOf::Nobody) | None => {}
             }
             self.on_bytes(s, core, count);
@@ -471,6 +499,7 @@ impl Lane {
         match self.incoming.of {
             Some(BytesOf::Write(number)) => self.fail_write(number),
             Some(BytesOf::Read(number)) => self.fail_read(s, core, number, Failure::Copy),
+            Some(BytesOf::Part(part)) => self.fail_part(s, core, part, Failure::Copy),
             Some(BytesOf::Nobody) | None => {}
         }
     }

@@ -229,6 +229,7 @@ impl Lane {
                     self.is_blocked = true;
                     self.watch_room(s, true);
                     self.activate(s);
+                    self.feed(s, core);
                     return;
                 }
                 Err(_) => {

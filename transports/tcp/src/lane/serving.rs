@@ -26,6 +26,20 @@ pub(crate) struct Served {
     pub(crate) outcome: Result<(), Failure>,
     /// A message follows, which is to find out how it ended: until then there is no RESULT.
     pub(crate) has_message: bool,
+    /// Its bytes go in parts, over all streams of the lane.
+    pub(crate) parts: Option<ServedParts>,
+}
+
+/// What an operation in parts has besides. Its `at` and `left` are about parts that have begun.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct ServedParts {
+    /// Offset of the first byte in the registration, and all bytes.
+    pub(crate) offset: u64,
+    pub(crate) total: u64,
+    /// Parts that have begun to come, or to leave, and have not ended.
+    pub(crate) moving: u32,
+    /// The peer has given it up.
+    pub(crate) is_abandoned: bool,
 }
 
 #[derive(Default)]
@@ -65,6 +79,10 @@ impl Serving {
         self.entries.get_mut((number & INDEX) as usize)?.as_mut().filter(|served| served.number == number)
     }
 
+    pub(crate) fn get(&self, number: u32) -> Option<&Served> {
+        self.entries.get((number & INDEX) as usize)?.as_ref().filter(|served| served.number == number)
+    }
+
     /// The read whose bytes leave next: of a connection, the first; and the connections have their
     /// turns, as far as the first few tell.
     pub(crate) fn next_read(&self) -> Option<u32> {
@@ -73,6 +91,13 @@ impl Serving {
             served.is_some_and(|served| Some(served.connection) != self.last_served)
         };
         self.reads.iter().take(LOOKED_AT).find(is_others).or(self.reads.front()).copied()
+    }
+
+    /// The read in parts whose next part leaves.
+    pub(crate) fn next_in_parts(&self) -> Option<u32> {
+        let entry = |number: &u32| self.entries.get((*number & INDEX) as usize).copied().flatten();
+        let mut reads = self.reads.iter().take(LOOKED_AT);
+        reads.find(|number| entry(number).is_some_and(|served| served.parts.is_some())).copied()
     }
 
     /// Bytes of a read of this connection leave.

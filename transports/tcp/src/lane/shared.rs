@@ -31,6 +31,8 @@ pub(crate) enum Cause {
     Full,
     /// Nobody needs it.
     Idle,
+    /// Its stream is a further one of the lane that has made this offer, by this number.
+    Joins([u64; 2], usize),
     /// Setting it up failed; why, in a sentence.
     Refused(String),
 }

@@ -3,10 +3,16 @@
 
 use crate::lane::operation::Operations;
 use crate::lane::serving::Serving;
+use crate::sys;
 use cci_mem::memory::Piece;
 use cci_proto::Time;
 use cci_transport::{Connection, Message, Posted, Slot};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use std::collections::VecDeque;
+
+/// Zeros that stand for bytes that are gone.
+static ZEROS: [u8; 4096] = [0; 4096];
 
 /// Bytes of a message that need no memory of their own while it waits.
 const SHORT: usize = 64;
@@ -98,6 +104,8 @@ pub(crate) struct Hold {
     /// The operation itself waits for all earlier ones of the connection.
     pub(crate) waits: bool,
     pub(crate) behind: VecDeque<Behind>,
+    /// Writes in parts that go at the same time and end in this order, with the operation first.
+    pub(crate) row: VecDeque<u32>,
 }
 
 /// A fragment of an RMA that has begun to leave.
@@ -121,7 +129,7 @@ pub(crate) struct Fragment {
 
 impl Fragment {
     /// Bytes of the longest head.
-    pub(crate) const HEAD: usize = crate::frame::HEADER + crate::frame::BEGIN;
+    pub(crate) const HEAD: usize = crate::frame::HEADER + crate::frame::WRITE_PART;
     /// Bytes of a tail: a RESULT.
     pub(crate) const TAIL: usize = crate::frame::HEADER + crate::frame::RESULT;
 
@@ -130,12 +138,35 @@ impl Fragment {
         if self.copy.is_empty() { self.head_len + self.len + self.tail_len } else { self.copy.len() }
     }
 
+    /// Sends as much as the stream takes. True: all of it has left.
+    pub(crate) fn send(&mut self, socket: &OwnedFd) -> Result<bool, Errno> {
+        let head = self.head.get(self.sent..self.head_len).unwrap_or(&[]);
+        let from = self.sent.saturating_sub(self.head_len).min(self.len);
+        let of_tail = self.sent.saturating_sub(self.head_len + self.len);
+        let tail = self.tail.get(of_tail..self.tail_len).unwrap_or(&[]);
+        self.sent += match &self.memory {
+            _ if !self.copy.is_empty() => sys::send(socket, &self.copy[self.sent..]),
+            Some(memory) => sys::send_with(socket, head, (memory, from), tail),
+            None if head.is_empty() => sys::send(socket, &ZEROS[..ZEROS.len().min(self.len - from)]),
+            None => sys::send(socket, head),
+        }?;
+        let is_zeros = self.memory.is_none() && self.copy.is_empty();
+        match self.sent < self.total() {
+            true if !is_zeros => Err(Errno::AGAIN),
+            is_left => Ok(!is_left),
+        }
+    }
+
+    /// Whether bytes of the memory are left to leave.
+    pub(crate) fn has_bytes(&self) -> bool {
+        self.sent < self.total() - self.tail_len
+    }
+
     /// Takes the tail back while bytes of the memory are left to leave. False: none are.
     pub(crate) fn drop_tail(&mut self) -> bool {
-        let before = self.total() - self.tail_len;
-        let has_bytes = self.sent < before;
+        let has_bytes = self.has_bytes();
         if has_bytes {
-            self.copy.truncate(before);
+            self.copy.truncate(self.total() - self.tail_len);
             self.tail_len = 0;
         }
         has_bytes
@@ -149,6 +180,9 @@ pub(crate) enum FragmentOf {
     Write(u32),
     /// The read that the peer begins its number with.
     Answer(u32),
+    /// Part of a write, and of the answer to a read.
+    WritePart(u32),
+    AnswerPart(u32),
 }
 
 #[derive(Default)]

@@ -1,7 +1,7 @@
 //! The side that begins an operation.
 
 use super::fragment::copy_checked;
-use crate::frame::{self, BEGIN, Fields, HAS_MESSAGE, Header, Kind, SUM, Target, Violation};
+use crate::frame::{self, BEGIN, Fields, HAS_MESSAGE, Header, IN_PARTS, Kind, SUM, Target, Violation};
 use crate::lane::operation::{Local, Operation, Stage};
 use crate::lane::receive::{self, BytesOf, Sum};
 use crate::lane::shared::{Cause, OUT, Shared, name_of};
@@ -38,6 +38,7 @@ impl Lane {
         let message = rma.message.map(|message| Data::copy(&Message::One(message), || s.buffer()));
         cell.on_begun();
         s.open_operations += 1;
+        let in_parts = self.goes_in_parts(rma.access, rma.len);
         let ending = send::ending(slot, cell, posted);
         if let Some(deadline) = ending.deadline {
             s.check_by(deadline);
@@ -55,6 +56,8 @@ impl Lane {
             stage: Stage::Waiting,
             done: 0,
             number: None,
+            in_parts,
+            outcome: None,
             order: 0,
         });
         self.queue_operation(s, core, place);
@@ -122,7 +125,13 @@ impl Lane {
             }
             Access::Read => {
                 operation.stage = Stage::AwaitResult;
-                self.put(s, Kind::Read, 0, connection, &[&target.emit()]);
+                let flags = if operation.in_parts { IN_PARTS } else { 0 };
+                if operation.in_parts
+                    && let Some(work) = &mut self.work
+                {
+                    work.operations.expect_parts(number);
+                }
+                self.put(s, Kind::Read, flags, connection, &[&target.emit()]);
                 false
             }
             Access::Atomic(atomic) => {
@@ -189,11 +198,11 @@ impl Lane {
     }
 
     /// The memory of this side that the bytes of an operation come from or go to.
-    pub(super) fn operation(&self, place: u32) -> Option<&Operation> {
+    pub(crate) fn operation(&self, place: u32) -> Option<&Operation> {
         self.work.as_ref()?.operations.get(place)
     }
 
-    fn place_of(&self, number: u32) -> Option<u32> {
+    pub(crate) fn place_of(&self, number: u32) -> Option<u32> {
         self.work.as_ref()?.operations.place_of(number)
     }
 
@@ -208,7 +217,9 @@ impl Lane {
         let bytes = (header.len - header.needed()) as u64;
         let operation = self.place_of(number).and_then(|place| self.operation(place));
         let of = match operation {
-            Some(operation) if operation.access != Access::Read || operation.done + bytes > operation.len => {
+            Some(operation)
+                if operation.access != Access::Read || operation.in_parts || operation.done + bytes > operation.len =>
+            {
                 return Err(Violation);
             }
             Some(_) => BytesOf::Read(number),
@@ -282,6 +293,9 @@ impl Lane {
             return self.end(s, Cause::Violation);
         }
         let Some(work) = &mut self.work else { return s.strays += 1 };
+        if work.operations.expects_parts(number) {
+            return self.on_result_of_parts(s, core, number, outcome, old);
+        }
         if !work.operations.answered(number) {
             return s.strays += 1;
         }
@@ -290,7 +304,14 @@ impl Lane {
         self.on_ended_there(s, core, place, outcome, old);
     }
 
-    fn on_ended_there(&mut self, s: &mut Shared, core: &mut Core, place: u32, outcome: Result<(), Failure>, old: u64) {
+    pub(crate) fn on_ended_there(
+        &mut self,
+        s: &mut Shared,
+        core: &mut Core,
+        place: u32,
+        outcome: Result<(), Failure>,
+        old: u64,
+    ) {
         let Some(operation) = self.operation(place) else { return };
         let outcome = outcome.and_then(|()| match operation.access {
             Access::Read if operation.done < operation.len => Err(Failure::Copy),
@@ -319,6 +340,9 @@ impl Lane {
     pub(crate) fn end_operation(&mut self, s: &mut Shared, core: &mut Core, place: u32, outcome: Result<(), Failure>) {
         // What is half sent of it must not be read after its end.
         self.blank_fragment(place);
+        if self.waits_in_row(place, outcome) {
+            return;
+        }
         let Some(operation) = self.work.as_mut().and_then(|work| work.operations.take(place)) else { return };
         let cell = operation.ending.cell;
         if outcome.is_ok() && operation.access != Access::Large {
@@ -329,13 +353,17 @@ impl Lane {
             s.reuse(message.into_buffer());
         }
         s.end(core, operation.ending, outcome);
-        self.release_hold(s, core, cell, place);
+        if let Some((next, outcome)) = self.next_in_row(cell, place) {
+            self.end_operation(s, core, next, outcome);
+        } else {
+            self.release_hold(s, core, cell, place);
+        }
         self.check_holds(s, core);
         self.activate_ready(s);
     }
 
     /// Has the next call begin what is ready.
-    pub(super) fn activate_ready(&mut self, s: &mut Shared) {
+    pub(crate) fn activate_ready(&mut self, s: &mut Shared) {
         if self.work.as_ref().is_some_and(|work| !work.operations.ready.is_empty()) {
             self.activate(s);
         }
@@ -344,24 +372,31 @@ impl Lane {
     /// Ends an operation whose connection is over. The peer is told to stop waiting for its bytes.
     pub(crate) fn abandon_operation(&mut self, s: &mut Shared, core: &mut Core, place: u32, failure: Failure) {
         let Some(operation) = self.work.as_mut().and_then(|work| work.operations.take(place)) else { return };
+        if operation.in_parts {
+            self.blank_fragment(place);
+        }
         if let Some(number) = operation.number {
             let is_unfinished = match operation.access {
+                Access::Write if operation.in_parts => operation.stage == Stage::Sending,
                 Access::Write => operation.stage == Stage::Sending || operation.message.is_some(),
                 Access::Large => matches!(operation.stage, Stage::Sending | Stage::AwaitMemory),
                 Access::Read | Access::Atomic(_) => false,
             };
             if is_unfinished {
-                self.cancel(s, place, number);
+                self.cancel(s, place, number, operation.handed());
             }
         }
-        s.end(core, operation.ending, Err(failure));
+        s.end(core, operation.ending, operation.outcome.unwrap_or(Err(failure)));
     }
 
     /// Tells the peer that the rest of a write does not come. A fragment that is half sent ends in
-    /// zeros.
-    pub(super) fn cancel(&mut self, s: &mut Shared, place: u32, number: u32) {
+    /// zeros. `handed`: bytes that were handed to streams, if it goes in parts.
+    pub(crate) fn cancel(&mut self, s: &mut Shared, place: u32, number: u32, handed: Option<u64>) {
         self.blank_fragment(place);
-        self.put(s, Kind::Cancel, 0, 0, &[&number.to_le_bytes()]);
+        match handed {
+            None => self.put(s, Kind::Cancel, 0, 0, &[&number.to_le_bytes()]),
+            Some(handed) => self.put(s, Kind::Abandon, 0, 0, &[&frame::emit_count(number, handed)]),
+        }
     }
 }
 
@@ -370,10 +405,15 @@ impl Operation {
     pub(super) fn has_follower(&self) -> bool {
         self.message.is_some() || self.access == Access::Large
     }
+
+    /// Bytes of an operation in parts that were handed to streams; `None`: it does not go in parts.
+    pub(crate) fn handed(&self) -> Option<u64> {
+        self.in_parts.then_some(self.done)
+    }
 }
 
 /// The memory of this side that an operation is about.
-fn local_memory<'a>(s: &'a Shared, operation: &'a Operation) -> Option<&'a Memory> {
+pub(crate) fn local_memory<'a>(s: &'a Shared, operation: &'a Operation) -> Option<&'a Memory> {
     match &operation.local {
         Local::Registered(number) => s.registrations.get(*number)?.memory(),
         Local::Own(memory) => Some(memory),
@@ -381,7 +421,7 @@ fn local_memory<'a>(s: &'a Shared, operation: &'a Operation) -> Option<&'a Memor
 }
 
 /// Part of that memory, from this byte of the operation on.
-pub(super) fn local_piece(s: &Shared, operation: &Operation, at: u64, len: u64) -> Option<Piece> {
+pub(crate) fn local_piece(s: &Shared, operation: &Operation, at: u64, len: u64) -> Option<Piece> {
     local_memory(s, operation)?.piece(operation.local_offset + at, usize::try_from(len).ok()?)
 }
 

@@ -8,7 +8,6 @@ use crate::frame::{
 use crate::lane::Lane;
 use crate::lane::shared::Shared;
 use crate::lane::work::{Fragment, FragmentOf};
-use crate::sys;
 use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;
 use cci_proto::Failure;
@@ -20,8 +19,6 @@ use rustix::io::{Errno, Result};
 const FRAGMENT: u64 = 1 << 20;
 /// Bytes of one that is copied and checked.
 const CHECKED_FRAGMENT: u64 = 64 << 10;
-/// Zeros that stand for bytes that are gone.
-static ZEROS: [u8; 4096] = [0; 4096];
 
 impl Lane {
     /// Whether an RMA has something to send.
@@ -43,7 +40,7 @@ impl Lane {
         let answers = read.is_some() && (write.is_none() || !work.answered);
         work.answered = answers;
         match (answers, read, write) {
-            (true, Some(number), _) => self.begin_answer(s, number),
+            (true, Some(number), _) => self.begin_answer(s, core, number),
             (_, _, Some(place)) => self.begin_write(s, core, place),
             _ => return !self.out.is_empty(),
         }
@@ -53,11 +50,14 @@ impl Lane {
     /// Begins the next fragment of a long write.
     fn begin_write(&mut self, s: &mut Shared, core: &mut Core, place: u32) {
         let Some(operation) = self.operation(place) else { return };
+        if operation.in_parts {
+            return self.begin_part(s, core);
+        }
         let (at, len) = (operation.done, (operation.len - operation.done).min(self.longest()));
         let (number, cell) = (operation.number.unwrap_or(0), operation.ending.cell);
         let Some(memory) = local_piece(s, operation, at, len) else {
             // The program has deregistered its memory.
-            self.cancel(s, place, number);
+            self.cancel(s, place, number, None);
             return self.end_operation(s, core, place, Err(Failure::RemoteHandle));
         };
         let connection = cell.remote.load(Ordering::Relaxed);
@@ -72,7 +72,7 @@ impl Lane {
         let header = self.head(kind, flags, connection, prefix + memory.len());
         let mut head = [0; Fragment::HEAD];
         head[..HEADER].copy_from_slice(&header.emit());
-        head[HEADER..].copy_from_slice(&target.emit());
+        head[HEADER..HEADER + BEGIN].copy_from_slice(&target.emit());
         self.set_fragment(s, (head, HEADER + prefix), memory, FragmentOf::Write(place), None);
         if let Some(work) = &mut self.work {
             work.operations.on_served(place);
@@ -80,13 +80,16 @@ impl Lane {
     }
 
     /// Begins the next fragment of the answer to a read.
-    fn begin_answer(&mut self, s: &mut Shared, number: u32) {
+    fn begin_answer(&mut self, s: &mut Shared, core: &mut Core, number: u32) {
         let longest = self.longest();
         let Some(work) = &mut self.work else { return };
         let Some(served) = work.serving.get_mut(number).copied() else {
             work.serving.reads.retain(|other| *other != number);
             return;
         };
+        if served.parts.is_some() {
+            return self.begin_part(s, core);
+        }
         let len = served.left.min(longest);
         let memory = s.registrations.get(served.registration).and_then(|entry| entry.memory());
         let piece = memory.filter(|_| served.outcome.is_ok());
@@ -120,7 +123,7 @@ impl Lane {
     }
 
     /// The header of a fragment whose body has so many bytes, without a sum.
-    pub(super) fn head(&mut self, kind: Kind, flags: u8, connection: u32, len: usize) -> Header {
+    pub(crate) fn head(&mut self, kind: Kind, flags: u8, connection: u32, len: usize) -> Header {
         self.on_told();
         let (flags, len) = if self.checks { (flags | CHECKED, len + SUM) } else { (flags, len) };
         Header { len, kind, flags, connection, taken: self.given.taken }
@@ -129,11 +132,26 @@ impl Lane {
     fn set_fragment(
         &mut self,
         s: &mut Shared,
-        (head, head_len): ([u8; Fragment::HEAD], usize),
+        head: ([u8; Fragment::HEAD], usize),
         memory: Piece,
         of: FragmentOf,
         tail: Option<[u8; Fragment::TAIL]>,
     ) {
+        let fragment = self.fragment(s, head, memory, of, tail);
+        if let Some(work) = &mut self.work {
+            work.fragment = Some(fragment);
+        }
+    }
+
+    /// A fragment that is about to leave.
+    pub(crate) fn fragment(
+        &self,
+        s: &mut Shared,
+        (head, head_len): ([u8; Fragment::HEAD], usize),
+        memory: Piece,
+        of: FragmentOf,
+        tail: Option<[u8; Fragment::TAIL]>,
+    ) -> Fragment {
         let (len, tail_len) = (memory.len(), if tail.is_some() { Fragment::TAIL } else { 0 });
         let tail = tail.unwrap_or([0; Fragment::TAIL]);
         let mut copy = Vec::new();
@@ -144,28 +162,16 @@ impl Lane {
             copy_checked(&memory, &mut copy[head_len..]);
             copy.extend_from_slice(&tail[..tail_len]);
         }
-        if let Some(work) = &mut self.work {
-            let memory = Some(memory);
-            work.fragment = Some(Fragment { head, head_len, tail, tail_len, sent: 0, memory, len, copy, of });
-        }
+        Fragment { head, head_len, tail, tail_len, sent: 0, memory: Some(memory), len, copy, of }
     }
 
     /// Sends the rest of the fragment that has begun to leave. True: all of it has left.
     pub(crate) fn flush_fragment(&mut self, s: &mut Shared, core: &mut Core) -> Result<bool> {
         let Some(socket) = &self.socket else { return Err(Errno::PIPE) };
         let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut()) else { return Ok(true) };
-        let head = fragment.head.get(fragment.sent..fragment.head_len).unwrap_or(&[]);
-        let from = fragment.sent.saturating_sub(fragment.head_len).min(fragment.len);
-        let of_tail = fragment.sent.saturating_sub(fragment.head_len + fragment.len);
-        let tail = fragment.tail.get(of_tail..fragment.tail_len).unwrap_or(&[]);
-        let sent = match &fragment.memory {
-            _ if !fragment.copy.is_empty() => sys::send(socket, &fragment.copy[fragment.sent..]),
-            Some(memory) => sys::send_with(socket, head, (memory, from), tail),
-            None if head.is_empty() => sys::send(socket, &ZEROS[..ZEROS.len().min(fragment.len - from)]),
-            None => sys::send(socket, head),
-        };
-        match sent {
-            Ok(count) => fragment.sent += count,
+        match fragment.send(socket) {
+            Ok(true) => {}
+            Ok(false) => return Ok(true),
             Err(Errno::FAULT) => {
                 // The program has unmapped registered memory.
                 let of = fragment.of;
@@ -174,10 +180,6 @@ impl Lane {
             }
             Err(error) => return Err(error),
         }
-        let is_copy = !fragment.copy.is_empty();
-        if fragment.sent < fragment.total() {
-            return if fragment.memory.is_none() && !is_copy { Ok(true) } else { Err(Errno::AGAIN) };
-        }
         let (of, len, has_result) = (fragment.of, fragment.len as u64, fragment.tail_len > 0);
         if let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.take()) {
             s.reuse(fragment.copy);
@@ -185,29 +187,35 @@ impl Lane {
         match of {
             FragmentOf::Write(place) => self.on_sent_bytes(s, core, place, len),
             FragmentOf::Answer(number) => self.on_answered_bytes(s, number, len, has_result),
+            FragmentOf::WritePart(_) => {}
+            FragmentOf::AnswerPart(number) => self.on_answer_part_left(s, number),
         }
         Ok(true)
     }
 
     /// Memory that was about to leave cannot be read any more, for this reason: zeros leave in its
-    /// place, and its operation fails.
+    /// place, on each stream, and its operation fails.
     #[cold]
-    fn on_unreadable(&mut self, s: &mut Shared, core: &mut Core, of: FragmentOf, failure: Failure) {
-        if let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut()) {
-            if !fragment.drop_tail() {
-                // Only the RESULT is left of it, which is right.
-                return;
+    pub(crate) fn on_unreadable(&mut self, s: &mut Shared, core: &mut Core, of: FragmentOf, failure: Failure) {
+        let mut has_bytes = false;
+        for fragment in self.fragments_mut().filter(|fragment| fragment.of == of) {
+            if fragment.drop_tail() {
+                (fragment.memory, has_bytes) = (None, true);
             }
-            fragment.memory = None;
+        }
+        if !has_bytes {
+            // Only the RESULT is left of it, which is right.
+            return;
         }
         match of {
-            FragmentOf::Write(place) => {
-                if let Some(number) = self.operation(place).and_then(|operation| operation.number) {
-                    self.cancel(s, place, number);
+            FragmentOf::Write(place) | FragmentOf::WritePart(place) => {
+                let operation = self.operation(place);
+                if let Some((number, handed)) = operation.and_then(|other| Some((other.number?, other.handed()))) {
+                    self.cancel(s, place, number, handed);
                 }
                 self.end_operation(s, core, place, Err(failure));
             }
-            FragmentOf::Answer(number) => {
+            FragmentOf::Answer(number) | FragmentOf::AnswerPart(number) => {
                 if let Some(served) = self.work.as_mut().and_then(|work| work.serving.get_mut(number)) {
                     served.outcome = Err(failure);
                 }
@@ -217,9 +225,10 @@ impl Lane {
 
     /// The bytes of a write that are still to leave are gone: zeros leave in their place.
     pub(super) fn blank_fragment(&mut self, place: u32) {
-        if let Some(fragment) = self.work.as_mut().and_then(|work| work.fragment.as_mut())
-            && fragment.of == FragmentOf::Write(place)
-        {
+        let is_its = |fragment: &&mut Fragment| {
+            fragment.of == FragmentOf::Write(place) || fragment.of == FragmentOf::WritePart(place)
+        };
+        for fragment in self.fragments_mut().filter(is_its) {
             // Its place may be another's by the time it has left.
             (fragment.memory, fragment.of) = (None, FragmentOf::Write(u32::MAX));
         }
@@ -227,21 +236,25 @@ impl Lane {
 
     /// Memory of this endpoint is deregistered: it is not read any more.
     pub(crate) fn forget_memory(&mut self, s: &mut Shared, core: &mut Core) {
-        let Some(work) = &mut self.work else { return };
-        let Some(of) = work.fragment.as_ref().map(|fragment| fragment.of) else { return };
-        let is_there = match of {
-            FragmentOf::Write(place) => {
-                let operation = work.operations.get(place);
+        while let Some(of) = self.unreadable(s) {
+            self.on_unreadable(s, core, of, Failure::RemoteHandle);
+        }
+    }
+
+    /// Whose fragment is about to be read from memory that was deregistered.
+    fn unreadable(&mut self, s: &Shared) -> Option<FragmentOf> {
+        let all = self.fragments().filter(|fragment| fragment.memory.is_some() && fragment.has_bytes());
+        let is_there = |of: &FragmentOf| match *of {
+            FragmentOf::Write(place) | FragmentOf::WritePart(place) => {
+                let operation = self.operation(place);
                 operation.is_some_and(|operation| local_piece(s, operation, 0, operation.len).is_some())
             }
-            FragmentOf::Answer(number) => {
-                let served = work.serving.get_mut(number);
+            FragmentOf::Answer(number) | FragmentOf::AnswerPart(number) => {
+                let served = self.work.as_ref().and_then(|work| work.serving.get(number));
                 served.is_some_and(|served| s.registrations.get(served.registration).is_some())
             }
         };
-        if !is_there {
-            self.on_unreadable(s, core, of, Failure::RemoteHandle);
-        }
+        all.map(|fragment| fragment.of).find(|of| !is_there(of))
     }
 }
 

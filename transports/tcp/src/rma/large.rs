@@ -46,6 +46,8 @@ impl Lane {
             stage: Stage::Waiting,
             done: 0,
             number: None,
+            in_parts: false,
+            outcome: None,
             order: 0,
         });
         self.queue_operation(s, core, place);

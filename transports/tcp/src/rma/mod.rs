@@ -5,3 +5,5 @@ mod fragment;
 mod large;
 mod order;
 mod serve;
+
+pub(crate) use begin::{local_memory, local_piece};

@@ -1,10 +1,10 @@
 //! The side whose memory an operation of the peer is about.
 
 use super::begin::allows;
-use crate::frame::{self, Fields, HAS_MESSAGE, Header, Kind, Target, Violation};
+use crate::frame::{self, Fields, HAS_MESSAGE, Header, IN_PARTS, Kind, Target, Violation};
 use crate::lane::Lane;
 use crate::lane::receive::{self, BytesOf, Sum};
-use crate::lane::serving::Served;
+use crate::lane::serving::{Served, ServedParts};
 use crate::lane::shared::{Shared, name_of};
 use cci_mem::memory::Piece;
 use cci_proto::{Access, Failure, Registration};
@@ -27,7 +27,13 @@ impl Lane {
     }
 
     /// Enters an operation of the peer.
-    fn serve(&mut self, s: &mut Shared, header: &Header, target: &Target, access: Access) -> Result<Served, Violation> {
+    pub(crate) fn serve(
+        &mut self,
+        s: &mut Shared,
+        header: &Header,
+        target: &Target,
+        access: Access,
+    ) -> Result<Served, Violation> {
         let resolved = self.resolve(s, header, target, access);
         let served = Served {
             number: target.operation,
@@ -38,6 +44,11 @@ impl Lane {
             left: target.total,
             outcome: resolved.map(drop),
             has_message: header.flags & HAS_MESSAGE != 0,
+            parts: (header.flags & IN_PARTS != 0 || header.kind == Kind::WritePart).then(|| ServedParts {
+                offset: target.offset,
+                total: target.total,
+                ..ServedParts::default()
+            }),
         };
         if self.work(s).serving.add(served) { Ok(served) } else { Err(Violation) }
     }
@@ -72,7 +83,7 @@ impl Lane {
         let number = fields.u32();
         let bytes = (header.len - header.needed()) as u64;
         let of = match self.served(number) {
-            Some(served) if served.is_read || bytes > served.left => return Err(Violation),
+            Some(served) if served.is_read || served.parts.is_some() || bytes > served.left => return Err(Violation),
             Some(_) => BytesOf::Write(number),
             None => {
                 s.strays += 1;
@@ -83,7 +94,7 @@ impl Lane {
         Ok(())
     }
 
-    fn served(&mut self, number: u32) -> Option<&mut Served> {
+    pub(crate) fn served(&mut self, number: u32) -> Option<&mut Served> {
         self.work.as_mut()?.serving.get_mut(number)
     }
 
@@ -152,7 +163,9 @@ impl Lane {
             return;
         };
         let outcome = if served.left == 0 { served.outcome } else { served.outcome.and(Err(Failure::RemoteHandle)) };
-        self.send_result(s, number, outcome, 0);
+        // Of a read in parts, the bytes that were handed to streams.
+        let handed = served.parts.map_or(0, |parts| parts.total - served.left);
+        self.send_result(s, number, outcome, handed);
     }
 
     pub(super) fn send_result(&mut self, s: &mut Shared, number: u32, outcome: Result<(), Failure>, old: u64) {
@@ -163,7 +176,7 @@ impl Lane {
     /// here.
     pub(crate) fn on_cancel(&mut self, s: &mut Shared, number: u32) -> Result<(), Violation> {
         match self.served(number) {
-            Some(served) if served.is_read => return Err(Violation),
+            Some(served) if served.is_read || served.parts.is_some() => return Err(Violation),
             Some(served) => {
                 served.outcome = Err(Failure::RemoteHandle);
                 self.end_served(s, number);
@@ -173,10 +186,10 @@ impl Lane {
         Ok(())
     }
 
-    /// Whether the peer reads by this number: what belongs to writes must not name it, or its
-    /// memory would be sent after its end.
+    /// Whether the peer reads by this number, or writes in parts: what belongs to other writes must
+    /// not name it, or memory would be used after its end.
     pub(crate) fn is_reading(&mut self, number: u32) -> bool {
-        self.served(number).is_some_and(|served| served.is_read)
+        self.served(number).is_some_and(|served| served.is_read || served.parts.is_some())
     }
 
     /// The peer reads.
@@ -187,6 +200,9 @@ impl Lane {
         fields: &mut Fields<'_>,
     ) -> Result<(), Violation> {
         let target = Target::parse(fields);
+        if header.flags & IN_PARTS != 0 && self.further.is_none() {
+            return Err(Violation);
+        }
         let served = self.serve(s, header, &target, Access::Read)?;
         if served.outcome.is_err() {
             self.end_served(s, target.operation);

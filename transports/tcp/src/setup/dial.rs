@@ -25,7 +25,7 @@ const PAUSES: (Duration, Duration) = (Duration::from_millis(20), Duration::from_
 const STARTING: Duration = Duration::from_secs(2);
 
 /// Sets up a stream.
-pub(super) fn configure(s: &Shared, socket: &OwnedFd, peer: SocketAddr) {
+pub(crate) fn configure(s: &Shared, socket: &OwnedFd, peer: SocketAddr) {
     close_in_children(socket);
     // Each of these is about speed alone.
     let _ = set_tcp_nodelay(socket, true);
@@ -35,9 +35,17 @@ pub(super) fn configure(s: &Shared, socket: &OwnedFd, peer: SocketAddr) {
     }
 }
 
-fn open(peer: SocketAddr) -> Result<OwnedFd, Errno> {
+/// A socket for a stream to this address.
+pub(crate) fn open(peer: SocketAddr) -> Result<OwnedFd, Errno> {
     let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
     socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+}
+
+/// How long to wait after so many dials that failed, and one more.
+pub(crate) fn pause_after(attempts: u32) -> Duration {
+    let (first, longest) = PAUSES;
+    let pause = (first * 2_u32.pow(attempts.min(10))).min(longest);
+    pause / 2 + jitter(pause / 2)
 }
 
 impl Tcp {
@@ -147,10 +155,8 @@ impl Lane {
 
     /// Dials again after a while.
     pub(super) fn pause(&mut self, s: &mut Shared) {
-        let (first, longest) = PAUSES;
-        let pause = (first * 2_u32.pow(self.attempts.min(10))).min(longest);
+        let at = s.now + pause_after(self.attempts);
         self.attempts += 1;
-        let at = s.now + pause / 2 + jitter(pause / 2);
         self.phase = Phase::Paused(at);
         s.check_by(at);
     }

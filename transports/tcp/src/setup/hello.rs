@@ -15,8 +15,9 @@ use std::time::Duration;
 const ASK_AGAIN: Duration = Duration::from_millis(20);
 
 /// The HELLO of this endpoint.
-pub(super) fn own_hello(s: &Shared, dialed: bool, refusal: Option<Refusal>) -> Hello {
-    Hello { dialed, max_send_size: s.max_send_size, identity: s.identity, operations: OPERATIONS, refusal }
+pub(crate) fn own_hello(s: &Shared, dialed: bool, refusal: Option<Refusal>) -> Hello {
+    let (max_send_size, identity, operations) = (s.max_send_size, s.identity, OPERATIONS);
+    Hello { dialed, max_send_size, identity, offer: [0; 2], stream: 0, operations, refusal }
 }
 
 impl Lane {
@@ -26,7 +27,8 @@ impl Lane {
             let buffer = s.buffer();
             self.out.set_buffer(buffer);
         }
-        let bytes = own_hello(s, self.dialed, refusal).emit();
+        let offer = if refusal.is_none() { self.make_offer(s) } else { [0; 2] };
+        let bytes = Hello { offer, ..own_hello(s, self.dialed, refusal) }.emit();
         self.out.room(bytes.len()).copy_from_slice(&bytes);
         self.activate(s);
     }
@@ -58,6 +60,13 @@ impl Lane {
         if hello.dialed == self.dialed {
             return Err(Violation);
         }
+        if let Ok(stream @ 1..) = usize::try_from(hello.stream) {
+            if self.dialed {
+                return Err(Violation);
+            }
+            self.end(s, Cause::Joins(hello.offer, stream));
+            return Ok(());
+        }
         match hello.refusal {
             Some(Refusal::Full) => {
                 self.end(s, Cause::Full);
@@ -80,7 +89,9 @@ impl Lane {
             Checks::Always => true,
         };
         (self.operations, self.peer_max) = (hello.operations.min(OPERATIONS), hello.max_send_size);
-        if !self.dialed {
+        if self.dialed {
+            self.take_offer(s, hello.offer);
+        } else {
             self.say_hello(s, None);
         }
         self.activate(s);
@@ -198,6 +209,7 @@ impl Lane {
         self.open(s, core, cell, remote, most);
         s.open_operations = s.open_operations.saturating_sub(1);
         core.finish_opening(pending.slot, EventKind::Connect, pending.context, Ok(cell));
+        self.open_streams(s);
     }
 
     /// The server has rejected.

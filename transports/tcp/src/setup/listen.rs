@@ -127,6 +127,9 @@ impl Tcp {
 impl Lane {
     /// Closes its stream. Closing would not end the watch where a forked child still has it.
     pub(super) fn drop_socket(&mut self, s: &Shared) {
+        if self.further.is_some() {
+            self.drop_streams(s);
+        }
         if let Some(socket) = self.socket.take() {
             let _uncancelled = Uncancelled::new();
             let _ = s.set.unwatch(&socket);

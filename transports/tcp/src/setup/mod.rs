@@ -6,3 +6,6 @@ mod dial;
 mod hello;
 pub(crate) mod listen;
 mod teardown;
+
+pub(crate) use dial::{configure, open, pause_after};
+pub(crate) use hello::own_hello;

@@ -17,6 +17,9 @@ impl Tcp {
     /// dialed for again.
     #[cold]
     pub(crate) fn bury(&mut self, core: &mut Core, number: u32, cause: &Cause) {
+        if let Cause::Joins(offer, stream) = *cause {
+            return self.join_stream(number, offer, stream);
+        }
         self.end_dial(number);
         let Some((lane, shared)) = self.lane(number) else { return };
         // A server that was full has closed the stream: the client dials again.
@@ -63,9 +66,15 @@ impl Tcp {
             shared.reuse(lane.out.take_buffer());
             drop(work);
         }
-        shared.active.retain(|other| *other != number);
-        shared.owing.retain(|other| *other != number);
-        shared.urgent.retain(|other| *other != number);
+        self.forget_lane(number);
+    }
+
+    /// No list of lanes names this one any more.
+    pub(crate) fn forget_lane(&mut self, number: u32) {
+        let shared = &mut self.shared;
+        for list in [&mut shared.active, &mut shared.owing, &mut shared.urgent] {
+            list.retain(|other| *other != number);
+        }
         shared.wanting.retain(|other| *other != number);
     }
 
@@ -146,7 +155,7 @@ fn why(lane: &Lane, cause: &Cause) -> (Failure, String) {
             (Failure::Refused, format!("{peer} does not speak the protocol of tcp endpoints; check the URI"))
         }
         Cause::Silent => (Failure::TimedOut, format!("{peer} does not answer any more")),
-        Cause::Gone | Cause::Full | Cause::Idle => {
+        Cause::Gone | Cause::Full | Cause::Idle | Cause::Joins(..) => {
             (Failure::Refused, format!("{peer} has closed the stream before it answered"))
         }
     }
