@@ -1,6 +1,7 @@
 //! `sock` between network name spaces of this host: other MTUs, real loss, duplication and
 //! reordering by nftables, a bottleneck that TCP shares, groups on a bridge, and a capture that the
-//! dissector explains. `tcp` there: loss, small frames, firewalls, a cable that is pulled. And `sm`
+//! dissector explains. `tcp` there: loss, small frames, firewalls, a cable that is pulled, flows that
+//! are capped. And `sm`
 //! between pid name spaces, and `auto` between hosts.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends;
@@ -27,6 +28,7 @@ mod pids;
 mod pingpong;
 mod reject;
 mod shares;
+mod streams;
 mod tcp;
 mod testbed;
 mod traffic;
@@ -73,6 +75,9 @@ const TESTS: &[Test] = &[
     Test("tcp_tells_of_a_reset_at_once", tcp::reset, &["ip", "nft"]),
     Test("tcp_tells_refused_from_dropped", tcp::refused_or_dropped, &["ip", "nft"]),
     Test("tcp_passes_a_firewall_with_one_port", tcp::one_port, &["ip", "nft"]),
+    Test("tcp_streams_carry_what_one_flow_may_not", streams::capped_flows, &["ip", "nft", "tc"]),
+    Test("tcp_streams_go_on_where_one_is_stalled", streams::stalled, &["ip", "nft"]),
+    Test("tcp_streams_end_together_where_one_is_reset", streams::reset, &["ip", "nft"]),
     Test("auto_from_a_default_endpoint_reaches_another_host_by_udp", auto::default_endpoint, &["ip"]),
     Test("auto_answers_no_stranger_where_a_default_endpoint_reaches_out", auto::strangers, &["ip"]),
     Test("auto_from_a_default_endpoint_sends_frames_that_each_path_carries", auto::everything_outward, &["ip"]),
