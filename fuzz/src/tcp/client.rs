@@ -25,6 +25,8 @@ pub(super) struct Client {
     /// What has come and is no whole frame.
     bytes: Vec<u8>,
     has_greeted: bool,
+    /// What the endpoint offers further streams.
+    offer: [u8; 16],
     has_ended: bool,
     /// The endpoint's numbers of the connections, which were asked for in this order.
     connections: BTreeMap<u32, u32>,
@@ -49,6 +51,7 @@ impl Client {
             stream,
             bytes: Vec::new(),
             has_greeted: false,
+            offer: [0; 16],
             has_ended: false,
             connections: BTreeMap::new(),
             answers: BTreeMap::new(),
@@ -56,10 +59,25 @@ impl Client {
             grants: 0,
         };
         server.expect_client();
-        client.write(server, &hello());
+        client.write(server, &hello([0; 16], 0));
         (0..CONNECTIONS).for_each(|number| client.write(server, &connect(number)));
         client.until(server, "connections", |client| client.connections.len() == CONNECTIONS && client.grants > 0);
         client
+    }
+
+    /// A further stream of the lane, with no frames of its own.
+    pub(super) fn join(&self, server: &mut Server) -> Self {
+        let stream = TcpStream::connect(server.address()).expect("a stream");
+        stream.set_nonblocking(true).expect("a stream");
+        set_socket_linger(&stream, Some(Duration::ZERO)).expect("a stream");
+        let connections = self.connections.clone();
+        let (bytes, answers) = (Vec::new(), BTreeMap::new());
+        let (has_greeted, has_ended, results, grants) = (false, false, 0, 0);
+        let mut further =
+            Self { stream, bytes, has_greeted, offer: [0; 16], has_ended, connections, answers, results, grants };
+        further.write(server, &hello(self.offer, 1));
+        further.until(server, "a HELLO", |further| further.has_greeted);
+        further
     }
 
     /// The endpoint's numbers of the connections.
@@ -142,6 +160,7 @@ impl Client {
         let mut at = 0;
         if !self.has_greeted && self.bytes.len() >= HELLO {
             (self.has_greeted, at) = (true, HELLO);
+            self.offer.copy_from_slice(&self.bytes[32..48]);
         }
         while self.has_greeted && self.bytes.len() >= at + HEADER {
             let end = at + HEADER + word(&self.bytes, at) as usize;
@@ -163,6 +182,11 @@ impl Client {
             self.grants = word(body, 0);
         } else if kind == Kind::Answer as u8 {
             self.answers.entry(word(body, 0)).or_default().bytes.extend_from_slice(&body[4..]);
+        } else if kind == Kind::AnswerPart as u8 {
+            let position = word(body, 8) as usize;
+            let bytes = &mut self.answers.entry(word(body, 0)).or_default().bytes;
+            bytes.resize(bytes.len().max(position + body.len() - 16), 0);
+            bytes[position..position + body.len() - 16].copy_from_slice(&body[16..]);
         } else if kind == Kind::Result as u8 {
             self.results += 1;
             self.answers.entry(word(body, 0)).or_default().result.extend_from_slice(&body[4..]);

@@ -3,7 +3,7 @@
 //!
 //! A stream of frames that are right gives the same events, the same memory and the same answers
 //! whether it is sent whole or cut anywhere. After any other stream the lane ends, and the endpoint
-//! serves the next client.
+//! serves the next client. An endpoint of two streams takes parts too, and any bytes on the second.
 
 mod client;
 mod server;
@@ -17,6 +17,8 @@ use stream::{MESSAGES, Stream};
 
 /// Longest pieces of a stream that is cut, bytes, as the first byte decides.
 const PIECES: [usize; 4] = [1, 7, 256, 16 << 10];
+/// First bytes from this one on: the endpoint has two streams.
+const TAKES_PARTS: u8 = 0xf0;
 /// Pieces of a stream, of which the last is what is left.
 const MOST_PIECES: usize = 1000;
 
@@ -37,11 +39,16 @@ pub fn tcp(bytes: &[u8]) {
     let mut decisions = Bytes::new(bytes);
     let options = decisions.byte();
     let longest = PIECES[usize::from(options >> 1) % PIECES.len()];
+    let takes_parts = options >= TAKES_PARTS;
     if options & 1 == 0 {
-        let cut = right_frames(bytes, longest);
-        assert_eq!(right_frames(bytes, usize::MAX), cut, "a stream that is sent whole, and one that is cut");
+        let cut = right_frames(bytes, longest, takes_parts);
+        assert_eq!(
+            right_frames(bytes, usize::MAX, takes_parts),
+            cut,
+            "a stream that is sent whole, and one that is cut"
+        );
     } else {
-        any_frames(bytes, longest);
+        any_frames(bytes, longest, takes_parts);
     }
 }
 
@@ -52,9 +59,9 @@ fn pieces(bytes: &[u8], longest: usize) -> impl Iterator<Item = usize> + '_ {
     lengths.take(if is_cut { MOST_PIECES } else { 0 })
 }
 
-fn right_frames(bytes: &[u8], longest: usize) -> Effects {
-    let (mut server, mut client) = connected();
-    let stream = Stream::right(&mut after_options(bytes), server.names(&client));
+fn right_frames(bytes: &[u8], longest: usize, takes_parts: bool) -> Effects {
+    let (mut server, mut client) = connected(takes_parts);
+    let stream = Stream::right(&mut after_options(bytes), server.names(&client), takes_parts);
     client.send(&mut server, &stream.bytes, pieces(bytes, longest));
     client.until_answered(&mut server, stream.results);
     client.end(&mut server);
@@ -64,10 +71,19 @@ fn right_frames(bytes: &[u8], longest: usize) -> Effects {
     Effects { events: server.events(), memory: server.memory(), answers }
 }
 
-fn any_frames(bytes: &[u8], longest: usize) {
-    let (mut server, mut client) = connected();
-    let stream = Stream::any(&mut after_options(bytes), server.names(&client));
-    client.send(&mut server, &stream.bytes, pieces(bytes, longest));
+fn any_frames(bytes: &[u8], longest: usize, takes_parts: bool) {
+    let (mut server, mut client) = connected(takes_parts);
+    let stream = Stream::any(&mut after_options(bytes), server.names(&client), takes_parts);
+    if takes_parts {
+        // First half of it on a further stream.
+        let (there, here) = stream.bytes.split_at(stream.bytes.len() / 2);
+        let mut further = client.join(&mut server);
+        further.send(&mut server, there, pieces(bytes, longest));
+        client.send(&mut server, here, pieces(bytes, longest));
+        further.end(&mut server);
+    } else {
+        client.send(&mut server, &stream.bytes, pieces(bytes, longest));
+    }
     client.end(&mut server);
     drop(client);
     let mut next = Client::connect(&mut server);
@@ -78,8 +94,8 @@ fn any_frames(bytes: &[u8], longest: usize) {
     assert!(server.events().values().flatten().any(is_greeting), "the endpoint does not serve the next client");
 }
 
-fn connected() -> (Server, Client) {
-    let mut server = Server::open();
+fn connected(takes_parts: bool) -> (Server, Client) {
+    let mut server = Server::open(takes_parts);
     let client = Client::connect(&mut server);
     assert!(client.grants() >= MESSAGES, "{} grants", client.grants());
     (server, client)

@@ -32,12 +32,14 @@ pub(super) struct Server {
     seen: BTreeMap<Option<u64>, Vec<Seen>>,
 }
 
-/// A device at the loop-back address, whatever the environment says.
-fn device() -> &'static Device {
-    static DEVICE: OnceLock<Device> = OnceLock::new();
-    DEVICE.get_or_init(|| {
-        let path = std::env::temp_dir().join(format!("cci-fuzz-{}.ini", std::process::id()));
-        std::fs::write(&path, "[tcp]\ntransport = tcp\nip = 127.0.0.1\n").expect("a file");
+/// A device at the loop-back address, of one stream or two, whatever the environment says.
+fn device(takes_parts: bool) -> &'static Device {
+    static DEVICES: [OnceLock<Device>; 2] = [OnceLock::new(), OnceLock::new()];
+    let streams = 1 + usize::from(takes_parts);
+    DEVICES[streams - 1].get_or_init(|| {
+        let path = std::env::temp_dir().join(format!("cci-fuzz-{}-{streams}.ini", std::process::id()));
+        let keys = format!("[tcp]\ntransport = tcp\nip = 127.0.0.1\nstreams = {streams}\n");
+        std::fs::write(&path, keys).expect("a file");
         let context = Context::from_file(&path);
         std::fs::remove_file(&path).expect("just written");
         context.expect("a configuration").devices()[0].clone()
@@ -45,9 +47,9 @@ fn device() -> &'static Device {
 }
 
 impl Server {
-    pub(super) fn open() -> Self {
+    pub(super) fn open(takes_parts: bool) -> Self {
         let options = EndpointOptions::new().disconnect_events(true).recv_buffers(256).send_buffers(16);
-        let endpoint = LocalEndpoint::open(device(), &options).expect("an endpoint");
+        let endpoint = LocalEndpoint::open(device(takes_parts), &options).expect("an endpoint");
         let written = endpoint.register(vec![0; MEMORY], Rights::READ_WRITE).expect("a registration");
         let read = endpoint.register(pattern(), Rights::READ).expect("a registration");
         Self { endpoint, written, read, to_accept: 0, seen: BTreeMap::new() }

@@ -4,6 +4,7 @@ use super::server::{CONNECTIONS, MEMORY};
 use crate::bytes::Bytes;
 use cci_proto::wire::Crc;
 use std::collections::BTreeSet;
+use std::ops::Range;
 
 /// Bytes of a header.
 pub(super) const HEADER: usize = 16;
@@ -27,6 +28,7 @@ const OF_OPERATION: u8 = 2;
 const WANT: u8 = 4;
 const HAS_MESSAGE: u8 = 8;
 const CHECKED: u8 = 16;
+const IN_PARTS: u8 = 32;
 
 /// What a frame is, as far as it is sent or looked at here.
 #[derive(Clone, Copy)]
@@ -49,6 +51,9 @@ pub(super) enum Kind {
     Grant = 18,
     Recall = 19,
     Landed = 23,
+    WritePart = 24,
+    AnswerPart = 25,
+    Abandon = 26,
 }
 
 /// By what a client names connections and memory of the endpoint.
@@ -65,6 +70,15 @@ struct Open {
     has_message: bool,
 }
 
+/// A write in parts of which bytes are missing: those from one position to another.
+struct OpenParts {
+    number: u32,
+    connection: u32,
+    target: Vec<u8>,
+    total: usize,
+    missing: Range<usize>,
+}
+
 /// The bytes that a client sends, and what is known of their effects.
 pub(super) struct Stream {
     pub(super) bytes: Vec<u8>,
@@ -74,6 +88,9 @@ pub(super) struct Stream {
     pub(super) unsure: BTreeSet<u32>,
     names: Names,
     open: Vec<Open>,
+    /// Whether the endpoint takes parts, and those writes.
+    takes_parts: bool,
+    parts: Vec<OpenParts>,
     reads: Vec<(u32, u32)>,
     operations: usize,
     messages: u32,
@@ -82,16 +99,17 @@ pub(super) struct Stream {
     granted: u32,
 }
 
-/// The HELLO of a client.
-pub(super) fn hello() -> Vec<u8> {
+/// The HELLO of a client; of a further stream, with the offer and its number.
+pub(super) fn hello(offer: [u8; 16], stream: u64) -> Vec<u8> {
     let mut hello = Vec::from(*b"cci-tcp1");
     hello.extend_from_slice(&1_u16.to_le_bytes());
     hello.extend_from_slice(&(1_u16 << 15).to_le_bytes());
     hello.extend_from_slice(&MAX_SEND.to_le_bytes());
     hello.extend_from_slice(&[7; 16]);
-    hello.extend_from_slice(&[0; 16]);
+    hello.extend_from_slice(&offer);
     hello.extend_from_slice(&1024_u32.to_le_bytes());
-    hello.extend_from_slice(&[0; 12]);
+    hello.extend_from_slice(&[0; 4]);
+    hello.extend_from_slice(&stream.to_le_bytes());
     hello
 }
 
@@ -127,6 +145,8 @@ impl Stream {
             unsure: BTreeSet::new(),
             names,
             open: Vec::new(),
+            takes_parts: false,
+            parts: Vec::new(),
             reads: Vec::new(),
             operations: 0,
             messages: 0,
@@ -137,8 +157,8 @@ impl Stream {
     }
 
     /// Frames that keep the protocol.
-    pub(super) fn right(decisions: &mut Bytes<'_>, names: Names) -> Self {
-        let mut stream = Self::new(names);
+    pub(super) fn right(decisions: &mut Bytes<'_>, names: Names, takes_parts: bool) -> Self {
+        let mut stream = Self { takes_parts, ..Self::new(names) };
         while !decisions.is_empty() {
             let kind = decisions.byte();
             stream.add(kind, decisions);
@@ -147,8 +167,8 @@ impl Stream {
     }
 
     /// Frames that keep the protocol, frames that do not, and any bytes.
-    pub(super) fn any(decisions: &mut Bytes<'_>, names: Names) -> Self {
-        let mut stream = Self::new(names);
+    pub(super) fn any(decisions: &mut Bytes<'_>, names: Names, takes_parts: bool) -> Self {
+        let mut stream = Self { takes_parts, ..Self::new(names) };
         while !decisions.is_empty() {
             match decisions.byte() {
                 kind @ 0..128 => stream.add(kind, decisions),
@@ -172,7 +192,8 @@ impl Stream {
 
     /// A frame whose head is right, and whose kind, flags, connection and length are anything.
     fn add_wrong(&mut self, decisions: &mut Bytes<'_>) {
-        let (kind, flags) = (decisions.byte() % 26, decisions.byte());
+        let kinds = if self.takes_parts { 28 } else { 26 };
+        let (kind, flags) = (decisions.byte() % kinds, decisions.byte());
         let (connection, body) = (self.connection(decisions), decisions.some());
         let len = if decisions.flag() { body.len() } else { decisions.word() as usize };
         self.bytes.extend_from_slice(&emit(kind, flags, connection, len));
@@ -180,6 +201,9 @@ impl Stream {
     }
 
     fn add(&mut self, kind: u8, decisions: &mut Bytes<'_>) {
+        if self.takes_parts && kind & 64 != 0 {
+            return self.add_parts(kind, decisions);
+        }
         match kind % 16 {
             0 => self.add_message(decisions),
             1 => self.add_datagram(decisions),
@@ -271,6 +295,63 @@ impl Stream {
         self.put_bytes((Kind::Data, 0, 0), &number.to_le_bytes(), count, decisions);
         self.open[at].left -= count;
         self.close_written(at);
+    }
+
+    fn add_parts(&mut self, kind: u8, decisions: &mut Bytes<'_>) {
+        match kind % 8 {
+            0 | 1 => self.add_write_in_parts(decisions),
+            2..=5 => self.add_part(decisions),
+            6 => self.add_abandon(decisions),
+            _ => self.add_read_in_parts(decisions),
+        }
+    }
+
+    fn add_write_in_parts(&mut self, decisions: &mut Bytes<'_>) {
+        let Some(number) = self.operation(decisions) else { return };
+        let connection = self.connection(decisions);
+        let handle = self.handle(decisions, self.names.written);
+        let (offset, total) = Self::range(decisions);
+        let target = Self::target(number, handle, offset, total);
+        self.parts.push(OpenParts { number, connection, target, total, missing: 0..total });
+    }
+
+    /// A part from either end of what is missing of a write.
+    fn add_part(&mut self, decisions: &mut Bytes<'_>) {
+        let at = decisions.below(self.parts.len().max(1));
+        let Some(open) = self.parts.get_mut(at) else { return };
+        let count = (1 + usize::from(decisions.short())).min(open.missing.len());
+        let position = if decisions.flag() { open.missing.start } else { open.missing.end - count };
+        if position == open.missing.start {
+            open.missing.start += count;
+        } else {
+            open.missing.end -= count;
+        }
+        let (connection, is_over) = (open.connection, open.missing.is_empty());
+        let head = [&open.target[..], &(position as u64).to_le_bytes()].concat();
+        self.put_bytes((Kind::WritePart, 0, connection), &head, count, decisions);
+        if is_over {
+            self.parts.swap_remove(at);
+            self.results += 1;
+        }
+    }
+
+    /// No more of a write comes than has come.
+    fn add_abandon(&mut self, decisions: &mut Bytes<'_>) {
+        if !self.parts.is_empty() {
+            let open = self.parts.swap_remove(decisions.below(self.parts.len()));
+            let handed = (open.total - open.missing.len()) as u64;
+            self.put(Kind::Abandon, 0, 0, &[&open.number.to_le_bytes(), &[0; 4], &handed.to_le_bytes()]);
+            self.results += 1;
+        }
+    }
+
+    fn add_read_in_parts(&mut self, decisions: &mut Bytes<'_>) {
+        let Some(number) = self.operation(decisions) else { return };
+        let connection = self.connection(decisions);
+        let (offset, total) = Self::range(decisions);
+        self.put(Kind::Read, IN_PARTS, connection, &[&Self::target(number, self.names.read, offset, total)]);
+        self.reads.push((number, connection));
+        self.results += 1;
     }
 
     /// Bytes of a write, with a sum now and then, which is wrong now and then.

@@ -8,3 +8,4 @@ mod memory;
 mod rma;
 mod setup;
 mod sizes;
+mod streams;
