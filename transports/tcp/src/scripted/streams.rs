@@ -133,6 +133,23 @@ fn parts_come_in_any_order_on_any_stream() {
     }
 }
 
+/// All parts have begun, and one has not come as a whole.
+#[test]
+fn a_write_does_not_end_while_bytes_of_a_part_are_missing() {
+    let mut pair = Pair::new("4", Attribute::ReliableOrdered);
+    let mut streams = [pair.joins(1), pair.joins(2)];
+    let connection = pair.first.connection;
+    let parts = [0, 100].map(|position| pair.part(200, position));
+    let slow = streams[0].emit(Kind::WritePart, 0, connection, &[&parts[0], &[5; 100]]);
+    let (begin, rest) = slow.split_at(slow.len() - 1);
+    streams[0].write(&mut pair.end, begin);
+    pair.end.calls(5);
+    streams[1].put(&mut pair.end, Kind::WritePart, 0, connection, &[&parts[1], &[6; 100]]);
+    assert!(pair.first.frames(&mut pair.end, 50).iter().all(|frame| frame.0.kind != Kind::Result), "early");
+    streams[0].write(&mut pair.end, rest);
+    assert_eq!(result(&pair.first.find(&mut pair.end, Kind::Result)), (FIRST, Ok(())));
+}
+
 #[test]
 fn a_part_whose_sum_is_wrong_fails_its_write_when_all_have_come() {
     let mut pair = Pair::new("4", Attribute::ReliableOrdered);
@@ -380,8 +397,8 @@ fn wrong_answers_in_parts_break_the_protocol() {
 /// leave in their place, as many as ABANDON says.
 #[test]
 fn bytes_of_a_write_in_parts_that_has_ended_do_not_leave() {
-    let mut pair = Pair::new("2", Attribute::ReliableUnordered);
-    let mut further = pair.joins(1);
+    let mut pair = Pair::new("4", Attribute::ReliableUnordered);
+    let mut further = [1, 2, 3].map(|number| pair.joins(number));
     let memory = heap(1, LONG);
     let local = pair.end.register(&memory, Rights::NONE);
     pair.end.rma(pair.cell, &local, LONG as u64, (Access::Write, false));
@@ -391,7 +408,7 @@ fn bytes_of_a_write_in_parts_that_has_ended_do_not_leave() {
     assert!(cci_mem::memory::Memory::of_bytes(&memory).copy_in(0, &vec![0xee; LONG]));
     let (mut come, mut handed) = (0, None);
     while handed != Some(come) {
-        for stream in [&mut pair.first, &mut further] {
+        for stream in [&mut pair.first].into_iter().chain(&mut further) {
             pair.end.calls(1);
             let Some((header, body)) = stream.poll() else { continue };
             match header.kind {
