@@ -26,6 +26,8 @@ pub struct ConnectionReport {
     pub path: String,
     /// How RMA travels.
     pub rma_path: String,
+    /// More of its path is about to open: a later report may name more.
+    pub is_opening: bool,
     /// Why these paths and no others.
     pub why: String,
     /// Largest frame, bytes.

@@ -45,9 +45,16 @@ fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<Connectio
             continue;
         };
         return match (event.outcome(), event.connection()) {
-            (Ok(()), Some(connection)) => {
-                endpoint.report(connection).map_err(while_doing("the connection ended before it could be described"))
-            }
+            (Ok(()), Some(connection)) => loop {
+                let report = endpoint.report(connection);
+                let report = report.map_err(while_doing("the connection ended before it could be described"))?;
+                if !report.is_opening || begin.elapsed() >= 2 * timeout {
+                    break Ok(report);
+                }
+                // Progress; nothing is sent here.
+                endpoint.get_event().map_err(|error| UserError(error.to_string()))?;
+                std::thread::sleep(Duration::from_micros(200));
+            },
             (outcome, _) => Err(not_reached(uri, outcome.err(), event.reason().as_deref(), timeout)),
         };
     }

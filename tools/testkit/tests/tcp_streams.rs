@@ -6,8 +6,12 @@
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, Endpoint, Event, EventKind, Failure, Rights, Rma, RmaHandle};
 use cci_testkit::memory::{Bytes, Origin};
-use cci_testkit::{World, device_of, open, pattern};
+use cci_testkit::{LIMIT, Peer, World, device_of, open, open_with, pattern};
+use rustix::process::Signal;
 use std::collections::VecDeque;
+use std::time::{Duration, Instant};
+
+const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 
 const RO: Attribute = Attribute::ReliableOrdered;
 const RU: Attribute = Attribute::ReliableUnordered;
@@ -215,6 +219,83 @@ fn both_ways_at_once_on_an_unordered_connection() {
             assert!(areas[side][3].0.to_vec(0, len) == pattern(10 + side as u64, len), "what was read");
         }
     }
+}
+
+#[test]
+fn few_descriptors_are_few_streams() {
+    assert_eq!(Peer::spawn(PROGRAM, "few-streams", &[]).line(), "served on");
+}
+
+/// Bytes that a [`Peer`] has registered.
+const TARGET: u64 = 64 << 20;
+
+/// A peer that has dialed four streams and polls, the connection to it, and its memory.
+fn target(world: &World<'_>) -> (Peer, Connection, RmaHandle) {
+    let uri = world.endpoint(0).uri().to_owned();
+    let mut peer = Peer::spawn(PROGRAM, "target-of-streams", &[&uri]);
+    let Event::Request(request) = world.next(0, EventKind::ConnectRequest) else { panic!("not a request") };
+    request.accept(3).expect("a request");
+    let connection = world.next(0, EventKind::Accept).connection().expect("one");
+    let handle = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
+    assert_eq!(peer.line_while(|| world.step()), "connected");
+    until_streams(world, 0, connection, ", 4 streams");
+    (peer, connection, handle)
+}
+
+/// A peer is killed while parts go both ways on all streams: each operation ends once, at once.
+#[test]
+fn a_killed_peer_ends_operations_in_parts_once() {
+    for attempt in 0..8 {
+        let endpoint = open_with(&device_of("tcp", &[("streams", "4")]), |options| options.disconnect_events = true);
+        let world = World::new([&endpoint]);
+        let (mut peer, connection, remote) = target(&world);
+        let (_bytes, local) = memory(&endpoint, TARGET);
+        let rma = Rma::new(&local, &remote, TARGET);
+        endpoint.rma(connection, &rma, 0, Flags::WRITE).expect("a write");
+        endpoint.rma(connection, &rma, 1, Flags::READ).expect("a read");
+        endpoint.rma(connection, &rma, 2, Flags::WRITE).expect("a write");
+        (0..attempt * 3).for_each(|_| world.step());
+        peer.kill();
+        assert!(peer.wait().code().is_none(), "it was killed");
+        let begun = Instant::now();
+        let mut ended: Vec<u64> = (0..3)
+            .map(|_| {
+                let event = world.next(0, EventKind::Send);
+                assert!(matches!(event.outcome(), Ok(()) | Err(Failure::Disconnected)), "{:?}", event.outcome());
+                event.context()
+            })
+            .collect();
+        ended.sort_unstable();
+        assert_eq!(ended, [0, 1, 2]);
+        assert_eq!(world.next(0, EventKind::Disconnect).connection(), Some(connection));
+        assert!(begun.elapsed() < LIMIT / 10, "{:?}", begun.elapsed());
+    }
+}
+
+/// A peer that is stopped for a while in the middle goes on as if nothing had been.
+#[test]
+fn a_stopped_peer_survives_operations_in_parts() {
+    const STOPPED: Duration = Duration::from_secs(2);
+    let endpoint = endpoint("4");
+    let world = World::new([&endpoint]);
+    let (peer, connection, remote) = target(&world);
+    let (bytes, local) = memory(&endpoint, TARGET);
+    let len = usize::try_from(TARGET).expect("a length");
+    let expected = pattern(5, len);
+    bytes.write(0, &expected);
+    let rma = Rma::new(&local, &remote, TARGET);
+    endpoint.rma(connection, &rma, 0, Flags::WRITE).expect("a write");
+    peer.signal(Signal::STOP);
+    let begun = Instant::now();
+    while begun.elapsed() < STOPPED {
+        world.step();
+    }
+    peer.signal(Signal::CONT);
+    assert_eq!(world.sent(0), 0);
+    bytes.write(0, &vec![0; len]);
+    endpoint.rma(connection, &rma, 1, Flags::READ).expect("a read");
+    assert_eq!(world.sent(0), 1);
+    assert!(bytes.to_vec(0, len) == expected, "what was written and read back");
 }
 
 /// Memory that is deregistered while parts of it are on all streams: each operation ends once, and

@@ -264,6 +264,7 @@ impl Transport for Tcp {
         let streams = self.shared.settings.streams;
         if streams > 1 {
             report.path = format!("{}, {}", report.path, lane.streams_in_words(streams));
+            report.is_opening = lane.is_opening();
         }
         report.rtt = lane.socket.as_ref().and_then(sys::info).map(|info| info.rtt);
         report.why = if lane.dialed { "this side dialed" } else { "the peer dialed" }.into();

@@ -72,6 +72,12 @@ impl Lane {
         streams.filter_map(|stream| stream.socket.as_ref()).any(is_silent)
     }
 
+    /// Whether further streams are being dialed that have not failed yet.
+    pub(crate) fn is_opening(&self) -> bool {
+        let streams = self.further.iter().flat_map(|further| further.streams.iter().flatten());
+        streams.into_iter().any(|stream| !stream.is_open() && stream.attempts == 0)
+    }
+
     /// The streams of the lane, for a report. `wanted`: as many as the key says.
     pub(crate) fn streams_in_words(&self, wanted: u32) -> String {
         let Some(further) = &self.further else { return format!("1 of {wanted} streams: the peer takes one") };

@@ -2,12 +2,12 @@
 
 use crate::traffic::connect;
 use crate::{die_with_parent, hear, say};
-use cci::__binding::Contract;
-use cci::{Attribute, Connect, Device, Endpoint, EndpointOptions, EventKind, Failure, Notify, Rights, Status};
+use cci::__binding::{Contract, Flags};
+use cci::{Attribute, Connect, Device, Endpoint, EndpointOptions, EventKind, Failure, Notify, Rights, Rma, Status};
 use cci_testkit::memory::Origin;
 use cci_testkit::process::{context_switches, descriptors, mappings, processor_time, threads};
 use cci_testkit::sm_raw::{RawListener, raw_connect};
-use cci_testkit::{LIMIT, World, drain, open, readable, sm_device};
+use cci_testkit::{LIMIT, World, device_of, drain, open, pattern, readable, sm_device};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::Read;
 use std::net::TcpStream;
@@ -124,6 +124,38 @@ pub(crate) fn no_descriptors_later(device: &Device) {
         }
     }
     world.connect(2, 1, RO);
+    say("served on");
+}
+
+/// A device of `tcp` on this host whose lanes have four streams.
+pub(crate) fn device_of_streams() -> Device {
+    device_of("tcp", &[("ip", "127.0.0.1"), ("streams", "4")])
+}
+
+/// Connects with descriptors for a lane and one further stream: it goes on with these, and the
+/// report names the reason.
+pub(crate) fn few_streams() {
+    const LEN: u64 = 8 << 20;
+    let device = device_of_streams();
+    let (a, b) = (open(&device), open(&device));
+    let world = World::new([&a, &b]);
+    let areas = [(); 2].map(|()| Origin::Program.allocate(8 << 20));
+    let register = |end: &Endpoint, at: usize| end.register_memory(areas[at].memory(), Rights::READ_WRITE);
+    let (local, remote) = (register(&a, 0).expect("a registration"), register(&b, 1).expect("a registration"));
+    with_limit(Resource::Nofile, descriptors() as u64 + 8, || {
+        // Both ends of each stream are in this process: so many numbers are free.
+        let mut fillers: Vec<_> = std::iter::from_fn(|| std::fs::File::open("/dev/null").ok()).collect();
+        fillers.truncate(fillers.len() - 5);
+        let (connection, _) = world.connect(0, 1, RO);
+        let path = || a.report(connection).expect("a report").path;
+        let names_reason =
+            |path: &str| path.contains("raise the limit (ulimit -n)") || path.contains("the peer closes it");
+        world.until("a reason", || path().contains(", 2 of 4 streams: ") && names_reason(&path()));
+        areas[0].write(0, &pattern(3, 8 << 20));
+        a.rma(connection, &Rma::new(&local, &remote, LEN), 7, Flags::WRITE).expect("a write");
+        assert_eq!(world.sent(0), 7);
+        assert!(areas[1].to_vec(0, 8 << 20) == pattern(3, 8 << 20), "what was written");
+    });
     say("served on");
 }
 

@@ -74,7 +74,9 @@ fn main() {
         ["flood", uri, len] => traffic::flood(uri, len.parse().expect("a length")),
         ["flood-large", uri, len] => traffic::flood_large(uri, len.parse().expect("a length")),
         ["stall", uri] => traffic::stall(uri),
-        ["target", uri, origin] => traffic::target(uri, origin),
+        ["target", uri, origin] => traffic::target(&sm_device(), uri, origin),
+        ["target-of-streams", uri] => traffic::target(&limits::device_of_streams(), uri, "program"),
+        ["few-streams"] => limits::few_streams(),
         ["writer", uri] => traffic::writer(uri),
         ["send-and-exit", uri, count, len] => {
             traffic::send_and_exit(uri, count.parse().expect("a count"), len.parse().expect("a length"));

@@ -109,8 +109,8 @@ pub(crate) fn stall(uri: &str) {
 }
 
 /// Registers 64 MiB, sends the handle, and polls until the test is gone.
-pub(crate) fn target(uri: &str, origin: &str) {
-    let endpoint = open(&sm_device());
+pub(crate) fn target(device: &Device, uri: &str, origin: &str) {
+    let endpoint = open(device);
     let connection = connect(&endpoint, uri);
     let memory = if origin == "library" { Origin::Library } else { Origin::Program }.allocate(64 << 20);
     let handle = endpoint.register_memory(memory.memory(), Rights::READ_WRITE).expect("a registration");
