@@ -5,6 +5,7 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, Endpoint, Event, EventKind, Failure, Rights, Rma, RmaHandle};
+use cci_testkit::idle::Idle;
 use cci_testkit::memory::{Bytes, Origin};
 use cci_testkit::{LIMIT, Peer, World, device_of, open, open_with, pattern};
 use rustix::process::Signal;
@@ -224,6 +225,17 @@ fn both_ways_at_once_on_an_unordered_connection() {
 #[test]
 fn few_descriptors_are_few_streams() {
     assert_eq!(Peer::spawn(PROGRAM, "few-streams", &[]).line(), "served on");
+}
+
+/// A process that waits on the handle of an endpoint of four streams uses no processor time.
+#[test]
+fn idle_streams_cost_nothing() {
+    let endpoint = endpoint("4");
+    let Idle { micros, switches, wakes, .. } =
+        Idle::of(&endpoint, (PROGRAM, "tcp-streams", endpoint.uri()), "2", |_| ());
+    assert!(micros < 10_000, "{micros} us of processor time");
+    assert!(switches <= 7, "{switches} context switches");
+    assert!(wakes <= 2, "woken {wakes} times without reason");
 }
 
 /// Bytes that a [`Peer`] has registered.

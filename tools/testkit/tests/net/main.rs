@@ -76,6 +76,7 @@ const TESTS: &[Test] = &[
     Test("tcp_tells_refused_from_dropped", tcp::refused_or_dropped, &["ip", "nft"]),
     Test("tcp_passes_a_firewall_with_one_port", tcp::one_port, &["ip", "nft"]),
     Test("tcp_streams_carry_what_one_flow_may_not", streams::capped_flows, &["ip", "nft", "tc"]),
+    Test("tcp_streams_lose_nothing_by_a_loss_of_2_percent", streams::loss, &["ip", "nft"]),
     Test("tcp_streams_go_on_where_one_is_stalled", streams::stalled, &["ip", "nft"]),
     Test("tcp_streams_end_together_where_one_is_reset", streams::reset, &["ip", "nft"]),
     Test("auto_from_a_default_endpoint_reaches_another_host_by_udp", auto::default_endpoint, &["ip"]),

@@ -1,7 +1,7 @@
 //! Several streams of a lane of `tcp`, where the network caps each flow, stops one, or resets one.
 
 use crate::namespace::{Net, pair};
-use crate::traffic::Areas;
+use crate::traffic::{Areas, everything as exchange};
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, ConnectionOption, Endpoint, EndpointOptions, EventKind, Failure, Notify, Rma};
 use cci_testkit::{LIMIT, World, device_of, open_with};
@@ -111,6 +111,22 @@ pub(crate) fn capped_flows() {
         );
         assert!(gain >= GAIN, "a {what} by four streams is {gain:.1} times as quick as by one");
     }
+}
+
+/// Messages and RMA of every byte on four streams, where one of fifty segments is lost each way.
+pub(crate) fn loss() {
+    at_the_first_of_two("4", |nets, ends| {
+        for net in nets {
+            net.rules(
+                "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
+                 add rule ip t in ip protocol tcp numgen random mod 100 < 2 counter drop",
+            );
+        }
+        exchange(ends, 200, 4 << 20, 3);
+        for net in nets {
+            assert!(net.counted("t", "in") > 0, "nothing was lost");
+        }
+    });
 }
 
 /// What the second host gets from this port is dropped, or rejected by these words.

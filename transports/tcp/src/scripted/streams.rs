@@ -88,6 +88,19 @@ fn a_stream_joins_once_by_its_number_and_by_the_offer_alone() {
     pair.end.calls(10);
 }
 
+/// Strangers are bounded by their number, each with one descriptor.
+#[test]
+fn a_lane_without_a_connection_is_not_joined() {
+    let mut end = End::with(&[("streams", "4")], OPTIONS);
+    let mut first = Script::dial(&end);
+    first.say_hello(&mut end, None);
+    let offer = first.hello(&mut end).offer;
+    let mut further = Script::dial(&end);
+    further.write(&mut end, &Hello { offer, stream: 1, ..Script::own_hello() }.emit());
+    further.until_closed(&mut end);
+    assert_eq!(end.tcp.lanes.iter().flatten().count(), 1);
+}
+
 #[test]
 fn an_endpoint_of_one_stream_offers_nothing_and_takes_no_parts() {
     let mut pair = Pair::new("1", Attribute::ReliableOrdered);

@@ -238,7 +238,8 @@ impl Tcp {
         let Some(socket) = joining.socket.take() else { return };
         let has_offered = |lane: &Lane| {
             let is_its = lane.further.as_ref().is_some_and(|further| further.offer == offer);
-            is_its && !lane.dialed && lane.phase == Phase::Open
+            // A lane without a connection is a stranger, which has one descriptor.
+            is_its && !lane.dialed && lane.phase == Phase::Open && !lane.table.is_empty()
         };
         let found = self.lanes.iter().flatten().find(|lane| has_offered(lane)).map(|lane| lane.number);
         let refused = match found.and_then(|lane| self.lane(lane)) {

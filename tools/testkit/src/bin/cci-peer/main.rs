@@ -50,6 +50,7 @@ fn die_with_parent() {
 fn device(transport: &str) -> Device {
     match transport {
         "sm" => sm_device(),
+        "tcp-streams" => limits::device_of_streams(),
         // Its ways stay on this host by themselves.
         "auto" => device_of(transport, &[]),
         _ => device_of(transport, &[("ip", "127.0.0.1")]),
