@@ -1,8 +1,7 @@
 //! `sock` between network name spaces of this host: other MTUs, real loss, duplication and
 //! reordering by nftables, a bottleneck that TCP shares, groups on a bridge, and a capture that the
-//! dissector explains. `tcp` there: loss, small frames, firewalls, a cable that is pulled, flows that
-//! are capped. And `sm`
-//! between pid name spaces, and `auto` between hosts.
+//! dissector explains. `tcp` there: loss, small frames, firewalls, a cable that is pulled, flows
+//! that are capped. And `sm` between pid name spaces, and `auto` between hosts.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends;
 //! nothing outside of them is touched. Tests run one after the other.
@@ -78,6 +77,7 @@ const TESTS: &[Test] = &[
     Test("tcp_streams_carry_what_one_flow_may_not", streams::capped_flows, &["ip", "nft", "tc"]),
     Test("tcp_streams_lose_nothing_by_a_loss_of_2_percent", streams::loss, &["ip", "nft"]),
     Test("tcp_streams_go_on_where_one_is_stalled", streams::stalled, &["ip", "nft"]),
+    Test("tcp_streams_end_by_30_s_of_silence_on_one", streams::silent, &["ip", "nft"]),
     Test("tcp_streams_end_together_where_one_is_reset", streams::reset, &["ip", "nft"]),
     Test("auto_from_a_default_endpoint_reaches_another_host_by_udp", auto::default_endpoint, &["ip"]),
     Test("auto_answers_no_stranger_where_a_default_endpoint_reaches_out", auto::strangers, &["ip"]),

@@ -16,6 +16,10 @@ const LEN: usize = 12 << 20;
 const GAIN: f64 = 2.5;
 /// Send timeout of the connections that have one.
 const TIMEOUT: Duration = Duration::from_secs(2);
+/// Without a timeout a lane ends after this silence of a stream, which is looked for a quarter of
+/// this interval later at most.
+const SILENCE: Duration = Duration::from_secs(30);
+const ASKED_EVERY: Duration = Duration::from_secs(10);
 /// How long the lane may live on after one of its streams has ended.
 const LAST_WORDS: Duration = Duration::from_secs(1);
 /// A loaded machine gets so much more.
@@ -172,6 +176,32 @@ pub(crate) fn stalled() {
         ends[0].rma(other, &Rma::new(local, remote, LEN as u64), 4, Flags::WRITE).expect("a write");
         assert_eq!(world.sent(0), 4);
         assert!(areas.written() == cci_testkit::pattern(2, LEN), "a late part has touched memory");
+    });
+}
+
+/// Without a send timeout a write whose part is on a stream that nobody acknowledges ends after 30 s,
+/// and with it the lane, although the peer answers on the others.
+pub(crate) fn silent() {
+    at_the_first_of_two("4", |nets, ends| {
+        let world = World::new(ends);
+        let (connection, ports) = connected(&world, 4, Attribute::ReliableUnordered);
+        let areas = Areas::new(ends, LEN);
+        let [local, remote] = areas.handles();
+        block(nets, ports[1], "drop");
+        let begun = Instant::now();
+        ends[0].rma(connection, &Rma::new(local, remote, LEN as u64), 1, Flags::WRITE).expect("a write");
+        let longest = SILENCE + ASKED_EVERY / 4 + SLACK;
+        let mut ended = None;
+        while ended.is_none() {
+            assert!(begun.elapsed() < longest, "no end within {longest:?}");
+            world.step();
+            ended = (world.waiting(0, EventKind::Send) > 0).then(|| world.next(0, EventKind::Send));
+        }
+        let event = ended.expect("just seen");
+        assert_eq!((event.context(), event.outcome()), (1, Err(Failure::Disconnected)));
+        let took = begun.elapsed();
+        assert!(took > SILENCE - LAST_WORDS, "{took:?}");
+        say!("noticed after {took:?}");
     });
 }
 
