@@ -179,8 +179,8 @@ pub(crate) fn stalled() {
     });
 }
 
-/// Without a send timeout a write whose part is on a stream that nobody acknowledges ends after 30 s,
-/// and with it the lane, although the peer answers on the others.
+/// Without a send timeout a write whose part is on a stream that nobody acknowledges ends after
+/// 30 s, and with it the lane, although the peer answers on the others.
 pub(crate) fn silent() {
     at_the_first_of_two("4", |nets, ends| {
         let world = World::new(ends);
