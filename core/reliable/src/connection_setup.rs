@@ -27,17 +27,19 @@ impl<L: Link> Reliable<L> {
             return self.await_address(core, now, connect);
         };
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
-        self.connect_to(core, to, connect, slot).inspect_err(|_| core.release(slot))
+        self.connect_to(core, &[to], connect, slot).inspect_err(|_| core.release(slot))
     }
 
-    /// Sends a connection request to an address. If it is refused, the caller still owns the slot.
+    /// Sends a connection request to an address, and to the others of its host until one answers.
+    /// If it is refused, the caller still owns the slot.
     pub(super) fn connect_to(
         &mut self,
         core: &mut Core,
-        to: Address,
+        addresses: &[Address],
         connect: &Connect<'_>,
         slot: &'static Slot,
     ) -> Result<(), ConnectError> {
+        let (to, others) = addresses.split_first().ok_or(ConnectError::BadUri)?;
         let opened = core.open_connection(connect.attribute, connect.context, self.host.max_send_size);
         let Ok(cell) = opened else { return Err(ConnectError::NoMemory) };
         let now = self.link.now();
@@ -46,11 +48,12 @@ impl<L: Link> Reliable<L> {
             kind: EventKind::Connect,
             context: connect.context,
             redirected: false,
+            tried: (!others.is_empty()).then(|| self.tried(addresses)),
         };
         // The engine's index follows below; the engine reports no event before.
         let cookie = self.enter(cell, Index(u32::MAX), opening);
         let open = Open {
-            to,
+            to: *to,
             attribute: connect.attribute,
             payload: connect.payload,
             host_cookie: cookie,
@@ -60,7 +63,10 @@ impl<L: Link> Reliable<L> {
         };
         match self.engine.connect(now, &open) {
             Ok(index) => {
-                self.engine.set_path(index, self.link.path_mtu(&to));
+                self.engine.set_path(index, self.link.path_mtu(to));
+                for other in others {
+                    self.engine.add_address(index, *other, self.link.path_mtu(other));
+                }
                 cell.local.store(index.0, Ordering::Relaxed);
             }
             Err(error) => {
@@ -73,6 +79,18 @@ impl<L: Link> Reliable<L> {
         self.transmit(core, now, false);
         self.run_deferred(core, now);
         Ok(())
+    }
+
+    /// A sentence about the addresses of a host.
+    #[cold]
+    fn tried(&self, addresses: &[Address]) -> String {
+        let mut text = "the addresses of its host were asked in turn: ".to_owned();
+        for (at, address) in addresses.iter().enumerate() {
+            text.push_str(if at == 0 { "" } else { ", " });
+            // A string takes everything.
+            let _ = self.link.write_name(address, &mut text);
+        }
+        text
     }
 
     pub(super) fn accept_request(

@@ -6,7 +6,6 @@ use cci_transport::{Connection, Core, Slot};
 use std::collections::BTreeMap;
 
 /// A connect or an accept whose event is pending.
-#[derive(Clone, Copy)]
 pub(super) struct PendingConnection {
     /// Reserved for the event. `None` for an accepted client, whose event takes a slot when the
     /// client confirms.
@@ -16,6 +15,8 @@ pub(super) struct PendingConnection {
     pub(super) context: u64,
     /// The client was redirected once. A second redirection is refused, so that redirections end.
     pub(super) redirected: bool,
+    /// Where it asks, if its host has several addresses: a sentence for its failure.
+    pub(super) tried: Option<String>,
 }
 
 /// The cookie of a connection, which is never 0.

@@ -86,6 +86,7 @@ impl<L: Link> Reliable<L> {
     fn follow_redirect(&mut self, core: &mut Core, now: Time, (index, cookie): (Index, u32), uri: &str, token: u64) {
         let Some(opening) = self.host.openings.get(cookie) else { return self.close_index(core, now, index) };
         let again = std::mem::replace(&mut opening.redirected, true);
+        opening.tried = None;
         let address = if again { None } else { self.link.resolve(uri).ok() };
         let Some(address) = address else {
             self.close_index(core, now, index);
@@ -108,7 +109,7 @@ impl<L: Link> Reliable<L> {
             let _ = self.engine.reject(now, index);
             return self.host.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
         };
-        let opening = PendingConnection { slot, kind: EventKind::Accept, context, redirected: false };
+        let opening = PendingConnection { slot, kind: EventKind::Accept, context, redirected: false, tried: None };
         let cookie = self.enter(cell, index, opening);
         match self.engine.accept(now, index, cookie) {
             Ok(()) => self.set_timeouts(now, cell),

@@ -80,17 +80,18 @@ impl HostState {
         self.inbox.detach(cell);
         if let Some(opening) = self.openings.end(cookie) {
             self.fail_opening(core, (opening.slot, opening.kind, opening.context), failure);
+            if let (Some(slot), Some(tried)) = (opening.slot, opening.tried) {
+                core.explain(slot, tried);
+            }
         }
         core.end_connection(cell);
     }
 
     /// Handles the open connection. False: no slot is free for the event.
     fn on_open(&mut self, core: &mut Core, cookie: u32, max_send_size: u32, peer: &Address) -> bool {
-        let (Some(cell), Some(opening)) = (cell(core, cookie), self.openings.get(cookie).copied()) else {
-            return true;
-        };
+        let (Some(cell), Some(opening)) = (cell(core, cookie), self.openings.get(cookie)) else { return true };
         let Some(slot) = opening.slot.or_else(|| core.take_send()) else { return false };
-        self.openings.end(cookie);
+        let Some(opening) = self.openings.end(cookie) else { return true };
         cell.max_send_size.store(max_send_size.min(self.max_send_size), Ordering::Relaxed);
         cell.set_state(ConnectionState::Open);
         self.inbox.attach(cell, peer);

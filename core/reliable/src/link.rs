@@ -184,9 +184,9 @@ pub trait Names {
     ///
     /// As [`Link::resolve`], or nobody can look the name up.
     fn begin(&mut self, uri: &str, number: u64) -> Result<Option<Address>, ConnectError>;
-    /// What was found for a name: its number, and the address or why there is none. A number comes
-    /// once.
-    fn next(&mut self) -> Option<(u64, Result<Address, String>)>;
+    /// What was found for a name: its number, and the addresses, at least one, or why there is
+    /// none. A number comes once.
+    fn next(&mut self) -> Option<(u64, Result<Vec<Address>, String>)>;
     /// Cancels the lookup of this name.
     fn forget(&mut self, number: u64);
 }

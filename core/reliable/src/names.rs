@@ -70,7 +70,7 @@ impl<L: Link> Reliable<L> {
             let Some(at) = self.names.waiting.iter().position(|pending| pending.number == number) else { continue };
             let pending = self.names.waiting.remove(at);
             match found {
-                Ok(to) => self.continue_connect(core, now, &pending, to),
+                Ok(addresses) => self.continue_connect(core, now, &pending, &addresses),
                 Err(reason) => {
                     core.finish_opening(pending.slot, EventKind::Connect, pending.context, Err(Failure::Refused));
                     core.explain(pending.slot, reason);
@@ -86,7 +86,7 @@ impl<L: Link> Reliable<L> {
         }
     }
 
-    fn continue_connect(&mut self, core: &mut Core, now: Time, pending: &PendingConnect, to: Address) {
+    fn continue_connect(&mut self, core: &mut Core, now: Time, pending: &PendingConnect, addresses: &[Address]) {
         let connect = Connect {
             uri: "",
             payload: &pending.payload,
@@ -95,7 +95,7 @@ impl<L: Link> Reliable<L> {
             // A connect without time left fails by its timeout.
             timeout: pending.deadline.map(|deadline| deadline - now),
         };
-        let Err(error) = self.connect_to(core, to, &connect, pending.slot) else { return };
+        let Err(error) = self.connect_to(core, addresses, &connect, pending.slot) else { return };
         let failure = if error == ConnectError::NoMemory { Failure::NoMemory } else { Failure::Refused };
         core.finish_opening(pending.slot, EventKind::Connect, pending.context, Err(failure));
     }

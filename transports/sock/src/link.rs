@@ -67,6 +67,19 @@ impl Sock {
         }
     }
 
+    /// As [`Sock::leave`], for the addresses of one host: those to which frames can be sent, at
+    /// least one.
+    fn leave_for_any(&mut self, found: Vec<Address>) -> Result<Vec<Address>, String> {
+        let (mut reached, mut reasons) = (Vec::new(), Vec::new());
+        for to in found {
+            match self.leave(to) {
+                Ok(to) => reached.push(to),
+                Err(why) => reasons.push(why),
+            }
+        }
+        if reached.is_empty() { Err(reasons.join("; ")) } else { Ok(reached) }
+    }
+
     /// The address that a URI gives. None: its host is a name, which is looked up under this
     /// number, if there is one.
     fn resolve_uri(&mut self, uri: &str, number: Option<u64>) -> Result<Option<Address>, ConnectError> {
@@ -262,13 +275,13 @@ impl Names for Sock {
         self.resolve_uri(uri, Some(number))
     }
 
-    fn next(&mut self) -> Option<(u64, Result<Address, String>)> {
+    fn next(&mut self) -> Option<(u64, Result<Vec<Address>, String>)> {
         if let Some((number, why)) = self.refusals.pop() {
             return Some((number, Err(why)));
         }
         let (number, answer) = self.resolver.next_answer()?;
-        let found = open::found_address(answer, &self.local);
-        Some((number, found.and_then(|to| self.leave(to))))
+        let found = open::found_addresses(answer, &self.local);
+        Some((number, found.and_then(|found| self.leave_for_any(found))))
     }
 
     fn forget(&mut self, number: u64) {

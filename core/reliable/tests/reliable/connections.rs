@@ -5,6 +5,7 @@ use crate::world::{End, How, LIMIT, join, message, next, opened, outcome, until,
 use cci_instruments::{pattern, payload};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, SendError, Status};
+use cci_reliable::Link;
 use cci_transport::{Connect, ConnectionState, Posted, Slot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::{Duration, Instant};
@@ -84,6 +85,33 @@ fn a_connect_goes_on_once_its_host_is_found() {
     let (to_b, _) = (opened(&ends, 0, EventKind::Connect), opened(&ends, 1, EventKind::Accept));
     a.send(to_b, b"found", 3);
     assert_eq!(message(&ends, 1), b"found");
+}
+
+#[test]
+fn a_host_is_asked_at_its_other_addresses_where_the_first_is_silent() {
+    let hub = Hub::new();
+    let (a, b) = (End::open(&hub, How::default()), End::open(&hub, How::default()));
+    let silent = hub.link().uri().to_owned();
+    a.connect(&format!("later:{silent},{}", b.uri), RO, LIMIT, b"by name");
+    hub.find_names();
+    let ends = [&a, &b];
+    let request = next(&ends, 1, EventKind::ConnectRequest);
+    b.accept(request, 2);
+    b.give_back(request);
+    let (to_b, _) = (opened(&ends, 0, EventKind::Connect), opened(&ends, 1, EventKind::Accept));
+    a.send(to_b, b"found", 3);
+    assert_eq!(message(&ends, 1), b"found");
+    a.give_back(next(&ends, 0, EventKind::Send));
+    // Where none answers, one event says which were asked.
+    let other = hub.link().uri().to_owned();
+    a.connect(&format!("later:{silent},{other}"), RO, Duration::from_millis(200), b"");
+    hub.find_names();
+    let slot = sleep_for(&a);
+    let reason = a.cell.with(|core, _| core.reason(slot).map(str::to_owned)).expect("usable").unwrap_or_default();
+    assert_eq!(Status::from_u32(slot.detail()), Some(Status::TimedOut), "{reason}");
+    assert_eq!(reason, format!("the addresses of its host were asked in turn: {silent}, {other}"));
+    a.give_back(slot);
+    assert!(a.poll().is_none());
 }
 
 #[test]

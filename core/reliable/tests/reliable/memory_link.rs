@@ -56,7 +56,7 @@ struct State {
     /// Names that are looked up: for which port, under which number, and the URI.
     asked: Vec<(u64, u64, String)>,
     /// What was found, in the same way.
-    found: Vec<(u64, u64, Result<Address, String>)>,
+    found: Vec<(u64, u64, Result<Vec<Address>, String>)>,
     /// Largest frame of every path and of any, bytes.
     mtu: (u16, u16),
     /// What the owner of memory does to it between the check of frames and the moment when they are
@@ -141,11 +141,12 @@ impl Hub {
         self.lock().asked.len()
     }
 
-    /// Finds all names that are looked up: the endpoint that follows "later:", or none.
+    /// Finds all names that are looked up: the endpoints that follow "later:", or none.
     pub(crate) fn find_names(&self) {
         let mut state = self.lock();
         for (port, name, uri) in std::mem::take(&mut state.asked) {
-            let found = number(&uri).map(address).ok_or_else(|| format!("no host {uri}"));
+            let found: Option<Vec<_>> = uri.split(',').map(|uri| number(uri).map(address)).collect();
+            let found = found.ok_or_else(|| format!("no host {uri}"));
             state.found.push((port, name, found));
             if let Some(port) = state.ports.get(&port) {
                 rustix::io::write(&*port.arrival, &1u64.to_ne_bytes()).expect("an eventfd");
@@ -428,7 +429,7 @@ impl Names for MemoryLink {
         Ok(None)
     }
 
-    fn next(&mut self) -> Option<(u64, Result<Address, String>)> {
+    fn next(&mut self) -> Option<(u64, Result<Vec<Address>, String>)> {
         let mut state = self.hub.lock();
         let at = state.found.iter().position(|(port, ..)| *port == self.port)?;
         let (_, number, found) = state.found.remove(at);

@@ -53,6 +53,7 @@ const TESTS: &[Test] = &[
     Test("a_moment_of_reject_heals", reject::heals, &["ip", "nft"]),
     Test("a_peer_that_is_killed_on_another_host_is_told_of", killed::elsewhere, &["ip"]),
     Test("a_silent_name_server_holds_no_call_up", names::silent, &["ip", "unshare", "mount"]),
+    Test("a_host_with_two_addresses_is_reached_by_the_second", names::several_addresses, &["ip", "nft", "mount"]),
     Test("path_mtu_is_found_where_a_router_tells", path_mtu::told, &["ip"]),
     Test("path_mtu_is_found_where_nobody_tells", path_mtu::untold, &["ip", "nft"]),
     Test("a_path_that_shrinks_under_traffic_loses_nothing_where_a_router_tells", path_mtu::shrinks_told, &["ip", "tc"]),

@@ -1,7 +1,9 @@
-//! A name server that does not answer.
+//! Names of hosts: a name server that does not answer, a host with several addresses.
 
 use crate::Ignored;
-use cci_testkit::Peer;
+use cci::{Connect, EventKind};
+use cci_testkit::namespace::pair;
+use cci_testkit::{LIMIT, Peer, World};
 use std::fs;
 use std::panic::panic_any;
 use std::process::Command;
@@ -29,4 +31,37 @@ pub(crate) fn silent() {
     let longest = Duration::from_micros(longest.parse().expect("a number"));
     assert!(longest < LONG, "a call took {longest:?}");
     say!("the longest call took {longest:?}");
+}
+
+/// A host has two addresses. At the first, which the system names first because it is nearer,
+/// datagrams are dropped, and later nobody listens: each connect goes on at the second.
+pub(crate) fn several_addresses() {
+    let nets = pair(1500);
+    nets[0].run(&["ip addr add 10.0.0.3/24 dev v0"]);
+    let server = nets[0].endpoint("v0");
+    let at = server.uri().strip_prefix("sock://10.0.0.1:").expect("the first address").to_owned();
+    let client = nets[1].endpoint("v1");
+    let hosts = "10.0.0.3 several\n10.0.0.1 several\n127.0.0.1 localhost\n";
+    let entered = nets[1].enter_with_hosts(hosts, || {
+        let world = World::new([&server, &client]);
+        let connect = || {
+            client.connect(&Connect::to(&format!("sock://several:{at}")).context(1).timeout(LIMIT)).expect("a connect");
+            world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(2).expect("an accept");
+            assert!(world.next(0, EventKind::Accept).connection().is_some());
+            let connected = world.next(1, EventKind::Connect);
+            assert_eq!(connected.outcome(), Ok(()), "{:?}", connected.reason());
+            let path = client.report(connected.connection().expect("one")).expect("open").path;
+            assert!(path.contains("10.0.0.1:"), "{path}");
+            assert_eq!(world.waiting(0, EventKind::ConnectRequest), 0, "one request of each connect");
+        };
+        nets[0].rules(
+            "add table ip d; add chain ip d in { type filter hook input priority 0; }; \
+             add rule ip d in ip daddr 10.0.0.3 counter drop",
+        );
+        connect();
+        assert!(nets[0].counted("d", "in") > 0, "nothing was dropped");
+        nets[0].rules("delete table ip d");
+        connect();
+    });
+    entered.unwrap_or_else(|why| panic_any(Ignored(why)));
 }

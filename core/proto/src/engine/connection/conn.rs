@@ -189,6 +189,11 @@ impl Conn {
         (self.base_mtu, self.peer_mtu) = (path.base, path.largest);
     }
 
+    /// What the path carries, as [`Conn::set_path`] has noted it.
+    pub(super) fn path(&self) -> PathMtu {
+        PathMtu { base: self.base_mtu, largest: self.peer_mtu }
+    }
+
     pub(crate) fn has(&self, bits: u16) -> bool {
         self.flags & bits != 0
     }

@@ -1,6 +1,9 @@
 //! The exchange of frames that opens or closes a connection.
 
-use crate::Time;
+use super::conn::Conn;
+use super::other_addresses::OtherAddresses;
+use crate::engine::api::PathMtu;
+use crate::{Address, Time};
 use alloc::boxed::Box;
 
 /// Time after which the first frame of a handshake is retransmitted, microseconds. Doubled each
@@ -38,6 +41,8 @@ pub(crate) struct Exchange {
     pub(crate) first_seq: u32,
     /// RETRYs that were answered at once.
     pub(crate) retries: u32,
+    /// Where else a client may ask, until it has a cookie.
+    others: OtherAddresses,
     /// Whether the client has confirmed while the host has no room for the event.
     pub(crate) is_confirmed: bool,
 }
@@ -59,6 +64,7 @@ impl Exchange {
             elsewhere: false,
             first_seq: 0,
             retries: 0,
+            others: OtherAddresses::default(),
             is_confirmed: false,
         }
     }
@@ -79,9 +85,33 @@ impl Exchange {
         }
     }
 
-    /// The server has sent a client a cookie. One that was sent before may have reached it
-    /// meanwhile: its answer shows that.
-    pub(crate) fn on_cookie(&mut self, cookie: u64, time: u32) {
+    /// Adds an address of the host that a client asks.
+    pub(crate) fn add_address(&mut self, conn: &Conn, to: Address, path: PathMtu) {
+        self.others.add(conn, to, path);
+    }
+
+    /// Whether a client has asked at this address before that of its connection, and nobody has
+    /// answered.
+    pub(crate) fn may_answer(&self, from: &Address) -> bool {
+        self.others.may_answer(from)
+    }
+
+    /// A client's CONNECT is about to be sent: chooses its address.
+    pub(crate) fn choose_address(&mut self, conn: &mut Conn) {
+        self.others.take_turn(conn);
+    }
+
+    /// Nobody listens at this address of a client's host. False: no other is left.
+    pub(crate) fn leave_address(&mut self, conn: &mut Conn, to: &Address) -> bool {
+        let left = self.others.leave(conn, to);
+        self.due |= left == Some(true);
+        left.is_some()
+    }
+
+    /// The server at this address has sent a client a cookie. One that was sent before may have
+    /// reached it meanwhile: its answer shows that.
+    pub(crate) fn on_cookie(&mut self, conn: &mut Conn, from: &Address, (cookie, time): (u64, u32)) {
+        self.others.settle(conn, from);
         if cookie != self.cookie {
             self.earlier.rotate_right(1);
             self.earlier[0] = self.cookie;
@@ -98,7 +128,7 @@ impl Exchange {
     pub(crate) fn on_redirected(&mut self, now: Time, token: u64) {
         (self.cookie, self.cookie_time, self.earlier) = (0, 0, [0; EARLIER]);
         (self.token, self.elsewhere, self.due, self.next_at) = (token, false, true, now);
-        (self.tries, self.retries) = (0, 0);
+        (self.tries, self.retries, self.others) = (0, 0, OtherAddresses::default());
     }
 
     /// When it began.
@@ -119,7 +149,9 @@ impl Exchange {
 
     pub(crate) fn on_sent(&mut self, now: Time) {
         self.due = false;
-        self.next_at = now.plus_micros((FIRST_REPEAT << self.tries.min(16)).min(self.longest));
+        // Each of several addresses is asked about as often as a single one.
+        let round = self.tries / (1 + self.others.len());
+        self.next_at = now.plus_micros((FIRST_REPEAT << round.min(16)).min(self.longest));
         self.tries += 1;
     }
 }

@@ -3,6 +3,7 @@
 pub(super) mod conn;
 pub(super) mod exchange;
 pub(super) mod ids;
+mod other_addresses;
 pub(super) mod rtt;
 pub(super) mod table;
 pub(super) mod timer;

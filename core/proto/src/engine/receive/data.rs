@@ -62,8 +62,10 @@ impl Engine {
     /// sender, and no request. Counts others as strays. The frame is not verified.
     pub fn is_for_peer(&mut self, from: &Address, frame: &[u8]) -> bool {
         let is_for_peer = wire::verify_head(frame).is_ok_and(|header| {
-            let conn = self.table.find(header.to).and_then(|index| self.table.get(index));
-            header.kind != Kind::Connect && conn.is_some_and(|conn| conn.to == *from)
+            let index = self.table.find(header.to).filter(|_| header.kind != Kind::Connect);
+            index.is_some_and(|index| {
+                self.table.get(index).is_some_and(|conn| conn.to == *from) || self.may_answer(index, from)
+            })
         });
         self.stats.strays += u64::from(!is_for_peer);
         is_for_peer

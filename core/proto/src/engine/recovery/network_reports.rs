@@ -20,7 +20,7 @@ impl Engine {
     pub fn handle_unreachable<H: Host>(&mut self, now: Time, to: &Address, quoted: &[u8], is_own: bool, host: &mut H) {
         let Some(index) = self.quoted(to, quoted) else { return };
         match self.table.get(index).map(|conn| conn.state) {
-            Some(State::Asking) => self.refuse(now, index, Failure::Refused, host),
+            Some(State::Asking) => self.leave_address(now, index, to, host),
             Some(State::Open) if !is_own => self.note_unreachable(now, index, host),
             Some(State::Open | State::Accepting) => self.break_connection(now, index, Failure::Disconnected, host),
             Some(State::Closing) => self.remove(now, index),
@@ -32,7 +32,7 @@ impl Engine {
     /// quoted frame of ours. Limits below the base of that path count as the base.
     pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], limit: u16) {
         if let Some(index) = self.quoted(to, quoted)
-            && let Some(conn) = self.table.get_mut(index)
+            && let Some(conn) = self.table.get_mut(index).filter(|conn| conn.to == *to)
         {
             let limit = limit.max(conn.base_mtu);
             mtu::shrink(conn, self.flows.get_mut(conn.flow), limit);
@@ -44,7 +44,18 @@ impl Engine {
         let header = Header::parse(quoted)?;
         let index = self.table.find(header.from)?;
         let conn = self.table.get(index)?;
-        (conn.to == *to && conn.peer == header.to).then_some(index)
+        let is_peer = conn.to == *to || self.may_answer(index, to);
+        (is_peer && conn.peer == header.to).then_some(index)
+    }
+
+    /// Has a connect ask at the other addresses of its host: nobody listens at this one.
+    fn leave_address<H: Host>(&mut self, now: Time, index: u32, to: &Address, host: &mut H) {
+        let (Some(conn), Some(exchange)) = (self.table.get_mut(index), self.exchanges.get_mut(&index)) else { return };
+        if exchange.leave_address(conn, to) {
+            self.mark_ready(index);
+        } else {
+            self.refuse(now, index, Failure::Refused, host);
+        }
     }
 
     /// Notes that the peer of an open connection was reported from elsewhere as unreachable.

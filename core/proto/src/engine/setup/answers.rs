@@ -39,11 +39,14 @@ impl Engine {
         }
         let Some(index) = self.table.find(header.to) else { return self.stray_control(now, from, header, frame) };
         let Some(conn) = self.table.get_mut(index).filter(|conn| conn.to == *from) else {
+            if header.kind == Kind::Retry && self.may_answer(index, from) {
+                return self.on_answer(now, index, (from, header), frame, host);
+            }
             self.stats.strays += 1;
             return;
         };
         if conn.state == State::Asking {
-            return self.on_answer(now, index, header, frame, host);
+            return self.on_answer(now, index, (from, header), frame, host);
         }
         if conn.peer != header.from {
             self.stats.strays += 1;
@@ -80,13 +83,20 @@ impl Engine {
     }
 
     /// Handles an answer to this side's CONNECT.
-    fn on_answer<H: Host>(&mut self, now: Time, index: u32, header: &Header, frame: &[u8], host: &mut H) {
+    fn on_answer<H: Host>(
+        &mut self,
+        now: Time,
+        index: u32,
+        (from, header): (&Address, &Header),
+        frame: &[u8],
+        host: &mut H,
+    ) {
         let Some(conn) = self.table.get_mut(index) else { return };
         let Some(exchange) = self.exchanges.get_mut(&index) else { return };
         match header.kind {
             Kind::Retry => {
                 if let Some(retry) = Retry::parse_after(*header, frame) {
-                    exchange.on_cookie(retry.cookie, retry.cookie_time);
+                    exchange.on_cookie(conn, from, (retry.cookie, retry.cookie_time));
                     exchange.retries += 1;
                     // Nobody makes this side send more than a few: the next goes in its time.
                     if exchange.retries <= MOST_RETRIES {

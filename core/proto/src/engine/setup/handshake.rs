@@ -63,6 +63,24 @@ impl Engine {
         }
     }
 
+    /// Adds an address of the host that a connect asks, and what the path to it carries. Does
+    /// nothing after the first answer. CONNECTs go to one address after the other; the connection
+    /// stays with the first that answers. It is refused if nobody listens at any of them.
+    pub fn add_address(&mut self, index: Index, to: Address, path: PathMtu) {
+        let largest = path.largest.min(self.config.mtu);
+        if let Some(conn) = self.table.get(index.0).filter(|conn| conn.state == State::Asking)
+            && let Some(exchange) = self.exchanges.get_mut(&index.0).filter(|exchange| exchange.cookie == 0)
+        {
+            exchange.add_address(conn, to, PathMtu { largest, ..path });
+        }
+    }
+
+    /// Returns whether a connect has asked at this address of its host, which is not the one that
+    /// it asks now, and nobody has answered.
+    pub(crate) fn may_answer(&self, index: u32, from: &Address) -> bool {
+        self.exchanges.get(&index).is_some_and(|exchange| exchange.may_answer(from))
+    }
+
     /// Numbers begin where nobody guesses. The sequence of an unreliable connection is its window
     /// of numbers seen.
     #[expect(clippy::cast_possible_truncation, reason = "any bits do")]
@@ -182,6 +200,9 @@ impl Engine {
     pub(crate) fn transmit_exchange<P>(&mut self, now: Time, index: u32, buffer: &mut [u8]) -> Option<Transmit<P>> {
         let conn = self.table.get_mut(index)?;
         let exchange = self.exchanges.get_mut(&index).filter(|exchange| exchange.due && !exchange.elsewhere)?;
+        if conn.state == State::Asking {
+            exchange.choose_address(conn);
+        }
         exchange.on_sent(now);
         let offer = Offer {
             features: offered(&self.config)

@@ -1,6 +1,7 @@
 //! What a hostile peer, a bad network and unlucky timing may try. Each test is a fault that was
 //! once there, or a promise that one of those would break.
 
+mod addresses;
 mod admission;
 mod copy_verify;
 mod farewell;
