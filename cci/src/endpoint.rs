@@ -196,7 +196,7 @@ impl<T> EndpointFor<T> {
             recv_count: options.recv_buffers.max(1) as usize,
             send_count: options.send_buffers.max(1) as usize,
             disconnect_events: options.disconnect_events,
-            ways: transports::ways(device),
+            ways: transports::ways(device, options.service.as_deref()),
             ..CoreOptions::default()
         };
         let private = counters_are_private()?;

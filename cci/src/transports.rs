@@ -116,10 +116,10 @@ impl Known {
     }
 }
 
-/// How many ways the core of an endpoint on this device needs; 0: none.
-pub(crate) fn ways(device: &Device) -> u8 {
+/// How many ways the core of an endpoint with this service on this device needs; 0: none.
+pub(crate) fn ways(device: &Device, service: Option<&str>) -> u8 {
     let over = driver(&device.transport).and_then(|driver| driver.over);
-    over.map_or(0, |over| u8::try_from((over.ways)(&own_keys(device), DRIVERS).len()).unwrap_or(u8::MAX))
+    over.map_or(0, |over| u8::try_from((over.most)(&own_keys(device), DRIVERS, service)).unwrap_or(u8::MAX))
 }
 
 /// Leaves out ways of a device that stands over others. False: no way is left.

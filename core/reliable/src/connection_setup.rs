@@ -84,13 +84,13 @@ impl<L: Link> Reliable<L> {
     /// A sentence about the addresses of a host.
     #[cold]
     fn tried(&self, addresses: &[Address]) -> String {
-        let mut text = "the addresses of its host were asked in turn: ".to_owned();
+        let mut all = String::new();
         for (at, address) in addresses.iter().enumerate() {
-            text.push_str(if at == 0 { "" } else { ", " });
+            all.push_str(if at == 0 { "" } else { ", " });
             // A string takes everything.
-            let _ = self.link.write_name(address, &mut text);
+            let _ = self.link.write_name(address, &mut all);
         }
-        text
+        format!("the addresses of its host were asked in turn: {all}")
     }
 
     pub(super) fn accept_request(

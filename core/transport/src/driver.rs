@@ -88,6 +88,9 @@ pub struct Over {
     pub key: &'static str,
     /// The names of the ways, in order.
     pub ways: fn(Keys<'_>, Drivers<'_>) -> Vec<&'static str>,
+    /// The most ways that an endpoint with this service opens: one way may listen at several
+    /// addresses.
+    pub most: fn(Keys<'_>, Drivers<'_>, Option<&str>) -> usize,
     /// Reports whether endpoints can be opened on the device.
     pub inspect: fn(Keys<'_>, Drivers<'_>) -> Condition,
 }

@@ -56,7 +56,7 @@ pub use endpoint::{
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port};
 pub use host_and_port::HostAndPort;
-pub use local_address::{LocalAddress, interface_index, is_endpoint_ip, is_link_local};
+pub use local_address::{LocalAddress, interface_index, is_endpoint_ip, is_link_local, source_address};
 pub use mutex::lock;
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, Imported, Message, Peer, Posted, Rma};

@@ -1,9 +1,10 @@
 //! Which address an endpoint has, and on which interface.
 
 use crate::{Arguments, Check, Key, OpenError};
+use cci_mem::cancellation::Uncancelled;
 use cci_mem::interfaces::{InterfaceAddress, interface_addresses};
 use cci_proto::Status;
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
 use std::os::fd::AsFd;
 
 /// An address of this host.
@@ -65,8 +66,15 @@ impl LocalAddress {
         pick(&lines.map_err(|source| OpenError::system("cannot list the interfaces", source))?, ip, interface)
     }
 
-    /// What to bind.
+    /// The addresses by which other hosts may reach this one: of each interface that is up and no
+    /// loop-back the first of IPv4, then of each the first of IPv6. None is good on its own link
+    /// only. Empty also where the system does not list its interfaces.
     #[must_use]
+    pub fn of_network() -> Vec<IpAddr> {
+        interface_addresses().map(|lines| reached(&lines)).unwrap_or_default()
+    }
+
+    /// What to bind.
     pub fn socket(&self, port: u16) -> SocketAddr {
         match self.ip {
             IpAddr::V6(ip) if is_link_local(&self.ip) => SocketAddrV6::new(ip, port, 0, self.index).into(),
@@ -89,6 +97,26 @@ impl LocalAddress {
 #[must_use]
 pub fn interface_index(socket: impl AsFd, name: &str) -> Option<u32> {
     rustix::net::netdevice::name_to_index(socket, name).ok()
+}
+
+/// The address of this host from which datagrams to `to` leave, as the routes in the network name
+/// space of this thread say. Nothing is sent.
+///
+/// ```
+/// let home = std::net::SocketAddr::from(([127, 0, 0, 1], 5000));
+/// assert_eq!(cci_transport::source_address(&home)?, home.ip());
+/// # Ok::<(), std::io::Error>(())
+/// ```
+///
+/// # Errors
+///
+/// No route leads there, or the system has no socket to ask by.
+pub fn source_address(to: &SocketAddr) -> std::io::Result<IpAddr> {
+    let _uncancelled = Uncancelled::new();
+    let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
+    let probe = UdpSocket::bind((any, 0))?;
+    probe.connect(to)?;
+    Ok(probe.local_addr()?.ip())
 }
 
 /// Whether one endpoint can have this address: it is neither unspecified nor of a group.
@@ -122,6 +150,23 @@ fn check_ip_key(value: &str) -> Result<(), String> {
 
 fn check_interface_key(value: &str) -> Result<(), String> {
     if value.is_empty() { Err("write the name of an interface".into()) } else { Ok(()) }
+}
+
+fn reached(lines: &[InterfaceAddress]) -> Vec<IpAddr> {
+    let mut found: Vec<(&str, IpAddr)> = Vec::new();
+    for is_v4 in [true, false] {
+        for line in lines.iter().filter(|line| line.up && !line.loopback) {
+            let Some(ip) = line.ip.filter(|ip| ip.is_ipv4() == is_v4 && is_endpoint_ip(ip) && !is_link_local(ip))
+            else {
+                continue;
+            };
+            let is_second = |(name, other): &(&str, IpAddr)| *name == line.name && other.is_ipv4() == is_v4;
+            if !found.iter().any(|other| is_second(other) || other.1 == ip) {
+                found.push((&line.name, ip));
+            }
+        }
+    }
+    found.into_iter().map(|(_, ip)| ip).collect()
 }
 
 fn pick(lines: &[InterfaceAddress], ip: Option<IpAddr>, interface: Option<&str>) -> Result<LocalAddress, OpenError> {
@@ -210,6 +255,31 @@ mod tests {
         open: nothing,
         over: None,
     };
+
+    #[test]
+    fn others_reach_one_address_of_each_interface_and_family() {
+        let line = |name: &str, up, ip: &str| InterfaceAddress {
+            name: name.into(),
+            up,
+            loopback: name == "lo",
+            ip: Some(ip.parse().expect("an IP")),
+        };
+        let lines = [
+            line("lo", true, "127.0.0.1"),
+            line("e0", true, "10.0.1.1"),
+            line("e0", true, "10.0.9.1"),
+            line("down", false, "10.0.3.1"),
+            line("e1", true, "10.0.2.1"),
+            line("e0", true, "fe80::1"),
+            line("e0", true, "2001:db8::1"),
+            line("e0", true, "2001:db8::2"),
+            line("e2", true, "169.254.1.1"),
+            line("e3", true, "10.0.2.1"),
+        ];
+        let expected = ["10.0.1.1", "10.0.2.1", "2001:db8::1"].map(|ip| ip.parse::<IpAddr>().expect("an IP"));
+        assert_eq!(reached(&lines), expected);
+        assert!(reached(&lines[..1]).is_empty());
+    }
 
     fn given(key: &str, value: &str) -> Result<Option<IpAddr>, OpenError> {
         LocalAddress::given_ip(&Arguments::check(&DRIVER, &[(key.into(), value.into())])?)

@@ -25,13 +25,14 @@ pub(crate) const MOST_WAYS: usize = 7;
 /// A transport of the endpoint.
 pub(crate) struct Way {
     pub(crate) transport: Box<dyn Transport>,
+    pub(crate) driver: &'static Driver,
     pub(crate) name: &'static str,
     pub(crate) scope: Scope,
     /// Where it is bound to an address of the loop-back interface, it reaches other hosts all the
     /// same.
     connects_outward: bool,
-    /// It may have groups: a link has.
-    pub(crate) may_have_groups: bool,
+    /// It may have groups, and sends from its own address.
+    pub(crate) is_link: bool,
     /// Polls that it may fail in before it is cold; 0: it is.
     pub(crate) warm: u32,
     /// It is never cold: a poll is a look at memory, or there is no other way.
@@ -43,10 +44,11 @@ impl Way {
         let is_always_warm = driver.scope < Scope::Network;
         Self {
             transport,
+            driver,
             name: driver.name,
             scope: driver.scope,
             connects_outward: connects_outward(driver),
-            may_have_groups: driver.is_link,
+            is_link: driver.is_link,
             warm: WARM,
             is_always_warm,
         }

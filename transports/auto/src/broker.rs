@@ -2,9 +2,12 @@
 //! (`docs/design/auto.md`, Brokers).
 
 use crate::auto::{Auto, NO_WAY};
+use crate::route::common_bits;
 use crate::uri::Uri;
 use cci_proto::{EventKind, Failure, RequestError};
 use cci_transport::{Core, Slot, monotonic};
+use std::cmp::Reverse;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// How long a way expects a client: until it is told to forget it.
@@ -80,10 +83,17 @@ impl Auto {
         uri: &str,
         token: u64,
     ) -> Result<(), RequestError> {
-        let name = self.ways.get(usize::from(core.way_of_slot(request))).map_or("", |way| way.name);
-        let uri = Uri::parse(uri).ok_or(RequestError::OtherDevice)?;
-        let rest = uri.ways.iter().find(|(way, _)| *way == name).map(|(_, rest)| *rest);
-        let there = format!("{name}://{}", rest.ok_or(RequestError::OtherDevice)?);
+        let way = self.ways.get(usize::from(core.way_of_slot(request))).ok_or(RequestError::NotARequest)?;
+        let (name, own) = (way.name, way.address());
+        let rests = Uri::parse(uri).ok_or(RequestError::OtherDevice)?.rests(name);
+        // The client has come in the network of this way's address: it is likely to reach what is
+        // near that.
+        let nearness = |rest: &String| {
+            let at: Option<SocketAddr> = rest.parse().ok();
+            at.zip(own).map_or(0, |(at, own)| common_bits(at.ip(), own.ip()))
+        };
+        let rest = rests.iter().min_by_key(|rest| Reverse(nearness(rest))).ok_or(RequestError::OtherDevice)?;
+        let there = format!("{name}://{rest}");
         let redirected = self
             .call_for_request(core, request, |transport, core| transport.redirect(core, request, &there, token))
             .unwrap_or(Err(RequestError::NotARequest));

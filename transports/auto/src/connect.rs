@@ -2,8 +2,8 @@
 
 use crate::auto::{Auto, NO_WAY};
 use crate::known::KnownRequests;
+use crate::route::{Candidate, Route};
 use crate::secret::Secret;
-use crate::uri::{SCHEME, Uri, is_loopback};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, REQUEST_HEAD, REQUEST_MAGICS, Time};
 use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
@@ -15,6 +15,9 @@ use std::time::Duration;
 const MAGIC: u64 = u64::from_le_bytes(REQUEST_MAGICS[0]);
 /// How long a way of the network has before the next one is asked too.
 const NEXT_AFTER: Duration = Duration::from_millis(100);
+/// How long an address of a way has before another one is: all of them have had their turn before
+/// the next way is slow to come.
+const NEXT_ADDRESS: Duration = Duration::from_millis(40);
 
 /// The same of an endpoint that proves a secret.
 const PROVEN: u64 = u64::from_le_bytes(REQUEST_MAGICS[1]);
@@ -69,8 +72,7 @@ struct Pending {
     /// With the header, if the peer has ways.
     payload: Vec<u8>,
     deadline: Option<Time>,
-    /// Ways that are left, and the peer's URI of each.
-    left: VecDeque<(u8, String)>,
+    left: VecDeque<Candidate>,
     /// When the next of these is tried though no way has failed.
     next_at: Option<Time>,
     /// Ways that were asked and have not answered.
@@ -81,21 +83,14 @@ struct Pending {
 }
 
 /// A way that was asked for a connect.
-#[derive(Clone, Copy)]
 struct Attempt {
     /// The number of the connect.
     connect: u64,
     way: u8,
-}
-
-/// What leads to a URI.
-struct Route {
-    /// Ways to be tried, best first, and the peer's URI of each.
-    left: VecDeque<(u8, String)>,
-    /// Why other ways are not.
-    reasons: Vec<String>,
-    /// The identity of the endpoint, if it has ways.
-    target: Option<u64>,
+    /// The way, and which address where the peer has several.
+    label: String,
+    /// How long it has before the next one.
+    turn: Duration,
 }
 
 /// The connects that have not ended, and the requests that are known.
@@ -182,55 +177,6 @@ impl Auto {
         Ok(())
     }
 
-    /// What leads to the endpoint with this URI.
-    fn ways_to(&self, text: &str) -> Result<Route, ConnectError> {
-        if !text.starts_with(SCHEME) {
-            let scheme = text.split_once("://").map_or("", |(scheme, _)| scheme);
-            let way = self.numbers().find(|way| self.ways[usize::from(*way)].name == scheme);
-            let way = way.ok_or(ConnectError::BadUri)?;
-            let left = VecDeque::from([(way, text.to_owned())]);
-            return Ok(Route { left, reasons: Vec::new(), target: None });
-        }
-        let uri = Uri::parse(text).ok_or(ConnectError::BadUri)?;
-        let (mut left, mut reasons) = (VecDeque::new(), self.down.clone());
-        for number in self.numbers() {
-            let way = &self.ways[usize::from(number)];
-            let rest = uri.ways.iter().find(|(name, _)| *name == way.name).map(|(_, rest)| *rest);
-            match rest {
-                None => reasons.push(format!("{}: the endpoint there has no such way", way.name)),
-                Some(_) if way.scope < Scope::Network && uri.place.host != self.place.host => {
-                    reasons.push(format!("{}: the endpoint is on another host", way.name));
-                }
-                Some(_) if way.scope < Scope::Network && uri.place.user != self.place.user => {
-                    reasons.push(format!("{}: the endpoint is another user's", way.name));
-                }
-                Some(rest) if uri.place.host != self.place.host && is_loopback(rest) => {
-                    reasons.push(format!("{}: {rest} is an address of another host itself", way.name));
-                }
-                Some(_) if uri.place.host != self.place.host && way.stays_here() => {
-                    reasons.push(format!("{}: its socket is local; give it a service, or listen = network", way.name));
-                }
-                Some(rest) => left.push_back((number, format!("{}://{rest}", way.name))),
-            }
-        }
-        Ok(Route { left, reasons, target: Some(uri.identity) })
-    }
-
-    /// What leads to a group: `cci://ADDRESS:PORT` by a link, since no other way has groups, or the
-    /// URI of one way.
-    fn ways_to_group(&self, text: &str) -> Result<Route, ConnectError> {
-        let Some(group) = text.strip_prefix(SCHEME) else { return self.ways_to(text) };
-        if Uri::parse(text).is_some() {
-            return Err(ConnectError::NotImplemented);
-        }
-        let links = self.numbers().filter(|way| self.ways[usize::from(*way)].may_have_groups);
-        let left: VecDeque<_> = links.map(|way| (way, format!("{}://{group}", self.name(way)))).collect();
-        if left.is_empty() {
-            return Err(ConnectError::NotImplemented);
-        }
-        Ok(Route { left, reasons: Vec::new(), target: None })
-    }
-
     /// Tries the next way of a connect. False: none is left.
     ///
     /// # Errors
@@ -241,7 +187,9 @@ impl Auto {
             pending.next_at = None;
             let now = monotonic();
             let is_late = pending.deadline.is_some_and(|deadline| deadline <= now) && !pending.reasons.is_empty();
-            let Some((way, uri)) = pending.left.pop_front().filter(|_| !is_late || pending.open == 0) else {
+            let Some(Candidate { way, uri, label }) =
+                pending.left.pop_front().filter(|_| !is_late || pending.open == 0)
+            else {
                 return Ok(false);
             };
             let (attribute, payload) = (pending.attribute, std::mem::take(&mut pending.payload));
@@ -252,20 +200,23 @@ impl Auto {
             let is_network = self.ways.get(usize::from(way)).is_some_and(|way| way.scope == Scope::Network);
             // A group does not answer: whoever has joined it is connected.
             let waits = is_network && !attribute.is_multicast();
-            let name = self.name(way);
+            let next =
+                self.connects.pending.get(&connect).and_then(|pending| pending.left.front()).map(|next| next.way);
+            let is_same_way = next.is_some_and(|next| self.name(next) == self.name(way));
             let Some(pending) = self.connects.pending.get_mut(&connect) else { return Ok(true) };
             pending.payload = payload;
             match begun {
                 Some(Ok(())) => {
                     pending.open += 1;
                     // A way within this host refuses at once what it cannot reach.
-                    pending.next_at = (waits && !pending.left.is_empty()).then(|| now + NEXT_AFTER);
-                    self.connects.attempts.insert(number, Attempt { connect, way });
+                    let turn = if is_same_way { NEXT_ADDRESS } else { NEXT_AFTER };
+                    pending.next_at = (waits && !pending.left.is_empty()).then(|| now + turn);
+                    self.connects.attempts.insert(number, Attempt { connect, way, label, turn });
                     self.warm(way);
                     return Ok(true);
                 }
                 Some(Err(ConnectError::BadUri | ConnectError::NotImplemented)) if !pending.left.is_empty() => {
-                    pending.reasons.push(format!("{name}: {uri} is no URI of it"));
+                    pending.reasons.push(format!("{label}: {uri} is no URI of it"));
                 }
                 Some(Err(error)) => return Err(error),
                 None => {}
@@ -297,7 +248,7 @@ impl Auto {
         }
     }
 
-    fn name(&self, number: u8) -> &'static str {
+    pub(crate) fn name(&self, number: u8) -> &'static str {
         self.ways.get(usize::from(number)).map_or("", |way| way.name)
     }
 
@@ -325,10 +276,9 @@ impl Auto {
         number: u64,
         (outcome, behind): (Result<&'static Connection, Failure>, Option<&'static Slot>),
     ) {
-        let Some(Attempt { connect, way }) = self.connects.attempts.remove(&number) else {
+        let Some(Attempt { connect, way, label, .. }) = self.connects.attempts.remove(&number) else {
             return core.release(slot);
         };
-        let name = self.name(way);
         let Some(pending) = self.connects.pending.get_mut(&connect) else {
             // Another way was faster, and the server has let this one pass all the same.
             core.release(slot);
@@ -349,7 +299,7 @@ impl Auto {
         pending.open -= 1;
         pending.has_timed_out |= failure == Failure::TimedOut;
         let why = core.reason(slot).map_or_else(|| failure.to_string(), str::to_owned);
-        pending.reasons.push(format!("{name}: {why}"));
+        pending.reasons.push(format!("{label}: {why}"));
         if may_go_on(failure) && self.go_on(core, connect).unwrap_or(false) {
             return core.release(slot);
         }
@@ -368,9 +318,12 @@ impl Auto {
         let name = self.name(connection.way());
         let slow = self.connects.attempts.values().filter(|attempt| attempt.connect == connect);
         let slow = slow.map(|attempt| {
-            format!("{}: asked before, and did not answer within {} ms", self.name(attempt.way), NEXT_AFTER.as_millis())
+            format!("{}: asked before, and did not answer within {} ms", attempt.label, attempt.turn.as_millis())
         });
-        let worse = pending.left.iter().map(|(way, _)| format!("{}: {name} is better", self.name(*way)));
+        let worse = pending.left.iter().map(|other| match self.name(other.way) == name {
+            true => format!("{}: another address was faster", other.label),
+            false => format!("{}: {name} is better", other.label),
+        });
         let why = pending.reasons.iter().cloned().chain(slow).chain(worse).collect::<Vec<_>>().join("; ");
         if why.is_empty() {
             self.why.remove(&connection.place());

@@ -9,7 +9,7 @@ use cci_transport::{
     Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, LocalAddress, OpenError, Over, Scope,
     Transport, TransportOptions, random,
 };
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// One endpoint over several transports.
 pub static DRIVER: Driver = Driver {
@@ -22,6 +22,7 @@ pub static DRIVER: Driver = Driver {
     keys: &[
         Key { name: "ways", check: Check::By(ways) },
         Key { name: "listen", check: Check::OneOf(&["local", "network"]) },
+        LocalAddress::IP,
         Key { name: "port", check: Check::Number(0, 65_535) },
         Key { name: "secret", check: Check::By(secret) },
     ],
@@ -32,9 +33,13 @@ pub static DRIVER: Driver = Driver {
     over: Some(Over {
         key: "ways",
         ways: |arguments, drivers| candidates(arguments, drivers).iter().map(|driver| driver.name).collect(),
+        most,
         inspect,
     }),
 };
+
+/// The most addresses at which the ways of the network listen.
+const MOST_ADDRESSES: usize = 3;
 
 fn secret(value: &str) -> Result<(), String> {
     Secret::parse(value).map(drop).ok_or_else(|| "write 64 hexadecimal digits, of 256 random bits".into())
@@ -68,6 +73,26 @@ fn candidates(arguments: &[(String, String)], drivers: Drivers<'_>) -> Vec<&'sta
     };
     found.truncate(MOST_WAYS);
     found
+}
+
+/// The most ways that an endpoint opens: those of the network at each of its addresses.
+fn most(arguments: &[(String, String)], drivers: Drivers<'_>, service: Option<&str>) -> usize {
+    let candidates = candidates(arguments, drivers);
+    let networks = candidates.iter().filter(|driver| takes_address(driver)).count();
+    let listen = Arguments::check(&DRIVER, arguments).and_then(|arguments| Listen::new(arguments, service));
+    // What is wrong is said when the endpoint is opened.
+    let others = listen.map_or(0, |listen| listen.other_addresses(&candidates).len());
+    (candidates.len() + others * networks).min(MOST_WAYS)
+}
+
+/// Whether a way of this transport listens at an address that it is told.
+fn takes_address(driver: &Driver) -> bool {
+    driver.scope == Scope::Network && driver.key("ip").is_some()
+}
+
+/// Whether the environment says where a way listens.
+fn says_where(driver: &Driver, own: &[(String, String)]) -> bool {
+    driver.with_environment(own).iter().any(|(key, _)| key == "ip" || key == "interface")
 }
 
 /// Up if a way is. The largest message is that of the smallest way, because programs size by it.
@@ -124,12 +149,9 @@ fn with_address(
     listen: &Listen,
     before: Option<SocketAddr>,
 ) -> Vec<(String, String)> {
-    let says_where = |(key, _): &(String, String)| key == "ip" || key == "interface";
-    let takes_address = driver.scope == Scope::Network && driver.key("ip").is_some();
-    if listen.is_network && takes_address && !driver.with_environment(&own).iter().any(says_where) {
-        let here = || LocalAddress::choose(None, None).ok().map(|local| local.ip);
+    if listen.is_network && takes_address(driver) && !says_where(driver, &own) {
         // Without an address the transport says what it lacks.
-        let ip = before.map(|before| before.ip()).or_else(here);
+        let ip = before.map(|before| before.ip()).or_else(|| listen.first_address());
         own.extend(ip.map(|ip| ("ip".to_owned(), ip.to_string())));
     }
     own
@@ -139,6 +161,8 @@ fn with_address(
 struct Listen {
     is_network: bool,
     port: Option<String>,
+    /// The only address, where the network is open.
+    ip: Option<IpAddr>,
 }
 
 impl Listen {
@@ -161,7 +185,25 @@ impl Listen {
             }
             (None, None) => None,
         };
-        Ok(Self { is_network: said.unwrap_or(service.is_some()), port })
+        let ip = LocalAddress::given_ip(&arguments)?;
+        Ok(Self { is_network: said.unwrap_or(service.is_some()), port, ip })
+    }
+
+    /// The address at which each way of the network listens.
+    fn first_address(&self) -> Option<IpAddr> {
+        let found = || LocalAddress::of_network().first().copied();
+        let here = || LocalAddress::choose(None, None).ok().map(|local| local.ip);
+        self.ip.or_else(found).or_else(here)
+    }
+
+    /// Other addresses at which they listen, as far as the URI has room.
+    fn other_addresses(&self, candidates: &[&'static Driver]) -> Vec<IpAddr> {
+        let is_said =
+            self.ip.is_some() || candidates.iter().any(|driver| takes_address(driver) && says_where(driver, &[]));
+        if !self.is_network || is_said {
+            return Vec::new();
+        }
+        LocalAddress::of_network().into_iter().take(MOST_ADDRESSES).skip(1).collect()
     }
 }
 
@@ -170,19 +212,13 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     let listen = Listen::new(arguments, options.service)?;
     let system = |source: rustix::io::Errno| OpenError::system("cannot open an auto endpoint", source);
     let (mut ways, mut down) = (Vec::new(), absent(options.arguments, options.drivers));
-    for driver in candidates(options.arguments, options.drivers).into_iter().take(core.way_count().into()) {
+    let candidates = candidates(options.arguments, options.drivers);
+    let most = usize::from(core.way_count());
+    for driver in candidates.iter().copied().take(most) {
         let before = ways.iter().rev().find_map(Way::address);
         let own = with_address(keys_of(driver, listen.is_network), driver, &listen, before);
         let service = listen.port.as_deref().filter(|_| driver.scope == Scope::Network);
-        core.set_opening_way(u8::try_from(ways.len()).unwrap_or(u8::MAX));
-        let open = |service: Option<&str>| {
-            let options = TransportOptions {
-                service,
-                threading: options.threading,
-                ..TransportOptions::new(&own, (driver.inspect)(&own).max_send_size)
-            };
-            (driver.open)(core, &options)
-        };
+        let open = |service: Option<&str>| open_way(core, (driver, &own, service), options, ways.len());
         // One port for all ways, where nobody has it: firewalls and people know one number.
         let same_port = before.filter(|_| service.is_none() && driver.scope == Scope::Network);
         let opened = same_port.and_then(|before| open(Some(&before.port().to_string())).ok());
@@ -199,13 +235,50 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     }
     let place = Place::here()?;
     let [identity] = random().map_err(system)?;
-    let rests = ways.iter().map(|way| (way.name, way.rest())).collect();
-    let uri = Uri { identity, place, ways: rests }.write();
+    let first_count = ways.len();
+    let mut more = Vec::new();
+    for ip in listen.other_addresses(&candidates) {
+        let rests = ways.iter().take(first_count).map(|way| (way.name, way.rest())).collect();
+        let all = more.iter().copied().chain([ip]).collect();
+        if !(Uri { identity, place, ways: rests, more: all }).write().ends_with(&format!("+{ip}")) {
+            continue;
+        }
+        for at in 0..first_count {
+            let Way { driver, .. } = ways[at];
+            let port = ways[at].address().filter(|_| takes_address(driver)).map(|at| at.port().to_string());
+            let Some(port) = port.filter(|_| ways.len() < most) else { continue };
+            match open_way(core, (driver, &[("ip".to_owned(), ip.to_string())], Some(&port)), options, ways.len()) {
+                Ok(transport) => ways.push(Way::new(driver, transport)),
+                Err(error) => down.push(format!("{} {ip}: {error}", driver.name)),
+            }
+        }
+        if ways.iter().skip(first_count).any(|way| way.address().is_some_and(|at| at.ip() == ip)) {
+            more.push(ip);
+        }
+    }
+    let rests = ways.iter().take(first_count).map(|way| (way.name, way.rest())).collect();
+    let uri = Uri { identity, place, ways: rests, more }.write();
     debug_assert!(uri.len() <= LONGEST);
     Ok(Box::new(
         Auto::new(ways, uri, (identity, place), down, arguments.text("secret").and_then(Secret::parse))
             .map_err(system)?,
     ))
+}
+
+/// Opens a way with these keys and this service, as the one of this number.
+fn open_way(
+    core: &Core,
+    (driver, own, service): (&'static Driver, &[(String, String)], Option<&str>),
+    options: &TransportOptions<'_>,
+    number: usize,
+) -> Result<Box<dyn Transport>, OpenError> {
+    core.set_opening_way(u8::try_from(number).unwrap_or(u8::MAX));
+    let options = TransportOptions {
+        service,
+        threading: options.threading,
+        ..TransportOptions::new(own, (driver.inspect)(own).max_send_size)
+    };
+    (driver.open)(core, &options)
 }
 
 #[cfg(test)]
@@ -299,6 +372,11 @@ mod tests {
             assert_eq!(error.status, Status::Inval);
             assert!(error.to_string().contains(service), "{error}");
         }
+        let pairs = [("listen", "network"), ("ip", "192.0.2.7")].map(|(key, value)| (key.to_owned(), value.to_owned()));
+        let only = Listen::new(Arguments::check(&DRIVER, &pairs).expect("right"), None).expect("fine");
+        assert_eq!(only.first_address(), Some(IpAddr::from([192, 0, 2, 7])));
+        assert!(only.other_addresses(&[]).is_empty());
+        assert_eq!((most(&keys("near,far"), &ALL, None), most(&keys("near,far"), &ALL, Some("x"))), (2, 2));
         assert!(keys_of(&FAR, true).is_empty() && keys_of(&NEAR, false).is_empty());
         let pairs = |pairs: &[(&str, &str)]| -> Vec<_> {
             pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()

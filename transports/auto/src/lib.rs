@@ -12,6 +12,7 @@
 //! connect  connects and requests over all ways
 //! known    the identities of requests that were seen
 //! memory   registrations that are valid over all ways
+//! route    which ways and addresses lead to a URI
 //! secret   what peers prove
 //! ```
 
@@ -27,6 +28,7 @@ mod host;
 mod known;
 mod memory;
 mod poll;
+mod route;
 mod secret;
 mod transport;
 mod uri;

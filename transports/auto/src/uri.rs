@@ -1,7 +1,7 @@
 //! URIs (`docs/design/auto.md`, The URI).
 
 use crate::host::Place;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The scheme, with what stands after it.
 pub(crate) const SCHEME: &str = "cci://";
@@ -9,6 +9,8 @@ pub(crate) const SCHEME: &str = "cci://";
 pub(crate) const LONGEST: usize = 120;
 /// Digits of identity, host and user.
 const DIGITS: [usize; 3] = [11, 8, 3];
+/// Stands before another address of the ways before it.
+const MORE: char = '+';
 const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
 
 /// What a URI says.
@@ -19,6 +21,9 @@ pub(crate) struct Uri<'a> {
     pub(crate) place: Place,
     /// Names of ways, and their URIs without the scheme.
     pub(crate) ways: Vec<(&'a str, &'a str)>,
+    /// Other addresses at which the ways listen that have an address and a port, with the same
+    /// ports.
+    pub(crate) more: Vec<IpAddr>,
 }
 
 impl<'a> Uri<'a> {
@@ -28,8 +33,12 @@ impl<'a> Uri<'a> {
         let mut words = parts.next()?.split('.').zip(DIGITS).map(|(digits, count)| number(digits, count));
         let [identity, host, user] = [words.next()??, words.next()??, words.next()??];
         let is_whole = text.split(',').next()?.matches('.').count() + 1 == DIGITS.len();
-        let mut ways: Vec<(&str, &str)> = Vec::new();
+        let (mut ways, mut more) = (Vec::<(&str, &str)>::new(), Vec::new());
         for part in parts {
+            if let Some(ip) = part.strip_prefix(MORE) {
+                more.push(ip.parse().ok()?);
+                continue;
+            }
             let way = match part.split_once('=') {
                 Some(way) => way,
                 None => (part, ways.last()?.1),
@@ -39,10 +48,18 @@ impl<'a> Uri<'a> {
             }
             ways.push(way);
         }
-        (is_whole && !ways.is_empty()).then_some(Self { identity, place: Place { host, user }, ways })
+        (is_whole && !ways.is_empty()).then_some(Self { identity, place: Place { host, user }, ways, more })
     }
 
-    /// Writes the URI, with as many ways as it has room for.
+    /// The URIs of a way without the scheme: one for each address at which it may listen.
+    pub(crate) fn rests(&self, name: &str) -> Vec<String> {
+        let Some((_, rest)) = self.ways.iter().find(|(way, _)| *way == name) else { return Vec::new() };
+        let port = rest.parse().map(|at: SocketAddr| at.port());
+        let others = port.iter().flat_map(|port| self.more.iter().map(|ip| SocketAddr::new(*ip, *port).to_string()));
+        std::iter::once((*rest).to_owned()).chain(others).collect()
+    }
+
+    /// Writes the URI, with as many ways and then addresses as it has room for.
     pub(crate) fn write(&self) -> String {
         let mut text = String::from(SCHEME);
         for (at, (word, count)) in [self.identity, self.place.host, self.place.user].into_iter().zip(DIGITS).enumerate()
@@ -56,10 +73,17 @@ impl<'a> Uri<'a> {
         for (name, rest) in &self.ways {
             let part = if *rest == before { format!(",{name}") } else { format!(",{name}={rest}") };
             if text.len() + part.len() > LONGEST {
-                break;
+                return text;
             }
             text.push_str(&part);
             before = rest;
+        }
+        for ip in &self.more {
+            let part = format!(",{MORE}{ip}");
+            if text.len() + part.len() > LONGEST {
+                break;
+            }
+            text.push_str(&part);
         }
         text
     }
@@ -90,7 +114,7 @@ mod tests {
     const PLACE: Place = Place { host: 0x1234_5678_9abc, user: 0x2_beef };
 
     fn uri<'a>(ways: &[(&'a str, &'a str)]) -> Uri<'a> {
-        Uri { identity: u64::MAX - 5, place: PLACE, ways: ways.to_vec() }
+        Uri { identity: u64::MAX - 5, place: PLACE, ways: ways.to_vec(), more: Vec::new() }
     }
 
     #[test]
@@ -121,6 +145,25 @@ mod tests {
     }
 
     #[test]
+    fn several_addresses_are_those_of_each_way_that_has_a_port() {
+        let ways = [("sm", "4711/0"), ("sock", "10.0.1.1:5000"), ("tcp", "10.0.1.1:5001")];
+        let more = ["10.0.2.1", "2001:db8::1"].map(|ip| ip.parse().expect("an IP")).to_vec();
+        let uri = Uri { more, ..uri(&ways) };
+        let text = uri.write();
+        assert!(text.ends_with(",tcp=10.0.1.1:5001,+10.0.2.1,+2001:db8::1"), "{text}");
+        assert_eq!(Uri::parse(&text).as_ref(), Some(&uri));
+        assert_eq!(uri.rests("sm"), ["4711/0"]);
+        assert_eq!(uri.rests("sock"), ["10.0.1.1:5000", "10.0.2.1:5000", "[2001:db8::1]:5000"]);
+        assert_eq!(uri.rests("tcp")[2], "[2001:db8::1]:5001");
+        assert_eq!(uri.rests("pigeon"), [""; 0]);
+        // As many as fit.
+        let many = Uri { more: (0..20).map(|last| IpAddr::from([10, 0, 2, last])).collect(), ..uri.clone() }.write();
+        let kept = Uri::parse(&many).expect("a URI").more.len();
+        assert!((3..20).contains(&kept) && many.len() <= LONGEST, "{kept} in {many}");
+        assert!(many.len() + ",+10.0.2.1".len() > LONGEST);
+    }
+
+    #[test]
     fn what_is_no_uri_is_refused() {
         let whole = uri(&[("sm", "1/2")]).write();
         let head = whole.split(',').next().expect("a head").to_owned();
@@ -138,6 +181,9 @@ mod tests {
             &format!("{head},sm"),
             &format!("{head},sm="),
             &format!("{head},=1"),
+            &format!("{head},+10.0.0.1"),
+            &format!("{whole},+"),
+            &format!("{whole},+10.0.0.1:5"),
             &format!("{head}.AAA,sm=1"),
             &whole.replacen("cci", "CCI", 1),
             &whole[..whole.len() - 7],

@@ -430,6 +430,62 @@ pub(crate) fn three_ways() {
     }
 }
 
+/// A server whose host is in two subnets, one of them with IPv6 too, has one URI. Clients in either
+/// one, which know no way to the other, reach it by the address that is theirs: as a default
+/// endpoint, and as one that is in both. A client that has IPv6 only does too.
+pub(crate) fn several_addresses() {
+    let nets = pair(1500);
+    let [second, sixth] = [Net::new(), Net::new()];
+    nets[0].join(("w0", "10.0.1.1/24"), &second, ("w1", "10.0.1.2/24"), 1500);
+    nets[0].join(("x0", ""), &sixth, ("x1", ""), 1500);
+    for (net, address, interface) in [(&nets[0], "2001:db8::1/64", "x0"), (&sixth, "2001:db8::2/64", "x1")] {
+        net.run(&[&format!("ip addr add {address} dev {interface} nodad")]);
+    }
+    let server = server(&nets[0], "sm,sock,tcp");
+    let uri = server.uri();
+    assert!(uri.contains("sock=10.0.0.1:") && uri.ends_with(",tcp,+10.0.1.1,+2001:db8::1"), "{uri}");
+    assert!(uri.len() <= 120, "{} bytes", uri.len());
+    let elsewhere = [(&nets[1], "10.0.0.1:"), (&second, "10.0.1.1:"), (&sixth, "[2001:db8::1]:")];
+    for (net, address) in elsewhere {
+        for ways in ["sock", "tcp", "sm,sock,tcp"] {
+            net.enter(|| {
+                let open_too = self::server(net, ways);
+                let default = default_in(net, ways);
+                // A default endpoint has addresses of IPv4 alone.
+                for client in
+                    [Some(&open_too), Some(&default).filter(|_| address != "[2001:db8::1]:" || ways != "sock")]
+                {
+                    let Some(client) = client else { continue };
+                    let world = World::new([&server, client]);
+                    let connections = connect(&world, uri);
+                    let report = client.report(connections[1]).expect("open");
+                    assert!(report.path.contains(address), "{ways}: {}", report.path);
+                    exchange(&world, connections);
+                    assert_eq!(world.waiting(0, EventKind::ConnectRequest), 0, "one request of each connect");
+                }
+            });
+        }
+    }
+    // Where datagrams to the only address with a route are dropped, its streams are left.
+    nets[0].rules(
+        "add table ip d; add chain ip d in { type filter hook input priority 0; }; \
+         add rule ip d in meta l4proto udp counter drop",
+    );
+    second.enter(|| {
+        let client = default_in(&second, "sock,tcp");
+        let world = World::new([&server, &client]);
+        let connections = connect(&world, uri);
+        let report = client.report(connections[1]).expect("open");
+        assert!(report.path.starts_with("tcp: ") && report.path.contains("10.0.1.1:"), "{}", report.path);
+        for (address, why) in
+            [("10.0.0.1", "the system has no way to 10.0.0.1"), ("10.0.1.1", "asked before, and did not")]
+        {
+            let sentence = |part: &&str| part.contains(&format!("sock {address}:")) && part.contains(why);
+            assert!(report.why.split("; ").any(|part| sentence(&part)), "{address}: {}", report.why);
+        }
+    });
+}
+
 /// Accepts every request of an endpoint while something is done.
 fn while_accepting<T>(endpoint: &Endpoint, act: impl FnOnce() -> T) -> T {
     let is_over = AtomicBool::new(false);
@@ -456,12 +512,9 @@ pub(crate) fn explained() {
     let (nets, guarded) = three_hosts();
     let server = server(&nets[0], "sm,sock,tcp");
     let expected: [(&Net, [&str; 3]); 3] = [
-        (&nets[0], ["messages   sm: ", "sock: sm is better", "tcp: sm is better"]),
-        (&nets[1], ["messages   sock: ", "sm: the endpoint is on another host", "tcp: sock is better"]),
-        (
-            &guarded,
-            ["messages   tcp: ", "sm: the endpoint is on another host", "sock: asked before, and did not answer"],
-        ),
+        (&nets[0], ["messages   sm: ", "sock 10.0.1.1:", ": sm is better"]),
+        (&nets[1], ["messages   sock: ", "sm: the endpoint is on another host", ": sock is better"]),
+        (&guarded, ["messages   tcp: ", "sm: the endpoint is on another host", ": asked before, and did not answer"]),
     ];
     for (net, texts) in expected {
         let explain = || Command::new(command()).args(["explain", server.uri()]).env("CCI_LISTEN", "network").output();

@@ -90,6 +90,7 @@ const TESTS: &[Test] = &[
     Test("auto_is_reached_by_three_ways_with_one_uri_and_one_loop_serves_all", auto::three_ways, &["ip", "nft"]),
     Test("auto_connects_by_another_way_where_the_answer_is_lost", auto::lost_answer, &["ip", "nft"]),
     Test("auto_makes_one_request_of_each_connect_under_loss", auto::connects_under_loss, &["ip", "nft"]),
+    Test("auto_is_reached_at_each_address_of_its_host_with_one_uri", auto::several_addresses, &["ip", "nft"]),
     Test("auto_is_explained_from_three_places", auto::explained, &["ip", "nft"]),
     Test("auto_serves_both_hosts_by_an_example_with_a_port", auto::examples, &["ip"]),
     Test("auto_leaves_new_connects_tcp_where_a_firewall_drops_udp", auto::firewall, &["ip", "nft"]),
