@@ -2,9 +2,10 @@
 
 #![forbid(unsafe_code)]
 
+use cci_mem::slot::Access;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, EventKind, Failure};
-use cci_transport::{Core, CoreOptions, Endpoint, Outcome, Slot};
+use cci_proto::{Attribute, EventKind, Failure, RmaHandle};
+use cci_transport::{Asked, Connection, Core, CoreOptions, Endpoint, Landing, Outcome, Placed, Slot};
 
 const SLOTS: usize = 8;
 
@@ -75,6 +76,70 @@ fn the_limit_of_receive_slots_is_for_all_ways_together() {
     assert!(slots[1].give_back());
     returned(&mut core, 0);
     assert!(deliver(&mut core, 0).is_none(), "more than two are taken");
+}
+
+/// A peer asks for memory by the way of its connection.
+fn ask(core: &mut Core, connection: &'static Connection, operation: u32, len: u64) -> Result<(), Failure> {
+    core.enter_way(connection.way());
+    let asked = core.landings().ask(Asked { connection, operation, len });
+    core.leave_way();
+    asked
+}
+
+/// The operations that get memory when their way is served.
+fn placed(core: &mut Core, way: u8) -> Vec<u32> {
+    let mut found = Vec::new();
+    core.enter_way(way);
+    core.place_landings(|_, asked, memory| match memory {
+        Some(_) => {
+            found.push(asked.operation);
+            Placed::Open(None, RmaHandle::from_words([1; 4]))
+        }
+        None => Placed::Refused,
+    });
+    core.leave_way();
+    found
+}
+
+/// The memory of an operation, taken from its way.
+fn taken(core: &mut Core, connection: &'static Connection, operation: u32) -> Landing {
+    core.enter_way(connection.way());
+    let landing = core.landings().take(connection, operation).expect("it is open");
+    core.leave_way();
+    landing
+}
+
+#[test]
+fn the_limit_of_large_messages_is_for_all_ways_together() {
+    let mut core = core(3);
+    let [first, second] = [0, 2].map(|way| {
+        core.enter_way(way);
+        let connection = core.open_connection(Attribute::ReliableOrdered, 5, 100).expect("memory");
+        core.leave_way();
+        connection
+    });
+    core.set_large_limit(1000);
+    assert_eq!(ask(&mut core, second, 1, 1001), Err(Failure::TooLong));
+    ask(&mut core, first, 1, 800).expect("allowed");
+    assert_eq!(placed(&mut core, 0), [1]);
+    ask(&mut core, second, 2, 800).expect("it waits");
+    assert!(placed(&mut core, 2).is_empty(), "the other way has the room");
+    let landing = taken(&mut core, first, 1);
+    core.enter_way(0);
+    core.landings().give_up(landing);
+    core.leave_way();
+    assert_eq!(placed(&mut core, 2), [2]);
+    // With the program it counts until it is returned, whichever way is asked then.
+    let landing = taken(&mut core, second, 2);
+    core.enter_way(2);
+    let slot = core.take_recv(|_| ()).expect("a slot");
+    core.deliver_landing(landing, slot, Access::Private);
+    core.leave_way();
+    ask(&mut core, first, 3, 300).expect("it waits");
+    assert!(placed(&mut core, 0).is_empty(), "the program has 800 bytes");
+    assert!(core.pop().expect("an event").give_back());
+    assert_eq!(placed(&mut core, 0), [3]);
+    [first, second].into_iter().for_each(|connection| core.end_connection(connection));
 }
 
 #[test]

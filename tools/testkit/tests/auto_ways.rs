@@ -4,9 +4,13 @@
 #![forbid(unsafe_code)]
 
 use cci::__binding::Contract;
-use cci::{Attribute, Connect, ConnectError, Connection, Device, Endpoint, EventKind, Failure, Rights, Rma, RmaHandle};
+use cci::{
+    Attribute, Connect, ConnectError, Connection, Device, Endpoint, EventKind, Failure, HeapBytes, Memory, Rights, Rma,
+    RmaHandle,
+};
 use cci_testkit::memory::Origin;
 use cci_testkit::{LIMIT, Peer, World, device_of, drain, most, open, open_with, pattern, readable, sm_device};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -122,6 +126,39 @@ fn all_ways_deliver_to_one_queue_and_share_the_receive_buffers() {
         (0..100).for_each(|round| assert_eq!(world.sent(at), round));
     }
     assert_eq!(server.recv_buffers(), Ok(16));
+}
+
+/// What the program holds of one way's large messages is missing for those of another way, until it
+/// is returned.
+#[test]
+fn all_ways_share_the_limit_of_large_messages() {
+    const LEN: usize = 800 << 10;
+    let server = open(&over("sm,sock,tcp"));
+    server.set_large_limit(1 << 20).expect("usable");
+    let clients = ["sm", "sock", "tcp"].map(|ways| open(&over(ways)));
+    let world = World::new([&server, &clients[0], &clients[1], &clients[2]]);
+    let connections = [1, 2, 3].map(|at| connect(&world, at, 0, server.uri()));
+    let send = |at: usize, number: u64| {
+        let memory = Memory::of_bytes(&Arc::new(HeapBytes::new(pattern(number, LEN))));
+        clients[at].send_large(connections[at].0, &memory, number).expect("a send");
+    };
+    for [first, second] in [[0, 1], [1, 2], [2, 0]] {
+        send(first, 1);
+        let held = world.next(0, EventKind::Recv);
+        assert_eq!(held.received().expect("a message").len(), LEN);
+        assert_eq!(world.sent(first + 1), 1);
+        send(second, 2);
+        // It has been asked for when what comes behind it elsewhere has been delivered.
+        for round in 0..20 {
+            clients[first].send(connections[first].0, &pattern(round, 100), round).expect("a send");
+            assert_eq!(world.next(0, EventKind::Recv).received().expect("a message").len(), 100, "{first}, {second}");
+            assert_eq!(world.sent(first + 1), round);
+        }
+        assert_eq!(world.waiting(second + 1, EventKind::Send), 0);
+        drop(held);
+        assert_eq!(world.message(0), pattern(2, LEN));
+        assert_eq!(world.sent(second + 1), 2);
+    }
 }
 
 #[test]

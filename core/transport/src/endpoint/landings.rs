@@ -51,6 +51,8 @@ pub struct Landings {
     /// Bytes for all of them together, and so of the longest; 0: none is allowed.
     limit: u64,
     used: u64,
+    /// Of the same limits, what the other ways had in use when they were last looked at.
+    elsewhere: InUse,
     waiting: VecDeque<Asked>,
     open: Vec<Landing>,
     landed: Landed<Connection, Endpoint, Writer>,
@@ -58,6 +60,13 @@ pub struct Landings {
     spare: VecDeque<(Writer, Arc<SharedPages>)>,
     /// By the place of the connection.
     counts: Vec<Counts>,
+}
+
+/// What large messages have in use: bytes, and messages that are being written.
+#[derive(Clone, Copy, Default)]
+struct InUse {
+    bytes: u64,
+    open: usize,
 }
 
 /// Large messages of one connection.
@@ -131,10 +140,38 @@ impl Landings {
 
     /// Frees the oldest of what is kept beyond the limits.
     fn trim(&mut self) {
-        let mut kept = self.spare.iter().map(|(_, pages)| pages.len() as u64 - 1).sum::<u64>();
-        while kept > SPARE || self.used + kept > self.limit || self.spare.len() > MOST {
+        let (mut kept, used) = (self.kept(), self.used + self.elsewhere.bytes);
+        while kept > SPARE || used + kept > self.limit || self.spare.len() > MOST {
             let Some((_, pages)) = self.spare.pop_front() else { break };
             kept -= pages.len() as u64 - 1;
+        }
+    }
+
+    /// Bytes that are kept for further messages.
+    fn kept(&self) -> u64 {
+        self.spare.iter().map(|(_, pages)| pages.len() as u64 - 1).sum()
+    }
+
+    /// What it has in use of the limits, and the bytes that are kept.
+    fn share(&mut self) -> (InUse, u64) {
+        self.take_back();
+        (InUse { bytes: self.used, open: self.open.len() }, self.kept())
+    }
+
+    /// Notes what the other ways have in use of the common limits, and has them keep nothing where
+    /// messages that wait here may need it.
+    pub(super) fn share_with(&mut self, mut others: impl FnMut(&mut dyn FnMut(&mut Self))) {
+        let (mut elsewhere, mut kept) = (InUse::default(), self.kept());
+        others(&mut |other| {
+            let (in_use, own) = other.share();
+            elsewhere.bytes += in_use.bytes;
+            elsewhere.open += in_use.open;
+            kept += own;
+        });
+        self.elsewhere = elsewhere;
+        let wanted: u64 = self.waiting.iter().map(|asked| asked.len).sum();
+        if kept > SPARE || self.used + elsewhere.bytes + wanted + kept > self.limit {
+            others(&mut |other| other.spare.clear());
         }
     }
 
@@ -143,17 +180,18 @@ impl Landings {
     /// other half.
     fn next(&mut self) -> Option<Asked> {
         self.take_back();
-        let Self { limit, used, counts, open, .. } = self;
-        if open.len() >= MOST {
+        let Self { limit, used, counts, open, elsewhere, .. } = self;
+        let (used, all_open) = (*used + elsewhere.bytes, open.len() + elsewhere.open);
+        if all_open >= MOST {
             return None;
         }
         let is_open = |asked: &Asked| counts[asked.connection.place() as usize].open > 0;
-        let is_in_half = |asked: &Asked| *used + asked.len <= *limit / 2 && open.len() < MOST / 2;
+        let is_in_half = |asked: &Asked| used + asked.len <= *limit / 2 && all_open < MOST / 2;
         let may_have = |asked: &Asked| !is_open(asked) || is_in_half(asked);
         let at = self.waiting.iter().position(may_have)?;
         let len = self.waiting[at].len;
         // One that is too long since the limit was lowered is refused.
-        let asked = if *used + len <= *limit || len > *limit { self.waiting.remove(at) } else { None }?;
+        let asked = if used + len <= *limit || len > *limit { self.waiting.remove(at) } else { None }?;
         self.counts(asked.connection).waiting -= 1;
         Some(asked)
     }
@@ -243,6 +281,7 @@ impl Core {
     #[cold]
     pub fn place_landings(&mut self, mut place: impl FnMut(&mut Self, &Asked, Option<Memory>) -> Placed) {
         loop {
+            self.share_landings();
             self.place_as_far_as_it_goes(&mut place);
             let is_short = self.landings().is_waiting();
             if !self.set_landings_short(is_short) {

@@ -220,7 +220,15 @@ impl Core {
         self.slots.set_recv_limit(left);
     }
 
-    /// Allows large messages of so many bytes, all together; with ways, of each.
+    /// Has the large messages of the current way take into account those of the others.
+    pub(super) fn share_landings(&mut self) {
+        if let Some(ways) = &mut self.ways {
+            // That of the current way has none.
+            self.landings.share_with(|act| ways.aside.iter_mut().for_each(|aside| act(&mut aside.landings)));
+        }
+    }
+
+    /// Allows large messages of so many bytes, all together.
     pub fn set_large_limit(&mut self, limit: u64) {
         self.landings.set_limit(limit);
         for aside in self.ways.iter_mut().flat_map(|ways| &mut ways.aside) {
