@@ -6,7 +6,7 @@
 use cci::__binding::Contract;
 use cci::{
     Attribute, Connect, ConnectError, Connection, Device, Endpoint, EventKind, Failure, HeapBytes, Memory, Rights, Rma,
-    RmaHandle,
+    RmaHandle, SendError,
 };
 use cci_testkit::memory::Origin;
 use cci_testkit::{LIMIT, Peer, World, device_of, drain, most, open, open_with, pattern, readable, sm_device};
@@ -382,6 +382,25 @@ fn another_process_is_reached_by_each_way() {
             assert_eq!(world.message(0), pattern(len as u64, len));
             assert_eq!(world.sent(0), len as u64);
         }
+        endpoint.disconnect(connection).expect("a disconnect");
+    }
+}
+
+/// The largest message of a connection is that of its way at both ends, whatever other ways take.
+#[test]
+fn a_connection_takes_what_its_way_takes() {
+    let device = over("sm,sock,tcp");
+    let (endpoint, largest) = (open(&device), device.max_send_size as usize);
+    let world = World::new([&endpoint]);
+    for (theirs, expected) in [("sm", largest), ("sock", largest), ("tcp", 2048)] {
+        let mut peer = Peer::spawn("env", "CCI_TCP_MSS=2048", &[PROGRAM, "echo-over-ways", theirs]);
+        endpoint.connect(&Connect::to(&peer.line()).context(1).timeout(LIMIT)).expect("a connect");
+        let connection = world.next(0, EventKind::Connect).connection().expect("a connection");
+        assert_eq!((way(&endpoint, connection), most(connection)), (theirs.to_owned(), expected));
+        endpoint.send(connection, &pattern(1, expected), 1).expect("a send");
+        assert_eq!(world.message(0), pattern(1, expected));
+        assert_eq!(world.sent(0), 1);
+        assert_eq!(endpoint.send(connection, &pattern(1, expected + 1), 2), Err(SendError::TooLong));
         endpoint.disconnect(connection).expect("a disconnect");
     }
 }
