@@ -466,6 +466,26 @@ pub(crate) fn several_addresses() {
             });
         }
     }
+    // A program that sleeps on the handle is woken by each of them, and by nothing else.
+    let handle = server.handle().expect("a descriptor");
+    let fall_asleep = || {
+        server.arm().expect("usable");
+        while server.get_event().expect("usable").is_some() {}
+    };
+    for (net, address) in elsewhere {
+        net.enter(|| {
+            let client = self::server(net, "sock,tcp");
+            let world = World::new([&server, &client]);
+            let connections = connect(&world, uri);
+            while readable(&handle, Duration::from_secs(1)) {
+                fall_asleep();
+            }
+            client.send(connections[1], b"awake", 1).expect("a send");
+            assert!(readable(&handle, LIMIT), "{address} the handle stays silent");
+            assert_eq!(world.message(0), b"awake");
+            assert_eq!(world.sent(1), 1);
+        });
+    }
     // Where datagrams to the only address with a route are dropped, its streams are left.
     nets[0].rules(
         "add table ip d; add chain ip d in { type filter hook input priority 0; }; \

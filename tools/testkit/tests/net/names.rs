@@ -3,7 +3,7 @@
 use crate::Ignored;
 use cci::{Connect, EventKind};
 use cci_testkit::namespace::pair;
-use cci_testkit::{LIMIT, Peer, World};
+use cci_testkit::{LIMIT, Peer, World, device_of, open};
 use std::fs;
 use std::panic::panic_any;
 use std::process::Command;
@@ -39,18 +39,22 @@ pub(crate) fn several_addresses() {
     let nets = pair(1500);
     nets[0].run(&["ip addr add 10.0.0.3/24 dev v0"]);
     let server = nets[0].endpoint("v0");
-    let at = server.uri().strip_prefix("sock://10.0.0.1:").expect("the first address").to_owned();
-    let client = nets[1].endpoint("v1");
+    let port = server.uri().strip_prefix("sock://10.0.0.1:").expect("the first address").to_owned();
+    // One that listens there, and one that reaches out from the loop-back interface.
+    let outward = nets[1].enter(|| open(&device_of("sock", &[("interface", "lo"), ("connect", "network")])));
+    let clients = [nets[1].endpoint("v1"), outward];
     let hosts = "10.0.0.3 several\n10.0.0.1 several\n127.0.0.1 localhost\n";
     let entered = nets[1].enter_with_hosts(hosts, || {
-        let world = World::new([&server, &client]);
-        let connect = || {
-            client.connect(&Connect::to(&format!("sock://several:{at}")).context(1).timeout(LIMIT)).expect("a connect");
+        let world = World::new([&server, &clients[0], &clients[1]]);
+        let connect = |at: usize| {
+            clients[at - 1]
+                .connect(&Connect::to(&format!("sock://several:{port}")).context(1).timeout(LIMIT))
+                .expect("a connect");
             world.next(0, EventKind::ConnectRequest).into_request().expect("a request").accept(2).expect("an accept");
             assert!(world.next(0, EventKind::Accept).connection().is_some());
-            let connected = world.next(1, EventKind::Connect);
+            let connected = world.next(at, EventKind::Connect);
             assert_eq!(connected.outcome(), Ok(()), "{:?}", connected.reason());
-            let path = client.report(connected.connection().expect("one")).expect("open").path;
+            let path = clients[at - 1].report(connected.connection().expect("one")).expect("open").path;
             assert!(path.contains("10.0.0.1:"), "{path}");
             assert_eq!(world.waiting(0, EventKind::ConnectRequest), 0, "one request of each connect");
         };
@@ -58,10 +62,10 @@ pub(crate) fn several_addresses() {
             "add table ip d; add chain ip d in { type filter hook input priority 0; }; \
              add rule ip d in ip daddr 10.0.0.3 counter drop",
         );
-        connect();
+        [1, 2].into_iter().for_each(connect);
         assert!(nets[0].counted("d", "in") > 0, "nothing was dropped");
         nets[0].rules("delete table ip d");
-        connect();
+        [1, 2].into_iter().for_each(connect);
     });
     entered.unwrap_or_else(|why| panic_any(Ignored(why)));
 }
