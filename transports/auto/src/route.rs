@@ -98,7 +98,7 @@ impl Auto {
         if addresses.is_empty() {
             return route.reasons.push(format!("{name}: the endpoint there has no such way"));
         }
-        let has_several = addresses.len() > 1;
+        let (has_several, is_here) = (addresses.len() > 1, uri.place.host == self.place.host);
         let label = |rest: &str| if has_several { format!("{name} {rest}") } else { name.to_owned() };
         if has_several || self.ways_of(name).nth(1).is_some() {
             addresses.retain_mut(|address| match address.find_source() {
@@ -107,6 +107,12 @@ impl Auto {
                     route.reasons.push(format!(
                         "{label}: the system has no way to {ip} ({error}); check the network, and the URI"
                     ));
+                    false
+                }
+                // Networks with the same numbers, such as those of containers: this one is not the
+                // peer's.
+                Ok(()) if has_several && !is_here && address.source.is_some() && address.source == address.ip => {
+                    route.reasons.push(format!("{}: it is an address of this host too", label(&address.rest)));
                     false
                 }
                 _ => true,

@@ -504,6 +504,17 @@ pub(crate) fn several_addresses() {
             assert!(report.why.split("; ").any(|part| sentence(&part)), "{address}: {}", report.why);
         }
     });
+    // An address of the server that the client's host has too, as bridges of containers have it.
+    nets[0].rules("delete table ip d");
+    second.run(&["ip addr add 10.0.0.1/32 dev lo"]);
+    second.enter(|| {
+        let client = self::server(&second, "sock");
+        let world = World::new([&server, &client]);
+        let connections = connect(&world, uri);
+        let report = client.report(connections[1]).expect("open");
+        assert!(report.path.contains("10.0.1.1:"), "{}", report.path);
+        assert!(report.why.contains(": it is an address of this host too"), "{}", report.why);
+    });
 }
 
 /// Accepts every request of an endpoint while something is done.
