@@ -141,7 +141,8 @@ fn measure(task: &WaysTask, there: usize) -> Result<Figures, UserError> {
             let time = exchange(endpoint, open[at][usize::from(!is_shared)])?;
             other.answer()?;
             Ok(time)
-        })?;
+        });
+        let times = times.map_err(|why: UserError| UserError(format!("over {}: {}", way.name, why.0)))?;
         halves.push(beside(way, times.map(half_round_trip)));
     }
     Ok(Figures { exchange: halves, empty })
