@@ -17,6 +17,8 @@ const MOST_ARGUMENTS: usize = 16;
 const SPINS: u32 = 64;
 /// The longest sleep, after which bundles that only this thread can poll are polled again.
 const NAP: Duration = Duration::from_millis(1);
+/// The longest sleep otherwise: when room comes, nobody is woken.
+const ROOM: Duration = Duration::from_millis(5);
 
 /// What a message carries beside its arguments.
 #[derive(Clone, Copy)]
@@ -214,7 +216,7 @@ impl Waited {
         }
         self.empty = if found == 0 { self.empty + 1 } else { 0 };
         if self.empty >= SPINS {
-            let limit = if others.is_empty() { NAP * 100 } else { NAP };
+            let limit = if others.is_empty() { ROOM } else { NAP };
             engine.wait(Some(limit)).map_err(|_| FORKED)?;
         }
         Ok(())

@@ -1,6 +1,6 @@
 //! Requests that are written in place.
 
-use crate::engine::{Context, Patience, Ready, Turn, Waited};
+use crate::engine::{Attempt, Context, Patience, Turn};
 use crate::errors::{RequestError, Status};
 use crate::mapping::{CciMapping, Mapping, Refused, Room};
 use crate::peers::Peer;
@@ -52,22 +52,15 @@ impl<'e, S, M: Mapping> Draft<'e, S, M> {
         if arguments.len() > MAX_ARGUMENTS {
             return Err(RequestError::TooManyArguments);
         }
-        let longest = turn.core.options.longest_medium;
-        let mut waited = Waited::default();
-        let place = loop {
-            match turn.ready(peer, Patience::Polls, &mut waited, true)? {
-                Ready::Open(_, most) if len > longest.min(most.saturating_sub(HEAD)) => {
-                    return Err(RequestError::TooLong);
-                }
-                Ready::Open(channel, _) => match turn.mapping.reserve(channel, HEAD + len) {
-                    Ok(room) => break Place::Room(room),
-                    Err(Refused::NoRoom) => turn.pause(Patience::Polls, &mut waited)?,
-                    Err(Refused::Gone) => turn.break_target(peer.index),
-                },
-                Ready::Local if len > longest => return Err(RequestError::TooLong),
-                Ready::Local => break Place::Bytes(vec![0; len]),
-                Ready::Closed(status) => break Place::Nowhere(status),
-            }
+        let reserved = turn.when_ready(peer, Patience::Polls, true, |turn, channel, most| {
+            let fits = len <= turn.core.longest_in_place(most);
+            fits.then(|| turn.mapping.reserve(channel, HEAD + len)).transpose()
+        })?;
+        let place = match reserved {
+            Attempt::Sent(Some(room)) => Place::Room(room),
+            Attempt::Local if len <= turn.core.options.longest_medium => Place::Bytes(vec![0; len]),
+            Attempt::Closed(status) => Place::Nowhere(status),
+            Attempt::Sent(None) | Attempt::Local => return Err(RequestError::TooLong),
         };
         Ok(Self { turn, peer, head: Head::new(Kind::RequestMedium, at, 0, arguments), len, place })
     }
@@ -115,37 +108,29 @@ fn send<S, M: Mapping>(
     turn: &mut Turn<'_, S, M>,
     peer: Peer,
     mut head: Head,
-    mut room: impl Room,
+    room: impl Room,
 ) -> Result<(), RequestError> {
-    let mut waited = Waited::default();
     let context = Context::Target(peer.index, peer.generation).pack();
-    loop {
-        match turn.ready(peer, Patience::Polls, &mut waited, true)? {
-            Ready::Open(..) => {}
-            Ready::Local | Ready::Closed(_) => {
-                turn.give_back(peer, &head, Status::Unreachable);
-                return Ok(());
-            }
-        }
-        if let Some((id, _)) = turn.core.records.next() {
-            head.set_id(id);
-            let is_written = room.write_at(0, head.bytes());
-            debug_assert!(is_written, "a room begins with its head");
-            match room.send(context) {
-                Ok(()) => {
-                    turn.begun(peer.index, Of::Request, &head);
-                    return Ok(());
-                }
-                Err((why, unsent)) => {
-                    room = unsent;
-                    if why == Refused::Gone {
-                        turn.break_target(peer.index);
-                    }
-                }
-            }
-        }
-        turn.pause(Patience::Polls, &mut waited)?;
+    let mut room = Some(room);
+    let sent = turn.when_ready(peer, Patience::Polls, true, |turn, _, _| {
+        let (id, _) = turn.core.records.next().ok_or(Refused::NoRoom)?;
+        let mut message = room.take().ok_or(Refused::Gone)?;
+        head.set_id(id);
+        let is_written = message.write_at(0, head.bytes());
+        debug_assert!(is_written, "a room begins with its head");
+        message.send(context).map_err(|(why, unsent)| {
+            room = Some(unsent);
+            why
+        })?;
+        turn.begun(peer.index, Of::Request, &head);
+        Ok(())
+    })?;
+    match sent {
+        Attempt::Sent(()) => {}
+        Attempt::Local => turn.give_back(peer, &head, Status::Unreachable),
+        Attempt::Closed(status) => turn.give_back(peer, &head, status),
     }
+    Ok(())
 }
 
 impl<S, M: Mapping> fmt::Debug for Draft<'_, S, M> {

@@ -331,11 +331,11 @@ impl<S, M: Mapping> Endpoint<S, M> {
     /// Returns the most bytes of a payload that goes to a peer as one message, beside 16 arguments;
     /// `None` while the way to it is not open.
     pub fn longest_in_place(&mut self, peer: Peer) -> Option<usize> {
-        let longest = self.core.options.longest_medium;
         let target = self.core.targets.of((peer.index, peer.generation))?;
-        match target.way {
-            Way::Open(_) => Some(longest.min((target.longest as usize).saturating_sub(crate::wire::HEAD))),
-            Way::Local => Some(longest),
+        let (way, most) = (target.way, target.longest as usize);
+        match way {
+            Way::Open(_) => Some(self.core.longest_in_place(most)),
+            Way::Local => Some(self.core.options.longest_medium),
             Way::Connecting | Way::Broken => None,
         }
     }

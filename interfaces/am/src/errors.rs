@@ -118,7 +118,7 @@ pub enum Status {
     BadOffset = 5,
     /// The bytes do not lie within the target's segment.
     BadLength = 6,
-    /// No credit came within the send timeout: the target lends them to others.
+    /// No credit, or no room, came within the send timeout: the target lends its credits to others.
     Congested = 8,
     /// The target is gone, stopped, or was never there.
     Unreachable = 9,

@@ -9,7 +9,7 @@ mod segment;
 mod serving;
 mod time;
 
-pub(crate) use requests::{Bulk, Patience, Ready, Waited};
+pub(crate) use requests::{Attempt, Bulk, Patience};
 pub(crate) use segment::OwnSegment;
 
 use crate::credits::Pool;
@@ -22,7 +22,7 @@ use crate::outbox::Outbox;
 use crate::peers::{Peer, Source, Table, Target};
 use crate::records::Records;
 use crate::staging::Staging;
-use crate::wire::{Head, MAX_ARGUMENTS};
+use crate::wire::{HEAD, Head, MAX_ARGUMENTS};
 use requests::Unsent;
 use std::collections::VecDeque;
 use time::Clock;
@@ -60,6 +60,11 @@ pub(crate) struct Core<M: Mapping> {
 impl<M: Mapping> Core<M> {
     pub(crate) fn clock(timeout: std::time::Duration) -> Clock {
         Clock::new(timeout)
+    }
+
+    /// The most bytes of a payload beside 16 arguments, in a message of at most `most` bytes.
+    pub(crate) fn longest_in_place(&self, most: usize) -> usize {
+        self.options.longest_medium.min(most.saturating_sub(HEAD))
     }
 
     pub(crate) fn context_of(peer: Peer) -> u64 {

@@ -1,6 +1,7 @@
 //! Requests of this endpoint: they take a credit, and poll while there is none.
 
 use super::replies::cut;
+use super::time::ROOM;
 use super::{Context, Turn};
 use crate::errors::{RequestError, Status};
 use crate::mapping::{Mapping, Refused, Room, Transfer};
@@ -8,7 +9,7 @@ use crate::peers::{Peer, Way};
 use crate::records::Of;
 use crate::wire::{HEAD, HEADER, Head, Kind, MAX_ARGUMENTS, RemoteSegment, SPAN, Span};
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Polls in vain after which a request sleeps.
 const SPINS: u32 = 64;
@@ -48,17 +49,19 @@ impl Bulk<'_> {
 }
 
 /// What a request finds of its target.
-pub(crate) enum Ready<C> {
+enum Ready<C> {
     /// A credit, and the longest message.
     Open(C, usize),
     Local,
     /// It comes back at once.
     Closed(Status),
+    /// No credit or no channel yet; with this status it comes back once it has waited for long.
+    NotYet(Status),
 }
 
 /// How far a request has come once its target was ready.
-enum Attempt {
-    Sent,
+pub(crate) enum Attempt<T> {
+    Sent(T),
     Local,
     /// It comes back at once.
     Closed(Status),
@@ -66,7 +69,7 @@ enum Attempt {
 
 /// How long a request has polled.
 #[derive(Debug, Default)]
-pub(crate) struct Waited {
+struct Waited {
     empty: u32,
     rounds: u32,
     since: Option<Instant>,
@@ -83,29 +86,21 @@ fn kind_of(payload: Option<&[u8]>) -> (Kind, &[u8]) {
 }
 
 impl<S, M: Mapping> Turn<'_, S, M> {
-    /// Waits for a credit of a target; `needs_credit` is false for gets.
-    pub(crate) fn ready(
-        &mut self,
-        peer: Peer,
-        patience: Patience,
-        waited: &mut Waited,
-        needs_credit: bool,
-    ) -> Result<Ready<M::Channel>, RequestError> {
-        loop {
-            let target = self.core.targets.of((peer.index, peer.generation)).ok_or(RequestError::NotMapped)?;
-            match target.way {
-                Way::Open(channel) if (target.available > 0 || !needs_credit) && !target.is_cut => {
-                    return Ok(Ready::Open(channel, target.longest as usize));
-                }
-                Way::Open(_) if waited.is_over => return Ok(Ready::Closed(Status::Congested)),
-                Way::Open(_) => self.want(peer.index),
-                Way::Connecting if waited.is_over => return Ok(Ready::Closed(Status::Unreachable)),
-                Way::Connecting => {}
-                Way::Broken => return Ok(Ready::Closed(Status::Unreachable)),
-                Way::Local => return Ok(Ready::Local),
+    /// Looks at a target, and asks it for a credit if it needs one.
+    fn look(&mut self, peer: Peer, needs_credit: bool) -> Result<Ready<M::Channel>, RequestError> {
+        let target = self.core.targets.of((peer.index, peer.generation)).ok_or(RequestError::NotMapped)?;
+        Ok(match target.way {
+            Way::Open(channel) if (target.available > 0 || !needs_credit) && !target.is_cut => {
+                Ready::Open(channel, target.longest as usize)
             }
-            self.pause(patience, waited)?;
-        }
+            Way::Open(_) => {
+                self.want(peer.index);
+                Ready::NotYet(Status::Congested)
+            }
+            Way::Connecting => Ready::NotYet(Status::Unreachable),
+            Way::Broken => Ready::Closed(Status::Unreachable),
+            Way::Local => Ready::Local,
+        })
     }
 
     #[inline(never)]
@@ -117,9 +112,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         }
     }
 
-    /// Polls once, and sleeps when that has been in vain for long.
+    /// Polls once, and sleeps when that has been in vain for long, at most for `limit`.
     #[inline(never)]
-    pub(crate) fn pause(&mut self, patience: Patience, waited: &mut Waited) -> Result<(), RequestError> {
+    fn pause(&mut self, patience: Patience, waited: &mut Waited, limit: Duration) -> Result<(), RequestError> {
         if patience == Patience::Immediate {
             return Err(RequestError::WouldBlock);
         }
@@ -130,33 +125,41 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             let left = self.core.options.send_timeout.saturating_sub(since.elapsed());
             waited.is_over = left.is_zero();
             if waited.empty >= SPINS {
-                self.sleep(left)?;
+                self.sleep(left.min(limit))?;
             }
         }
         Ok(())
     }
 
     /// Has `attempt` send as soon as the target is ready, and again while there is no room.
-    fn when_ready(
+    pub(crate) fn when_ready<T>(
         &mut self,
         peer: Peer,
         patience: Patience,
         needs_credit: bool,
-        mut attempt: impl FnMut(&mut Self, M::Channel, usize) -> Result<(), Refused>,
-    ) -> Result<Attempt, RequestError> {
+        mut attempt: impl FnMut(&mut Self, M::Channel, usize) -> Result<T, Refused>,
+    ) -> Result<Attempt<T>, RequestError> {
         let mut waited = Waited::default();
         loop {
-            let (channel, most) = match self.ready(peer, patience, &mut waited, needs_credit)? {
-                Ready::Open(channel, most) => (channel, most),
+            let (status, limit) = match self.look(peer, needs_credit)? {
+                Ready::Open(channel, most) => match attempt(self, channel, most) {
+                    Ok(sent) => return Ok(Attempt::Sent(sent)),
+                    // Its coming wakes nobody.
+                    Err(Refused::NoRoom) => (Status::Congested, ROOM),
+                    // The next look finds it broken, also in an immediate request.
+                    Err(Refused::Gone) => {
+                        self.break_target(peer.index);
+                        continue;
+                    }
+                },
+                Ready::NotYet(status) => (status, Duration::MAX),
                 Ready::Local => return Ok(Attempt::Local),
                 Ready::Closed(status) => return Ok(Attempt::Closed(status)),
             };
-            match attempt(self, channel, most) {
-                Ok(()) => return Ok(Attempt::Sent),
-                Err(Refused::NoRoom) => self.pause(patience, &mut waited)?,
-                // The next look finds it broken, also in an immediate request.
-                Err(Refused::Gone) => self.break_target(peer.index),
+            if waited.is_over {
+                return Ok(Attempt::Closed(status));
             }
+            self.pause(patience, &mut waited, limit)?;
         }
     }
 
@@ -227,7 +230,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             Ok(())
         })?;
         match sent {
-            Attempt::Sent => {}
+            Attempt::Sent(()) => {}
             Attempt::Local => self.run_local(peer, (at, arguments), payload),
             Attempt::Closed(status) => self.give_back(peer, &Head::new(kind, at, 0, arguments), status),
         }
@@ -336,7 +339,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             Ok(())
         })?;
         match sent {
-            Attempt::Sent => {}
+            Attempt::Sent(()) => {}
             Attempt::Local => self.run_local_bulk(peer, (at, arguments), bulk, offset),
             Attempt::Closed(status) => self.give_back(peer, &Head::new(Kind::RequestBulk, at, 0, arguments), status),
         }
@@ -428,7 +431,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             Ok(())
         })?;
         match sent {
-            Attempt::Sent => {}
+            Attempt::Sent(()) => {}
             Attempt::Local => self.run_local_get(peer, (at, arguments), from, into),
             Attempt::Closed(status) => self.give_back(peer, &head, status),
         }

@@ -13,7 +13,7 @@ const LOOKS: u32 = 256;
 /// Empty polls after which ended requests are reported, however few.
 const QUIET: u32 = 32;
 /// The longest sleep while a message waits for room, whose coming wakes nobody.
-const ROOM: Duration = Duration::from_millis(5);
+pub(super) const ROOM: Duration = Duration::from_millis(5);
 
 /// Reads the clock now and then: never while messages come, but once in many polls.
 #[derive(Debug)]

@@ -6,4 +6,5 @@ mod bundle;
 mod conformance;
 mod liars;
 mod property;
+mod room;
 mod world;
