@@ -15,6 +15,7 @@ use cci_proto::{
     SendError,
 };
 use cci_transport::ConnectionReport;
+use std::borrow::Cow;
 use std::io::IoSlice;
 
 impl<T> EndpointFor<T> {
@@ -39,6 +40,16 @@ impl<T> EndpointFor<T> {
     pub fn connect(&self, connect: &Connect<'_>) -> Result<(), ConnectError> {
         let uri = self.names.uri_of(connect.0.uri)?;
         binding::connect(self.cell, &cci_transport::Connect { uri: &uri, ..connect.0 })
+    }
+
+    /// Returns the URI that a name such as `job:3` stands for, as [`Endpoint::connect`] takes it. A
+    /// URI stands for itself.
+    ///
+    /// # Errors
+    ///
+    /// As [`crate::Context::resolve`].
+    pub fn resolve<'t>(&self, text: &'t str) -> Result<Cow<'t, str>, ConnectError> {
+        self.names.uri_of(text)
     }
 
     /// Closes a connection: local and immediate. Open operations end with

@@ -1,15 +1,15 @@
 //! A token goes round a ring of Active Messages endpoints: each handler notes it, and its program
-//! passes it on. Without arguments three endpoints of this process are the ring, one thread each.
-//! With the URI of the next endpoint as argument this process is one of the ring: it prints its own
-//! URI first. `first` before the URI starts the token; `-` reads the URI from standard input.
+//! passes it on. The ring is the ranks of a job: `cci run -n 4 am_ring`. Without a job it is three
+//! endpoints of this process, one thread each.
 
 #![expect(clippy::print_stdout, reason = "a program of the command line")]
 
+use cci::{Context, Device};
 use cci_am::{Endpoint, Handlers, Options, Request, TAG_ALL};
+use cci_job::{Job, JobError};
 use std::error::Error;
-use std::time::Duration;
 
-/// The number of the handler that takes the token.
+/// The number of the handlers that take the token, and its reply.
 const TOKEN: u8 = 1;
 /// How often the token goes round.
 const ROUNDS: u32 = 3;
@@ -20,21 +20,23 @@ type Failure = Box<dyn Error + Send + Sync>;
 
 fn token(tokens: &mut Tokens, request: Request<'_>) {
     tokens.extend_from_slice(request.arguments());
+    // So that the sender knows that it has come.
+    request.reply(TOKEN, &[]).expect("no argument");
 }
 
-fn open() -> Result<Endpoint<Tokens>, Failure> {
-    let device = cci::Context::new()?.default_device()?.clone();
-    Ok(Endpoint::open(&device, &Options::new(), Handlers::new().request(TOKEN, token), Vec::new())?)
+fn open(device: &Device) -> Result<Endpoint<Tokens>, Failure> {
+    let handlers = Handlers::new().request(TOKEN, token).reply(TOKEN, |_, _| ());
+    Ok(Endpoint::open(device, &Options::new(), handlers, Vec::new())?)
 }
 
 /// Passes the token on until it has come `ROUNDS` times; the first of the ring keeps it then.
-fn pass(mut endpoint: Endpoint<Tokens>, next: &str, is_first: bool) -> Result<u32, Failure> {
+fn pass(endpoint: &mut Endpoint<Tokens>, next: &str, is_first: bool) -> Result<u32, Failure> {
     let peer = endpoint.map(next, TAG_ALL)?;
     let (mut came, mut hops) = (0, 0);
     if is_first {
         endpoint.request(peer, TOKEN, &[1])?;
     }
-    while came < ROUNDS {
+    while came < ROUNDS || endpoint.outstanding(peer) > 0 {
         endpoint.wait(None)?;
         for token in std::mem::take(endpoint.state()) {
             (came, hops) = (came + 1, token);
@@ -43,18 +45,15 @@ fn pass(mut endpoint: Endpoint<Tokens>, next: &str, is_first: bool) -> Result<u3
             }
         }
     }
-    while endpoint.outstanding(peer) > 0 {
-        endpoint.wait(Some(Duration::from_secs(1)))?;
-    }
     Ok(hops)
 }
 
-fn ring_of_threads() -> Result<(), Failure> {
-    let endpoints: Vec<_> = (0..3).map(|_| open()).collect::<Result<_, _>>()?;
-    let names: Vec<String> = endpoints.iter().map(|endpoint| endpoint.name().to_owned()).collect();
-    let start = |(at, endpoint): (usize, Endpoint<Tokens>)| {
+fn ring_of_threads(device: &Device) -> Result<(), Failure> {
+    let endpoints: Vec<_> = (0..3).map(|_| open(device)).collect::<Result<_, _>>()?;
+    let names: Vec<_> = endpoints.iter().map(|endpoint| endpoint.name().to_owned()).collect();
+    let start = |(at, mut endpoint): (usize, Endpoint<Tokens>)| {
         let next = names[(at + 1) % names.len()].clone();
-        std::thread::spawn(move || pass(endpoint, &next, at == 0))
+        std::thread::spawn(move || pass(&mut endpoint, &next, at == 0))
     };
     let threads: Vec<_> = endpoints.into_iter().enumerate().map(start).collect();
     for (at, thread) in threads.into_iter().enumerate() {
@@ -65,14 +64,16 @@ fn ring_of_threads() -> Result<(), Failure> {
 }
 
 fn main() -> Result<(), Failure> {
-    let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let Some(mut next) = arguments.last().cloned() else { return ring_of_threads() };
-    let endpoint = open()?;
-    println!("{}", endpoint.name());
-    if next == "-" {
-        next = std::io::stdin().lines().next().ok_or("no URI on standard input")??;
-    }
-    let hops = pass(endpoint, &next, arguments[0] == "first")?;
-    println!("the token has come {ROUNDS} times, last after {hops} hops");
-    Ok(())
+    let context = Context::new()?;
+    let job = match Job::join() {
+        Err(JobError::NoJob) => return ring_of_threads(context.default_device()?),
+        joined => joined?,
+    };
+    let mut endpoint = open(&job.device(&context)?)?;
+    context.set_names(job.announce(endpoint.name())?);
+    let next = format!("job:{}", (job.rank() + 1) % job.size());
+    let hops = pass(&mut endpoint, &next, job.rank() == 0)?;
+    println!("rank {}: the token has come {ROUNDS} times, last after {hops} hops", job.rank());
+    // Nobody closes before all have what they wait for.
+    Ok(job.exchange(&[]).map(drop)?)
 }

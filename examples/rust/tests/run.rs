@@ -161,13 +161,13 @@ fn am_ring() {
     assert_eq!(lines, [hops(0, 9), hops(1, 7), hops(2, 8)]);
 }
 
-/// The same round of two processes, each with the other's URI.
+/// The same round of the ranks of a job.
 #[test]
-fn am_ring_of_two_processes() {
-    let waiting = Program::start(env!("CARGO_BIN_EXE_am_ring"), &["-"]);
-    let first = Program::start(env!("CARGO_BIN_EXE_am_ring"), &["first", &waiting.line()]);
-    let name = first.line();
-    writeln!(waiting.child.stdin.as_ref().expect("piped"), "{name}").expect("it reads");
-    assert_eq!(first.finish(), ["the token has come 3 times, last after 6 hops"]);
-    assert_eq!(waiting.finish(), ["the token has come 3 times, last after 5 hops"]);
+fn am_ring_of_a_job() {
+    let command = cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
+    let command = command.to_str().expect("text");
+    let mut lines = Program::start(command, &["run", "-n", "4", env!("CARGO_BIN_EXE_am_ring")]).finish();
+    lines.sort_unstable();
+    let hops = |rank: u32, hops: u32| format!("rank {rank}: the token has come 3 times, last after {hops} hops");
+    assert_eq!(lines, [hops(0, 12), hops(1, 9), hops(2, 10), hops(3, 11)]);
 }

@@ -173,10 +173,27 @@ impl<S, M: Mapping> Endpoint<S, M> {
     /// Maps a peer: requests to it carry `tag`. Returns at once; requests wait until the way to it
     /// is open, and come back if it does not open within the send timeout.
     ///
+    /// The name is that of the peer's endpoint ([`Endpoint::name`]), or `job:RANK`: the endpoint
+    /// that this rank of the parallel job has announced, where the context of this endpoint's
+    /// device has the names of a job ([`cci::Context::set_names`]).
+    ///
     /// # Errors
     ///
     /// The name is malformed, or leads nowhere from here.
+    ///
+    /// # Example
+    ///
+    /// ```no_run
+    /// use cci_am::{Endpoint, Handlers, Options, TAG_ALL};
+    ///
+    /// let (job, context) = (cci_job::Job::join()?, cci::Context::new()?);
+    /// let mut endpoint = Endpoint::open(&job.device(&context)?, &Options::new(), Handlers::new(), ())?;
+    /// context.set_names(job.announce(endpoint.name())?);
+    /// let next = endpoint.map(&format!("job:{}", (job.rank() + 1) % job.size()), TAG_ALL)?;
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
     pub fn map(&mut self, name: &str, tag: u64) -> Result<Peer, MapError> {
+        let name = &*self.mapping.resolve(name).map_err(MapError::Refused)?;
         let is_local = name == self.mapping.name();
         let target = Target::new(if is_local { Way::Local } else { Way::Connecting }, tag);
         let (index, generation) = self.core.targets.enter(target);

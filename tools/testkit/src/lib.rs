@@ -9,6 +9,7 @@
 #![deny(unsafe_code)]
 
 pub mod allocations;
+mod built;
 pub mod idle;
 pub mod memory;
 pub mod namespace;
@@ -21,6 +22,7 @@ pub mod suite;
 pub mod sys;
 mod world;
 
+pub use built::build;
 pub use peer::{Peer, open_pidfd};
 pub use world::{
     LIMIT, World, device_of, drain, most, open, open_with, pattern, pattern_into, readable, sm_device, while_polled,

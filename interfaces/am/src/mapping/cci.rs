@@ -7,6 +7,7 @@ use cci::{
     PollError, RegisterError, Registration, Request, Reserved, Rights, Rma, RmaError, RmaHandle, SendError, Waker,
     wait_any,
 };
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// The mapping over one endpoint of CCI: a connection for each direction of requests, replies by
@@ -71,6 +72,10 @@ impl Mapping for CciMapping {
 
     fn name(&self) -> &str {
         self.endpoint.uri()
+    }
+
+    fn resolve<'n>(&self, name: &'n str) -> Result<Cow<'n, str>, String> {
+        self.endpoint.resolve(name).map_err(|why| why.to_string())
     }
 
     fn connect(&self, name: &str, hello: &[u8], context: u64) -> Result<(), String> {

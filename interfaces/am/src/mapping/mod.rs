@@ -6,6 +6,7 @@ pub use self::cci::CciMapping;
 
 use crate::message::Payload;
 use ::cci::{Memory, PollError, RegisterError, Rights, RmaHandle};
+use std::borrow::Cow;
 use std::time::Duration;
 
 /// Why a mapping refused to start something; then nothing has happened.
@@ -200,6 +201,15 @@ pub trait Mapping {
 
     /// Returns what peers reach this endpoint by.
     fn name(&self) -> &str;
+
+    /// Returns what this name stands for: a name as that of [`Mapping::name`].
+    ///
+    /// # Errors
+    ///
+    /// It stands for nothing here, with a sentence.
+    fn resolve<'n>(&self, name: &'n str) -> Result<Cow<'n, str>, String> {
+        Ok(Cow::Borrowed(name))
+    }
 
     /// Begins to open a channel to the endpoint of this name. [`Incoming::Opened`] or
     /// [`Incoming::Closed`] follows.

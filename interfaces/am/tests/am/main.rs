@@ -5,6 +5,7 @@
 mod bundle;
 mod conformance;
 mod liars;
+mod names;
 mod property;
 mod room;
 mod world;

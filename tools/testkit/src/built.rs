@@ -1,0 +1,32 @@
+//! Packages that tests build themselves: libraries and commands of other packages.
+
+use std::ffi::OsStr;
+use std::path::{Path, PathBuf};
+use std::process::Command;
+
+/// Builds a package in the profile of the running test, and returns the folder of what cargo made.
+/// `tmp` is `CARGO_TARGET_TMPDIR` of that test. An integration test does not make cargo build other
+/// packages, nor libraries of its own package without rlib.
+///
+/// # Panics
+///
+/// It does not build.
+#[must_use]
+pub fn build(package: &str, tmp: &Path) -> PathBuf {
+    let target = tmp.parent().expect("tmp/ lies in the target directory");
+    let test = std::env::current_exe().expect("the path of this test");
+    let below = test.strip_prefix(target).expect("this test lies in the target directory");
+    let dir = target.join(below.components().next().expect("a test lies in a directory of its profile"));
+    let profile = match dir.file_name().and_then(OsStr::to_str) {
+        None | Some("debug") => "dev",
+        Some(other) => other,
+    };
+    // Where a target is named, as by `ci/sanitize`, cargo puts everything one directory deeper.
+    let depth = if std::env::var_os("CARGO_BUILD_TARGET").is_some() { 2 } else { 1 };
+    let target = tmp.ancestors().nth(depth).expect("the target directory");
+    let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
+    cargo.args(["build", "--quiet", "--package", package, "--profile", profile, "--target-dir"]).arg(target);
+    let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo");
+    assert!(status.success(), "{package} does not build");
+    dir
+}
