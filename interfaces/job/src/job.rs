@@ -123,6 +123,13 @@ impl Job {
         Join::new().join()
     }
 
+    /// Whether the environment of this process names a job, so that [`Job::join`] does not fail
+    /// with [`JobError::NoJob`].
+    #[must_use]
+    pub fn is_named() -> bool {
+        source::is_named(&Environment(&|name| std::env::var_os(name)))
+    }
+
     /// The number of this process among all of the job, from 0.
     #[must_use]
     pub fn rank(&self) -> u32 {
@@ -196,6 +203,21 @@ impl Job {
     pub fn exchange(&self, value: &[u8]) -> Result<Vec<Vec<u8>>, JobError> {
         check_value(value)?;
         self.with_source(|source| source.exchange(value, self.limit))
+    }
+
+    /// Has the launcher end the job with this status: it asks all ranks to end by SIGTERM, at once
+    /// or, if the status is 0, when they have not ended by themselves within a second; soon after
+    /// it kills those that are left. Returns at once. False, and nothing happens, where the job has
+    /// no launcher of CCI; then a status other than 0 of this process may end the job.
+    pub fn end(&self, status: u8) -> bool {
+        self.with_source(|source| source.end(status))
+    }
+
+    /// The status with which a rank has ended the job by [`Job::end`]. For a rank that has got
+    /// SIGTERM.
+    #[must_use]
+    pub fn ended(&self) -> Option<u8> {
+        self.with_source(|source| source.ended())
     }
 
     fn with_source<T>(&self, act: impl FnOnce(&mut dyn source::Source) -> T) -> T {

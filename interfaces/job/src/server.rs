@@ -73,6 +73,8 @@ pub struct Server {
     next: u64,
     begin: Instant,
     reports: Vec<String>,
+    /// The status with which a rank has ended the job.
+    end: Option<u8>,
 }
 
 impl AsFd for Server {
@@ -98,6 +100,7 @@ impl Server {
             next: LISTENER + 1,
             begin: Instant::now(),
             reports: Vec::new(),
+            end: None,
         })
     }
 
@@ -149,6 +152,13 @@ impl Server {
     /// Takes why connections were closed since the last call, a sentence each.
     pub fn reports(&mut self) -> Vec<String> {
         std::mem::take(&mut self.reports)
+    }
+
+    /// The status with which a rank has ended the job ([`crate::Job::end`]), if one has: the first.
+    /// All ranks have been sent it. Who serves the job sees to it that they end.
+    #[must_use]
+    pub fn end(&self) -> Option<u8> {
+        self.end
     }
 
     /// Does what is to be done now, without waiting; the time until it is to be called again at the
@@ -222,12 +232,27 @@ impl Server {
         let now = self.now();
         let done = match (Request::parse(frame), self.rank(name)) {
             (Some(Request::Hello(hello)), None) => self.join(name, &hello),
+            (Some(Request::End { status }), Some(_)) => {
+                self.end_with(status);
+                Ok(())
+            }
             (Some(request), Some(rank)) => self.store.handle_request(now, rank, request).map_err(|wrong| wrong.0),
             (Some(_), None) => Err("a request before HELLO"),
             (None, _) => Err("a malformed request"),
         };
         if let Err(wrong) = done {
             self.close(name, Some(wrong));
+        }
+    }
+
+    /// Tells all ranks that the job ends.
+    fn end_with(&mut self, status: u8) {
+        if self.end.is_some() {
+            return;
+        }
+        self.end = Some(status);
+        for name in self.names.iter().flatten().copied().collect::<Vec<_>>() {
+            self.send(name, Reply::Ending(status).emit().into());
         }
     }
 

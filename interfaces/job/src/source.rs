@@ -20,6 +20,16 @@ pub(crate) trait Source: Send {
     fn publish(&mut self, key: &str, value: &[u8]) -> Result<(), JobError>;
     fn look_up(&mut self, rank: u32, key: &str, limit: Duration) -> Result<Vec<u8>, JobError>;
     fn exchange(&mut self, value: &[u8], limit: Duration) -> Result<Vec<Vec<u8>>, JobError>;
+
+    /// Has the launcher end the job. False: it cannot.
+    fn end(&mut self, _: u8) -> bool {
+        false
+    }
+
+    /// The status with which a rank has ended the job.
+    fn ended(&mut self) -> Option<u8> {
+        None
+    }
 }
 
 /// A job that has been joined.
@@ -52,25 +62,46 @@ pub(crate) fn cannot(why: impl Into<String>) -> JobError {
     JobError::CannotJoin(why.into())
 }
 
-/// Joins by the first source that is there.
-pub(crate) fn join(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
+/// How a process learns of its job.
+enum Way {
+    Launched,
+    Pmi,
+    Addressed(Variables),
+}
+
+/// The first source that is there.
+fn way(environment: &Environment<'_>) -> Option<Way> {
     let is_set = |name| environment.get(name).is_some();
     let all_set = |names: &[&'static str]| names.iter().all(|name| is_set(name));
-    let addressed = |name, rank, size, address: fn(&Environment<'_>) -> Result<Address, JobError>| {
-        addressed(environment, limit, Variables { name, rank, size, address })
-    };
     if is_set(DESCRIPTOR) {
-        launched(environment, limit)
+        Some(Way::Launched)
     } else if is_set("PMI_FD") || is_set("PMI_PORT") {
-        by_pmi(environment, limit)
+        Some(Way::Pmi)
     } else if all_set(&["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]) {
-        addressed("RANK, MASTER_ADDR", "RANK", "WORLD_SIZE", Address::of_master)
+        let (name, rank, size) = ("RANK, MASTER_ADDR", "RANK", "WORLD_SIZE");
+        Some(Way::Addressed(Variables { name, rank, size, address: Address::of_master }))
     } else if all_set(&["OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "CCI_STORE"]) {
-        addressed("OMPI, CCI_STORE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", Address::of_store)
+        let (name, rank, size) = ("OMPI, CCI_STORE", "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE");
+        Some(Way::Addressed(Variables { name, rank, size, address: Address::of_store }))
     } else if all_set(&["SLURM_PROCID", "SLURM_NTASKS", "CCI_STORE"]) {
-        addressed("Slurm, CCI_STORE", "SLURM_PROCID", "SLURM_NTASKS", Address::of_store)
+        let (name, rank, size) = ("Slurm, CCI_STORE", "SLURM_PROCID", "SLURM_NTASKS");
+        Some(Way::Addressed(Variables { name, rank, size, address: Address::of_store }))
     } else {
-        Err(JobError::NoJob)
+        None
+    }
+}
+
+/// Whether the environment names a job.
+pub(crate) fn is_named(environment: &Environment<'_>) -> bool {
+    way(environment).is_some()
+}
+
+/// Joins by the first source that is there.
+pub(crate) fn join(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
+    match way(environment).ok_or(JobError::NoJob)? {
+        Way::Launched => launched(environment, limit),
+        Way::Pmi => by_pmi(environment, limit),
+        Way::Addressed(variables) => addressed(environment, limit, variables),
     }
 }
 

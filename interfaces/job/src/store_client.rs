@@ -22,6 +22,9 @@ const LONGEST_BEFORE: usize = 4096;
 pub(crate) struct Client {
     stream: Option<Stream>,
     size: u32,
+    /// Whether a launcher serves the store.
+    is_launched: bool,
+    ended: Option<u8>,
 }
 
 fn lost(why: &str) -> JobError {
@@ -32,7 +35,7 @@ impl Client {
     fn over(socket: OwnedFd) -> Result<Self, JobError> {
         let stream =
             Stream::new(socket, LONGEST_BEFORE).map_err(|error| cannot(format!("the store's socket: {error}")))?;
-        Ok(Self { stream: Some(stream), size: 0 })
+        Ok(Self { stream: Some(stream), size: 0, is_launched: false, ended: None })
     }
 
     /// Joins by the descriptor that the launcher gave to this process.
@@ -54,6 +57,7 @@ impl Client {
     /// Joins by a socket that is for this rank alone, so that nothing is to be proven.
     pub(crate) fn trusted(socket: OwnedFd, limit: Duration) -> Result<(Self, Welcome), JobError> {
         let mut client = Self::over(socket)?;
+        client.is_launched = true;
         let hello = Hello { rank: 0, size: 0, nonce: [0; 32], proof: [0; 32] };
         let welcome = client.hello(hello, limit)?;
         Ok((client, welcome))
@@ -112,7 +116,14 @@ impl Client {
         let stream = self.stream.as_mut().ok_or_else(|| lost("an earlier call has failed"))?;
         loop {
             match stream.frame() {
-                Ok(Some(frame)) => return Reply::parse(&frame).ok_or_else(|| lost("the store sent a malformed frame")),
+                Ok(Some(frame)) => match Reply::parse(&frame) {
+                    Some(Reply::Ending(status)) => {
+                        self.ended = Some(status);
+                        return Err(lost("a rank has ended the job"));
+                    }
+                    Some(reply) => return Ok(reply),
+                    None => return Err(lost("the store sent a malformed frame")),
+                },
                 Ok(None) => (),
                 Err(_) => return Err(lost("the store sent a frame that is too long")),
             }
@@ -170,6 +181,25 @@ impl Source for Client {
             Reply::Refused(why, ranks) => Err(Self::refused(why, ranks, limit)),
             _ => Err(self.confused()),
         }
+    }
+
+    fn end(&mut self, status: u8) -> bool {
+        let Some(stream) = self.stream.as_mut().filter(|_| self.is_launched) else { return false };
+        // A few bytes, which fit the socket: no call waits for an answer.
+        stream.push(Request::End { status }.emit().into()).is_ok() && stream.flush().is_ok()
+    }
+
+    fn ended(&mut self) -> Option<u8> {
+        if let Some(stream) = &mut self.stream {
+            // One that has ended may have told why before.
+            let _ = stream.receive();
+            while let Ok(Some(frame)) = stream.frame() {
+                if let Some(Reply::Ending(status)) = Reply::parse(&frame) {
+                    self.ended = Some(status);
+                }
+            }
+        }
+        self.ended
     }
 
     fn exchange(&mut self, value: &[u8], limit: Duration) -> Result<Vec<Vec<u8>>, JobError> {

@@ -23,6 +23,8 @@ const DONE: u8 = 7;
 const VALUE: u8 = 8;
 const VALUES: u8 = 9;
 const REFUSED: u8 = 10;
+const END: u8 = 11;
+const ENDING: u8 = 12;
 
 /// What a rank sends first.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -47,9 +49,23 @@ pub(crate) struct Welcome {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Request {
     Hello(Hello),
-    Publish { key: Vec<u8>, value: Vec<u8> },
-    LookUp { limit: Duration, rank: u32, key: Vec<u8> },
-    Exchange { limit: Duration, value: Vec<u8> },
+    Publish {
+        key: Vec<u8>,
+        value: Vec<u8>,
+    },
+    LookUp {
+        limit: Duration,
+        rank: u32,
+        key: Vec<u8>,
+    },
+    Exchange {
+        limit: Duration,
+        value: Vec<u8>,
+    },
+    /// The job is to end with this status. Nothing answers it.
+    End {
+        status: u8,
+    },
 }
 
 /// Why the store refuses.
@@ -78,6 +94,8 @@ pub(crate) enum Reply {
     Value(Vec<u8>),
     Values(Vec<Vec<u8>>),
     Refused(Refusal, Vec<u32>),
+    /// A rank has ended the job with this status: no answer to anything.
+    Ending(u8),
 }
 
 /// A frame of these parts.
@@ -109,6 +127,7 @@ impl Request {
                 frame(LOOK_UP, &[&milliseconds(*limit), &rank.to_le_bytes(), &with_length(key)])
             }
             Self::Exchange { limit, value } => frame(EXCHANGE, &[&milliseconds(*limit), value]),
+            Self::End { status } => frame(END, &[&[*status]]),
         }
     }
 
@@ -120,6 +139,7 @@ impl Request {
             PUBLISH => Self::Publish { key: rest.key()?, value: rest.value()? },
             LOOK_UP => Self::LookUp { limit: rest.limit()?, rank: rest.number()?, key: rest.key()? },
             EXCHANGE => Self::Exchange { limit: rest.limit()?, value: rest.value()? },
+            END => Self::End { status: rest.byte()? },
             _ => return None,
         };
         rest.0.is_empty().then_some(request)
@@ -151,6 +171,7 @@ impl Reply {
                 let ranks: Vec<u8> = ranks.iter().flat_map(|rank| rank.to_le_bytes()).collect();
                 frame(REFUSED, &[&[u8::try_from(number).expect("five")], &ranks])
             }
+            Self::Ending(status) => frame(ENDING, &[&[*status]]),
         }
     }
 
@@ -164,6 +185,7 @@ impl Reply {
             VALUE => Self::Value(rest.value()?),
             VALUES => Self::Values(rest.values()?),
             REFUSED => Self::Refused(*REFUSALS.get(usize::from(rest.byte()?))?, rest.numbers()?),
+            ENDING => Self::Ending(rest.byte()?),
             _ => return None,
         };
         rest.0.is_empty().then_some(reply)
@@ -249,6 +271,7 @@ mod tests {
             Request::Publish { key: key.clone(), value: value.clone() },
             Request::LookUp { limit, rank: 9, key },
             Request::Exchange { limit, value },
+            Request::End { status: 3 },
         ]
     }
 
@@ -264,6 +287,7 @@ mod tests {
             Reply::Values(vec![vec![], vec![1], vec![2; 70]]),
             Reply::Refused(Refusal::Full, vec![]),
             Reply::Refused(Refusal::Gone, vec![4, 5]),
+            Reply::Ending(3),
         ]
     }
 

@@ -54,6 +54,7 @@ pub(crate) fn run(arguments: &RunArguments) -> Result<u8, UserError> {
         label: arguments.label,
         program: program.clone(),
         arguments: rest.to_vec(),
+        ..Default::default()
     })
 }
 

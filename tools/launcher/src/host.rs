@@ -8,6 +8,7 @@ use cci_job::{Local, Server};
 use cci_report::{UserError, while_doing};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::{BTreeMap, BTreeSet};
+use std::ffi::OsString;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::os::unix::net::UnixStream;
 use std::os::unix::process::CommandExt;
@@ -34,8 +35,11 @@ pub(crate) struct RemoteHost {
 
 impl RemoteHost {
     /// Starts a launcher there.
-    pub(crate) fn start(rsh: Option<&str>, name: &str, plan: &Plan) -> Result<Self, UserError> {
-        let own = std::env::current_exe().map_err(while_doing("cannot find the path of cci itself"))?;
+    pub(crate) fn start(rsh: Option<&str>, own: Option<&OsString>, name: &str, plan: &Plan) -> Result<Self, UserError> {
+        let own = match own {
+            Some(own) => own.into(),
+            None => std::env::current_exe().map_err(while_doing("cannot find the path of cci itself"))?,
+        };
         let mut words = rsh.unwrap_or(SSH).split_whitespace();
         let first = words.next().ok_or_else(|| UserError::new("--rsh names no command; write one such as ssh"))?;
         if rsh.is_none() && !is_plain(&own) {

@@ -22,6 +22,9 @@ use std::time::{Duration, Instant};
 /// How long ranks may take to end after another one has failed.
 const AFTER_A_FAILURE: Duration = Duration::from_millis(300);
 
+/// How long ranks may go on after another one has ended the job well.
+const AFTER_THE_END: Duration = Duration::from_secs(1);
+
 /// How long ranks may take to end after the user has asked for it.
 const AFTER_A_SIGNAL: Duration = Duration::from_secs(2);
 
@@ -49,8 +52,9 @@ enum Name {
 /// The job is to end.
 struct Ending {
     status: u8,
-    /// When what still runs is killed, and then given up.
+    /// When what still runs is asked to end, then killed, and then given up.
     deadline: Instant,
+    is_asked: bool,
     is_killed: bool,
 }
 
@@ -124,7 +128,7 @@ impl Launcher {
             server,
             site: Site::default(),
             hosts: Vec::new(),
-            output: Output::new(options.label),
+            output: Output::new(options.label, options.speaker.as_deref().unwrap_or("cci run")),
             copies_input: stdin().is_terminal() || here.first() != Some(&0),
             places: BTreeMap::new(),
             begin: Instant::now(),
@@ -144,7 +148,12 @@ impl Launcher {
         };
         for (name, ranks) in others {
             self.places.extend(ranks.iter().map(|rank| (*rank, name.clone())));
-            self.hosts.push(RemoteHost::start(options.rsh.as_deref(), &name, &Plan { ranks, task: task.clone() })?);
+            self.hosts.push(RemoteHost::start(
+                options.rsh.as_deref(),
+                options.command.as_ref(),
+                &name,
+                &Plan { ranks, task: task.clone() },
+            )?);
         }
         (task.directory, task.environment) = (None, Vec::new());
         self.start_here(
@@ -174,6 +183,7 @@ impl Launcher {
             for report in self.server.reports() {
                 self.output.report(&report);
             }
+            self.take_end();
             let limit = timeout.into_iter().chain(self.until_deadline()).min();
             for name in self.polling().wait(limit)? {
                 self.handle(name)?;
@@ -181,6 +191,23 @@ impl Launcher {
             self.keep_deadlines();
         }
         Ok(())
+    }
+
+    /// A rank may have ended the job.
+    fn take_end(&mut self) {
+        let Some(status) = self.server.end().filter(|_| self.ending.is_none()) else { return };
+        self.end(status, AFTER_THE_END);
+        if let Some(ending) = self.ending.as_mut().filter(|_| status == 0) {
+            ending.is_asked = false;
+            return;
+        }
+        self.ask_to_end();
+    }
+
+    fn ask_to_end(&mut self) {
+        self.signal(Signal::TERM);
+        // A stopped process would never see it.
+        self.signal(Signal::CONT);
     }
 
     fn is_over(&self) -> bool {
@@ -371,7 +398,7 @@ impl Launcher {
 
     /// Ends the job with this status, unless it ends already.
     fn end(&mut self, status: u8, grace: Duration) {
-        let ending = || Ending { status, deadline: Instant::now() + grace, is_killed: false };
+        let ending = || Ending { status, deadline: Instant::now() + grace, is_asked: true, is_killed: false };
         self.ending.get_or_insert_with(ending);
     }
 
@@ -405,8 +432,7 @@ impl Launcher {
         let why = UserError::new(format!("rank {rank}{place} {end}; the job ends with status {}", end.status()));
         self.output.report(&why.0);
         self.end(end.status(), AFTER_A_FAILURE);
-        self.signal(Signal::TERM);
-        self.signal(Signal::CONT);
+        self.ask_to_end();
     }
 
     fn keep_deadlines(&mut self) {
@@ -418,7 +444,11 @@ impl Launcher {
                 }
             }
         }
-        match &self.ending {
+        match &mut self.ending {
+            Some(ending) if now >= ending.deadline && !ending.is_asked => {
+                (ending.is_asked, ending.deadline) = (true, now + AFTER_A_FAILURE);
+                self.ask_to_end();
+            }
             Some(ending) if now >= ending.deadline && ending.is_killed => self.give_up(),
             Some(ending) if now >= ending.deadline => self.kill(),
             _ => (),

@@ -54,4 +54,8 @@ pub struct RunOptions {
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// What messages begin with; `cci run` if nothing.
+    pub speaker: Option<String>,
+    /// The command `cci` on other hosts; the path of this program if none.
+    pub command: Option<OsString>,
 }

@@ -21,13 +21,16 @@ pub(crate) struct Output {
     pub(crate) output: Feed<Stdout>,
     pub(crate) errors: Feed<Stderr>,
     label: bool,
+    /// What messages begin with.
+    speaker: String,
     /// The begun lines.
     lines: BTreeMap<(u32, Channel), Vec<u8>>,
 }
 
 impl Output {
-    pub(crate) fn new(label: bool) -> Self {
-        Self { output: Feed::new(stdout()), errors: Feed::new(stderr()), label, lines: BTreeMap::new() }
+    pub(crate) fn new(label: bool, speaker: &str) -> Self {
+        let speaker = speaker.to_owned();
+        Self { output: Feed::new(stdout()), errors: Feed::new(stderr()), label, speaker, lines: BTreeMap::new() }
     }
 
     /// Whether ranks may be read.
@@ -72,7 +75,7 @@ impl Output {
 
     /// Writes a message of the launcher's own.
     pub(crate) fn report(&mut self, text: &str) {
-        self.errors.push(format!("cci run: {text}\n").as_bytes());
+        self.errors.push(format!("{}: {text}\n", self.speaker).as_bytes());
     }
 }
 

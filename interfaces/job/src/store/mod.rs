@@ -84,6 +84,8 @@ impl Store {
         }
         match request {
             Request::Hello(_) => Err(Malformed("a second HELLO")),
+            // The server has taken it.
+            Request::End { .. } => Ok(()),
             Request::Publish { key, value } => {
                 self.publish(rank, key, value);
                 Ok(())
