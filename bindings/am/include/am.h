@@ -13,17 +13,12 @@
 #endif
 #define AMX_DIALECT AMNOW_
 
-#include <stddef.h>
-#include <stdint.h>
+#include "am_base.h"
 
 #ifdef __cplusplus
 extern "C" {
 #endif
 
-typedef uint64_t tag_t;
-typedef uint8_t handler_t;
-typedef int op_t;
-typedef struct cci_am_bundle *eb_t;
 typedef struct cci_am_endpoint *ea_t;
 
 /* The name of an endpoint: a value that may be copied to other processes. */
@@ -42,15 +37,6 @@ typedef struct {
  *     void medium_or_long_handler(void *token, void *buffer, size_t bytes, int a0, ...);
  *     void handler_0(int status, op_t opcode, void *argblock);
  */
-
-#define AM_NONE ((tag_t)0)
-#define AM_ALL (~(tag_t)0)
-
-#define AM_SEQ 0
-#define AM_PAR 1
-
-#define AM_NOEVENTS 0
-#define AM_NOTEMPTY 1
 
 enum {
     AM_OK = 0,
@@ -74,16 +60,6 @@ enum {
     ECONGESTION = 0x080,
     EUNREACHABLE = 0x100,
     EREPLYREJECTED = 0x200
-};
-
-/* The operation that handler 0 gets. */
-enum {
-    AM_REQUEST_M = 1,
-    AM_REQUEST_IM = 2,
-    AM_REQUEST_XFER_M = 3,
-    AM_REPLY_M = 4,
-    AM_REPLY_IM = 5,
-    AM_REPLY_XFER_M = 6
 };
 
 #define AM_MaxShort() 8

@@ -12,9 +12,9 @@
 #error "include amudp.h or ammpi.h"
 #endif
 
+#include "am_base.h"
+
 #include <stdarg.h>
-#include <stddef.h>
-#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 
@@ -29,10 +29,6 @@ extern "C" {
 
 /* Types ---------------------------------------------------------------------------------------- */
 
-typedef uint64_t tag_t;
-typedef uint8_t handler_t;
-typedef int op_t;
-typedef struct cci_am_bundle *eb_t;
 typedef struct cci_am_endpoint *ep_t;
 
 /*
@@ -42,15 +38,6 @@ typedef struct cci_am_endpoint *ep_t;
  *     void medium_or_long_handler(void *token, void *buffer, size_t bytes, int32_t a0, ...);
  *     void handler_0(int status, op_t opcode, void *argblock);
  */
-
-#define AM_NONE ((tag_t)0)
-#define AM_ALL (~(tag_t)0)
-
-#define AM_SEQ 0
-#define AM_PAR 1
-
-#define AM_NOEVENTS 0
-#define AM_NOTEMPTY 1
 
 enum {
     AM_OK = 0,
@@ -73,16 +60,6 @@ enum {
     ECONGESTION = 8,
     EUNREACHABLE = 9,
     EREPLYREJECTED = 10
-};
-
-/* The operation that handler 0 gets. */
-enum {
-    AM_REQUEST_M = 1,
-    AM_REQUEST_IM = 2,
-    AM_REQUEST_XFER_M = 3,
-    AM_REPLY_M = 4,
-    AM_REPLY_IM = 5,
-    AM_REPLY_XFER_M = 6
 };
 
 typedef enum { amx_Short = 0, amx_Medium = 1, amx_Long = 2, amx_NumCategories = 3 } amx_category_t;

@@ -73,5 +73,7 @@ fn refused<D: Dialect>(name: &str, refusal: Refusal) -> c_int {
 
 #[expect(clippy::print_stderr, reason = "the program has asked for it by AMX_VerboseErrors")]
 pub(crate) fn say(name: &str, sentence: &str) {
-    eprintln!("{name}: {sentence}");
+    // One write, so that lines of several processes do not mix.
+    let line = format!("{name}: {sentence}\n");
+    eprint!("{line}");
 }

@@ -8,7 +8,7 @@ use crate::names::Name;
 use crate::statistics::Stats;
 use crate::token::{self, Of, Token};
 use crate::translations::{MOST, Record};
-use crate::{handlers, registry};
+use crate::{handlers, registry, spmd};
 use cci::Memory;
 use cci_am::{Options, TAG_NONE};
 use std::ffi::{c_int, c_void};
@@ -54,7 +54,7 @@ pub(crate) unsafe fn allocate_bundle<D: Dialect>(kind: c_int, bundle: *mut *cons
     }
 }
 
-fn free_cell(bundle: &'static Bundle) -> Answer {
+pub(crate) fn free_cell(bundle: &'static Bundle) -> Answer {
     bundle.check_entry()?;
     for endpoint in bundle.members.take() {
         take_out(endpoint)?;
@@ -68,7 +68,9 @@ fn free_cell(bundle: &'static Bundle) -> Answer {
 fn take_out(endpoint: &'static Endpoint) -> Answer {
     let (bundle, member) = endpoint.bundle()?;
     let gone = bundle.enter()?.remove(member);
-    drop(gone);
+    if let Some(mut gone) = gone {
+        gone.flush();
+    }
     Ok(())
 }
 
@@ -99,6 +101,7 @@ pub(crate) unsafe fn allocate_endpoint<D: Dialect>(
         return Err(Refusal::Resource("no memory for an endpoint"));
     }
     registry::enter_endpoint(number, cell, own.uri());
+    spmd::publish(number, own.uri()).inspect_err(|_| registry::free_endpoint(cell))?;
     let emitted = D::emit(&own, &cell.own_name);
     let member = engine.add(opened);
     cell.begin::<D>((bundle, member), own);
@@ -111,8 +114,14 @@ pub(crate) unsafe fn allocate_endpoint<D: Dialect>(
 
 fn open(cell: &'static Endpoint, number: u32) -> Result<(cci_am::Endpoint<State>, Name), Refusal> {
     const NONE: Refusal = Refusal::Resource("an endpoint cannot be opened; `cci info` shows the devices");
-    let context = cci::Context::new().map_err(|_| NONE)?;
-    let device = context.default_device().map_err(|_| NONE)?;
+    let own;
+    let device = match spmd::device() {
+        Some(device) => device,
+        None => {
+            own = cci::Context::new().map_err(|_| NONE)?;
+            own.default_device().map_err(|_| NONE)?
+        }
+    };
     let options = Options::new().send_timeout(registry::timeout());
     let state = State { endpoint: cell, aligned: Vec::new() };
     let mut opened = cci_am::Endpoint::open(device, &options, handlers::none(), state).map_err(|_| NONE)?;
@@ -219,7 +228,11 @@ pub(crate) unsafe fn map<D: Dialect>(endpoint: *const Endpoint, index: c_int, na
     if endpoint.translations.borrow().get(index)?.is_some() {
         return Err(Refusal::Resource("the entry is mapped; unmap it first"));
     }
-    let name = Name::find(sealed);
+    enter(endpoint, index, Name::find(sealed), tag)
+}
+
+/// Maps a free entry.
+pub(crate) fn enter(endpoint: &Endpoint, index: usize, name: Name, tag: u64) -> Answer {
     let peer = with_engine(endpoint, |engine| {
         let mut map = |uri: &str| engine.map(uri, tag).map_err(|_| Refusal::BadArg("the name leads nowhere from here"));
         (!name.uri().is_empty()).then(|| map(name.uri())).transpose()
@@ -270,12 +283,7 @@ pub(crate) unsafe fn set_translation_tag<D: Dialect>(endpoint: *const Endpoint, 
     let name = cell.translations.borrow().mapped(at)?.name.clone();
     // SAFETY: as above.
     unsafe { unmap::<D>(endpoint, index) }?;
-    let peer = with_engine(cell, |engine| {
-        let mut map = |uri: &str| engine.map(uri, tag).map_err(|_| Refusal::BadArg("the name leads nowhere from here"));
-        (!name.uri().is_empty()).then(|| map(name.uri())).transpose()
-    })?;
-    cell.translations.borrow_mut().enter(Record { peer, name, tag, index: at });
-    Ok(())
+    enter(cell, at, name, tag)
 }
 
 pub(crate) unsafe fn is_translated<D: Dialect>(endpoint: *const Endpoint, index: c_int) -> Answer {
@@ -404,7 +412,9 @@ pub(crate) unsafe fn set_callbacks<D: Dialect>(
 pub(crate) unsafe fn poll<D: Dialect>(bundle: *const Bundle) -> Answer {
     // SAFETY: by the contract of the header.
     let bundle = unsafe { cells::bundle(bundle) }?;
-    bundle.enter()?.poll().map(drop).map_err(|_| FORKED)
+    bundle.enter()?.poll().map_err(|_| FORKED)?;
+    spmd::leave_if_asked();
+    Ok(())
 }
 
 pub(crate) unsafe fn event_mask<D: Dialect>(bundle: *const Bundle, mask: *mut c_int) -> Answer {
@@ -433,7 +443,8 @@ pub(crate) unsafe fn wait<D: Dialect>(bundle: *const Bundle) -> Answer {
     let ran = || bundle.members.borrow().iter().map(|endpoint| endpoint.ran.get()).sum::<u64>();
     let before = ran();
     while ran() == before {
-        engine.wait(Some(Duration::from_secs(3600))).map_err(|_| FORKED)?;
+        engine.wait(Some(spmd::longest_sleep())).map_err(|_| FORKED)?;
+        spmd::leave_if_asked();
     }
     Ok(())
 }

@@ -12,6 +12,8 @@ pub(crate) trait Dialect: 'static {
     type Name: Copy;
     /// Its place among the dialects.
     const PLACE: usize;
+    /// The call that starts a parallel program.
+    const START: &str;
 
     /// The name for the program. One that is passed by pointer is written to `storage`.
     fn emit(name: &Name, storage: &Storage) -> Self::Name;
@@ -61,6 +63,7 @@ const _: () = assert!(libc::AF_INET == 2);
 impl Dialect for Udp {
     type Name = UdpName;
     const PLACE: usize = 0;
+    const START: &str = "AMUDP_SPMDStartup";
 
     fn emit(name: &Name, _: &Storage) -> UdpName {
         let of = name.sealed();
@@ -116,6 +119,7 @@ pub(crate) struct MpiName {
 impl Dialect for Mpi {
     type Name = MpiName;
     const PLACE: usize = 1;
+    const START: &str = "AMMPI_SPMDStartup";
 
     fn emit(name: &Name, _: &Storage) -> MpiName {
         let of = name.sealed();
@@ -159,6 +163,7 @@ pub(crate) struct NowName {
 impl Dialect for Now {
     type Name = *const NowName;
     const PLACE: usize = 2;
+    const START: &str = "";
 
     fn emit(name: &Name, storage: &Storage) -> *const NowName {
         let of = name.sealed();

@@ -1,6 +1,7 @@
 //! The program's handlers, and how they are called.
 
 use crate::endpoint::{Endpoint, State};
+use crate::spmd;
 use crate::token::{Message, Of, Status};
 use cci_am::{Handlers, Payload, Reply, Request, Returned, Sort};
 use std::ffi::{c_int, c_void};
@@ -407,6 +408,9 @@ unsafe fn call(function: usize, token: *mut c_void, buffer: Option<(*mut c_void,
 }
 
 fn on_returned(state: &mut State, returned: Returned<'_>) {
+    if returned.handler() == 0 {
+        return spmd::lost(state.endpoint, returned.peer());
+    }
     give_back(
         state.endpoint,
         Status::of(returned.status()),

@@ -13,6 +13,7 @@ mod handlers;
 mod messages;
 mod names;
 mod registry;
+mod spmd;
 mod statistics;
 mod token;
 mod translations;

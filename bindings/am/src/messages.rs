@@ -4,8 +4,9 @@ use crate::answer::{Answer, Refusal};
 use crate::endpoint::{Bundle, Endpoint, State};
 use crate::handlers::give_back;
 use crate::registry;
+use crate::spmd::leave_if_asked;
 use crate::token::{Message, Of, Status, Token};
-use cci_am::{RequestError, Sort};
+use cci_am::{Peer, RequestError, Sort};
 use std::cell::RefMut;
 use std::ffi::{c_int, c_void};
 use std::time::{Duration, Instant};
@@ -112,8 +113,7 @@ pub(crate) unsafe fn request(
     is_async: bool,
     (count, start): (c_int, *const u32),
 ) -> Answer {
-    let (bundle, member) = endpoint.bundle()?;
-    let mut engine = bundle.enter()?;
+    let engine = endpoint.bundle()?.0.enter()?;
     if handler == 0 {
         return Err(Refusal::BadArg("handler 0 takes what comes back; name another one"));
     }
@@ -135,9 +135,39 @@ pub(crate) unsafe fn request(
         give_back(endpoint, Status::BadEndpoint, false, &message(None));
         return Ok(());
     };
+    drop(engine);
+    // SAFETY: by the contract.
+    let sent = unsafe { transmit(endpoint, peer, (handler, words), body, is_async) }?;
+    if !sent {
+        give_back(endpoint, Status::Congestion, false, &message(Some(peer)));
+        return Ok(());
+    }
+    let sort = body.sort() as usize;
+    endpoint.statistics.count(|stats| {
+        stats.requests_sent[sort] += 1;
+        stats.request_bytes[sort] += body.bytes() as u64;
+    });
+    Ok(())
+}
+
+/// Sends a request, and polls while there is no credit or no room. False: there was none for long.
+///
+/// # Safety
+///
+/// The bytes are readable.
+#[inline]
+pub(crate) unsafe fn transmit(
+    endpoint: &'static Endpoint,
+    peer: Peer,
+    (handler, words): (u8, &[u32]),
+    body: Body,
+    is_async: bool,
+) -> Result<bool, Refusal> {
+    let (bundle, member) = endpoint.bundle()?;
+    let mut engine = bundle.enter()?;
     // SAFETY: by the contract.
     let payload = unsafe { body.payload() };
-    let mut waited = Waited::new(bundle);
+    let mut waited = Waited::new(bundle, ROOM);
     loop {
         let now = engine.get(member).ok_or(Refusal::BadArg("the endpoint is gone"))?.now();
         let sent = match body {
@@ -150,7 +180,7 @@ pub(crate) unsafe fn request(
             }
         };
         match sent {
-            Ok(()) => break,
+            Ok(()) => return Ok(true),
             Err(RequestError::WouldBlock) if is_async => {
                 // So that a program which only tries again gets on.
                 engine.poll().map_err(|_| FORKED)?;
@@ -159,8 +189,7 @@ pub(crate) unsafe fn request(
             Err(RequestError::WouldBlock) => {
                 let is_open = engine.get(member).is_some_and(|engine| engine.longest_in_place(peer).is_some());
                 if waited.is_over(is_open) {
-                    give_back(endpoint, Status::Congestion, false, &message(Some(peer)));
-                    return Ok(());
+                    return Ok(false);
                 }
                 waited.pause(&mut engine)?;
             }
@@ -169,27 +198,28 @@ pub(crate) unsafe fn request(
             Err(_) => return Err(BAD),
         }
     }
-    let sort = body.sort() as usize;
-    endpoint.statistics.count(|stats| {
-        stats.requests_sent[sort] += 1;
-        stats.request_bytes[sort] += body.bytes() as u64;
-    });
-    Ok(())
 }
 
 pub(crate) const FORKED: Refusal = Refusal::Resource("the endpoint belongs to the process that allocated it");
 
 /// How long a request has waited for a credit, and whom it polls meanwhile.
-struct Waited {
+pub(crate) struct Waited {
     bundle: &'static Bundle,
     others: Option<Vec<&'static Bundle>>,
+    /// The longest sleep.
+    limit: Duration,
     empty: u32,
     since: Option<Instant>,
 }
 
 impl Waited {
-    fn new(bundle: &'static Bundle) -> Self {
-        Self { bundle, others: None, empty: 0, since: None }
+    pub(crate) fn new(bundle: &'static Bundle, limit: Duration) -> Self {
+        Self { bundle, others: None, limit, empty: 0, since: None }
+    }
+
+    /// Whether nothing came for so long that the last pause was a sleep.
+    pub(crate) fn has_slept(&self) -> bool {
+        self.empty >= SPINS
     }
 
     /// Whether no credit has come for half of the send timeout. A target that does not answer a
@@ -199,7 +229,7 @@ impl Waited {
     }
 
     /// Polls once, and sleeps when that has been in vain for long.
-    fn pause(&mut self, engine: &mut RefMut<'_, cci_am::Bundle<State>>) -> Answer {
+    pub(crate) fn pause(&mut self, engine: &mut RefMut<'_, cci_am::Bundle<State>>) -> Answer {
         let mut found = engine.poll().map_err(|_| FORKED)?;
         self.since.get_or_insert_with(Instant::now);
         let others = self.others.get_or_insert_with(|| {
@@ -216,8 +246,9 @@ impl Waited {
         }
         self.empty = if found == 0 { self.empty + 1 } else { 0 };
         if self.empty >= SPINS {
-            let limit = if others.is_empty() { ROOM } else { NAP };
+            let limit = if others.is_empty() { self.limit } else { NAP };
             engine.wait(Some(limit)).map_err(|_| FORKED)?;
+            leave_if_asked();
         }
         Ok(())
     }

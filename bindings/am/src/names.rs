@@ -1,7 +1,7 @@
 //! Names of endpoints: a process, a number in it, and the URI.
 
 use crate::answer::Refusal;
-use crate::registry;
+use crate::{registry, spmd};
 use std::sync::OnceLock;
 
 /// The most endpoints that a process gives names to: the number has 15 bits in `ammpi.h`.
@@ -53,7 +53,7 @@ impl Name {
         if number > MOST {
             return Err(Refusal::Resource("no name is left for an endpoint; this process has made 32,767"));
         }
-        let process = std::process::id();
+        let process = spmd::rank().unwrap_or_else(std::process::id);
         let check = check(process, number);
         let sealed = Sealed { process, number, host: host(), check, uri: None };
         Ok(Self { sealed, uri: uri.into() })
@@ -91,11 +91,18 @@ impl Name {
     }
 }
 
-/// The URI of the endpoint of this process that has this name, if one has.
+/// The URI of the endpoint of this process, or of another one of the job, that has this name.
 fn resolve(sealed: &Sealed) -> Option<Box<str>> {
     let Sealed { process, number, check: seal, .. } = *sealed;
-    let is_own = process == std::process::id() && seal == check(process, number);
-    is_own.then(|| registry::uri_of(number)).flatten()
+    if seal != check(process, number) {
+        return None;
+    }
+    let rank = spmd::rank();
+    // Endpoints made before the job was joined have the other name.
+    if Some(process) == rank || process == std::process::id() {
+        return registry::uri_of(number);
+    }
+    rank.and_then(|_| spmd::uri_of(process, number))
 }
 
 #[cfg(test)]

@@ -1,103 +1,39 @@
 //! The library as it is installed: headers, symbols, and C programs that use it.
 
+mod installed;
+
+use installed::{STRICT, build, command, end, here, pkg_config, prefix, succeed, text};
 use std::collections::BTreeSet;
-use std::ffi::OsStr;
-use std::path::{Path, PathBuf};
-use std::process::{Command, Output, Stdio};
-use std::sync::OnceLock;
-use std::time::{Duration, Instant};
+use std::process::Command;
 
-/// Longer than anything here takes; a program that runs longer hangs.
-const PATIENCE: Duration = Duration::from_secs(120);
 const DIALECTS: [(&str, &str); 3] = [("amudp", "AMUDP_"), ("ammpi", "AMMPI_"), ("am", "AMNOW_")];
-const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror"];
 
-fn here() -> &'static Path {
-    Path::new(env!("CARGO_MANIFEST_DIR"))
-}
-
-/// Runs a tool and demands success.
-fn succeed(command: &mut Command) -> Output {
-    let output = command.output().unwrap_or_else(|error| panic!("{command:?}: {error}; is it installed?"));
-    let words = format!("{}{}", String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{command:?}: {}\n{words}", output.status);
-    output
-}
-
-/// The libraries of the profile that this test was built in. An integration test of a crate without
-/// rlib does not make cargo build them.
-fn build() -> PathBuf {
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    let target = tmp.parent().expect("tmp/ lies in the target directory");
-    let test = std::env::current_exe().expect("the path of this test");
-    let below = test.strip_prefix(target).expect("this test lies in the target directory");
-    let dir = target.join(below.components().next().expect("a test lies in a directory of its profile"));
-    let profile = match dir.file_name().and_then(OsStr::to_str) {
-        None | Some("debug") => "dev",
-        Some(other) => other,
-    };
-    let depth = if std::env::var_os("CARGO_BUILD_TARGET").is_some() { 2 } else { 1 };
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", "cci-am-c", "--profile", profile, "--target-dir"]);
-    succeed(cargo.arg(tmp.ancestors().nth(depth).expect("the target directory")).current_dir(here()));
-    dir
-}
-
-/// The prefix, made by `install.sh` once per run of this test.
-fn prefix() -> &'static Path {
-    static PREFIX: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let made = PREFIX.get_or_init(|| {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        succeed(Command::new(here().join("install.sh")).arg(build()).arg(dir.path()));
-        dir
-    });
-    made.path()
-}
-
-fn pkg_config(name: &str, arguments: &[&str]) -> Vec<String> {
-    let mut command = Command::new("pkg-config");
-    command.args(arguments).arg(name).env("PKG_CONFIG_PATH", prefix().join("lib/pkgconfig"));
-    String::from_utf8_lossy(&succeed(&mut command).stdout).split_whitespace().map(str::to_owned).collect()
-}
-
-/// Builds a C program by what pkg-config prints, runs it, and returns what it prints.
+/// Builds a C program, runs it, and returns what it prints.
 fn run(sources: &[&str], flags: &[&str], name: &str) -> String {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = dir.path().join("program");
-    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-    cc.arg("-std=c99").args(STRICT).args(["-D_DEFAULT_SOURCE", "-g", "-pthread"]).args(flags).arg("-o").arg(&program);
-    cc.args(sources.iter().map(|source| here().join("tests/c").join(source)));
-    succeed(cc.args(pkg_config(name, &["--cflags", "--libs"])));
-    let mut command = Command::new(&program);
-    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdout(Stdio::piped()).stderr(Stdio::piped());
-    let mut child = command.spawn().expect("the program starts");
-    let deadline = Instant::now() + PATIENCE;
-    while child.try_wait().expect("it can be waited for").is_none() {
-        if Instant::now() > deadline {
-            child.kill().expect("it can be killed");
-            panic!("{sources:?} does not end: {:?}", child.wait_with_output());
-        }
-        std::thread::sleep(Duration::from_millis(1));
-    }
-    let output = child.wait_with_output().expect("its output");
-    assert!(output.status.success(), "{sources:?}: {}\n{}", output.status, String::from_utf8_lossy(&output.stderr));
-    assert!(output.stderr.is_empty(), "nobody has asked for it: {}", String::from_utf8_lossy(&output.stderr));
-    String::from_utf8_lossy(&output.stdout).into_owned()
+    build(sources, flags, name, &program);
+    let output = end(command(&program).spawn().expect("the program starts"), &sources.join(" "));
+    assert!(output.status.success(), "{sources:?}: {}\n{}", output.status, text(&output.stderr));
+    assert!(output.stderr.is_empty(), "nobody has asked for it: {}", text(&output.stderr));
+    text(&output.stdout).to_owned()
 }
 
 #[test]
 fn amudp_conforms_call_by_call() {
-    assert!(run(&["conformance.c"], &[], "amudp").ends_with("conforms\n"));
+    assert!(run(&["bindings/am/tests/c/conformance.c"], &[], "amudp").ends_with("conforms\n"));
 }
 
 #[test]
 fn ammpi_conforms_call_by_call() {
-    assert!(run(&["conformance.c"], &["-DWITH_AMMPI"], "ammpi").ends_with("conforms\n"));
+    assert!(run(&["bindings/am/tests/c/conformance.c"], &["-DWITH_AMMPI"], "ammpi").ends_with("conforms\n"));
 }
 
 #[test]
 fn three_dialects_are_linked_into_one_program() {
-    let sources = ["dialects.c", "part_udp.c", "part_mpi.c", "part_now.c"];
+    let sources =
+        ["dialects.c", "part_udp.c", "part_mpi.c", "part_now.c"].map(|name| format!("bindings/am/tests/c/{name}"));
+    let sources = sources.each_ref().map(String::as_str);
     assert_eq!(run(&sources, &[], "am"), "three dialects\n");
 }
 
@@ -118,6 +54,11 @@ fn the_libraries_export_the_list() {
     }
 }
 
+/// The header of parallel programs, where a dialect has one.
+fn spmd(dialect: &str) -> Option<String> {
+    (dialect != "am").then(|| format!("{dialect}_spmd"))
+}
+
 /// Each symbol of a dialect's prefix that its header names, but for functions of the header itself.
 #[test]
 fn headers_declare_what_the_list_names() {
@@ -125,7 +66,8 @@ fn headers_declare_what_the_list_names() {
     for (header, prefix) in DIALECTS {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let source = dir.path().join("header.c");
-        std::fs::write(&source, format!("#include <{header}.h>\n")).expect("a source is written");
+        let spmd = spmd(header).map(|header| format!("#include <{header}.h>\n")).unwrap_or_default();
+        std::fs::write(&source, format!("#include <{header}.h>\n{spmd}")).expect("a source is written");
         let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
         cc.args(["-std=c99", "-E", "-P"]).arg(source).args(pkg_config(header, &["--cflags"]));
         let text = String::from_utf8_lossy(&succeed(&mut cc).stdout).into_owned();
@@ -140,14 +82,15 @@ fn headers_declare_what_the_list_names() {
 
 #[test]
 fn each_header_stands_alone_in_c_and_in_cxx() {
-    for (header, _) in DIALECTS {
+    let headers = DIALECTS.into_iter().flat_map(|(name, _)| [Some(name.into()), spmd(name)]);
+    for header in headers.flatten() {
         for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
             let dir = tempfile::tempdir().expect("a temporary directory");
             let source = dir.path().join("alone.c");
             std::fs::write(&source, format!("#include <{header}.h>\nint unused;\n")).expect("a source is written");
             let mut cc = Command::new("cc");
             cc.args(["-x", language, standard]).args(STRICT).arg("-fsyntax-only").arg(source);
-            succeed(cc.args(pkg_config(header, &["--cflags"])));
+            succeed(cc.args(pkg_config(header.trim_end_matches("_spmd"), &["--cflags"])));
         }
     }
 }

@@ -243,6 +243,13 @@ impl<S, M: Mapping> Endpoint<S, M> {
         self.turn().set_segment(segment)
     }
 
+    /// Reports requests that have ended here and were kept for a batch. One that closes right
+    /// afterwards does not have them come back [`crate::Status::Unreachable`]. Polls in vain and
+    /// sleeps do it too. Never waits.
+    pub fn flush(&mut self) {
+        self.turn().flush_batches();
+    }
+
     /// Returns the most bytes of a medium payload, cut or not.
     #[must_use]
     pub fn longest_medium(&self) -> usize {

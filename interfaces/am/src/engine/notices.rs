@@ -26,7 +26,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     }
 
     /// Reports ended requests, however few.
-    pub(super) fn flush_batches(&mut self) {
+    pub(crate) fn flush_batches(&mut self) {
         while let Some(index) = self.core.batching.pop() {
             self.notify_source(index);
         }

@@ -1,0 +1,91 @@
+//! The end of a worker: by itself, or because the job ends.
+
+use super::JOINED;
+use crate::answer::Shared;
+use crate::{calls, registry};
+use cci_mem::sync::{AtomicBool, Ordering};
+use signal_hook::consts::SIGTERM;
+use std::ffi::c_int;
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+
+/// A C function that gets the status.
+pub(super) type OnExit = extern "C" fn(c_int);
+
+/// Whether the launcher has asked this process to end.
+static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
+static CALLBACK: Mutex<Option<OnExit>> = Mutex::new(None);
+
+#[unsafe(export_name = "AMUDP_SPMDkillmyprocess")]
+static UDP_KILL: Shared<OnExit> = Shared::new(end);
+#[unsafe(export_name = "AMMPI_SPMDkillmyprocess")]
+static MPI_KILL: Shared<OnExit> = Shared::new(end);
+
+extern "C" fn end(status: c_int) {
+    // SAFETY: functions that the program has registered for its end run.
+    unsafe { libc::exit(status) }
+}
+
+/// Notes SIGTERM from now on; a second one ends the process.
+pub(super) fn watch() -> std::io::Result<()> {
+    if ASKED.get().is_none() {
+        let asked = Arc::new(AtomicBool::new(false));
+        signal_hook::flag::register_conditional_default(SIGTERM, Arc::clone(&asked))?;
+        signal_hook::flag::register(SIGTERM, Arc::clone(&asked))?;
+        let _ = ASKED.set(asked);
+    }
+    Ok(())
+}
+
+/// Whether the launcher has asked this process to end.
+#[inline]
+fn is_ending() -> bool {
+    ASKED.get().is_some_and(|asked| asked.load(Ordering::Relaxed))
+}
+
+/// Ends this process if the launcher has asked for it. The library's locks are not held.
+#[inline]
+pub(crate) fn leave_if_asked() {
+    if is_ending() {
+        leave_asked();
+    }
+}
+
+#[cold]
+fn leave_asked() {
+    let job = JOINED.get().and_then(|joined| joined.job.as_ref());
+    leave(job.and_then(cci_job::Job::ended).map_or(128 + SIGTERM, c_int::from));
+}
+
+pub(super) fn set_callback(callback: Option<OnExit>) {
+    *CALLBACK.lock().unwrap_or_else(PoisonError::into_inner) = callback;
+}
+
+/// Ends the job with this status.
+pub(super) fn exit(status: c_int) -> ! {
+    if let Some(job) = JOINED.get().and_then(|joined| joined.job.as_ref()) {
+        // Without a launcher of CCI the status of this process may do it. What the system has of a
+        // status are its lower 8 bits.
+        let _ = job.end(status as u8);
+    }
+    // What was sent leaves. A handler's bundle cannot be closed, and the system closes it then.
+    for bundle in registry::bundles() {
+        let _ = calls::free_cell(bundle);
+    }
+    leave(status)
+}
+
+/// Runs the program's callback, and ends the process.
+fn leave(status: c_int) -> ! {
+    let callback = CALLBACK.lock().unwrap_or_else(PoisonError::into_inner).take();
+    if let Some(callback) = callback {
+        callback(status);
+    }
+    let is_udp = JOINED.get().is_none_or(|joined| joined.dialect == 0);
+    if is_udp {
+        UDP_KILL.get()(status)
+    } else {
+        MPI_KILL.get()(status)
+    }
+    // SAFETY: a function of the program's that has returned did not do it.
+    unsafe { libc::_exit(status) }
+}

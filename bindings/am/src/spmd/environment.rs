@@ -1,0 +1,62 @@
+//! The environment of the master: that of rank 0, which its launcher has given it.
+
+use super::{JOINED, Joined, WORLD};
+use cci_job::JobError;
+use std::ffi::{CStr, CString, c_char};
+use std::os::unix::ffi::OsStrExt;
+use std::sync::OnceLock;
+
+/// Bytes of a value in the store.
+const PIECE: usize = 60_000;
+
+fn key(at: usize) -> String {
+    format!("am.environment.{at}")
+}
+
+/// Rank 0 publishes its variables; in how many values.
+pub(super) fn publish(joined: &Joined) -> Result<u32, JobError> {
+    let Some(job) = joined.job.as_ref().filter(|job| job.rank() == 0 && job.size() > 1) else { return Ok(0) };
+    let mut text = Vec::new();
+    for (name, value) in std::env::vars_os() {
+        text.extend([name.as_bytes(), b"=", value.as_bytes(), b"\0"].concat());
+    }
+    let mut count = 0;
+    for (at, piece) in text.chunks(PIECE).enumerate() {
+        job.publish(&key(at), piece)?;
+        count += 1;
+    }
+    Ok(count)
+}
+
+/// The variables of rank 0, `NAME=VALUE` each.
+fn of_master() -> &'static [CString] {
+    static VARIABLES: OnceLock<Vec<CString>> = OnceLock::new();
+    VARIABLES.get_or_init(|| {
+        let job = JOINED.get().and_then(|joined| joined.job.as_ref());
+        let Some((job, world)) = job.zip(WORLD.get()) else { return Vec::new() };
+        let pieces = (0..world.environment as usize).map(|at| job.look_up(0, &key(at)).unwrap_or_default());
+        let text = pieces.collect::<Vec<_>>().concat();
+        text.split(|byte| *byte == 0).filter_map(|variable| CString::new(variable).ok()).collect()
+    })
+}
+
+/// The value of a variable in the environment of rank 0; NULL if it has none.
+///
+/// # Safety
+///
+/// NULL, or a string.
+pub(super) unsafe fn get(name: *const c_char) -> *const c_char {
+    if name.is_null() {
+        return std::ptr::null();
+    }
+    let is_elsewhere = WORLD.get().is_some() && JOINED.get().is_some_and(|joined| joined.rank > 0);
+    if !is_elsewhere {
+        // SAFETY: by the contract.
+        return unsafe { libc::getenv(name) };
+    }
+    // SAFETY: by the contract.
+    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let value = |variable: &&CString| variable.to_bytes().strip_prefix(name).is_some_and(|rest| rest.starts_with(b"="));
+    let found = of_master().iter().find(value);
+    found.map_or(std::ptr::null(), |found| found.as_c_str()[name.len() + 1..].as_ptr())
+}

@@ -1,0 +1,162 @@
+//! The symbols of parallel programs.
+
+use super::ending::{self, OnExit};
+use super::{JOINED, Joined, WORLD, collective, environment, master, start};
+use crate::answer::{Refusal, answer};
+use crate::dialect::{Dialect, Mpi, Udp};
+use crate::endpoint::{Bundle, Endpoint};
+use cci_job::Job;
+use std::ffi::{c_char, c_int, c_void};
+
+type Ep = *const Endpoint;
+type Eb = *const Bundle;
+
+/// # Safety
+///
+/// What the header states of the pointers.
+#[unsafe(export_name = "AMUDP_SPMDStartup")]
+unsafe extern "C" fn udp_start(
+    count: *mut c_int,
+    words: *mut *mut *mut c_char,
+    ranks: c_int,
+    _depth: c_int,
+    spawn: Option<master::Spawn>,
+    number: *mut u64,
+    bundle: *mut Eb,
+    endpoint: *mut Ep,
+) -> c_int {
+    answer::<Udp>("AMUDP_SPMDStartup", || {
+        if !Job::is_named() {
+            // SAFETY: by the contract.
+            return unsafe { master::run((count, words), ranks, spawn) };
+        }
+        // SAFETY: by the contract.
+        unsafe { start::start::<Udp>(number, bundle, endpoint) }
+    })
+}
+
+/// # Safety
+///
+/// What the header states of the pointers.
+#[unsafe(export_name = "AMMPI_SPMDStartup")]
+unsafe extern "C" fn mpi_start(
+    _count: *mut c_int,
+    _words: *mut *mut *mut c_char,
+    _depth: c_int,
+    number: *mut u64,
+    bundle: *mut Eb,
+    endpoint: *mut Ep,
+) -> c_int {
+    // SAFETY: by the contract.
+    answer::<Mpi>("AMMPI_SPMDStartup", || unsafe { start::start::<Mpi>(number, bundle, endpoint) })
+}
+
+fn joined() -> Option<&'static Joined> {
+    JOINED.get().filter(|_| WORLD.get().is_some())
+}
+
+/// Exports what both dialects have.
+macro_rules! both {
+    ($(($udp:literal, $mpi:literal) $arguments:tt -> $answer:ty { $body:expr })*) => {
+        $(both! { @one Udp $udp $arguments $answer, $body } both! { @one Mpi $mpi $arguments $answer, $body })*
+    };
+    (@one $dialect:ident $symbol:literal ($($argument:ident: $type:ty),*) $answer:ty, $body:expr) => {
+        const _: () = {
+            #[allow(dead_code)]
+            type D = $dialect;
+            #[allow(dead_code)]
+            const NAME: &str = $symbol;
+            /// # Safety
+            ///
+            /// What the header states of the pointers.
+            #[unsafe(export_name = $symbol)]
+            unsafe extern "C" fn export($($argument: $type),*) -> $answer {
+                #[allow(unused_unsafe)]
+                // SAFETY: by the contract of the header.
+                unsafe { $body }
+            }
+        };
+    };
+}
+
+both! {
+    ("AMUDP_SPMDExit", "AMMPI_SPMDExit") (status: c_int) -> c_int { ending::exit(status) }
+    ("AMUDP_SPMDNumProcs", "AMMPI_SPMDNumProcs") () -> c_int {
+        joined().map_or(0, |joined| joined.size as c_int)
+    }
+    ("AMUDP_SPMDMyProc", "AMMPI_SPMDMyProc") () -> c_int { joined().map_or(-1, |joined| joined.rank as c_int) }
+    ("AMUDP_SPMDBarrier", "AMMPI_SPMDBarrier") () -> c_int { answer::<D>(NAME, || collective::barrier::<D>(NAME)) }
+    ("AMUDP_SPMDAllGather", "AMMPI_SPMDAllGather") (source: *const c_void, target: *mut c_void, len: usize) -> c_int {
+        answer::<D>(NAME, || {
+            // SAFETY: by the contract of the header.
+            unsafe { collective::gather::<D>(NAME, source, target, len) }
+        })
+    }
+    ("AMUDP_SPMDBroadcast", "AMMPI_SPMDBroadcast") (buffer: *mut c_void, len: usize, root: c_int) -> c_int {
+        answer::<D>(NAME, || {
+            // SAFETY: by the contract of the header.
+            unsafe { collective::broadcast::<D>(NAME, buffer, len, root) }
+        })
+    }
+    ("AMUDP_SPMDgetenvMaster", "AMMPI_SPMDgetenvMaster") (name: *const c_char) -> *const c_char {
+        environment::get(name)
+    }
+    ("AMUDP_SPMDSetExitCallback", "AMMPI_SPMDSetExitCallback") (callback: Option<OnExit>) -> c_int {
+        answer::<D>(NAME, || {
+            ending::set_callback(callback);
+            Ok(())
+        })
+    }
+}
+
+#[unsafe(export_name = "AMUDP_SPMDIsWorker")]
+extern "C" fn udp_is_worker(_: *mut *mut c_char) -> c_int {
+    c_int::from(Job::is_named())
+}
+
+#[unsafe(export_name = "AMMPI_SPMDIsWorker")]
+extern "C" fn mpi_is_worker(_: *mut *mut c_char) -> c_int {
+    1
+}
+
+/// # Safety
+///
+/// NULL, or a place for a number.
+#[unsafe(export_name = "AMUDP_SPMDHandleControlTraffic")]
+unsafe extern "C" fn udp_handle_control_traffic(count: *mut c_int) -> c_int {
+    answer::<Udp>("AMUDP_SPMDHandleControlTraffic", || {
+        super::leave_if_asked();
+        if !count.is_null() {
+            // SAFETY: by the contract.
+            unsafe { count.write(0) };
+        }
+        Ok(())
+    })
+}
+
+#[unsafe(export_name = "AMUDP_SPMDSetProc")]
+extern "C" fn udp_set_proc(rank: c_int) -> c_int {
+    answer::<Udp>("AMUDP_SPMDSetProc", || {
+        let is_right = joined().is_some_and(|joined| joined.rank as c_int == rank);
+        if is_right { Ok(()) } else { Err(Refusal::Resource("ranks are those that the launcher has given")) }
+    })
+}
+
+/// # Safety
+///
+/// NULL, or a place for a string.
+#[unsafe(export_name = "AMMPI_SPMDSetThreadMode")]
+unsafe extern "C" fn mpi_set_thread_mode(
+    _is_safe: c_int,
+    provided: *mut *const c_char,
+    _count: *mut c_int,
+    _words: *mut *mut *mut c_char,
+) -> c_int {
+    if !provided.is_null() {
+        // SAFETY: by the contract.
+        unsafe { provided.write(c"AM_SEQ: a bundle is used by one thread at a time".as_ptr()) };
+    }
+    1
+}
+
+const _: () = assert!(Udp::PLACE == 0 && Mpi::PLACE == 1);

@@ -1,0 +1,94 @@
+//! Parallel programs: their start, what all workers do together, and their end.
+//!
+//! A process has one job. `docs/design/libam.md` has the states.
+
+mod collective;
+mod ending;
+mod environment;
+mod exports;
+mod master;
+mod start;
+
+pub(crate) use collective::{lost, set_control};
+pub(crate) use ending::leave_if_asked;
+
+use crate::answer::Refusal;
+use crate::endpoint::Endpoint;
+use crate::names::Name;
+use cci::{Context, Device};
+use cci_job::Job;
+use std::sync::OnceLock;
+use std::time::Duration;
+
+/// The longest sleep of a worker.
+const NAP: Duration = Duration::from_millis(100);
+
+/// The job that this process has joined.
+struct Joined {
+    /// None: a program by itself.
+    job: Option<Job>,
+    rank: u32,
+    size: u32,
+    /// Where endpoints of the job are opened.
+    device: Device,
+    /// Has the device's names.
+    _context: Context,
+    /// The place of the dialect that it was started by.
+    dialect: usize,
+}
+
+/// A program that has been started.
+struct World {
+    endpoint: &'static Endpoint,
+    /// The names of all workers' first endpoints.
+    names: Vec<Name>,
+    /// In how many values rank 0 has published its environment.
+    environment: u32,
+}
+
+static JOINED: OnceLock<Joined> = OnceLock::new();
+static WORLD: OnceLock<World> = OnceLock::new();
+
+const NOT_STARTED: Refusal = Refusal::NotInit;
+
+fn world() -> Result<(&'static Joined, &'static World), Refusal> {
+    JOINED.get().zip(WORLD.get()).ok_or(NOT_STARTED)
+}
+
+/// This process's rank, once it has joined its job.
+pub(crate) fn rank() -> Option<u32> {
+    JOINED.get().map(|joined| joined.rank)
+}
+
+/// The device of the job.
+pub(crate) fn device() -> Option<&'static Device> {
+    JOINED.get().map(|joined| &joined.device)
+}
+
+/// How long a wait of the program sleeps at most: the launcher may ask a worker to end.
+pub(crate) fn longest_sleep() -> Duration {
+    if JOINED.get().is_some() { NAP } else { Duration::from_secs(3600) }
+}
+
+/// The key that the URI of an endpoint is published under.
+fn key(number: u32) -> String {
+    format!("am.{number}")
+}
+
+/// Publishes the URI of an endpoint, for names in other processes of the job.
+pub(crate) fn publish(number: u32, uri: &str) -> Result<(), Refusal> {
+    const REFUSED: Refusal = Refusal::Resource("the job's store does not take the endpoint's name");
+    let Some(job) = JOINED.get().and_then(|joined| joined.job.as_ref()) else { return Ok(()) };
+    job.publish(&key(number), uri.as_bytes()).map_err(|_| REFUSED)
+}
+
+/// The URI of an endpoint of another process of the job, whose rank this is.
+pub(crate) fn uri_of(rank: u32, number: u32) -> Option<Box<str>> {
+    let joined = JOINED.get().filter(|joined| rank < joined.size)?;
+    let of_start = WORLD.get().and_then(|world| world.names.get(rank as usize));
+    if let Some(name) = of_start.filter(|name| name.sealed().number == number) {
+        return Some(name.uri().into());
+    }
+    let uri = joined.job.as_ref()?.look_up(rank, &key(number)).ok()?;
+    Some(String::from_utf8(uri).ok()?.into())
+}
