@@ -37,6 +37,28 @@ fn three_dialects_are_linked_into_one_program() {
     assert_eq!(run(&sources, &[], "am"), "three dialects\n");
 }
 
+/// Packaged: staged below a directory that is not the prefix.
+#[test]
+fn a_staged_installation_builds_programs() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let built = cci_testkit::build("cci-am-c", env!("CARGO_TARGET_TMPDIR").as_ref());
+    succeed(Command::new(here().join("install.sh")).arg(built).arg("/usr/local").env("DESTDIR", dir.path()));
+    let lib = dir.path().join("usr/local/lib");
+    let flags = |kind: &str| {
+        let mut command = Command::new("pkg-config");
+        command.args([kind, "amudp"]).env("PKG_CONFIG_SYSROOT_DIR", dir.path());
+        let printed = succeed(command.env("PKG_CONFIG_PATH", lib.join("pkgconfig")));
+        text(&printed.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
+    };
+    let program = dir.path().join("conformance");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-pthread"])
+        .args(["tests/c/alone.c", "tests/c/part_udp.c"].map(|source| here().join(source)));
+    succeed(cc.args(flags("--cflags")).args(flags("--libs")).arg("-o").arg(&program));
+    let ended = end(command(&program).env("LD_LIBRARY_PATH", lib.join("cci/compat")).spawn().expect("it starts"), "it");
+    assert!(ended.status.success(), "{}", text(&ended.stderr));
+}
+
 fn listed() -> BTreeSet<String> {
     let text = std::fs::read_to_string(here().join("exported.list")).expect("the list");
     text.lines().map(str::to_owned).collect()

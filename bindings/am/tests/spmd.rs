@@ -270,6 +270,22 @@ fn the_examples_are_right() {
     assert_eq!(lines(&output(&mut run(4, &program("am_stencil")))), same);
 }
 
+/// Under another launcher, by PMI-1.
+#[test]
+fn hydra_starts_programs_too() {
+    if !namespace::has("mpiexec.hydra") {
+        // Without a standard error there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "skipped: mpiexec.hydra is not installed");
+        return;
+    }
+    let mut job = command(Path::new("mpiexec.hydra"));
+    job.args(["-n", "3"]).arg(program("ammpi")).arg("barriers");
+    assert_eq!(lines(&output(&mut job)), of_each(3, |worker| format!("worker {worker} has met all")));
+    let mut job = command(Path::new("mpiexec.hydra"));
+    let sorted = of_each(2, |worker| format!("worker {worker}: its part is sorted"));
+    assert_eq!(lines(&output(job.args(["-n", "2"]).arg(program("am_sort")))), sorted);
+}
+
 /// A script that stands for ssh.
 fn script(folder: &Path, text: &str) -> PathBuf {
     use std::os::unix::fs::PermissionsExt;

@@ -20,8 +20,26 @@ use std::ops::Range;
 use std::time::Duration;
 
 /// The tag of an endpoint that refuses every request.
+///
+/// # Example
+///
+/// ```
+/// fn refuse_all<S>(endpoint: &mut cci_am::Endpoint<S>) -> Result<(), cci::RegisterError> {
+///     endpoint.set_tag(cci_am::TAG_NONE)
+/// }
+/// ```
 pub const TAG_NONE: u64 = 0;
 /// The tag of an endpoint that accepts every request.
+///
+/// # Example
+///
+/// ```
+/// use cci_am::{Endpoint, MapError, Peer, TAG_ALL};
+///
+/// fn map<S>(endpoint: &mut Endpoint<S>, name: &str) -> Result<Peer, MapError> {
+///     endpoint.map(name, TAG_ALL)
+/// }
+/// ```
 pub const TAG_ALL: u64 = u64::MAX;
 
 /// A connection request has at most 1,024 bytes, of which the hello takes 64 before the source.

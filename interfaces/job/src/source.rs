@@ -10,9 +10,18 @@ use std::ffi::OsString;
 use std::time::{Duration, Instant};
 
 /// The variable by which `cci run` names the descriptor of a rank.
+///
+/// ```
+/// let is_started_by_cci_run = std::env::var_os(cci_job::DESCRIPTOR).is_some();
+/// # let _ = is_started_by_cci_run;
+/// ```
 pub const DESCRIPTOR: &str = "CCI_JOB_FD";
 
 /// The most bytes of a value that is published or exchanged.
+///
+/// ```
+/// assert_eq!(cci_job::LONGEST_VALUE, 65_536);
+/// ```
 pub const LONGEST_VALUE: usize = crate::wire::LONGEST_VALUE;
 
 /// What carries values between ranks.

@@ -128,6 +128,16 @@ pub struct Counts {
 /// `W` is an operation that waits for a link. The endpoint has
 /// [`disconnect_events`](cci::EndpointOptions::disconnect_events). Contexts with the uppermost bit
 /// are for links: an interface's own contexts do not have it.
+///
+/// # Example
+///
+/// ```
+/// use cci_peers::{Name, Options, Peers, Table};
+///
+/// let peers: Peers<()> = Peers::new(Name::Rank(3), Box::new(Table::new()), &Options::new())?;
+/// assert_eq!(peers.own_name(), &Name::Rank(3));
+/// # Ok::<(), cci::OpenError>(())
+/// ```
 pub struct Peers<W> {
     pub(crate) own: Name,
     /// Which process this is: random.

@@ -89,6 +89,8 @@ pub(crate) fn uri_of(rank: u32, number: u32) -> Option<Box<str>> {
     if let Some(name) = of_start.filter(|name| name.sealed().number == number) {
         return Some(name.uri().into());
     }
-    let uri = joined.job.as_ref()?.look_up(rank, &key(number)).ok()?;
+    // Over PMI a value is found after an exchange only, for which nobody waits here.
+    let job = joined.job.as_ref().filter(|job| job.source() != "PMI-1")?;
+    let uri = job.look_up(rank, &key(number)).ok()?;
     Some(String::from_utf8(uri).ok()?.into())
 }

@@ -50,7 +50,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                 }
             }
             Err(Refused::NoRoom) => self.queue_reply(index),
-            Err(Refused::Gone) => self.drop_source(index),
+            Err(Refused::Gone | Refused::Unusable) => self.drop_source(index),
         }
     }
 
@@ -95,7 +95,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                 }
                 Err(Refused::NoRoom) => return,
                 // Its buffers leave the queue, this one too.
-                Err(Refused::Gone) => self.drop_source(source.0),
+                Err(Refused::Gone | Refused::Unusable) => self.drop_source(source.0),
             }
         }
     }

@@ -146,6 +146,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                     Ok(sent) => return Ok(Attempt::Sent(sent)),
                     // Its coming wakes nobody.
                     Err(Refused::NoRoom) => (Status::Congested, ROOM),
+                    Err(Refused::Unusable) => return Err(RequestError::Unusable),
                     // The next look finds it broken, also in an immediate request.
                     Err(Refused::Gone) => {
                         self.break_target(peer.index);
@@ -298,7 +299,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                     }
                 }
                 Err(Refused::NoRoom) => self.core.unsent.push_back(unsent),
-                Err(Refused::Gone) => self.break_target(unsent.target),
+                Err(Refused::Gone | Refused::Unusable) => self.break_target(unsent.target),
             }
         }
     }

@@ -57,11 +57,19 @@ impl CciMapping {
 
 /// What no buffer now is to be told apart from.
 fn refused(why: SendError) -> Refused {
-    if why == SendError::NoBuffers { Refused::NoRoom } else { Refused::Gone }
+    match why {
+        SendError::NoBuffers => Refused::NoRoom,
+        SendError::Unusable(_) => Refused::Unusable,
+        _ => Refused::Gone,
+    }
 }
 
 fn refused_rma(why: RmaError) -> Refused {
-    if why == RmaError::NoBuffers { Refused::NoRoom } else { Refused::Gone }
+    match why {
+        RmaError::NoBuffers => Refused::NoRoom,
+        RmaError::Unusable(_) => Refused::Unusable,
+        _ => Refused::Gone,
+    }
 }
 
 impl Mapping for CciMapping {

@@ -22,6 +22,8 @@ pub enum Refused {
     NoRoom,
     /// The channel is closed, or its peer is gone.
     Gone,
+    /// Nothing can be used here: this is a child of a fork.
+    Unusable,
 }
 
 /// How an operation ended.

@@ -4,6 +4,7 @@
 
 mod bundle;
 mod conformance;
+mod gone;
 mod liars;
 mod names;
 mod property;
