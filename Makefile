@@ -21,6 +21,9 @@
 # make install PREFIX=DIR    library, headers, cci.pc, the command cci, and Active Messages in C for
 #                            pkg-config amudp, ammpi and am; with PROFILE=profiling not stripped,
 #                            for perf and gdb
+# make am-gasnet GASNET_SRC=DIR
+#                            build the udp-conduit of a checkout of GASNet-EX over our libam, and
+#                            run its tests; skipped without GASNET_SRC
 # make peers                 programs that measure other libraries beside CCI (`cci perf --peers`),
 #                            as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
@@ -41,7 +44,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install am-gasnet peers peers-deps nightly release deny clean
 
 all: build
 
@@ -117,6 +120,14 @@ install: prepare
 	DESTDIR="$(DESTDIR)" bindings/vipl/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 "$(TARGET)/$(PROFILE)/cci" "$(DESTDIR)$(PREFIX)/bin/cci"
+
+# Nothing of GASNet is stored, changed or downloaded.
+am-gasnet:
+	@if [ -z "$(GASNET_SRC)" ]; then exec ci/am-gasnet; fi; \
+	prefix=$$(mktemp -d) && trap 'rm -rf "$$prefix"' EXIT && \
+	cargo build --locked --release -p cci-am-c && \
+	bindings/am/install.sh "$(TARGET)/release" "$$prefix" && \
+	GASNET_SRC="$(GASNET_SRC)" ci/am-gasnet "$$prefix"
 
 # Beside the directories of debug and release, which both look there.
 peers: prepare
