@@ -42,8 +42,8 @@ impl<T> EndpointFor<T> {
         binding::connect(self.cell, &cci_transport::Connect { uri: &uri, ..connect.0 })
     }
 
-    /// Returns the URI that a name such as `job:3` stands for, as [`Endpoint::connect`] takes it. A
-    /// URI stands for itself.
+    /// Returns the URI that a name such as `job:3` stands for, as [`EndpointFor::connect`] takes
+    /// it. A URI stands for itself.
     ///
     /// # Errors
     ///

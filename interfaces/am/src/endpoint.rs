@@ -2,7 +2,7 @@
 
 use crate::credits::Pool;
 use crate::draft::Draft;
-use crate::engine::{Bulk, Core, OwnSegment, Patience, Turn};
+use crate::engine::{Core, OwnSegment, Turn};
 use crate::errors::{MapError, RequestError};
 use crate::handlers::Handlers;
 use crate::mapping::{CciMapping, Mapping};
@@ -16,7 +16,6 @@ use crate::wire::{Hello, MAX_ARGUMENTS};
 use cci::{Device, Memory, OpenError, RegisterError, Rights, Waker};
 use std::collections::VecDeque;
 use std::fmt;
-use std::ops::Range;
 use std::time::Duration;
 
 /// The tag of an endpoint that refuses every request.
@@ -280,80 +279,6 @@ impl<S, M: Mapping> Endpoint<S, M> {
         self.core.staging.longest()
     }
 
-    /// Sends a request with arguments, at most 16. Polls while there is no credit.
-    ///
-    /// # Errors
-    ///
-    /// Refused: nothing was sent. From a request that was not refused follows one end: a reply, a
-    /// return, or nothing more than that [`Endpoint::outstanding`] counts it no longer.
-    #[inline]
-    pub fn request(&mut self, to: Peer, at: u8, arguments: &[u32]) -> Result<(), RequestError> {
-        self.turn().send_request(to, (at, arguments), None, Patience::Polls)
-    }
-
-    /// Sends a request with arguments and bytes, which are the caller's again on return. Polls
-    /// while there is no credit or no room.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::request`], or longer than [`Endpoint::longest_medium`].
-    #[inline]
-    pub fn request_medium(&mut self, to: Peer, at: u8, arguments: &[u32], bytes: &[u8]) -> Result<(), RequestError> {
-        self.turn().send_request(to, (at, arguments), Some(bytes), Patience::Polls)
-    }
-
-    /// Sends a request with bytes that lie in the target's segment, at `offset`, before its handler
-    /// runs. They are copied, and the caller's again on return.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::request`], or longer than [`Endpoint::longest_bulk`].
-    pub fn request_bulk(
-        &mut self,
-        to: Peer,
-        at: u8,
-        arguments: &[u32],
-        bytes: &[u8],
-        offset: u64,
-    ) -> Result<(), RequestError> {
-        self.turn().send_bulk_request(to, (at, arguments), &Bulk::Bytes(bytes), offset, Patience::Polls)
-    }
-
-    /// As [`Endpoint::request_bulk`], with bytes of this endpoint's segment, of any length. They
-    /// are not copied here: what the program changes before the request has ended, the target may
-    /// see.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::request`], or the range is empty or not within the segment.
-    pub fn request_bulk_from(
-        &mut self,
-        to: Peer,
-        at: u8,
-        arguments: &[u32],
-        from: Range<u64>,
-        offset: u64,
-    ) -> Result<(), RequestError> {
-        self.turn().send_bulk_request(to, (at, arguments), &Bulk::Own(from), offset, Patience::Polls)
-    }
-
-    /// Reads from the target's segment, at `from`, into this endpoint's own. When the bytes are
-    /// there the reply handler `at` runs here. No handler runs at the target.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::request_bulk_from`].
-    pub fn get_bulk(
-        &mut self,
-        to: Peer,
-        at: u8,
-        arguments: &[u32],
-        from: u64,
-        into: Range<u64>,
-    ) -> Result<(), RequestError> {
-        self.turn().send_get(to, (at, arguments), from, &into, Patience::Polls)
-    }
-
     /// Prepares a request whose payload of `len` bytes is written in place: where its receiver
     /// reads it, on `sm`. Polls while there is no credit or no room.
     ///
@@ -382,12 +307,6 @@ impl<S, M: Mapping> Endpoint<S, M> {
         }
     }
 
-    /// The same requests, which return [`RequestError::WouldBlock`] in place of polling. Then
-    /// nothing was sent; poll before the next attempt.
-    pub fn now(&mut self) -> Immediate<'_, S, M> {
-        Immediate { turn: self.turn() }
-    }
-
     /// Takes what has come and runs its handlers; returns how many messages and other events there
     /// were. Never waits.
     ///
@@ -413,98 +332,5 @@ impl<S, M: Mapping> Endpoint<S, M> {
 impl<S, M: Mapping> fmt::Debug for Endpoint<S, M> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Endpoint({})", self.mapping.name())
-    }
-}
-
-/// Requests that return instead of polling: [`Endpoint::now`] makes it.
-///
-/// # Example
-///
-/// ```
-/// use cci_am::{Endpoint, Peer, RequestError};
-///
-/// /// Sends, or does other work and sends later.
-/// fn try_to_send<S>(endpoint: &mut Endpoint<S>, to: Peer) -> Result<bool, RequestError> {
-///     match endpoint.now().request(to, 1, &[]) {
-///         Err(RequestError::WouldBlock) => Ok(false),
-///         sent => sent.map(|()| true),
-///     }
-/// }
-/// ```
-pub struct Immediate<'e, S, M: Mapping = CciMapping> {
-    turn: Turn<'e, S, M>,
-}
-
-impl<S, M: Mapping> Immediate<'_, S, M> {
-    /// As [`Endpoint::request`].
-    ///
-    /// # Errors
-    ///
-    /// As there, or [`RequestError::WouldBlock`].
-    pub fn request(mut self, to: Peer, at: u8, arguments: &[u32]) -> Result<(), RequestError> {
-        self.turn.send_request(to, (at, arguments), None, Patience::Immediate)
-    }
-
-    /// As [`Endpoint::request_medium`]. Of a payload that is cut, parts may leave by later polls.
-    ///
-    /// # Errors
-    ///
-    /// As there, or [`RequestError::WouldBlock`].
-    pub fn request_medium(mut self, to: Peer, at: u8, arguments: &[u32], bytes: &[u8]) -> Result<(), RequestError> {
-        self.turn.send_request(to, (at, arguments), Some(bytes), Patience::Immediate)
-    }
-
-    /// As [`Endpoint::request_bulk`].
-    ///
-    /// # Errors
-    ///
-    /// As there, or [`RequestError::WouldBlock`].
-    pub fn request_bulk(
-        mut self,
-        to: Peer,
-        at: u8,
-        arguments: &[u32],
-        bytes: &[u8],
-        offset: u64,
-    ) -> Result<(), RequestError> {
-        self.turn.send_bulk_request(to, (at, arguments), &Bulk::Bytes(bytes), offset, Patience::Immediate)
-    }
-
-    /// As [`Endpoint::request_bulk_from`].
-    ///
-    /// # Errors
-    ///
-    /// As there, or [`RequestError::WouldBlock`].
-    pub fn request_bulk_from(
-        mut self,
-        to: Peer,
-        at: u8,
-        arguments: &[u32],
-        from: Range<u64>,
-        offset: u64,
-    ) -> Result<(), RequestError> {
-        self.turn.send_bulk_request(to, (at, arguments), &Bulk::Own(from), offset, Patience::Immediate)
-    }
-
-    /// As [`Endpoint::get_bulk`].
-    ///
-    /// # Errors
-    ///
-    /// As there, or [`RequestError::WouldBlock`].
-    pub fn get_bulk(
-        mut self,
-        to: Peer,
-        at: u8,
-        arguments: &[u32],
-        from: u64,
-        into: Range<u64>,
-    ) -> Result<(), RequestError> {
-        self.turn.send_get(to, (at, arguments), from, &into, Patience::Immediate)
-    }
-}
-
-impl<S, M: Mapping> fmt::Debug for Immediate<'_, S, M> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Immediate({})", self.turn.mapping.name())
     }
 }

@@ -22,6 +22,7 @@ mod draft;
 mod endpoint;
 mod engine;
 mod errors;
+mod forms;
 mod handlers;
 mod mapping;
 mod message;
@@ -35,8 +36,9 @@ mod wire;
 
 pub use bundle::{Bundle, Member};
 pub use draft::Draft;
-pub use endpoint::{Endpoint, Immediate, TAG_ALL, TAG_NONE};
+pub use endpoint::{Endpoint, TAG_ALL, TAG_NONE};
 pub use errors::{MapError, ReplyError, RequestError, Status};
+pub use forms::Immediate;
 pub use handlers::Handlers;
 pub use mapping::{Arrived, Asking, CciMapping, Incoming, Mapping, Outcome, Refused, Room, Transfer};
 pub use message::{Payload, Reply, Request, Returned, Sort};
