@@ -127,7 +127,10 @@ fn an_exit_ends_all_workers_with_its_status() {
         assert_eq!(ended.status.code(), Some(status), "{}", text(&ended.stderr));
         let mut left: Vec<&str> = text(&ended.stdout).lines().collect();
         left.sort_unstable();
-        assert_eq!(left, of_each(3, |worker| format!("worker {worker} ends with {status}")));
+        let mut wanted = of_each(3, |worker| format!("worker {worker} ends with {status}"));
+        wanted.extend(of_each(3, |worker| format!("worker {worker} kills itself")));
+        wanted.sort_unstable();
+        assert_eq!(left, wanted);
         // It may build the command first.
         let mut busy = run(3, &program("ammpi"));
         let begin = Instant::now();
@@ -145,6 +148,14 @@ fn a_worker_that_dies_is_named_and_ends_the_program() {
     assert_eq!(ended.status.code(), Some(137));
     let why = "rank 1 was killed by signal 9 (SIGKILL); the job ends with status 137";
     assert!(text(&ended.stderr).contains(why), "{}", text(&ended.stderr));
+}
+
+/// Whichever is first.
+#[test]
+fn a_worker_that_dies_while_another_one_ends_all_well_is_named_too() {
+    let ended = output(master(2).arg("late"));
+    assert_eq!(ended.status.code(), Some(137));
+    assert!(text(&ended.stderr).contains("rank 0 was killed by signal 9"), "{}", text(&ended.stderr));
 }
 
 #[test]

@@ -8,13 +8,13 @@ use crate::peers::Peer;
 use std::fmt;
 use std::ops::Range;
 
-/// Declares the forms of a request for a type: its receiver, the turn that this has, whether it
-/// polls, and a sentence about that.
+/// Declares the forms of a request for a type: a sentence about what they wait for, the receiver,
+/// the turn that this has, and whether it polls.
 macro_rules! requests {
-    ($type:ty, ($($receiver:tt)+) $turn:expr, $patience:expr, $waits:literal) => {
+    ($(#[$waits:meta])+ $type:ty, ($($receiver:tt)+) $turn:expr, $patience:expr) => {
         impl<S, M: Mapping> $type {
             /// Sends a request with arguments, at most 16.
-            #[doc = $waits]
+            $(#[$waits])+
             ///
             /// # Errors
             ///
@@ -28,7 +28,7 @@ macro_rules! requests {
 
             /// Sends a request with arguments and bytes, which are the caller's again on return. Of
             /// a payload that is cut, parts may leave by later polls.
-            #[doc = $waits]
+            $(#[$waits])+
             ///
             /// # Errors
             ///
@@ -46,7 +46,7 @@ macro_rules! requests {
 
             /// Sends a request with bytes that lie in the target's segment, at `offset`, before its
             /// handler runs. They are copied, and the caller's again on return.
-            #[doc = $waits]
+            $(#[$waits])+
             ///
             /// # Errors
             ///
@@ -65,7 +65,7 @@ macro_rules! requests {
             /// As [`Endpoint::request_bulk`], with bytes of this endpoint's segment, of any length.
             /// They are not copied here: what the program changes before the request has ended, the
             /// target may see.
-            #[doc = $waits]
+            $(#[$waits])+
             ///
             /// # Errors
             ///
@@ -83,7 +83,7 @@ macro_rules! requests {
 
             /// Reads from the target's segment, at `from`, into this endpoint's own. When the bytes
             /// are there the reply handler `at` runs here. No handler runs at the target.
-            #[doc = $waits]
+            $(#[$waits])+
             ///
             /// # Errors
             ///
@@ -103,8 +103,8 @@ macro_rules! requests {
 }
 
 requests! {
-    Endpoint<S, M>, (&mut self) self.turn(), Patience::Polls,
-    "Polls while there is no credit or no room."
+    /// Polls while there is no credit or no room.
+    Endpoint<S, M>, (&mut self) self.turn(), Patience::Polls
 }
 
 impl<S, M: Mapping> Endpoint<S, M> {
@@ -135,8 +135,8 @@ pub struct Immediate<'e, S, M: Mapping = CciMapping> {
 }
 
 requests! {
-    Immediate<'_, S, M>, (mut self) self.turn, Patience::Immediate,
-    "[`RequestError::WouldBlock`] while there is no credit or no room: nothing was sent."
+    /// [`RequestError::WouldBlock`] while there is no credit or no room: nothing was sent.
+    Immediate<'_, S, M>, (mut self) self.turn, Patience::Immediate
 }
 
 impl<S, M: Mapping> fmt::Debug for Immediate<'_, S, M> {

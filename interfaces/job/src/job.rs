@@ -213,6 +213,12 @@ impl Job {
         self.with_source(|source| source.end(status))
     }
 
+    /// Leaves the job well, as a drop does: for a rank that ends without one. Later calls may fail.
+    /// Some launchers take an end without it for a failure.
+    pub fn leave(&self) {
+        self.with_source(|source| source.leave());
+    }
+
     /// The status with which a rank has ended the job by [`Job::end`]. For a rank that has got
     /// SIGTERM.
     #[must_use]

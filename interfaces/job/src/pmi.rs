@@ -281,6 +281,14 @@ impl Source for Pmi {
         }
         Ok(values)
     }
+
+    fn leave(&mut self) {
+        if self.manager.is_some() {
+            // hydra takes an end without this for a failure. A manager that has gone needs none.
+            let _ = self.ask("cmd=finalize", "finalize_ack", Instant::now() + ANSWER);
+            self.manager = None;
+        }
+    }
 }
 
 /// How long the process manager may take for an answer that waits for no other rank.
@@ -288,7 +296,6 @@ const ANSWER: Duration = Duration::from_secs(10);
 
 impl Drop for Pmi {
     fn drop(&mut self) {
-        // hydra takes an end without this for a failure. A manager that has gone needs none.
-        let _ = self.ask("cmd=finalize", "finalize_ack", Instant::now() + ANSWER);
+        self.leave();
     }
 }

@@ -35,6 +35,9 @@ pub(crate) trait Source: Send {
         false
     }
 
+    /// This rank ends well.
+    fn leave(&mut self) {}
+
     /// The status with which a rank has ended the job.
     fn ended(&mut self) -> Option<u8> {
         None

@@ -81,6 +81,30 @@ fn secret_file(folder: &Path, byte: u8) -> String {
     path.to_str().expect("text").into()
 }
 
+/// The first status counts. Who waits for others then is told, and who asks later.
+#[cfg(feature = "cci")]
+#[test]
+fn a_rank_ends_the_job_with_a_status() {
+    let ended = ranks(3, |job| {
+        job.exchange(&[]).expect("all come");
+        if job.rank() == 1 {
+            assert!(job.end(3) && job.end(4), "a launcher's store");
+        } else {
+            let lost = job.exchange(&[]).expect_err("rank 1 does not come");
+            assert!(lost.to_string().contains("a rank has ended the job"), "{lost}");
+        }
+        let begin = Instant::now();
+        loop {
+            if let Some(status) = job.ended() {
+                return status;
+            }
+            assert!(begin.elapsed() < LIMIT, "nobody tells");
+            std::thread::yield_now();
+        }
+    });
+    assert_eq!(ended, [3; 3]);
+}
+
 #[test]
 fn ranks_meet_at_the_store_of_rank_0() {
     let store = format!("127.0.0.1:{}", free_port());

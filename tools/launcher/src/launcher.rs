@@ -425,9 +425,12 @@ impl Launcher {
 
     /// A rank has ended; unless it ended well, so does the job.
     fn ended(&mut self, rank: u32, end: &End) {
-        if end.status() == 0 || self.ending.is_some() {
+        // One that fails after another has ended the job well fails all the same.
+        let is_well = self.ending.as_ref().is_none_or(|ending| !ending.is_asked);
+        if end.status() == 0 || !is_well {
             return;
         }
+        self.ending = None;
         let place = self.places.get(&rank).map(|place| format!(" on {place}")).unwrap_or_default();
         let why = UserError::new(format!("rank {rank}{place} {end}; the job ends with status {}", end.status()));
         self.output.report(&why.0);

@@ -85,7 +85,8 @@ fn on_control(_: &mut State, request: Request<'_>) {
         all.ticks = all.ticks.wrapping_add(1);
         match *arguments {
             [BARRIER, round] if round < 32 => all.came[round as usize] += 1,
-            [BLOCK, gather, rank, total] => {
+            // A worker ahead has had this one's block, so that it is in the next gather at most.
+            [BLOCK, gather, rank, total] if rank < all.size && gather.wrapping_sub(all.gathers) <= 1 => {
                 let block = all.blocks.entry((gather, rank)).or_default();
                 block.total = total as usize;
                 let (begin, end) = (block.bytes.len(), block.bytes.len() + payload.len());

@@ -80,6 +80,9 @@ fn leave(status: c_int) -> ! {
     if let Some(callback) = callback {
         callback(status);
     }
+    if let Some(job) = JOINED.get().and_then(|joined| joined.job.as_ref()).filter(|_| status == 0) {
+        job.leave();
+    }
     let is_udp = JOINED.get().is_none_or(|joined| joined.dialect == 0);
     if is_udp {
         UDP_KILL.get()(status)

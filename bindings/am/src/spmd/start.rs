@@ -68,11 +68,14 @@ impl Card {
 }
 
 /// Two random numbers, of which the first is no special tag.
-fn numbers() -> [u64; 2] {
+fn numbers() -> std::io::Result<[u64; 2]> {
     let mut words = [0_u64; 2];
     // SAFETY: sixteen bytes that may be written; so few come whole.
-    unsafe { libc::getrandom(words.as_mut_ptr().cast(), size_of_val(&words), 0) };
-    [words[0].clamp(1, u64::MAX - 1), words[1]]
+    let length = unsafe { libc::getrandom(words.as_mut_ptr().cast(), size_of_val(&words), 0) };
+    if length < 0 {
+        return Err(std::io::Error::last_os_error());
+    }
+    Ok([words[0].clamp(1, u64::MAX - 1), words[1]])
 }
 
 /// Joins the job; a program that was started by itself is one of one worker.
@@ -117,7 +120,7 @@ pub(super) unsafe fn start<D: Dialect>(
     }
     // SAFETY: it has just been allocated.
     let cell = unsafe { crate::endpoint::endpoint(own) }?;
-    let [tag, random] = numbers();
+    let [tag, random] = numbers().map_err(|why| failed::<D>(&format!("no random numbers: {why}")))?;
     // SAFETY: as above.
     unsafe { calls::set_tag::<D>(own, tag) }?;
     crate::spmd::set_control(cell)?;

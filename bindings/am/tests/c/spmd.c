@@ -172,9 +172,17 @@ static void on_exit_of_all(int status)
     fflush(stdout);
 }
 
+static void kill_me(int status)
+{
+    printf("worker %d kills itself\n", me);
+    fflush(stdout);
+    _exit(status);
+}
+
 /* Worker 1 ends the program; the others poll. */
 static void leave(int status)
 {
+    AMX_SPMDkillmyprocess = kill_me;
     CHECK_OK(AMX_SPMDSetExitCallback(on_exit_of_all));
     CHECK_OK(AMX_SPMDBarrier());
     if (me == 1) {
@@ -292,6 +300,12 @@ int main(int argc, char **argv)
             raise(SIGKILL);
         }
         POLL_UNTIL(bundle, 0);
+    } else if (strcmp(what, "late") == 0) {
+        CHECK_OK(AMX_SPMDBarrier());
+        if (me == 1) {
+            AMX_SPMDExit(0);
+        }
+        raise(SIGKILL);
     } else if (strcmp(what, "wait") == 0) {
         CHECK_OK(AMX_SPMDBarrier());
         printf("%d\n", (int)getpid());
