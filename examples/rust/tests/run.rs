@@ -21,10 +21,14 @@ impl Program {
 
     /// With these transports only; "" = all.
     fn start_on(transports: &str, path: &str, arguments: &[&str]) -> Self {
+        Self::start_with(path, arguments, &[("CCI_CTP", transports)])
+    }
+
+    fn start_with(path: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut command = Command::new(path);
         command.args(arguments).stdin(Stdio::piped()).stdout(Stdio::piped());
-        let mut child =
-            command.env_remove("CCI_CONFIG").env("CCI_CTP", transports).spawn().expect("the example starts");
+        command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").envs(variables.iter().copied());
+        let mut child = command.spawn().expect("the example starts");
         let output = BufReader::new(child.stdout.take().expect("piped"));
         let (sender, lines) = channel();
         std::thread::spawn(move || output.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
@@ -170,4 +174,24 @@ fn am_ring_of_a_job() {
     lines.sort_unstable();
     let hops = |rank: u32, hops: u32| format!("rank {rank}: the token has come 3 times, last after {hops} hops");
     assert_eq!(lines, [hops(0, 12), hops(1, 9), hops(2, 10), hops(3, 11)]);
+}
+
+/// Three ranks without a launcher: rank 0 serves the store.
+#[test]
+fn job_ring() {
+    // A port that was free a moment ago; the store's is the one behind it.
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr());
+    let port = (free.expect("a port").port() - 1).to_string();
+    let start = |rank: u32| {
+        let variables = [("RANK", &*rank.to_string()), ("WORLD_SIZE", "3"), ("MASTER_PORT", &port)];
+        Program::start_with(
+            env!("CARGO_BIN_EXE_job_ring"),
+            &[],
+            &[&variables[..], &[("MASTER_ADDR", "127.0.0.1")]].concat(),
+        )
+    };
+    for (rank, program) in [0, 1, 2].map(start).into_iter().enumerate() {
+        let before = (rank + 2) % 3;
+        assert_eq!(program.finish(), [format!("rank {rank} of 3 got the message of rank {before}")]);
+    }
 }

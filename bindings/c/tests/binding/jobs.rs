@@ -1,14 +1,19 @@
 //! C programs as ranks of a parallel job.
 
 use crate::prefix::{build_command, command, finish, here, program, root, scratch};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
 /// `cci run` of a program.
 fn job(ranks: u32, program: &Path) -> Command {
     let mut job = command(&build_command());
-    job.args(["run", "-n", &ranks.to_string()]).arg(program).stdin(Stdio::null());
-    job.stdout(Stdio::piped()).stderr(Stdio::piped());
+    job.args(["run", "-n", &ranks.to_string()]).arg(program);
+    piped(job)
+}
+
+fn piped(mut job: Command) -> Command {
+    job.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     job
 }
 
@@ -16,7 +21,43 @@ fn job(ranks: u32, program: &Path) -> Command {
 fn ranks_of_cci_run_call_each_other_by_name() {
     let dir = scratch();
     let ring = program(&root().join("examples/c/job_ring.c"), dir.path());
-    let output = finish(job(4, &ring).spawn().expect("the job starts"), "job_ring");
+    is_a_ring(job(4, &ring));
+}
+
+/// Two hosts with a cable between them, whose names end with the command.
+const TWO_HOSTS: &str = "set -e
+    mount -t tmpfs none /run
+    mkdir /run/netns
+    ip netns add a
+    ip netns add b
+    ip -n a link add v0 type veth peer name v1 netns b
+    ip -n a addr add 10.0.0.1/24 dev v0
+    ip -n b addr add 10.0.0.2/24 dev v1
+    for end in 'a link set lo' 'a link set v0' 'b link set lo' 'b link set v1'; do ip -n $end up; done
+    exec \"$@\"";
+
+#[test]
+fn ranks_of_two_hosts_call_each_other_by_name() {
+    let inside = |program: &Path| {
+        let mut inside = command(Path::new("unshare"));
+        inside.args(["--map-root-user", "--net", "--mount", "sh", "-c", TWO_HOSTS, "sh"]).arg(program);
+        piped(inside)
+    };
+    let can = inside(Path::new("true")).output();
+    if !can.as_ref().is_ok_and(|output| output.status.success()) {
+        // Without a standard error there is nobody to tell.
+        let _ = writeln!(std::io::stderr(), "skipped: no network name spaces for this user: {can:?}");
+        return;
+    }
+    let dir = scratch();
+    let ring = program(&root().join("examples/c/job_ring.c"), dir.path());
+    let mut job = inside(&build_command());
+    job.args(["run", "-n", "4", "-H", "a:2,b:2", "--rsh", "ip netns exec"]).arg(ring);
+    is_a_ring(job);
+}
+
+fn is_a_ring(mut job: Command) {
+    let output = finish(job.spawn().expect("the job starts"), "job_ring");
     let text = String::from_utf8_lossy(&output.stdout).into_owned();
     let mut lines: Vec<&str> = text.lines().collect();
     lines.sort_unstable();

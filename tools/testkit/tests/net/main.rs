@@ -2,6 +2,8 @@
 //! reordering by nftables, a bottleneck that TCP shares, groups on a bridge, and a capture that the
 //! dissector explains. `tcp` there: loss, small frames, firewalls, a cable that is pulled, flows
 //! that are capped. And `sm` between pid name spaces, and `auto` between hosts.
+//! dissector explains. `tcp` there: loss, small frames, firewalls, a cable that is pulled. And `sm`
+//! between pid name spaces, `auto` between hosts, and jobs over several.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends;
 //! nothing outside of them is touched. Tests run one after the other.
@@ -18,6 +20,7 @@ macro_rules! say {
 
 mod auto;
 mod dissector;
+mod jobs;
 mod killed;
 mod loss;
 mod multicast;
@@ -94,12 +97,17 @@ const TESTS: &[Test] = &[
     Test("auto_is_explained_from_three_places", auto::explained, &["ip", "nft"]),
     Test("auto_serves_both_hosts_by_an_example_with_a_port", auto::examples, &["ip"]),
     Test("auto_leaves_new_connects_tcp_where_a_firewall_drops_udp", auto::firewall, &["ip", "nft"]),
+    Test("ranks_of_two_hosts_connect_by_their_names", jobs::ring, &["ip", "mount", "unshare"]),
+    Test("ranks_of_two_hosts_accept_no_stranger", jobs::strangers, &["ip", "mount", "unshare"]),
     Test("the_test_bed_measures_and_validates", testbed::measures_and_validates, &["ip"]),
     Test("the_test_bed_leaves_nothing_when_killed", testbed::leaves_nothing_when_killed, &["ip"]),
 ];
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if arguments.first().is_some_and(|argument| argument == jobs::RANK) {
+        return jobs::rank();
+    }
     let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let wanted = |test: &&Test| filters.is_empty() || filters.iter().any(|filter| test.0.contains(filter.as_str()));
     let tests: Vec<&Test> = TESTS.iter().filter(wanted).collect();

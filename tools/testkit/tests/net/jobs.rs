@@ -1,0 +1,163 @@
+//! `cci run` over two hosts whose ranks reach each other, and a stranger on a third one that knows
+//! their URIs.
+
+use crate::pingpong::{Running, built, command};
+use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure};
+use cci_job::Job;
+use cci_testkit::namespace::{Net, pair};
+use cci_testkit::{LIMIT, World, device_of, open};
+use std::collections::BTreeMap;
+use std::io::{BufRead, BufReader, Write};
+use std::process::{Command, ExitCode, Stdio};
+
+/// The first argument of this program as a rank of a job.
+pub(crate) const RANK: &str = "--rank-of-a-job";
+
+/// What a rank writes first, before its URI.
+const URI: &str = "uri ";
+
+/// Gives two name spaces the names a and b for `ip netns exec`, in a mount name space that ends
+/// with the command.
+const NAMED: &str = "mount -t tmpfs none /run && mkdir /run/netns || exit 1
+    for name in a b; do touch /run/netns/$name && mount --bind $1 /run/netns/$name || exit 1; shift; done
+    exec \"$@\"";
+
+/// `cci run` of four ranks, two in each name space.
+fn job(nets: &[Net; 2]) -> Command {
+    let mut job = Command::new("unshare");
+    job.args(["--mount", "sh", "-c", NAMED, "sh"]).args(nets.iter().map(Net::path));
+    job.arg(command()).args(["run", "-n", "4", "-H", "a:2,b:2", "--rsh", "ip netns exec"]);
+    for variable in ["CCI_JOB_FD", "CCI_LISTEN", "CCI_CONFIG", "CCI_CTP"] {
+        job.env_remove(variable);
+    }
+    job
+}
+
+/// Each rank sends its number to `job:` and the next one: the example, over shared memory and over
+/// the cable.
+pub(crate) fn ring() {
+    let nets = pair(1500);
+    let output = job(&nets).arg(built("job_ring", "cci-examples")).stdin(Stdio::null()).output().expect("a job");
+    let [said, complaint] = [&output.stdout, &output.stderr].map(|text| String::from_utf8_lossy(text));
+    assert!(output.status.success(), "{complaint}");
+    let mut lines: Vec<&str> = said.lines().collect();
+    lines.sort_unstable();
+    assert_eq!(lines, [0, 1, 2, 3].map(|rank| format!("rank {rank} of 4 got the message of rank {}", (rank + 3) % 4)));
+}
+
+/// The ranks of a job connect all to all. A stranger elsewhere knows the URI of each, and what
+/// ranks say to each other when they connect; none of its requests reaches a program.
+pub(crate) fn strangers() {
+    let (nets, elsewhere) = (pair(1500), Net::new());
+    nets[0].join(("w0", "10.0.1.1/24"), &elsewhere, ("w1", "10.0.1.2/24"), 1500);
+    nets[0].set("ip_forward", "1");
+    nets[1].run(&["ip route add 10.0.1.0/24 via 10.0.0.1"]);
+    elsewhere.run(&["ip route add 10.0.0.0/24 via 10.0.1.1"]);
+    let this = std::env::current_exe().expect("this program");
+    let running = job(&nets).arg(this).arg(RANK).stdin(Stdio::piped()).stdout(Stdio::piped()).spawn();
+    let mut job = Running(running.expect("a job"));
+    let mut lines = BufReader::new(job.0.stdout.take().expect("piped")).lines().map_while(Result::ok);
+    let uris: Vec<String> =
+        lines.by_ref().filter_map(|line| line.strip_prefix(URI).map(str::to_owned)).take(4).collect();
+    assert_eq!(uris.len(), 4, "a rank has failed");
+    let on = |host: &str| uris.iter().filter(|uri| uri.contains(&format!("sock={host}:"))).count();
+    assert_eq!(["10.0.0.1", "10.0.0.2"].map(on), [2, 2], "they listen on the network: {uris:?}");
+    elsewhere.enter(|| uris.iter().for_each(|uri| knock(uri)));
+    job.0.stdin.take().expect("piped").write_all(b"they have gone\n").expect("rank 0");
+    let ended = job.0.wait().expect("its end");
+    assert!(ended.success(), "{ended}: {:?}", lines.collect::<Vec<_>>());
+}
+
+/// Asks a rank for a connection in each way that a stranger may.
+fn knock(uri: &str) {
+    let address = uri.split("sock=").nth(1).and_then(|rest| rest.split(',').next()).expect("an address");
+    let secret = "a".repeat(64);
+    let tries = [
+        (device_of("auto", &[("listen", "network")]), uri.to_owned()),
+        (device_of("auto", &[("listen", "network"), ("secret", &secret)]), uri.to_owned()),
+        (device_of("sock", &[("interface", "w1")]), format!("sock://{address}")),
+        (device_of("tcp", &[("interface", "w1")]), format!("tcp://{address}")),
+    ];
+    for (device, uri) in tries {
+        assert_eq!(refused(&device, &uri), Err(Failure::Refused), "{} to {uri}", device.transport);
+    }
+}
+
+fn refused(device: &Device, uri: &str) -> Result<(), Failure> {
+    let endpoint = open(device);
+    let world = World::new([&endpoint]);
+    endpoint.connect(&Connect::to(uri).payload(b"rank 3").timeout(LIMIT)).expect("a URI");
+    world.next(0, EventKind::Connect).outcome()
+}
+
+/// A rank: connects to all behind it, says its URI, and waits until rank 0 has been told that the
+/// strangers have gone.
+pub(crate) fn rank() -> ExitCode {
+    let job = Job::join().expect("a job");
+    let context = Context::new().expect("devices");
+    let endpoint = job.open(&context, &EndpointOptions::new()).expect("an endpoint");
+    connect_all(&job, &endpoint);
+    say!("{URI}{}", endpoint.uri());
+    let until = || {
+        if job.rank() == 0 {
+            std::io::stdin().lines().next().expect("a line").expect("text");
+        }
+        job.exchange(&[]).expect("all come");
+    };
+    let seen = requests_until(&endpoint, until);
+    // Nobody closes before all have looked.
+    job.exchange(&[]).expect("all come");
+    if seen.is_empty() {
+        return ExitCode::SUCCESS;
+    }
+    say!("rank {} got requests: {seen:?}", job.rank());
+    ExitCode::FAILURE
+}
+
+/// The payloads of the requests that come while something is done: the program looks at its
+/// endpoint meanwhile, as it does when it waits for its peers.
+fn requests_until(endpoint: &Endpoint, done: impl FnOnce() + Send) -> Vec<Vec<u8>> {
+    std::thread::scope(|scope| {
+        let (mut seen, doing) = (Vec::new(), scope.spawn(done));
+        loop {
+            let is_last = doing.is_finished();
+            while let Some(event) = endpoint.get_event().expect("usable") {
+                seen.extend(event.into_request().map(|request| request.payload()));
+            }
+            if is_last {
+                return seen;
+            }
+            std::thread::yield_now();
+        }
+    })
+}
+
+/// Connects to the ranks behind this one by their names, and takes the requests of those before.
+fn connect_all(job: &Job, endpoint: &Endpoint) {
+    let text = format!("rank {}", job.rank());
+    for other in job.rank() + 1..job.size() {
+        let name = format!("job:{other}");
+        let connect = Connect::to(&name).payload(text.as_bytes()).context(other.into()).timeout(LIMIT);
+        endpoint.connect(&connect).expect("a name");
+    }
+    let mut open: BTreeMap<u32, Connection> = BTreeMap::new();
+    while open.len() + 1 < job.size() as usize {
+        match endpoint.wait(Some(LIMIT)).expect("usable").expect("an event") {
+            Event::Request(request) => {
+                let text = String::from_utf8_lossy(&request.payload()).into_owned();
+                let from: u64 = text.strip_prefix("rank ").and_then(|rank| rank.parse().ok()).expect("a rank");
+                request.accept(from).expect("an accept");
+            }
+            event => {
+                event.outcome().expect("they connect");
+                let rank = u32::try_from(event.context()).expect("a rank");
+                open.insert(rank, event.connection().expect("one"));
+            }
+        }
+    }
+    for (rank, connection) in open {
+        let path = endpoint.report(connection).expect("open").path;
+        let is_here = rank / 2 == job.rank() / 2;
+        assert!(path.starts_with(if is_here { "sm:" } else { "sock:" }), "to rank {rank}: {path}");
+    }
+}
