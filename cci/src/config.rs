@@ -190,7 +190,7 @@ fn absent(transport: &str) -> String {
 /// Refuses a value that this check does not accept.
 fn check(section: &Section<'_>, entry: &Entry<'_>, check: Check) -> Result<(), Mistake> {
     let Entry { line, key, value } = entry;
-    let sentence = |remedy| format!("'{key}' of [{}] is '{value}'; {remedy}", section.name);
+    let sentence = |remedy| format!("'{key}' of [{}] is {}; {remedy}", section.name, check.show(value));
     check.accept(value).map_err(|remedy| Mistake::new(*line, sentence(remedy)))
 }
 

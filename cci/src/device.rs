@@ -1,6 +1,8 @@
 //! Devices.
 
 use crate::names::SharedNames;
+use cci_transport::Check;
+use std::fmt;
 
 /// Where a device sits on the PCI bus.
 ///
@@ -40,7 +42,7 @@ pub struct Pci {
 /// assert!(usable.iter().all(|device| device.max_send_size > 0));
 /// # Ok::<(), cci::OpenError>(())
 /// ```
-#[derive(Clone, Debug)]
+#[derive(Clone)]
 pub struct Device {
     /// Its name: the section of the configuration file, or one made from the transport.
     pub name: String,
@@ -64,4 +66,42 @@ pub struct Device {
     pub is_default: bool,
     /// The names that endpoints on it connect to, those of its [`crate::Context`].
     pub names: SharedNames,
+}
+
+/// Shows no secret.
+impl fmt::Debug for Device {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { name, transport, up, reason, arguments, max_send_size, rate, pci, priority, is_default, names } =
+            self;
+        let check = |key| crate::transports::driver(transport)?.key(key).map(|key| key.check);
+        let shown = arguments.iter().map(|(key, value)| (key, check(key).unwrap_or(Check::Text).show(value)));
+        f.debug_struct("Device")
+            .field("name", name)
+            .field("transport", transport)
+            .field("up", up)
+            .field("reason", reason)
+            .field("arguments", &shown.collect::<Vec<_>>())
+            .field("max_send_size", max_send_size)
+            .field("rate", rate)
+            .field("pci", pci)
+            .field("priority", priority)
+            .field("is_default", is_default)
+            .field("names", names)
+            .finish()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #[test]
+    fn a_secret_is_not_shown() {
+        let text = |key: &str| {
+            let mut device = crate::Context::new().expect("devices").default_device().expect("auto").clone();
+            device.arguments = vec![(key.into(), "a".repeat(64))];
+            format!("{device:?}")
+        };
+        let (secret, port) = (text("secret"), text("port"));
+        assert!(secret.contains("a secret of 64 characters") && !secret.contains("aaaa"), "{secret}");
+        assert!(port.contains("aaaa"), "{port}");
+    }
 }

@@ -35,6 +35,10 @@ const MISTAKES: &[(&str, &str)] = &[
         "[s]\ntransport = sock\nip = lo\n",
         "cci.ini:3: 'ip' of [s] is 'lo'; write an IP address of this host, such as 192.0.2.1",
     ),
+    (
+        "[s]\ntransport = auto\nsecret = abcd\n",
+        "cci.ini:3: 'secret' of [s] is a secret of 4 characters; write 64 hexadecimal digits, of 256 random bits",
+    ),
     ("[s]\ntransport = sock\ncheck = no\n", "cci.ini:3: 'check' of [s] is 'no'; write always or remote"),
     ("[s]\ntransport = sim\nlos = 1\n", "cci.ini:3: unknown key 'los' of [s]; did you mean 'loss'?"),
     ("[p]\ntransport = port\n", "cci.ini:2: unknown transport 'port' of [p]; did you mean 'portals'?"),

@@ -234,6 +234,8 @@ pub enum Check {
     OneOf(&'static [&'static str]),
     /// The values that this function accepts. Its error is the remedy.
     By(fn(&str) -> Result<(), String>),
+    /// The same of a value that nobody is to see: a refusal has its length in its place.
+    Secret(fn(&str) -> Result<(), String>),
 }
 
 impl Check {
@@ -247,7 +249,7 @@ impl Check {
             Self::Text => true,
             Self::Number(least, most) => decimal(value).is_some_and(|number| (*least..=*most).contains(&number)),
             Self::OneOf(words) => words.contains(&value),
-            Self::By(accept) => return accept(value),
+            Self::By(accept) | Self::Secret(accept) => return accept(value),
         };
         if is_fine { Ok(()) } else { Err(self.remedy()) }
     }
@@ -256,7 +258,22 @@ impl Check {
         match self {
             Self::Number(least, most) => format!("write a whole number from {least} to {most}"),
             Self::OneOf(words) => format!("write {}", words.join(" or ")),
-            Self::Text | Self::By(_) => "write another value".into(),
+            Self::Text | Self::By(_) | Self::Secret(_) => "write another value".into(),
+        }
+    }
+
+    /// A value of the key as a message may show it.
+    ///
+    /// ```
+    /// # use cci_transport::Check;
+    /// assert_eq!(Check::Text.show("abc"), "'abc'");
+    /// assert_eq!(Check::Secret(|_| Ok(())).show("abc"), "a secret of 3 characters");
+    /// ```
+    #[must_use]
+    pub fn show(&self, value: &str) -> String {
+        match self {
+            Self::Secret(_) => format!("a secret of {} characters", value.chars().count()),
+            _ => format!("'{value}'"),
         }
     }
 }
@@ -279,9 +296,8 @@ impl<'a> Arguments<'a> {
                 let what = format!("{} has no key '{name}'; its keys are {}", driver.name, names.join(", "));
                 return Err(refused(what));
             };
-            key.check
-                .accept(value)
-                .map_err(|remedy| refused(format!("the value of the key '{name}' is '{value}'; {remedy}")))?;
+            let shown = |remedy| format!("the value of the key '{name}' is {}; {remedy}", key.check.show(value));
+            key.check.accept(value).map_err(|remedy| refused(shown(remedy)))?;
         }
         Ok(Self(pairs))
     }
@@ -318,6 +334,7 @@ mod tests {
             Key { name: "depth", check: Check::Number(2, 9) },
             Key { name: "kind", check: Check::OneOf(&["round", "square"]) },
             Key { name: "name", check: Check::Text },
+            Key { name: "secret", check: Check::Secret(|_| Err("write it again".into())) },
             Key {
                 name: "even",
                 check: Check::By(
@@ -353,7 +370,8 @@ mod tests {
             ("depth", "", "the value of the key 'depth' is ''; write a whole number from 2 to 9"),
             ("kind", "Round", "the value of the key 'kind' is 'Round'; write round or square"),
             ("even", "a", "the value of the key 'even' is 'a'; write a longer value"),
-            ("colour", "red", "pipe has no key 'colour'; its keys are depth, kind, name, even"),
+            ("secret", "höre", "the value of the key 'secret' is a secret of 4 characters; write it again"),
+            ("colour", "red", "pipe has no key 'colour'; its keys are depth, kind, name, secret, even"),
         ] {
             let error = Arguments::check(&DRIVER, &pairs(&[(key, value)])).expect_err(sentence);
             assert_eq!((error.to_string().as_str(), error.status), (sentence, Status::Inval));

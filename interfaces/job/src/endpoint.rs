@@ -2,7 +2,8 @@
 
 use crate::error::JobError;
 use crate::job::Job;
-use cci::{Context, Device, Endpoint, EndpointOptions, Names};
+use crate::proof::Secret;
+use cci::{Context, Device, Driver, Endpoint, EndpointOptions, Names};
 use std::fmt;
 use std::sync::Arc;
 
@@ -12,6 +13,9 @@ pub const URI: &str = "uri";
 /// The keys of a device that say what its peers prove, and who may reach it.
 const SECRET: &str = "secret";
 const LISTEN: &str = "listen";
+
+/// Those that say of which address an endpoint is, if a device has them.
+const PLACES: [&str; 3] = [LISTEN, "ip", "interface"];
 
 /// Why [`Job::open`] failed.
 ///
@@ -92,23 +96,19 @@ impl Job {
 
     /// Returns the device that endpoints of this rank are opened on: the default one of `context`.
     /// Where the job has a secret and the device can check it, peers prove it; then endpoints of a
-    /// job on several hosts listen on the network, unless the device or `CCI_LISTEN` states
-    /// otherwise. For programs and interfaces that open and announce an endpoint themselves.
+    /// job on several hosts listen on the network, and otherwise on the loop-back interface, unless
+    /// the device or `CCI_LISTEN` states something else. For programs and interfaces that open and
+    /// announce an endpoint themselves.
     ///
     /// # Errors
     ///
     /// No device is usable.
     pub fn device(&self, context: &Context) -> Result<Device, cci::OpenError> {
         let mut device = context.default_device()?.clone();
-        let checks = cci::driver(&device.transport).is_some_and(|driver| driver.key(SECRET).is_some());
-        if let Some(secret) = self.secret().filter(|_| checks) {
-            let digits: String = secret.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
-            device.arguments.push((SECRET.into(), digits));
-            let is_said = device.arguments.iter().any(|(key, _)| key == LISTEN)
-                || std::env::var_os("CCI_LISTEN").is_some_and(|value| !value.is_empty());
-            if self.local().size < self.size() && !is_said {
-                device.arguments.push((LISTEN.into(), "network".into()));
-            }
+        if let Some(driver) = cci::driver(&device.transport) {
+            let listen = std::env::var("CCI_LISTEN").ok().filter(|value| !value.is_empty());
+            let is_spread = self.local().size < self.size();
+            device.arguments.extend(keys(driver, &device.arguments, listen.as_deref(), self.secret(), is_spread));
         }
         Ok(device)
     }
@@ -129,6 +129,31 @@ impl Job {
     }
 }
 
+/// What a job adds to the keys of a device. `listen`: the value of `CCI_LISTEN`; `is_spread`: the
+/// job has ranks on other hosts.
+fn keys(
+    driver: &Driver,
+    given: &[(String, String)],
+    listen: Option<&str>,
+    secret: Option<&Secret>,
+    is_spread: bool,
+) -> Vec<(String, String)> {
+    let own =
+        |pairs: &[(&str, &str)]| pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+    let is_said = driver.with_environment(given).iter().any(|(key, _)| PLACES.contains(&key.as_str()));
+    let Some(secret) = secret.filter(|_| driver.key(SECRET).is_some()) else {
+        // Whoever reaches it may connect.
+        let is_open = is_said || listen == Some("network");
+        return if is_open { Vec::new() } else { own(driver.loopback) };
+    };
+    let digits: String = secret.bytes().iter().map(|byte| format!("{byte:02x}")).collect();
+    let mut keys: Vec<_> = own(&[(SECRET, &digits)]);
+    if is_spread && !is_said && listen.is_none() {
+        keys.extend(own(&[(LISTEN, "network")]));
+    }
+    keys
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -147,6 +172,31 @@ mod tests {
         {
             assert_eq!(ranks.resolve(name), None, "{name}");
         }
+    }
+
+    #[test]
+    fn the_network_reaches_only_endpoints_that_check_a_secret_or_shall_do_without() {
+        let (auto, sock) = (cci::driver("auto").expect("one"), cci::driver("sock").expect("one"));
+        let secret = Secret::from_bytes([0x1f; 32]);
+        let pair = |key: &str, value: &str| vec![(key.to_owned(), value.to_owned())];
+        let proven = pair("secret", &"1f".repeat(32));
+        let spread = [&proven[..], &pair("listen", "network")].concat();
+        // With a secret that the device checks.
+        assert_eq!(keys(auto, &[], None, Some(&secret), true), spread);
+        assert_eq!(keys(auto, &[], None, Some(&secret), false), proven);
+        assert_eq!(keys(auto, &[], Some("local"), Some(&secret), true), proven);
+        assert_eq!(keys(auto, &pair("listen", "local"), None, Some(&secret), true), proven);
+        // Without, or on a device that checks none.
+        assert_eq!(keys(auto, &[], None, None, true), pair("listen", "local"));
+        assert_eq!(keys(auto, &[], Some("local"), None, true), pair("listen", "local"));
+        assert_eq!(keys(sock, &[], None, Some(&secret), true), pair("interface", "lo"));
+        assert_eq!(keys(sock, &[], None, None, true), pair("interface", "lo"));
+        // Unless somebody says so.
+        for driver in [auto, sock] {
+            assert_eq!(keys(driver, &[], Some("network"), None, true), []);
+        }
+        assert_eq!(keys(auto, &pair("listen", "network"), None, None, true), []);
+        assert_eq!(keys(sock, &pair("ip", "192.0.2.1"), None, None, true), []);
     }
 
     /// Each rank connects to the next one, takes the request of the one before, and sends its own

@@ -1,7 +1,7 @@
 //! `cci explain`: the way to an endpoint.
 
 use crate::arguments::ExplainArguments;
-use cci::{Connect, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure};
+use cci::{Connect, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure, Scope};
 use cci_perf::reach::{advice, no_transport_of};
 use cci_report::{UserError, while_doing};
 use std::io::Write as _;
@@ -71,17 +71,34 @@ fn not_reached(uri: &str, failure: Option<Failure>, reason: Option<&str>, timeou
 fn text(device: &Device, uri: &str, report: &ConnectionReport) -> String {
     let rtt = report.rtt.map_or_else(|| "not measured".into(), |rtt| format!("{} ns", rtt.as_nanos()));
     format!(
-        "{uri}\n  transport  {} (device {}: {})\n  messages   {}\n  RMA        {}\n  why        {}\n  MTU        {} \
-         bytes\n  window     {}\n  round trip {rtt}\n",
+        "{uri}\n  transport  {} (device {}: {})\n  messages   {}\n  RMA        {}\n  why        {}\n  peers      \
+         {}\n  MTU        {} bytes\n  window     {}\n  round trip {rtt}\n",
         report.transport,
         device.name,
         device.reason,
         report.path,
         report.rma_path,
         report.why,
+        peers(device, report),
         report.mtu,
         report.window
     )
+}
+
+/// By what the endpoints of a connection know each other.
+fn peers(device: &Device, report: &ConnectionReport) -> &'static str {
+    let driver = cci::driver(&device.transport);
+    // Over several transports the path begins with the one that is taken.
+    let way = report.path.split_once(": ").and_then(|(way, _)| cci::driver(way));
+    let taken = driver.filter(|driver| driver.over.is_none()).or(way);
+    if driver.is_some_and(|driver| device.arguments.iter().any(|(key, _)| key == "secret" && driver.key(key).is_some()))
+    {
+        "prove the secret of the device"
+    } else if taken.is_some_and(|driver| driver.scope == Scope::Host) {
+        "are of this user, by the word of the system"
+    } else {
+        "are not authenticated"
+    }
 }
 
 #[cfg(test)]
@@ -123,6 +140,21 @@ mod tests {
         assert!(text.contains("nobody listens there; its program must run"), "{text}");
         let text = not_reached("sm://1/2", Some(Failure::TimedOut), None, Duration::from_secs(5)).0;
         assert!(text.contains("reached: no answer within 5s"), "{text}");
+    }
+
+    #[test]
+    fn peers_are_known_by_a_secret_by_the_system_or_not_at_all() {
+        let of = |transport: &str, path: &str, secret: bool| {
+            let mut device = device(transport, true);
+            device.arguments.extend(secret.then(|| ("secret".to_owned(), "0".repeat(64))));
+            peers(&device, &ConnectionReport { path: path.into(), ..ConnectionReport::default() })
+        };
+        assert_eq!(of("auto", "sock: UDP over IPv4", false), "are not authenticated");
+        assert_eq!(of("auto", "sock: UDP over IPv4", true), "prove the secret of the device");
+        assert_eq!(of("sock", "UDP over IPv4", true), "are not authenticated", "it has no such key");
+        for (transport, path) in [("auto", "sm: a lane"), ("sm", "a lane")] {
+            assert_eq!(of(transport, path, false), "are of this user, by the word of the system");
+        }
     }
 
     #[test]

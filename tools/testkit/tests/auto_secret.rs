@@ -85,6 +85,9 @@ fn what_is_no_secret_is_refused_when_the_endpoint_opens() {
     for value in ["", "abc", &"g".repeat(64)] {
         let why = refused(with(value));
         assert!(why.contains("64 hexadecimal digits"), "{why}");
+        // What is nearly a secret may be most of one.
+        let shown = format!("'secret' is a secret of {} characters;", value.len());
+        assert!(why.contains(&shown) && (value.is_empty() || !why.contains(value)), "{why}");
     }
     assert!(with(&"0".repeat(64)).is_ok());
 }

@@ -24,7 +24,7 @@ pub static DRIVER: Driver = Driver {
         Key { name: "listen", check: Check::OneOf(&["local", "network"]) },
         LocalAddress::IP,
         Key { name: "port", check: Check::Number(0, 65_535) },
-        Key { name: "secret", check: Check::By(secret) },
+        Key { name: "secret", check: Check::Secret(secret) },
     ],
     loopback: &[("listen", "local")],
     discover: || vec![Discovered { name: "auto0".into(), arguments: Vec::new() }],

@@ -66,7 +66,7 @@ fn exchange(world: &World<'_>, connections: [Connection; 2]) {
 
 /// The local addresses, in hexadecimal digits, of every socket of UDP and TCP in this name space
 /// that datagrams or streams of strangers reach: those that are connected to nobody.
-fn open_to_strangers(net: &Net) -> Vec<String> {
+pub(crate) fn open_to_strangers(net: &Net) -> Vec<String> {
     net.enter(|| {
         let tables = ["udp", "tcp", "udp6", "tcp6"];
         let read = |table| std::fs::read_to_string(format!("/proc/thread-self/net/{table}")).unwrap_or_default();
@@ -83,7 +83,7 @@ fn open_to_strangers(net: &Net) -> Vec<String> {
 }
 
 /// Whether an address of [`open_to_strangers`] is of the loop-back interface.
-fn is_loopback(local: &str) -> bool {
+pub(crate) fn is_loopback(local: &str) -> bool {
     local.starts_with("0100007F:")
 }
 
@@ -542,10 +542,26 @@ fn while_accepting<T>(endpoint: &Endpoint, act: impl FnOnce() -> T) -> T {
 pub(crate) fn explained() {
     let (nets, guarded) = three_hosts();
     let server = server(&nets[0], "sm,sock,tcp");
-    let expected: [(&Net, [&str; 3]); 3] = [
-        (&nets[0], ["messages   sm: ", "sock 10.0.1.1:", ": sm is better"]),
-        (&nets[1], ["messages   sock: ", "sm: the endpoint is on another host", ": sock is better"]),
-        (&guarded, ["messages   tcp: ", "sm: the endpoint is on another host", ": asked before, and did not answer"]),
+    let expected: [(&Net, [&str; 4]); 3] = [
+        (&nets[0], ["messages   sm: ", "sock 10.0.1.1:", ": sm is better", "peers      are of this user"]),
+        (
+            &nets[1],
+            [
+                "messages   sock: ",
+                "sm: the endpoint is on another host",
+                ": sock is better",
+                "peers      are not authenticated",
+            ],
+        ),
+        (
+            &guarded,
+            [
+                "messages   tcp: ",
+                "sm: the endpoint is on another host",
+                ": asked before, and did not answer",
+                "peers      are not authenticated",
+            ],
+        ),
     ];
     for (net, texts) in expected {
         let explain = || Command::new(command()).args(["explain", server.uri()]).env("CCI_LISTEN", "network").output();

@@ -1,6 +1,7 @@
 //! `cci run` over two hosts whose ranks reach each other, and a stranger on a third one that knows
 //! their URIs.
 
+use crate::auto::{is_loopback, open_to_strangers};
 use crate::pingpong::{Running, built, command};
 use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure};
 use cci_job::Job;
@@ -90,6 +91,37 @@ fn refused(device: &Device, uri: &str) -> Result<(), Failure> {
     world.next(0, EventKind::Connect).outcome()
 }
 
+/// Two ranks without a secret, whose store is at an address of the network: everything stays on the
+/// loop-back interface unless the user says so.
+pub(crate) fn without_a_secret() {
+    let nets = pair(1500);
+    for (listen, is_open) in [("", false), ("local", false), ("network", true)] {
+        let mut ranks = nets[0].enter(|| {
+            [0, 1].map(|rank: u32| {
+                let mut program = Command::new(std::env::current_exe().expect("this program"));
+                program.arg(RANK).env("RANK", rank.to_string()).env("WORLD_SIZE", "2");
+                program.envs([("MASTER_ADDR", "10.0.0.1"), ("MASTER_PORT", "7000"), ("CCI_LISTEN", listen)]);
+                program.env_remove("CCI_JOB_FD").env_remove("CCI_CONFIG").env_remove("CCI_CTP");
+                Running(program.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().expect("a rank"))
+            })
+        });
+        for rank in &mut ranks {
+            let mut line = String::new();
+            BufReader::new(rank.0.stdout.as_mut().expect("piped")).read_line(&mut line).expect("a line");
+            assert_eq!(line.contains("sock=10.0.0.1:"), is_open, "CCI_LISTEN={listen}: {line}");
+            assert_eq!(line.contains("sock=127.0.0.1:"), !is_open, "CCI_LISTEN={listen}: {line}");
+        }
+        let sockets = open_to_strangers(&nets[0]);
+        let store = |address: &str| sockets.contains(&format!("{address}:{:04X}", 7001));
+        assert_eq!([store("0100007F"), store("0100000A")], [!is_open, is_open], "CCI_LISTEN={listen}: {sockets:?}");
+        assert_eq!(sockets.iter().all(|local| is_loopback(local)), !is_open, "CCI_LISTEN={listen}: {sockets:?}");
+        ranks[0].0.stdin.take().expect("piped").write_all(b"go on\n").expect("rank 0");
+        for rank in &mut ranks {
+            assert!(rank.0.wait().expect("its end").success());
+        }
+    }
+}
+
 /// A rank: connects to all behind it, says its URI, and waits until rank 0 has been told that the
 /// strangers have gone.
 pub(crate) fn rank() -> ExitCode {
@@ -157,7 +189,7 @@ fn connect_all(job: &Job, endpoint: &Endpoint) {
     }
     for (rank, connection) in open {
         let path = endpoint.report(connection).expect("open").path;
-        let is_here = rank / 2 == job.rank() / 2;
+        let is_here = rank / job.local().size == job.rank() / job.local().size;
         assert!(path.starts_with(if is_here { "sm:" } else { "sock:" }), "to rank {rank}: {path}");
     }
 }

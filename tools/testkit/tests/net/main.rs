@@ -99,6 +99,7 @@ const TESTS: &[Test] = &[
     Test("auto_leaves_new_connects_tcp_where_a_firewall_drops_udp", auto::firewall, &["ip", "nft"]),
     Test("ranks_of_two_hosts_connect_by_their_names", jobs::ring, &["ip", "mount", "unshare"]),
     Test("ranks_of_two_hosts_accept_no_stranger", jobs::strangers, &["ip", "mount", "unshare"]),
+    Test("ranks_without_a_secret_stay_on_the_loop_back_interface", jobs::without_a_secret, &["ip"]),
     Test("the_test_bed_measures_and_validates", testbed::measures_and_validates, &["ip"]),
     Test("the_test_bed_leaves_nothing_when_killed", testbed::leaves_nothing_when_killed, &["ip"]),
 ];
