@@ -92,7 +92,7 @@ pub use cci_proto::{
 #[cfg(feature = "trace")]
 pub use cci_transport::trace;
 pub use cci_transport::{Condition, ConnectionReport, Discovered, Driver, Key, OpenError, Peer, Scope};
-pub use cci_transport::{Snapshot, Unreadable, WaitFor, WaitShown};
+pub use cci_transport::{Snapshot, Unreadable, WaitFor, WaitShown, is_oversubscribed, set_oversubscribed};
 pub use connection::Connection;
 pub use context::Context;
 pub use device::{Device, Pci};

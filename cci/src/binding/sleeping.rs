@@ -3,7 +3,7 @@
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::sync::{AtomicU64, Ordering};
 use cci_proto::{Failure, Status, Unusable};
-use cci_transport::{Core, Endpoint, Slot, Transport};
+use cci_transport::{Core, Endpoint, Slot, Transport, is_oversubscribed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
@@ -15,6 +15,9 @@ const LONGEST_SLEEP: Duration = Duration::from_millis(100);
 
 /// Looks this often at a blocking operation before it sleeps: about the time of a wake-up.
 const BLOCKING_SPINS: u32 = 2000;
+
+/// The same where that time is another process's, which may be the one that is waited for.
+const OVERSUBSCRIBED_SPINS: u32 = 4;
 
 /// Sleeps of blocking calls in this process that their limit has ended although their operation was
 /// over. Relaxed: it publishes nothing.
@@ -28,7 +31,7 @@ pub fn missed_wakeups() -> u64 {
 
 /// Waits for the end of an operation, without the lock while it sleeps.
 pub(super) fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<(), Failure>, Unusable> {
-    let mut looks = 0;
+    let (mut looks, most) = (0, if is_oversubscribed() { OVERSUBSCRIBED_SPINS } else { BLOCKING_SPINS });
     // Closing the descriptor of a sleep is a cancellation point.
     let mut uncancelled = None;
     let life = endpoint.generation();
@@ -49,7 +52,7 @@ pub(super) fn wait(endpoint: &Endpoint, slot: &'static Slot) -> Result<Result<()
                 looks += 1;
                 // A descriptor of the sleeper's own outlives the endpoint's lock. Without one to
                 // spare, or with something to do, the wait spins: slower, never stuck.
-                return Ok(if looks > BLOCKING_SPINS {
+                return Ok(if looks > most {
                     uncancelled.get_or_insert_with(Uncancelled::new);
                     Sleep::new(core, transport, slot)
                 } else {

@@ -23,6 +23,7 @@ mod local_address;
 mod mutex;
 mod open;
 mod operation;
+mod oversubscription;
 mod pending_events;
 mod pending_requests;
 mod poll_set;
@@ -60,6 +61,7 @@ pub use local_address::{LocalAddress, interface_index, is_endpoint_ip, is_link_l
 pub use mutex::lock;
 pub use open::{OpenError, room_for};
 pub use operation::{Connect, Imported, Message, Peer, Posted, Rma};
+pub use oversubscription::{is_oversubscribed, set_oversubscribed};
 pub use pending_events::PendingEvents;
 pub use pending_requests::PendingRequests;
 pub use poll_set::PollSet;

@@ -2,6 +2,7 @@
 //! (`docs/design/threading.md`, which has the states).
 
 use crate::edge_policy::{Edge, EdgePolicy};
+use crate::oversubscription::is_oversubscribed;
 use crate::spin_policy::SpinPolicy;
 use crate::wait_policy::{Transition, WaitPolicy};
 use crate::{Core, monotonic};
@@ -123,7 +124,7 @@ impl Readiness {
         // What the call found need not be an event: it may return EAGAIN, and rely on a timer.
         state.called = now;
         if measures {
-            state.spin_policy.on_found(|| now.unwrap_or_else(monotonic));
+            state.spin_policy.on_found(!is_oversubscribed(), || now.unwrap_or_else(monotonic));
         }
         state.wait_policy.on_found();
     }

@@ -46,17 +46,18 @@ impl SpinPolicy {
         (self.spins, self.since, self.short_waits) = (false, None, 0);
     }
 
-    /// Records a call that found something.
+    /// Records a call that found something. `may_spin`: no other process waits for this processor.
     #[inline]
-    pub(crate) fn on_found(&mut self, now: impl FnOnce() -> Time) {
+    pub(crate) fn on_found(&mut self, may_spin: bool, now: impl FnOnce() -> Time) {
         let Some(since) = self.since.take() else { return };
         if self.spins {
             self.needed = (self.needed / 2).max(MIN_SHORT_WAITS);
+            self.spins = may_spin;
         } else if now().since(since) > SHORT_WAIT {
             self.short_waits = 0;
         } else {
             self.short_waits += 1;
-            self.spins = self.short_waits >= self.needed;
+            self.spins = may_spin && self.short_waits >= self.needed;
         }
     }
 
@@ -83,7 +84,7 @@ mod tests {
             polls += 1;
             policy.on_empty(Time(begin + polls * 1000));
         }
-        policy.on_found(|| Time(begin + len));
+        policy.on_found(true, || Time(begin + len));
         (begin + len, polls)
     }
 
@@ -102,6 +103,22 @@ mod tests {
         let (_, polls) = wait(&mut policy, now, SPIN + 2001);
         assert_eq!(polls, SPIN / 1000 + 1, "no longer than this");
         assert!(!policy.is_on());
+    }
+
+    #[test]
+    fn where_others_wait_for_the_processor_no_wait_starts_it() {
+        let mut policy = SpinPolicy::default();
+        for now in 0..10 * u64::from(MAX_SHORT_WAITS) {
+            policy.on_empty(Time(now));
+            policy.on_found(false, || Time(now + 1));
+            assert!(!policy.is_on());
+        }
+        policy.on_empty(Time(0));
+        policy.on_found(true, || Time(1));
+        assert!(policy.is_on(), "the waits were short, and nobody is in the way any more");
+        policy.on_empty(Time(2));
+        policy.on_found(false, || Time(3));
+        assert!(!policy.is_on(), "it ends too");
     }
 
     #[test]
@@ -131,7 +148,7 @@ mod tests {
     #[test]
     fn a_call_that_finds_something_at_once_is_no_wait() {
         let mut policy = SpinPolicy::default();
-        (0..10 * u64::from(MIN_SHORT_WAITS)).for_each(|now| policy.on_found(|| Time(now)));
+        (0..10 * u64::from(MIN_SHORT_WAITS)).for_each(|now| policy.on_found(true, || Time(now)));
         assert!(!policy.is_on());
     }
 }

@@ -46,7 +46,8 @@ impl Join {
     }
 
     /// Joins the job that the environment names. Blocks until the store answers; under launchers
-    /// other than `cci run` until all ranks have joined.
+    /// other than `cci run` until all ranks have joined. Where this host has more ranks than
+    /// processors, waits of this process no longer spin from here on (`cci::set_oversubscribed`).
     ///
     /// # Errors
     ///
@@ -54,10 +55,15 @@ impl Join {
     pub fn join(self) -> Result<Job, JobError> {
         let environment = Environment(&|name| std::env::var_os(name));
         let joined = source::join(&environment, self.limit)?;
+        let place = Place::of(&joined);
+        #[cfg(feature = "cci")]
+        if place.local.ranks_per_core() > 1.0 {
+            cci::set_oversubscribed(true);
+        }
         Ok(Job {
             limit: self.limit,
             name: joined.name,
-            place: Place::of(&joined),
+            place,
             secret: joined.secret,
             source: Mutex::new(joined.source),
         })
