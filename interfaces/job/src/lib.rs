@@ -27,6 +27,7 @@ mod error;
 mod job;
 mod place;
 mod pmi;
+mod pmix;
 mod proof;
 mod server;
 mod source;

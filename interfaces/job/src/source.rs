@@ -4,6 +4,7 @@ use crate::addressed::{self, Address};
 use crate::error::JobError;
 use crate::place::{self, Local};
 use crate::pmi::Pmi;
+use crate::pmix::{self, Pmix};
 use crate::proof::Secret;
 use crate::store_client::Client;
 use std::ffi::OsString;
@@ -74,9 +75,14 @@ pub(crate) fn cannot(why: impl Into<String>) -> JobError {
     JobError::CannotJoin(why.into())
 }
 
+pub(crate) fn lost(why: impl Into<String>) -> JobError {
+    JobError::Lost(why.into())
+}
+
 /// How a process learns of its job.
 enum Way {
     Launched,
+    Pmix,
     Pmi,
     Addressed(Variables),
 }
@@ -87,6 +93,9 @@ fn way(environment: &Environment<'_>) -> Option<Way> {
     let all_set = |names: &[&'static str]| names.iter().all(|name| is_set(name));
     if is_set(DESCRIPTOR) {
         Some(Way::Launched)
+    } else if pmix::is_there(environment) && !is_set("CCI_STORE") {
+        // Only a user sets the store, who then wants it.
+        Some(Way::Pmix)
     } else if is_set("PMI_FD") || is_set("PMI_PORT") {
         Some(Way::Pmi)
     } else if all_set(&["RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT"]) {
@@ -112,6 +121,7 @@ pub(crate) fn is_named(environment: &Environment<'_>) -> bool {
 pub(crate) fn join(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
     match way(environment).ok_or(JobError::NoJob)? {
         Way::Launched => launched(environment, limit),
+        Way::Pmix => by_pmix(environment, limit),
         Way::Pmi => by_pmi(environment, limit),
         Way::Addressed(variables) => addressed(environment, limit, variables),
     }
@@ -124,9 +134,21 @@ fn launched(environment: &Environment<'_>, limit: Duration) -> Result<Joined, Jo
     Ok(Joined { name: "cci run", rank, size, local, secret, source: Box::new(client) })
 }
 
+fn by_pmix(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
+    let secret = secret(environment)?;
+    let (pmix, rank, size) = Pmix::join()?;
+    with_places(Joined { name: "PMIx", rank, size, local: ALONE, secret, source: Box::new(pmix) }, limit)
+}
+
 fn by_pmi(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
     let (pmi, rank, size) = Pmi::join(environment, limit)?;
-    with_places(Joined { name: "PMI-1", rank, size, local: ALONE, secret: None, source: Box::new(pmi) }, limit)
+    let (name, secret) = (pmi.name(), secret(environment)?);
+    with_places(Joined { name, rank, size, local: ALONE, secret, source: Box::new(pmi) }, limit)
+}
+
+/// The secret of the file that the user has given to all ranks.
+fn secret(environment: &Environment<'_>) -> Result<Option<Secret>, JobError> {
+    environment.get("CCI_SECRET_FILE").map(|path| Secret::read(path.as_ref())).transpose()
 }
 
 /// The variables of a source that names an address.
@@ -140,7 +162,7 @@ struct Variables {
 fn addressed(environment: &Environment<'_>, limit: Duration, of: Variables) -> Result<Joined, JobError> {
     let (rank, size): (u32, u32) = (environment.number(of.rank)?, environment.number(of.size)?);
     check(rank, size)?;
-    let secret = environment.get("CCI_SECRET_FILE").map(|path| Secret::read(path.as_ref())).transpose()?;
+    let secret = secret(environment)?;
     let is_open = environment.get("CCI_LISTEN").is_some_and(|value| value == "network");
     let address = (of.address)(environment)?.allowed(secret.is_some() || is_open)?;
     let begin = Instant::now();

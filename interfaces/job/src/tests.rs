@@ -207,6 +207,7 @@ fn wrong_variables_are_explained() {
     assert!(with("OMPI_COMM_WORLD_RANK", "2").contains("rank 2 is not below the size 2"));
     assert!(with("CCI_STORE", "here").contains("write HOST:PORT"));
     assert!(with("CCI_JOB_FD", "1000000").contains("CCI_JOB_FD names descriptor 1000000"));
+    assert!(with("PMI_PORT", "x").contains("no process manager at PMI_PORT x"));
     assert!(with("PMI_FD", "1000000").contains("PMI_FD names descriptor 1000000"));
     assert!(with("OMPI_COMM_WORLD_RANK", "").contains("belongs to no job"));
 }
@@ -372,11 +373,82 @@ fn a_process_manager_that_is_silent_or_lies_is_explained() {
     const PUT: &str = "cmd=put_result rc=0";
     assert!(error_by_pmi(&[]).contains("does not answer within the limit"));
     assert!(error_by_pmi(&[INIT, MAXES, SPACE, PUT]).contains("does not answer within the limit"), "a barrier");
+    const INIT_2: &str = "cmd=response_to_init rc=-1 pmi_version=2 pmi_subversion=0";
+    assert!(error_by_pmi(&["cmd=response_to_init rc=-1 pmi_version=3"]).contains("neither PMI-1 nor PMI-2"));
+    assert!(error_by_pmi(&[INIT_2, INIT_2]).contains("does not speak PMI-2"));
+    // Only lines are waited for, and the third command of the rank is none.
+    const NO_LENGTH: &str = "cmd=response_to_init rc=0 pmi_version=2\nno length";
+    assert!(error_by_pmi(&[INIT_2, NO_LENGTH]).contains("a false length"));
     assert!(error_by_pmi(&["cmd=other"]).contains("sent 'cmd=other' in place of response_to_init"));
     assert!(error_by_pmi(&[INIT, MAXES, "cmd=my_kvsname"]).contains("names no key-value space"));
     assert!(error_by_pmi(&[INIT, MAXES, SPACE, "cmd=put_result rc=-1"]).contains("has no room"));
     let lie = &[INIT, MAXES, SPACE, PUT, "cmd=barrier_out rc=0", "cmd=get_result rc=0 value=1"];
     assert!(error_by_pmi(lie).contains("that no rank of this version has put"));
+}
+
+/// A process manager of one rank that speaks PMI-2 only, until the rank leaves. What it has been
+/// asked.
+fn serve_pmi_2(manager: UnixStream) -> Vec<String> {
+    let mut from = std::io::BufReader::new(manager.try_clone().expect("a descriptor"));
+    let (mut asked, mut values) = (Vec::new(), BTreeMap::new());
+    for answer in ["rc=-1 pmi_version=2 pmi_subversion=0", "rc=0 pmi_version=2 pmi_subversion=0"] {
+        let mut line = String::new();
+        from.read_line(&mut line).expect("a line");
+        asked.push(line);
+        writeln!(&manager, "cmd=response_to_init {answer}").expect("a rank");
+    }
+    loop {
+        let mut length = [0; 6];
+        from.read_exact(&mut length).expect("a length");
+        let length = str::from_utf8(&length).expect("text").trim().parse().expect("a number");
+        let mut command = vec![0; length];
+        from.read_exact(&mut command).expect("a command");
+        let command = String::from_utf8(command).expect("text");
+        let words: BTreeMap<&str, &str> = command.split(';').filter_map(|word| word.split_once('=')).collect();
+        let answer = match words["cmd"] {
+            "fullinit" => "rank=0;size=1;appnum=0;".into(),
+            "kvs-put" => {
+                values.insert(words["key"].to_owned(), words["value"].to_owned());
+                String::new()
+            }
+            "kvs-get" => {
+                let value = values.get(words["key"]);
+                value.map_or_else(|| "flag=FALSE;".into(), |value| format!("flag=TRUE;value={value};"))
+            }
+            _ => String::new(),
+        };
+        let answer = format!("cmd={}-response;{answer}rc=0;", words["cmd"]);
+        write!(&manager, "{:>6}{answer}", answer.len()).expect("a rank");
+        let is_last = words["cmd"] == "finalize";
+        asked.push(command.clone());
+        if is_last {
+            return asked;
+        }
+    }
+}
+
+#[test]
+fn a_process_manager_that_speaks_only_pmi_2_is_understood() {
+    use std::os::fd::AsRawFd;
+    let (manager, rank) = UnixStream::pair().expect("a pair");
+    let served = std::thread::spawn(move || serve_pmi_2(manager));
+    let descriptor = rank.as_raw_fd().to_string();
+    let variables = [("PMI_FD", descriptor), ("PMI_RANK", "0".into()), ("PMI_SIZE", "1".into())].into();
+    let mut joined = join(&variables, LIMIT).expect("a job");
+    assert_eq!((joined.name, joined.rank, joined.size), ("PMI-2", 0, 1));
+    // More than one entry takes.
+    let value = vec![7; 1000];
+    joined.source.publish("key", &value).expect("room");
+    assert_eq!(joined.source.look_up(0, "key", LIMIT), Ok(value.clone()));
+    let missing = joined.source.look_up(0, "other", SHORT);
+    assert!(matches!(missing, Err(JobError::NeverCame { .. })), "{missing:?}");
+    assert_eq!(joined.source.exchange(&value, LIMIT), Ok(vec![value]));
+    drop(joined);
+    let asked = served.join().expect("no panic");
+    assert_eq!(asked[0], "cmd=init pmi_version=1 pmi_subversion=1\n");
+    assert_eq!(asked[1], "cmd=init pmi_version=2 pmi_subversion=0\n");
+    assert_eq!(asked[2], "cmd=fullinit;pmirank=0;threaded=FALSE;");
+    assert_eq!(asked.last().map(String::as_str), Some("cmd=finalize;"));
 }
 
 #[test]

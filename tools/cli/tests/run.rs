@@ -362,11 +362,17 @@ fn a_host_that_fails_is_explained() {
     assert!(failed("echo Welcome to this host; cat >/dev/null").contains("its shell prints nothing"));
 }
 
-/// Runs ranks by another launcher; nothing where that is not installed.
-fn by(launcher: &str, arguments: &[&str]) -> Option<Output> {
+/// Runs ranks by another launcher, which also connect to each other; nothing where that is not
+/// installed.
+fn by(launcher: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Option<Output> {
     let mut command = Command::new(launcher);
-    command.args(arguments).args([env!("CARGO_BIN_EXE_cci"), "job", "--exchanges", "3"]).stdin(Stdio::null());
-    command.env_remove("CCI_JOB_FD");
+    command.args(arguments).args([env!("CARGO_BIN_EXE_cci"), "job", "--exchanges", "3", "--rounds", "2"]);
+    for variable in ["CCI_JOB_FD", "CCI_STORE", "CCI_SECRET_FILE", "CCI_LISTEN", "CCI_PMI"] {
+        command.env_remove(variable);
+    }
+    // Open MPI asks the superuser to be sure, in two ways.
+    command.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+    command.envs(variables.iter().copied()).stdin(Stdio::null());
     let ended = command.output().ok();
     if ended.is_none() {
         skipped(&format!("{launcher} is not installed (apt-get install mpich openmpi-bin)"));
@@ -383,19 +389,138 @@ fn all_know_all(ended: &Output, size: usize, source: &str) {
 
 #[test]
 fn ranks_of_hydra_speak_pmi() {
-    for more in [&[][..], &["-pmi-port"]] {
-        if let Some(ended) = by("mpiexec.hydra", &[more, &["-n", "6"]].concat()) {
+    for (more, version) in [(&[][..], "1"), (&["-pmi-port"], "1"), (&[], "2"), (&["-pmi-port"], "2")] {
+        if let Some(ended) = by("mpiexec.hydra", &[more, &["-n", "6"]].concat(), &[("CCI_PMI", version)]) {
             all_know_all(&ended, 6, "of 6 on this host with");
-            all_know_all(&ended, 6, "by PMI-1");
+            all_know_all(&ended, 6, &format!("by PMI-{version}"));
         }
     }
+}
+
+/// The user gives ranks the secret that their process manager does not.
+#[test]
+fn ranks_of_hydra_prove_the_secret_of_a_file() {
+    use std::os::unix::fs::PermissionsExt;
+    let folder = tempfile::tempdir().expect("a folder");
+    let file = folder.path().join("secret");
+    std::fs::write(&file, [b's'; 64]).expect("a file");
+    std::fs::set_permissions(&file, std::fs::Permissions::from_mode(0o600)).expect("a mode");
+    let variables = [("CCI_SECRET_FILE", file.to_str().expect("text"))];
+    if let Some(ended) = by("mpiexec.hydra", &["-n", "2"], &variables) {
+        assert!(ended.status.success(), "{}", text(&ended.stderr));
+        assert!(lines(&ended.stdout).iter().all(|line| line.contains("by PMI-1, authenticated")), "{ended:?}");
+    }
+}
+
+#[test]
+fn ranks_of_open_mpi_speak_pmix() {
+    if let Some(ended) = by("mpirun.openmpi", &["--oversubscribe", "-n", "4"], &[]) {
+        all_know_all(&ended, 4, "by PMIx");
+        all_know_all(&ended, 4, "of 4 on this host with");
+    }
+}
+
+/// A library of PMIx that does not do what it should.
+const FALSE_PMIX: &str = r#"
+#include <stdint.h>
+#include <stdlib.h>
+#include <string.h>
+typedef struct { uint16_t kind; union { uint32_t number; const char *string; uint64_t all[3]; } data; } value_t;
+typedef struct { char space[256]; uint32_t rank; } process_t;
+static int is(const char *lie) { return strcmp(getenv("LIE"), lie) == 0; }
+int PMIx_Init(process_t *own, void *info, size_t count)
+{
+    strcpy(own->space, "space");
+    own->rank = is("rank") ? 9 : 0;
+    return is("init") ? -25 : 0;
+}
+int PMIx_Put(uint8_t scope, const char *key, value_t *value) { return is("put") ? -1 : 0; }
+int PMIx_Commit(void) { return 0; }
+int PMIx_Finalize(void *info, size_t count) { return 0; }
+const char *PMIx_Error_string(int status) { return "THE-WORDS"; }
+#ifndef OLD
+int PMIx_Fence_nb(process_t *of, size_t count, void *info, size_t infos, void (*done)(int, void *), void *given)
+{
+    if (is("fence"))
+        return 0;
+    if (is("at once"))
+        return -157;
+    done(is("gone") ? -51 : 0, given);
+    return 0;
+}
+#endif
+int PMIx_Get_nb(process_t *of, const char *key, void *info, size_t infos, void (*found)(int, value_t *, void *),
+                void *given)
+{
+    value_t value = {14, {2}};
+    if (strcmp(key, "pmix.job.size") == 0) {
+        value.kind = is("size") ? 3 : 14;
+        value.data.string = "two";
+        if (!is("size"))
+            value.data.number = 2;
+        found(0, &value, given);
+    } else if (is("none")) {
+        return -46;
+    } else {
+        value.kind = is("type") ? 14 : 3;
+        value.data.string = is("null") ? NULL : is("digits") ? "no digits" : "00";
+        found(0, &value, given);
+    }
+    return 0;
+}
+"#;
+
+#[test]
+fn a_library_of_pmix_that_is_missing_silent_or_lies_is_explained() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let source = folder.path().join("false.c");
+    std::fs::write(&source, FALSE_PMIX).expect("a source");
+    let build = |arguments: &[&str]| {
+        let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
+        cc.args(["-shared", "-fPIC", "-o"]).arg(folder.path().join("libpmix.so.2")).arg(&source).args(arguments);
+        assert!(cc.status().expect("a C compiler").success());
+    };
+    let error = |lie: &str| {
+        let mut job = cci();
+        job.args(["job", "--limit", "300ms"]).stdin(Stdio::null());
+        for variable in ["CCI_JOB_FD", "CCI_STORE", "PMI_FD", "PMI_PORT"] {
+            job.env_remove(variable);
+        }
+        job.envs([("PMIX_RANK", "0"), ("PMIX_NAMESPACE", "space"), ("LIE", lie)]);
+        let ended = output(job.env("LD_LIBRARY_PATH", folder.path()));
+        assert_eq!(ended.status.code(), Some(1), "{lie}: {ended:?}");
+        text(&ended.stderr).to_owned()
+    };
+    build(&[]);
+    for (lie, why) in [
+        ("init", "the server of PMIx refuses: THE-WORDS"),
+        ("rank", "rank 9 is not below the size 2"),
+        ("size", "does not state the size of the job"),
+        ("put", "the server of PMIx: THE-WORDS"),
+        ("fence", "the server of PMIx does not answer within the limit"),
+        ("gone", "the server of PMIx: THE-WORDS"),
+        ("none", "rank 1 will not come"),
+        ("type", "that no rank of this version has put"),
+        ("null", "that no rank of this version has put"),
+        ("digits", "that no rank of this version has put"),
+        // All is well until the values of the second rank are compared.
+        ("at once", "something else than all ranks gave"),
+    ] {
+        let error = error(lie);
+        assert!(error.contains(why), "{lie}: {error}");
+    }
+    build(&["-DOLD"]);
+    assert!(error("").contains("libpmix.so.2 has no PMIx_Fence_nb"), "{}", error(""));
+    std::fs::write(folder.path().join("libpmix.so.2"), "no library").expect("a file");
+    let missing = error("");
+    assert!(missing.contains("cannot be loaded") && missing.contains("or set CCI_STORE"), "{missing}");
 }
 
 #[test]
 fn ranks_of_open_mpi_meet_at_a_store() {
     let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
     let store = format!("CCI_STORE=127.0.0.1:{port}");
-    if let Some(ended) = by("mpirun.openmpi", &["--allow-run-as-root", "--oversubscribe", "-n", "4", "-x", &store]) {
+    if let Some(ended) = by("mpirun.openmpi", &["--oversubscribe", "-n", "4", "-x", &store], &[]) {
         all_know_all(&ended, 4, "by OMPI, CCI_STORE");
     }
 }

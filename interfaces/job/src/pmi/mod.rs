@@ -1,16 +1,13 @@
-//! PMI-1, the text protocol by which process managers such as hydra serve their ranks: a line a
-//! command, words `key=value` between spaces.
+//! PMI-1 and PMI-2, the text protocols by which process managers such as hydra serve their ranks.
+
+mod manager;
 
 use crate::error::JobError;
-use crate::source::{Environment, Source, cannot, check};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::collections::BTreeMap;
+use crate::source::{Environment, Source, cannot, check, lost};
+use manager::{Manager, Version, Words};
 use std::net::{TcpStream, ToSocketAddrs};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
-
-/// The longest line that a process manager may send.
-const LONGEST_LINE: usize = 65_536;
 
 /// The first pause before a value is asked for again, and the longest.
 const AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_millis(50));
@@ -19,41 +16,28 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mi
 /// the 1,024 bytes that process managers read at once.
 const DIGITS: std::ops::RangeInclusive<usize> = 64..=512;
 
-/// A connection to a process manager. After a failure it is of no use any more.
+/// A rank of a process manager.
 pub(crate) struct Pmi {
-    manager: Option<OwnedFd>,
-    inbound: Vec<u8>,
+    manager: Manager,
     rank: u32,
     size: u32,
+    /// The key-value space, of PMI-1.
     space: String,
     /// The most digits of one entry's value.
     digits: usize,
     exchanges: u64,
 }
 
-type Words = BTreeMap<String, String>;
-
-fn lost(why: impl Into<String>) -> JobError {
-    JobError::Lost(why.into())
-}
-
-/// A line without its end.
-fn command(name: &str, words: &[(&str, &str)]) -> String {
-    words.iter().fold(format!("cmd={name}"), |line, (key, value)| line + " " + key + "=" + value)
-}
-
-/// The words of a line.
-fn words(line: &str) -> Words {
-    let words = line.split(' ').filter_map(|word| word.split_once('='));
-    words.map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
+fn silent() -> JobError {
+    lost("the process manager does not answer within the limit; PMI does not tell which ranks are missing")
 }
 
 /// Hexadecimal digits: what PMI stores is text without spaces.
-fn digits(bytes: &[u8]) -> String {
+pub(crate) fn digits(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-fn bytes(digits: &str) -> Option<Vec<u8>> {
+pub(crate) fn bytes(digits: &str) -> Option<Vec<u8>> {
     let pair = |at| digits.get(at..at + 2).and_then(|pair| u8::from_str_radix(pair, 16).ok());
     (0..digits.len()).step_by(2).map(pair).collect()
 }
@@ -62,113 +46,99 @@ impl Pmi {
     /// Joins the process manager that the environment names: the connection, rank and size.
     pub(crate) fn join(environment: &Environment<'_>, limit: Duration) -> Result<(Self, u32, u32), JobError> {
         let deadline = Instant::now() + limit;
-        let manager = match environment.get("PMI_FD") {
+        let socket = match environment.get("PMI_FD") {
             Some(_) => inherited(environment.number("PMI_FD")?)?,
             None => connected(&environment.get("PMI_PORT").unwrap_or_default())?,
         };
-        let mut pmi = Self::over(manager);
+        let manager = Manager::over(socket);
+        let mut pmi = Self { manager, rank: 0, size: 0, space: String::new(), digits: *DIGITS.end(), exchanges: 0 };
         if environment.get("PMI_FD").is_some() {
             (pmi.rank, pmi.size) = (environment.number("PMI_RANK")?, environment.number("PMI_SIZE")?);
         } else {
             pmi.identify(environment.number("PMI_ID")?, deadline)?;
         }
         check(pmi.rank, pmi.size)?;
-        pmi.begin(deadline)?;
+        match version(environment)? {
+            Version::Two => pmi.begin_2(environment, deadline)?,
+            Version::One => pmi.begin(environment, deadline)?,
+        }
+        check(pmi.rank, pmi.size)?;
         let (rank, size) = (pmi.rank, pmi.size);
         Ok((pmi, rank, size))
     }
 
-    fn over(manager: OwnedFd) -> Self {
-        let space = String::new();
-        Self { manager: Some(manager), inbound: Vec::new(), rank: 0, size: 0, space, digits: 0, exchanges: 0 }
+    /// The protocol that it speaks.
+    pub(crate) fn name(&self) -> &'static str {
+        if self.manager.version() == Version::One { "PMI-1" } else { "PMI-2" }
     }
 
     /// Tells a process manager that was connected to who this is; it answers with rank and size.
     fn identify(&mut self, id: u32, deadline: Instant) -> Result<(), JobError> {
-        self.ask(&format!("cmd=initack pmiid={id}"), "initack", deadline)?;
+        self.manager.ask("initack", &[("pmiid", &id.to_string())], "initack", deadline)?;
         for _ in ["size", "rank", "debug"] {
-            let set = self.answer("set", deadline)?;
-            let number = |key: &str| set.get(key).and_then(|value| value.parse().ok());
-            self.size = number("size").unwrap_or(self.size);
-            self.rank = number("rank").unwrap_or(self.rank);
+            let set = self.manager.answer("set", deadline)?;
+            self.take_place(&set);
         }
         Ok(())
     }
 
-    fn begin(&mut self, deadline: Instant) -> Result<(), JobError> {
-        self.ask(&command("init", &[("pmi_version", "1"), ("pmi_subversion", "1")]), "response_to_init", deadline)?;
-        let maxes = self.ask("cmd=get_maxes", "maxes", deadline)?;
+    fn take_place(&mut self, words: &Words) {
+        let number = |key: &str| words.get(key).and_then(|value| value.parse().ok());
+        self.size = number("size").unwrap_or(self.size);
+        self.rank = number("rank").unwrap_or(self.rank);
+    }
+
+    /// Begins by PMI-1, or by PMI-2 with a process manager that has only that.
+    fn begin(&mut self, environment: &Environment<'_>, deadline: Instant) -> Result<(), JobError> {
+        let version = [("pmi_version", "1"), ("pmi_subversion", "1")];
+        let answer = self.manager.ask("init", &version, "response_to_init", deadline)?;
+        if !is_done(&answer) && answer.get("pmi_version").is_some_and(|version| version == "2") {
+            return self.begin_2(environment, deadline);
+        }
+        if !is_done(&answer) {
+            return Err(cannot("the process manager speaks neither PMI-1 nor PMI-2"));
+        }
+        let maxes = self.manager.ask("get_maxes", &[], "maxes", deadline)?;
         let longest = maxes.get("vallen_max").and_then(|value| value.parse::<usize>().ok());
         // One byte may be for a terminating zero. A digit pair is never split.
         self.digits = (longest.unwrap_or(0).saturating_sub(1) & !1).clamp(*DIGITS.start(), *DIGITS.end());
-        let space = self.ask("cmd=get_my_kvsname", "my_kvsname", deadline)?;
+        let space = self.manager.ask("get_my_kvsname", &[], "my_kvsname", deadline)?;
         self.space =
             space.get("kvsname").cloned().ok_or_else(|| cannot("the process manager names no key-value space"))?;
         Ok(())
     }
 
-    /// Sends a command and takes its answer. An answer other than expected ends the connection.
-    fn ask(&mut self, line: &str, answer: &str, deadline: Instant) -> Result<Words, JobError> {
-        let answered = self.send(line, deadline).and_then(|()| self.answer(answer, deadline));
-        if answered.is_err() {
-            self.manager = None;
+    /// Begins by PMI-2, whose first command is still a line of PMI-1.
+    fn begin_2(&mut self, environment: &Environment<'_>, deadline: Instant) -> Result<(), JobError> {
+        let version = [("pmi_version", "2"), ("pmi_subversion", "0")];
+        let answer = self.manager.ask("init", &version, "response_to_init", deadline)?;
+        if !is_done(&answer) {
+            return Err(cannot("the process manager does not speak PMI-2; unset CCI_PMI"));
         }
-        answered
-    }
-
-    fn send(&mut self, line: &str, deadline: Instant) -> Result<(), JobError> {
-        let line = format!("{line}\n");
-        let mut rest = line.as_bytes();
-        while !rest.is_empty() {
-            let manager = self.wait(PollFlags::OUT, deadline)?;
-            let sent = rustix::io::write(manager, rest);
-            rest = &rest[sent.map_err(|error| lost(format!("the process manager has gone: {error}")))?..];
+        self.manager.speak(Version::Two);
+        let (rank, job) = (self.rank.to_string(), environment.get("PMI_JOBID"));
+        let mut words: Vec<(&str, &str)> = job.iter().map(|job| ("pmijobid", job.as_str())).collect();
+        words.extend([("pmirank", rank.as_str()), ("threaded", "FALSE")]);
+        let answer = self.manager.ask("fullinit", &words, "fullinit-response", deadline)?;
+        if !is_done(&answer) {
+            return Err(cannot("the process manager does not know this rank; start it by its launcher itself"));
         }
+        self.take_place(&answer);
         Ok(())
     }
 
-    fn answer(&mut self, name: &str, deadline: Instant) -> Result<Words, JobError> {
-        let line = self.line(deadline)?;
-        let answer = words(&line);
-        let is_right = answer.get("cmd").is_some_and(|cmd| cmd == name);
-        if is_right { Ok(answer) } else { Err(lost(format!("the process manager sent '{line}' in place of {name}"))) }
-    }
-
-    fn line(&mut self, deadline: Instant) -> Result<String, JobError> {
-        loop {
-            if let Some(end) = self.inbound.iter().position(|byte| *byte == b'\n') {
-                let line = self.inbound.drain(..=end).collect::<Vec<_>>();
-                return Ok(String::from_utf8_lossy(&line[..end]).into_owned());
-            }
-            if self.inbound.len() > LONGEST_LINE {
-                return Err(lost("the process manager sent a line longer than 65536 bytes"));
-            }
-            let manager = self.wait(PollFlags::IN, deadline)?;
-            let mut chunk = [0; 4096];
-            let length = rustix::io::read(manager, &mut chunk);
-            match length.map_err(|error| lost(format!("the process manager has gone: {error}")))? {
-                0 => return Err(lost("the process manager has closed the connection; see what it has written")),
-                length => self.inbound.extend(&chunk[..length]),
-            }
-        }
-    }
-
-    fn wait(&self, flags: PollFlags, deadline: Instant) -> Result<&OwnedFd, JobError> {
-        let manager = self.manager.as_ref().ok_or_else(|| lost("an earlier call has failed"))?;
-        loop {
-            let left = deadline.saturating_duration_since(Instant::now());
-            let limit = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 });
-            match poll(&mut [PollFd::new(manager, flags)], Some(&limit)) {
-                Ok(0) => {
-                    return Err(lost(
-                        "the process manager does not answer within the limit; PMI does not tell which ranks are missing",
-                    ));
-                }
-                Ok(_) => return Ok(manager),
-                Err(rustix::io::Errno::INTR) => (),
-                Err(error) => return Err(lost(format!("waiting for the process manager: {error}"))),
-            }
-        }
+    /// Asks, in the version that is spoken: the commands of PMI-1 and of PMI-2 with their answers.
+    fn ask(
+        &mut self,
+        commands: [(&str, &str); 2],
+        words: &[(&str, &str)],
+        deadline: Instant,
+    ) -> Result<Words, JobError> {
+        let (command, answer) = commands[usize::from(self.manager.version() == Version::Two)];
+        // PMI-2 has one space.
+        let space = Some(("kvsname", self.space.as_str())).filter(|space| !space.1.is_empty() && !words.is_empty());
+        let words: Vec<_> = space.into_iter().chain(words.iter().copied()).collect();
+        self.manager.ask(command, &words, answer, deadline)
     }
 
     /// Puts a value under a name of ours: entries of digits, the first with the number of entries.
@@ -181,11 +151,9 @@ impl Pmi {
             pieces.push("");
         }
         for (at, piece) in pieces.iter().enumerate() {
-            let (space, count) = (&self.space, pieces.len());
-            let (key, value) = (format!("{name}-{at}"), format!("{count:08x}{piece}"));
-            let line = command("put", &[("kvsname", space), ("key", &key), ("value", &value)]);
-            let answer = self.ask(&line, "put_result", deadline)?;
-            if answer.get("rc").is_none_or(|code| code != "0") {
+            let (key, value) = (format!("{name}-{at}"), format!("{:08x}{piece}", pieces.len()));
+            let answer = self.ask(PUT, &[("key", &key), ("value", &value)], deadline)?;
+            if !is_done(&answer) {
                 return Err(JobError::Refused(
                     "the process manager has no room for the value, or has the key; publish less",
                 ));
@@ -198,9 +166,9 @@ impl Pmi {
     fn get(&mut self, name: &str, deadline: Instant) -> Result<Option<Vec<u8>>, JobError> {
         let (mut text, mut at, mut count) = (String::new(), 0, 1);
         while at < count {
-            let line = command("get", &[("kvsname", &self.space), ("key", &format!("{name}-{at}"))]);
-            let answer = self.ask(&line, "get_result", deadline)?;
-            if answer.get("rc").is_none_or(|code| code != "0") {
+            let answer = self.ask(GET, &[("key", &format!("{name}-{at}"))], deadline)?;
+            // PMI-2 has a flag for it.
+            if !is_done(&answer) || answer.get("flag").is_some_and(|flag| flag != "TRUE") {
                 return Ok(None);
             }
             let entry = answer.get("value").and_then(|value| value.split_at_checked(ROOM_OF_COUNT));
@@ -213,11 +181,31 @@ impl Pmi {
     }
 }
 
+/// Commands and their answers, of PMI-1 and of PMI-2.
+const PUT: [(&str, &str); 2] = [("put", "put_result"), ("kvs-put", "kvs-put-response")];
+const GET: [(&str, &str); 2] = [("get", "get_result"), ("kvs-get", "kvs-get-response")];
+const BARRIER: [(&str, &str); 2] = [("barrier_in", "barrier_out"), ("kvs-fence", "kvs-fence-response")];
+const FINALIZE: [(&str, &str); 2] = [("finalize", "finalize_ack"), ("finalize", "finalize-response")];
+
+/// Whether an answer reports no failure.
+fn is_done(answer: &Words) -> bool {
+    answer.get("rc").is_some_and(|code| code == "0")
+}
+
+/// The protocol to begin with.
+fn version(environment: &Environment<'_>) -> Result<Version, JobError> {
+    match environment.get("CCI_PMI").as_deref() {
+        None | Some("1") => Ok(Version::One),
+        Some("2") => Ok(Version::Two),
+        Some(other) => Err(cannot(format!("CCI_PMI: '{other}' is not a value; write 1 or 2"))),
+    }
+}
+
 /// The digits in front of each entry: how many entries the value has.
 const ROOM_OF_COUNT: usize = 8;
 
 /// The name of a published value: a hash of its key, since PMI has names of 64 bytes only.
-fn name_of(rank: u32, key: &str) -> String {
+pub(crate) fn name_of(rank: u32, key: &str) -> String {
     format!("cci-{rank}-{}", digits(&blake3::hash(key.as_bytes()).as_bytes()[..16]))
 }
 
@@ -269,7 +257,7 @@ impl Source for Pmi {
         self.exchanges += 1;
         let number = self.exchanges;
         self.put(&format!("cci-x{number}-{}", self.rank), value, deadline)?;
-        self.ask("cmd=barrier_in", "barrier_out", deadline)?;
+        self.ask(BARRIER, &[], deadline)?;
         let mut values = Vec::with_capacity(self.size as usize);
         for rank in 0..self.size {
             let other = if rank == self.rank {
@@ -283,10 +271,10 @@ impl Source for Pmi {
     }
 
     fn leave(&mut self) {
-        if self.manager.is_some() {
+        if self.manager.is_there() {
             // hydra takes an end without this for a failure. A manager that has gone needs none.
-            let _ = self.ask("cmd=finalize", "finalize_ack", Instant::now() + ANSWER);
-            self.manager = None;
+            let _ = self.ask(FINALIZE, &[], Instant::now() + ANSWER);
+            self.manager.close();
         }
     }
 }
