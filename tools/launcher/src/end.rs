@@ -12,7 +12,7 @@ pub(crate) enum End {
 }
 
 /// The status of a shell for what cannot be started.
-const NOT_STARTED: u8 = 127;
+pub(crate) const NOT_STARTED: u8 = 127;
 
 impl End {
     /// The status that the job has because of it: as a shell counts.

@@ -1,15 +1,17 @@
 //! The ranks of one host: started, signalled, reaped.
 
-use crate::end::End;
+use crate::end::{End, NOT_STARTED};
 use crate::feed::Feed;
 use crate::output::{CHANNELS, Channel};
 use crate::sys;
 use cci_job::DESCRIPTOR;
 use cci_report::names::Choice;
 use cci_report::{UserError, while_doing};
+use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
+use std::collections::BTreeMap;
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -92,6 +94,8 @@ pub(crate) struct Site {
     pub(crate) processes: Vec<Process>,
     /// Ranks that could not be started.
     not_started: Vec<(u32, End)>,
+    /// Where ranks write why they cannot run what they shall, and that.
+    failures: Option<(OwnedFd, Task)>,
 }
 
 /// The processors that this process may use.
@@ -106,20 +110,24 @@ pub(crate) fn count_of_processors() -> u32 {
 }
 
 impl Site {
-    /// Starts these ranks. Returns the launcher's ends of their connections to the store. `reap`
-    /// reports a rank that cannot be started, and those after it, which are not started.
+    /// Starts these ranks: the first one alone, because what it cannot run none can, and the others
+    /// at once. Returns the launcher's ends of their connections to the store. `reap` reports a rank
+    /// that cannot be started, and those after it that are not started.
     pub(crate) fn start(task: &Task, ranks: &[u32], streams: Streams) -> Result<(Self, Vec<UnixStream>), UserError> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(while_doing("cannot become the parent of what ranks leave behind"))?;
         let processors = processors();
         let (mut site, mut ends) = (Self::default(), Vec::new());
+        const FULL: &str = "cannot connect a rank; raise ulimit -n";
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(while_doing(FULL))?;
+        site.failures = Some((read, task.clone()));
         for (at, rank) in ranks.iter().enumerate() {
-            let (ours, theirs) = UnixStream::pair().map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
+            let (ours, theirs) = UnixStream::pair().map_err(while_doing(FULL))?;
             let mut command = task.command(*rank, at, ranks.len());
             command.env(DESCRIPTOR, theirs.as_raw_fd().to_string());
             let own = processors.get(at % processors.len().max(1)).filter(|_| task.bind == Bind::Core);
             sys::prepare(&mut command, Some(theirs.as_raw_fd()), own.map(|own| one(*own)));
-            match spawn(&mut command, *rank, streams) {
+            match spawn(&mut command, *rank, streams, Some(write.as_fd()).filter(|_| at > 0)) {
                 Ok(process) => site.processes.push(process),
                 Err(why) => {
                     let why = End::NotStarted(task.cannot_start(&why));
@@ -143,7 +151,7 @@ impl Site {
     /// Takes the ends of ranks, and what else has ended and who it was.
     pub(crate) fn reap(&mut self) -> (Vec<(u32, End)>, Vec<Pid>) {
         let mut ends = std::mem::take(&mut self.not_started);
-        let mut others = Vec::new();
+        let (mut others, mut failures) = (Vec::new(), BTreeMap::new());
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             let number = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
             let end = match (status.exit_status(), status.terminating_signal()) {
@@ -151,15 +159,31 @@ impl Site {
                 (_, Some(signal)) => End::Signal(number(signal)),
                 _ => continue,
             };
+            if end == End::Status(NOT_STARTED) {
+                failures.extend(self.read_failures());
+            }
             match self.processes.iter_mut().find(|process| process.pid == Some(pid)) {
                 Some(process) => {
                     process.pid = None;
-                    ends.push((process.rank, end));
+                    ends.push((process.rank, failures.remove(&process.rank).unwrap_or(end)));
                 }
                 None => others.push(pid),
             }
         }
         (ends, others)
+    }
+
+    /// The ranks that could not run what they shall, as far as they have ended.
+    fn read_failures(&self) -> Vec<(u32, End)> {
+        let Some((from, task)) = &self.failures else { return Vec::new() };
+        let mut found = Vec::new();
+        let mut failure = [[0; 4]; 2];
+        // One is written whole, and read whole.
+        while rustix::io::read(from, failure.as_flattened_mut()) == Ok(8) {
+            let why = std::io::Error::from_raw_os_error(i32::from_le_bytes(failure[1]));
+            found.push((u32::from_le_bytes(failure[0]), End::NotStarted(task.cannot_start(&why))));
+        }
+        found
     }
 
     /// Whether no rank runs.
@@ -227,17 +251,37 @@ impl Task {
     }
 }
 
-fn spawn(command: &mut Command, rank: u32, streams: Streams) -> std::io::Result<Process> {
-    let piped = |is_piped| if is_piped { Stdio::piped() } else { Stdio::inherit() };
-    command.stdout(piped(streams.are_outputs_piped)).stderr(piped(streams.are_outputs_piped));
-    command.stdin(if rank == 0 { piped(streams.is_input_piped) } else { Stdio::null() });
-    let mut child = command.spawn()?;
-    let outputs = [child.stdout.take().map(Into::into), child.stderr.take().map(Into::into)];
-    let input = child.stdin.take();
+/// Starts a rank. `failures`: it is not waited for, and writes there why it cannot run.
+fn spawn(
+    command: &mut Command,
+    rank: u32,
+    streams: Streams,
+    failures: Option<BorrowedFd<'_>>,
+) -> std::io::Result<Process> {
+    let mut outputs = [None, None];
+    if streams.are_outputs_piped {
+        let [(output, to_output), (errors, to_errors)] =
+            [pipe_with(PipeFlags::CLOEXEC)?, pipe_with(PipeFlags::CLOEXEC)?];
+        command.stdout(to_output).stderr(to_errors);
+        outputs = [Some(output), Some(errors)];
+    }
+    // Rank 0 is the first of its host.
+    command.stdin(match rank {
+        0 if streams.is_input_piped => Stdio::piped(),
+        0 => Stdio::inherit(),
+        _ => Stdio::null(),
+    });
+    let (pid, input) = match failures {
+        Some(failures) => (sys::start(command, rank, failures)?, None),
+        None => {
+            let mut child = command.spawn()?;
+            (Pid::from_child(&child), child.stdin.take())
+        }
+    };
     for pipe in outputs.iter().flatten().map(AsFd::as_fd).chain(input.as_ref().map(AsFd::as_fd)) {
         rustix::io::ioctl_fionbio(pipe, true)?;
     }
-    Ok(Process { rank, pid: Some(Pid::from_child(&child)), outputs, input: input.map(Feed::new) })
+    Ok(Process { rank, pid: Some(pid), outputs, input: input.map(Feed::new) })
 }
 
 /// Both channels of each rank that still has them.
