@@ -62,16 +62,24 @@ fn only_peers_that_prove_the_secret_reach_the_program() {
     }
 }
 
-/// Neither an endpoint of a way alone, nor one that cannot check a proof.
 #[test]
-fn a_request_without_a_header_and_a_proof_that_cannot_be_checked_are_refused() {
+fn a_request_without_a_header_is_refused() {
     let server = open(&with_secret("sm", Some('a')));
     let plain = open(&device_of("sm", &[]));
     let rest = server.uri().split_once("sm=").expect("a way").1;
     assert_eq!(connect(&plain, &server, &format!("sm://{rest}")), (Err(Failure::Refused), 0));
-    let open_to_all = open(&with_secret("sm", None));
-    let member = open(&with_secret("sm", Some('a')));
-    assert_eq!(connect(&member, &open_to_all, open_to_all.uri()), (Err(Failure::Refused), 0));
+}
+
+/// An endpoint with a secret asks others as any other endpoint does.
+#[test]
+fn a_member_reaches_endpoints_without_a_secret() {
+    for ways in ["sm", "sock", "tcp"] {
+        let (open_to_all, member) = (open(&with_secret(ways, None)), open(&with_secret(ways, Some('a'))));
+        assert_eq!(connect(&member, &open_to_all, open_to_all.uri()), (Ok(()), 1), "{ways}");
+        assert_eq!(connect(&open_to_all, &member, member.uri()), (Err(Failure::Refused), 0), "{ways}: not back");
+        let other = open(&with_secret(ways, Some('b')));
+        assert_eq!(connect(&member, &other, other.uri()), (Err(Failure::Refused), 0), "{ways}: another secret");
+    }
 }
 
 #[test]

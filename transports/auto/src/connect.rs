@@ -144,7 +144,9 @@ impl Auto {
                 let connect: [u64; 2] = random().map_err(|_| ConnectError::NoMemory)?;
                 let proven =
                     |secret: &Secret| Head::Proven { nonce: connect[0], proof: secret.proof(target, connect[0]) };
-                self.secret.as_ref().map_or(Head::Plain { target, connect }, proven).write().to_vec()
+                // Who has not the secret could not check a proof.
+                let secret = self.secret.as_ref().filter(|secret| secret.is_of(target));
+                secret.map_or(Head::Plain { target, connect }, proven).write().to_vec()
             }
             None => Vec::new(),
         };

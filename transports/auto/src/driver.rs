@@ -234,7 +234,9 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
         return Err(OpenError::new(Status::NoDev, what));
     }
     let place = Place::here()?;
-    let [identity] = random().map_err(system)?;
+    let secret = arguments.text("secret").and_then(Secret::parse);
+    let [drawn] = random().map_err(system)?;
+    let identity = secret.as_ref().map_or(drawn, |secret| secret.mark(drawn));
     let first_count = ways.len();
     let mut more = Vec::new();
     for ip in listen.other_addresses(&candidates) {
@@ -259,10 +261,7 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     let rests = ways.iter().take(first_count).map(|way| (way.name, way.rest())).collect();
     let uri = Uri { identity, place, ways: rests, more }.write();
     debug_assert!(uri.len() <= LONGEST);
-    Ok(Box::new(
-        Auto::new(ways, uri, (identity, place), down, arguments.text("secret").and_then(Secret::parse))
-            .map_err(system)?,
-    ))
+    Ok(Box::new(Auto::new(ways, uri, (identity, place), down, secret).map_err(system)?))
 }
 
 /// Opens a way with these keys and this service, as the one of this number.
