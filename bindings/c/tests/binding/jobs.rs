@@ -72,19 +72,35 @@ fn the_calls_of_a_job_do_what_they_say() {
     finish(job(2, &program).arg("cci run").spawn().expect("the job starts"), "job");
 }
 
+/// A rank whose store is at the port behind this one.
+fn addressed(program: &Path, rank: u32, port: u16) -> Command {
+    let mut rank_of = command(program);
+    rank_of.env("RANK", rank.to_string()).env("WORLD_SIZE", "2").env_remove("CCI_JOB_FD");
+    rank_of.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", port.to_string());
+    piped(rank_of)
+}
+
+/// The one before a port that was free a moment ago.
+fn free_port() -> u16 {
+    let free = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr());
+    free.expect("a port").port() - 1
+}
+
 /// Without `cci run`: rank 0 serves the store.
 #[test]
 fn ranks_with_an_address_are_a_job_too() {
     let dir = scratch();
     let program = program(&here().join("tests/c/job.c"), dir.path());
-    let port = std::net::TcpListener::bind("127.0.0.1:0").and_then(|free| free.local_addr()).expect("a port").port();
-    let ranks = [0, 1].map(|rank: u32| {
-        let mut rank_of = command(&program);
-        rank_of.arg("RANK, MASTER_ADDR").env("RANK", rank.to_string()).env("WORLD_SIZE", "2");
-        rank_of.env("MASTER_ADDR", "127.0.0.1").env("MASTER_PORT", (port - 1).to_string()).env_remove("CCI_JOB_FD");
-        rank_of.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().expect("it starts")
-    });
+    let port = free_port();
+    let ranks = [0, 1].map(|rank| addressed(&program, rank, port).arg("RANK, MASTER_ADDR").spawn().expect("it starts"));
     for (rank, child) in ranks.into_iter().enumerate() {
         finish(child, &format!("rank {rank}"));
     }
+}
+
+#[test]
+fn a_rank_without_its_store_gives_up_at_its_limit() {
+    let dir = scratch();
+    let program = program(&here().join("tests/c/job.c"), dir.path());
+    finish(addressed(&program, 1, free_port()).arg("alone").spawn().expect("it starts"), "alone");
 }

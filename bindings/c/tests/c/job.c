@@ -4,6 +4,8 @@
 
 #include "check.h"
 
+#include <time.h>
+
 static struct ccix_job_info info_of_job(void)
 {
     struct ccix_job_info info;
@@ -41,9 +43,26 @@ static void values(const struct ccix_job_info *job)
     CHECK(lengths[0] == 1 && all[0][0] == 'c' && lengths[1] == 2 && memcmp(all[1], "ab", 2) == 0);
     CHECK_STATUS(ccix_job_exchange("abcde", 1 + 4 * job->rank, all, sizeof(all[0]), lengths), CCI_EMSGSIZE);
     CHECK(lengths[0] == 1 && lengths[1] == 5 && memcmp(all[1], "abcd", 4) == 0);
+    CHECK_STATUS(ccix_job_exchange("abcde", 5 - 4 * job->rank, all, sizeof(all[0]), lengths), CCI_EMSGSIZE);
+    CHECK(lengths[0] == 5 && lengths[1] == 1 && memcmp(all[0], "abcd", 4) == 0 && all[1][0] == 'a');
     CHECK_STATUS(ccix_job_exchange(NULL, 1, NULL, 0, NULL), CCI_EINVAL);
     CHECK_OK(ccix_job_exchange("x", 1, NULL, 0, lengths));
     CHECK(lengths[0] == 1 && lengths[1] == 1);
+}
+
+/* A rank whose store never comes gives up at its limit, and not at that of 60 s. */
+static int alone(void)
+{
+    struct timeval limit = {0, 300000};
+    time_t begin = time(NULL);
+
+    start();
+    CHECK_STATUS(ccix_job_join(&limit), CCI_ERROR);
+    CHECK(strstr(ccix_last_error(), "see that rank 0 runs there") != NULL);
+    CHECK(time(NULL) - begin < 30);
+    CHECK_STATUS(ccix_job_leave(), CCI_ERR_NOT_FOUND);
+    CHECK_OK(cci_finalize());
+    return 0;
 }
 
 int main(int argc, char **argv)
@@ -55,6 +74,8 @@ int main(int argc, char **argv)
     uint32_t length = sizeof(published);
 
     CHECK(argc == 2);
+    if (strcmp(argv[1], "alone") == 0)
+        return alone();
     CHECK_STATUS(ccix_job_join(NULL), CCI_ERROR);
     start();
     CHECK_STATUS(ccix_job_leave(), CCI_ERR_NOT_FOUND);
@@ -70,6 +91,7 @@ int main(int argc, char **argv)
     CHECK(job.ranks == 2 && job.rank < 2 && job.local_ranks == 2 && job.local_rank == job.rank);
     CHECK(job.processors >= 1 && job.ranks_per_core == 2.0 / job.processors);
     CHECK(strcmp(job.source, argv[1]) == 0);
+    CHECK(job.authenticated == (strcmp(argv[1], "cci run") == 0));
     values(&job);
 
     CHECK_STATUS(ccix_job_open(NULL, NULL, NULL), CCI_EINVAL);
