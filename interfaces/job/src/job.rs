@@ -1,9 +1,10 @@
 //! A rank's view of its job.
 
 use crate::error::JobError;
+use crate::joining::{self, Joined};
 use crate::place::Local;
 use crate::proof::Secret;
-use crate::source::{self, Environment, Joined, LONGEST_VALUE};
+use crate::source::{self, Environment, LONGEST_VALUE};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -54,7 +55,7 @@ impl Join {
     /// The process belongs to no job, the job cannot be joined, or ranks did not come.
     pub fn join(self) -> Result<Job, JobError> {
         let environment = Environment(&|name| std::env::var_os(name));
-        let joined = source::join(&environment, self.limit)?;
+        let joined = joining::join(&environment, self.limit)?;
         let place = Place::of(&joined);
         #[cfg(feature = "cci")]
         if place.local.ranks_per_core() > 1.0 {
@@ -133,7 +134,7 @@ impl Job {
     /// with [`JobError::NoJob`].
     #[must_use]
     pub fn is_named() -> bool {
-        source::is_named(&Environment(&|name| std::env::var_os(name)))
+        joining::is_named(&Environment(&|name| std::env::var_os(name)))
     }
 
     /// The number of this process among all of the job, from 0.

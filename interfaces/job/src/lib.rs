@@ -25,6 +25,7 @@ mod addressed;
 mod endpoint;
 mod error;
 mod job;
+mod joining;
 mod place;
 mod pmi;
 mod pmix;

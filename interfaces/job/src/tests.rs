@@ -1,10 +1,11 @@
 //! Jobs whose ranks are threads of this process, and clients that break the protocol.
 
 use crate::error::JobError;
+use crate::joining::{self, Joined};
 use crate::place::Local;
 use crate::proof::Secret;
 use crate::server::Server;
-use crate::source::{self, Environment, Joined, Source};
+use crate::source::{Environment, Source};
 use crate::store_client::Client;
 use crate::wire::{Hello, Reply, Request, Welcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -66,7 +67,7 @@ fn variables(rank: u32, size: u32, store: &str) -> BTreeMap<&'static str, String
 }
 
 fn join(variables: &BTreeMap<&'static str, String>, limit: Duration) -> Result<Joined, JobError> {
-    source::join(&Environment(&|name| variables.get(name).map(Into::into)), limit)
+    joining::join(&Environment(&|name| variables.get(name).map(Into::into)), limit)
 }
 
 /// The error of what must not join.

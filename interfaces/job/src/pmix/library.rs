@@ -8,7 +8,7 @@
 
 use crate::error::JobError;
 use crate::source::cannot;
-use std::ffi::{CStr, CString, c_char, c_int, c_void};
+use std::ffi::{CStr, CString, NulError, c_char, c_int, c_void};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -114,9 +114,13 @@ unsafe impl Send for Pending {}
 // SAFETY: as above; `end` has a lock of its own.
 unsafe impl Sync for Pending {}
 
+fn zero(_: NulError) -> Failed {
+    Failed::Refused("a text with a zero".into())
+}
+
 impl Pending {
     fn new(process: Process, key: &str) -> Result<Arc<Self>, Failed> {
-        let key = CString::new(key).map_err(|_| Failed::Refused("a key with a zero".into()))?;
+        let key = CString::new(key).map_err(zero)?;
         let value = Value { kind: BOOL, data: Data { flag: true } };
         let info = Info { key: text(c"pmix.collect"), flags: 0, value };
         Ok(Arc::new(Self { process, key, info, end: Mutex::new(None), has_ended: Condvar::new() }))
@@ -268,7 +272,6 @@ impl Library {
 
     /// Gives a value of this rank to all; visible once a rank asks for it.
     pub(super) fn put(&self, key: &str, value: &str) -> Result<(), Failed> {
-        let zero = |_| Failed::Refused("a text with a zero".into());
         let (key, text) = (CString::new(key).map_err(zero)?, CString::new(value).map_err(zero)?);
         let value = Value { kind: STRING, data: Data { string: text.as_ptr() } };
         // SAFETY: the library copies both.
