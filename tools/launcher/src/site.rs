@@ -118,11 +118,11 @@ impl Site {
             .map_err(while_doing("cannot become the parent of what ranks leave behind"))?;
         let processors = processors();
         let (mut site, mut ends) = (Self::default(), Vec::new());
-        const FULL: &str = "cannot connect a rank; raise ulimit -n";
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK).map_err(while_doing(FULL))?;
+        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
+            .map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
         site.failures = Some((read, task.clone()));
         for (at, rank) in ranks.iter().enumerate() {
-            let (ours, theirs) = UnixStream::pair().map_err(while_doing(FULL))?;
+            let (ours, theirs) = UnixStream::pair().map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
             let mut command = task.command(*rank, at, ranks.len());
             command.env(DESCRIPTOR, theirs.as_raw_fd().to_string());
             let own = processors.get(at % processors.len().max(1)).filter(|_| task.bind == Bind::Core);
