@@ -48,7 +48,7 @@ pub const CONN_REQ_LEN: usize = 1024;
 pub const REQUEST_HEAD: usize = 32;
 
 /// What such a header begins with: that of a plain connect, and of one that proves a secret.
-pub const REQUEST_MAGICS: [[u8; 8]; 2] = [*b"cci-auto", *b"cci-prov"];
+pub const REQUEST_MAGICS: [[u8; 8]; 2] = [*b"cci-ways", *b"cci-prov"];
 
 /// The longest payload of a CONNECT frame, bytes.
 pub const MAX_REQUEST: usize = CONN_REQ_LEN + REQUEST_HEAD;
