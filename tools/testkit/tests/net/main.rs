@@ -1,9 +1,7 @@
 //! `sock` between network name spaces of this host: other MTUs, real loss, duplication and
 //! reordering by nftables, a bottleneck that TCP shares, groups on a bridge, and a capture that the
 //! dissector explains. `tcp` there: loss, small frames, firewalls, a cable that is pulled, flows
-//! that are capped. And `sm` between pid name spaces, and `auto` between hosts.
-//! dissector explains. `tcp` there: loss, small frames, firewalls, a cable that is pulled. And `sm`
-//! between pid name spaces, `auto` between hosts, and jobs over several.
+//! that are capped. And `sm` between pid name spaces, `auto` between hosts, and jobs over several.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends;
 //! nothing outside of them is touched. Tests run one after the other.
