@@ -3,6 +3,7 @@
 use crate::format::address::Address;
 use crate::sys::{self, Peer};
 use cci_mem::inherited::close_in_children;
+use cci_mem::sync::{AtomicU32, Ordering};
 use cci_proto::{Status, Time};
 use cci_transport::{OpenError, PollSet, child_holds};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
@@ -11,7 +12,6 @@ use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
 use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, accept_with, bind, listen, shutdown, socket_with};
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
 
 /// Connections that may wait to be taken.
 const BACKLOG: i32 = 128;
