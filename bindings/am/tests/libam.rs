@@ -2,7 +2,8 @@
 
 mod installed;
 
-use installed::{STRICT, build, command, end, here, pkg_config, prefix, succeed, text};
+use cci_testkit::installed::{STRICT, succeed};
+use installed::{build, command, end, here, installed, text};
 use std::collections::BTreeSet;
 use std::process::Command;
 
@@ -59,21 +60,9 @@ fn a_staged_installation_builds_programs() {
     assert!(ended.status.success(), "{}", text(&ended.stderr));
 }
 
-fn listed() -> BTreeSet<String> {
-    let text = std::fs::read_to_string(here().join("exported.list")).expect("the list");
-    text.lines().map(str::to_owned).collect()
-}
-
 #[test]
 fn the_libraries_export_the_list() {
-    for (flag, library) in [("--dynamic", "libam.so"), ("--extern-only", "libam.a")] {
-        let library = prefix().join("lib/cci/compat").join(library);
-        let output = succeed(Command::new("nm").args([flag, "--defined-only"]).arg(library));
-        let text = String::from_utf8_lossy(&output.stdout).into_owned();
-        let symbols = text.lines().filter(|line| line.split_whitespace().count() == 3);
-        let found: BTreeSet<_> = symbols.filter_map(|line| line.split_whitespace().last()).map(str::to_owned).collect();
-        assert_eq!(found, listed());
-    }
+    assert_eq!(installed().exported("am"), [(); 2].map(|()| installed().listed()));
 }
 
 /// The header of parallel programs, where a dialect has one.
@@ -91,7 +80,7 @@ fn headers_declare_what_the_list_names() {
         let spmd = spmd(header).map(|header| format!("#include <{header}.h>\n")).unwrap_or_default();
         std::fs::write(&source, format!("#include <{header}.h>\n{spmd}")).expect("a source is written");
         let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
-        cc.args(["-std=c99", "-E", "-P"]).arg(source).args(pkg_config(header, &["--cflags"]));
+        cc.args(["-std=c99", "-E", "-P"]).arg(source).args(installed().pkg_config(header, &["--cflags"]));
         let text = String::from_utf8_lossy(&succeed(&mut cc).stdout).into_owned();
         let is_name = |symbol: char| symbol.is_ascii_alphanumeric() || symbol == '_';
         for line in text.lines().filter(|line| !line.starts_with(' ') && !line.contains("static inline")) {
@@ -99,7 +88,7 @@ fn headers_declare_what_the_list_names() {
             declared.extend(words.next().map(str::to_owned));
         }
     }
-    assert_eq!(declared, listed());
+    assert_eq!(declared, installed().listed());
 }
 
 #[test]
@@ -112,7 +101,7 @@ fn each_header_stands_alone_in_c_and_in_cxx() {
             std::fs::write(&source, format!("#include <{header}.h>\nint unused;\n")).expect("a source is written");
             let mut cc = Command::new("cc");
             cc.args(["-x", language, standard]).args(STRICT).arg("-fsyntax-only").arg(source);
-            succeed(cc.args(pkg_config(header.trim_end_matches("_spmd"), &["--cflags"])));
+            succeed(cc.args(installed().pkg_config(header.trim_end_matches("_spmd"), &["--cflags"])));
         }
     }
 }
@@ -120,12 +109,6 @@ fn each_header_stands_alone_in_c_and_in_cxx() {
 /// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
 #[test]
 fn it_lies_in_directories_of_its_own() {
-    let names = |dir: &str| -> Vec<String> {
-        let entries = std::fs::read_dir(prefix().join(dir)).expect("a directory");
-        entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect()
-    };
-    assert_eq!(names("include"), ["cci"]);
-    let mut lib = names("lib");
-    lib.sort();
-    assert_eq!(lib, ["cci", "pkgconfig"]);
+    assert_eq!(installed().names_in("include"), ["cci"]);
+    assert_eq!(installed().names_in("lib"), ["cci", "pkgconfig"]);
 }

@@ -11,6 +11,7 @@
 pub mod allocations;
 mod built;
 pub mod idle;
+pub mod installed;
 pub mod memory;
 pub mod namespace;
 mod peer;

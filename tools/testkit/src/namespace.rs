@@ -38,6 +38,18 @@ pub fn has(program: &str) -> bool {
     std::env::split_paths(&path).chain(system).any(|folder| folder.join(program).is_file())
 }
 
+/// Whether the process that asks may make network name spaces; says so where it may not.
+#[expect(clippy::print_stderr, reason = "a test that cannot run says so")]
+#[must_use]
+pub fn may_be_made() -> bool {
+    let can = Command::new("unshare").args(["--net", "true"]).stderr(Stdio::null()).status();
+    let may = can.is_ok_and(|status| status.success());
+    if !may {
+        eprintln!("skipped: this user may not make network name spaces");
+    }
+    may
+}
+
 /// A network name space, which ends with this value and what was opened in it.
 pub struct Net(File);
 
