@@ -64,11 +64,18 @@ pub(crate) unsafe fn update(word: *mut u8, len: usize, change: impl Fn(u64) -> O
 unsafe fn copy<const IN: bool>(source: *const u8, target: *mut u8, len: usize, head: usize) {
     let blocks = (len - head) / COPY_BLOCK * COPY_BLOCK;
     let words = (len - head) % COPY_BLOCK / WORD * WORD;
+    // Nothing beyond the copy is asked for: those lines may be another message's, and the peer is
+    // writing them.
+    let from_last = head + blocks.saturating_sub(AHEAD);
     let (from_words, from_tail) = (head + blocks, head + blocks + words);
     // SAFETY: every range lies inside of the caller's, and words of the shared side are aligned.
     unsafe {
         (0..head).for_each(|at| byte::<IN>(source.add(at), target.add(at)));
-        (head..from_words).step_by(COPY_BLOCK).for_each(|at| block(source.add(at), target.add(at)));
+        (head..from_last).step_by(COPY_BLOCK).for_each(|at| {
+            ask_ahead(source.add(at), target.add(at));
+            block(source.add(at), target.add(at));
+        });
+        (from_last..from_words).step_by(COPY_BLOCK).for_each(|at| block(source.add(at), target.add(at)));
         (from_words..from_tail).step_by(WORD).for_each(|at| word::<IN>(source.add(at), target.add(at)));
         (from_tail..len).for_each(|at| byte::<IN>(source.add(at), target.add(at)));
     }
@@ -101,12 +108,23 @@ unsafe fn byte<const IN: bool>(source: *const u8, target: *mut u8) {
     }
 }
 
-/// How far ahead lines are asked for, bytes: as for the check.
-#[cfg(all(target_arch = "x86_64", not(miri)))]
+/// How far ahead lines are asked for, bytes, a multiple of [`COPY_BLOCK`]: as for the check.
 const AHEAD: usize = 2048;
 
 /// Bytes that [`block`] copies.
 const COPY_BLOCK: usize = 64;
+
+/// Asks for the lines that a long copy comes to.
+#[inline(always)]
+fn ask_ahead(source: *const u8, target: *mut u8) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    {
+        prefetch::at::<false>(source.wrapping_add(AHEAD));
+        prefetch::at::<true>(target.wrapping_add(AHEAD));
+    }
+    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
+    let _ = (source, target);
+}
 
 /// One block. Vectors of 16 bytes at addresses that are multiples of 8 do not tear words: where one
 /// lies in two lines the processor divides it at the line's end.
@@ -114,8 +132,6 @@ const COPY_BLOCK: usize = 64;
 #[inline(always)]
 unsafe fn block(source: *const u8, target: *mut u8) {
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_storeu_si128};
-    prefetch::at::<false>(source.wrapping_add(AHEAD));
-    prefetch::at::<true>(target.wrapping_add(AHEAD));
     // SAFETY: SSE 2 belongs to the architecture; the caller answers for 64 bytes at both.
     unsafe {
         let lanes: [__m128i; 4] = std::array::from_fn(|at| _mm_loadu_si128(source.add(16 * at).cast()));
