@@ -80,7 +80,8 @@ pub(crate) fn touched(start: usize, len: u64) -> (Option<Arc<Segment>>, Vec<Arc<
 /// An allocation as a safe Rust program uses it: it copies in and out, because peers with rights
 /// copy too.
 ///
-/// A registration of it owns it. Any thread may copy at any time; bytes that two threads write at
+/// It lives until this value and the last [`SharedMemory::memory`] and registration of it are gone.
+/// Any thread may copy at any time; bytes that two threads write at
 /// once become a mix of both.
 ///
 /// # Example
@@ -96,8 +97,26 @@ pub(crate) fn touched(start: usize, len: u64) -> (Option<Arc<Segment>>, Vec<Arc<
 /// ```
 #[derive(Debug)]
 pub struct SharedMemory {
-    segment: Arc<Segment>,
+    allocation: Arc<Allocation>,
     len: usize,
+}
+
+/// An allocation that is freed when its last owner drops it. Until then it is found by its address,
+/// so that a registration of it is known to be library memory.
+#[derive(Debug)]
+pub struct Allocation(Arc<Segment>);
+
+impl Allocation {
+    /// The first byte.
+    pub(crate) fn start(&self) -> *mut u8 {
+        self.0.base()
+    }
+}
+
+impl Drop for Allocation {
+    fn drop(&mut self) {
+        free(self.0.base());
+    }
 }
 
 impl SharedMemory {
@@ -107,7 +126,7 @@ impl SharedMemory {
     ///
     /// As [`allocate`].
     pub fn new(len: usize) -> Result<Self> {
-        Ok(Self { segment: allocate(len)?, len })
+        Ok(Self { allocation: Arc::new(Allocation(allocate(len)?)), len })
     }
 
     /// Bytes.
@@ -117,10 +136,10 @@ impl SharedMemory {
         self.len
     }
 
-    /// The range, to be registered.
+    /// The range, to be registered. It keeps the allocation, also when this value is dropped.
     #[must_use]
     pub fn memory(&self) -> Memory {
-        Memory::of_segment(Arc::clone(&self.segment), self.len)
+        Memory::of_allocation(&self.allocation, self.len)
     }
 
     /// Copies bytes in. Threads and peers that use the same bytes at the same time see some of the
@@ -131,7 +150,7 @@ impl SharedMemory {
     /// The range lies outside the allocation.
     pub fn write(&self, offset: usize, bytes: &[u8]) {
         assert!(offset.checked_add(bytes.len()).is_some_and(|end| end <= self.len), "outside the allocation");
-        let target = self.segment.bytes(offset, bytes.len());
+        let target = self.allocation.0.bytes(offset, bytes.len());
         // SAFETY: inside the mapping; the source is a program's slice, which is never part of a
         // segment. Other threads and peers may use the target meanwhile.
         unsafe { words::copy_in(bytes.as_ptr(), target, bytes.len()) };
@@ -144,7 +163,7 @@ impl SharedMemory {
     /// The range lies outside the allocation.
     pub fn read(&self, offset: usize, target: &mut [u8]) {
         assert!(offset.checked_add(target.len()).is_some_and(|end| end <= self.len), "outside the allocation");
-        let source = self.segment.bytes(offset, target.len());
+        let source = self.allocation.0.bytes(offset, target.len());
         // SAFETY: inside the mapping; the target is a program's slice, which is never part of a
         // segment. Other threads and peers may write the source meanwhile.
         unsafe { words::copy_out(source, target.as_mut_ptr(), target.len()) };
@@ -156,12 +175,6 @@ impl SharedMemory {
         let mut bytes = vec![0; len];
         self.read(offset, &mut bytes);
         bytes
-    }
-}
-
-impl Drop for SharedMemory {
-    fn drop(&mut self) {
-        free(self.segment.base());
     }
 }
 

@@ -1,5 +1,6 @@
 //! A range of this process's memory that RMA may touch.
 
+use crate::arena::Allocation;
 use crate::pages::SharedPages;
 use crate::segment::Segment;
 use crate::source::Source;
@@ -43,6 +44,9 @@ enum Owner {
     Segments {
         _first: Option<Arc<Segment>>,
         _others: Vec<Arc<Segment>>,
+    },
+    Allocation {
+        _allocation: Arc<Allocation>,
     },
     Bytes {
         _bytes: Arc<HeapBytes>,
@@ -158,8 +162,16 @@ impl Memory {
         Self { start, len: size_of_val(&**words) as u64, _owner: owner }
     }
 
-    /// Names bytes of a library allocation, which stays mapped as long as this value or its
-    /// registration lives.
+    /// Names the first `len` bytes of a library allocation, which is freed once this value, each
+    /// copy of it and its registrations are gone.
+    #[must_use]
+    pub(crate) fn of_allocation(allocation: &Arc<Allocation>, len: usize) -> Self {
+        let owner = Owner::Allocation { _allocation: Arc::clone(allocation) };
+        Self { start: allocation.start().expose_provenance(), len: len as u64, _owner: owner }
+    }
+
+    /// Names bytes of a segment, which stays mapped as long as this value or its registration
+    /// lives.
     #[must_use]
     pub fn of_segment(segment: Arc<Segment>, len: usize) -> Self {
         let len = len.min(segment.len()) as u64;

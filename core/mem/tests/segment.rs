@@ -177,6 +177,20 @@ fn library_memory_is_found_by_any_range_inside_it() {
 }
 
 #[test]
+fn the_memory_of_an_allocation_keeps_it() {
+    let first = SharedMemory::new(100).expect("memory").memory();
+    let (_, number, offset) = arena::find(&first).expect("library memory, though its first owner is gone");
+    assert_eq!(offset, 0);
+    let copy = first.clone();
+    drop(first);
+    assert!(arena::find(&copy).is_some_and(|(_, found, _)| found == number));
+    let start = std::ptr::with_exposed_provenance_mut(copy.start());
+    drop(copy);
+    // Another allocation may lie there by now.
+    assert!(arena::find(&memory(start, 1)).is_none_or(|(_, found, _)| found != number));
+}
+
+#[test]
 fn impossible_allocations_are_refused() {
     assert_eq!(arena::allocate(0).err(), Some(Errno::INVAL));
     assert_eq!(arena::allocate(usize::MAX).err(), Some(Errno::INVAL));
@@ -197,7 +211,4 @@ fn shared_memory_copies_in_and_out() {
         let outside = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| shared.read(offset, &mut vec![0; len])));
         assert!(outside.is_err(), "{offset} {len}");
     }
-    let start = shared.memory();
-    drop(shared);
-    assert!(arena::find(&start).is_none(), "freed with its owner");
 }
