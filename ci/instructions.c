@@ -2,9 +2,9 @@
  * One kind of call, so many times, between two endpoints of this process over sm, through the C
  * library: what `ci/instructions --c` counts the instructions of. Only what runs within `measured`
  * counts; callgrind is told so by its name. Arguments: silent, reaped, receive, the same with a
- * message in a payload slot (slot-silent, slot-reaped, slot-receive), empty, write (an RMA of 64 B
- * into memory of the library), a way to take bursts (one, several, handler, handler1), or nothing
- * (what the measuring itself takes); how many calls.
+ * message in a payload slot (slot-silent, slot-reaped, slot-receive), such a message in two parts
+ * (slot-gathered), empty, write (an RMA of 64 B into memory of the library), a way to take bursts
+ * (one, several, handler, handler1), or nothing (what the measuring itself takes); how many calls.
  */
 #include <cci.h>
 #include <ccix.h>
@@ -91,6 +91,14 @@ static void register_memory(void)
 static void send_silent(void)
 {
     must(cci_send(connections[0], message, length, NULL, CCI_FLAG_SILENT), "send");
+}
+
+/* A header and what follows it. */
+static void send_gathered(void)
+{
+    char *bytes = (char *)message;
+    struct iovec parts[2] = {{bytes, SMALL}, {bytes + SMALL, length - SMALL}};
+    must(cci_sendv(connections[0], parts, 2, NULL, CCI_FLAG_SILENT), "sendv");
 }
 
 static void send_reaped(void)
@@ -206,6 +214,7 @@ int main(int argc, char **argv)
         {"reaped", send_reaped, 0, 1, SMALL},
         {"receive", receive, 1, 0, SMALL},
         {"slot-silent", send_silent, 0, 1, SLOT},
+        {"slot-gathered", send_gathered, 0, 1, SLOT},
         {"slot-reaped", send_reaped, 0, 1, SLOT},
         {"slot-receive", receive, 1, 0, SLOT},
         {"empty", find_nothing, 0, 0, SMALL},

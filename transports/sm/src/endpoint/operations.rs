@@ -123,28 +123,40 @@ impl Sm {
         connection: &'static Connection,
         core: &mut Core,
     ) -> Result<(), SendError> {
-        if message.len() > BODY
-            && let Some(lane) = self.clear_lane(connection)
-            && let Some(wire) = lane.ample_wire()
-            && wire.has_slot_at_hand()
-            && let Some(event) = if SILENT { Some(None) } else { core.take_last_send().map(Some) }
-        {
-            if let Some(event) = event {
-                core.finish(event, connection, context, Ok(()));
-            }
-            return match wire.push_in_slot(core, connection, message) {
-                Ok(false) => Ok(()),
-                Ok(true) => lane.wake_after_post(),
-                Err(Violation) => {
-                    let number = lane.number();
-                    self.state.protocol_errors.push(number);
-                    self.leave_fast_path();
-                    Ok(())
-                }
-            };
-        }
         let posted = if SILENT { Posted::Silent(context) } else { Posted::Event(context) };
+        if message.len() > BODY
+            && let Some(sent) = self.send_in_slot(core, connection, Message::One(message), posted)
+        {
+            return sent;
+        }
         self.send(core, connection, Message::One(message), posted).map(drop)
+    }
+
+    /// Sends a message in a payload slot that is at hand, if nothing is in the way.
+    #[inline(always)]
+    fn send_in_slot(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Option<Result<(), SendError>> {
+        let lane = self.clear_lane(connection)?;
+        let wire = lane.ample_wire().filter(|wire| wire.has_slot_at_hand())?;
+        if let Posted::Event(context) = posted {
+            let event = core.take_last_send()?;
+            core.finish(event, connection, context, Ok(()));
+        }
+        Some(match wire.push_in_slot(core, connection, message) {
+            Ok(false) => Ok(()),
+            Ok(true) => lane.wake_after_post(),
+            Err(Violation) => {
+                let number = lane.number();
+                self.state.protocol_errors.push(number);
+                self.leave_fast_path();
+                Ok(())
+            }
+        })
     }
 
     /// The lane of an unanswered request, and the request; none when its client is gone.
@@ -318,6 +330,13 @@ impl Transport for Sm {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
+        // One in one piece has tried that in `post`.
+        if matches!(message, Message::Many(..))
+            && message.len() > BODY
+            && let Some(sent) = self.send_in_slot(core, connection, message, posted)
+        {
+            return sent.map(|()| None);
+        }
         self.leave_fast_path();
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {

@@ -53,10 +53,10 @@ impl Wire {
         &mut self,
         core: &Core,
         cell: &Connection,
-        message: Source<'_>,
+        message: Message<'_>,
     ) -> Result<bool, Violation> {
         let Some(slot) = self.take_at_hand() else { return Ok(false) };
-        let len = self.fill_slot_with(slot, message);
+        let len = self.fill_slot(slot, message);
         let header = Header { kind: kind::MESSAGE_SLOT, len: 0, word: cell.remote.load(Ordering::Relaxed) };
         self.producer.push_words(self.outbound.ring, header, [pair(slot, len)]);
         core.counters().on_sent(message.len());

@@ -11,7 +11,7 @@ use cci_mem::memory::Memory;
 use cci_mem::ring::{Consumer, Entry, GrantReader, GrantWriter, Producer, Violation};
 use cci_mem::segment::Segment;
 use cci_mem::slot::Access;
-use cci_mem::source::Source;
+use cci_mem::source::{Source, Sources};
 use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
 use cci_mem::view::View;
 use cci_proto::EventKind;
@@ -191,11 +191,17 @@ impl Wire {
 
     /// Copies a message and a zero byte into an outbound slot that `take_granted` gave, and returns
     /// how many bytes the message has.
+    #[inline(always)]
     pub(crate) fn fill_slot(&self, slot: u32, message: Message<'_>) -> u32 {
-        let (parts, len) = match message {
-            Message::One(bytes) => return self.fill_slot_with(slot, bytes),
-            Message::Many(parts, _) => (parts, message.len()),
-        };
+        match message {
+            Message::One(bytes) => self.fill_slot_with(slot, bytes),
+            Message::Many(parts, len) => self.fill_slot_gathered(slot, parts, len),
+        }
+    }
+
+    /// As [`Wire::fill_slot`], with the bytes of several places.
+    #[inline(never)]
+    fn fill_slot_gathered(&self, slot: u32, parts: Sources<'_>, len: usize) -> u32 {
         assert!(len <= self.payload_capacity() as usize, "the facade checks lengths");
         let target = self.outbound_slot(slot);
         let (mut at, mut left) = (0, len);
