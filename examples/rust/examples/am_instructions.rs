@@ -1,6 +1,7 @@
-//! So many short requests with replies between two endpoints of this process over `sm`, and nothing
-//! else: what callgrind counts the instructions of. Arguments: `am`, or `send` or `reserve` for the
-//! same bytes by CCI alone; and how many. Two messages are one request with its reply.
+//! So many requests with replies between two endpoints of this process over `sm`, and nothing else:
+//! what callgrind counts the instructions of. Arguments: `am`, or `send` or `reserve` for the same
+//! bytes by CCI alone; how many; and, for a medium request and a reply of its header, the bytes of
+//! the payload. Two messages are one request with its reply.
 
 use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, Notify};
 use cci_am::{Handlers, Options, Reply, Request, TAG_ALL};
@@ -8,8 +9,10 @@ use std::error::Error;
 
 const PING: u8 = 1;
 const PONG: u8 = 2;
-/// A header and four arguments.
-const MESSAGE: [u8; 24] = [1; 24];
+/// Bytes of a header.
+const HEADER: usize = 8;
+/// Of a short message.
+const ARGUMENTS: [u32; 4] = [1, 2, 3, 4];
 
 fn ping(_: &mut u64, request: Request<'_>) {
     let arguments = request.arguments();
@@ -20,7 +23,7 @@ fn pong(pongs: &mut u64, _: Reply<'_>) {
     *pongs += 1;
 }
 
-fn by_requests(device: &Device, count: u64) -> Result<(), Box<dyn Error>> {
+fn by_requests(device: &Device, count: u64, payload: Option<&[u8]>) -> Result<(), Box<dyn Error>> {
     let open = || {
         let handlers = Handlers::new().request(PING, ping).reply(PONG, pong);
         cci_am::Endpoint::open(device, &Options::new(), handlers, 0)
@@ -29,7 +32,14 @@ fn by_requests(device: &Device, count: u64) -> Result<(), Box<dyn Error>> {
     let name = server.name().to_owned();
     let peer = client.map(&name, TAG_ALL)?;
     for number in 1..=count {
-        while client.now().request(peer, PING, &[1, 2, 3, 4]).is_err() {
+        loop {
+            let sent = match payload {
+                Some(bytes) => client.now().request_medium(peer, PING, &[], bytes),
+                None => client.now().request(peer, PING, &ARGUMENTS),
+            };
+            if sent.is_ok() {
+                break;
+            }
             server.poll()?;
             client.poll()?;
         }
@@ -64,31 +74,36 @@ fn receive(endpoint: &Endpoint) -> Result<(), Box<dyn Error>> {
     while bytes == 0 {
         endpoint.poll(64, |event| {
             if let Event::Received(message) = event {
-                bytes += message.bytes().map_or(0, <[u8]>::len);
+                bytes += message.bytes().map_or_else(|| message.view().len(), <[u8]>::len);
             }
         })?;
     }
     Ok(())
 }
 
-fn by_messages(device: &Device, count: u64, reserves: bool) -> Result<(), Box<dyn Error>> {
+fn by_messages(
+    device: &Device,
+    count: u64,
+    (request, reply): (&[u8], &[u8]),
+    reserves: bool,
+) -> Result<(), Box<dyn Error>> {
     let open = || Endpoint::open(device, &EndpointOptions::new());
     let (here, there) = (open()?, open()?);
     let (ours, theirs) = connect(&here, &there)?;
-    let send = |endpoint: &Endpoint, connection| -> Result<(), Box<dyn Error>> {
+    let send = |endpoint: &Endpoint, connection, message: &[u8]| -> Result<(), Box<dyn Error>> {
         if reserves {
-            let mut room = endpoint.reserve(connection, MESSAGE.len())?;
-            assert!(room.write_at(0, &MESSAGE));
+            let mut room = endpoint.reserve(connection, message.len())?;
+            assert!(room.write_at(0, message));
             room.send(Notify::OnFailure(0)).map_err(|unsent| unsent.why)?;
         } else {
-            endpoint.send(connection, &MESSAGE, Notify::OnFailure(0))?;
+            endpoint.send(connection, message, Notify::OnFailure(0))?;
         }
         Ok(())
     };
     for _ in 0..count {
-        send(&here, ours)?;
+        send(&here, ours, request)?;
         receive(&there)?;
-        send(&there, theirs)?;
+        send(&there, theirs, reply)?;
         receive(&here)?;
     }
     Ok(())
@@ -96,13 +111,20 @@ fn by_messages(device: &Device, count: u64, reserves: bool) -> Result<(), Box<dy
 
 fn main() -> Result<(), Box<dyn Error>> {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
-    let [way, count] = &arguments[..] else { return Err("usage: instructions am|send|reserve COUNT".into()) };
+    let (way, count, payload) = match &arguments[..] {
+        [way, count] => (way, count, None),
+        [way, count, payload] => (way, count, Some(vec![1; payload.parse()?])),
+        _ => return Err("usage: am_instructions am|send|reserve COUNT [PAYLOAD]".into()),
+    };
     let (context, count) = (Context::new()?, count.parse()?);
     let device = context.devices().iter().find(|device| device.transport == "sm").ok_or("no device of sm")?;
+    let short = vec![1; HEADER + size_of_val(&ARGUMENTS)];
+    let medium = payload.as_ref().map(|bytes| [&[1; HEADER], &bytes[..]].concat());
+    let messages = medium.as_ref().map_or((&short[..], &short[..]), |request| (request, &request[..HEADER]));
     match way.as_str() {
-        "am" => by_requests(device, count),
-        "send" => by_messages(device, count, false),
-        "reserve" => by_messages(device, count, true),
+        "am" => by_requests(device, count, payload.as_deref()),
+        "send" => by_messages(device, count, messages, false),
+        "reserve" => by_messages(device, count, messages, true),
         other => Err(format!("{other} is not a way; give am, send or reserve").into()),
     }
 }

@@ -163,6 +163,20 @@ impl<'m> Payload<'m> {
         }
     }
 
+    /// Copies the first `N` bytes; `None`: there are fewer.
+    #[inline]
+    pub(crate) fn array<const N: usize>(&self) -> Option<[u8; N]> {
+        if let Place::View(view) = self.0
+            && N == size_of::<u64>()
+        {
+            // One load, where it is aligned.
+            let word = view.word(0)?.to_ne_bytes();
+            return word.first_chunk().copied();
+        }
+        let mut bytes = [0; N];
+        (self.copy_to(0, &mut bytes) == N).then_some(bytes)
+    }
+
     /// Copies all bytes.
     #[must_use]
     pub fn to_vec(&self) -> Vec<u8> {

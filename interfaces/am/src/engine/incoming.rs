@@ -21,9 +21,7 @@ pub(super) fn header_of(message: Arrived<'_>) -> Result<Header, Violation> {
     if let Some(bytes) = message.0.bytes() {
         return bytes.first_chunk().and_then(|bytes| Header::parse(*bytes)).ok_or(Violation);
     }
-    let mut bytes = [0; HEADER];
-    let is_whole = message.0.copy_to(0, &mut bytes) == HEADER;
-    Header::parse(bytes).filter(|_| is_whole).ok_or(Violation)
+    message.0.array().and_then(Header::parse).ok_or(Violation)
 }
 
 /// Reads the arguments of a message: how many there are, and what follows them.

@@ -4,10 +4,11 @@ use super::replies::cut;
 use super::time::ROOM;
 use super::{Context, Turn};
 use crate::errors::{RequestError, Status};
-use crate::mapping::{Mapping, Refused, Room, Transfer};
+use crate::mapping::{Mapping, Refused, Transfer};
 use crate::peers::{Peer, Way};
 use crate::records::Of;
 use crate::wire::{HEAD, HEADER, Head, Kind, MAX_ARGUMENTS, RemoteSegment, SPAN, Span};
+use std::io::IoSlice;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
@@ -164,8 +165,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         }
     }
 
-    /// Sends a medium request, or a short one.
-    #[inline]
+    /// Sends a medium request, or a short one. Inlined wherever it is called, so that each form has
+    /// only what it needs.
+    #[inline(always)]
     pub(crate) fn send_request(
         &mut self,
         peer: Peer,
@@ -183,7 +185,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     /// Sends a request as one message to a target with a credit at hand; it is written into its
     /// record. False: nothing has happened.
-    #[inline]
+    #[inline(always)]
     fn send_at_once(&mut self, peer: Peer, kind: Kind, (at, arguments): (u8, &[u32]), bytes: &[u8]) -> bool {
         let core = &mut *self.core;
         let Some(target) = core.targets.of((peer.index, peer.generation)) else { return false };
@@ -463,7 +465,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 }
 
 /// Sends a request whose payload fits its message.
-#[inline]
+#[inline(never)]
 fn transmit<M: Mapping>(
     mapping: &M,
     channel: M::Channel,
@@ -472,19 +474,16 @@ fn transmit<M: Mapping>(
     context: u64,
 ) -> Result<(), Refused> {
     let (begin, len) = (head.bytes().len(), head.bytes().len() + bytes.len());
-    if len <= SMALL.min(most) {
+    if len > most {
+        return Err(Refused::Gone);
+    }
+    if len <= SMALL {
         let mut message = [0; SMALL];
         message[..begin].copy_from_slice(head.bytes());
         message[begin..len].copy_from_slice(bytes);
         return mapping.send(channel, &message[..len], context);
     }
-    if len > most {
-        return Err(Refused::Gone);
-    }
-    let mut room = mapping.reserve(channel, len)?;
-    let is_written = room.write_at(0, head.bytes()) && room.write_at(begin, bytes);
-    debug_assert!(is_written, "a room of {len} bytes");
-    room.send(context).map_err(|(why, _)| why)
+    mapping.send_vectored(channel, &[IoSlice::new(head.bytes()), IoSlice::new(bytes)], context)
 }
 
 /// The segment, if these bytes lie within it.

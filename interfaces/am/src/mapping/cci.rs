@@ -8,6 +8,7 @@ use cci::{
     wait_any,
 };
 use std::borrow::Cow;
+use std::io::IoSlice;
 use std::time::Duration;
 
 /// The mapping over one endpoint of CCI: a connection for each direction of requests, replies by
@@ -103,6 +104,11 @@ impl Mapping for CciMapping {
     #[inline]
     fn send(&self, channel: Connection, message: &[u8], context: u64) -> Result<(), Refused> {
         self.endpoint.send(channel, message, Notify::OnFailure(context)).map_err(refused)
+    }
+
+    #[inline]
+    fn send_vectored(&self, channel: Connection, parts: &[IoSlice<'_>], context: u64) -> Result<(), Refused> {
+        self.endpoint.send_vectored(channel, parts, Notify::OnFailure(context)).map_err(refused)
     }
 
     #[inline]

@@ -7,6 +7,7 @@ pub use self::cci::CciMapping;
 use crate::message::Payload;
 use ::cci::{Memory, PollError, RegisterError, Rights, RmaHandle};
 use std::borrow::Cow;
+use std::io::IoSlice;
 use std::time::Duration;
 
 /// Why a mapping refused to start something; then nothing has happened.
@@ -233,6 +234,13 @@ pub trait Mapping {
     ///
     /// Refused.
     fn send(&self, channel: Self::Channel, message: &[u8], context: u64) -> Result<(), Refused>;
+
+    /// Sends a message gathered from parts, as [`Mapping::send`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Mapping::send`].
+    fn send_vectored(&self, channel: Self::Channel, parts: &[IoSlice<'_>], context: u64) -> Result<(), Refused>;
 
     /// Sends a message with room that is set aside for replies.
     ///

@@ -6,6 +6,7 @@ use cci_am::{CciMapping, Endpoint, Handlers, Incoming, Mapping, Options, Peer, R
 use cci_am::{TAG_ALL, Transfer};
 use cci_testkit::{LIMIT, sm_device};
 use std::cell::Cell;
+use std::io::IoSlice;
 use std::time::{Duration, Instant};
 
 /// What is short, and how long sleeps were asked for meanwhile.
@@ -60,6 +61,10 @@ impl Mapping for Short<'_> {
 
     fn send(&self, channel: Channel, message: &[u8], context: u64) -> Result<(), Refused> {
         self.check().and_then(|()| self.below.send(channel, message, context))
+    }
+
+    fn send_vectored(&self, channel: Channel, parts: &[IoSlice<'_>], context: u64) -> Result<(), Refused> {
+        self.check().and_then(|()| self.below.send_vectored(channel, parts, context))
     }
 
     fn reply(&self, channel: Channel, message: &[u8], context: u64) -> Result<(), Refused> {
