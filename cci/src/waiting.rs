@@ -68,8 +68,8 @@ impl<T> EndpointFor<T> {
     /// Returns the next event, and sleeps until there is one, at most for `limit`. `None`: the time
     /// is over, or a [`Waker`] has ended the wait.
     ///
-    /// From the first call on the endpoint is prepared for sleepers, as by
-    /// [`std::os::fd::AsFd::as_fd`].
+    /// The endpoint is prepared for sleepers until the call returns. A program that then polls for
+    /// long costs no more than one that never waits.
     ///
     /// # Errors
     ///

@@ -21,6 +21,7 @@ mod waiting;
 use crate::errors::{BlockingError, CloseError};
 use cci_proto::{Atomic, OptionError, RmaError, SendError, Unusable};
 use cci_transport::{Connection, Endpoint, Posted, Slot, keep_copies};
+use std::os::fd::{AsRawFd, RawFd};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
@@ -310,8 +311,7 @@ pub fn arm(endpoint: &Endpoint) -> Result<(), Unusable> {
 /// # Errors
 ///
 /// The endpoint cannot be used here.
-pub fn handle(endpoint: &Endpoint) -> Result<std::os::fd::RawFd, Unusable> {
-    use std::os::fd::AsRawFd;
+pub fn handle(endpoint: &Endpoint) -> Result<RawFd, Unusable> {
     endpoint.with(|core, transport| {
         core.set_handle_in_use();
         transport.handle().as_raw_fd()

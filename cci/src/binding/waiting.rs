@@ -1,12 +1,11 @@
 //! Waiting for events, for programs and bindings.
 
-use super::handle;
 use cci_mem::sync::{AtomicUsize, Ordering};
 use cci_proto::{PollError, Unusable};
 use cci_transport::{Endpoint, OpenError, Slot};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::os::fd::{BorrowedFd, OwnedFd, RawFd};
+use std::os::fd::{AsRawFd, BorrowedFd, OwnedFd, RawFd};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -70,9 +69,7 @@ pub fn wait_any(
         }
         Ok(None)
     };
-    for at in 0..count {
-        handle(endpoint(at))?;
-    }
+    let _begun = Begun::new(count, &endpoint)?;
     let mut sleep: Option<Sleep> = None;
     loop {
         let found: Result<_, PollError> = next();
@@ -100,6 +97,63 @@ pub fn wait_any(
     }
 }
 
+/// A wait that has begun at some endpoints, and ends with this value. In between the endpoints arm
+/// their handles.
+struct Begun<'a, E: Fn(usize) -> &'static Endpoint> {
+    endpoint: &'a E,
+    /// The life of each endpoint: another one knows nothing of this wait.
+    lives: Lives,
+}
+
+/// The usual one allocates nothing.
+enum Lives {
+    One(u32),
+    Many(Vec<u32>),
+}
+
+impl<'a, E: Fn(usize) -> &'static Endpoint> Begun<'a, E> {
+    fn new(count: usize, endpoint: &'a E) -> Result<Self, Unusable> {
+        let mut begun = Self { endpoint, lives: Lives::Many(Vec::new()) };
+        if count == 1 {
+            begun.lives = Lives::One(begin(endpoint(0))?);
+            return Ok(begun);
+        }
+        for at in 0..count {
+            let life = begin(endpoint(at))?;
+            if let Lives::Many(lives) = &mut begun.lives {
+                lives.push(life);
+            }
+        }
+        Ok(begun)
+    }
+}
+
+impl<E: Fn(usize) -> &'static Endpoint> Drop for Begun<'_, E> {
+    fn drop(&mut self) {
+        let lives = match &self.lives {
+            Lives::One(life) => std::slice::from_ref(life),
+            Lives::Many(lives) => lives,
+        };
+        for (at, life) in lives.iter().enumerate() {
+            let endpoint = (self.endpoint)(at);
+            // One that is closed has nothing to end.
+            let _ = endpoint.with(|core, _| {
+                if endpoint.generation() == *life {
+                    core.end_wait();
+                }
+            });
+        }
+    }
+}
+
+/// Begins a wait at an endpoint, and returns its life.
+fn begin(endpoint: &Endpoint) -> Result<u32, Unusable> {
+    endpoint.with(|core, _| {
+        core.begin_wait();
+        endpoint.generation()
+    })
+}
+
 /// What a wait sleeps on.
 struct Sleep {
     handles: Vec<RawFd>,
@@ -117,7 +171,7 @@ impl Sleep {
                 Err(Errno::BADF) => return Err(Unusable::Closed),
                 waker => wakers.extend(waker),
             }
-            handles.push(handle(endpoint)?);
+            handles.push(endpoint.with(|_, transport| transport.handle().as_raw_fd())?);
         }
         Ok(Self { handles, wakers })
     }

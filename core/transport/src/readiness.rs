@@ -145,6 +145,12 @@ impl Readiness {
         if let Some(now) = now.filter(|_| core.is_armed()) {
             state.spin_policy.on_empty(now);
         }
+        if core.is_armed_after_wait() {
+            if state.wait_policy.on_empty_after_wait() {
+                Self::disarm_now(transport, core);
+            }
+            return;
+        }
         match state.wait_policy.on_empty(core.is_armed(), core.is_handle_in_use(), tick) {
             Transition::Stay => {}
             Transition::Arm => {

@@ -25,11 +25,13 @@ pub(crate) struct WaitPolicy {
     empties: u32,
     limit: u32,
     tick: u64,
+    /// Empty calls since the last wait within the library ended, while armed.
+    after_wait: u32,
 }
 
 impl Default for WaitPolicy {
     fn default() -> Self {
-        Self { empties: 0, limit: FIRST_LIMIT, tick: 0 }
+        Self { empties: 0, limit: FIRST_LIMIT, tick: 0, after_wait: 0 }
     }
 }
 
@@ -44,6 +46,7 @@ impl WaitPolicy {
     /// the handle is armed; `in_use`: the program has asked for the handle.
     pub(crate) fn on_empty(&mut self, armed: bool, in_use: bool, tick: u64) -> Transition {
         self.empties = self.empties.saturating_add(1);
+        self.after_wait = 0;
         if armed {
             if self.tick != tick {
                 (self.tick, self.empties, self.limit) = (tick, 0, FIRST_LIMIT);
@@ -56,6 +59,19 @@ impl WaitPolicy {
             return Transition::Arm;
         }
         Transition::Stay
+    }
+
+    /// Records an empty call outside of every wait, while the handle is armed for a wait that is
+    /// over. True: disarm it, because the program polls. One that polls until nothing is left and
+    /// then waits makes few such calls, and finds the handle armed. What the calls find in between
+    /// does not count, as nobody sleeps between them.
+    pub(crate) fn on_empty_after_wait(&mut self) -> bool {
+        self.after_wait += 1;
+        let is_over = self.after_wait > SPINNER_CALLS;
+        if is_over {
+            (self.after_wait, self.empties) = (0, 0);
+        }
+        is_over
     }
 
     /// Records that the program has asked for an armed handle, so that it does not spin.

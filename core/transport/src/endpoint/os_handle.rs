@@ -1,17 +1,23 @@
-//! The OS handle: whether the program has it, and whether it is armed.
+//! The OS handle: whether the program has it or waits on it, and whether it is armed.
 
 use super::Core;
 
 /// The state of the OS handle.
 #[derive(Default)]
 pub(super) struct OsHandle {
-    is_in_use: bool,
+    /// The program has it, for ever.
+    is_handed_out: bool,
+    /// Waits within the library, which end.
+    waits: u32,
+    /// There was such a wait, and there may be another one.
+    was_waited_on: bool,
     is_armed: bool,
 }
 
 impl OsHandle {
-    pub(super) fn is_in_use(&self) -> bool {
-        self.is_in_use
+    /// Whether somebody may sleep on it, now or later.
+    pub(super) fn may_be_used(&self) -> bool {
+        self.is_handed_out || self.was_waited_on
     }
 
     pub(super) fn is_armed(&self) -> bool {
@@ -23,14 +29,39 @@ impl Core {
     /// Records that the program has asked for the OS handle. From now on the transport arms it
     /// after a few empty calls.
     pub fn set_handle_in_use(&mut self) {
-        self.handle.is_in_use = true;
+        self.handle.is_handed_out = true;
     }
 
-    /// Whether the program has asked for the OS handle.
+    /// Begins a wait within the library: until its end the handle is in use. The wait looks for
+    /// events itself before it sleeps.
+    pub fn begin_wait(&mut self) {
+        self.handle.waits += 1;
+        self.handle.was_waited_on = true;
+    }
+
+    /// Ends a wait. The handle stays armed for the next one, until the program polls for long.
+    pub fn end_wait(&mut self) {
+        self.handle.waits = self.handle.waits.saturating_sub(1);
+    }
+
+    /// Whether somebody may sleep on the OS handle: the program has asked for it, or a wait within
+    /// the library has begun and not ended.
     #[inline(always)]
     #[must_use]
     pub fn is_handle_in_use(&self) -> bool {
-        self.handle.is_in_use
+        self.handle.is_handed_out || self.handle.waits > 0
+    }
+
+    /// Whether the OS handle is armed for a wait that is over, and nobody sleeps on it.
+    #[inline]
+    #[must_use]
+    pub(crate) fn is_armed_after_wait(&self) -> bool {
+        self.handle.is_armed && self.handle.was_waited_on && !self.is_handle_in_use()
+    }
+
+    /// Whether somebody may sleep on the OS handle, now or by a later wait.
+    pub(super) fn may_use_handle(&self) -> bool {
+        self.handle.may_be_used()
     }
 
     /// Records that the transport has armed the OS handle. Every call then ends with

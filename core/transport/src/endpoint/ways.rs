@@ -96,9 +96,10 @@ impl Ways {
         others.map(|(_, aside)| aside.recv.in_use()).sum()
     }
 
-    /// Whether the program has asked for the endpoint's handle: `handle` is the core's.
-    pub(super) fn is_handle_in_use(&self) -> bool {
-        self.handles.iter().any(OsHandle::is_in_use)
+    /// Whether somebody may sleep on the endpoint's handle, which is that of the core outside of
+    /// its ways.
+    pub(super) fn may_use_handle(&self) -> bool {
+        self.handles.iter().any(OsHandle::may_be_used)
     }
 
     /// What a way has set last.

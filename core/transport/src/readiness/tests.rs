@@ -80,14 +80,18 @@ impl Arming for Recorder {
     }
 }
 
-/// An endpoint whose program has the handle, which is readable.
-fn opened() -> (Recorder, Core) {
+/// An endpoint of which nobody uses the handle.
+fn unused() -> (Recorder, Core) {
     let endpoint: &'static Endpoint = Box::leak(Box::new(Endpoint::default()));
     // No test takes a slot, and Miri pays for each slot whenever the array of slots is passed on.
     let few = CoreOptions { recv_count: 1, send_count: 1, rma_count: 1, ..CoreOptions::default() };
-    let mut core = Core::new(endpoint, &few).expect("memory");
+    (Recorder::default(), Core::new(endpoint, &few).expect("memory"))
+}
+
+/// An endpoint whose program has the handle, which is readable.
+fn opened() -> (Recorder, Core) {
+    let (mut transport, mut core) = unused();
     core.set_handle_in_use();
-    let mut transport = Recorder::default();
     Readiness::signal(&mut transport);
     assert_eq!(transport.take(), [Write]);
     (transport, core)
@@ -235,4 +239,44 @@ fn in_virtual_time_there_are_neither_edges_nor_adaptive_spin() {
         Readiness::on_found(&mut transport, &core, None);
     }
     assert!(!transport.readiness.is_adaptive_spin());
+}
+
+/// Calls after a wait, which find something every other time, until the handle is not armed.
+fn calls_until_disarmed(transport: &mut Recorder, core: &mut Core) -> Option<u32> {
+    (1..1000).find(|_| {
+        Readiness::on_empty(transport, core, Some(Time(0)), 0);
+        Readiness::on_found(transport, core, Some(Time(0)));
+        !core.is_armed()
+    })
+}
+
+#[test]
+fn a_program_that_polls_after_a_wait_has_no_armed_handle_for_long() {
+    let (mut transport, mut core) = unused();
+    core.begin_wait();
+    core.begin_wait();
+    assert!(core.is_handle_in_use() && Readiness::arm_now(&mut transport, &mut core));
+    core.end_wait();
+    assert_eq!(calls_until_disarmed(&mut transport, &mut core), None, "another thread waits");
+    core.end_wait();
+    assert!(core.is_armed() && !core.is_handle_in_use());
+    let calls = calls_until_disarmed(&mut transport, &mut core);
+    assert!(calls.is_some_and(|calls| calls > 16), "a program that polls and then waits, {calls:?}");
+    for _ in 0..1000 {
+        Readiness::on_empty(&mut transport, &mut core, Some(Time(0)), 0);
+    }
+    assert!(!core.is_armed(), "nobody waits");
+    // The next wait begins anew.
+    core.begin_wait();
+    assert!(Readiness::arm_now(&mut transport, &mut core));
+    assert_eq!(calls_until_disarmed(&mut transport, &mut core), None);
+}
+
+#[test]
+fn a_handle_that_the_program_has_stays_in_use_after_a_wait() {
+    let (mut transport, mut core) = armed();
+    core.begin_wait();
+    core.end_wait();
+    assert!(core.is_handle_in_use());
+    assert_eq!(calls_until_disarmed(&mut transport, &mut core), None);
 }
