@@ -66,12 +66,17 @@ pub fn send(
     context: u64,
     flags: Flags,
 ) -> Result<(), SendError> {
-    if let Message::One(bytes) = message
-        && flags.are_plain()
+    if flags.are_plain()
         && let Ok(entered) = endpoint.enter_at_once()
-        && let Some(connection) = live().filter(|connection| connection.takes(bytes.len()))
+        && let Some(connection) = live().filter(|connection| connection.takes(message.len()))
     {
-        return entered.post(connection, bytes, context, flags);
+        return match message {
+            Message::One(bytes) => entered.post(connection, bytes, context, flags),
+            Message::Many(..) => {
+                check_flags(connection, flags)?;
+                entered.post_gathered(connection, message, posted(flags, context))
+            }
+        };
     }
     send_any(endpoint, live, message, posted(flags, context), flags).map(drop)
 }

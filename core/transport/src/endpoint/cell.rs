@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::wakers::Wakers;
-use crate::{Connection, Slot, Transport};
+use crate::{Connection, Message, Posted, Slot, Transport};
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::{Mark, MarkPlace, PerProcess};
 use cci_mem::guarded::{self, Guard, Guarded, SomeGuard, Threading};
@@ -398,6 +398,26 @@ impl Entered<'_> {
     ) -> Result<(), SendError> {
         let Body { transport, core } = &mut *self.body;
         let sent = transport.post(message, context, connection, core, flags);
+        if core.is_armed() || sent.is_err() {
+            return self.end_post(sent);
+        }
+        Ok(())
+    }
+
+    /// As [`Entered::post`], of a message in pieces; `posted`: not waited for.
+    ///
+    /// # Errors
+    ///
+    /// Refused: nothing was sent.
+    #[inline]
+    pub fn post_gathered(
+        mut self,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<(), SendError> {
+        let Body { transport, core } = &mut *self.body;
+        let sent = transport.send(core, connection, message, posted).map(drop);
         if core.is_armed() || sent.is_err() {
             return self.end_post(sent);
         }
