@@ -33,6 +33,7 @@ pub(super) fn arguments_of<'m>(
     let end = header.arguments_end().filter(|end| *end <= message.len()).ok_or(Violation)?;
     let count = match message.0.bytes() {
         Some(bytes) => wire::arguments(&bytes[HEADER..end], into),
+        None if end == HEADER => 0,
         None => copied_arguments(message, end, into),
     };
     let payload = if end == message.len() { Payload::of_bytes(&[]) } else { message.0.from(end) };

@@ -59,6 +59,16 @@ fn answer(tally: &mut Tally, _: Reply<'_>) {
     tally.replies += 1;
 }
 
+/// Where payloads begin in the bytes of an end, whose first ones begin a page as a slot does. A
+/// processor that compares twelve bits of addresses takes the loads of a copy from there for later
+/// than the stores before them, which costs 25 ns of 4 KiB.
+const AWAY: usize = 1024;
+
+/// A payload, of at most [`LONGEST`] bytes.
+fn payload(bytes: &[u8], len: usize) -> &[u8] {
+    &bytes[AWAY..][..len.min(LONGEST)]
+}
+
 fn returned(tally: &mut Tally, returned: Returned<'_>) {
     tally.returned = Some(returned.status());
 }
@@ -186,10 +196,10 @@ impl Active {
                 self.exchanges(shot, count, |endpoint, to, _| endpoint.request(to, ECHO, arguments))
             }
             Load::Medium(len) => self.exchanges(shot, count, |endpoint, to, bytes| {
-                endpoint.request_medium(to, TAKE, &[], &bytes[..len.min(bytes.len())])
+                endpoint.request_medium(to, TAKE, &[], payload(bytes, len))
             }),
             Load::Echo(len) => self.exchanges(shot, count, |endpoint, to, bytes| {
-                endpoint.request_medium(to, RETURN, &[], &bytes[..len.min(bytes.len())])
+                endpoint.request_medium(to, RETURN, &[], payload(bytes, len))
             }),
             Load::Bulk(len) => {
                 self.exchanges(shot, count, |endpoint, to, _| endpoint.request_bulk_from(to, TAKE, &[], 0..len, 0))
