@@ -31,18 +31,17 @@ impl Descriptor {
         unsafe { self.at(offset).cast::<T>().read_volatile() }
     }
 
-    /// What the descriptor asks for. Each field is read once; another thread of the program that
+    /// Writes what the descriptor asks for into a plain task. Each field is read once; another thread of the program that
     /// writes meanwhile makes it ask for something else.
     ///
     /// # Safety
     ///
     /// Its control segment lies in registered memory, which its program keeps mapped.
-    pub(crate) unsafe fn task(self, is_receive: bool, covers: &dyn Fn(u32) -> bool) -> Task {
+    pub(crate) unsafe fn read_into(self, is_receive: bool, covers: &dyn Fn(u32) -> bool, task: &mut Task) {
         // SAFETY: by the contract, here and for the control segment below.
         let [count, control] = [12, 14].map(|offset| unsafe { self.read::<u16>(offset) });
         // SAFETY: as above.
         let immediate = unsafe { self.read::<u32>(20) };
-        let mut task = Task::default();
         task.fence = control & FENCE != 0;
         let operation = control & OP_MASK;
         let count = u32::from(count);
@@ -60,7 +59,7 @@ impl Descriptor {
             Status::default()
         };
         if task.fault.is_error() {
-            return task;
+            return;
         }
         if control & IMMEDIATE != 0 && !is_receive {
             task.immediate = Some(immediate);
@@ -77,7 +76,6 @@ impl Descriptor {
                 task.push(Segment { address, handle, length });
             }
         }
-        task
     }
 }
 

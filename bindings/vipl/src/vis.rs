@@ -6,7 +6,7 @@ use crate::handles::{self, Handle, Kind, make, of_nic};
 use crate::layout::CViAttributes;
 use crate::nic::{Nic, nic};
 use cci_via::engine::Taken;
-use cci_via::{Error, Segment};
+use cci_via::{Error, Segment, Task};
 use std::ffi::{c_int, c_ulong, c_void};
 use std::sync::Arc;
 use std::time::Duration;
@@ -105,7 +105,9 @@ pub(crate) fn post(handle: Handle, descriptor: *mut c_void, memory: u32, is_rece
     let home = Some(Segment { address: address as u64, handle: memory, length: CONTROL });
     let token = Descriptor(address);
     // SAFETY: the engine calls it after it has found the control segment in registered memory.
-    let read = |covers: &dyn Fn(u32) -> bool| unsafe { token.task(is_receive, covers) };
+    let read = |token: &Descriptor, covers: &dyn Fn(u32) -> bool, task: &mut Task| unsafe {
+        token.read_into(is_receive, covers, task);
+    };
     let posted = match is_receive {
         true => nic.core.post_receive(number, home, token, read),
         false => nic.core.post_send(number, home, token, read),

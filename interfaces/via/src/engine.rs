@@ -4,19 +4,20 @@
 
 use crate::attributes::{MAX_DESCRIPTORS, MAX_TRANSFER, Reliability, ViAttributes};
 use crate::errors::{Error, Fault, FaultCode, Status};
+use crate::lock::Lock;
 use crate::state::{State, Vi, check};
-use crate::task::{Entry, WorkQueue};
+use crate::task::WorkQueue;
+use cci::__binding::Guard;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 pub use crate::state::{Taken, ViState};
 pub use crate::task::{Completion, Op, Remote, Segment, Task, Token};
 
-/// Events taken by one call of CCI, and such calls before waiting threads get the lock.
+/// Events taken by one call, and such calls before waiting threads get the lock.
 const BATCH: usize = 64;
 const ROUNDS: usize = 16;
 
@@ -37,10 +38,9 @@ const ROUNDS: usize = 16;
 /// ```
 pub struct Core<T> {
     pub(crate) endpoint: Endpoint,
-    state: Mutex<State<T>>,
-    /// Something has changed, for those who sleep while another thread sleeps on the descriptors.
-    changed: Condvar,
-    /// The same, for that thread.
+    state: Lock<State<T>>,
+    /// Something has changed, for the thread that sleeps on the descriptors; others sleep at the
+    /// lock meanwhile.
     wake: OwnedFd,
     host: Ipv4Addr,
 }
@@ -73,7 +73,7 @@ impl<T: Token> Core<T> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|source| OpenError::system("no descriptor for a NIC", source))?;
         let host = host_of(endpoint.uri());
-        Ok(Self { endpoint, state: Mutex::new(State::new()), changed: Condvar::new(), wake, host })
+        Ok(Self { endpoint, state: Lock::new(State::new()), wake, host })
     }
 
     /// Returns the URI of the endpoint.
@@ -88,9 +88,9 @@ impl<T: Token> Core<T> {
         self.host
     }
 
-    #[inline]
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State<T>> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> Guard<'_, State<T>> {
+        self.state.enter()
     }
 
     /// Runs a call under the lock, and wakes those whom its changes may concern.
@@ -105,18 +105,62 @@ impl<T: Token> Core<T> {
         result
     }
 
-    #[inline]
-    pub(crate) fn wake(&self, state: &State<T>) {
+    #[cold]
+    #[inline(never)]
+    fn wake_sleepers(&self, state: &State<T>) {
         if state.has_sleeper {
             // Full means woken already.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
         if state.waiters > 0 {
-            self.changed.notify_all();
+            self.state.wake_all();
         }
     }
 
-    /// Takes what has come, and goes on with what waited for room.
+    #[inline]
+    pub(crate) fn wake(&self, state: &State<T>) {
+        if state.has_sleeper || state.waiters > 0 {
+            self.wake_sleepers(state);
+        }
+    }
+
+    /// Takes one event if there is one; whether there was.
+    #[inline(never)]
+    fn take_event(&self, state: &mut State<T>) -> bool {
+        let was_there = match self.endpoint.get_event() {
+            Ok(Some(event)) => {
+                state.take(&self.endpoint, event);
+                true
+            }
+            Ok(None) => false,
+            Err(why) => {
+                state.has_failed |= why != PollError::NoBuffers;
+                false
+            }
+        };
+        if state.has_failed || !state.blocked.is_empty() {
+            self.catch_up(state);
+        }
+        was_there
+    }
+
+    /// Takes what has come until `is_enough`, or until nothing comes; and wakes those whom it may
+    /// concern.
+    #[inline]
+    pub(crate) fn look(&self, state: &mut State<T>, mut is_enough: impl FnMut(&mut State<T>) -> bool) {
+        let before = state.changes;
+        for _ in 0..BATCH {
+            if !self.take_event(state) || is_enough(state) {
+                break;
+            }
+        }
+        if state.changes != before {
+            self.wake(state);
+        }
+    }
+
+    /// Takes what has come until nothing comes, so that its caller may sleep then; and goes on with
+    /// what waited for room.
     pub(crate) fn progress(&self, state: &mut State<T>) {
         for _ in 0..ROUNDS {
             match self.endpoint.poll(BATCH, |event| state.take(&self.endpoint, event)) {
@@ -128,6 +172,12 @@ impl<T: Token> Core<T> {
                 }
             }
         }
+        self.catch_up(state);
+    }
+
+    /// Goes on with what waited for room, and reports that the endpoint has failed.
+    #[inline(never)]
+    fn catch_up(&self, state: &mut State<T>) {
         if !state.blocked.is_empty() {
             for number in std::mem::take(&mut state.blocked) {
                 state.pump(&self.endpoint, number);
@@ -162,10 +212,8 @@ impl<T: Token> Core<T> {
             }
             if state.has_sleeper {
                 state.waiters += 1;
-                state = match left {
-                    Some(left) => self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
-                    None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                };
+                self.state.sleep(state, left);
+                state = self.lock();
                 state.waiters -= 1;
                 continue;
             }
@@ -345,7 +393,7 @@ impl<T: Token> Core<T> {
         number: u32,
         home: Option<Segment>,
         token: T,
-        read: impl FnOnce(&dyn Fn(u32) -> bool) -> Task,
+        read: impl FnOnce(&T, &dyn Fn(u32) -> bool, &mut Task),
     ) -> Result<(), (T, Error)> {
         self.with(|state| {
             match state.vis.get(number).map(|vi| vi.state) {
@@ -366,11 +414,12 @@ impl<T: Token> Core<T> {
         number: u32,
         home: Option<Segment>,
         token: T,
-        read: impl FnOnce(&dyn Fn(u32) -> bool) -> Task,
+        read: impl FnOnce(&T, &dyn Fn(u32) -> bool, &mut Task),
     ) -> Result<(), (T, Error)> {
         self.with(|state| self.post(state, number, home, token, true, read))
     }
 
+    #[inline]
     fn post(
         &self,
         state: &mut State<T>,
@@ -378,7 +427,7 @@ impl<T: Token> Core<T> {
         home: Option<Segment>,
         token: T,
         is_receive: bool,
-        read: impl FnOnce(&dyn Fn(u32) -> bool) -> Task,
+        read: impl FnOnce(&T, &dyn Fn(u32) -> bool, &mut Task),
     ) -> Result<(), (T, Error)> {
         let Some(vi) = state.vis.get_mut(number) else { return Err((token, NO_VI)) };
         if let Some(home) = home
@@ -394,15 +443,14 @@ impl<T: Token> Core<T> {
         }
         let areas = &state.areas;
         let covers = |length| home.is_some_and(|home| check(areas, tag, &Segment { length, ..home }).is_some());
-        let mut entry = Entry::new(Task { home, ..read(&covers) }, token);
+        let entry = queue.post(home);
+        read(&token, &covers, &mut entry.task);
+        entry.token = Some(token);
         if vi.state == ViState::Error {
             let op = if is_receive { Status::OP_RECEIVE } else { entry.task.op_bits() };
             entry.finish(Status::FLUSHED | op, 0, None);
-        }
-        queue.entries.push_back(entry);
-        if vi.state == ViState::Error {
             state.publish(&self.endpoint, number);
-        } else if !is_receive {
+        } else if !is_receive && !state.send_at_once(&self.endpoint, number) {
             state.pump(&self.endpoint, number);
         }
         Ok(())
@@ -413,20 +461,14 @@ impl<T: Token> Core<T> {
     /// # Errors
     ///
     /// [`Error::Parameter`]: no such VI.
+    #[inline]
     pub fn take(&self, number: u32, is_receive: bool) -> Result<Taken<T>, Error> {
-        self.with(|state| {
-            let queue = |state: &mut State<T>| -> Option<Taken<T>> {
-                let vi = state.vis.get_mut(number)?;
-                Some(taken(if is_receive { &mut vi.receive } else { &mut vi.send }))
-            };
-            match queue(state).ok_or(NO_VI)? {
-                Taken::NotDone | Taken::Empty => {
-                    self.progress(state);
-                    queue(state).ok_or(NO_VI)
-                }
-                found => Ok(found),
-            }
-        })
+        let mut state = self.lock();
+        if state.queue_of(number, is_receive).ok_or(NO_VI)?.published == 0 {
+            let is_enough = |queue: &mut WorkQueue<T>| queue.published > 0;
+            self.look(&mut state, |state| state.queue_of(number, is_receive).is_none_or(is_enough));
+        }
+        state.queue_of(number, is_receive).map(taken).ok_or(NO_VI)
     }
 
     /// As [`Core::take`], and sleeps until the oldest has completed, at most for `limit`; not while
@@ -467,9 +509,10 @@ impl<T: Token> Core<T> {
     }
 }
 
+#[inline]
 fn taken<T>(queue: &mut WorkQueue<T>) -> Taken<T> {
     match queue.take() {
-        Some(entry) => Taken::Done(entry.end, entry.token),
+        Some((end, token)) => Taken::Done(end, token),
         None if queue.entries.is_empty() => Taken::Empty,
         None => Taken::NotDone,
     }

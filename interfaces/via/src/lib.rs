@@ -57,13 +57,16 @@ mod attributes;
 mod connect;
 pub mod engine;
 mod errors;
+mod fast_path;
 #[cfg(test)]
 mod liars;
+mod lock;
 mod nic;
 mod peer;
 mod receive;
 mod region;
 mod rendezvous;
+mod ring;
 mod send;
 mod slab;
 mod state;

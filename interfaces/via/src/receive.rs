@@ -22,20 +22,18 @@ impl<T: Token> State<T> {
                 let Some(context) = connection.context() else { return };
                 let number = context as u32;
                 let Some(vi) = self.vis.get_mut(number) else { return };
-                if vi.connection.is_none() {
+                if vi.connection == Some(connection) {
+                    if !self.receive_at_once(endpoint, number, &message) {
+                        self.arrived(endpoint, number, &message);
+                    }
+                } else if vi.connection.is_none() {
                     self.opened(endpoint, context, Some(connection));
-                }
-                if self.vis.get(number).is_some_and(|vi| vi.connection == Some(connection)) {
-                    self.arrived(endpoint, number, &message);
-                }
-            }
-            Event::Completed(operation) => {
-                // An operation of a connection that the VI had before is none of its.
-                let current = self.vis.get((operation.context() >> 32) as u32).and_then(|vi| vi.connection);
-                if current.is_some() && operation.connection() == current {
-                    self.ended(endpoint, operation.context(), operation.outcome());
+                    if self.vis.get(number).is_some_and(|vi| vi.connection == Some(connection)) {
+                        self.arrived(endpoint, number, &message);
+                    }
                 }
             }
+            Event::Completed(operation) => self.completed(endpoint, &operation),
             other => self.take_control(endpoint, other),
         }
     }
@@ -97,6 +95,7 @@ impl<T: Token> State<T> {
         }
     }
 
+    #[inline(never)]
     fn arrived(&mut self, endpoint: &Endpoint, number: u32, message: &Received<'_>) {
         let Some(vi) = self.vis.get_mut(number).filter(|vi| vi.state == ViState::Connected) else { return };
         let Some(header) = message.view().array::<HEADER>(0).map(|bytes| Header::parse(&bytes)) else {
@@ -271,12 +270,17 @@ impl<T: Token> State<T> {
     }
 
     fn received(&mut self, endpoint: &Endpoint, number: u32) {
-        self.publish(endpoint, number);
-        let Some(vi) = self.vis.get_mut(number) else { return };
-        if vi.attributes.reliability == Reliability::Reception {
-            vi.acks_owed += 1;
-            self.pump(endpoint, number);
+        self.publish_queue(endpoint, number, true);
+        if self.vis.get(number).is_some_and(|vi| vi.attributes.reliability == Reliability::Reception) {
+            self.owe_acknowledgement(endpoint, number);
         }
+    }
+
+    #[inline(never)]
+    pub(crate) fn owe_acknowledgement(&mut self, endpoint: &Endpoint, number: u32) {
+        let Some(vi) = self.vis.get_mut(number).filter(|vi| vi.state == ViState::Connected) else { return };
+        vi.acks_owed += 1;
+        self.pump(endpoint, number);
     }
 }
 

@@ -99,7 +99,11 @@ impl fmt::Debug for Region {
 /// # }
 /// ```
 #[derive(Debug, Default)]
-pub struct Work {
+pub struct Work(Box<Parts>);
+
+/// Apart, so that work is moved by its address.
+#[derive(Debug, Default)]
+struct Parts {
     regions: Vec<Region>,
     ranges: Vec<Range<usize>>,
     user: u64,
@@ -130,42 +134,42 @@ impl Work {
     /// Goes on with a part of another region.
     #[must_use]
     pub fn and(mut self, region: Region, range: Range<usize>) -> Self {
-        self.regions.push(region);
-        self.ranges.push(range);
+        self.0.regions.push(region);
+        self.0.ranges.push(range);
         self
     }
 
     /// Sets the program's word.
     #[must_use]
     pub fn user(mut self, word: u64) -> Self {
-        self.user = word;
+        self.0.user = word;
         self
     }
 
     /// Sets immediate data of a send.
     #[must_use]
     pub fn immediate(mut self, word: u32) -> Self {
-        self.immediate = Some(word);
+        self.0.immediate = Some(word);
         self
     }
 
     /// Waits for earlier RDMA reads of the VI.
     #[must_use]
     pub fn fence(mut self) -> Self {
-        self.is_fenced = true;
+        self.0.is_fenced = true;
         self
     }
 
     /// Returns the program's word.
     #[must_use]
     pub fn user_word(&self) -> u64 {
-        self.user
+        self.0.user
     }
 
     /// Returns the bytes of all parts.
     #[must_use]
     pub fn len(&self) -> usize {
-        self.ranges.iter().map(ExactSizeIterator::len).sum()
+        self.0.ranges.iter().map(ExactSizeIterator::len).sum()
     }
 
     /// Returns whether it has no bytes.
@@ -177,25 +181,27 @@ impl Work {
     /// Returns the regions, in order.
     #[must_use]
     pub fn regions(&self) -> &[Region] {
-        &self.regions
+        &self.0.regions
     }
 
     /// Gives the regions back.
     #[must_use]
     pub fn into_regions(self) -> Vec<Region> {
-        self.regions
+        self.0.regions
     }
 
-    pub(crate) fn task(&self) -> Task {
-        let mut task = Task { immediate: self.immediate, fence: self.is_fenced, ..Task::default() };
-        if self.regions.len() > crate::attributes::MAX_SEGMENTS {
+    /// Writes what it asks for into a plain task.
+    #[inline]
+    pub(crate) fn describe(&self, task: &mut Task) {
+        task.immediate = self.0.immediate;
+        task.fence = self.0.is_fenced;
+        if self.0.regions.len() > crate::attributes::MAX_SEGMENTS {
             task.fault = crate::errors::Status::FORMAT;
         }
-        for (region, range) in self.regions.iter().zip(&self.ranges) {
+        for (region, range) in self.0.regions.iter().zip(&self.0.ranges) {
             let length = u32::try_from(range.len()).unwrap_or(u32::MAX);
             task.push(Segment { address: range.start as u64, handle: region.handle, length });
         }
-        task
     }
 }
 

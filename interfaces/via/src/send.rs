@@ -5,7 +5,7 @@ use crate::errors::{FaultCode, Status};
 use crate::state::{Area, CONTROL, Grant, LAST, State, Vi, ViState, are_usable, check, context};
 use crate::task::{Op, Token};
 use crate::wire::{self, HEADER, Header};
-use cci::{Endpoint, Failure, Rights, Rma, RmaError, RmaHandle, SendError};
+use cci::{Endpoint, Failure, Notify, Rights, Rma, RmaError, RmaHandle, SendError};
 
 /// How far the next entry has come.
 enum Step {
@@ -83,7 +83,7 @@ impl<T: Token> State<T> {
         let Some(connection) = vi.connection else { return Step::Wait };
         if vi.acks_owed > 0 {
             let header = Header { kind: wire::RECEIVED, flags: 0, length: 0, value: vi.acks_owed.into() };
-            if let Err(why) = endpoint.send(connection, &header.emit(), context(number, CONTROL)) {
+            if let Err(why) = endpoint.send(connection, &header.emit(), Notify::OnFailure(context(number, CONTROL))) {
                 return why.into();
             }
             vi.acks_owed = 0;
@@ -103,7 +103,8 @@ impl<T: Token> State<T> {
             };
             let header = Header { kind: wire::RESOLVED, flags, length: 0, value: handle.into() };
             message[..HEADER].copy_from_slice(&header.emit());
-            if let Err(why) = endpoint.send(connection, &message[..length], context(number, CONTROL)) {
+            if let Err(why) = endpoint.send(connection, &message[..length], Notify::OnFailure(context(number, CONTROL)))
+            {
                 return why.into();
             }
             vi.answers_owed.pop_front();
@@ -185,10 +186,15 @@ impl<T: Token> State<T> {
                 }
                 (skip, filled) = (0, filled + count);
             }
-            if let Err(why) = endpoint.send(connection, staging, context(number, seq)) {
+            // The parts come in order, so that the last one reports for all. An unreliable send has
+            // ended already, and one that is acknowledged ends by that.
+            let is_reported = vi.attributes.reliability == Reliability::Delivery && entry.handed + part == total;
+            let context = context(number, seq);
+            let report = if is_reported { Notify::Always(context) } else { Notify::OnFailure(context) };
+            if let Err(why) = endpoint.send(connection, staging, report) {
                 return why.into();
             }
-            entry.open += 1;
+            entry.open += u32::from(is_reported);
             entry.handed += part;
             if entry.handed == total {
                 break;
@@ -229,7 +235,9 @@ impl<T: Token> State<T> {
             let Some(at) = vi.peer_memory.iter().position(|memory| memory.handle == remote.handle) else {
                 if vi.asked.is_none() {
                     let header = Header { kind: wire::RESOLVE, flags: 0, length: 0, value: remote.handle.into() };
-                    if let Err(why) = endpoint.send(connection, &header.emit(), context(number, CONTROL)) {
+                    if let Err(why) =
+                        endpoint.send(connection, &header.emit(), Notify::OnFailure(context(number, CONTROL)))
+                    {
                         return why.into();
                     }
                     vi.asked = Some(remote.handle);

@@ -4,7 +4,7 @@ use crate::attributes::{Access, Tag, ViAttributes};
 use crate::errors::{Fault, FaultCode, Status};
 use crate::peer::PeerConnect;
 use crate::slab::Slab;
-use crate::task::{Completion, Segment, Task, Token, WorkQueue};
+use crate::task::{Completion, Entry, Segment, Task, Token, WorkQueue};
 use cci::{Connection, Endpoint, Memory, Registration, RmaHandle};
 use std::collections::{HashMap, VecDeque};
 
@@ -46,6 +46,7 @@ pub(crate) struct Grant {
 }
 
 /// The memory of a segment and where it begins there, unless handle, tag or range are wrong.
+#[inline]
 pub(crate) fn check<'a>(areas: &'a Slab<Area>, tag: Tag, segment: &Segment) -> Option<(&'a Area, u64)> {
     let area = areas.get(segment.handle).filter(|area| area.tag == tag)?;
     let offset = segment.address.checked_sub(area.base)?;
@@ -64,6 +65,48 @@ pub(crate) struct CompletionQueue {
     pub(crate) capacity: usize,
     /// VIs that use it, each of their queues counted.
     pub(crate) users: usize,
+}
+
+/// How handing over an entry went.
+pub(crate) enum Published {
+    Well,
+    /// This completion queue was full.
+    Overrun(u32),
+    /// The descriptor lies in no registered memory any more.
+    Lost,
+}
+
+impl<T: Token> WorkQueue<T> {
+    /// Hands the first entry that has not been handed over to the program: it has finished.
+    /// `entry` is what the completion queue gets.
+    #[inline]
+    pub(crate) fn publish_next(
+        &mut self,
+        areas: &Slab<Area>,
+        tag: Tag,
+        queues: &mut Slab<CompletionQueue>,
+        entry: (u32, bool),
+    ) -> Published {
+        let mut published = Published::Well;
+        if let Some(Entry { task, token: Some(token), end, .. }) = self.entries.get_mut(self.published) {
+            if task.home.is_none_or(|home| check(areas, tag, &home).is_some()) {
+                token.complete(end);
+            } else {
+                published = Published::Lost;
+            }
+        }
+        self.published += 1;
+        if let Some(at) = self.queue
+            && let Some(completions) = queues.get_mut(at)
+        {
+            if completions.entries.len() < completions.capacity {
+                completions.entries.push_back(entry);
+            } else {
+                published = Published::Overrun(at);
+            }
+        }
+        published
+    }
 }
 
 /// What is known of a handle of the peer.
@@ -205,6 +248,12 @@ impl<T: Token> State<T> {
         }
     }
 
+    /// One of the queues of a VI.
+    #[inline]
+    pub(crate) fn queue_of(&mut self, number: u32, is_receive: bool) -> Option<&mut WorkQueue<T>> {
+        self.vis.get_mut(number).map(|vi| if is_receive { &mut vi.receive } else { &mut vi.send })
+    }
+
     pub(crate) fn report(&mut self, code: FaultCode, vi: Option<u32>, queue: Option<u32>) {
         self.changes += 1;
         if self.faults.len() < MOST_FAULTS {
@@ -214,28 +263,37 @@ impl<T: Token> State<T> {
 
     /// Hands finished entries over to the program: writes their ends and fills completion queues.
     pub(crate) fn publish(&mut self, endpoint: &Endpoint, number: u32) {
+        for is_receive in [false, true] {
+            self.publish_queue(endpoint, number, is_receive);
+        }
+    }
+
+    /// The same for one of the queues of a VI.
+    #[inline(never)]
+    pub(crate) fn publish_queue(&mut self, endpoint: &Endpoint, number: u32, is_receive: bool) {
+        let Self { vis, areas, queues, changes, .. } = self;
+        let Some(vi) = vis.get_mut(number) else { return };
+        let tag = vi.attributes.tag;
+        let queue = if is_receive { &mut vi.receive } else { &mut vi.send };
         let (mut is_lost, mut overrun) = (false, None);
-        let Some(vi) = self.vis.get_mut(number) else { return };
-        for (is_receive, queue) in [(false, &mut vi.send), (true, &mut vi.receive)] {
-            while let Some(entry) = queue.entries.get_mut(queue.published).filter(|entry| entry.is_finished) {
-                let home = entry.task.home;
-                if home.is_none_or(|home| check(&self.areas, vi.attributes.tag, &home).is_some()) {
-                    entry.token.complete(&entry.end);
-                } else {
-                    is_lost = true;
-                }
-                queue.published += 1;
-                self.changes += 1;
-                let Some(at) = queue.queue else { continue };
-                let Some(completions) = self.queues.get_mut(at) else { continue };
-                if completions.entries.len() < completions.capacity {
-                    completions.entries.push_back((number, is_receive));
-                } else {
-                    overrun = Some(at);
-                }
+        while queue.entries.get(queue.published).is_some_and(|entry| entry.is_finished) {
+            *changes += 1;
+            match queue.publish_next(areas, tag, queues, (number, is_receive)) {
+                Published::Well => {}
+                Published::Overrun(at) => overrun = Some(at),
+                Published::Lost => is_lost = true,
             }
         }
-        let is_connected = vi.state == ViState::Connected;
+        if overrun.is_some() || is_lost {
+            self.publish_badly(endpoint, number, overrun, is_lost);
+        }
+    }
+
+    /// A completion queue was full, or a descriptor lies in no registered memory any more.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn publish_badly(&mut self, endpoint: &Endpoint, number: u32, overrun: Option<u32>, is_lost: bool) {
+        let is_connected = self.vis.get(number).is_some_and(|vi| vi.state == ViState::Connected);
         if overrun.is_some() {
             self.report(FaultCode::Overrun, Some(number), overrun);
         }
@@ -275,7 +333,7 @@ impl<T: Token> State<T> {
         }
         vi.state = state;
         self.changes += 1;
-        for entry in &mut vi.send.entries {
+        for entry in vi.send.entries.iter_mut() {
             entry.fail(if entry.has_begun { begun } else { Status::FLUSHED });
             entry.open = 0;
         }

@@ -179,13 +179,13 @@ impl<T: Token> Core<T> {
     /// # Errors
     ///
     /// [`Error::Parameter`]: no such queue.
+    #[inline]
     pub fn take_entry(&self, queue: u32) -> Result<Option<(u32, bool)>, Error> {
-        self.with(|state| {
-            if state.queues.get(queue).ok_or(NO_QUEUE)?.entries.is_empty() {
-                self.progress(state);
-            }
-            Ok(state.queues.get_mut(queue).and_then(|queue| queue.entries.pop_front()))
-        })
+        let mut state = self.lock();
+        if state.queues.get(queue).ok_or(NO_QUEUE)?.entries.is_empty() {
+            self.look(&mut state, |state| state.queues.get(queue).is_none_or(|queue| !queue.entries.is_empty()));
+        }
+        Ok(state.queues.get_mut(queue).and_then(|queue| queue.entries.pop_front()))
     }
 
     /// As [`Core::take_entry`], and sleeps until there is one, at most for `limit`.

@@ -1,7 +1,7 @@
 //! Work as the engine has it: what a descriptor asks for, and how far it is.
 
 use crate::errors::Status;
-use std::collections::VecDeque;
+use crate::ring::Ring;
 
 /// A range of local memory.
 ///
@@ -74,7 +74,8 @@ impl Segments {
         match self.few.get_mut(self.count) {
             Some(place) => *place = segment,
             None => {
-                if self.many.is_empty() {
+                if self.count == self.few.len() {
+                    self.many.clear();
                     self.many.extend(self.few);
                 }
                 self.many.push(segment);
@@ -85,7 +86,12 @@ impl Segments {
 
     #[inline]
     pub(crate) fn all(&self) -> &[Segment] {
-        if self.many.is_empty() { &self.few[..self.count] } else { &self.many }
+        if self.count > self.few.len() { &self.many } else { &self.few[..self.count] }
+    }
+
+    #[inline]
+    fn clear(&mut self) {
+        self.count = 0;
     }
 }
 
@@ -116,7 +122,19 @@ pub struct Task {
 }
 
 impl Task {
+    /// Makes it the plain one again, with this home.
+    #[inline]
+    pub(crate) fn reset(&mut self, home: Option<Segment>) {
+        self.op = Op::Send;
+        self.immediate = None;
+        self.fence = false;
+        self.fault = Status::default();
+        self.home = home;
+        self.segments.clear();
+    }
+
     /// Appends a segment.
+    #[inline]
     pub fn push(&mut self, segment: Segment) {
         self.segments.push(segment);
     }
@@ -128,6 +146,7 @@ impl Task {
     }
 
     /// Bytes of all segments.
+    #[inline]
     pub(crate) fn total(&self) -> u64 {
         self.segments().iter().map(|segment| u64::from(segment.length)).sum()
     }
@@ -168,44 +187,58 @@ pub trait Token: Send {
     fn complete(&mut self, end: &Completion);
 }
 
-/// One descriptor in its queue.
+/// One descriptor in its queue: a place there, which is filled anew for each.
 pub(crate) struct Entry<T> {
     pub(crate) task: Task,
-    pub(crate) token: T,
+    /// There until the descriptor is taken.
+    pub(crate) token: Option<T>,
     pub(crate) end: Completion,
     /// It will not change any more, but those before it may not have finished.
     pub(crate) is_finished: bool,
     pub(crate) has_begun: bool,
     /// Nothing is left to be handed to CCI.
     pub(crate) is_sent: bool,
-    /// Bytes of a send, or segments of an RDMA operation, that have been handed to CCI.
-    pub(crate) handed: u32,
-    /// Operations of CCI that have not ended.
-    pub(crate) open: u32,
     /// The peer has to acknowledge it.
     pub(crate) awaits_reply: bool,
     /// The peer's handle was stale, now; and was asked for again, once.
     pub(crate) is_stale: bool,
     pub(crate) was_retried: bool,
+    /// Bytes of a send, or segments of an RDMA operation, that have been handed to CCI.
+    pub(crate) handed: u32,
+    /// Operations of CCI that have not ended, and will be reported.
+    pub(crate) open: u32,
 }
 
-impl<T> Entry<T> {
-    pub(crate) fn new(task: Task, token: T) -> Self {
+impl<T> Default for Entry<T> {
+    fn default() -> Self {
         Self {
-            task,
-            token,
+            task: Task::default(),
+            token: None,
             end: Completion::default(),
             is_finished: false,
             has_begun: false,
             is_sent: false,
-            handed: 0,
-            open: 0,
             awaits_reply: false,
             is_stale: false,
             was_retried: false,
+            handed: 0,
+            open: 0,
         }
     }
+}
 
+impl<T> Entry<T> {
+    /// Makes the place ready for the next one.
+    #[inline]
+    fn reset(&mut self, home: Option<Segment>) {
+        self.task.reset(home);
+        self.end = Completion::default();
+        (self.is_finished, self.has_begun, self.is_sent) = (false, false, false);
+        (self.awaits_reply, self.is_stale, self.was_retried) = (false, false, false);
+        (self.handed, self.open) = (0, 0);
+    }
+
+    #[inline]
     pub(crate) fn finish(&mut self, status: Status, length: u32, immediate: Option<u32>) {
         if !self.is_finished {
             self.is_finished = true;
@@ -222,7 +255,7 @@ impl<T> Entry<T> {
 
 /// A work queue: entries in the order of posting, of which the first `published` have completed.
 pub(crate) struct WorkQueue<T> {
-    pub(crate) entries: VecDeque<Entry<T>>,
+    pub(crate) entries: Ring<Entry<T>>,
     /// The number of the first entry; counts up with each that is taken.
     pub(crate) first: u32,
     pub(crate) published: usize,
@@ -234,22 +267,33 @@ pub(crate) struct WorkQueue<T> {
 
 impl<T> WorkQueue<T> {
     pub(crate) fn new(queue: Option<u32>) -> Self {
-        Self { entries: VecDeque::new(), first: 0, published: 0, queue, next: 0 }
+        Self { entries: Ring::new(), first: 0, published: 0, queue, next: 0 }
     }
 
+    /// Appends an entry: its task is read next, and its token put in.
+    #[inline]
+    pub(crate) fn post(&mut self, home: Option<Segment>) -> &mut Entry<T> {
+        let entry = self.entries.append();
+        entry.reset(home);
+        entry
+    }
+
+    #[inline]
     pub(crate) fn by_number(&mut self, number: u32) -> Option<(usize, &mut Entry<T>)> {
         let at = number.wrapping_sub(self.first) as usize;
         self.entries.get_mut(at).map(|entry| (at, entry))
     }
 
     /// The oldest that has completed.
-    pub(crate) fn take(&mut self) -> Option<Entry<T>> {
+    #[inline]
+    pub(crate) fn take(&mut self) -> Option<(Completion, T)> {
         if self.published == 0 {
             return None;
         }
         self.published -= 1;
         self.next = self.next.saturating_sub(1);
         self.first = self.first.wrapping_add(1);
-        self.entries.pop_front()
+        let entry = self.entries.remove_first()?;
+        entry.token.take().map(|token| (entry.end, token))
     }
 }

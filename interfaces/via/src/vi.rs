@@ -7,7 +7,7 @@ use crate::nic::{Nic, Queue};
 use crate::region::Work;
 use crate::rendezvous::Address;
 use crate::state::ViState;
-use crate::task::{Op, Remote, Task};
+use crate::task::{Op, Remote};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -169,10 +169,15 @@ impl Vi<Pending> {
 }
 
 impl Vi<Connected> {
+    #[inline]
     fn post(&mut self, op: Op, immediate: Option<u32>, work: Work) -> Result<(), (Work, Error)> {
-        let plain = work.task();
-        let immediate = immediate.or(plain.immediate);
-        self.core.post_send(self.number, None, work, |_| Task { op, immediate, ..plain })
+        self.core.post_send(self.number, None, work, |work, _, task| {
+            work.describe(task);
+            task.op = op;
+            if immediate.is_some() {
+                task.immediate = immediate;
+            }
+        })
     }
 
     /// Posts a send.
@@ -234,8 +239,7 @@ impl<S> Vi<S> {
     ///
     /// The work comes back. [`Error::Resource`]: the queue is full.
     pub fn post_receive(&mut self, work: Work) -> Result<(), (Work, Error)> {
-        let task = work.task();
-        self.core.post_receive(self.number, None, work, |_| task)
+        self.core.post_receive(self.number, None, work, |work, _, task| work.describe(task))
     }
 
     /// Takes the oldest descriptor of the send queue, if it has completed.
