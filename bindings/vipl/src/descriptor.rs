@@ -62,7 +62,7 @@ impl Descriptor {
             return;
         }
         if control & IMMEDIATE != 0 && !is_receive {
-            task.immediate = Some(immediate);
+            task.immediate = Some(immediate.into());
         }
         for index in 0..count {
             let offset = CONTROL + index * SEGMENT;
@@ -87,7 +87,7 @@ impl Token for Descriptor {
         unsafe { self.at(24).cast::<u32>().write_volatile(end.length) };
         if let Some(immediate) = end.immediate {
             // SAFETY: as above.
-            unsafe { self.at(20).cast::<u32>().write_volatile(immediate) };
+            unsafe { self.at(20).cast::<u32>().write_volatile(immediate as u32) };
         }
         // SAFETY: as above.
         unsafe { self.at(28).cast::<u32>().write_volatile(end.status.bits()) };

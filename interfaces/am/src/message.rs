@@ -49,8 +49,8 @@ enum Place<'m> {
     Bytes(&'m [u8]),
     /// Memory that the peer could write.
     View(View<'m>),
-    /// Registered memory, from an offset on.
-    Segment(&'m Memory, u64, usize),
+    /// Registered memory, from an offset on: the segment, or where a message was received.
+    Segment(&'m Memory, u64, usize, Sort),
 }
 
 impl<'m> Payload<'m> {
@@ -66,6 +66,14 @@ impl<'m> Payload<'m> {
     #[must_use]
     pub fn of_view(view: View<'m>) -> Self {
         Self(Place::View(view))
+    }
+
+    /// A payload in memory in which a mapping receives: `len` bytes from `offset` on. What lies
+    /// beyond the memory reads as nothing.
+    #[inline]
+    #[must_use]
+    pub fn of_memory(memory: &'m Memory, offset: u64, len: usize) -> Self {
+        Self(Place::Segment(memory, offset, len, Sort::Medium))
     }
 
     /// The payload of a short message.
@@ -86,7 +94,7 @@ impl<'m> Payload<'m> {
         match self.0 {
             Place::Nowhere => Sort::Short,
             Place::Bytes(_) | Place::View(_) => Sort::Medium,
-            Place::Segment(..) => Sort::Bulk,
+            Place::Segment(_, _, _, sort) => sort,
         }
     }
 
@@ -99,7 +107,7 @@ impl<'m> Payload<'m> {
             Place::Nowhere => std::ptr::null(),
             Place::Bytes(bytes) => bytes.as_ptr(),
             Place::View(view) => view.address(),
-            Place::Segment(memory, start, _) => std::ptr::with_exposed_provenance(
+            Place::Segment(memory, start, ..) => std::ptr::with_exposed_provenance(
                 memory.start().wrapping_add(usize::try_from(start).unwrap_or_default()),
             ),
         }
@@ -107,7 +115,7 @@ impl<'m> Payload<'m> {
 
     /// The caller has checked that the range lies within the memory.
     pub(crate) fn of_segment(memory: &'m Memory, offset: u64, len: u64) -> Self {
-        Self(Place::Segment(memory, offset, usize::try_from(len).unwrap_or_default()))
+        Self(Place::Segment(memory, offset, usize::try_from(len).unwrap_or_default(), Sort::Bulk))
     }
 
     /// Returns the number of bytes.
@@ -118,7 +126,7 @@ impl<'m> Payload<'m> {
             Place::Nowhere => 0,
             Place::Bytes(bytes) => bytes.len(),
             Place::View(view) => view.len(),
-            Place::Segment(_, _, len) => len,
+            Place::Segment(_, _, len, _) => len,
         }
     }
 
@@ -153,7 +161,7 @@ impl<'m> Payload<'m> {
                 count
             }
             Place::View(view) => view.copy_to(offset, target),
-            Place::Segment(memory, start, _) => {
+            Place::Segment(memory, start, ..) => {
                 if memory.copy_out(start + offset as u64, target) {
                     count
                 } else {
@@ -193,7 +201,7 @@ impl<'m> Payload<'m> {
             Place::Nowhere => *self,
             Place::Bytes(bytes) => Self(Place::Bytes(bytes.get(offset..).unwrap_or_default())),
             Place::View(view) => view.part(offset, len).map_or(Self(Place::Bytes(&[])), Self::of_view),
-            Place::Segment(memory, start, _) => Self(Place::Segment(memory, start + offset as u64, len)),
+            Place::Segment(memory, start, _, sort) => Self(Place::Segment(memory, start + offset as u64, len, sort)),
         }
     }
 }

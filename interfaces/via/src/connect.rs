@@ -9,7 +9,7 @@ use crate::task::Token;
 use crate::wire;
 use cci::{Connect, ConnectError};
 use std::net::Ipv4Addr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
 /// How long an accepted client may take to connect.
@@ -44,6 +44,48 @@ impl<T: Token> State<T> {
     }
 }
 
+/// Clients that ask for a discriminator, for a program that does not wait for them.
+///
+/// # Example
+///
+/// ```
+/// use cci_via::engine::{Clients, Core, Token};
+///
+/// /// Turns away whoever asks now.
+/// fn turn_away<T: Token>(core: &Core<T>, clients: &mut Clients) {
+///     while let Some(asking) = clients.next() {
+///         core.reject(asking);
+///     }
+/// }
+/// ```
+pub struct Clients(Listener);
+
+impl Clients {
+    /// Returns the next client that has asked, if there is one. Never waits.
+    #[expect(clippy::should_implement_trait, reason = "it is not over when there is none")]
+    pub fn next(&mut self) -> Option<Asking> {
+        loop {
+            let mut asking = self.0.poll()?;
+            if !asking.is_peer {
+                return Some(asking);
+            }
+            // It wants the other model; who does not take the answer learns nothing.
+            let _ = asking.answer(&Answer::Other);
+        }
+    }
+
+    /// Returns what becomes readable when there may be one.
+    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
+        self.0.descriptors()
+    }
+}
+
+impl std::fmt::Debug for Clients {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("Clients")
+    }
+}
+
 impl<T: Token> Core<T> {
     pub(crate) fn check_local(&self, local: &Address) -> Result<(), Error> {
         local.check()?;
@@ -51,6 +93,16 @@ impl<T: Token> Core<T> {
             true => Ok(()),
             false => Err(Error::Parameter("the local address is none of this NIC's; take it from its attributes")),
         }
+    }
+
+    /// Listens for clients that ask for the local discriminator, until the result is dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]; [`Error::Resource`]: all ports of the discriminator are taken.
+    pub fn clients(&self, local: &Address) -> Result<Clients, Error> {
+        self.check_local(local)?;
+        self.listener(local).map(Clients)
     }
 
     pub(crate) fn listener(&self, local: &Address) -> Result<Listener, Error> {
@@ -66,15 +118,10 @@ impl<T: Token> Core<T> {
     pub fn listen(&self, local: &Address, limit: Option<Duration>) -> Result<Asking, Error> {
         self.check_local(local)?;
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let mut listener = self.listener(local)?;
+        let mut clients = Clients(self.listener(local)?);
         loop {
-            if let Some(mut asking) = listener.poll() {
-                if !asking.is_peer {
-                    return Ok(asking);
-                }
-                // It wants the other model; who does not take the answer learns nothing.
-                let _ = asking.answer(&Answer::Other);
-                continue;
+            if let Some(asking) = clients.next() {
+                return Ok(asking);
             }
             // Peers of other VIs may need answers meanwhile.
             self.with(|state| self.progress(state));
@@ -82,7 +129,7 @@ impl<T: Token> Core<T> {
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout);
             }
-            sleep_on(listener.descriptors().chain([self.endpoint.as_fd()]), left);
+            sleep_on(clients.descriptors().chain([self.endpoint.as_fd()]), left);
         }
     }
 

@@ -11,9 +11,11 @@ use cci::__binding::Guard;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
 use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
+pub use crate::connect::Clients;
+pub use crate::rendezvous::{Asking, sleep_on};
 pub use crate::state::{Taken, ViState};
 pub use crate::task::{Completion, Op, Remote, Segment, Task, Token};
 
@@ -61,6 +63,13 @@ fn host_of(uri: &str) -> Ipv4Addr {
 const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
 pub(crate) const NO_QUEUE: Error = Error::Parameter("no such completion queue; was it destroyed?");
 const ON_QUEUE: Error = Error::Parameter("this work queue reports to a completion queue; wait on that");
+
+impl<T> AsFd for Core<T> {
+    /// The descriptor of the NIC, for [`Core::arm`].
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.endpoint.as_fd()
+    }
+}
 
 impl<T: Token> Core<T> {
     /// Opens a NIC on a device of CCI.

@@ -59,7 +59,7 @@ impl<T: Token> State<T> {
             return false;
         }
         let flags = if task.immediate.is_some() { wire::IMMEDIATE } else { 0 };
-        let value = task.immediate.unwrap_or(0).into();
+        let value = task.immediate.unwrap_or(0);
         message[..HEADER].copy_from_slice(&Header { kind: wire::SEND, flags, length: segment.length, value }.emit());
         let report = match level {
             Reliability::Delivery => Notify::Always(context(number, seq)),

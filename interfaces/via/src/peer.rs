@@ -1,10 +1,11 @@
-//! Connecting in the peer-to-peer model: both sides ask, and the addresses tell who listens.
+//! Connecting step by step: in the peer-to-peer model, where both sides ask and the addresses tell
+//! who listens; and by client and server, for programs that do not wait.
 
 use crate::attributes::ViAttributes;
 use crate::connect::{NO_VI, agree};
 use crate::engine::Core;
 use crate::errors::Error;
-use crate::rendezvous::{Address, Answer, Listener, Question, sleep_on};
+use crate::rendezvous::{Address, Answer, Asking, Listener, Question, sleep_on};
 use crate::state::ViState;
 use crate::task::Token;
 use std::os::fd::AsFd;
@@ -20,6 +21,8 @@ pub(crate) struct PeerConnect {
     remote: Address,
     deadline: Option<Instant>,
     role: Role,
+    /// In the peer-to-peer model; otherwise a host where nobody listens ends it.
+    is_peer: bool,
 }
 
 enum Role {
@@ -63,12 +66,49 @@ impl<T: Token> Core<T> {
         self.with(|state| {
             let role = role.inspect_err(|_| state.abandon(number))?;
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
-            vi.peer = Some(Box::new(PeerConnect { local: local.clone(), remote: remote.clone(), deadline, role }));
+            let (local, remote) = (local.clone(), remote.clone());
+            vi.peer = Some(Box::new(PeerConnect { local, remote, deadline, role, is_peer: true }));
             Ok(())
         })
     }
 
-    /// Goes on with a connect of the peer-to-peer model; `None`: not yet. Returns the attributes of
+    /// Begins to connect an idle VI to whoever listens for the remote discriminator, within
+    /// `limit`; as [`Core::request`], and [`Core::peer_done`] goes on with it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]; [`Error::State`].
+    pub fn begin_request(&self, number: u32, local: &Address, remote: &Address, limit: Duration) -> Result<(), Error> {
+        local.check()?;
+        remote.check()?;
+        self.begin_connect(number)?;
+        let deadline = Instant::now().checked_add(limit);
+        let role = Role::Asks { question: None, not_before: Instant::now() };
+        let (local, remote) = (local.clone(), remote.clone());
+        self.wait_for_peer(number, PeerConnect { local, remote, deadline, role, is_peer: false })
+    }
+
+    /// Begins to accept a client with an idle VI; as [`Core::accept`], and [`Core::peer_done`] goes
+    /// on with it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Core::accept`].
+    pub fn begin_accept(&self, asking: &mut Asking, number: u32, limit: Duration) -> Result<(), Error> {
+        self.invite(asking, number)?;
+        let (deadline, role) = (Instant::now().checked_add(limit), Role::Connects);
+        let (local, remote) = (asking.address.clone(), asking.address.clone());
+        self.wait_for_peer(number, PeerConnect { local, remote, deadline, role, is_peer: false })
+    }
+
+    fn wait_for_peer(&self, number: u32, peer: PeerConnect) -> Result<(), Error> {
+        self.with(|state| {
+            state.vis.get_mut(number).ok_or(NO_VI)?.peer = Some(Box::new(peer));
+            Ok(())
+        })
+    }
+
+    /// Goes on with a connect that has been begun; `None`: not yet. Returns the attributes of
     /// the peer's VI.
     ///
     /// # Errors
@@ -177,14 +217,15 @@ impl<T: Token> Core<T> {
                 if question.is_none() && *not_before > Instant::now() {
                     return Ok(());
                 }
-                let asked = question.get_or_insert_with(|| Question::new(&peer.remote, &peer.local, attributes, true));
+                let asked =
+                    question.get_or_insert_with(|| Question::new(&peer.remote, &peer.local, attributes, peer.is_peer));
                 match asked.poll(STEP) {
                     Ok(None) => {}
                     Ok(Some(accept)) => {
                         self.follow(number, &accept, peer.deadline)?;
                         peer.role = Role::Connects;
                     }
-                    Err(Error::NoMatch | Error::Timeout) => {
+                    Err(Error::NoMatch | Error::Timeout) if peer.is_peer => {
                         *question = None;
                         *not_before = Instant::now() + AGAIN;
                     }

@@ -193,7 +193,7 @@ impl Work {
     /// Writes what it asks for into a plain task.
     #[inline]
     pub(crate) fn describe(&self, task: &mut Task) {
-        task.immediate = self.0.immediate;
+        task.immediate = self.0.immediate.map(u64::from);
         task.fence = self.0.is_fenced;
         if self.0.regions.len() > crate::attributes::MAX_SEGMENTS {
             task.fault = crate::errors::Status::FORMAT;

@@ -345,7 +345,7 @@ impl Question {
 }
 
 /// Sleeps until one of these is readable, at most for `left`.
-pub(crate) fn sleep_on<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, left: Option<Duration>) {
+pub fn sleep_on<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, left: Option<Duration>) {
     let mut descriptors: Vec<PollFd<'a>> =
         descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
     let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());

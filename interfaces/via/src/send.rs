@@ -164,7 +164,7 @@ impl<T: Token> State<T> {
                 kind: if is_first { wire::SEND } else { wire::PART },
                 flags: if immediate.is_some() { wire::IMMEDIATE } else { 0 },
                 length: total,
-                value: immediate.unwrap_or(0).into(),
+                value: immediate.unwrap_or(0),
             };
             staging.resize(HEADER + part as usize, 0);
             staging[..HEADER].copy_from_slice(&header.emit());
@@ -222,7 +222,7 @@ impl<T: Token> State<T> {
         let total = entry.task.total();
         let note = entry.task.immediate.filter(|_| is_write).map(|immediate| {
             let (kind, flags) = (wire::NOTE, wire::IMMEDIATE);
-            Header { kind, flags, length: total as u32, value: immediate.into() }.emit()
+            Header { kind, flags, length: total as u32, value: immediate }.emit()
         });
         if total == 0 {
             if let Some(note) = note {

@@ -123,7 +123,7 @@ pub(crate) struct PeerMemory {
 pub(crate) struct Incoming {
     pub(crate) length: u32,
     pub(crate) received: u32,
-    pub(crate) immediate: Option<u32>,
+    pub(crate) immediate: Option<u64>,
     /// Nobody takes it.
     pub(crate) is_dropped: bool,
 }

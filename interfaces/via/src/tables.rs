@@ -4,7 +4,7 @@ use crate::attributes::{Access, MAX_QUEUE_ENTRIES, Tag};
 use crate::engine::{Core, NO_QUEUE};
 use crate::errors::Error;
 use crate::state::{Area, CompletionQueue};
-use crate::task::Token;
+use crate::task::{Completion, Token};
 use cci::{Memory, RegisterError, Rights};
 use std::time::Duration;
 
@@ -186,6 +186,41 @@ impl<T: Token> Core<T> {
             self.look(&mut state, |state| state.queues.get(queue).is_none_or(|queue| !queue.entries.is_empty()));
         }
         Ok(state.queues.get_mut(queue).and_then(|queue| queue.entries.pop_front()))
+    }
+
+    /// Takes the oldest entry of a completion queue together with its descriptor: the VI, whether
+    /// it is its receive queue, and how the descriptor ended. Makes progress if there is none and
+    /// `looks`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Parameter`]: no such queue.
+    #[inline]
+    pub fn take_completed(&self, queue: u32, looks: bool) -> Result<Option<(u32, bool, Completion, T)>, Error> {
+        let mut state = self.lock();
+        if looks && state.queues.get(queue).ok_or(NO_QUEUE)?.entries.is_empty() {
+            self.look(&mut state, |state| state.queues.get(queue).is_none_or(|queue| !queue.entries.is_empty()));
+        }
+        let entry = state.queues.get_mut(queue).ok_or(NO_QUEUE)?.entries.pop_front();
+        // An entry whose descriptor was taken without it is passed over.
+        Ok(entry.and_then(|(number, is_receive)| {
+            let (end, token) = state.queue_of(number, is_receive)?.take()?;
+            Some((number, is_receive, end, token))
+        }))
+    }
+
+    /// Makes progress until nothing comes, and arms the NIC's descriptor: it becomes readable when
+    /// there is something from now on. Returns [`Core::changes`].
+    pub fn arm(&self) -> u64 {
+        let mut state = self.lock();
+        let before = state.changes;
+        self.progress(&mut state);
+        if state.changes != before {
+            self.wake(&state);
+        }
+        // Where that fails, the endpoint has failed, which the next call finds.
+        let _ = self.endpoint.arm();
+        state.changes
     }
 
     /// As [`Core::take_entry`], and sleeps until there is one, at most for `limit`.

@@ -110,8 +110,8 @@ impl Segments {
 pub struct Task {
     /// What it does; of a receive, `Send`.
     pub op: Op,
-    /// Goes with it.
-    pub immediate: Option<u32>,
+    /// Goes with it. VIPL has 32 bits of it; this engine carries 64.
+    pub immediate: Option<u64>,
     /// Waits for earlier RDMA reads.
     pub fence: bool,
     /// Why it cannot be worked on, found when it was read; no bit if it can.
@@ -177,7 +177,7 @@ pub struct Completion {
     /// Bytes that were transferred; 0 after an error.
     pub length: u32,
     /// What came with it.
-    pub immediate: Option<u32>,
+    pub immediate: Option<u64>,
 }
 
 /// What rides with a task: the program's side of a descriptor.
@@ -239,7 +239,7 @@ impl<T> Entry<T> {
     }
 
     #[inline]
-    pub(crate) fn finish(&mut self, status: Status, length: u32, immediate: Option<u32>) {
+    pub(crate) fn finish(&mut self, status: Status, length: u32, immediate: Option<u64>) {
         if !self.is_finished {
             self.is_finished = true;
             self.is_sent = true;

@@ -7,7 +7,7 @@ use crate::nic::{Nic, Queue};
 use crate::region::Work;
 use crate::rendezvous::Address;
 use crate::state::ViState;
-use crate::task::{Op, Remote};
+use crate::task::{Completion, Op, Remote};
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::Arc;
@@ -175,7 +175,7 @@ impl Vi<Connected> {
             work.describe(task);
             task.op = op;
             if immediate.is_some() {
-                task.immediate = immediate;
+                task.immediate = immediate.map(u64::from);
             }
         })
     }
@@ -284,7 +284,9 @@ const NOTHING_POSTED: Error = Error::State("nothing is posted to that queue; pos
 
 fn done(taken: Taken<Work>) -> Option<Done> {
     match taken {
-        Taken::Done(end, work) => Some(Done { status: end.status, length: end.length, immediate: end.immediate, work }),
+        Taken::Done(Completion { status, length, immediate }, work) => {
+            Some(Done { status, length, immediate: immediate.map(|immediate| immediate as u32), work })
+        }
         Taken::NotDone | Taken::Empty => None,
     }
 }

@@ -54,8 +54,8 @@ impl Header {
         Self { kind, flags, length, value }
     }
 
-    pub(crate) fn immediate(&self) -> Option<u32> {
-        (self.flags & IMMEDIATE != 0).then_some(self.value as u32)
+    pub(crate) fn immediate(&self) -> Option<u64> {
+        (self.flags & IMMEDIATE != 0).then_some(self.value)
     }
 }
 

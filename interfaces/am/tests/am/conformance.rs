@@ -1,11 +1,8 @@
-//! What Active Messages promise, over each transport: the sections of the reference's A.4.
+//! What Active Messages promise: the sections of the reference's A.4. `suites.rs` has where.
 
-use crate::world::{FAULTS, Seen, World, segment, sim};
-use cci::Device;
-use cci_am::{
-    Endpoint, Handlers, Options, Reply, ReplyError, Request, RequestError, Returned, Status, TAG_ALL, TAG_NONE,
-};
-use cci_testkit::{device_of, pattern, sm_device};
+use crate::world::{Device, Seen, World, open, segment};
+use cci_am::{Handlers, Options, Reply, ReplyError, Request, RequestError, Returned, Status, TAG_ALL, TAG_NONE};
+use cci_testkit::pattern;
 use std::time::Duration;
 
 /// Replies with the same arguments and bytes.
@@ -86,7 +83,7 @@ fn world_with(device: &Device, count: usize, options: &Options) -> World<Seen> {
 }
 
 /// Every number of arguments arrives and comes back.
-fn every_number_of_arguments(device: &Device) {
+pub(crate) fn every_number_of_arguments(device: &Device) {
     let mut world = world(device, 2);
     let peer = world.map(0, 1, TAG_ALL);
     let all: Vec<u32> = (0..17).map(|number| number * 0x0101_0101 + 7).collect();
@@ -100,7 +97,7 @@ fn every_number_of_arguments(device: &Device) {
 }
 
 /// Mediums of every size class arrive whole, cut or not, and come back.
-fn mediums_of_every_size(device: &Device) {
+pub(crate) fn mediums_of_every_size(device: &Device) {
     let mut world = world(device, 2);
     let peer = world.map(0, 1, TAG_ALL);
     let most = world.endpoints[0].longest_medium();
@@ -117,7 +114,7 @@ fn mediums_of_every_size(device: &Device) {
 }
 
 /// A draft is sent as it was written; one that is dropped is not.
-fn drafts(device: &Device) {
+pub(crate) fn drafts(device: &Device) {
     let mut world = world(device, 2);
     let peer = world.map(0, 1, TAG_ALL);
     world.send(0, |now| now.request(peer, ECHO, &[]));
@@ -135,7 +132,7 @@ fn drafts(device: &Device) {
 
 /// Bulk lies in the segment before the handler runs, copied or from the own segment, and a reply
 /// may overlap its source.
-fn bulk_requests_and_replies(device: &Device) {
+pub(crate) fn bulk_requests_and_replies(device: &Device) {
     let mut world = world(device, 2);
     let (here, there) = (segment(300_000), segment(300_000));
     world.endpoints[0].set_segment(Some(here.clone())).expect("a registration");
@@ -162,7 +159,7 @@ fn bulk_requests_and_replies(device: &Device) {
 
 /// Each reason to refuse a request, in the order in which they are looked for; and the credits of
 /// refused requests come back.
-fn every_status(device: &Device) {
+pub(crate) fn every_status(device: &Device) {
     let mut world = world(device, 2);
     world.endpoints[0].set_segment(Some(segment(64))).expect("a registration");
     let peer = world.map(0, 1, 7);
@@ -210,7 +207,7 @@ fn every_status(device: &Device) {
 }
 
 /// A segment that changes while its peer writes: each request runs with its bytes, or comes back.
-fn a_segment_that_changes(device: &Device) {
+pub(crate) fn a_segment_that_changes(device: &Device) {
     let mut world = world(device, 2);
     world.endpoints[1].set_segment(Some(segment(4096))).expect("a registration");
     let peer = world.map(0, 1, TAG_ALL);
@@ -234,7 +231,7 @@ fn a_segment_that_changes(device: &Device) {
 }
 
 /// A reply that is refused ends its request without one.
-fn refused_replies(device: &Device) {
+pub(crate) fn refused_replies(device: &Device) {
     let mut world = world(device, 2);
     let peer = world.map(0, 1, TAG_ALL);
     for number in 0..3 {
@@ -245,7 +242,7 @@ fn refused_replies(device: &Device) {
 }
 
 /// A request to the endpoint itself has run when the call returns, of each kind.
-fn requests_to_oneself(device: &Device) {
+pub(crate) fn requests_to_oneself(device: &Device) {
     let mut world = world(device, 1);
     let peer = world.map(0, 0, TAG_ALL);
     let endpoint = &mut world.endpoints[0];
@@ -280,7 +277,7 @@ fn requests_to_oneself(device: &Device) {
 
 /// Requests run in the order in which they were sent, many more of them than there are credits,
 /// and in both directions at once.
-fn floods_in_both_directions(device: &Device) {
+pub(crate) fn floods_in_both_directions(device: &Device) {
     let mut world = world_with(device, 2, &Options::new().credits(8));
     let peers = [world.map(0, 1, TAG_ALL), world.map(1, 0, TAG_ALL)];
     let count = 500;
@@ -299,7 +296,7 @@ fn floods_in_both_directions(device: &Device) {
 }
 
 /// Sixty-four peers share thirty-two credits, and each gets its turn.
-fn many_peers_on_few_credits(device: &Device) {
+pub(crate) fn many_peers_on_few_credits(device: &Device) {
     const PEERS: usize = 64;
     let mut world = world_with(device, PEERS + 1, &Options::new().credits(32));
     let to_server: Vec<_> = (1..=PEERS).map(|from| world.map(from, 0, TAG_ALL)).collect();
@@ -324,7 +321,7 @@ fn many_peers_on_few_credits(device: &Device) {
 }
 
 /// What is open to a peer that goes comes back, as does what is sent later.
-fn a_peer_that_goes(device: &Device) {
+pub(crate) fn a_peer_that_goes(device: &Device) {
     let options = Options::new().send_timeout(Duration::from_secs(2));
     let mut world = world_with(device, 2, &options);
     let peer = world.map(0, 1, TAG_ALL);
@@ -343,7 +340,7 @@ fn a_peer_that_goes(device: &Device) {
 }
 
 /// A peer that does not poll: requests come back after the send timeout, and later ones at once.
-fn a_peer_that_stops(device: &Device) {
+pub(crate) fn a_peer_that_stops(device: &Device) {
     let options = Options::new().send_timeout(Duration::from_millis(400));
     let mut world = world_with(device, 2, &options);
     let peer = world.map(0, 1, TAG_ALL);
@@ -360,9 +357,9 @@ fn a_peer_that_stops(device: &Device) {
 }
 
 /// A mapping to nobody: the request comes back when the connect has failed.
-fn a_peer_that_was_never_there(device: &Device) {
+pub(crate) fn a_peer_that_was_never_there(device: &Device) {
     let options = Options::new().send_timeout(Duration::from_millis(400));
-    let gone: Endpoint<Seen> = Endpoint::open(device, &options, handlers(), Seen::default()).expect("an endpoint");
+    let gone = open(device, &options, handlers(), Seen::default());
     let name = gone.name().to_owned();
     // Opened before the other goes, whose name it could get otherwise.
     let mut world = world_with(device, 1, &options);
@@ -373,8 +370,8 @@ fn a_peer_that_was_never_there(device: &Device) {
 }
 
 /// Two threads, blocking requests and waits: the way of programs.
-fn blocking_in_two_threads(device: &Device) {
-    let open = || Endpoint::open(device, &Options::new().credits(4), handlers(), Seen::default()).expect("an endpoint");
+pub(crate) fn blocking_in_two_threads(device: &Device) {
+    let open = || open(device, &Options::new().credits(4), handlers(), Seen::default());
     let (mut server, mut client) = (open(), open());
     let name = server.name().to_owned();
     const COUNT: u32 = 300;
@@ -399,37 +396,3 @@ fn blocking_in_two_threads(device: &Device) {
     });
     assert_eq!(client.state().replies.len(), COUNT as usize);
 }
-
-/// Makes a test of each check for a device.
-macro_rules! suite {
-    ($module:ident, $device:expr; $($check:ident),+ $(,)?) => {
-        mod $module {
-            use super::*;
-            $(
-                #[test]
-                fn $check() {
-                    super::$check(&$device);
-                }
-            )+
-        }
-    };
-    ($module:ident, $device:expr) => {
-        suite!($module, $device;
-            every_number_of_arguments, mediums_of_every_size, drafts, bulk_requests_and_replies, every_status,
-            a_segment_that_changes, refused_replies, requests_to_oneself, floods_in_both_directions,
-            many_peers_on_few_credits, a_peer_that_goes, a_peer_that_stops, a_peer_that_was_never_there,
-            blocking_in_two_threads,
-        );
-    };
-}
-
-suite!(sm, sm_device());
-suite!(sock, device_of("sock", &[("ip", "127.0.0.1")]));
-suite!(tcp, device_of("tcp", &[]));
-suite!(auto, device_of("auto", &[]));
-// The time of a virtual network is not that of the wall, by which a peer counts as stopped.
-suite!(simulated, sim(&FAULTS);
-    every_number_of_arguments, mediums_of_every_size, drafts, bulk_requests_and_replies, every_status,
-    a_segment_that_changes, refused_replies, requests_to_oneself, floods_in_both_directions,
-    many_peers_on_few_credits,
-);

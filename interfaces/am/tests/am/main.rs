@@ -9,4 +9,5 @@ mod liars;
 mod names;
 mod property;
 mod room;
+mod suites;
 mod world;

@@ -1,6 +1,7 @@
 //! Several endpoints of one process, driven by one thread.
 
-use cci::{Device, HeapBytes, Memory};
+pub(crate) use cci::Device;
+use cci::{HeapBytes, Memory};
 use cci_am::{Endpoint, Handlers, Immediate, Options, Peer, RequestError, Status};
 use cci_testkit::{LIMIT, device_of};
 use std::sync::Arc;
@@ -32,6 +33,11 @@ pub(crate) struct Seen {
     pub(crate) returned: Vec<(Status, u8, Vec<u32>)>,
 }
 
+/// An endpoint over CCI.
+pub(crate) fn open<S>(device: &Device, options: &Options, handlers: Handlers<S>, state: S) -> Endpoint<S> {
+    Endpoint::open(device, options, handlers, state).expect("an endpoint")
+}
+
 /// Endpoints with their states.
 pub(crate) struct World<S: Send> {
     pub(crate) endpoints: Vec<Endpoint<S>>,
@@ -45,7 +51,7 @@ impl<S: Send> World<S> {
         handlers: fn() -> Handlers<S>,
         state: fn() -> S,
     ) -> Self {
-        let open = |_| Endpoint::open(device, options, handlers(), state()).expect("an endpoint");
+        let open = |_| open(device, options, handlers(), state());
         Self { endpoints: (0..count).map(open).collect() }
     }
 

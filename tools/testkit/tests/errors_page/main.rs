@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Where every sentence is for the user: the library.
-const SENTENCES: [&str; 13] = [
+const SENTENCES: [&str; 14] = [
     "cci/src",
     "core/proto/src",
     "core/mem/src",
@@ -20,6 +20,7 @@ const SENTENCES: [&str; 13] = [
     "bindings/c/src",
     "interfaces/job/src",
     "interfaces/am/src",
+    "interfaces/am_via/src",
     "interfaces/peers/src",
     "tools/model/src/error.rs",
     "tools/model/src/fit",
