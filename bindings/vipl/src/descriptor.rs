@@ -31,8 +31,8 @@ impl Descriptor {
         unsafe { self.at(offset).cast::<T>().read_volatile() }
     }
 
-    /// Writes what the descriptor asks for into a plain task. Each field is read once; another thread of the program that
-    /// writes meanwhile makes it ask for something else.
+    /// Writes what the descriptor asks for into a plain task. Each field is read once; another
+    /// thread of the program that writes meanwhile makes it ask for something else.
     ///
     /// # Safety
     ///

@@ -169,12 +169,11 @@ impl ViaMapping {
         at: ViaChannel,
         connect: impl FnOnce(u32) -> Result<(), Error>,
     ) -> Result<(), Error> {
-        let gone = Error::State("the channel has closed; map the peer again");
-        let index = table.get(at).ok_or(gone)?.pipes.len();
+        let index = table.get(at).ok_or(Error::NotReachable)?.pipes.len();
         let pipe = self.pipe(index)?;
         let vi = pipe.vi;
         table.enter(vi, at, index);
-        table.get(at).ok_or(gone)?.pipes.push(pipe);
+        table.get(at).ok_or(Error::NotReachable)?.pipes.push(pipe);
         connect(vi)
     }
 
