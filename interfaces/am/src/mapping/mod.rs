@@ -235,12 +235,22 @@ pub trait Mapping {
     /// Refused.
     fn send(&self, channel: Self::Channel, message: &[u8], context: u64) -> Result<(), Refused>;
 
-    /// Sends a message gathered from parts, as [`Mapping::send`].
+    /// Sends a message gathered from parts, as [`Mapping::send`]; by a room, unless the mapping has
+    /// a cheaper way.
     ///
     /// # Errors
     ///
     /// As [`Mapping::send`].
-    fn send_vectored(&self, channel: Self::Channel, parts: &[IoSlice<'_>], context: u64) -> Result<(), Refused>;
+    fn send_vectored(&self, channel: Self::Channel, parts: &[IoSlice<'_>], context: u64) -> Result<(), Refused> {
+        let len = parts.iter().map(|part| part.len()).sum();
+        let (mut room, mut at) = (self.reserve(channel, len)?, 0);
+        for part in parts {
+            let is_written = room.write_at(at, part);
+            debug_assert!(is_written, "a room of {len} bytes");
+            at += part.len();
+        }
+        room.send(context).map_err(|(why, _)| why)
+    }
 
     /// Sends a message with room that is set aside for replies.
     ///
