@@ -1,0 +1,231 @@
+//! Reading and writing the global address space.
+
+use crate::fault::Fault;
+use crate::frame::Ask;
+use crate::layout::stored;
+use crate::number::Plain;
+use crate::pointer::Global;
+use crate::sys::{self, Change, Target, view};
+use crate::traffic::Request;
+use crate::world::World;
+use cci_mem::sync::{Ordering, fence};
+
+/// How an operation on the memory of a rank goes on.
+pub(crate) enum Under {
+    /// It is complete.
+    Done,
+    /// The answers to these requests are to come.
+    Way(Vec<u32>),
+}
+
+impl World {
+    /// Reads a value. Returns once it is here.
+    ///
+    /// # Errors
+    ///
+    /// There is no such rank, or the pointer does not lead into spread memory; or the rank is gone.
+    #[inline]
+    pub fn read<T: Plain>(&self, from: Global<T>) -> Result<T, Fault> {
+        let mut value = T::default();
+        self.read_bulk(std::slice::from_mut(&mut value), from)?;
+        Ok(value)
+    }
+
+    /// Writes a value. Returns once every rank can read it.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::read`].
+    #[inline]
+    pub fn write<T: Plain>(&self, to: Global<T>, value: T) -> Result<(), Fault> {
+        self.write_bulk(to, &[value])
+    }
+
+    /// Reads values that follow each other on one rank.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::read`].
+    #[inline]
+    pub fn read_bulk<T: Plain>(&self, into: &mut [T], from: Global<T>) -> Result<(), Fault> {
+        let (rank, address) = self.safe_parts(from, into.len())?;
+        let under = self.start_read(rank, address, Target::of(into), true)?;
+        self.finish(under)
+    }
+
+    /// Writes values that follow each other on one rank.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::read`].
+    #[inline]
+    pub fn write_bulk<T: Plain>(&self, to: Global<T>, values: &[T]) -> Result<(), Fault> {
+        let (rank, address) = self.safe_parts(to, values.len())?;
+        let under = self.start_write(rank, address, view(values), true)?;
+        fence(Ordering::SeqCst);
+        self.finish(under)
+    }
+
+    /// Stores a value: its rank waits for it by [`World::store_sync`] or [`World::all_store_sync`].
+    ///
+    /// # Errors
+    ///
+    /// As [`World::read`].
+    #[inline]
+    pub fn store<T: Plain>(&self, to: Global<T>, value: T) -> Result<(), Fault> {
+        self.store_bulk(to, &[value])
+    }
+
+    /// Stores values that follow each other on one rank.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::read`].
+    #[inline]
+    pub fn store_bulk<T: Plain>(&self, to: Global<T>, values: &[T]) -> Result<(), Fault> {
+        let (rank, address) = self.safe_parts(to, values.len())?;
+        self.start_store(rank, address, view(values))
+    }
+
+    /// Changes a word of 4 or 8 bytes by one atomic operation, and returns its old value.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::read`]; or the word has another size, or is not aligned.
+    pub fn change<T: Plain>(&self, at: Global<T>, change: Change) -> Result<u64, Fault> {
+        let (rank, address) = self.safe_parts(at, 1)?;
+        self.start_change(rank, address, size_of::<T>() as u32, change)
+    }
+
+    /// Adds to a word by one atomic operation, and returns its old value.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::change`].
+    pub fn fetch_add(&self, at: Global<u64>, value: u64) -> Result<u64, Fault> {
+        self.change(at, Change::Add(value))
+    }
+
+    /// Stores `desired` in a word that is `expected` by one atomic operation, and returns its old
+    /// value.
+    ///
+    /// # Errors
+    ///
+    /// As [`World::change`].
+    pub fn compare_swap(&self, at: Global<u64>, expected: u64, desired: u64) -> Result<u64, Fault> {
+        self.change(at, Change::CompareSwap { expected, desired })
+    }
+
+    /// Rank and address of values that a safe program may reach.
+    #[inline]
+    pub(crate) fn safe_parts<T: Plain>(&self, pointer: Global<T>, count: usize) -> Result<(u32, u64), Fault> {
+        let (rank, address) = self.parts(pointer.to_bits())?;
+        let len = (count * size_of::<T>()) as u64;
+        if len == 0 || self.is_spread(address, len) {
+            Ok((rank, address))
+        } else {
+            Err(Fault::Unmapped { rank, address, len })
+        }
+    }
+
+    #[inline]
+    pub(crate) fn start_read(&self, rank: u32, address: u64, to: Target, is_awaited: bool) -> Result<Under, Fault> {
+        if self.windows.read(rank, address, to) || to.len() == 0 {
+            return Ok(Under::Done);
+        }
+        self.request_read(rank, address, to, is_awaited)
+    }
+
+    #[cold]
+    fn request_read(&self, rank: u32, address: u64, to: Target, is_awaited: bool) -> Result<Under, Fault> {
+        let mut numbers = Vec::new();
+        for (from, len) in parts(to.len(), self.longest(rank)) {
+            let target = Some(to.part(from, len));
+            let (address, ask) = (address.wrapping_add(from as u64), Ask::Read(len as u64));
+            match self.ask(&Request { rank, address, ask, payload: &[], target, is_awaited }) {
+                Ok(number) => numbers.push(number),
+                Err(fault) => {
+                    // What is still to come must not write to the caller's memory.
+                    self.traffic.borrow_mut().forget(&numbers);
+                    return Err(fault);
+                }
+            }
+        }
+        Ok(Under::Way(numbers))
+    }
+
+    #[inline]
+    pub(crate) fn start_write(&self, rank: u32, address: u64, bytes: &[u8], is_awaited: bool) -> Result<Under, Fault> {
+        if self.windows.write(rank, address, bytes) || bytes.is_empty() {
+            return Ok(Under::Done);
+        }
+        self.request_write(rank, address, bytes, Ask::Write, is_awaited)
+    }
+
+    #[cold]
+    fn request_write(&self, rank: u32, address: u64, bytes: &[u8], ask: Ask, is_awaited: bool) -> Result<Under, Fault> {
+        let mut numbers = Vec::new();
+        for (from, len) in parts(bytes.len(), self.longest(rank)) {
+            let (address, payload) = (address.wrapping_add(from as u64), &bytes[from..from + len]);
+            numbers.push(self.ask(&Request { rank, address, ask, payload, target: None, is_awaited })?);
+        }
+        Ok(Under::Way(numbers))
+    }
+
+    #[inline]
+    pub(crate) fn start_store(&self, rank: u32, address: u64, bytes: &[u8]) -> Result<(), Fault> {
+        if bytes.is_empty() {
+            return Ok(());
+        }
+        if self.windows.write(rank, address, bytes)
+            && let Some(count) = self.windows.word(rank, stored(self.me))
+        {
+            // This rank alone writes the word, after the bytes that it counts.
+            count.store(count.load(Ordering::Relaxed) + bytes.len() as u64, Ordering::Release);
+            return Ok(());
+        }
+        self.request_write(rank, address, bytes, Ask::Store, false).map(|_| ())
+    }
+
+    pub(crate) fn start_change(&self, rank: u32, address: u64, size: u32, change: Change) -> Result<u64, Fault> {
+        if !matches!(size, 4 | 8) {
+            return Err(Fault::WordSize { size });
+        }
+        if !address.is_multiple_of(u64::from(size)) {
+            return Err(Fault::Misaligned { rank, address, size });
+        }
+        if let Some(old) = self.windows.change(rank, address, size as usize, change) {
+            return Ok(old);
+        }
+        let ask = Ask::Change(size as u8, change);
+        let number = self.ask(&Request { rank, address, ask, payload: &[], target: None, is_awaited: true })?;
+        self.outcome(number).map_err(|fault| match fault {
+            Fault::Unmapped { rank, address, .. } => Fault::Unmapped { rank, address, len: size.into() },
+            other => other,
+        })
+    }
+
+    /// Changes a word of this rank's memory that a peer has named.
+    pub(crate) fn change_here(&self, address: u64, size: usize, change: Change) -> Option<u64> {
+        if !matches!(size, 4 | 8) || !address.is_multiple_of(size as u64) {
+            return None;
+        }
+        let mapped = self.windows.change(self.me, address, size, change);
+        mapped.or_else(|| sys::change_checked(address, size, change))
+    }
+
+    /// Waits for the answers of an operation.
+    #[inline]
+    pub(crate) fn finish(&self, under: Under) -> Result<(), Fault> {
+        let Under::Way(numbers) = under else { return Ok(()) };
+        let all = numbers.iter().try_for_each(|number| self.outcome(*number).map(|_| ()));
+        // What is still to come after a fault must not write to the caller's memory.
+        self.traffic.borrow_mut().forget(&numbers);
+        all
+    }
+}
+
+/// The parts of a range: where each begins, and its length.
+fn parts(len: usize, longest: usize) -> impl Iterator<Item = (usize, usize)> {
+    (0..len).step_by(longest.max(1)).map(move |from| (from, longest.min(len - from)))
+}

@@ -1,0 +1,117 @@
+//! A rank's view of the global address space.
+
+use crate::fault::Fault;
+use crate::layout::{OWN, left};
+use crate::ranges::Ranges;
+use crate::sys::Windows;
+use crate::traffic::Traffic;
+use cci::{Connection, Endpoint};
+use cci_job::Job;
+use cci_mem::sync::Ordering;
+use std::cell::{Cell, RefCell};
+use std::fmt;
+use std::marker::PhantomData;
+
+/// A peer as this rank sees it.
+#[derive(Debug, Default)]
+pub(crate) struct Peer {
+    /// None for this rank itself.
+    pub(crate) connection: Cell<Option<Connection>>,
+    /// Whether it has ended, or cannot be reached.
+    pub(crate) gone: Cell<bool>,
+}
+
+/// A rank of a Split-C program: what it reaches of the others, and what it does with them.
+///
+/// It is used by one thread. Calls that wait serve what other ranks ask by messages.
+///
+/// # Example
+///
+/// ```no_run
+/// cci_splitc::run(|world| {
+///     let sum = world.reduce(cci_splitc::Op::Add, world.me())?;
+///     assert_eq!(sum, world.procs() * (world.procs() - 1) / 2);
+///     Ok(())
+/// })?
+/// # ; Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct World {
+    pub(crate) me: u32,
+    pub(crate) procs: u32,
+    // Its registrations end before the endpoint.
+    pub(crate) windows: Windows,
+    pub(crate) endpoint: Endpoint,
+    pub(crate) job: Job,
+    pub(crate) peers: Vec<Peer>,
+    pub(crate) traffic: RefCell<Traffic>,
+    /// Whether this rank needs others only to come to their end.
+    pub(crate) is_leaving: Cell<bool>,
+    /// Why the endpoint is of no use any more.
+    pub(crate) failed: RefCell<Option<String>>,
+    /// Barriers that this rank has come to.
+    pub(crate) epoch: Cell<u64>,
+    /// Gatherings that this rank has come to.
+    pub(crate) turn: Cell<u64>,
+    /// Bytes stored here that a wait has counted off.
+    pub(crate) consumed: Cell<u64>,
+    /// Free spread memory, by offset from [`OWN`]; the same in all ranks.
+    pub(crate) spread: RefCell<Ranges>,
+    /// Free memory of this rank alone, by offset.
+    pub(crate) local: RefCell<Ranges>,
+    /// The offset at which spread memory begins.
+    pub(crate) first: u64,
+    /// The offset at which it ends.
+    pub(crate) end: Cell<u64>,
+    pub(crate) one_thread: PhantomData<*mut ()>,
+}
+
+impl World {
+    /// Returns the number of this rank.
+    #[must_use]
+    pub fn me(&self) -> u32 {
+        self.me
+    }
+
+    /// Returns how many ranks the program has.
+    #[must_use]
+    pub fn procs(&self) -> u32 {
+        self.procs
+    }
+
+    /// Returns whether a rank's spread memory is mapped here, so that an access costs what memory
+    /// costs. Others are reached by messages.
+    #[must_use]
+    pub fn is_mapped(&self, rank: u32) -> bool {
+        rank < self.procs && self.windows.is_mapped(rank)
+    }
+
+    /// The rank and the address of a global pointer, if there is such a rank.
+    #[inline]
+    pub(crate) fn parts(&self, bits: u64) -> Result<(u32, u64), Fault> {
+        let (rank, address) = crate::pointer::parts(bits);
+        if rank < self.procs { Ok((rank, address)) } else { Err(Fault::NoRank { rank, procs: self.procs }) }
+    }
+
+    /// Whether bytes lie in memory that only spread arrays use, so that a safe program may reach
+    /// them.
+    #[inline]
+    pub(crate) fn is_spread(&self, address: u64, len: u64) -> bool {
+        let offset = address.wrapping_sub(OWN);
+        offset >= self.first && offset < self.end.get() && len <= self.end.get() - offset
+    }
+
+    /// A rank that has ended and that this one waits for in vain.
+    pub(crate) fn lost(&self) -> Option<u32> {
+        let is_lost = |rank: &u32| {
+            let has_left = || self.windows.own_word(left(self.procs, *rank)).load(Ordering::Acquire) != 0;
+            self.peers[*rank as usize].gone.get() && !(self.is_leaving.get() && has_left())
+        };
+        (0..self.procs).find(is_lost)
+    }
+}
+
+impl fmt::Debug for World {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "World(rank {} of {})", self.me, self.procs)
+    }
+}

@@ -1,0 +1,86 @@
+//! Ranks of one host: each scenario runs as a job of 1 to 4 processes, and as one whose ranks do
+//! not map each other's memory.
+
+mod collective;
+mod dying;
+mod memory;
+
+use cci_splitc::{Fault, World};
+use cci_testkit::installed::end;
+use std::path::Path;
+use std::process::{Command, ExitCode, Output, Stdio};
+
+/// What a rank does; by the name that its process gets as argument.
+type Scenario = fn(&World) -> Result<(), Fault>;
+
+/// Those that end well, whatever the number of ranks.
+const WELL: [(&str, Scenario); 11] = [
+    ("words", memory::words),
+    ("bulk", memory::bulk),
+    ("phases", memory::phases),
+    ("atomics", memory::atomics),
+    ("wrong_pointers", memory::wrong_pointers),
+    ("spread_memory", memory::spread_memory),
+    ("too_large", memory::too_large),
+    ("local_memory", memory::local_memory),
+    ("together", collective::together),
+    ("stores", collective::stores),
+    ("sleepers", collective::sleepers),
+];
+
+/// Those in which ranks die.
+const BADLY: [(&str, Scenario); 3] =
+    [("quits", dying::quits), ("is_killed", dying::is_killed), ("fails", dying::fails)];
+
+fn main() -> ExitCode {
+    let mut arguments = std::env::args().skip(1);
+    let Some(name) = arguments.next().filter(|_| cci_job::Job::is_named()) else {
+        all();
+        return ExitCode::SUCCESS;
+    };
+    let scenario = WELL.iter().chain(&BADLY).find(|(known, _)| *known == name).expect("a scenario").1;
+    match cci_splitc::run(scenario) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(why) => dying::report(&why),
+    }
+}
+
+fn all() {
+    let dir = cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref());
+    let cci = dir.join("cci");
+    for (name, _) in WELL {
+        for ranks in 1..=4 {
+            succeeds(&cci, name, ranks, "");
+        }
+        // Peers that are reached over sockets map nothing: everything goes by messages.
+        succeeds(&cci, name, 3, "sock");
+    }
+    for transport in ["", "sock"] {
+        dying::all(&cci, transport);
+    }
+}
+
+fn program() -> std::path::PathBuf {
+    std::env::current_exe().expect("this program")
+}
+
+/// Runs a scenario as a job.
+fn run(cci: &Path, name: &str, ranks: u32, transport: &str) -> Output {
+    let mut command = Command::new(cci);
+    command.args(["run", "-n", &ranks.to_string()]).arg(program()).arg(name);
+    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    if !transport.is_empty() {
+        let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("splitc-{transport}.ini"));
+        std::fs::write(&file, format!("[device]\ntransport = {transport}\nip = 127.0.0.1\n")).expect("a configuration");
+        command.env("CCI_CONFIG", file);
+    }
+    end(command.spawn().expect("it starts"), &format!("{name} of {ranks} over '{transport}'"))
+}
+
+fn succeeds(cci: &Path, name: &str, ranks: u32, transport: &str) {
+    let output = run(cci, name, ranks, transport);
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(output.status.success(), "{name} of {ranks} over '{transport}': {}\n{words}", output.status);
+    assert!(output.stderr.is_empty() && output.stdout.is_empty(), "nobody has asked for it: {words}");
+}
