@@ -114,10 +114,11 @@ testbed: prepare
 	$(TARGET)/release/cci-testbed --out testbed-out
 
 install: prepare
-	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-am-c -p cci-vipl -p cci-cli
+	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-am-c -p cci-vipl -p cci-splitc-c -p cci-cli
 	DESTDIR="$(DESTDIR)" bindings/c/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/am/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/vipl/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
+	DESTDIR="$(DESTDIR)" bindings/splitc/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 "$(TARGET)/$(PROFILE)/cci" "$(DESTDIR)$(PREFIX)/bin/cci"
 

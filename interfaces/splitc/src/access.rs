@@ -138,6 +138,12 @@ impl World {
 
     #[cold]
     fn request_read(&self, rank: u32, address: u64, to: Target, is_awaited: bool) -> Result<Under, Fault> {
+        if rank == self.me {
+            let mut bytes = vec![0; to.len()];
+            self.own(sys::copy_from(address, &mut bytes), address, to.len())?;
+            to.fill(&bytes);
+            return Ok(Under::Done);
+        }
         let mut numbers = Vec::new();
         for (from, len) in parts(to.len(), self.longest(rank)) {
             let target = Some(to.part(from, len));
@@ -164,6 +170,13 @@ impl World {
 
     #[cold]
     fn request_write(&self, rank: u32, address: u64, bytes: &[u8], ask: Ask, is_awaited: bool) -> Result<Under, Fault> {
+        if rank == self.me {
+            self.own(sys::copy_to(address, bytes), address, bytes.len())?;
+            if ask == Ask::Store {
+                self.count_stored(rank, bytes.len());
+            }
+            return Ok(Under::Done);
+        }
         let mut numbers = Vec::new();
         for (from, len) in parts(bytes.len(), self.longest(rank)) {
             let (address, payload) = (address.wrapping_add(from as u64), &bytes[from..from + len]);
@@ -177,14 +190,20 @@ impl World {
         if bytes.is_empty() {
             return Ok(());
         }
-        if self.windows.write(rank, address, bytes)
-            && let Some(count) = self.windows.word(rank, stored(self.me))
-        {
-            // This rank alone writes the word, after the bytes that it counts.
-            count.store(count.load(Ordering::Relaxed) + bytes.len() as u64, Ordering::Release);
+        if self.windows.write(rank, address, bytes) {
+            self.count_stored(rank, bytes.len());
             return Ok(());
         }
         self.request_write(rank, address, bytes, Ask::Store, false).map(|_| ())
+    }
+
+    /// Counts bytes that this rank has stored in mapped memory of a rank.
+    #[inline]
+    fn count_stored(&self, rank: u32, len: usize) {
+        if let Some(count) = self.windows.word(rank, stored(self.me)) {
+            // This rank alone writes the word, after the bytes that it counts.
+            count.store(count.load(Ordering::Relaxed) + len as u64, Ordering::Release);
+        }
     }
 
     pub(crate) fn start_change(&self, rank: u32, address: u64, size: u32, change: Change) -> Result<u64, Fault> {
@@ -196,6 +215,10 @@ impl World {
         }
         if let Some(old) = self.windows.change(rank, address, size as usize, change) {
             return Ok(old);
+        }
+        if rank == self.me {
+            let old = sys::change_checked(address, size as usize, change);
+            return old.ok_or(Fault::Unmapped { rank, address, len: size.into() });
         }
         let ask = Ask::Change(size as u8, change);
         let number = self.ask(&Request { rank, address, ask, payload: &[], target: None, is_awaited: true })?;
@@ -212,6 +235,11 @@ impl World {
         }
         let mapped = self.windows.change(self.me, address, size, change);
         mapped.or_else(|| sys::change_checked(address, size, change))
+    }
+
+    /// Of an access to this rank's own memory outside of its windows: whether it was done.
+    fn own(&self, is_done: bool, address: u64, len: usize) -> Result<(), Fault> {
+        if is_done { Ok(()) } else { Err(Fault::Unmapped { rank: self.me, address, len: len as u64 }) }
     }
 
     /// Waits for the answers of an operation.

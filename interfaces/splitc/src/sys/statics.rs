@@ -36,6 +36,8 @@ impl Statics {
         unsafe { ptr::copy_nonoverlapping(ptr::with_exposed_provenance::<u8>(range.start), copy, range.len()) };
         // SAFETY: the same bytes take the place of the range.
         unsafe { alias(copy, range.len(), range.start as u64)? };
+        // The program has them as long as it runs, whatever becomes of the registration.
+        std::mem::forget(Arc::clone(&memory));
         Ok(Some(Self { memory, start: range.start as u64, len: range.len() as u64 }))
     }
 }

@@ -1,0 +1,104 @@
+//! The life of a program: its start, its end, and the world in between.
+
+use crate::ending::{end, say};
+use cci_splitc::{Way, World};
+use std::cell::Cell;
+use std::ffi::{c_char, c_int, c_void};
+use std::ptr;
+
+/// `struct sc_world` of the header.
+#[repr(C)]
+pub(crate) struct CWorld {
+    me: c_int,
+    procs: c_int,
+    procslog: c_int,
+    layout: c_int,
+    ways: *const Way,
+}
+
+/// The layout that this library knows, `SC_LAYOUT_`.
+const LAYOUT: c_int = 1;
+
+thread_local! {
+    /// Of the thread that runs the program; null elsewhere.
+    static WORLD: Cell<*mut World> = const { Cell::new(ptr::null_mut()) };
+}
+
+/// The world, on the thread that runs the program.
+pub(crate) fn world() -> Option<&'static World> {
+    // SAFETY: made by `run` from a box, and taken back by `take`, which leaves null; calls of one
+    // thread do not overlap, since none of them calls the program.
+    unsafe { WORLD.get().as_ref() }
+}
+
+pub(crate) fn rank() -> Option<u32> {
+    world().map(World::me)
+}
+
+/// Takes the world out, so that later calls are refused.
+fn take() -> Option<World> {
+    let world = WORLD.replace(ptr::null_mut());
+    // SAFETY: of `Box::into_raw`, and nobody else has it any more.
+    (!world.is_null()).then(|| *unsafe { Box::from_raw(world) })
+}
+
+unsafe extern "C" {
+    /// Of the GNU C library: as `atexit`, with the status.
+    safe fn on_exit(act: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+}
+
+/// A program that calls `exit(0)` in its midst has come to its end, and waits there for the others.
+/// One that ends otherwise does not.
+extern "C" fn at_exit(status: c_int, _: *mut c_void) {
+    if status == 0
+        && let Some(Err(fault)) = take().map(World::end)
+    {
+        say(&fault);
+        // SAFETY: a handler cannot call `exit`; what the program has buffered is written here.
+        unsafe {
+            libc::fflush(ptr::null_mut());
+            libc::_exit(1)
+        }
+    }
+}
+
+/// Runs `program`; see the header.
+///
+/// # Safety
+///
+/// What the header states.
+pub(crate) unsafe fn run(
+    to: *mut CWorld,
+    layout: c_int,
+    argc: c_int,
+    argv: *mut *mut c_char,
+    program: Option<unsafe extern "C" fn(c_int, *mut *mut c_char) -> c_int>,
+) -> c_int {
+    if layout != LAYOUT {
+        end(&format_args!(
+            "the program was compiled with headers of layout {layout}, and this library has {LAYOUT}; compile it again"
+        ));
+    }
+    let Some(program) = program.filter(|_| !to.is_null() && world().is_none()) else {
+        end(&"splitc_run within splitc_run, or without a program; call it once");
+    };
+    // SAFETY: the program has one thread, by the header.
+    let world = unsafe { World::start_with_statics() }.unwrap_or_else(|why| end(&why));
+    let (me, procs) = (world.me() as c_int, world.procs() as c_int);
+    let procslog = if world.procs().is_power_of_two() { world.procs().trailing_zeros() as c_int } else { -1 };
+    let world = Box::new(world);
+    let ways = world.ways().as_ptr();
+    // SAFETY: the program's own, by the header.
+    unsafe { to.write(CWorld { me, procs, procslog, layout, ways }) };
+    WORLD.set(Box::into_raw(world));
+    on_exit(at_exit, ptr::null_mut());
+    // SAFETY: the program's function, with its arguments.
+    let status = unsafe { program(argc, argv) };
+    if status == 0
+        && let Some(Err(fault)) = take().map(World::end)
+    {
+        // The rank stands in the sentence no more.
+        end(&format_args!("rank {me}: {fault}"));
+    }
+    status
+}

@@ -1,0 +1,179 @@
+//! The library as it is installed: headers, symbols, and C programs that use it as ranks of a job.
+
+use cci_testkit::installed::{Installed, STRICT, end, succeed};
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output, Stdio};
+use std::sync::OnceLock;
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Made by `install.sh` once per run of this test.
+fn installed() -> &'static Installed {
+    static INSTALLED: OnceLock<Installed> = OnceLock::new();
+    INSTALLED.get_or_init(|| Installed::new("cci-splitc-c", here(), env!("CARGO_TARGET_TMPDIR").as_ref()))
+}
+
+/// The command `cci`.
+fn cci() -> &'static Path {
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
+    BUILT.get_or_init(|| cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci"))
+}
+
+/// A C program of the tests, built once per run of this test.
+fn program(name: &str) -> PathBuf {
+    static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
+    let dir = BUILT.get_or_init(|| {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        for name in ["walk", "wrong", "elsewhere"] {
+            let source = here().join(format!("tests/c/{name}.c"));
+            installed().compile("splitc", &[source], &["-O2"], &dir.path().join(name));
+        }
+        dir
+    });
+    dir.path().join(name)
+}
+
+/// Runs a program as ranks of a job over a transport, or the default one.
+fn run(ranks: u32, name: &str, arguments: &[&str], transport: &str) -> Output {
+    let mut command = Command::new(cci());
+    command.args(["run", "-n", &ranks.to_string()]).arg(program(name)).args(arguments);
+    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
+    command.stdout(Stdio::piped()).stderr(Stdio::piped());
+    let file = program("configuration").with_extension(format!("{transport}.ini"));
+    if !transport.is_empty() {
+        std::fs::write(&file, format!("[device]\ntransport = {transport}\nip = 127.0.0.1\n")).expect("a configuration");
+        command.env("CCI_CONFIG", &file);
+    }
+    end(command.spawn().expect("it starts"), &format!("{name} {arguments:?} of {ranks}"))
+}
+
+fn text(bytes: &[u8]) -> &str {
+    str::from_utf8(bytes).expect("text")
+}
+
+fn walks(ranks: u32, transport: &str) {
+    let output = run(ranks, "walk", &["argument"], transport);
+    assert!(output.status.success() && output.stderr.is_empty(), "{ranks} over '{transport}': {output:?}");
+    let mut lines: Vec<&str> = text(&output.stdout).lines().collect();
+    lines.sort_unstable();
+    let wanted: Vec<_> = (0..ranks).map(|rank| format!("rank {rank} of {ranks} walks")).collect();
+    assert_eq!(lines, wanted);
+}
+
+#[test]
+fn every_call_does_what_the_headers_state() {
+    (1..=4).for_each(|ranks| walks(ranks, ""));
+}
+
+/// Nothing is mapped: the library serves it all.
+#[test]
+fn every_call_does_the_same_by_messages() {
+    [2, 3].into_iter().for_each(|ranks| walks(ranks, "sock"));
+}
+
+#[test]
+fn a_wrong_program_ends_with_a_sentence() {
+    for (what, sentence) in [
+        ("rank", "splitc: rank 1: a global pointer names rank 99, and the job has 3 ranks;"),
+        ("null", "splitc: rank 1: rank 0 has no 8 bytes at address 0x0 for this access;"),
+        ("beyond", "splitc: rank 1: rank 0 has no 8 bytes at address 0x1102"),
+        ("constant", "splitc: rank 1: rank 0 has no 4 bytes at address 0x"),
+        ("store", "splitc: rank 1: rank 0 has no 8 bytes at address 0x0 for this access;"),
+        ("misaligned", "of rank 0, which is no multiple of 4; align the word"),
+        ("atomic", "splitc: rank 1: rank 0 has no 4 bytes at address 0x40 for this access;"),
+        ("freed", "no spread memory was allocated at address 0x11"),
+        ("size", "bytes for each rank, and this host has "),
+        ("overflow", "spread memory of 18446744073709551615 bytes for each rank"),
+        ("thread", "splitc: a call outside of splitc_main, or from another thread;"),
+    ] {
+        let output = run(3, "wrong", &[what], "");
+        let words = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && words.contains(sentence), "{what}: {}: {words}", output.status);
+        assert!(!words.contains("panicked"), "{words}");
+    }
+}
+
+/// Whoever waits for a rank that ends learns of it.
+#[test]
+fn ranks_that_end_early_end_the_others() {
+    let gone = "rank 1 has ended or cannot be reached while other ranks need it;";
+    for (what, transport) in [("exits", ""), ("returns", ""), ("exits", "sock")] {
+        let output = run(3, "wrong", &[what], transport);
+        let words = text(&output.stderr);
+        assert!(output.status.code() == Some(1) && words.contains(gone), "{what}: {}: {words}", output.status);
+    }
+    // The launcher takes the status of the first end that it finds, which may be another rank's.
+    for (what, status) in [("dies", 128 + 9), ("aborts", 5)] {
+        let output = run(3, "wrong", &[what], "");
+        assert!(output.status.code().is_some_and(|code| code == status || code == 1), "{output:?}");
+    }
+}
+
+#[test]
+fn a_program_may_have_its_own_main() {
+    let output = run(2, "elsewhere", &[], "");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+    assert_eq!(text(&output.stdout), "ended 0\nended 0\n");
+}
+
+#[test]
+fn without_a_job_it_says_how_to_start_one() {
+    let output = Command::new(program("walk")).env_remove("CCI_JOB_FD").output().expect("it starts");
+    assert_eq!(output.status.code(), Some(1));
+    let words = text(&output.stderr);
+    assert!(words.starts_with("splitc: cannot start the Split-C program: ") && words.contains("cci run"), "{words}");
+}
+
+#[test]
+fn the_libraries_export_the_list() {
+    assert_eq!(installed().exported("splitc"), [(); 2].map(|()| installed().listed()));
+}
+
+#[test]
+fn the_headers_declare_what_the_list_names_and_no_other() {
+    let headers = ["control.h", "split-c.h"].map(|name| here().join("include/split-c").join(name));
+    let texts = headers.map(|path| std::fs::read_to_string(path).expect("a header"));
+    let is_declaration = |line: &&str| line.ends_with(");") && line.contains(" ") && !line.starts_with([' ', '#', '/']);
+    let name = |line: &str| {
+        let before = line.split('(').next().expect("a name");
+        before.rsplit([' ', '*']).next().expect("a word").to_owned()
+    };
+    let declared: std::collections::BTreeSet<_> = texts
+        .iter()
+        .flat_map(|text| text.lines())
+        .filter(is_declaration)
+        .map(name)
+        .filter(|name| name != "splitc_main")
+        .collect();
+    assert_eq!(declared, installed().listed());
+}
+
+#[test]
+fn the_headers_stand_alone() {
+    for (language, standard, flags) in [
+        ("c", "-std=c99", &["-Wpedantic"][..]),
+        ("c", "-std=gnu89", &[]),
+        ("c++", "-std=c++17", &["-DSPLITC_OWN_MAIN"]),
+    ] {
+        for header in ["split-c.h", "control.h"] {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            let source = dir.path().join("alone.c");
+            std::fs::write(&source, format!("#include <split-c/{header}>\nint unused;\n"))
+                .expect("a source is written");
+            let mut cc = Command::new("cc");
+            cc.args(["-x", language, standard]).args(STRICT.iter().filter(|flag| **flag != "-Wpedantic")).args(flags);
+            cc.arg("-D_DEFAULT_SOURCE").arg("-fsyntax-only").arg(source);
+            succeed(cc.args(installed().pkg_config("splitc", &["--cflags"])));
+        }
+    }
+}
+
+/// No compiler finds it without pkg-config.
+#[test]
+fn it_lies_in_directories_of_its_own() {
+    assert_eq!(installed().names_in("include"), ["cci"]);
+    assert_eq!(installed().names_in("include/cci/compat"), ["split-c"]);
+    assert_eq!(installed().names_in("lib"), ["cci", "pkgconfig"]);
+}
