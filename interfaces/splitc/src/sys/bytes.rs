@@ -2,7 +2,7 @@
 
 use cci_mem::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::slice;
-use std::sync::atomic::AtomicU8;
+use std::sync::atomic::AtomicU8; // `cci_mem::sync` has none
 
 /// Types of which any bits are a value, without padding.
 pub trait Bits: Copy + sealed::Sealed {}
