@@ -114,13 +114,13 @@ testbed: prepare
 	$(TARGET)/release/cci-testbed --out testbed-out
 
 install: prepare
-	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-am-c -p cci-vipl -p cci-splitc-c -p cci-cli
+	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-am-c -p cci-vipl -p cci-splitc-c -p cci-splitcc -p cci-cli
 	DESTDIR="$(DESTDIR)" bindings/c/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/am/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/vipl/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/splitc/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	install -d "$(DESTDIR)$(PREFIX)/bin"
-	install -m 755 "$(TARGET)/$(PROFILE)/cci" "$(DESTDIR)$(PREFIX)/bin/cci"
+	install -m 755 "$(TARGET)/$(PROFILE)/cci" "$(TARGET)/$(PROFILE)/splitcc" "$(DESTDIR)$(PREFIX)/bin/"
 
 # Nothing of GASNet is stored, changed or downloaded.
 am-gasnet:

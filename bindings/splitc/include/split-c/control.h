@@ -47,7 +47,41 @@ __attribute__((weak)) struct sc_world sc_world_;
 int sc_run(struct sc_world *world, int layout, int argc, char **argv, int (*program)(int, char **));
 #define splitc_run(argc, argv, program) sc_run(&sc_world_, SC_LAYOUT_, argc, argv, program)
 
-#ifndef SPLITC_OWN_MAIN
+#ifdef __SPLITC__
+/* Translated programs: their spread arrays of file scope get memory before they begin. */
+struct sc_static_ {
+    struct sc_static_ *next;
+    void **variable;
+    size_t count, size;
+};
+
+__attribute__((weak)) struct sc_static_ *sc_statics_;
+
+static inline void sc_add_static_(struct sc_static_ *array, void *variable, size_t count, size_t size)
+{
+    array->variable = (void **)variable;
+    array->count = count;
+    array->size = size;
+    array->next = sc_statics_;
+    sc_statics_ = array;
+}
+
+uint64_t sc_spread_malloc(size_t count, size_t size);
+int splitc_main();
+
+__attribute__((weak)) int sc_program_(int argc, char **argv)
+{
+    struct sc_static_ *array;
+    for (array = sc_statics_; array; array = array->next)
+        *array->variable = (void *)sc_spread_malloc(array->count, array->size);
+    return splitc_main(argc, argv);
+}
+
+__attribute__((weak)) int main(int argc, char **argv)
+{
+    return splitc_run(argc, argv, sc_program_);
+}
+#elif !defined(SPLITC_OWN_MAIN)
 int splitc_main(int argc, char **argv);
 
 __attribute__((weak)) int main(int argc, char **argv)

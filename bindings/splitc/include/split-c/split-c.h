@@ -52,9 +52,16 @@ static inline void *sc_address(sc_global g)
     return (void *)(uintptr_t)(g << 16 >> 16);
 }
 
+#ifdef __SPLITC__
+/* splitcc knows their types. */
+#define toglobal(rank, address) sc_toglobal_(rank, address)
+#define toproc(g) sc_toproc_(g)
+#define tolocal(g) sc_tolocal_(g)
+#else
 #define toglobal(rank, address) sc_pack(rank, address)
 #define toproc(g) sc_rank(g)
 #define tolocal(g) sc_address(g)
+#endif
 
 /* Arithmetic on elements of `size` bytes: on the rank, and over all ranks. */
 static inline sc_global sc_global_add(sc_global g, int64_t elements, size_t size)
@@ -196,11 +203,11 @@ static inline void sc_store(sc_global to, const void *from, size_t n)
     }
 }
 
-#define bulk_read(to, from, n) sc_read(to, from, n)
-#define bulk_get(to, from, n) sc_get(to, from, n)
-#define bulk_write(to, from, n) sc_write(to, from, n)
-#define bulk_put(to, from, n) sc_put(to, from, n)
-#define bulk_store(to, from, n) sc_store(to, from, n)
+#define bulk_read(to, from, n) sc_read(to, (sc_global)(from), n)
+#define bulk_get(to, from, n) sc_get(to, (sc_global)(from), n)
+#define bulk_write(to, from, n) sc_write((sc_global)(to), from, n)
+#define bulk_put(to, from, n) sc_put((sc_global)(to), from, n)
+#define bulk_store(to, from, n) sc_store((sc_global)(to), from, n)
 
 /* Atomic operations on words of 4 or 8 bytes; all return the old value. */
 enum { SC_FETCH_ADD_, SC_EXCHANGE_, SC_COMPARE_SWAP_ };
@@ -216,13 +223,13 @@ static inline long sc_change_l_(sc_global at, int operation, long first, long se
     return (long)sc_change(at, 8, operation, (uint64_t)first, (uint64_t)second);
 }
 
-#define fetch_and_add(g, v) sc_change_i_(g, SC_FETCH_ADD_, v, 0)
-#define fetch_and_add_l(g, v) sc_change_l_(g, SC_FETCH_ADD_, v, 0)
-#define exchange(g, v) sc_change_i_(g, SC_EXCHANGE_, v, 0)
-#define exchange_l(g, v) sc_change_l_(g, SC_EXCHANGE_, v, 0)
-#define test_and_set(g) sc_change_i_(g, SC_EXCHANGE_, 1, 0)
-#define cmp_swap(g, old, desired) sc_change_i_(g, SC_COMPARE_SWAP_, old, desired)
-#define cmp_swap_l(g, old, desired) sc_change_l_(g, SC_COMPARE_SWAP_, old, desired)
+#define fetch_and_add(g, v) sc_change_i_((sc_global)(g), SC_FETCH_ADD_, v, 0)
+#define fetch_and_add_l(g, v) sc_change_l_((sc_global)(g), SC_FETCH_ADD_, v, 0)
+#define exchange(g, v) sc_change_i_((sc_global)(g), SC_EXCHANGE_, v, 0)
+#define exchange_l(g, v) sc_change_l_((sc_global)(g), SC_EXCHANGE_, v, 0)
+#define test_and_set(g) sc_change_i_((sc_global)(g), SC_EXCHANGE_, 1, 0)
+#define cmp_swap(g, old, desired) sc_change_i_((sc_global)(g), SC_COMPARE_SWAP_, old, desired)
+#define cmp_swap_l(g, old, desired) sc_change_l_((sc_global)(g), SC_COMPARE_SWAP_, old, desired)
 
 /*
  * Memory of zeroes for `count` elements of `size` bytes, spread over all ranks from rank 0 on, at
@@ -230,8 +237,12 @@ static inline long sc_change_l_(sc_global at, int operation, long first, long se
  */
 sc_global sc_spread_malloc(size_t count, size_t size);
 void sc_spread_free(sc_global memory);
+#ifdef __SPLITC__
+#define all_spread_malloc(count, size) ((void *spread)sc_spread_malloc(count, size))
+#else
 #define all_spread_malloc(count, size) sc_spread_malloc(count, size)
-#define all_spread_free(memory) sc_spread_free(memory)
+#endif
+#define all_spread_free(memory) sc_spread_free((sc_global)(memory))
 
 /*
  * Memory of this rank that other ranks of its host reach in place, as the C library's malloc; what
@@ -241,6 +252,25 @@ void *sc_malloc(size_t n);
 void *sc_calloc(size_t count, size_t n);
 void *sc_realloc(void *memory, size_t n);
 void sc_free(void *memory);
+
+#ifdef __SPLITC__
+/* The spread arrays of a block. */
+static inline void *sc_spread_auto_(size_t count, size_t size)
+{
+    return (void *)sc_spread_malloc(count, size);
+}
+
+static inline void sc_free_auto_(void *variable)
+{
+    sc_spread_free(*(sc_global *)variable);
+}
+
+#include <stdlib.h>
+#define malloc(n) sc_malloc(n)
+#define calloc(count, n) sc_calloc(count, n)
+#define realloc(memory, n) sc_realloc(memory, n)
+#define free(memory) sc_free(memory)
+#endif
 
 #ifdef __cplusplus
 }

@@ -1,0 +1,139 @@
+//! The route of a file: preprocessed, encoded, parsed, translated, compiled.
+
+use crate::arguments::{Arguments, Goal};
+use crate::edits::place;
+use crate::lex::encode;
+use crate::translate::translate;
+use lang_c::driver::{Config, Flavor, parse_preprocessed};
+use std::ffi::OsString;
+use std::io::Write;
+use std::path::{Path, PathBuf};
+use std::process::{Command, Output};
+
+/// The dialect of the language.
+const DIALECT: [&str; 2] = ["-std=gnu89", "-fgnu89-inline"];
+
+fn compiler() -> OsString {
+    std::env::var_os("CC").filter(|name| !name.is_empty()).unwrap_or_else(|| "cc".into())
+}
+
+fn cannot(what: &str, why: &dyn std::fmt::Display, remedy: &str) -> Vec<String> {
+    vec![format!("splitcc: error: {what}: {why}; {remedy}")]
+}
+
+/// What `pkg-config` prints of the run time.
+fn flags(of: &str) -> Result<Vec<String>, Vec<String>> {
+    let mut command = Command::new("pkg-config");
+    command.args([of, "splitc"]);
+    // Installed together, this command lies in PREFIX/bin.
+    let beside = std::env::current_exe().ok().and_then(|path| Some(path.parent()?.parent()?.join("lib/pkgconfig")));
+    let paths: Vec<PathBuf> =
+        std::env::var_os("PKG_CONFIG_PATH").iter().flat_map(std::env::split_paths).chain(beside).collect();
+    if let Ok(paths) = std::env::join_paths(paths) {
+        command.env("PKG_CONFIG_PATH", paths);
+    }
+    let remedy = "install the run time, and set PKG_CONFIG_PATH to PREFIX/lib/pkgconfig";
+    let output = command.output().map_err(|why| cannot("cannot run pkg-config", &why, "install it"))?;
+    if !output.status.success() {
+        let why = String::from_utf8_lossy(&output.stderr);
+        return Err(cannot("the run time is not found", &why.trim(), remedy));
+    }
+    Ok(String::from_utf8_lossy(&output.stdout).split_whitespace().map(str::to_owned).collect())
+}
+
+pub(crate) fn run(arguments: &Arguments) -> Result<(), Vec<String>> {
+    let cflags = flags("--cflags")?;
+    let scratch = Scratch::new()?;
+    let mut objects = Vec::new();
+    for (number, source) in arguments.sources.iter().enumerate() {
+        let text = translated(source, arguments, &cflags)?;
+        if arguments.goal == Goal::Translation {
+            print(&text, arguments.output.as_deref())?;
+            continue;
+        }
+        let file = scratch.0.join(format!("{number}.i"));
+        std::fs::write(&file, text).map_err(|why| cannot("cannot write the translation", &why, "see TMPDIR"))?;
+        let object = match (arguments.goal, &arguments.output) {
+            (Goal::Objects, Some(output)) => output.clone(),
+            (Goal::Objects, None) => PathBuf::from(source.file_name().unwrap_or_default()).with_extension("o"),
+            _ => scratch.0.join(format!("{number}.o")),
+        };
+        let mut cc = Command::new(compiler());
+        let options = arguments.others.iter().filter(|other| other.starts_with('-') && !other.starts_with("-l"));
+        cc.args(DIALECT).args(&cflags).args(options).args(["-x", "cpp-output", "-c"]).arg(file).arg("-o").arg(&object);
+        succeed(&mut cc)?;
+        objects.push(object);
+    }
+    if arguments.goal == Goal::Program {
+        let mut cc = Command::new(compiler());
+        cc.args(&cflags).args(objects).args(&arguments.others);
+        cc.arg("-o").arg(arguments.output.as_deref().unwrap_or(Path::new("a.out")));
+        succeed(cc.args(flags("--libs")?))?;
+    }
+    Ok(())
+}
+
+fn print(text: &str, to: Option<&Path>) -> Result<(), Vec<String>> {
+    let written = match to {
+        Some(file) => std::fs::write(file, text),
+        None => std::io::stdout().write_all(text.as_bytes()),
+    };
+    written.map_err(|why| cannot("cannot write the translation", &why, "choose another place"))
+}
+
+/// Runs the C compiler, which reports its errors itself.
+fn succeed(cc: &mut Command) -> Result<(), Vec<String>> {
+    let status = cc.status().map_err(|why| cannot("cannot run the C compiler", &why, "install one, or set CC"))?;
+    if status.success() { Ok(()) } else { Err(Vec::new()) }
+}
+
+/// The translation of a file. Warnings go to standard error.
+fn translated(source: &Path, arguments: &Arguments, cflags: &[String]) -> Result<String, Vec<String>> {
+    let mut cpp = Command::new(compiler());
+    cpp.args(["-E", "-x", "c", "-D__SPLITC__"]).args(DIALECT).args(cflags);
+    cpp.args(["-include", "split-c/split-c.h"]).args(arguments.for_preprocessor()).arg(source);
+    let Output { status, stdout, stderr } =
+        cpp.output().map_err(|why| cannot("cannot run the C compiler", &why, "install one, or set CC"))?;
+    let _ = std::io::stderr().write_all(&stderr);
+    if !status.success() {
+        return Err(Vec::new());
+    }
+    let text =
+        String::from_utf8(stdout).map_err(|why| cannot(&source.display().to_string(), &why, "write it in UTF-8"))?;
+    let config = Config { flavor: Flavor::GnuC11, ..Config::default() };
+    let encoded = encode(&text);
+    let parsed = parse_preprocessed(&config, encoded).map_err(|error| {
+        let place = place(&error.source, error.offset);
+        let near = near(&error.source, error.offset);
+        vec![format!("{place}: error: this is no Split-C, at `{near}`; see what stands before")]
+    })?;
+    let translated = translate(parsed.source, &parsed.unit)?;
+    for warning in translated.warnings {
+        let _ = std::io::stderr().write_all(format!("{warning}\n").as_bytes());
+    }
+    Ok(translated.text)
+}
+
+/// What stands at a place, as it was written.
+fn near(text: &str, offset: usize) -> String {
+    let rest = text.get(offset..).unwrap_or_default().lines().next().unwrap_or_default();
+    let line = rest.replace("= sc_get_ =", ":=").replace("= sc_store_ =", ":-").replace("[sc_here_]", "::");
+    line.chars().take(40).collect()
+}
+
+/// A folder that goes with the value.
+struct Scratch(PathBuf);
+
+impl Scratch {
+    fn new() -> Result<Self, Vec<String>> {
+        let path = std::env::temp_dir().join(format!("splitcc-{}", std::process::id()));
+        std::fs::create_dir(&path).map_err(|why| cannot(&path.display().to_string(), &why, "see TMPDIR"))?;
+        Ok(Self(path))
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
