@@ -2,7 +2,7 @@
 
 use crate::fault::Fault;
 use crate::frame::{Ask, Header};
-use crate::layout::{LINE, LINE_WORDS, OWN, SLEEPING, flag, left, slot, stored};
+use crate::layout::{BLAMED, LINE, LINE_WORDS, OWN, SLEEPING, flag, left, slot, stored};
 use crate::number::{Number, Op, Plain};
 use crate::sys::{Target, view};
 use crate::traffic::Request;
@@ -54,6 +54,14 @@ impl World {
             }
         }
         Ok(())
+    }
+
+    /// Names a rank to all others as the one because of which this one ends. Those that are gone
+    /// need not learn of it.
+    pub(crate) fn blame(&self, lost: u32) {
+        for rank in (0..self.procs).filter(|rank| !self.peers[*rank as usize].gone.get() && *rank != self.me) {
+            let _ = self.signal(rank, BLAMED, u64::from(lost) + 1);
+        }
     }
 
     /// Gives a line to all ranks, and returns that of each.

@@ -31,6 +31,9 @@ const ROUNDS: u64 = 16;
 /// The word that is 1 while this rank sleeps in a wait.
 pub(crate) const SLEEPING: u64 = 0;
 
+/// The word in which a rank that ends because of another one names that one, plus 1.
+pub(crate) const BLAMED: u64 = 8;
+
 /// Where the lines begin in which senders count the bytes that they have stored.
 pub(crate) const STORES: u64 = 0x1000;
 

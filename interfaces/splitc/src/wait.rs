@@ -54,7 +54,10 @@ impl World {
             let ended = done();
             let slept = match self.lost() {
                 _ if ended => Ok(()),
-                Some(rank) => Err(Fault::Gone { rank }),
+                Some(rank) => {
+                    self.blame(rank);
+                    Err(Fault::Gone { rank })
+                }
                 None if ends == Ends::Announced => self.nap(Some(LONG)),
                 None => self.nap(Some(unannounced)),
             };

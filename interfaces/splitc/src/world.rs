@@ -1,7 +1,7 @@
 //! A rank's view of the global address space.
 
 use crate::fault::Fault;
-use crate::layout::{OWN, left};
+use crate::layout::{BLAMED, OWN, left};
 use crate::ranges::Ranges;
 use crate::sys::Windows;
 use crate::traffic::Traffic;
@@ -106,7 +106,10 @@ impl World {
             let has_left = || self.windows.own_word(left(self.procs, *rank)).load(Ordering::Acquire) != 0;
             self.peers[*rank as usize].gone.get() && !(self.is_leaving.get() && has_left())
         };
-        (0..self.procs).find(is_lost)
+        let lost = (0..self.procs).find(is_lost)?;
+        // Ranks that end because of another one end soon after it.
+        let blamed = self.windows.own_word(BLAMED).load(Ordering::Acquire);
+        Some(u32::try_from(blamed).ok().and_then(|blamed| blamed.checked_sub(1)).unwrap_or(lost))
     }
 }
 

@@ -43,7 +43,7 @@ pub(crate) fn fails(world: &World) -> Result<(), Fault> {
 /// 0, and they would say nothing.
 #[expect(clippy::print_stderr, reason = "a program's last words")]
 pub(crate) fn report(why: &Error) -> ExitCode {
-    let is_expected = matches!(why, Error::Fault(Fault::Gone { rank: BAD }));
+    let is_expected = matches!(why, Error::Fault(Fault::Gone { .. }));
     eprintln!("{why}");
     if is_expected { ExitCode::SUCCESS } else { ExitCode::from(3) }
 }
@@ -55,8 +55,10 @@ pub(crate) fn all(cci: &Path, transport: &str) {
         let output = run(cci, "quits", ranks, transport);
         let words = String::from_utf8_lossy(&output.stderr).into_owned();
         assert!(output.status.success(), "quits over '{transport}': {}\n{words}", output.status);
-        let count = words.lines().filter(|line| *line == sentence).count();
-        assert_eq!((count, words.lines().count()), (ranks as usize - 1, ranks as usize - 1), "{words}");
+        assert_eq!(words.lines().count(), ranks as usize - 1, "{words}");
+        // Over a network a rank may see the end of another one before it learns why that ended.
+        let names_it = |line: &str| line == sentence || !transport.is_empty() && line.contains(" has ended or ");
+        assert!(words.lines().all(names_it), "{words}");
         for (name, wanted) in [("is_killed", "rank 1 was killed by signal 9"), ("fails", "no spread memory")] {
             let output = run(cci, name, ranks, transport);
             let words = String::from_utf8_lossy(&output.stderr);
