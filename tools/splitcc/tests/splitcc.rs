@@ -1,6 +1,8 @@
 //! The command: the language, the example programs as ranks of a job, and wrong programs.
 
 use cci_testkit::installed::{Installed, end};
+use cci_testkit::namespace;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -106,6 +108,35 @@ fn sample_sort_sorts() {
 #[test]
 fn radix_sort_sorts() {
     example("radix_sort", &["777"], |ranks| format!("radix sort: {} keys are in order", 2000 * ranks));
+}
+
+/// Two ranks on each of two hosts, which are network name spaces: mapped in pairs, and by messages.
+#[test]
+fn programs_run_over_two_hosts() {
+    if !namespace::may_be_made() {
+        return;
+    }
+    let nets = namespace::pair(1500);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let [one, other] = [nets[0].path(), nets[1].path()];
+    let rsh = dir.path().join("rsh");
+    let enter = format!("case $1 in one) net={one};; *) net={other};; esac; shift; exec nsenter --net=$net \"$@\"");
+    std::fs::write(&rsh, format!("#!/bin/sh\n{enter}\n")).expect("a script");
+    std::fs::set_permissions(&rsh, std::fs::Permissions::from_mode(0o755)).expect("it may run");
+    for (source, last) in [
+        ("tests/sc/language.sc", "4 ranks speak it"),
+        ("../../examples/splitc/em3d.sc", "em3d bulk: 480 nodes are right"),
+        ("../../examples/splitc/radix_sort.sc", "radix sort: 8000 keys are in order"),
+    ] {
+        let program = compile(&here().join(source), dir.path());
+        let mut job = Command::new(cci());
+        job.args(["run", "-n", "4", "-H", "one:2,other:2", "--rsh"]).arg(&rsh).arg(program);
+        job.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
+        job.stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = end(job.spawn().expect("it starts"), source);
+        assert!(output.status.success() && output.stderr.is_empty(), "{source}: {}", text(&output.stderr));
+        assert_eq!(text(&output.stdout).lines().last(), Some(last));
+    }
 }
 
 /// What stands in each wrong program after two lines, and what is said of its third.
