@@ -1,6 +1,6 @@
 //! The command: the language, the example programs as ranks of a job, and wrong programs.
 
-use cci_testkit::installed::{Installed, end};
+use cci_testkit::installed::{Installed, end, succeed};
 use cci_testkit::namespace;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
@@ -108,6 +108,43 @@ fn sample_sort_sorts() {
 #[test]
 fn radix_sort_sorts() {
     example("radix_sort", &["777"], |ranks| format!("radix sort: {} keys are in order", 2000 * ranks));
+}
+
+/// The words of the language dropped, a program is one of C, and does the same as on one rank.
+#[test]
+fn a_program_on_one_rank_does_what_it_does_as_plain_c() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let examples = here().join("../../examples/splitc");
+    for name in ["em3d", "matmul", "sample_sort", "radix_sort"] {
+        let source = examples.join(format!("{name}.sc"));
+        let mut text = std::fs::read_to_string(&source).expect("an example");
+        for (word, plain) in [("*global", "*"), ("*spread", "*"), ("::", ""), (":=", "="), (":-", "=")] {
+            text = text.replace(word, plain);
+        }
+        let (plain, serial) = (dir.path().join(format!("{name}.c")), dir.path().join(format!("{name}-serial")));
+        std::fs::write(&plain, text).expect("a program");
+        let mut cc = Command::new("cc");
+        // A spread array's name is a pointer to its first block, and that of C to its first row.
+        cc.args(["-std=gnu89", "-O2", "-w", "-I"]).arg(here().join("tests/serial")).arg("-I").arg(&examples);
+        succeed(cc.arg("-o").arg(&serial).arg(plain));
+        let wanted = succeed(&mut Command::new(serial)).stdout;
+        assert_eq!(run(&compile(&source, dir.path()), 1, &[], "").as_bytes(), wanted, "{name}");
+    }
+}
+
+#[test]
+fn headers_of_the_system_pass_through() {
+    const HEADERS: &str = "assert ctype errno fcntl float inttypes limits locale math complex setjmp signal stdarg \
+        stddef stdint stdio stdlib string strings time unistd wchar pthread sys/time sys/types sys/stat sys/wait \
+        sys/mman sys/socket netinet/in poll dlfcn regex getopt dirent semaphore sys/resource tgmath";
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let includes: String = HEADERS.split_whitespace().map(|name| format!("#include <{name}.h>\n")).collect();
+    let program =
+        "int *global g;\nint splitc_main() { double x = sin(1.0); g = 0; puts(strerror(0)); return x > 1; }\n";
+    std::fs::write(dir.path().join("all.sc"), format!("{includes}{program}")).expect("a program");
+    let output = splitcc(dir.path(), &["-D_GNU_SOURCE", "-o", "all", "all.sc", "-lm"]);
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+    assert_eq!(run(&dir.path().join("all"), 2, &[], ""), "Success\nSuccess\n");
 }
 
 /// Two ranks on each of two hosts, which are network name spaces: mapped in pairs, and by messages.

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Output, Stdio};
 type Scenario = fn(&World) -> Result<(), Fault>;
 
 /// Those that end well, whatever the number of ranks.
-const WELL: [(&str, Scenario); 11] = [
+const WELL: [(&str, Scenario); 12] = [
     ("words", memory::words),
     ("bulk", memory::bulk),
     ("phases", memory::phases),
@@ -26,6 +26,7 @@ const WELL: [(&str, Scenario); 11] = [
     ("together", collective::together),
     ("stores", collective::stores),
     ("sleepers", collective::sleepers),
+    ("never_polls", memory::never_polls),
 ];
 
 /// Those in which ranks die.

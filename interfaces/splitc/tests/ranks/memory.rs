@@ -178,3 +178,26 @@ pub(crate) fn local_memory(world: &World) -> Result<(), Fault> {
     assert_eq!(world.allocate_local(100), Some(mine));
     world.barrier()
 }
+
+/// A rank that makes no call which waits: mapped memory needs none of it.
+pub(crate) fn never_polls(world: &World) -> Result<(), Fault> {
+    if !(0..world.procs()).all(|rank| world.is_mapped(rank)) {
+        return Ok(());
+    }
+    let words = world.spread::<u64>(3 * u64::from(world.procs()))?;
+    let last = world.procs() - 1;
+    let (go, sum) = (words.of_rank(last), words.of_rank(last).offset(1));
+    if world.me() == last && last > 0 {
+        while world.read(go)? < u64::from(last) {
+            std::hint::spin_loop();
+        }
+    } else {
+        world.fetch_add(sum, 5)?;
+        world.split(|phase| phase.put(sum.offset(1), 7))?;
+        assert_eq!(world.read(sum.offset(1))?, 7);
+        world.fetch_add(go, 1)?;
+    }
+    world.barrier()?;
+    assert_eq!(world.read(sum)?, 5 * u64::from(last.max(1)));
+    world.barrier()
+}

@@ -244,6 +244,91 @@ static void atomics()
     CHECK(all_reduce_to_all_add(MYPROC) == PROCS * (PROCS - 1) / 2);
 }
 
+static int twice(int *global, int *spread);
+static int (*through)(int *global, int *spread) = twice;
+node_t graph[6]::;
+
+static int twice(g, s)
+int *global g;
+int *spread s;
+{
+    return *g + s[1];
+}
+
+static node_t made(int value)
+{
+    node_t node = {0};
+    node.value = value;
+    return node;
+}
+
+/* Pointers to pointers, to arrays, in arrays, and every place where a value may stand. */
+static void odds()
+{
+    int i, count = 0, plain[4] = {5, 6, 7, 8};
+    int *spread s = all_spread_malloc(8 * PROCS, sizeof(int)), *spread t = s, *spread *local = &t;
+    int *global several[3] = {0}, *global g = (int *global)s;
+    int (*global rows)[4] = (int (*global)[4])g;
+    int *global *global far, *spread *global far_spread;
+    char *global text = (char *global)g;
+    remote node;
+    if (MYPROC == 0) {
+        for (i = 0; i < 8; i++)
+            g[i] = 10 + i;
+        CHECK((*rows)[2] == 12 && rows[1][3] == 17 && *rows[1] == 14 && sizeof(*rows) == 16);
+        several[1] = &g[3];
+        CHECK(*several[1] == 13 && several[1][1] == 14 && *(several[1] + 2) == 15);
+        several[2] = several[1]++;
+        CHECK(*several[2] == 13 && *several[1] == 14 && several[1] > several[2]);
+        int pair[] = {*g, g[1]};
+        CHECK(pair[0] + pair[1] == 21 && plain[*g - 8] == 7 && -*g == -10 && !*g == 0 && ~*g == -11);
+        switch (*g) {
+        case 10: count++;
+        default: count++;
+        }
+        while (*g < 13 && *g)
+            ++*g;
+        CHECK(count == 2 && *g == 13 && (int)*g == 13 && (*g ? g[1] : *g) == 11 && (double)*g / 2 == 6.5);
+        for (several[0] = g; several[0] != NULL && several[0] < g + 8; several[0] += 2)
+            count += *several[0] & 1;
+        CHECK(count == 3 && (count, *g, g[7]) == 17);
+        text[29] = 'x';
+        CHECK(text[29] == 'x' && &text[29] - text == 29 && *(short *global)(text + 28) != 17);
+        g[2] = g[3] = 9;
+        CHECK(g[2] == 9 && g[3] == 9);
+    }
+    barrier();
+    if (MYPROC == PROCS - 1) {
+        CHECK(**local == 13 && *(*local + PROCS) == 11);
+        (*local)++;
+        CHECK(t == s + 1 && t - s == 1);
+        s[1] = 40;
+        CHECK(twice(g, s) == 13 + 40 && through(g, s) == 53);
+        far = (int *global *global)(void *global)(g + 4);
+        *far = g;
+        CHECK(**far == 13 && *far == g);
+        (*far)++;
+        CHECK(*far == g + 1 && (*far)[-1] == 13);
+        far_spread = (int *spread *global)(void *global)(g + 6);
+        *far_spread = s;
+        (*far_spread) += 3;
+        CHECK(*far_spread == s + 3 && (*far_spread)-- == s + 3 && --(*far_spread) == s + 1 && **far_spread == 40);
+        graph[5] = made(77);
+        graph[5].inner.a = 3;
+        graph[4].next = &graph[5];
+        CHECK(graph[4].next->value == 77 && graph[4].next->inner.a == 3 && graph[5].weights[3] == 0);
+        for (node = &graph[4], count = 0; node; node = node->next)
+            count++;
+        CHECK(count == 2);
+        graph[3].weights[1] := 2.5;
+        graph[3].value :- 8;
+        sync();
+        CHECK(graph[3].weights[1] * 2 == 5 && graph[3].value == 8);
+    }
+    all_store_sync();
+    all_spread_free(s);
+}
+
 splitc_main(argc, argv)
 int argc;
 char **argv;
@@ -256,6 +341,7 @@ char **argv;
     stores_and_blocks();
     conversions();
     atomics();
+    odds();
     on_one
     {
         printf("%d ranks speak it\n", PROCS);
