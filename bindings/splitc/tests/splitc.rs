@@ -118,6 +118,23 @@ fn a_program_may_have_its_own_main() {
     assert_eq!(text(&output.stdout), "ended 0\nended 0\n");
 }
 
+/// Its statics would lie at another address in each rank.
+#[test]
+fn a_program_that_is_loaded_anywhere_is_refused() {
+    let random = std::fs::read_to_string("/proc/sys/kernel/randomize_va_space").unwrap_or_default();
+    if random.trim() == "0" {
+        return;
+    }
+    let anywhere = program("anywhere");
+    let mut cc = Command::new("cc");
+    cc.args(["-fPIE", "-pie", "-o"]).arg(&anywhere).arg(here().join("tests/c/elsewhere.c"));
+    let flags = installed().pkg_config("splitc", &["--cflags", "--libs"]);
+    succeed(cc.args(flags.iter().filter(|flag| !flag.contains("-no-pie") && !flag.contains("-fno-pie"))));
+    let output = run(2, "anywhere", &[], "");
+    let words = text(&output.stderr);
+    assert!(output.status.code() == Some(1) && words.contains("link it with -no-pie"), "{words}");
+}
+
 #[test]
 fn without_a_job_it_says_how_to_start_one() {
     let output = Command::new(program("walk")).env_remove("CCI_JOB_FD").output().expect("it starts");

@@ -218,7 +218,16 @@ impl World {
                 ))
             })
         });
-        parsed.collect()
+        let cards: Vec<Card> = parsed.collect::<Result<_, _>>()?;
+        // A pointer to a static of this rank is to lead to the same static elsewhere.
+        if let Some(rank) = cards.iter().position(|other| other.statics.0 != card.statics.0) {
+            return Err(refused(format!(
+                "the program's statics lie at other addresses in rank {rank} than in rank {}; link it with -no-pie, \
+                 as `pkg-config splitc` states",
+                self.me
+            )));
+        }
+        Ok(cards)
     }
 
     /// Connects to all lower ranks, and accepts all higher ones.
