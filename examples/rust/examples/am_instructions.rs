@@ -1,10 +1,12 @@
 //! So many requests with replies between two endpoints of this process over `sm`, and nothing else:
-//! what callgrind counts the instructions of. Arguments: `am`, or `send` or `reserve` for the same
-//! bytes by CCI alone; how many; and, for a medium request and a reply of its header, the bytes of
-//! the payload. Two messages are one request with its reply.
+//! what callgrind counts the instructions of. Arguments: `am`, or `v1` to `v4` for the same over the
+//! VI Architecture, or `send` or `reserve` for the same bytes by CCI alone; how many; and, for a
+//! medium request and a reply of its header, the bytes of the payload. Two messages are one request
+//! with its reply.
 
 use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, Notify};
-use cci_am::{Handlers, Options, Reply, Request, TAG_ALL};
+use cci_am::{Handlers, Mapping, Options, Reply, Request, TAG_ALL};
+use cci_am_via::{Variant, ViaMapping};
 use std::error::Error;
 
 const PING: u8 = 1;
@@ -23,11 +25,15 @@ fn pong(pongs: &mut u64, _: Reply<'_>) {
     *pongs += 1;
 }
 
-fn by_requests(device: &Device, count: u64, payload: Option<&[u8]>) -> Result<(), Box<dyn Error>> {
-    let open = || {
-        let handlers = Handlers::new().request(PING, ping).reply(PONG, pong);
-        cci_am::Endpoint::open(device, &Options::new(), handlers, 0)
-    };
+fn handlers() -> Handlers<u64> {
+    Handlers::new().request(PING, ping).reply(PONG, pong)
+}
+
+fn by_requests<M: Mapping>(
+    open: impl Fn() -> Result<cci_am::Endpoint<u64, M>, cci::OpenError>,
+    count: u64,
+    payload: Option<&[u8]>,
+) -> Result<(), Box<dyn Error>> {
     let (mut server, mut client) = (open()?, open()?);
     let name = server.name().to_owned();
     let peer = client.map(&name, TAG_ALL)?;
@@ -114,7 +120,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let (way, count, payload) = match &arguments[..] {
         [way, count] => (way, count, None),
         [way, count, payload] => (way, count, Some(vec![1; payload.parse()?])),
-        _ => return Err("usage: am_instructions am|send|reserve COUNT [PAYLOAD]".into()),
+        _ => return Err("usage: am_instructions am|v1|v2|v3|v4|send|reserve COUNT [PAYLOAD]".into()),
     };
     let (context, count) = (Context::new()?, count.parse()?);
     let device = context.devices().iter().find(|device| device.transport == "sm").ok_or("no device of sm")?;
@@ -122,9 +128,17 @@ fn main() -> Result<(), Box<dyn Error>> {
     let medium = payload.as_ref().map(|bytes| [&[1; HEADER], &bytes[..]].concat());
     let messages = medium.as_ref().map_or((&short[..], &short[..]), |request| (request, &request[..HEADER]));
     match way.as_str() {
-        "am" => by_requests(device, count, payload.as_deref()),
+        "am" => {
+            by_requests(|| cci_am::Endpoint::open(device, &Options::new(), handlers(), 0), count, payload.as_deref())
+        }
         "send" => by_messages(device, count, messages, false),
         "reserve" => by_messages(device, count, messages, true),
-        other => Err(format!("{other} is not a way; give am, send or reserve").into()),
+        other => {
+            let variant = Variant::ALL.into_iter().find(|variant| variant.name() == other);
+            let variant = variant.ok_or_else(|| format!("{other} is not a way; give am, v1 to v4, send or reserve"))?;
+            let options = cci_am_via::Options::new(variant);
+            let open = || cci_am::Endpoint::over(ViaMapping::open(device, &options)?, &Options::new(), handlers(), 0);
+            by_requests(open, count, payload.as_deref())
+        }
     }
 }

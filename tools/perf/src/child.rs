@@ -6,7 +6,7 @@ use crate::methods::footprint::FootprintTask;
 use crate::methods::many_peers::ManyPeersTask;
 use crate::methods::memory_curves::CurveTask;
 use crate::methods::ways::WaysTask;
-use crate::methods::{am, breakdown, gups, logp};
+use crate::methods::{am, breakdown, gups, logp, mappings};
 use crate::task::{Order, Task};
 use crate::workers::WorkerTask;
 use cci_report::{UserError, while_doing};
@@ -18,7 +18,7 @@ use std::process::ExitCode;
 type Run = fn(Value) -> Result<(), Option<UserError>>;
 
 /// Every task, by its name.
-const TASKS: [(&str, Run); 10] = [
+const TASKS: [(&str, Run); 11] = [
     // One end of a local run.
     named::<EndTask>(),
     // One process of a measurement that needs several.
@@ -26,6 +26,7 @@ const TASKS: [(&str, Run); 10] = [
     named::<WorkerTask<breakdown::Role>>(),
     named::<WorkerTask<gups::Role>>(),
     named::<WorkerTask<am::Role>>(),
+    named::<WorkerTask<mappings::Role>>(),
     // One figure that needs a process of its own.
     named::<FootprintTask>(),
     // Very many connections: the end that measures, or the one that connects.

@@ -33,6 +33,8 @@ pub enum Finding {
     Gups(Gups),
     /// Active Messages beside CCI's own.
     Am(Am),
+    /// Active Messages by several mappings.
+    Mappings(Mappings),
     /// A kind of a later version.
     #[serde(other)]
     Unknown,
@@ -336,6 +338,57 @@ pub struct AmPoint {
     /// Time of Active Messages over that.
     #[serde(default)]
     pub to_peer: Option<f64>,
+}
+
+/// Active Messages by several mappings, and the native VI that most of them stand on.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mappings {
+    /// Name of the transport.
+    pub transport: String,
+    /// Time of a tick of the processor's counter.
+    pub cycle_ns: f64,
+    /// Bytes of a request's payload, and of its reply's.
+    pub payload: u64,
+    /// Native VI first, then one for each mapping, and for each number of its credits.
+    pub points: Vec<MappingPoint>,
+    /// Bulk data over size.
+    pub bulk: Vec<BulkPoint>,
+}
+
+/// What a message costs by a mapping, or by native VI (`via`).
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MappingPoint {
+    /// The mapping.
+    pub name: String,
+    /// Its credits, where it has some.
+    pub credits: Option<u16>,
+    /// Bytes of a message as the layer below has it.
+    pub wire_bytes: u64,
+    /// Half of a round trip.
+    pub half_ns: f64,
+    /// What is more than that of native VI with as many bytes as the mappings over it have.
+    pub difference_ns: Option<f64>,
+    /// Latency of LogP.
+    pub l_ns: f64,
+    /// Overhead of a send.
+    pub o_s_ns: f64,
+    /// Overhead of a receive.
+    pub o_r_ns: f64,
+    /// Gap between messages.
+    pub g_ns: f64,
+}
+
+/// How fast bulk data goes: by RDMA write of native VI, or by bulk requests that are replied to.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct BulkPoint {
+    /// The mapping.
+    pub name: String,
+    /// Its credits, where it has some.
+    pub credits: Option<u16>,
+    /// Bytes of a request.
+    pub bytes: u64,
+    /// 10^6 bytes per second, eight requests under way.
+    pub mb_per_s: f64,
 }
 
 #[cfg(test)]

@@ -1,10 +1,11 @@
-//! `cci perf am`: Active Messages beside CCI's own.
+//! `cci perf am`: Active Messages beside CCI's own, or by several mappings beside native VI.
 
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
 use crate::results::ResultsArguments;
 use cci_perf::interrupt;
 use cci_perf::methods::am::{AmOptions, measure};
+use cci_perf::methods::mappings::{self, MappingName, MappingsOptions};
 use cci_report::UserError;
 use cci_report::sizes::parse_time;
 use clap::Args;
@@ -28,6 +29,20 @@ pub(crate) struct AmArguments {
     /// Directory of the programs of other libraries: UCX's active messages are measured too
     #[arg(long, value_name = "DIR")]
     peers_in: Option<PathBuf>,
+    /// Mappings over the VI Architecture, and cci, beside native VI: v1, v2, v3, v4, cci
+    #[arg(long, value_name = "LIST", value_delimiter = ',', value_parser = MappingName::parse)]
+    mapping: Vec<MappingName>,
+    /// With --mapping: credits of a channel; with several, a line for each
+    #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8", requires = "mapping",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    credits: Vec<u16>,
+    /// With --mapping: messages after which credits go back by themselves; unless given, a quarter
+    /// of the credits
+    #[arg(long, value_name = "N", requires = "mapping", value_parser = clap::value_parser!(u16).range(1..=256))]
+    update_every: Option<u16>,
+    /// With --mapping: as many buffers as 2 to the power of the credits, as the paper prints it
+    #[arg(long, requires = "mapping")]
+    power: bool,
     #[command(flatten)]
     results: ResultsArguments,
     /// Draw the times of both to this SVG file, - for standard output
@@ -39,6 +54,17 @@ pub(crate) struct AmArguments {
 pub(crate) fn am(arguments: &AmArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(arguments.plot.as_deref())?;
     interrupt::watch()?;
+    if !arguments.mapping.is_empty() {
+        let options = MappingsOptions {
+            device: arguments.device.asked(),
+            mappings: arguments.mapping.clone(),
+            credits: arguments.credits.clone(),
+            update_every: arguments.update_every,
+            by_power: arguments.power,
+            time: arguments.time,
+        };
+        return conclude_found(mappings::measure(&options, &say)?, &mut files);
+    }
     let options = AmOptions {
         device: arguments.device.asked(),
         time: arguments.time,

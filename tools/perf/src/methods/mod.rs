@@ -12,6 +12,7 @@ pub mod footprints;
 pub mod gups;
 pub mod logp;
 pub mod many_peers;
+pub mod mappings;
 pub mod memory_curves;
 mod other_process;
 pub mod threads;

@@ -4,8 +4,8 @@ use super::Run;
 use super::page::page;
 use crate::environment::Environment;
 use crate::finding::{
-    Am, AmPoint, Breakdown, Finding, Gups, Idle, Jitter, Logp, LogpPoint, Memory, MemoryPoint, Overlap, OverlapPoint,
-    Share, Threads, ThreadsPoint,
+    Am, AmPoint, Breakdown, Finding, Gups, Idle, Jitter, Logp, LogpPoint, MappingPoint, Mappings, Memory, MemoryPoint,
+    Overlap, OverlapPoint, Share, Threads, ThreadsPoint,
 };
 use crate::names::Measurement;
 use crate::row::tests::row;
@@ -59,6 +59,8 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
     let point =
         AmPoint { name: "short, 4 arguments".into(), bytes: 24, am_ns: 440.0, own_ns: 400.0, ..AmPoint::default() };
     let am = Am { transport: transport(), cycle_ns: 0.5, launches: 12, points: vec![point], ..Am::default() };
+    let point = MappingPoint { name: "v3".into(), credits: Some(8), half_ns: 500.0, ..MappingPoint::default() };
+    let mappings = Mappings { transport: transport(), cycle_ns: 0.5, points: vec![point], ..Mappings::default() };
     let gups = Gups {
         transport: transport(),
         operation: operation(),
@@ -91,6 +93,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
         ("overlap", vec![], vec![Finding::Overlap(overlap)]),
         ("gups", vec![], vec![Finding::Gups(gups)]),
         ("am", vec![], vec![Finding::Am(am)]),
+        ("mappings", vec![], vec![Finding::Mappings(mappings)]),
         ("idle", vec![], vec![Finding::Idle(idle)]),
     ]
 }

@@ -111,6 +111,13 @@ fn columns(finding: &Finding) -> Columns {
             ],
             None,
         ),
+        Finding::Mappings(_) => (
+            &["transport", "cycle_ns", "payload"],
+            Some((
+                "points",
+                &["name", "credits", "wire_bytes", "half_ns", "difference_ns", "l_ns", "o_s_ns", "o_r_ns", "g_ns"],
+            )),
+        ),
         Finding::Am(_) => (
             &["transport", "cycle_ns", "launches", "peer"],
             Some((

@@ -1,7 +1,7 @@
 //! Findings on the terminal.
 
 use super::table::{align, scaled, time};
-use super::{am, breakdown, gups, logp, memory_curves};
+use super::{am, breakdown, gups, logp, mappings, memory_curves};
 use crate::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
 
@@ -18,6 +18,7 @@ pub fn text(finding: &Finding) -> String {
         Finding::Logp(found) => logp::table(found),
         Finding::Breakdown(found) => breakdown::table(found),
         Finding::Am(found) => am::table(found),
+        Finding::Mappings(found) => mappings::table(found),
         Finding::Unknown => String::new(),
     }
 }

@@ -6,6 +6,7 @@ mod csv;
 pub mod findings;
 mod gups;
 mod logp;
+mod mappings;
 mod memory_curves;
 pub mod plot;
 mod side_by_side;

@@ -3,7 +3,7 @@
 use super::shot::{AREA, Load, Shot, Way};
 use crate::measure::driver::{DriverOptions, device};
 use cci::SharedMemory;
-use cci_am::{Endpoint, Handlers, Options, Peer, Reply, Request, RequestError, Returned, TAG_ALL};
+use cci_am::{CciMapping, Endpoint, Handlers, Mapping, Options, Peer, Reply, Request, RequestError, Returned, TAG_ALL};
 use cci_report::{UserError, while_doing};
 
 const ECHO: u8 = 1;
@@ -74,27 +74,43 @@ fn returned(tally: &mut Tally, returned: Returned<'_>) {
 }
 
 /// The end.
-pub(in crate::methods) struct Active {
-    endpoint: Endpoint<Tally>,
+pub(in crate::methods) struct Active<M: Mapping = CciMapping> {
+    endpoint: Endpoint<Tally, M>,
     target: Option<Peer>,
     bytes: Vec<u8>,
     /// Replies that [`Active::replies`] has told.
     seen: u64,
 }
 
+fn handlers() -> Handlers<Tally> {
+    Handlers::new()
+        .request(ECHO, echo)
+        .request(TAKE, take)
+        .request(TURN, turn)
+        .request(RETURN, give_back)
+        .reply(ANSWER, answer)
+        .returned(returned)
+}
+
+fn tally() -> Tally {
+    Tally { bytes: vec![1; LONGEST], ..Tally::default() }
+}
+
 impl Active {
     pub(in crate::methods) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
-        let handlers = Handlers::new()
-            .request(ECHO, echo)
-            .request(TAKE, take)
-            .request(TURN, turn)
-            .request(RETURN, give_back)
-            .reply(ANSWER, answer)
-            .returned(returned);
-        let failed = while_doing("cannot open an endpoint of Active Messages");
-        let tally = Tally { bytes: vec![1; LONGEST], ..Tally::default() };
-        let endpoint = Endpoint::open(&device(opening)?, &Options::new(), handlers, tally);
-        let mut endpoint = endpoint.map_err(&failed)?;
+        let endpoint = Endpoint::open(&device(opening)?, &Options::new(), handlers(), tally());
+        Self::with_segment(endpoint.map_err(while_doing("cannot open an endpoint of Active Messages"))?)
+    }
+}
+
+impl<M: Mapping> Active<M> {
+    /// Over a mapping.
+    pub(in crate::methods) fn over(mapping: M) -> Result<Self, UserError> {
+        let endpoint = Endpoint::over(mapping, &Options::new(), handlers(), tally());
+        Self::with_segment(endpoint.map_err(while_doing("cannot open an endpoint of Active Messages"))?)
+    }
+
+    fn with_segment(mut endpoint: Endpoint<Tally, M>) -> Result<Self, UserError> {
         let segment = SharedMemory::new(AREA).map_err(while_doing("no memory for a segment"))?;
         endpoint.set_segment(Some(segment.memory())).map_err(while_doing("cannot register memory"))?;
         Ok(Self { endpoint, target: None, bytes: vec![1; AREA], seen: 0 })
@@ -155,7 +171,7 @@ impl Active {
     #[inline(always)]
     fn start(
         &mut self,
-        request: impl FnOnce(&mut Endpoint<Tally>, Peer, &[u8]) -> Result<(), RequestError>,
+        request: impl FnOnce(&mut Endpoint<Tally, M>, Peer, &[u8]) -> Result<(), RequestError>,
     ) -> Result<(), UserError> {
         let target = self.target.ok_or_else(|| UserError::new("the other end is not mapped"))?;
         request(&mut self.endpoint, target, &self.bytes).map_err(while_doing("cannot send an active message"))
@@ -187,6 +203,11 @@ impl Active {
         longest.min(LONGEST) as u64
     }
 
+    /// So many bulk requests of so many bytes, with `window` of them under way.
+    pub(in crate::methods) fn stream(&mut self, bytes: u64, window: u64, count: u64) -> Result<(), UserError> {
+        self.run(&Shot { name: "", load: Load::Bulk(bytes), window }, count)
+    }
+
     /// So many exchanges.
     pub(super) fn run(&mut self, shot: &Shot, count: u64) -> Result<(), UserError> {
         let arguments = [7; 16];
@@ -212,7 +233,7 @@ impl Active {
         &mut self,
         shot: &Shot,
         count: u64,
-        request: impl Fn(&mut Endpoint<Tally>, Peer, &[u8]) -> Result<(), RequestError>,
+        request: impl Fn(&mut Endpoint<Tally, M>, Peer, &[u8]) -> Result<(), RequestError>,
     ) -> Result<(), UserError> {
         let before = self.endpoint.state().replies;
         let (mut sent, mut answered) = (0, 0);

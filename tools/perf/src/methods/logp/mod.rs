@@ -17,7 +17,7 @@ use crate::measure::driver::{Driver, DriverOptions, Facade, device};
 use crate::measure::ends;
 use crate::measure::loops::Lane;
 use crate::measure::plan::Plan;
-use crate::methods::am::Active;
+use crate::methods::am::{Active, Way};
 use crate::methods::{Found, warn_of_one_processor};
 use crate::peers::PeerSelection;
 use crate::workers::{Channel, Work, Workers};
@@ -29,7 +29,8 @@ use cci_report::{UserError, session};
 use machine::Machine;
 use method::{Effort, Found as Fit};
 use remote::Remote;
-use requester::{ActivePair, Answerer, Beside, CONTEXT, Pair};
+pub(in crate::methods) use requester::Line;
+use requester::{Answerer, Beside, CONTEXT, LinePair, Pair};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -226,21 +227,51 @@ fn play_active(role: &Role, channel: &Channel) -> Result<(), UserError> {
     let name: String = channel.recv()?;
     active.map(&name)?;
     let transport = device(&session.opening())?.transport;
-    let mut pair = ActivePair::new(active)?;
+    // The way is open once this is answered.
+    active.turn_to(Some(Way::Active))?;
+    let longest = active.longest();
+    let mut pair = LinePair::new(&mut active, longest);
     check_size(session, &pair)?;
-    let found = fit(session, &mut pair)?;
+    let found = fit(session.time, session.size, &mut pair)?;
     let logp = Logp { attribute: "AM".into(), ..finding(session, &transport, &found) };
     channel.send(&Outcome { logp, path: None })?;
-    pair.leave()
+    active.turn_to(None)
+}
+
+/// The parameters of a line that is open, for requests of so many bytes.
+pub(in crate::methods) fn of_line(
+    line: &mut impl Line,
+    size: u64,
+    time: Duration,
+) -> Result<LineParameters, UserError> {
+    let found = fit(time, size, &mut LinePair::new(line, size))?;
+    let parameters = found.parameters;
+    Ok(LineParameters {
+        latency: parameters.latency,
+        send: parameters.send,
+        receive: parameters.receive,
+        gap: parameters.gap,
+        round_trip: found.round_trip,
+    })
+}
+
+/// What LogP says of a line, nanoseconds.
+#[derive(Clone, Copy, Debug, Default, Serialize, Deserialize)]
+pub(in crate::methods) struct LineParameters {
+    pub(in crate::methods) latency: f64,
+    pub(in crate::methods) send: f64,
+    pub(in crate::methods) receive: f64,
+    pub(in crate::methods) gap: f64,
+    pub(in crate::methods) round_trip: f64,
 }
 
 /// Measures in real time.
-fn fit(session: &Session, machine: &mut impl Machine) -> Result<Fit, UserError> {
+fn fit(time: Duration, size: u64, machine: &mut impl Machine) -> Result<Fit, UserError> {
     let begin = Instant::now();
-    let rounds = (session.time.as_nanos() / ROUND.as_nanos()).clamp(1, ROUNDS);
+    let rounds = (time.as_nanos() / ROUND.as_nanos()).clamp(1, ROUNDS);
     let rounds = u32::try_from(rounds).unwrap_or(1);
-    let effort = Effort { rounds, goes_on: &|| begin.elapsed() < session.time };
-    method::measure(machine, session.size, &effort)
+    let effort = Effort { rounds, goes_on: &|| begin.elapsed() < time };
+    method::measure(machine, size, &effort)
 }
 
 /// Against a server that somebody else has started.
@@ -261,7 +292,7 @@ fn ask(session: &Session, uri: &str) -> Result<Outcome, UserError> {
 fn measured<A: Answerer>(session: &Session, answerer: A) -> Result<(Outcome, A), UserError> {
     let mut pair = Pair::new(answerer);
     check_size(session, &pair)?;
-    let found = fit(session, &mut pair)?;
+    let found = fit(session.time, session.size, &mut pair)?;
     let Lane { driver, connection, .. } = pair.answerer.lane();
     let outcome = Outcome { logp: finding(session, driver.transport(), &found), path: driver.path(connection) };
     Ok((outcome, pair.answerer))

@@ -6,7 +6,8 @@ use super::machine::{Burst, Machine, Times};
 use crate::measure::driver::{Completion, Driver, DriverError, DriverEvent, PostError, await_event};
 use crate::measure::ends::OPERATIONS;
 use crate::measure::loops::{Act, Lane, pong};
-use crate::methods::am::{Active, Way};
+use crate::methods::am::Active;
+use cci_am::Mapping;
 use cci_report::statistics::median;
 use cci_report::{UserError, while_doing};
 use std::time::{Duration, Instant};
@@ -76,7 +77,7 @@ impl Requester {
 }
 
 /// What requests travel by.
-pub(super) trait Line {
+pub(in crate::methods) trait Line {
     /// Sends a request. False: no room now.
     fn issue(&mut self, message: &[u8]) -> Result<bool, UserError>;
 
@@ -100,7 +101,7 @@ impl<P: Driver> Line for Lane<'_, P> {
     }
 }
 
-impl Line for Active {
+impl<M: Mapping> Line for Active<M> {
     #[inline(always)]
     fn issue(&mut self, message: &[u8]) -> Result<bool, UserError> {
         self.try_request(message)
@@ -220,31 +221,22 @@ impl<A: Answerer> Machine for Pair<A> {
     }
 }
 
-/// A requester of Active Messages.
-pub(super) struct ActivePair {
-    active: Active,
+/// A requester by a line that is open, and requests of so many bytes at most.
+pub(super) struct LinePair<'l, L> {
+    line: &'l mut L,
     longest: u64,
     requester: Requester,
 }
 
-impl ActivePair {
-    /// Of an end that has mapped the other one.
-    pub(super) fn new(mut active: Active) -> Result<Self, UserError> {
-        // The way is open once this is answered.
-        active.turn_to(Some(Way::Active))?;
-        let longest = active.longest();
-        Ok(Self { active, longest, requester: Requester::calibrated() })
-    }
-
-    /// Lets the other end go.
-    pub(super) fn leave(mut self) -> Result<(), UserError> {
-        self.active.turn_to(None)
+impl<'l, L: Line> LinePair<'l, L> {
+    pub(super) fn new(line: &'l mut L, longest: u64) -> Self {
+        Self { line, longest, requester: Requester::calibrated() }
     }
 }
 
-impl Machine for ActivePair {
+impl<L: Line> Machine for LinePair<'_, L> {
     fn burst(&mut self, burst: &Burst) -> Result<Times, UserError> {
-        self.requester.burst(&mut self.active, burst)
+        self.requester.burst(self.line, burst)
     }
 
     fn compute(&mut self, delay: u64) -> Result<f64, UserError> {

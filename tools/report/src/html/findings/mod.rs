@@ -44,6 +44,7 @@ pub(super) fn sections(runs: &[Run]) -> Vec<Section> {
         scaling::threads(&found!(Threads)),
         scaling::overlap(&found!(Overlap)),
         am::section(&found!(Am)),
+        tables::mappings(&found!(Mappings)),
         tables::gups(&found!(Gups)),
         tables::idle(&found!(Idle)),
     ];

@@ -1,7 +1,7 @@
-//! Findings of a few numbers: random access, and idleness.
+//! Findings of a few numbers: random access, mappings of Active Messages, and idleness.
 
 use super::{Found, Section, origins};
-use crate::finding::{Gups, Idle};
+use crate::finding::{Gups, Idle, Mappings};
 use crate::html::curves::transport;
 use crate::html::figure::{Figure, FigureTable};
 use crate::html::unit;
@@ -26,6 +26,44 @@ pub(super) fn gups(found: &Found<'_, Gups>) -> Section {
         heading: "Random access",
         text: "HPCC RandomAccess: 10⁹ updates of random places of a table per second; the table is looked through afterwards.",
         figures: one_table("Updates", head, 2, found, row),
+    }
+}
+
+pub(super) fn mappings(found: &Found<'_, Mappings>) -> Section {
+    let rows = found.iter().flat_map(|(_, mappings)| {
+        mappings.points.iter().map(|point| {
+            vec![
+                transport(&mappings.transport),
+                point.name.clone(),
+                point.credits.map_or_else(String::new, |credits| credits.to_string()),
+                point.wire_bytes.to_string(),
+                unit::time(point.half_ns),
+                point.difference_ns.map_or_else(String::new, unit::time),
+                unit::time(point.l_ns),
+                unit::time(point.o_s_ns),
+                unit::time(point.o_r_ns),
+                unit::time(point.g_ns),
+            ]
+        })
+    });
+    let head =
+        vec!["transport", "mapping", "credits", "bytes", "half round trip", "to native VI", "L", "o_s", "o_r", "g"];
+    let table = FigureTable { head, rows: rows.collect(), words: 2 };
+    let title = "Mappings";
+    let figure = || Figure {
+        title: title.into(),
+        note: String::new(),
+        picture: table.draw(title),
+        legend: Vec::new(),
+        table: FigureTable::default(),
+        runs: origins(found),
+        is_wide: true,
+    };
+    Section {
+        anchor: "mappings",
+        heading: "Mappings of Active Messages",
+        text: "A short message by each mapping, beside native VI (via) with as many bytes.",
+        figures: if found.is_empty() { Vec::new() } else { vec![figure()] },
     }
 }
 

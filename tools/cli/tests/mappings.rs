@@ -1,0 +1,56 @@
+//! `cci perf am --mapping`, as its users run it.
+#![allow(missing_docs, reason = "tests")]
+
+use serde_json::Value;
+use std::process::{Command, Output, Stdio};
+
+fn run(arguments: &[&str]) -> Output {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
+    command.args(["perf", "am", "--local", "--transport", "sm"]).args(arguments);
+    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null()).output().unwrap()
+}
+
+#[test]
+fn every_mapping_has_a_line_beside_native_vi_and_a_bandwidth_for_each_size() {
+    let output = run(&["--mapping", "v1,v2,v3,v4,cci", "--credits", "4", "--time", "20ms", "--json", "-"]);
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&output.stderr)));
+    let found = &document["findings"][0];
+    assert_eq!(found["kind"], "mappings");
+    let points = found["points"].as_array().unwrap();
+    let names: Vec<_> = points.iter().map(|point| point["name"].as_str().unwrap()).collect();
+    assert_eq!(names, ["via", "v1", "v2", "v3", "v4", "cci"]);
+    for point in points {
+        assert!(point["half_ns"].as_f64().unwrap() > 0.0, "{point}");
+        let is_native = point["name"] == "via";
+        assert_eq!(point["difference_ns"].is_null(), is_native);
+        let has_credits = !is_native && point["name"] != "cci";
+        assert_eq!(point["credits"].as_u64(), has_credits.then_some(4));
+        assert_eq!(point["wire_bytes"], if point["name"] == "cci" { 16 } else { 24 });
+    }
+    let bulk = found["bulk"].as_array().unwrap();
+    assert!(bulk.len() > 6 && bulk.len().is_multiple_of(points.len()));
+    assert!(bulk.iter().all(|point| point["mb_per_s"].as_f64().unwrap() > 0.0));
+}
+
+#[test]
+fn a_sweep_of_credits_has_a_line_for_each() {
+    let output = run(&["--mapping", "v3,cci", "--credits", "1,16", "--time", "20ms", "--json", "-"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let points = document["findings"][0]["points"].as_array().unwrap();
+    let lines: Vec<_> = points.iter().map(|point| (point["name"].as_str(), point["credits"].as_u64())).collect();
+    assert_eq!(lines, [(Some("via"), None), (Some("v3"), Some(1)), (Some("v3"), Some(16)), (Some("cci"), None)]);
+}
+
+#[test]
+fn what_is_no_mapping_is_refused() {
+    for (arguments, sentence) in [
+        (&["--mapping", "v5"][..], "v5 is no mapping; give v1, v2, v3, v4 or cci"),
+        (&["--mapping", "v3", "--credits", "257"], "257 is not in 1..=256"),
+        (&["--power"], "--mapping"),
+    ] {
+        let output = run(arguments);
+        let text = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && text.contains(sentence), "{text}");
+    }
+}
