@@ -179,6 +179,14 @@ impl Memory {
         Self { start, len, _owner: Owner::Segments { _first: Some(segment), _others: Vec::new() } }
     }
 
+    /// Names `len` of these bytes from `offset` on, and keeps them as this value does. None when
+    /// they do not lie inside as a whole.
+    #[must_use]
+    pub fn part(&self, offset: u64, len: u64) -> Option<Self> {
+        let start = self.start.checked_add(usize::try_from(offset).ok()?)?;
+        self.contains(offset, len).then(|| Self { start, len, _owner: self._owner.clone() })
+    }
+
     /// Names bytes of a segment that another process has created, which stays mapped as long as
     /// this value lives. None when they do not lie inside as a whole.
     #[must_use]

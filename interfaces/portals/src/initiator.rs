@@ -1,0 +1,560 @@
+//! Operations that this process begins.
+
+use crate::errors::Error;
+use crate::handles::Handle;
+use crate::memory::Source;
+use crate::operations::{Kind, Operation, Phase, Reads, Whom};
+use crate::state::{Out, READ, SENT, Sending, State};
+use crate::types::{Event, EventKind, MAX_SWAP, ProcessId};
+use crate::wire::{self, Answer, DONE, LONGEST, LONGEST_PARTS, OFFERED, REPLY, Request};
+use cci::{Connection, Endpoint, Notify, RegisterError, Registration, Rights};
+
+/// Where an operation goes, and what it brings.
+///
+/// # Example
+///
+/// ```
+/// use cci_portals::{ProcessId, Target};
+///
+/// let target = Target { bits: 7, ..Target::at(ProcessId { nid: 1, pid: 2 }, 4) };
+/// assert_eq!((target.portal, target.offset), (4, 0));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "as the specification has it")]
+pub struct Target {
+    /// The process.
+    pub process: ProcessId,
+    /// The portal index.
+    pub portal: u32,
+    /// The entry of the target's access control table.
+    pub access: u32,
+    /// The match bits.
+    pub bits: u64,
+    /// The offset for a memory descriptor that is managed remotely.
+    pub offset: u64,
+    /// The word that a put brings.
+    pub header: u64,
+}
+
+impl Target {
+    /// A portal index of a process; everything else is 0.
+    #[must_use]
+    pub const fn at(process: ProcessId, portal: u32) -> Self {
+        Self { process, portal, access: 0, bits: 0, offset: 0, header: 0 }
+    }
+}
+
+impl Kind {
+    pub(crate) fn is_initiator(self) -> bool {
+        matches!(self, Self::Put | Self::Get | Self::GetPut)
+    }
+}
+
+impl State {
+    fn request(&self, kind: u8, to: &Target) -> Result<Request, Error> {
+        if !to.process.is_definite() {
+            return Err(Error::Process);
+        }
+        let portal = u16::try_from(to.portal).map_err(|_| Error::PortalIndex)?;
+        let access = u16::try_from(to.access).map_err(|_| Error::AccessIndex)?;
+        let Target { bits, offset, header, .. } = *to;
+        Ok(Request { kind, portal, access, bits, offset, header, ..Request::default() })
+    }
+
+    /// Whether a region of a memory descriptor can take part now.
+    fn check_region(&self, memory: Handle, region: Option<(u64, u64)>) -> Result<(u64, u64), Error> {
+        let of = self.objects.memories.get(memory).ok_or(Error::Memory)?;
+        let (offset, length) = region.unwrap_or((0, of.region.len()));
+        if !of.region.contains(offset, length) {
+            return Err(Error::IllegalMemory);
+        }
+        if of.is_active() { Ok((offset, length)) } else { Err(Error::Memory) }
+    }
+
+    fn begin(&mut self, memory: Handle) {
+        if let Some(of) = self.objects.memories.get_mut(memory) {
+            of.count();
+            of.pending += 1;
+        }
+    }
+
+    fn enter(
+        &mut self,
+        kind: Kind,
+        memory: Handle,
+        at: (u64, u64),
+        request: Request,
+        to: &Target,
+    ) -> Result<u64, Error> {
+        let whom = self.whom(to.process).ok_or(Error::Process)?;
+        if !self.operations.reserve() {
+            return Err(Error::NoSpace);
+        }
+        self.begin(memory);
+        let link = self.objects.next_link();
+        let event = Event {
+            initiator: self.own,
+            uid: self.uid,
+            jid: self.jid,
+            portal: to.portal,
+            bits: to.bits,
+            rlength: at.1,
+            mlength: at.1,
+            offset: at.0,
+            header: to.header,
+            link,
+            ..Event::default()
+        };
+        Ok(self.operations.insert(Operation {
+            kind,
+            phase: Phase::Queued,
+            whom,
+            on_link: 0,
+            memory,
+            source: Handle::INVALID,
+            source_link: 0,
+            offset: at.0,
+            length: at.1,
+            request,
+            event,
+            reads: Reads::default(),
+            registered: Vec::new(),
+            swapped: [0; MAX_SWAP],
+        }))
+    }
+
+    fn send_off(&mut self, endpoint: &Endpoint, number: u64) {
+        if let Some(operation) = self.operations.get_mut(number) {
+            operation.request.operation = number;
+            let whom = operation.whom;
+            self.post(endpoint, whom, Out::Operation(number));
+        }
+    }
+
+    pub(crate) fn put(
+        &mut self,
+        endpoint: &Endpoint,
+        memory: Handle,
+        region: Option<(u64, u64)>,
+        wants_ack: bool,
+        to: &Target,
+    ) -> Result<(), Error> {
+        let request = Request { wants_ack, ..self.request(wire::PUT, to)? };
+        let at = self.check_region(memory, region)?;
+        let number = self.enter(Kind::Put, memory, at, request, to)?;
+        let event = self.operations.get(number).map(|operation| operation.event).unwrap_or_default();
+        self.objects.report(memory, Event { kind: EventKind::SendStart, ..event });
+        self.send_off(endpoint, number);
+        Ok(())
+    }
+
+    pub(crate) fn get(
+        &mut self,
+        endpoint: &Endpoint,
+        memory: Handle,
+        region: Option<(u64, u64)>,
+        to: &Target,
+    ) -> Result<(), Error> {
+        let request = self.request(wire::GET, to)?;
+        let at = self.check_region(memory, region)?;
+        let number = self.enter(Kind::Get, memory, at, Request { length: at.1, ..request }, to)?;
+        self.send_off(endpoint, number);
+        Ok(())
+    }
+
+    pub(crate) fn get_put(
+        &mut self,
+        endpoint: &Endpoint,
+        memory: Handle,
+        source: Handle,
+        to: &Target,
+    ) -> Result<(), Error> {
+        let request = self.request(wire::GETPUT, to)?;
+        let (at, from) = (self.check_region(memory, None)?, self.check_region(source, None)?);
+        if at.1 != from.1 || at.1 > u64::from(self.objects.limits.max_getput_md) {
+            return Err(Error::IllegalMemory);
+        }
+        let number = self.enter(Kind::GetPut, memory, at, request, to)?;
+        self.begin(source);
+        let source_link = self.objects.next_link();
+        let mut event = Event::default();
+        if let Some(operation) = self.operations.get_mut(number) {
+            (operation.source, operation.source_link) = (source, source_link);
+            event = Event { link: source_link, ..operation.event };
+        }
+        self.objects.report(source, Event { kind: EventKind::SendStart, ..event });
+        self.send_off(endpoint, number);
+        Ok(())
+    }
+
+    /// Writes the message of an operation whole, with its bytes. False: its memory is gone.
+    pub(crate) fn write_message(&self, number: u64, to: &mut Vec<u8>) -> bool {
+        let Some(operation) = self.operations.get(number) else { return false };
+        match operation.kind {
+            Kind::Put | Kind::Get | Kind::GetPut => operation.request.emit(to),
+            Kind::Take => return false,
+            Kind::Supply => self.reply(number, REPLY).emit(to),
+        }
+        let start = to.len();
+        let from = match operation.kind {
+            Kind::Get => return true,
+            Kind::Supply if operation.request.kind == wire::GETPUT => {
+                to.extend(&operation.swapped[..operation.length as usize]);
+                return true;
+            }
+            Kind::GetPut => operation.source,
+            _ => operation.memory,
+        };
+        to.resize(start + operation.length as usize, 0);
+        let memory = self.objects.memories.get(from);
+        memory.is_some_and(|memory| memory.region.copy_out(operation.offset, &mut to[start..]))
+    }
+
+    /// The answer of a target's operation.
+    fn reply(&self, number: u64, kind: u8) -> Answer {
+        let none = Answer { kind, status: DONE, operation: 0, length: 0, offset: 0, own: number };
+        self.operations.get(number).map_or(none, |operation| Answer {
+            operation: operation.request.operation,
+            length: operation.length,
+            offset: operation.event.offset,
+            ..none
+        })
+    }
+
+    /// Sends the message of an operation, or what stands for it where it is long.
+    pub(crate) fn send_operation(&mut self, endpoint: &Endpoint, connection: Connection, number: u64) -> Sending {
+        // It has failed meanwhile.
+        let Some(operation) = self.operations.get(number) else { return Sending::Gone };
+        let has_bytes = !matches!(operation.kind, Kind::Get);
+        let length = if has_bytes { operation.length } else { 0 };
+        if length.saturating_add(LONGEST as u64) > Self::short(connection) as u64 {
+            return self.send_offer(endpoint, connection, number);
+        }
+        let is_told = matches!(operation.kind, Kind::Put | Kind::GetPut);
+        let mut message = std::mem::take(&mut self.scratch);
+        message.clear();
+        let is_whole = self.write_message(number, &mut message);
+        let notify = if is_told { Notify::Always(SENT | number) } else { Notify::OnFailure(SENT | number) };
+        let sent = if is_whole { endpoint.send(connection, &message, notify) } else { Ok(()) };
+        self.scratch = message;
+        match sent {
+            Ok(()) if is_whole => self.on_written(number, false),
+            Ok(()) => self.fail(number),
+            Err(why) => return Sending::of(why),
+        }
+        Sending::Gone
+    }
+
+    /// The message has been given to CCI, or to this process: `is_own`.
+    pub(crate) fn on_written(&mut self, number: u64, is_own: bool) {
+        let Some(operation) = self.operations.get_mut(number) else { return };
+        operation.phase = Phase::Sent;
+        match operation.kind {
+            Kind::Supply => self.finish_supply(number, true),
+            Kind::Put | Kind::GetPut if is_own => self.on_sent(number, true),
+            _ => {}
+        }
+    }
+
+    /// Registers bytes of an operation's memory for a link.
+    pub(crate) fn register(
+        &mut self,
+        endpoint: &Endpoint,
+        connection: Connection,
+        number: u64,
+        rights: Rights,
+    ) -> Result<(), Sending> {
+        let Some(operation) = self.operations.get_mut(number) else { return Err(Sending::Gone) };
+        let memory = self.objects.memories.get(operation.memory);
+        let Some(parts) = memory.and_then(|memory| memory.region.cut(operation.offset, operation.length)) else {
+            self.fail(number);
+            return Err(Sending::Gone);
+        };
+        let registered: Result<Vec<Registration<_>>, _> =
+            parts.into_iter().map(|part| endpoint.register_for(connection, part, rights)).collect();
+        match registered {
+            Ok(registered) => {
+                operation.registered = registered;
+                Ok(())
+            }
+            Err(RegisterError::Disconnected) => Err(Sending::Lost),
+            Err(RegisterError::NoMemory) => Err(Sending::Blocked),
+            Err(_) => {
+                self.fail(number);
+                Err(Sending::Gone)
+            }
+        }
+    }
+
+    fn send_offer(&mut self, endpoint: &Endpoint, connection: Connection, number: u64) -> Sending {
+        if let Err(sending) = self.register(endpoint, connection, number, Rights::READ) {
+            return sending;
+        }
+        let Some(operation) = self.operations.get(number) else { return Sending::Gone };
+        let mut message = Vec::with_capacity(LONGEST + LONGEST_PARTS);
+        if operation.kind == Kind::Put {
+            Request { kind: wire::OFFER, length: operation.length, ..operation.request }.emit(&mut message);
+        } else {
+            self.reply(number, OFFERED).emit(&mut message);
+        }
+        let parts = operation.registered.iter().map(|part| (part.len(), part.handle()));
+        wire::emit_parts(parts, &mut message);
+        match endpoint.send(connection, &message, Notify::OnFailure(SENT | number)) {
+            Ok(()) => {
+                if let Some(operation) = self.operations.get_mut(number) {
+                    operation.phase = Phase::Offered;
+                }
+                Sending::Gone
+            }
+            Err(why) => Sending::of(why),
+        }
+    }
+
+    /// CCI has delivered the message of an operation, or could not.
+    pub(crate) fn on_sent(&mut self, number: u64, is_done: bool) {
+        if !is_done {
+            return self.fail(number);
+        }
+        let Some(operation) = self.operations.get_mut(number).filter(|of| of.phase == Phase::Sent) else { return };
+        match operation.kind {
+            Kind::Put => self.end_send(number),
+            Kind::GetPut => self.end_source(number, 0),
+            _ => {}
+        }
+    }
+
+    /// Ends the send of a put. What is left is an ack that is due.
+    fn end_send(&mut self, number: u64) {
+        let Some(operation) = self.operations.get_mut(number) else { return };
+        let (memory, event) = (operation.memory, Event { kind: EventKind::SendEnd, ..operation.event });
+        operation.phase = Phase::AckDue;
+        operation.registered.clear();
+        if !operation.request.wants_ack {
+            self.operations.remove(number);
+        }
+        self.objects.registers[4] += 1;
+        self.objects.registers[5] += event.rlength;
+        self.objects.end(memory, event);
+    }
+
+    /// Ends the send of a swap, once.
+    fn end_source(&mut self, number: u64, failure: u32) {
+        let Some(operation) = self.operations.get_mut(number) else { return };
+        let source = std::mem::replace(&mut operation.source, Handle::INVALID);
+        let event = Event { kind: EventKind::SendEnd, link: operation.source_link, failure, ..operation.event };
+        if self.has_memory(source) {
+            self.objects.end(source, event);
+        }
+    }
+
+    /// An answer; false: it answers nothing.
+    pub(crate) fn take_answer(
+        &mut self,
+        endpoint: &Endpoint,
+        whom: Whom,
+        answer: &Answer,
+        (source, from): (&Source<'_>, usize),
+    ) -> bool {
+        let Some(operation) = self.operations.get(answer.operation).filter(|of| of.whom == whom) else { return false };
+        let (kind, phase, has_rest) = (operation.kind, operation.phase, source.len() != from);
+        match (answer.kind, kind, phase) {
+            (wire::ACK, Kind::Put, Phase::Sent | Phase::AckDue) if operation.request.wants_ack && !has_rest => {
+                self.on_ack(answer);
+                true
+            }
+            (wire::FIN, Kind::Put, Phase::Offered) if !has_rest => {
+                self.on_fin(answer);
+                true
+            }
+            (wire::FIN, Kind::Supply, Phase::Offered) if !has_rest => {
+                self.finish_supply(answer.operation, answer.status == DONE);
+                true
+            }
+            (REPLY, Kind::Get | Kind::GetPut, Phase::Sent) => self.on_reply(answer, (source, from)),
+            (OFFERED, Kind::Get, Phase::Sent) => self.on_offered(endpoint, answer, (source, from)),
+            _ => false,
+        }
+    }
+
+    fn on_ack(&mut self, answer: &Answer) {
+        // An ack that comes before CCI reports the delivery.
+        if self.operations.get(answer.operation).is_some_and(|of| of.phase == Phase::Sent) {
+            self.end_send(answer.operation);
+        }
+        let Some(operation) = self.operations.remove(answer.operation) else { return };
+        if answer.status == DONE {
+            self.acknowledge(&operation, answer.length, answer.offset, 0);
+        }
+    }
+
+    fn on_fin(&mut self, answer: &Answer) {
+        if answer.status == wire::FAILED {
+            return self.fail(answer.operation);
+        }
+        let Some(operation) = self.operations.get(answer.operation) else { return };
+        let wants_ack = operation.request.wants_ack;
+        self.end_send(answer.operation);
+        if let Some(operation) = self.operations.remove(answer.operation).filter(|_| wants_ack && answer.status == DONE)
+        {
+            self.acknowledge(&operation, answer.length, answer.offset, 0);
+        }
+    }
+
+    /// Leaves the event of an ack, if the memory descriptor is there and active.
+    pub(crate) fn acknowledge(&mut self, operation: &Operation, mlength: u64, offset: u64, failure: u32) {
+        let Some(memory) = self.objects.memories.get_mut(operation.memory).filter(|memory| memory.is_active()) else {
+            return self.objects.drop_request(0);
+        };
+        memory.count();
+        let event = Event {
+            kind: EventKind::Ack,
+            portal: crate::types::ANY,
+            rlength: 0,
+            mlength,
+            offset,
+            failure,
+            ..operation.event
+        };
+        let sequence = self.objects.report(operation.memory, event);
+        self.objects.settle(operation.memory, sequence.unwrap_or(event.link));
+    }
+
+    fn on_reply(&mut self, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {
+        let Some(operation) = self.operations.get(answer.operation) else { return false };
+        let len = source.len() - from;
+        if answer.length != len as u64 || answer.length > operation.length {
+            return false;
+        }
+        if operation.kind == Kind::GetPut {
+            self.end_source(answer.operation, 0);
+        }
+        let is_taken = self.start_reply(answer);
+        let Some(operation) = self.operations.remove(answer.operation) else { return true };
+        if !is_taken {
+            self.give_up(&operation);
+            return true;
+        }
+        let memory = self.objects.memories.get(operation.memory);
+        let is_in = answer.status == DONE
+            && memory.is_some_and(|memory| memory.region.copy_from(operation.offset, source, from, len));
+        self.end_reply(&operation, is_in);
+        true
+    }
+
+    /// Takes what a reply needs of the threshold, and leaves its START; false: the memory
+    /// descriptor is inactive.
+    fn start_reply(&mut self, answer: &Answer) -> bool {
+        let Some(operation) = self.operations.get_mut(answer.operation) else { return false };
+        let memory = self.objects.memories.get_mut(operation.memory);
+        let Some(memory) = memory.filter(|memory| memory.is_active()) else { return false };
+        memory.count();
+        operation.event.mlength = answer.length;
+        let event = Event { kind: EventKind::ReplyStart, ..operation.event };
+        let handle = operation.memory;
+        self.objects.report(handle, event);
+        true
+    }
+
+    pub(crate) fn end_reply(&mut self, operation: &Operation, is_done: bool) {
+        let mlength = if is_done { operation.event.mlength } else { 0 };
+        let event = Event { kind: EventKind::ReplyEnd, mlength, failure: u32::from(!is_done), ..operation.event };
+        self.objects.end(operation.memory, event);
+    }
+
+    /// Ends a get whose reply finds its memory descriptor inactive: no event, and it is counted.
+    fn give_up(&mut self, operation: &Operation) {
+        self.objects.drop_request(0);
+        if let Some(memory) = self.objects.memories.get_mut(operation.memory) {
+            memory.pending -= 1;
+        }
+        self.objects.settle(operation.memory, operation.event.link);
+    }
+
+    fn on_offered(&mut self, endpoint: &Endpoint, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {
+        let mut parts = [0; LONGEST_PARTS];
+        let len = source.copy_to(from, &mut parts);
+        if source.len() - from > len {
+            return false;
+        }
+        let Some(remote) = wire::parse_parts(&parts[..len], answer.length) else { return false };
+        let on_link = self.operations.get(answer.operation).and_then(|of| self.link(of.whom));
+        let Some(operation) = self.operations.get_mut(answer.operation) else { return false };
+        if answer.length > operation.length || answer.length == 0 {
+            return false;
+        }
+        let whom = operation.whom;
+        operation.on_link = on_link.unwrap_or_default();
+        operation.phase = Phase::Reading;
+        operation.length = answer.length;
+        operation.request.offset = answer.own;
+        operation.reads.remote = remote;
+        if !self.start_reply(answer) {
+            if let Some(operation) = self.operations.remove(answer.operation) {
+                self.give_up(&operation);
+            }
+            self.send_fin(endpoint, whom, answer.own, (wire::FAILED, 0, 0));
+            return true;
+        }
+        self.post(endpoint, whom, Out::Reads(answer.operation));
+        true
+    }
+
+    pub(crate) fn send_fin(
+        &mut self,
+        endpoint: &Endpoint,
+        whom: Whom,
+        operation: u64,
+        (status, length, offset): (u8, u64, u64),
+    ) {
+        let fin = Answer { kind: wire::FIN, status, operation, length, offset, own: 0 };
+        self.post(endpoint, whom, Out::Answer(fin));
+    }
+
+    /// Ends an operation that has failed, with one event.
+    pub(crate) fn fail(&mut self, number: u64) {
+        // Reads end by themselves when their link does; the memory is theirs until then.
+        if let Some(operation) = self.operations.get_mut(number)
+            && operation.reads.open > 0
+        {
+            operation.reads.has_failed = true;
+            return;
+        }
+        let Some(operation) = self.operations.remove(number) else { return };
+        self.end_failed(operation);
+    }
+
+    pub(crate) fn end_failed(&mut self, operation: Operation) {
+        let event = Event { failure: 1, mlength: 0, ..operation.event };
+        match (operation.kind, operation.phase) {
+            (Kind::Put, Phase::AckDue) => self.acknowledge(&operation, 0, 0, 1),
+            (Kind::Put, _) => self.objects.end(operation.memory, Event { kind: EventKind::SendEnd, ..event }),
+            (Kind::Get | Kind::GetPut, phase) => {
+                if self.has_memory(operation.source) {
+                    let link = operation.source_link;
+                    self.objects.end(operation.source, Event { kind: EventKind::SendEnd, link, ..event });
+                }
+                // START and END are a pair.
+                if phase != Phase::Reading {
+                    self.objects.report(operation.memory, Event { kind: EventKind::ReplyStart, ..event });
+                }
+                self.objects.end(operation.memory, Event { kind: EventKind::ReplyEnd, ..event });
+            }
+            (Kind::Take | Kind::Supply, _) => self.end_served(&operation, false),
+        }
+    }
+
+    /// Begins reads of what a peer has offered, as far as there is room.
+    pub(crate) fn begin_reads(&mut self, endpoint: &Endpoint, connection: Connection, number: u64) -> Sending {
+        if self.operations.get(number).is_some_and(|of| of.registered.is_empty())
+            && let Err(sending) = self.register(endpoint, connection, number, Rights::NONE)
+        {
+            return sending;
+        }
+        let Some(operation) = self.operations.get_mut(number) else { return Sending::Gone };
+        let sending = crate::transfer::begin(endpoint, connection, operation, READ | number);
+        if matches!(sending, Sending::Gone) && operation.reads.open == 0 {
+            self.finish_reads(endpoint, number);
+        }
+        sending
+    }
+}

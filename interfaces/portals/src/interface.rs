@@ -1,0 +1,520 @@
+//! Network interfaces.
+
+use crate::access::AccessEntry;
+use crate::errors::Error;
+use crate::handles::Handle;
+use crate::initiator::Target;
+use crate::objects::{Match, Position, REGISTERS, Unlink};
+use crate::place::{NotOpened, Place};
+use crate::queue::Queue;
+use crate::state::State;
+use crate::types::{Described, Descriptor, Event, Limits, ProcessId};
+use cci::{Endpoint, PollError};
+use cci_job::Job;
+use cci_peers::{Options, Peers};
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use std::fmt;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::{Duration, Instant};
+
+/// Events taken by one call of CCI, and such calls before the program has its turn.
+const BATCH: usize = 64;
+const ROUNDS: usize = 16;
+/// How long operations wait for a partner that has not been there yet.
+const LIMIT: Duration = Duration::from_secs(300);
+/// How long a wait sleeps while messages wait for room.
+const PAUSE: Duration = Duration::from_millis(1);
+/// How long a wait looks for events before it sleeps.
+const SPIN: Duration = Duration::from_micros(20);
+
+/// A network interface: one endpoint of CCI, and all objects behind one lock. Any thread may call
+/// it. Progress is made by calls that begin operations, read events or wait.
+///
+/// # Example
+///
+/// ```
+/// use cci_portals::{Descriptor, Interface, Limits, Match, Place, Position, ProcessId, Target, Unlink, buffer, options};
+///
+/// let place = Place::by_rule(cci::Context::new()?.default_device()?, None)?;
+/// let ni = Interface::new(place, 0, Limits::default())?;
+/// let queue = ni.queue(8, false)?;
+///
+/// // What matches 7 goes here.
+/// let memory = buffer(vec![0; 64]);
+/// let wanted = Match { source: ProcessId::ANY, bits: 7, ignore: 0 };
+/// let entry = ni.attach(4, wanted, Unlink::Retain, Position::After)?;
+/// let target = Descriptor::new(&memory).options(options::OP_PUT).events(queue);
+/// ni.attach_memory(entry, target, Unlink::Retain)?;
+///
+/// // A put to this process itself.
+/// let source = ni.bind(Descriptor::new(&buffer(b"hello".to_vec())), Unlink::Retain)?;
+/// ni.put(source, None, false, &Target { bits: 7, ..Target::at(ni.id(), 4) })?;
+/// let (begun, _) = ni.wait(queue)?;
+/// let (ended, _) = ni.wait(queue)?;
+/// assert_eq!((begun.link, ended.mlength), (ended.link, 5));
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Interface {
+    endpoint: Endpoint,
+    number: u32,
+    own: ProcessId,
+    ranks: Option<(u32, Vec<ProcessId>)>,
+    _job: Option<Job>,
+    state: Mutex<State>,
+    /// Something has changed, for those who sleep while another thread sleeps on the descriptors.
+    changed: Condvar,
+    /// The same, for that thread.
+    wake: OwnedFd,
+}
+
+impl fmt::Debug for Interface {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Interface({:?} at {})", self.own, self.endpoint.uri())
+    }
+}
+
+impl Interface {
+    /// An interface at a place. `number`, 0 to 3, tells the interfaces of a process apart in
+    /// handles.
+    ///
+    /// # Errors
+    ///
+    /// The number is above 3, or the system has no descriptor or no random numbers.
+    pub fn new(place: Place, number: u32, limits: Limits) -> Result<Self, NotOpened> {
+        if number > 3 {
+            return Err(NotOpened::Refused(Error::Interface));
+        }
+        let Place { endpoint, own, directory, ranks, job } = place;
+        let options = Options::new().limit(LIMIT).most_peers(1 << 16);
+        let peers = Peers::new(crate::state::name_of(own), directory, &options)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+            .map_err(|source| cci::OpenError::system("no descriptor for a network interface", source))?;
+        let uid = rustix::process::getuid().as_raw();
+        let state = State::new((number, limits.granted()), own, (uid, 0), peers);
+        Ok(Self { endpoint, number, own, ranks, _job: job, state: Mutex::new(state), changed: Condvar::new(), wake })
+    }
+
+    /// Which process this is.
+    #[must_use]
+    pub fn id(&self) -> ProcessId {
+        self.own
+    }
+
+    /// The URI of the endpoint.
+    #[must_use]
+    pub fn uri(&self) -> &str {
+        self.endpoint.uri()
+    }
+
+    /// The rank of this process in its job, and the processes of all ranks.
+    #[must_use]
+    pub fn ranks(&self) -> Option<(u32, &[ProcessId])> {
+        self.ranks.as_ref().map(|(rank, ids)| (*rank, &ids[..]))
+    }
+
+    /// The handle of the interface itself.
+    #[must_use]
+    pub fn handle(&self) -> Handle {
+        Handle::of_interface(self.number)
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Runs a call under the lock, and wakes those whom its changes may concern.
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> Result<R, Error>) -> Result<R, Error> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Error::Network);
+        }
+        let before = state.objects.changes;
+        let result = act(&mut state);
+        if state.objects.changes != before {
+            self.wake(&state);
+        }
+        result
+    }
+
+    fn wake(&self, state: &State) {
+        if state.has_sleeper {
+            // Full means woken already.
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+        if state.waiters > 0 {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes what has come, and goes on with what waited for room.
+    fn progress(&self, state: &mut State) {
+        for _ in 0..ROUNDS {
+            match self.endpoint.poll(BATCH, |event| state.take(&self.endpoint, event)) {
+                Ok(0) | Err(PollError::NoBuffers) => break,
+                Ok(_) => {}
+                Err(_) => {
+                    state.has_failed = true;
+                    break;
+                }
+            }
+        }
+        state.take_time(&self.endpoint);
+        state.take_changes(&self.endpoint);
+        state.pump_blocked(&self.endpoint);
+        state.serve_self(&self.endpoint);
+    }
+
+    /// Makes progress until `ready` gives something, at most for `limit`. Sleeps meanwhile: one
+    /// thread on the descriptors, others until it has found something.
+    fn wait_for<R>(
+        &self,
+        limit: Option<Duration>,
+        mut ready: impl FnMut(&mut State) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let mut spins = None;
+        let mut state = self.lock();
+        loop {
+            let before = state.objects.changes;
+            self.progress(&mut state);
+            let result = if state.is_closed { Err(Error::Network) } else { Ok(ready(&mut state)) };
+            let is_failed = state.has_failed && matches!(result, Ok(None));
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            let is_over = !matches!(result, Ok(None)) || left.is_some_and(|left| left.is_zero()) || is_failed;
+            // One of those who wait takes over the sleep on the descriptors.
+            if state.objects.changes != before || is_over {
+                self.wake(&state);
+            }
+            if is_over {
+                return if is_failed { Err(Error::Failed) } else { result };
+            }
+            if state.has_sleeper {
+                state.waiters += 1;
+                state = match left {
+                    Some(left) => self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
+                    None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                };
+                state.waiters -= 1;
+                continue;
+            }
+            let begun = *spins.get_or_insert_with(Instant::now);
+            if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
+                drop(state);
+                std::hint::spin_loop();
+                state = self.lock();
+                continue;
+            }
+            state.has_sleeper = true;
+            let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
+            let pause = state.is_blocked().then_some(PAUSE);
+            drop(state);
+            self.sleep([left, timer, pause].into_iter().flatten().min());
+            state = self.lock();
+            state.has_sleeper = false;
+        }
+    }
+
+    fn sleep(&self, left: Option<Duration>) {
+        let handle = self.endpoint.as_fd();
+        let _ = self.endpoint.arm();
+        let mut descriptors = [PollFd::new(&handle, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
+        let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
+        // A signal ends it early, and its caller looks again.
+        let _ = poll(&mut descriptors, left.as_ref());
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+
+    /// Ends the interface: links close, operations end without events, waits end.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Network`]: it has ended already.
+    pub fn close(&self) -> Result<(), Error> {
+        self.with(|state| {
+            self.progress(state);
+            state.close(&self.endpoint);
+            Ok(())
+        })
+    }
+
+    /// What the interface has of everything.
+    #[must_use]
+    pub fn limits(&self) -> Limits {
+        self.lock().objects.limits
+    }
+
+    /// Enters a match entry into the list of a portal index.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::PortalIndex`], [`Error::ListTooLong`], [`Error::NoSpace`].
+    pub fn attach(&self, portal: u32, wanted: Match, unlink: Unlink, at: Position) -> Result<Handle, Error> {
+        self.with(|state| state.objects.attach(portal, wanted, unlink, at))
+    }
+
+    /// Enters a match entry at the first portal index that has none, and returns that too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::TableFull`], [`Error::NoSpace`].
+    pub fn attach_any(&self, wanted: Match, unlink: Unlink) -> Result<(u32, Handle), Error> {
+        self.with(|state| state.objects.attach_any(wanted, unlink))
+    }
+
+    /// Enters a match entry beside another one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Entry`], [`Error::ListTooLong`], [`Error::NoSpace`].
+    pub fn insert(&self, beside: Handle, wanted: Match, unlink: Unlink, at: Position) -> Result<Handle, Error> {
+        self.with(|state| state.objects.insert(beside, wanted, unlink, at))
+    }
+
+    /// Removes a match entry, and its memory descriptor if that goes by itself.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Entry`]; [`Error::EntryInUse`]: operations are pending.
+    pub fn unlink_entry(&self, entry: Handle) -> Result<(), Error> {
+        self.with(|state| state.objects.unlink_entry(entry))
+    }
+
+    /// Gives a match entry a memory descriptor.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Entry`]; [`Error::EntryInUse`]: it has one; [`Error::IllegalMemory`],
+    /// [`Error::Queue`], [`Error::NoSpace`].
+    pub fn attach_memory(&self, entry: Handle, descriptor: Descriptor, unlink: Unlink) -> Result<Handle, Error> {
+        self.with(|state| state.objects.attach_memory(entry, descriptor, unlink))
+    }
+
+    /// Makes a memory descriptor for operations that begin here.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IllegalMemory`], [`Error::Queue`], [`Error::NoSpace`].
+    pub fn bind(&self, descriptor: Descriptor, unlink: Unlink) -> Result<Handle, Error> {
+        self.with(|state| state.objects.bind(descriptor, unlink))
+    }
+
+    /// Removes a memory descriptor, whose memory is the program's alone then.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`]; [`Error::MemoryInUse`]: operations are pending.
+    pub fn unlink_memory(&self, memory: Handle) -> Result<(), Error> {
+        self.with(|state| state.objects.unlink_memory(memory))
+    }
+
+    /// Returns what is stated of a memory descriptor; sets it to `new`, with offset 0 and active,
+    /// if `test` is empty and will stay so, or no queue.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`], [`Error::IllegalMemory`], [`Error::Queue`]; [`Error::NoUpdate`]: `test`
+    /// has events, or operations of its memory descriptors are pending.
+    pub fn update(&self, memory: Handle, new: Option<Descriptor>, test: Handle) -> Result<Described, Error> {
+        self.with(|state| {
+            self.progress(state);
+            state.objects.update(memory, new, test)
+        })
+    }
+
+    /// Makes an event queue for at least `count` events; [`Handle::NO_QUEUE`] for none. Events of
+    /// one with a handler come by [`Interface::handled`] too.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSpace`]: too many queues or events.
+    pub fn queue(&self, count: u64, has_handler: bool) -> Result<Handle, Error> {
+        if count == 0 {
+            return Ok(Handle::NO_QUEUE);
+        }
+        self.with(|state| {
+            let queue = Queue::new(count, has_handler).ok_or(Error::NoSpace)?;
+            state.objects.queues.insert(queue).ok_or(Error::NoSpace)
+        })
+    }
+
+    /// Ends an event queue, and waits for it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Queue`].
+    pub fn free_queue(&self, queue: Handle) -> Result<(), Error> {
+        self.with(|state| state.objects.free_queue(queue))
+    }
+
+    /// An event of a queue with a handler, for which the handler is to be called now; oldest first.
+    #[must_use]
+    pub fn handled(&self) -> Option<(Handle, Event)> {
+        self.lock().objects.handled.pop_front()
+    }
+
+    /// Makes progress, and takes the oldest event; and whether events before it were lost.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Queue`], [`Error::QueueEmpty`].
+    pub fn event(&self, queue: Handle) -> Result<(Event, bool), Error> {
+        self.with(|state| {
+            self.progress(state);
+            state.objects.queues.get_mut(queue).ok_or(Error::Queue)?.pop()
+        })
+    }
+
+    /// Waits for an event.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Queue`]: there is no such queue, or it was freed meanwhile. [`Error::Network`]: the
+    /// interface was closed meanwhile.
+    pub fn wait(&self, queue: Handle) -> Result<(Event, bool), Error> {
+        self.poll(&[queue], None).map(|(_, event, is_lost)| (event, is_lost))
+    }
+
+    /// Waits for an event of one of several queues, and says of which; `None`: for ever.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interface::wait`]; [`Error::QueueEmpty`]: the time is over.
+    pub fn poll(&self, queues: &[Handle], limit: Option<Duration>) -> Result<(usize, Event, bool), Error> {
+        if queues.is_empty() {
+            return Err(Error::Queue);
+        }
+        let found = self.wait_for(limit, |state| {
+            for (index, handle) in queues.iter().enumerate() {
+                match state.objects.queues.get_mut(*handle).ok_or(Error::Queue).and_then(Queue::pop) {
+                    Ok((event, is_lost)) => return Some(Ok((index, event, is_lost))),
+                    Err(Error::QueueEmpty) => {}
+                    Err(why) => return Some(Err(why)),
+                }
+            }
+            None
+        });
+        found?.unwrap_or(Err(Error::QueueEmpty))
+    }
+
+    /// Makes progress, at most for `limit` without any change.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Network`]: the interface was closed.
+    pub fn make_progress(&self, limit: Duration) -> Result<(), Error> {
+        let before = self.lock().objects.changes;
+        self.wait_for(Some(limit), |state| (state.objects.changes != before).then_some(())).map(drop)
+    }
+
+    /// Sets an entry of the access control table.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::AccessIndex`], [`Error::PortalIndex`].
+    pub fn access_entry(&self, index: u32, entry: AccessEntry) -> Result<(), Error> {
+        self.with(|state| {
+            let limits = state.objects.limits;
+            state.objects.access.set(index, entry, limits)
+        })
+    }
+
+    /// Begins a put of a memory descriptor, or of a region of it: offset and length.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Memory`]: there is none, or it is inactive; [`Error::IllegalMemory`]: the region
+    /// lies outside of it; [`Error::Process`], [`Error::PortalIndex`], [`Error::AccessIndex`];
+    /// [`Error::NoSpace`]: 65,536 operations are open.
+    pub fn put(&self, memory: Handle, region: Option<(u64, u64)>, wants_ack: bool, to: &Target) -> Result<(), Error> {
+        self.with(|state| {
+            state.put(&self.endpoint, memory, region, wants_ack, to)?;
+            self.progress(state);
+            Ok(())
+        })
+    }
+
+    /// Begins a get into a memory descriptor, or into a region of it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interface::put`].
+    pub fn get(&self, memory: Handle, region: Option<(u64, u64)>, from: &Target) -> Result<(), Error> {
+        self.with(|state| {
+            state.get(&self.endpoint, memory, region, from)?;
+            self.progress(state);
+            Ok(())
+        })
+    }
+
+    /// Begins a swap: the target's bytes come to `memory`, and those of `source` go there.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interface::put`]; [`Error::IllegalMemory`] also: they differ in length, or are longer
+    /// than `max_getput_md`.
+    pub fn get_put(&self, memory: Handle, source: Handle, with: &Target) -> Result<(), Error> {
+        self.with(|state| {
+            state.get_put(&self.endpoint, memory, source, with)?;
+            self.progress(state);
+            Ok(())
+        })
+    }
+
+    /// A status register: requests dropped (0) and their bytes (1), requests taken (2) and their
+    /// bytes (3), puts sent (4) and their bytes (5).
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Register`].
+    pub fn status(&self, register: u32) -> Result<u64, Error> {
+        self.with(|state| {
+            self.progress(state);
+            let index = usize::try_from(register).ok().filter(|index| *index < REGISTERS);
+            Ok(state.objects.registers[index.ok_or(Error::Register)?])
+        })
+    }
+
+    /// How far a process is: 0 this one, 1 the same node, 2 another one.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Process`]: it has a wildcard.
+    pub fn distance(&self, process: ProcessId) -> Result<u64, Error> {
+        if !process.is_definite() {
+            return Err(Error::Process);
+        }
+        Ok(u64::from(process != self.own) + u64::from(process.nid != self.own.nid))
+    }
+
+    /// User and job of this process, as others see them.
+    #[must_use]
+    pub fn identity(&self) -> (u32, u32) {
+        let state = self.lock();
+        (state.uid, state.jid)
+    }
+
+    /// Sets the job of this process, for links that open from now on.
+    pub fn set_job(&self, jid: u32) {
+        self.lock().jid = jid;
+    }
+
+    /// Whether the handle is that of an object of this interface.
+    #[must_use]
+    pub fn has(&self, handle: Handle) -> bool {
+        self.lock().objects.has(handle)
+    }
+
+    /// Operations that are open, and messages of partners that broke the format.
+    #[must_use]
+    pub fn counts(&self) -> (usize, u64) {
+        let state = self.lock();
+        (state.operations.len(), state.malformed)
+    }
+}
+
+impl Drop for Interface {
+    fn drop(&mut self) {
+        let _ = self.close();
+    }
+}

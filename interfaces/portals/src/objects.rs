@@ -1,0 +1,453 @@
+//! The objects of an interface: portal table, match entries, memory descriptors, event queues,
+//! access control. Nothing here sends.
+
+use crate::access::Access;
+use crate::errors::Error;
+use crate::handles::{Handle, Kind, Table};
+use crate::memory::Region;
+use crate::queue::Queue;
+use crate::types::{Described, Descriptor, Event, EventKind, Limits, ProcessId, options};
+use cci_matching::{Envelope, Ordered, Pattern, Ticket};
+use std::collections::VecDeque;
+
+/// Whether an object goes by itself.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(cci_portals::Unlink::default(), cci_portals::Unlink::Retain);
+/// ```
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "it does, or not")]
+pub enum Unlink {
+    /// It stays until the program unlinks it.
+    #[default]
+    Retain,
+    /// A memory descriptor goes once it is inactive and nothing is pending; an entry with its
+    /// memory descriptor.
+    Unlink,
+}
+
+/// Where a match entry goes in a list, or beside another entry.
+///
+/// # Example
+///
+/// ```
+/// assert_ne!(cci_portals::Position::Before, cci_portals::Position::After);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there are two sides")]
+pub enum Position {
+    /// Before all others, or before the other entry.
+    Before,
+    /// Behind all others, or behind the other entry.
+    After,
+}
+
+/// What a match entry asks for.
+///
+/// # Example
+///
+/// ```
+/// use cci_portals::{Match, ProcessId};
+///
+/// let from_anybody = Match { source: ProcessId::ANY, bits: 7, ignore: 0 };
+/// assert_ne!(from_anybody, Match { ignore: !0, ..from_anybody });
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "as the specification has it")]
+pub struct Match {
+    /// From whom; each half may be [`crate::ANY`].
+    pub source: ProcessId,
+    /// The match bits.
+    pub bits: u64,
+    /// The bits that are not compared.
+    pub ignore: u64,
+}
+
+impl Match {
+    fn pattern(&self) -> Pattern {
+        Pattern::new(self.source.word(), self.source.mask(), self.bits, !self.ignore)
+    }
+}
+
+#[derive(Debug)]
+pub(crate) struct Entry {
+    portal: usize,
+    /// None while it is being entered.
+    ticket: Option<Ticket>,
+    unlink: Unlink,
+    memory: Option<Handle>,
+}
+
+/// A memory descriptor.
+#[derive(Debug)]
+pub(crate) struct Memory {
+    pub(crate) region: Region,
+    pub(crate) described: Described,
+    pub(crate) offset: u64,
+    /// Operations that have begun and not ended.
+    pub(crate) pending: u32,
+    /// Fewer than `max_size` bytes are left.
+    is_spent: bool,
+    unlink: Unlink,
+    entry: Option<Handle>,
+}
+
+impl Memory {
+    pub(crate) fn is_active(&self) -> bool {
+        self.described.threshold != 0 && !self.is_spent
+    }
+
+    pub(crate) fn has(&self, bits: u32) -> bool {
+        self.described.options & bits == bits
+    }
+
+    /// Takes one from the threshold.
+    pub(crate) fn count(&mut self) {
+        if self.described.threshold > 0 {
+            self.described.threshold -= 1;
+        }
+    }
+}
+
+/// A request as its target sees it.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Wanted {
+    pub(crate) initiator: ProcessId,
+    pub(crate) uid: u32,
+    pub(crate) jid: u32,
+    pub(crate) portal: u32,
+    pub(crate) access: u32,
+    pub(crate) bits: u64,
+    /// Options that the memory descriptor needs.
+    pub(crate) operation: u32,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) header: u64,
+}
+
+/// Where a request goes.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Matched {
+    pub(crate) memory: Handle,
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+}
+
+/// Status registers, by number.
+pub(crate) const REGISTERS: usize = 6;
+
+#[derive(Debug)]
+pub(crate) struct Objects {
+    pub(crate) number: u32,
+    pub(crate) limits: Limits,
+    table: Vec<Ordered<Handle>>,
+    entries: Table<Entry>,
+    pub(crate) memories: Table<Memory>,
+    pub(crate) queues: Table<Queue>,
+    pub(crate) access: Access,
+    pub(crate) registers: [u64; REGISTERS],
+    link: u32,
+    /// Events of queues with a handler, for which it has not been called.
+    pub(crate) handled: VecDeque<(Handle, Event)>,
+    /// Counts what waits may wait for.
+    pub(crate) changes: u64,
+}
+
+impl Objects {
+    pub(crate) fn new(number: u32, limits: Limits, uid: u32) -> Self {
+        Self {
+            number,
+            limits,
+            table: (0..=limits.max_pt_index).map(|_| Ordered::new()).collect(),
+            entries: Table::new(Kind::Entry, number, limits.max_mes),
+            memories: Table::new(Kind::Memory, number, limits.max_mds),
+            queues: Table::new(Kind::Queue, number, limits.max_eqs),
+            access: Access::new(limits, uid),
+            registers: [0; REGISTERS],
+            // Its wrap comes early.
+            link: u32::MAX - 2,
+            handled: VecDeque::new(),
+            changes: 0,
+        }
+    }
+
+    /// The `link` of the next pair of events.
+    pub(crate) fn next_link(&mut self) -> u32 {
+        self.link = self.link.wrapping_add(1);
+        self.link
+    }
+
+    fn list(&mut self, portal: u32) -> Result<usize, Error> {
+        let index = portal as usize;
+        if index < self.table.len() { Ok(index) } else { Err(Error::PortalIndex) }
+    }
+
+    fn may_enter(&self, portal: usize) -> Result<(), Error> {
+        if self.table[portal].len() >= self.limits.max_me_list as usize {
+            return Err(Error::ListTooLong);
+        }
+        if self.entries.has_room() { Ok(()) } else { Err(Error::NoSpace) }
+    }
+
+    fn enter(
+        &mut self,
+        portal: usize,
+        unlink: Unlink,
+        link: impl FnOnce(&mut Ordered<Handle>, Handle) -> Option<Ticket>,
+    ) -> Result<Handle, Error> {
+        let entry = Entry { portal, ticket: None, unlink, memory: None };
+        let handle = self.entries.insert(entry).ok_or(Error::NoSpace)?;
+        match (link(&mut self.table[portal], handle), self.entries.get_mut(handle)) {
+            (Some(ticket), Some(entry)) => {
+                entry.ticket = Some(ticket);
+                Ok(handle)
+            }
+            _ => {
+                self.entries.remove(handle);
+                Err(Error::NoSpace)
+            }
+        }
+    }
+
+    pub(crate) fn attach(&mut self, portal: u32, wanted: Match, unlink: Unlink, at: Position) -> Result<Handle, Error> {
+        let portal = self.list(portal)?;
+        self.may_enter(portal)?;
+        self.enter(portal, unlink, |list, handle| {
+            let pushed = match at {
+                Position::Before => list.push_front(wanted.pattern(), handle),
+                Position::After => list.push_back(wanted.pattern(), handle),
+            };
+            pushed.ok()
+        })
+    }
+
+    pub(crate) fn attach_any(&mut self, wanted: Match, unlink: Unlink) -> Result<(u32, Handle), Error> {
+        let portal = self.table.iter().position(Ordered::is_empty).ok_or(Error::TableFull)?;
+        let portal = u32::try_from(portal).map_err(|_| Error::TableFull)?;
+        Ok((portal, self.attach(portal, wanted, unlink, Position::After)?))
+    }
+
+    pub(crate) fn insert(
+        &mut self,
+        base: Handle,
+        wanted: Match,
+        unlink: Unlink,
+        at: Position,
+    ) -> Result<Handle, Error> {
+        let entry = self.entries.get(base).ok_or(Error::Entry)?;
+        let (portal, other) = (entry.portal, entry.ticket.ok_or(Error::Entry)?);
+        self.may_enter(portal)?;
+        self.enter(portal, unlink, |list, handle| {
+            let inserted = match at {
+                Position::Before => list.insert_before(other, wanted.pattern(), handle),
+                Position::After => list.insert_after(other, wanted.pattern(), handle),
+            };
+            inserted.ok().flatten()
+        })
+    }
+
+    pub(crate) fn unlink_entry(&mut self, handle: Handle) -> Result<(), Error> {
+        let entry = self.entries.get(handle).ok_or(Error::Entry)?;
+        let memory = entry.memory;
+        if let Some(of) = memory.and_then(|of| self.memories.get(of)) {
+            if of.pending > 0 {
+                return Err(Error::EntryInUse);
+            }
+        }
+        self.remove_entry(handle);
+        if let Some(memory) = memory
+            && let Some(of) = self.memories.get_mut(memory)
+        {
+            of.entry = None;
+            if of.unlink == Unlink::Unlink {
+                self.memories.remove(memory);
+            }
+        }
+        Ok(())
+    }
+
+    fn remove_entry(&mut self, handle: Handle) {
+        if let Some(Entry { portal, ticket: Some(ticket), .. }) = self.entries.remove(handle) {
+            self.table[portal].remove(ticket);
+        }
+    }
+
+    fn check(&self, descriptor: Descriptor) -> Result<(Region, Described), Error> {
+        let Descriptor { memory, described } = descriptor;
+        let parts = if described.options & options::IOVEC == 0 { 1 } else { self.limits.max_md_iovecs as usize };
+        if memory.len() > parts {
+            return Err(Error::IllegalMemory);
+        }
+        if described.queue != Handle::NO_QUEUE {
+            self.queues.get(described.queue).ok_or(Error::Queue)?;
+        }
+        Ok((Region::new(memory).ok_or(Error::IllegalMemory)?, described))
+    }
+
+    fn add(&mut self, descriptor: Descriptor, unlink: Unlink, entry: Option<Handle>) -> Result<Handle, Error> {
+        let (region, mut described) = self.check(descriptor)?;
+        described.threshold = described.threshold.max(-1);
+        let memory = Memory { region, described, offset: 0, pending: 0, is_spent: false, unlink, entry };
+        self.memories.insert(memory).ok_or(Error::NoSpace)
+    }
+
+    pub(crate) fn attach_memory(&mut self, to: Handle, of: Descriptor, unlink: Unlink) -> Result<Handle, Error> {
+        if self.entries.get(to).ok_or(Error::Entry)?.memory.is_some() {
+            return Err(Error::EntryInUse);
+        }
+        let handle = self.add(of, unlink, Some(to))?;
+        if let Some(entry) = self.entries.get_mut(to) {
+            entry.memory = Some(handle);
+        }
+        Ok(handle)
+    }
+
+    pub(crate) fn bind(&mut self, descriptor: Descriptor, unlink: Unlink) -> Result<Handle, Error> {
+        self.add(descriptor, unlink, None)
+    }
+
+    pub(crate) fn unlink_memory(&mut self, handle: Handle) -> Result<(), Error> {
+        if self.memories.get(handle).ok_or(Error::Memory)?.pending > 0 {
+            return Err(Error::MemoryInUse);
+        }
+        self.remove_memory(handle);
+        Ok(())
+    }
+
+    fn remove_memory(&mut self, handle: Handle) {
+        let Some(of) = self.memories.remove(handle).and_then(|memory| memory.entry) else { return };
+        if let Some(entry) = self.entries.get_mut(of) {
+            entry.memory = None;
+            if entry.unlink == Unlink::Unlink {
+                self.remove_entry(of);
+            }
+        }
+    }
+
+    /// Whether the queue has events, or will get some of operations that have begun.
+    fn is_quiet(&self, queue: Handle) -> Result<bool, Error> {
+        let is_empty = self.queues.get(queue).ok_or(Error::Queue)?.is_empty();
+        let is_pending = |memory: &Memory| memory.described.queue == queue && memory.pending > 0;
+        Ok(is_empty && !self.memories.values().any(is_pending))
+    }
+
+    /// Gives what is stated of a memory descriptor, and changes it if `new` is given and `test` is
+    /// quiet or no queue.
+    pub(crate) fn update(&mut self, handle: Handle, new: Option<Descriptor>, test: Handle) -> Result<Described, Error> {
+        let old = self.memories.get(handle).ok_or(Error::Memory)?.described;
+        let Some(new) = new else { return Ok(old) };
+        let (region, mut described) = self.check(new)?;
+        if test != Handle::NO_QUEUE && !self.is_quiet(test)? {
+            return Err(Error::NoUpdate);
+        }
+        described.threshold = described.threshold.max(-1);
+        if let Some(memory) = self.memories.get_mut(handle) {
+            (memory.region, memory.described, memory.offset, memory.is_spent) = (region, described, 0, false);
+        }
+        Ok(old)
+    }
+
+    pub(crate) fn free_queue(&mut self, handle: Handle) -> Result<(), Error> {
+        self.changes += 1;
+        self.queues.remove(handle).map(drop).ok_or(Error::Queue)
+    }
+
+    /// What kind of object a handle is of, if there is one.
+    pub(crate) fn has(&self, handle: Handle) -> bool {
+        handle == Handle::of_interface(self.number)
+            || self.entries.get(handle).is_some()
+            || self.memories.get(handle).is_some()
+            || self.queues.get(handle).is_some()
+    }
+
+    /// Finds the entry of a request, and takes the space and the threshold that it needs. `None`:
+    /// nobody wants it, and it is counted.
+    pub(crate) fn take(&mut self, wanted: &Wanted) -> Option<Matched> {
+        let found = if self.access.lets_in(wanted) { self.find(wanted) } else { None };
+        let Some(handle) = found else {
+            self.drop_request(wanted.length);
+            return None;
+        };
+        let memory = self.memories.get_mut(handle)?;
+        let is_remote = memory.has(options::MANAGE_REMOTE);
+        let offset = if is_remote { wanted.offset } else { memory.offset };
+        let length = wanted.length.min(memory.region.len().saturating_sub(offset));
+        memory.count();
+        if !is_remote {
+            memory.offset += length;
+            let left = memory.region.len() - memory.offset;
+            memory.is_spent = memory.has(options::MAX_SIZE) && left < memory.described.max_size;
+        }
+        memory.pending += 1;
+        self.registers[2] += 1;
+        self.registers[3] += length;
+        Some(Matched { memory: handle, offset, length })
+    }
+
+    pub(crate) fn drop_request(&mut self, length: u64) {
+        self.registers[0] += 1;
+        self.registers[1] = self.registers[1].saturating_add(length);
+    }
+
+    fn find(&mut self, wanted: &Wanted) -> Option<Handle> {
+        let Self { table, entries, memories, .. } = self;
+        let list = table.get_mut(wanted.portal as usize)?;
+        let envelope = Envelope { source: wanted.initiator.word(), bits: wanted.bits };
+        let memory_of = |entry: Handle| entries.get(entry).and_then(|entry| entry.memory);
+        let accepts = |entry: &mut Handle| {
+            memory_of(*entry).and_then(|memory| memories.get(memory)).is_some_and(|memory| {
+                let is_remote = memory.has(options::MANAGE_REMOTE);
+                let offset = if is_remote { wanted.offset } else { memory.offset };
+                let fits = offset.checked_add(wanted.length).is_some_and(|end| end <= memory.region.len());
+                memory.is_active() && memory.has(wanted.operation) && (fits || memory.has(options::TRUNCATE))
+            })
+        };
+        let ticket = list.find(&envelope, accepts)?;
+        memory_of(*list.get(ticket)?)
+    }
+
+    /// Leaves an event of a memory descriptor, if it has a queue and wants this kind. Returns its
+    /// sequence.
+    pub(crate) fn report(&mut self, memory: Handle, event: Event) -> Option<u32> {
+        let described = self.memories.get(memory)?.described;
+        let is_disabled = |bits: u32| described.options & bits == bits;
+        let is_silent = match event.kind {
+            EventKind::Ack => is_disabled(options::EVENT_START_DISABLE | options::EVENT_END_DISABLE),
+            EventKind::Unlink => is_disabled(options::EVENT_UNLINK_DISABLE),
+            kind if kind as u32 % 2 == 0 => is_disabled(options::EVENT_START_DISABLE),
+            _ => is_disabled(options::EVENT_END_DISABLE),
+        };
+        if is_silent {
+            return None;
+        }
+        let queue = self.queues.get_mut(described.queue)?;
+        let event = queue.push(Event { memory, described, ..event });
+        if queue.has_handler {
+            self.handled.push_back((described.queue, event));
+        }
+        self.changes += 1;
+        Some(event.sequence)
+    }
+
+    /// Ends an operation that was pending: its END event, and what goes by itself.
+    pub(crate) fn end(&mut self, memory: Handle, event: Event) {
+        if let Some(of) = self.memories.get_mut(memory) {
+            of.pending -= 1;
+        }
+        let sequence = self.report(memory, event);
+        self.settle(memory, sequence.unwrap_or(event.link));
+    }
+
+    /// Unlinks a memory descriptor that goes by itself and has come to its end. `link`: of its
+    /// UNLINK event.
+    pub(crate) fn settle(&mut self, handle: Handle, link: u32) {
+        let Some(memory) = self.memories.get(handle) else { return };
+        if memory.is_active() || memory.pending > 0 || memory.unlink == Unlink::Retain {
+            return;
+        }
+        self.report(handle, Event { kind: EventKind::Unlink, link, ..Event::default() });
+        self.remove_memory(handle);
+    }
+}

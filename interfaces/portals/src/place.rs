@@ -1,0 +1,304 @@
+//! Where an interface is: its endpoint, its process, and how others are found.
+
+use crate::errors::Error;
+use crate::types::ProcessId;
+use cci::{Context, Device, Endpoint, EndpointOptions, Status};
+use cci_job::Job;
+use cci_peers::{Directory, Found, Name, Table};
+use std::fmt;
+use std::net::Ipv4Addr;
+
+/// The port of process 0, where services are ports.
+const FIRST_PORT: u32 = 10_240;
+/// The largest number of a process without a job.
+pub(crate) const MAX_PID: u32 = 22_527;
+/// In services `HOST-WIDE/PID`: no process of the system has this number.
+const HOST_WIDE: u32 = 0x5033_0000;
+
+/// Why an interface could not be opened.
+///
+/// # Example
+///
+/// ```
+/// use cci_portals::{Error, NotOpened};
+///
+/// assert_eq!(NotOpened::Refused(Error::ProcessNumber).code(), Error::ProcessNumber);
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NotOpened {
+    /// The arguments do not fit.
+    Refused(Error),
+    /// There is no endpoint.
+    Endpoint(cci::OpenError),
+    /// The job is gone, or ranks did not come.
+    Job(cci_job::JobError),
+}
+
+impl NotOpened {
+    /// Returns the code of Portals.
+    #[must_use]
+    pub fn code(&self) -> Error {
+        if let Self::Refused(why) = self { *why } else { Error::Failed }
+    }
+}
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => why.fmt(f),
+            Self::Endpoint(why) => why.fmt(f),
+            Self::Job(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotOpened {}
+
+impl From<cci::OpenError> for NotOpened {
+    fn from(why: cci::OpenError) -> Self {
+        Self::Endpoint(why)
+    }
+}
+
+impl From<cci_job::JobError> for NotOpened {
+    fn from(why: cci_job::JobError) -> Self {
+        Self::Job(why)
+    }
+}
+
+impl From<cci_job::OpenFailed> for NotOpened {
+    fn from(why: cci_job::OpenFailed) -> Self {
+        match why {
+            cci_job::OpenFailed::Endpoint(why) => Self::Endpoint(why),
+            cci_job::OpenFailed::Job(why) => Self::Job(why),
+        }
+    }
+}
+
+/// Where an interface is: an endpoint, which process this is, and how others are found.
+///
+/// # Example
+///
+/// ```
+/// use cci_portals::Place;
+///
+/// let place = Place::by_rule(cci::Context::new()?.default_device()?, None)?;
+/// assert!(place.own().is_definite());
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Place {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) own: ProcessId,
+    pub(crate) directory: Box<dyn Directory + Send>,
+    /// The processes of a job, and which of them this is.
+    pub(crate) ranks: Option<(u32, Vec<ProcessId>)>,
+    /// Kept, because it may serve other ranks.
+    pub(crate) job: Option<Job>,
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({:?} at {})", self.own, self.endpoint.uri())
+    }
+}
+
+/// The options that the endpoint of an interface has.
+///
+/// # Example
+///
+/// ```
+/// assert!(cci_portals::endpoint_options().disconnect_events);
+/// ```
+#[must_use]
+pub fn endpoint_options() -> EndpointOptions {
+    EndpointOptions::new().disconnect_events(true)
+}
+
+impl Place {
+    /// At an endpoint of the program, opened with [`endpoint_options`].
+    #[must_use]
+    pub fn of(endpoint: Endpoint, own: ProcessId, directory: Box<dyn Directory + Send>) -> Self {
+        Self { endpoint, own, directory, ranks: None, job: None }
+    }
+
+    /// At a new endpoint, which others find by node and number. `None`: the first number that is
+    /// free. Without an address in the configuration it is on the loop-back interface, unless
+    /// `CCI_LISTEN` is `network`.
+    ///
+    /// # Errors
+    ///
+    /// The number is above 22,527, or another process has it; the endpoint cannot be opened.
+    pub fn by_rule(device: &Device, pid: Option<u32>) -> Result<Self, NotOpened> {
+        let device = local(device);
+        let endpoint = match pid {
+            Some(pid) if pid > MAX_PID => return Err(NotOpened::Refused(Error::ProcessNumber)),
+            Some(pid) => (open(&device, pid)?.ok_or(NotOpened::Refused(Error::ProcessNumber))?, pid),
+            None => {
+                let first = std::process::id() % (MAX_PID + 1);
+                let mut tried = (0..=MAX_PID).map(|step| (first + step) % (MAX_PID + 1)).take(256);
+                let opened = tried.find_map(|pid| open(&device, pid).transpose().map(|opened| (opened, pid)));
+                let (opened, pid) = opened.ok_or(NotOpened::Refused(Error::ProcessNumber))?;
+                (opened?, pid)
+            }
+        };
+        let (endpoint, pid) = endpoint;
+        let own = ProcessId { nid: host_of(endpoint.uri()).to_bits(), pid };
+        let rule = Rule::of(endpoint.uri(), own).ok_or(NotOpened::Refused(Error::Failed))?;
+        Ok(Self { endpoint, own, directory: Box::new(rule), ranks: None, job: None })
+    }
+
+    /// In a job, whose ranks all make one. `None`: the number of the process is its rank.
+    ///
+    /// # Errors
+    ///
+    /// Two ranks of a host have one number; the endpoint cannot be opened; a rank does not come.
+    pub fn of_job(job: Job, context: &Context, pid: Option<u32>) -> Result<Self, NotOpened> {
+        let endpoint = job.open(context, &endpoint_options())?;
+        let own = ProcessId { nid: host_of(endpoint.uri()).to_bits(), pid: pid.unwrap_or(job.rank()) };
+        let all = job.exchange(&own.word().to_le_bytes())?;
+        let word = |bytes: Vec<u8>| bytes.try_into().map_or(u64::MAX, u64::from_le_bytes);
+        let ids: Vec<ProcessId> = all.into_iter().map(|bytes| ProcessId::of_word(word(bytes))).collect();
+        if ids.iter().filter(|id| **id == own).count() > 1 {
+            return Err(NotOpened::Refused(Error::ProcessNumber));
+        }
+        let mut table = Table::new();
+        for (rank, id) in ids.iter().enumerate() {
+            table.insert(Name::Number(id.word()), format!("job:{rank}"));
+        }
+        let ranks = Some((job.rank(), ids));
+        Ok(Self { endpoint, own, directory: Box::new(Known(table)), ranks, job: Some(job) })
+    }
+
+    /// Which process this is.
+    #[must_use]
+    pub fn own(&self) -> ProcessId {
+        self.own
+    }
+}
+
+/// The device, within this host unless somebody has said otherwise.
+fn local(device: &Device) -> Device {
+    let mut device = device.clone();
+    let is_open = std::env::var("CCI_LISTEN").is_ok_and(|value| value == "network");
+    if let Some(driver) = cci::driver(&device.transport) {
+        let given = driver.with_environment(&device.arguments);
+        let is_said = given.iter().any(|(key, _)| ["listen", "ip", "interface"].contains(&key.as_str()));
+        if !is_open && !is_said {
+            let own = driver.loopback.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
+            device.arguments.extend(own);
+        }
+    }
+    device
+}
+
+/// The endpoint of a process number; `None`: another one has it.
+fn open(device: &Device, pid: u32) -> Result<Option<Endpoint>, cci::OpenError> {
+    let services = [(FIRST_PORT + pid).to_string(), format!("{HOST_WIDE}/{pid}")];
+    let mut refused = None;
+    for service in services {
+        match Endpoint::open(device, &endpoint_options().service(service)) {
+            Ok(endpoint) => return Ok(Some(endpoint)),
+            // A service of another form.
+            Err(why) if why.status == Status::Inval => refused = Some(why),
+            Err(why) if why.status == Status::NoMem => return Err(why),
+            Err(_) => return Ok(None),
+        }
+    }
+    refused.map_or(Ok(None), Err)
+}
+
+/// An IPv4 address in a URI; an endpoint that has none reaches this host alone.
+fn host_of(uri: &str) -> Ipv4Addr {
+    let parts = uri.split(|symbol: char| !symbol.is_ascii_digit() && symbol != '.');
+    let mut found = parts.filter_map(|part| part.parse::<Ipv4Addr>().ok());
+    found.find(|address| !address.is_unspecified()).unwrap_or(Ipv4Addr::LOCALHOST)
+}
+
+/// The processes of a job, and nobody else.
+struct Known(Table);
+
+impl Directory for Known {
+    fn find(&mut self, name: &Name) -> Found {
+        match self.0.find(name) {
+            Found::NotYet => Found::Unknown,
+            found => found,
+        }
+    }
+}
+
+/// URIs by nodes and numbers of processes.
+#[derive(Debug, PartialEq, Eq)]
+enum Rule {
+    /// A port of a host: what stands before its address.
+    Port(String),
+    /// This node, and what stands before the number.
+    Here(u32, String),
+}
+
+impl Rule {
+    /// The rule by which this side's URI is made.
+    fn of(uri: &str, own: ProcessId) -> Option<Self> {
+        let (scheme, rest) = uri.split_once("://")?;
+        let port = format!(":{}", FIRST_PORT + own.pid);
+        if rest.contains(',') {
+            // Of several ways the last one that has a port: a way without text has that of the
+            // way before it.
+            let (mut text, mut found) = ("", None);
+            for way in rest.split(',').skip(1).filter(|way| !way.starts_with('+')) {
+                let name;
+                (name, text) = way.split_once('=').unwrap_or((way, text));
+                found = if text.ends_with(&port) { Some(name) } else { found };
+            }
+            return found.map(|name| Self::Port(format!("{name}://")));
+        }
+        if rest.ends_with(&port) {
+            return Some(Self::Port(format!("{scheme}://")));
+        }
+        let prefix = uri.strip_suffix(&own.pid.to_string())?;
+        Some(Self::Here(own.nid, prefix.to_owned()))
+    }
+}
+
+impl Directory for Rule {
+    fn find(&mut self, name: &Name) -> Found {
+        let Name::Number(word) = name else { return Found::Unknown };
+        let ProcessId { nid, pid } = ProcessId::of_word(*word);
+        match self {
+            _ if pid > MAX_PID => Found::Unknown,
+            Self::Port(before) => Found::Uri(format!("{before}{}:{}", Ipv4Addr::from_bits(nid), FIRST_PORT + pid)),
+            Self::Here(node, before) if *node == nid => Found::Uri(format!("{before}{pid}")),
+            Self::Here(..) => Found::Unknown,
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_partner_is_found_where_this_side_would_be() {
+        let here = u32::from(Ipv4Addr::LOCALHOST);
+        let far = u32::from(Ipv4Addr::new(10, 0, 0, 9));
+        let own = ProcessId { nid: here, pid: 7 };
+        let number = |nid, pid| Name::Number(ProcessId { nid, pid }.word());
+        let several = "cci://q2Vb0c_S1xk.Jf83kQpa.x9E,a=4711/0,b=192.0.2.1:10247,c,+10.0.1.1";
+        for (uri, found) in [
+            ("x://127.0.0.1:10247", "x://10.0.0.9:10249"),
+            (several, "c://10.0.0.9:10249"),
+            ("cci://q2Vb0c_S1xk.Jf83kQpa.x9E,a=4711/0,b=192.0.2.1:10247", "b://10.0.0.9:10249"),
+        ] {
+            let mut rule = Rule::of(uri, own).expect("a rule");
+            assert_eq!(rule.find(&number(far, 9)), Found::Uri(found.into()));
+            assert_eq!(rule.find(&number(far, MAX_PID + 1)), Found::Unknown);
+        }
+        let mut rule = Rule::of("h://1345519616/7", own).expect("a rule");
+        assert_eq!(rule.find(&number(here, 9)), Found::Uri("h://1345519616/9".into()));
+        assert_eq!(rule.find(&number(far, 9)), Found::Unknown);
+        assert_eq!(rule.find(&Name::Rank(9)), Found::Unknown);
+        assert_eq!(Rule::of("cci://q2Vb0c_S1xk.Jf83kQpa.x9E,a=4711/0", own), None);
+        assert_eq!(host_of(several), Ipv4Addr::new(192, 0, 2, 1));
+        assert_eq!(host_of("h://1345519616/7"), Ipv4Addr::LOCALHOST);
+    }
+}

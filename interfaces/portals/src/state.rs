@@ -1,0 +1,403 @@
+//! An interface behind its lock: objects, operations, and links to partners.
+
+use crate::handles::Handle;
+use crate::memory::Source;
+use crate::objects::Objects;
+use crate::operations::{Operations, Phase, Whom};
+use crate::types::{Limits, ProcessId};
+use crate::wire::{self, Answer, Head, LONGEST};
+use cci::{Connection, Endpoint, Event, Notify, SendError};
+use cci_peers::{Change, Name, Peer, Peers};
+use std::collections::{BTreeMap, VecDeque};
+use std::time::Instant;
+
+/// Contexts of this interface's operations: what has ended, and the operation.
+pub(crate) const SENT: u64 = 1 << 56;
+pub(crate) const READ: u64 = 2 << 56;
+const KIND: u64 = 0xff << 56;
+
+/// Answers that may wait for a peer.
+const MOST_ANSWERS: usize = 65_536;
+/// The longest put and reply that go in a message.
+const MOST_SHORT: usize = 16_384;
+
+/// What waits to be sent to a partner.
+#[derive(Debug)]
+pub(crate) enum Out {
+    /// The message of an operation.
+    Operation(u64),
+    /// Reads of an operation.
+    Reads(u64),
+    Answer(Answer),
+}
+
+#[derive(Debug)]
+pub(crate) struct Partner {
+    pub(crate) id: ProcessId,
+    connection: Option<Connection>,
+    /// Counts links.
+    link: u32,
+    /// User and job, once it has said so on this link.
+    pub(crate) identity: Option<(u32, u32)>,
+    has_introduced: bool,
+    outbox: VecDeque<Out>,
+    /// Its requests that are open here.
+    pub(crate) served: u32,
+}
+
+/// What has become of a message.
+pub(crate) enum Sending {
+    Gone,
+    /// There is no room now.
+    Blocked,
+    /// There is no link any more.
+    Lost,
+}
+
+impl Sending {
+    pub(crate) fn of(why: SendError) -> Self {
+        match why {
+            SendError::NoBuffers => Self::Blocked,
+            _ => Self::Lost,
+        }
+    }
+}
+
+pub(crate) struct State {
+    pub(crate) objects: Objects,
+    pub(crate) operations: Operations,
+    pub(crate) peers: Peers<()>,
+    pub(crate) partners: BTreeMap<Peer, Partner>,
+    /// Messages of this process to itself.
+    pub(crate) to_self: VecDeque<Vec<u8>>,
+    pub(crate) own: ProcessId,
+    pub(crate) uid: u32,
+    pub(crate) jid: u32,
+    /// Messages are made here.
+    pub(crate) scratch: Vec<u8>,
+    /// Partners for whom there was no room.
+    blocked: Vec<Peer>,
+    now: Instant,
+    pub(crate) is_closed: bool,
+    pub(crate) has_failed: bool,
+    /// Messages of partners that broke the format.
+    pub(crate) malformed: u64,
+    pub(crate) has_sleeper: bool,
+    pub(crate) waiters: usize,
+}
+
+/// The name of a process among peers.
+pub(crate) fn name_of(id: ProcessId) -> Name {
+    Name::Number(id.word())
+}
+
+impl State {
+    pub(crate) fn new(
+        (number, limits): (u32, Limits),
+        own: ProcessId,
+        (uid, jid): (u32, u32),
+        peers: Peers<()>,
+    ) -> Self {
+        Self {
+            objects: Objects::new(number, limits, uid),
+            operations: Operations::new(),
+            peers,
+            partners: BTreeMap::new(),
+            to_self: VecDeque::new(),
+            own,
+            uid,
+            jid,
+            scratch: Vec::new(),
+            blocked: Vec::new(),
+            now: Instant::now(),
+            is_closed: false,
+            has_failed: false,
+            malformed: 0,
+            has_sleeper: false,
+            waiters: 0,
+        }
+    }
+
+    /// The partner of this name. `None`: there are too many.
+    pub(crate) fn whom(&mut self, id: ProcessId) -> Option<Whom> {
+        if id == self.own {
+            return Some(Whom::Own);
+        }
+        let peer = self.peers.peer(&name_of(id)).ok()?;
+        self.partner(peer).map(|_| Whom::Peer(peer))
+    }
+
+    pub(crate) fn partner(&mut self, peer: Peer) -> Option<&mut Partner> {
+        let Name::Number(word) = self.peers.name(peer)? else { return None };
+        let id = ProcessId::of_word(*word);
+        Some(self.partners.entry(peer).or_insert_with(|| Partner {
+            id,
+            connection: None,
+            link: 0,
+            identity: None,
+            has_introduced: false,
+            outbox: VecDeque::new(),
+            served: 0,
+        }))
+    }
+
+    /// Takes an event of the endpoint.
+    pub(crate) fn take(&mut self, endpoint: &Endpoint, event: Event<'_>) {
+        // The clock is read for what opens and closes links alone.
+        if !matches!(event, Event::Received(_) | Event::Completed(_)) {
+            self.now = Instant::now();
+        }
+        let rest = self.peers.handle_event(endpoint, event, self.now);
+        self.take_changes(endpoint);
+        match rest {
+            Some(Event::Received(message)) => {
+                let Some(connection) = message.connection() else { return };
+                let Some(peer) = self.peers.peer_of(connection) else { return };
+                let source = match message.bytes() {
+                    Some(bytes) => Source::Bytes(bytes),
+                    None => Source::View(message.view()),
+                };
+                self.take_message(endpoint, Whom::Peer(peer), &source);
+            }
+            Some(Event::Completed(ended)) => {
+                let (context, is_done) = (ended.context(), ended.outcome().is_ok());
+                match context & KIND {
+                    SENT => self.on_sent(context & !KIND, is_done),
+                    READ => self.on_read(endpoint, context & !KIND, is_done),
+                    _ => {}
+                }
+            }
+            // Dropped, and so rejected: a stranger.
+            Some(Event::Request(_)) | None => {}
+            Some(Event::EndpointFailed(_)) => self.has_failed = true,
+            Some(_) => {}
+        }
+    }
+
+    fn take_message(&mut self, endpoint: &Endpoint, whom: Whom, source: &Source<'_>) {
+        let mut front = [0; LONGEST];
+        let len = source.copy_to(0, &mut front);
+        let is_right =
+            wire::parse(&front[..len]).is_some_and(|(head, len)| self.take_head(endpoint, whom, head, (source, len)));
+        if let (false, Whom::Peer(peer)) = (is_right, whom) {
+            self.malformed += 1;
+            self.peers.hang_up(endpoint, peer);
+            self.on_down(endpoint, peer);
+        }
+    }
+
+    /// False: the partner has broken the rules.
+    fn take_head(&mut self, endpoint: &Endpoint, whom: Whom, head: Head, (source, from): (&Source<'_>, usize)) -> bool {
+        match head {
+            Head::Ident { uid, jid } => {
+                let Whom::Peer(peer) = whom else { return false };
+                let is_first = |partner: &mut Partner| partner.identity.replace((uid, jid)).is_none();
+                source.len() == from && self.partners.get_mut(&peer).is_some_and(is_first)
+            }
+            Head::Request(request) => self.take_request(endpoint, whom, &request, (source, from)),
+            Head::Answer(answer) => self.take_answer(endpoint, whom, &answer, (source, from)),
+        }
+    }
+
+    /// What has become of links.
+    pub(crate) fn take_changes(&mut self, endpoint: &Endpoint) {
+        while let Some(change) = self.peers.poll_change() {
+            match change {
+                Change::Up { peer, connection, .. } => {
+                    if let Some(partner) = self.partner(peer) {
+                        (partner.connection, partner.identity, partner.has_introduced) =
+                            (Some(connection), None, false);
+                        partner.link = partner.link.wrapping_add(1);
+                    }
+                    self.pump(endpoint, peer);
+                }
+                Change::Down { peer, .. } => self.on_down(endpoint, peer),
+                Change::Failed { peer, .. } => self.on_failed(peer),
+                _ => {}
+            }
+        }
+    }
+
+    /// The link to a partner is no more: what was under way on it has failed.
+    fn on_down(&mut self, endpoint: &Endpoint, peer: Peer) {
+        let Some(partner) = self.partners.get_mut(&peer) else { return };
+        (partner.connection, partner.identity, partner.has_introduced) = (None, None, false);
+        let mut outbox = std::mem::take(&mut partner.outbox);
+        for number in self.operations.with(Whom::Peer(peer)) {
+            let is_queued = |of: &crate::operations::Operation| of.phase == Phase::Queued && of.kind.is_initiator();
+            if !self.operations.get(number).is_some_and(is_queued) {
+                self.fail(number);
+            }
+        }
+        outbox.retain(|out| matches!(out, Out::Operation(number) if self.operations.get(*number).is_some()));
+        let has_more = !outbox.is_empty();
+        if let Some(partner) = self.partners.get_mut(&peer) {
+            partner.outbox = outbox;
+        }
+        if has_more {
+            self.peers.open(endpoint, peer, Instant::now());
+        }
+    }
+
+    /// The partner cannot be reached: nothing for it will be sent.
+    fn on_failed(&mut self, peer: Peer) {
+        if let Some(partner) = self.partners.get_mut(&peer) {
+            partner.outbox.clear();
+        }
+        for number in self.operations.with(Whom::Peer(peer)) {
+            self.fail(number);
+        }
+    }
+
+    /// Has something sent, now or when there is a link and room.
+    pub(crate) fn post(&mut self, endpoint: &Endpoint, whom: Whom, out: Out) {
+        match whom {
+            Whom::Own => self.send_to_self(out),
+            Whom::Peer(peer) => {
+                let Some(partner) = self.partners.get_mut(&peer) else { return };
+                // What answers is for the link that it came by.
+                if partner.connection.is_none() && !matches!(out, Out::Operation(_)) {
+                    return;
+                }
+                if partner.outbox.len() >= MOST_ANSWERS && matches!(out, Out::Answer(_)) {
+                    self.malformed += 1;
+                    self.peers.hang_up(endpoint, peer);
+                    return self.on_down(endpoint, peer);
+                }
+                partner.outbox.push_back(out);
+                if partner.outbox.len() == 1 {
+                    self.pump(endpoint, peer);
+                }
+            }
+        }
+    }
+
+    /// Sends what waits for a partner, as far as there is room.
+    fn pump(&mut self, endpoint: &Endpoint, peer: Peer) {
+        let Some(partner) = self.partners.get_mut(&peer) else { return };
+        let Some(connection) = partner.connection else {
+            if !partner.outbox.is_empty() {
+                self.peers.open(endpoint, peer, Instant::now());
+            }
+            return;
+        };
+        if !partner.has_introduced {
+            match endpoint.send(connection, &wire::ident(self.uid, self.jid), Notify::OnFailure(0)) {
+                Ok(()) => partner.has_introduced = true,
+                Err(_) => return self.blocked.push(peer),
+            }
+        }
+        while let Some(out) = self.partners.get_mut(&peer).and_then(|partner| partner.outbox.pop_front()) {
+            let sending = match out {
+                Out::Operation(number) => self.send_operation(endpoint, connection, number),
+                Out::Reads(number) => self.begin_reads(endpoint, connection, number),
+                Out::Answer(answer) => {
+                    self.scratch.clear();
+                    answer.emit(&mut self.scratch);
+                    match endpoint.send(connection, &self.scratch, Notify::OnFailure(0)) {
+                        Ok(()) => Sending::Gone,
+                        Err(why) => Sending::of(why),
+                    }
+                }
+            };
+            if matches!(sending, Sending::Gone) {
+                continue;
+            }
+            if let Some(partner) = self.partners.get_mut(&peer) {
+                partner.outbox.push_front(out);
+            }
+            // A link that is lost reports its end.
+            return self.blocked.push(peer);
+        }
+    }
+
+    /// Sends what found no room before.
+    pub(crate) fn pump_blocked(&mut self, endpoint: &Endpoint) {
+        if self.blocked.is_empty() {
+            return;
+        }
+        for peer in std::mem::take(&mut self.blocked) {
+            self.pump(endpoint, peer);
+        }
+    }
+
+    /// Whether messages wait for room.
+    pub(crate) fn is_blocked(&self) -> bool {
+        !self.blocked.is_empty()
+    }
+
+    /// The longest message with this connection, so that larger ones are offered.
+    pub(crate) fn short(connection: Connection) -> usize {
+        (connection.max_send_size().unwrap_or(0) as usize).min(MOST_SHORT + LONGEST)
+    }
+
+    fn send_to_self(&mut self, out: Out) {
+        let mut message = Vec::new();
+        match out {
+            Out::Answer(answer) => answer.emit(&mut message),
+            Out::Operation(number) => {
+                if self.write_message(number, &mut message) {
+                    self.to_self.push_back(message);
+                    self.on_written(number, true);
+                } else {
+                    self.fail(number);
+                }
+                return;
+            }
+            // Nothing of this process is offered to itself.
+            Out::Reads(_) => return,
+        }
+        self.to_self.push_back(message);
+    }
+
+    /// Takes the messages of this process to itself.
+    pub(crate) fn serve_self(&mut self, endpoint: &Endpoint) {
+        while let Some(message) = self.to_self.pop_front() {
+            self.take_message(endpoint, Whom::Own, &Source::Bytes(&message));
+        }
+    }
+
+    /// What is due by the clock.
+    pub(crate) fn take_time(&mut self, endpoint: &Endpoint) {
+        if self.peers.poll_timeout().is_some() {
+            self.now = Instant::now();
+            self.peers.handle_timeout(endpoint, self.now);
+            self.take_changes(endpoint);
+        }
+    }
+
+    /// Ends all without events.
+    pub(crate) fn close(&mut self, endpoint: &Endpoint) {
+        self.is_closed = true;
+        self.objects.changes += 1;
+        self.peers.close(endpoint);
+        self.operations = Operations::new();
+        self.partners.clear();
+        self.to_self.clear();
+    }
+
+    /// User and job of a partner that has introduced itself, and who it is.
+    pub(crate) fn identity(&self, whom: Whom) -> Option<(ProcessId, u32, u32)> {
+        match whom {
+            Whom::Own => Some((self.own, self.uid, self.jid)),
+            Whom::Peer(peer) => {
+                let partner = self.partners.get(&peer)?;
+                partner.identity.map(|(uid, jid)| (partner.id, uid, jid))
+            }
+        }
+    }
+
+    /// The number of the link to a partner; `None`: there is none now.
+    pub(crate) fn link(&self, whom: Whom) -> Option<u32> {
+        match whom {
+            Whom::Own => Some(0),
+            Whom::Peer(peer) => {
+                self.partners.get(&peer).filter(|partner| partner.connection.is_some()).map(|partner| partner.link)
+            }
+        }
+    }
+
+    pub(crate) fn has_memory(&self, handle: Handle) -> bool {
+        self.objects.memories.get(handle).is_some()
+    }
+}

@@ -1,0 +1,217 @@
+//! Requests of others: they find an entry, or are dropped and counted.
+
+use crate::handles::Handle;
+use crate::memory::Source;
+use crate::objects::{Matched, Wanted};
+use crate::operations::{Kind, Operation, Phase, Reads, Whom};
+use crate::state::{Out, State};
+use crate::types::{Event, EventKind, MAX_SWAP, options};
+use crate::wire::{self, ACK, Answer, DONE, DROPPED, GET, GETPUT, LONGEST_PARTS, OFFER, PUT, REPLY, Request};
+use cci::{Endpoint, RmaHandle};
+
+/// Requests of one partner that may be open.
+const MOST_SERVED: u32 = 4_096;
+
+impl State {
+    /// A request; false: it is malformed.
+    pub(crate) fn take_request(
+        &mut self,
+        endpoint: &Endpoint,
+        whom: Whom,
+        request: &Request,
+        (source, from): (&Source<'_>, usize),
+    ) -> bool {
+        let Some((initiator, uid, jid)) = self.identity(whom) else { return false };
+        let behind = source.len() - from;
+        let mut parts = [0; LONGEST_PARTS];
+        let mut remote = None;
+        let is_right = match request.kind {
+            GET => behind == 0,
+            GETPUT => behind <= MAX_SWAP,
+            OFFER => {
+                let len = source.copy_to(from, &mut parts);
+                remote = (behind == len).then(|| wire::parse_parts(&parts[..len], request.length)).flatten();
+                remote.is_some() && whom != Whom::Own
+            }
+            _ => true,
+        };
+        if !is_right {
+            return false;
+        }
+        let wanted = Wanted {
+            initiator,
+            uid,
+            jid,
+            portal: request.portal.into(),
+            access: request.access.into(),
+            bits: request.bits,
+            operation: match request.kind {
+                GET => options::OP_GET,
+                GETPUT => options::OP_PUT | options::OP_GET,
+                _ => options::OP_PUT,
+            },
+            offset: request.offset,
+            length: if matches!(request.kind, GET | OFFER) { request.length } else { behind as u64 },
+            header: request.header,
+        };
+        let needs_operation = request.kind != PUT;
+        let found = if needs_operation && !self.may_serve(whom) {
+            self.objects.drop_request(wanted.length);
+            None
+        } else {
+            self.objects.take(&wanted)
+        };
+        match found {
+            Some(matched) => self.serve(endpoint, whom, request, (wanted, matched), (source, from), remote),
+            None => self.refuse(endpoint, whom, request),
+        }
+        true
+    }
+
+    fn may_serve(&mut self, whom: Whom) -> bool {
+        let is_greedy = match whom {
+            Whom::Own => false,
+            Whom::Peer(peer) => self.partners.get(&peer).is_none_or(|partner| partner.served >= MOST_SERVED),
+        };
+        !is_greedy && self.operations.reserve()
+    }
+
+    /// Tells the initiator that its request was dropped, where it waits for something.
+    fn refuse(&mut self, endpoint: &Endpoint, whom: Whom, request: &Request) {
+        let kind = match request.kind {
+            GET | GETPUT => REPLY,
+            OFFER => wire::FIN,
+            _ if request.wants_ack => ACK,
+            _ => return,
+        };
+        let answer = Answer { kind, status: DROPPED, operation: request.operation, length: 0, offset: 0, own: 0 };
+        self.post(endpoint, whom, Out::Answer(answer));
+    }
+
+    fn serve(
+        &mut self,
+        endpoint: &Endpoint,
+        whom: Whom,
+        request: &Request,
+        (wanted, matched): (Wanted, Matched),
+        (source, from): (&Source<'_>, usize),
+        remote: Option<Vec<(u64, RmaHandle)>>,
+    ) {
+        let Matched { memory, offset, length } = matched;
+        let event = Event {
+            initiator: wanted.initiator,
+            uid: wanted.uid,
+            jid: wanted.jid,
+            portal: wanted.portal,
+            bits: wanted.bits,
+            rlength: wanted.length,
+            mlength: length,
+            offset,
+            header: wanted.header,
+            link: self.objects.next_link(),
+            ..Event::default()
+        };
+        let start = match request.kind {
+            GET => EventKind::GetStart,
+            GETPUT => EventKind::GetPutStart,
+            _ => EventKind::PutStart,
+        };
+        self.objects.report(memory, Event { kind: start, ..event });
+        if request.kind == PUT {
+            return self.place(endpoint, whom, request, (memory, event), (source, from));
+        }
+        let mut operation = Operation {
+            kind: if request.kind == OFFER { Kind::Take } else { Kind::Supply },
+            phase: Phase::Queued,
+            whom,
+            on_link: self.link(whom).unwrap_or_default(),
+            memory,
+            source: Handle::INVALID,
+            source_link: 0,
+            offset,
+            length,
+            request: *request,
+            event,
+            reads: Reads { remote: remote.unwrap_or_default(), ..Reads::default() },
+            registered: Vec::new(),
+            swapped: [0; MAX_SWAP],
+        };
+        if request.kind == GETPUT {
+            self.swap(&mut operation, (source, from));
+        }
+        if let Whom::Peer(peer) = whom
+            && let Some(partner) = self.partners.get_mut(&peer)
+        {
+            partner.served += 1;
+        }
+        let is_read = operation.kind == Kind::Take;
+        if is_read {
+            operation.phase = Phase::Reading;
+        }
+        let number = self.operations.insert(operation);
+        if is_read && length == 0 {
+            return self.finish_reads(endpoint, number);
+        }
+        let out = if is_read { Out::Reads(number) } else { Out::Operation(number) };
+        self.post(endpoint, whom, out);
+    }
+
+    /// Puts the bytes of a message in their place.
+    fn place(
+        &mut self,
+        endpoint: &Endpoint,
+        whom: Whom,
+        request: &Request,
+        (memory, event): (Handle, Event),
+        (source, from): (&Source<'_>, usize),
+    ) {
+        let of = self.objects.memories.get(memory);
+        let is_in = of.is_some_and(|of| of.region.copy_from(event.offset, source, from, event.mlength as usize));
+        let has_ack = of.is_some_and(|of| !of.has(options::ACK_DISABLE));
+        self.objects.end(memory, Event { kind: EventKind::PutEnd, failure: u32::from(!is_in), ..event });
+        if request.wants_ack {
+            let status = if has_ack && is_in { DONE } else { DROPPED };
+            let Event { mlength: length, offset, .. } = event;
+            let ack = Answer { kind: ACK, status, operation: request.operation, length, offset, own: 0 };
+            self.post(endpoint, whom, Out::Answer(ack));
+        }
+    }
+
+    fn swap(&mut self, operation: &mut Operation, (source, from): (&Source<'_>, usize)) {
+        let len = operation.length as usize;
+        if let Some(of) = self.objects.memories.get(operation.memory) {
+            // Both inside, as the match has seen.
+            let _ = of.region.copy_out(operation.offset, &mut operation.swapped[..len]);
+            let _ = of.region.copy_from(operation.offset, source, from, len);
+        }
+    }
+
+    pub(crate) fn has_no_ack(&self, operation: &Operation) -> bool {
+        let memory = self.objects.memories.get(operation.memory);
+        !operation.request.wants_ack || memory.is_none_or(|memory| memory.has(options::ACK_DISABLE))
+    }
+
+    /// The reply has left, or was read.
+    pub(crate) fn finish_supply(&mut self, number: u64, is_done: bool) {
+        if let Some(operation) = self.operations.remove(number) {
+            self.end_served(&operation, is_done);
+        }
+    }
+
+    /// Ends a request of another process, with its END event.
+    pub(crate) fn end_served(&mut self, operation: &Operation, is_done: bool) {
+        if let Whom::Peer(peer) = operation.whom
+            && let Some(partner) = self.partners.get_mut(&peer)
+        {
+            partner.served -= 1;
+        }
+        let kind = match operation.request.kind {
+            GET => EventKind::GetEnd,
+            GETPUT => EventKind::GetPutEnd,
+            _ => EventKind::PutEnd,
+        };
+        let mlength = if is_done { operation.event.mlength } else { 0 };
+        let event = Event { kind, mlength, failure: u32::from(!is_done), ..operation.event };
+        self.objects.end(operation.memory, event);
+    }
+}

@@ -1,0 +1,7 @@
+//! Portals 3.3 over each transport.
+
+mod events;
+mod faults;
+mod lists;
+mod operations;
+mod world;
