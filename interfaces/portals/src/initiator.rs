@@ -2,9 +2,8 @@
 
 use crate::errors::Error;
 use crate::handles::Handle;
-use crate::memory::Source;
-use crate::operations::{Kind, Operation, Phase, Reads, Whom};
-use crate::state::{Out, READ, SENT, Sending, State};
+use crate::operations::{Kind, Operation, Phase, Reads};
+use crate::state::{Out, SENT, Sending, State};
 use crate::types::{Event, EventKind, MAX_SWAP, ProcessId};
 use crate::wire::{self, Answer, DONE, LONGEST, LONGEST_PARTS, OFFERED, REPLY, Request};
 use cci::{Connection, Endpoint, Notify, RegisterError, Registration, Rights};
@@ -324,7 +323,7 @@ impl State {
     }
 
     /// Ends the send of a put. What is left is an ack that is due.
-    fn end_send(&mut self, number: u64) {
+    pub(crate) fn end_send(&mut self, number: u64) {
         let Some(operation) = self.operations.get_mut(number) else { return };
         let (memory, event) = (operation.memory, Event { kind: EventKind::SendEnd, ..operation.event });
         operation.phase = Phase::AckDue;
@@ -338,223 +337,12 @@ impl State {
     }
 
     /// Ends the send of a swap, once.
-    fn end_source(&mut self, number: u64, failure: u32) {
+    pub(crate) fn end_source(&mut self, number: u64, failure: u32) {
         let Some(operation) = self.operations.get_mut(number) else { return };
         let source = std::mem::replace(&mut operation.source, Handle::INVALID);
         let event = Event { kind: EventKind::SendEnd, link: operation.source_link, failure, ..operation.event };
         if self.has_memory(source) {
             self.objects.end(source, event);
         }
-    }
-
-    /// An answer; false: it answers nothing.
-    pub(crate) fn take_answer(
-        &mut self,
-        endpoint: &Endpoint,
-        whom: Whom,
-        answer: &Answer,
-        (source, from): (&Source<'_>, usize),
-    ) -> bool {
-        let Some(operation) = self.operations.get(answer.operation).filter(|of| of.whom == whom) else { return false };
-        let (kind, phase, has_rest) = (operation.kind, operation.phase, source.len() != from);
-        match (answer.kind, kind, phase) {
-            (wire::ACK, Kind::Put, Phase::Sent | Phase::AckDue) if operation.request.wants_ack && !has_rest => {
-                self.on_ack(answer);
-                true
-            }
-            (wire::FIN, Kind::Put, Phase::Offered) if !has_rest => {
-                self.on_fin(answer);
-                true
-            }
-            (wire::FIN, Kind::Supply, Phase::Offered) if !has_rest => {
-                self.finish_supply(answer.operation, answer.status == DONE);
-                true
-            }
-            (REPLY, Kind::Get | Kind::GetPut, Phase::Sent) => self.on_reply(answer, (source, from)),
-            (OFFERED, Kind::Get, Phase::Sent) => self.on_offered(endpoint, answer, (source, from)),
-            _ => false,
-        }
-    }
-
-    fn on_ack(&mut self, answer: &Answer) {
-        // An ack that comes before CCI reports the delivery.
-        if self.operations.get(answer.operation).is_some_and(|of| of.phase == Phase::Sent) {
-            self.end_send(answer.operation);
-        }
-        let Some(operation) = self.operations.remove(answer.operation) else { return };
-        if answer.status == DONE {
-            self.acknowledge(&operation, answer.length, answer.offset, 0);
-        }
-    }
-
-    fn on_fin(&mut self, answer: &Answer) {
-        if answer.status == wire::FAILED {
-            return self.fail(answer.operation);
-        }
-        let Some(operation) = self.operations.get(answer.operation) else { return };
-        let wants_ack = operation.request.wants_ack;
-        self.end_send(answer.operation);
-        if let Some(operation) = self.operations.remove(answer.operation).filter(|_| wants_ack && answer.status == DONE)
-        {
-            self.acknowledge(&operation, answer.length, answer.offset, 0);
-        }
-    }
-
-    /// Leaves the event of an ack, if the memory descriptor is there and active.
-    pub(crate) fn acknowledge(&mut self, operation: &Operation, mlength: u64, offset: u64, failure: u32) {
-        let Some(memory) = self.objects.memories.get_mut(operation.memory).filter(|memory| memory.is_active()) else {
-            return self.objects.drop_request(0);
-        };
-        memory.count();
-        let event = Event {
-            kind: EventKind::Ack,
-            portal: crate::types::ANY,
-            rlength: 0,
-            mlength,
-            offset,
-            failure,
-            ..operation.event
-        };
-        let sequence = self.objects.report(operation.memory, event);
-        self.objects.settle(operation.memory, sequence.unwrap_or(event.link));
-    }
-
-    fn on_reply(&mut self, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {
-        let Some(operation) = self.operations.get(answer.operation) else { return false };
-        let len = source.len() - from;
-        if answer.length != len as u64 || answer.length > operation.length {
-            return false;
-        }
-        if operation.kind == Kind::GetPut {
-            self.end_source(answer.operation, 0);
-        }
-        let is_taken = self.start_reply(answer);
-        let Some(operation) = self.operations.remove(answer.operation) else { return true };
-        if !is_taken {
-            self.give_up(&operation);
-            return true;
-        }
-        let memory = self.objects.memories.get(operation.memory);
-        let is_in = answer.status == DONE
-            && memory.is_some_and(|memory| memory.region.copy_from(operation.offset, source, from, len));
-        self.end_reply(&operation, is_in);
-        true
-    }
-
-    /// Takes what a reply needs of the threshold, and leaves its START; false: the memory
-    /// descriptor is inactive.
-    fn start_reply(&mut self, answer: &Answer) -> bool {
-        let Some(operation) = self.operations.get_mut(answer.operation) else { return false };
-        let memory = self.objects.memories.get_mut(operation.memory);
-        let Some(memory) = memory.filter(|memory| memory.is_active()) else { return false };
-        memory.count();
-        operation.event.mlength = answer.length;
-        let event = Event { kind: EventKind::ReplyStart, ..operation.event };
-        let handle = operation.memory;
-        self.objects.report(handle, event);
-        true
-    }
-
-    pub(crate) fn end_reply(&mut self, operation: &Operation, is_done: bool) {
-        let mlength = if is_done { operation.event.mlength } else { 0 };
-        let event = Event { kind: EventKind::ReplyEnd, mlength, failure: u32::from(!is_done), ..operation.event };
-        self.objects.end(operation.memory, event);
-    }
-
-    /// Ends a get whose reply finds its memory descriptor inactive: no event, and it is counted.
-    fn give_up(&mut self, operation: &Operation) {
-        self.objects.drop_request(0);
-        if let Some(memory) = self.objects.memories.get_mut(operation.memory) {
-            memory.pending -= 1;
-        }
-        self.objects.settle(operation.memory, operation.event.link);
-    }
-
-    fn on_offered(&mut self, endpoint: &Endpoint, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {
-        let mut parts = [0; LONGEST_PARTS];
-        let len = source.copy_to(from, &mut parts);
-        if source.len() - from > len {
-            return false;
-        }
-        let Some(remote) = wire::parse_parts(&parts[..len], answer.length) else { return false };
-        let on_link = self.operations.get(answer.operation).and_then(|of| self.link(of.whom));
-        let Some(operation) = self.operations.get_mut(answer.operation) else { return false };
-        if answer.length > operation.length || answer.length == 0 {
-            return false;
-        }
-        let whom = operation.whom;
-        operation.on_link = on_link.unwrap_or_default();
-        operation.phase = Phase::Reading;
-        operation.length = answer.length;
-        operation.request.offset = answer.own;
-        operation.reads.remote = remote;
-        if !self.start_reply(answer) {
-            if let Some(operation) = self.operations.remove(answer.operation) {
-                self.give_up(&operation);
-            }
-            self.send_fin(endpoint, whom, answer.own, (wire::FAILED, 0, 0));
-            return true;
-        }
-        self.post(endpoint, whom, Out::Reads(answer.operation));
-        true
-    }
-
-    pub(crate) fn send_fin(
-        &mut self,
-        endpoint: &Endpoint,
-        whom: Whom,
-        operation: u64,
-        (status, length, offset): (u8, u64, u64),
-    ) {
-        let fin = Answer { kind: wire::FIN, status, operation, length, offset, own: 0 };
-        self.post(endpoint, whom, Out::Answer(fin));
-    }
-
-    /// Ends an operation that has failed, with one event.
-    pub(crate) fn fail(&mut self, number: u64) {
-        // Reads end by themselves when their link does; the memory is theirs until then.
-        if let Some(operation) = self.operations.get_mut(number)
-            && operation.reads.open > 0
-        {
-            operation.reads.has_failed = true;
-            return;
-        }
-        let Some(operation) = self.operations.remove(number) else { return };
-        self.end_failed(operation);
-    }
-
-    pub(crate) fn end_failed(&mut self, operation: Operation) {
-        let event = Event { failure: 1, mlength: 0, ..operation.event };
-        match (operation.kind, operation.phase) {
-            (Kind::Put, Phase::AckDue) => self.acknowledge(&operation, 0, 0, 1),
-            (Kind::Put, _) => self.objects.end(operation.memory, Event { kind: EventKind::SendEnd, ..event }),
-            (Kind::Get | Kind::GetPut, phase) => {
-                if self.has_memory(operation.source) {
-                    let link = operation.source_link;
-                    self.objects.end(operation.source, Event { kind: EventKind::SendEnd, link, ..event });
-                }
-                // START and END are a pair.
-                if phase != Phase::Reading {
-                    self.objects.report(operation.memory, Event { kind: EventKind::ReplyStart, ..event });
-                }
-                self.objects.end(operation.memory, Event { kind: EventKind::ReplyEnd, ..event });
-            }
-            (Kind::Take | Kind::Supply, _) => self.end_served(&operation, false),
-        }
-    }
-
-    /// Begins reads of what a peer has offered, as far as there is room.
-    pub(crate) fn begin_reads(&mut self, endpoint: &Endpoint, connection: Connection, number: u64) -> Sending {
-        if self.operations.get(number).is_some_and(|of| of.registered.is_empty())
-            && let Err(sending) = self.register(endpoint, connection, number, Rights::NONE)
-        {
-            return sending;
-        }
-        let Some(operation) = self.operations.get_mut(number) else { return Sending::Gone };
-        let sending = crate::transfer::begin(endpoint, connection, operation, READ | number);
-        if matches!(sending, Sending::Gone) && operation.reads.open == 0 {
-            self.finish_reads(endpoint, number);
-        }
-        sending
     }
 }

@@ -30,10 +30,13 @@
 #![forbid(unsafe_code)]
 
 mod access;
+mod answers;
 mod errors;
 mod handles;
 mod initiator;
 mod interface;
+#[cfg(test)]
+mod liars;
 mod memory;
 mod objects;
 mod operations;
@@ -43,6 +46,7 @@ mod state;
 mod target;
 mod transfer;
 mod types;
+mod waiting;
 mod wire;
 
 pub use access::AccessEntry;

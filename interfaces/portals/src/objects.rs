@@ -251,10 +251,8 @@ impl Objects {
     pub(crate) fn unlink_entry(&mut self, handle: Handle) -> Result<(), Error> {
         let entry = self.entries.get(handle).ok_or(Error::Entry)?;
         let memory = entry.memory;
-        if let Some(of) = memory.and_then(|of| self.memories.get(of)) {
-            if of.pending > 0 {
-                return Err(Error::EntryInUse);
-            }
+        if memory.and_then(|of| self.memories.get(of)).is_some_and(|of| of.pending > 0) {
+            return Err(Error::EntryInUse);
         }
         self.remove_entry(handle);
         if let Some(memory) = memory
@@ -416,7 +414,7 @@ impl Objects {
         let is_silent = match event.kind {
             EventKind::Ack => is_disabled(options::EVENT_START_DISABLE | options::EVENT_END_DISABLE),
             EventKind::Unlink => is_disabled(options::EVENT_UNLINK_DISABLE),
-            kind if kind as u32 % 2 == 0 => is_disabled(options::EVENT_START_DISABLE),
+            kind if (kind as u32).is_multiple_of(2) => is_disabled(options::EVENT_START_DISABLE),
             _ => is_disabled(options::EVENT_END_DISABLE),
         };
         if is_silent {

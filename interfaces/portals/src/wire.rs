@@ -279,8 +279,7 @@ mod tests {
 
     #[test]
     fn parts_stand_for_what_is_wanted() {
-        let handle = RmaHandle::from_bytes(&[0; 32]);
-        let Some(handle) = handle else { return };
+        let handle = RmaHandle::from_bytes(&[0; 32]).expect("32 bytes");
         let mut bytes = Vec::new();
         emit_parts([(3, &handle), (4, &handle)].into_iter(), &mut bytes);
         assert_eq!(parse_parts(&bytes, 7).map(|parts| parts.len()), Some(2));
