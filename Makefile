@@ -114,11 +114,12 @@ testbed: prepare
 	$(TARGET)/release/cci-testbed --out testbed-out
 
 install: prepare
-	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-am-c -p cci-vipl -p cci-splitc-c -p cci-splitcc -p cci-cli
+	cargo build --locked --profile $(PROFILE) -p cci-c -p cci-am-c -p cci-vipl -p cci-portals3 -p cci-splitc-c -p cci-splitcc -p cci-cli
 	DESTDIR="$(DESTDIR)" bindings/c/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/am/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/vipl/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	DESTDIR="$(DESTDIR)" bindings/splitc/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
+	DESTDIR="$(DESTDIR)" bindings/portals/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 "$(TARGET)/$(PROFILE)/cci" "$(TARGET)/$(PROFILE)/splitcc" "$(DESTDIR)$(PREFIX)/bin/"
 

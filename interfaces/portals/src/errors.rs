@@ -82,7 +82,7 @@ impl fmt::Display for Error {
             Self::EventsDropped => "events were lost before this one; allocate a longer event queue, or read it sooner",
             Self::QueueEmpty => "the event queue is empty; wait for it, or poll again",
             Self::Queue => "no such event queue; was it freed?",
-            Self::Failed => "the network interface cannot be opened; `cci info` shows the devices",
+            Self::Failed => "the network interface cannot be opened; look at the devices in the output of cci info",
             Self::Handle => "no such object; was it freed, or is it of another kind?",
             Self::Interface => "no such interface; name the default one",
             Self::IllegalMemory => {

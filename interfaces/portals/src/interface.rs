@@ -15,7 +15,7 @@ use cci_peers::{Options, Peers};
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
 use std::os::fd::OwnedFd;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How long operations wait for a partner that has not been there yet.
@@ -53,7 +53,7 @@ pub struct Interface {
     number: u32,
     own: ProcessId,
     ranks: Option<(u32, Vec<ProcessId>)>,
-    _job: Option<Job>,
+    _job: Option<Arc<Job>>,
     state: Mutex<State>,
     /// Something has changed, for those who sleep while another thread sleeps on the descriptors.
     pub(crate) changed: Condvar,
@@ -195,6 +195,34 @@ impl Interface {
         self.with(|state| state.objects.attach_memory(entry, descriptor, unlink))
     }
 
+    /// Enters a match entry with its memory descriptor beside another entry, if `test` is empty
+    /// and will stay so, or no queue.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interface::insert`], [`Interface::attach_memory`] and [`Interface::update`]; nothing
+    /// has changed.
+    pub fn post(
+        &self,
+        beside: Handle,
+        (wanted, unlink, at): (Match, Unlink, Position),
+        (descriptor, memory_unlink): (Descriptor, Unlink),
+        test: Handle,
+    ) -> Result<(Handle, Handle), Error> {
+        self.with(|state| {
+            self.progress(state);
+            if test != Handle::NO_QUEUE && !state.objects.is_quiet(test)? {
+                return Err(Error::NoUpdate);
+            }
+            let entry = state.objects.insert(beside, wanted, unlink, at)?;
+            let attached = state.objects.attach_memory(entry, descriptor, memory_unlink);
+            if attached.is_err() {
+                state.objects.unlink_entry(entry)?;
+            }
+            Ok((entry, attached?))
+        })
+    }
+
     /// Makes a memory descriptor for operations that begin here.
     ///
     /// # Errors
@@ -284,7 +312,8 @@ impl Interface {
     ///
     /// # Errors
     ///
-    /// As [`Interface::wait`]; [`Error::QueueEmpty`]: the time is over.
+    /// As [`Interface::wait`]; [`Error::QueueEmpty`]: the time is over, or there is something for
+    /// [`Interface::handled`].
     pub fn poll(&self, queues: &[Handle], limit: Option<Duration>) -> Result<(usize, Event, bool), Error> {
         if queues.is_empty() {
             return Err(Error::Queue);
@@ -297,7 +326,8 @@ impl Interface {
                     Err(why) => return Some(Err(why)),
                 }
             }
-            None
+            // The handlers are to be called first.
+            (!state.objects.handled.is_empty()).then_some(Err(Error::QueueEmpty))
         });
         found?.unwrap_or(Err(Error::QueueEmpty))
     }

@@ -5,8 +5,9 @@ use crate::access::Access;
 use crate::errors::Error;
 use crate::handles::{Handle, Kind, Table};
 use crate::memory::Region;
+use crate::options;
 use crate::queue::Queue;
-use crate::types::{Described, Descriptor, Event, EventKind, Limits, ProcessId, options};
+use crate::types::{Described, Descriptor, Event, EventKind, Limits, ProcessId};
 use cci_matching::{Envelope, Ordered, Pattern, Ticket};
 use std::collections::VecDeque;
 
@@ -325,7 +326,7 @@ impl Objects {
     }
 
     /// Whether the queue has events, or will get some of operations that have begun.
-    fn is_quiet(&self, queue: Handle) -> Result<bool, Error> {
+    pub(crate) fn is_quiet(&self, queue: Handle) -> Result<bool, Error> {
         let is_empty = self.queues.get(queue).ok_or(Error::Queue)?.is_empty();
         let is_pending = |memory: &Memory| memory.described.queue == queue && memory.pending > 0;
         Ok(is_empty && !self.memories.values().any(is_pending))

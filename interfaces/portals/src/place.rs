@@ -7,6 +7,7 @@ use cci_job::Job;
 use cci_peers::{Directory, Found, Name, Table};
 use std::fmt;
 use std::net::Ipv4Addr;
+use std::sync::Arc;
 
 /// The port of process 0, where services are ports.
 const FIRST_PORT: u32 = 10_240;
@@ -94,7 +95,7 @@ pub struct Place {
     /// The processes of a job, and which of them this is.
     pub(crate) ranks: Option<(u32, Vec<ProcessId>)>,
     /// Kept, because it may serve other ranks.
-    pub(crate) job: Option<Job>,
+    pub(crate) job: Option<Arc<Job>>,
 }
 
 impl fmt::Debug for Place {
@@ -153,7 +154,7 @@ impl Place {
     /// # Errors
     ///
     /// Two ranks of a host have one number; the endpoint cannot be opened; a rank does not come.
-    pub fn of_job(job: Job, context: &Context, pid: Option<u32>) -> Result<Self, NotOpened> {
+    pub fn of_job(job: Arc<Job>, context: &Context, pid: Option<u32>) -> Result<Self, NotOpened> {
         let endpoint = job.open(context, &endpoint_options())?;
         let own = ProcessId { nid: host_of(endpoint.uri()).to_bits(), pid: pid.unwrap_or(job.rank()) };
         let all = job.exchange(&own.word().to_le_bytes())?;

@@ -4,8 +4,9 @@ use crate::handles::Handle;
 use crate::memory::Source;
 use crate::objects::{Matched, Wanted};
 use crate::operations::{Kind, Operation, Phase, Reads, Whom};
+use crate::options;
 use crate::state::{Out, State};
-use crate::types::{Event, EventKind, MAX_SWAP, options};
+use crate::types::{Event, EventKind, MAX_SWAP};
 use crate::wire::{self, ACK, Answer, DONE, DROPPED, GET, GETPUT, LONGEST_PARTS, OFFER, PUT, REPLY, Request};
 use cci::{Endpoint, RmaHandle};
 

@@ -1,12 +1,27 @@
 //! What programs name and get: processes, limits, memory, events.
 
 use crate::handles::Handle;
+use crate::options;
 use cci::{HeapBytes, Memory};
 use std::sync::Arc;
 
 /// Matches any node, process, user, job or portal index.
+///
+/// # Example
+///
+/// ```
+/// use cci_portals::{ANY, ProcessId};
+///
+/// assert!(!ProcessId { nid: 1, pid: ANY }.is_definite());
+/// ```
 pub const ANY: u32 = u32::MAX;
 /// A threshold that is never reached.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(cci_portals::Described::default().threshold, cci_portals::FOREVER);
+/// ```
 pub const FOREVER: i32 = -1;
 
 /// A process: its node, and its number there.
@@ -137,30 +152,6 @@ impl Limits {
             max_getput_md: within(self.max_getput_md, MOST.max_getput_md),
         }
     }
-}
-
-/// Options of a memory descriptor: bits.
-pub mod options {
-    /// Puts may go there.
-    pub const OP_PUT: u32 = 1;
-    /// Gets may read there.
-    pub const OP_GET: u32 = 2;
-    /// The initiator gives the offset.
-    pub const MANAGE_REMOTE: u32 = 4;
-    /// What is too long is cut.
-    pub const TRUNCATE: u32 = 8;
-    /// No acks.
-    pub const ACK_DISABLE: u32 = 0x10;
-    /// The memory has several parts, whose number is the length.
-    pub const IOVEC: u32 = 0x20;
-    /// `max_size` counts.
-    pub const MAX_SIZE: u32 = 0x40;
-    /// No START events.
-    pub const EVENT_START_DISABLE: u32 = 0x80;
-    /// No END events.
-    pub const EVENT_END_DISABLE: u32 = 0x100;
-    /// No UNLINK events; not a bit of the specification.
-    pub const EVENT_UNLINK_DISABLE: u32 = 0x8000_0000;
 }
 
 /// What a program states of a memory descriptor, and finds in events.

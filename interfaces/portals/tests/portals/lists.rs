@@ -16,7 +16,7 @@ fn taken(sides: &[crate::world::Side], bytes: &[u8], bits: u64) -> cci_portals::
 fn an_entry_that_refuses_is_passed_over() {
     let sides = two("sm");
     let ni = &sides[1].ni;
-    // Without a descriptor, inactive, for gets, too short, of somebody else: then one that takes it.
+    // Without a descriptor, inactive, for gets, too short, of somebody else; then one takes it.
     ni.attach(4, anything(), Unlink::Retain, Position::After).expect("room");
     sides[1].post_descriptor(anything(), Descriptor::new(&zeroes(64)).options(PUT).threshold(0), Unlink::Retain);
     sides[1].post(anything(), &zeroes(64), GET);

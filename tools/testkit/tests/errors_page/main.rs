@@ -22,6 +22,7 @@ const SENTENCES: [&str; 14] = [
     "interfaces/am/src",
     "interfaces/am_via/src",
     "interfaces/peers/src",
+    "interfaces/portals/src/errors.rs",
     "interfaces/splitc/src",
     "tools/model/src/error.rs",
     "tools/model/src/fit",

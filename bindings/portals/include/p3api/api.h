@@ -1,0 +1,10 @@
+/*
+ * Calls of Portals 3.3: all of them are in portals3.h.
+ */
+
+#ifndef P3API_API_H
+#define P3API_API_H
+
+#include "../portals3.h"
+
+#endif /* P3API_API_H */

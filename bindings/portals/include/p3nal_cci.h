@@ -1,0 +1,13 @@
+/*
+ * Interfaces of Portals over CCI. The device is that of CCI's configuration.
+ */
+
+#ifndef P3NAL_CCI_H
+#define P3NAL_CCI_H
+
+#include "portals3.h"
+
+/* The generic mode: calls of the program make the progress. */
+#define PTL_IFACE_CCI ((ptl_interface_t)0x100)
+
+#endif /* P3NAL_CCI_H */

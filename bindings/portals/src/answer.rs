@@ -1,0 +1,52 @@
+//! What calls return, and the boundary that no panic crosses.
+
+use cci_portals::Error;
+use std::ffi::c_int;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Of the Cray dialect: the interface is open, and its handle was given.
+pub(crate) const IFACE_DUP: c_int = 25;
+
+/// Why a call does not return 0.
+#[derive(Clone, Copy)]
+pub(crate) enum Refusal {
+    Error(Error),
+    Duplicate,
+}
+
+impl From<Error> for Refusal {
+    fn from(why: Error) -> Self {
+        Self::Error(why)
+    }
+}
+
+pub(crate) type Answer = Result<(), Refusal>;
+
+/// Runs a call.
+#[inline]
+pub(crate) fn answer(act: impl FnOnce() -> Answer) -> c_int {
+    let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
+        // Its destructor could panic in turn.
+        std::mem::forget(payload);
+        Err(Refusal::Error(Error::Unknown))
+    });
+    match done {
+        Ok(()) => 0,
+        Err(Refusal::Error(why)) => why.code(),
+        Err(Refusal::Duplicate) => IFACE_DUP,
+    }
+}
+
+/// Writes a result.
+///
+/// # Safety
+///
+/// `to` is NULL, or leads to a variable of this type.
+pub(crate) unsafe fn give<T>(to: *mut T, value: T) -> Answer {
+    if to.is_null() {
+        return Err(Error::Address.into());
+    }
+    // SAFETY: by the contract; unaligned variables are the program's fault, and work too.
+    unsafe { to.write_unaligned(value) };
+    Ok(())
+}

@@ -1,0 +1,312 @@
+//! The library, its interface, match entries and memory descriptors.
+
+use crate::answer::{Answer, Refusal, give};
+use crate::layout::{CDescriptor, CLimits, CProcess};
+use crate::registry::{Registry, lock, registry};
+use cci::Context;
+use cci_job::Job;
+use cci_portals::{ANY, AccessEntry, Error, Handle, Interface, Limits, Match, Place, Position, Unlink};
+use std::ffi::{c_int, c_uint, c_ulong};
+use std::sync::{Arc, PoisonError};
+
+/// Interface ids: the default one, those of other implementations, ours, and Cray's.
+const GENERIC: [u32; 6] = [0, 1, 2, 0x100, 0x200, 0x1_0002];
+
+pub(crate) unsafe fn init(most: *mut c_int, is_cray: bool) -> Answer {
+    if most.is_null() {
+        return Err(Error::Address.into());
+    }
+    *registry().initialised.write().unwrap_or_else(PoisonError::into_inner) = Some(is_cray);
+    // SAFETY: by the contract.
+    unsafe { give(most, 1) }
+}
+
+pub(crate) fn fini() -> Answer {
+    let registry = registry();
+    let _alone = lock(&registry.opening);
+    *registry.initialised.write().unwrap_or_else(PoisonError::into_inner) = None;
+    end(registry);
+    Ok(())
+}
+
+fn end(registry: &Registry) -> bool {
+    let network = registry.network.write().unwrap_or_else(PoisonError::into_inner).take();
+    registry.handlers.write().unwrap_or_else(PoisonError::into_inner).clear();
+    // Ends waits of other threads, which hold it too.
+    network.is_some_and(|network| network.close().is_ok())
+}
+
+pub(crate) unsafe fn ni_init(
+    interface: u32,
+    pid: u32,
+    desired: *const CLimits,
+    actual: *mut CLimits,
+    handle: *mut u32,
+) -> Answer {
+    let registry = registry();
+    let is_cray = registry.is_cray()?;
+    if handle.is_null() {
+        return Err(Error::Address.into());
+    }
+    if !GENERIC.contains(&interface) {
+        return Err(Error::Interface.into());
+    }
+    let _alone = lock(&registry.opening);
+    let found = registry.network.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let is_there = found.is_some();
+    let network = match found {
+        Some(network) => network,
+        None => {
+            let limits = if desired.is_null() {
+                Limits::default()
+            } else {
+                // SAFETY: by the contract.
+                unsafe { desired.read_unaligned() }.into()
+            };
+            let network = Arc::new(open(registry, (pid != ANY).then_some(pid), limits)?);
+            *registry.network.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&network));
+            network
+        }
+    };
+    if !actual.is_null() {
+        // SAFETY: by the contract.
+        unsafe { actual.write_unaligned(network.limits().into()) };
+    }
+    // SAFETY: by the contract.
+    unsafe { give(handle, network.handle().bits()) }?;
+    if is_there && is_cray { Err(Refusal::Duplicate) } else { Ok(()) }
+}
+
+/// Opens the interface: in the job of this process if there is one, or by the rule for names.
+fn open(registry: &Registry, pid: Option<u32>, limits: Limits) -> Result<Interface, Error> {
+    let context = Context::new().map_err(|_| Error::Failed)?;
+    let mut ranks = lock(&registry.ranks);
+    let place = if Job::is_named() {
+        let mut joined = lock(&registry.job);
+        if joined.is_none() {
+            *joined = Some(Arc::new(Job::join().map_err(|_| Error::Failed)?));
+        }
+        let job = joined.clone().ok_or(Error::Failed)?;
+        Place::of_job(job, &context, pid)
+    } else {
+        let mapped = ranks.rank.and_then(|rank| ranks.pids.get(rank as usize).copied());
+        let device = context.default_device().map_err(|_| Error::Failed)?;
+        Place::by_rule(device, pid.or(mapped))
+    };
+    let place = place.map_err(|why| why.code())?;
+    let network = Interface::new(place, 0, limits).map_err(|why| why.code())?;
+    if let Some((rank, ids)) = network.ranks() {
+        (ranks.rank, ranks.size) = (Some(rank), u32::try_from(ids.len()).unwrap_or(u32::MAX));
+        ranks.nids = ids.iter().map(|id| id.nid).collect();
+        ranks.pids = ids.iter().map(|id| id.pid).collect();
+    }
+    if let Some(jid) = ranks.jid {
+        network.set_job(jid);
+    }
+    Ok(network)
+}
+
+pub(crate) fn ni_fini(handle: u32) -> Answer {
+    let registry = registry();
+    let _alone = lock(&registry.opening);
+    registry.network(handle)?;
+    if end(registry) { Ok(()) } else { Err(Error::Network.into()) }
+}
+
+pub(crate) unsafe fn status(ni: u32, register: u32, value: *mut u64) -> Answer {
+    let network = registry().network(ni)?;
+    let found = network.status(register)?;
+    registry().run_handlers(&network);
+    // SAFETY: by the contract.
+    unsafe { give(value, found) }
+}
+
+pub(crate) unsafe fn distance(ni: u32, process: CProcess, distance: *mut c_ulong) -> Answer {
+    let found = registry().network(ni)?.distance(process.into())?;
+    // SAFETY: by the contract.
+    unsafe { give(distance, found as c_ulong) }
+}
+
+pub(crate) unsafe fn handle_of(any: u32, ni: *mut u32) -> Answer {
+    let network = registry().open(Error::Handle)?;
+    if !network.has(Handle::from_bits(any)) {
+        return Err(Error::Handle.into());
+    }
+    // SAFETY: by the contract.
+    unsafe { give(ni, network.handle().bits()) }
+}
+
+pub(crate) unsafe fn uid(ni: u32, uid: *mut u32) -> Answer {
+    let found = registry().network(ni)?.identity().0;
+    // SAFETY: by the contract.
+    unsafe { give(uid, found) }
+}
+
+pub(crate) unsafe fn jid(ni: u32, jid: *mut u32) -> Answer {
+    let found = registry().network(ni)?.identity().1;
+    // SAFETY: by the contract.
+    unsafe { give(jid, found) }
+}
+
+pub(crate) unsafe fn id(ni: u32, id: *mut CProcess) -> Answer {
+    let found = registry().network(ni)?.id();
+    // SAFETY: by the contract.
+    unsafe { give(id, found.into()) }
+}
+
+fn unlink(of: c_uint) -> Unlink {
+    if of == 0 { Unlink::Retain } else { Unlink::Unlink }
+}
+
+fn position(of: c_uint) -> Position {
+    if of == 0 { Position::Before } else { Position::After }
+}
+
+/// What an entry asks for, as calls state it.
+pub(crate) type Wanted = (CProcess, u64, u64, c_uint);
+
+fn wanted((source, bits, ignore, goes): Wanted) -> (Match, Unlink) {
+    (Match { source: source.into(), bits, ignore }, unlink(goes))
+}
+
+pub(crate) unsafe fn attach(ni: u32, portal: u32, of: Wanted, at: c_uint, handle: *mut u32) -> Answer {
+    let network = registry().network(ni)?;
+    if handle.is_null() {
+        return Err(Error::Address.into());
+    }
+    let (wanted, goes) = wanted(of);
+    let made = network.attach(portal, wanted, goes, position(at))?;
+    // SAFETY: by the contract.
+    unsafe { give(handle, made.bits()) }
+}
+
+pub(crate) unsafe fn attach_any(ni: u32, portal: *mut u32, of: Wanted, handle: *mut u32) -> Answer {
+    let network = registry().network(ni)?;
+    if handle.is_null() || portal.is_null() {
+        return Err(Error::Address.into());
+    }
+    let (wanted, goes) = wanted(of);
+    let (index, made) = network.attach_any(wanted, goes)?;
+    // SAFETY: by the contract.
+    unsafe { give(portal, index) }?;
+    // SAFETY: by the contract.
+    unsafe { give(handle, made.bits()) }
+}
+
+pub(crate) unsafe fn insert(base: u32, of: Wanted, at: c_uint, handle: *mut u32) -> Answer {
+    let network = registry().open(Error::Entry)?;
+    if handle.is_null() {
+        return Err(Error::Address.into());
+    }
+    let (wanted, goes) = wanted(of);
+    let made = network.insert(Handle::from_bits(base), wanted, goes, position(at))?;
+    // SAFETY: by the contract.
+    unsafe { give(handle, made.bits()) }
+}
+
+pub(crate) fn unlink_entry(entry: u32) -> Answer {
+    Ok(registry().open(Error::Entry)?.unlink_entry(Handle::from_bits(entry))?)
+}
+
+pub(crate) unsafe fn attach_memory(entry: u32, of: CDescriptor, goes: c_uint, handle: *mut u32) -> Answer {
+    let network = registry().open(Error::Entry)?;
+    if handle.is_null() {
+        return Err(Error::Address.into());
+    }
+    // SAFETY: by the contract.
+    let descriptor = unsafe { of.descriptor(registry().is_cray()?) }?;
+    let made = network.attach_memory(Handle::from_bits(entry), descriptor, unlink(goes))?;
+    // SAFETY: by the contract.
+    unsafe { give(handle, made.bits()) }
+}
+
+pub(crate) unsafe fn bind(ni: u32, of: CDescriptor, goes: c_uint, handle: *mut u32) -> Answer {
+    let network = registry().network(ni)?;
+    if handle.is_null() {
+        return Err(Error::Address.into());
+    }
+    // SAFETY: by the contract.
+    let descriptor = unsafe { of.descriptor(registry().is_cray()?) }?;
+    let made = network.bind(descriptor, unlink(goes))?;
+    // SAFETY: by the contract.
+    unsafe { give(handle, made.bits()) }
+}
+
+pub(crate) fn unlink_memory(memory: u32) -> Answer {
+    Ok(registry().open(Error::Memory)?.unlink_memory(Handle::from_bits(memory))?)
+}
+
+pub(crate) unsafe fn update(memory: u32, old: *mut CDescriptor, new: *const CDescriptor, test: u32) -> Answer {
+    let network = registry().open(Error::Memory)?;
+    let new = if new.is_null() {
+        None
+    } else {
+        // SAFETY: by the contract.
+        let stated = unsafe { new.read_unaligned() };
+        // SAFETY: by the contract.
+        Some(unsafe { stated.descriptor(registry().is_cray()?) }?)
+    };
+    let before = network.update(Handle::from_bits(memory), new, Handle::from_bits(test));
+    registry().run_handlers(&network);
+    let before = before?;
+    if !old.is_null() {
+        // SAFETY: by the contract.
+        unsafe { old.write_unaligned(before.into()) };
+    }
+    Ok(())
+}
+
+/// What two calls make in one step: an entry, and its memory descriptor.
+pub(crate) struct Pair {
+    pub(crate) of: Wanted,
+    pub(crate) at: c_uint,
+    pub(crate) descriptor: CDescriptor,
+    pub(crate) goes: c_uint,
+    pub(crate) entry: *mut u32,
+    pub(crate) memory: *mut u32,
+}
+
+/// At the end of the list of a portal index.
+pub(crate) unsafe fn attach_both(ni: u32, portal: u32, pair: Pair) -> Answer {
+    if pair.memory.is_null() {
+        return Err(Error::Address.into());
+    }
+    // SAFETY: by the contract.
+    unsafe { attach(ni, portal, pair.of, pair.at, pair.entry) }?;
+    // SAFETY: just written.
+    let entry = unsafe { pair.entry.read_unaligned() };
+    // SAFETY: by the contract.
+    let attached = unsafe { attach_memory(entry, pair.descriptor, pair.goes, pair.memory) };
+    if attached.is_err() {
+        unlink_entry(entry)?;
+    }
+    attached
+}
+
+/// Beside another entry, if a queue is quiet.
+pub(crate) unsafe fn post(ni: u32, base: u32, pair: Pair, test: u32) -> Answer {
+    let network = registry().network(ni)?;
+    if pair.entry.is_null() || pair.memory.is_null() {
+        return Err(Error::Address.into());
+    }
+    // SAFETY: by the contract.
+    let descriptor = unsafe { pair.descriptor.descriptor(registry().is_cray()?) }?;
+    let (wanted, goes) = wanted(pair.of);
+    let made = network.post(
+        Handle::from_bits(base),
+        (wanted, goes, position(pair.at)),
+        (descriptor, unlink(pair.goes)),
+        Handle::from_bits(test),
+    );
+    registry().run_handlers(&network);
+    let (entry, memory) = made?;
+    // SAFETY: by the contract.
+    unsafe { give(pair.entry, entry.bits()) }?;
+    // SAFETY: by the contract.
+    unsafe { give(pair.memory, memory.bits()) }
+}
+
+pub(crate) fn access(ni: u32, index: u32, process: CProcess, uid: u32, jid: u32, portal: u32) -> Answer {
+    let entry = AccessEntry { process: process.into(), uid, jid, portal };
+    Ok(registry().network(ni)?.access_entry(index, entry)?)
+}

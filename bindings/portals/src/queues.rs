@@ -1,0 +1,105 @@
+//! Event queues.
+
+use crate::answer::{Answer, give};
+use crate::layout::CEvent;
+use crate::registry::{Handler, registry};
+use cci_portals::{Error, Event, Handle};
+use std::ffi::c_int;
+use std::sync::PoisonError;
+use std::time::{Duration, Instant};
+
+/// The queues of one poll.
+const MOST: usize = 4_096;
+const FOREVER: u32 = u32::MAX;
+
+pub(crate) unsafe fn allocate(ni: u32, count: u64, handler: Option<Handler>, queue: *mut u32) -> Answer {
+    let network = registry().network(ni)?;
+    if queue.is_null() {
+        return Err(Error::Address.into());
+    }
+    let made = network.queue(count, handler.is_some())?;
+    if let Some(handler) = handler.filter(|_| made != Handle::NO_QUEUE) {
+        registry().handlers.write().unwrap_or_else(PoisonError::into_inner).insert(made.bits(), handler);
+    }
+    // SAFETY: by the contract.
+    unsafe { give(queue, made.bits()) }
+}
+
+pub(crate) fn free(queue: u32) -> Answer {
+    registry().open(Error::Queue)?.free_queue(Handle::from_bits(queue))?;
+    registry().handlers.write().unwrap_or_else(PoisonError::into_inner).remove(&queue);
+    Ok(())
+}
+
+/// Writes an event; a loss before it is said by the code.
+unsafe fn hand_over((event, is_lost): (Event, bool), to: *mut CEvent) -> Answer {
+    // SAFETY: by the contract of the callers.
+    unsafe { give(to, CEvent::from(event)) }?;
+    if is_lost { Err(Error::EventsDropped.into()) } else { Ok(()) }
+}
+
+pub(crate) unsafe fn get(queue: u32, event: *mut CEvent) -> Answer {
+    let network = registry().open(Error::Queue)?;
+    if event.is_null() {
+        return Err(Error::Address.into());
+    }
+    let found = network.event(Handle::from_bits(queue));
+    registry().run_handlers(&network);
+    // SAFETY: by the contract.
+    unsafe { hand_over(found?, event) }
+}
+
+pub(crate) unsafe fn wait(queue: u32, event: *mut CEvent) -> Answer {
+    let mut which = 0;
+    // SAFETY: by the contract; the variable is there.
+    unsafe { poll(&raw const queue, 1, FOREVER, event, &raw mut which) }
+}
+
+pub(crate) unsafe fn poll(
+    queues: *const u32,
+    count: c_int,
+    limit: u32,
+    event: *mut CEvent,
+    which: *mut c_int,
+) -> Answer {
+    let registry = registry();
+    let network = registry.open(Error::Queue)?;
+    let count = usize::try_from(count).ok().filter(|count| (1..=MOST).contains(count)).ok_or(Error::Queue)?;
+    if queues.is_null() || event.is_null() || which.is_null() {
+        return Err(Error::Address.into());
+    }
+    // SAFETY: by the contract.
+    let handles: Vec<Handle> =
+        (0..count).map(|at| Handle::from_bits(unsafe { queues.add(at).read_unaligned() })).collect();
+    let limit = (limit != FOREVER).then(|| Duration::from_millis(limit.into()));
+    let begun = Instant::now();
+    loop {
+        let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
+        let found = network.poll(&handles, left);
+        registry.run_handlers(&network);
+        match found {
+            // It has ended for the handlers alone.
+            Err(Error::QueueEmpty) if left.is_none_or(|left| !left.is_zero()) => {}
+            // The interface, and so its queues.
+            Err(Error::Network) => return Err(Error::Queue.into()),
+            Err(why) => return Err(why.into()),
+            Ok((index, found, is_lost)) => {
+                // SAFETY: by the contract.
+                unsafe { give(which, index as c_int) }?;
+                // SAFETY: by the contract.
+                return unsafe { hand_over((found, is_lost), event) };
+            }
+        }
+    }
+}
+
+/// Makes progress, at most for so long without any change.
+pub(crate) fn progress(any: u32, limit: u32) -> Answer {
+    let network = registry().open(Error::Handle)?;
+    if !network.has(Handle::from_bits(any)) {
+        return Err(Error::Handle.into());
+    }
+    let done = network.make_progress(Duration::from_millis(limit.into()));
+    registry().run_handlers(&network);
+    Ok(done?)
+}

@@ -1,0 +1,122 @@
+//! What a process has: whether it is initialised, its interface, handlers, ranks.
+
+use cci_job::Job;
+use cci_mem::sync::{AtomicPtr, Ordering};
+use cci_portals::{Error, Handle, Interface};
+use std::collections::HashMap;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
+
+use crate::layout::CEvent;
+
+/// What the program calls for each event of a queue.
+pub(crate) type Handler = unsafe extern "C" fn(*mut CEvent);
+
+/// Ranks and maps, as the run time has them.
+#[derive(Clone, Default)]
+pub(crate) struct Ranks {
+    pub(crate) rank: Option<u32>,
+    pub(crate) size: u32,
+    pub(crate) nids: Vec<u32>,
+    pub(crate) pids: Vec<u32>,
+    pub(crate) jid: Option<u32>,
+}
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    /// Whether `PtlInit` was called, and by the Cray dialect.
+    pub(crate) initialised: RwLock<Option<bool>>,
+    pub(crate) network: RwLock<Option<Arc<Interface>>>,
+    /// One at a time opens and closes.
+    pub(crate) opening: Mutex<()>,
+    pub(crate) handlers: RwLock<HashMap<u32, Handler>>,
+    pub(crate) ranks: Mutex<Ranks>,
+    /// Joined once in the life of a process.
+    pub(crate) job: Mutex<Option<Arc<Job>>>,
+}
+
+/// The registry of this process. It is never freed: calls of other threads may be in it. A child of
+/// a fork gets one of its own, since the locks of this one may be held for ever there.
+static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(null_mut());
+
+extern "C" fn forget() {
+    // Publishes nothing: the child has one thread.
+    REGISTRY.store(null_mut(), Ordering::Relaxed);
+}
+
+#[inline]
+pub(crate) fn registry() -> &'static Registry {
+    // Acquires what `make` has published.
+    let found = REGISTRY.load(Ordering::Acquire);
+    if found.is_null() {
+        return make();
+    }
+    // SAFETY: made by `make` from a box, and never freed.
+    unsafe { &*found }
+}
+
+#[cold]
+fn make() -> &'static Registry {
+    static AT_FORK: Once = Once::new();
+    AT_FORK.call_once(|| {
+        // SAFETY: the handler only stores a word. Without memory for it a child finds the parent's
+        // interface, whose endpoint refuses it.
+        let _ = unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+    });
+    let new = Box::into_raw(Box::<Registry>::default());
+    // Publishes the new registry to whoever loads it.
+    let found = match REGISTRY.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => new,
+        Err(other) => {
+            // SAFETY: from a box, and nobody else has it.
+            drop(unsafe { Box::from_raw(new) });
+            other
+        }
+    };
+    // SAFETY: as in `registry`.
+    unsafe { &*found }
+}
+
+/// A lock whose holder never leaves a mess.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+impl Registry {
+    /// Whether the program speaks the Cray dialect.
+    pub(crate) fn is_cray(&self) -> Result<bool, Error> {
+        let initialised = *self.initialised.read().unwrap_or_else(PoisonError::into_inner);
+        initialised.ok_or(Error::NotInitialised)
+    }
+
+    /// The open interface, for an object that `missing` says is not there otherwise.
+    pub(crate) fn open(&self, missing: Error) -> Result<Arc<Interface>, Error> {
+        self.is_cray()?;
+        let network = self.network.read().unwrap_or_else(PoisonError::into_inner);
+        network.clone().ok_or(missing)
+    }
+
+    /// The interface of its own handle.
+    pub(crate) fn network(&self, handle: u32) -> Result<Arc<Interface>, Error> {
+        let network = self.open(Error::Network)?;
+        if network.handle() == Handle::from_bits(handle) { Ok(network) } else { Err(Error::Network) }
+    }
+
+    /// Calls the handlers of events that have come.
+    pub(crate) fn run_handlers(&self, network: &Interface) {
+        let has_none = self.handlers.read().unwrap_or_else(PoisonError::into_inner).is_empty();
+        if has_none {
+            return;
+        }
+        while let Some((queue, event)) = network.handled() {
+            let handlers = self.handlers.read().unwrap_or_else(PoisonError::into_inner);
+            let handler = handlers.get(&queue.bits()).copied();
+            drop(handlers);
+            if let Some(handler) = handler {
+                let mut event = CEvent::from(event);
+                // SAFETY: the program's function, called without any lock.
+                unsafe { handler(&raw mut event) };
+            }
+        }
+    }
+}

@@ -1,0 +1,132 @@
+//! Ranks and maps.
+
+use crate::answer::{Answer, give};
+use crate::layout::CProcess;
+use crate::registry::{Ranks, lock, registry};
+use cci_portals::{Error, ProcessId};
+use std::ffi::c_int;
+use std::net::Ipv4Addr;
+use std::sync::PoisonError;
+
+/// `PTL_INVALID_HANDLE`: before `PtlNIInit`.
+const NONE: u32 = u32::MAX;
+/// Entries of a map.
+const MOST: usize = 1 << 20;
+
+fn ranks<R>(ni: u32, act: impl FnOnce(&mut Ranks) -> Result<R, Error>) -> Result<R, Error> {
+    let registry = registry();
+    if ni != NONE {
+        registry.network(ni)?;
+    }
+    act(&mut lock(&registry.ranks))
+}
+
+/// A number, or an IPv4 address.
+fn number(text: &str) -> Option<u32> {
+    text.parse().ok().or_else(|| text.parse().map(Ipv4Addr::to_bits).ok())
+}
+
+/// A variable with numbers, and colons between them.
+fn list(name: &str) -> Option<Vec<u32>> {
+    std::env::var(name).ok()?.split(':').map(number).collect()
+}
+
+pub(crate) fn set_rank(ni: u32, rank: c_int, size: c_int) -> Answer {
+    Ok(ranks(ni, |ranks| {
+        if (rank, size) == (-1, -1) {
+            // What a job has filled in stays.
+            if ranks.rank.is_some() {
+                return Ok(());
+            }
+            let rank = list("PTL_MY_RID").and_then(|rank| rank.first().copied()).ok_or(Error::Failed)?;
+            let (nids, pids) = (list("PTL_NIDMAP"), list("PTL_PIDMAP"));
+            let (nids, pids) = (nids.ok_or(Error::Failed)?, pids.ok_or(Error::Failed)?);
+            if nids.len() != pids.len() || rank as usize >= nids.len() {
+                return Err(Error::Failed);
+            }
+            let jid = list("PTL_MY_JID").and_then(|jid| jid.first().copied());
+            *ranks = Ranks { rank: Some(rank), size: nids.len() as u32, nids, pids, jid };
+            return Ok(());
+        }
+        let (rank, size) = (u32::try_from(rank), u32::try_from(size));
+        let (Ok(rank), Ok(size)) = (rank, size) else { return Err(Error::Process) };
+        if rank >= size {
+            return Err(Error::Process);
+        }
+        (ranks.rank, ranks.size) = (Some(rank), size);
+        Ok(())
+    })?)
+}
+
+pub(crate) unsafe fn get_rank(ni: u32, rank: *mut u32, size: *mut u32) -> Answer {
+    let (own, all) = ranks(ni, |ranks| Ok((ranks.rank.ok_or(Error::Failed)?, ranks.size)))?;
+    for (to, value) in [(rank, own), (size, all)].into_iter().filter(|(to, _)| !to.is_null()) {
+        // SAFETY: by the contract.
+        unsafe { give(to, value) }?;
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn rank_id(ni: u32, rank: u32, id: *mut CProcess) -> Answer {
+    let found = ranks(ni, |ranks| {
+        let of = |map: &[u32]| map.get(rank as usize).copied().ok_or(Error::Process);
+        Ok(ProcessId { nid: of(&ranks.nids)?, pid: of(&ranks.pids)? })
+    })?;
+    // SAFETY: by the contract.
+    unsafe { give(id, found.into()) }
+}
+
+/// Which of the maps.
+#[derive(Clone, Copy)]
+pub(crate) enum Map {
+    Nids,
+    Pids,
+}
+
+fn map_of(ranks: &mut Ranks, map: Map) -> &mut Vec<u32> {
+    match map {
+        Map::Nids => &mut ranks.nids,
+        Map::Pids => &mut ranks.pids,
+    }
+}
+
+pub(crate) unsafe fn set_map(ni: u32, map: Map, from: *const u32, count: c_int) -> Answer {
+    let count = usize::try_from(count).ok().filter(|count| *count <= MOST).ok_or(Error::Process)?;
+    if from.is_null() {
+        return Err(Error::Address.into());
+    }
+    // SAFETY: by the contract.
+    let values = (0..count).map(|at| unsafe { from.add(at).read_unaligned() }).collect();
+    Ok(ranks(ni, |ranks| {
+        *map_of(ranks, map) = values;
+        Ok(())
+    })?)
+}
+
+pub(crate) unsafe fn get_map(ni: u32, map: Map, to: *mut u32, count: c_int) -> Answer {
+    if to.is_null() {
+        return Err(Error::Address.into());
+    }
+    let values = ranks(ni, |ranks| Ok(map_of(ranks, map).clone()))?;
+    let count = usize::try_from(count).unwrap_or(0);
+    if values.len() > count {
+        return Err(Error::NoSpace.into());
+    }
+    for (at, value) in values.into_iter().enumerate() {
+        // SAFETY: by the contract.
+        unsafe { to.add(at).write_unaligned(value) };
+    }
+    Ok(())
+}
+
+pub(crate) fn set_jid(ni: u32, jid: u32) -> Answer {
+    ranks(ni, |ranks| {
+        ranks.jid = Some(jid);
+        Ok(())
+    })?;
+    let network = registry().network.read().unwrap_or_else(PoisonError::into_inner).clone();
+    if let Some(network) = network {
+        network.set_job(jid);
+    }
+    Ok(())
+}

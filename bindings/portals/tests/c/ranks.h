@@ -1,0 +1,89 @@
+/*
+ * Two or more processes: which rank this is, and its interface.
+ */
+
+#ifndef RANKS_H
+#define RANKS_H
+
+#include <p3rt/p3rt.h>
+#include <portals3.h>
+
+#include "../../../compat_check.h"
+
+#define OK(call) CHECK_CODE(call, PTL_OK)
+
+static const ptl_process_id_t ANYBODY = {PTL_NID_ANY, PTL_PID_ANY};
+
+typedef struct {
+    ptl_handle_ni_t ni;
+    ptl_handle_eq_t eq;
+    unsigned int rank, size;
+} SIDE;
+
+static inline SIDE begin(ptl_size_t events) {
+    SIDE side;
+    int most;
+
+    OK(PtlInit(&most));
+    /* Outside of a job the environment has ranks and maps. */
+    if (getenv("PTL_MY_RID") != NULL)
+        OK(PtlSetRank(PTL_INVALID_HANDLE, -1, -1));
+    OK(PtlNIInit(PTL_IFACE_DEFAULT, PTL_PID_ANY, NULL, NULL, &side.ni));
+    OK(PtlGetRank(side.ni, &side.rank, &side.size));
+    OK(PtlEQAlloc(side.ni, events, PTL_EQ_HANDLER_NONE, &side.eq));
+    return side;
+}
+
+static inline ptl_process_id_t of_rank(const SIDE *side, unsigned int rank) {
+    ptl_process_id_t id;
+
+    OK(PtlGetRankId(side->ni, rank, &id));
+    return id;
+}
+
+/* A descriptor without a limit. */
+static inline ptl_md_t memory_of(void *start, ptl_size_t length, unsigned int options, ptl_handle_eq_t eq) {
+    ptl_md_t md = {start, length, PTL_MD_THRESH_INF, 0, options, NULL, eq};
+
+    return md;
+}
+
+static inline ptl_handle_md_t bind_memory(const SIDE *side, void *start, ptl_size_t length, ptl_handle_eq_t eq) {
+    ptl_handle_md_t handle;
+
+    OK(PtlMDBind(side->ni, memory_of(start, length, 0, eq), PTL_RETAIN, &handle));
+    return handle;
+}
+
+/* An entry for these match bits at index 4. */
+static inline ptl_handle_md_t post(const SIDE *side, ptl_match_bits_t bits, ptl_md_t md, ptl_unlink_t unlink) {
+    ptl_handle_me_t me;
+    ptl_handle_md_t handle;
+
+    OK(PtlMEAttach(side->ni, 4, ANYBODY, bits, 0, unlink, PTL_INS_AFTER, &me));
+    OK(PtlMDAttach(me, md, unlink, &handle));
+    return handle;
+}
+
+/* Waits for an event of this kind, and passes over others. */
+static inline ptl_event_t until(ptl_handle_eq_t eq, ptl_event_kind_t kind) {
+    ptl_event_t event;
+
+    do {
+        OK(PtlEQWait(eq, &event));
+        CHECK(event.ni_fail_type == PTL_NI_OK);
+    } while (event.type != kind);
+    return event;
+}
+
+static inline void put_bits(const SIDE *side, ptl_handle_md_t md, unsigned int rank, ptl_match_bits_t bits) {
+    OK(PtlPut(md, PTL_NO_ACK_REQ, of_rank(side, rank), 4, 0, bits, 0, 0));
+}
+
+static inline int finish(const char *what) {
+    PtlFini();
+    puts(what);
+    return 0;
+}
+
+#endif /* RANKS_H */
