@@ -171,6 +171,22 @@ impl State {
         self.post(endpoint, whom, Out::Answer(fin));
     }
 
+    /// Ends an operation whose memory cannot take part, and tells a partner that waits.
+    pub(crate) fn abandon(&mut self, endpoint: &Endpoint, number: u64) {
+        let Some(operation) = self.operations.get_mut(number) else { return };
+        let (whom, theirs) = (operation.whom, operation.request.operation);
+        if operation.phase == Phase::Reading {
+            operation.reads.has_failed = true;
+            return self.finish_reads(endpoint, number);
+        }
+        let is_served = operation.kind == Kind::Supply;
+        self.fail(number);
+        if is_served {
+            let answer = Answer { kind: REPLY, status: wire::FAILED, operation: theirs, length: 0, offset: 0, own: 0 };
+            self.post(endpoint, whom, Out::Answer(answer));
+        }
+    }
+
     /// Ends an operation that has failed, with one event.
     pub(crate) fn fail(&mut self, number: u64) {
         // Reads end by themselves when their link does; the memory is theirs until then.

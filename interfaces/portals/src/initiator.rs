@@ -154,6 +154,8 @@ impl State {
         region: Option<(u64, u64)>,
         to: &Target,
     ) -> Result<(), Error> {
+        // It has no word to bring.
+        let to = &Target { header: 0, ..*to };
         let request = self.request(wire::GET, to)?;
         let at = self.check_region(memory, region)?;
         let number = self.enter(Kind::Get, memory, at, Request { length: at.1, ..request }, to)?;
@@ -238,7 +240,7 @@ impl State {
         self.scratch = message;
         match sent {
             Ok(()) if is_whole => self.on_written(number, false),
-            Ok(()) => self.fail(number),
+            Ok(()) => self.abandon(endpoint, number),
             Err(why) => return Sending::of(why),
         }
         Sending::Gone
@@ -266,7 +268,7 @@ impl State {
         let Some(operation) = self.operations.get_mut(number) else { return Err(Sending::Gone) };
         let memory = self.objects.memories.get(operation.memory);
         let Some(parts) = memory.and_then(|memory| memory.region.cut(operation.offset, operation.length)) else {
-            self.fail(number);
+            self.abandon(endpoint, number);
             return Err(Sending::Gone);
         };
         let registered: Result<Vec<Registration<_>>, _> =
@@ -279,7 +281,7 @@ impl State {
             Err(RegisterError::Disconnected) => Err(Sending::Lost),
             Err(RegisterError::NoMemory) => Err(Sending::Blocked),
             Err(_) => {
-                self.fail(number);
+                self.abandon(endpoint, number);
                 Err(Sending::Gone)
             }
         }

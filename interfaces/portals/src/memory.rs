@@ -63,7 +63,8 @@ impl Region {
     /// range of the whole. Stops when it says false, and returns that; nothing is called where the
     /// bytes do not lie inside.
     fn runs(&self, offset: u64, len: usize, mut act: impl FnMut(&Memory, u64, std::ops::Range<usize>) -> bool) -> bool {
-        if !self.contains(offset, len as u64) {
+        // No bytes are inside of anything: a put may be cut to none behind the end.
+        if len > 0 && !self.contains(offset, len as u64) {
             return false;
         }
         let (mut skip, mut done) = (offset, 0_usize);
@@ -146,6 +147,7 @@ mod tests {
             }
         }
         assert!(region.cut(5, 5).is_none() && !region.contains(u64::MAX, 2));
+        assert!(region.copy_in(20, &[]) && region.copy_out(20, &mut []) && region.cut(20, 0).is_some());
     }
 
     #[test]

@@ -252,7 +252,7 @@ impl State {
     /// Has something sent, now or when there is a link and room.
     pub(crate) fn post(&mut self, endpoint: &Endpoint, whom: Whom, out: Out) {
         match whom {
-            Whom::Own => self.send_to_self(out),
+            Whom::Own => self.send_to_self(endpoint, out),
             Whom::Peer(peer) => {
                 let Some(partner) = self.partners.get_mut(&peer) else { return };
                 // What answers is for the link that it came by.
@@ -331,7 +331,7 @@ impl State {
         (connection.max_send_size().unwrap_or(0) as usize).min(MOST_SHORT + LONGEST)
     }
 
-    fn send_to_self(&mut self, out: Out) {
+    fn send_to_self(&mut self, endpoint: &Endpoint, out: Out) {
         let mut message = Vec::new();
         match out {
             Out::Answer(answer) => answer.emit(&mut message),
@@ -340,7 +340,7 @@ impl State {
                     self.to_self.push_back(message);
                     self.on_written(number, true);
                 } else {
-                    self.fail(number);
+                    self.abandon(endpoint, number);
                 }
                 return;
             }
