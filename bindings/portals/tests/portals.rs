@@ -1,6 +1,7 @@
 //! The library as it is installed: headers, symbols, and C programs that use it.
 
 use cci_testkit::installed::{Installed, STRICT, end, succeed};
+use cci_testkit::namespace::{self, Net};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -126,6 +127,49 @@ fn descriptors_are_unlinked_right_after_their_events() {
 #[test]
 fn a_queue_is_overrun() {
     run("overrun.c", 2, &["sm", "tcp"], "overrun\n");
+}
+
+#[test]
+fn a_wait_takes_no_processor_time() {
+    run("idle.c", 2, &["", "sm", "tcp"], "idle\n");
+}
+
+/// Ranks, maps and the ways to partners come from the job.
+#[test]
+fn a_job_fills_in_ranks_and_maps() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let cci = cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
+    for (source, ranks, said) in
+        [("ring.c", "4", "round\n"), ("lock.c", "3", "locked\n"), ("pingpong.c", "2", "ping and pong\n")]
+    {
+        let program = compile(source, dir.path());
+        let child = command(&cci, "", dir.path()).args(["run", "-n", ranks]).arg(program).spawn().expect("it starts");
+        let count = ranks.parse().expect("a number");
+        assert_eq!(finish(child, "a job"), said.repeat(count));
+    }
+}
+
+#[test]
+fn programs_run_between_hosts() {
+    if !namespace::may_be_made() {
+        return;
+    }
+    let nets = namespace::pair(1500);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for source in ["pingpong.c", "unlink.c"] {
+        let program = compile(source, dir.path());
+        let first = pids(2);
+        let start = |(rank, net): (u32, &Net)| {
+            let mut command = command(&program, "", dir.path());
+            command.env("PTL_MY_RID", rank.to_string()).env("PTL_NIDMAP", "10.0.0.1:10.0.0.2");
+            command.env("PTL_PIDMAP", format!("{first}:{}", first + 1)).env("CCI_LISTEN", "network");
+            net.enter(|| command.spawn().expect("the program starts"))
+        };
+        let ranks: Vec<_> = (0..).zip(&nets).map(start).collect();
+        for child in ranks {
+            assert!(!finish(child, "the wire").is_empty());
+        }
+    }
 }
 
 #[test]
