@@ -11,10 +11,13 @@ use cci_portals::{
 use cci_testkit::{LIMIT, device_of, sm_device};
 use fastrand::Rng;
 use std::collections::BTreeMap;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Of a descriptor at the target.
 const MEMORY: usize = 60_000;
+
+/// How long a thread waits before it looks whether all is over.
+const PIECE: Duration = Duration::from_millis(2);
 
 /// An entry with its descriptor, as the model has it: a plain list in order.
 struct Expected {
@@ -247,6 +250,23 @@ fn check_bytes(all: &[Begun], list: &[Expected], what: &str) {
     }
 }
 
+/// Makes progress until no operation is open. Each side waits in a thread of its own: the time of a
+/// virtual network leaps while all of them sleep.
+fn settle(sides: &[Side], what: &str) {
+    let started = Instant::now();
+    let is_open = |side: &Side| side.ni.counts().0 > 0;
+    std::thread::scope(|scope| {
+        for side in sides {
+            scope.spawn(|| {
+                while sides.iter().any(is_open) && started.elapsed() < LIMIT {
+                    assert!(side.ni.make_progress(PIECE).is_ok());
+                }
+            });
+        }
+    });
+    assert!(!sides.iter().any(is_open), "{what}: it does not end");
+}
+
 /// One random program: every side is target and initiator at once.
 fn run(device: &Device, seed: u64, count: u32) {
     let mut rng = Rng::with_seed(seed);
@@ -267,11 +287,7 @@ fn run(device: &Device, seed: u64, count: u32) {
             let one = begin(&mut rng, &sides[from as usize], to, from, list);
             begun.entry((to, from)).or_default().push(one);
         }
-        let started = Instant::now();
-        while sides.iter().any(|side| side.ni.counts().0 > 0) {
-            assert!(started.elapsed() < LIMIT, "{what}: it does not end");
-            sides.iter().for_each(|side| assert!(side.ni.status(0).is_ok()));
-        }
+        settle(&sides, &what);
         // Of each initiator: handles of two interfaces may be equal.
         let mut events: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
         for ((to, from), list) in &lists {
@@ -313,7 +329,7 @@ fn random_programs_leave_what_the_model_says_over_shared_memory() {
 /// Frames are lost, come twice and out of order.
 #[test]
 fn random_programs_leave_what_the_model_says_over_a_bad_network() {
-    for seed in 0..40_u64 {
+    for seed in 0..25_u64 {
         let (network, number) = (format!("random{seed}"), seed.to_string());
         let keys = [
             ("network", network.as_str()),
