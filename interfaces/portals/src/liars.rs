@@ -228,6 +228,36 @@ fn memory_that_cannot_be_read_fails_its_operation_alone() {
     assert!(!scene.is_closed);
 }
 
+/// The partner goes in each state of a put: with its message not taken, with an ack due, and while
+/// it reads what is offered. The operation ends once, and nothing is pending then.
+#[test]
+fn a_put_ends_once_in_whatever_state_its_partner_goes() {
+    let (start, end, ack) = (EventKind::SendStart, EventKind::SendEnd, EventKind::Ack);
+    for (len, is_delivered, expected) in [
+        (8, true, vec![(start, 0), (end, 0), (ack, 1)]),
+        (100_000, true, vec![(start, 0), (end, 1)]),
+        (100_000, false, vec![(start, 0), (end, 1)]),
+    ] {
+        let mut scene = Scene::introduced();
+        let memory = scene.bind(len);
+        scene.ni.put(memory, None, true, &Target::at(LIAR, 4)).expect("room");
+        if is_delivered {
+            scene.asked(if len == 8 { PUT } else { OFFER });
+        }
+        let mut seen = Vec::new();
+        // A short one is delivered, and its send ends.
+        scene.until("its state", |scene| {
+            seen.extend(scene.events());
+            len > 8 || seen.contains(&(end, 0))
+        });
+        scene.liar.disconnect(scene.connection).expect("open");
+        scene.until("the end", |scene| scene.ni.counts().0 == 0);
+        seen.extend(scene.events());
+        assert_eq!(seen, expected, "{len} bytes, delivered: {is_delivered}");
+        assert_eq!(scene.ni.unlink_memory(memory), Ok(()));
+    }
+}
+
 /// It asks, and never says that it has read: the descriptor is in use until its link ends.
 #[test]
 fn a_reader_that_never_ends_holds_a_descriptor_until_its_link_does() {
