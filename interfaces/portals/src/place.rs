@@ -202,8 +202,8 @@ fn open(device: &Device, pid: u32) -> Result<Option<Endpoint>, cci::OpenError> {
             Ok(endpoint) => return Ok(Some(endpoint)),
             // A service of another form.
             Err(why) if why.status == Status::Inval => refused = Some(why),
-            Err(why) if why.status == Status::NoMem => return Err(why),
-            Err(_) => return Ok(None),
+            Err(why) if why.status == Status::AddrNotAvail => return Ok(None),
+            Err(why) => return Err(why),
         }
     }
     refused.map_or(Ok(None), Err)

@@ -4,4 +4,5 @@ mod events;
 mod faults;
 mod lists;
 mod operations;
+mod places;
 mod world;
