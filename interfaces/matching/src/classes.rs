@@ -10,11 +10,40 @@ use crate::{NoMemory, Ticket};
 #[derive(Debug)]
 pub(crate) struct Entry<T> {
     pub(crate) pattern: Pattern,
-    pub(crate) label: u64,
     class: usize,
+    pub(crate) item: T,
+}
+
+/// What a walk needs of an entry to find the next one: 16 bytes, apart from the rest of it, so that
+/// a thousand of them lie in the first cache, and no entry must be read to know which one follows.
+#[derive(Clone, Copy, Debug)]
+struct Chain {
+    label: u64,
     /// Among the entries of the same class and key, by label.
     links: Links,
-    pub(crate) item: T,
+}
+
+const _: () = assert!(size_of::<Chain>() == 16);
+
+/// The chains of entries, by the index of the entry. Those of entries that are gone are stale.
+#[derive(Debug)]
+struct Chains(Vec<Chain>);
+
+impl Chains {
+    #[inline]
+    fn get(&self, at: u32) -> Option<Chain> {
+        self.0.get(at as usize).copied()
+    }
+
+    /// Sets the chain of a new entry, for which there is room.
+    fn begin(&mut self, at: u32, label: u64) {
+        let chain = Chain { label, links: Links::NONE };
+        match self.0.get_mut(at as usize) {
+            Some(place) => *place = chain,
+            // Indices are given in turn.
+            None => self.0.push(chain),
+        }
+    }
 }
 
 #[derive(Debug)]
@@ -28,24 +57,26 @@ struct Class {
 #[derive(Debug)]
 pub(crate) struct Classes<T> {
     pub(crate) entries: Nodes<Entry<T>>,
+    chains: Chains,
     /// One without entries is used for the next new masks.
     classes: Vec<Class>,
     /// Used by a lookup: the next entry of each class.
     heads: Vec<u32>,
 }
 
-fn links<T>(entries: &mut Nodes<Entry<T>>, at: u32) -> Option<&mut Links> {
-    entries.get_mut(at).map(|entry| &mut entry.links)
+fn links(chains: &mut Chains, at: u32) -> Option<&mut Links> {
+    chains.0.get_mut(at as usize).map(|chain| &mut chain.links)
 }
 
 impl<T> Classes<T> {
     pub(crate) const fn new() -> Self {
-        Self { entries: Nodes::new(), classes: Vec::new(), heads: Vec::new() }
+        Self { entries: Nodes::new(), chains: Chains(Vec::new()), classes: Vec::new(), heads: Vec::new() }
     }
 
     /// Makes room for an entry with this pattern, and returns the place of its class.
     fn reserve(&mut self, pattern: &Pattern) -> Result<usize, std::collections::TryReserveError> {
         self.entries.reserve()?;
+        self.chains.0.try_reserve((self.entries.len() + 1).saturating_sub(self.chains.0.len()))?;
         let is_it = |class: &Class| class.masks == pattern.masks;
         let found = self.classes.iter().position(is_it);
         let at = match found.or_else(|| self.classes.iter().position(|class| class.entries == 0)) {
@@ -72,14 +103,15 @@ impl<T> Classes<T> {
         near: [u32; 2],
     ) -> Result<Ticket, NoMemory<T>> {
         let Ok(class) = self.reserve(&pattern) else { return Err(NoMemory(item)) };
-        let ticket = self.entries.insert(Entry { pattern, label, class, links: Links::NONE, item });
-        let Self { entries, classes, .. } = self;
+        let ticket = self.entries.insert(Entry { pattern, class, item });
+        self.chains.begin(ticket.index, label);
+        let Self { entries, chains, classes, .. } = self;
         let class = &mut classes[class];
         class.masks = pattern.masks;
         class.entries += 1;
         class.buckets.change(pattern.key(), |list| {
-            let prev = predecessor(entries, *list, (&pattern, label), near);
-            list.link(entries, links, (ticket.index, prev));
+            let prev = predecessor(entries, chains, *list, (&pattern, label), near);
+            list.link(chains, links, (ticket.index, prev));
         });
         Ok(ticket)
     }
@@ -89,26 +121,39 @@ impl<T> Classes<T> {
         let entry = self.entries.remove(index)?;
         let class = &mut self.classes[entry.class];
         class.entries -= 1;
-        class.buckets.change(entry.pattern.key(), |list| list.unlink(&mut self.entries, links, entry.links));
+        let own = self.chains.get(index)?.links;
+        class.buckets.change(entry.pattern.key(), |list| list.unlink(&mut self.chains, links, own));
         Some(entry)
+    }
+
+    /// The label of the entry at an index.
+    pub(crate) fn label(&self, at: u32) -> Option<u64> {
+        self.chains.get(at).map(|chain| chain.label)
+    }
+
+    /// Gives an entry another label, by which its order stays.
+    pub(crate) fn set_label(&mut self, at: u32, label: u64) {
+        if let Some(chain) = self.chains.0.get_mut(at as usize) {
+            chain.label = label;
+        }
     }
 
     /// The first entry that matches and that `accepts`, which is asked for each that matches, in
     /// order.
     pub(crate) fn find(&mut self, envelope: &Envelope, mut accepts: impl FnMut(&mut T) -> bool) -> Option<u32> {
-        let Self { entries, classes, heads } = self;
+        let Self { entries, chains, classes, heads } = self;
         heads.clear();
         let in_use = classes.iter().filter(|class| class.entries > 0);
         heads.extend(in_use.map(|class| class.buckets.get(class.masks.key(envelope)).first).filter(|at| *at != NONE));
         loop {
-            let (nearest, limit) = nearest(entries, heads)?;
+            let (nearest, limit) = nearest(chains, heads)?;
             let mut at = heads[nearest];
             // Along one list, as far as no other list has an entry before.
-            while let Some(entry) = entries.get_mut(at).filter(|entry| entry.label < limit) {
-                if accepts(&mut entry.item) {
+            while let Some(chain) = chains.get(at).filter(|chain| chain.label < limit) {
+                if entries.get_mut(at).is_some_and(|entry| accepts(&mut entry.item)) {
                     return Some(at);
                 }
-                at = entry.links.next;
+                at = chain.links.next;
             }
             if at == NONE {
                 heads.swap_remove(nearest);
@@ -121,10 +166,10 @@ impl<T> Classes<T> {
 
 /// Which of these entries has the lowest label, and the lowest label of the others.
 #[inline]
-fn nearest<T>(entries: &Nodes<Entry<T>>, heads: &[u32]) -> Option<(usize, u64)> {
+fn nearest(chains: &Chains, heads: &[u32]) -> Option<(usize, u64)> {
     let (mut nearest, mut lowest, mut limit) = (None, u64::MAX, u64::MAX);
     for (number, at) in heads.iter().enumerate() {
-        let label = entries.get(*at)?.label;
+        let label = chains.get(*at)?.label;
         if label < lowest {
             (nearest, lowest, limit) = (Some(number), label, lowest);
         } else {
@@ -137,6 +182,7 @@ fn nearest<T>(entries: &Nodes<Entry<T>>, heads: &[u32]) -> Option<(usize, u64)> 
 /// The entry of the list behind which one with this label goes, or [`NONE`].
 fn predecessor<T>(
     entries: &Nodes<Entry<T>>,
+    chains: &Chains,
     list: List,
     (pattern, label): (&Pattern, u64),
     [before, after]: [u32; 2],
@@ -145,15 +191,15 @@ fn predecessor<T>(
     if is_beside(before).is_some() {
         return before;
     }
-    if let Some(entry) = is_beside(after) {
-        return entry.links.prev;
+    if is_beside(after).is_some() {
+        return chains.get(after).map_or(NONE, |chain| chain.links.prev);
     }
     let mut at = list.last;
-    while let Some(entry) = entries.get(at) {
-        if entry.label < label {
+    while let Some(chain) = chains.get(at) {
+        if chain.label < label {
             return at;
         }
-        at = entry.links.prev;
+        at = chain.links.prev;
     }
     NONE
 }

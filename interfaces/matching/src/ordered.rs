@@ -168,7 +168,7 @@ impl<T> Ordered<T> {
     }
 
     fn label(&self, at: u32) -> Option<u64> {
-        self.classes.entries.get(at).map(|entry| entry.label)
+        self.classes.label(at)
     }
 
     /// A label between those of two neighbours, which may get others.
@@ -222,13 +222,13 @@ impl<T> Ordered<T> {
 
     fn label_evenly(&mut self, (first, last): (u32, u32), begin: u64, gap: u64) {
         let (mut at, mut label) = (first, begin);
-        while let Some(entry) = self.classes.entries.get_mut(at) {
+        while let Some(next) = self.classes.entries.get(at).map(|entry| entry.item.order.next) {
             label += gap;
-            entry.label = label;
+            self.classes.set_label(at, label);
             if at == last {
                 return;
             }
-            at = entry.item.order.next;
+            at = next;
         }
     }
 }
