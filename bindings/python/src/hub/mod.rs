@@ -1,0 +1,163 @@
+//! A hub: an endpoint whose events are sorted by what waits for them. The awaitable and the
+//! synchronous connections of the package stand on it.
+
+mod calls;
+mod methods;
+mod state;
+
+use crate::errors::{Refusal, error};
+use crate::message::Message;
+use crate::opened::Opened;
+use crate::waiting::{Deadline, SPIN, Sleepers, spin};
+pub(crate) use calls::{Span, register};
+use cci::{Endpoint, Event, PollError, Unusable};
+use pyo3::prelude::*;
+use state::{Changes, State};
+use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
+
+/// How many events one call of `progress` takes, so that others get their turn.
+const BATCH: usize = 64;
+
+/// An endpoint with its connections: what the classes of the package are built on.
+#[pyclass(frozen, module = "cci._cci", weakref)]
+pub(crate) struct Hub {
+    opened: Opened,
+    state: Mutex<State>,
+    sleepers: Sleepers,
+    spin: Duration,
+}
+
+impl Hub {
+    pub(crate) fn over(endpoint: Endpoint, is_listening: bool, spin: Option<Duration>) -> Self {
+        let state = State::new(is_listening);
+        let opened = Opened::new(endpoint);
+        Self { opened, state: Mutex::new(state), sleepers: Sleepers::default(), spin: spin.unwrap_or(SPIN) }
+    }
+
+    /// Locked only while attached, and never while code of the program may run.
+    fn state(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// Takes an event over, and wakes whoever may wait for it.
+    fn handle(&self, endpoint: &Endpoint, event: Event<'_>, changes: &mut Changes) {
+        self.state().handle(endpoint, event, changes);
+    }
+
+    /// One look for an event. False: there is none now.
+    fn step(&self, py: Python<'_>, endpoint: &Endpoint, changes: &mut Changes) -> PyResult<bool> {
+        match endpoint.get_event() {
+            Ok(Some(event)) => self.handle(endpoint, event, changes),
+            Ok(None) => {
+                self.state().answer_waiting(endpoint);
+                return Ok(false);
+            }
+            Err(PollError::NoBuffers) => {
+                let mut state = self.state();
+                if !std::mem::replace(&mut state.is_starving, true) {
+                    changes.keys.extend(state.peers.keys());
+                }
+                return Ok(false);
+            }
+            Err(why) => return Err(why.raise(py)),
+        }
+        Ok(true)
+    }
+
+    /// Repeats `attempt` until it gives something, and makes progress in between; `None`: the time
+    /// is over. Looks, then sleeps, without the interpreter. A signal's handler may raise.
+    fn wait<T>(
+        &self,
+        py: Python<'_>,
+        limit: Option<Duration>,
+        mut attempt: impl FnMut() -> PyResult<Option<T>>,
+    ) -> PyResult<Option<T>> {
+        let mut deadline = Deadline::new(limit);
+        let mut has_looked = false;
+        loop {
+            // First: what was closed tells so by itself.
+            if let Some(done) = attempt()? {
+                return Ok(Some(done));
+            }
+            let endpoint = self.opened.get(py)?;
+            let mut changes = Changes::default();
+            let mut is_found = self.step(py, &endpoint, &mut changes)?;
+            if !is_found && !has_looked {
+                let left = deadline.left().map_or(self.spin, |left| left.min(self.spin));
+                // Without a buffer nothing comes; the look after the sleep finds out again.
+                if let Ok(Some(event)) = py.detach(|| spin(&endpoint, left)) {
+                    self.handle(&endpoint, event, &mut changes);
+                    is_found = true;
+                }
+                has_looked = !is_found;
+            }
+            if is_found {
+                has_looked = false;
+                if !changes.keys.is_empty() {
+                    self.sleepers.wake();
+                }
+                continue;
+            }
+            drop(changes);
+            py.check_signals()?;
+            let left = deadline.left();
+            if left == Some(Duration::ZERO) {
+                return Ok(None);
+            }
+            let sleeper = self.sleepers.announce()?;
+            // What came before the announcement woke nobody.
+            if let Some(done) = attempt()? {
+                return Ok(Some(done));
+            }
+            py.detach(|| sleeper.sleep(&endpoint, left));
+            py.check_signals()?;
+        }
+    }
+
+    /// The next message of a connection, if there is one.
+    fn take_message(&self, py: Python<'_>, peer: u64) -> PyResult<Option<Message>> {
+        let mut state = self.state();
+        let is_starving = state.is_starving;
+        let known = state.peers.get_mut(&peer).ok_or_else(|| closed_here(py))?;
+        let Some(held) = known.queue.pop_front() else {
+            if let Some((status, sentence)) = known.unsent.take().or_else(|| known.lost.clone()) {
+                drop(state);
+                return Err(error(py, status, &sentence));
+            }
+            // Buffers that wait to be received by others come back by themselves.
+            if is_starving && self.opened.gauge.are_all_held() {
+                drop(state);
+                return Err(PollError::NoBuffers.raise(py));
+            }
+            return Ok(None);
+        };
+        drop(state);
+        if let Err(raised) = self.opened.gauge.warn(py) {
+            // The message stays where it was: the call has not received it.
+            if let Some(known) = self.state().peers.get_mut(&peer) {
+                known.queue.push_front(held);
+            }
+            return Err(raised);
+        }
+        Ok(Some(Message::new(held.counted(&self.opened.gauge))))
+    }
+}
+
+/// The error of a call on a connection that the program has closed.
+fn closed_here(py: Python<'_>) -> PyErr {
+    error(py, cci::Status::Disconnected, "this connection has been closed here; connect again")
+}
+
+impl Hub {
+    /// The connection of a number, if it is open.
+    fn connection(&self, py: Python<'_>, peer: u64) -> PyResult<cci::Connection> {
+        let mut state = self.state();
+        let known = state.peers.get_mut(&peer).ok_or_else(|| closed_here(py))?;
+        if let Some((status, sentence)) = known.unsent.take().or_else(|| known.lost.clone()) {
+            drop(state);
+            return Err(error(py, status, &sentence));
+        }
+        known.connection.ok_or_else(|| Unusable::Closed.raise(py))
+    }
+}

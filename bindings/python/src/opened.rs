@@ -1,0 +1,111 @@
+//! An open endpoint, and how many of its receive buffers are held.
+
+use crate::errors::Refusal;
+use cci::__binding::{AtomicU64, Ordering};
+use cci::{DetachedEvent, Endpoint, Event, Unusable};
+use pyo3::exceptions::PyResourceWarning;
+use pyo3::prelude::*;
+use std::ffi::CString;
+use std::sync::{Arc, Mutex, PoisonError};
+
+/// An endpoint until it is closed. Calls take a share of it, so that a close in one thread does not
+/// take it away from a call in another.
+pub(crate) struct Opened {
+    endpoint: Mutex<Option<Arc<Endpoint>>>,
+    pub(crate) uri: String,
+    pub(crate) gauge: Arc<Gauge>,
+}
+
+impl Opened {
+    pub(crate) fn new(endpoint: Endpoint) -> Self {
+        let slots = endpoint.recv_buffers().unwrap_or(u32::MAX);
+        let gauge = Arc::new(Gauge { held: AtomicU64::new(0), warned: AtomicU64::new(0), slots: u64::from(slots) });
+        Self { uri: endpoint.uri().to_owned(), endpoint: Mutex::new(Some(Arc::new(endpoint))), gauge }
+    }
+
+    /// A share of the endpoint.
+    pub(crate) fn get(&self, py: Python<'_>) -> PyResult<Arc<Endpoint>> {
+        self.share().ok_or_else(|| Unusable::Closed.raise(py))
+    }
+
+    pub(crate) fn share(&self) -> Option<Arc<Endpoint>> {
+        self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).clone()
+    }
+
+    /// Closes it, or leaves that to the call in another thread that ends last. False: it was closed
+    /// before.
+    pub(crate) fn close(&self, py: Python<'_>) -> bool {
+        let endpoint = self.endpoint.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let was_open = endpoint.is_some();
+        // It waits for what was sent.
+        py.detach(|| drop(endpoint));
+        was_open
+    }
+}
+
+/// How many receive buffers the program holds by messages that it has received. Relaxed throughout:
+/// a count for a warning publishes nothing.
+pub(crate) struct Gauge {
+    held: AtomicU64,
+    warned: AtomicU64,
+    slots: u64,
+}
+
+impl Gauge {
+    pub(crate) fn held(&self) -> u64 {
+        self.held.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn are_all_held(&self) -> bool {
+        self.held() >= self.slots
+    }
+
+    /// Warns once when the program gets a message by which it holds half of the buffers. Raises
+    /// where the program has warnings raise.
+    pub(crate) fn warn(&self, py: Python<'_>) -> PyResult<()> {
+        let (held, slots) = (self.held() + 1, self.slots);
+        if held * 2 < slots || self.warned.swap(1, Ordering::Relaxed) != 0 {
+            return Ok(());
+        }
+        let text = format!(
+            "{held} of {slots} receive buffers are held by messages; drop messages and views that are not needed, \
+             copy them with bytes(), or raise recv_buffers"
+        );
+        let text = CString::new(text).unwrap_or_default();
+        PyErr::warn(py, &py.get_type::<PyResourceWarning>(), &text, 1)
+    }
+}
+
+/// A received message that holds its buffer, and keeps its endpoint's memory, until it is dropped;
+/// on any thread.
+pub(crate) struct Held {
+    event: DetachedEvent,
+    /// Where it is counted, once the program has it.
+    gauge: Option<Arc<Gauge>>,
+}
+
+impl Held {
+    /// Takes over a received event.
+    pub(crate) fn new(event: Event<'_>) -> Self {
+        Self { event: event.detach(), gauge: None }
+    }
+
+    /// Counts it as the program's.
+    pub(crate) fn counted(mut self, gauge: &Arc<Gauge>) -> Self {
+        gauge.held.fetch_add(1, Ordering::Relaxed);
+        self.gauge = Some(Arc::clone(gauge));
+        self
+    }
+
+    pub(crate) fn received(&self) -> Option<&cci::Received<'static>> {
+        self.event.received()
+    }
+}
+
+impl Drop for Held {
+    fn drop(&mut self) {
+        if let Some(gauge) = &self.gauge {
+            gauge.held.fetch_sub(1, Ordering::Relaxed);
+        }
+    }
+}

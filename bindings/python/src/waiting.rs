@@ -1,0 +1,121 @@
+//! Waiting for an endpoint: looks, then sleeps, with the interpreter released; Ctrl-C ends it.
+
+use cci::{Endpoint, Event, PollError};
+use pyo3::prelude::*;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::{Duration, Instant};
+
+/// For how long a wait looks before it sleeps, unless the program has said otherwise.
+pub(crate) const SPIN: Duration = Duration::from_micros(50);
+
+/// How long the main thread sleeps at a time. A signal ends its sleep, but for one that comes
+/// between the last look at signals and the sleep, and for one that another thread has got.
+const SLICE: Duration = Duration::from_millis(100);
+
+/// How many looks go between two readings of the clock.
+const LOOKS: u32 = 16;
+
+/// Looks for an event for a while. Without the interpreter.
+pub(crate) fn spin(endpoint: &Endpoint, time: Duration) -> Result<Option<Event<'_>>, PollError> {
+    if time.is_zero() || cci::is_oversubscribed() {
+        return Ok(None);
+    }
+    let start = Instant::now();
+    loop {
+        for _ in 0..LOOKS {
+            if let Some(event) = endpoint.get_event()? {
+                return Ok(Some(event));
+            }
+            std::hint::spin_loop();
+        }
+        if start.elapsed() >= time {
+            return Ok(None);
+        }
+    }
+}
+
+/// The threads that sleep for an endpoint, each with a descriptor that wakes it.
+#[derive(Default)]
+pub(crate) struct Sleepers {
+    asleep: Mutex<Vec<Arc<OwnedFd>>>,
+    spare: Mutex<Vec<Arc<OwnedFd>>>,
+}
+
+/// A thread that is about to sleep.
+pub(crate) struct Sleeper<'a> {
+    sleepers: &'a Sleepers,
+    waker: Arc<OwnedFd>,
+}
+
+impl Sleepers {
+    /// Announces a sleeper: from here on `wake` ends its sleep, also one that has not begun. What it
+    /// waits for is looked at once more after this.
+    pub(crate) fn announce(&self) -> PyResult<Sleeper<'_>> {
+        let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let waker = match spare {
+            Some(waker) => waker,
+            None => Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(std::io::Error::from)?),
+        };
+        self.asleep.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&waker));
+        Ok(Sleeper { sleepers: self, waker })
+    }
+
+    /// Ends all sleeps.
+    pub(crate) fn wake(&self) {
+        for waker in &*self.asleep.lock().unwrap_or_else(PoisonError::into_inner) {
+            // Never full, and does not block.
+            let _ = rustix::io::write(waker, &1u64.to_ne_bytes());
+        }
+    }
+}
+
+impl Sleeper<'_> {
+    /// Sleeps until the endpoint has something to do, `wake` is called, a signal comes, or the time
+    /// is over. Without the interpreter.
+    pub(crate) fn sleep(&self, endpoint: &Endpoint, limit: Option<Duration>) {
+        let is_main = rustix::thread::gettid() == rustix::process::getpid();
+        let limit = match limit {
+            Some(limit) if is_main => Some(limit.min(SLICE)),
+            None if is_main => Some(SLICE),
+            limit => limit,
+        };
+        let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
+        let handle = endpoint.as_fd();
+        let mut all = [PollFd::new(&handle, PollFlags::IN), PollFd::new(&self.waker, PollFlags::IN)];
+        let _ = poll(&mut all, limit.as_ref());
+    }
+}
+
+impl Drop for Sleeper<'_> {
+    fn drop(&mut self) {
+        let mut asleep = self.sleepers.asleep.lock().unwrap_or_else(PoisonError::into_inner);
+        asleep.retain(|waker| !Arc::ptr_eq(waker, &self.waker));
+        drop(asleep);
+        // Nobody wakes it any more: what was written is taken before its next sleeper.
+        let _ = rustix::io::read(&self.waker, &mut [0; 8]);
+        self.sleepers.spare.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&self.waker));
+    }
+}
+
+/// When a wait ends. The clock is read when it is needed.
+pub(crate) struct Deadline {
+    limit: Option<Duration>,
+    end: Option<Instant>,
+}
+
+impl Deadline {
+    pub(crate) fn new(limit: Option<Duration>) -> Self {
+        Self { limit, end: None }
+    }
+
+    /// The time that is left; `None`: without end.
+    pub(crate) fn left(&mut self) -> Option<Duration> {
+        let limit = self.limit?;
+        let now = Instant::now();
+        // A limit beyond the clock's range is none.
+        let end = *self.end.get_or_insert_with(|| now.checked_add(limit).unwrap_or(now + Duration::from_secs(1 << 30)));
+        Some(end.saturating_duration_since(now))
+    }
+}
