@@ -1,0 +1,472 @@
+"""Connections whose calls are awaited: ``cci.listen`` and ``cci.connect``."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from time import monotonic
+from typing import TYPE_CHECKING, Any, TypeVar
+from weakref import WeakValueDictionary
+
+from . import _loops
+from ._cci import Hub
+from ._errors import Disconnected, Error, of_status, timed_out
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from typing_extensions import Buffer
+
+    from ._cci import Job, Message, Registration
+
+T = TypeVar("T")
+
+# The key of waits for accepted connections, as `Hub.progress` gives it.
+_ACCEPTED = 0
+# The key of waits for room: any progress may give it. No connection or operation has it.
+_ROOM = -1
+# After as many waits that were over at once other tasks get their turn.
+_TURNS = 64
+
+
+class _Reactor:
+    """One hub in one event loop: wakes the tasks that wait for what has happened."""
+
+    def __init__(self, hub: Hub, spin: float) -> None:
+        self.hub = hub
+        self._spin = spin
+        self._turns = 0
+        self.failure: Error | None = None
+        self._waiters: dict[int, set[_loops.Waiter]] = {}
+        self._loop: _loops.Asyncio | _loops.Trio | None = None
+
+    def attach(self) -> None:
+        """Belongs to the running event loop from now on."""
+        if self._loop is None:
+            loop = _loops.current()
+            loop.watch(self.hub.fileno(), self)
+            self._loop = loop
+        elif not self._loop.is_here():
+            state = "is closed" if self._loop.is_closed() else "is another one"
+            raise RuntimeError(
+                f"the event loop of this connection {state}; connect again in the loop that uses it"
+            )
+
+    def on_readable(self) -> None:
+        try:
+            keys = self.hub.progress()
+        except Error as failure:
+            # Closed, or a forked child: whoever waits finds that out by itself.
+            self.failure = failure
+            self._detach()
+            self._wake_all()
+            return
+        for key in keys:
+            self._wake(key)
+        self._wake(_ROOM)
+
+    def _wake(self, key: int) -> None:
+        for waiter in self._waiters.get(key, ()):
+            waiter.set()
+
+    def _wake_all(self) -> None:
+        for key in list(self._waiters):
+            self._wake(key)
+
+    def _detach(self) -> None:
+        if self._loop is not None:
+            self._loop.unwatch()
+
+    def close(self) -> None:
+        self._detach()
+        self.hub.close()
+        self._wake_all()
+
+    def __del__(self) -> None:
+        self._detach()
+
+    async def wait(
+        self, key: int, attempt: Callable[[], T | None], timeout: float | None = None
+    ) -> T | None:
+        """Repeats ``attempt`` until it gives something; None: the time is over."""
+        self.attach()
+        assert self._loop is not None
+        self._turns += 1
+        if self._turns >= _TURNS:
+            self._turns = 0
+            await self._loop.checkpoint()
+        done = attempt()
+        if done is not None:
+            return done
+        # What has come meanwhile needs no turn of the loop.
+        self.on_readable()
+        if self._spin and self.failure is None and self._loop.is_idle():
+            done = attempt()
+            if done is not None:
+                return done
+            for found in self.hub.spin(self._spin):
+                self._wake(found)
+        end = None if timeout is None else monotonic() + timeout
+        while True:
+            done = attempt()
+            if done is not None:
+                return done
+            if self.failure is not None:
+                raise self.failure
+            left = None if end is None else end - monotonic()
+            if left is not None and left <= 0:
+                return None
+            self._turns = 0
+            waiter = self._loop.waiter()
+            waiters = self._waiters.setdefault(key, set())
+            waiters.add(waiter)
+            try:
+                await waiter.wait(left)
+            finally:
+                waiters.discard(waiter)
+                if not waiters:
+                    self._waiters.pop(key, None)
+
+    async def end(self, begin: Callable[[], int], timeout: float | None, what: str) -> int:
+        """Begins an operation when there is room, and waits for its end."""
+        start = monotonic()
+        operation = await self.wait(_ROOM, lambda: begin() or None, timeout)
+        left = None if timeout is None else timeout - (monotonic() - start)
+        if operation is not None:
+            try:
+                done = await self.wait(operation, lambda: self.hub.ended(operation), left)
+            except BaseException:
+                self.hub.forget(operation)
+                raise
+            if done is not None:
+                return done
+            self.hub.forget(operation)
+        assert timeout is not None
+        raise timed_out(what, timeout)
+
+
+class Connection:
+    """A connection whose calls are awaited. ``connect`` and servers make it.
+
+    ``async with`` closes it at the end of the block. ``async for`` receives messages until the peer
+    disconnects. It belongs to the event loop that made it.
+    """
+
+    def __init__(self, reactor: _Reactor, peer: int) -> None:
+        self._reactor = reactor
+        self._hub = reactor.hub
+        self._peer = peer
+
+    @property
+    def max_send_size(self) -> int:
+        """The longest message that is copied and buffered, bytes; longer ones are sent as well."""
+        return self._about()[0]
+
+    @property
+    def attribute(self) -> str:
+        """What the connection promises: RO, RU or UU."""
+        return self._about()[1]
+
+    def _about(self) -> tuple[int, str]:
+        about = self._hub.about(self._peer)
+        if about is None:
+            raise of_status(2, "the connection is closed, or its peer is gone")
+        return about
+
+    async def send(self, data: Buffer, *, timeout: float | None = None) -> None:
+        """Sends a message of any size, and returns when it is delivered.
+
+        Up to ``max_send_size`` the bytes are copied at once. Longer ones are not: the memory must
+        not change before the call returns. A call that ends early (a timeout, a cancelled task)
+        may have delivered the message.
+        """
+        hub, peer = self._hub, self._peer
+        await self._reactor.end(lambda: hub.send(peer, data), timeout, "the message was not delivered")
+
+    def post(self, data: Buffer) -> None:
+        """Sends a message without waiting. A failure is raised by a later call.
+
+        Raises ``NoBuffers`` where there is no room now; ``send`` waits for room.
+        """
+        self._reactor.attach()
+        if not self._hub.post(self._peer, data):
+            self._reactor.on_readable()
+            if not self._hub.post(self._peer, data):
+                raise of_status(105, "no free send buffer; await send() in place of post()")
+
+    async def recv(self, *, timeout: float | None = None) -> Message:
+        """Returns the next message. It holds a receive buffer until it and its views are gone.
+
+        Raises ``Disconnected`` once the peer is gone and all messages are received; ``TimedOut``.
+        """
+        hub, peer = self._hub, self._peer
+        message = await self._reactor.wait(peer, lambda: hub.try_recv(peer), timeout)
+        if message is None:
+            assert timeout is not None
+            raise timed_out("no message came", timeout)
+        return message
+
+    def __aiter__(self) -> AsyncIterator[Message]:
+        return self
+
+    async def __anext__(self) -> Message:
+        try:
+            return await self.recv()
+        except Disconnected:
+            raise StopAsyncIteration from None
+
+    def register(self, memory: Any, *, read: bool = True, write: bool = True) -> Registration:
+        """Registers memory of an object, for RMA of this side, and of peers with these rights."""
+        return self._hub.register(memory, read, write)
+
+    async def write(
+        self,
+        local: Registration,
+        remote: bytes,
+        *,
+        offset: int = 0,
+        local_offset: int = 0,
+        length: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Writes from ``local`` into the peer's memory that ``remote`` names, at ``offset``.
+
+        Returns when the bytes are there. Without ``length`` all that follow ``local_offset``.
+        """
+        hub, peer = self._hub, self._peer
+        await self._reactor.end(
+            lambda: hub.rma(peer, True, local, remote, offset, local_offset, length),
+            timeout,
+            "the memory was not written",
+        )
+
+    async def read(
+        self,
+        local: Registration,
+        remote: bytes,
+        *,
+        offset: int = 0,
+        local_offset: int = 0,
+        length: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Reads the peer's memory that ``remote`` names, from ``offset`` on, into ``local``."""
+        hub, peer = self._hub, self._peer
+        await self._reactor.end(
+            lambda: hub.rma(peer, False, local, remote, offset, local_offset, length),
+            timeout,
+            "the memory was not read",
+        )
+
+    async def fetch_add(
+        self, remote: bytes, value: int, *, offset: int = 0, timeout: float | None = None
+    ) -> int:
+        """Adds to an aligned word of 8 bytes of the peer, once, and returns its old value."""
+        hub, peer = self._hub, self._peer
+        return await self._reactor.end(
+            lambda: hub.fetch_add(peer, remote, value, offset), timeout, "the word was not changed"
+        )
+
+    async def compare_swap(
+        self,
+        remote: bytes,
+        expected: int,
+        desired: int,
+        *,
+        offset: int = 0,
+        timeout: float | None = None,
+    ) -> int:
+        """Replaces an aligned word of 8 bytes that is ``expected``, and returns its old value."""
+        hub, peer = self._hub, self._peer
+        return await self._reactor.end(
+            lambda: hub.compare_swap(peer, remote, expected, desired, offset),
+            timeout,
+            "the word was not changed",
+        )
+
+    def close(self) -> None:
+        """Closes the connection. Messages that were not received are gone."""
+        self._hub.disconnect(self._peer)
+        self._reactor._wake(self._peer)
+
+    def __del__(self) -> None:
+        self._hub.disconnect(self._peer)
+
+    async def __aenter__(self) -> Self:
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        self.close()
+
+
+class Server:
+    """An endpoint that others connect to. ``listen`` makes it.
+
+    ``async for`` gives the connections of its clients. ``async with`` closes it at the end of the
+    block, with all its connections.
+    """
+
+    def __init__(self, reactor: _Reactor) -> None:
+        self._reactor = reactor
+
+    @property
+    def uri(self) -> str:
+        """What clients connect to. Programs pass it on and never take it apart."""
+        return self._reactor.hub.uri
+
+    async def accept(self, *, timeout: float | None = None) -> Connection:
+        """Returns the connection of the next client."""
+        reactor = self._reactor
+        peer = await reactor.wait(_ACCEPTED, reactor.hub.try_accept, timeout)
+        if peer is None:
+            assert timeout is not None
+            raise timed_out("no client came", timeout)
+        return Connection(reactor, peer)
+
+    async def connect(
+        self,
+        uri: str,
+        attribute: str = "RO",
+        *,
+        payload: bytes = b"",
+        timeout: float | None = None,
+    ) -> Connection:
+        """Connects to another endpoint from this one: for peers of one job, as ``job:1``."""
+        return await _connected(self._reactor, uri, attribute, payload, timeout)
+
+    def __aiter__(self) -> AsyncIterator[Connection]:
+        return self
+
+    async def __anext__(self) -> Connection:
+        try:
+            return await self.accept()
+        except Error:
+            if self._reactor.hub.closed:
+                raise StopAsyncIteration from None
+            raise
+
+    def close(self) -> None:
+        """Closes the endpoint and all its connections. Waits for what was sent, at most 100 ms."""
+        self._reactor.close()
+
+    async def __aenter__(self) -> Self:
+        self._reactor.attach()
+        return self
+
+    async def __aexit__(self, *_exception: object) -> None:
+        self.close()
+
+
+def listen(
+    address: str | Job | None = None,
+    *,
+    recv_buffers: int | None = None,
+    send_buffers: int | None = None,
+    max_message: int = 1 << 30,
+    keepalive: float | None = None,
+    send_timeout: float | None = None,
+    spin: float = 0.0,
+) -> Server:
+    """Opens an endpoint that others connect to, for ``async with``.
+
+    address: nothing for processes of this host, ``":5000"`` for the network, ``"sock://:5000"`` by
+    one transport, or ``cci.job()``.
+    recv_buffers, send_buffers: how many messages may wait to be received, and to be delivered.
+    max_message: how many bytes of long messages peers may have under way here.
+    keepalive: seconds of silence after which a peer counts as gone.
+    send_timeout: seconds after which a message that is not delivered breaks its connection.
+    spin: seconds for which a task that waits looks before it lets the loop sleep; only asyncio's own
+    loop, and only while no other task is ready.
+    """
+    job, text = (None, address) if address is None or isinstance(address, str) else (address, None)
+    hub = Hub(
+        text,
+        of_job=job,
+        recv_buffers=recv_buffers,
+        send_buffers=send_buffers,
+        max_message=max_message,
+        keepalive=keepalive,
+        send_timeout=send_timeout,
+    )
+    return Server(_Reactor(hub, spin))
+
+
+class _Connecting:
+    """What ``connect`` returns: to be awaited, or for ``async with``."""
+
+    def __init__(self, begin: Callable[[], Awaitable[Connection]]) -> None:
+        self._begin = begin
+        self._made: Connection | None = None
+
+    def __await__(self) -> Generator[Any, Any, Connection]:
+        return self._begin().__await__()
+
+    async def __aenter__(self) -> Connection:
+        self._made = await self._begin()
+        return self._made
+
+    async def __aexit__(self, *_exception: object) -> None:
+        if self._made is not None:
+            self._made.close()
+
+
+# One endpoint for all connections of a loop that lead out by one device with the same options. It
+# is closed with the last of them.
+_clients: WeakValueDictionary[tuple[Any, ...], _Reactor] = WeakValueDictionary()
+
+
+def _client(uri: str, options: dict[str, Any], spin: float) -> _Reactor:
+    loop = _loops.current()
+    identity = loop.loop if isinstance(loop, _loops.Asyncio) else loop._token
+    key = (identity, uri.partition("://")[0], spin, tuple(options.values()))
+    reactor = _clients.get(key)
+    if reactor is None or reactor.hub.closed or reactor.failure is not None:
+        reactor = _Reactor(Hub(uri=uri, **options), spin)
+        _clients[key] = reactor
+    return reactor
+
+
+async def _connected(
+    reactor: _Reactor, uri: str, attribute: str, payload: bytes, timeout: float | None
+) -> Connection:
+    reactor.attach()
+    peer = reactor.hub.connect(uri, attribute, payload, timeout)
+    try:
+        await reactor.wait(peer, lambda: reactor.hub.ended(peer))
+    except BaseException:
+        reactor.hub.forget(peer)
+        reactor.hub.disconnect(peer)
+        raise
+    return Connection(reactor, peer)
+
+
+def connect(
+    uri: str,
+    attribute: str = "RO",
+    *,
+    payload: bytes = b"",
+    timeout: float | None = None,
+    recv_buffers: int | None = None,
+    send_buffers: int | None = None,
+    max_message: int = 1 << 30,
+    keepalive: float | None = None,
+    send_timeout: float | None = None,
+    spin: float = 0.0,
+) -> _Connecting:
+    """Connects to the endpoint at ``uri``: ``await`` it, or ``async with cci.connect(uri) as c``.
+
+    attribute: RO (reliable, ordered), RU (reliable, unordered) or UU (unreliable).
+    payload: at most 1,024 bytes that the server's CCI program sees in the request.
+    timeout: seconds that connecting may take. The other options are those of ``listen``.
+    """
+    options: dict[str, Any] = {
+        "recv_buffers": recv_buffers,
+        "send_buffers": send_buffers,
+        "max_message": max_message,
+        "keepalive": keepalive,
+        "send_timeout": send_timeout,
+    }
+
+    async def begin() -> Connection:
+        return await _connected(_client(uri, options, spin), uri, attribute, payload, timeout)
+
+    return _Connecting(begin)

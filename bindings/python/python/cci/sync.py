@@ -1,0 +1,331 @@
+"""The names of ``cci`` without ``await``: calls that wait look for 50 us, then sleep.
+
+They release the interpreter while they wait, any thread may call them, and Ctrl-C ends them::
+
+    with cci.sync.listen() as server:
+        for connection in server:
+            for message in connection:
+                connection.send(message)
+
+    with cci.sync.connect(uri) as connection:
+        connection.send(b"hello")
+        print(bytes(connection.recv()))
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from time import monotonic
+from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
+
+from ._cci import Hub
+from ._errors import Disconnected, Error, of_status, timed_out
+
+if TYPE_CHECKING:
+    from typing import Self
+
+    from typing_extensions import Buffer
+
+    from ._cci import Job, Message, Registration
+
+__all__ = ["Connection", "Server", "connect", "listen"]
+
+
+class _Shared:
+    """A hub that several connections use; it is closed with the last of them."""
+
+    def __init__(self, hub: Hub) -> None:
+        self.hub = hub
+
+    def __del__(self) -> None:
+        self.hub.close()
+
+
+class Connection:
+    """A connection. ``connect`` and servers make it.
+
+    ``with`` closes it at the end of the block. ``for`` receives messages until the peer disconnects.
+    """
+
+    def __init__(self, shared: _Shared, peer: int) -> None:
+        self._shared = shared
+        self._hub = shared.hub
+        self._peer = peer
+
+    @property
+    def max_send_size(self) -> int:
+        """The longest message that is copied and buffered, bytes; longer ones are sent as well."""
+        return self._about()[0]
+
+    @property
+    def attribute(self) -> str:
+        """What the connection promises: RO, RU or UU."""
+        return self._about()[1]
+
+    def _about(self) -> tuple[int, str]:
+        about = self._hub.about(self._peer)
+        if about is None:
+            raise of_status(2, "the connection is closed, or its peer is gone")
+        return about
+
+    def send(self, data: Buffer, *, timeout: float | None = None) -> None:
+        """Sends a message of any size, and returns when it is delivered."""
+        if not self._hub.send_wait(self._peer, data, timeout):
+            assert timeout is not None
+            raise timed_out("the message was not delivered", timeout)
+
+    def post(self, data: Buffer, *, timeout: float | None = None) -> None:
+        """Sends a message, and returns when there is room for it. A later call raises a failure."""
+        if not self._hub.post_wait(self._peer, data, timeout):
+            assert timeout is not None
+            raise timed_out("no room for the message came", timeout)
+
+    def recv(self, *, timeout: float | None = None) -> Message:
+        """Returns the next message. It holds a receive buffer until it and its views are gone.
+
+        Raises ``Disconnected`` once the peer is gone and all messages are received; ``TimedOut``.
+        """
+        message = self._hub.recv(self._peer, timeout)
+        if message is None:
+            assert timeout is not None
+            raise timed_out("no message came", timeout)
+        return message
+
+    def __iter__(self) -> Iterator[Message]:
+        return self
+
+    def __next__(self) -> Message:
+        try:
+            return self.recv()
+        except Disconnected:
+            raise StopIteration from None
+
+    def register(self, memory: Any, *, read: bool = True, write: bool = True) -> Registration:
+        """Registers memory of an object, for RMA of this side, and of peers with these rights."""
+        return self._hub.register(memory, read, write)
+
+    def _end(self, begin: Callable[[], int], timeout: float | None, what: str) -> int:
+        start = monotonic()
+        operation = begin() or self._hub.wait_begin(begin, timeout)
+        if operation == 0:
+            raise timed_out(what, timeout or 0.0)
+        left = None if timeout is None else max(0.0, timeout - (monotonic() - start))
+        try:
+            done = self._hub.wait_end(operation, left)
+        except BaseException:
+            self._hub.forget(operation)
+            raise
+        if done is None:
+            self._hub.forget(operation)
+            raise timed_out(what, timeout or 0.0)
+        return done
+
+    def write(
+        self,
+        local: Registration,
+        remote: bytes,
+        *,
+        offset: int = 0,
+        local_offset: int = 0,
+        length: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Writes from ``local`` into the peer's memory that ``remote`` names, at ``offset``."""
+        hub, peer = self._hub, self._peer
+        self._end(
+            lambda: hub.rma(peer, True, local, remote, offset, local_offset, length),
+            timeout,
+            "the memory was not written",
+        )
+
+    def read(
+        self,
+        local: Registration,
+        remote: bytes,
+        *,
+        offset: int = 0,
+        local_offset: int = 0,
+        length: int | None = None,
+        timeout: float | None = None,
+    ) -> None:
+        """Reads the peer's memory that ``remote`` names, from ``offset`` on, into ``local``."""
+        hub, peer = self._hub, self._peer
+        self._end(
+            lambda: hub.rma(peer, False, local, remote, offset, local_offset, length),
+            timeout,
+            "the memory was not read",
+        )
+
+    def fetch_add(
+        self, remote: bytes, value: int, *, offset: int = 0, timeout: float | None = None
+    ) -> int:
+        """Adds to an aligned word of 8 bytes of the peer, once, and returns its old value."""
+        hub, peer = self._hub, self._peer
+        return self._end(
+            lambda: hub.fetch_add(peer, remote, value, offset), timeout, "the word was not changed"
+        )
+
+    def compare_swap(
+        self,
+        remote: bytes,
+        expected: int,
+        desired: int,
+        *,
+        offset: int = 0,
+        timeout: float | None = None,
+    ) -> int:
+        """Replaces an aligned word of 8 bytes that is ``expected``, and returns its old value."""
+        hub, peer = self._hub, self._peer
+        return self._end(
+            lambda: hub.compare_swap(peer, remote, expected, desired, offset),
+            timeout,
+            "the word was not changed",
+        )
+
+    def close(self) -> None:
+        """Closes the connection. Messages that were not received are gone."""
+        self._hub.disconnect(self._peer)
+
+    def __del__(self) -> None:
+        self._hub.disconnect(self._peer)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+
+class Server:
+    """An endpoint that others connect to. ``listen`` makes it.
+
+    ``for`` gives the connections of its clients. ``with`` closes it at the end of the block, with
+    all its connections.
+    """
+
+    def __init__(self, shared: _Shared) -> None:
+        self._shared = shared
+
+    @property
+    def uri(self) -> str:
+        """What clients connect to. Programs pass it on and never take it apart."""
+        return self._shared.hub.uri
+
+    def accept(self, *, timeout: float | None = None) -> Connection:
+        """Returns the connection of the next client."""
+        peer = self._shared.hub.accept(timeout)
+        if peer is None:
+            assert timeout is not None
+            raise timed_out("no client came", timeout)
+        return Connection(self._shared, peer)
+
+    def connect(
+        self,
+        uri: str,
+        attribute: str = "RO",
+        *,
+        payload: bytes = b"",
+        timeout: float | None = None,
+    ) -> Connection:
+        """Connects to another endpoint from this one: for peers of one job, as ``job:1``."""
+        return _connected(self._shared, uri, attribute, payload, timeout)
+
+    def __iter__(self) -> Iterator[Connection]:
+        return self
+
+    def __next__(self) -> Connection:
+        try:
+            return self.accept()
+        except Error:
+            if self._shared.hub.closed:
+                raise StopIteration from None
+            raise
+
+    def close(self) -> None:
+        """Closes the endpoint and all its connections. Waits for what was sent, at most 100 ms."""
+        self._shared.hub.close()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_exception: object) -> None:
+        self.close()
+
+
+def listen(
+    address: str | Job | None = None,
+    *,
+    recv_buffers: int | None = None,
+    send_buffers: int | None = None,
+    max_message: int = 1 << 30,
+    keepalive: float | None = None,
+    send_timeout: float | None = None,
+    spin: float | None = None,
+) -> Server:
+    """Opens an endpoint that others connect to. The options are those of ``cci.listen``.
+
+    spin: seconds for which a wait looks before it sleeps; 50 us unless given.
+    """
+    job, text = (None, address) if address is None or isinstance(address, str) else (address, None)
+    hub = Hub(
+        text,
+        of_job=job,
+        recv_buffers=recv_buffers,
+        send_buffers=send_buffers,
+        max_message=max_message,
+        keepalive=keepalive,
+        send_timeout=send_timeout,
+        spin=spin,
+    )
+    return Server(_Shared(hub))
+
+
+# One endpoint for all connections of this process that lead out by one device with the same
+# options. It is closed with the last of them.
+_clients: WeakValueDictionary[tuple[Any, ...], _Shared] = WeakValueDictionary()
+
+
+def _connected(
+    shared: _Shared, uri: str, attribute: str, payload: bytes, timeout: float | None
+) -> Connection:
+    peer = shared.hub.connect(uri, attribute, payload, timeout)
+    try:
+        shared.hub.wait_end(peer, None)
+    except BaseException:
+        shared.hub.forget(peer)
+        shared.hub.disconnect(peer)
+        raise
+    return Connection(shared, peer)
+
+
+def connect(
+    uri: str,
+    attribute: str = "RO",
+    *,
+    payload: bytes = b"",
+    timeout: float | None = None,
+    recv_buffers: int | None = None,
+    send_buffers: int | None = None,
+    max_message: int = 1 << 30,
+    keepalive: float | None = None,
+    send_timeout: float | None = None,
+    spin: float | None = None,
+) -> Connection:
+    """Connects to the endpoint at ``uri``. The options are those of ``cci.connect``."""
+    options: dict[str, Any] = {
+        "recv_buffers": recv_buffers,
+        "send_buffers": send_buffers,
+        "max_message": max_message,
+        "keepalive": keepalive,
+        "send_timeout": send_timeout,
+        "spin": spin,
+    }
+    # An endpoint of the parent is of no use to a forked child.
+    key = (os.getpid(), uri.partition("://")[0], tuple(options.values()))
+    shared = _clients.get(key)
+    if shared is None or shared.hub.closed:
+        shared = _Shared(Hub(uri=uri, **options))
+        _clients[key] = shared
+    return _connected(shared, uri, attribute, payload, timeout)
