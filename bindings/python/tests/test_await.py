@@ -225,44 +225,33 @@ def test_a_task_that_always_finds_messages_lets_others_run():
 
 def test_a_wait_that_spins_gets_the_message_too():
     async def main():
-        async with cci.listen(spin=20e-6) as server:
-
-            async def serve():
-                async for message in await server.accept():
-                    await connection.send(message) if False else peers[0].post(message)
-
-            peers = []
-            async with cci.connect(server.uri, spin=20e-6) as connection:
-                peers.append(await server.accept())
-                for number in range(200):
-                    connection.post(number.to_bytes(2, "big"))
-                    message = await peers[0].recv()
-                    peers[0].post(message)
-                    assert await connection.recv() == number.to_bytes(2, "big")
+        async with cci.listen(spin=20e-6) as server, cci.connect(server.uri, spin=20e-6) as client:
+            peer = await server.accept()
+            for number in range(200):
+                client.post(number.to_bytes(2, "big"))
+                peer.post(await peer.recv())
+                assert await client.recv() == number.to_bytes(2, "big")
+            with pytest.raises(cci.TimedOut):
+                await client.recv(timeout=0.01)
 
     asyncio.run(main())
 
 
 def test_another_loop_is_refused_with_the_remedy():
-    async def make():
-        server = cci.listen()
-        return server, await cci.connect(server.uri)
-
     async def use(connection):
         with pytest.raises(RuntimeError, match="event loop of this connection is closed; connect"):
             await connection.send(b"x")
         with pytest.raises(RuntimeError, match="connect again in the loop that uses it"):
             connection.post(b"x")
 
-    # The server takes requests in its first loop only; so the connect is answered within it.
-    async def both():
+    async def make():
         async with asyncio.timeout(60):
             server = cci.listen()
             accepted = asyncio.create_task(server.accept())
             connection = await cci.connect(server.uri)
             return server, connection, await accepted
 
-    server, connection, accepted = asyncio.run(both())
+    server, connection, accepted = asyncio.run(make())
     asyncio.run(use(connection))
     # What is dropped after its loop was closed leaves nothing behind, and says nothing.
     del server, connection, accepted
