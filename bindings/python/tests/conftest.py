@@ -130,3 +130,14 @@ def address(request):
     if "CCI_CONFIG" in os.environ:
         pytest.skip("CCI_CONFIG names other devices")
     return request.param or None
+
+
+def pytest_terminal_summary(terminalreporter):
+    """Counts as the test runners of Rust do, for `ci/test`."""
+    stats = {name: len(reports) for name, reports in terminalreporter.stats.items()}
+    failed = stats.get("failed", 0) + stats.get("error", 0)
+    word = "FAILED" if failed else "ok"
+    terminalreporter.write_line(
+        f"test result: {word}. {stats.get('passed', 0)} passed; {failed} failed; "
+        f"{stats.get('skipped', 0)} ignored; 0 measured; 0 filtered out"
+    )
