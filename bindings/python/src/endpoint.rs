@@ -175,8 +175,8 @@ impl Endpoint {
         self.opened.get(py)?.disconnect(connection.0).or_raise(py)
     }
 
-    /// Sends a message of at most `connection.max_send_size` bytes, which are copied. A "send" event
-    /// with this context follows; with `silent` only if it fails.
+    /// Sends a message of at most `connection.max_send_size` bytes, which are copied. A "send"
+    /// event with this context follows; with `silent` only if it fails.
     #[pyo3(signature = (connection, data, *, context=0, silent=false))]
     #[allow(unsafe_code, reason = "memory is sent by its address")]
     fn send(

@@ -62,8 +62,8 @@ impl Message {
         let bytes = received.view();
         // An empty message may have no address.
         let start = if bytes.is_empty() { std::ptr::NonNull::dangling().as_ptr() } else { bytes.address().cast_mut() };
-        // SAFETY: called by Python with its view. The payload stays where it is, and readable, until
-        // the event is given back, which is not before this object goes.
+        // SAFETY: called by Python with its view. The payload stays where it is, and readable,
+        // until the event is given back, which is not before this object goes.
         unsafe { fill(view, flags, slf.as_any(), start, bytes.len()) }
     }
 }

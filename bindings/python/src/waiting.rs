@@ -50,8 +50,8 @@ pub(crate) struct Sleeper<'a> {
 }
 
 impl Sleepers {
-    /// Announces a sleeper: from here on `wake` ends its sleep, also one that has not begun. What it
-    /// waits for is looked at once more after this.
+    /// Announces a sleeper: from here on `wake` ends its sleep, also one that has not begun. What
+    /// it waits for is looked at once more after this.
     pub(crate) fn announce(&self) -> PyResult<Sleeper<'_>> {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let waker = match spare {

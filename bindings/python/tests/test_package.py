@@ -20,34 +20,40 @@ PAGE = HERE.parent.parent / "docs" / "python.md"
 needs_mypy = pytest.mark.skipif(importlib.util.find_spec("mypy") is None, reason="mypy is not installed")
 
 
-def tool(*arguments):
-    cache = {"MYPY_CACHE_DIR": str(PACKAGE.parent / "mypy"), "MYPYPATH": str(PACKAGE.parent)}
+@pytest.fixture(scope="module")
+def cache(tmp_path_factory):
+    """Where mypy keeps what it has read."""
+    return tmp_path_factory.mktemp("cache")
+
+
+def tool(cache, *arguments):
+    places = {"MYPY_CACHE_DIR": str(cache), "MYPYPATH": str(PACKAGE.parent)}
     ran = subprocess.run(
         [sys.executable, "-m", *arguments],
         capture_output=True,
         text=True,
         timeout=LIMIT,
-        env={**os.environ, **cache},
+        env={**os.environ, **places},
         cwd=HERE,
     )
     assert ran.returncode == 0, ran.stdout + ran.stderr
 
 
 @needs_mypy
-def test_the_package_is_typed():
-    tool("mypy", "--strict", str(PACKAGE))
+def test_the_package_is_typed(cache):
+    tool(cache, "mypy", "--strict", str(PACKAGE))
 
 
 @needs_mypy
-def test_the_stubs_are_those_of_the_module(tmp_path):
+def test_the_stubs_are_those_of_the_module(cache, tmp_path):
     # A method of its own from Python 3.12 on.
     allowed = tmp_path / "allowed"
     allowed.write_text("cci._cci.Message.__buffer__\n")
-    tool("mypy.stubtest", "cci", "--allowlist", str(allowed), "--ignore-unused-allowlist")
+    tool(cache, "mypy.stubtest", "cci", "--allowlist", str(allowed), "--ignore-unused-allowlist")
 
 
 @needs_mypy
-def test_a_typed_program_is_checked_against_the_stubs(tmp_path):
+def test_a_typed_program_is_checked_against_the_stubs(cache, tmp_path):
     good = tmp_path / "good.py"
     good.write_text(
         "import cci\n"
@@ -59,11 +65,11 @@ def test_a_typed_program_is_checked_against_the_stubs(tmp_path):
         "                view: memoryview = memoryview(message)\n"
         "        return bytes(await c.recv(timeout=1.0))\n"
     )
-    tool("mypy", "--strict", str(good))
+    tool(cache, "mypy", "--strict", str(good))
     bad = tmp_path / "bad.py"
     bad.write_text("import cci\nasync def main(c: cci.Connection) -> None:\n    await c.send('text')\n")
     with pytest.raises(AssertionError, match='incompatible type "str"'):
-        tool("mypy", "--strict", str(bad))
+        tool(cache, "mypy", "--strict", str(bad))
 
 
 def test_every_public_name_has_a_docstring():

@@ -1,5 +1,6 @@
 """The synchronous twin: threads, waits, Ctrl-C."""
 
+import select
 import signal
 import threading
 import time
@@ -222,3 +223,33 @@ def test_a_slow_reader_stops_nobody_and_burns_nothing(program):
             connection.post(number.to_bytes(2, "big") * 500, timeout=LIMIT)
         connection.send((199).to_bytes(2, "big") * 500, timeout=LIMIT)
         assert one.end() == "read\n"
+
+
+FLOOD = """
+    import cci, sys
+    with cci.sync.connect(sys.argv[1], send_buffers=64) as connection:
+        try:
+            for _ in range(10_000):
+                connection.post(bytes(500), timeout=1)
+        except cci.TimedOut:
+            print("full", flush=True)
+        sys.stdin.read()
+"""
+
+
+@pytest.mark.parametrize("transport", ["sm", "sock", "tcp"])
+def test_a_wait_burns_nothing_while_unread_messages_hold_every_buffer(program, transport):
+    with cci.sync.listen(transport, recv_buffers=16) as server:
+        flood = program(FLOOD, server.uri)
+        unread = server.accept(timeout=LIMIT)
+        while True:
+            # A wait makes progress, without which nothing comes.
+            with pytest.raises(cci.TimedOut):
+                server.accept(timeout=0.2)
+            if select.select([flood.process.stdout], [], [], 0)[0]:
+                break
+        before = time.process_time()
+        with pytest.raises(cci.TimedOut):
+            server.accept(timeout=1)
+        assert time.process_time() - before < 0.5
+        assert len(unread.recv(timeout=LIMIT)) == 500

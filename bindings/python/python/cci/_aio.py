@@ -32,12 +32,12 @@ class _Reactor:
     """One hub in one event loop: wakes the tasks that wait for what has happened."""
 
     def __init__(self, hub: Hub, spin: float) -> None:
+        self._loop: _loops.Asyncio | _loops.Trio | None = None
         self.hub = hub
         self._spin = spin
         self._turns = 0
         self.failure: Error | None = None
         self._waiters: dict[int, set[_loops.Waiter]] = {}
-        self._loop: _loops.Asyncio | _loops.Trio | None = None
 
     def attach(self) -> None:
         """Belongs to the running event loop from now on."""
@@ -83,6 +83,7 @@ class _Reactor:
 
     def __del__(self) -> None:
         self._detach()
+        self.hub.close()
 
     async def wait(
         self, key: int, attempt: Callable[[], T | None], timeout: float | None = None

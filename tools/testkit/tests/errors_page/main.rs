@@ -18,6 +18,7 @@ const SENTENCES: [&str; 14] = [
     "core/reliable/src",
     "transports",
     "bindings/c/src",
+    "bindings/python/src",
     "interfaces/job/src",
     "interfaces/am/src",
     "interfaces/am_via/src",
