@@ -21,6 +21,8 @@
 # make install PREFIX=DIR    library, headers, cci.pc, the command cci, and Active Messages in C for
 #                            pkg-config amudp, ammpi and am; with PROFILE=profiling not stripped,
 #                            for perf and gdb
+# make wheel                 the Python package, in target/wheels: for CPython 3.11 and later, on
+#                            Linux with glibc 2.28 or newer
 # make am-gasnet GASNET_SRC=DIR
 #                            build the udp-conduit of a checkout of GASNet-EX over our libam, and
 #                            run its tests; skipped without GASNET_SRC
@@ -44,7 +46,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install am-gasnet peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install wheel am-gasnet peers peers-deps nightly release deny clean
 
 all: build
 
@@ -122,6 +124,9 @@ install: prepare
 	DESTDIR="$(DESTDIR)" bindings/portals/install.sh "$(TARGET)/$(PROFILE)" "$(PREFIX)"
 	install -d "$(DESTDIR)$(PREFIX)/bin"
 	install -m 755 "$(TARGET)/$(PROFILE)/cci" "$(TARGET)/$(PROFILE)/splitcc" "$(DESTDIR)$(PREFIX)/bin/"
+
+wheel: prepare
+	@bindings/python/wheel "$(TARGET)"
 
 # Nothing of GASNet is stored, changed or downloaded.
 am-gasnet:

@@ -227,10 +227,21 @@ RANK = """
 """
 
 
+def free_ports():
+    """A port that is free, and whose next one is: the store listens at the next one."""
+    while True:
+        with socket.socket() as first, socket.socket() as second:
+            first.bind(("127.0.0.1", 0))
+            port = first.getsockname()[1]
+            try:
+                second.bind(("127.0.0.1", port + 1))
+            except (OSError, OverflowError):
+                continue
+            return port
+
+
 def test_ranks_of_a_job_connect_to_each_other(program):
-    with socket.socket() as found:
-        found.bind(("127.0.0.1", 0))
-        port = found.getsockname()[1]
+    port = free_ports()
     place = {"WORLD_SIZE": "2", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(port)}
     ranks = [program(RANK, env={**os.environ, **place, "RANK": str(rank)}) for rank in range(2)]
     assert [rank.end() for rank in ranks] == ["0 2 rank 1\n", "1 2 rank 0\n"]

@@ -28,24 +28,33 @@ _ROOM = -1
 _TURNS = 64
 
 
+def _nowhere() -> bool:
+    return False
+
+
 class _Reactor:
     """One hub in one event loop: wakes the tasks that wait for what has happened."""
 
     def __init__(self, hub: Hub, spin: float) -> None:
         self._loop: _loops.Asyncio | _loops.Trio | None = None
+        self.is_here: Callable[[], bool] = _nowhere
         self.hub = hub
-        self._spin = spin
-        self._turns = 0
+        self.spin = spin
+        # Waits in a row that were over at once.
+        self.turns = 0
         self.failure: Error | None = None
         self._waiters: dict[int, set[_loops.Waiter]] = {}
 
     def attach(self) -> None:
-        """Belongs to the running event loop from now on."""
+        """Belongs to the running event loop from now on. Refuses another one."""
         if self._loop is None:
             loop = _loops.current()
             loop.watch(self.hub.fileno(), self)
             self._loop = loop
-        elif not self._loop.is_here():
+            self.is_here = loop.is_here
+            # The descriptor tells of what comes after a look.
+            self.on_readable()
+        elif not self.is_here():
             state = "is closed" if self._loop.is_closed() else "is another one"
             raise RuntimeError(
                 f"the event loop of this connection {state}; connect again in the loop that uses it"
@@ -58,19 +67,21 @@ class _Reactor:
             # Closed, or a forked child: whoever waits finds that out by itself.
             self.failure = failure
             self._detach()
-            self._wake_all()
+            for key in list(self._waiters):
+                self.wake(key)
             return
-        for key in keys:
-            self._wake(key)
-        self._wake(_ROOM)
+        self.wake_all(keys)
 
-    def _wake(self, key: int) -> None:
+    def wake(self, key: int) -> None:
         for waiter in self._waiters.get(key, ()):
             waiter.set()
 
-    def _wake_all(self) -> None:
-        for key in list(self._waiters):
-            self._wake(key)
+    def wake_all(self, keys: list[int]) -> None:
+        """Wakes the waits for these keys, and those for room."""
+        for key in keys:
+            self.wake(key)
+        if _ROOM in self._waiters:
+            self.wake(_ROOM)
 
     def _detach(self) -> None:
         if self._loop is not None:
@@ -79,33 +90,33 @@ class _Reactor:
     def close(self) -> None:
         self._detach()
         self.hub.close()
-        self._wake_all()
+        for key in list(self._waiters):
+            self.wake(key)
 
     def __del__(self) -> None:
         self._detach()
         self.hub.close()
 
+    async def checkpoint(self) -> None:
+        """Gives other tasks their turn."""
+        self.turns = 0
+        assert self._loop is not None
+        await self._loop.checkpoint()
+
+    def may_spin(self) -> bool:
+        """Whether a wait is to look before it sleeps: no other task is ready."""
+        return self.spin > 0 and self.failure is None and self._loop is not None and self._loop.is_idle()
+
     async def wait(
         self, key: int, attempt: Callable[[], T | None], timeout: float | None = None
     ) -> T | None:
         """Repeats ``attempt`` until it gives something; None: the time is over."""
-        self.attach()
+        if not self.is_here():
+            self.attach()
         assert self._loop is not None
-        self._turns += 1
-        if self._turns >= _TURNS:
-            self._turns = 0
-            await self._loop.checkpoint()
-        done = attempt()
-        if done is not None:
-            return done
-        # What has come meanwhile needs no turn of the loop.
-        self.on_readable()
-        if self._spin and self.failure is None and self._loop.is_idle():
-            done = attempt()
-            if done is not None:
-                return done
-            for found in self.hub.spin(self._spin):
-                self._wake(found)
+        self.turns += 1
+        if self.turns >= _TURNS:
+            await self.checkpoint()
         end = None if timeout is None else monotonic() + timeout
         while True:
             done = attempt()
@@ -116,7 +127,7 @@ class _Reactor:
             left = None if end is None else end - monotonic()
             if left is not None and left <= 0:
                 return None
-            self._turns = 0
+            self.turns = 0
             waiter = self._loop.waiter()
             waiters = self._waiters.setdefault(key, set())
             waiters.add(waiter)
@@ -188,7 +199,8 @@ class Connection:
 
         Raises ``NoBuffers`` where there is no room now; ``send`` waits for room.
         """
-        self._reactor.attach()
+        if not self._reactor.is_here():
+            self._reactor.attach()
         if not self._hub.post(self._peer, data):
             self._reactor.on_readable()
             if not self._hub.post(self._peer, data):
@@ -199,8 +211,20 @@ class Connection:
 
         Raises ``Disconnected`` once the peer is gone and all messages are received; ``TimedOut``.
         """
-        hub, peer = self._hub, self._peer
-        message = await self._reactor.wait(peer, lambda: hub.try_recv(peer), timeout)
+        hub, peer, reactor = self._hub, self._peer, self._reactor
+        if not reactor.is_here():
+            reactor.attach()
+        message = hub.try_recv(peer)
+        if message is None and reactor.may_spin():
+            message, keys = hub.spin_recv(peer, reactor.spin)
+            reactor.wake_all(keys)
+        reactor.turns += 1
+        if message is not None and reactor.turns < _TURNS:
+            return message
+        if message is not None:
+            await reactor.checkpoint()
+            return message
+        message = await reactor.wait(peer, lambda: hub.try_recv(peer), timeout)
         if message is None:
             assert timeout is not None
             raise timed_out("no message came", timeout)
@@ -287,7 +311,7 @@ class Connection:
     def close(self) -> None:
         """Closes the connection. Messages that were not received are gone."""
         self._hub.disconnect(self._peer)
-        self._reactor._wake(self._peer)
+        self._reactor.wake(self._peer)
 
     def __del__(self) -> None:
         self._hub.disconnect(self._peer)

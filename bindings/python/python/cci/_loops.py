@@ -31,6 +31,7 @@ class Asyncio:
         import asyncio
 
         self.loop = asyncio.get_running_loop()
+        self._running = asyncio._get_running_loop
         self._watched: int | None = None
 
     def watch(self, descriptor: int, watcher: Watcher) -> None:
@@ -57,7 +58,7 @@ class Asyncio:
                 loop.remove_reader(watched)
             os.close(watched)
 
-        if loop.is_closed() or _running() is loop or not loop.is_running():
+        if loop.is_closed() or self._running() is loop or not loop.is_running():
             end()
         else:
             try:
@@ -75,7 +76,7 @@ class Asyncio:
         return ready is not None and not ready
 
     def is_here(self) -> bool:
-        return _running() is self.loop
+        return self._running() is self.loop
 
     def is_closed(self) -> bool:
         return self.loop.is_closed()
@@ -87,11 +88,6 @@ class Asyncio:
 @coroutine
 def _turn() -> Generator[None, None, None]:
     yield
-
-
-def _running() -> Any:
-    asyncio = sys.modules.get("asyncio")
-    return None if asyncio is None else asyncio._get_running_loop()
 
 
 class _AsyncioWaiter:

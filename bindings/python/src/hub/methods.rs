@@ -86,17 +86,18 @@ impl Hub {
         self.take_message(py, peer)
     }
 
-    /// As `progress`, and looks for an event for a while, which blocks the thread.
-    fn spin(&self, py: Python<'_>, time: f64) -> PyResult<Vec<u64>> {
+    /// Looks for a message of a connection for a while, which blocks the thread. Returns it, or
+    /// None, and what has changed for others, which ends the looks.
+    fn spin_recv(&self, py: Python<'_>, peer: u64, time: f64) -> PyResult<(Option<Message>, Vec<u64>)> {
         let time = arguments::seconds("spin", Some(time))?.unwrap_or_default();
         let endpoint = self.opened.get(py)?;
+        let mut changes = Changes::default();
         if let Ok(Some(event)) = spin(&endpoint, time) {
-            let mut changes = Changes::default();
             self.handle(&endpoint, event, &mut changes);
             self.sleepers.wake();
-            return Ok(std::mem::take(&mut changes.keys));
+            changes.keys.retain(|key| *key != peer);
         }
-        Ok(Vec::new())
+        Ok((self.take_message(py, peer)?, std::mem::take(&mut changes.keys)))
     }
 
     /// Waits for the next message of a connection; None: the time is over.
