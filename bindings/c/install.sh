@@ -1,5 +1,5 @@
 #!/bin/sh
-# Installs the C library, its headers and cci.pc.
+# Installs the C library, its headers, cci.pc, and the same for CMake.
 #
 #   bindings/c/install.sh BUILD_DIR PREFIX
 #
@@ -24,7 +24,7 @@ for file in libcci_c.so libcci_c.a; do
     fi
 done
 
-mkdir -p "${DESTDIR:-}$2/lib/pkgconfig" "${DESTDIR:-}$2/include"
+mkdir -p "${DESTDIR:-}$2/lib/pkgconfig" "${DESTDIR:-}$2/lib/cmake/cci" "${DESTDIR:-}$2/include"
 # Absolute, so that cci.pc works from everywhere.
 case $2 in
 /*) prefix=$2 ;;
@@ -41,3 +41,8 @@ install -m 644 "$root/include/cci.h" "$root/include/ccix.h" "$target/include/"
 
 sed -e "s|@PREFIX@|$prefix|" "$here/cci.pc.in" >"$target/lib/pkgconfig/cci.pc"
 chmod 644 "$target/lib/pkgconfig/cci.pc"
+
+version=$(sed -n 's/^Version: //p' "$here/cci.pc.in")
+install -m 644 "$here/cciConfig.cmake" "$target/lib/cmake/cci/"
+sed -e "s|@VERSION@|$version|" "$here/cciConfigVersion.cmake.in" >"$target/lib/cmake/cci/cciConfigVersion.cmake"
+chmod 644 "$target/lib/cmake/cci/cciConfigVersion.cmake"

@@ -1,6 +1,7 @@
 //! The C library as it is installed: its headers, its symbols, and C programs that use it.
 
 mod behaviour;
+mod cmake;
 mod examples;
 mod headers;
 mod jobs;
