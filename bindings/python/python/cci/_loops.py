@@ -32,6 +32,9 @@ class Asyncio:
 
         self.loop = asyncio.get_running_loop()
         self._running = asyncio._get_running_loop
+        # What asyncio's own loop runs next; others do not tell.
+        self._ready: Any = getattr(self.loop, "_ready", None)
+        self._readable: Any = None
         self._watched: int | None = None
 
     def watch(self, descriptor: int, watcher: Watcher) -> None:
@@ -44,6 +47,7 @@ class Asyncio:
             if alive is not None:
                 alive.on_readable()
 
+        self._readable = readable
         self.loop.add_reader(self._watched, readable)
 
     def unwatch(self) -> None:
@@ -72,8 +76,11 @@ class Asyncio:
 
     def is_idle(self) -> bool:
         """Whether no other task is ready to run, as far as the loop tells."""
-        ready = getattr(self.loop, "_ready", None)
-        return ready is not None and not ready
+        ready = self._ready
+        if not ready:
+            return ready is not None
+        # The descriptor of this endpoint is no other task.
+        return len(ready) == 1 and getattr(ready[0], "_callback", None) is self._readable
 
     def is_here(self) -> bool:
         return self._running() is self.loop

@@ -70,11 +70,9 @@ impl Hub {
     fn progress(&self, py: Python<'_>) -> PyResult<Vec<u64>> {
         let endpoint = self.opened.get(py)?;
         let mut changes = Changes::default();
-        for _ in 0..BATCH {
-            if !self.step(py, &endpoint, &mut changes)? {
-                break;
-            }
-        }
+        // No further look: an acknowledgement is to wait for the answer that the program may give,
+        // and the descriptor stays readable until a look finds nothing.
+        self.look(py, &endpoint, BATCH, &mut changes)?;
         if !changes.keys.is_empty() {
             self.sleepers.wake();
         }

@@ -16,8 +16,8 @@ use state::{Changes, State};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-/// How many events one call of `progress` takes, so that others get their turn.
-const BATCH: usize = 64;
+/// How many events one call of `progress` takes, by one lock.
+const BATCH: usize = 16;
 
 /// How many looks a wait takes before it releases the interpreter: a few microseconds.
 const LOOKS: u32 = 16;
@@ -48,24 +48,20 @@ impl Hub {
         self.state().handle(endpoint, event, changes);
     }
 
-    /// One look for an event. False: there is none now.
-    fn step(&self, py: Python<'_>, endpoint: &Endpoint, changes: &mut Changes) -> PyResult<bool> {
-        match endpoint.get_event() {
-            Ok(Some(event)) => self.handle(endpoint, event, changes),
-            Ok(None) => {
-                self.state().answer_waiting(endpoint);
-                return Ok(false);
-            }
+    /// One look for events, at most so many. False: there are none now.
+    fn look(&self, py: Python<'_>, endpoint: &Endpoint, most: usize, changes: &mut Changes) -> PyResult<bool> {
+        match endpoint.poll(most, |event| self.handle(endpoint, event, changes)) {
+            Ok(0) => self.state().answer_waiting(endpoint),
+            Ok(_) => return Ok(true),
             Err(PollError::NoBuffers) => {
                 let mut state = self.state();
                 if !std::mem::replace(&mut state.is_starving, true) {
                     changes.keys.extend(state.peers.keys());
                 }
-                return Ok(false);
             }
             Err(why) => return Err(why.raise(py)),
         }
-        Ok(true)
+        Ok(false)
     }
 
     /// Repeats `attempt` until it gives something, and makes progress in between; `None`: the time
@@ -89,7 +85,7 @@ impl Hub {
             let looks = if has_looked { 1 } else { LOOKS };
             let mut is_found = false;
             for _ in 0..looks {
-                is_found = self.step(py, &endpoint, &mut changes)?;
+                is_found = self.look(py, &endpoint, 1, &mut changes)?;
                 if is_found {
                     break;
                 }
