@@ -50,7 +50,14 @@ impl Hub {
 
     /// One look for events, at most so many. False: there are none now.
     fn look(&self, py: Python<'_>, endpoint: &Endpoint, most: usize, changes: &mut Changes) -> PyResult<bool> {
-        match endpoint.poll(most, |event| self.handle(endpoint, event, changes)) {
+        // A batch costs more than a single event.
+        let found = if most == 1 {
+            let event = endpoint.get_event();
+            event.map(|event| usize::from(event.map(|event| self.handle(endpoint, event, changes)).is_some()))
+        } else {
+            endpoint.poll(most, |event| self.handle(endpoint, event, changes))
+        };
+        match found {
             Ok(0) => self.state().answer_waiting(endpoint),
             Ok(_) => return Ok(true),
             Err(PollError::NoBuffers) => {
