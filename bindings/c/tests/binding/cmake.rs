@@ -1,6 +1,7 @@
 //! The installed library as projects of CMake find it.
 
 use crate::prefix::{command, prefix, root, scratch, succeed};
+use std::io::Write;
 use std::path::Path;
 use std::process::{Command, Stdio};
 
@@ -29,7 +30,7 @@ fn configure(dir: &Path, project: &str, more: &[&str]) -> (bool, String) {
 fn is_installed() -> bool {
     let is_there = Command::new("cmake").arg("--version").stdout(Stdio::null()).status().is_ok();
     if !is_there {
-        eprintln!("left out: cmake is not installed");
+        let _ = writeln!(std::io::stderr(), "skipped: cmake is not installed");
     }
     is_there
 }
