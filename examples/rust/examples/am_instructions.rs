@@ -1,6 +1,6 @@
 //! So many requests with replies between two endpoints of this process over `sm`, and nothing else:
-//! what callgrind counts the instructions of. Arguments: `am`, or `v1` to `v4` for the same over the
-//! VI Architecture, or `send` or `reserve` for the same bytes by CCI alone; how many; and, for a
+//! what callgrind counts the instructions of. Arguments: `am`, or `v1` to `v4` for the same over
+//! the VI Architecture, or `send` or `reserve` for the same bytes by CCI alone; how many; and, for a
 //! medium request and a reply of its header, the bytes of the payload. Two messages are one request
 //! with its reply.
 
