@@ -132,6 +132,29 @@ fn a_program_on_one_rank_does_what_it_does_as_plain_c() {
     }
 }
 
+/// Its program, and what the page states of it.
+#[test]
+fn the_tutorial_is_true() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let page = std::fs::read_to_string(here().join("../../docs/splitc-tutorial.md")).expect("the page");
+    let program = page.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
+    let source = dir.path().join("sum.sc");
+    std::fs::write(&source, program).expect("a program");
+    let sum = compile(&source, dir.path());
+    for ranks in 1..=4 {
+        let printed = run(&sum, ranks, &[], "");
+        assert!(page.contains(&format!("It prints `{}`", printed.trim_end())), "{printed}");
+    }
+    let line = program.lines().position(|line| line.contains("toglobal(rank")).expect("a line") + 1;
+    std::fs::write(&source, program.replace("toglobal(rank, &part)", "&part")).expect("a program");
+    let words = splitcc(dir.path(), &["-C", "sum.sc"]).stderr;
+    assert_eq!(
+        text(&words).lines().next().map(|first| first.starts_with(&format!("sum.sc:{line}: error: a local"))),
+        Some(true)
+    );
+    assert!(page.contains(&format!("sum.sc:{line}: error: a local pointer")), "the page names line {line}");
+}
+
 #[test]
 fn headers_of_the_system_pass_through() {
     const HEADERS: &str = "assert ctype errno fcntl float inttypes limits locale math complex setjmp signal stdarg \

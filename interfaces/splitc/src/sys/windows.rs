@@ -223,3 +223,16 @@ impl Drop for Windows {
         let _ = unsafe { munmap(ptr::with_exposed_provenance_mut(OWN as usize), self.reserved) };
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::is_within;
+
+    #[test]
+    fn a_range_has_both_ends() {
+        let is_inside = |address, len| is_within(0x1000, 0x100, address, len);
+        assert!(is_inside(0x1000, 0x100) && is_inside(0x10ff, 1) && is_inside(0x1080, 0));
+        assert!(!is_inside(0xfff, 1) && !is_inside(0x1100, 1) && !is_inside(0x10ff, 2) && !is_inside(0x1000, 0x101));
+        assert!(!is_inside(0x1001, u64::MAX) && !is_inside(0, 0) && !is_within(0, 0, 0, 0));
+    }
+}
