@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::path::PathBuf;
 
 /// Where every sentence is for the user: the library.
-const SENTENCES: [&str; 17] = [
+const SENTENCES: [&str; 18] = [
     "cci/src",
     "core/proto/src",
     "core/mem/src",
@@ -25,16 +25,19 @@ const SENTENCES: [&str; 17] = [
     "interfaces/peers/src",
     "interfaces/portals/src/errors.rs",
     "interfaces/splitc/src",
+    "bindings/splitc/src",
     "tools/model/src/error.rs",
     "tools/model/src/fit",
     "tools/simulator/src",
 ];
 
 /// The command and its libraries.
-const TOOLS: [&str; 5] = ["tools/cli/src", "tools/launcher/src", "tools/perf/src", "tools/report/src", "tools/top/src"];
+const TOOLS: [&str; 6] =
+    ["tools/cli/src", "tools/launcher/src", "tools/perf/src", "tools/report/src", "tools/splitcc/src", "tools/top/src"];
 
 /// What makes errors in these, whose other sentences are results.
-const MAKERS: [&str; 7] = ["UserError", "UserError::new", "while_doing", "Err", "map_err", "ok_or", "ok_or_else"];
+const MAKERS: [&str; 9] =
+    ["error", "cannot", "UserError", "UserError::new", "while_doing", "Err", "map_err", "ok_or", "ok_or_else"];
 
 /// Every message, and a file that has it.
 fn in_sources() -> BTreeMap<String, PathBuf> {
