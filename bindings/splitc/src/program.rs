@@ -22,6 +22,8 @@ const LAYOUT: c_int = 1;
 thread_local! {
     /// Of the thread that runs the program; null elsewhere.
     static WORLD: Cell<*mut World> = const { Cell::new(ptr::null_mut()) };
+    /// The process that runs it: a forked child has a copy of both.
+    static PROCESS: Cell<u32> = const { Cell::new(0) };
 }
 
 /// The world, on the thread that runs the program.
@@ -51,6 +53,7 @@ unsafe extern "C" {
 /// One that ends otherwise does not.
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     if status == 0
+        && PROCESS.get() == std::process::id()
         && let Some(Err(fault)) = take().map(World::end)
     {
         say(&fault);
@@ -91,6 +94,7 @@ pub(crate) unsafe fn run(
     // SAFETY: the program's own, by the header.
     unsafe { to.write(CWorld { me, procs, procslog, layout, ways }) };
     WORLD.set(Box::into_raw(world));
+    PROCESS.set(std::process::id());
     on_exit(at_exit, ptr::null_mut());
     // SAFETY: the program's function, with its arguments.
     let status = unsafe { program(argc, argv) };

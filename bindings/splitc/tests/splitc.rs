@@ -111,6 +111,13 @@ fn ranks_that_end_early_end_the_others() {
     }
 }
 
+/// The end of a child is not that of its rank.
+#[test]
+fn a_forked_child_ends_alone() {
+    let output = run(3, "wrong", &["forks"], "");
+    assert!(output.status.success() && output.stderr.is_empty(), "{output:?}");
+}
+
 #[test]
 fn a_program_may_have_its_own_main() {
     let output = run(2, "elsewhere", &[], "");

@@ -6,6 +6,7 @@
 #include <pthread.h>
 #include <signal.h>
 #include <split-c/split-c.h>
+#include <sys/wait.h>
 
 static void *of_another_thread(void *unused)
 {
@@ -43,7 +44,12 @@ static void do_wrong(const char *what)
             pthread_create(&thread, NULL, of_another_thread, NULL), pthread_join(thread, NULL);
         else if (strcmp(what, "exits") == 0)
             exit(0);
-        else if (strcmp(what, "returns") == 0)
+        else if (strcmp(what, "forks") == 0) {
+            int status, child = fork();
+            if (child == 0)
+                exit(0);
+            CHECK(waitpid(child, &status, 0) == child && status == 0);
+        } else if (strcmp(what, "returns") == 0)
             return;
         else if (strcmp(what, "dies") == 0)
             raise(SIGKILL);
