@@ -90,6 +90,7 @@ export! {
         // SAFETY: by the header.
         with(|world| unsafe { world.change_raw(at, u32::try_from(size).unwrap_or(0), change) })
     };
+    sc_wake(rank: c_int) => with(|world| world.wake_raw(u32::try_from(rank).unwrap_or(u32::MAX)));
     sc_barrier() => with(World::barrier);
     sc_poll() => with(World::poll);
     sc_sync() => with(World::sync);

@@ -192,7 +192,8 @@ impl World {
         }
         if self.windows.write(rank, address, bytes) {
             self.count_stored(rank, bytes.len());
-            return Ok(());
+            self.pairing.light();
+            return self.wake(rank);
         }
         self.request_write(rank, address, bytes, Ask::Store, false).map(|_| ())
     }

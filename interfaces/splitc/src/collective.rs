@@ -1,8 +1,8 @@
 //! What all ranks do together.
 
 use crate::fault::Fault;
-use crate::frame::{Ask, Header};
-use crate::layout::{BLAMED, LINE, LINE_WORDS, OWN, SLEEPING, flag, left, slot, stored};
+use crate::frame::Ask;
+use crate::layout::{BLAMED, LINE, LINE_WORDS, OWN, flag, left, slot, stored};
 use crate::number::{Number, Op, Plain};
 use crate::sys::{Target, view};
 use crate::traffic::Request;
@@ -44,16 +44,7 @@ impl World {
         };
         word.store(value, Ordering::Release);
         fence(Ordering::SeqCst);
-        let sleeping = self.windows.word(rank, SLEEPING).expect("in the same window");
-        if sleeping.load(Ordering::Relaxed) != 0 && sleeping.swap(0, Ordering::AcqRel) != 0 {
-            let wake = Header { ask: Ask::Wake, number: 0, address: 0 }.emit();
-            // One that is gone is noticed by who waits for it.
-            match self.send(rank, &wake) {
-                Err(Fault::Gone { .. }) => {}
-                sent => sent?,
-            }
-        }
-        Ok(())
+        self.wake(rank)
     }
 
     /// Names a rank to all others as the one because of which this one ends. Those that are gone
@@ -163,7 +154,7 @@ impl World {
     /// A rank has ended, or cannot be reached.
     pub fn store_sync(&self, bytes: u64) -> Result<(), Fault> {
         let wanted = self.consumed.get().saturating_add(bytes);
-        self.wait_until(Ends::Unannounced, || self.arrived() >= wanted)?;
+        self.wait_until(Ends::Unfenced, || self.arrived() >= wanted)?;
         self.consumed.set(wanted);
         Ok(())
     }

@@ -111,6 +111,16 @@ impl World {
         self.start_change(rank, address, size, change)
     }
 
+    /// Wakes a rank that sleeps in a wait. For programs that store in place, and have seen that it
+    /// sleeps.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint of this rank has failed.
+    pub fn wake_raw(&self, rank: u32) -> Result<(), Fault> {
+        if rank < self.procs { self.wake(rank) } else { Err(Fault::NoRank { rank, procs: self.procs }) }
+    }
+
     /// Returns how addresses of each rank become addresses here, for programs that do it in place.
     #[must_use]
     pub fn ways(&self) -> &[Way] {

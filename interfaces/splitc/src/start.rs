@@ -9,6 +9,7 @@ use crate::traffic::Traffic;
 use crate::world::{Peer, World};
 use cci::{Attribute, Connect, Context, EndpointOptions, Event, ImportError, RmaHandle, SharedMemory};
 use cci_job::Job;
+use cci_mem::barrier::Pairing;
 use std::cell::{Cell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
@@ -87,6 +88,8 @@ pub fn run<T>(main: impl FnOnce(&World) -> Result<T, Fault>) -> Result<T, Error>
 
 /// What a rank gives to all others at the start.
 struct Card {
+    /// 1: a sleeper can fence for all.
+    fences: u64,
     len: u64,
     statics: (u64, u64),
     handles: [RmaHandle; 2],
@@ -94,16 +97,16 @@ struct Card {
 
 impl Card {
     fn emit(&self) -> Vec<u8> {
-        let words = [self.len, self.statics.0, self.statics.1];
+        let words = [self.fences, self.len, self.statics.0, self.statics.1];
         let words = words.into_iter().chain(self.handles.iter().flat_map(RmaHandle::words));
         words.flat_map(u64::to_le_bytes).collect()
     }
 
     fn parse(bytes: &[u8]) -> Option<Self> {
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
-        let &[len, start, statics, a, b, c, d, e, f, g, h] = words.as_slice() else { return None };
+        let &[fences, len, start, statics, a, b, c, d, e, f, g, h] = words.as_slice() else { return None };
         let handles = [[a, b, c, d], [e, f, g, h]].map(RmaHandle::from_words);
-        Some(Self { len, statics: (start, statics), handles })
+        Some(Self { fences, len, statics: (start, statics), handles })
     }
 }
 
@@ -136,7 +139,7 @@ impl World {
         let options = EndpointOptions::new().disconnect_events(true);
         let context = Context::new().map_err(refused)?;
         let endpoint = job.open(&context, &options).map_err(refused)?;
-        let world = Self {
+        let mut world = Self {
             me,
             procs,
             windows,
@@ -145,6 +148,7 @@ impl World {
             peers: (0..procs).map(|_| Peer::default()).collect(),
             traffic: RefCell::new(Traffic::default()),
             is_leaving: Cell::new(false),
+            pairing: cci_mem::barrier::prepare(),
             failed: RefCell::default(),
             epoch: Cell::new(0),
             turn: Cell::new(0),
@@ -158,6 +162,9 @@ impl World {
         world.spread.borrow_mut().add(first, FIRST_BYTES);
         world.local.borrow_mut().add(control(procs), local);
         let cards = world.register_own(Arc::new(memory), statics)?;
+        if cards.iter().any(|card| card.fences == 0) {
+            world.pairing = Pairing::Symmetric;
+        }
         world.connect_all()?;
         world.map_all(&cards)?;
         // Who has come here has mapped all, and needs no peer to be there for it.
@@ -199,7 +206,8 @@ impl World {
     /// Maps and registers this rank's memory, and exchanges what others need for it.
     fn register_own(&self, memory: Arc<SharedMemory>, statics: Option<Statics>) -> Result<Vec<Card>, StartError> {
         let registered = register(&self.endpoint, &memory).map_err(refused)?;
-        let mut card = Card { len: registered.len(), statics: (0, 0), handles: [*registered.handle(); 2] };
+        let fences = u64::from(self.pairing == Pairing::Asymmetric);
+        let mut card = Card { fences, len: registered.len(), statics: (0, 0), handles: [*registered.handle(); 2] };
         self.windows.add_own(registered, memory.memory().start(), 0).map_err(refused)?;
         if let Some(statics) = statics {
             let registered = register(&self.endpoint, &statics.memory).map_err(refused)?;
@@ -334,10 +342,10 @@ mod tests {
     #[test]
     fn cards_are_read_as_they_were_written() {
         let handles = [[1, 2, 3, 4], [5, 6, 7, 8]].map(RmaHandle::from_words);
-        let card = Card { len: 9, statics: (10, 11), handles };
+        let card = Card { fences: 1, len: 9, statics: (10, 11), handles };
         let bytes = card.emit();
         let read = Card::parse(&bytes).expect("whole");
-        assert_eq!((read.len, read.statics, read.handles), (9, (10, 11), handles));
-        assert!(Card::parse(&bytes[..80]).is_none() && Card::parse(&[]).is_none());
+        assert_eq!((read.fences, read.len, read.statics, read.handles), (1, 9, (10, 11), handles));
+        assert!(Card::parse(&bytes[..88]).is_none() && Card::parse(&[]).is_none());
     }
 }

@@ -1,9 +1,11 @@
 //! Waiting for other ranks: looking a few times, then asleep in the endpoint.
 
 use crate::fault::Fault;
+use crate::frame::{Ask, Header};
 use crate::layout::SLEEPING;
 use crate::world::World;
 use cci::PollError;
+use cci_mem::barrier::Pairing;
 use cci_mem::sync::{Ordering, fence, spin};
 use std::time::Duration;
 
@@ -16,7 +18,8 @@ const LOOKS_A_POLL: u32 = 200;
 
 /// The longest sleep of a wait that its peers end by a message.
 const LONG: Duration = Duration::from_millis(200);
-/// The first and the longest sleep of one that ends unannounced: for bytes that are stored.
+/// The first and the longest sleep of one that may not be ended by a message: for bytes that are
+/// stored, where the kernel has no fence for a sleeper alone.
 const SHORT: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 
 /// Who ends a wait.
@@ -24,8 +27,8 @@ const SHORT: (Duration, Duration) = (Duration::from_micros(50), Duration::from_m
 pub(crate) enum Ends {
     /// A peer, which wakes this rank.
     Announced,
-    /// A peer, which does not look whether this rank sleeps.
-    Unannounced,
+    /// A peer, which looks whether this rank sleeps, without a fence of its own.
+    Unfenced,
 }
 
 impl World {
@@ -45,12 +48,16 @@ impl World {
                 self.poll()?;
             }
         }
-        let mut unannounced = SHORT.0;
+        let mut short = SHORT.0;
         loop {
             self.poll()?;
             let sleeping = self.windows.own_word(SLEEPING);
             sleeping.store(1, Ordering::SeqCst);
-            fence(Ordering::SeqCst);
+            if ends == Ends::Unfenced {
+                self.pairing.heavy();
+            } else {
+                fence(Ordering::SeqCst);
+            }
             let ended = done();
             let slept = match self.lost() {
                 _ if ended => Ok(()),
@@ -58,15 +65,31 @@ impl World {
                     self.blame(rank);
                     Err(Fault::Gone { rank })
                 }
-                None if ends == Ends::Announced => self.nap(Some(LONG)),
-                None => self.nap(Some(unannounced)),
+                None if ends == Ends::Announced || self.pairing == Pairing::Asymmetric => self.nap(Some(LONG)),
+                None => self.nap(Some(short)),
             };
             self.windows.own_word(SLEEPING).store(0, Ordering::Release);
             slept?;
             if ended || done() {
                 return Ok(());
             }
-            unannounced = (unannounced * 2).min(SHORT.1);
+            short = (short * 2).min(SHORT.1);
+        }
+    }
+
+    /// Wakes a rank that sleeps in a wait, if its memory is mapped here: what it waits for has been
+    /// written before.
+    #[inline]
+    pub(crate) fn wake(&self, rank: u32) -> Result<(), Fault> {
+        let Some(sleeping) = self.windows.word(rank, SLEEPING) else { return Ok(()) };
+        if sleeping.load(Ordering::Relaxed) == 0 || sleeping.swap(0, Ordering::AcqRel) == 0 {
+            return Ok(());
+        }
+        let wake = Header { ask: Ask::Wake, number: 0, address: 0 }.emit();
+        // One that is gone is noticed by who waits for it.
+        match self.send(rank, &wake) {
+            Err(Fault::Gone { .. }) => Ok(()),
+            sent => sent,
         }
     }
 

@@ -7,6 +7,7 @@ use crate::sys::Windows;
 use crate::traffic::Traffic;
 use cci::{Connection, Endpoint};
 use cci_job::Job;
+use cci_mem::barrier::Pairing;
 use cci_mem::sync::Ordering;
 use std::cell::{Cell, RefCell};
 use std::fmt;
@@ -46,6 +47,8 @@ pub struct World {
     pub(crate) traffic: RefCell<Traffic>,
     /// Whether this rank needs others only to come to their end.
     pub(crate) is_leaving: Cell<bool>,
+    /// Who fences where a store meets a sleeper; asymmetric only if all ranks can.
+    pub(crate) pairing: Pairing,
     /// Why the endpoint is of no use any more.
     pub(crate) failed: RefCell<Option<String>>,
     /// Barriers that this rank has come to.

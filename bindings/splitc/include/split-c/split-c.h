@@ -23,6 +23,7 @@ typedef uint64_t sc_global;
 void sc_copy_out(void *to, sc_global from, size_t n, int now);
 void sc_copy_in(sc_global to, const void *from, size_t n, int now);
 void sc_store_bytes(sc_global to, const void *from, size_t n);
+void sc_wake(int rank);
 
 /* Waits for all gets, puts and stores of this rank. */
 void sc_sync(void);
@@ -185,7 +186,8 @@ static inline void sc_put(sc_global to, const void *from, size_t n)
         sc_copy_in(to, from, n, 0);
 }
 
-/* Where spread memory begins in every rank, and where senders count there what they store. */
+/* Where spread memory begins in every rank, with a word that is 1 while the rank sleeps; and where
+ * senders count there what they store. */
 #define SC_OWN_ ((uint64_t)0x110000000000)
 #define SC_STORES_ 0x1000
 
@@ -194,10 +196,15 @@ static inline void sc_store(sc_global to, const void *from, size_t n)
     void *at = sc_at(to, n);
     if (at) {
         uint64_t shift = sc_rank(to) == MYPROC ? 0 : sc_world_.ways[sc_rank(to)].shift;
+        uint64_t *sleeping = (uint64_t *)(uintptr_t)(SC_OWN_ + shift);
         uint64_t *count = (uint64_t *)(uintptr_t)(SC_OWN_ + SC_STORES_ + 64 * (uint64_t)MYPROC + shift);
         sc_word_in_(at, from, n);
         /* This rank alone writes it, after the bytes that it counts. */
         __atomic_store_n(count, *count + n, __ATOMIC_RELEASE);
+        /* The sleeper fences for both. */
+        __atomic_signal_fence(__ATOMIC_SEQ_CST);
+        if (__builtin_expect(__atomic_load_n(sleeping, __ATOMIC_RELAXED) != 0, 0))
+            sc_wake(sc_rank(to));
     } else {
         sc_store_bytes(to, from, n);
     }

@@ -223,10 +223,10 @@ static void conversions()
     CHECK(({ int *global h = g; *h + 1; }) == 4);
     *g *= 2;
     CHECK(i == 6 && (i > 5 ? *g : -1) == 6 && (i < 5 ? *g :-1) == -1);
-    bytes[MYPROC] = 'a' + MYPROC;
+    bytes[MYPROC] = ' ' + MYPROC;
     barrier();
     for (i = 0; i < PROCS; i++)
-        CHECK(bytes[i] == 'a' + i);
+        CHECK(bytes[i] == ' ' + i);
     counter += MYPROC;
     barrier();
     CHECK(*toglobal(right(), &counter) == 10 + right());
