@@ -1,6 +1,7 @@
 //! What all ranks do together.
 
 use cci_splitc::{Fault, Op, World};
+use std::time::Duration;
 
 /// Barriers, reductions, scans and broadcasts, many times over.
 pub(crate) fn together(world: &World) -> Result<(), Fault> {
@@ -82,7 +83,7 @@ pub(crate) fn sleepers(world: &World) -> Result<(), Fault> {
     let array = world.spread::<u32>(u64::from(world.procs()))?;
     for late in 0..world.procs() {
         if world.me() == late {
-            std::thread::sleep(std::time::Duration::from_millis(50));
+            std::thread::sleep(Duration::from_millis(50));
             world.store(array.of_rank(0), late + 1)?;
         }
         if world.me() == 0 {
@@ -91,5 +92,29 @@ pub(crate) fn sleepers(world: &World) -> Result<(), Fault> {
         }
         world.barrier()?;
     }
+    Ok(())
+}
+
+/// Who waits for a rank that is busy elsewhere takes no processor time to speak of.
+pub(crate) fn idle(world: &World) -> Result<(), Fault> {
+    const AWAY: Duration = Duration::from_millis(1500);
+    /// A thirtieth of what they wait.
+    const MOST: i64 = 100_000_000;
+    let word = world.spread::<u64>(u64::from(world.procs()))?;
+    let used = || {
+        let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+        time.tv_sec * 1_000_000_000 + time.tv_nsec
+    };
+    world.barrier()?;
+    let before = used();
+    if world.me() == 0 {
+        std::thread::sleep(AWAY);
+        (0..world.procs()).try_for_each(|rank| world.store(word.of_rank(rank), 1))?;
+        std::thread::sleep(AWAY);
+    }
+    world.store_sync(8)?;
+    world.barrier()?;
+    let used = used() - before;
+    assert!(used < MOST, "{used} ns of processor time while rank 0 was away");
     Ok(())
 }

@@ -14,7 +14,7 @@ use std::process::{Command, ExitCode, Output, Stdio};
 type Scenario = fn(&World) -> Result<(), Fault>;
 
 /// Those that end well, whatever the number of ranks.
-const WELL: [(&str, Scenario); 12] = [
+const WELL: [(&str, Scenario); 13] = [
     ("words", memory::words),
     ("bulk", memory::bulk),
     ("phases", memory::phases),
@@ -27,6 +27,7 @@ const WELL: [(&str, Scenario); 12] = [
     ("stores", collective::stores),
     ("sleepers", collective::sleepers),
     ("never_polls", memory::never_polls),
+    ("idle", collective::idle),
 ];
 
 /// Those in which ranks die.
