@@ -4,6 +4,7 @@
 #![deny(unsafe_code)]
 
 mod arguments;
+mod connection;
 mod devices;
 mod endpoint;
 mod errors;
@@ -33,5 +34,3 @@ fn _cci(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_function(wrap_pyfunction!(job::job, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))
 }
-
-mod connection;
