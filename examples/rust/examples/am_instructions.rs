@@ -1,8 +1,8 @@
 //! So many requests with replies between two endpoints of this process over `sm`, and nothing else:
 //! what callgrind counts the instructions of. Arguments: `am`, or `v1` to `v4` for the same over
-//! the VI Architecture, or `send` or `reserve` for the same bytes by CCI alone; how many; and, for a
-//! medium request and a reply of its header, the bytes of the payload. Two messages are one request
-//! with its reply.
+//! the VI Architecture, or `send` or `reserve` for the same bytes by CCI alone; how many; and, for
+//! a medium request and a reply of its header, the bytes of the payload. Two messages are one
+//! request with its reply.
 
 use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, Notify};
 use cci_am::{Handlers, Mapping, Options, Reply, Request, TAG_ALL};
