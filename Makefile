@@ -18,9 +18,9 @@
 #                            that is installed
 # make testbed               measure rings and tori of network name spaces, fit the model to some
 #                            paths, validate it on the others
-# make install PREFIX=DIR    library, headers, cci.pc, the command cci, and Active Messages in C for
-#                            pkg-config amudp, ammpi and am; with PROFILE=profiling not stripped,
-#                            for perf and gdb
+# make install PREFIX=DIR    library, headers, cci.pc, the commands cci and splitcc, and the older
+#                            interfaces in C for pkg-config (amudp, ammpi, am, vipl, splitc,
+#                            portals3); with PROFILE=profiling not stripped, for perf and gdb
 # make wheel                 the Python package, in target/wheels: for CPython 3.11 and later, on
 #                            Linux with glibc 2.28 or newer
 # make am-gasnet GASNET_SRC=DIR
