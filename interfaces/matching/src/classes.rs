@@ -149,11 +149,16 @@ impl<T> Classes<T> {
             let (nearest, limit) = nearest(chains, heads)?;
             let mut at = heads[nearest];
             // Along one list, as far as no other list has an entry before.
-            while let Some(chain) = chains.get(at).filter(|chain| chain.label < limit) {
-                if entries.get_mut(at).is_some_and(|entry| accepts(&mut entry.item)) {
+            while let Some(&Chain { label, links }) = chains.0.get(at as usize) {
+                if label >= limit {
+                    break;
+                }
+                if let Some(entry) = entries.get_mut(at)
+                    && accepts(&mut entry.item)
+                {
                     return Some(at);
                 }
-                at = chain.links.next;
+                at = links.next;
             }
             if at == NONE {
                 heads.swap_remove(nearest);
