@@ -72,6 +72,13 @@ impl Match {
     }
 }
 
+/// An entry in its list: a walk goes from here to the memory descriptor.
+#[derive(Debug)]
+struct Item {
+    /// `NONE`: without one.
+    memory: Handle,
+}
+
 #[derive(Debug)]
 pub(crate) struct Entry {
     portal: usize,
@@ -143,7 +150,7 @@ pub(crate) const REGISTERS: usize = 6;
 pub(crate) struct Objects {
     pub(crate) number: u32,
     pub(crate) limits: Limits,
-    table: Vec<Ordered<Handle>>,
+    table: Vec<Ordered<Item>>,
     entries: Table<Entry>,
     pub(crate) memories: Table<Memory>,
     pub(crate) queues: Table<Queue>,
@@ -196,11 +203,12 @@ impl Objects {
         &mut self,
         portal: usize,
         unlink: Unlink,
-        link: impl FnOnce(&mut Ordered<Handle>, Handle) -> Option<Ticket>,
+        link: impl FnOnce(&mut Ordered<Item>, Item) -> Option<Ticket>,
     ) -> Result<Handle, Error> {
         let entry = Entry { portal, ticket: None, unlink, memory: None };
         let handle = self.entries.insert(entry).ok_or(Error::NoSpace)?;
-        match (link(&mut self.table[portal], handle), self.entries.get_mut(handle)) {
+        let item = Item { memory: Handle::NONE };
+        match (link(&mut self.table[portal], item), self.entries.get_mut(handle)) {
             (Some(ticket), Some(entry)) => {
                 entry.ticket = Some(ticket);
                 Ok(handle)
@@ -215,10 +223,10 @@ impl Objects {
     pub(crate) fn attach(&mut self, portal: u32, wanted: Match, unlink: Unlink, at: Position) -> Result<Handle, Error> {
         let portal = self.list(portal)?;
         self.may_enter(portal)?;
-        self.enter(portal, unlink, |list, handle| {
+        self.enter(portal, unlink, |list, item| {
             let pushed = match at {
-                Position::Before => list.push_front(wanted.pattern(), handle),
-                Position::After => list.push_back(wanted.pattern(), handle),
+                Position::Before => list.push_front(wanted.pattern(), item),
+                Position::After => list.push_back(wanted.pattern(), item),
             };
             pushed.ok()
         })
@@ -240,10 +248,10 @@ impl Objects {
         let entry = self.entries.get(base).ok_or(Error::Entry)?;
         let (portal, other) = (entry.portal, entry.ticket.ok_or(Error::Entry)?);
         self.may_enter(portal)?;
-        self.enter(portal, unlink, |list, handle| {
+        self.enter(portal, unlink, |list, item| {
             let inserted = match at {
-                Position::Before => list.insert_before(other, wanted.pattern(), handle),
-                Position::After => list.insert_after(other, wanted.pattern(), handle),
+                Position::Before => list.insert_before(other, wanted.pattern(), item),
+                Position::After => list.insert_after(other, wanted.pattern(), item),
             };
             inserted.ok().flatten()
         })
@@ -297,10 +305,17 @@ impl Objects {
             return Err(Error::EntryInUse);
         }
         let handle = self.add(of, unlink, Some(to))?;
-        if let Some(entry) = self.entries.get_mut(to) {
-            entry.memory = Some(handle);
-        }
+        self.lead(to, Some(handle));
         Ok(handle)
+    }
+
+    /// Lets an entry lead to another memory descriptor, or to none.
+    fn lead(&mut self, entry: Handle, memory: Option<Handle>) {
+        let Some(of) = self.entries.get_mut(entry) else { return };
+        of.memory = memory;
+        if let Some(item) = of.ticket.and_then(|ticket| self.table[of.portal].get_mut(ticket)) {
+            item.memory = memory.unwrap_or(Handle::NONE);
+        }
     }
 
     pub(crate) fn bind(&mut self, descriptor: Descriptor, unlink: Unlink) -> Result<Handle, Error> {
@@ -317,11 +332,9 @@ impl Objects {
 
     fn remove_memory(&mut self, handle: Handle) {
         let Some(of) = self.memories.remove(handle).and_then(|memory| memory.entry) else { return };
-        if let Some(entry) = self.entries.get_mut(of) {
-            entry.memory = None;
-            if entry.unlink == Unlink::Unlink {
-                self.remove_entry(of);
-            }
+        self.lead(of, None);
+        if self.entries.get(of).is_some_and(|entry| entry.unlink == Unlink::Unlink) {
+            self.remove_entry(of);
         }
     }
 
@@ -391,12 +404,11 @@ impl Objects {
     }
 
     fn find(&mut self, wanted: &Wanted) -> Option<Handle> {
-        let Self { table, entries, memories, .. } = self;
+        let Self { table, memories, .. } = self;
         let list = table.get_mut(wanted.portal as usize)?;
         let envelope = Envelope { source: wanted.initiator.word(), bits: wanted.bits };
-        let memory_of = |entry: Handle| entries.get(entry).and_then(|entry| entry.memory);
-        let accepts = |entry: &mut Handle| {
-            memory_of(*entry).and_then(|memory| memories.get(memory)).is_some_and(|memory| {
+        let accepts = |item: &mut Item| {
+            memories.get(item.memory).is_some_and(|memory| {
                 let is_remote = memory.has(options::MANAGE_REMOTE);
                 let offset = if is_remote { wanted.offset } else { memory.offset };
                 let fits = offset.checked_add(wanted.length).is_some_and(|end| end <= memory.region.len());
@@ -404,7 +416,7 @@ impl Objects {
             })
         };
         let ticket = list.find(&envelope, accepts)?;
-        memory_of(*list.get(ticket)?)
+        list.get(ticket).map(|item| item.memory)
     }
 
     /// Leaves an event of a memory descriptor, if it has a queue and wants this kind. Returns its
