@@ -1,10 +1,10 @@
 /*
  * Portals 3.3: the target's match lists decide where data go.
  *
- * The generic mode: progress is made by the calls of this process that begin operations, read
- * events, wait, update, or read a status register. Any thread may make any call, and so may the
- * handler of an event queue. Calls return at once, but PtlEQWait, PtlEQPoll, PtlProgress, and
- * PtlNIInit in a parallel job, which waits for all ranks.
+ * The generic mode: progress is made by the calls of this process that read events, wait, update,
+ * or read a status register, and by one of eight that begin operations. Any thread may make any
+ * call, and so may the handler of an event queue. Calls return at once, but PtlEQWait, PtlEQPoll,
+ * PtlProgress, and PtlNIInit in a parallel job, which waits for all ranks.
  *
  * A call returns 0 (PTL_OK) or the number of a code; then nothing has changed. A NULL where a
  * result goes is PTL_SEGV. Memory of a memory descriptor is the program's: it stays mapped, and is

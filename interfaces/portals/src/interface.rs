@@ -364,7 +364,7 @@ impl Interface {
     pub fn put(&self, memory: Handle, region: Option<(u64, u64)>, wants_ack: bool, to: &Target) -> Result<(), Error> {
         self.with(|state| {
             state.put(&self.endpoint, memory, region, wants_ack, to)?;
-            self.progress(state);
+            self.progress_at_times(state);
             Ok(())
         })
     }
@@ -377,7 +377,7 @@ impl Interface {
     pub fn get(&self, memory: Handle, region: Option<(u64, u64)>, from: &Target) -> Result<(), Error> {
         self.with(|state| {
             state.get(&self.endpoint, memory, region, from)?;
-            self.progress(state);
+            self.progress_at_times(state);
             Ok(())
         })
     }
@@ -391,7 +391,7 @@ impl Interface {
     pub fn get_put(&self, memory: Handle, source: Handle, with: &Target) -> Result<(), Error> {
         self.with(|state| {
             state.get_put(&self.endpoint, memory, source, with)?;
-            self.progress(state);
+            self.progress_at_times(state);
             Ok(())
         })
     }

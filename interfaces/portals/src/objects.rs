@@ -77,6 +77,8 @@ impl Match {
 struct Item {
     /// `NONE`: without one.
     memory: Handle,
+    /// What the memory descriptor allows, so that one which does not is refused without being read.
+    rights: u32,
 }
 
 #[derive(Debug)]
@@ -207,7 +209,7 @@ impl Objects {
     ) -> Result<Handle, Error> {
         let entry = Entry { portal, ticket: None, unlink, memory: None };
         let handle = self.entries.insert(entry).ok_or(Error::NoSpace)?;
-        let item = Item { memory: Handle::NONE };
+        let item = Item { memory: Handle::NONE, rights: 0 };
         match (link(&mut self.table[portal], item), self.entries.get_mut(handle)) {
             (Some(ticket), Some(entry)) => {
                 entry.ticket = Some(ticket);
@@ -313,8 +315,9 @@ impl Objects {
     fn lead(&mut self, entry: Handle, memory: Option<Handle>) {
         let Some(of) = self.entries.get_mut(entry) else { return };
         of.memory = memory;
+        let rights = memory.and_then(|memory| self.memories.get(memory)).map_or(0, |memory| memory.described.options);
         if let Some(item) = of.ticket.and_then(|ticket| self.table[of.portal].get_mut(ticket)) {
-            item.memory = memory.unwrap_or(Handle::NONE);
+            *item = Item { memory: memory.unwrap_or(Handle::NONE), rights };
         }
     }
 
@@ -357,6 +360,9 @@ impl Objects {
         described.threshold = described.threshold.max(-1);
         if let Some(memory) = self.memories.get_mut(handle) {
             (memory.region, memory.described, memory.offset, memory.is_spent) = (region, described, 0, false);
+            if let Some(entry) = memory.entry {
+                self.lead(entry, Some(handle));
+            }
         }
         Ok(old)
     }
@@ -408,12 +414,14 @@ impl Objects {
         let list = table.get_mut(wanted.portal as usize)?;
         let envelope = Envelope { source: wanted.initiator.word(), bits: wanted.bits };
         let accepts = |item: &mut Item| {
-            memories.get(item.memory).is_some_and(|memory| {
-                let is_remote = memory.has(options::MANAGE_REMOTE);
-                let offset = if is_remote { wanted.offset } else { memory.offset };
-                let fits = offset.checked_add(wanted.length).is_some_and(|end| end <= memory.region.len());
-                memory.is_active() && memory.has(wanted.operation) && (fits || memory.has(options::TRUNCATE))
-            })
+            let is_allowed = item.rights & wanted.operation == wanted.operation;
+            is_allowed
+                && memories.get(item.memory).is_some_and(|memory| {
+                    let is_remote = memory.has(options::MANAGE_REMOTE);
+                    let offset = if is_remote { wanted.offset } else { memory.offset };
+                    let fits = offset.checked_add(wanted.length).is_some_and(|end| end <= memory.region.len());
+                    memory.is_active() && (fits || memory.has(options::TRUNCATE))
+                })
         };
         let ticket = list.find(&envelope, accepts)?;
         list.get(ticket).map(|item| item.memory)

@@ -82,6 +82,8 @@ pub(crate) struct State {
     pub(crate) has_failed: bool,
     /// Messages of partners that broke the format.
     pub(crate) malformed: u64,
+    /// Counts operations of this process.
+    pub(crate) begun: u32,
     pub(crate) has_sleeper: bool,
     pub(crate) waiters: usize,
 }
@@ -113,6 +115,7 @@ impl State {
             is_closed: false,
             has_failed: false,
             malformed: 0,
+            begun: 0,
             has_sleeper: false,
             waiters: 0,
         }
