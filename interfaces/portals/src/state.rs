@@ -68,6 +68,8 @@ pub(crate) struct State {
     pub(crate) operations: Operations,
     pub(crate) peers: Peers<()>,
     pub(crate) partners: BTreeMap<Peer, Partner>,
+    /// The last partner by its name: both are for ever.
+    last: Option<(ProcessId, Peer)>,
     /// Messages of this process to itself.
     pub(crate) to_self: VecDeque<Vec<u8>>,
     pub(crate) own: ProcessId,
@@ -105,6 +107,7 @@ impl State {
             operations: Operations::new(),
             peers,
             partners: BTreeMap::new(),
+            last: None,
             to_self: VecDeque::new(),
             own,
             uid,
@@ -126,8 +129,16 @@ impl State {
         if id == self.own {
             return Some(Whom::Own);
         }
+        // Programs go on with the partner that they were with.
+        if let Some((last, peer)) = self.last
+            && last == id
+        {
+            return Some(Whom::Peer(peer));
+        }
         let peer = self.peers.peer(&name_of(id)).ok()?;
-        self.partner(peer).map(|_| Whom::Peer(peer))
+        self.partner(peer)?;
+        self.last = Some((id, peer));
+        Some(Whom::Peer(peer))
     }
 
     pub(crate) fn partner(&mut self, peer: Peer) -> Option<&mut Partner> {
@@ -376,6 +387,7 @@ impl State {
         self.peers.close(endpoint);
         self.operations = Operations::new();
         self.partners.clear();
+        self.last = None;
         self.to_self.clear();
     }
 
