@@ -507,6 +507,19 @@ mod tests {
     use std::sync::Arc;
 
     #[test]
+    fn a_part_is_inside_and_keeps_the_whole() {
+        let whole = Memory::of_bytes(&Arc::new(HeapBytes::new((0..10).collect())));
+        for (offset, len) in [(11, 0), (0, 11), (5, 6), (u64::MAX, 1)] {
+            assert!(whole.part(offset, len).is_none(), "{len} bytes from {offset}");
+        }
+        let part = whole.part(3, 4).expect("inside");
+        drop(whole);
+        let mut copy = [0; 4];
+        assert!(part.copy_out(0, &mut copy) && copy == [3, 4, 5, 6]);
+        assert!(!part.copy_in(1, &[0; 4]) && part.part(4, 0).is_some_and(|empty| empty.is_empty()));
+    }
+
+    #[test]
     fn a_piece_keeps_its_memory() {
         let bytes = Arc::new(HeapBytes::new(vec![7; 100]));
         let piece = Memory::of_bytes(&bytes).piece(90, 10).expect("inside");
