@@ -1,6 +1,6 @@
-//! What puts cost on shared memory: `cargo run --release -p cci-portals --example costs`. One thread
-//! drives both ends, so that a half round trip is all that both do for it, and nothing waits.
-//! Medians of 31 blocks.
+//! What puts cost on shared memory: `cargo run --release -p cci-portals --example costs`. One
+//! thread drives both ends, so that a half round trip is all that both do for it, and nothing
+//! waits. Medians of 31 blocks.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
 use cci::{Connect, Connection, Context, Endpoint, Event, Notify};

@@ -48,8 +48,8 @@ impl Interface {
         state.serve_self(&self.endpoint);
     }
 
-    /// What a call that has begun an operation does: its program may go on to begin others, and read
-    /// no event.
+    /// What a call that has begun an operation does: its program may begin others, and read no
+    /// event.
     pub(crate) fn progress_at_times(&self, state: &mut State) {
         state.begun = state.begun.wrapping_add(1);
         if state.begun.is_multiple_of(OFTEN) || !state.to_self.is_empty() {
