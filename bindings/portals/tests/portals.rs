@@ -5,8 +5,7 @@ use cci_testkit::namespace::{self, Net};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
-use std::sync::OnceLock;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::{Mutex, OnceLock};
 
 /// The transports that programs run over; none: without a configuration.
 const TRANSPORTS: [&str; 4] = ["", "sm", "sock", "tcp"];
@@ -30,8 +29,11 @@ fn compile(source: &str, dir: &Path) -> PathBuf {
 
 /// So many numbers of processes that no other test has.
 fn pids(count: u32) -> u32 {
-    static LAST: AtomicU32 = AtomicU32::new(0);
-    (std::process::id() * 61 + LAST.fetch_add(count, Ordering::Relaxed)) % 22_000
+    static LAST: Mutex<u32> = Mutex::new(0);
+    let mut last = LAST.lock().expect("no test panics here");
+    let first = *last;
+    *last += count;
+    (std::process::id() * 61 + first) % 22_000
 }
 
 /// A program over a transport, without a configuration of the user's.
