@@ -71,7 +71,7 @@ fn a_server_notices_that_its_client_was_killed() {
         let mut uri = String::new();
         BufReader::new(server.0.stdout.take().unwrap()).read_line(&mut uri).unwrap();
         let mut errors = BufReader::new(server.0.stderr.take().unwrap());
-        let arguments = ["oneway", "--connect", uri.trim(), "-s", "64", "-t", "3000s", "--launches", "1"];
+        let arguments = ["oneway", "--connect", uri.trim(), "-s", "64", "--blocks", "1000000", "--launches", "1"];
         let client = Running(perf(&arguments).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
         let (begin, before) = (Instant::now(), ticks(server.0.id()));
         while ticks(server.0.id()) < before + 20 {

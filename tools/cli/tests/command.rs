@@ -558,8 +558,9 @@ fn a_client_measures_against_a_server_again_and_again() {
 
 /// What `tell` does once the server is at work for a client, and the client's number.
 fn in_the_midst(server: &Server, keys: &[&str], tell: Signal) -> u32 {
-    let mut command = cci(&["perf", "oneway", "--connect", &server.uri, "-s", "64", "-t", "3000s", "--launches", "1"]);
-    let mut client = Running(command.args(keys).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
+    let mut command = cci(&["perf", "oneway", "--connect", &server.uri, "-s", "64", "--launches", "1"]);
+    let mut client =
+        Running(command.args(VERY_LONG).args(keys).stdout(Stdio::null()).stderr(Stdio::null()).spawn().unwrap());
     let (begin, before) = (Instant::now(), ticks(server.child.id()));
     while ticks(server.child.id()) < before + 20 {
         assert!(begin.elapsed() < PATIENCE, "the run did not begin");
