@@ -81,8 +81,7 @@ pub(crate) fn touched(start: usize, len: u64) -> (Option<Arc<Segment>>, Vec<Arc<
 /// copy too.
 ///
 /// It lives until this value and the last [`SharedMemory::memory`] and registration of it are gone.
-/// Any thread may copy at any time; bytes that two threads write at
-/// once become a mix of both.
+/// Any thread may copy at any time; bytes that two threads write at once become a mix of both.
 ///
 /// # Example
 ///

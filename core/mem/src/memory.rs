@@ -170,15 +170,6 @@ impl Memory {
         Self { start: allocation.start().expose_provenance(), len: len as u64, _owner: owner }
     }
 
-    /// Names bytes of a segment, which stays mapped as long as this value or its registration
-    /// lives.
-    #[must_use]
-    pub fn of_segment(segment: Arc<Segment>, len: usize) -> Self {
-        let len = len.min(segment.len()) as u64;
-        let start = segment.base().expose_provenance();
-        Self { start, len, _owner: Owner::Segments { _first: Some(segment), _others: Vec::new() } }
-    }
-
     /// Names `len` of these bytes from `offset` on, and keeps them as this value does. None when
     /// they do not lie inside as a whole.
     #[must_use]

@@ -43,7 +43,7 @@ impl WaitPolicy {
     }
 
     /// Records an empty call. `tick`: number of the current tick of a few milliseconds; `armed`:
-    /// the handle is armed; `in_use`: the program has asked for the handle.
+    /// the handle is armed; `in_use`: somebody may sleep on it.
     pub(crate) fn on_empty(&mut self, armed: bool, in_use: bool, tick: u64) -> Transition {
         self.empties = self.empties.saturating_add(1);
         self.after_wait = 0;

@@ -2,15 +2,14 @@
 
 use crate::ends::{self, Got, frame, open, take, wait};
 use crate::sys::{duplicate, no_children, own_network, run};
-use cci_mem::memory::{Memory, Piece};
-use cci_mem::segment::Segment;
+use cci_mem::arena::SharedMemory;
+use cci_mem::memory::Piece;
 use cci_proto::Address;
 use cci_reliable::{Incoming, Link, Outgoing, Wait};
 use cci_sock::Sock;
 use rustix::net::{AddressFamily, SocketType, bind, socket, sockopt};
 use std::net::SocketAddr;
 use std::process::Command;
-use std::sync::Arc;
 
 /// More single frames than it takes: datagrams.
 const ENOUGH: usize = 600;
@@ -160,7 +159,7 @@ impl Bulk {
     const FRAMES: usize = 8;
 
     fn new() -> Self {
-        let memory = Memory::of_segment(Arc::new(Segment::create("test", 4096).expect("memory")), 4096);
+        let memory = SharedMemory::new(4096).expect("memory").memory();
         assert!(memory.copy_in(0, &[7; 4096]));
         let head = |at: u8| ends::with_length(vec![at; 100], 1000 + usize::from(at));
         let pieces = (0..Self::FRAMES).map(|at| memory.piece(0, 1000 + at).expect("inside")).collect();

@@ -1,12 +1,10 @@
 //! Frames there and back, whole.
 
 use crate::ends::{self, Got, frame, open, take};
-use cci_mem::memory::Memory;
-use cci_mem::segment::Segment;
+use cci_mem::arena::SharedMemory;
 use cci_proto::Address;
 use cci_reliable::{Link, Outgoing, Wait};
 use cci_sock::Sock;
-use std::sync::Arc;
 
 #[test]
 fn a_frame_goes_there_and_back() {
@@ -91,7 +89,7 @@ fn a_full_batch_is_one_call_and_one_datagram() {
 fn registered_memory_is_sent_from_where_it_lies() {
     let (mut a, mut b) = (open("127.0.0.1", &[]), open("127.0.0.1", &[]));
     let to = a.resolve(b.uri()).expect("its own URI");
-    let memory = Memory::of_segment(Arc::new(Segment::create("test", 8000).expect("memory")), 8000);
+    let memory = SharedMemory::new(8000).expect("memory").memory();
     let bytes = numbered(5, 8000);
     assert!(memory.copy_in(0, &bytes));
     let head = ends::with_length(b"the head is thirty-three long....".to_vec(), 1000);
