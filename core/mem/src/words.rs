@@ -3,7 +3,6 @@
 //! library's `memcpy` does not promise that: it may copy single bytes, write a byte twice, or use
 //! `rep movsb`.
 
-#[cfg(all(target_arch = "x86_64", not(miri)))]
 use crate::prefetch;
 use std::sync::atomic::{AtomicU8, AtomicU32, AtomicU64, Ordering};
 
@@ -117,13 +116,8 @@ const COPY_BLOCK: usize = 64;
 /// Asks for the lines that a long copy comes to.
 #[inline(always)]
 fn ask_ahead(source: *const u8, target: *mut u8) {
-    #[cfg(all(target_arch = "x86_64", not(miri)))]
-    {
-        prefetch::at::<false>(source.wrapping_add(AHEAD));
-        prefetch::at::<true>(target.wrapping_add(AHEAD));
-    }
-    #[cfg(not(all(target_arch = "x86_64", not(miri))))]
-    let _ = (source, target);
+    prefetch::at::<false>(source.wrapping_add(AHEAD));
+    prefetch::at::<true>(target.wrapping_add(AHEAD));
 }
 
 /// One block. Vectors of 16 bytes at addresses that are multiples of 8 do not tear words: where one

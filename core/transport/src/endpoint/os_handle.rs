@@ -59,11 +59,6 @@ impl Core {
         self.handle.is_armed && self.handle.was_waited_on && !self.is_handle_in_use()
     }
 
-    /// Whether somebody may sleep on the OS handle, now or by a later wait.
-    pub(super) fn may_use_handle(&self) -> bool {
-        self.handle.may_be_used()
-    }
-
     /// Records that the transport has armed the OS handle. Every call then ends with
     /// [`Transport::settle`](crate::Transport::settle).
     #[inline]

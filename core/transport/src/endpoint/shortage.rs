@@ -129,7 +129,7 @@ impl Core {
     /// Records a shortage. A program that only polls needs no wake-up.
     #[cold]
     pub(super) fn begin_shortage_of(&mut self, what: u8) {
-        if self.may_use_handle() || self.ways.as_ref().is_some_and(|ways| ways.may_use_handle()) {
+        if self.handle.may_be_used() || self.ways.as_ref().is_some_and(|ways| ways.may_use_handle()) {
             self.shortage.note(what);
         }
     }
