@@ -131,7 +131,7 @@ impl Endpoint {
             time = left.map_or(time, |left| left.min(time));
             let found = match self.next(py, &endpoint)? {
                 Some(event) => Some(event),
-                None => py.detach(|| spin(&endpoint, time)).or_raise(py)?,
+                None => py.detach(|| spin(time, || endpoint.get_event())).or_raise(py)?,
             };
             if let Some(event) = found {
                 return self.taken(py, event, &endpoint).map(Some);

@@ -1,6 +1,6 @@
 //! Waiting for an endpoint: looks, then sleeps, with the interpreter released; Ctrl-C ends it.
 
-use cci::{Endpoint, Event, PollError};
+use cci::{Endpoint, PollError};
 use pyo3::prelude::*;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::os::fd::{AsFd, OwnedFd};
@@ -17,16 +17,19 @@ const SLICE: Duration = Duration::from_millis(100);
 /// How many looks go between two readings of the clock.
 const LOOKS: u32 = 16;
 
-/// Looks for an event for a while. Without the interpreter.
-pub(crate) fn spin(endpoint: &Endpoint, time: Duration) -> Result<Option<Event<'_>>, PollError> {
+/// Repeats a look for a while. Without the interpreter.
+pub(crate) fn spin<T>(
+    time: Duration,
+    mut look: impl FnMut() -> Result<Option<T>, PollError>,
+) -> Result<Option<T>, PollError> {
     if time.is_zero() || cci::is_oversubscribed() {
         return Ok(None);
     }
     let start = Instant::now();
     loop {
         for _ in 0..LOOKS {
-            if let Some(event) = endpoint.get_event()? {
-                return Ok(Some(event));
+            if let Some(found) = look()? {
+                return Ok(Some(found));
             }
             std::hint::spin_loop();
         }

@@ -2,6 +2,7 @@
 
 import select
 import signal
+import sys
 import threading
 import time
 
@@ -108,6 +109,50 @@ def test_threads_wait_for_connections_of_one_endpoint():
         for thread in threads:
             thread.join(LIMIT)
         assert failed == [] and not any(thread.is_alive() for thread in threads)
+
+
+@pytest.fixture
+def hasty_threads():
+    """Threads take turns as often as the interpreter lets them."""
+    interval = sys.getswitchinterval()
+    sys.setswitchinterval(1e-6)
+    yield
+    sys.setswitchinterval(interval)
+
+
+def test_threads_do_not_overtake_each_other(hasty_threads):
+    """A thread that has taken an event and waits for the interpreter holds up later ones."""
+    clients, messages = 3, 2000
+    expected = list(range(messages))
+    received, failed = [], []
+
+    def serve(server):
+        connection = server.accept(timeout=LIMIT)
+        received.append([int(bytes(connection.recv(timeout=LIMIT))) for _ in expected])
+        connection.send(b"end", timeout=LIMIT)
+
+    def call(uri):
+        with cci.sync.connect(uri, timeout=LIMIT) as connection:
+            for number in expected:
+                connection.post(b"%d" % number, timeout=LIMIT)
+            assert connection.recv(timeout=LIMIT) == b"end"
+
+    def run(task, argument):
+        try:
+            task(argument)
+        except BaseException as why:
+            failed.append(why)
+
+    for _ in range(5):
+        with cci.sync.listen() as server:
+            threads = [threading.Thread(target=run, args=(serve, server)) for _ in range(clients)]
+            threads += [threading.Thread(target=run, args=(call, server.uri)) for _ in range(clients)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join(LIMIT)
+            assert failed == [] and not any(thread.is_alive() for thread in threads)
+    assert received == [expected] * (5 * clients)
 
 
 def test_closing_ends_the_waits_of_other_threads():

@@ -7,7 +7,6 @@ use crate::devices::{Options, open_at, open_for};
 use crate::errors::{OrRaise, error};
 use crate::message::Message;
 use crate::registration::Registration;
-use crate::waiting::spin;
 use crate::{arguments, job};
 use cci::{Atomic, Connect};
 use pyo3::prelude::*;
@@ -90,8 +89,7 @@ impl Hub {
         let time = arguments::seconds("spin", Some(time))?.unwrap_or_default();
         let endpoint = self.opened.get(py)?;
         let mut changes = Changes::default();
-        if let Ok(Some(event)) = spin(&endpoint, time) {
-            self.handle(&endpoint, event, &mut changes);
+        if self.spin(py, &endpoint, time, &mut changes) {
             self.sleepers.wake();
             changes.keys.retain(|key| *key != peer);
         }

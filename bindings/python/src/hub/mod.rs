@@ -10,7 +10,7 @@ use crate::message::Message;
 use crate::opened::Opened;
 use crate::waiting::{Deadline, SPIN, Sleepers, spin};
 pub(crate) use calls::{Span, register};
-use cci::{Endpoint, Event, PollError, Unusable};
+use cci::{Endpoint, PollError, Unusable};
 use pyo3::prelude::*;
 use state::{Changes, State};
 use std::sync::{Mutex, MutexGuard, PoisonError};
@@ -38,24 +38,34 @@ impl Hub {
         Self { opened, state: Mutex::new(state), sleepers: Sleepers::default(), spin: spin.unwrap_or(SPIN) }
     }
 
-    /// Locked only while attached, and never while code of the program may run.
+    /// Held for moments, and never while code of the program may run, or while a thread waits for
+    /// the interpreter: threads lock it with and without.
     fn state(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Takes an event over, and wakes whoever may wait for it.
-    fn handle(&self, endpoint: &Endpoint, event: Event<'_>, changes: &mut Changes) {
-        self.state().handle(endpoint, event, changes);
+    /// Takes one event over, if there is one. By one lock with the look, so that no thread
+    /// overtakes another with a later event: a message before its connection, or before the
+    /// message before it.
+    fn take(&self, endpoint: &Endpoint, changes: &mut Changes) -> Result<Option<()>, PollError> {
+        let mut state = self.state();
+        Ok(endpoint.get_event()?.map(|event| state.handle(endpoint, event, changes)))
+    }
+
+    /// Looks for an event for a while, without the interpreter, and takes it over.
+    fn spin(&self, py: Python<'_>, endpoint: &Endpoint, time: Duration, changes: &mut Changes) -> bool {
+        // Without a buffer nothing comes; the next look finds out again.
+        py.detach(|| matches!(spin(time, || self.take(endpoint, changes)), Ok(Some(()))))
     }
 
     /// One look for events, at most so many. False: there are none now.
     fn look(&self, py: Python<'_>, endpoint: &Endpoint, most: usize, changes: &mut Changes) -> PyResult<bool> {
         // A batch costs more than a single event.
         let found = if most == 1 {
-            let event = endpoint.get_event();
-            event.map(|event| usize::from(event.map(|event| self.handle(endpoint, event, changes)).is_some()))
+            self.take(endpoint, changes).map(|found| usize::from(found.is_some()))
         } else {
-            endpoint.poll(most, |event| self.handle(endpoint, event, changes))
+            let mut state = self.state();
+            endpoint.poll(most, |event| state.handle(endpoint, event, changes))
         };
         match found {
             Ok(0) => self.state().answer_waiting(endpoint),
@@ -99,11 +109,7 @@ impl Hub {
             }
             if !is_found && !has_looked {
                 let left = deadline.left().map_or(self.spin, |left| left.min(self.spin));
-                // Without a buffer nothing comes; the look after the sleep finds out again.
-                if let Ok(Some(event)) = py.detach(|| spin(&endpoint, left)) {
-                    self.handle(&endpoint, event, &mut changes);
-                    is_found = true;
-                }
+                is_found = self.spin(py, &endpoint, left, &mut changes);
                 has_looked = !is_found;
             }
             if is_found {
