@@ -150,15 +150,14 @@ impl Shared {
         self.scratch = Some(scratch);
     }
 
-    /// An empty buffer for bytes that cannot leave at once.
+    /// A buffer for bytes that cannot leave at once, with whatever was in it before.
     pub(crate) fn buffer(&mut self) -> Vec<u8> {
         self.buffers.pop().unwrap_or_default()
     }
 
     /// Takes such a buffer back.
-    pub(crate) fn reuse(&mut self, mut buffer: Vec<u8>) {
+    pub(crate) fn reuse(&mut self, buffer: Vec<u8>) {
         if buffer.capacity() > 0 && buffer.capacity() <= 2 * OUT && self.buffers.len() < KEPT {
-            buffer.clear();
             self.buffers.push(buffer);
         }
     }

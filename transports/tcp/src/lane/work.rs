@@ -34,7 +34,7 @@ pub(crate) struct Data {
 }
 
 impl Data {
-    /// Copies a message. `buffer`: an empty one, for a long message.
+    /// Copies a message. `buffer`: memory for a long message, whatever is in it.
     pub(crate) fn copy(message: &Message<'_>, buffer: impl FnOnce() -> Vec<u8>) -> Self {
         let len = message.len();
         let mut data = Self { len, short: [0; SHORT], long: Vec::new() };
@@ -42,14 +42,16 @@ impl Data {
             message.copy_to(&mut data.short[..len]);
         } else {
             data.long = buffer();
-            data.long.resize(len, 0);
-            message.copy_to(&mut data.long);
+            if data.long.len() < len {
+                data.long.resize(len, 0);
+            }
+            message.copy_to(&mut data.long[..len]);
         }
         data
     }
 
     pub(crate) fn bytes(&self) -> &[u8] {
-        if self.len <= SHORT { &self.short[..self.len] } else { &self.long }
+        if self.len <= SHORT { &self.short[..self.len] } else { &self.long[..self.len] }
     }
 
     /// The memory of a long one, for the next.

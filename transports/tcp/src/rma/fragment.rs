@@ -157,6 +157,7 @@ impl Lane {
         let mut copy = Vec::new();
         if self.checks {
             copy = s.buffer();
+            copy.clear();
             copy.extend_from_slice(&head[..head_len]);
             copy.resize(head_len + SUM + len, 0);
             copy_checked(&memory, &mut copy[head_len..]);
