@@ -41,7 +41,10 @@ pub enum Sort {
     Bulk,
 }
 
+/// Of whole words: a copy of a variant that is told by one byte loads words that reach over bytes
+/// just stored. The processor has to wait for these, behind stores to memory that the peer has.
 #[derive(Clone, Copy, Debug)]
+#[repr(u64)]
 enum Place<'m> {
     /// The message is a short one.
     Nowhere,
@@ -49,8 +52,10 @@ enum Place<'m> {
     Bytes(&'m [u8]),
     /// Memory that the peer could write.
     View(View<'m>),
-    /// Registered memory, from an offset on: the segment, or where a message was received.
-    Segment(&'m Memory, u64, usize, Sort),
+    /// Memory where a mapping receives, from an offset on.
+    Received(&'m Memory, u64, usize),
+    /// The segment, from an offset on.
+    Segment(&'m Memory, u64, usize),
 }
 
 impl<'m> Payload<'m> {
@@ -73,7 +78,7 @@ impl<'m> Payload<'m> {
     #[inline]
     #[must_use]
     pub fn of_memory(memory: &'m Memory, offset: u64, len: usize) -> Self {
-        Self(Place::Segment(memory, offset, len, Sort::Medium))
+        Self(Place::Received(memory, offset, len))
     }
 
     /// The payload of a short message.
@@ -93,8 +98,8 @@ impl<'m> Payload<'m> {
     pub fn sort(&self) -> Sort {
         match self.0 {
             Place::Nowhere => Sort::Short,
-            Place::Bytes(_) | Place::View(_) => Sort::Medium,
-            Place::Segment(_, _, _, sort) => sort,
+            Place::Bytes(_) | Place::View(_) | Place::Received(..) => Sort::Medium,
+            Place::Segment(..) => Sort::Bulk,
         }
     }
 
@@ -107,7 +112,7 @@ impl<'m> Payload<'m> {
             Place::Nowhere => std::ptr::null(),
             Place::Bytes(bytes) => bytes.as_ptr(),
             Place::View(view) => view.address(),
-            Place::Segment(memory, start, ..) => std::ptr::with_exposed_provenance(
+            Place::Received(memory, start, _) | Place::Segment(memory, start, _) => std::ptr::with_exposed_provenance(
                 memory.start().wrapping_add(usize::try_from(start).unwrap_or_default()),
             ),
         }
@@ -115,7 +120,7 @@ impl<'m> Payload<'m> {
 
     /// The caller has checked that the range lies within the memory.
     pub(crate) fn of_segment(memory: &'m Memory, offset: u64, len: u64) -> Self {
-        Self(Place::Segment(memory, offset, usize::try_from(len).unwrap_or_default(), Sort::Bulk))
+        Self(Place::Segment(memory, offset, usize::try_from(len).unwrap_or_default()))
     }
 
     /// Returns the number of bytes.
@@ -126,7 +131,7 @@ impl<'m> Payload<'m> {
             Place::Nowhere => 0,
             Place::Bytes(bytes) => bytes.len(),
             Place::View(view) => view.len(),
-            Place::Segment(_, _, len, _) => len,
+            Place::Received(_, _, len) | Place::Segment(_, _, len) => len,
         }
     }
 
@@ -144,7 +149,7 @@ impl<'m> Payload<'m> {
         match self.0 {
             Place::Bytes(bytes) => Some(bytes),
             Place::Nowhere => Some(&[]),
-            Place::View(_) | Place::Segment(..) => None,
+            Place::View(_) | Place::Received(..) | Place::Segment(..) => None,
         }
     }
 
@@ -161,12 +166,8 @@ impl<'m> Payload<'m> {
                 count
             }
             Place::View(view) => view.copy_to(offset, target),
-            Place::Segment(memory, start, ..) => {
-                if memory.copy_out(start + offset as u64, target) {
-                    count
-                } else {
-                    0
-                }
+            Place::Received(memory, start, _) | Place::Segment(memory, start, _) => {
+                if memory.copy_out(start + offset as u64, target) { count } else { 0 }
             }
         }
     }
@@ -194,14 +195,15 @@ impl<'m> Payload<'m> {
     }
 
     /// The bytes from `offset` on.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn from(&self, offset: usize) -> Self {
         let len = self.len().saturating_sub(offset);
         match self.0 {
             Place::Nowhere => *self,
             Place::Bytes(bytes) => Self(Place::Bytes(bytes.get(offset..).unwrap_or_default())),
             Place::View(view) => view.part(offset, len).map_or(Self(Place::Bytes(&[])), Self::of_view),
-            Place::Segment(memory, start, _, sort) => Self(Place::Segment(memory, start + offset as u64, len, sort)),
+            Place::Received(memory, start, _) => Self(Place::Received(memory, start + offset as u64, len)),
+            Place::Segment(memory, start, _) => Self(Place::Segment(memory, start + offset as u64, len)),
         }
     }
 }

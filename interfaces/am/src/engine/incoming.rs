@@ -24,7 +24,9 @@ pub(super) fn header_of(message: Arrived<'_>) -> Result<Header, Violation> {
     message.0.array().and_then(Header::parse).ok_or(Violation)
 }
 
-/// Reads the arguments of a message: how many there are, and what follows them.
+/// Reads the arguments of a message: how many there are, and what follows them. In registers: what
+/// goes by way of memory waits there behind the message, whose lines the peer has.
+#[inline(always)]
 pub(super) fn arguments_of<'m>(
     header: Header,
     message: Arrived<'m>,
