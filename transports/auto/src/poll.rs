@@ -202,10 +202,10 @@ pub(crate) struct Interval {
 
 impl Interval {
     /// At least, and at most.
-    const CALLS: [u32; 2] = [16, 4096];
+    const CALLS: [u32; 2] = [16, 8192];
     /// A look is a system call of a third of a microsecond. A frame by a cold way waits for it.
-    const SHORT: Duration = Duration::from_micros(16);
-    const LONG: Duration = Duration::from_micros(32);
+    const SHORT: Duration = Duration::from_micros(32);
+    const LONG: Duration = Duration::from_micros(64);
 
     pub(crate) fn new() -> Self {
         Self { calls: Self::CALLS[0], looked: Time(0) }
@@ -246,7 +246,7 @@ mod tests {
     fn looks_are_some_microseconds_apart_or_16_calls() {
         for each in [4, 10, 20, 50, 150, 400, 900] {
             let apart = each * settled(each);
-            assert!((16_000..=32_000).contains(&apart), "calls of {each} ns: {apart} ns");
+            assert!((32_000..=64_000).contains(&apart), "calls of {each} ns: {apart} ns");
         }
         assert_eq!([2_000, 1_000_000].map(settled), [16, 16]);
     }
@@ -257,7 +257,7 @@ mod tests {
         for call in 1..100 {
             interval.on_look(Time((1 << 40) + call * 1_000));
         }
-        assert_eq!(interval.calls(), 4096);
+        assert_eq!(interval.calls(), 8192);
         for pause in 1..10 {
             interval.on_look(Time((1 << 41) + pause * 1_000_000_000));
         }
