@@ -9,6 +9,7 @@ use crate::commands::logp::LogpArguments;
 use crate::commands::threads::ThreadsArguments;
 use crate::compare::CompareArguments;
 use crate::device::DeviceArguments;
+use crate::examples;
 use crate::report::arguments::ReportArguments;
 use crate::results::ResultsArguments;
 use cci_perf::peers::{PeerList, parse_list};
@@ -23,7 +24,14 @@ use std::time::Duration;
 
 /// Devices, paths and measurements of the Common Communication Interface
 #[derive(Parser, Debug)]
-#[command(name = "cci", version, subcommand_required = true, arg_required_else_help = true)]
+#[command(
+    name = "cci",
+    version,
+    subcommand_required = true,
+    arg_required_else_help = true,
+    max_term_width = 100,
+    after_help = examples::OF_ALL
+)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
     pub(crate) command: Command,
@@ -98,29 +106,52 @@ fn measurement_first(mut words: Vec<OsString>) -> Vec<OsString> {
 #[derive(Subcommand, Debug)]
 pub(crate) enum Command {
     /// List the devices of this host, and why each is or is not usable
+    #[command(after_help = examples::INFO)]
     Info(InfoArguments),
     /// Say which way to an endpoint messages and RMA take, and why: by connecting to it
     ///
     /// Connects to the endpoint as a client does, describes the connection, and leaves. The program
     /// there sees it: a connection request, which it must accept, an ACCEPT event, and the end of
     /// the connection. A program that counts its clients, or serves one and ends, counts this one.
+    #[command(after_help = examples::EXPLAIN)]
     Explain(ExplainArguments),
     /// Measure latency, rate or bandwidth between two processes
+    #[command(after_help = examples::PERF)]
     Perf(Box<PerfArguments>),
     /// Measure everything that the project promises of its speed and size, with a verdict for each
+    #[command(after_help = examples::BENCH)]
     Bench(BenchArguments),
+    /// Say what on this host keeps the library from being fast or from working, with the remedy
+    ///
+    /// Changes nothing. Ends with status 1 if something does not work; what is only slow leaves the
+    /// status 0.
+    #[command(after_help = examples::DOCTOR)]
+    Doctor(crate::doctor::DoctorArguments),
     /// Say how long messages take by topology, size and traffic; without more, a worked example
+    #[command(after_help = examples::MODEL)]
     Model(Box<crate::model::ModelArguments>),
     /// Start a parallel job: processes that know their rank, on this host or on several
     ///
     /// Standard input goes to rank 0, signals go to all. A process that ends by a signal or with a
     /// status other than 0 ends the job with that status.
+    #[command(after_help = examples::RUN)]
     Run(crate::run::RunArguments),
     /// Join the job that this process belongs to, exchange, and show what a program would find out
+    #[command(after_help = examples::JOB)]
     Job(crate::job::JobArguments),
     /// Show the endpoints of this host's processes, live: rates, what is in flight, whom they wait
     /// for
+    #[command(after_help = examples::TOP)]
     Top(crate::top::TopArguments),
+    /// Print the completion of this command's words for a shell
+    #[command(after_help = examples::COMPLETION)]
+    Completion(CompletionArguments),
+}
+
+#[derive(Args, Debug)]
+pub(crate) struct CompletionArguments {
+    /// The shell
+    pub(crate) shell: clap_complete::Shell,
 }
 
 #[derive(Args, Debug)]

@@ -8,6 +8,8 @@ mod commands;
 mod compare;
 mod conclusion;
 mod device;
+mod doctor;
+mod examples;
 mod explain;
 mod info;
 mod job;
@@ -19,6 +21,8 @@ mod run;
 mod top;
 
 use arguments::{Arguments, Command};
+use cci_report::{UserError, while_doing};
+use clap::CommandFactory;
 use std::io::Write;
 use std::process::ExitCode;
 
@@ -36,6 +40,11 @@ pub fn run() -> ExitCode {
     let outcome = match &arguments.command {
         Command::Info(arguments) => info::info(arguments),
         Command::Explain(arguments) => explain::explain(arguments),
+        Command::Doctor(arguments) => match doctor::doctor(arguments) {
+            Ok(works) => return exit(works),
+            Err(why) => Err(why),
+        },
+        Command::Completion(arguments) => completion(arguments.shell),
         Command::Perf(arguments) => match perf::perf(arguments) {
             // A comparison has statuses of its own.
             Ok(status) => return status,
@@ -54,6 +63,19 @@ pub fn run() -> ExitCode {
         complain(&why.0);
     }
     exit(outcome.is_ok())
+}
+
+/// The command line, from which help, completions and manual pages are made.
+#[must_use]
+pub fn command_line() -> clap::Command {
+    Arguments::command()
+}
+
+/// Prints the completion for a shell.
+fn completion(shell: clap_complete::Shell) -> Result<(), UserError> {
+    let mut text = Vec::new();
+    clap_complete::generate(shell, &mut command_line(), "cci", &mut text);
+    std::io::stdout().write_all(&text).map_err(while_doing("cannot write the completion"))
 }
 
 /// Shows the help that was asked for, or what is wrong with the command line; the status to end

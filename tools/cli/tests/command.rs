@@ -114,6 +114,67 @@ fn info_as_json_gives_the_reason_of_each_device() {
 }
 
 #[test]
+fn doctor_gives_a_remedy_for_each_thing_that_is_not_ok() {
+    let output = run(&["doctor", "--json"]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(document["schema"], "cci-doctor/1");
+    let findings = document["findings"].as_array().unwrap();
+    assert!(findings.len() > 10, "{document}");
+    for finding in findings {
+        assert_eq!(finding["verdict"] == "ok", finding["remedy"].is_null(), "{finding}");
+    }
+    let works = findings.iter().all(|finding| finding["verdict"] != "fails");
+    assert_eq!(output.status.success(), works, "{document}");
+    assert_eq!(text(&run(&["doctor"]).stdout).lines().filter(|line| line.starts_with("ok ")).count(), {
+        findings.iter().filter(|finding| finding["verdict"] == "ok").count()
+    });
+    assert!(!text(&run(&["doctor", "--quiet"]).stdout).lines().any(|line| line.starts_with("ok ")));
+}
+
+#[test]
+fn doctor_fails_where_no_device_is_left() {
+    let output = cci(&["doctor"]).env("CCI_CTP", "none").output().unwrap();
+    assert_eq!(output.status.code(), Some(1));
+    let text = text(&output.stdout);
+    assert!(text.lines().any(|line| line.starts_with("fails    device")), "{text}");
+}
+
+#[test]
+fn no_color_removes_colours_that_are_forced() {
+    for arguments in [&["doctor"][..], &["--help"]] {
+        let coloured = |no_color: &str| {
+            let mut command = cci(arguments);
+            let output = command.env("CLICOLOR_FORCE", "1").env("NO_COLOR", no_color).output().unwrap();
+            output.stdout.contains(&0x1b)
+        };
+        assert!(coloured("") && !coloured("1"), "{arguments:?}");
+        assert!(!run(arguments).stdout.contains(&0x1b), "what is no terminal gets no colours");
+    }
+}
+
+#[test]
+fn each_shell_has_a_completion_of_every_command() {
+    for shell in ["bash", "zsh", "fish", "elvish", "powershell"] {
+        let output = run(&["completion", shell]);
+        assert!(output.status.success() && output.stderr.is_empty());
+        let script = text(&output.stdout);
+        for word in ["doctor", "explain", "pingpong", "--hostfile"] {
+            let word = if shell == "fish" { word.trim_start_matches('-') } else { word };
+            assert!(script.contains(word), "{word} for {shell}");
+        }
+    }
+    assert!(refused(&["completion", "tcsh"]).1.contains("bash"));
+}
+
+#[test]
+fn bash_completes_by_the_printed_script() {
+    let script = text(&run(&["completion", "bash"]).stdout);
+    let ask = "COMP_WORDS=(cci do); COMP_CWORD=1; _cci cci do cci; echo \"${COMPREPLY[*]}\"";
+    let output = Command::new("bash").args(["-c", &format!("{script}\n{ask}")]).output().unwrap();
+    assert_eq!(text(&output.stdout).trim(), "doctor", "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_local_ping_pong_has_a_ratio_to_the_bare_line() {
     let row = local(&["pingpong", "--size", "8"]);
     for field in ["min_ns", "median_ns", "p99_ns", "probe_ns", "ratio", "count"] {
