@@ -31,6 +31,12 @@ CCI_DECLSPEC const char *ccix_last_error(void);
 CCI_DECLSPEC const char *ccix_event_reason(const cci_event_t *event);
 
 /*
+ * The release of this library, such as "0.2.0". The contract of C has versions of its own: 2.2, and
+ * CCI_ABI_VERSION. Valid for ever. Does not need cci_init().
+ */
+CCI_DECLSPEC const char *ccix_release(void);
+
+/*
  * -------------------------------------------------------------------------------------------------
  * Devices
  * -------------------------------------------------------------------------------------------------

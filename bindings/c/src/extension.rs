@@ -14,6 +14,14 @@ extern "C" fn ccix_last_error() -> *const c_char {
     status::last_error()
 }
 
+/// `cci doctor` finds the release of a library by the words before it.
+static RELEASE: &str = concat!("cci release ", env!("CARGO_PKG_VERSION"), "\0");
+
+#[unsafe(no_mangle)]
+extern "C" fn ccix_release() -> *const c_char {
+    RELEASE["cci release ".len()..].as_ptr().cast()
+}
+
 /// # Safety
 ///
 /// `ptr` is NULL or writable.

@@ -4,8 +4,15 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
 /// What a release compares, from the project's root.
-const FILES: [&str; 6] =
-    ["ci/release", "Cargo.toml", "CHANGELOG.md", "include/cci.h", "bindings/c/cci.pc.in", "bindings/c/build.rs"];
+const FILES: [&str; 7] = [
+    "ci/release",
+    "Cargo.toml",
+    "CHANGELOG.md",
+    "include/cci.h",
+    "bindings/c/cci.pc.in",
+    "bindings/c/build.rs",
+    "bindings/python/Cargo.toml",
+];
 
 /// A repository with one commit, removed when dropped.
 struct Repository(PathBuf);
@@ -92,6 +99,8 @@ fn versions_that_differ_are_refused() {
     repository.refuses(("Cargo.toml", &format!("version = \"{VERSION}\""), other), "CHANGELOG.md begins with");
     repository.refuses(("bindings/c/cci.pc.in", "Version: 2.2.", "Version: 2.3."), "cci.pc.in has version 2.3.");
     repository.refuses(("bindings/c/build.rs", "libcci.so.2", "libcci.so.3"), "names libcci.so.3");
+    let python = ("bindings/python/Cargo.toml", &*format!("version = \"{VERSION}\""), other);
+    repository.refuses(python, "bindings/python/Cargo.toml has version '9.9.9'");
     let abi = ("include/cci.h", "#define CCI_ABI_VERSION 2", "#define CCI_ABI_VERSION 3");
     repository.refuses(abi, "has ABI version 3");
     assert!(repository.dry_run().status.success(), "every change was undone");

@@ -36,6 +36,13 @@ static void connections_are_reported(void)
     CHECK_OK(cci_destroy_endpoint(endpoint));
 }
 
+static void the_release_has_three_numbers(void)
+{
+    unsigned major, minor, patch;
+    CHECK(sscanf(ccix_release(), "%u.%u.%u", &major, &minor, &patch) == 3);
+    CHECK(major + minor + patch > 0);
+}
+
 static void uris_lead_to_devices(void)
 {
     cci_endpoint_t *endpoint;
@@ -237,6 +244,7 @@ static void failed_connects_give_a_reason(void)
 int main(void)
 {
     start();
+    the_release_has_three_numbers();
     uris_lead_to_devices();
     connections_are_reported();
     one_thread_owns_an_endpoint();
