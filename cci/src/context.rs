@@ -72,6 +72,7 @@ impl Context {
         let mut devices = config::devices(file, &selection.to_string_lossy())?;
         let names = SharedNames::default();
         devices.iter_mut().for_each(|device| device.names = names.clone());
+        cci_transport::log_event!(debug, number = devices.len(), "devices found");
         Ok(Self { devices, names })
     }
 

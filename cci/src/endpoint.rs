@@ -183,6 +183,7 @@ impl<T> EndpointFor<T> {
         options: &EndpointOptions,
         threading: Threading,
     ) -> Result<Self, OpenError> {
+        cci_transport::log_span!(_span, "open", device = %device.name, transport = %device.transport);
         if !device.up {
             return Err(OpenError::new(
                 Status::NoDev,
@@ -221,6 +222,7 @@ impl<T> EndpointFor<T> {
             return Err(error);
         }
         let names = device.names.clone();
+        cci_transport::log_event!(info, uri = %uri, "endpoint opened");
         Ok(Self { cell, generation: cell.generation(), uri, names, handle, closed: false, threads: PhantomData })
     }
 

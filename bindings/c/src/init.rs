@@ -3,7 +3,7 @@
 use crate::device::Table;
 use crate::job::JoinedJob;
 use crate::status::Refusal;
-use crate::{endpoint, guard, handles};
+use crate::{endpoint, guard, handles, log};
 use cci::__binding::{EndpointCell, PerProcess};
 use cci::{Context, OpenError, Status};
 use std::ffi::c_int;
@@ -76,6 +76,7 @@ unsafe extern "C" fn cci_init(abi_ver: u32, _flags: u32, caps: *mut u32) -> c_in
 }
 
 fn open() -> Result<Opened, Refusal> {
+    log::begin();
     // The library never prints uninvited. The hook is this library's own: it has its own copy of
     // Rust's runtime.
     if !is_talkative() {

@@ -18,6 +18,7 @@ mod init;
 mod job;
 mod large;
 mod layout;
+mod log;
 mod option;
 mod rma;
 mod room;

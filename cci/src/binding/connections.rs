@@ -9,6 +9,7 @@ use cci_transport::{Connect, Connection, ConnectionReport, Endpoint};
 ///
 /// Refused at once: no event comes.
 pub fn connect(endpoint: &Endpoint, connect: &Connect<'_>) -> Result<(), ConnectError> {
+    cci_transport::log_event!(debug, uri = connect.uri, "connecting");
     if connect.payload.len() > CONN_REQ_LEN {
         return Err(ConnectError::PayloadTooLong);
     }

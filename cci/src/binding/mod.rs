@@ -275,6 +275,7 @@ pub unsafe fn close_for_owner(endpoint: &'static Endpoint, life: u32) -> Result<
 }
 
 fn shut(mut body: cci_transport::Body) -> Result<(), CloseError> {
+    cci_transport::log_span!(_span, "close");
     body.transport.close(&mut body.core, Duration::from_millis(100));
     let copies = body.core.take_unfinished();
     let busy = copies.first().map(|copy| CloseError::Busy(copy.peer()));

@@ -49,6 +49,7 @@ fn register_in<F: FnOnce() -> Option<&'static Connection>>(
             Some(connection)
         }
     };
+    cci_transport::log_event!(debug, bytes = memory.len(), rights = ?rights, "registering memory");
     transport.register(core, memory, rights, only)
 }
 

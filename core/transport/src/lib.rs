@@ -35,11 +35,16 @@ mod registrations;
 mod resolver;
 mod snapshot;
 mod spin_policy;
+mod telemetry;
 mod timeout;
 #[cfg(feature = "trace")]
 pub mod trace;
 mod wait_policy;
 mod wakers;
+
+#[cfg(feature = "tracing")]
+#[doc(hidden)]
+pub use tracing as __tracing;
 
 pub use call_handle::CallHandle;
 pub use clock::monotonic;

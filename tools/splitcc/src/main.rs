@@ -15,18 +15,7 @@ use std::io::Write;
 use std::process::ExitCode;
 
 /// What `--help` prints.
-const HELP: &str = "usage: splitcc [-c | -C] [-o FILE] [options of cc] FILE...
-
-Translates Split-C (.sc) to C, compiles it with other files, and links it with the run time.
-
-  -c        compile each file to an object, and do not link
-  -C        print the translation of each .sc file, or write it to the file of -o
-  -o FILE   where the result goes
-  --help    this text
-
-Other options go to the C compiler ($CC, or cc). The run time is what `pkg-config splitc` names, also
-beside this command. Run a program by: cci run -n 4 PROGRAM
-";
+const HELP: &str = include_str!("help.txt");
 
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();

@@ -80,6 +80,7 @@ impl Core {
             Err(failure) => (failure.status(), 0),
         };
         self.reasons.0.remove(&std::ptr::from_ref(slot).addr());
+        crate::log_event!(debug, event = ?kind, status = ?status, "opening ended");
         slot.fill(kind as u32, status as u32, [context, address]);
         match outcome {
             Ok(connection) => tag_event(slot, connection),
@@ -90,6 +91,7 @@ impl Core {
     /// Stores why the connect failed whose event [`Core::finish_opening`] has queued: a sentence,
     /// beyond the status.
     pub fn explain(&mut self, slot: &'static Slot, reason: String) {
+        crate::log_event!(info, reason = %reason, "connect failed");
         self.reasons.0.insert(std::ptr::from_ref(slot).addr(), reason);
     }
 
@@ -105,6 +107,7 @@ impl Core {
     pub fn break_events(&self, connection: &Connection) -> impl Iterator<Item = EventKind> + use<> {
         let disconnect = self.has_disconnect_events().then_some(EventKind::Disconnect);
         let is_watched = connection.keepalive.swap(0, Ordering::Relaxed) != 0;
+        crate::log_event!(warn, context = connection.context.load(Ordering::Relaxed), "connection broke");
         disconnect.into_iter().chain(is_watched.then_some(EventKind::KeepaliveTimedOut))
     }
 
