@@ -58,7 +58,8 @@ pub(crate) const TOP: &str = "\
 Examples:
   cci top
   cci top --once --sort wait
-  cci top --json --interval 500ms";
+  cci top --json --interval 500ms
+  cci top --listen                      OpenMetrics at http://127.0.0.1:9617/metrics";
 
 pub(crate) const COMPLETION: &str = "\
 Examples:
@@ -73,8 +74,8 @@ mod tests {
     use clap::CommandFactory;
     use std::ffi::OsString;
 
-    /// The commands of an example: what begins with `cci`, to where its explanation or a redirection
-    /// begins.
+    /// The commands of an example: what begins with `cci`, to where its explanation or a
+    /// redirection begins.
     fn commands(examples: &str) -> Vec<Vec<OsString>> {
         let lines = examples.lines().filter_map(|line| Some(&line[line.find("cci ")?..]));
         let command = |line: &str| line.split("   ").next().and_then(|line| line.split(" > ").next()).map(String::from);

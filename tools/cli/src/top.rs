@@ -5,6 +5,7 @@ use cci_report::UserError;
 use cci_report::sizes::parse_time;
 use cci_top::{Order, Output, TopOptions};
 use clap::Args;
+use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Arguments of `cci top`.
@@ -16,6 +17,11 @@ pub(crate) struct TopArguments {
     /// Look twice, print JSON, and end
     #[arg(long)]
     json: bool,
+    /// Serve OpenMetrics over HTTP at this address, /metrics, until ended; 127.0.0.1:9617 without
+    /// one. There is no authentication: whoever reaches the address sees the endpoints
+    #[arg(long, value_name = "ADDRESS", num_args = 0..=1, default_missing_value = "127.0.0.1:9617",
+          conflicts_with_all = ["once", "json", "sort", "interval"], value_parser = address)]
+    listen: Option<SocketAddr>,
     /// Show this process only, once for each; also one of another user, if the kernel allows it
     #[arg(long, value_parser = clap::value_parser!(i32).range(1..))]
     pid: Vec<i32>,
@@ -27,12 +33,19 @@ pub(crate) struct TopArguments {
     sort: Order,
 }
 
+/// An address with a port, or a port of 127.0.0.1.
+fn address(text: &str) -> Result<SocketAddr, String> {
+    let whole = if text.contains(':') { text.to_owned() } else { format!("127.0.0.1:{text}") };
+    whole.parse().map_err(|_| "pass ADDRESS:PORT, such as 127.0.0.1:9617, or a port".into())
+}
+
 /// Shows endpoints.
 pub(crate) fn top(arguments: &TopArguments) -> Result<(), UserError> {
-    let output = match (arguments.json, arguments.once) {
-        (true, _) => Output::Json,
-        (false, true) => Output::Table,
-        (false, false) => Output::Live,
+    let output = match (arguments.listen, arguments.json, arguments.once) {
+        (Some(address), ..) => Output::Metrics(address),
+        (None, true, _) => Output::Json,
+        (None, false, true) => Output::Table,
+        (None, false, false) => Output::Live,
     };
     cci_top::top(&TopOptions {
         output,

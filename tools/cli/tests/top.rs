@@ -7,7 +7,7 @@ use rustix::fs::{MemfdFlags, memfd_create};
 use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value;
 use std::fs::File;
-use std::io::{BufRead, BufReader};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::os::unix::fs::FileExt;
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::Arc;
@@ -421,4 +421,80 @@ fn without_a_terminal_a_sentence_says_what_to_use() {
     assert!(why.contains("needs a terminal") && why.contains("--once"), "{why}");
     assert_eq!(top(&["--interval", "0"]).status.code(), Some(2));
     assert_eq!(top(&["--pid", "none"]).status.code(), Some(2));
+}
+
+/// `cci top --listen`, ended when the test ends, and where it listens.
+struct Metrics {
+    child: Child,
+    address: String,
+}
+
+impl Metrics {
+    fn start() -> Self {
+        let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
+        command.args(["top", "--listen", "127.0.0.1:0"]).stdin(Stdio::null()).stdout(Stdio::piped());
+        let mut child = command.spawn().unwrap();
+        let mut line = String::new();
+        BufReader::new(child.stdout.take().unwrap()).read_line(&mut line).unwrap();
+        let address = line.trim().strip_prefix("http://").and_then(|line| line.strip_suffix("/metrics"));
+        Self { address: address.unwrap_or_else(|| panic!("{line:?}")).to_owned(), child }
+    }
+
+    /// The answer to these bytes.
+    fn ask(&self, request: &str) -> String {
+        let mut stream = std::net::TcpStream::connect(&self.address).unwrap();
+        stream.write_all(request.as_bytes()).unwrap();
+        stream.shutdown(std::net::Shutdown::Write).unwrap();
+        let mut answer = String::new();
+        stream.read_to_string(&mut answer).unwrap();
+        answer
+    }
+}
+
+impl Drop for Metrics {
+    fn drop(&mut self) {
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+}
+
+#[test]
+fn metrics_of_endpoints_are_served_over_http() {
+    let (client, server) = (open("sm"), open("sm"));
+    let [here, _there] = connect(&client, &server);
+    for _ in 0..3 {
+        client.send(here, b"counted", Notify::OnFailure(0)).unwrap();
+    }
+    receive(&server, 3);
+    let metrics = Metrics::start();
+    let sample = format!("uri=\"{}\"}} 3", server.uri());
+    // Counters are as old as the endpoint's last progress.
+    until(|| {
+        server.get_event().unwrap();
+        let answer = metrics.ask("GET /metrics HTTP/1.1\r\nHost: x\r\n\r\n");
+        assert!(answer.starts_with("HTTP/1.1 200 OK\r\n") && answer.ends_with("# EOF\n"), "{answer}");
+        assert!(answer.contains("Content-Type: application/openmetrics-text; version=1.0.0"), "{answer}");
+        let received =
+            answer.lines().find(|line| line.starts_with("cci_messages_received_total") && line.ends_with(&sample));
+        received.map(|_| ())
+    });
+}
+
+#[test]
+fn what_is_no_request_for_metrics_is_refused_and_the_next_is_answered() {
+    let metrics = Metrics::start();
+    for (request, status) in [
+        ("GET /other HTTP/1.1\r\n\r\n", "404"),
+        ("POST /metrics HTTP/1.1\r\n\r\n", "405"),
+        ("nonsense\r\n\r\n", "400"),
+        ("GET /metrics", "400"),
+        ("GET /metrics?x=1 HTTP/1.0\r\n\r\n", "200"),
+    ] {
+        let answer = metrics.ask(request);
+        assert!(answer.starts_with(&format!("HTTP/1.1 {status} ")), "{request}: {answer:.60}");
+    }
+    let output = top(&["--listen", "127.0.0.1:x"]);
+    assert!(text(&output.stderr).contains("such as 127.0.0.1:9617"));
+    let output = top(&["--listen", &metrics.address]);
+    assert!(!output.status.success() && text(&output.stderr).contains("cannot listen at"));
 }

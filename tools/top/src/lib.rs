@@ -1,7 +1,9 @@
-//! `cci top`: the endpoints of this host's processes, live or once.
+//! `cci top`: the endpoints of this host's processes, live, once, or as metrics.
 #![forbid(unsafe_code)]
 
 mod keys;
+mod listen;
+mod metrics;
 mod plain;
 mod processes;
 mod rows;
@@ -12,6 +14,7 @@ use cci_report::{UserError, while_doing};
 use processes::{Look, Scope};
 use rows::Watch;
 use std::io::{IsTerminal, Write};
+use std::net::SocketAddr;
 use std::time::Duration;
 
 pub use rows::Order;
@@ -39,6 +42,8 @@ pub enum Output {
     Table,
     /// JSON, after two looks.
     Json,
+    /// The address at which requests of HTTP get OpenMetrics, until the process ends.
+    Metrics(SocketAddr),
 }
 
 /// Shows endpoints.
@@ -49,6 +54,9 @@ pub enum Output {
 /// shown: the live view needs a terminal for input and output.
 pub fn top(options: &TopOptions) -> Result<(), UserError> {
     let scope = Scope { proc: "/proc".into(), user: rustix::process::geteuid().as_raw(), pids: options.pids.clone() };
+    if let Output::Metrics(address) = options.output {
+        return listen::serve(&scope, address);
+    }
     if options.output != Output::Live {
         return print(options, &scope);
     }

@@ -61,8 +61,8 @@ impl Verdict {
     }
 }
 
-/// A line for each finding, its remedy below it, and how many there are of each verdict. The verdicts
-/// are coloured; the writer removes the colours where they are not wanted.
+/// A line for each finding, its remedy below it, and how many there are of each verdict. The
+/// verdicts are coloured; the writer removes the colours where they are not wanted.
 pub(crate) fn listing(findings: &[Finding]) -> String {
     let width = findings.iter().map(|finding| finding.subject.chars().count()).max().unwrap_or(0);
     let mut text = String::new();

@@ -3,8 +3,8 @@
 use super::host::Host;
 use std::path::Path;
 
-/// The least value that a file has in this process's group and those around it; `None` where none of
-/// them limits it, or the groups cannot be read.
+/// The least value that a file has in this process's group and those around it; `None` where none
+/// of them limits it, or the groups cannot be read.
 pub(super) fn least(host: &Host, file: &str, value: impl Fn(&str) -> Option<f64>) -> Option<f64> {
     let groups = host.text("proc/self/cgroup")?;
     let group = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;

@@ -54,7 +54,8 @@ impl Host {
         set.is_some_and(|set| set >> capability & 1 == 1)
     }
 
-    /// What a program of the host prints; `None`: it is missing, or ends with a status other than 0.
+    /// What a program of the host prints; `None`: it is missing, or ends with a status other than
+    /// 0.
     pub(crate) fn output(&self, program: &str, arguments: &[&str]) -> Option<String> {
         let path = PROGRAMS.iter().map(|folder| self.path(folder).join(program)).find(|path| path.is_file())?;
         let output = Command::new(path).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
