@@ -23,6 +23,10 @@
 #                            portals3); with PROFILE=profiling not stripped, for perf and gdb
 # make wheel                 the Python package, in target/wheels: for CPython 3.11 and later, on
 #                            Linux with glibc 2.28 or newer
+# make deb                   Debian packages, in target/deb: libcci2, libcci-dev, cci, libcci-compat
+# make archive               the sources with every dependency, in target/archive: builds without a
+#                            network
+# make book                  the pages as a book, in target/book/html (needs mdbook)
 # make am-gasnet GASNET_SRC=DIR
 #                            build the udp-conduit of a checkout of GASNet-EX over our libam, and
 #                            run its tests; skipped without GASNET_SRC
@@ -30,7 +34,7 @@
 #                            as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
 # make nightly               what takes too long for every change: Miri, sanitizers, 64-bit Arm,
-#                            ...; at most 80 minutes
+#                            packages, ...; at most 95 minutes
 # make release DRY=yes       what a release would do; without DRY: checks versions and tree, builds,
 #                            tests, tags
 # make deny                  licences, advisories and sources of the dependencies (needs cargo-deny)
@@ -46,7 +50,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install wheel am-gasnet peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install wheel deb archive book am-gasnet peers peers-deps nightly release deny clean
 
 all: build
 
@@ -127,6 +131,22 @@ install: prepare
 
 wheel: prepare
 	@bindings/python/wheel "$(TARGET)"
+
+# lintian looks at the packages where it is installed.
+deb: prepare
+	cargo build --locked --release -p cci-c -p cci-am-c -p cci-vipl -p cci-portals3 -p cci-splitc-c -p cci-splitcc -p cci-cli -p cci-manual
+	packages/deb/build "$(TARGET)/release" "$(TARGET)/deb"
+	@if command -v lintian >/dev/null; then \
+		lintian --fail-on error,warning "$(TARGET)"/deb/*.deb; \
+	else \
+		echo "lintian: skipped, because it is missing (apt-get install lintian)"; \
+	fi
+
+archive:
+	packages/archive/build "$(TARGET)/archive"
+
+book:
+	@ci/book
 
 # Nothing of GASNet is stored, changed or downloaded.
 am-gasnet:
