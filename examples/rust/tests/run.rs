@@ -80,16 +80,20 @@ fn echo() {
     assert!(server.finish().is_empty());
 }
 
-/// The client that README.md shows, which is compiled as it stands there, on every transport that a
-/// server may have.
+/// The clients that the pages show, compiled as they stand there, on every transport that a server
+/// may have.
 #[test]
-fn the_client_of_the_readme() {
+fn the_clients_of_the_pages() {
+    shown_client("README.md", "examples/first/hello.rs", env!("CARGO_BIN_EXE_first"));
+    shown_client("docs/first-client.md", "examples/rust/hello.rs", env!("CARGO_BIN_EXE_hello"));
+}
+
+fn shown_client(page: &str, source: &str, hello: &str) {
     let root = concat!(env!("CARGO_MANIFEST_DIR"), "/../..");
     let read = |name: &str| std::fs::read_to_string(format!("{root}/{name}")).expect("a file of the project");
-    let readme = read("README.md");
-    let shown = readme.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
-    assert!(read("examples/rust/hello.rs").ends_with(shown), "README.md shows another program than hello.rs");
-    let hello = env!("CARGO_BIN_EXE_hello");
+    let text = read(page);
+    let shown = text.split("```rust\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
+    assert!(read(source).ends_with(shown), "{page} shows another program than {source}");
     for (transports, scheme) in [("", "cci://"), ("sock", "cci://"), ("^auto", "sm://")] {
         let server = Program::start_on(transports, env!("CARGO_BIN_EXE_echo"), &["server"]);
         let uri = server.line();
@@ -120,6 +124,22 @@ fn rma() {
     let client = Program::start(path, &["client", &server.line(), "across processes"]);
     assert_eq!(client.finish(), ["read: across processes"]);
     assert_eq!(server.finish(), ["written: across processes"]);
+}
+
+#[test]
+fn the_store_of_the_tutorial() {
+    let store = env!("CARGO_BIN_EXE_store");
+    for transports in ["", "sock"] {
+        let server = Program::start_on(transports, store, &[]);
+        let uri = server.line();
+        for value in ["red", "green"] {
+            assert!(Program::start(store, &[&uri, "put", "colour", value]).finish().is_empty());
+        }
+        assert_eq!(Program::start(store, &[&uri, "get", "colour"]).finish(), ["green"]);
+        let output = Command::new(store).args([&*uri, "get", "shape"]).output().expect("ran");
+        assert_eq!(output.status.code(), Some(1));
+        assert!(String::from_utf8_lossy(&output.stderr).contains("no such key"));
+    }
 }
 
 #[test]

@@ -41,7 +41,7 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
     }
 }
 
-/// As README.md states.
+/// As docs/limits.md states.
 #[test]
 fn a_fresh_endpoint_holds_few_descriptors() {
     let _alone = alone();

@@ -92,32 +92,47 @@ fn a_server_with_a_port_is_reached_at_it() {
     server.finish();
 }
 
-/// The program that README.md shows.
-fn readme_client(dir: &Path) -> PathBuf {
-    let readme = std::fs::read_to_string(root().join("README.md")).expect("the README");
-    let shown = readme.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program");
+/// The program that a page shows.
+fn shown_client(page: &str, dir: &Path) -> PathBuf {
     let source = dir.join("hello.c");
-    std::fs::write(&source, shown).expect("a source is written");
+    std::fs::write(&source, shown(page)).expect("a source is written");
     program(&source, dir)
 }
 
+fn shown(page: &str) -> String {
+    let text = std::fs::read_to_string(root().join(page)).expect("a page");
+    text.split("```c\n").nth(1).and_then(|rest| rest.split("```").next()).expect("a program").to_owned()
+}
+
 #[test]
-fn the_client_of_the_readme_says_hello() {
+fn the_client_of_the_readme_is_an_example() {
+    let example = std::fs::read_to_string(root().join("examples/first/hello.c")).expect("an example");
+    assert_eq!(shown("README.md"), example);
+}
+
+#[test]
+fn the_clients_of_the_pages_say_hello() {
     let dir = scratch();
-    let (client, server) = (readme_client(dir.path()), example("echo_server", dir.path()));
+    let server = example("echo_server", dir.path());
+    for page in ["README.md", "docs/first-client.md"] {
+        says_hello(&shown_client(page, dir.path()), &server);
+    }
+}
+
+fn says_hello(client: &Path, server: &Path) {
     for (transports, scheme) in [("", "cci://"), ("sock", "cci://"), ("^auto", "sm://")] {
-        let server = Server::start_on(transports, &server, &[]);
+        let server = Server::start_on(transports, server, &[]);
         assert!(server.uri.starts_with(scheme), "{}", server.uri);
-        assert_eq!(ask(&client, &[&server.uri]), "hello\n");
+        assert_eq!(ask(client, &[&server.uri]), "hello\n");
         server.kill();
     }
 }
 
 /// It ends, with a status that says so, whatever happens to its server.
 #[test]
-fn the_client_of_the_readme_ends_without_its_server() {
+fn the_longer_client_ends_without_its_server() {
     let dir = scratch();
-    let client = readme_client(dir.path());
+    let client = shown_client("docs/first-client.md", dir.path());
     let deaf = program(&here().join("tests/c/deaf_server.c"), dir.path());
     let fails = |arguments: &[&str], why: &str, meanwhile: &mut dyn FnMut()| {
         let mut command = command(&client);
@@ -153,6 +168,53 @@ fn clients_follow_the_uri_to_another_transport() {
     let server = Server::start_on("sock", &example("echo_server", dir.path()), &[]);
     assert_eq!(ask(&example("echo_client", dir.path()), &[&server.uri, "hello"]), "hello\n");
     server.kill();
+}
+
+/// What a client prints on standard error, with `CCI_LOG` as given.
+fn logged(level: &str) -> String {
+    let dir = scratch();
+    let server = Server::start(&example("echo_server", dir.path()), &[]);
+    let mut client = command(&example("echo_client", dir.path()));
+    client.args([&server.uri, "hello"]).env("CCI_LOG", level);
+    let client = client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    let output = finish(client.spawn().expect("the client starts"), "client");
+    assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n");
+    server.kill();
+    String::from_utf8_lossy(&output.stderr).into_owned()
+}
+
+#[test]
+fn the_library_logs_slow_paths_where_it_is_asked_to() {
+    assert_eq!(logged(""), "", "never uninvited");
+    assert_eq!(logged("error"), "", "nothing went wrong");
+    let info = logged("info");
+    assert!(info.contains(" INFO endpoint opened uri=") && !info.contains("DEBUG"), "{info}");
+    let debug = logged("debug");
+    for what in ["devices found number=", "open device=", "connecting uri=", "opening ended event=Connect", "close"] {
+        assert!(debug.lines().any(|line| line.starts_with("cci[") && line.contains(what)), "{what}: {debug}");
+    }
+    let wrong = logged("loud");
+    assert!(wrong.starts_with("cci: CCI_LOG=loud is no level; use ") && wrong.contains(" INFO "), "{wrong}");
+}
+
+#[test]
+fn the_store_of_the_tutorial_gets_what_was_put() {
+    let dir = scratch();
+    let store = example("store", dir.path());
+    for transports in ["", "sock"] {
+        let server = Server::start_on(transports, &store, &[]);
+        let uri = server.uri.as_str();
+        for value in ["red", "green"] {
+            assert_eq!(ask(&store, &[uri, "put", "colour", value]), "");
+        }
+        assert_eq!(ask(&store, &[uri, "get", "colour"]), "green\n");
+        let mut missing = command(&store);
+        missing.args([uri, "get", "shape"]).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let missing = end(missing.spawn().expect("the client starts"), "client");
+        assert_eq!(missing.status.code(), Some(1));
+        assert_eq!(String::from_utf8_lossy(&missing.stderr), "no such key\n");
+        server.kill();
+    }
 }
 
 #[test]

@@ -358,6 +358,10 @@ class Server:
         """Connects to another endpoint from this one: for peers of one job, as ``job:1``."""
         return await _connected(self._reactor, uri, attribute, payload, timeout)
 
+    def register(self, memory: Any, *, read: bool = True, write: bool = True) -> Registration:
+        """Registers memory of an object for the peers of this endpoint, with these rights."""
+        return self._reactor.hub.register(memory, read, write)
+
     def __aiter__(self) -> AsyncIterator[Connection]:
         return self
 

@@ -232,6 +232,10 @@ class Server:
         """Connects to another endpoint from this one: for peers of one job, as ``job:1``."""
         return _connected(self._shared, uri, attribute, payload, timeout)
 
+    def register(self, memory: Any, *, read: bool = True, write: bool = True) -> Registration:
+        """Registers memory of an object for the peers of this endpoint, with these rights."""
+        return self._shared.hub.register(memory, read, write)
+
     def __iter__(self) -> Iterator[Connection]:
         return self
 

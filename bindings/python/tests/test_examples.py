@@ -1,0 +1,29 @@
+"""The programs of the README and of the tutorial."""
+
+import pathlib
+
+EXAMPLES = pathlib.Path(__file__).resolve().parents[3] / "examples"
+
+
+def source(path):
+    return (EXAMPLES / path).read_text()
+
+
+def test_the_readme_shows_the_example():
+    readme = (EXAMPLES.parent / "README.md").read_text()
+    assert f"```python\n{source('first/hello.py')}```" in readme
+
+
+def test_the_first_programs_say_hello(program):
+    server = program(source("first/serve.py"))
+    assert program(source("first/hello.py"), server.line()).end() == "hello\n"
+
+
+def test_the_store_gets_what_was_put(program):
+    store = source("python/store.py")
+    uri = program(store).line()
+    for value in "red", "green":
+        assert program(store, uri, "put", "colour", value).end() == ""
+    assert program(store, uri, "get", "colour").end() == "green\n"
+    missing = program(store, uri, "get", "shape")
+    assert missing.process.wait(60) == 1

@@ -1,0 +1,22 @@
+#include <ccix.h>
+
+int main(int argc, char **argv)
+{
+    uint32_t caps;
+    cci_device_t *device;
+    cci_endpoint_t *endpoint;
+    cci_event_t *event;
+
+    if (argc != 2 || cci_init(CCI_ABI_VERSION, 0, &caps) || ccix_device_for(argv[1], &device) ||
+        cci_create_endpoint(device, 0, &endpoint, NULL) ||
+        cci_connect(endpoint, argv[1], NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL))
+        return puts(ccix_last_error());
+    while (ccix_wait(&endpoint, 1, NULL, &event, NULL) == CCI_SUCCESS) {
+        if (event->type == CCI_EVENT_CONNECT && cci_send(event->connect.connection, "hello", 5, NULL, 0))
+            return puts(ccix_event_reason(event));
+        if (event->type == CCI_EVENT_RECV)
+            return puts(event->recv.ptr) < 0;
+        cci_return_event(event);
+    }
+    return 1;
+}

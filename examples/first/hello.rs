@@ -1,0 +1,23 @@
+//! The client that README.md shows, to which a test compares it. To be used with `echo server`.
+
+#![expect(clippy::print_stdout, reason = "a program of the command line")]
+#![forbid(unsafe_code)]
+
+use cci::{Connect, Context, Endpoint, EndpointOptions, Event, Notify};
+
+fn main() -> Result<(), Box<dyn std::error::Error>> {
+    let uri = std::env::args().nth(1).ok_or("usage: hello URI")?;
+    let endpoint = Endpoint::open(Context::new()?.device_for(&uri)?, &EndpointOptions::new())?;
+    endpoint.connect(&Connect::to(&uri))?;
+    while let Some(event) = endpoint.wait(None)? {
+        match event {
+            Event::Connected(it) => endpoint.send(it.connection().ok_or("gone")?, b"hello", Notify::OnFailure(0))?,
+            Event::Received(message) => {
+                println!("{}", String::from_utf8_lossy(&message.to_vec()));
+                break;
+            }
+            event => event.outcome()?,
+        }
+    }
+    Ok(())
+}
