@@ -1,6 +1,7 @@
 //! Latency and bandwidth over size, as SVG for screen and print.
 
-use super::table::{scaled, time};
+use super::side_by_side::name;
+use super::table::{subject, time, unit};
 use crate::environment::Environment;
 use crate::finding::Finding;
 use crate::row::{Document, Row};
@@ -22,9 +23,23 @@ pub const GRID: RGBColor = RGBColor(222, 222, 222);
 /// Colour of axes and text.
 pub const INK: RGBColor = RGBColor(40, 40, 40);
 
+/// Colours of other libraries, in the order in which they appear.
+const OTHERS: [RGBColor; 6] = [
+    RGBColor(40, 132, 72),
+    RGBColor(150, 60, 150),
+    RGBColor(178, 34, 52),
+    RGBColor(98, 98, 98),
+    RGBColor(20, 140, 160),
+    RGBColor(120, 90, 30),
+];
+
 /// How many times its median the band of slow blocks reaches at each size: further, it would dwarf
 /// the curve.
-const CUT: f64 = 2.0;
+const CUT: f64 = 1.5;
+/// Pixels beside a panel, where its curves are named.
+const NAMES: u32 = 118;
+/// Pixels from a name to the next one.
+const NAME_HEIGHT: i32 = 16;
 
 /// Characters of a line of the footer: so many fit in its width at 12 pixels.
 const LINE: usize = 165;
@@ -50,25 +65,54 @@ pub fn svg(document: &Document) -> Result<String, UserError> {
     }
     let mut text = String::new();
     draw(document, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    Ok(for_both_grounds(&text))
+}
+
+/// A plot that fits a narrow page, and has light curves on a dark ground where its reader prefers
+/// that.
+fn for_both_grounds(svg: &str) -> String {
+    let hex = |colour: RGBColor| format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2);
+    let mut style = String::from("svg{max-width:100%;height:auto}@media(prefers-color-scheme:dark){");
+    let grounds = [(WHITE, "#15181c"), (INK, "#e4e4e4"), (GRID, "#3a4048"), (MEASURED, "#6cb6f5"), (BARE, "#f0a050")];
+    let others = ["#66c98a", "#d68fd6", "#f07a88", "#b8b8b8", "#58cbdd", "#d0b060"];
+    for (light, dark) in grounds.into_iter().chain(OTHERS.into_iter().zip(others)) {
+        let light = hex(light);
+        style.push_str(&format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}"));
+    }
+    style.push('}');
+    match svg.split_once('>') {
+        Some((head, rest)) => format!("{head}>\n<style>{style}</style>{rest}"),
+        None => svg.to_owned(),
+    }
+}
+
+/// A curve, and the name that stands at its end.
+struct Curve {
+    name: String,
+    colour: RGBColor,
+    points: Vec<(f64, f64)>,
+    /// Those that are not accurate.
+    vague: Vec<(f64, f64)>,
+    is_bare: bool,
 }
 
 /// One panel: what its curves show, and how its axis is labelled.
-struct Panel<'a> {
-    title: &'a str,
-    label: &'a str,
-    measured: Vec<(f64, f64)>,
-    bare: Vec<(f64, f64)>,
-    /// Those of the measured that are not accurate.
-    vague: Vec<(f64, f64)>,
-    /// From the fastest to the slowest block but one in a hundred; only where it says something.
+struct Panel {
+    title: String,
+    /// The unit of the axis, and how many of the smallest one it is.
+    unit: (&'static str, f64),
+    curves: Vec<Curve>,
+    /// From the fastest to the slowest block but one in a hundred, around the first curve; only
+    /// where it says something.
     band: Vec<(f64, f64, f64)>,
-    show: &'a dyn Fn(&f64) -> String,
-    /// Where no curve runs.
-    legend: SeriesLabelPosition,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
+fn abscissa(row: &Row) -> f64 {
+    // A message without bytes has no place on a logarithmic axis.
+    row.size.max(1) as f64
+}
+
 fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>> {
     let rows = &document.rows;
     let footer = Footer::new(&document.environment);
@@ -76,39 +120,70 @@ fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>>
     root.fill(&WHITE)?;
     let (heading, rest) = root.split_vertically(44);
     let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
-    heading.draw(&Text::new(heading_of(&rows[0]), (24, 14), font(19).color(&INK)))?;
+    heading.draw(&Text::new(subject(&rows[0]), (24, 14), font(19).color(&INK)))?;
     footer.draw(&foot)?;
     let (left, right) = panels.split_horizontally(AREA.0 / 2);
-    // A message without bytes has no place on a logarithmic axis.
-    let x = |row: &Row| row.size.max(1) as f64;
-    let bytes = |row: &Row, ns: f64| x(row) / ns.max(1e-3) * 1e9;
-    let probed = || rows.iter().filter_map(|row| Some((row, row.probe_ns?)));
-    let vague = || rows.iter().filter(|row| !row.accurate);
-    let latency = Panel {
-        title: if rows[0].measurement == "pingpong" { "Half round trip" } else { "Time per operation" },
-        label: "time",
-        measured: rows.iter().map(|row| (x(row), row.median_ns)).collect(),
-        bare: probed().map(|(row, ns)| (x(row), ns)).collect(),
-        vague: vague().map(|row| (x(row), row.median_ns)).collect(),
-        band: rows.iter().map(|row| (x(row), row.min_ns, row.p99_ns)).collect(),
-        show: &|ns| short(&time(*ns)),
-        legend: SeriesLabelPosition::UpperLeft,
-    };
-    let same_size = rows[0].probe.is_none_or(crate::names::ProbeKind::moves_the_size);
-    let bandwidth = Panel {
-        title: "Bandwidth",
-        label: "bytes per second",
-        measured: rows.iter().map(|row| (x(row), bytes(row, row.median_ns))).collect(),
-        // A probe of one line moves a line whatever the size: its bandwidth would be an invention.
-        bare: probed().filter(|_| same_size).map(|(row, ns)| (x(row), bytes(row, ns))).collect(),
-        vague: vague().map(|row| (x(row), bytes(row, row.median_ns))).collect(),
-        band: vec![],
-        show: &|value| short(&scaled(*value, "B/s")),
-        legend: SeriesLabelPosition::LowerRight,
-    };
-    panel(&left, &latency, rows)?;
-    panel(&right, &bandwidth, rows)?;
+    panel(&left, &times(rows))?;
+    panel(&right, &speeds(rows))?;
     root.present()
+}
+
+fn times(rows: &[Row]) -> Panel {
+    let curves = curves(rows, true, &|_, ns| ns);
+    let own = rows.iter().filter(|row| name(row) == name(&rows[0]));
+    let title = unit(&rows[0]);
+    let first = title.chars().next().into_iter().flat_map(char::to_uppercase);
+    Panel {
+        title: first.chain(title.chars().skip(1)).collect(),
+        unit: unit_of(&curves, &[("ns", 1.0), ("us", 1e3), ("ms", 1e6), ("s", 1e9)]),
+        band: own.map(|row| (abscissa(row), row.min_ns, row.p99_ns)).collect(),
+        curves,
+    }
+}
+
+fn speeds(rows: &[Row]) -> Panel {
+    // A probe of one line moves a line whatever the size: its bandwidth would be an invention.
+    let same_size = rows[0].probe.is_none_or(crate::names::ProbeKind::moves_the_size);
+    let curves = curves(rows, same_size, &|row, ns| abscissa(row) / ns.max(1e-3) * 1e9);
+    let unit = unit_of(&curves, &[("B/s", 1.0), ("kB/s", 1e3), ("MB/s", 1e6), ("GB/s", 1e9)]);
+    Panel { title: "Bandwidth".into(), unit, band: vec![], curves }
+}
+
+/// The curve of each library, CCI's first, and of the bare machine.
+fn curves(rows: &[Row], with_bare: bool, value: &dyn Fn(&Row, f64) -> f64) -> Vec<Curve> {
+    let mut names: Vec<String> = Vec::new();
+    for row in rows {
+        if !names.contains(&name(row)) {
+            names.push(name(row));
+        }
+    }
+    let others = OTHERS.into_iter().cycle();
+    let colours = std::iter::once(MEASURED).chain(others);
+    let mut all: Vec<Curve> = Vec::new();
+    for (name_of_curve, colour) in names.iter().zip(colours) {
+        let own = || rows.iter().filter(|row| name(row) == *name_of_curve);
+        let point = |row: &Row| (abscissa(row), value(row, row.median_ns));
+        all.push(Curve {
+            name: name_of_curve.clone(),
+            colour,
+            points: own().map(point).collect(),
+            vague: own().filter(|row| !row.accurate).map(point).collect(),
+            is_bare: false,
+        });
+    }
+    let own = rows.iter().filter(|row| with_bare && name(row) == names[0]);
+    let points: Vec<_> = own.filter_map(|row| Some((abscissa(row), value(row, row.probe_ns?)))).collect();
+    if let Some(probe) = rows[0].probe.filter(|_| !points.is_empty()) {
+        all.push(Curve { name: format!("bare {}", probe.name()), colour: BARE, points, vague: vec![], is_bare: true });
+    }
+    all
+}
+
+/// The unit in which the largest value has at most four digits before its point.
+fn unit_of(curves: &[Curve], units: &[(&'static str, f64)]) -> (&'static str, f64) {
+    let most = curves.iter().flat_map(|curve| &curve.points).map(|(_, y)| *y).fold(0.0, f64::max);
+    let fits = |unit: &&(&'static str, f64)| most / unit.1 < 1e4;
+    units.iter().find(fits).or(units.last()).copied().unwrap_or(("", 1.0))
 }
 
 /// What a run ran on, below a plot.
@@ -167,25 +242,25 @@ pub fn short(text: &str) -> String {
     text.replacen(".00 ", " ", 1).replacen(".0 ", " ", 1)
 }
 
-fn heading_of(row: &Row) -> String {
-    format!(
-        "cci perf: {} of {} over {} ({}, {}, {} events)",
-        row.measurement, row.operation, row.transport, row.attribute, row.mode, row.completion
-    )
+/// A value in the unit of its axis, without decimals that say nothing.
+fn number(value: f64) -> String {
+    let decimals = match value {
+        value if value >= 10.0 => 0,
+        value if value >= 1.0 => 1,
+        _ => 3,
+    };
+    let text = format!("{value:.decimals$}");
+    if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel<'_>, rows: &[Row]) -> Result<(), Failed<'a>> {
+fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel) -> Result<(), Failed<'a>> {
     let (across, up) = (span(&abscissas(panel), 1.15), span(&ordinates(panel), 1.8));
-    let top = up.end;
-    let cut: Vec<_> = cuts(panel).filter(|(_, limit, high)| high > limit).collect();
-    // The marks of what is cut stand below the legend, which takes a quarter of the height.
-    let room = if cut.is_empty() { 1.0 } else { (top / up.start).powf(0.4) };
-    let up = up.start..top * room;
     let mut chart = ChartBuilder::on(area)
-        .caption(panel.title, font(16).color(&INK))
+        .caption(&panel.title, font(16).color(&INK))
         .margin(14)
+        .margin_right(NAMES)
         .x_label_area_size(46)
-        .y_label_area_size(74)
+        .y_label_area_size(66)
         .build_cartesian_2d(across.log_scale().base(2.0), up.log_scale())?;
     chart
         .configure_mesh()
@@ -193,48 +268,30 @@ fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel<'_>, rows:
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
         .label_style(font(13).color(&INK))
-        .x_desc("size")
-        .y_desc(panel.label)
+        .x_desc("size, bytes")
+        .y_desc(panel.unit.0)
         .x_labels(8)
-        .x_label_formatter(&|size| show_size(round(*size)))
-        .y_label_formatter(panel.show)
+        .x_label_formatter(&|size| show_size(round(*size)).replace(" B", "").trim_end_matches('B').to_owned())
+        .y_label_formatter(&|value| number(value / panel.unit.1))
         .draw()?;
-    let band = panel.band.iter().map(|(x, low, _)| (*x, *low));
-    let back = cuts(panel).map(|(x, limit, high)| (x, high.min(limit))).collect::<Vec<_>>().into_iter().rev();
     if panel.band.len() > 1 {
-        chart
-            .draw_series([Polygon::new(band.chain(back).collect::<Vec<_>>(), MEASURED.mix(0.14))])?
-            .label("cci, minimum to p99")
-            .legend(|(x, y)| Rectangle::new([(x, y - 5), (x + 22, y + 5)], MEASURED.mix(0.14).filled()));
+        let band = panel.band.iter().map(|(x, low, _)| (*x, *low));
+        let back = cuts(panel).map(|(x, limit, high)| (x, high.min(limit))).collect::<Vec<_>>().into_iter().rev();
+        chart.draw_series([Polygon::new(band.chain(back).collect::<Vec<_>>(), MEASURED.mix(0.14))])?;
     }
-    chart
-        .draw_series(LineSeries::new(panel.measured.iter().copied(), MEASURED.stroke_width(2)))?
-        .label("cci, median")
-        .legend(|(x, y)| PathElement::new([(x, y), (x + 22, y)], MEASURED.stroke_width(2)));
-    chart.draw_series(panel.measured.iter().map(|point| Circle::new(*point, 4, MEASURED.filled())))?;
-    if !panel.vague.is_empty() {
-        chart
-            .draw_series(panel.vague.iter().map(|point| Circle::new(*point, 3, WHITE.filled())))?
-            .label("cci, not accurate")
-            .legend(|(x, y)| Circle::new((x + 11, y), 4, MEASURED.stroke_width(2)));
+    // CCI's own curve is drawn last, above the others.
+    for curve in panel.curves.iter().rev() {
+        draw_curve(&mut chart, curve)?;
     }
-    if !panel.bare.is_empty() {
-        chart
-            .draw_series(DashedLineSeries::new(panel.bare.iter().copied(), 6, 4, BARE.stroke_width(2)))?
-            .label(probe_label(rows))
-            .legend(|(x, y)| PathElement::new([(x, y), (x + 22, y)], BARE.stroke_width(2)));
-        chart.draw_series(panel.bare.iter().map(|point| TriangleMarker::new(*point, 5, BARE.filled())))?;
+    let cut: Vec<_> = cuts(panel).filter(|(_, limit, high)| panel.band.len() > 1 && high > limit).collect();
+    let marks = cut.iter().map(|(x, limit, _)| TriangleMarker::new((*x, *limit), 7, MEASURED.filled()));
+    chart.draw_series(marks)?;
+    draw_names(area, &chart, panel)?;
+    for (line, text) in notes(panel, &cut).iter().enumerate() {
+        let below = 44 + NAME_HEIGHT * i32::try_from(line).unwrap_or(0);
+        area.draw(&Text::new(text.as_str(), (92, below), font(12).color(&INK)))?;
     }
-    mark_last(&mut chart, panel)?;
-    mark_cut(&mut chart, panel, &cut)?;
-    chart
-        .configure_series_labels()
-        .position(panel.legend.clone())
-        .margin(12)
-        .background_style(WHITE.filled())
-        .border_style(GRID)
-        .label_font(font(13).color(&INK))
-        .draw()
+    Ok(())
 }
 
 type Chart<'a, 'b> = ChartContext<
@@ -243,44 +300,87 @@ type Chart<'a, 'b> = ChartContext<
     Cartesian2d<plotters::coord::combinators::LogCoord<f64>, plotters::coord::combinators::LogCoord<f64>>,
 >;
 
-/// Writes the value of the last point beside it: the figure that one looks for.
-fn mark_last<'a>(chart: &mut Chart<'a, '_>, panel: &Panel<'_>) -> Result<(), Failed<'a>> {
-    let Some(last) = panel.measured.last() else { return Ok(()) };
-    let style = font(12).color(&MEASURED).pos(Pos::new(HPos::Right, VPos::Bottom));
-    let label = EmptyElement::at(*last) + Text::new((panel.show)(&last.1), (4, -9), style);
-    chart.draw_series([label])?;
+fn draw_curve<'a>(chart: &mut Chart<'a, '_>, curve: &Curve) -> Result<(), Failed<'a>> {
+    let (points, line) = (curve.points.iter().copied(), curve.colour.stroke_width(2));
+    if curve.is_bare {
+        chart.draw_series(DashedLineSeries::new(points, 6, 4, line))?;
+        chart.draw_series(curve.points.iter().map(|point| TriangleMarker::new(*point, 5, curve.colour.filled())))?;
+    } else {
+        chart.draw_series(LineSeries::new(points, line))?;
+        chart.draw_series(curve.points.iter().map(|point| Circle::new(*point, 4, curve.colour.filled())))?;
+    }
+    chart.draw_series(curve.vague.iter().map(|point| Circle::new(*point, 3, WHITE.filled())))?;
     Ok(())
 }
 
-/// Marks where the band is cut, and says in the legend how far it would go.
-fn mark_cut<'a>(chart: &mut Chart<'a, '_>, panel: &Panel<'_>, cut: &[(f64, f64, f64)]) -> Result<(), Failed<'a>> {
-    let Some(highest) = cut.iter().map(|(_, _, high)| *high).reduce(f64::max) else { return Ok(()) };
-    let marks = cut.iter().map(|(x, limit, _)| TriangleMarker::new((*x, *limit), 7, MEASURED.filled()));
-    chart
-        .draw_series(marks)?
-        .label(format!("p99 cut here, up to {}", (panel.show)(&highest)))
-        .legend(|(x, y)| TriangleMarker::new((x + 11, y), 7, MEASURED.filled()));
+/// Writes the name and the last value of each curve beside its end, apart from each other.
+fn draw_names<'a>(
+    area: &DrawingArea<SVGBackend<'a>, Shift>,
+    chart: &Chart<'a, '_>,
+    panel: &Panel,
+) -> Result<(), Failed<'a>> {
+    let (across, up) = area.get_pixel_range();
+    let mut names: Vec<_> = panel
+        .curves
+        .iter()
+        .filter_map(|curve| {
+            let last = curve.points.last()?;
+            let (x, y) = chart.backend_coord(last);
+            Some((y - up.start, x - across.start, curve, number(last.1 / panel.unit.1)))
+        })
+        .collect();
+    names.sort_by_key(|(y, ..)| *y);
+    let mut heights: Vec<i32> = names.iter().map(|(y, ..)| *y).collect();
+    apart(&mut heights, up.end - up.start - 60);
+    for ((_, x, curve, value), y) in names.iter().zip(heights) {
+        let style = font(13).color(&curve.colour).pos(Pos::new(HPos::Left, VPos::Center));
+        area.draw(&Text::new(format!("{} {value}", curve.name), (x + 9, y), style))?;
+    }
     Ok(())
 }
 
-fn probe_label(rows: &[Row]) -> String {
-    rows[0].probe.map_or_else(String::new, |probe| format!("bare {}, median", probe.name()))
+/// Moves heights apart that are in order: down, and up again from the lowest that is allowed.
+fn apart(heights: &mut [i32], lowest: i32) {
+    for at in 1..heights.len() {
+        heights[at] = heights[at].max(heights[at - 1] + NAME_HEIGHT);
+    }
+    let mut below = lowest + NAME_HEIGHT;
+    for height in heights.iter_mut().rev() {
+        *height = (*height).min(below - NAME_HEIGHT);
+        below = *height;
+    }
 }
 
-fn abscissas(panel: &Panel<'_>) -> Vec<f64> {
-    panel.measured.iter().map(|(x, _)| *x).collect()
+/// What the marks of a panel mean.
+fn notes(panel: &Panel, cut: &[(f64, f64, f64)]) -> Vec<String> {
+    let mut lines = Vec::new();
+    if panel.band.len() > 1 {
+        lines.push("band: fastest block to p99 of blocks".to_owned());
+    }
+    if let Some(highest) = cut.iter().map(|(_, _, high)| *high).reduce(f64::max) {
+        lines.push(format!("triangles: p99 cut here, up to {}", short(&time(highest))));
+    }
+    if panel.curves.iter().any(|curve| !curve.vague.is_empty()) {
+        lines.push("hollow: not accurate".to_owned());
+    }
+    lines
 }
 
-fn ordinates(panel: &Panel<'_>) -> Vec<f64> {
-    let lines = panel.measured.iter().chain(&panel.bare).map(|(_, y)| *y);
+fn abscissas(panel: &Panel) -> Vec<f64> {
+    panel.curves.iter().flat_map(|curve| &curve.points).map(|(x, _)| *x).collect()
+}
+
+fn ordinates(panel: &Panel) -> Vec<f64> {
+    let lines = panel.curves.iter().flat_map(|curve| &curve.points).map(|(_, y)| *y);
     let band = panel.band.iter().map(|(_, low, _)| *low).chain(cuts(panel).map(|(_, limit, high)| high.min(limit)));
     lines.chain(band).collect()
 }
 
 /// At each size of the band where it is cut, and how far it would reach: blocks that the system
 /// disturbed may take a thousand times as long as the others.
-fn cuts<'p>(panel: &'p Panel<'_>) -> impl Iterator<Item = (f64, f64, f64)> + 'p {
-    panel.band.iter().zip(&panel.measured).map(|((x, _, high), (_, median))| (*x, CUT * median, *high))
+fn cuts(panel: &Panel) -> impl Iterator<Item = (f64, f64, f64)> + '_ {
+    let medians = panel.curves.first().into_iter().flat_map(|curve| &curve.points);
+    panel.band.iter().zip(medians).map(|((x, _, high), (_, median))| (*x, CUT * median, *high))
 }
 
 /// A range around the values, never empty.
@@ -309,16 +409,24 @@ mod tests {
     fn a_plot_has_both_panels_and_every_point() {
         let rows: Vec<_> = [8, 64, 512, 4096].map(|size| row(Measurement::PingPong, size)).into();
         let svg = svg(&document(rows)).unwrap();
-        for text in ["<svg", "Half round trip", "Bandwidth", "bare line", "cci, median"] {
+        for text in [
+            "<svg",
+            "Half round trip",
+            "Bandwidth",
+            "bare line 80",
+            "cci sm 100",
+            "size, bytes",
+            "prefers-color-scheme:dark",
+        ] {
             assert!(svg.contains(text), "{text}");
         }
         assert!(svg.matches("<circle").count() >= 8);
     }
 
     #[test]
-    fn a_band_that_is_cut_is_marked_at_each_size_and_in_the_legend() {
+    fn a_band_that_is_cut_is_marked_at_each_size_and_explained() {
         let mut rows: Vec<_> = [8, 64, 512, 4096].map(|size| row(Measurement::PingPong, size)).into();
-        rows.iter_mut().for_each(|row| row.probe_ns = None);
+        rows.iter_mut().for_each(|row| (row.probe, row.probe_ns) = (None, None));
         let triangles = |svg: &str| svg.matches("<polygon").count();
         let whole = svg(&document(rows.clone())).unwrap();
         assert!(!whole.contains("cut here"));
@@ -326,7 +434,7 @@ mod tests {
         rows[3].p99_ns = 2e9;
         let cut = svg(&document(rows)).unwrap();
         assert!(cut.contains("p99 cut here, up to 2 s"), "{cut}");
-        assert_eq!(triangles(&cut), triangles(&whole) + 3, "one for each size that is cut, one in the legend");
+        assert_eq!(triangles(&cut), triangles(&whole) + 2, "one for each size that is cut");
     }
 
     #[test]
@@ -343,8 +451,8 @@ mod tests {
         let height: f64 = svg.split_once("height=\"").unwrap().1.split('"').next().unwrap().parse().unwrap();
         let ordinates = svg.split(" y=\"").skip(1).map(|rest| rest.split('"').next().unwrap().parse::<f64>().unwrap());
         assert!(ordinates.fold(0.0, f64::max) < height, "{svg}");
-        // The axis ends near twice the median, and not near a second.
-        assert!(!svg.contains("ms\n") && svg.contains("p99 cut here, up to 1 s"), "{svg}");
+        // The axis ends near the median, and not near a second.
+        assert!(!svg.contains(">\nms\n") && svg.contains("p99 cut here, up to 1 s"), "{svg}");
         assert_eq!(wrapped("a bb ccc\nd", 4), ["a bb", "ccc", "d"]);
     }
 
@@ -355,9 +463,41 @@ mod tests {
             svg(&document(rows.into())).unwrap()
         };
         let (sure, vague) = (of(true), of(false));
-        assert!(!sure.contains("not accurate") && vague.contains("cci, not accurate"));
-        // Two in each panel, and one in each legend.
-        assert_eq!(vague.matches("<circle").count(), sure.matches("<circle").count() + 6);
+        assert!(!sure.contains("not accurate") && vague.contains("hollow: not accurate"));
+        // Two in each panel.
+        assert_eq!(vague.matches("<circle").count(), sure.matches("<circle").count() + 4);
+    }
+
+    #[test]
+    fn each_library_has_a_curve_of_its_own_with_its_name_at_the_end() {
+        let own = |size| Row { accurate: true, ..row(Measurement::PingPong, size) };
+        let peer = |size| Row {
+            library: "openmpi".into(),
+            setting: Some("shm: a setting".into()),
+            median_ns: 200.0,
+            ..own(size)
+        };
+        let rows = [8, 64].into_iter().flat_map(|size| [own(size), peer(size)]).collect();
+        let svg = svg(&document(rows)).unwrap();
+        assert!(svg.contains("cci sm 100") && svg.contains("openmpi shm 200"), "{svg}");
+        assert_eq!(svg.matches("<circle").count(), 8, "two points of two libraries in two panels");
+    }
+
+    #[test]
+    fn names_stand_apart_and_on_the_panel() {
+        let mut heights = [10, 12, 300, 301, 302];
+        apart(&mut heights, 310);
+        assert_eq!(heights, [10, 26, 278, 294, 310]);
+    }
+
+    #[test]
+    fn an_axis_has_one_unit_for_all_of_its_numbers() {
+        let of = |ns: f64| {
+            let rows = [8, 64].map(|size| Row { median_ns: ns, ..row(Measurement::PingPong, size) });
+            times(&rows).unit.0
+        };
+        assert_eq!([of(9_000.0), of(10_000.0), of(5e7), of(5e12)], ["ns", "us", "ms", "s"]);
+        assert_eq!([number(1234.4), number(3.14), number(2.0), number(0.25)], ["1234", "3.1", "2", "0.25"]);
     }
 
     #[test]

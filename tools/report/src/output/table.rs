@@ -77,13 +77,17 @@ fn spread(row: &Row) -> String {
 }
 
 fn title(row: &Row) -> String {
-    let unit = unit(row);
+    let probe = row.probe.map_or_else(String::new, |probe| format!("; probe: {}", probe.name()));
+    format!("{}: {}{probe}", subject(row), unit(row))
+}
+
+/// What was measured, and how.
+pub(super) fn subject(row: &Row) -> String {
     let memory = row.memory.map_or_else(String::new, |memory| format!(", {} memory", memory.name()));
     let target = row.target.map_or_else(String::new, |target| format!(", target {}", target.name()));
-    let probe = row.probe.map_or_else(String::new, |probe| format!("; probe: {}", probe.name()));
     let touch = if row.touch { ", every byte read" } else { "" };
     format!(
-        "{} of {} over {} by {} ({}, {}, {} events, threads: {}{memory}{target}{touch}): {unit}{probe}",
+        "{} of {} over {} by {} ({}, {}, {} events, threads: {}{memory}{target}{touch})",
         row.measurement,
         row.operation,
         row.transport,
@@ -96,7 +100,7 @@ fn title(row: &Row) -> String {
 }
 
 /// What the times of a row are.
-fn unit(row: &Row) -> &'static str {
+pub(super) fn unit(row: &Row) -> &'static str {
     match row.measurement.as_str() {
         "pingpong" => "half round trip",
         "jitter" => "single round trips",
