@@ -1,4 +1,5 @@
-//! The client that docs/first-client.md shows, to which a test compares it. To be used with `echo server`.
+//! The client that docs/first-client.md shows, to which a test compares it. To be used with `echo
+//! server`.
 
 #![expect(clippy::print_stdout, reason = "a program of the command line")]
 #![forbid(unsafe_code)]

@@ -40,7 +40,8 @@ impl Printer {
         record(&mut fields);
         let what = if metadata.is_span() { metadata.name() } else { &fields.message };
         let (pid, time) = (std::process::id(), self.begun.elapsed().as_secs_f64());
-        print(&format!("cci[{pid}] {time:.6} {} {what}{}\n", metadata.level(), fields.others));
+        let words = [format!("cci[{pid}]"), format!("{time:.6}"), metadata.level().to_string(), what.to_owned()];
+        print(&(words.join(" ") + &fields.others + "\n"));
     }
 }
 
