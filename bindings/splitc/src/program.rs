@@ -17,7 +17,7 @@ pub(crate) struct CWorld {
 }
 
 /// The layout that this library knows, `SC_LAYOUT_`.
-const LAYOUT: c_int = 1;
+const LAYOUT: c_int = 2;
 
 thread_local! {
     /// Of the thread that runs the program; null elsewhere.

@@ -2,9 +2,10 @@
 
 use crate::fault::Fault;
 use crate::frame::Ask;
-use crate::layout::stored;
+use crate::layout::count_of;
 use crate::number::Plain;
 use crate::pointer::Global;
+use crate::rma::Local;
 use crate::sys::{self, Change, Target, view};
 use crate::traffic::Request;
 use crate::world::World;
@@ -14,8 +15,29 @@ use cci_mem::sync::{Ordering, fence};
 pub(crate) enum Under {
     /// It is complete.
     Done,
-    /// The answers to these requests are to come.
-    Way(Vec<u32>),
+    /// The ends of these requests are to come.
+    Way(Numbers),
+}
+
+/// The numbers of requests of one operation: of most it is one.
+#[derive(Default)]
+pub(crate) struct Numbers {
+    first: Option<u32>,
+    others: Vec<u32>,
+}
+
+impl Numbers {
+    fn push(&mut self, number: u32) {
+        if self.first.is_none() {
+            self.first = Some(number);
+        } else {
+            self.others.push(number);
+        }
+    }
+
+    fn iter(&self) -> impl Iterator<Item = u32> {
+        self.first.into_iter().chain(self.others.iter().copied())
+    }
 }
 
 impl World {
@@ -144,20 +166,62 @@ impl World {
             to.fill(&bytes);
             return Ok(Under::Done);
         }
-        let mut numbers = Vec::new();
-        for (from, len) in parts(to.len(), self.longest(rank)) {
-            let target = Some(to.part(from, len));
-            let (address, ask) = (address.wrapping_add(from as u64), Ask::Read(len as u64));
-            match self.ask(&Request { rank, address, ask, payload: &[], target, is_awaited }) {
-                Ok(number) => numbers.push(number),
+        let mut numbers = Numbers::default();
+        let mut from = 0;
+        while from < to.len() {
+            let rest = to.part(from, to.len() - from);
+            match self.request_part(
+                rank,
+                address.wrapping_add(from as u64),
+                Local::ReadInto(rest),
+                Ask::Read(0),
+                is_awaited,
+            ) {
+                Ok((number, len)) => {
+                    numbers.push(number);
+                    from += len;
+                }
                 Err(fault) => {
                     // What is still to come must not write to the caller's memory.
-                    self.traffic.borrow_mut().forget(&numbers);
+                    self.forget(&numbers);
                     return Err(fault);
                 }
             }
         }
         Ok(Under::Way(numbers))
+    }
+
+    /// Starts a part of a read or a write, the first bytes of it, and returns how many: by RMA,
+    /// where the rank has registered the memory, else by a message. A store is a message.
+    fn request_part(
+        &self,
+        rank: u32,
+        address: u64,
+        local: Local<'_>,
+        ask: Ask,
+        is_awaited: bool,
+    ) -> Result<(u32, usize), Fault> {
+        if ask != Ask::Store
+            && let Some(started) = self.rma(rank, address, local, is_awaited)?
+        {
+            return Ok(started);
+        }
+        let len = local.len().min(self.longest(rank));
+        let number = match local {
+            Local::ReadInto(target) => {
+                let (ask, target) = (Ask::Read(len as u64), Some(target.part(0, len)));
+                self.ask(&Request { rank, address, ask, payload: &[], target, is_awaited })
+            }
+            Local::Write(bytes) => {
+                self.ask(&Request { rank, address, ask, payload: &bytes[..len], target: None, is_awaited })
+            }
+        };
+        Ok((number?, len))
+    }
+
+    fn forget(&self, numbers: &Numbers) {
+        let mut traffic = self.traffic.borrow_mut();
+        numbers.iter().for_each(|number| traffic.requests.forget(number));
     }
 
     #[inline]
@@ -173,14 +237,17 @@ impl World {
         if rank == self.me {
             self.own(sys::copy_to(address, bytes), address, bytes.len())?;
             if ask == Ask::Store {
-                self.count_stored(rank, bytes.len());
+                self.count_stored(rank, address, bytes.len());
             }
             return Ok(Under::Done);
         }
-        let mut numbers = Vec::new();
-        for (from, len) in parts(bytes.len(), self.longest(rank)) {
-            let (address, payload) = (address.wrapping_add(from as u64), &bytes[from..from + len]);
-            numbers.push(self.ask(&Request { rank, address, ask, payload, target: None, is_awaited })?);
+        let mut numbers = Numbers::default();
+        let mut from = 0;
+        while from < bytes.len() {
+            let local = Local::Write(&bytes[from..]);
+            let (number, len) = self.request_part(rank, address.wrapping_add(from as u64), local, ask, is_awaited)?;
+            numbers.push(number);
+            from += len;
         }
         Ok(Under::Way(numbers))
     }
@@ -191,7 +258,7 @@ impl World {
             return Ok(());
         }
         if self.windows.write(rank, address, bytes) {
-            self.count_stored(rank, bytes.len());
+            self.count_stored(rank, address, bytes.len());
             self.pairing.light();
             return self.wake(rank);
         }
@@ -200,8 +267,8 @@ impl World {
 
     /// Counts bytes that this rank has stored in mapped memory of a rank.
     #[inline]
-    fn count_stored(&self, rank: u32, len: usize) {
-        if let Some(count) = self.windows.word(rank, stored(self.me)) {
+    fn count_stored(&self, rank: u32, address: u64, len: usize) {
+        if let Some(count) = self.windows.word(rank, count_of(self.me, address)) {
             // This rank alone writes the word, after the bytes that it counts.
             count.store(count.load(Ordering::Relaxed) + len as u64, Ordering::Release);
         }
@@ -229,15 +296,6 @@ impl World {
         })
     }
 
-    /// Changes a word of this rank's memory that a peer has named.
-    pub(crate) fn change_here(&self, address: u64, size: usize, change: Change) -> Option<u64> {
-        if !matches!(size, 4 | 8) || !address.is_multiple_of(size as u64) {
-            return None;
-        }
-        let mapped = self.windows.change(self.me, address, size, change);
-        mapped.or_else(|| sys::change_checked(address, size, change))
-    }
-
     /// Of an access to this rank's own memory outside of its windows: whether it was done.
     fn own(&self, is_done: bool, address: u64, len: usize) -> Result<(), Fault> {
         if is_done { Ok(()) } else { Err(Fault::Unmapped { rank: self.me, address, len: len as u64 }) }
@@ -247,14 +305,11 @@ impl World {
     #[inline]
     pub(crate) fn finish(&self, under: Under) -> Result<(), Fault> {
         let Under::Way(numbers) = under else { return Ok(()) };
-        let all = numbers.iter().try_for_each(|number| self.outcome(*number).map(|_| ()));
-        // What is still to come after a fault must not write to the caller's memory.
-        self.traffic.borrow_mut().forget(&numbers);
+        let all = numbers.iter().try_for_each(|number| self.outcome(number).map(|_| ()));
+        if all.is_err() {
+            // What is still to come must not write to the caller's memory.
+            self.forget(&numbers);
+        }
         all
     }
-}
-
-/// The parts of a range: where each begins, and its length.
-fn parts(len: usize, longest: usize) -> impl Iterator<Item = (usize, usize)> {
-    (0..len).step_by(longest.max(1)).map(move |from| (from, longest.min(len - from)))
 }

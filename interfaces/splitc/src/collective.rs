@@ -8,7 +8,12 @@ use crate::sys::{Target, view};
 use crate::traffic::Request;
 use crate::wait::Ends;
 use crate::world::World;
-use cci_mem::sync::{Ordering, fence};
+use cci_mem::sync::{Ordering, spin};
+
+/// Bytes that a sender stores, word for word, while a waiting rank pauses once.
+const BYTES_A_SPIN: u64 = 256;
+/// Pauses between two looks, at most.
+const MOST_SPINS: u64 = 32;
 
 /// What a rank contributes to a gathering.
 pub(crate) type Line = [u64; LINE_WORDS];
@@ -20,17 +25,17 @@ impl World {
     ///
     /// A rank has ended, or cannot be reached.
     pub fn barrier(&self) -> Result<(), Fault> {
-        fence(Ordering::SeqCst);
         let epoch = self.epoch.get() + 1;
         self.epoch.set(epoch);
         let mut round = 0;
         while 1 << round < self.procs {
             self.signal((self.me + (1 << round)) % self.procs, flag(round), epoch)?;
             let own = self.windows.own_word(flag(round));
+            // What partners have written before they came is visible now: their flags publish it.
             self.wait_until(Ends::Announced, || own.load(Ordering::Acquire) >= epoch)?;
             round += 1;
         }
-        self.poll()
+        self.poll_if_asked()
     }
 
     /// Writes a word of the control area of a rank, and wakes the rank.
@@ -43,7 +48,7 @@ impl World {
                 .map(|_| ());
         };
         word.store(value, Ordering::Release);
-        fence(Ordering::SeqCst);
+        self.pairing.light();
         self.wake(rank)
     }
 
@@ -143,8 +148,8 @@ impl World {
 
     /// Bytes that others have stored here, in all.
     fn arrived(&self) -> u64 {
-        let count = |sender| self.windows.own_word(stored(sender)).load(Ordering::Acquire);
-        (0..self.procs).map(count).sum()
+        let count = |sender| self.windows.own_line(stored(sender)).into_iter().fold(0, u64::wrapping_add);
+        (0..self.procs).map(count).fold(0, u64::wrapping_add)
     }
 
     /// Waits until `bytes` more bytes have been stored here than earlier waits have counted off.
@@ -154,7 +159,13 @@ impl World {
     /// A rank has ended, or cannot be reached.
     pub fn store_sync(&self, bytes: u64) -> Result<(), Fault> {
         let wanted = self.consumed.get().saturating_add(bytes);
-        self.wait_until(Ends::Unfenced, || self.arrived() >= wanted)?;
+        self.wait_until(Ends::Unfenced, || {
+            let missing = wanted.saturating_sub(self.arrived());
+            // A look takes the line with the counts from its sender, which is slower for that: the
+            // more is missing, the longer until the next one.
+            (0..(missing / BYTES_A_SPIN).min(MOST_SPINS)).for_each(|_| spin());
+            missing == 0
+        })?;
         self.consumed.set(wanted);
         Ok(())
     }

@@ -34,6 +34,9 @@ pub(crate) const SLEEPING: u64 = 0;
 /// The word in which a rank that ends because of another one names that one, plus 1.
 pub(crate) const BLAMED: u64 = 8;
 
+/// The word that a rank sets after it has sent a request here.
+pub(crate) const ASKED: u64 = 16;
+
 /// Where the lines begin in which senders count the bytes that they have stored.
 pub(crate) const STORES: u64 = 0x1000;
 
@@ -43,9 +46,15 @@ pub(crate) fn flag(round: u32) -> u64 {
     LINE * (1 + u64::from(round))
 }
 
-/// The word in which a sender counts the bytes that it has stored here.
+/// The line in which a sender counts the bytes that it has stored here.
 pub(crate) fn stored(sender: u32) -> u64 {
     STORES + LINE * u64::from(sender)
+}
+
+/// The word of that line in which it counts those at an address. Stores to neighbours count in
+/// different words, so that none waits for the count of the one before.
+pub(crate) fn count_of(sender: u32, address: u64) -> u64 {
+    stored(sender) + (address & (LINE - 8))
 }
 
 /// The word in which a rank announces that it needs nobody any more.

@@ -23,10 +23,12 @@
 #![deny(unsafe_code)]
 
 mod access;
+mod am;
 mod collective;
 mod fault;
 mod frame;
 mod layout;
+mod mapping;
 mod memory;
 mod number;
 mod phase;
@@ -34,6 +36,9 @@ mod pointer;
 mod ranges;
 #[allow(unsafe_code)]
 mod raw;
+mod requests;
+mod rma;
+mod server;
 mod start;
 #[allow(unsafe_code)]
 mod sys;

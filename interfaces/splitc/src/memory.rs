@@ -4,6 +4,7 @@ use crate::fault::Fault;
 use crate::layout::{MOST, OWN};
 use crate::number::Plain;
 use crate::pointer::SpreadArray;
+use crate::rma::Piece;
 use crate::world::World;
 use cci::{Endpoint, Import, Registration, Rights, RmaHandle, SharedMemory};
 use std::sync::Arc;
@@ -134,11 +135,20 @@ impl World {
     }
 
     fn map(&self, (memory, registered): Fresh, handles: &[RmaHandle], offset: u64) -> bool {
-        let others = (0..self.procs).filter(|rank| *rank != self.me && self.windows.is_mapped(*rank));
-        let is_mapped = others.into_iter().all(|rank| {
-            self.import(rank, &handles[rank as usize])
-                .is_some_and(|import| self.windows.add(rank, import, offset).is_ok())
+        let (start, len) = (OWN + offset, registered.len());
+        let is_mapped = (0..self.procs).filter(|rank| *rank != self.me).all(|rank| {
+            let handle = handles[rank as usize];
+            if !self.windows.is_mapped(rank) {
+                // By Active Messages no memory is reached by RMA.
+                if self.active.borrow().is_some() {
+                    return true;
+                }
+                self.peers[rank as usize].pieces.borrow_mut().push(Piece { start, len, handle });
+                return true;
+            }
+            self.import(rank, &handle).is_some_and(|import| self.windows.add(rank, import, offset).is_ok())
         });
+        self.registered.borrow_mut().push(Piece { start, len, handle: *registered.handle() });
         is_mapped && self.windows.add_own(registered, memory.memory().start(), offset).is_ok()
     }
 

@@ -116,9 +116,9 @@ impl World {
     /// The first fault among them.
     pub fn sync(&self) -> Result<(), Fault> {
         fence(Ordering::SeqCst);
-        while !self.traffic.borrow().is_idle() {
-            self.check_endpoint()?;
-            self.nap(None)?;
+        let mut looks = 0;
+        while !self.traffic.borrow().requests.is_idle() {
+            self.look(&mut looks)?;
         }
         self.traffic.borrow_mut().take_fault().map_or(Ok(()), Err)
     }

@@ -1,18 +1,23 @@
 //! How a process becomes a rank of a Split-C program, and how it ends as one.
 
+use crate::am::ActiveMessages;
 use crate::fault::{Fault, StartError};
 use crate::layout::{MOST_RANKS, OWN, control};
+use crate::mapping::Mapping;
 use crate::memory::register;
 use crate::ranges::Ranges;
+use crate::rma::Piece;
+use crate::server::Server;
 use crate::sys::{Statics, Windows};
 use crate::traffic::Traffic;
 use crate::world::{Peer, World};
 use cci::{Attribute, Connect, Context, EndpointOptions, Event, ImportError, RmaHandle, SharedMemory};
 use cci_job::Job;
 use cci_mem::barrier::Pairing;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
@@ -102,6 +107,14 @@ impl Card {
         words.flat_map(u64::to_le_bytes).collect()
     }
 
+    /// What the rank has registered.
+    fn pieces(&self) -> Vec<Piece> {
+        let [own, statics] = self.handles;
+        let own = Piece { start: OWN, len: self.len, handle: own };
+        let statics = Piece { start: self.statics.0, len: self.statics.1, handle: statics };
+        vec![own, statics]
+    }
+
     fn parse(bytes: &[u8]) -> Option<Self> {
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let &[fences, len, start, statics, a, b, c, d, e, f, g, h] = words.as_slice() else { return None };
@@ -124,7 +137,7 @@ fn local_bytes() -> Result<u64, StartError> {
 impl World {
     /// Joins the job, connects to all other ranks, and maps their memory.
     fn start(statics: Option<Statics>) -> Result<Self, StartError> {
-        let local = local_bytes()?;
+        let (local, mapping) = (local_bytes()?, Mapping::named()?);
         let job = Job::join().map_err(refused)?;
         let (me, procs) = (job.rank(), job.size());
         if procs > MOST_RANKS {
@@ -132,7 +145,7 @@ impl World {
         }
         let first = control(procs) + local;
         let len = first + FIRST_BYTES;
-        let windows = Windows::reserve(me, procs).map_err(refused)?;
+        let windows = Rc::new(Windows::reserve(me, procs).map_err(refused)?);
         let memory = SharedMemory::new(len as usize).map_err(|why| {
             refused(format!("cannot allocate {len} bytes of spread memory: {why}; raise ulimit -v, or lower {LOCAL}"))
         })?;
@@ -142,17 +155,22 @@ impl World {
         let mut world = Self {
             me,
             procs,
+            active: RefCell::default(),
+            server: Rc::new(Server::new(me, procs, Rc::clone(&windows))),
             windows,
+            staging: OnceCell::new(),
             endpoint,
             job,
             peers: (0..procs).map(|_| Peer::default()).collect(),
             traffic: RefCell::new(Traffic::default()),
+            is_all_mapped: Cell::new(false),
             is_leaving: Cell::new(false),
             pairing: cci_mem::barrier::prepare(),
             failed: RefCell::default(),
             epoch: Cell::new(0),
             turn: Cell::new(0),
             consumed: Cell::new(0),
+            registered: RefCell::default(),
             spread: RefCell::new(Ranges::default()),
             local: RefCell::new(Ranges::default()),
             first,
@@ -162,11 +180,22 @@ impl World {
         world.spread.borrow_mut().add(first, FIRST_BYTES);
         world.local.borrow_mut().add(control(procs), local);
         let cards = world.register_own(Arc::new(memory), statics)?;
+        let mappings = world.job.exchange(&[mapping as u8]).map_err(refused)?;
+        if let Some(rank) = mappings.iter().position(|other| other != &[mapping as u8]) {
+            return Err(refused(format!("rank {rank} has another CCI_SPLITC_MAPPING than rank {me}; set it for all")));
+        }
         if cards.iter().any(|card| card.fences == 0) {
             world.pairing = Pairing::Symmetric;
         }
         world.connect_all()?;
-        world.map_all(&cards)?;
+        match mapping {
+            Mapping::Direct => world.map_all(&cards)?,
+            Mapping::Am => {
+                let active = ActiveMessages::open(&world.job, &context, Rc::clone(&world.server))?;
+                world.active.replace(Some(active));
+            }
+        }
+        world.is_all_mapped.set((0..procs).all(|rank| world.is_mapped(rank)));
         // Who has come here has mapped all, and needs no peer to be there for it.
         world.job.exchange(&[]).map_err(refused)?;
         Ok(world)
@@ -206,6 +235,7 @@ impl World {
     /// Maps and registers this rank's memory, and exchanges what others need for it.
     fn register_own(&self, memory: Arc<SharedMemory>, statics: Option<Statics>) -> Result<Vec<Card>, StartError> {
         let registered = register(&self.endpoint, &memory).map_err(refused)?;
+        let mut pieces = vec![Piece { start: OWN, len: registered.len(), handle: *registered.handle() }];
         let fences = u64::from(self.pairing == Pairing::Asymmetric);
         let mut card = Card { fences, len: registered.len(), statics: (0, 0), handles: [*registered.handle(); 2] };
         self.windows.add_own(registered, memory.memory().start(), 0).map_err(refused)?;
@@ -213,9 +243,11 @@ impl World {
             let registered = register(&self.endpoint, &statics.memory).map_err(refused)?;
             card.statics = (statics.start, statics.len);
             card.handles[1] = *registered.handle();
+            pieces.push(Piece { start: statics.start, len: statics.len, handle: card.handles[1] });
             self.windows.keep(registered);
             self.windows.set_statics(self.me, card.statics, None).map_err(refused)?;
         }
+        self.registered.replace(pieces);
         let cards = self.job.exchange(&card.emit()).map_err(refused)?;
         let parsed = (0..).zip(&cards).map(|(rank, bytes): (u32, _)| {
             let other = Card::parse(bytes).filter(|other| other.len == card.len);
@@ -315,8 +347,11 @@ impl World {
             let lost = |why: &dyn fmt::Display| refused(format!("cannot map the memory of rank {rank}: {why}"));
             match self.endpoint.import(connection, &card.handles[0]) {
                 Ok(import) => self.windows.add(rank, import, 0).map_err(|why| lost(&why))?,
-                // On another host, or not over shared memory: messages serve it.
-                Err(ImportError::NotImplemented | ImportError::NotMapped) => continue,
+                // On another host, or not over shared memory: RMA and messages serve it.
+                Err(ImportError::NotImplemented | ImportError::NotMapped) => {
+                    self.peers[rank as usize].pieces.replace(card.pieces());
+                    continue;
+                }
                 Err(why) => return Err(lost(&why)),
             }
             if card.statics.1 > 0 {

@@ -2,35 +2,19 @@
 
 use crate::fault::Fault;
 use crate::frame::{Ask, HEADER, Header};
-use crate::layout::stored;
-use crate::sys::{self, Target};
+use crate::layout::ASKED;
+use crate::requests::{Pending, Requests};
+use crate::rma::RMA;
+use crate::server::LONGEST;
+use crate::sys::Target;
 use crate::world::World;
 use cci::{Event, Notify, PollError, Received, SendError};
 use cci_mem::sync::Ordering;
-use std::collections::{HashMap, VecDeque};
+use std::collections::VecDeque;
 
-/// Requests of a rank that may be open at a time.
-const MOST_OPEN: usize = 64;
-
-/// The longest payload of a message, bytes.
-const LONGEST: usize = 8192;
-
-/// A request whose answer has not come.
-struct Pending {
-    rank: u32,
-    address: u64,
-    len: u64,
-    /// Where the bytes of the answer go.
-    target: Option<Target>,
-    /// Whether a call waits for this one, so that its outcome is kept.
-    is_awaited: bool,
-}
-
-impl Pending {
-    fn fault(&self) -> Fault {
-        Fault::Unmapped { rank: self.rank, address: self.address, len: self.len }
-    }
-}
+/// Looks for an answer before a rank sleeps; the same where ranks share a processor.
+const LOOKS: u32 = 2000;
+const LOOKS_SHARED: u32 = 20;
 
 /// A request to be sent.
 pub(crate) struct Request<'a> {
@@ -45,22 +29,15 @@ pub(crate) struct Request<'a> {
 /// What is under way.
 #[derive(Default)]
 pub(crate) struct Traffic {
-    open: HashMap<u32, Pending>,
-    /// Of requests that a call waits for.
-    outcomes: HashMap<u32, Result<u64, Fault>>,
+    pub(crate) requests: Requests,
     /// The first fault of a request that no call waits for, until `sync` reports it.
     fault: Option<Fault>,
-    next: u32,
     /// Answers that found no room.
     answers: VecDeque<(u32, Vec<u8>)>,
     buffer: Vec<u8>,
 }
 
 impl Traffic {
-    pub(crate) fn is_idle(&self) -> bool {
-        self.open.is_empty()
-    }
-
     pub(crate) fn take_fault(&mut self) -> Option<Fault> {
         self.fault.take()
     }
@@ -70,21 +47,23 @@ impl Traffic {
         self.fault.get_or_insert(fault);
     }
 
-    /// Forgets these requests: their answers are dropped.
-    pub(crate) fn forget(&mut self, numbers: &[u32]) {
-        for number in numbers {
-            self.open.remove(number);
-            self.outcomes.remove(number);
+    /// Forgets all requests.
+    pub(crate) fn cancel(&mut self) {
+        for number in self.requests.open(|_| true) {
+            self.requests.forget(number);
         }
     }
 
-    /// Forgets all requests.
-    pub(crate) fn cancel(&mut self) {
-        self.open.clear();
+    /// Settles a request that has just ended.
+    #[inline]
+    pub(crate) fn settle(&mut self, number: u32, is_awaited: bool, outcome: Result<u64, Fault>) {
+        if let Some(fault) = self.requests.settle(number, is_awaited, outcome) {
+            self.note(fault);
+        }
     }
 
     fn end(&mut self, number: u32, outcome: Result<(u64, &[u8]), ()>) {
-        let Some(pending) = self.open.remove(&number) else { return };
+        let Some(pending) = self.requests.end(number) else { return };
         let result = match outcome {
             Ok((value, bytes)) => {
                 if let Some(target) = pending.target {
@@ -97,20 +76,10 @@ impl Traffic {
         self.settle(number, pending.is_awaited, result);
     }
 
-    fn settle(&mut self, number: u32, is_awaited: bool, result: Result<u64, Fault>) {
-        if is_awaited {
-            self.outcomes.insert(number, result);
-        } else if let Err(fault) = result {
-            self.note(fault);
-        }
-    }
-
-    /// Ends all requests to a rank that is gone.
+    /// Ends all requests to a rank that is gone, but RMA, of which an event reports the end.
     fn end_all(&mut self, rank: u32) {
-        let numbers: Vec<u32> =
-            self.open.iter().filter(|(_, open)| open.rank == rank).map(|(number, _)| *number).collect();
-        for number in numbers {
-            if let Some(pending) = self.open.remove(&number) {
+        for number in self.requests.open(|pending| pending.rank == rank && !pending.is_rma) {
+            if let Some(pending) = self.requests.end(number) {
                 self.settle(number, pending.is_awaited, Err(Fault::Gone { rank }));
             }
         }
@@ -125,26 +94,33 @@ impl World {
         most.saturating_sub(HEADER).clamp(1, LONGEST)
     }
 
-    /// Sends a request, and returns its number. Serves others while there is no room.
-    pub(crate) fn ask(&self, request: &Request<'_>) -> Result<u32, Fault> {
-        let &Request { rank, address, ask, payload, target, is_awaited } = request;
-        while self.traffic.borrow().open.len() >= MOST_OPEN {
+    /// Takes a place for a request, and serves others while there is none.
+    pub(crate) fn begin(&self, mut pending: Pending) -> Result<u32, Fault> {
+        loop {
+            match self.traffic.borrow_mut().requests.begin(pending) {
+                Ok(number) => return Ok(number),
+                Err(again) => pending = again,
+            }
             self.check_endpoint()?;
             self.nap(None)?;
         }
-        let number = {
-            let mut traffic = self.traffic.borrow_mut();
-            traffic.next = traffic.next.wrapping_add(1);
-            let len = if let Ask::Read(len) = ask { len } else { payload.len() as u64 };
-            let number = traffic.next;
-            traffic.open.insert(number, Pending { rank, address, len, target, is_awaited });
-            number
+    }
+
+    /// Sends a request, and returns its number. Serves others while there is no room.
+    pub(crate) fn ask(&self, request: &Request<'_>) -> Result<u32, Fault> {
+        let &Request { rank, address, ask, payload, target, is_awaited } = request;
+        let len = if let Ask::Read(len) = ask { len } else { payload.len() as u64 };
+        let number = self.begin(Pending { rank, address, len, target, is_awaited, is_rma: false })?;
+        let header = Header { ask, number, address };
+        let sent = match &mut *self.active.borrow_mut() {
+            Some(active) => active.ask(rank, &header, payload),
+            None => self.send(rank, &[&header.emit()[..], payload].concat()),
         };
-        let mut message = Header { ask, number, address }.emit().to_vec();
-        message.extend_from_slice(payload);
-        self.send(rank, &message).inspect_err(|_| {
-            self.traffic.borrow_mut().open.remove(&number);
-        })?;
+        sent.inspect_err(|_| self.traffic.borrow_mut().requests.give_back(number))?;
+        if let Some(asked) = self.windows.word(rank, ASKED) {
+            // After the request, which the rank looks for when it has seen the word.
+            asked.store(1, Ordering::Release);
+        }
         Ok(number)
     }
 
@@ -162,14 +138,50 @@ impl World {
         }
     }
 
-    /// Waits for the answer of a request.
+    /// Waits for the end of a request.
     pub(crate) fn outcome(&self, number: u32) -> Result<u64, Fault> {
+        let mut looks = 0;
         loop {
-            if let Some(outcome) = self.traffic.borrow_mut().outcomes.remove(&number) {
+            if let Some(outcome) = self.traffic.borrow_mut().requests.take(number) {
                 return outcome;
             }
+            self.look(&mut looks)?;
+        }
+    }
+
+    /// Looks for one event; sleeps where many looks have found none.
+    pub(crate) fn look(&self, looks: &mut u32) -> Result<(), Fault> {
+        *looks += 1;
+        if *looks > LOOKS || *looks > LOOKS_SHARED && cci::is_oversubscribed() {
             self.check_endpoint()?;
-            self.nap(None)?;
+            return self.nap(None);
+        }
+        self.flush_answers();
+        self.poll_once().map(drop)
+    }
+
+    /// Serves by Active Messages, and takes their answers; whether some have come.
+    fn poll_active(&self) -> Result<bool, Fault> {
+        let mut active = self.active.borrow_mut();
+        let Some(active) = &mut *active else { return Ok(false) };
+        active.poll(|message| {
+            if let Some((Header { ask: Ask::Answer(is_done, value), number, .. }, payload)) = Header::parse(message) {
+                let outcome = if is_done { Ok((value, payload)) } else { Err(()) };
+                self.traffic.borrow_mut().end(number, outcome);
+            }
+        })
+    }
+
+    /// Handles one event, if there is one.
+    fn poll_once(&self) -> Result<bool, Fault> {
+        let has_come = self.poll_active()?;
+        match self.endpoint.get_event() {
+            Ok(Some(event)) => {
+                self.handle(event);
+                Ok(true)
+            }
+            Ok(None) | Err(PollError::NoBuffers) => self.check_endpoint().map(|()| has_come),
+            Err(why) => Err(Fault::Endpoint(why.to_string())),
         }
     }
 
@@ -180,13 +192,21 @@ impl World {
     /// The endpoint of this rank has failed.
     pub fn poll(&self) -> Result<(), Fault> {
         self.flush_answers();
-        loop {
-            match self.endpoint.get_event() {
-                Ok(Some(event)) => self.handle(event),
-                Ok(None) | Err(PollError::NoBuffers) => return self.check_endpoint(),
-                Err(why) => return Err(Fault::Endpoint(why.to_string())),
-            }
-        }
+        while self.poll_once()? {}
+        Ok(())
+    }
+
+    /// As [`World::poll`], where there may be something to serve: a rank whose memory is mapped
+    /// has announced a request, another one may send any, or this one waits for answers.
+    pub(crate) fn poll_if_asked(&self) -> Result<(), Fault> {
+        let asked = self.windows.own_word(ASKED);
+        // Swapped, so that the endpoint is looked at after a rank that asks now is seen to ask.
+        let is_asked = || asked.load(Ordering::Relaxed) != 0 && asked.swap(0, Ordering::AcqRel) != 0;
+        let is_under_way = || {
+            let traffic = self.traffic.borrow();
+            !traffic.requests.is_idle() || !traffic.answers.is_empty()
+        };
+        if is_asked() || !self.is_all_mapped.get() || is_under_way() { self.poll() } else { Ok(()) }
     }
 
     /// Whether the endpoint is of use.
@@ -203,6 +223,9 @@ impl World {
                 if let Some(rank) = self.peers.iter().position(is_it) {
                     self.set_gone(rank as u32);
                 }
+            }
+            Event::Completed(ended) if ended.context() & RMA != 0 => {
+                self.end_rma(ended.context() as u32, ended.outcome());
             }
             Event::Completed(ended) if ended.outcome().is_err_and(|failure| failure.breaks_connection()) => {
                 self.set_gone(ended.context() as u32);
@@ -246,37 +269,10 @@ impl World {
 
     fn serve(&self, rank: u32, header: Header, payload: &[u8]) {
         let mut bytes = Vec::new();
-        let value = match header.ask {
-            Ask::Read(len) => {
-                bytes.resize(usize::try_from(len).unwrap_or(0).min(LONGEST), 0);
-                self.copy_here(header.address, &mut bytes).then_some(0)
-            }
-            Ask::Write => self.write_here(header.address, payload).then_some(0),
-            Ask::Store => self.write_here(header.address, payload).then(|| {
-                let count = self.windows.own_word(stored(rank));
-                count.store(count.load(Ordering::Relaxed) + payload.len() as u64, Ordering::Release);
-                0
-            }),
-            Ask::Change(size, change) => self.change_here(header.address, size.into(), change),
-            Ask::Wake | Ask::Answer(..) => None,
-        };
-        let ask = Ask::Answer(value.is_some(), value.unwrap_or(0));
-        let mut message = Header { ask, ..header }.emit().to_vec();
-        if value.is_some() {
-            message.extend_from_slice(&bytes);
-        }
+        let mut message = self.server.serve(rank, header, payload, &mut bytes).emit().to_vec();
+        message.extend_from_slice(&bytes);
         self.traffic.borrow_mut().answers.push_back((rank, message));
         self.flush_answers();
-    }
-
-    /// Copies out of this rank's memory, at an address that a peer has named.
-    fn copy_here(&self, address: u64, bytes: &mut [u8]) -> bool {
-        self.windows.read(self.me, address, Target::of(bytes)) || sys::copy_from(address, bytes)
-    }
-
-    /// Copies into this rank's memory, at an address that a peer has named.
-    pub(crate) fn write_here(&self, address: u64, bytes: &[u8]) -> bool {
-        self.windows.write(self.me, address, bytes) || sys::copy_to(address, bytes)
     }
 
     fn flush_answers(&self) {

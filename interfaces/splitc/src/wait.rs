@@ -6,7 +6,7 @@ use crate::layout::SLEEPING;
 use crate::world::World;
 use cci::PollError;
 use cci_mem::barrier::Pairing;
-use cci_mem::sync::{Ordering, fence, spin};
+use cci_mem::sync::{Ordering, spin};
 use std::time::Duration;
 
 /// How often a wait looks before it sleeps.
@@ -25,9 +25,9 @@ const SHORT: (Duration, Duration) = (Duration::from_micros(50), Duration::from_m
 /// Who ends a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Ends {
-    /// A peer, which wakes this rank.
+    /// A peer, which looks whether this rank sleeps, and fences before where its pairing is so.
     Announced,
-    /// A peer, which looks whether this rank sleeps, without a fence of its own.
+    /// A peer, which looks without a fence of its own.
     Unfenced,
 }
 
@@ -38,13 +38,18 @@ impl World {
     ///
     /// A rank has ended without leaving, or the endpoint has failed.
     pub(crate) fn wait_until(&self, ends: Ends, done: impl Fn() -> bool) -> Result<(), Fault> {
+        if done() {
+            return Ok(());
+        }
         let looks = if cci::is_oversubscribed() { LOOKS_SHARED } else { LOOKS };
+        // What is waited for may come by a message, or need this rank's service.
+        let looks_a_poll = if self.is_all_mapped.get() { LOOKS_A_POLL } else { 1 };
         for look in 1..=looks {
             if done() {
                 return Ok(());
             }
             spin();
-            if look % LOOKS_A_POLL == 0 {
+            if look % looks_a_poll == 0 {
                 self.poll()?;
             }
         }
@@ -53,11 +58,7 @@ impl World {
             self.poll()?;
             let sleeping = self.windows.own_word(SLEEPING);
             sleeping.store(1, Ordering::SeqCst);
-            if ends == Ends::Unfenced {
-                self.pairing.heavy();
-            } else {
-                fence(Ordering::SeqCst);
-            }
+            self.pairing.heavy();
             let ended = done();
             let slept = match self.lost() {
                 _ if ended => Ok(()),
@@ -95,11 +96,22 @@ impl World {
 
     /// Sleeps until something has come, and serves it; for `limit`, or a while, at most.
     pub(crate) fn nap(&self, limit: Option<Duration>) -> Result<(), Fault> {
-        match self.endpoint.wait(Some(limit.unwrap_or(LONG))) {
+        let limit = limit.unwrap_or(LONG);
+        if let Some(active) = &mut *self.active.borrow_mut() {
+            // All that a peer does comes by them. The end of a peer is seen after the sleep.
+            active.wait(limit)?;
+        } else {
+            self.sleep(limit)?;
+        }
+        self.poll()
+    }
+
+    fn sleep(&self, limit: Duration) -> Result<(), Fault> {
+        match self.endpoint.wait(Some(limit)) {
             Ok(Some(event)) => self.handle(event),
             Ok(None) | Err(PollError::NoBuffers) => {}
             Err(why) => return Err(Fault::Endpoint(why.to_string())),
         }
-        self.poll()
+        Ok(())
     }
 }

@@ -1,23 +1,29 @@
 //! A rank's view of the global address space.
 
+use crate::am::ActiveMessages;
 use crate::fault::Fault;
 use crate::layout::{BLAMED, OWN, left};
 use crate::ranges::Ranges;
-use crate::sys::Windows;
+use crate::rma::Piece;
+use crate::server::Server;
+use crate::sys::{Staging, Windows};
 use crate::traffic::Traffic;
 use cci::{Connection, Endpoint};
 use cci_job::Job;
 use cci_mem::barrier::Pairing;
 use cci_mem::sync::Ordering;
-use std::cell::{Cell, RefCell};
+use std::cell::{Cell, OnceCell, RefCell};
 use std::fmt;
 use std::marker::PhantomData;
+use std::rc::Rc;
 
 /// A peer as this rank sees it.
 #[derive(Debug, Default)]
 pub(crate) struct Peer {
     /// None for this rank itself.
     pub(crate) connection: Cell<Option<Connection>>,
+    /// What it has registered, where that is not mapped here.
+    pub(crate) pieces: RefCell<Vec<Piece>>,
     /// Whether it has ended, or cannot be reached.
     pub(crate) gone: Cell<bool>,
 }
@@ -39,12 +45,19 @@ pub(crate) struct Peer {
 pub struct World {
     pub(crate) me: u32,
     pub(crate) procs: u32,
+    /// Where the mapping is that over Active Messages.
+    pub(crate) active: RefCell<Option<ActiveMessages>>,
+    pub(crate) server: Rc<Server>,
     // Its registrations end before the endpoint.
-    pub(crate) windows: Windows,
+    pub(crate) windows: Rc<Windows>,
+    /// Made by the first RMA.
+    pub(crate) staging: OnceCell<Staging>,
     pub(crate) endpoint: Endpoint,
     pub(crate) job: Job,
     pub(crate) peers: Vec<Peer>,
     pub(crate) traffic: RefCell<Traffic>,
+    /// Whether the memory of all ranks is mapped here.
+    pub(crate) is_all_mapped: Cell<bool>,
     /// Whether this rank needs others only to come to their end.
     pub(crate) is_leaving: Cell<bool>,
     /// Who fences where a store meets a sleeper; asymmetric only if all ranks can.
@@ -57,6 +70,8 @@ pub struct World {
     pub(crate) turn: Cell<u64>,
     /// Bytes stored here that a wait has counted off.
     pub(crate) consumed: Cell<u64>,
+    /// What this rank has registered.
+    pub(crate) registered: RefCell<Vec<Piece>>,
     /// Free spread memory, by offset from [`OWN`]; the same in all ranks.
     pub(crate) spread: RefCell<Ranges>,
     /// Free memory of this rank alone, by offset.

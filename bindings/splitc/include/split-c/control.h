@@ -17,10 +17,15 @@
 extern "C" {
 #endif
 
-/* How addresses of a rank become addresses here; the library fills it. */
+/*
+ * How addresses of a rank become addresses here; the library fills it. A range of addresses has
+ * `words` at which a word of 8 bytes begins. This rank counts what it stores there in the line at
+ * `counts`, and sees at `sleeping` whether that rank sleeps.
+ */
 struct sc_way {
-    uint64_t start, length, shift;
-    uint64_t statics_start, statics_length, statics_shift;
+    uint64_t start, words, shift;
+    uint64_t statics_start, statics_words, statics_shift;
+    uint64_t counts, sleeping;
 };
 
 /* What a program knows of its job. */
@@ -33,7 +38,7 @@ struct sc_world {
 __attribute__((weak)) struct sc_world sc_world_;
 
 /* The layout that this header knows. */
-#define SC_LAYOUT_ 1
+#define SC_LAYOUT_ 2
 
 /* The number of this rank, how many there are, and the logarithm of that; -1: no power of two. */
 #define MYPROC (sc_world_.me)

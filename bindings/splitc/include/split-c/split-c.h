@@ -91,6 +91,12 @@ static inline int64_t sc_spread_sub(sc_global g, sc_global h, size_t size)
     return sc_global_sub(g, h, size) * PROCS + (int64_t)(g >> 48) - (int64_t)(h >> 48);
 }
 
+/* Whether n bytes lie in a range, at `offset` from its start. Of a word one comparison tells. */
+static inline int sc_within_(uint64_t offset, uint64_t words, size_t n)
+{
+    return offset < words && (n <= 8 || n - 8 < words - offset);
+}
+
 /* Where n bytes of the global address space lie in this process; NULL: the library serves them. */
 static inline void *sc_at(sc_global g, size_t n)
 {
@@ -102,10 +108,10 @@ static inline void *sc_at(sc_global g, size_t n)
         return NULL;
     way = sc_world_.ways + rank;
     offset = address - way->start;
-    if (__builtin_expect(offset < way->length && n <= way->length - offset, 1))
+    if (__builtin_expect(sc_within_(offset, way->words, n), 1))
         return (void *)(uintptr_t)(address + way->shift);
     offset = address - way->statics_start;
-    if (offset < way->statics_length && n <= way->statics_length - offset)
+    if (sc_within_(offset, way->statics_words, n))
         return (void *)(uintptr_t)(address + way->statics_shift);
     return NULL;
 }
@@ -113,7 +119,7 @@ static inline void *sc_at(sc_global g, size_t n)
 /* An aligned word of 1, 2, 4 or 8 bytes moves as a whole. */
 static inline void sc_word_out_(void *to, const void *from, size_t n)
 {
-    if (n == 8 && (uintptr_t)from % 8 == 0) {
+    if (n == 8 && __builtin_expect((uintptr_t)from % 8 == 0, 1)) {
         uint64_t word = __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE);
         memcpy(to, &word, 8);
     } else if (n == 4 && (uintptr_t)from % 4 == 0) {
@@ -129,7 +135,7 @@ static inline void sc_word_out_(void *to, const void *from, size_t n)
 
 static inline void sc_word_in_(void *to, const void *from, size_t n)
 {
-    if (n == 8 && (uintptr_t)to % 8 == 0) {
+    if (n == 8 && __builtin_expect((uintptr_t)to % 8 == 0, 1)) {
         uint64_t word;
         memcpy(&word, from, 8);
         __atomic_store_n((uint64_t *)to, word, __ATOMIC_RELEASE);
@@ -186,25 +192,37 @@ static inline void sc_put(sc_global to, const void *from, size_t n)
         sc_copy_in(to, from, n, 0);
 }
 
-/* Where spread memory begins in every rank, with a word that is 1 while the rank sleeps; and where
- * senders count there what they store. */
-#define SC_OWN_ ((uint64_t)0x110000000000)
-#define SC_STORES_ 0x1000
+/* Stores what is mapped here, at `at`. */
+static inline void sc_store_at_(void *at, const struct sc_way *way, sc_global to, const void *from, size_t n)
+{
+    /* Neighbours count in different words, so that none waits for the count of the one before. */
+    uint64_t *count = (uint64_t *)(uintptr_t)(way->counts + (to & 0x38));
+    sc_word_in_(at, from, n);
+    /* This rank alone writes it, after the bytes that it counts. */
+    __atomic_store_n(count, *count + n, __ATOMIC_RELEASE);
+    /* The sleeper fences for both. */
+    __atomic_signal_fence(__ATOMIC_SEQ_CST);
+    if (__builtin_expect(__atomic_load_n((uint64_t *)(uintptr_t)way->sleeping, __ATOMIC_RELAXED) != 0, 0))
+        sc_wake(sc_rank(to));
+}
 
 static inline void sc_store(sc_global to, const void *from, size_t n)
 {
-    void *at = sc_at(to, n);
+    uint64_t rank = to >> 48, address = to << 16 >> 16;
+    const struct sc_way *way = sc_world_.ways + rank;
+    void *at;
+    if (__builtin_expect(rank < (uint64_t)sc_world_.procs && sc_within_(address - way->start, way->words, n), 1)) {
+        sc_store_at_((void *)(uintptr_t)(address + way->shift), way, to, from, n);
+        return;
+    }
+    at = sc_at(to, n);
     if (at) {
-        uint64_t shift = sc_rank(to) == MYPROC ? 0 : sc_world_.ways[sc_rank(to)].shift;
-        uint64_t *sleeping = (uint64_t *)(uintptr_t)(SC_OWN_ + shift);
-        uint64_t *count = (uint64_t *)(uintptr_t)(SC_OWN_ + SC_STORES_ + 64 * (uint64_t)MYPROC + shift);
-        sc_word_in_(at, from, n);
-        /* This rank alone writes it, after the bytes that it counts. */
-        __atomic_store_n(count, *count + n, __ATOMIC_RELEASE);
-        /* The sleeper fences for both. */
-        __atomic_signal_fence(__ATOMIC_SEQ_CST);
-        if (__builtin_expect(__atomic_load_n(sleeping, __ATOMIC_RELAXED) != 0, 0))
-            sc_wake(sc_rank(to));
+        sc_store_at_(at, way, to, from, n);
+    } else if (n <= 8) {
+        /* A copy, so that a value which is stored need not lie in memory. */
+        uint64_t word = 0;
+        memcpy(&word, from, n);
+        sc_store_bytes(to, &word, n);
     } else {
         sc_store_bytes(to, from, n);
     }

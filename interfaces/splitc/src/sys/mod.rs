@@ -3,6 +3,7 @@
 
 mod bytes;
 mod checked;
+mod staging;
 mod statics;
 mod windows;
 mod words;
@@ -10,6 +11,7 @@ mod words;
 pub(crate) use bytes::Bits;
 pub(crate) use bytes::{Target, view};
 pub(crate) use checked::{copy_from, copy_to};
+pub(crate) use staging::Staging;
 pub(crate) use statics::Statics;
 pub use windows::Way;
 pub(crate) use windows::Windows;

@@ -2,7 +2,7 @@
 
 use super::bytes::{Target, copy_in, copy_out};
 use super::words::{Change, change};
-use crate::layout::{LINE_WORDS, MOST, OWN, STRIDE, window};
+use crate::layout::{LINE_WORDS, MOST, OWN, SLEEPING, STRIDE, stored, window};
 use cci::{Import, Registration, SharedMemory};
 use cci_mem::sync::AtomicU64;
 use rustix::mm::{MapFlags, MremapFlags, ProtFlags, mmap_anonymous, mremap_fixed, munmap};
@@ -23,8 +23,13 @@ pub(crate) unsafe fn alias(from: *mut u8, len: usize, at: u64) -> io::Result<()>
     Ok(())
 }
 
+/// Bytes of the longest word. A range ends so many bytes less one before its memory, so that one
+/// comparison finds a word in it.
+const WORD: u64 = 8;
+
 /// How addresses of a rank become addresses here: two ranges, and what is added to an address in
-/// each. C programs read it in place.
+/// each; and where this rank counts what it stores there, and sees whether that one sleeps. C
+/// programs read it in place.
 ///
 /// # Example
 ///
@@ -37,11 +42,23 @@ pub(crate) unsafe fn alias(from: *mut u8, len: usize, at: u64) -> io::Result<()>
 #[repr(C)]
 pub struct Way {
     start: Cell<u64>,
-    len: Cell<u64>,
+    words: Cell<u64>,
     shift: Cell<u64>,
     statics_start: Cell<u64>,
-    statics_len: Cell<u64>,
+    statics_words: Cell<u64>,
     statics_shift: Cell<u64>,
+    counts: Cell<u64>,
+    sleeping: Cell<u64>,
+}
+
+/// How many addresses of a memory of so many bytes are those of words.
+fn words_of(len: u64) -> u64 {
+    len.saturating_sub(WORD - 1)
+}
+
+/// The bytes of a memory with so many addresses of words.
+fn len_of(words: u64) -> u64 {
+    if words == 0 { 0 } else { words + WORD - 1 }
 }
 
 fn is_within(start: u64, length: u64, address: u64, len: u64) -> bool {
@@ -97,7 +114,7 @@ impl Windows {
         self.imports.borrow_mut().extend(import);
         let way = &self.ways[rank as usize];
         way.statics_start.set(place.0);
-        way.statics_len.set(place.1);
+        way.statics_words.set(words_of(place.1));
         way.statics_shift.set(shift);
         Ok(())
     }
@@ -131,7 +148,9 @@ impl Windows {
         let way = &self.ways[rank as usize];
         way.start.set(OWN);
         way.shift.set(at - OWN);
-        way.len.set(len);
+        way.words.set(words_of(len));
+        way.counts.set(at + stored(self.me));
+        way.sleeping.set(at + SLEEPING);
     }
 
     /// The ways to all ranks, in their order.
@@ -141,16 +160,16 @@ impl Windows {
 
     /// Whether the rank's spread memory is mapped here.
     pub(crate) fn is_mapped(&self, rank: u32) -> bool {
-        self.ways[rank as usize].len.get() > 0
+        self.ways[rank as usize].words.get() > 0
     }
 
     /// Where bytes of a rank lie here. None: they are not mapped here as a whole.
     #[inline]
     pub(crate) fn find(&self, rank: u32, address: u64, len: u64) -> Option<*mut u8> {
         let way = self.ways.get(rank as usize)?;
-        let shift = if is_within(way.start.get(), way.len.get(), address, len) {
+        let shift = if is_within(way.start.get(), len_of(way.words.get()), address, len) {
             way.shift.get()
-        } else if is_within(way.statics_start.get(), way.statics_len.get(), address, len) {
+        } else if is_within(way.statics_start.get(), len_of(way.statics_words.get()), address, len) {
             way.statics_shift.get()
         } else {
             return None;
@@ -226,7 +245,13 @@ impl Drop for Windows {
 
 #[cfg(test)]
 mod tests {
-    use super::is_within;
+    use super::{is_within, len_of, words_of};
+
+    #[test]
+    fn a_memory_is_as_long_as_its_words_state() {
+        assert_eq!([0, 8, 4096].map(|len| len_of(words_of(len))), [0, 8, 4096]);
+        assert_eq!(words_of(8), 1);
+    }
 
     #[test]
     fn a_range_has_both_ends() {

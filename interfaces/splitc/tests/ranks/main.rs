@@ -1,4 +1,4 @@
-//! Ranks of one host: each scenario runs as a job of 1 to 4 processes, and as one whose ranks do
+//! Ranks of one host: each scenario runs as a job of 1 to 4 processes, and as two whose ranks do
 //! not map each other's memory.
 
 mod collective;
@@ -54,9 +54,14 @@ fn all() {
         for ranks in 1..=4 {
             succeeds(&cci, name, ranks, "");
         }
-        // Peers that are reached over sockets map nothing: everything goes by messages.
+        // Peers that are reached over sockets map nothing: everything goes by RMA and messages; or
+        // by Active Messages, where that is asked for.
         succeeds(&cci, name, 3, "sock");
+        succeeds(&cci, name, 3, "am");
     }
+    let output = run(&cci, "words", 2, "carrier pigeons");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(words.contains("CCI_SPLITC_MAPPING is \"carrier pigeons\"; give direct or am"), "{words}");
     for transport in ["", "sock"] {
         dying::all(&cci, transport);
     }
@@ -66,13 +71,15 @@ fn program() -> std::path::PathBuf {
     std::env::current_exe().expect("this program")
 }
 
-/// Runs a scenario as a job.
+/// Runs a scenario as a job over a transport, or by a mapping, or as it is by default.
 fn run(cci: &Path, name: &str, ranks: u32, transport: &str) -> Output {
     let mut command = Command::new(cci);
     command.args(["run", "-n", &ranks.to_string()]).arg(program()).arg(name);
     command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    if !transport.is_empty() {
+    if transport.starts_with(['a', 'c']) {
+        command.env("CCI_SPLITC_MAPPING", transport);
+    } else if !transport.is_empty() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("splitc-{transport}.ini"));
         std::fs::write(&file, format!("[device]\ntransport = {transport}\nip = 127.0.0.1\n")).expect("a configuration");
         command.env("CCI_CONFIG", file);

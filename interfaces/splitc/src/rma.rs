@@ -1,0 +1,179 @@
+//! RMA: memory of ranks that are not mapped here, as far as these have registered it.
+
+use crate::fault::Fault;
+use crate::requests::{MOST, Pending, place_of};
+use crate::sys::{Staging, Target};
+use crate::world::World;
+use cci::{Notify, Rma, RmaError, RmaHandle};
+
+/// The bit by which the context of an RMA differs from that of a message.
+pub(crate) const RMA: u64 = 1 << 63;
+
+/// Bytes of a place of the staging memory: the longest RMA from or to memory that is not
+/// registered.
+const PLACE: usize = 8192;
+/// The longest RMA between registered memories.
+const LONGEST: usize = 1 << 20;
+
+/// Registered memory of a rank, by its addresses there.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Piece {
+    pub(crate) start: u64,
+    pub(crate) len: u64,
+    pub(crate) handle: RmaHandle,
+}
+
+impl Piece {
+    fn offset_of(&self, address: u64) -> Option<u64> {
+        let offset = address.wrapping_sub(self.start);
+        (offset < self.len).then_some(offset)
+    }
+}
+
+/// A part of a piece.
+struct Part {
+    handle: RmaHandle,
+    offset: u64,
+    len: usize,
+}
+
+fn part_of(pieces: &[Piece], address: u64, most: usize) -> Option<Part> {
+    pieces.iter().find_map(|piece| {
+        let offset = piece.offset_of(address)?;
+        let len = usize::try_from(piece.len - offset).map_or(most, |left| left.min(most));
+        Some(Part { handle: piece.handle, offset, len })
+    })
+}
+
+/// What an RMA does with bytes of this rank.
+#[derive(Clone, Copy)]
+pub(crate) enum Local<'a> {
+    ReadInto(Target),
+    Write(&'a [u8]),
+}
+
+impl Local<'_> {
+    fn address(&self) -> u64 {
+        match self {
+            Self::ReadInto(target) => target.address().expose_provenance() as u64,
+            Self::Write(bytes) => bytes.as_ptr().expose_provenance() as u64,
+        }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::ReadInto(target) => target.len(),
+            Self::Write(bytes) => bytes.len(),
+        }
+    }
+}
+
+impl World {
+    /// Starts an RMA of as many of these bytes as one has room for: its number, and how many. None:
+    /// the rank has registered none of that memory, and messages serve it.
+    pub(crate) fn rma(
+        &self,
+        rank: u32,
+        address: u64,
+        local: Local<'_>,
+        is_awaited: bool,
+    ) -> Result<Option<(u32, usize)>, Fault> {
+        let peer = &self.peers[rank as usize];
+        let Some(remote) = part_of(&peer.pieces.borrow(), address, local.len().min(LONGEST)) else { return Ok(None) };
+        let connection = peer.connection.get().filter(|_| !peer.gone.get()).ok_or(Fault::Gone { rank })?;
+        // Bytes that are read go straight to registered memory. Those that are written are the
+        // caller's again on return, and are copied.
+        let direct = match local {
+            Local::ReadInto(_) if local.len() > PLACE => {
+                part_of(&self.registered.borrow(), local.address(), remote.len)
+            }
+            _ => None,
+        };
+        let len = direct.as_ref().map_or(remote.len.min(PLACE), |direct| direct.len);
+        let target = match local {
+            Local::ReadInto(target) if direct.is_none() => Some(target.part(0, len)),
+            _ => None,
+        };
+        let pending = Pending { rank, address, len: len as u64, target, is_awaited, is_rma: true };
+        let number = self.begin(pending)?;
+        let staging = self.staging()?;
+        let offset = place_of(number) * PLACE;
+        if let Local::Write(bytes) = local {
+            staging.put(offset, &bytes[..len]);
+        }
+        let here = direct.unwrap_or(Part { handle: *staging.handle(), offset: offset as u64, len });
+        let rma = Rma::new(&here.handle, &remote.handle, len as u64);
+        let rma = rma.local_offset(here.offset).remote_offset(remote.offset);
+        let notify = Notify::Always(RMA | u64::from(number));
+        loop {
+            let started = match local {
+                Local::ReadInto(_) => self.endpoint.read(connection, &rma, notify),
+                Local::Write(_) => self.endpoint.write(connection, &rma, notify),
+            };
+            let fault = match started {
+                Ok(()) => return Ok(Some((number, len))),
+                Err(RmaError::NoBuffers) => match self.poll() {
+                    Ok(()) => continue,
+                    Err(fault) => fault,
+                },
+                Err(RmaError::Disconnected) => {
+                    self.set_gone(rank);
+                    Fault::Gone { rank }
+                }
+                Err(why) => Fault::Endpoint(why.to_string()),
+            };
+            // It was not started, and no event comes of it.
+            self.traffic.borrow_mut().requests.give_back(number);
+            return Err(fault);
+        }
+    }
+
+    /// Ends an RMA.
+    pub(crate) fn end_rma(&self, number: u32, outcome: Result<(), cci::Failure>) {
+        let mut traffic = self.traffic.borrow_mut();
+        let Some(pending) = traffic.requests.end(number) else { return };
+        let outcome = match outcome {
+            Ok(()) => {
+                if let (Some(target), Some(staging)) = (pending.target, self.staging.get()) {
+                    staging.fill(place_of(number) * PLACE, target);
+                }
+                Ok(0)
+            }
+            Err(why) if why.breaks_connection() => Err(Fault::Gone { rank: pending.rank }),
+            Err(_) => Err(pending.fault()),
+        };
+        let is_gone = matches!(outcome, Err(Fault::Gone { .. }));
+        traffic.settle(number, pending.is_awaited, outcome);
+        drop(traffic);
+        if is_gone {
+            self.set_gone(pending.rank);
+        }
+    }
+
+    /// The staging memory, which is made when it is needed first.
+    fn staging(&self) -> Result<&Staging, Fault> {
+        if self.staging.get().is_none() {
+            let bytes = MOST * PLACE;
+            let made = Staging::new(&self.endpoint, bytes);
+            let made = made.ok_or(Fault::NoMemory { rank: self.me, bytes: bytes as u64 })?;
+            // Nobody else has made one: a world is of one thread.
+            let _ = self.staging.set(made);
+        }
+        Ok(self.staging.get().expect("just made"))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_part_ends_with_its_piece() {
+        let handle = RmaHandle::from_words([1; 4]);
+        let pieces = [(0x1000, 0x100), (0x1100, 0x80)].map(|(start, len)| Piece { start, len, handle });
+        let found = |address, most| part_of(&pieces, address, most).map(|part| (part.offset, part.len));
+        assert_eq!(found(0x10f8, 100), Some((0xf8, 8)));
+        assert_eq!(found(0x1100, 100), Some((0, 100)));
+        assert_eq!((found(0xfff, 1), found(0x1180, 1)), (None, None));
+    }
+}
