@@ -13,7 +13,7 @@
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are
 #                            kept in tools/testkit/seeds.txt
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is
-#                            another each time
+#                            another each time; and the Split-C programs on up to 8 ranks
 # make jobs                  interrupt 100 parallel jobs, and start 32 ranks beside hydra, where
 #                            that is installed
 # make testbed               measure rings and tori of network name spaces, fit the model to some
@@ -30,6 +30,9 @@
 # make am-gasnet GASNET_SRC=DIR
 #                            build the udp-conduit of a checkout of GASNet-EX over our libam, and
 #                            run its tests; skipped without GASNET_SRC
+# make splitc-programs SPLITC_SRC=DIR
+#                            translate and compile every Split-C program of a checkout, and say which
+#                            fail; skipped without SPLITC_SRC
 # make peers                 programs that measure other libraries beside CCI (`cci perf --peers`),
 #                            as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
@@ -50,7 +53,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install wheel deb archive book am-gasnet peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install wheel deb archive book am-gasnet splitc-programs peers peers-deps nightly release deny clean
 
 all: build
 
@@ -105,6 +108,7 @@ seeds: prepare
 
 soak: prepare
 	cargo run --locked --release -p cci-testkit --bin cci-seeds -- --first $$(date +%s)000 --seconds $(SECONDS) --keep tools/testkit/seeds.txt
+	CCI_SPLITC_RANKS=8 cargo test --locked --release -p cci-splitcc --test splitcc
 
 # The time of 32 ranks counts from their start until each has the values of all.
 jobs: prepare
@@ -157,6 +161,15 @@ am-gasnet:
 	GASNET_SRC="$(GASNET_SRC)" ci/am-gasnet "$$prefix"
 
 # Beside the directories of debug and release, which both look there.
+# Nothing of the programs is stored or changed.
+splitc-programs:
+	@if [ -z "$(SPLITC_SRC)" ]; then exec ci/splitc-programs; fi; \
+	prefix=$$(mktemp -d) && trap 'rm -rf "$$prefix"' EXIT && \
+	cargo build --locked --release -p cci-splitc-c -p cci-splitcc && \
+	bindings/splitc/install.sh "$(TARGET)/release" "$$prefix" && \
+	install -D -m 755 "$(TARGET)/release/splitcc" "$$prefix/bin/splitcc" && \
+	SPLITC_SRC="$(SPLITC_SRC)" SPLITC_FLAGS="$(SPLITC_FLAGS)" ci/splitc-programs "$$prefix"
+
 peers: prepare
 	@tools/peers/build "$(TARGET)/peers"
 

@@ -45,7 +45,7 @@ fn splitcc(dir: &Path, arguments: &[&str]) -> Output {
 fn compile(source: &Path, dir: &Path) -> PathBuf {
     let program = dir.join(source.file_stem().expect("a name"));
     let paths = [source, &program].map(|path| path.to_str().expect("text"));
-    let output = splitcc(dir, &["-O2", "-o", paths[1], paths[0]]);
+    let output = splitcc(dir, &["-O2", "-o", paths[1], paths[0], "-lm"]);
     assert!(output.status.success() && output.stderr.is_empty(), "{source:?}: {}", text(&output.stderr));
     program
 }
@@ -82,12 +82,17 @@ fn every_construct_of_the_language_does_what_it_states() {
 fn example(name: &str, larger: &[&str], last: impl Fn(u32) -> String) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = compile(&here().join(format!("../../examples/splitc/{name}.sc")), dir.path());
-    for ranks in 1..=4 {
+    for ranks in 1..=most_ranks() {
         let lines = run(&program, ranks, &[], "");
         assert_eq!(lines.lines().last(), Some(&*last(ranks)), "{name}");
         run(&program, ranks, larger, "");
     }
     assert_eq!(run(&program, 2, &[], "sock").lines().last(), Some(&*last(2)), "{name} by messages");
+}
+
+/// 4; as many as `CCI_SPLITC_RANKS` states, for a long test.
+fn most_ranks() -> u32 {
+    std::env::var("CCI_SPLITC_RANKS").map_or(4, |ranks| ranks.parse().expect("a number of ranks"))
 }
 
 #[test]
@@ -110,12 +115,32 @@ fn radix_sort_sorts() {
     example("radix_sort", &["777"], |ranks| format!("radix sort: {} keys are in order", 2000 * ranks));
 }
 
+#[test]
+fn a_fast_fourier_transform_is_right() {
+    example("fft", &["32"], |_| "fft: 256 points are right".to_owned());
+}
+
+#[test]
+fn a_decomposition_is_right() {
+    example("lu", &["7"], |_| "lu: 40 x 40 is right".to_owned());
+}
+
+#[test]
+fn fish_swim_as_in_one_process() {
+    example("wator", &["45", "30"], |ranks| format!("wator: {} fish are right", 60 * ranks));
+}
+
+#[test]
+fn components_are_those_of_one_process() {
+    example("components", &["3000", "2000"], |ranks| format!("components: {} vertices are right", 1000 * ranks));
+}
+
 /// The words of the language dropped, a program is one of C, and does the same as on one rank.
 #[test]
 fn a_program_on_one_rank_does_what_it_does_as_plain_c() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let examples = here().join("../../examples/splitc");
-    for name in ["em3d", "matmul", "sample_sort", "radix_sort"] {
+    for name in ["em3d", "matmul", "sample_sort", "radix_sort", "fft", "lu", "wator", "components"] {
         let source = examples.join(format!("{name}.sc"));
         let mut text = std::fs::read_to_string(&source).expect("an example");
         for (word, plain) in [("*global", "*"), ("*spread", "*"), ("::", ""), (":=", "="), (":-", "=")] {
@@ -126,7 +151,7 @@ fn a_program_on_one_rank_does_what_it_does_as_plain_c() {
         let mut cc = Command::new("cc");
         // A spread array's name is a pointer to its first block, and that of C to its first row.
         cc.args(["-std=gnu89", "-O2", "-w", "-I"]).arg(here().join("tests/serial")).arg("-I").arg(&examples);
-        succeed(cc.arg("-o").arg(&serial).arg(plain));
+        succeed(cc.arg("-o").arg(&serial).arg(plain).arg("-lm"));
         let wanted = succeed(&mut Command::new(serial)).stdout;
         assert_eq!(run(&compile(&source, dir.path()), 1, &[], "").as_bytes(), wanted, "{name}");
     }

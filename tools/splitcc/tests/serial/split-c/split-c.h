@@ -32,6 +32,7 @@
 #define bulk_put(to, from, n) memmove(to, from, n)
 #define bulk_store(to, from, n) memmove(to, from, n)
 #define all_reduce_to_all_add(v) (v)
+#define all_reduce_to_all_dadd(v) (v)
 #define all_scan_add(v) (v)
 
 static int fetch_and_add(int *word, int v)
@@ -41,11 +42,20 @@ static int fetch_and_add(int *word, int v)
     return old;
 }
 
+static int cmp_swap(int *word, int expected, int desired)
+{
+    int old = *word;
+    if (old == expected)
+        *word = desired;
+    return old;
+}
+
 int splitc_main(int argc, char **argv);
 
 int main(int argc, char **argv)
 {
     (void)fetch_and_add;
+    (void)cmp_swap;
     return splitc_main(argc, argv);
 }
 
