@@ -30,6 +30,10 @@ fn program(name: &str) -> PathBuf {
             let source = here().join(format!("tests/c/{name}.c"));
             installed().compile("splitc", &[source], &["-O2"], &dir.path().join(name));
         }
+        let mut cpp = Command::new(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
+        cpp.arg("-std=c++11").args(STRICT).args(["-O2", "-o"]).arg(dir.path().join("walk-cpp"));
+        cpp.arg(here().join("tests/cpp/walk.cpp"));
+        succeed(cpp.args(installed().pkg_config("splitc", &["--cflags", "--libs"])));
         dir
     });
     dir.path().join(name)
@@ -53,8 +57,8 @@ fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("text")
 }
 
-fn walks(ranks: u32, transport: &str) {
-    let output = run(ranks, "walk", &["argument"], transport);
+fn walks(ranks: u32, name: &str, transport: &str) {
+    let output = run(ranks, name, &["argument"], transport);
     assert!(output.status.success() && output.stderr.is_empty(), "{ranks} over '{transport}': {output:?}");
     let mut lines: Vec<&str> = text(&output.stdout).lines().collect();
     lines.sort_unstable();
@@ -64,13 +68,19 @@ fn walks(ranks: u32, transport: &str) {
 
 #[test]
 fn every_call_does_what_the_headers_state() {
-    (1..=4).for_each(|ranks| walks(ranks, ""));
+    (1..=4).for_each(|ranks| walks(ranks, "walk", ""));
 }
 
 /// Nothing is mapped: the library serves it all.
 #[test]
 fn every_call_does_the_same_by_messages() {
-    [2, 3].into_iter().for_each(|ranks| walks(ranks, "sock"));
+    [2, 3].into_iter().for_each(|ranks| walks(ranks, "walk", "sock"));
+}
+
+#[test]
+fn the_header_of_cpp_does_the_same() {
+    (1..=4).for_each(|ranks| walks(ranks, "walk-cpp", ""));
+    walks(3, "walk-cpp", "sock");
 }
 
 #[test]
@@ -181,7 +191,12 @@ fn the_headers_stand_alone() {
         ("c", "-std=gnu89", &[]),
         ("c++", "-std=c++17", &["-DSPLITC_OWN_MAIN"]),
     ] {
-        for header in ["split-c.h", "control.h"] {
+        let own = if language == "c++" {
+            &["split-c.h", "control.h", "split-c.hpp"][..]
+        } else {
+            &["split-c.h", "control.h"]
+        };
+        for header in own {
             let dir = tempfile::tempdir().expect("a temporary directory");
             let source = dir.path().join("alone.c");
             std::fs::write(&source, format!("#include <split-c/{header}>\nint unused;\n"))
