@@ -6,6 +6,7 @@ use crate::commands::breakdown::BreakdownArguments;
 use crate::commands::footprints::{IdleArguments, MemoryArguments};
 use crate::commands::gups::GupsArguments;
 use crate::commands::logp::LogpArguments;
+use crate::commands::splitc::SplitcArguments;
 use crate::commands::threads::ThreadsArguments;
 use crate::compare::CompareArguments;
 use crate::device::DeviceArguments;
@@ -225,6 +226,9 @@ pub(crate) enum PerfCommand {
     /// Active Messages beside CCI's own messages and RMA, in turn in the same run
     #[command(name = "am")]
     Am(AmArguments),
+    /// Accesses of the global address space of Split-C, beside what they stand on
+    #[command(name = "splitc")]
+    Splitc(SplitcArguments),
 }
 
 #[derive(Args, Debug)]

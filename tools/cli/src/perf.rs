@@ -1,7 +1,7 @@
 //! `cci perf`: measures between two processes.
 
 use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
-use crate::commands::{am, breakdown, footprints, gups, logp, threads};
+use crate::commands::{am, breakdown, footprints, gups, logp, splitc, threads};
 use crate::compare;
 use crate::conclusion::{conclude, document, say};
 use crate::report;
@@ -40,6 +40,7 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, UserError> {
         PerfCommand::Breakdown(arguments) => breakdown::breakdown(arguments),
         PerfCommand::Gups(arguments) => gups::gups(arguments),
         PerfCommand::Am(arguments) => am::am(arguments),
+        PerfCommand::Splitc(arguments) => splitc::splitc(arguments),
         PerfCommand::Logp(arguments) => logp::logp(arguments),
     };
     done.map(|()| ExitCode::SUCCESS)

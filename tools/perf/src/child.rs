@@ -5,6 +5,7 @@ use crate::methods::connections::ConnectionsTask;
 use crate::methods::footprint::FootprintTask;
 use crate::methods::many_peers::ManyPeersTask;
 use crate::methods::memory_curves::CurveTask;
+use crate::methods::splitc::NetworkRank;
 use crate::methods::ways::WaysTask;
 use crate::methods::{am, breakdown, gups, logp, mappings};
 use crate::task::{Order, Task};
@@ -18,7 +19,7 @@ use std::process::ExitCode;
 type Run = fn(Value) -> Result<(), Option<UserError>>;
 
 /// Every task, by its name.
-const TASKS: [(&str, Run); 11] = [
+const TASKS: [(&str, Run); 12] = [
     // One end of a local run.
     named::<EndTask>(),
     // One process of a measurement that needs several.
@@ -38,6 +39,8 @@ const TASKS: [(&str, Run); 11] = [
     // One endpoint over several transports beside endpoints of one: the end that measures, or the
     // other.
     named::<WaysTask>(),
+    // A rank of a Split-C job over a network.
+    named::<NetworkRank>(),
 ];
 
 const fn named<T: Task>() -> (&'static str, Run) {

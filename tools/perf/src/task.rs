@@ -6,6 +6,7 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 use std::ffi::OsStr;
+use std::path::PathBuf;
 use std::process::Command;
 
 /// The first argument of such a process; the second is its order as JSON.
@@ -24,10 +25,11 @@ pub(crate) trait Task: Serialize + DeserializeOwned {
     fn run(&self) -> Result<(), Option<UserError>>;
 }
 
-/// A task, and the process that must be the parent.
+/// A task, and the process that must be the parent, if one must.
 #[derive(Debug, Serialize, Deserialize)]
 pub(crate) struct Order {
-    parent: u32,
+    /// None: a rank of a job, which ends with its launcher.
+    parent: Option<u32>,
     /// Name of the task.
     pub(crate) task: String,
     /// The task itself, as JSON.
@@ -36,14 +38,26 @@ pub(crate) struct Order {
 
 /// The command that executes this program again for a task. The process ends with its parent.
 pub(crate) fn command<T: Task>(task: &T) -> Result<Command, UserError> {
-    let program = std::env::current_exe().map_err(while_doing("cannot find this program to start it again"))?;
+    let mut command = Command::new(this_program()?);
+    command.args(order(task, Some(std::process::id()))?);
+    Ok(command)
+}
+
+/// The program of this process.
+pub(crate) fn this_program() -> Result<PathBuf, UserError> {
+    std::env::current_exe().map_err(while_doing("cannot find this program to start it again"))
+}
+
+/// The arguments with which this program does a task as a rank of a job.
+pub(crate) fn of_rank<T: Task>(task: &T) -> Result<[String; 2], UserError> {
+    order(task, None)
+}
+
+fn order<T: Task>(task: &T, parent: Option<u32>) -> Result<[String; 2], UserError> {
     let failed = while_doing("cannot write a task");
     let arguments = serde_json::to_value(task).map_err(&failed)?;
-    let order = Order { parent: std::process::id(), task: T::NAME.into(), arguments };
-    let order = serde_json::to_string(&order).map_err(&failed)?;
-    let mut command = Command::new(program);
-    command.args([WORD, &order]);
-    Ok(command)
+    let order = Order { parent, task: T::NAME.into(), arguments };
+    Ok([WORD.into(), serde_json::to_string(&order).map_err(&failed)?])
 }
 
 impl Order {
@@ -60,7 +74,7 @@ impl Order {
 
     fn parse(order: &str) -> Result<Self, UserError> {
         let order: Self = serde_json::from_str(order).map_err(while_doing("cannot parse the task"))?;
-        die_with(order.parent)?;
+        order.parent.map_or(Ok(()), die_with)?;
         Ok(order)
     }
 }

@@ -35,6 +35,9 @@ pub enum Finding {
     Am(Am),
     /// Active Messages by several mappings.
     Mappings(Mappings),
+    /// Accesses of the global address space of Split-C.
+    #[serde(rename = "splitc")]
+    SplitC(SplitC),
     /// A kind of a later version.
     #[serde(other)]
     Unknown,
@@ -388,6 +391,65 @@ pub struct BulkPoint {
     /// Bytes of a request.
     pub bytes: u64,
     /// 10^6 bytes per second, eight requests under way.
+    pub mb_per_s: f64,
+}
+
+/// Accesses of the global address space of Split-C, by several mappings.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SplitC {
+    /// Name of the transport.
+    pub transport: String,
+    /// Time of a tick of the processor's counter.
+    pub cycle_ns: f64,
+    /// Operations beside what they stand on.
+    pub pairs: Vec<SplitCPair>,
+    /// Repeated operations on a word.
+    pub words: Vec<SplitCWord>,
+    /// Repeated bulk operations over size.
+    pub bulk: Vec<SplitCBulk>,
+}
+
+/// An operation beside what it stands on, in turn in the same run: medians of blocks.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SplitCPair {
+    /// The mapping.
+    pub mapping: String,
+    /// The operation.
+    pub name: String,
+    /// Its time.
+    pub ns: f64,
+    /// Time of what it stands on.
+    pub bare_ns: f64,
+    /// What is more than that.
+    pub difference_ns: f64,
+    /// Time over that of what it stands on.
+    pub ratio: f64,
+}
+
+/// What an operation on a word takes, many in a row.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SplitCWord {
+    /// The mapping.
+    pub mapping: String,
+    /// `read`, `write`, `get`, `put`, `store`.
+    pub operation: String,
+    /// The type of C.
+    #[serde(rename = "type")]
+    pub of: String,
+    /// Time of an operation.
+    pub ns: f64,
+}
+
+/// How fast a bulk operation goes.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct SplitCBulk {
+    /// The mapping.
+    pub mapping: String,
+    /// `read`, `get`, `put`, `store`; `memcpy` within a rank.
+    pub operation: String,
+    /// Bytes of an operation.
+    pub bytes: u64,
+    /// 10^6 bytes per second, eight operations before each `sync`.
     pub mb_per_s: f64,
 }
 

@@ -6,4 +6,5 @@ pub(crate) mod breakdown;
 pub(crate) mod footprints;
 pub(crate) mod gups;
 pub(crate) mod logp;
+pub(crate) mod splitc;
 pub(crate) mod threads;

@@ -94,6 +94,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
         ("gups", vec![], vec![Finding::Gups(gups)]),
         ("am", vec![], vec![Finding::Am(am)]),
         ("mappings", vec![], vec![Finding::Mappings(mappings)]),
+        ("splitc", vec![], vec![Finding::SplitC(crate::output::splitc::tests::found())]),
         ("idle", vec![], vec![Finding::Idle(idle)]),
     ]
 }

@@ -118,6 +118,10 @@ fn columns(finding: &Finding) -> Columns {
                 &["name", "credits", "wire_bytes", "half_ns", "difference_ns", "l_ns", "o_s_ns", "o_r_ns", "g_ns"],
             )),
         ),
+        Finding::SplitC(_) => (
+            &["transport", "cycle_ns"],
+            Some(("pairs", &["mapping", "name", "ns", "bare_ns", "difference_ns", "ratio"])),
+        ),
         Finding::Am(_) => (
             &["transport", "cycle_ns", "launches", "peer"],
             Some((

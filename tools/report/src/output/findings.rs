@@ -1,7 +1,7 @@
 //! Findings on the terminal.
 
 use super::table::{align, scaled, time};
-use super::{am, breakdown, gups, logp, mappings, memory_curves};
+use super::{am, breakdown, gups, logp, mappings, memory_curves, splitc};
 use crate::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
 
@@ -19,6 +19,7 @@ pub fn text(finding: &Finding) -> String {
         Finding::Breakdown(found) => breakdown::table(found),
         Finding::Am(found) => am::table(found),
         Finding::Mappings(found) => mappings::table(found),
+        Finding::SplitC(found) => splitc::table(found),
         Finding::Unknown => String::new(),
     }
 }

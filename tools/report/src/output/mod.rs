@@ -11,6 +11,7 @@ mod memory_curves;
 pub mod plot;
 mod side_by_side;
 mod signature;
+pub(crate) mod splitc;
 pub mod table;
 
 use crate::html;

@@ -60,6 +60,9 @@ pub fn svg(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::Am(found)]) = (&document.rows[..], &document.findings[..]) {
         return super::am::svg(found, &document.environment);
     }
+    if let ([], [Finding::SplitC(found)]) = (&document.rows[..], &document.findings[..]) {
+        return super::splitc::svg(found, &document.environment);
+    }
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
     }

@@ -7,6 +7,7 @@ mod logp;
 mod memory;
 mod memory_curves;
 mod scaling;
+mod splitc;
 mod tables;
 
 use super::Run;
@@ -45,6 +46,7 @@ pub(super) fn sections(runs: &[Run]) -> Vec<Section> {
         scaling::overlap(&found!(Overlap)),
         am::section(&found!(Am)),
         tables::mappings(&found!(Mappings)),
+        splitc::section(&found!(SplitC)),
         tables::gups(&found!(Gups)),
         tables::idle(&found!(Idle)),
     ];
