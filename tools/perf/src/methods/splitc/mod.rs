@@ -111,16 +111,18 @@ fn compile(folder: &Path, splitcc: Option<&Path>) -> Result<PathBuf, UserError> 
     let output = command.output().map_err(|why| {
         UserError(format!("cannot run {}: {why}; install it beside cci, or name it by --splitcc", splitcc.display()))
     })?;
-    succeeded(&output, "the program that measures cannot be compiled")?;
+    succeeded(&output).map_err(while_doing("the program that measures cannot be compiled"))?;
     Ok(program)
 }
 
-fn succeeded(output: &Output, what: &str) -> Result<(), UserError> {
-    if output.status.success() {
-        return Ok(());
-    }
+/// What a program that failed has printed, and its status where it has printed nothing.
+fn succeeded(output: &Output) -> Result<(), String> {
     let words = String::from_utf8_lossy(&output.stderr);
-    Err(UserError(format!("{what}: {} ({})", words.trim(), output.status)))
+    match words.trim() {
+        _ if output.status.success() => Ok(()),
+        "" => Err(output.status.to_string()),
+        words => Err(words.to_owned()),
+    }
 }
 
 /// Runs a program as a job of two ranks: what they print.
@@ -135,6 +137,6 @@ fn run(
     command.env("CCI_CONFIG", configuration).env("CCI_SPLITC_MAPPING", mapping.name());
     command.env_remove("CCI_CTP").stdin(Stdio::null());
     let output = command.output().map_err(while_doing("cannot start a job"))?;
-    succeeded(&output, "the ranks that measure failed")?;
+    succeeded(&output).map_err(while_doing("the ranks that measure failed"))?;
     String::from_utf8(output.stdout).map_err(while_doing("cannot parse what was measured"))
 }
