@@ -109,12 +109,13 @@ public:
     global_ref<T> operator*() const { return global_ref<T>(bits_); }
     global_ref<T> operator[](std::ptrdiff_t n) const { return *(*this + n); }
     /* A member: (p->*&node::value). */
-    template <class U> global_ref<U> operator->*(U T::*member) const
+    template <class U, class C> global_ref<U> operator->*(U C::*member) const
     {
-        typename std::aligned_storage<sizeof(T), alignof(T)>::type place;
-        const T *object = reinterpret_cast<const T *>(&place);
+        static_assert(std::is_base_of<C, T>::value, "a member of what the pointer leads to");
+        alignas(T) char place[sizeof(T)];
+        const T *object = reinterpret_cast<const T *>(place);
         const char *inside = reinterpret_cast<const char *>(&(object->*member));
-        return *global_ptr<char>(bits_).operator+(inside - reinterpret_cast<const char *>(object)).template cast<U>();
+        return global_ref<U>(sc_global_add(bits_, inside - place, 1));
     }
     global_ptr operator+(std::ptrdiff_t n) const { return global_ptr(sc_global_add(bits_, n, sizeof(T))); }
     global_ptr operator-(std::ptrdiff_t n) const { return *this + -n; }

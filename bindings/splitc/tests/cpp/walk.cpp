@@ -92,6 +92,8 @@ static void structures(int me, int procs, int next)
     node whole = nodes[me];
     CHECK(whole.tag == 'x' && whole.value == (me + procs - 1) % procs + 0.5);
     CHECK((whole.next->*&node::tag) == 'x');
+    // All have read.
+    splitc::barrier();
     *there = node();
     splitc::barrier();
     CHECK((nodes.global() + 0) && node(nodes[me]).value == 0);
