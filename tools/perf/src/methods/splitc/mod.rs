@@ -13,7 +13,9 @@ use crate::interrupt;
 use crate::machine;
 use crate::methods::{Found, warn_of_one_processor};
 use crate::probe::ticks::tick_ns;
+use crate::reach::scope;
 use crate::task;
+use cci::Scope;
 use cci_report::finding::{Finding, SplitC};
 use cci_report::{UserError, named, while_doing};
 use std::path::{Path, PathBuf};
@@ -90,7 +92,8 @@ pub fn measure(options: &SplitcOptions, warn: &dyn Fn(&str)) -> Result<Found, Us
 /// A file by which ranks on this host use a transport.
 fn configuration(folder: &Path, transport: &str) -> Result<PathBuf, UserError> {
     let file = folder.join(format!("{transport}.ini"));
-    let text = format!("[device]\ntransport = {transport}\nip = 127.0.0.1\n");
+    let address = if scope(transport) == Some(Scope::Network) { "ip = 127.0.0.1\n" } else { "" };
+    let text = format!("[device]\ntransport = {transport}\n{address}");
     std::fs::write(&file, text).map_err(while_doing("cannot write a configuration"))?;
     Ok(file)
 }
