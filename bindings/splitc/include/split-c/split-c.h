@@ -91,14 +91,17 @@ static inline int64_t sc_spread_sub(sc_global g, sc_global h, size_t size)
     return sc_global_sub(g, h, size) * PROCS + (int64_t)(g >> 48) - (int64_t)(h >> 48);
 }
 
+/* Accesses are inline however many a program has: the size of a value is known where they stand. */
+#define SC_ACCESS_ static inline __attribute__((always_inline))
+
 /* Whether n bytes lie in a range, at `offset` from its start. Of a word one comparison tells. */
-static inline int sc_within_(uint64_t offset, uint64_t words, size_t n)
+SC_ACCESS_ int sc_within_(uint64_t offset, uint64_t words, size_t n)
 {
     return offset < words && (n <= 8 || n - 8 < words - offset);
 }
 
 /* Where n bytes of the global address space lie in this process; NULL: the library serves them. */
-static inline void *sc_at(sc_global g, size_t n)
+SC_ACCESS_ void *sc_at(sc_global g, size_t n)
 {
     uint64_t rank = g >> 48, address = g << 16 >> 16, offset;
     const struct sc_way *way;
@@ -117,7 +120,7 @@ static inline void *sc_at(sc_global g, size_t n)
 }
 
 /* An aligned word of 1, 2, 4 or 8 bytes moves as a whole. */
-static inline void sc_word_out_(void *to, const void *from, size_t n)
+SC_ACCESS_ void sc_word_out_(void *to, const void *from, size_t n)
 {
     if (n == 8 && __builtin_expect((uintptr_t)from % 8 == 0, 1)) {
         uint64_t word = __atomic_load_n((const uint64_t *)from, __ATOMIC_ACQUIRE);
@@ -133,7 +136,7 @@ static inline void sc_word_out_(void *to, const void *from, size_t n)
     }
 }
 
-static inline void sc_word_in_(void *to, const void *from, size_t n)
+SC_ACCESS_ void sc_word_in_(void *to, const void *from, size_t n)
 {
     if (n == 8 && __builtin_expect((uintptr_t)to % 8 == 0, 1)) {
         uint64_t word;
@@ -153,7 +156,7 @@ static inline void sc_word_in_(void *to, const void *from, size_t n)
 }
 
 /* Reads and writes are complete on return; gets and puts by sync(). */
-static inline void sc_read(void *to, sc_global from, size_t n)
+SC_ACCESS_ void sc_read(void *to, sc_global from, size_t n)
 {
     void *at = sc_at(from, n);
     if (at)
@@ -162,7 +165,7 @@ static inline void sc_read(void *to, sc_global from, size_t n)
         sc_copy_out(to, from, n, 1);
 }
 
-static inline void sc_get(void *to, sc_global from, size_t n)
+SC_ACCESS_ void sc_get(void *to, sc_global from, size_t n)
 {
     void *at = sc_at(from, n);
     if (at)
@@ -171,7 +174,7 @@ static inline void sc_get(void *to, sc_global from, size_t n)
         sc_copy_out(to, from, n, 0);
 }
 
-static inline void sc_write(sc_global to, const void *from, size_t n)
+SC_ACCESS_ void sc_write(sc_global to, const void *from, size_t n)
 {
     void *at = sc_at(to, n);
     if (at) {
@@ -183,7 +186,7 @@ static inline void sc_write(sc_global to, const void *from, size_t n)
     }
 }
 
-static inline void sc_put(sc_global to, const void *from, size_t n)
+SC_ACCESS_ void sc_put(sc_global to, const void *from, size_t n)
 {
     void *at = sc_at(to, n);
     if (at)
@@ -193,7 +196,7 @@ static inline void sc_put(sc_global to, const void *from, size_t n)
 }
 
 /* Stores what is mapped here, at `at`. */
-static inline void sc_store_at_(void *at, const struct sc_way *way, sc_global to, const void *from, size_t n)
+SC_ACCESS_ void sc_store_at_(void *at, const struct sc_way *way, sc_global to, const void *from, size_t n)
 {
     /* Neighbours count in different words, so that none waits for the count of the one before. */
     uint64_t *count = (uint64_t *)(uintptr_t)(way->counts + (to & 0x38));
@@ -206,7 +209,7 @@ static inline void sc_store_at_(void *at, const struct sc_way *way, sc_global to
         sc_wake(sc_rank(to));
 }
 
-static inline void sc_store(sc_global to, const void *from, size_t n)
+SC_ACCESS_ void sc_store(sc_global to, const void *from, size_t n)
 {
     uint64_t rank = to >> 48, address = to << 16 >> 16;
     const struct sc_way *way = sc_world_.ways + rank;
