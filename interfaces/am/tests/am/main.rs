@@ -2,6 +2,7 @@
 
 #![forbid(unsafe_code)]
 
+mod below;
 mod bundle;
 mod conformance;
 mod gone;

@@ -1,15 +1,15 @@
-//! Several endpoints of one process, driven by one thread.
+//! Several endpoints of one process, driven by one thread, over the mapping that `below` names.
 
-pub(crate) use cci::Device;
+pub(crate) use crate::below::{Device, Endpoint, Mapping, open};
 use cci::{HeapBytes, Memory};
-use cci_am::{Endpoint, Handlers, Immediate, Options, Peer, RequestError, Status};
+use cci_am::{Handlers, Immediate, Options, Peer, RequestError, Status};
 use cci_testkit::{LIMIT, device_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 
 /// A device of a virtual network of its own, with these faults.
-pub(crate) fn sim(faults: &[(&str, &str)]) -> Device {
+pub(crate) fn sim(faults: &[(&str, &str)]) -> cci::Device {
     static LAST: AtomicU32 = AtomicU32::new(0);
     let network = format!("am{}", LAST.fetch_add(1, Ordering::Relaxed));
     let keys = [("network", network.as_str()), ("delay", "2000"), ("bandwidth", "1250000000")];
@@ -27,20 +27,17 @@ pub(crate) fn segment(len: usize) -> Memory {
 /// What handlers have seen.
 #[derive(Debug, Default)]
 pub(crate) struct Seen {
-    /// Requests: handler, arguments, payload.
+    /// Requests: arguments, payload.
     pub(crate) requests: Vec<(Vec<u32>, Vec<u8>)>,
     pub(crate) replies: Vec<(Vec<u32>, Vec<u8>)>,
     pub(crate) returned: Vec<(Status, u8, Vec<u32>)>,
 }
 
-/// An endpoint over CCI.
-pub(crate) fn open<S>(device: &Device, options: &Options, handlers: Handlers<S>, state: S) -> Endpoint<S> {
-    Endpoint::open(device, options, handlers, state).expect("an endpoint")
-}
-
 /// Endpoints with their states.
 pub(crate) struct World<S: Send> {
     pub(crate) endpoints: Vec<Endpoint<S>>,
+    /// When a poll has found something, the last time.
+    progress: Instant,
 }
 
 impl<S: Send> World<S> {
@@ -52,12 +49,12 @@ impl<S: Send> World<S> {
         state: fn() -> S,
     ) -> Self {
         let open = |_| open(device, options, handlers(), state());
-        Self { endpoints: (0..count).map(open).collect() }
+        Self { endpoints: (0..count).map(open).collect(), progress: Instant::now() }
     }
 
     pub(crate) fn map(&mut self, from: usize, to: usize, tag: u64) -> Peer {
         let name = self.endpoints[to].name().to_owned();
-        self.endpoints[from].map(&name, tag).expect("a URI")
+        self.endpoints[from].map(&name, tag).expect("a name")
     }
 
     /// Polls every endpoint once.
@@ -65,19 +62,27 @@ impl<S: Send> World<S> {
         let found: usize = self.endpoints.iter_mut().map(|endpoint| endpoint.poll().expect("usable")).sum();
         if found == 0 {
             std::thread::yield_now();
+        } else {
+            self.progress = Instant::now();
         }
     }
 
+    /// Steps until it is done. What fails is a wait in which nothing happens: a loaded machine may
+    /// take its time.
     pub(crate) fn until(&mut self, what: &str, mut done: impl FnMut(&mut Self) -> bool) {
-        let begun = Instant::now();
+        self.progress = Instant::now();
         while !done(self) {
-            assert!(begun.elapsed() < LIMIT, "waited in vain for {what}");
+            assert!(self.progress.elapsed() < LIMIT, "waited in vain for {what}");
             self.step();
         }
     }
 
     /// Sends by an immediate request, and polls all endpoints until it goes.
-    pub(crate) fn send(&mut self, from: usize, mut act: impl FnMut(Immediate<'_, S>) -> Result<(), RequestError>) {
+    pub(crate) fn send(
+        &mut self,
+        from: usize,
+        mut act: impl FnMut(Immediate<'_, S, Mapping>) -> Result<(), RequestError>,
+    ) {
         self.until("a credit", |world| match act(world.endpoints[from].now()) {
             Err(RequestError::WouldBlock) => false,
             sent => {
