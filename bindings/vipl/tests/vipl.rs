@@ -100,6 +100,40 @@ fn the_examples_exchange_messages() {
     assert!(refused.status.code() == Some(2) && String::from_utf8_lossy(&refused.stderr).contains("usage:"));
 }
 
+/// By the peer-to-peer model, one completion queue, and RDMA writes with immediate data.
+#[test]
+fn equals_write_into_each_others_memory() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let source = here().join("../../examples/c/vipl/mailbox.c");
+    let lines = std::fs::read_to_string(&source).expect("an example").lines().count();
+    assert!(lines < 80, "{source:?} is too long to be read at a sitting; shorten it");
+    let program = compile(&source, &[], dir.path());
+    for transport in TRANSPORTS {
+        let [left, right] = ["left", "right"].map(|end| format!("{end}{}{transport}", std::process::id()));
+        let one = start(&program, &["100", &left, &right], transport, dir.path());
+        let other = start(&program, &["100", &right, &left], transport, dir.path());
+        assert_eq!(finish(one, transport), "exchanged 100\n");
+        assert_eq!(finish(other, transport), "exchanged 100\n");
+    }
+}
+
+#[test]
+fn equals_write_into_each_others_memory_between_hosts() {
+    if !namespace::may_be_made() {
+        return;
+    }
+    let nets = namespace::pair(1500);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile(&here().join("../../examples/c/vipl/mailbox.c"), &[], dir.path());
+    let start = |net: &Net, arguments: &[&str]| {
+        net.enter(|| command(&program, arguments).env("CCI_LISTEN", "network").spawn().expect("the program starts"))
+    };
+    let one = start(&nets[0], &["100", "left", "right", "10.0.0.2"]);
+    let other = start(&nets[1], &["100", "right", "left", "10.0.0.1"]);
+    assert_eq!(finish(one, "the wire"), "exchanged 100\n");
+    assert_eq!(finish(other, "the wire"), "exchanged 100\n");
+}
+
 #[test]
 fn the_examples_exchange_messages_between_hosts() {
     if !namespace::may_be_made() {

@@ -48,7 +48,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s COUNT NAME [HOST]\n", argv[0]);
         return 2;
     }
-    open_end(&end, 0);
+    open_end(&end, NO_QUEUE);
     ask(&end, count, argv[2], argc > 3 ? argv[3] : "localhost");
     close_end(&end);
     return 0;

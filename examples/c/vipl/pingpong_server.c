@@ -36,7 +36,7 @@ int main(int argc, char **argv)
         fprintf(stderr, "usage: %s COUNT NAME\n", argv[0]);
         return 2;
     }
-    open_end(&end, 1);
+    open_end(&end, RECEIVE_QUEUE);
     serve(&end, count, argv[2]);
     close_end(&end);
     return 0;

@@ -16,6 +16,8 @@
 #define LIMIT 10000 /* milliseconds */
 #define BYTES 64
 
+/* Which work queues report to the completion queue. */
+enum { NO_QUEUE, RECEIVE_QUEUE, BOTH_QUEUES };
 
 static inline void check(VIP_RETURN code, const char *what)
 {
@@ -31,6 +33,7 @@ struct memory {
     VIP_DESCRIPTOR send;
     char in[2][BYTES];
     char out[BYTES];
+    char box[2][BYTES]; /* for RDMA writes of the other end */
 };
 
 struct end {
@@ -40,6 +43,7 @@ struct end {
     VIP_VI_HANDLE vi;
     VIP_MEM_HANDLE handle;
     struct memory *memory;
+    int waiting[2]; /* sends and receives that the completion queue has named, and nobody taken */
 };
 
 union address {
@@ -84,6 +88,50 @@ static inline void send_text(struct end *end, int number)
     check(VipSendWait(end->vi, LIMIT, &done), "VipSendWait");
 }
 
+/* Posts a send of `out`, or an RDMA write of it to that place of the other end, with a number. */
+static inline void start_send(struct end *end, int number, char *place, VIP_MEM_HANDLE handle)
+{
+    VIP_DESCRIPTOR *descriptor = &end->memory->send;
+    VIP_DESCRIPTOR_SEGMENT *segment = descriptor->Data;
+
+    memset(descriptor, 0, sizeof(*descriptor));
+    descriptor->Control.Control = VIP_CONTROL_IMMEDIATE;
+    descriptor->Control.ImmediateData = (VIP_UINT32)number;
+    if (place != NULL) {
+        descriptor->Control.Control |= VIP_CONTROL_OP_RDMAWRITE;
+        descriptor->Control.SegCount = 1;
+        segment->Remote.Data.Address = place;
+        segment->Remote.Handle = handle;
+        segment++;
+    }
+    descriptor->Control.SegCount++;
+    segment->Local.Data.Address = end->memory->out;
+    segment->Local.Handle = end->handle;
+    segment->Local.Length = BYTES;
+    check(VipPostSend(end->vi, descriptor, end->handle), "VipPostSend");
+}
+
+/* Waits for the next completion of either kind by the completion queue; what comes of the other
+ * kind is counted for a later call. Of a receive: its index. */
+static inline long take(struct end *end, int wants_receive)
+{
+    VIP_DESCRIPTOR *done;
+    VIP_VI_HANDLE vi;
+    VIP_BOOLEAN is_receive;
+
+    while (end->waiting[wants_receive] == 0) {
+        check(VipCQWait(end->queue, LIMIT, &vi, &is_receive), "VipCQWait");
+        end->waiting[is_receive ? 1 : 0]++;
+    }
+    end->waiting[wants_receive]--;
+    if (!wants_receive) {
+        check(VipSendDone(end->vi, &done), "VipSendDone");
+        return 0;
+    }
+    check(VipRecvDone(end->vi, &done), "VipRecvDone");
+    return done - end->memory->receive;
+}
+
 /* The next message, in a descriptor that is posted again for the one after the next. */
 static inline int receive(struct end *end)
 {
@@ -103,7 +151,7 @@ static inline int receive(struct end *end)
     return number;
 }
 
-static inline void open_end(struct end *end, int has_queue)
+static inline void open_end(struct end *end, int queues)
 {
     VIP_VI_ATTRIBUTES attributes = {0};
     VIP_MEM_ATTRIBUTES access = {0};
@@ -113,19 +161,22 @@ static inline void open_end(struct end *end, int has_queue)
     check(VipOpenNic("/dev/via0", &end->nic), "VipOpenNic");
     check(VipNSInit(end->nic, NULL), "VipNSInit");
     check(VipCreatePtag(end->nic, &end->tag), "VipCreatePtag");
-    if (has_queue) {
+    if (queues != NO_QUEUE) {
         check(VipCreateCQ(end->nic, 4, &end->queue), "VipCreateCQ");
     }
     attributes.ReliabilityLevel = VIP_SERVICE_RELIABLE_DELIVERY;
     attributes.MaxTransferSize = 4096;
     attributes.Ptag = end->tag;
-    check(VipCreateVi(end->nic, &attributes, NULL, end->queue, &end->vi), "VipCreateVi");
+    attributes.EnableRdmaWrite = VIP_TRUE;
+    check(VipCreateVi(end->nic, &attributes, queues == BOTH_QUEUES ? end->queue : NULL, end->queue, &end->vi),
+          "VipCreateVi");
     if (posix_memalign(&memory, VIP_DESCRIPTOR_ALIGNMENT, sizeof(struct memory)) != 0) {
         fprintf(stderr, "no memory\n");
         exit(1);
     }
     end->memory = memset(memory, 0, sizeof(struct memory));
     access.Ptag = end->tag;
+    access.EnableRdmaWrite = VIP_TRUE;
     check(VipRegisterMem(end->nic, memory, sizeof(struct memory), &access, &end->handle), "VipRegisterMem");
     /* Receives are posted before the peer can send. */
     post_receive(end, &end->memory->receive[0]);
