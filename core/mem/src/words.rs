@@ -21,8 +21,15 @@ pub(crate) fn before(address: *const u8, len: usize) -> usize {
 ///
 /// The bytes at `source` are readable and nobody writes them; those at `target` are writable, and
 /// others that use them meanwhile know that they change. The two do not overlap.
+#[inline]
 pub(crate) unsafe fn copy_in(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: the caller answers for both.
+    unsafe { if is_short(target, len) { few::<true>(source, target, len) } else { long_in(source, target, len) } };
+}
+
+#[inline(never)]
+unsafe fn long_in(source: *const u8, target: *mut u8, len: usize) {
+    // SAFETY: as of `copy_in`.
     unsafe { copy::<true>(source, target, len, before(target, len)) };
 }
 
@@ -32,9 +39,36 @@ pub(crate) unsafe fn copy_in(source: *const u8, target: *mut u8, len: usize) {
 ///
 /// The bytes at `source` are readable, others may write them meanwhile, and no `&[u8]` of this
 /// process covers them; those at `target` are writable and nobody else's. The two do not overlap.
+#[inline]
 pub(crate) unsafe fn copy_out(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: the caller answers for both.
+    unsafe { if is_short(source, len) { few::<false>(source, target, len) } else { long_out(source, target, len) } };
+}
+
+#[inline(never)]
+unsafe fn long_out(source: *const u8, target: *mut u8, len: usize) {
+    // SAFETY: as of `copy_out`.
     unsafe { copy::<false>(source, target, len, before(source, len)) };
+}
+
+/// Bytes of a copy by [`few`], at most.
+const FEW: usize = 64;
+
+/// Whether the shared side is a few aligned words: a short message.
+#[inline(always)]
+fn is_short(shared: *const u8, len: usize) -> bool {
+    len <= FEW && (shared.addr() | len).is_multiple_of(WORD)
+}
+
+/// Copies aligned words of the shared side, one by one.
+#[inline(always)]
+unsafe fn few<const IN: bool>(source: *const u8, target: *mut u8, len: usize) {
+    let mut at = 0;
+    while at < len {
+        // SAFETY: inside of the caller's ranges, and the words of the shared side are aligned.
+        unsafe { word::<IN>(source.add(at), target.add(at)) };
+        at += WORD;
+    }
 }
 
 /// Changes a shared word, and returns its old value.
