@@ -6,6 +6,7 @@ use crate::channel::Channel;
 use crate::flow::Class;
 use crate::frame::{DATA, HEADER, MESSAGE, READ, READ_DATA};
 use crate::pipe::BULK;
+use crate::watch::Unwatched;
 use cci::Memory;
 use cci_am::{Outcome, Refused};
 use std::collections::VecDeque;
@@ -68,7 +69,7 @@ impl Bulk {
 fn launch(channel: &mut Channel, core: &Core, at: usize, kind: u8, class: Class, buffer: u16, len: usize) -> bool {
     let order = channel.next_order();
     let pipe = &mut channel.pipes[at];
-    let is_sent = pipe.launch(core, kind, class, order, buffer, len).is_ok();
+    let is_sent = pipe.launch(core, &Unwatched, kind, class, order, buffer, len).is_ok();
     if is_sent {
         channel.advance_order();
     } else {

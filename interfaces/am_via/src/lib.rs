@@ -57,11 +57,13 @@ mod polling;
 mod regions;
 mod space;
 mod table;
+mod watch;
 
 pub use channel::ViaChannel;
 pub use mapping::{ViaAsking, ViaMapping, ViaRoom};
 pub use options::{Buffers, Options, Variant};
 pub use regions::ViaRegion;
+pub use watch::{Part, Unwatched, Watch};
 
 /// The NIC behind a mapping.
 pub(crate) type Core = cci_via::engine::Core<pipe::Token>;

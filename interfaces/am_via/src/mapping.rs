@@ -8,6 +8,7 @@ use crate::options::{Options, Variant};
 use crate::pipe::{Pieces, Shape};
 use crate::regions::{Regions, ViaRegion, number};
 use crate::table::Table;
+use crate::watch::{Part, Unwatched, Watch};
 use crate::{Core, bulk};
 use cci::{Device, Memory, OpenError, PollError, RegisterError, Rights, RmaHandle, Status};
 use cci_am::{Arrived, Asking, Incoming, Mapping, Outcome, Refused, Room, Transfer};
@@ -34,7 +35,8 @@ const FOR_MESSAGES: u64 = 1_536;
 /// assert!(mapping.name().starts_with("via://"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub struct ViaMapping {
+pub struct ViaMapping<W: Watch = Unwatched> {
+    pub(crate) watch: W,
     pub(crate) core: Arc<Core>,
     pub(crate) tag: Tag,
     pub(crate) options: Options,
@@ -59,6 +61,17 @@ impl ViaMapping {
     ///
     /// As [`cci::Endpoint::open`]; or no memory, no descriptor, or no port is left.
     pub fn open(device: &Device, options: &Options) -> Result<Self, OpenError> {
+        Self::watched(device, options, Unwatched)
+    }
+}
+
+impl<W: Watch> ViaMapping<W> {
+    /// As [`ViaMapping::open`], and tells `watch` what it does.
+    ///
+    /// # Errors
+    ///
+    /// As [`ViaMapping::open`].
+    pub fn watched(device: &Device, options: &Options, watch: W) -> Result<Self, OpenError> {
         let core = Arc::new(Core::open(device)?);
         let tag = core.create_tag().map_err(not_opened)?;
         let sends = core.create_queue(MAX_QUEUE_ENTRIES).map_err(not_opened)?;
@@ -66,39 +79,39 @@ impl ViaMapping {
         let (door, name) = Door::open(&core).map_err(not_opened)?;
         let (regions, table) = (Regions::default(), RefCell::default());
         let (options, shapes, door) = (options.clone(), Shape::of(options), RefCell::new(door));
-        Ok(Self { core, tag, options, shapes, sends, receives, regions, table, door, name })
+        Ok(Self { watch, core, tag, options, shapes, sends, receives, regions, table, door, name })
     }
 
     /// Sends a message by the pipe for its length.
     #[inline]
     fn put(&self, at: ViaChannel, class: Class, message: &[u8]) -> Result<(), Refused> {
+        self.watch.spent(Part::Act);
         let mut table = self.table.borrow_mut();
-        let channel = table.get(at).filter(|channel| channel.phase == Phase::Open).ok_or(Refused::Gone)?;
+        let mut channel = table.get(at).filter(|channel| channel.phase == Phase::Open).ok_or(Refused::Gone)?;
         if channel.is_held_up() {
             return Err(Refused::NoRoom);
         }
-        let (pipe, order) = (channel.pipe_for(message.len()), channel.next_order());
-        let pipe = &mut channel.pipes[pipe];
+        let (index, order) = (channel.pipe_for(message.len()), channel.next_order());
         if self.options.variant == Variant::V4
             && class == Class::Request
             && let Ok(word) = message.try_into()
         {
-            return pipe.launch_word(&self.core, word);
+            return channel.pipes[index].launch_word(&self.core, word);
         }
-        if pipe.free.is_empty() {
+        if channel.pipes[index].free.is_empty() {
             drop(table);
             self.reap_all();
             table = self.table.borrow_mut();
+            channel = table.get(at).ok_or(Refused::Gone)?;
         }
-        let channel = table.get(at).ok_or(Refused::Gone)?;
-        let at = channel.pipe_for(message.len());
-        let pipe = &mut channel.pipes[at];
+        let pipe = &mut channel.pipes[index];
         let buffer = pipe.claim(class)?;
+        self.watch.spent(Part::BookkeepSend);
         if !pipe.fill(buffer, 0, message) {
             pipe.unclaim(class, buffer);
             return Err(Refused::Gone);
         }
-        let sent = pipe.launch(&self.core, MESSAGE, class, order, buffer, message.len());
+        let sent = pipe.launch(&self.core, &self.watch, MESSAGE, class, order, buffer, message.len());
         match sent {
             Ok(()) => channel.advance_order(),
             Err(_) => pipe.unclaim(class, buffer),
@@ -132,11 +145,11 @@ fn has_descriptors(posted: u32, len: u64) -> Result<(), Refused> {
     if u64::from(posted) + pieces > MAX_DESCRIPTORS as u64 - 2 { Err(Refused::NoRoom) } else { Ok(()) }
 }
 
-impl Mapping for ViaMapping {
+impl<W: Watch> Mapping for ViaMapping<W> {
     type Channel = ViaChannel;
     type Region = ViaRegion;
-    type Room<'e> = ViaRoom<'e>;
-    type Asking<'e> = ViaAsking<'e>;
+    type Room<'e> = ViaRoom<'e, W>;
+    type Asking<'e> = ViaAsking<'e, W>;
 
     fn name(&self) -> &str {
         &self.name
@@ -166,7 +179,7 @@ impl Mapping for ViaMapping {
         self.put(channel, Class::Reply, message)
     }
 
-    fn reserve(&self, channel: ViaChannel, len: usize) -> Result<ViaRoom<'_>, Refused> {
+    fn reserve(&self, channel: ViaChannel, len: usize) -> Result<ViaRoom<'_, W>, Refused> {
         self.reap_all();
         let mut table = self.table.borrow_mut();
         let found = table.get(channel).filter(|channel| channel.phase == Phase::Open).ok_or(Refused::Gone)?;
@@ -221,7 +234,7 @@ impl Mapping for ViaMapping {
                 .and_then(|word| pipe.transfer(core, &pieces, true, Some(word), context)),
             _ => pipe
                 .transfer(core, &pieces, true, None, context)
-                .and_then(|()| pipe.launch(core, MESSAGE, class, 0, buffer, len)),
+                .and_then(|()| pipe.launch(core, &self.watch, MESSAGE, class, 0, buffer, len)),
         };
         sent.inspect_err(|_| pipe.unclaim(class, buffer))
     }
@@ -252,7 +265,7 @@ impl Mapping for ViaMapping {
     fn poll<'e>(
         &'e self,
         most: usize,
-        mut take: impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e>>),
+        mut take: impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>),
     ) -> Result<usize, PollError> {
         Ok(self.poll_all(most, &mut take))
     }
@@ -260,7 +273,7 @@ impl Mapping for ViaMapping {
     fn wait<'e>(
         &'e self,
         limit: Duration,
-        mut take: impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e>>),
+        mut take: impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>),
     ) -> Result<usize, PollError> {
         Self::wait_any(&[self], limit, |_, incoming| take(incoming))
     }
@@ -268,7 +281,7 @@ impl Mapping for ViaMapping {
     fn wait_any<'e>(
         mappings: &[&'e Self],
         limit: Duration,
-        mut take: impl FnMut(usize, Incoming<'_, ViaChannel, ViaAsking<'e>>),
+        mut take: impl FnMut(usize, Incoming<'_, ViaChannel, ViaAsking<'e, W>>),
     ) -> Result<usize, PollError> {
         let deadline = Instant::now().checked_add(limit);
         loop {
@@ -288,7 +301,7 @@ impl Mapping for ViaMapping {
     }
 }
 
-impl fmt::Debug for ViaMapping {
+impl<W: Watch> fmt::Debug for ViaMapping<W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ViaMapping({}, {})", self.options.variant.name(), self.name)
     }
@@ -305,8 +318,8 @@ impl fmt::Debug for ViaMapping {
 ///     room.write_at(0, b"in place")
 /// }
 /// ```
-pub struct ViaRoom<'e> {
-    mapping: &'e ViaMapping,
+pub struct ViaRoom<'e, W: Watch = Unwatched> {
+    mapping: &'e ViaMapping<W>,
     channel: ViaChannel,
     pipe: usize,
     buffer: Option<u16>,
@@ -315,7 +328,7 @@ pub struct ViaRoom<'e> {
     len: usize,
 }
 
-impl Room for ViaRoom<'_> {
+impl<W: Watch> Room for ViaRoom<'_, W> {
     fn write_at(&mut self, offset: usize, bytes: &[u8]) -> bool {
         let mut table = self.mapping.table.borrow_mut();
         let Some(channel) = table.get(self.channel) else { return false };
@@ -340,7 +353,8 @@ impl Room for ViaRoom<'_> {
             drop(table);
             return Err((Refused::Gone, self));
         };
-        match channel.pipes[self.pipe].launch(&mapping.core, MESSAGE, Class::Request, order, buffer, self.len) {
+        let pipe = &mut channel.pipes[self.pipe];
+        match pipe.launch(&mapping.core, &mapping.watch, MESSAGE, Class::Request, order, buffer, self.len) {
             Ok(()) => {
                 channel.advance_order();
                 self.buffer = None;
@@ -355,7 +369,7 @@ impl Room for ViaRoom<'_> {
     }
 }
 
-impl Drop for ViaRoom<'_> {
+impl<W: Watch> Drop for ViaRoom<'_, W> {
     /// A room that was not sent gives its buffer and its credit back.
     fn drop(&mut self) {
         if let Some(buffer) = self.buffer
@@ -366,7 +380,7 @@ impl Drop for ViaRoom<'_> {
     }
 }
 
-impl fmt::Debug for ViaRoom<'_> {
+impl<W: Watch> fmt::Debug for ViaRoom<'_, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ViaRoom({} bytes)", self.len)
     }
@@ -383,13 +397,13 @@ impl fmt::Debug for ViaRoom<'_> {
 ///     peer.reject();
 /// }
 /// ```
-pub struct ViaAsking<'e> {
-    pub(crate) mapping: &'e ViaMapping,
+pub struct ViaAsking<'e, W: Watch = Unwatched> {
+    pub(crate) mapping: &'e ViaMapping<W>,
     pub(crate) channel: ViaChannel,
     pub(crate) hello: Vec<u8>,
 }
 
-impl Asking for ViaAsking<'_> {
+impl<W: Watch> Asking for ViaAsking<'_, W> {
     fn hello(&self) -> Vec<u8> {
         self.hello.clone()
     }
@@ -403,7 +417,7 @@ impl Asking for ViaAsking<'_> {
     }
 }
 
-impl fmt::Debug for ViaAsking<'_> {
+impl<W: Watch> fmt::Debug for ViaAsking<'_, W> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "ViaAsking({} bytes)", self.hello.len())
     }
@@ -411,11 +425,14 @@ impl fmt::Debug for ViaAsking<'_> {
 
 /// What the engine gets of a message.
 #[inline]
-pub(crate) fn message<'m, 'e>(context: u64, bytes: cci_am::Payload<'m>) -> Incoming<'m, ViaChannel, ViaAsking<'e>> {
+pub(crate) fn message<'m, 'e, W: Watch>(
+    context: u64,
+    bytes: cci_am::Payload<'m>,
+) -> Incoming<'m, ViaChannel, ViaAsking<'e, W>> {
     Incoming::Message(context, Arrived::new(bytes))
 }
 
 /// The end of an operation.
-pub(crate) fn ended<'m, 'e>(context: u64, outcome: Outcome) -> Incoming<'m, ViaChannel, ViaAsking<'e>> {
+pub(crate) fn ended<'m, 'e, W: Watch>(context: u64, outcome: Outcome) -> Incoming<'m, ViaChannel, ViaAsking<'e, W>> {
     Incoming::Ended(context, outcome)
 }

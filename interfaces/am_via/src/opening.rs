@@ -9,6 +9,7 @@ use crate::mapping::ViaMapping;
 use crate::options::Variant;
 use crate::pipe::Pipe;
 use crate::table::{Report, Table};
+use crate::watch::Watch;
 use cci_am::Refused;
 use cci_via::engine::{Asking, Clients, sleep_on};
 use cci_via::{Address, Error};
@@ -52,7 +53,7 @@ fn address_of(name: &str) -> Option<Address> {
 }
 
 /// Sleeps until something may have come to one of these, at most for `limit`.
-pub(crate) fn sleep(mappings: &[&ViaMapping], limit: Duration) {
+pub(crate) fn sleep<W: Watch>(mappings: &[&ViaMapping<W>], limit: Duration) {
     let before: Vec<u64> = mappings.iter().map(|mapping| mapping.core.changes()).collect();
     let after: Vec<u64> = mappings.iter().map(|mapping| mapping.core.arm()).collect();
     if before != after {
@@ -68,7 +69,7 @@ pub(crate) fn sleep(mappings: &[&ViaMapping], limit: Duration) {
 
 const STEP: Duration = Duration::from_millis(2);
 
-impl ViaMapping {
+impl<W: Watch> ViaMapping<W> {
     /// What a pipe of a channel says of itself: its shape and its ring.
     fn shape_of(&self, channel: &Channel) -> [u8; SHAPE] {
         let pipe = &channel.pipes[channel.last()];
@@ -117,7 +118,7 @@ impl ViaMapping {
         let buffer = pipe.claim(class)?;
         let is_whole = pipe.fill(buffer, 0, bytes);
         let sent = match is_whole {
-            true => pipe.launch(&self.core, kind, class, order, buffer, bytes.len()),
+            true => pipe.launch(&self.core, &self.watch, kind, class, order, buffer, bytes.len()),
             false => Err(Refused::Gone),
         };
         match sent {

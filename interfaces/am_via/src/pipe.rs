@@ -5,6 +5,7 @@ use crate::flow::{Class, Flow};
 use crate::frame::{HEADER, Header, MESSAGE, Placed, UPDATE};
 use crate::options::{Buffers, Options, Variant};
 use crate::space::{Expected, Space};
+use crate::watch::{Part, Watch};
 use cci::{HeapBytes, Memory};
 use cci_am::Refused;
 use cci_via::engine::{Completion, Token as Work};
@@ -221,9 +222,11 @@ impl Pipe {
 
     /// Sends what lies in a claimed buffer. Refused: the buffer and the credit are still claimed.
     #[inline]
-    pub(crate) fn launch(
+    #[expect(clippy::too_many_arguments, reason = "what a frame consists of")]
+    pub(crate) fn launch<W: Watch>(
         &mut self,
         core: &Core,
+        watch: &W,
         kind: u8,
         class: Class,
         order: u16,
@@ -234,6 +237,7 @@ impl Pipe {
         let address = self.head(buffer, Header { kind, class, back, order });
         let length = (HEADER + len) as u32;
         let segment = Segment { address, handle: self.handle, length };
+        watch.spent(Part::Build);
         let sent = match (&mut self.ring, self.variant) {
             (Some(Ring { space, peer: Some(handle), .. }), Variant::V2) if kind == MESSAGE => {
                 let Some(offset) = space.take(length) else {
@@ -254,6 +258,7 @@ impl Pipe {
                 self.post_send(core, Token::Send(buffer), |task| task.push(segment))
             }
         };
+        watch.spent(Part::PostSend);
         sent.inspect_err(|_| {
             self.flow.owe(back);
             if let Some(ring) = &mut self.ring {

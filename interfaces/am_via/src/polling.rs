@@ -8,9 +8,11 @@ use crate::mapping::{ViaAsking, ViaMapping, ended, message};
 use crate::options::Variant;
 use crate::pipe::Token;
 use crate::table::{Report, Table};
+use crate::watch::{Part, Watch};
 use cci::Memory;
 use cci_am::{Incoming, Outcome, Payload};
 use cci_via::engine::Completion;
+use std::cell::RefMut;
 
 /// The longest body that is copied to the stack before its handler runs; others are read in place.
 const COPIED: usize = 128;
@@ -19,7 +21,7 @@ const EMPTY_POLLS: u32 = 32;
 const POLLS: u32 = 1_024;
 
 /// The engine's part of a poll.
-type Take<'t, 'e> = &'t mut dyn FnMut(Incoming<'_, ViaChannel, ViaAsking<'e>>);
+type Take<'t, 'e, W> = &'t mut dyn FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>);
 
 /// Where a frame is.
 #[derive(Clone, Copy)]
@@ -38,34 +40,38 @@ impl Place {
     }
 }
 
-impl ViaMapping {
+impl<W: Watch> ViaMapping<W> {
     /// Receives first, then at most one send: as the paper's poll.
     pub(crate) fn poll_all<'e>(
         &'e self,
         most: usize,
-        take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e>>),
+        take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>),
     ) -> usize {
+        self.watch.spent(Part::Wait);
         let mut found = self.report_all(take);
         while found < most
             && let Ok(Some((vi, _, end, token))) = self.core.take_completed(self.receives, true)
         {
+            self.watch.spent(Part::NotifyReceive);
             found += self.received(vi, &end, token, take);
             found += self.report_all(take);
         }
+        self.watch.spent(Part::Wait);
         self.reap();
         self.after_poll(found);
+        self.watch.spent(Part::Wait);
         found + self.report_all(take)
     }
 
     /// Hands over what waits.
     #[inline]
-    fn report_all<'e>(&'e self, take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e>>)) -> usize {
+    fn report_all<'e>(&'e self, take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>)) -> usize {
         if self.table.borrow().reports.is_empty() { 0 } else { self.report_waiting(take) }
     }
 
     #[cold]
     #[inline(never)]
-    fn report_waiting<'e>(&'e self, take: Take<'_, 'e>) -> usize {
+    fn report_waiting<'e>(&'e self, take: Take<'_, 'e, W>) -> usize {
         let mut found = 0;
         loop {
             let Some(report) = self.table.borrow_mut().reports.pop_front() else { return found };
@@ -119,6 +125,7 @@ impl ViaMapping {
     #[inline]
     pub(crate) fn reap(&self) -> bool {
         let Ok(Some((vi, _, end, token))) = self.core.take_completed(self.sends, false) else { return false };
+        self.watch.spent(Part::NotifySend);
         let mut table = self.table.borrow_mut();
         let Some((at, pipe, channel)) = table.of_vi(vi) else { return true };
         let pipe = &mut channel.pipes[pipe];
@@ -138,6 +145,7 @@ impl ViaMapping {
         if is_closing {
             table.retire(&self.core, at);
         }
+        self.watch.spent(Part::RecycleSend);
         true
     }
 
@@ -153,7 +161,7 @@ impl ViaMapping {
         vi: u32,
         end: &Completion,
         token: Token,
-        take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e>>),
+        take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>),
     ) -> usize {
         let Token::Receive(buffer) = token else { return 0 };
         let mut table = self.table.borrow_mut();
@@ -187,11 +195,11 @@ impl ViaMapping {
                 }
             },
         };
-        drop(table);
         if self.options.variant == Variant::V1 {
+            drop(table);
             return self.take_in_order(at, Held { order: 0, pipe: p, buffer, len }, take);
         }
-        self.take_frame(at, p, place, len, take)
+        self.take_frame(table, at, p, place, len, take)
     }
 
     /// Posts the receive of a frame that has been taken, and gives credits back. `class`: that of a
@@ -204,34 +212,40 @@ impl ViaMapping {
             return;
         }
         let pipe = &mut channel.pipes[p];
+        self.watch.spent(Part::RecycleReceive);
         pipe.post_receive(&self.core, buffer);
+        self.watch.spent(Part::PostReceive);
         if let Some(class) = class {
             pipe.flow.came(class);
         }
         table.update(&self.core, at, p);
+        self.watch.spent(Part::Process);
     }
 
     /// Takes a frame. How many messages the engine got.
     #[inline]
+    #[expect(clippy::too_many_arguments, reason = "where a frame is")]
     fn take_frame<'e>(
         &'e self,
+        mut table: RefMut<'e, Table>,
         at: ViaChannel,
         p: usize,
         place: Place,
         len: usize,
-        take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e>>),
+        take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>),
     ) -> usize {
-        let mut table = self.table.borrow_mut();
         let Some(channel) = table.get(at) else { return 0 };
         let Some(pipe) = channel.pipes.get_mut(p) else { return 0 };
         let (memory, offset) = match (place, &pipe.ring) {
             (Place::Ring(_, offset), Some(ring)) => (&ring.memory, u64::from(offset)),
             _ => (&pipe.memory, pipe.receive_offset(place.buffer())),
         };
+        self.watch.spent(Part::RecycleReceive);
         let mut bytes = [0; HEADER + COPIED];
         let copied = if len <= bytes.len() { len } else { HEADER };
         let is_there = len >= HEADER && memory.copy_out(offset, &mut bytes[..copied]);
         let longer: Option<Memory> = (len > bytes.len()).then(|| memory.clone());
+        self.watch.spent(Part::Read);
         let header = bytes.first_chunk().and_then(|header| Header::parse(*header)).filter(|_| is_there);
         let Some(header) = header.filter(|header| pipe.returned(header.back)) else {
             table.close(&self.core, at, false);
@@ -255,7 +269,9 @@ impl ViaMapping {
             None => Payload::of_bytes(&bytes[HEADER..len]),
             Some(memory) => Payload::of_memory(memory, offset + HEADER as u64, len - HEADER),
         };
+        self.watch.spent(Part::Process);
         take(message(context, body));
+        self.watch.spent(Part::Act);
         self.again(at, p, place.buffer(), later);
         1
     }
@@ -342,7 +358,7 @@ impl ViaMapping {
     /// Takes a frame of v1 if it is the next one of its channel, and those that it was before; a
     /// frame that has overtaken others keeps its buffer until then.
     #[inline(never)]
-    fn take_in_order<'e>(&'e self, at: ViaChannel, mut frame: Held, take: Take<'_, 'e>) -> usize {
+    fn take_in_order<'e>(&'e self, at: ViaChannel, mut frame: Held, take: Take<'_, 'e, W>) -> usize {
         let mut found = 0;
         loop {
             {
@@ -366,8 +382,8 @@ impl ViaMapping {
                     bulk.expected = bulk.expected.wrapping_add(1);
                 }
             }
-            found +=
-                self.take_frame(at, frame.pipe, Place::Buffer(frame.buffer), frame.len, &mut |incoming| take(incoming));
+            let (table, place) = (self.table.borrow_mut(), Place::Buffer(frame.buffer));
+            found += self.take_frame(table, at, frame.pipe, place, frame.len, &mut |incoming| take(incoming));
             let mut table = self.table.borrow_mut();
             let Some(bulk) = table.get(at).and_then(|channel| channel.bulk.as_mut()) else { return found };
             let Some(next) = bulk.held.iter().position(|held| held.order == bulk.expected) else { return found };

@@ -147,7 +147,7 @@ impl std::ops::BitOr for Status {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 #[expect(clippy::exhaustive_enums, reason = "the codes of VIPL")]
 pub enum FaultCode {
-    /// A descriptor could not be read.
+    /// A descriptor could not be read: never here, as the call that posts returns why.
     PostDescriptor = 0,
     /// The connection broke.
     ConnectionLost = 1,
