@@ -8,6 +8,7 @@ use crate::commands::gups::GupsArguments;
 use crate::commands::logp::LogpArguments;
 use crate::commands::splitc::SplitcArguments;
 use crate::commands::threads::ThreadsArguments;
+use crate::commands::via::ViaArguments;
 use crate::compare::CompareArguments;
 use crate::device::DeviceArguments;
 use crate::examples;
@@ -229,6 +230,9 @@ pub(crate) enum PerfCommand {
     /// Accesses of the global address space of Split-C, beside what they stand on
     #[command(name = "splitc")]
     Splitc(SplitcArguments),
+    /// VIs of the VI Architecture beside CCI's own messages and RMA, in turn in the same run
+    #[command(name = "via")]
+    Via(ViaArguments),
 }
 
 #[derive(Args, Debug)]

@@ -38,6 +38,8 @@ pub enum Finding {
     /// Accesses of the global address space of Split-C.
     #[serde(rename = "splitc")]
     SplitC(SplitC),
+    /// Native VIs beside what they stand on.
+    Via(Via),
     /// A kind of a later version.
     #[serde(other)]
     Unknown,
@@ -343,6 +345,70 @@ pub struct AmPoint {
     pub to_peer: Option<f64>,
 }
 
+/// Native VIs beside CCI's own messages and RMA, and Active Messages beside native VIs.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Via {
+    /// Name of the transport.
+    pub transport: String,
+    /// Time of a tick of the processor's counter.
+    pub cycle_ns: f64,
+    /// Pairs of processes that measured.
+    pub launches: u64,
+    /// One for each row of the table.
+    pub points: Vec<ViaPoint>,
+}
+
+/// One way, beside the one that it is compared with in the same run. Spreads are how uncertain a
+/// median is: half the range of six groups of launches.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct ViaPoint {
+    /// What is measured.
+    pub name: String,
+    /// Bytes of a message on a VI, or of a write.
+    pub bytes: u64,
+    /// Half of a round trip; of a write, its whole time.
+    pub ns: f64,
+    /// How uncertain it is.
+    pub spread_ns: f64,
+    /// What it is compared with.
+    pub reference: String,
+    /// The same time of that.
+    pub reference_ns: f64,
+    /// How uncertain it is.
+    pub reference_spread_ns: f64,
+    /// What the figure is.
+    pub told: ViaTold,
+    /// The comparison.
+    pub figure: f64,
+    /// How uncertain it is.
+    pub figure_spread: f64,
+    /// What the figure must reach, where there is a bar.
+    pub bar: Option<f64>,
+    /// What it is meant to reach.
+    pub target: Option<f64>,
+}
+
+/// How a way compares with its reference.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ViaTold {
+    /// Cycles that it takes more; fewer are better.
+    #[default]
+    Cycles,
+    /// Its speed over that of the reference; more is better.
+    Speed,
+    /// Its time over that of the reference; less is better.
+    Time,
+}
+
+impl ViaPoint {
+    /// Whether the bar is reached, where there is one.
+    #[must_use]
+    pub fn is_reached(&self) -> Option<bool> {
+        self.bar.map(|bar| if self.told == ViaTold::Speed { self.figure >= bar } else { self.figure <= bar })
+    }
+}
+
 /// Active Messages by several mappings, and the native VI that most of them stand on.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Mappings {
@@ -356,6 +422,26 @@ pub struct Mappings {
     pub points: Vec<MappingPoint>,
     /// Bulk data over size.
     pub bulk: Vec<BulkPoint>,
+    /// A copy of 1 KiB into registered memory.
+    #[serde(default)]
+    pub copy_ns: f64,
+    /// What a short request and its reply consist of, by each mapping over VI, at both ends
+    /// together.
+    #[serde(default)]
+    pub parts: Vec<MappingPart>,
+}
+
+/// A part of the work on a short request and its reply.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct MappingPart {
+    /// The mapping.
+    pub mapping: String,
+    /// Its category: Base VI, Event notification, Flow control, Semantics.
+    pub category: String,
+    /// What it is.
+    pub name: String,
+    /// How long it takes.
+    pub ns: f64,
 }
 
 /// What a message costs by a mapping, or by native VI (`via`).
@@ -365,6 +451,9 @@ pub struct MappingPoint {
     pub name: String,
     /// Its credits, where it has some.
     pub credits: Option<u16>,
+    /// Messages after which credits go back by themselves, where that was asked for.
+    #[serde(default)]
+    pub update_every: Option<u16>,
     /// Bytes of a message as the layer below has it.
     pub wire_bytes: u64,
     /// Half of a round trip.
@@ -379,6 +468,9 @@ pub struct MappingPoint {
     pub o_r_ns: f64,
     /// Gap between messages.
     pub g_ns: f64,
+    /// A short request that has no reply, of a stream of these.
+    #[serde(default)]
+    pub store_ns: Option<f64>,
 }
 
 /// How fast bulk data goes: by RDMA write of native VI, or by bulk requests that are replied to.
@@ -388,6 +480,9 @@ pub struct BulkPoint {
     pub name: String,
     /// Its credits, where it has some.
     pub credits: Option<u16>,
+    /// Messages after which credits go back by themselves, where that was asked for.
+    #[serde(default)]
+    pub update_every: Option<u16>,
     /// Bytes of a request.
     pub bytes: u64,
     /// 10^6 bytes per second, eight requests under way.

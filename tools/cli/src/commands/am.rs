@@ -36,16 +36,18 @@ pub(crate) struct AmArguments {
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "8", requires = "mapping",
           value_parser = clap::value_parser!(u16).range(1..=256))]
     credits: Vec<u16>,
-    /// With --mapping: messages after which credits go back by themselves; unless given, a quarter
-    /// of the credits
-    #[arg(long, value_name = "N", requires = "mapping", value_parser = clap::value_parser!(u16).range(1..=256))]
-    update_every: Option<u16>,
+    /// With --mapping: messages after which credits go back by themselves; with several, a line for
+    /// each; unless given, a quarter of the credits
+    #[arg(long, value_name = "LIST", value_delimiter = ',', requires = "mapping",
+          value_parser = clap::value_parser!(u16).range(1..=256))]
+    update_every: Vec<u16>,
     /// With --mapping: as many buffers as 2 to the power of the credits, as the paper prints it
     #[arg(long, requires = "mapping")]
     power: bool,
     #[command(flatten)]
     results: ResultsArguments,
-    /// Draw the times of both to this SVG file, - for standard output
+    /// Draw the times of both to this SVG file, - for standard output; with --mapping, bulk data
+    /// over size, and short messages over credits where there are several numbers of these
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
 }
@@ -59,7 +61,7 @@ pub(crate) fn am(arguments: &AmArguments) -> Result<(), UserError> {
             device: arguments.device.asked(),
             mappings: arguments.mapping.clone(),
             credits: arguments.credits.clone(),
-            update_every: arguments.update_every,
+            update_every: arguments.update_every.clone(),
             by_power: arguments.power,
             time: arguments.time,
         };

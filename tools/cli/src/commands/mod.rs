@@ -8,3 +8,4 @@ pub(crate) mod gups;
 pub(crate) mod logp;
 pub(crate) mod splitc;
 pub(crate) mod threads;
+pub(crate) mod via;

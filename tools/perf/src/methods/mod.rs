@@ -18,6 +18,7 @@ mod other_process;
 pub mod splitc;
 pub mod threads;
 pub mod turns;
+pub mod via;
 pub mod wakeup;
 pub mod ways;
 

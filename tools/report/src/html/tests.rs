@@ -5,7 +5,7 @@ use super::page::page;
 use crate::environment::Environment;
 use crate::finding::{
     Am, AmPoint, Breakdown, Finding, Gups, Idle, Jitter, Logp, LogpPoint, MappingPoint, Mappings, Memory, MemoryPoint,
-    Overlap, OverlapPoint, Share, Threads, ThreadsPoint,
+    Overlap, OverlapPoint, Share, Threads, ThreadsPoint, Via, ViaPoint,
 };
 use crate::names::Measurement;
 use crate::row::tests::row;
@@ -61,6 +61,8 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
     let am = Am { transport: transport(), cycle_ns: 0.5, launches: 12, points: vec![point], ..Am::default() };
     let point = MappingPoint { name: "v3".into(), credits: Some(8), half_ns: 500.0, ..MappingPoint::default() };
     let mappings = Mappings { transport: transport(), cycle_ns: 0.5, points: vec![point], ..Mappings::default() };
+    let point = ViaPoint { name: "RDMA write".into(), bytes: 1 << 20, bar: Some(0.95), ..ViaPoint::default() };
+    let via = Via { transport: transport(), cycle_ns: 0.5, launches: 6, points: vec![point] };
     let gups = Gups {
         transport: transport(),
         operation: operation(),
@@ -95,6 +97,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
         ("am", vec![], vec![Finding::Am(am)]),
         ("mappings", vec![], vec![Finding::Mappings(mappings)]),
         ("splitc", vec![], vec![Finding::SplitC(crate::output::splitc::tests::found())]),
+        ("via", vec![], vec![Finding::Via(via)]),
         ("idle", vec![], vec![Finding::Idle(idle)]),
     ]
 }

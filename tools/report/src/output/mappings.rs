@@ -1,7 +1,7 @@
 //! Active Messages by several mappings: the paper's tables, then and now.
 
 use super::table::{align, time};
-use crate::finding::{MappingPoint, Mappings};
+use crate::finding::{MappingPart, MappingPoint, Mappings};
 use crate::sizes::show_size;
 
 /// The figures of then, in microseconds: name, half round trip, difference to native VI, L, o_s,
@@ -19,14 +19,37 @@ const NATIVE_THEN: [(&str, f64, f64); 4] = [
     ("VI, ServerNet II", 7.4, 180.0),
 ];
 
+/// The paper's Table 3: what a request and its reply spent on each part, percent. It had a call for
+/// each completion queue and for each work queue.
+const PARTS_THEN: [(&str, &str); 11] = [
+    ("PostSend", "6.1"),
+    ("PostRecv", "4.8"),
+    ("recycle send descriptor", "1.7"),
+    ("recycle receive descriptor", "2.0"),
+    ("build send descriptor", "3.5"),
+    ("CQDone and SendDone", "22.1 + 7.0"),
+    ("CQDone and RecvDone", "22.1 + 7.4"),
+    ("send bookkeeping", "5.7"),
+    ("process received message", "8.7"),
+    ("read data from message", "6.3"),
+    ("act on message", "2.6"),
+];
+/// The paper's categories, percent.
+const CATEGORIES_THEN: [(&str, &str); 4] =
+    [("Base VI", "32.5"), ("Event notification", "44.2"), ("Flow control", "14.4"), ("Semantics", "8.9")];
+/// The size of the paper's Table 5, and its figures in microseconds: all, a copy, a short receive.
+const COPIED: u64 = 1 << 10;
+const BULK_THEN: [f64; 3] = [18.5, 4.0, 14.5];
+
 /// The tables.
 pub(super) fn table(found: &Mappings) -> String {
-    let head = ["mapping", "credits", "bytes", "half round trip", "to native VI", "cycles", "L", "o_s", "o_r", "g"];
+    let head =
+        ["mapping", "credits", "bytes", "half round trip", "to native VI", "cycles", "L", "o_s", "o_r", "g", "store"];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(found.points.iter().map(|point| row(found, point)));
     rows.extend(THEN.map(|(name, [half, difference, l, o_s, o_r, g])| {
         let us = |value: f64| time(1e3 * value);
-        let rest = [us(l), us(o_s), us(o_r), us(g)];
+        let rest = [us(l), us(o_s), us(o_r), us(g), "-".into()];
         [vec![name.into(), "-".into(), "-".into(), us(half), us(difference), "-".into()], rest.to_vec()].concat()
     }));
     let head = ["native VI", "half round trip", "MB/s"];
@@ -38,19 +61,104 @@ pub(super) fn table(found: &Mappings) -> String {
     }
     native.extend(NATIVE_THEN.map(|(name, half, rate)| vec![name.into(), time(1e3 * half), format!("{rate:.1}")]));
     format!(
-        "Active Messages by mapping over {}, {} of payload, and the figures of then\n{}\n{}\nBulk data, MB/s, 8 requests under way\n{}",
+        "Active Messages by mapping over {}, {} of payload, and the figures of then\n{}\n{}\nBulk data, MB/s, 8 requests under way\n{}{}{}",
         found.transport,
         show_size(found.payload),
         align(&rows, &[0]),
         align(&native, &[0]),
-        align(&bulk(found), &[0])
+        align(&bulk(found), &[0]),
+        differences(found),
+        parts(found)
     )
+}
+
+/// The paper's Table 5: what a bulk message of 1 KiB takes more than by native VI.
+fn differences(found: &Mappings) -> String {
+    let per_message = |name: &str, credits, every| {
+        let mut of = found.bulk.iter().filter(|point| point.bytes == COPIED && point.name == name);
+        let point = of.find(|point| point.credits == credits && point.update_every == every)?;
+        #[expect(clippy::cast_precision_loss, reason = "a size")]
+        Some(COPIED as f64 * 1e3 / point.mb_per_s.max(f64::MIN_POSITIVE))
+    };
+    let native = found.points.iter().find(|point| point.difference_ns.is_none());
+    let Some((native, bare)) = native.and_then(|native| Some((native, per_message(&native.name, None, None)?))) else {
+        return String::new();
+    };
+    let mut rows =
+        vec![["mapping", "more than native VI", "a copy", "a short receive", "the rest"].map(String::from).to_vec()];
+    for point in found.points.iter().filter(|point| point.difference_ns.is_some()) {
+        let Some(all) = per_message(&point.name, point.credits, point.update_every) else { continue };
+        let more = all - bare;
+        let cells = [more, found.copy_ns, native.g_ns, more - found.copy_ns - native.g_ns].map(time);
+        rows.push([vec![label(found, &point.name, point.credits, point.update_every)], cells.to_vec()].concat());
+    }
+    let [all, copy, receive] = BULK_THEN.map(|us| time(1e3 * us));
+    rows.push(vec!["v3, LANai 7".into(), all, copy, receive, time(0.0)]);
+    format!("\nA bulk message of {}; a short receive: the gap of native VI\n{}", show_size(COPIED), align(&rows, &[0]))
+}
+
+/// The paper's Table 3, for each mapping.
+fn parts(found: &Mappings) -> String {
+    let mut mappings: Vec<&str> = found.parts.iter().map(|part| part.mapping.as_str()).collect();
+    mappings.dedup();
+    let then = |table: &[(&str, &str)], name: &str| {
+        table.iter().find(|(of, _)| *of == name).map_or_else(|| "-".into(), |(_, percent)| format!("{percent} %"))
+    };
+    let mut text = String::new();
+    for mapping in mappings {
+        let of = |part: &&MappingPart| part.mapping == mapping;
+        let all: f64 = found.parts.iter().filter(of).map(|part| part.ns).sum();
+        let cells = |ns: f64, then: String| {
+            let cycles = format!("{:.0}", ns / found.cycle_ns.max(f64::MIN_POSITIVE));
+            let percent = format!("{:.1} %", 100.0 * ns / all.max(f64::MIN_POSITIVE));
+            [time(ns), cycles, percent, then]
+        };
+        let mut rows =
+            vec![["category", "operation", "time", "cycles", "of all", "then, v3"].map(String::from).to_vec()];
+        for (category, percent) in CATEGORIES_THEN {
+            let its: Vec<_> = found.parts.iter().filter(of).filter(|part| part.category == category).collect();
+            let sum = its.iter().map(|part| part.ns).sum();
+            // The calls that take a descriptor stood under Base VI.
+            let cells_of_all = cells(sum, format!("{percent} %"));
+            rows.push([vec![category.into(), String::new()], cells_of_all.to_vec()].concat());
+            for part in its {
+                let cells = cells(part.ns, then(&PARTS_THEN, &part.name));
+                rows.push([vec![String::new(), part.name.clone()], cells.to_vec()].concat());
+            }
+        }
+        text += &format!(
+            "\nA short request and its reply by {mapping}: {} at both ends; SendDone and RecvDone stood under Base VI then\n{}",
+            time(all),
+            align(&rows, &[0, 1])
+        );
+    }
+    text
+}
+
+/// The name of a line, with what it is swept over.
+pub(super) fn label(found: &Mappings, name: &str, credits: Option<u16>, every: Option<u16>) -> String {
+    let mut of = found.points.iter().filter(|point| point.name == name);
+    let first = of.next();
+    let (sweeps_credits, sweeps_every) = of.fold((false, false), |(credits, every), point| {
+        (
+            credits | (Some(point.credits) != first.map(|first| first.credits)),
+            every | (Some(point.update_every) != first.map(|first| first.update_every)),
+        )
+    });
+    let mut label = name.to_owned();
+    if let Some(credits) = credits.filter(|_| sweeps_credits) {
+        label += &format!(", k {credits}");
+    }
+    if let Some(every) = every.filter(|_| sweeps_every) {
+        label += &format!(", n {every}");
+    }
+    label
 }
 
 fn row(found: &Mappings, point: &MappingPoint) -> Vec<String> {
     let cycles = |ns: f64| format!("{:.0}", ns / found.cycle_ns.max(f64::MIN_POSITIVE));
     vec![
-        point.name.clone(),
+        label(found, &point.name, None, point.update_every),
         point.credits.map_or_else(|| "-".into(), |credits| credits.to_string()),
         show_size(point.wire_bytes),
         time(point.half_ns),
@@ -60,28 +168,32 @@ fn row(found: &Mappings, point: &MappingPoint) -> Vec<String> {
         time(point.o_s_ns),
         time(point.o_r_ns),
         time(point.g_ns),
+        point.store_ns.map_or_else(|| "-".into(), time),
     ]
 }
 
 /// A line for each size, a column for each mapping.
 fn bulk(found: &Mappings) -> Vec<Vec<String>> {
-    let lines: Vec<_> = found.points.iter().map(|point| (&point.name, point.credits)).collect();
-    let name = |(name, credits): &(&String, Option<u16>)| {
-        let is_swept = lines.iter().filter(|(other, _)| other == name).count() > 1;
-        credits.filter(|_| is_swept).map_or_else(|| (*name).clone(), |credits| format!("{name}, {credits}"))
-    };
-    let mut rows = vec![[vec!["bytes".into()], lines.iter().map(name).collect()].concat()];
-    let mut sizes: Vec<u64> = found.bulk.iter().map(|point| point.bytes).collect();
-    sizes.sort_unstable();
-    sizes.dedup();
-    for bytes in sizes {
-        let cell = |(name, credits): &(&String, Option<u16>)| {
-            let mut of = found.bulk.iter().filter(|point| point.name == **name && point.credits == *credits);
-            of.find(|point| point.bytes == bytes).map_or_else(String::new, |point| format!("{:.1}", point.mb_per_s))
+    let lines: Vec<_> = found.points.iter().map(|point| (&point.name, point.credits, point.update_every)).collect();
+    let heads = lines.iter().map(|(name, credits, every)| label(found, name, *credits, *every));
+    let mut rows = vec![std::iter::once("bytes".into()).chain(heads).collect::<Vec<_>>()];
+    for bytes in sizes(found) {
+        let cell = |(name, credits, every): &(&String, Option<u16>, Option<u16>)| {
+            let mut of = found.bulk.iter().filter(|point| point.bytes == bytes && point.name == **name);
+            let point = of.find(|point| point.credits == *credits && point.update_every == *every);
+            point.map_or_else(String::new, |point| format!("{:.1}", point.mb_per_s))
         };
         rows.push([vec![show_size(bytes)], lines.iter().map(cell).collect()].concat());
     }
     rows
+}
+
+/// Sizes of bulk data, each once.
+fn sizes(found: &Mappings) -> Vec<u64> {
+    let mut sizes: Vec<u64> = found.bulk.iter().map(|point| point.bytes).collect();
+    sizes.sort_unstable();
+    sizes.dedup();
+    sizes
 }
 
 #[cfg(test)]
@@ -99,16 +211,32 @@ mod tests {
             difference_ns: Some(100.0),
             ..native.clone()
         };
-        let bulk = |name: &str, credits| BulkPoint { name: name.into(), credits, bytes: 1024, mb_per_s: 750.0 };
+        let bulk = |name: &str, credits| BulkPoint {
+            name: name.into(),
+            credits,
+            bytes: 1024,
+            mb_per_s: 750.0,
+            ..BulkPoint::default()
+        };
+        let part = |category: &str, name: &str, ns| MappingPart {
+            mapping: "v3".into(),
+            category: category.into(),
+            name: name.into(),
+            ns,
+        };
         let found = Mappings {
             transport: "sm".into(),
             cycle_ns: 0.5,
             payload: 8,
             points: vec![native.clone(), v3(8), v3(16)],
             bulk: vec![bulk("via", None), bulk("v3", Some(8))],
+            copy_ns: 40.0,
+            parts: vec![part("Base VI", "PostSend", 100.0), part("Flow control", "send bookkeeping", 300.0)],
         };
         let text = table(&found);
-        for part in ["200", "v3, LANai 7", "5.40 us", "VI, ServerNet II", "750.0", "v3, 16"] {
+        let parts = ["A short request and its reply by v3: 400.0 ns", "25.0 %", "6.1 %", "14.4 %", "18.50 us"];
+        for part in ["200", "v3, LANai 7", "5.40 us", "VI, ServerNet II", "750.0", "v3, k 16"].into_iter().chain(parts)
+        {
             assert!(text.contains(part), "{part} in {text}");
         }
     }

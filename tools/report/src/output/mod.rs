@@ -6,6 +6,7 @@ mod csv;
 pub mod findings;
 mod gups;
 mod logp;
+mod mapping_curves;
 mod mappings;
 mod memory_curves;
 pub mod plot;
@@ -13,6 +14,7 @@ mod side_by_side;
 mod signature;
 pub(crate) mod splitc;
 pub mod table;
+pub(crate) mod via;
 
 use crate::html;
 use crate::row::Document;

@@ -63,6 +63,9 @@ pub fn svg(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::SplitC(found)]) = (&document.rows[..], &document.findings[..]) {
         return super::splitc::svg(found, &document.environment);
     }
+    if let ([], [Finding::Mappings(found)]) = (&document.rows[..], &document.findings[..]) {
+        return super::mapping_curves::svg(found, &document.environment);
+    }
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
     }

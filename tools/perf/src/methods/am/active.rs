@@ -11,6 +11,7 @@ const TAKE: u8 = 2;
 const TURN: u8 = 3;
 const ANSWER: u8 = 4;
 const RETURN: u8 = 5;
+const STORE: u8 = 6;
 /// The longest payload that comes back.
 const LONGEST: usize = 16 << 10;
 
@@ -55,6 +56,10 @@ fn turn(tally: &mut Tally, request: Request<'_>) {
     let _ = request.reply(ANSWER, &[]);
 }
 
+fn store(tally: &mut Tally, request: Request<'_>) {
+    tally.sum = tally.sum.wrapping_add(request.arguments().first().copied().unwrap_or_default().into());
+}
+
 fn answer(tally: &mut Tally, _: Reply<'_>) {
     tally.replies += 1;
 }
@@ -88,6 +93,7 @@ fn handlers() -> Handlers<Tally> {
         .request(TAKE, take)
         .request(TURN, turn)
         .request(RETURN, give_back)
+        .request(STORE, store)
         .reply(ANSWER, answer)
         .returned(returned)
 }
@@ -206,6 +212,23 @@ impl<M: Mapping> Active<M> {
     /// So many bulk requests of so many bytes, with `window` of them under way.
     pub(in crate::methods) fn stream(&mut self, bytes: u64, window: u64, count: u64) -> Result<(), UserError> {
         self.run(&Shot { name: "", load: Load::Bulk(bytes), window }, count)
+    }
+
+    /// So many short requests with four arguments that have no reply, until all have ended.
+    pub(in crate::methods) fn stores(&mut self, count: u64) -> Result<(), UserError> {
+        for _ in 0..count {
+            self.start(|endpoint, to, _| endpoint.request(to, STORE, &[1; 4]))?;
+        }
+        let target = self.target.ok_or_else(|| UserError::new("the other end is not mapped"))?;
+        while self.endpoint.outstanding(target) > 0 {
+            self.poll()?;
+        }
+        self.check()
+    }
+
+    /// So many short requests with four arguments, each answered by a reply with as many.
+    pub(in crate::methods) fn short(&mut self, count: u64) -> Result<(), UserError> {
+        self.run(&Shot { name: "", load: Load::Short(4), window: 1 }, count)
     }
 
     /// So many exchanges.

@@ -47,6 +47,7 @@ pub(super) fn sections(runs: &[Run]) -> Vec<Section> {
         am::section(&found!(Am)),
         tables::mappings(&found!(Mappings)),
         splitc::section(&found!(SplitC)),
+        tables::via(&found!(Via)),
         tables::gups(&found!(Gups)),
         tables::idle(&found!(Idle)),
     ];

@@ -1,7 +1,7 @@
 //! Findings of a few numbers: random access, mappings of Active Messages, and idleness.
 
 use super::{Found, Section, origins};
-use crate::finding::{Gups, Idle, Mappings};
+use crate::finding::{Gups, Idle, Mappings, Via};
 use crate::html::curves::transport;
 use crate::html::figure::{Figure, FigureTable};
 use crate::html::unit;
@@ -63,6 +63,34 @@ pub(super) fn mappings(found: &Found<'_, Mappings>) -> Section {
         anchor: "mappings",
         heading: "Mappings of Active Messages",
         text: "A short message by each mapping, beside native VI (via) with as many bytes.",
+        figures: if found.is_empty() { Vec::new() } else { vec![figure()] },
+    }
+}
+
+pub(super) fn via(found: &Found<'_, Via>) -> Section {
+    let rows = found.iter().flat_map(|(_, via)| {
+        via.points.iter().map(|point| {
+            let mut cells = crate::output::via::row(point);
+            cells.insert(0, transport(&via.transport));
+            cells
+        })
+    });
+    let head = vec!["transport", "way", "bytes", "time", "beside", "its time", "figure", "bar", "target", "verdict"];
+    let table = FigureTable { head, rows: rows.collect(), words: 2 };
+    let title = "VIs";
+    let figure = || Figure {
+        title: title.into(),
+        note: String::new(),
+        picture: table.draw(title),
+        legend: Vec::new(),
+        table: FigureTable::default(),
+        runs: origins(found),
+        is_wide: true,
+    };
+    Section {
+        anchor: "via",
+        heading: "The VI Architecture",
+        text: "Native VIs beside CCI's own messages and RMA, and Active Messages by v3 beside native VIs.",
         figures: if found.is_empty() { Vec::new() } else { vec![figure()] },
     }
 }
