@@ -31,6 +31,23 @@ fn every_mapping_has_a_line_beside_native_vi_and_a_bandwidth_for_each_size() {
     let bulk = found["bulk"].as_array().unwrap();
     assert!(bulk.len() > 6 && bulk.len().is_multiple_of(points.len()));
     assert!(bulk.iter().all(|point| point["mb_per_s"].as_f64().unwrap() > 0.0));
+    assert!(found["copy_ns"].as_f64().unwrap() > 0.0);
+    for point in points {
+        assert_eq!(point["store_ns"].is_null(), point["name"] == "via", "{point}");
+    }
+    // Each mapping over VI tells the same parts, of which none is wholly absent.
+    let parts = found["parts"].as_array().unwrap();
+    for mapping in ["v1", "v2", "v3", "v4"] {
+        let its: Vec<_> = parts.iter().filter(|part| part["mapping"] == mapping).collect();
+        assert_eq!(its.len(), 11, "{mapping}");
+        let of = |category: &str| -> f64 {
+            its.iter().filter(|part| part["category"] == category).map(|part| part["ns"].as_f64().unwrap()).sum()
+        };
+        for category in ["Base VI", "Event notification", "Flow control", "Semantics"] {
+            assert!(of(category) > 0.0, "{mapping}, {category}: {its:?}");
+        }
+    }
+    assert_eq!(parts.len(), 4 * 11);
 }
 
 #[test]
@@ -40,6 +57,32 @@ fn a_sweep_of_credits_has_a_line_for_each() {
     let points = document["findings"][0]["points"].as_array().unwrap();
     let lines: Vec<_> = points.iter().map(|point| (point["name"].as_str(), point["credits"].as_u64())).collect();
     assert_eq!(lines, [(Some("via"), None), (Some("v3"), Some(1)), (Some("v3"), Some(16)), (Some("cci"), None)]);
+}
+
+#[test]
+fn a_sweep_of_updates_has_a_line_for_each_and_a_plot() {
+    let directory = tempfile::tempdir().unwrap();
+    let plot = directory.path().join("updates.svg");
+    let output = run(&[
+        "--mapping",
+        "v3",
+        "--update-every",
+        "1,4",
+        "--time",
+        "20ms",
+        "--plot",
+        plot.to_str().unwrap(),
+        "--json",
+        "-",
+    ]);
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let points = document["findings"][0]["points"].as_array().unwrap();
+    let lines: Vec<_> = points.iter().map(|point| point["update_every"].as_u64()).collect();
+    assert_eq!(lines, [None, Some(1), Some(4)]);
+    let picture = std::fs::read_to_string(plot).unwrap();
+    for words in ["Bulk data", "v3, n 4", "v3: store", "messages after which credits go back"] {
+        assert!(picture.contains(words), "{words}");
+    }
 }
 
 #[test]

@@ -55,6 +55,7 @@ impl Ends {
     fn block(&mut self, way: Way, count: u64) -> Result<Duration, UserError> {
         if !matches!(way, Way::Own | Way::Rma) {
             self.own.turn_to(Some(way))?;
+            self.enter(way);
         }
         self.run(way, count.div_ceil(10))?;
         let begin = Instant::now();
@@ -68,16 +69,20 @@ impl Ends {
         Ok(took)
     }
 
+    /// Has both ends begin with the same VI of many.
+    fn enter(&mut self, way: Way) {
+        if matches!(way, Way::Many | Way::OneOfMany) {
+            self.many.spread(way == Way::Many);
+        }
+    }
+
     /// The VIs of a way that is one of native VI.
     fn vis(&mut self, way: Way) -> &mut Vis {
         match way {
             Way::Queue => &mut self.queue,
             Way::Reception => &mut self.reception,
             Way::Wide => &mut self.wide,
-            Way::Many | Way::OneOfMany => {
-                self.many.spread(way == Way::Many);
-                &mut self.many
-            }
+            Way::Many | Way::OneOfMany => &mut self.many,
             _ => &mut self.polled,
         }
     }
@@ -95,6 +100,7 @@ impl Ends {
     /// Answers until the other end is done.
     pub(super) fn serve(mut self) -> Result<(), UserError> {
         while let Some(way) = self.own.serve()? {
+            self.enter(way);
             match way {
                 Way::Own | Way::Rma => {}
                 Way::V3 => drop(self.active.serve()?),
