@@ -8,8 +8,9 @@ use cci_via::{
 };
 use std::time::Instant;
 
-/// Receives of each VI.
-const RECEIVES: usize = 4;
+/// Receives of each VI: one for the message that comes, and one for that whose receive is posted
+/// again after its answer.
+const RECEIVES: usize = 2;
 /// Sends that may be posted at once.
 const SENDS: usize = 4;
 /// The first byte of a message after which the other end goes back to CCI's own messages.
@@ -67,7 +68,8 @@ impl Card {
         let Self { nic, tag } = self;
         let access = Access { write: true, read: false };
         let reliability = kind.reliability;
-        let attributes = ViAttributes { tag: *tag, access, reliability, ..ViAttributes::default() };
+        let max_transfer = LONG as u64;
+        let attributes = ViAttributes { tag: *tag, access, reliability, max_transfer, ..ViAttributes::default() };
         let queue = kind.has_queue.then(|| nic.queue(4 * kind.vis.max(RECEIVES)).map_err(failed)).transpose()?;
         let work = || nic.register(vec![0; kind.bytes], *tag, Access::default()).map(Work::of).map_err(failed);
         let mut vis = Vec::new();
