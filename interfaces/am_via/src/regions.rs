@@ -31,7 +31,7 @@ impl Regions {
 /// use cci_am_via::{ViaMapping, ViaRegion};
 ///
 /// fn name(region: &ViaRegion) -> [u8; 32] {
-///     ViaMapping::handle(region).to_bytes()
+///     <ViaMapping>::handle(region).to_bytes()
 /// }
 /// ```
 pub struct ViaRegion {
