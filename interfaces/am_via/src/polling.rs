@@ -224,7 +224,6 @@ impl<W: Watch> ViaMapping<W> {
 
     /// Takes a frame. How many messages the engine got.
     #[inline]
-    #[expect(clippy::too_many_arguments, reason = "where a frame is")]
     fn take_frame<'e>(
         &'e self,
         mut table: RefMut<'e, Table>,
