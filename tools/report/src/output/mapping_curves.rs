@@ -134,6 +134,9 @@ fn swept(found: &Mappings, over: impl Fn(&MappingPoint) -> Option<u16>) -> Vec<L
 fn panel<'a>(area: &Area<'a>, panel: &Panel<'_>) -> Result<(), Failed<'a>> {
     let places = || panel.lines.iter().flat_map(|(_, places)| places);
     let (across, up) = (span(places().map(|(x, _)| *x), 1.15), span(places().map(|(_, y)| *y), 2.0));
+    // Room for the legend above the lines, where it stands there.
+    let room = if matches!(panel.legend, SeriesLabelPosition::UpperRight) { 8.0 } else { 1.0 };
+    let up = up.start..up.end * room;
     let mut chart = ChartBuilder::on(area)
         .caption(panel.title, font(16).color(&INK))
         .margin(14)
