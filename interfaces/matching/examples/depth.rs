@@ -2,7 +2,7 @@
 //! depth`. Medians of 31 blocks.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
-use cci_matching::{Envelope, NoMemory, Ordered, Pattern, Posted, Ticket, Unexpected};
+use cci_matching::{Envelope, NoMemory, Offer, Ordered, Pattern, Posted, Ticket, Unexpected};
 use std::time::Instant;
 
 const BLOCKS: usize = 31;
@@ -27,12 +27,12 @@ fn insert(inserted: Result<Ticket, NoMemory<u64>>) {
 
 fn main() {
     println!(
-        "ns of one operation{:>31}{:>10}{:>10}{:>10}{:>10}",
+        "ns of one operation{:>39}{:>10}{:>10}{:>10}{:>10}",
         DEPTHS[0], DEPTHS[1], DEPTHS[2], DEPTHS[3], DEPTHS[4]
     );
     let message = |bits| Envelope { source: 1, bits };
     let show = |name: &str, times: Vec<f64>| {
-        println!("{name:<40}{}", times.iter().map(|time| format!("{time:10.1}")).collect::<String>());
+        println!("{name:<48}{}", times.iter().map(|time| format!("{time:10.1}")).collect::<String>());
     };
     let posted = |pattern: fn(u64) -> Pattern| {
         let of = |depth: u64| {
@@ -81,5 +81,16 @@ fn main() {
         DEPTHS.map(of).to_vec()
     };
     show("list, the last one matches", list(|bits| Pattern::exact(1, bits), false));
+    let passed_over = |depth: u64| {
+        let mut list = Ordered::new();
+        for bits in 0..depth {
+            let entry = list.push_back(Pattern::any(), bits).expect("memory for the table");
+            list.set_offer(entry, Offer { rights: u32::from(bits == depth - 1), room: 8 });
+        }
+        let need = Offer { rights: 1, room: 8 };
+        let count = u32::try_from(depth).unwrap_or(1);
+        median(count, || assert!(list.find_offer(&message(0), need, |_, _| true).is_some()))
+    };
+    show("list, all match and offer too little, an entry", DEPTHS.map(passed_over).to_vec());
     show("list, all match and refuse, an entry", list(|_| Pattern::any(), true));
 }

@@ -3,7 +3,7 @@
 
 use crate::lists::{Buckets, Links, List};
 use crate::nodes::{NONE, Nodes};
-use crate::pattern::{Envelope, Masks, Pattern};
+use crate::pattern::{Envelope, Masks, Offer, Pattern};
 use crate::{NoMemory, Ticket};
 
 /// A pattern with what waits behind it. Of two that match, the one with the lower label is first.
@@ -14,16 +14,17 @@ pub(crate) struct Entry<T> {
     pub(crate) item: T,
 }
 
-/// What a walk needs of an entry to find the next one: 16 bytes, apart from the rest of it, so that
-/// a thousand of them lie in the first cache, and no entry must be read to know which one follows.
+/// What a walk needs of an entry to pass it over: 24 bytes, apart from the rest of it, so that a
+/// thousand of them lie in the first cache.
 #[derive(Clone, Copy, Debug)]
 struct Chain {
     label: u64,
     /// Among the entries of the same class and key, by label.
     links: Links,
+    offer: Offer,
 }
 
-const _: () = assert!(size_of::<Chain>() == 16);
+const _: () = assert!(size_of::<Chain>() == 24);
 
 /// The chains of entries, by the index of the entry. Those of entries that are gone are stale.
 #[derive(Debug)]
@@ -37,7 +38,7 @@ impl Chains {
 
     /// Sets the chain of a new entry, for which there is room.
     fn begin(&mut self, at: u32, label: u64) {
-        let chain = Chain { label, links: Links::NONE };
+        let chain = Chain { label, links: Links::NONE, offer: Offer::ALL };
         match self.0.get_mut(at as usize) {
             Some(place) => *place = chain,
             // Indices are given in turn.
@@ -131,6 +132,13 @@ impl<T> Classes<T> {
         self.chains.get(at).map(|chain| chain.label)
     }
 
+    /// Sets what the entry at an index offers.
+    pub(crate) fn set_offer(&mut self, at: u32, offer: Offer) {
+        if let Some(chain) = self.chains.0.get_mut(at as usize) {
+            chain.offer = offer;
+        }
+    }
+
     /// Gives an entry another label, by which its order stays.
     pub(crate) fn set_label(&mut self, at: u32, label: u64) {
         if let Some(chain) = self.chains.0.get_mut(at as usize) {
@@ -138,35 +146,66 @@ impl<T> Classes<T> {
         }
     }
 
-    /// The first entry that matches and that `accepts`, which is asked for each that matches, in
-    /// order.
-    pub(crate) fn find(&mut self, envelope: &Envelope, mut accepts: impl FnMut(&mut T) -> bool) -> Option<u32> {
+    /// The first entry that matches and that `accepts`, which is asked for each that matches and
+    /// offers what is needed, in order.
+    #[inline]
+    pub(crate) fn find(
+        &mut self,
+        envelope: &Envelope,
+        need: Offer,
+        mut accepts: impl FnMut(&mut T, &mut Offer) -> bool,
+    ) -> Option<u32> {
         let Self { entries, chains, classes, heads } = self;
+        if let [class] = &classes[..] {
+            let first = class.buckets.get(class.masks.key(envelope)).first;
+            return walk(entries, chains, (first, u64::MAX), need, &mut accepts).ok();
+        }
         heads.clear();
         let in_use = classes.iter().filter(|class| class.entries > 0);
         heads.extend(in_use.map(|class| class.buckets.get(class.masks.key(envelope)).first).filter(|at| *at != NONE));
         loop {
             let (nearest, limit) = nearest(chains, heads)?;
-            let mut at = heads[nearest];
             // Along one list, as far as no other list has an entry before.
-            while let Some(&Chain { label, links }) = chains.0.get(at as usize) {
-                if label >= limit {
-                    break;
-                }
-                if let Some(entry) = entries.get_mut(at)
-                    && accepts(&mut entry.item)
-                {
-                    return Some(at);
-                }
-                at = links.next;
-            }
-            if at == NONE {
-                heads.swap_remove(nearest);
-            } else {
-                heads[nearest] = at;
+            match walk(entries, chains, (heads[nearest], limit), need, &mut accepts) {
+                Ok(at) => return Some(at),
+                Err(NONE) => drop(heads.swap_remove(nearest)),
+                Err(at) => heads[nearest] = at,
             }
         }
     }
+}
+
+/// Walks a list from an entry on, below a label, to one that offers what is needed and that
+/// `accepts`; or the entry before which it ended.
+#[inline]
+fn walk<T>(
+    entries: &mut Nodes<Entry<T>>,
+    chains: &mut Chains,
+    (mut at, limit): (u32, u64),
+    need: Offer,
+    accepts: &mut impl FnMut(&mut T, &mut Offer) -> bool,
+) -> Result<u32, u32> {
+    while let Some(rest @ [_, ..]) = chains.0.get_mut(at as usize..) {
+        // Most entries lie behind the one that they follow. So the place of the next one need not
+        // wait for its number.
+        for chain in rest {
+            if chain.label >= limit {
+                return Err(at);
+            }
+            if chain.offer.covers(need)
+                && let Some(entry) = entries.get_mut(at)
+                && accepts(&mut entry.item, &mut chain.offer)
+            {
+                return Ok(at);
+            }
+            let behind = at.wrapping_add(1);
+            at = chain.links.next;
+            if at != behind {
+                break;
+            }
+        }
+    }
+    Err(NONE)
 }
 
 /// Which of these entries has the lowest label, and the lowest label of the others.

@@ -38,7 +38,7 @@ mod posted;
 mod unexpected;
 
 pub use ordered::Ordered;
-pub use pattern::{Envelope, Pattern};
+pub use pattern::{Envelope, Offer, Pattern};
 pub use posted::Posted;
 pub use unexpected::Unexpected;
 

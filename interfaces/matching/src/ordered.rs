@@ -3,7 +3,7 @@
 use crate::classes::{Classes, Entry};
 use crate::lists::{Links, List};
 use crate::nodes::{NONE, Nodes};
-use crate::pattern::{Envelope, Pattern};
+use crate::pattern::{Envelope, Offer, Pattern};
 use crate::{NoMemory, Ticket};
 
 /// Labels lie below this. Between any two entries there is a label, or some are given new ones.
@@ -104,8 +104,49 @@ impl<T> Ordered<T> {
     /// Returns the first entry that matches and that `accepts`. It is asked for each entry that
     /// matches, in the order of the list, until it says yes.
     pub fn find(&mut self, message: &Envelope, mut accepts: impl FnMut(&mut T) -> bool) -> Option<Ticket> {
-        let at = self.classes.find(message, |item| accepts(&mut item.item))?;
+        self.find_offer(message, Offer::NONE, |item, _| accepts(item))
+    }
+
+    /// Returns the first entry that matches, offers what is needed, and that `accepts`. Entries
+    /// that offer less are passed over by a look at their [`Offer`] alone. One that refuses may
+    /// change its offer, so that it is passed over the next time.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use cci_matching::{Envelope, Offer, Ordered, Pattern};
+    ///
+    /// let mut list = Ordered::new();
+    /// let small = list.push_back(Pattern::any(), "small")?;
+    /// let large = list.push_back(Pattern::any(), "large")?;
+    /// list.set_offer(small, Offer { rights: 1, room: 8 });
+    ///
+    /// let (message, need) = (Envelope { source: 1, bits: 7 }, Offer { rights: 1, room: 9 });
+    /// let mut asked = Vec::new();
+    /// let found = list.find_offer(&message, need, |item, _| {
+    ///     asked.push(*item);
+    ///     true
+    /// });
+    /// assert_eq!((found, asked), (Some(large), vec!["large"]));
+    /// # Ok::<(), cci_matching::NoMemory<&str>>(())
+    /// ```
+    #[inline]
+    pub fn find_offer(
+        &mut self,
+        message: &Envelope,
+        need: Offer,
+        mut accepts: impl FnMut(&mut T, &mut Offer) -> bool,
+    ) -> Option<Ticket> {
+        let at = self.classes.find(message, need, |item, offer| accepts(&mut item.item, offer))?;
         Some(self.classes.entries.ticket(at))
+    }
+
+    /// Sets what an entry offers; a new one offers [`Offer::ALL`]. Nothing happens where the entry
+    /// is gone.
+    pub fn set_offer(&mut self, entry: Ticket, offer: Offer) {
+        if self.classes.entries.find(entry).is_some() {
+            self.classes.set_offer(entry.index, offer);
+        }
     }
 
     /// Returns an entry.

@@ -94,3 +94,38 @@ impl Pattern {
         (self.wanted.source, self.wanted.bits)
     }
 }
+
+/// What an entry of a list can take, stated in advance: an entry that matches a message and offers
+/// less than the message needs is passed over without being asked.
+///
+/// # Example
+///
+/// ```
+/// use cci_matching::Offer;
+///
+/// let entry = Offer { rights: 0b01, room: 100 };
+/// assert!(entry.covers(Offer { rights: 0b01, room: 100 }));
+/// assert!(!entry.covers(Offer { rights: 0b11, room: 8 }) && !entry.covers(Offer { rights: 0, room: 101 }));
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "a walk reads these two words of each entry")]
+pub struct Offer {
+    /// Bits whose meaning is the interface's. Each bit that is needed must be offered.
+    pub rights: u32,
+    /// An amount, for instance bytes. `u32::MAX` stands for all larger ones as well.
+    pub room: u32,
+}
+
+impl Offer {
+    /// Covers every need.
+    pub const ALL: Self = Self { rights: u32::MAX, room: u32::MAX };
+    /// As a need: every entry covers it.
+    pub const NONE: Self = Self { rights: 0, room: 0 };
+
+    /// Whether what is needed is offered.
+    #[inline]
+    #[must_use]
+    pub const fn covers(self, need: Self) -> bool {
+        need.rights & !self.rights == 0 && need.room <= self.room
+    }
+}

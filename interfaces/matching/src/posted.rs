@@ -2,7 +2,7 @@
 
 use crate::classes::Classes;
 use crate::nodes::NONE;
-use crate::pattern::{Envelope, Pattern};
+use crate::pattern::{Envelope, Offer, Pattern};
 use crate::{NoMemory, Ticket};
 
 /// Posted receives: a message goes to the oldest that matches.
@@ -49,7 +49,7 @@ impl<T> Posted<T> {
 
     /// Takes out the oldest receive that matches a message.
     pub fn take(&mut self, message: &Envelope) -> Option<T> {
-        let at = self.classes.find(message, |_| true)?;
+        let at = self.classes.find(message, Offer::NONE, |_, _| true)?;
         self.classes.remove(at).map(|entry| entry.item)
     }
 

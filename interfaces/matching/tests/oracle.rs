@@ -1,6 +1,6 @@
 //! Random programs on each structure and on a plain list, which must agree after every step.
 
-use cci_matching::{Envelope, Ordered, Pattern, Posted, Ticket, Unexpected};
+use cci_matching::{Envelope, Offer, Ordered, Pattern, Posted, Ticket, Unexpected};
 use fastrand::Rng;
 
 const PROGRAMS: u64 = 300;
@@ -136,6 +136,65 @@ fn a_message_goes_to_the_first_entry_of_a_list_that_accepts_it() {
             assert_eq!((ordered.len(), ordered.is_empty()), (list.len(), list.is_empty()));
         }
         assert!(ordered.iter().map(|(ticket, pattern, item)| (*pattern, *item, ticket)).eq(list));
+    });
+}
+
+/// Entries by their own numbers: what they offer is drawn anew now and then, and lowered by one
+/// that refuses.
+#[test]
+fn entries_that_offer_less_than_is_needed_are_passed_over() {
+    programs(|random, kinds| {
+        let (mut ordered, mut list) = (Ordered::new(), Vec::<(Pattern, usize, Ticket, Offer)>::new());
+        let offer = |random: &mut Rng| Offer { rights: random.u32(0..4), room: random.u32(0..4) };
+        for step in 0..STEPS {
+            let place = random.usize(0..=list.len());
+            match random.u8(0..8) {
+                0 | 1 => {
+                    let (pattern, offer) = (pattern(random, kinds), offer(random));
+                    let ticket = match list.get(place) {
+                        Some(behind) => ordered.insert_before(behind.2, pattern, step).unwrap().expect("it is there"),
+                        None => ordered.push_back(pattern, step).unwrap(),
+                    };
+                    let is_said = random.bool();
+                    if is_said {
+                        ordered.set_offer(ticket, offer);
+                    }
+                    list.insert(place, (pattern, step, ticket, if is_said { offer } else { Offer::ALL }));
+                }
+                2 if place < list.len() => {
+                    let (.., ticket, _) = list.remove(place);
+                    assert!(ordered.remove(ticket).is_some());
+                    ordered.set_offer(ticket, Offer::ALL);
+                }
+                3 if place < list.len() => {
+                    list[place].3 = offer(random);
+                    ordered.set_offer(list[place].2, list[place].3);
+                }
+                _ => {
+                    let (message, need, refused) = (message(random), offer(random), random.usize(1..4));
+                    let mut expected = Vec::new();
+                    let mut accepted = None;
+                    for (pattern, item, ticket, offer) in &mut list {
+                        if pattern.matches(&message) && offer.covers(need) {
+                            expected.push(*item);
+                            if *item % refused == 0 {
+                                accepted = Some(*ticket);
+                                break;
+                            }
+                            offer.room /= 2;
+                        }
+                    }
+                    let mut asked = Vec::new();
+                    let found = ordered.find_offer(&message, need, |item, offer| {
+                        asked.push(*item);
+                        let is_accepted = *item % refused == 0;
+                        offer.room /= if is_accepted { 1 } else { 2 };
+                        is_accepted
+                    });
+                    assert_eq!((found, asked), (accepted, expected));
+                }
+            }
+        }
     });
 }
 
