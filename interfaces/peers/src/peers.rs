@@ -33,6 +33,16 @@ const ATTEMPT: Duration = Duration::from_secs(5);
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct Peer(pub(crate) u32);
 
+impl Peer {
+    /// Returns the number of this peer: peers count from 0, in the order in which they were named
+    /// or came.
+    #[inline]
+    #[must_use]
+    pub const fn index(self) -> usize {
+        self.0 as usize
+    }
+}
+
 /// What has become of an operation: [`Peers::defer`].
 ///
 /// # Example
@@ -419,6 +429,13 @@ impl<W> Peers<W> {
     /// What has become of a link, oldest first.
     pub fn poll_change(&mut self) -> Option<Change<W>> {
         self.changes.pop_front()
+    }
+
+    /// Whether [`Peers::poll_change`] would return a change.
+    #[inline]
+    #[must_use]
+    pub fn has_changes(&self) -> bool {
+        !self.changes.is_empty()
     }
 
     /// When [`Peers::handle_timeout`] is to be called next.

@@ -1,6 +1,7 @@
 //! What puts cost on shared memory: `cargo run --release -p cci-portals --example costs`. One
 //! thread drives both ends, so that a half round trip is all that both do for it, and nothing
-//! waits. Medians of 31 blocks.
+//! waits. Medians of 31 blocks. With a way (`message`, `put`) and a number of round trips it makes
+//! these and prints nothing: `ci/instructions --portals` counts their instructions.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
 use cci::{Connect, Connection, Context, Endpoint, Event, Notify};
@@ -40,8 +41,8 @@ fn receive(end: &Endpoint) {
     }
 }
 
-/// Messages of 8 bytes between two bare endpoints, whose sends are reported.
-fn bare(context: &Context) -> f64 {
+/// Two bare endpoints, and their connection.
+fn bare(context: &Context) -> ([Endpoint; 2], [Connection; 2]) {
     let ends = [open(context), open(context)];
     ends[0].connect(&Connect::to(ends[1].uri())).expect("a URI");
     let mut links: [Option<Connection>; 2] = [None; 2];
@@ -55,14 +56,16 @@ fn bare(context: &Context) -> f64 {
             }
         }
     }
-    let links = links.map(|link| link.expect("open"));
-    median(|| {
-        for round in 0..ROUNDS as usize {
-            let from = round % 2;
-            ends[from].send(links[from], &[1; 8], Notify::Always(1)).expect("room");
-            receive(&ends[1 - from]);
-        }
-    })
+    (ends, links.map(|link| link.expect("open")))
+}
+
+/// Messages of 8 bytes, whose sends are reported.
+fn messages((ends, links): &([Endpoint; 2], [Connection; 2]), count: u32) {
+    for round in 0..count as usize {
+        let from = round % 2;
+        ends[from].send(links[from], &[1; 8], Notify::Always(1)).expect("room");
+        receive(&ends[1 - from]);
+    }
 }
 
 struct Side {
@@ -107,31 +110,51 @@ fn sides(context: &Context, depth: u32) -> Vec<Side> {
     (0..).zip(ends).map(side).collect()
 }
 
-fn puts(context: &Context, depth: u32) -> f64 {
+fn to(pid: u32) -> Target {
+    Target::at(ProcessId { nid: 9, pid }, 4)
+}
+
+fn linked(context: &Context, depth: u32) -> Vec<Side> {
     let sides = sides(context, depth);
-    let to = |pid| Target::at(ProcessId { nid: 9, pid }, 4);
     // The link.
     sides[0].ni.put(sides[0].source, None, false, &to(1)).expect("room");
     while sides[1].ni.event(sides[1].queue).is_err() {
         assert!(sides[0].ni.status(0).is_ok());
     }
-    median(|| {
-        for round in 0..ROUNDS {
-            let (from, other) = (&sides[(round % 2) as usize], &sides[1 - (round % 2) as usize]);
-            from.ni.put(from.source, None, false, &to(1 - round % 2)).expect("room");
-            until(other, EventKind::PutEnd);
-        }
-    })
+    sides
+}
+
+fn puts(sides: &[Side], count: u32) {
+    for round in 0..count {
+        let (from, other) = (&sides[(round % 2) as usize], &sides[1 - (round % 2) as usize]);
+        from.ni.put(from.source, None, false, &to(1 - round % 2)).expect("room");
+        until(other, EventKind::PutEnd);
+    }
 }
 
 fn main() {
     let context = Context::new().expect("devices");
-    let (bare, none) = (bare(&context), puts(&context, 0));
+    let arguments: Vec<String> = std::env::args().skip(1).collect();
+    if let [way, count] = &arguments[..] {
+        let count = 2 * count.parse::<u32>().expect("a number of round trips");
+        return match way.as_str() {
+            "message" => messages(&bare(&context), count),
+            "put" => puts(&linked(&context, 0), count),
+            _ => panic!("{way} is no way; give message or put"),
+        };
+    }
+    let ends = bare(&context);
+    let message = median(|| messages(&ends, ROUNDS));
+    let behind = |depth| {
+        let sides = linked(&context, depth);
+        median(|| puts(&sides, ROUNDS))
+    };
+    let none = behind(0);
     println!("8 bytes, half round trip, both ends in one thread, ns");
-    println!("  message of CCI         {bare:8.0}");
-    println!("  put                    {none:8.0}   {:+.0}", none - bare);
+    println!("  message of CCI         {message:8.0}");
+    println!("  put                    {none:8.0}   {:+.0}", none - message);
     for depth in [32, 1_024, 2_048] {
-        let walked = puts(&context, depth);
+        let walked = behind(depth);
         println!(
             "  put behind {depth:5} that refuse {walked:8.0}   {:.1} an entry",
             (walked - none) / f64::from(depth)

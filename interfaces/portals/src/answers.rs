@@ -2,9 +2,11 @@
 
 use crate::memory::Source;
 use crate::operations::{Kind, Operation, Phase, Whom};
+use crate::queue::Facts;
 use crate::state::{Out, READ, Sending, State};
-use crate::types::{Event, EventKind};
-use crate::wire::{self, Answer, DONE, LONGEST_PARTS, OFFERED, REPLY};
+use crate::target::offered;
+use crate::types::EventKind;
+use crate::wire::{self, Answer, DONE, OFFERED, REPLY};
 use cci::{Connection, Endpoint, Rights};
 
 impl State {
@@ -67,17 +69,9 @@ impl State {
             return self.objects.drop_request(0);
         };
         memory.count();
-        let event = Event {
-            kind: EventKind::Ack,
-            portal: crate::types::ANY,
-            rlength: 0,
-            mlength,
-            offset,
-            failure,
-            ..operation.event
-        };
-        let sequence = self.objects.report(operation.memory, event);
-        self.objects.settle(operation.memory, sequence.unwrap_or(event.link));
+        let facts = Facts { portal: crate::types::ANY, rlength: 0, mlength, offset, failure, ..operation.facts };
+        let sequence = self.objects.report(operation.memory, EventKind::Ack, &facts);
+        self.objects.settle(operation.memory, sequence.unwrap_or(facts.link));
     }
 
     fn on_reply(&mut self, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {
@@ -87,7 +81,7 @@ impl State {
             return false;
         }
         if operation.kind == Kind::GetPut {
-            self.end_source(answer.operation, 0);
+            self.end_source(answer.operation);
         }
         let is_taken = self.start_reply(answer);
         let Some(operation) = self.operations.remove(answer.operation) else { return true };
@@ -109,17 +103,15 @@ impl State {
         let memory = self.objects.memories.get_mut(operation.memory);
         let Some(memory) = memory.filter(|memory| memory.is_active()) else { return false };
         memory.count();
-        operation.event.mlength = answer.length;
-        let event = Event { kind: EventKind::ReplyStart, ..operation.event };
-        let handle = operation.memory;
-        self.objects.report(handle, event);
+        operation.facts.mlength = answer.length;
+        self.objects.report(operation.memory, EventKind::ReplyStart, &operation.facts);
         true
     }
 
     pub(crate) fn end_reply(&mut self, operation: &Operation, is_done: bool) {
-        let mlength = if is_done { operation.event.mlength } else { 0 };
-        let event = Event { kind: EventKind::ReplyEnd, mlength, failure: u32::from(!is_done), ..operation.event };
-        self.objects.end(operation.memory, event);
+        let mlength = if is_done { operation.facts.mlength } else { 0 };
+        let facts = Facts { mlength, failure: u32::from(!is_done), ..operation.facts };
+        self.objects.end(operation.memory, EventKind::ReplyEnd, &facts);
     }
 
     /// Ends a get whose reply finds its memory descriptor inactive: no event, and it is counted.
@@ -128,18 +120,13 @@ impl State {
         if let Some(memory) = self.objects.memories.get_mut(operation.memory) {
             memory.pending -= 1;
         }
-        self.objects.settle(operation.memory, operation.event.link);
+        self.objects.settle(operation.memory, operation.facts.link);
     }
 
     fn on_offered(&mut self, endpoint: &Endpoint, answer: &Answer, (source, from): (&Source<'_>, usize)) -> bool {
-        let mut parts = [0; LONGEST_PARTS];
-        let len = source.copy_to(from, &mut parts);
-        if source.len() - from > len {
-            return false;
-        }
-        let Some(remote) = wire::parse_parts(&parts[..len], answer.length) else { return false };
+        let Some(remote) = offered(source, from, answer.length) else { return false };
         let on_link = self.operations.get(answer.operation).and_then(|of| self.link(of.whom));
-        let Some(operation) = self.operations.get_mut(answer.operation) else { return false };
+        let Some((operation, reads)) = self.operations.get_whole(answer.operation) else { return false };
         if answer.length > operation.length || answer.length == 0 {
             return false;
         }
@@ -148,7 +135,7 @@ impl State {
         operation.phase = Phase::Reading;
         operation.length = answer.length;
         operation.request.offset = answer.own;
-        operation.reads.remote = remote;
+        reads.remote = remote;
         if !self.start_reply(answer) {
             if let Some(operation) = self.operations.remove(answer.operation) {
                 self.give_up(&operation);
@@ -173,10 +160,10 @@ impl State {
 
     /// Ends an operation whose memory cannot take part, and tells a partner that waits.
     pub(crate) fn abandon(&mut self, endpoint: &Endpoint, number: u64) {
-        let Some(operation) = self.operations.get_mut(number) else { return };
+        let Some((operation, reads)) = self.operations.get_whole(number) else { return };
         let (whom, theirs) = (operation.whom, operation.request.operation);
         if operation.phase == Phase::Reading {
-            operation.reads.has_failed = true;
+            reads.has_failed = true;
             return self.finish_reads(endpoint, number);
         }
         let is_served = operation.kind == Kind::Supply;
@@ -190,10 +177,10 @@ impl State {
     /// Ends an operation that has failed, with one event.
     pub(crate) fn fail(&mut self, number: u64) {
         // Reads end by themselves when their link does; the memory is theirs until then.
-        if let Some(operation) = self.operations.get_mut(number)
-            && operation.reads.open > 0
+        if let Some((_, reads)) = self.operations.get_whole(number)
+            && reads.open > 0
         {
-            operation.reads.has_failed = true;
+            reads.has_failed = true;
             return;
         }
         let Some(operation) = self.operations.remove(number) else { return };
@@ -201,20 +188,19 @@ impl State {
     }
 
     pub(crate) fn end_failed(&mut self, operation: Operation) {
-        let event = Event { failure: 1, mlength: 0, ..operation.event };
+        let facts = Facts { failure: 1, mlength: 0, ..operation.facts };
+        let objects = &mut self.objects;
         match (operation.kind, operation.phase) {
             (Kind::Put, Phase::AckDue) => self.acknowledge(&operation, 0, 0, 1),
-            (Kind::Put, _) => self.objects.end(operation.memory, Event { kind: EventKind::SendEnd, ..event }),
+            (Kind::Put, _) => objects.end(operation.memory, EventKind::SendEnd, &facts),
             (Kind::Get | Kind::GetPut, phase) => {
-                if self.has_memory(operation.source) {
-                    let link = operation.source_link;
-                    self.objects.end(operation.source, Event { kind: EventKind::SendEnd, link, ..event });
-                }
+                // None, but of a swap whose send has not ended.
+                objects.end(operation.source, EventKind::SendEnd, &Facts { link: operation.source_link, ..facts });
                 // START and END are a pair.
                 if phase != Phase::Reading {
-                    self.objects.report(operation.memory, Event { kind: EventKind::ReplyStart, ..event });
+                    objects.report(operation.memory, EventKind::ReplyStart, &facts);
                 }
-                self.objects.end(operation.memory, Event { kind: EventKind::ReplyEnd, ..event });
+                objects.end(operation.memory, EventKind::ReplyEnd, &facts);
             }
             (Kind::Take | Kind::Supply, _) => self.end_served(&operation, false),
         }
@@ -222,14 +208,14 @@ impl State {
 
     /// Begins reads of what a peer has offered, as far as there is room.
     pub(crate) fn begin_reads(&mut self, endpoint: &Endpoint, connection: Connection, number: u64) -> Sending {
-        if self.operations.get(number).is_some_and(|of| of.registered.is_empty())
+        if self.operations.get_whole(number).is_some_and(|(_, reads)| reads.registered.is_empty())
             && let Err(sending) = self.register(endpoint, connection, number, Rights::NONE)
         {
             return sending;
         }
-        let Some(operation) = self.operations.get_mut(number) else { return Sending::Gone };
-        let sending = crate::transfer::begin(endpoint, connection, operation, READ | number);
-        if matches!(sending, Sending::Gone) && operation.reads.open == 0 {
+        let Some((operation, reads)) = self.operations.get_whole(number) else { return Sending::Gone };
+        let sending = crate::transfer::begin(endpoint, connection, (operation.length, reads), READ | number);
+        if matches!(sending, Sending::Gone) && reads.open == 0 {
             self.finish_reads(endpoint, number);
         }
         sending

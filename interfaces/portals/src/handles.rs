@@ -73,6 +73,8 @@ impl Handle {
 #[derive(Debug)]
 struct Place<V> {
     life: u32,
+    /// That of the value which is here, or will be next.
+    handle: Handle,
     value: Option<V>,
 }
 
@@ -104,39 +106,36 @@ impl<V> Table<V> {
         let index = if self.places.len() < self.most as usize {
             self.places.try_reserve(1).ok()?;
             self.free.try_reserve(self.places.len() + 1 - self.free.len()).ok()?;
-            self.places.push(Place { life: 0, value: None });
-            u32::try_from(self.places.len() - 1).ok()?
+            let index = u32::try_from(self.places.len()).ok()?;
+            let handle = Handle::make(self.kind, self.interface, 0, index);
+            self.places.push(Place { life: 0, handle, value: None });
+            index
         } else {
             self.free.pop_front()?
         };
         let place = &mut self.places[index as usize];
         place.value = Some(value);
-        Some(Handle::make(self.kind, self.interface, place.life, index))
-    }
-
-    fn holds(&self, handle: Handle) -> Option<usize> {
-        let (index, place) = (handle.index(), self.places.get(handle.index())?);
-        let own = Handle::make(self.kind, self.interface, place.life, u32::try_from(index).ok()?);
-        (own == handle).then_some(index)
+        Some(place.handle)
     }
 
     #[inline]
     pub(crate) fn get(&self, handle: Handle) -> Option<&V> {
-        self.places[self.holds(handle)?].value.as_ref()
+        self.places.get(handle.index()).filter(|place| place.handle == handle)?.value.as_ref()
     }
 
     #[inline]
     pub(crate) fn get_mut(&mut self, handle: Handle) -> Option<&mut V> {
-        let index = self.holds(handle)?;
-        self.places[index].value.as_mut()
+        self.places.get_mut(handle.index()).filter(|place| place.handle == handle)?.value.as_mut()
     }
 
     pub(crate) fn remove(&mut self, handle: Handle) -> Option<V> {
-        let index = self.holds(handle)?;
-        let place = &mut self.places[index];
+        let index = handle.index();
+        let place = self.places.get_mut(index).filter(|place| place.handle == handle)?;
         let value = place.value.take()?;
+        let index = u32::try_from(index).ok()?;
         place.life = place.life.wrapping_add(1);
-        self.free.push_back(u32::try_from(index).ok()?);
+        place.handle = Handle::make(self.kind, self.interface, place.life, index);
+        self.free.push_back(index);
         Some(value)
     }
 

@@ -2,9 +2,10 @@
 
 use crate::errors::Error;
 use crate::handles::Handle;
-use crate::operations::{Kind, Operation, Phase, Reads};
+use crate::operations::{Kind, Operation, Phase};
+use crate::queue::Facts;
 use crate::state::{Out, SENT, Sending, State};
-use crate::types::{Event, EventKind, MAX_SWAP, ProcessId};
+use crate::types::{EventKind, ProcessId};
 use crate::wire::{self, Answer, DONE, LONGEST, LONGEST_PARTS, OFFERED, REPLY, Request};
 use cci::{Connection, Endpoint, Notify, RegisterError, Registration, Rights};
 
@@ -46,6 +47,14 @@ impl Target {
 impl Kind {
     pub(crate) fn is_initiator(self) -> bool {
         matches!(self, Self::Put | Self::Get | Self::GetPut)
+    }
+}
+
+impl Operation {
+    /// The answer of a target's operation with this number.
+    fn reply(&self, number: u64, kind: u8) -> Answer {
+        let (operation, offset) = (self.request.operation, self.facts.offset);
+        Answer { kind, status: DONE, operation, length: self.length, offset, own: number }
     }
 }
 
@@ -91,7 +100,7 @@ impl State {
         }
         self.begin(memory);
         let link = self.objects.next_link();
-        let event = Event {
+        let facts = Facts {
             initiator: self.own,
             uid: self.uid,
             jid: self.jid,
@@ -102,9 +111,9 @@ impl State {
             offset: at.0,
             header: to.header,
             link,
-            ..Event::default()
+            failure: 0,
         };
-        Ok(self.operations.insert(Operation {
+        Ok(self.operations.insert(|number| Operation {
             kind,
             phase: Phase::Queued,
             whom,
@@ -114,18 +123,13 @@ impl State {
             source_link: 0,
             offset: at.0,
             length: at.1,
-            request,
-            event,
-            reads: Reads::default(),
-            registered: Vec::new(),
-            swapped: [0; MAX_SWAP],
+            request: Request { operation: number, ..request },
+            facts,
         }))
     }
 
     fn send_off(&mut self, endpoint: &Endpoint, number: u64) {
-        if let Some(operation) = self.operations.get_mut(number) {
-            operation.request.operation = number;
-            let whom = operation.whom;
+        if let Some(whom) = self.operations.get(number).map(|operation| operation.whom) {
             self.post(endpoint, whom, Out::Operation(number));
         }
     }
@@ -141,9 +145,12 @@ impl State {
         let request = Request { wants_ack, ..self.request(wire::PUT, to)? };
         let at = self.check_region(memory, region)?;
         let number = self.enter(Kind::Put, memory, at, request, to)?;
-        let event = self.operations.get(number).map(|operation| operation.event).unwrap_or_default();
-        self.objects.report(memory, Event { kind: EventKind::SendStart, ..event });
-        self.send_off(endpoint, number);
+        if let Some(operation) = self.operations.get(number) {
+            self.objects.report(memory, EventKind::SendStart, &operation.facts);
+        }
+        if !self.send_at_once(endpoint, number) {
+            self.send_off(endpoint, number);
+        }
         Ok(())
     }
 
@@ -178,29 +185,28 @@ impl State {
         let number = self.enter(Kind::GetPut, memory, at, request, to)?;
         self.begin(source);
         let source_link = self.objects.next_link();
-        let mut event = Event::default();
         if let Some(operation) = self.operations.get_mut(number) {
             (operation.source, operation.source_link) = (source, source_link);
-            event = Event { link: source_link, ..operation.event };
+            let facts = Facts { link: source_link, ..operation.facts };
+            self.objects.report(source, EventKind::SendStart, &facts);
         }
-        self.objects.report(source, Event { kind: EventKind::SendStart, ..event });
         self.send_off(endpoint, number);
         Ok(())
     }
 
     /// Writes the message of an operation whole, with its bytes. False: its memory is gone.
-    pub(crate) fn write_message(&self, number: u64, to: &mut Vec<u8>) -> bool {
-        let Some(operation) = self.operations.get(number) else { return false };
+    pub(crate) fn write_message(&mut self, number: u64, to: &mut Vec<u8>) -> bool {
+        let Some((operation, bulk)) = self.operations.get_whole(number) else { return false };
         match operation.kind {
             Kind::Put | Kind::Get | Kind::GetPut => operation.request.emit(to),
             Kind::Take => return false,
-            Kind::Supply => self.reply(number, REPLY).emit(to),
+            Kind::Supply => operation.reply(number, REPLY).emit(to),
         }
         let start = to.len();
         let from = match operation.kind {
             Kind::Get => return true,
             Kind::Supply if operation.request.kind == wire::GETPUT => {
-                to.extend(&operation.swapped[..operation.length as usize]);
+                to.extend(&bulk.swapped.0[..operation.length as usize]);
                 return true;
             }
             Kind::GetPut => operation.source,
@@ -209,17 +215,6 @@ impl State {
         to.resize(start + operation.length as usize, 0);
         let memory = self.objects.memories.get(from);
         memory.is_some_and(|memory| memory.region.copy_out(operation.offset, &mut to[start..]))
-    }
-
-    /// The answer of a target's operation.
-    fn reply(&self, number: u64, kind: u8) -> Answer {
-        let none = Answer { kind, status: DONE, operation: 0, length: 0, offset: 0, own: number };
-        self.operations.get(number).map_or(none, |operation| Answer {
-            operation: operation.request.operation,
-            length: operation.length,
-            offset: operation.event.offset,
-            ..none
-        })
     }
 
     /// Sends the message of an operation, or what stands for it where it is long.
@@ -265,7 +260,7 @@ impl State {
         number: u64,
         rights: Rights,
     ) -> Result<(), Sending> {
-        let Some(operation) = self.operations.get_mut(number) else { return Err(Sending::Gone) };
+        let Some((operation, bulk)) = self.operations.get_whole(number) else { return Err(Sending::Gone) };
         let memory = self.objects.memories.get(operation.memory);
         let Some(parts) = memory.and_then(|memory| memory.region.cut(operation.offset, operation.length)) else {
             self.abandon(endpoint, number);
@@ -275,7 +270,7 @@ impl State {
             parts.into_iter().map(|part| endpoint.register_for(connection, part, rights)).collect();
         match registered {
             Ok(registered) => {
-                operation.registered = registered;
+                bulk.registered = registered;
                 Ok(())
             }
             Err(RegisterError::Disconnected) => Err(Sending::Lost),
@@ -291,14 +286,14 @@ impl State {
         if let Err(sending) = self.register(endpoint, connection, number, Rights::READ) {
             return sending;
         }
-        let Some(operation) = self.operations.get(number) else { return Sending::Gone };
+        let Some((operation, bulk)) = self.operations.get_whole(number) else { return Sending::Gone };
         let mut message = Vec::with_capacity(LONGEST + LONGEST_PARTS);
         if operation.kind == Kind::Put {
             Request { kind: wire::OFFER, length: operation.length, ..operation.request }.emit(&mut message);
         } else {
-            self.reply(number, OFFERED).emit(&mut message);
+            operation.reply(number, OFFERED).emit(&mut message);
         }
-        let parts = operation.registered.iter().map(|part| (part.len(), part.handle()));
+        let parts = bulk.registered.iter().map(|part| (part.len(), part.handle()));
         wire::emit_parts(parts, &mut message);
         match endpoint.send(connection, &message, Notify::OnFailure(SENT | number)) {
             Ok(()) => {
@@ -312,39 +307,40 @@ impl State {
     }
 
     /// CCI has delivered the message of an operation, or could not.
+    #[inline]
     pub(crate) fn on_sent(&mut self, number: u64, is_done: bool) {
-        if !is_done {
-            return self.fail(number);
-        }
+        if is_done { self.end_at_once(number) } else { self.fail(number) }
+    }
+
+    /// CCI has delivered the message of an operation.
+    pub(crate) fn on_delivered(&mut self, number: u64) {
         let Some(operation) = self.operations.get_mut(number).filter(|of| of.phase == Phase::Sent) else { return };
         match operation.kind {
             Kind::Put => self.end_send(number),
-            Kind::GetPut => self.end_source(number, 0),
+            Kind::GetPut => self.end_source(number),
             _ => {}
         }
     }
 
     /// Ends the send of a put. What is left is an ack that is due.
     pub(crate) fn end_send(&mut self, number: u64) {
-        let Some(operation) = self.operations.get_mut(number) else { return };
-        let (memory, event) = (operation.memory, Event { kind: EventKind::SendEnd, ..operation.event });
+        let Some((operation, bulk)) = self.operations.get_whole(number) else { return };
+        let (memory, facts, wants_ack) = (operation.memory, operation.facts, operation.request.wants_ack);
         operation.phase = Phase::AckDue;
-        operation.registered.clear();
-        if !operation.request.wants_ack {
+        bulk.registered.clear();
+        if !wants_ack {
             self.operations.remove(number);
         }
         self.objects.registers[4] += 1;
-        self.objects.registers[5] += event.rlength;
-        self.objects.end(memory, event);
+        self.objects.registers[5] += facts.rlength;
+        self.objects.end(memory, EventKind::SendEnd, &facts);
     }
 
     /// Ends the send of a swap, once.
-    pub(crate) fn end_source(&mut self, number: u64, failure: u32) {
+    pub(crate) fn end_source(&mut self, number: u64) {
         let Some(operation) = self.operations.get_mut(number) else { return };
         let source = std::mem::replace(&mut operation.source, Handle::INVALID);
-        let event = Event { kind: EventKind::SendEnd, link: operation.source_link, failure, ..operation.event };
-        if self.has_memory(source) {
-            self.objects.end(source, event);
-        }
+        let facts = Facts { link: operation.source_link, ..operation.facts };
+        self.objects.end(source, EventKind::SendEnd, &facts);
     }
 }

@@ -32,6 +32,7 @@
 mod access;
 mod answers;
 mod errors;
+mod fast_path;
 mod handles;
 mod initiator;
 mod interface;

@@ -86,21 +86,35 @@ impl Region {
     }
 
     /// Copies out; false where the bytes do not lie inside.
+    #[inline]
     pub(crate) fn copy_out(&self, offset: u64, target: &mut [u8]) -> bool {
         let len = target.len();
+        if let [part] = &self.parts[..] {
+            return len == 0 || part.copy_out(offset, target);
+        }
         self.runs(offset, len, |part, at, range| part.copy_out(at, &mut target[range]))
     }
 
     /// Copies in; false where the bytes do not lie inside.
+    #[inline]
     pub(crate) fn copy_in(&self, offset: u64, bytes: &[u8]) -> bool {
+        if let [part] = &self.parts[..] {
+            return bytes.is_empty() || part.copy_in(offset, bytes);
+        }
         self.runs(offset, bytes.len(), |part, at, range| part.copy_in(at, &bytes[range]))
     }
 
     /// Copies `len` bytes of a message in, from `from` on.
+    #[inline]
     pub(crate) fn copy_from(&self, offset: u64, source: &Source<'_>, from: usize, len: usize) -> bool {
         if let Source::Bytes(bytes) = source {
             return bytes.get(from..from + len).is_some_and(|bytes| self.copy_in(offset, bytes));
         }
+        self.copy_from_view(offset, source, from, len)
+    }
+
+    #[inline(never)]
+    fn copy_from_view(&self, offset: u64, source: &Source<'_>, from: usize, len: usize) -> bool {
         let mut piece = [0; PIECE];
         let mut done = 0;
         while done < len {

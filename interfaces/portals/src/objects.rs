@@ -6,9 +6,9 @@ use crate::errors::Error;
 use crate::handles::{Handle, Kind, Table};
 use crate::memory::Region;
 use crate::options;
-use crate::queue::Queue;
+use crate::queue::{Facts, Queue};
 use crate::types::{Described, Descriptor, Event, EventKind, Limits, ProcessId};
-use cci_matching::{Envelope, Ordered, Pattern, Ticket};
+use cci_matching::{Envelope, Offer, Ordered, Pattern, Ticket};
 use std::collections::VecDeque;
 
 /// Whether an object goes by itself.
@@ -72,15 +72,6 @@ impl Match {
     }
 }
 
-/// An entry in its list: a walk goes from here to the memory descriptor.
-#[derive(Debug)]
-struct Item {
-    /// `NONE`: without one.
-    memory: Handle,
-    /// What the memory descriptor allows, so that one which does not is refused without being read.
-    rights: u32,
-}
-
 #[derive(Debug)]
 pub(crate) struct Entry {
     portal: usize,
@@ -95,6 +86,8 @@ pub(crate) struct Entry {
 pub(crate) struct Memory {
     pub(crate) region: Region,
     pub(crate) described: Described,
+    /// The kinds of events that it leaves, a bit each.
+    leaves: u16,
     pub(crate) offset: u64,
     /// Operations that have begun and not ended.
     pub(crate) pending: u32,
@@ -113,6 +106,30 @@ impl Memory {
         self.described.options & bits == bits
     }
 
+    /// Whether it goes by itself, now.
+    #[inline]
+    fn is_over(&self) -> bool {
+        self.unlink == Unlink::Unlink && !self.is_active() && self.pending == 0
+    }
+
+    /// Whether it has a queue, and its options do not disable this kind.
+    #[inline]
+    pub(crate) fn leaves(&self, kind: EventKind) -> bool {
+        self.leaves >> kind as u16 & 1 != 0
+    }
+
+    /// What it can take of one request at most: of a walk, which passes over those that offer too
+    /// little. It may offer more than it has, and is asked in vain then.
+    fn offer(&self) -> Offer {
+        let room = match () {
+            () if !self.is_active() => return NOTHING,
+            () if self.has(options::TRUNCATE) => u64::MAX,
+            () if self.has(options::MANAGE_REMOTE) => self.region.len(),
+            () => self.region.len().saturating_sub(self.offset),
+        };
+        Offer { rights: self.described.options, room: u32::try_from(room).unwrap_or(u32::MAX) }
+    }
+
     /// Takes one from the threshold.
     pub(crate) fn count(&mut self) {
         if self.described.threshold > 0 {
@@ -120,6 +137,25 @@ impl Memory {
         }
     }
 }
+
+/// The kinds of events that a memory descriptor leaves, a bit each.
+fn leaves(described: &Described) -> u16 {
+    let is_disabled = |bits: u32| described.options & bits == bits;
+    let is_wanted = |kind: u32| match kind {
+        ACK => !is_disabled(options::EVENT_START_DISABLE | options::EVENT_END_DISABLE),
+        UNLINK => !is_disabled(options::EVENT_UNLINK_DISABLE),
+        kind if kind.is_multiple_of(2) => !is_disabled(options::EVENT_START_DISABLE),
+        _ => !is_disabled(options::EVENT_END_DISABLE),
+    };
+    let has_queue = described.queue != Handle::NO_QUEUE;
+    (0..=UNLINK).filter(|kind| has_queue && is_wanted(*kind)).fold(0, |bits, kind| bits | 1 << kind)
+}
+
+/// What an entry without memory offers. It has no right that requests need.
+const NOTHING: Offer = Offer::NONE;
+
+const ACK: u32 = EventKind::Ack as u32;
+const UNLINK: u32 = EventKind::Unlink as u32;
 
 /// A request as its target sees it.
 #[derive(Clone, Copy, Debug)]
@@ -152,7 +188,7 @@ pub(crate) const REGISTERS: usize = 6;
 pub(crate) struct Objects {
     pub(crate) number: u32,
     pub(crate) limits: Limits,
-    table: Vec<Ordered<Item>>,
+    table: Vec<Ordered<Handle>>,
     entries: Table<Entry>,
     pub(crate) memories: Table<Memory>,
     pub(crate) queues: Table<Queue>,
@@ -205,14 +241,15 @@ impl Objects {
         &mut self,
         portal: usize,
         unlink: Unlink,
-        link: impl FnOnce(&mut Ordered<Item>, Item) -> Option<Ticket>,
+        link: impl FnOnce(&mut Ordered<Handle>, Handle) -> Option<Ticket>,
     ) -> Result<Handle, Error> {
         let entry = Entry { portal, ticket: None, unlink, memory: None };
         let handle = self.entries.insert(entry).ok_or(Error::NoSpace)?;
-        let item = Item { memory: Handle::NONE, rights: 0 };
-        match (link(&mut self.table[portal], item), self.entries.get_mut(handle)) {
+        let list = &mut self.table[portal];
+        match (link(list, Handle::NONE), self.entries.get_mut(handle)) {
             (Some(ticket), Some(entry)) => {
                 entry.ticket = Some(ticket);
+                list.set_offer(ticket, NOTHING);
                 Ok(handle)
             }
             _ => {
@@ -225,10 +262,10 @@ impl Objects {
     pub(crate) fn attach(&mut self, portal: u32, wanted: Match, unlink: Unlink, at: Position) -> Result<Handle, Error> {
         let portal = self.list(portal)?;
         self.may_enter(portal)?;
-        self.enter(portal, unlink, |list, item| {
+        self.enter(portal, unlink, |list, memory| {
             let pushed = match at {
-                Position::Before => list.push_front(wanted.pattern(), item),
-                Position::After => list.push_back(wanted.pattern(), item),
+                Position::Before => list.push_front(wanted.pattern(), memory),
+                Position::After => list.push_back(wanted.pattern(), memory),
             };
             pushed.ok()
         })
@@ -250,10 +287,10 @@ impl Objects {
         let entry = self.entries.get(base).ok_or(Error::Entry)?;
         let (portal, other) = (entry.portal, entry.ticket.ok_or(Error::Entry)?);
         self.may_enter(portal)?;
-        self.enter(portal, unlink, |list, item| {
+        self.enter(portal, unlink, |list, memory| {
             let inserted = match at {
-                Position::Before => list.insert_before(other, wanted.pattern(), item),
-                Position::After => list.insert_after(other, wanted.pattern(), item),
+                Position::Before => list.insert_before(other, wanted.pattern(), memory),
+                Position::After => list.insert_after(other, wanted.pattern(), memory),
             };
             inserted.ok().flatten()
         })
@@ -298,7 +335,8 @@ impl Objects {
     fn add(&mut self, descriptor: Descriptor, unlink: Unlink, entry: Option<Handle>) -> Result<Handle, Error> {
         let (region, mut described) = self.check(descriptor)?;
         described.threshold = described.threshold.max(-1);
-        let memory = Memory { region, described, offset: 0, pending: 0, is_spent: false, unlink, entry };
+        let leaves = leaves(&described);
+        let memory = Memory { region, described, leaves, offset: 0, pending: 0, is_spent: false, unlink, entry };
         self.memories.insert(memory).ok_or(Error::NoSpace)
     }
 
@@ -315,9 +353,12 @@ impl Objects {
     fn lead(&mut self, entry: Handle, memory: Option<Handle>) {
         let Some(of) = self.entries.get_mut(entry) else { return };
         of.memory = memory;
-        let rights = memory.and_then(|memory| self.memories.get(memory)).map_or(0, |memory| memory.described.options);
-        if let Some(item) = of.ticket.and_then(|ticket| self.table[of.portal].get_mut(ticket)) {
-            *item = Item { memory: memory.unwrap_or(Handle::NONE), rights };
+        let offer = memory.and_then(|memory| self.memories.get(memory)).map_or(NOTHING, Memory::offer);
+        let Some(ticket) = of.ticket else { return };
+        let list = &mut self.table[of.portal];
+        list.set_offer(ticket, offer);
+        if let Some(leads_to) = list.get_mut(ticket) {
+            *leads_to = memory.unwrap_or(Handle::NONE);
         }
     }
 
@@ -359,7 +400,8 @@ impl Objects {
         }
         described.threshold = described.threshold.max(-1);
         if let Some(memory) = self.memories.get_mut(handle) {
-            (memory.region, memory.described, memory.offset, memory.is_spent) = (region, described, 0, false);
+            (memory.region, memory.offset, memory.is_spent) = (region, 0, false);
+            (memory.leaves, memory.described) = (leaves(&described), described);
             if let Some(entry) = memory.entry {
                 self.lead(entry, Some(handle));
             }
@@ -413,60 +455,57 @@ impl Objects {
         let Self { table, memories, .. } = self;
         let list = table.get_mut(wanted.portal as usize)?;
         let envelope = Envelope { source: wanted.initiator.word(), bits: wanted.bits };
-        let accepts = |item: &mut Item| {
-            let is_allowed = item.rights & wanted.operation == wanted.operation;
-            is_allowed
-                && memories.get(item.memory).is_some_and(|memory| {
-                    let is_remote = memory.has(options::MANAGE_REMOTE);
-                    let offset = if is_remote { wanted.offset } else { memory.offset };
-                    let fits = offset.checked_add(wanted.length).is_some_and(|end| end <= memory.region.len());
-                    memory.is_active() && (fits || memory.has(options::TRUNCATE))
-                })
+        let need = Offer { rights: wanted.operation, room: u32::try_from(wanted.length).unwrap_or(u32::MAX) };
+        let accepts = |leads_to: &mut Handle, offer: &mut Offer| {
+            let Some(memory) = memories.get(*leads_to) else { return false };
+            let is_remote = memory.has(options::MANAGE_REMOTE);
+            let offset = if is_remote { wanted.offset } else { memory.offset };
+            let fits = offset.checked_add(wanted.length).is_some_and(|end| end <= memory.region.len());
+            let is_accepted = memory.is_active() && (fits || memory.has(options::TRUNCATE));
+            if !is_accepted {
+                *offer = memory.offer();
+            }
+            is_accepted
         };
-        let ticket = list.find(&envelope, accepts)?;
-        list.get(ticket).map(|item| item.memory)
+        let ticket = list.find_offer(&envelope, need, accepts)?;
+        list.get(ticket).copied()
     }
 
     /// Leaves an event of a memory descriptor, if it has a queue and wants this kind. Returns its
     /// sequence.
-    pub(crate) fn report(&mut self, memory: Handle, event: Event) -> Option<u32> {
-        let described = self.memories.get(memory)?.described;
-        let is_disabled = |bits: u32| described.options & bits == bits;
-        let is_silent = match event.kind {
-            EventKind::Ack => is_disabled(options::EVENT_START_DISABLE | options::EVENT_END_DISABLE),
-            EventKind::Unlink => is_disabled(options::EVENT_UNLINK_DISABLE),
-            kind if (kind as u32).is_multiple_of(2) => is_disabled(options::EVENT_START_DISABLE),
-            _ => is_disabled(options::EVENT_END_DISABLE),
-        };
-        if is_silent {
-            return None;
-        }
-        let queue = self.queues.get_mut(described.queue)?;
-        let event = queue.push(Event { memory, described, ..event });
-        if queue.has_handler {
-            self.handled.push_back((described.queue, event));
+    #[inline]
+    pub(crate) fn report(&mut self, handle: Handle, kind: EventKind, facts: &Facts) -> Option<u32> {
+        let memory = self.memories.get(handle).filter(|memory| memory.leaves(kind))?;
+        let to = memory.described.queue;
+        let queue = self.queues.get_mut(to)?;
+        let has_handler = queue.has_handler;
+        let event = queue.push(kind, handle, &memory.described, facts);
+        if has_handler {
+            self.handled.push_back((to, *event));
         }
         self.changes += 1;
         Some(event.sequence)
     }
 
     /// Ends an operation that was pending: its END event, and what goes by itself.
-    pub(crate) fn end(&mut self, memory: Handle, event: Event) {
-        if let Some(of) = self.memories.get_mut(memory) {
-            of.pending -= 1;
+    #[inline]
+    pub(crate) fn end(&mut self, handle: Handle, kind: EventKind, facts: &Facts) {
+        let Some(memory) = self.memories.get_mut(handle) else { return };
+        memory.pending -= 1;
+        let is_over = memory.is_over();
+        let sequence = self.report(handle, kind, facts);
+        if is_over {
+            self.settle(handle, sequence.unwrap_or(facts.link));
         }
-        let sequence = self.report(memory, event);
-        self.settle(memory, sequence.unwrap_or(event.link));
     }
 
     /// Unlinks a memory descriptor that goes by itself and has come to its end. `link`: of its
     /// UNLINK event.
+    #[inline(never)]
     pub(crate) fn settle(&mut self, handle: Handle, link: u32) {
-        let Some(memory) = self.memories.get(handle) else { return };
-        if memory.is_active() || memory.pending > 0 || memory.unlink == Unlink::Retain {
-            return;
+        if self.memories.get(handle).is_some_and(Memory::is_over) {
+            self.report(handle, EventKind::Unlink, &Facts::of_none(link));
+            self.remove_memory(handle);
         }
-        self.report(handle, Event { kind: EventKind::Unlink, link, ..Event::default() });
-        self.remove_memory(handle);
     }
 }

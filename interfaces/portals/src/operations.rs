@@ -1,7 +1,8 @@
 //! Operations that have begun and not ended.
 
 use crate::handles::Handle;
-use crate::types::{Event, MAX_SWAP};
+use crate::queue::Facts;
+use crate::types::MAX_SWAP;
 use crate::wire::Request;
 use cci::{Memory, Registration, RmaHandle};
 use cci_peers::Peer;
@@ -44,15 +45,38 @@ pub(crate) enum Phase {
     Reading,
 }
 
-/// Reads of what a peer has offered.
+/// What only some operations have. It stays in its place in the table, where the next operation
+/// finds it empty, so that others do not carry it about.
 #[derive(Debug, Default)]
-pub(crate) struct Reads {
+pub(crate) struct Bulk {
     /// The peer's memory.
     pub(crate) remote: Vec<(u64, RmaHandle)>,
     /// Bytes for which reads were begun, and reads that have not ended.
     pub(crate) begun: u64,
     pub(crate) open: u32,
     pub(crate) has_failed: bool,
+    /// Memory that takes part in RMA: what is offered, or read into.
+    pub(crate) registered: Vec<Registration<Memory>>,
+    /// What a swap has found.
+    pub(crate) swapped: Swapped,
+}
+
+#[derive(Debug)]
+pub(crate) struct Swapped(pub(crate) [u8; MAX_SWAP]);
+
+impl Default for Swapped {
+    fn default() -> Self {
+        Self([0; MAX_SWAP])
+    }
+}
+
+impl Bulk {
+    /// Ends registrations, and leaves nothing for the next operation.
+    fn clear(&mut self) {
+        self.registered.clear();
+        self.remote.clear();
+        (self.begun, self.open, self.has_failed) = (0, 0, false);
+    }
 }
 
 #[derive(Debug)]
@@ -73,18 +97,14 @@ pub(crate) struct Operation {
     /// As it is sent, or was received.
     pub(crate) request: Request,
     /// What its events have.
-    pub(crate) event: Event,
-    pub(crate) reads: Reads,
-    /// Memory that takes part in RMA: what is offered, or read into.
-    pub(crate) registered: Vec<Registration<Memory>>,
-    /// What a swap has found.
-    pub(crate) swapped: [u8; MAX_SWAP],
+    pub(crate) facts: Facts,
 }
 
 #[derive(Debug)]
 struct Place {
     life: u32,
     operation: Option<Operation>,
+    bulk: Bulk,
 }
 
 /// Operations by number. A number is never that of another operation, until 2^24 have been in its
@@ -119,15 +139,17 @@ impl Operations {
         has_room && self.free.try_reserve(self.places.capacity()).is_ok()
     }
 
-    /// Enters an operation, for which there is room.
-    pub(crate) fn insert(&mut self, operation: Operation) -> u64 {
+    /// Enters an operation, for which there is room, and returns its number, of which it is made.
+    #[inline]
+    pub(crate) fn insert(&mut self, operation: impl FnOnce(u64) -> Operation) -> u64 {
         let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { life: 0, operation: None });
+            self.places.push(Place { life: 0, operation: None, bulk: Bulk::default() });
             u32::try_from(self.places.len() - 1).unwrap_or(u32::MAX)
         });
         let place = &mut self.places[index as usize];
-        place.operation = Some(operation);
-        number(place.life, index)
+        let number = number(place.life, index);
+        place.operation = Some(operation(number));
+        number
     }
 
     fn index(&self, wanted: u64) -> Option<usize> {
@@ -147,11 +169,32 @@ impl Operations {
         self.places[self.index(wanted)?].operation.as_ref()
     }
 
+    /// An operation with what only some have.
+    pub(crate) fn get_whole(&mut self, wanted: u64) -> Option<(&mut Operation, &mut Bulk)> {
+        let index = self.index(wanted)?;
+        let Place { operation, bulk, .. } = &mut self.places[index];
+        operation.as_mut().map(|operation| (operation, bulk))
+    }
+
+    /// Ends an operation that has nothing but what all have.
+    #[inline]
+    pub(crate) fn release(&mut self, wanted: u64) {
+        if let Some(index) = self.index(wanted) {
+            let place = &mut self.places[index];
+            place.operation = None;
+            place.life = place.life.wrapping_add(1);
+            self.free.push(index as u32);
+        }
+    }
+
+    /// Takes an operation out. Its registrations end.
+    #[inline]
     pub(crate) fn remove(&mut self, wanted: u64) -> Option<Operation> {
         let index = self.index(wanted)?;
         let place = &mut self.places[index];
         let operation = place.operation.take()?;
         place.life = place.life.wrapping_add(1);
+        place.bulk.clear();
         self.free.push(index as u32);
         Some(operation)
     }

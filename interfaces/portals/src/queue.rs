@@ -1,10 +1,46 @@
 //! Event queues.
 
 use crate::errors::Error;
-use crate::types::Event;
+use crate::handles::Handle;
+use crate::types::{ANY, Described, Event, EventKind, ProcessId};
 
 /// Events of a queue at most.
 const MOST: u64 = 1 << 20;
+
+/// What the events of an operation have in common.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Facts {
+    pub(crate) initiator: ProcessId,
+    pub(crate) uid: u32,
+    pub(crate) jid: u32,
+    pub(crate) portal: u32,
+    pub(crate) bits: u64,
+    pub(crate) rlength: u64,
+    pub(crate) mlength: u64,
+    pub(crate) offset: u64,
+    pub(crate) header: u64,
+    pub(crate) link: u32,
+    pub(crate) failure: u32,
+}
+
+impl Facts {
+    /// Of no operation.
+    pub(crate) fn of_none(link: u32) -> Self {
+        Self {
+            initiator: ProcessId::default(),
+            uid: 0,
+            jid: 0,
+            portal: ANY,
+            bits: 0,
+            rlength: 0,
+            mlength: 0,
+            offset: 0,
+            header: 0,
+            link,
+            failure: 0,
+        }
+    }
+}
 
 /// A ring of events. When it is full, the oldest goes.
 #[derive(Debug)]
@@ -34,19 +70,36 @@ impl Queue {
         Some(Self { ring: ring.into(), written: 0, read: 0, has_lost: false, sequence: u32::MAX, has_handler })
     }
 
-    /// Puts an event in, and returns it with its number.
+    /// Puts an event of a memory descriptor in, and returns it with its number.
     #[inline]
-    pub(crate) fn push(&mut self, mut event: Event) -> Event {
+    pub(crate) fn push(&mut self, kind: EventKind, memory: Handle, described: &Described, facts: &Facts) -> &Event {
         self.sequence = self.sequence.wrapping_add(1);
-        event.sequence = self.sequence;
         let length = self.ring.len() as u64;
         if self.written - self.read == length {
             self.read += 1;
             self.has_lost = true;
         }
-        self.ring[(self.written & (length - 1)) as usize] = event;
+        let Facts { initiator, uid, jid, portal, bits, rlength, mlength, offset, header, link, failure } = *facts;
+        let place = &mut self.ring[(self.written & (length - 1)) as usize];
         self.written += 1;
-        event
+        *place = Event {
+            kind,
+            initiator,
+            uid,
+            jid,
+            portal,
+            bits,
+            rlength,
+            mlength,
+            offset,
+            memory,
+            described: *described,
+            header,
+            link,
+            failure,
+            sequence: self.sequence,
+        };
+        place
     }
 
     pub(crate) fn is_empty(&self) -> bool {
@@ -69,19 +122,19 @@ impl Queue {
 mod tests {
     use super::*;
 
-    fn numbered(link: u32) -> Event {
-        Event { link, ..Event::default() }
+    fn push(queue: &mut Queue, link: u32) {
+        queue.push(EventKind::Ack, Handle::NONE, &Described::default(), &Facts::of_none(link));
     }
 
     #[test]
     fn the_oldest_events_go_and_the_next_read_says_so_once() {
         let mut queue = Queue::new(5, false).expect("memory");
         for link in 0..8 {
-            queue.push(numbered(link));
+            push(&mut queue, link);
         }
         assert_eq!(queue.pop().map(|(event, is_lost)| (event.link, is_lost)), Ok((0, false)), "eight fit");
         for link in 8..10 {
-            queue.push(numbered(link));
+            push(&mut queue, link);
         }
         assert_eq!(queue.pop().map(|(event, is_lost)| (event.link, is_lost)), Ok((2, true)), "one was lost");
         for link in 3..10 {

@@ -1,6 +1,5 @@
 //! An interface behind its lock: objects, operations, and links to partners.
 
-use crate::handles::Handle;
 use crate::memory::Source;
 use crate::objects::Objects;
 use crate::operations::{Operations, Phase, Whom};
@@ -8,7 +7,7 @@ use crate::types::{Limits, ProcessId};
 use crate::wire::{self, Answer, Head, LONGEST};
 use cci::{Connection, Endpoint, Event, Notify, SendError};
 use cci_peers::{Change, Name, Peer, Peers};
-use std::collections::{BTreeMap, VecDeque};
+use std::collections::VecDeque;
 use std::time::Instant;
 
 /// Contexts of this interface's operations: what has ended, and the operation.
@@ -45,6 +44,42 @@ pub(crate) struct Partner {
     pub(crate) served: u32,
 }
 
+impl Partner {
+    fn new(id: ProcessId) -> Self {
+        let (identity, outbox) = (None, VecDeque::new());
+        Self { id, connection: None, link: 0, identity, has_introduced: false, outbox, served: 0 }
+    }
+
+    /// The connection, if a message may go at once: nothing is before it.
+    #[inline]
+    pub(crate) fn is_free(&self) -> Option<Connection> {
+        self.connection.filter(|_| self.has_introduced && self.outbox.is_empty())
+    }
+}
+
+/// Partners by the number of the peer.
+#[derive(Debug)]
+pub(crate) struct Partners(Vec<Option<Partner>>);
+
+impl Partners {
+    #[inline]
+    pub(crate) fn get(&self, peer: Peer) -> Option<&Partner> {
+        self.0.get(peer.index())?.as_ref()
+    }
+
+    #[inline]
+    pub(crate) fn get_mut(&mut self, peer: Peer) -> Option<&mut Partner> {
+        self.0.get_mut(peer.index())?.as_mut()
+    }
+
+    fn get_or_insert(&mut self, peer: Peer, id: ProcessId) -> &mut Partner {
+        if self.0.len() <= peer.index() {
+            self.0.resize_with(peer.index() + 1, || None);
+        }
+        self.0[peer.index()].get_or_insert_with(|| Partner::new(id))
+    }
+}
+
 /// What has become of a message.
 pub(crate) enum Sending {
     Gone,
@@ -67,7 +102,7 @@ pub(crate) struct State {
     pub(crate) objects: Objects,
     pub(crate) operations: Operations,
     pub(crate) peers: Peers<()>,
-    pub(crate) partners: BTreeMap<Peer, Partner>,
+    pub(crate) partners: Partners,
     /// The last partner by its name: both are for ever.
     last: Option<(ProcessId, Peer)>,
     /// Messages of this process to itself.
@@ -106,7 +141,7 @@ impl State {
             objects: Objects::new(number, limits, uid),
             operations: Operations::new(),
             peers,
-            partners: BTreeMap::new(),
+            partners: Partners(Vec::new()),
             last: None,
             to_self: VecDeque::new(),
             own,
@@ -144,15 +179,7 @@ impl State {
     pub(crate) fn partner(&mut self, peer: Peer) -> Option<&mut Partner> {
         let Name::Number(word) = self.peers.name(peer)? else { return None };
         let id = ProcessId::of_word(*word);
-        Some(self.partners.entry(peer).or_insert_with(|| Partner {
-            id,
-            connection: None,
-            link: 0,
-            identity: None,
-            has_introduced: false,
-            outbox: VecDeque::new(),
-            served: 0,
-        }))
+        Some(self.partners.get_or_insert(peer, id))
     }
 
     /// Takes an event of the endpoint.
@@ -161,12 +188,11 @@ impl State {
         if !matches!(event, Event::Received(_) | Event::Completed(_)) {
             self.now = Instant::now();
         }
-        let rest = self.peers.handle_event(endpoint, event, self.now);
-        self.take_changes(endpoint);
-        match rest {
+        match self.peers.handle_event(endpoint, event, self.now) {
             Some(Event::Received(message)) => {
-                let Some(connection) = message.connection() else { return };
-                let Some(peer) = self.peers.peer_of(connection) else { return };
+                let Some(peer) = message.connection().and_then(|connection| self.peers.peer_of(connection)) else {
+                    return;
+                };
                 let source = match message.bytes() {
                     Some(bytes) => Source::Bytes(bytes),
                     None => Source::View(message.view()),
@@ -181,18 +207,23 @@ impl State {
                     _ => {}
                 }
             }
-            // Dropped, and so rejected: a stranger.
-            Some(Event::Request(_)) | None => {}
             Some(Event::EndpointFailed(_)) => self.has_failed = true,
-            Some(_) => {}
+            // A request is dropped here, and so rejected: it is a stranger's.
+            _ => self.take_changes(endpoint),
         }
     }
 
+    #[inline(never)]
     fn take_message(&mut self, endpoint: &Endpoint, whom: Whom, source: &Source<'_>) {
-        let mut front = [0; LONGEST];
-        let len = source.copy_to(0, &mut front);
-        let is_right =
-            wire::parse(&front[..len]).is_some_and(|(head, len)| self.take_head(endpoint, whom, head, (source, len)));
+        let parsed = match source {
+            Source::Bytes(bytes) => wire::parse(bytes),
+            Source::View(view) => {
+                let mut front = [0; LONGEST];
+                let len = view.copy_to(0, &mut front);
+                wire::parse(&front[..len])
+            }
+        };
+        let is_right = parsed.is_some_and(|(head, len)| self.take_head(endpoint, whom, head, (source, len)));
         if let (false, Whom::Peer(peer)) = (is_right, whom) {
             self.malformed += 1;
             self.peers.hang_up(endpoint, peer);
@@ -206,7 +237,7 @@ impl State {
             Head::Ident { uid, jid } => {
                 let Whom::Peer(peer) = whom else { return false };
                 let is_first = |partner: &mut Partner| partner.identity.replace((uid, jid)).is_none();
-                source.len() == from && self.partners.get_mut(&peer).is_some_and(is_first)
+                source.len() == from && self.partners.get_mut(peer).is_some_and(is_first)
             }
             Head::Request(request) => self.take_request(endpoint, whom, &request, (source, from)),
             Head::Answer(answer) => self.take_answer(endpoint, whom, &answer, (source, from)),
@@ -214,7 +245,16 @@ impl State {
     }
 
     /// What has become of links.
+    #[inline]
     pub(crate) fn take_changes(&mut self, endpoint: &Endpoint) {
+        if self.peers.has_changes() {
+            self.take_all_changes(endpoint);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn take_all_changes(&mut self, endpoint: &Endpoint) {
         while let Some(change) = self.peers.poll_change() {
             match change {
                 Change::Up { peer, connection, .. } => {
@@ -234,7 +274,7 @@ impl State {
 
     /// The link to a partner is no more: what was under way on it has failed.
     fn on_down(&mut self, endpoint: &Endpoint, peer: Peer) {
-        let Some(partner) = self.partners.get_mut(&peer) else { return };
+        let Some(partner) = self.partners.get_mut(peer) else { return };
         (partner.connection, partner.identity, partner.has_introduced) = (None, None, false);
         let mut outbox = std::mem::take(&mut partner.outbox);
         for number in self.operations.with(Whom::Peer(peer)) {
@@ -245,7 +285,7 @@ impl State {
         }
         outbox.retain(|out| matches!(out, Out::Operation(number) if self.operations.get(*number).is_some()));
         let has_more = !outbox.is_empty();
-        if let Some(partner) = self.partners.get_mut(&peer) {
+        if let Some(partner) = self.partners.get_mut(peer) {
             partner.outbox = outbox;
         }
         if has_more {
@@ -255,7 +295,7 @@ impl State {
 
     /// The partner cannot be reached: nothing for it will be sent.
     fn on_failed(&mut self, peer: Peer) {
-        if let Some(partner) = self.partners.get_mut(&peer) {
+        if let Some(partner) = self.partners.get_mut(peer) {
             partner.outbox.clear();
         }
         for number in self.operations.with(Whom::Peer(peer)) {
@@ -268,7 +308,7 @@ impl State {
         match whom {
             Whom::Own => self.send_to_self(endpoint, out),
             Whom::Peer(peer) => {
-                let Some(partner) = self.partners.get_mut(&peer) else { return };
+                let Some(partner) = self.partners.get_mut(peer) else { return };
                 // What answers is for the link that it came by.
                 if partner.connection.is_none() && !matches!(out, Out::Operation(_)) {
                     return;
@@ -288,7 +328,7 @@ impl State {
 
     /// Sends what waits for a partner, as far as there is room.
     fn pump(&mut self, endpoint: &Endpoint, peer: Peer) {
-        let Some(partner) = self.partners.get_mut(&peer) else { return };
+        let Some(partner) = self.partners.get_mut(peer) else { return };
         let Some(connection) = partner.connection else {
             if !partner.outbox.is_empty() {
                 self.peers.open(endpoint, peer, Instant::now());
@@ -301,7 +341,7 @@ impl State {
                 Err(_) => return self.blocked.push(peer),
             }
         }
-        while let Some(out) = self.partners.get_mut(&peer).and_then(|partner| partner.outbox.pop_front()) {
+        while let Some(out) = self.partners.get_mut(peer).and_then(|partner| partner.outbox.pop_front()) {
             let sending = match out {
                 Out::Operation(number) => self.send_operation(endpoint, connection, number),
                 Out::Reads(number) => self.begin_reads(endpoint, connection, number),
@@ -317,7 +357,7 @@ impl State {
             if matches!(sending, Sending::Gone) {
                 continue;
             }
-            if let Some(partner) = self.partners.get_mut(&peer) {
+            if let Some(partner) = self.partners.get_mut(peer) {
                 partner.outbox.push_front(out);
             }
             // A link that is lost reports its end.
@@ -386,7 +426,7 @@ impl State {
         self.objects.changes += 1;
         self.peers.close(endpoint);
         self.operations = Operations::new();
-        self.partners.clear();
+        self.partners = Partners(Vec::new());
         self.last = None;
         self.to_self.clear();
     }
@@ -396,7 +436,7 @@ impl State {
         match whom {
             Whom::Own => Some((self.own, self.uid, self.jid)),
             Whom::Peer(peer) => {
-                let partner = self.partners.get(&peer)?;
+                let partner = self.partners.get(peer)?;
                 partner.identity.map(|(uid, jid)| (partner.id, uid, jid))
             }
         }
@@ -407,12 +447,8 @@ impl State {
         match whom {
             Whom::Own => Some(0),
             Whom::Peer(peer) => {
-                self.partners.get(&peer).filter(|partner| partner.connection.is_some()).map(|partner| partner.link)
+                self.partners.get(peer).filter(|partner| partner.connection.is_some()).map(|partner| partner.link)
             }
         }
-    }
-
-    pub(crate) fn has_memory(&self, handle: Handle) -> bool {
-        self.objects.memories.get(handle).is_some()
     }
 }

@@ -3,18 +3,28 @@
 use crate::handles::Handle;
 use crate::memory::Source;
 use crate::objects::{Matched, Wanted};
-use crate::operations::{Kind, Operation, Phase, Reads, Whom};
+use crate::operations::{Kind, Operation, Phase, Whom};
 use crate::options;
+use crate::queue::Facts;
 use crate::state::{Out, State};
-use crate::types::{Event, EventKind, MAX_SWAP};
+use crate::types::{EventKind, MAX_SWAP};
 use crate::wire::{self, ACK, Answer, DONE, DROPPED, GET, GETPUT, LONGEST_PARTS, OFFER, PUT, REPLY, Request};
 use cci::{Endpoint, RmaHandle};
+
+/// The parts of what is offered behind a header; `None`: they do not stand for so many bytes.
+#[inline(never)]
+pub(crate) fn offered(source: &Source<'_>, from: usize, length: u64) -> Option<Vec<(u64, RmaHandle)>> {
+    let mut parts = [0; LONGEST_PARTS];
+    let len = source.copy_to(from, &mut parts);
+    (source.len() - from == len).then(|| wire::parse_parts(&parts[..len], length)).flatten()
+}
 
 /// Requests of one partner that may be open.
 const MOST_SERVED: u32 = 4_096;
 
 impl State {
     /// A request; false: it is malformed.
+    #[inline]
     pub(crate) fn take_request(
         &mut self,
         endpoint: &Endpoint,
@@ -24,14 +34,12 @@ impl State {
     ) -> bool {
         let Some((initiator, uid, jid)) = self.identity(whom) else { return false };
         let behind = source.len() - from;
-        let mut parts = [0; LONGEST_PARTS];
         let mut remote = None;
         let is_right = match request.kind {
             GET => behind == 0,
             GETPUT => behind <= MAX_SWAP,
             OFFER => {
-                let len = source.copy_to(from, &mut parts);
-                remote = (behind == len).then(|| wire::parse_parts(&parts[..len], request.length)).flatten();
+                remote = offered(source, from, request.length);
                 remote.is_some() && whom != Whom::Own
             }
             _ => true,
@@ -72,7 +80,7 @@ impl State {
     fn may_serve(&mut self, whom: Whom) -> bool {
         let is_greedy = match whom {
             Whom::Own => false,
-            Whom::Peer(peer) => self.partners.get(&peer).is_none_or(|partner| partner.served >= MOST_SERVED),
+            Whom::Peer(peer) => self.partners.get(peer).is_none_or(|partner| partner.served >= MOST_SERVED),
         };
         !is_greedy && self.operations.reserve()
     }
@@ -99,7 +107,7 @@ impl State {
         remote: Option<Vec<(u64, RmaHandle)>>,
     ) {
         let Matched { memory, offset, length } = matched;
-        let event = Event {
+        let facts = Facts {
             initiator: wanted.initiator,
             uid: wanted.uid,
             jid: wanted.jid,
@@ -110,20 +118,21 @@ impl State {
             offset,
             header: wanted.header,
             link: self.objects.next_link(),
-            ..Event::default()
+            failure: 0,
         };
         let start = match request.kind {
             GET => EventKind::GetStart,
             GETPUT => EventKind::GetPutStart,
             _ => EventKind::PutStart,
         };
-        self.objects.report(memory, Event { kind: start, ..event });
+        self.objects.report(memory, start, &facts);
         if request.kind == PUT {
-            return self.place(endpoint, whom, request, (memory, event), (source, from));
+            return self.place(endpoint, whom, request, (memory, facts), (source, from));
         }
-        let mut operation = Operation {
-            kind: if request.kind == OFFER { Kind::Take } else { Kind::Supply },
-            phase: Phase::Queued,
+        let is_read = request.kind == OFFER;
+        let operation = Operation {
+            kind: if is_read { Kind::Take } else { Kind::Supply },
+            phase: if is_read { Phase::Reading } else { Phase::Queued },
             whom,
             on_link: self.link(whom).unwrap_or_default(),
             memory,
@@ -132,24 +141,20 @@ impl State {
             offset,
             length,
             request: *request,
-            event,
-            reads: Reads { remote: remote.unwrap_or_default(), ..Reads::default() },
-            registered: Vec::new(),
-            swapped: [0; MAX_SWAP],
+            facts,
         };
-        if request.kind == GETPUT {
-            self.swap(&mut operation, (source, from));
-        }
         if let Whom::Peer(peer) = whom
-            && let Some(partner) = self.partners.get_mut(&peer)
+            && let Some(partner) = self.partners.get_mut(peer)
         {
             partner.served += 1;
         }
-        let is_read = operation.kind == Kind::Take;
-        if is_read {
-            operation.phase = Phase::Reading;
+        let number = self.operations.insert(|_| operation);
+        if let (Some(remote), Some((_, bulk))) = (remote, self.operations.get_whole(number)) {
+            bulk.remote = remote;
         }
-        let number = self.operations.insert(operation);
+        if request.kind == GETPUT {
+            self.swap(number, (source, from));
+        }
         if is_read && length == 0 {
             return self.finish_reads(endpoint, number);
         }
@@ -163,26 +168,27 @@ impl State {
         endpoint: &Endpoint,
         whom: Whom,
         request: &Request,
-        (memory, event): (Handle, Event),
+        (memory, facts): (Handle, Facts),
         (source, from): (&Source<'_>, usize),
     ) {
         let of = self.objects.memories.get(memory);
-        let is_in = of.is_some_and(|of| of.region.copy_from(event.offset, source, from, event.mlength as usize));
+        let is_in = of.is_some_and(|of| of.region.copy_from(facts.offset, source, from, facts.mlength as usize));
         let has_ack = of.is_some_and(|of| !of.has(options::ACK_DISABLE));
-        self.objects.end(memory, Event { kind: EventKind::PutEnd, failure: u32::from(!is_in), ..event });
+        self.objects.end(memory, EventKind::PutEnd, &Facts { failure: u32::from(!is_in), ..facts });
         if request.wants_ack {
             let status = if has_ack && is_in { DONE } else { DROPPED };
-            let Event { mlength: length, offset, .. } = event;
+            let Facts { mlength: length, offset, .. } = facts;
             let ack = Answer { kind: ACK, status, operation: request.operation, length, offset, own: 0 };
             self.post(endpoint, whom, Out::Answer(ack));
         }
     }
 
-    fn swap(&mut self, operation: &mut Operation, (source, from): (&Source<'_>, usize)) {
+    fn swap(&mut self, number: u64, (source, from): (&Source<'_>, usize)) {
+        let Some((operation, bulk)) = self.operations.get_whole(number) else { return };
         let len = operation.length as usize;
         if let Some(of) = self.objects.memories.get(operation.memory) {
             // Both inside, as the match has seen.
-            let _ = of.region.copy_out(operation.offset, &mut operation.swapped[..len]);
+            let _ = of.region.copy_out(operation.offset, &mut bulk.swapped.0[..len]);
             let _ = of.region.copy_from(operation.offset, source, from, len);
         }
     }
@@ -202,7 +208,7 @@ impl State {
     /// Ends a request of another process, with its END event.
     pub(crate) fn end_served(&mut self, operation: &Operation, is_done: bool) {
         if let Whom::Peer(peer) = operation.whom
-            && let Some(partner) = self.partners.get_mut(&peer)
+            && let Some(partner) = self.partners.get_mut(peer)
         {
             partner.served -= 1;
         }
@@ -211,8 +217,7 @@ impl State {
             GETPUT => EventKind::GetPutEnd,
             _ => EventKind::PutEnd,
         };
-        let mlength = if is_done { operation.event.mlength } else { 0 };
-        let event = Event { kind, mlength, failure: u32::from(!is_done), ..operation.event };
-        self.objects.end(operation.memory, event);
+        let mlength = if is_done { operation.facts.mlength } else { 0 };
+        self.objects.end(operation.memory, kind, &Facts { mlength, failure: u32::from(!is_done), ..operation.facts });
     }
 }

@@ -1,6 +1,6 @@
 //! Reads of what a peer has offered, piece by piece.
 
-use crate::operations::{Kind, Operation, Phase};
+use crate::operations::{Bulk, Kind, Operation, Phase};
 use crate::state::{Sending, State};
 use crate::wire;
 use cci::{Connection, Endpoint, Notify, Rma, RmaError};
@@ -17,17 +17,21 @@ fn locate(lengths: impl Iterator<Item = u64>, mut offset: u64) -> Option<(usize,
 }
 
 /// Begins as many reads as there is room for. `Gone`: all have begun, or one was refused for good.
-pub(crate) fn begin(endpoint: &Endpoint, connection: Connection, operation: &mut Operation, context: u64) -> Sending {
-    let Operation { reads, registered, length, .. } = operation;
-    while reads.begun < *length && !reads.has_failed {
-        let local = locate(registered.iter().map(cci::Registration::len), reads.begun);
+pub(crate) fn begin(
+    endpoint: &Endpoint,
+    connection: Connection,
+    (length, reads): (u64, &mut Bulk),
+    context: u64,
+) -> Sending {
+    while reads.begun < length && !reads.has_failed {
+        let local = locate(reads.registered.iter().map(cci::Registration::len), reads.begun);
         let remote = locate(reads.remote.iter().map(|(len, _)| *len), reads.begun);
         let (Some((own, own_offset, own_left)), Some((other, other_offset, other_left))) = (local, remote) else {
             reads.has_failed = true;
             break;
         };
-        let len = own_left.min(other_left).min(*length - reads.begun);
-        let rma = Rma::new(registered[own].handle(), &reads.remote[other].1, len);
+        let len = own_left.min(other_left).min(length - reads.begun);
+        let rma = Rma::new(reads.registered[own].handle(), &reads.remote[other].1, len);
         let rma = rma.local_offset(own_offset).remote_offset(other_offset);
         match endpoint.read(connection, &rma, Notify::Always(context)) {
             Ok(()) => {
@@ -45,28 +49,28 @@ pub(crate) fn begin(endpoint: &Endpoint, connection: Connection, operation: &mut
 impl State {
     /// A read has ended.
     pub(crate) fn on_read(&mut self, endpoint: &Endpoint, number: u64, is_done: bool) {
-        let Some(operation) = self.operations.get_mut(number) else { return };
-        operation.reads.open -= 1;
-        operation.reads.has_failed |= !is_done;
-        let is_over = operation.reads.has_failed || operation.reads.begun == operation.length;
-        if operation.reads.open == 0 && is_over {
+        let Some((operation, reads)) = self.operations.get_whole(number) else { return };
+        reads.open -= 1;
+        reads.has_failed |= !is_done;
+        let is_over = reads.has_failed || reads.begun == operation.length;
+        if reads.open == 0 && is_over {
             self.finish_reads(endpoint, number);
         }
     }
 
     /// All reads have ended: the data are in place, or will not be.
     pub(crate) fn finish_reads(&mut self, endpoint: &Endpoint, number: u64) {
-        let Some(mut operation) = self.operations.remove(number).filter(|of| of.phase == Phase::Reading) else {
+        let Some((_, reads)) = self.operations.get_whole(number).filter(|(of, _)| of.phase == Phase::Reading) else {
             return;
         };
-        let is_done = !operation.reads.has_failed;
+        let is_done = !reads.has_failed;
+        let Some(operation) = self.operations.remove(number) else { return };
         let status = if is_done { wire::DONE } else { wire::FAILED };
-        operation.registered.clear();
         if operation.kind == Kind::Take {
             let length = operation.length;
             let status = if is_done && self.has_no_ack(&operation) { wire::DROPPED } else { status };
             self.end_served(&operation, is_done);
-            self.fin(endpoint, &operation, operation.request.operation, (status, length, operation.event.offset));
+            self.fin(endpoint, &operation, operation.request.operation, (status, length, operation.facts.offset));
         } else {
             // The number of the target's operation was kept there.
             let theirs = operation.request.offset;

@@ -34,8 +34,8 @@ impl Interface {
     pub(crate) fn progress(&self, state: &mut State) {
         for _ in 0..ROUNDS {
             match self.endpoint.poll(BATCH, |event| state.take(&self.endpoint, event)) {
-                Ok(0) | Err(PollError::NoBuffers) => break,
-                Ok(_) => {}
+                Ok(found) if found == BATCH => {}
+                Ok(_) | Err(PollError::NoBuffers) => break,
                 Err(_) => {
                     state.has_failed = true;
                     break;

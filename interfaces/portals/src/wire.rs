@@ -19,7 +19,9 @@ const HAS_HEADER: u8 = 2;
 const HAS_OFFSET: u8 = 4;
 const HAS_LENGTH: u8 = 8;
 
-/// More than any header.
+/// Bytes of a request's header before what is there by flag.
+const FIXED: usize = 24;
+/// As long as the longest header, of a request with everything.
 pub(crate) const LONGEST: usize = 48;
 /// A part: its length and its handle.
 const PART: usize = 40;
@@ -79,19 +81,33 @@ pub(crate) fn ident(uid: u32, jid: u32) -> [u8; 12] {
 impl Request {
     /// Appends the header.
     pub(crate) fn emit(&self, to: &mut Vec<u8>) {
+        let mut bytes = [0; LONGEST];
+        let len = self.write(&mut bytes);
+        to.extend_from_slice(&bytes[..len]);
+    }
+
+    /// Writes the header, and returns its length.
+    #[inline]
+    pub(crate) fn write(&self, to: &mut [u8; LONGEST]) -> usize {
         let has_length = self.kind == OFFER || self.kind == GET;
-        let optional = [(HAS_HEADER, self.header, self.header != 0), (HAS_OFFSET, self.offset, self.offset != 0)];
-        let optional = [optional[0], optional[1], (HAS_LENGTH, self.length, has_length)];
-        let flags = optional.iter().filter(|(.., is_there)| *is_there).fold(0, |bits, (bit, ..)| bits | bit);
-        to.extend([self.kind, flags | u8::from(self.wants_ack)]);
-        to.extend(self.portal.to_le_bytes());
-        to.extend(self.access.to_le_bytes());
-        to.extend([0; 2]);
-        to.extend(self.operation.to_le_bytes());
-        to.extend(self.bits.to_le_bytes());
-        for (_, word, _) in optional.iter().filter(|(.., is_there)| *is_there) {
-            to.extend(word.to_le_bytes());
+        let mut flags = u8::from(self.wants_ack);
+        let mut len = FIXED;
+        for (bit, word, is_there) in [
+            (HAS_HEADER, self.header, self.header != 0),
+            (HAS_OFFSET, self.offset, self.offset != 0),
+            (HAS_LENGTH, self.length, has_length),
+        ] {
+            if is_there {
+                to[len..len + 8].copy_from_slice(&word.to_le_bytes());
+                (flags, len) = (flags | bit, len + 8);
+            }
         }
+        (to[0], to[1], to[6], to[7]) = (self.kind, flags, 0, 0);
+        to[2..4].copy_from_slice(&self.portal.to_le_bytes());
+        to[4..6].copy_from_slice(&self.access.to_le_bytes());
+        to[8..16].copy_from_slice(&self.operation.to_le_bytes());
+        to[16..FIXED].copy_from_slice(&self.bits.to_le_bytes());
+        len
     }
 }
 

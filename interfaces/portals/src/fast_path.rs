@@ -1,0 +1,54 @@
+//! The usual work in one pass: a short put to a partner for whom nothing waits, and its end.
+//! Whatever else happens takes the ways of `initiator.rs`; these begin with nothing done here.
+
+use crate::operations::{Kind, Phase, Whom};
+use crate::state::{Partner, SENT, State};
+use crate::types::EventKind;
+use crate::wire::LONGEST;
+use cci::{Endpoint, Notify};
+
+/// The longest put that is gathered on the stack, bytes.
+const SHORT: usize = 112;
+
+impl State {
+    /// Sends the put that has just been entered. False: nothing has been done.
+    #[inline]
+    pub(crate) fn send_at_once(&mut self, endpoint: &Endpoint, number: u64) -> bool {
+        let Self { operations, partners, objects, .. } = self;
+        let Some(operation) = operations.get_mut(number) else { return false };
+        let Whom::Peer(peer) = operation.whom else { return false };
+        let Some(connection) = partners.get(peer).and_then(Partner::is_free) else { return false };
+        let Some(memory) = objects.memories.get(operation.memory) else { return false };
+        if operation.length > SHORT as u64 {
+            return false;
+        }
+        let mut message = [0; LONGEST + SHORT];
+        let Some(front) = message.first_chunk_mut() else { return false };
+        let header = operation.request.write(front);
+        let len = header + operation.length as usize;
+        let Some(body) = message.get_mut(header..len) else { return false };
+        // A message that does not fit is refused, and offered then.
+        if !memory.region.copy_out(operation.offset, body)
+            || endpoint.send(connection, &message[..len], Notify::Always(SENT | number)).is_err()
+        {
+            return false;
+        }
+        operation.phase = Phase::Sent;
+        true
+    }
+
+    /// CCI has delivered the message of an operation.
+    #[inline]
+    pub(crate) fn end_at_once(&mut self, number: u64) {
+        let Self { operations, objects, .. } = self;
+        let Some(operation) = operations.get_mut(number).filter(|of| of.phase == Phase::Sent) else { return };
+        if operation.kind == Kind::Put && !operation.request.wants_ack {
+            objects.registers[4] += 1;
+            objects.registers[5] += operation.facts.rlength;
+            objects.end(operation.memory, EventKind::SendEnd, &operation.facts);
+            operations.release(number);
+        } else {
+            self.on_delivered(number);
+        }
+    }
+}
