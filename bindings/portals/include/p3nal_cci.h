@@ -9,5 +9,7 @@
 
 /* The generic mode: calls of the program make the progress. */
 #define PTL_IFACE_CCI ((ptl_interface_t)0x100)
+/* The accelerated mode: an engine, which is a thread of the process, makes the progress. */
+#define PTL_IFACE_CCI_ACCEL ((ptl_interface_t)0x101)
 
 #endif /* P3NAL_CCI_H */

@@ -65,7 +65,8 @@ typedef ptl_handle_any_t ptl_handle_eq_t;
 #define PTL_NI_OK 0
 #define PTL_NI_FAIL 1
 
-/* The interface of a program that does not care. */
+/* The interface of a program that does not care: generic, or accelerated where the environment has
+ * CCI_PORTALS_MODE=accelerated. */
 #define PTL_IFACE_DEFAULT ((ptl_interface_t)0)
 
 /* Codes. */

@@ -11,6 +11,19 @@ use std::sync::{Arc, PoisonError};
 
 /// Interface ids: the default one, those of other implementations, ours, and Cray's.
 const GENERIC: [u32; 6] = [0, 1, 2, 0x100, 0x200, 0x1_0002];
+/// Ours, and Cray's over each bridge.
+const ACCELERATED: [u32; 3] = [0x101, 0x1000, 0x1_1000];
+
+/// Whether this interface id is that of an accelerated interface. `CCI_PORTALS_MODE` decides for
+/// the default one.
+fn is_accelerated(interface: u32) -> Result<bool, Error> {
+    match interface {
+        0 => Ok(std::env::var("CCI_PORTALS_MODE").is_ok_and(|mode| mode == "accelerated")),
+        id if GENERIC.contains(&id) => Ok(false),
+        id if ACCELERATED.contains(&id) => Ok(true),
+        _ => Err(Error::Interface),
+    }
+}
 
 pub(crate) unsafe fn init(most: *mut c_int, is_cray: bool) -> Answer {
     if most.is_null() {
@@ -48,13 +61,13 @@ pub(crate) unsafe fn ni_init(
     if handle.is_null() {
         return Err(Error::Address.into());
     }
-    if !GENERIC.contains(&interface) {
-        return Err(Error::Interface.into());
-    }
+    let is_accelerated = is_accelerated(interface)?;
     let _alone = lock(&registry.opening);
     let found = registry.network.read().unwrap_or_else(PoisonError::into_inner).clone();
     let is_there = found.is_some();
     let network = match found {
+        // The one interface of this process has the other mode.
+        Some(network) if network.is_accelerated() != is_accelerated => return Err(Error::Interface.into()),
         Some(network) => network,
         None => {
             let limits = if desired.is_null() {
@@ -63,7 +76,7 @@ pub(crate) unsafe fn ni_init(
                 // SAFETY: by the contract.
                 unsafe { desired.read_unaligned() }.into()
             };
-            let network = Arc::new(open(registry, (pid != ANY).then_some(pid), limits)?);
+            let network = Arc::new(open(registry, is_accelerated, (pid != ANY).then_some(pid), limits)?);
             *registry.network.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&network));
             network
         }
@@ -78,7 +91,7 @@ pub(crate) unsafe fn ni_init(
 }
 
 /// Opens the interface: in the job of this process if there is one, or by the rule for names.
-fn open(registry: &Registry, pid: Option<u32>, limits: Limits) -> Result<Interface, Error> {
+fn open(registry: &Registry, is_accelerated: bool, pid: Option<u32>, limits: Limits) -> Result<Interface, Error> {
     let context = Context::new().map_err(|_| Error::Failed)?;
     let mut ranks = lock(&registry.ranks);
     let place = if Job::is_named() {
@@ -94,7 +107,8 @@ fn open(registry: &Registry, pid: Option<u32>, limits: Limits) -> Result<Interfa
         Place::by_rule(device, pid.or(mapped))
     };
     let place = place.map_err(|why| why.code())?;
-    let network = Interface::new(place, 0, limits).map_err(|why| why.code())?;
+    let open = if is_accelerated { Interface::accelerated } else { Interface::new };
+    let network = open(place, 0, limits).map_err(|why| why.code())?;
     if let Some((rank, ids)) = network.ranks() {
         (ranks.rank, ranks.size) = (Some(rank), u32::try_from(ids.len()).unwrap_or(u32::MAX));
         ranks.nids = ids.iter().map(|id| id.nid).collect();

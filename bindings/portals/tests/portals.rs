@@ -10,6 +10,9 @@ use std::sync::{Mutex, OnceLock};
 /// The transports that programs run over; none: without a configuration.
 const TRANSPORTS: [&str; 4] = ["", "sm", "sock", "tcp"];
 
+/// Of the default interface.
+const MODES: [&str; 2] = ["generic", "accelerated"];
+
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
@@ -60,8 +63,12 @@ fn finish(child: Child, transport: &'static str) -> String {
     String::from_utf8_lossy(&output.stdout).into_owned()
 }
 
-/// Runs a program in so many processes over each transport.
+/// Runs a program in so many processes over each transport, in each mode.
 fn run(source: &str, size: u32, transports: &[&'static str], said: &str) {
+    MODES.iter().for_each(|mode| run_in(mode, source, size, transports, said));
+}
+
+fn run_in(mode: &str, source: &str, size: u32, transports: &[&'static str], said: &str) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = compile(source, dir.path());
     for &transport in transports {
@@ -71,6 +78,7 @@ fn run(source: &str, size: u32, transports: &[&'static str], said: &str) {
         let start = |rank: u32| {
             let mut command = command(&program, transport, dir.path());
             command.env("PTL_MY_RID", rank.to_string()).env("PTL_NIDMAP", &nids).env("PTL_PIDMAP", &map);
+            command.env("CCI_PORTALS_MODE", mode);
             command.spawn().expect("the program starts")
         };
         let ranks: Vec<_> = (0..size).map(start).collect();
@@ -78,7 +86,7 @@ fn run(source: &str, size: u32, transports: &[&'static str], said: &str) {
         let ends: Vec<_> =
             ranks.into_iter().map(|child| std::thread::spawn(move || finish(child, transport))).collect();
         let words: Vec<_> = ends.into_iter().map(|end| end.join().unwrap_or_default()).collect();
-        assert!(words.iter().all(|words| words == said), "{source} over '{transport}': {words:?}");
+        assert!(words.iter().all(|words| words == said), "{source} over '{transport}', {mode}: {words:?}");
     }
 }
 
@@ -158,13 +166,14 @@ fn programs_run_between_hosts() {
     }
     let nets = namespace::pair(1500);
     let dir = tempfile::tempdir().expect("a temporary directory");
-    for source in ["pingpong.c", "unlink.c"] {
+    for (source, mode) in ["pingpong.c", "unlink.c"].into_iter().flat_map(|source| MODES.map(|mode| (source, mode))) {
         let program = compile(source, dir.path());
         let first = pids(2);
         let start = |(rank, net): (u32, &Net)| {
             let mut command = command(&program, "", dir.path());
             command.env("PTL_MY_RID", rank.to_string()).env("PTL_NIDMAP", "10.0.0.1:10.0.0.2");
             command.env("PTL_PIDMAP", format!("{first}:{}", first + 1)).env("CCI_LISTEN", "network");
+            command.env("CCI_PORTALS_MODE", mode);
             net.enter(|| command.spawn().expect("the program starts"))
         };
         let ranks: Vec<_> = (0..).zip(&nets).map(start).collect();

@@ -9,13 +9,13 @@ use crate::place::{NotOpened, Place};
 use crate::queue::Queue;
 use crate::state::State;
 use crate::types::{Described, Descriptor, Event, Limits, ProcessId};
-use cci::Endpoint;
+use crate::waiting::Core;
 use cci_job::Job;
 use cci_peers::{Options, Peers};
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
-use std::os::fd::OwnedFd;
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard};
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 /// How long operations wait for a partner that has not been there yet.
@@ -49,21 +49,18 @@ const LIMIT: Duration = Duration::from_secs(300);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Interface {
-    pub(crate) endpoint: Endpoint,
+    core: Arc<Core>,
     number: u32,
     own: ProcessId,
     ranks: Option<(u32, Vec<ProcessId>)>,
     _job: Option<Arc<Job>>,
-    state: Mutex<State>,
-    /// Something has changed, for those who sleep while another thread sleeps on the descriptors.
-    pub(crate) changed: Condvar,
-    /// The same, for that thread.
-    pub(crate) wake: OwnedFd,
+    /// The engine of an accelerated interface.
+    engine: Option<JoinHandle<()>>,
 }
 
 impl fmt::Debug for Interface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Interface({:?} at {})", self.own, self.endpoint.uri())
+        write!(f, "Interface({:?} at {})", self.own, self.core.endpoint.uri())
     }
 }
 
@@ -75,6 +72,34 @@ impl Interface {
     ///
     /// The number is above 3, or the system has no descriptor or no random numbers.
     pub fn new(place: Place, number: u32, limits: Limits) -> Result<Self, NotOpened> {
+        Self::open(place, number, limits, false)
+    }
+
+    /// An accelerated interface at a place: an engine, which is a thread of this process, makes the
+    /// progress. Requests of others end without a call of this program. The engine sleeps while
+    /// there is nothing to do.
+    ///
+    /// A child of a fork has no engine: it leaves the interface alone, and does not drop it.
+    ///
+    /// # Errors
+    ///
+    /// As [`Interface::new`]; there is no thread for the engine.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use cci_portals::{Interface, Limits, Place};
+    ///
+    /// let place = Place::by_rule(cci::Context::new()?.default_device()?, None)?;
+    /// let ni = Interface::accelerated(place, 0, Limits::default())?;
+    /// assert!(ni.is_accelerated());
+    /// # Ok::<(), Box<dyn std::error::Error>>(())
+    /// ```
+    pub fn accelerated(place: Place, number: u32, limits: Limits) -> Result<Self, NotOpened> {
+        Self::open(place, number, limits, true)
+    }
+
+    fn open(place: Place, number: u32, limits: Limits, has_engine: bool) -> Result<Self, NotOpened> {
         if number > 3 {
             return Err(NotOpened::Refused(Error::Interface));
         }
@@ -85,7 +110,16 @@ impl Interface {
             .map_err(|source| cci::OpenError::system("no descriptor for a network interface", source))?;
         let uid = rustix::process::getuid().as_raw();
         let state = State::new((number, limits.granted()), own, (uid, 0), peers);
-        Ok(Self { endpoint, number, own, ranks, _job: job, state: Mutex::new(state), changed: Condvar::new(), wake })
+        let core = Arc::new(Core { endpoint, state: Mutex::new(state), changed: Condvar::new(), wake, has_engine });
+        let engine = if has_engine {
+            let of_engine = Arc::clone(&core);
+            let thread = std::thread::Builder::new().name("portals engine".into());
+            let started = thread.spawn(move || of_engine.run());
+            Some(started.map_err(|source| cci::OpenError::system("no thread for the engine of an interface", source))?)
+        } else {
+            None
+        };
+        Ok(Self { core, number, own, ranks, _job: job, engine })
     }
 
     /// Which process this is.
@@ -97,7 +131,7 @@ impl Interface {
     /// The URI of the endpoint.
     #[must_use]
     pub fn uri(&self) -> &str {
-        self.endpoint.uri()
+        self.core.endpoint.uri()
     }
 
     /// The rank of this process in its job, and the processes of all ranks.
@@ -112,8 +146,14 @@ impl Interface {
         Handle::of_interface(self.number)
     }
 
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Whether an engine makes the progress.
+    #[must_use]
+    pub fn is_accelerated(&self) -> bool {
+        self.core.has_engine
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        self.core.lock()
     }
 
     /// Runs a call under the lock, and wakes those whom its changes may concern.
@@ -124,8 +164,8 @@ impl Interface {
         }
         let before = state.objects.changes;
         let result = act(&mut state);
-        if state.objects.changes != before {
-            self.wake(&state);
+        if state.objects.changes != before || self.core.has_engine && state.has_work() {
+            self.core.wake(&state);
         }
         result
     }
@@ -137,8 +177,8 @@ impl Interface {
     /// [`Error::Network`]: it has ended already.
     pub fn close(&self) -> Result<(), Error> {
         self.with(|state| {
-            self.progress(state);
-            state.close(&self.endpoint);
+            self.core.progress(state);
+            state.close(&self.core.endpoint);
             Ok(())
         })
     }
@@ -210,7 +250,7 @@ impl Interface {
         test: Handle,
     ) -> Result<(Handle, Handle), Error> {
         self.with(|state| {
-            self.progress(state);
+            self.core.progress_of_call(state);
             if test != Handle::NO_QUEUE && !state.objects.is_quiet(test)? {
                 return Err(Error::NoUpdate);
             }
@@ -250,7 +290,7 @@ impl Interface {
     /// has events, or operations of its memory descriptors are pending.
     pub fn update(&self, memory: Handle, new: Option<Descriptor>, test: Handle) -> Result<Described, Error> {
         self.with(|state| {
-            self.progress(state);
+            self.core.progress_of_call(state);
             state.objects.update(memory, new, test)
         })
     }
@@ -293,7 +333,7 @@ impl Interface {
     /// [`Error::Queue`], [`Error::QueueEmpty`].
     pub fn event(&self, queue: Handle) -> Result<(Event, bool), Error> {
         self.with(|state| {
-            self.progress(state);
+            self.core.progress_of_call(state);
             state.objects.queues.get_mut(queue).ok_or(Error::Queue)?.pop()
         })
     }
@@ -318,7 +358,7 @@ impl Interface {
         if queues.is_empty() {
             return Err(Error::Queue);
         }
-        let found = self.wait_for(limit, |state| {
+        let found = self.core.wait_for(limit, |state| {
             for (index, handle) in queues.iter().enumerate() {
                 match state.objects.queues.get_mut(*handle).ok_or(Error::Queue).and_then(Queue::pop) {
                     Ok((event, is_lost)) => return Some(Ok((index, event, is_lost))),
@@ -339,7 +379,7 @@ impl Interface {
     /// [`Error::Network`]: the interface was closed.
     pub fn make_progress(&self, limit: Duration) -> Result<(), Error> {
         let before = self.lock().objects.changes;
-        self.wait_for(Some(limit), |state| (state.objects.changes != before).then_some(())).map(drop)
+        self.core.wait_for(Some(limit), |state| (state.objects.changes != before).then_some(())).map(drop)
     }
 
     /// Sets an entry of the access control table.
@@ -363,8 +403,8 @@ impl Interface {
     /// [`Error::NoSpace`]: 65,536 operations are open.
     pub fn put(&self, memory: Handle, region: Option<(u64, u64)>, wants_ack: bool, to: &Target) -> Result<(), Error> {
         self.with(|state| {
-            state.put(&self.endpoint, memory, region, wants_ack, to)?;
-            self.progress_at_times(state);
+            state.put(&self.core.endpoint, memory, region, wants_ack, to)?;
+            self.core.progress_at_times(state);
             Ok(())
         })
     }
@@ -376,8 +416,8 @@ impl Interface {
     /// As [`Interface::put`].
     pub fn get(&self, memory: Handle, region: Option<(u64, u64)>, from: &Target) -> Result<(), Error> {
         self.with(|state| {
-            state.get(&self.endpoint, memory, region, from)?;
-            self.progress_at_times(state);
+            state.get(&self.core.endpoint, memory, region, from)?;
+            self.core.progress_at_times(state);
             Ok(())
         })
     }
@@ -390,8 +430,8 @@ impl Interface {
     /// than `max_getput_md`.
     pub fn get_put(&self, memory: Handle, source: Handle, with: &Target) -> Result<(), Error> {
         self.with(|state| {
-            state.get_put(&self.endpoint, memory, source, with)?;
-            self.progress_at_times(state);
+            state.get_put(&self.core.endpoint, memory, source, with)?;
+            self.core.progress_at_times(state);
             Ok(())
         })
     }
@@ -404,7 +444,7 @@ impl Interface {
     /// [`Error::Register`].
     pub fn status(&self, register: u32) -> Result<u64, Error> {
         self.with(|state| {
-            self.progress(state);
+            self.core.progress_of_call(state);
             let index = usize::try_from(register).ok().filter(|index| *index < REGISTERS);
             Ok(state.objects.registers[index.ok_or(Error::Register)?])
         })
@@ -451,5 +491,9 @@ impl Interface {
 impl Drop for Interface {
     fn drop(&mut self) {
         let _ = self.close();
+        if let Some(engine) = self.engine.take() {
+            // It ends once the interface is closed. Its panic is nobody's here.
+            let _ = engine.join();
+        }
     }
 }

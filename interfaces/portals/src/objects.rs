@@ -473,9 +473,15 @@ impl Objects {
 
     /// Leaves an event of a memory descriptor, if it has a queue and wants this kind. Returns its
     /// sequence.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn report(&mut self, handle: Handle, kind: EventKind, facts: &Facts) -> Option<u32> {
-        let memory = self.memories.get(handle).filter(|memory| memory.leaves(kind))?;
+        let is_wanted = self.memories.get(handle).is_some_and(|memory| memory.leaves(kind));
+        if is_wanted { self.push(handle, kind, facts) } else { None }
+    }
+
+    #[inline(never)]
+    fn push(&mut self, handle: Handle, kind: EventKind, facts: &Facts) -> Option<u32> {
+        let memory = self.memories.get(handle)?;
         let to = memory.described.queue;
         let queue = self.queues.get_mut(to)?;
         let has_handler = queue.has_handler;

@@ -8,7 +8,7 @@ use crate::wire::{self, Answer, Head, LONGEST};
 use cci::{Connection, Endpoint, Event, Notify, SendError};
 use cci_peers::{Change, Name, Peer, Peers};
 use std::collections::VecDeque;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Contexts of this interface's operations: what has ended, and the operation.
 pub(crate) const SENT: u64 = 1 << 56;
@@ -17,6 +17,8 @@ const KIND: u64 = 0xff << 56;
 
 /// Answers that may wait for a peer.
 const MOST_ANSWERS: usize = 65_536;
+/// How long a sleep lasts while messages wait for room.
+const PAUSE: Duration = Duration::from_millis(1);
 /// The longest put and reply that go in a message.
 const MOST_SHORT: usize = 16_384;
 
@@ -375,9 +377,18 @@ impl State {
         }
     }
 
-    /// Whether messages wait for room.
-    pub(crate) fn is_blocked(&self) -> bool {
-        !self.blocked.is_empty()
+    /// Whether an engine has something to do that no event tells it: messages of this process to
+    /// itself, messages that wait for room, links to be opened.
+    pub(crate) fn has_work(&self) -> bool {
+        !self.to_self.is_empty() || !self.blocked.is_empty() || self.peers.poll_timeout().is_some()
+    }
+
+    /// How long whoever makes the progress may sleep without an event.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        let timer = self.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
+        let pause = (!self.blocked.is_empty()).then_some(PAUSE);
+        let own = (!self.to_self.is_empty()).then_some(Duration::ZERO);
+        [timer, pause, own].into_iter().flatten().min()
     }
 
     /// The longest message with this connection, so that larger ones are offered.

@@ -1,12 +1,11 @@
 //! Progress, and waiting for it.
 
 use crate::errors::Error;
-use crate::interface::Interface;
 use crate::state::State;
-use cci::PollError;
+use cci::{Endpoint, PollError};
 use rustix::event::{PollFd, PollFlags, poll};
-use std::os::fd::AsFd;
-use std::sync::PoisonError;
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Events taken by one call of CCI, and such calls before the program has its turn.
@@ -14,12 +13,60 @@ const BATCH: usize = 64;
 const ROUNDS: usize = 16;
 /// One of so many calls that begin operations makes progress.
 const OFTEN: u32 = 8;
-/// How long a wait sleeps while messages wait for room.
-const PAUSE: Duration = Duration::from_millis(1);
 /// How long a wait looks for events before it sleeps.
 const SPIN: Duration = Duration::from_micros(20);
+/// Turns of an engine's loop between two looks.
+const LOOKS: usize = 16;
 
-impl Interface {
+/// What the program and the engine share.
+pub(crate) struct Core {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) state: Mutex<State>,
+    /// Something has changed, for those who sleep while another thread sleeps on the descriptors.
+    pub(crate) changed: Condvar,
+    /// The same, for that thread.
+    pub(crate) wake: OwnedFd,
+    /// A thread of its own makes the progress.
+    pub(crate) has_engine: bool,
+}
+
+impl Core {
+    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The engine: makes progress until the interface is closed or has failed.
+    pub(crate) fn run(&self) {
+        let mut begun = Instant::now();
+        let mut state = self.lock();
+        while !state.is_closed && !state.has_failed {
+            let before = state.objects.changes;
+            if self.progress(&mut state) > 0 {
+                begun = Instant::now();
+            }
+            if state.objects.changes != before {
+                self.wake(&state);
+            }
+            if state.is_closed || state.has_failed {
+                break;
+            }
+            if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
+                drop(state);
+                // The program's calls need the lock too.
+                (0..LOOKS).for_each(|_| std::hint::spin_loop());
+            } else {
+                let left = state.left();
+                state.has_sleeper = true;
+                drop(state);
+                self.sleep(left);
+                self.lock().has_sleeper = false;
+                begun = Instant::now();
+            }
+            state = self.lock();
+        }
+        self.wake(&state);
+    }
+
     pub(crate) fn wake(&self, state: &State) {
         if state.has_sleeper {
             // Full means woken already.
@@ -30,12 +77,27 @@ impl Interface {
         }
     }
 
-    /// Takes what has come, and goes on with what waited for room.
-    pub(crate) fn progress(&self, state: &mut State) {
+    /// Progress by a call of the program, unless an engine makes it.
+    #[inline]
+    pub(crate) fn progress_of_call(&self, state: &mut State) {
+        if !self.has_engine {
+            self.progress(state);
+        }
+    }
+
+    /// Takes what has come, and goes on with what waited for room. Returns how many events there
+    /// were.
+    pub(crate) fn progress(&self, state: &mut State) -> usize {
+        let mut total = 0;
         for _ in 0..ROUNDS {
             match self.endpoint.poll(BATCH, |event| state.take(&self.endpoint, event)) {
-                Ok(found) if found == BATCH => {}
-                Ok(_) | Err(PollError::NoBuffers) => break,
+                Ok(found) => {
+                    total += found;
+                    if found < BATCH {
+                        break;
+                    }
+                }
+                Err(PollError::NoBuffers) => break,
                 Err(_) => {
                     state.has_failed = true;
                     break;
@@ -46,6 +108,7 @@ impl Interface {
         state.take_changes(&self.endpoint);
         state.pump_blocked(&self.endpoint);
         state.serve_self(&self.endpoint);
+        total
     }
 
     /// What a call that has begun an operation does: its program may begin others, and read no
@@ -53,7 +116,7 @@ impl Interface {
     pub(crate) fn progress_at_times(&self, state: &mut State) {
         state.begun = state.begun.wrapping_add(1);
         if state.begun.is_multiple_of(OFTEN) || !state.to_self.is_empty() {
-            self.progress(state);
+            self.progress_of_call(state);
         }
     }
 
@@ -69,7 +132,7 @@ impl Interface {
         let mut state = self.lock();
         loop {
             let before = state.objects.changes;
-            self.progress(&mut state);
+            self.progress_of_call(&mut state);
             let result = if state.is_closed { Err(Error::Network) } else { Ok(ready(&mut state)) };
             let is_failed = state.has_failed && matches!(result, Ok(None));
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
@@ -81,7 +144,15 @@ impl Interface {
             if is_over {
                 return if is_failed { Err(Error::Failed) } else { result };
             }
-            if state.has_sleeper {
+            let begun = *spins.get_or_insert_with(Instant::now);
+            if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
+                drop(state);
+                std::hint::spin_loop();
+                state = self.lock();
+                continue;
+            }
+            // An engine sleeps there, or another thread.
+            if self.has_engine || state.has_sleeper {
                 state.waiters += 1;
                 state = match left {
                     Some(left) => self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
@@ -90,18 +161,10 @@ impl Interface {
                 state.waiters -= 1;
                 continue;
             }
-            let begun = *spins.get_or_insert_with(Instant::now);
-            if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
-                drop(state);
-                std::hint::spin_loop();
-                state = self.lock();
-                continue;
-            }
             state.has_sleeper = true;
-            let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
-            let pause = state.is_blocked().then_some(PAUSE);
+            let left = left.into_iter().chain(state.left()).min();
             drop(state);
-            self.sleep([left, timer, pause].into_iter().flatten().min());
+            self.sleep(left);
             state = self.lock();
             state.has_sleeper = false;
         }

@@ -141,10 +141,6 @@ impl Reader<'_> {
         self.array().map(u32::from_le_bytes)
     }
 
-    fn u16(&mut self) -> Option<u16> {
-        self.array().map(u16::from_le_bytes)
-    }
-
     fn zeroes<const N: usize>(&mut self) -> Option<()> {
         (self.array::<N>()? == [0; N]).then_some(())
     }
@@ -160,7 +156,10 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Head, usize)> {
             let head = Head::Ident { uid: reader.u32()?, jid: reader.u32()? };
             (second == VERSION).then_some(head)?
         }
-        PUT | OFFER | GET | GETPUT => Head::Request(parse_request(kind, second, &mut reader)?),
+        PUT | OFFER | GET | GETPUT => {
+            let (request, len) = parse_request(bytes)?;
+            return Some((Head::Request(request), len));
+        }
         ACK | REPLY | OFFERED | FIN => {
             reader.zeroes::<6>()?;
             let (operation, length, offset) = (reader.u64()?, reader.u64()?, reader.u64()?);
@@ -179,21 +178,34 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Head, usize)> {
     Some((head, bytes.len() - reader.0.len()))
 }
 
-fn parse_request(kind: u8, flags: u8, reader: &mut Reader<'_>) -> Option<Request> {
-    if flags & !(WANTS_ACK | HAS_HEADER | HAS_OFFSET | HAS_LENGTH) != 0 {
+#[inline]
+fn parse_request(bytes: &[u8]) -> Option<(Request, usize)> {
+    let (fixed, rest) = bytes.split_first_chunk::<FIXED>()?;
+    let [kind, flags, portal @ .., _, _, _, _] = *fixed.first_chunk::<8>()?;
+    let [_, _, _, _, access @ .., third, fourth] = *fixed.first_chunk::<8>()?;
+    if flags & !(WANTS_ACK | HAS_HEADER | HAS_OFFSET | HAS_LENGTH) != 0 || third | fourth != 0 {
         return None;
     }
     // A length is there exactly where no bytes tell it.
     if (flags & HAS_LENGTH != 0) != (kind == OFFER || kind == GET) {
         return None;
     }
-    let (portal, access) = (reader.u16()?, reader.u16()?);
-    reader.zeroes::<2>()?;
-    let (operation, bits) = (reader.u64()?, reader.u64()?);
+    let [_, operation, bits] = fixed.as_chunks::<8>().0 else { return None };
+    let mut reader = Reader(rest);
     let mut optional = |bit: u8| if flags & bit == 0 { Some(0) } else { reader.u64() };
     let (header, offset, length) = (optional(HAS_HEADER)?, optional(HAS_OFFSET)?, optional(HAS_LENGTH)?);
-    let wants_ack = flags & WANTS_ACK != 0;
-    Some(Request { kind, wants_ack, portal, access, operation, bits, header, offset, length })
+    let request = Request {
+        kind,
+        wants_ack: flags & WANTS_ACK != 0,
+        portal: u16::from_le_bytes(portal),
+        access: u16::from_le_bytes(access),
+        operation: u64::from_le_bytes(*operation),
+        bits: u64::from_le_bytes(*bits),
+        header,
+        offset,
+        length,
+    };
+    Some((request, bytes.len() - reader.0.len()))
 }
 
 /// Appends parts of offered memory.

@@ -89,13 +89,15 @@ struct Side {
     served: Vec<Handle>,
 }
 
-fn sides(device: &Device, count: u32) -> Vec<Side> {
+/// What makes the progress of each side: calls, or an engine, by bit.
+fn sides(device: &Device, count: u32, engines: u64) -> Vec<Side> {
     let ends: Vec<_> = (0..count).map(|_| Endpoint::open(device, &endpoint_options()).expect("an endpoint")).collect();
     let mut table = Table::new();
     (0..).zip(&ends).for_each(|(pid, end)| table.insert(Name::Number(9 << 32 | pid), end.uri()));
     let side = |(pid, end)| {
         let place = Place::of(end, ProcessId { nid: 9, pid }, Box::new(table.clone()));
-        let ni = Interface::new(place, 0, Limits::default()).expect("an interface");
+        let open = if engines >> pid & 1 == 0 { Interface::new } else { Interface::accelerated };
+        let ni = open(place, 0, Limits::default()).expect("an interface");
         let queue = || ni.queue(4_096, false).expect("room");
         let (own, served) = (queue(), (0..count).map(|_| queue()).collect());
         Side { ni, own, served }
@@ -268,10 +270,10 @@ fn settle(sides: &[Side], what: &str) {
 }
 
 /// One random program: every side is target and initiator at once.
-fn run(device: &Device, seed: u64, count: u32) {
+fn run(device: &Device, seed: u64, count: u32, engines: u64) {
     let mut rng = Rng::with_seed(seed);
-    let sides = sides(device, count);
-    let what = format!("seed {seed} over {}", device.transport);
+    let sides = sides(device, count, engines);
+    let what = format!("seed {seed} over {}, engines {engines:b}", device.transport);
     for round in 0..3 {
         let pairs: Vec<_> = (0..count).flat_map(|to| (0..count).map(move |from| (to, from))).collect();
         let mut lists: BTreeMap<_, Vec<Expected>> = BTreeMap::new();
@@ -322,7 +324,15 @@ fn run(device: &Device, seed: u64, count: u32) {
 #[test]
 fn random_programs_leave_what_the_model_says_over_shared_memory() {
     for seed in 0..40 {
-        run(&sm_device(), seed, 2 + u32::try_from(seed % 2).expect("small"));
+        run(&sm_device(), seed, 2 + u32::try_from(seed % 2).expect("small"), 0);
+    }
+}
+
+/// Interfaces with and without engines are partners of each other.
+#[test]
+fn random_programs_leave_what_the_model_says_with_engines() {
+    for seed in 0..20 {
+        run(&sm_device(), 2_000 + seed, 3, 1 + seed % 7);
     }
 }
 
@@ -340,6 +350,6 @@ fn random_programs_leave_what_the_model_says_over_a_bad_network() {
             ("loss", "3"),
             ("duplicate", "2"),
         ];
-        run(&device_of("sim", &keys), 1_000 + seed, 2 + u32::try_from(seed % 2).expect("small"));
+        run(&device_of("sim", &keys), 1_000 + seed, 2 + u32::try_from(seed % 2).expect("small"), 0);
     }
 }

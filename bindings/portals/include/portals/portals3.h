@@ -16,7 +16,7 @@ extern "C" {
 #define PTL_BRIDGE_UK 0
 #define PTL_BRIDGE_QK 1
 #define CRAY_USER_NAL 2
-/* Not there yet: PTL_IFACE_INVALID. */
+/* An engine, which is a thread of the process, makes the progress. */
 #define CRAY_ACCEL 0x1000
 #define IFACE_FROM_BRIDGE_AND_NALID(bridge, nal) ((ptl_interface_t)(bridge) << 16 | (ptl_interface_t)(nal))
 #define PTL_IFACE_SS ((ptl_interface_t)0x200)

@@ -1,5 +1,6 @@
 //! Portals 3.3 over each transport.
 
+mod accelerated;
 mod events;
 mod faults;
 mod lists;

@@ -37,7 +37,10 @@ pub(crate) struct Side {
 
 pub(crate) fn side(endpoint: Endpoint, number: u32, table: &Table, limits: Limits) -> Side {
     let place = Place::of(endpoint, id(number), Box::new(table.clone()));
-    let ni = Interface::new(place, 0, limits).expect("an interface");
+    of(Interface::new(place, 0, limits).expect("an interface"))
+}
+
+fn of(ni: Interface) -> Side {
     let queue = ni.queue(1024, false).expect("a queue");
     Side { ni, queue }
 }
@@ -49,6 +52,20 @@ pub(crate) fn two_with(device: &Device, limits: Limits) -> Vec<Side> {
     let mut table = Table::new();
     (0..).zip(&ends).for_each(|(number, end)| table.insert(Name::Number(9 << 32 | number), end.uri()));
     (0..).zip(ends).map(|(number, end)| side(end, number, &table, limits)).collect()
+}
+
+/// Sides 0 and 1; those named have an engine.
+pub(crate) fn two_modes(device: &Device, has_engine: [bool; 2]) -> Vec<Side> {
+    let open = || Endpoint::open(device, &endpoint_options()).expect("an endpoint");
+    let ends = [open(), open()];
+    let mut table = Table::new();
+    (0..).zip(&ends).for_each(|(number, end)| table.insert(Name::Number(9 << 32 | number), end.uri()));
+    let side = |(number, (end, has_engine))| {
+        let place = Place::of(end, id(number), Box::new(table.clone()));
+        let open = if has_engine { Interface::accelerated } else { Interface::new };
+        of(open(place, 0, Limits::default()).expect("an interface"))
+    };
+    (0..).zip(ends.into_iter().zip(has_engine)).map(side).collect()
 }
 
 pub(crate) fn two(transport: &str) -> Vec<Side> {

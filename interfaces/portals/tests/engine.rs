@@ -1,0 +1,27 @@
+//! An engine with nothing to do, alone in this process, whose processor time is measured.
+
+use cci::Endpoint;
+use cci_peers::Table;
+use cci_portals::{Interface, Limits, Place, ProcessId, endpoint_options};
+use cci_testkit::sm_device;
+use rustix::time::{ClockId, clock_gettime};
+use std::time::Duration;
+
+fn processor_time() -> Duration {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    Duration::new(time.tv_sec.unsigned_abs(), u32::try_from(time.tv_nsec).expect("below a second"))
+}
+
+#[test]
+fn an_idle_engine_takes_no_processor_time() {
+    let endpoint = Endpoint::open(&sm_device(), &endpoint_options()).expect("an endpoint");
+    let place = Place::of(endpoint, ProcessId { nid: 9, pid: 0 }, Box::new(Table::new()));
+    let ni = Interface::accelerated(place, 0, Limits::default()).expect("an interface");
+    // It has looked for a while.
+    std::thread::sleep(Duration::from_millis(20));
+    let before = processor_time();
+    std::thread::sleep(Duration::from_secs(2));
+    let used = processor_time().saturating_sub(before);
+    assert!(used < Duration::from_millis(2), "{used:?} of 2 s");
+    assert!(ni.is_accelerated());
+}
