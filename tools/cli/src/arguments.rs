@@ -6,6 +6,7 @@ use crate::commands::breakdown::BreakdownArguments;
 use crate::commands::footprints::{IdleArguments, MemoryArguments};
 use crate::commands::gups::GupsArguments;
 use crate::commands::logp::LogpArguments;
+use crate::commands::portals::PortalsArguments;
 use crate::commands::splitc::SplitcArguments;
 use crate::commands::threads::ThreadsArguments;
 use crate::commands::via::ViaArguments;
@@ -233,6 +234,9 @@ pub(crate) enum PerfCommand {
     /// VIs of the VI Architecture beside CCI's own messages and RMA, in turn in the same run
     #[command(name = "via")]
     Via(ViaArguments),
+    /// Portals 3.3 beside CCI's own messages and RMA, in turn in the same run
+    #[command(name = "portals")]
+    Portals(PortalsArguments),
 }
 
 #[derive(Args, Debug)]

@@ -7,7 +7,7 @@ use crate::methods::many_peers::ManyPeersTask;
 use crate::methods::memory_curves::CurveTask;
 use crate::methods::splitc::NetworkRank;
 use crate::methods::ways::WaysTask;
-use crate::methods::{am, breakdown, gups, logp, mappings, via};
+use crate::methods::{am, breakdown, gups, logp, mappings, portals, via};
 use crate::task::{Order, Task};
 use crate::workers::WorkerTask;
 use cci_report::{UserError, while_doing};
@@ -27,6 +27,7 @@ const TASKS: [(&str, Run); 12] = [
     named::<WorkerTask<breakdown::Role>>(),
     named::<WorkerTask<gups::Role>>(),
     named::<WorkerTask<am::Role>>(),
+    named::<WorkerTask<portals::Role>>(),
     named::<WorkerTask<mappings::Role>>(),
     named::<WorkerTask<via::Role>>(),
     // One figure that needs a process of its own.

@@ -40,6 +40,8 @@ pub enum Finding {
     SplitC(SplitC),
     /// Native VIs beside what they stand on.
     Via(Via),
+    /// Portals 3.3 beside CCI's own.
+    Portals(Portals),
     /// A kind of a later version.
     #[serde(other)]
     Unknown,
@@ -407,6 +409,34 @@ impl ViaPoint {
     pub fn is_reached(&self) -> Option<bool> {
         self.bar.map(|bar| if self.told == ViaTold::Speed { self.figure >= bar } else { self.figure <= bar })
     }
+}
+
+/// Experiments with Portals 3.3, by each mode and by CCI's own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Portals {
+    /// Name of the transport.
+    pub transport: String,
+    /// Pairs of processes that measured.
+    pub launches: u64,
+    /// Processors that they might use.
+    pub processors: u64,
+    /// One for each figure.
+    pub points: Vec<PortalsPoint>,
+}
+
+/// A figure of an experiment. `docs/design/perf-portals.md` has the experiments and their units.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct PortalsPoint {
+    /// Name of the experiment.
+    pub experiment: String,
+    /// Its place on the abscissa: bytes, entries, processes or seconds.
+    pub x: u64,
+    /// A mode of Portals, or `cci`.
+    pub way: String,
+    /// In the unit of the experiment: nanoseconds, bytes or operations per second, or a part of 1.
+    pub value: f64,
+    /// How uncertain it is: half the range of six groups of launches.
+    pub spread: f64,
 }
 
 /// Active Messages by several mappings, and the native VI that most of them stand on.

@@ -281,7 +281,7 @@ fn is_woken(handle: impl AsFd, limit: Duration) -> bool {
 }
 
 /// User and system time of this process.
-fn processor_time() -> Duration {
+pub(super) fn processor_time() -> Duration {
     let clock = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
     Duration::new(u64::try_from(clock.tv_sec).unwrap_or(0), u32::try_from(clock.tv_nsec).unwrap_or(0))
 }

@@ -15,6 +15,7 @@ pub mod many_peers;
 pub mod mappings;
 pub mod memory_curves;
 mod other_process;
+pub mod portals;
 pub mod splitc;
 pub mod threads;
 pub mod turns;

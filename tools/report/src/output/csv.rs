@@ -154,6 +154,9 @@ fn columns(finding: &Finding) -> Columns {
             &["transport", "cycle_ns"],
             Some(("pairs", &["mapping", "name", "ns", "bare_ns", "difference_ns", "ratio"])),
         ),
+        Finding::Portals(_) => {
+            (&["transport", "launches", "processors"], Some(("points", &["experiment", "x", "way", "value", "spread"])))
+        }
         Finding::Am(_) => (
             &["transport", "cycle_ns", "launches", "peer"],
             Some((
@@ -249,7 +252,7 @@ mod tests {
     }
 
     /// One of each kind that a run without rows gives, as JSON.
-    const FINDINGS: [&str; 7] = [
+    const FINDINGS: [&str; 8] = [
         r#"{"kind":"memory","transport":"sm","endpoint_private_bytes":1.5,"endpoint_resident_bytes":2.0,"points":[
             {"connections":10,"private_bytes":3.0,"resident_bytes":4.0},{"connections":20,"private_bytes":5.0,"resident_bytes":6.0}]}"#,
         r#"{"kind":"memory-curves","points":[
@@ -264,6 +267,8 @@ mod tests {
             "shares":[{"name":"semantics","ns":3.0,"meaning":"flags, and state"}]}"#,
         r#"{"kind":"gups","transport":"sm","operation":"send","table_bytes":1024,"updates":2,"seconds":1.0,"gups":0.5,
             "processes":2,"probe_gups":0.75,"errors":0}"#,
+        r#"{"kind":"portals","transport":"sm","launches":6,"processors":2,"points":[
+            {"experiment":"depth","x":32,"way":"generic","value":300.0,"spread":2.0}]}"#,
     ];
 
     #[test]

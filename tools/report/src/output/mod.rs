@@ -10,6 +10,7 @@ mod mapping_curves;
 mod mappings;
 mod memory_curves;
 pub mod plot;
+pub(crate) mod portals;
 mod side_by_side;
 mod signature;
 pub(crate) mod splitc;

@@ -66,6 +66,9 @@ pub fn svg(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::Mappings(found)]) = (&document.rows[..], &document.findings[..]) {
         return super::mapping_curves::svg(found, &document.environment);
     }
+    if let ([], [Finding::Portals(found)]) = (&document.rows[..], &document.findings[..]) {
+        return super::portals::svg(found, &document.environment);
+    }
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
     }

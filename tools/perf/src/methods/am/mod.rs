@@ -16,6 +16,7 @@ use crate::probe::ticks::tick_ns;
 use crate::reach::scope;
 use crate::workers::{Channel, Work, Workers};
 pub(in crate::methods) use active::Active;
+pub(in crate::methods) use own::Own;
 
 use blocks::{Client, Samples};
 use cci::Scope;
@@ -24,9 +25,8 @@ use cci_report::environment::Path;
 use cci_report::finding::{Am, Finding};
 use cci_report::names::{Mode, Threads};
 use figures::Launches;
-use own::Own;
 use serde::{Deserialize, Serialize};
-pub(in crate::methods) use shot::Way;
+pub(in crate::methods) use shot::{Load, Shot, Way};
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -18,7 +18,7 @@ const LONGEST_ECHO: usize = HEADER + 4096;
 const BURST: usize = 64;
 
 /// The end.
-pub(super) struct Own {
+pub(in crate::methods) struct Own {
     // Before the endpoint, whose registration it is.
     memory: Registration<cci::Memory>,
     endpoint: Endpoint,
@@ -38,7 +38,7 @@ struct Seen {
 }
 
 impl Own {
-    pub(super) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
+    pub(in crate::methods) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
         let driver = Facade::open(opening)?;
         let transport = driver.transport().to_owned();
         let endpoint = driver.into_endpoint();
@@ -47,24 +47,24 @@ impl Own {
         Ok(Self { memory, endpoint, transport, connection: None, remote: None, sum: 0 })
     }
 
-    pub(super) fn uri(&self) -> &str {
+    pub(in crate::methods) fn uri(&self) -> &str {
         self.endpoint.uri()
     }
 
-    pub(super) fn transport(&self) -> &str {
+    pub(in crate::methods) fn transport(&self) -> &str {
         &self.transport
     }
 
-    pub(super) fn handle(&self) -> [u64; 4] {
+    pub(in crate::methods) fn handle(&self) -> [u64; 4] {
         self.memory.handle().words()
     }
 
-    pub(super) fn path(&self) -> Option<Path> {
+    pub(in crate::methods) fn path(&self) -> Option<Path> {
         let report = self.endpoint.report(self.connection?).ok()?;
         Some(Path { messages: report.path, rma: report.rma_path, why: report.why })
     }
 
-    pub(super) fn connect(&mut self, uri: &str, handle: [u64; 4]) -> Result<(), UserError> {
+    pub(in crate::methods) fn connect(&mut self, uri: &str, handle: [u64; 4]) -> Result<(), UserError> {
         self.remote = Some(RmaHandle::from_words(handle));
         let connect = Connect::to(uri).timeout(ARRIVAL);
         self.endpoint.connect(&connect).map_err(while_doing("cannot connect to the other end"))?;
@@ -72,7 +72,7 @@ impl Own {
     }
 
     /// Waits until there is a connection.
-    pub(super) fn accept(&mut self) -> Result<(), UserError> {
+    pub(in crate::methods) fn accept(&mut self) -> Result<(), UserError> {
         let (begin, failed) = (Instant::now(), while_doing("the ends of the run cannot connect"));
         while self.connection.is_none() {
             match self.endpoint.get_event().map_err(while_doing("the ends of the run cannot connect"))? {
@@ -114,7 +114,7 @@ impl Own {
     }
 
     /// Answers until the requester turns to another way; `None`: it is done.
-    pub(super) fn serve(&mut self, way: Way) -> Result<Option<Way>, UserError> {
+    pub(in crate::methods) fn serve(&mut self, way: Way) -> Result<Option<Way>, UserError> {
         loop {
             let seen = self.poll(|own, message| own.answer(way, message))?;
             if let Some(number) = seen.turn {
@@ -163,7 +163,7 @@ impl Own {
     }
 
     /// Has the other end go on by this way, or end. It goes by `now` until it has answered.
-    pub(super) fn turn_to(&mut self, now: Way, next: Option<Way>) -> Result<(), UserError> {
+    pub(in crate::methods) fn turn_to(&mut self, now: Way, next: Option<Way>) -> Result<(), UserError> {
         let (to, number) = (self.to()?, next.map_or(0, |way| way as u8));
         let mut message = [0; HEADER];
         (message[0], message[1]) = (SWITCH, number);
@@ -173,7 +173,7 @@ impl Own {
     }
 
     /// So many exchanges.
-    pub(super) fn run(&mut self, shot: &Shot, way: Way, count: u64) -> Result<(), UserError> {
+    pub(in crate::methods) fn run(&mut self, shot: &Shot, way: Way, count: u64) -> Result<(), UserError> {
         let (to, message) = (self.to()?, vec![shot.kind(); shot.message()]);
         match shot.load {
             Load::Bulk(bytes) => self.exchanges(shot, count, |own| own.write(to, bytes, &message)),

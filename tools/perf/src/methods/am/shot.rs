@@ -39,14 +39,14 @@ impl Way {
     }
 
     /// The way with this number; `None`: none, the run is over.
-    pub(super) fn of(number: u8) -> Option<Self> {
+    pub(in crate::methods) fn of(number: u8) -> Option<Self> {
         [Self::Active, Self::Send, Self::Reserve, Self::Write, Self::Peer].into_iter().find(|way| *way as u8 == number)
     }
 }
 
 /// What an exchange carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Load {
+pub(in crate::methods) enum Load {
     /// So many arguments, there and back.
     Short(usize),
     /// So many bytes there, an acknowledgement back.
@@ -59,11 +59,11 @@ pub(super) enum Load {
 
 /// What one line of the table is about.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Shot {
-    pub(super) name: &'static str,
-    pub(super) load: Load,
+pub(in crate::methods) struct Shot {
+    pub(in crate::methods) name: &'static str,
+    pub(in crate::methods) load: Load,
     /// Exchanges under way.
-    pub(super) window: u64,
+    pub(in crate::methods) window: u64,
 }
 
 /// All of them.
@@ -81,7 +81,7 @@ pub(super) const SHOTS: [Shot; 9] = [
 
 impl Shot {
     /// The ways of it: Active Messages, and what CCI itself has.
-    pub(super) fn ways(&self) -> &'static [Way] {
+    pub(in crate::methods) fn ways(&self) -> &'static [Way] {
         match self.load {
             Load::Bulk(_) => &[Way::Active, Way::Write],
             Load::Short(_) | Load::Medium(_) | Load::Echo(_) => &[Way::Active, Way::Send, Way::Reserve],

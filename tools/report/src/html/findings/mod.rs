@@ -6,6 +6,7 @@ mod jitter;
 mod logp;
 mod memory;
 mod memory_curves;
+mod portals;
 mod scaling;
 mod splitc;
 mod tables;
@@ -48,6 +49,7 @@ pub(super) fn sections(runs: &[Run]) -> Vec<Section> {
         tables::mappings(&found!(Mappings)),
         splitc::section(&found!(SplitC)),
         tables::via(&found!(Via)),
+        portals::section(&found!(Portals)),
         tables::gups(&found!(Gups)),
         tables::idle(&found!(Idle)),
     ];

@@ -1,0 +1,197 @@
+//! The end that measures: blocks by Portals and by CCI's own in turn.
+
+use super::shots::{BESIDE, Shot, shots};
+use super::side::{Mode, Side, Sides, Turn};
+use crate::effort::{Effort, calibrate};
+use crate::interrupt;
+use crate::machine::allowed;
+use crate::methods::am::{Own, Way};
+use crate::methods::footprint::processor_time;
+use cci_report::UserError;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Blocks of each way, at least.
+const LEAST: usize = 3;
+/// How long a server makes no calls.
+const AWAY: Duration = Duration::from_millis(50);
+/// Puts to a server that is away or asleep.
+const TRIES: usize = 11;
+/// Processors for two programs and their engines.
+const ENGINES: usize = 4;
+/// Between two puts to a server that is to be asleep.
+const PAUSE: Duration = Duration::from_millis(2);
+
+/// What a launch has measured of one figure: of each way, in turn.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Sample {
+    pub(super) experiment: String,
+    pub(super) x: u64,
+    pub(super) way: String,
+    pub(super) value: f64,
+}
+
+/// By what the server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Portals(Mode),
+    Own(Way),
+}
+
+impl At {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Portals(mode) => mode.name(),
+            Self::Own(_) => "cci",
+        }
+    }
+}
+
+/// The end.
+pub(super) struct Client {
+    sides: Sides,
+    own: Own,
+    at: At,
+}
+
+/// The value in the middle.
+fn middle(values: Vec<f64>) -> f64 {
+    crate::methods::middle(values)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64
+}
+
+impl Client {
+    pub(super) fn new(sides: Sides, own: Own) -> Self {
+        Self { sides, own, at: At::Portals(Mode::Generic) }
+    }
+
+    /// Measures all figures for so long each, and lets the server go.
+    pub(super) fn measure(mut self, time: Duration) -> Result<Vec<Sample>, UserError> {
+        let mut samples = Vec::new();
+        let has_engine = self.sides.accelerated.is_some();
+        if has_engine {
+            self.shot(&BESIDE, Mode::Generic, time, &mut samples)?;
+        }
+        let mode = if has_engine { Mode::Accelerated } else { Mode::Generic };
+        // A program and its engine that share a processor measure its scheduler.
+        if !has_engine || allowed().len() >= ENGINES {
+            for shot in shots() {
+                self.shot(&shot, mode, time, &mut samples)?;
+            }
+        }
+        self.turn_to(At::Portals(mode))?;
+        let mut add = |experiment: &str, x, value| {
+            samples.push(Sample { experiment: experiment.into(), x, way: mode.name().into(), value });
+        };
+        let side = self.sides.of(mode)?;
+        add("bypass", 8, middle(while_away(side)?));
+        add("waking", 8, middle(while_asleep(side)?));
+        add("idle", 1, idle(side, time.max(Duration::from_millis(200)))?);
+        side.turn_to(Turn::End)?;
+        Ok(samples)
+    }
+
+    fn shot(&mut self, shot: &Shot, mode: Mode, time: Duration, samples: &mut Vec<Sample>) -> Result<(), UserError> {
+        let own = shot.own.map(|own| At::Own(own.ways()[1]));
+        let first = At::Portals(mode);
+        let ways: Vec<_> = [first].into_iter().chain(own).collect();
+        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
+        let count = calibrate(&effort, |count| self.block(shot, first, count))?;
+        let mut values = vec![Vec::new(); ways.len()];
+        let begin = Instant::now();
+        while values[0].len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
+            for (way, values) in ways.iter().zip(&mut values) {
+                let took = self.block(shot, *way, count)?;
+                #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+                values.push(shot.value(nanoseconds(took) / count as f64));
+            }
+        }
+        samples.extend(ways.iter().zip(values).map(|(way, values)| Sample {
+            experiment: shot.experiment.into(),
+            x: shot.x,
+            way: way.name().into(),
+            value: middle(values),
+        }));
+        Ok(())
+    }
+
+    /// So many exchanges by this way, after some that are not timed.
+    fn block(&mut self, shot: &Shot, at: At, count: u64) -> Result<Duration, UserError> {
+        self.turn_to(at)?;
+        self.run(shot, at, count.div_ceil(10))?;
+        let begin = Instant::now();
+        self.run(shot, at, count)?;
+        Ok(begin.elapsed())
+    }
+
+    fn run(&mut self, shot: &Shot, at: At, count: u64) -> Result<(), UserError> {
+        match (at, &shot.own) {
+            (At::Own(way), Some(own)) => self.own.run(own, way, count),
+            (At::Own(_), None) => Ok(()),
+            (At::Portals(mode), _) => self.sides.of(mode)?.run(shot.load, count),
+        }
+    }
+
+    fn turn_to(&mut self, next: At) -> Result<(), UserError> {
+        if self.at == next {
+            return Ok(());
+        }
+        if let At::Own(now) = self.at {
+            let next = if let At::Own(next) = next { Some(next) } else { None };
+            self.own.turn_to(now, next)?;
+            // Where it goes from the end of CCI's own.
+            self.at = next.map_or(At::Portals(Mode::Generic), At::Own);
+        }
+        if let At::Portals(mode) = self.at
+            && self.at != next
+        {
+            let turn = match next {
+                At::Portals(mode) => Turn::Portals(mode),
+                At::Own(way) => Turn::Own(way as u8),
+            };
+            self.sides.of(mode)?.turn_to(turn)?;
+        }
+        self.at = next;
+        Ok(())
+    }
+}
+
+/// How long acks of puts take while the server makes no calls.
+fn while_away(side: &mut Side) -> Result<Vec<f64>, UserError> {
+    let mut times = Vec::new();
+    for _ in 0..LEAST {
+        side.turn_to(Turn::Away(u32::try_from(AWAY.as_millis()).unwrap_or(u32::MAX)))?;
+        // It is away by then, and its engine asleep.
+        std::thread::sleep(PAUSE);
+        let begin = Instant::now();
+        side.acknowledged()?;
+        times.push(nanoseconds(begin.elapsed()));
+        // It comes back.
+        std::thread::sleep(AWAY);
+    }
+    Ok(times)
+}
+
+/// How long acks of puts take while the server sleeps in a wait. This end polls.
+fn while_asleep(side: &mut Side) -> Result<Vec<f64>, UserError> {
+    side.turn_to(Turn::Sleep)?;
+    let mut times = Vec::new();
+    for _ in 0..TRIES {
+        std::thread::sleep(PAUSE);
+        let begin = Instant::now();
+        side.acknowledged()?;
+        times.push(nanoseconds(begin.elapsed()));
+    }
+    Ok(times)
+}
+
+/// Processor time of a wait for nothing, as a part of the time; the server sleeps too.
+fn idle(side: &Side, time: Duration) -> Result<f64, UserError> {
+    let (begin, before) = (Instant::now(), processor_time());
+    side.idle(time)?;
+    Ok(processor_time().saturating_sub(before).as_secs_f64() / begin.elapsed().as_secs_f64())
+}

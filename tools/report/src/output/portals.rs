@@ -1,0 +1,337 @@
+//! Portals 3.3 beside CCI's own: the tables on the terminal, and the plot.
+
+use super::plot::{AREA, Failed, Footer, GRID, INK, font};
+use super::table::{align, scaled, time};
+use crate::environment::Environment;
+use crate::finding::{Portals, PortalsPoint};
+use crate::sizes::show_size;
+use crate::{UserError, while_doing};
+use plotters::prelude::*;
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Time,
+    Rate,
+    Bandwidth,
+    /// Of 1.
+    Part,
+}
+
+/// How a place on the abscissa is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Bytes,
+    Count,
+}
+
+/// An experiment: what it is, and what was expected before it ran.
+#[derive(Debug)]
+pub(crate) struct Experiment {
+    /// Its name in a finding.
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) place: Place,
+    pub(crate) unit: Unit,
+    pub(crate) expected: &'static str,
+    /// Processors for whom.
+    pub(crate) processors: &'static str,
+    /// Without so many it says that it was not measured.
+    pub(crate) least: u64,
+}
+
+/// All, in the order of the table.
+pub(crate) const EXPERIMENTS: [Experiment; 11] = [
+    Experiment {
+        name: "pingpong",
+        title: "(1) half round trip of a put, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Time,
+        expected: "100 ns above CCI's own at 8 B; the copies alone make the rest",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "gups",
+        title: "(2) updates of 8 B at random places by put with ack, 16 under way, by processes",
+        place: Place::Count,
+        unit: Unit::Rate,
+        expected: "what injection gives: the table fits a cache",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "throughput",
+        title: "(3) bytes per second of puts with ack, 16 under way, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Bandwidth,
+        expected: "curves meet from 64 KiB on, where an offer costs little beside the copy",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "alone",
+        title: "(3) bytes per second of puts with ack, one at a time, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Bandwidth,
+        expected: "0.95 of RMA of the same memory: one registration and two messages more",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "availability",
+        title: "(4) part of the processor that is left to the target while 1 MiB arrives",
+        place: Place::Bytes,
+        unit: Unit::Part,
+        expected: "generic: little, for the program copies; accelerated: 95 %",
+        processors: "two for the programs, two for the engines",
+        least: 4,
+    },
+    Experiment {
+        name: "bypass",
+        title: "(5) time to the ack of a put whose target makes no calls for 50 ms, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Time,
+        expected: "generic: 50 ms; accelerated: as if it made calls, and a wake-up",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "depth",
+        title: "(6) half round trip of 8 B behind entries that refuse, by entries of one of two walks",
+        place: Place::Count,
+        unit: Unit::Time,
+        expected: "2 ns an entry",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "waking",
+        title: "(7) time to the ack of a put to a target that sleeps in a wait, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Time,
+        expected: "generic: one wake-up; accelerated: two at most",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "idle",
+        title: "(7) processor time of a wait for nothing, of 1",
+        place: Place::Count,
+        unit: Unit::Part,
+        expected: "none",
+        processors: "any",
+        least: 1,
+    },
+    Experiment {
+        name: "injection",
+        title: "(8) puts of 8 B with ack per second, 16 under way; CCI: messages that are answered",
+        place: Place::Bytes,
+        unit: Unit::Rate,
+        expected: "a third of CCI's own: match, events and ack",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "beside",
+        title: "(9) half round trip of 8 B, generic, with an engine present and unused",
+        place: Place::Bytes,
+        unit: Unit::Time,
+        expected: "1.02 of generic without",
+        processors: "one for each program",
+        least: 2,
+    },
+];
+
+impl Experiment {
+    pub(crate) fn value(&self, value: f64) -> String {
+        match self.unit {
+            Unit::Time => time(value),
+            Unit::Rate => scaled(value, "/s"),
+            Unit::Bandwidth => scaled(value, "B/s"),
+            Unit::Part => format!("{:.3} %", 100.0 * value),
+        }
+    }
+
+    pub(crate) fn place(&self, x: u64) -> String {
+        if self.place == Place::Bytes { show_size(x) } else { x.to_string() }
+    }
+
+    /// Its figures, and the ways that it has, CCI's own last.
+    pub(crate) fn found<'a>(&self, found: &'a Portals) -> (Vec<&'a PortalsPoint>, Vec<&'a str>) {
+        let points: Vec<_> = found.points.iter().filter(|point| point.experiment == self.name).collect();
+        let mut ways = Vec::new();
+        for point in &points {
+            if !ways.contains(&point.way.as_str()) {
+                ways.push(point.way.as_str());
+            }
+        }
+        ways.sort_by_key(|way| *way == OWN);
+        (points, ways)
+    }
+
+    /// What stands in its place when it has no figures.
+    pub(crate) fn why_not(&self, found: &Portals) -> String {
+        if found.processors < self.least {
+            format!(
+                "not measured: needs {} processors ({}), here are {}",
+                self.least, self.processors, found.processors
+            )
+        } else {
+            "not measured in this run".into()
+        }
+    }
+}
+
+const OWN: &str = "cci";
+
+/// The tables.
+pub(crate) fn table(found: &Portals) -> String {
+    let mut text = format!(
+        "Portals 3.3 over {} beside CCI's own (cci), {} launches, {} processors",
+        found.transport, found.launches, found.processors
+    );
+    for experiment in &EXPERIMENTS {
+        text += &format!("\n\n{}\nexpected: {}", experiment.title, experiment.expected);
+        let (points, ways) = experiment.found(found);
+        if points.is_empty() {
+            text += &format!("\n{}", experiment.why_not(found));
+            continue;
+        }
+        let rows = align(&rows(experiment, &points, &ways), &[]);
+        text += &format!("; processors: {}\n{}", experiment.processors, rows.trim_end());
+    }
+    text
+}
+
+/// A line for each place, with a column for each way; and of CCI's own what it is over the first.
+fn rows(experiment: &Experiment, points: &[&PortalsPoint], ways: &[&str]) -> Vec<Vec<String>> {
+    let mut head = vec![String::new()];
+    head.extend(ways.iter().map(|way| (*way).to_owned()));
+    let has_own = ways.len() > 1 && ways.contains(&OWN);
+    if has_own {
+        head.push("to cci".into());
+    }
+    let mut rows = vec![head];
+    let mut places: Vec<_> = points.iter().map(|point| point.x).collect();
+    places.dedup();
+    places.sort_unstable();
+    places.dedup();
+    for x in places {
+        let of = |way: &str| points.iter().find(|point| point.x == x && point.way == way);
+        let shown = |way: &&str| {
+            of(way).map_or_else(
+                || "-".into(),
+                |point| {
+                    let spread = 100.0 * point.spread / point.value.abs().max(f64::MIN_POSITIVE);
+                    format!("{} ±{spread:.1} %", experiment.value(point.value))
+                },
+            )
+        };
+        let mut row = vec![experiment.place(x)];
+        row.extend(ways.iter().map(shown));
+        if has_own {
+            let ratio = of(ways[0]).zip(of(OWN)).map(|(first, own)| first.value / own.value.max(f64::MIN_POSITIVE));
+            row.push(ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}")));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+/// Experiments that are drawn, as panels side by side.
+const DRAWN: [&str; 3] = ["pingpong", "throughput", "depth"];
+const COLORS: [RGBColor; 3] = [RGBColor(0, 84, 147), RGBColor(214, 116, 18), RGBColor(90, 90, 90)];
+
+/// The plot as SVG: figures over bytes and over entries.
+pub(super) fn svg(found: &Portals, environment: &Environment) -> Result<String, UserError> {
+    let mut text = String::new();
+    draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    Ok(text)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
+fn draw<'a>(found: &Portals, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
+    let footer = Footer::new(environment);
+    let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
+    root.fill(&WHITE)?;
+    let (heading, rest) = root.split_vertically(44);
+    let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
+    heading.draw(&Text::new(format!("Portals 3.3 over {}", found.transport), (24, 14), font(19).color(&INK)))?;
+    footer.draw(&foot)?;
+    for (name, panel) in DRAWN.iter().zip(panels.split_evenly((1, DRAWN.len()))) {
+        let Some(experiment) = EXPERIMENTS.iter().find(|experiment| experiment.name == *name) else { continue };
+        let (points, ways) = experiment.found(found);
+        if points.is_empty() {
+            continue;
+        }
+        // Nothing has no place on a logarithmic axis.
+        let x = |point: &PortalsPoint| point.x.max(1) as f64;
+        let ends = |of: &dyn Fn(&PortalsPoint) -> f64| {
+            points.iter().fold((f64::MAX, 0.0_f64), |(low, high), point| (low.min(of(point)), high.max(of(point))))
+        };
+        let (xs, ys) = (ends(&x), ends(&|point| point.value));
+        let mut chart = ChartBuilder::on(&panel)
+            .margin(12)
+            .caption(experiment.title, font(12).color(&INK))
+            .x_label_area_size(34)
+            .y_label_area_size(70)
+            .build_cartesian_2d((xs.0..xs.1 * 1.1).log_scale(), (ys.0 * 0.8..ys.1 * 1.2).log_scale())?;
+        chart
+            .configure_mesh()
+            .light_line_style(WHITE)
+            .bold_line_style(GRID)
+            .x_label_formatter(&|x| experiment.place(x.round() as u64))
+            .y_label_formatter(&|value| experiment.value(*value))
+            .label_style(font(11).color(&INK))
+            .draw()?;
+        for (way, color) in ways.iter().zip(COLORS) {
+            let line = || points.iter().filter(|point| point.way == *way).map(|point| (x(point), point.value));
+            chart
+                .draw_series(LineSeries::new(line(), color.stroke_width(2)))?
+                .label((*way).to_owned())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
+            chart.draw_series(line().map(|at| Circle::new(at, 3, color.filled())))?;
+        }
+        chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(11)).draw()?;
+    }
+    root.present()
+}
+
+#[cfg(test)]
+pub(super) mod tests {
+    use super::*;
+
+    fn found() -> Portals {
+        let point = |experiment: &str, x, way: &str, value| PortalsPoint {
+            experiment: experiment.into(),
+            x,
+            way: way.into(),
+            value,
+            spread: value / 100.0,
+        };
+        let mut points = vec![
+            point("pingpong", 0, "generic", 300.0),
+            point("pingpong", 8, "generic", 310.0),
+            point("pingpong", 8, "cci", 200.0),
+            point("throughput", 65536, "generic", 9e9),
+            point("throughput", 65536, "cci", 1e10),
+            point("idle", 1, "generic", 0.00002),
+        ];
+        points.extend([(0, 300.0), (1024, 1324.0)].map(|(x, value)| point("depth", x, "generic", value)));
+        Portals { transport: "sm".into(), launches: 3, processors: 2, points }
+    }
+
+    #[test]
+    fn the_table_has_what_was_expected_and_why_a_figure_is_not_there() {
+        insta::assert_snapshot!(table(&found()));
+    }
+
+    #[test]
+    fn the_plot_has_a_panel_for_each_experiment_that_is_drawn() {
+        let text = svg(&found(), &Environment::default()).unwrap();
+        for experiment in EXPERIMENTS.iter().filter(|experiment| DRAWN.contains(&experiment.name)) {
+            assert!(text.contains(experiment.title), "{}", experiment.title);
+        }
+    }
+}
