@@ -506,7 +506,7 @@ mod tests {
             times(&rows).unit.0
         };
         assert_eq!([of(9_000.0), of(10_000.0), of(5e7), of(5e12)], ["ns", "us", "ms", "s"]);
-        assert_eq!([number(1234.4), number(3.14), number(2.0), number(0.25)], ["1234", "3.1", "2", "0.25"]);
+        assert_eq!([number(1234.4), number(3.24), number(2.0), number(0.25)], ["1234", "3.2", "2", "0.25"]);
     }
 
     #[test]
