@@ -20,7 +20,7 @@ def test_the_first_programs_say_hello(program):
 
 
 def test_the_store_gets_what_was_put(program):
-    store = source("python/store.py")
+    store = source("store/store.py")
     uri = program(store).line()
     for value in "red", "green":
         assert program(store, uri, "put", "colour", value).end() == ""

@@ -200,7 +200,7 @@ fn the_library_logs_slow_paths_where_it_is_asked_to() {
 #[test]
 fn the_store_of_the_tutorial_gets_what_was_put() {
     let dir = scratch();
-    let store = example("store", dir.path());
+    let store = program(&root().join("examples/store/store.c"), dir.path());
     for transports in ["", "sock"] {
         let server = Server::start_on(transports, &store, &[]);
         let uri = server.uri.as_str();

@@ -296,7 +296,8 @@ static const char *call_everything(cci_endpoint_t **of_others)
     DO(ccix_wake(one));
     at = "cci_arm_os_handle";
     (void)cci_arm_os_handle(one, 0);
-    at = "cci_strerror, ccix_last_error";
+    at = "cci_strerror, ccix_last_error, ccix_release";
+    (void)ccix_release();
     (void)cci_strerror(one, CCI_EINVAL);
     (void)ccix_last_error();
     DO(cci_disconnect(connection));

@@ -8,7 +8,7 @@
  *   store URI get KEY           prints a value
  */
 
-#include "example.h"
+#include "../c/example.h"
 
 #define SLOTS 4096
 
