@@ -95,10 +95,6 @@ pub(crate) unsafe fn update(word: *mut u8, len: usize, change: impl Fn(u64) -> O
 /// after `head` bytes there.
 #[inline]
 unsafe fn copy<const IN: bool>(source: *const u8, target: *mut u8, len: usize, head: usize) {
-    if len == WORD && head == 0 {
-        // SAFETY: the caller answers for 8 bytes, which are an aligned word of the shared side.
-        return unsafe { word::<IN>(source, target) };
-    }
     let blocks = (len - head) / COPY_BLOCK * COPY_BLOCK;
     let words = (len - head) % COPY_BLOCK / WORD * WORD;
     // Nothing beyond the copy is asked for: those lines may be another message's, and the peer is
