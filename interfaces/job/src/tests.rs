@@ -172,9 +172,11 @@ fn a_secret_must_be_the_same_on_both_sides() {
     };
     let pair = |first, second| {
         let store = format!("127.0.0.1:{}", free_port());
+        // Files are written before a rank reads one.
+        let [zero, one] = [with(0, &store, first), with(1, &store, second)];
         scope(|scope| {
-            let other = scope.spawn(|| join(&with(1, &store, second), SHORT * 2).map(|joined| joined.secret.is_some()));
-            let first = join(&with(0, &store, first), SHORT * 2).map(|joined| joined.secret.is_some());
+            let other = scope.spawn(|| join(&one, SHORT * 2).map(|joined| joined.secret.is_some()));
+            let first = join(&zero, SHORT * 2).map(|joined| joined.secret.is_some());
             (first, other.join().expect("no panic"))
         })
     };
