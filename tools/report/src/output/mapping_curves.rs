@@ -1,13 +1,12 @@
 //! Plots of mappings: bulk data over size, and short messages over what is swept.
 
 use super::mappings::label;
-use super::plot::{AREA, Failed, Footer, GRID, INK, font, short};
+use super::plot::{AREA, Area, Failed, GRID, INK, font, page, short};
 use super::table::{scaled, time};
 use crate::environment::Environment;
 use crate::finding::{MappingPoint, Mappings};
 use crate::sizes::show_size;
 use crate::{UserError, while_doing};
-use plotters::coord::Shift;
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
 use std::ops::Range;
@@ -24,7 +23,6 @@ const LINES: [RGBColor; 6] = [
 
 /// A line: its label and its points.
 type Line = (String, Vec<(f64, f64)>);
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 
 /// A panel: lines over something.
 struct Panel<'p> {
@@ -46,14 +44,8 @@ pub(crate) fn svg(found: &Mappings, environment: &Environment) -> Result<String,
 }
 
 fn draw<'a>(found: &Mappings, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let footer = Footer::new(environment);
-    let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (heading, rest) = root.split_vertically(44);
-    let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
     let title = format!("Active Messages by mapping over {}", found.transport);
-    heading.draw(&Text::new(title, (24, 14), font(19).color(&INK)))?;
-    footer.draw(&foot)?;
+    let (root, panels) = page(text, &title, environment)?;
     let bulk = Panel {
         title: "Bulk data, 8 requests under way",
         across: "size",

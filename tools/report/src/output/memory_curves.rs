@@ -1,12 +1,11 @@
 //! Memory over peers and over connections: tables for the terminal, and the plot.
 
 use super::findings::bytes;
-use super::plot::{AREA, Failed, Footer, GRID, INK, font, short};
+use super::plot::{Area, Failed, GRID, INK, font, page, short};
 use super::table::{align, scaled};
 use crate::environment::Environment;
 use crate::memory_curves::{MemoryCurve, MemoryCurvePoint, MemoryCurves, Over, Space};
 use crate::{UserError, while_doing};
-use plotters::coord::Shift;
 use plotters::coord::combinators::{IntoLogRange, LogCoord};
 use plotters::prelude::*;
 use std::collections::BTreeSet;
@@ -50,7 +49,6 @@ fn for_each(curve: &MemoryCurve<'_>) -> String {
 const COLOURS: [RGBColor; 5] =
     [RGBColor(0, 84, 147), RGBColor(20, 120, 70), RGBColor(150, 40, 120), RGBColor(214, 116, 18), RGBColor(95, 95, 95)];
 
-type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<LogCoord<f64>, LogCoord<f64>>>;
 
 /// The plot as SVG: a panel over peers, one over connections.
@@ -61,13 +59,7 @@ pub(super) fn svg(found: &MemoryCurves, environment: &Environment) -> Result<Str
 }
 
 fn draw<'a>(found: &MemoryCurves, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let footer = Footer::new(environment);
-    let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (heading, rest) = root.split_vertically(44);
-    let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
-    heading.draw(&Text::new("cci perf memory: bytes of one end", (24, 14), font(19).color(&INK)))?;
-    footer.draw(&foot)?;
+    let (root, panels) = page(text, "cci perf memory: bytes of one end", environment)?;
     let overs = found.overs();
     for (area, over) in panels.split_evenly((1, overs.len().max(1))).iter().zip(overs) {
         panel(area, found, over)?;

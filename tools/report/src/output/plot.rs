@@ -122,15 +122,29 @@ fn abscissa(row: &Row) -> f64 {
     row.size.max(1) as f64
 }
 
-fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let rows = &document.rows;
-    let footer = Footer::new(&document.environment);
+/// Where something is drawn.
+pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
+
+/// An empty page with a heading and the footer of a run: the page, to be presented when it is full,
+/// and the place between the two.
+pub(super) fn page<'a>(
+    text: &'a mut String,
+    heading: &str,
+    environment: &Environment,
+) -> Result<(Area<'a>, Area<'a>), Failed<'a>> {
+    let footer = Footer::new(environment);
     let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
     root.fill(&WHITE)?;
-    let (heading, rest) = root.split_vertically(44);
+    let (above, rest) = root.split_vertically(44);
     let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
-    heading.draw(&Text::new(subject(&rows[0]), (24, 14), font(19).color(&INK)))?;
+    above.draw(&Text::new(heading, (24, 14), font(19).color(&INK)))?;
     footer.draw(&foot)?;
+    Ok((root, panels))
+}
+
+fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>> {
+    let rows = &document.rows;
+    let (root, panels) = page(text, &subject(&rows[0]), &document.environment)?;
     let (left, right) = panels.split_horizontally(AREA.0 / 2);
     panel(&left, &times(rows))?;
     panel(&right, &speeds(rows))?;

@@ -1,6 +1,6 @@
 //! Portals 3.3 beside CCI's own: the tables on the terminal, and the plot.
 
-use super::plot::{AREA, Failed, Footer, GRID, INK, font};
+use super::plot::{Failed, GRID, INK, font, page};
 use super::table::{align, scaled, time};
 use crate::environment::Environment;
 use crate::finding::{Portals, PortalsPoint};
@@ -252,13 +252,7 @@ pub(super) fn svg(found: &Portals, environment: &Environment) -> Result<String, 
 
 #[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
 fn draw<'a>(found: &Portals, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let footer = Footer::new(environment);
-    let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (heading, rest) = root.split_vertically(44);
-    let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
-    heading.draw(&Text::new(format!("Portals 3.3 over {}", found.transport), (24, 14), font(19).color(&INK)))?;
-    footer.draw(&foot)?;
+    let (root, panels) = page(text, &format!("Portals 3.3 over {}", found.transport), environment)?;
     for (name, panel) in DRAWN.iter().zip(panels.split_evenly((1, DRAWN.len()))) {
         let Some(experiment) = EXPERIMENTS.iter().find(|experiment| experiment.name == *name) else { continue };
         let (points, ways) = experiment.found(found);

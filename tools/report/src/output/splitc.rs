@@ -1,6 +1,6 @@
 //! Accesses of the global address space of Split-C: the paper's figures, then and now.
 
-use super::plot::{AREA, Failed, Footer, GRID, INK, font, short};
+use super::plot::{AREA, Failed, GRID, INK, font, page, short};
 use super::table::{align, scaled, time};
 use crate::environment::Environment;
 use crate::finding::{SplitC, SplitCPair};
@@ -120,14 +120,8 @@ pub(super) fn svg(found: &SplitC, environment: &Environment) -> Result<String, U
 }
 
 fn draw<'a>(found: &SplitC, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let footer = Footer::new(environment);
-    let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (heading, rest) = root.split_vertically(44);
-    let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
     let title = format!("Split-C over {}: operations on a word by type, and bulk puts", found.transport);
-    heading.draw(&Text::new(title, (24, 14), font(19).color(&INK)))?;
-    footer.draw(&foot)?;
+    let (root, panels) = page(text, &title, environment)?;
     let (left, right) = panels.split_horizontally(AREA.0 / 2);
     draw_words(found, &left)?;
     draw_bulk(found, &right)?;

@@ -1,7 +1,7 @@
 //! Findings of a few numbers: random access, mappings of Active Messages, and idleness.
 
 use super::{Found, Section, origins};
-use crate::finding::{Gups, Idle, Mappings, Via};
+use crate::finding::{Gups, Idle, MappingPoint, Mappings, Via, ViaPoint};
 use crate::html::curves::transport;
 use crate::html::figure::{Figure, FigureTable};
 use crate::html::unit;
@@ -25,13 +25,13 @@ pub(super) fn gups(found: &Found<'_, Gups>) -> Section {
         anchor: "gups",
         heading: "Random access",
         text: "HPCC RandomAccess: 10⁹ updates of random places of a table per second; the table is looked through afterwards.",
-        figures: one_table("Updates", head, 2, found, row),
+        figures: one_table("Updates", head, 2, found, |gups| vec![row(gups)]),
     }
 }
 
 pub(super) fn mappings(found: &Found<'_, Mappings>) -> Section {
-    let rows = found.iter().flat_map(|(_, mappings)| {
-        mappings.points.iter().map(|point| {
+    let rows = |mappings: &Mappings| {
+        let row = |point: &MappingPoint| {
             vec![
                 transport(&mappings.transport),
                 point.name.clone(),
@@ -44,54 +44,34 @@ pub(super) fn mappings(found: &Found<'_, Mappings>) -> Section {
                 unit::time(point.o_r_ns),
                 unit::time(point.g_ns),
             ]
-        })
-    });
+        };
+        mappings.points.iter().map(row).collect()
+    };
     let head =
         vec!["transport", "mapping", "credits", "bytes", "half round trip", "to native VI", "L", "o_s", "o_r", "g"];
-    let table = FigureTable { head, rows: rows.collect(), words: 2 };
-    let title = "Mappings";
-    let figure = || Figure {
-        title: title.into(),
-        note: String::new(),
-        picture: table.draw(title),
-        legend: Vec::new(),
-        table: FigureTable::default(),
-        runs: origins(found),
-        is_wide: true,
-    };
     Section {
         anchor: "mappings",
         heading: "Mappings of Active Messages",
         text: "A short message by each mapping, beside native VI (via) with as many bytes.",
-        figures: if found.is_empty() { Vec::new() } else { vec![figure()] },
+        figures: one_table("Mappings", head, 2, found, rows),
     }
 }
 
 pub(super) fn via(found: &Found<'_, Via>) -> Section {
-    let rows = found.iter().flat_map(|(_, via)| {
-        via.points.iter().map(|point| {
+    let rows = |via: &Via| {
+        let row = |point: &ViaPoint| {
             let mut cells = crate::output::via::row(point);
             cells.insert(0, transport(&via.transport));
             cells
-        })
-    });
-    let head = vec!["transport", "way", "bytes", "time", "beside", "its time", "figure", "bar", "target", "verdict"];
-    let table = FigureTable { head, rows: rows.collect(), words: 2 };
-    let title = "VIs";
-    let figure = || Figure {
-        title: title.into(),
-        note: String::new(),
-        picture: table.draw(title),
-        legend: Vec::new(),
-        table: FigureTable::default(),
-        runs: origins(found),
-        is_wide: true,
+        };
+        via.points.iter().map(row).collect()
     };
+    let head = vec!["transport", "way", "bytes", "time", "beside", "its time", "figure", "bar", "target", "verdict"];
     Section {
         anchor: "via",
         heading: "The VI Architecture",
         text: "Native VIs beside CCI's own messages and RMA, and Active Messages by v3 beside native VIs.",
-        figures: if found.is_empty() { Vec::new() } else { vec![figure()] },
+        figures: one_table("VIs", head, 2, found, rows),
     }
 }
 
@@ -111,21 +91,22 @@ pub(super) fn idle(found: &Found<'_, Idle>) -> Section {
         anchor: "idle",
         heading: "Idle",
         text: "What an endpoint uses that has nothing to do, beside a process that sleeps without one.",
-        figures: one_table("An idle endpoint", head, 1, found, row),
+        figures: one_table("An idle endpoint", head, 1, found, |idle| vec![row(idle)]),
     }
 }
 
+/// One table with the rows of all runs.
 fn one_table<T>(
     title: &str,
     head: Vec<&'static str>,
     words: usize,
     found: &Found<'_, T>,
-    row: impl Fn(&T) -> Vec<String>,
+    rows: impl Fn(&T) -> Vec<Vec<String>>,
 ) -> Vec<Figure> {
     if found.is_empty() {
         return Vec::new();
     }
-    let table = FigureTable { head, rows: found.iter().map(|(_, found)| row(found)).collect(), words };
+    let table = FigureTable { head, rows: found.iter().flat_map(|(_, found)| rows(found)).collect(), words };
     vec![Figure {
         title: title.into(),
         note: String::new(),
