@@ -100,7 +100,7 @@ impl Shot {
     }
 
     /// Bytes of the request's message, which CCI's own has too.
-    pub(super) fn message(&self) -> usize {
+    pub(in crate::methods) fn message(&self) -> usize {
         match self.load {
             Load::Short(arguments) => HEADER + 4 * arguments,
             Load::Medium(bytes) | Load::Echo(bytes) => HEADER + bytes,

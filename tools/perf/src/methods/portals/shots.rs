@@ -65,7 +65,7 @@ pub(super) const BESIDE: Shot =
 
 fn echo(bytes: u64) -> Shot {
     // A message of CCI's own begins with a header of 8 bytes.
-    let own = (8..=4096).contains(&bytes).then_some(OwnLoad::Echo(bytes as usize - 8));
+    let own = (8..=4096).contains(&bytes).then(|| OwnLoad::Echo(bytes as usize - 8));
     let own = own.map(|load| OwnShot { name: "echo", load, window: 1 });
     Shot { experiment: "pingpong", x: bytes, load: Load::Echo(bytes), figure: Figure::Half, own }
 }
@@ -93,4 +93,19 @@ pub(super) fn shots() -> Vec<Shot> {
     let own = Some(OwnShot { name: "rate", load: OwnLoad::Short(0), window: WINDOW });
     shots.push(Shot { experiment: "injection", x: 8, load, figure: Figure::Rate, own });
     shots
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn puts_have_a_message_of_as_many_bytes_beside_them_where_one_can_be() {
+        let shots = shots();
+        let of = |bytes| {
+            let shot = shots.iter().find(|shot| shot.experiment == "pingpong" && shot.x == bytes);
+            shot.and_then(|shot| shot.own).map(|own| own.message() as u64)
+        };
+        assert_eq!([0, 8, 64, 4096, 64 << 10].map(of), [None, Some(8), Some(64), Some(4096), None]);
+    }
 }
