@@ -15,6 +15,8 @@ pub mod many_peers;
 pub mod mappings;
 pub mod memory_curves;
 mod other_process;
+mod own_end;
+mod pairs;
 pub mod portals;
 pub mod splitc;
 pub mod threads;

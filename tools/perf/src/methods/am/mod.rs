@@ -6,15 +6,14 @@ mod figures;
 mod own;
 mod shot;
 
-use crate::device::{Device, device_of_ends};
-use crate::interrupt;
+use crate::device::Device;
 use crate::machine;
 use crate::measure::driver::DriverOptions;
-use crate::methods::{Found, warn_of_one_processor};
+use crate::methods::{Found, pairs};
 use crate::peers::{Choice, PeerSelection, Program, Timeouts, parse_list, select};
 use crate::probe::ticks::tick_ns;
 use crate::reach::scope;
-use crate::workers::{Channel, Work, Workers};
+use crate::workers::{Channel, Work};
 pub(in crate::methods) use active::Active;
 pub(in crate::methods) use own::Own;
 
@@ -23,7 +22,6 @@ use cci::Scope;
 use cci_report::UserError;
 use cci_report::environment::Path;
 use cci_report::finding::{Am, Finding};
-use cci_report::names::{Mode, Threads};
 use figures::Launches;
 use serde::{Deserialize, Serialize};
 pub(in crate::methods) use shot::{Load, Shot, Way};
@@ -89,14 +87,7 @@ impl Role {
     }
 
     fn opening(&self) -> DriverOptions {
-        DriverOptions {
-            transport: self.transport.clone(),
-            threads: Threads::Many,
-            mode: Mode::Polling,
-            keys: self.keys.clone(),
-            library: None,
-            ends: 4,
-        }
+        pairs::opening(self.transport.as_ref(), &self.keys, 4)
     }
 }
 
@@ -107,39 +98,23 @@ impl Role {
 /// There is no such device, or an end failed in the first launch. What ends the run later is told
 /// with what was found.
 pub fn measure(options: &AmOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
-    let (name, keys) = device_of_ends(&options.device, None)?;
-    if scope(&name) == Some(Scope::Process) {
-        return Err(UserError(format!("am runs in two processes, and {name} is in one: use --transport sm or sock")));
-    }
-    warn_of_one_processor(warn);
+    let (name, keys) = pairs::device("am", &options.device, warn)?;
     let (transport, time) = (options.device.transport.clone(), options.time / options.launches.max(1));
     let peers = peers(&name, options.peers_in.as_deref(), warn)?;
     let role =
         |requests| Role { requests, transport: transport.clone(), keys: keys.clone(), time, peers: peers.clone() };
     let mut environment = machine::here(None);
     environment.settings.clone_from(&keys);
-    let (mut launches, mut interrupted) = (Launches::default(), None);
-    let (mut of, mut peer) = (String::new(), None);
-    while launches.count() < options.launches.max(1) && (launches.count() == 0 || !interrupt::is_asked()) {
-        let mut workers = Workers::start(&[role(true), role(false)])?;
-        if let Some([first, second]) = workers.processors.as_deref() {
-            environment.pinned = Some([*first, *second]);
-        }
-        match launch(&mut workers) {
-            Ok(launch) => {
-                (of, environment.path, peer) = (launch.transport, launch.path, launch.peer);
-                launches.add(launch.samples);
-            }
-            Err(why) if launches.count() == 0 => return Err(why),
-            Err(why) => {
-                interrupted = Some(why.0);
-                break;
-            }
-        }
-    }
+    let (mut launches, mut of, mut peer) = (Launches::default(), String::new(), None);
+    let roles = |_| [role(true), role(false)];
+    let most = options.launches.max(1) as usize;
+    let interrupted = pairs::launch((1, most), &mut environment, roles, |launch: Launch, environment| {
+        (of, environment.path, peer) = (launch.transport, launch.path, launch.peer);
+        launches.add(launch.samples);
+    })?;
     let points = launches.points();
     let finding = Am { transport: of, cycle_ns: tick_ns(), launches: launches.count().into(), peer, points };
-    Ok(Found { environment, finding: Finding::Am(finding), interrupted: interrupted.or_else(interrupt::why) })
+    Ok(Found { environment, finding: Finding::Am(finding), interrupted })
 }
 
 /// The peers beside a transport of shared memory. One that is not built is left out, and said so.
@@ -157,13 +132,6 @@ fn peers(
     Ok(peers)
 }
 
-/// One pair of processes.
-fn launch(workers: &mut Workers) -> Result<Launch, UserError> {
-    let card: Card = workers.recv(1)?;
-    workers.send(0, &card)?;
-    workers.recv(0)
-}
-
 impl Work for Role {
     const NAME: &'static str = "am";
 
@@ -172,16 +140,16 @@ impl Work for Role {
         let mut own = Own::open(&self.opening())?;
         if self.requests {
             let card: Card = channel.recv()?;
-            own.connect(&card.own, card.handle)?;
+            own.end.connect(&card.own, card.handle)?;
             active.map(&card.active)?;
-            let (transport, path) = (own.transport().to_owned(), own.path());
+            let (transport, path) = (own.end.transport().to_owned(), own.end.path());
             let (program, peer) = self.program()?.unzip();
             let samples = Client::new(active, own, program).measure(self.time)?;
             return channel.send(&Launch { transport, path, peer, samples });
         }
-        let handle = own.handle();
-        channel.send(&Card { active: active.name().to_owned(), own: own.uri().to_owned(), handle })?;
-        own.accept()?;
+        let handle = own.end.handle();
+        channel.send(&Card { active: active.name().to_owned(), own: own.end.uri().to_owned(), handle })?;
+        own.end.accept()?;
         let mut way = Some(Way::Active);
         while let Some(now) = way {
             way = match now {

@@ -1,30 +1,17 @@
 //! An end of CCI's own messages and RMA.
 
 use super::shot::{ACKNOWLEDGE, AREA, ECHO, HEADER, Load, SWITCH, Shot, Way};
-use crate::measure::driver::{Driver, DriverOptions, Facade};
-use cci::{
-    Connect, Connection, Endpoint, Event, Notify, Received, Registration, Rights, Rma, RmaError, RmaHandle, SendError,
-    SharedMemory,
-};
-use cci_report::environment::Path;
+use crate::measure::driver::DriverOptions;
+use crate::methods::own_end::{BURST, OwnEnd};
+use cci::{Connection, Event, Notify, Received, Rma, RmaError, SendError, SharedMemory};
 use cci_report::{UserError, while_doing};
-use std::time::{Duration, Instant};
 
-/// How long the other end may take to come.
-const ARRIVAL: Duration = Duration::from_secs(60);
 /// The longest message that comes back as it came.
 const LONGEST_ECHO: usize = HEADER + 4096;
-/// Events of one poll, as many as Active Messages take.
-const BURST: usize = 64;
 
 /// The end.
 pub(in crate::methods) struct Own {
-    // Before the endpoint, whose registration it is.
-    memory: Registration<cci::Memory>,
-    endpoint: Endpoint,
-    transport: String,
-    connection: Option<Connection>,
-    remote: Option<RmaHandle>,
+    pub(in crate::methods) end: OwnEnd,
     /// Words read from messages, so that they are read.
     sum: u64,
 }
@@ -39,72 +26,21 @@ struct Seen {
 
 impl Own {
     pub(in crate::methods) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
-        let driver = Facade::open(opening)?;
-        let transport = driver.transport().to_owned();
-        let endpoint = driver.into_endpoint();
         let memory = SharedMemory::new(AREA).map_err(while_doing("no memory for RMA"))?.memory();
-        let memory = endpoint.register(memory, Rights::WRITE).map_err(while_doing("cannot register memory"))?;
-        Ok(Self { memory, endpoint, transport, connection: None, remote: None, sum: 0 })
-    }
-
-    pub(in crate::methods) fn uri(&self) -> &str {
-        self.endpoint.uri()
-    }
-
-    pub(in crate::methods) fn transport(&self) -> &str {
-        &self.transport
-    }
-
-    pub(in crate::methods) fn handle(&self) -> [u64; 4] {
-        self.memory.handle().words()
-    }
-
-    pub(in crate::methods) fn path(&self) -> Option<Path> {
-        let report = self.endpoint.report(self.connection?).ok()?;
-        Some(Path { messages: report.path, rma: report.rma_path, why: report.why })
-    }
-
-    pub(in crate::methods) fn connect(&mut self, uri: &str, handle: [u64; 4]) -> Result<(), UserError> {
-        self.remote = Some(RmaHandle::from_words(handle));
-        let connect = Connect::to(uri).timeout(ARRIVAL);
-        self.endpoint.connect(&connect).map_err(while_doing("cannot connect to the other end"))?;
-        self.accept()
-    }
-
-    /// Waits until there is a connection.
-    pub(in crate::methods) fn accept(&mut self) -> Result<(), UserError> {
-        let (begin, failed) = (Instant::now(), while_doing("the ends of the run cannot connect"));
-        while self.connection.is_none() {
-            match self.endpoint.get_event().map_err(while_doing("the ends of the run cannot connect"))? {
-                Some(Event::Request(request)) => {
-                    request.accept(0).map_err(while_doing("the ends of the run cannot connect"))?;
-                }
-                Some(Event::ConnectFailed(why)) => return Err(failed(why.failure())),
-                Some(event) => self.connection = event.connection(),
-                None if begin.elapsed() > ARRIVAL => {
-                    return Err(UserError::new("the ends of the run did not connect to each other in time"));
-                }
-                None => {}
-            }
-        }
-        Ok(())
-    }
-
-    fn to(&self) -> Result<Connection, UserError> {
-        self.connection.ok_or_else(|| UserError::new("there is no connection"))
+        Ok(Self { end: OwnEnd::open(opening, memory)?, sum: 0 })
     }
 
     /// Sends a message. False: no room now.
     #[inline(always)]
     fn send(&self, way: Way, to: Connection, message: &[u8]) -> Result<bool, UserError> {
         let sent = if way == Way::Reserve {
-            self.endpoint.reserve(to, message.len()).and_then(|mut room| {
+            self.end.endpoint.reserve(to, message.len()).and_then(|mut room| {
                 let is_written = room.write_at(0, message);
                 debug_assert!(is_written, "a room for the message");
                 room.send(Notify::OnFailure(0)).map_err(SendError::from)
             })
         } else {
-            self.endpoint.send(to, message, Notify::OnFailure(0))
+            self.end.endpoint.send(to, message, Notify::OnFailure(0))
         };
         match sent {
             Ok(()) => Ok(true),
@@ -146,7 +82,7 @@ impl Own {
     ) -> Result<Seen, UserError> {
         let (mut seen, mut sum) = (Seen::default(), 0_u64);
         let this = &*self;
-        let polled = this.endpoint.poll(BURST, |event| match event {
+        let polled = this.end.endpoint.poll(BURST, |event| match event {
             Event::Received(message) => match act(this, &message) {
                 Ok((word, turn)) => {
                     seen.answers += 1;
@@ -164,7 +100,7 @@ impl Own {
 
     /// Has the other end go on by this way, or end. It goes by `now` until it has answered.
     pub(in crate::methods) fn turn_to(&mut self, now: Way, next: Option<Way>) -> Result<(), UserError> {
-        let (to, number) = (self.to()?, next.map_or(0, |way| way as u8));
+        let (to, number) = (self.end.to()?, next.map_or(0, |way| way as u8));
         let mut message = [0; HEADER];
         (message[0], message[1]) = (SWITCH, number);
         while !self.send(now, to, &message)? {}
@@ -174,7 +110,7 @@ impl Own {
 
     /// So many exchanges.
     pub(in crate::methods) fn run(&mut self, shot: &Shot, way: Way, count: u64) -> Result<(), UserError> {
-        let (to, message) = (self.to()?, vec![shot.kind(); shot.message()]);
+        let (to, message) = (self.end.to()?, vec![shot.kind(); shot.message()]);
         match shot.load {
             Load::Bulk(bytes) => self.exchanges(shot, count, |own| own.write(to, bytes, &message)),
             _ if way == Way::Reserve => self.exchanges(shot, count, |own| own.send(Way::Reserve, to, &message)),
@@ -185,9 +121,9 @@ impl Own {
     /// Writes, and tells by a message. False: no room now.
     #[inline(always)]
     fn write(&self, to: Connection, bytes: u64, message: &[u8]) -> Result<bool, UserError> {
-        let remote = self.remote.as_ref().ok_or_else(|| UserError::new("the memory of the other end is not known"))?;
-        let rma = Rma::new(self.memory.handle(), remote, bytes).message(message);
-        match self.endpoint.write(to, &rma, Notify::OnFailure(0)) {
+        let remote = self.end.remote()?;
+        let rma = Rma::new(self.end.memory.handle(), remote, bytes).message(message);
+        match self.end.endpoint.write(to, &rma, Notify::OnFailure(0)) {
             Ok(()) => Ok(true),
             Err(RmaError::NoBuffers) => Ok(false),
             Err(why) => Err(UserError(format!("cannot write: {why}"))),

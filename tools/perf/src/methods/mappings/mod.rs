@@ -4,21 +4,18 @@
 mod native;
 mod parts;
 
-use crate::device::{Device, device_of_ends};
+use crate::device::Device;
 use crate::interrupt;
 use crate::machine;
 use crate::measure::driver::{DriverOptions, device};
 use crate::methods::am::{Active, Way};
 use crate::methods::logp::{LineParameters, of_line};
-use crate::methods::{Found, warn_of_one_processor};
+use crate::methods::{Found, pairs};
 use crate::probe::ticks::tick_ns;
-use crate::reach::scope;
 use crate::workers::{Channel, Work, Workers};
-use cci::Scope;
 use cci_am::Mapping;
 use cci_am_via::{Buffers, Options, Part, Unwatched, Variant, ViaMapping, Watch};
 use cci_report::finding::{BulkPoint, Finding, MappingPart, MappingPoint, Mappings};
-use cci_report::names::{Mode, Threads};
 use cci_report::{UserError, while_doing};
 use native::{Card, Opened};
 use parts::{Clock, Spent, Told, category};
@@ -162,24 +159,14 @@ struct Outcome {
 ///
 /// There is no such device, or an end failed.
 pub fn measure(options: &MappingsOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
-    let (name, keys) = device_of_ends(&options.device, None)?;
-    if scope(&name) == Some(Scope::Process) {
-        return Err(UserError(format!("am runs in two processes, and {name} is in one: use --transport sm or sock")));
-    }
-    warn_of_one_processor(warn);
+    let (_, keys) = pairs::device("am", &options.device, warn)?;
     let mut environment = machine::here(None);
     environment.settings.clone_from(&keys);
     let mut start = |line| -> Result<Workers, UserError> {
         let transport = options.device.transport.clone();
         let role =
             |requests| Role { requests, transport: transport.clone(), keys: keys.clone(), line, time: options.time };
-        let mut workers = Workers::start(&[role(true), role(false)])?;
-        if let Some([first, second]) = workers.processors.as_deref() {
-            environment.pinned = Some([*first, *second]);
-        }
-        let card: serde_json::Value = workers.recv(1)?;
-        workers.send(0, &card)?;
-        Ok(workers)
+        pairs::start(&[role(true), role(false)], &mut environment)
     };
     let native: Outcome = start(LineOf::Native)?.recv(0)?;
     let mut found = Mappings {
@@ -301,14 +288,7 @@ fn per_operation(time: Duration, mut operations: impl FnMut(u64) -> Result<(), U
 
 impl Role {
     fn opening(&self) -> DriverOptions {
-        DriverOptions {
-            transport: self.transport.clone(),
-            threads: Threads::Many,
-            mode: Mode::Polling,
-            keys: self.keys.clone(),
-            library: None,
-            ends: 4,
-        }
+        pairs::opening(self.transport.as_ref(), &self.keys, 4)
     }
 
     fn play_native(&self, channel: &mut Channel) -> Result<(), UserError> {

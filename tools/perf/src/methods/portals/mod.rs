@@ -4,19 +4,15 @@ mod client;
 mod shots;
 mod side;
 
-use crate::device::{Device, device_of_ends};
-use crate::interrupt;
+use crate::device::Device;
 use crate::machine;
 use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
-use crate::methods::{Found, warn_of_one_processor};
-use crate::reach::scope;
-use crate::workers::{Channel, Work, Workers};
-use cci::Scope;
+use crate::methods::{Found, pairs};
+use crate::workers::{Channel, Work};
 use cci_report::UserError;
 use cci_report::environment::Path;
 use cci_report::finding::{Finding, Portals, PortalsPoint};
-use cci_report::names::{Mode, Threads};
 use cci_report::statistics::{median, uncertainty};
 use client::{Client, Sample};
 use serde::{Deserialize, Serialize};
@@ -68,14 +64,7 @@ struct Launch {
 
 impl Role {
     fn opening(&self) -> DriverOptions {
-        DriverOptions {
-            transport: self.transport.clone(),
-            threads: Threads::Many,
-            mode: Mode::Polling,
-            keys: self.keys.clone(),
-            library: None,
-            ends: 4,
-        }
+        pairs::opening(self.transport.as_ref(), &self.keys, 4)
     }
 }
 
@@ -86,49 +75,24 @@ impl Role {
 /// There is no such device, or an end failed in the first launch. What ends the run later is told
 /// with what was found.
 pub fn measure(options: &PortalsOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
-    let (name, keys) = device_of_ends(&options.device, None)?;
-    if scope(&name) == Some(Scope::Process) {
-        let why = format!("portals runs in two processes, and {name} is in one: use --transport sm or sock");
-        return Err(UserError(why));
-    }
-    warn_of_one_processor(warn);
+    let (_, keys) = pairs::device("portals", &options.device, warn)?;
     let (transport, time) = (options.device.transport.clone(), options.time / options.launches.max(1));
     let role =
         |measures, has_engine| Role { measures, transport: transport.clone(), keys: keys.clone(), time, has_engine };
     let mut environment = machine::here(None);
     environment.settings.clone_from(&keys);
     let modes: &[bool] = if options.has_accelerated { &[false, true] } else { &[false] };
-    let (mut launches, mut of, mut interrupted) = (Vec::<Vec<Sample>>::new(), String::new(), None);
-    let most = options.launches.max(1) as usize * modes.len();
-    while launches.len() < most && (launches.len() < modes.len() || !interrupt::is_asked()) {
-        let has_engine = modes[launches.len() % modes.len()];
-        let mut workers = Workers::start(&[role(true, has_engine), role(false, has_engine)])?;
-        if let Some([first, second]) = workers.processors.as_deref() {
-            environment.pinned = Some([*first, *second]);
-        }
-        match launch(&mut workers) {
-            Ok(launch) => {
-                (of, environment.path) = (launch.transport, launch.path);
-                launches.push(launch.samples);
-            }
-            Err(why) if launches.is_empty() => return Err(why),
-            Err(why) => {
-                interrupted = Some(why.0);
-                break;
-            }
-        }
-    }
+    let (mut launches, mut of) = (Vec::<Vec<Sample>>::new(), String::new());
+    let roles = |number: usize| [true, false].map(|measures| role(measures, modes[number % modes.len()]));
+    let counts = (modes.len(), options.launches.max(1) as usize * modes.len());
+    let interrupted = pairs::launch(counts, &mut environment, roles, |launch: Launch, environment| {
+        (of, environment.path) = (launch.transport, launch.path);
+        launches.push(launch.samples);
+    })?;
     let processors = crate::machine::allowed().len() as u64;
     let finding =
         Portals { transport: of, launches: launches.len() as u64, processors, points: points(&launches, modes.len()) };
-    Ok(Found { environment, finding: Finding::Portals(finding), interrupted: interrupted.or_else(interrupt::why) })
-}
-
-/// One pair of processes.
-fn launch(workers: &mut Workers) -> Result<Launch, UserError> {
-    let card: Card = workers.recv(1)?;
-    workers.send(0, &card)?;
-    workers.recv(0)
+    Ok(Found { environment, finding: Finding::Portals(finding), interrupted })
 }
 
 /// A point for each figure of the first launch of each kind, of which there are so many in turn:
@@ -155,16 +119,16 @@ impl Work for Role {
         let mut own = Own::open(&self.opening())?;
         if self.measures {
             let card: Card = channel.recv()?;
-            own.connect(&card.own, card.handle)?;
+            own.end.connect(&card.own, card.handle)?;
             let sides = Sides::open(&self.opening(), 1, &card.portals, self.has_engine)?;
-            let (transport, path) = (own.transport().to_owned(), own.path());
+            let (transport, path) = (own.end.transport().to_owned(), own.end.path());
             let samples = Client::new(sides, own).measure(self.time)?;
             return channel.send(&Launch { transport, path, samples });
         }
         let mut sides = Sides::open(&self.opening(), 0, &[], self.has_engine)?;
-        let handle = own.handle();
-        channel.send(&Card { portals: sides.uris(), own: own.uri().to_owned(), handle })?;
-        own.accept()?;
+        let handle = own.end.handle();
+        channel.send(&Card { portals: sides.uris(), own: own.end.uri().to_owned(), handle })?;
+        own.end.accept()?;
         let (mut mode, mut turn) = (Progress::Generic, Turn::Portals(Progress::Generic));
         loop {
             turn = match turn {

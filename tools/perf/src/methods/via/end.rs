@@ -1,7 +1,7 @@
 //! An end of native VIs: it posts descriptors itself.
 
-use super::own::ARRIVAL;
 use super::row::LONG;
+use crate::methods::own_end::ARRIVAL;
 use cci_report::UserError;
 use cci_via::{
     Access, Address, Connected, Error, Nic, Queue, Region, Reliability, Remote, Tag, Vi, ViAttributes, Work,

@@ -7,21 +7,17 @@ mod figures;
 mod own;
 mod row;
 
-use crate::device::{Device, device_of_ends};
-use crate::interrupt;
+use crate::device::Device;
 use crate::machine;
 use crate::measure::driver::{DriverOptions, device};
 use crate::methods::am::{self, Active};
-use crate::methods::{Found, warn_of_one_processor};
+use crate::methods::{Found, pairs};
 use crate::probe::ticks::tick_ns;
-use crate::reach::scope;
-use crate::workers::{Channel, Work, Workers};
+use crate::workers::{Channel, Work};
 use blocks::{Ends, Samples};
-use cci::Scope;
 use cci_am_via::{Options, Variant, ViaMapping};
 use cci_report::environment::Path;
 use cci_report::finding::{Finding, Via};
-use cci_report::names::{Mode, Threads};
 use cci_report::{UserError, while_doing};
 use cci_via::{Nic, Reliability};
 use end::{Card, Kind, failed};
@@ -82,44 +78,22 @@ struct Launch {
 /// There is no such device, or an end failed in the first launch. What ends the run later is told
 /// with what was found.
 pub fn measure(options: &ViaOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
-    let (name, keys) = device_of_ends(&options.device, None)?;
-    if scope(&name) == Some(Scope::Process) {
-        return Err(UserError(format!("via runs in two processes, and {name} is in one: use --transport sm or sock")));
-    }
-    warn_of_one_processor(warn);
+    let (_, keys) = pairs::device("via", &options.device, warn)?;
     let (transport, time) = (options.device.transport.clone(), options.time / options.launches.max(1));
     let role = |asks| Role { asks, transport: transport.clone(), keys: keys.clone(), time };
     let mut environment = machine::here(None);
     environment.settings.clone_from(&keys);
-    let (mut launches, mut interrupted, mut of) = (Launches::default(), None, String::new());
-    while launches.count() < options.launches.max(1) && (launches.count() == 0 || !interrupt::is_asked()) {
-        let mut workers = Workers::start(&[role(true), role(false)])?;
-        if let Some([first, second]) = workers.processors.as_deref() {
-            environment.pinned = Some([*first, *second]);
-        }
-        match launch(&mut workers) {
-            Ok(launch) => {
-                (of, environment.path) = (launch.transport, launch.path);
-                launches.add(launch.samples);
-            }
-            Err(why) if launches.count() == 0 => return Err(why),
-            Err(why) => {
-                interrupted = Some(why.0);
-                break;
-            }
-        }
-    }
+    let (mut launches, mut of) = (Launches::default(), String::new());
+    let roles = |_| [role(true), role(false)];
+    let most = options.launches.max(1) as usize;
+    let interrupted = pairs::launch((1, most), &mut environment, roles, |launch: Launch, environment| {
+        (of, environment.path) = (launch.transport, launch.path);
+        launches.add(launch.samples);
+    })?;
     let (cycle_ns, count) = (tick_ns(), launches.count().into());
     let points = launches.points(cycle_ns, of == "sm");
     let finding = Via { transport: of, cycle_ns, launches: count, points };
-    Ok(Found { environment, finding: Finding::Via(finding), interrupted: interrupted.or_else(interrupt::why) })
-}
-
-/// One pair of processes.
-fn launch(workers: &mut Workers) -> Result<Launch, UserError> {
-    let address: Address = workers.recv(1)?;
-    workers.send(0, &address)?;
-    workers.recv(0)
+    Ok(Found { environment, finding: Finding::Via(finding), interrupted })
 }
 
 /// What the ends of a way are like.
@@ -132,14 +106,7 @@ fn kind(way: Way) -> Kind {
 
 impl Role {
     fn opening(&self) -> DriverOptions {
-        DriverOptions {
-            transport: self.transport.clone(),
-            threads: Threads::Many,
-            mode: Mode::Polling,
-            keys: self.keys.clone(),
-            library: None,
-            ends: 8,
-        }
+        pairs::opening(self.transport.as_ref(), &self.keys, 8)
     }
 
     fn card(&self) -> Result<Card, UserError> {
@@ -163,8 +130,8 @@ impl Work for Role {
             channel.recv()?
         } else {
             let address = Address {
-                own: own.uri().to_owned(),
-                handle: own.handle(),
+                own: own.end.uri().to_owned(),
+                handle: own.end.handle(),
                 active: active.name().to_owned(),
                 host: card.nic.host().octets(),
                 word: format!("perf{}", std::process::id()),
@@ -174,9 +141,9 @@ impl Work for Role {
             address
         };
         if self.asks {
-            own.connect(&address.own, address.handle)?;
+            own.end.connect(&address.own, address.handle)?;
         } else {
-            own.accept()?;
+            own.end.accept()?;
         }
         let host = self.asks.then_some(address.host);
         let connect = |way: Way| {
@@ -191,7 +158,7 @@ impl Work for Role {
             connect(Way::Many)?,
         ];
         polled.aim(&card, address.target)?;
-        let (transport, path) = (own.transport().to_owned(), own.path());
+        let (transport, path) = (own.end.transport().to_owned(), own.end.path());
         if self.asks {
             // The other end answers this once all is connected.
             own.turn_to(Some(Way::V3))?;
