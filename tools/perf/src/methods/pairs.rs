@@ -15,8 +15,8 @@ use serde::de::DeserializeOwned;
 /// Keys, as of the configuration.
 type Keys = Vec<(String, String)>;
 
-/// The transport and the keys of the device of both ends, which are processes. `warn` hears what the
-/// user should know before `what` begins.
+/// The transport and the keys of the device of both ends, which are processes. `warn` hears what
+/// the user should know before `what` begins.
 pub(super) fn device(what: &str, device: &Device, warn: &dyn Fn(&str)) -> Result<(String, Keys), UserError> {
     let (name, keys) = device_of_ends(device, None)?;
     if scope(&name) == Some(Scope::Process) {
@@ -46,8 +46,8 @@ pub(super) fn start<W: Work>(roles: &[W; 2], environment: &mut Environment) -> R
     Ok(workers)
 }
 
-/// Pairs one after the other, `most` or, if the user ends the run, at least `least`: `add` gets what
-/// the first of each has measured. Returns why there are no more. What fails in the first pair
+/// Pairs one after the other, `most` or, if the user ends the run, at least `least`: `add` gets
+/// what the first of each has measured. Returns why there are no more. What fails in the first pair
 /// fails the run.
 pub(super) fn launch<W: Work, L: DeserializeOwned>(
     (least, most): (usize, usize),
