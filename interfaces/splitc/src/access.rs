@@ -5,11 +5,17 @@ use crate::frame::Ask;
 use crate::layout::count_of;
 use crate::number::Plain;
 use crate::pointer::Global;
+use crate::requests::MOST;
 use crate::rma::Local;
 use crate::sys::{self, Change, Target, view};
 use crate::traffic::Request;
 use crate::world::World;
 use cci_mem::sync::{Ordering, fence};
+use std::collections::VecDeque;
+
+/// Requests that a call waits for, and whose outcomes it has not taken, at most: each keeps its
+/// place until then, and some are left for what is served meanwhile.
+pub(crate) const AWAITED: usize = MOST / 2;
 
 /// How an operation on the memory of a rank goes on.
 pub(crate) enum Under {
@@ -23,7 +29,7 @@ pub(crate) enum Under {
 #[derive(Default)]
 pub(crate) struct Numbers {
     first: Option<u32>,
-    others: Vec<u32>,
+    others: VecDeque<u32>,
 }
 
 impl Numbers {
@@ -31,8 +37,17 @@ impl Numbers {
         if self.first.is_none() {
             self.first = Some(number);
         } else {
-            self.others.push(number);
+            self.others.push_back(number);
         }
+    }
+
+    fn len(&self) -> usize {
+        usize::from(self.first.is_some()) + self.others.len()
+    }
+
+    fn take_oldest(&mut self) -> Option<u32> {
+        let next = self.others.pop_front();
+        std::mem::replace(&mut self.first, next)
     }
 
     fn iter(&self) -> impl Iterator<Item = u32> {
@@ -169,14 +184,10 @@ impl World {
         let mut numbers = Numbers::default();
         let mut from = 0;
         while from < to.len() {
-            let rest = to.part(from, to.len() - from);
-            match self.request_part(
-                rank,
-                address.wrapping_add(from as u64),
-                Local::ReadInto(rest),
-                Ask::Read(0),
-                is_awaited,
-            ) {
+            let local = Local::ReadInto(to.part(from, to.len() - from));
+            let part_at = address.wrapping_add(from as u64);
+            let room = self.take_some(&mut numbers, is_awaited);
+            match room.and_then(|()| self.request_part(rank, part_at, local, Ask::Read(0), is_awaited)) {
                 Ok((number, len)) => {
                     numbers.push(number);
                     from += len;
@@ -219,6 +230,13 @@ impl World {
         Ok((number?, len))
     }
 
+    /// Waits for the oldest of the requests that a call waits for, where they are many.
+    fn take_some(&self, numbers: &mut Numbers, is_awaited: bool) -> Result<(), Fault> {
+        let is_over = is_awaited && numbers.len() >= AWAITED;
+        let oldest = if is_over { numbers.take_oldest() } else { None };
+        oldest.map_or(Ok(()), |number| self.outcome(number).map(|_| ()))
+    }
+
     fn forget(&self, numbers: &Numbers) {
         let mut traffic = self.traffic.borrow_mut();
         numbers.iter().for_each(|number| traffic.requests.forget(number));
@@ -245,9 +263,21 @@ impl World {
         let mut from = 0;
         while from < bytes.len() {
             let local = Local::Write(&bytes[from..]);
-            let (number, len) = self.request_part(rank, address.wrapping_add(from as u64), local, ask, is_awaited)?;
-            numbers.push(number);
-            from += len;
+            let part_at = address.wrapping_add(from as u64);
+            let room = self.take_some(&mut numbers, is_awaited);
+            match room.and_then(|()| self.request_part(rank, part_at, local, ask, is_awaited)) {
+                Ok((number, len)) => {
+                    numbers.push(number);
+                    from += len;
+                }
+                Err(fault) => {
+                    if is_awaited {
+                        // Nobody takes their outcomes.
+                        self.forget(&numbers);
+                    }
+                    return Err(fault);
+                }
+            }
         }
         Ok(Under::Way(numbers))
     }

@@ -97,6 +97,12 @@ impl ActiveMessages {
         Ok(Self { endpoint, me: job.rank(), peers })
     }
 
+    /// The longest payload that goes as one message; before it is known, one that may be cut.
+    pub(crate) fn longest(&mut self, rank: u32) -> usize {
+        let peer = self.peers[rank as usize];
+        peer.and_then(|peer| self.endpoint.longest_in_place(peer)).unwrap_or(LONGEST)
+    }
+
     /// Sends a request. Serves others while there is no room.
     pub(crate) fn ask(&mut self, rank: u32, header: &Header, payload: &[u8]) -> Result<(), Fault> {
         let peer = self.peers[rank as usize].ok_or(Fault::Gone { rank })?;

@@ -1,5 +1,6 @@
 //! What all ranks do together.
 
+use crate::access::AWAITED;
 use crate::fault::Fault;
 use crate::frame::Ask;
 use crate::layout::{BLAMED, LINE, LINE_WORDS, OWN, flag, left, slot, stored};
@@ -9,6 +10,7 @@ use crate::traffic::Request;
 use crate::wait::Ends;
 use crate::world::World;
 use cci_mem::sync::{Ordering, spin};
+use std::collections::VecDeque;
 
 /// Bytes that a sender stores, word for word, while a waiting rank pauses once.
 const BYTES_A_SPIN: u64 = 256;
@@ -66,12 +68,15 @@ impl World {
         self.turn.set(turn + 1);
         let at = slot(self.procs, turn, self.me);
         let bytes = view(&mine);
-        let mut ways = Vec::new();
-        for rank in 0..self.procs {
-            ways.push(self.start_write(rank, OWN + at, bytes, true)?);
-        }
+        let mut ways = VecDeque::new();
+        let started = (0..self.procs).try_for_each(|rank| {
+            let oldest = if ways.len() < AWAITED { None } else { ways.pop_front() };
+            oldest.map_or(Ok(()), |under| self.finish(under))?;
+            ways.push_back(self.start_write(rank, OWN + at, bytes, true)?);
+            Ok(())
+        });
         // A barrier's flags may come by other ranks, and overtake what is still on its way.
-        ways.into_iter().try_for_each(|under| self.finish(under))?;
+        ways.into_iter().fold(started, |all, under| all.and(self.finish(under)))?;
         // The lines of the last gathering but one are free: this rank has passed the barrier of the
         // last one, to which all came after they had read them.
         self.barrier()?;

@@ -89,9 +89,15 @@ impl Traffic {
 impl World {
     /// The longest payload of a message to a rank.
     pub(crate) fn longest(&self, rank: u32) -> usize {
-        let connection = self.peers[rank as usize].connection.get();
-        let most = connection.and_then(|connection| connection.max_send_size()).unwrap_or(0) as usize;
-        most.saturating_sub(HEADER).clamp(1, LONGEST)
+        let most = match &mut *self.active.borrow_mut() {
+            Some(active) => active.longest(rank),
+            None => {
+                let connection = self.peers[rank as usize].connection.get();
+                let most = connection.and_then(|connection| connection.max_send_size()).unwrap_or(0) as usize;
+                most.saturating_sub(HEADER)
+            }
+        };
+        most.clamp(1, LONGEST)
     }
 
     /// Takes a place for a request, and serves others while there is none.

@@ -14,9 +14,10 @@ use std::process::{Command, ExitCode, Output, Stdio};
 type Scenario = fn(&World) -> Result<(), Fault>;
 
 /// Those that end well, whatever the number of ranks.
-const WELL: [(&str, Scenario); 13] = [
+const WELL: [(&str, Scenario); 14] = [
     ("words", memory::words),
     ("bulk", memory::bulk),
+    ("many_parts", memory::many_parts),
     ("phases", memory::phases),
     ("atomics", memory::atomics),
     ("wrong_pointers", memory::wrong_pointers),

@@ -45,6 +45,26 @@ pub(crate) fn bulk(world: &World) -> Result<(), Fault> {
     world.barrier()
 }
 
+/// More parts than requests may be under way.
+pub(crate) fn many_parts(world: &World) -> Result<(), Fault> {
+    const LEN: usize = (1 << 20) + 1;
+    let (me, procs) = (world.me(), world.procs());
+    let array = world.spread::<u8>(u64::from(procs) * LEN as u64)?;
+    let value = |rank: u32, at: usize| (at % 253) as u8 ^ rank as u8;
+    let mine: Vec<u8> = (0..LEN).map(|at| value(me, at)).collect();
+    let next = (me + 1) % procs;
+    world.write_bulk(array.of_rank(next), &mine)?;
+    let mut bytes = vec![0; LEN];
+    world.read_bulk(&mut bytes, array.of_rank(next))?;
+    assert!(bytes == mine, "what this rank has written");
+    world.barrier()?;
+    bytes.fill(0);
+    world.split(|phase| phase.get_bulk(&mut bytes, array.of_rank(me)))?;
+    let before = (me + procs - 1) % procs;
+    assert!((0..).zip(&bytes).all(|(at, byte)| *byte == value(before, at)), "from rank {before}");
+    world.barrier()
+}
+
 /// Gets and puts of a phase are complete at its end.
 pub(crate) fn phases(world: &World) -> Result<(), Fault> {
     let (me, procs) = (world.me(), world.procs());
