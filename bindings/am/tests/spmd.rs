@@ -281,20 +281,34 @@ fn the_examples_are_right() {
     assert_eq!(lines(&output(&mut run(4, &program("am_stencil")))), same);
 }
 
-/// Under another launcher, by PMI-1.
-#[test]
-fn hydra_starts_programs_too() {
-    if !namespace::has("mpiexec.hydra") {
+/// Another launcher, and the library's programs under it: it ends well.
+fn starts_programs(launcher: &str, arguments: &[&str]) {
+    if !namespace::has(launcher) {
         // Without a standard error there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "skipped: mpiexec.hydra is not installed");
+        let _ = writeln!(std::io::stderr(), "skipped: {launcher} is not installed");
         return;
     }
-    let mut job = command(Path::new("mpiexec.hydra"));
-    job.args(["-n", "3"]).arg(program("ammpi")).arg("barriers");
-    assert_eq!(lines(&output(&mut job)), of_each(3, |worker| format!("worker {worker} has met all")));
-    let mut job = command(Path::new("mpiexec.hydra"));
-    let sorted = of_each(2, |worker| format!("worker {worker}: its part is sorted"));
-    assert_eq!(lines(&output(job.args(["-n", "2"]).arg(program("am_sort")))), sorted);
+    let prints = |workers: u32, name: &str, argument: &str, line: &dyn Fn(u32) -> String| {
+        let mut job = command(Path::new(launcher));
+        job.args(arguments).args(["-n", &workers.to_string()]).arg(program(name)).arg(argument);
+        // Open MPI asks the superuser to be sure, in two ways.
+        job.envs([("OMPI_ALLOW_RUN_AS_ROOT", "1"), ("OMPI_ALLOW_RUN_AS_ROOT_CONFIRM", "1")]);
+        assert_eq!(lines(&output(&mut job)), of_each(workers, line));
+    };
+    prints(3, "ammpi", "barriers", &|worker| format!("worker {worker} has met all"));
+    prints(2, "am_sort", "", &|worker| format!("worker {worker}: its part is sorted"));
+}
+
+/// By PMI-1.
+#[test]
+fn hydra_starts_programs_too() {
+    starts_programs("mpiexec.hydra", &[]);
+}
+
+/// By PMIx, which takes an end without a farewell for a failure.
+#[test]
+fn open_mpi_starts_programs_too() {
+    starts_programs("mpirun.openmpi", &["--oversubscribe"]);
 }
 
 /// A script that stands for ssh.

@@ -117,13 +117,17 @@ impl Source for Pmix {
         }
         Ok(values)
     }
+
+    fn leave(&mut self) {
+        // A launcher takes an end without this for a failure, as it shall where a call has failed.
+        if let Some(library) = self.library.take() {
+            library.end();
+        }
+    }
 }
 
 impl Drop for Pmix {
     fn drop(&mut self) {
-        // A launcher takes an end without this for a failure, as it shall where a call has failed.
-        if let Some(library) = &self.library {
-            library.end();
-        }
+        self.leave();
     }
 }
