@@ -6,7 +6,7 @@ use std::process::{Command, Output, Stdio};
 
 fn run(arguments: &[&str]) -> Output {
     let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.args(["perf", "am", "--local", "--transport", "sm"]).args(arguments);
+    command.args(["perf", "am", "--local", "--transport", "sm", "--launches", "1"]).args(arguments);
     command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null()).output().unwrap()
 }
 
