@@ -2,7 +2,7 @@
 //! replies. Nothing is mapped, so that all that leaves the rank goes by it.
 
 use crate::fault::{Fault, StartError};
-use crate::frame::{Ask, HEADER, Header};
+use crate::frame::{Ask, HEADER, Header, OnAnswer};
 use crate::server::{LONGEST, Server};
 use cci_am::{Endpoint, Handlers, Options, Peer, Reply, Request, Returned, TAG_ALL};
 use cci_job::Job;
@@ -122,7 +122,7 @@ impl ActiveMessages {
     }
 
     /// Runs the handlers of what has come, and hands out the answers.
-    pub(crate) fn poll(&mut self, mut on_answer: impl FnMut(&[u8])) -> Result<bool, Fault> {
+    pub(crate) fn poll(&mut self, on_answer: OnAnswer<'_>) -> Result<bool, Fault> {
         self.endpoint.poll().map_err(|why| Fault::Endpoint(why.to_string()))?;
         let mut ended = std::mem::take(&mut self.endpoint.state().ended);
         let has_come = !ended.is_empty();

@@ -22,7 +22,12 @@ pub(crate) enum Ask {
     /// Nothing: the answer, whether it was done, and the old value of a word; the payload has the
     /// bytes that were read.
     Answer(bool, u64),
+    /// Nothing: a store of so many bytes that could not be done, whose number is the rank.
+    Lost(u64),
 }
+
+/// Takes an answer: header and payload.
+pub(crate) type OnAnswer<'a> = &'a mut dyn FnMut(&[u8]);
 
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +49,7 @@ impl Header {
             Ask::Change(size, Change::CompareSwap { expected, desired }) => (6, size, [expected, desired]),
             Ask::Wake => (7, 0, [0, 0]),
             Ask::Answer(is_done, value) => (8, u8::from(is_done), [value, 0]),
+            Ask::Lost(len) => (9, 0, [len, 0]),
         };
         let mut bytes = [0; HEADER];
         bytes[..2].copy_from_slice(&[kind, size]);
@@ -68,6 +74,7 @@ impl Header {
             6 => Ask::Change(size, Change::CompareSwap { expected: first, desired: second }),
             7 => Ask::Wake,
             8 => Ask::Answer(size == 1, first),
+            9 => Ask::Lost(first),
             _ => return None,
         };
         let number = u32::from_le_bytes(header[4..8].try_into().expect("4 bytes"));
@@ -83,7 +90,15 @@ mod tests {
     fn headers_are_read_as_they_were_written_and_others_refused() {
         let swap = Change::CompareSwap { expected: 5, desired: u64::MAX };
         let changes = [Change::Add(1), Change::Swap(2), swap].map(|change| Ask::Change(8, change));
-        let others = [Ask::Read(9), Ask::Write, Ask::Store, Ask::Wake, Ask::Answer(true, 7), Ask::Answer(false, 0)];
+        let others = [
+            Ask::Read(9),
+            Ask::Write,
+            Ask::Store,
+            Ask::Wake,
+            Ask::Answer(true, 7),
+            Ask::Answer(false, 0),
+            Ask::Lost(5),
+        ];
         for ask in changes.into_iter().chain(others) {
             let header = Header { ask, number: 0x0102_0304, address: 1 << 47 };
             let message = [&header.emit()[..], b"payload"].concat();
@@ -91,6 +106,6 @@ mod tests {
             assert_eq!(Header::parse(&message[..HEADER - 1]), None);
         }
         assert_eq!(Header::parse(&[0; HEADER]), None);
-        assert_eq!(Header::parse(&[9; HEADER]), None);
+        assert_eq!(Header::parse(&[10; HEADER]), None);
     }
 }

@@ -24,6 +24,7 @@
 
 mod access;
 mod am;
+mod carrier;
 mod collective;
 mod fault;
 mod frame;
@@ -43,6 +44,7 @@ mod start;
 #[allow(unsafe_code)]
 mod sys;
 mod traffic;
+mod vi;
 mod wait;
 mod world;
 

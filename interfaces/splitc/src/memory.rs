@@ -1,5 +1,6 @@
 //! Spread memory, and memory of one rank that others map.
 
+use crate::carrier::Carrier;
 use crate::fault::Fault;
 use crate::layout::{MOST, OWN};
 use crate::number::Plain;
@@ -139,8 +140,8 @@ impl World {
         let is_mapped = (0..self.procs).filter(|rank| *rank != self.me).all(|rank| {
             let handle = handles[rank as usize];
             if !self.windows.is_mapped(rank) {
-                // By Active Messages no memory is reached by RMA.
-                if self.active.borrow().is_some() {
+                // By a carrier no memory is reached by RMA.
+                if self.carrier.borrow().is_some() {
                     return true;
                 }
                 self.peers[rank as usize].pieces.borrow_mut().push(Piece { start, len, handle });
@@ -149,7 +150,15 @@ impl World {
             self.import(rank, &handle).is_some_and(|import| self.windows.add(rank, import, offset).is_ok())
         });
         self.registered.borrow_mut().push(Piece { start, len, handle: *registered.handle() });
+        self.register_with_carrier(start, &memory.memory());
         is_mapped && self.windows.add_own(registered, memory.memory().start(), offset).is_ok()
+    }
+
+    /// Has a carrier that can take payloads from registered memory know of it.
+    pub(crate) fn register_with_carrier(&self, start: u64, memory: &cci::Memory) {
+        if let Some(Carrier::Vi(interfaces)) = &mut *self.carrier.borrow_mut() {
+            interfaces.register(start, memory);
+        }
     }
 
     fn import(&self, rank: u32, handle: &RmaHandle) -> Option<Import> {

@@ -41,7 +41,7 @@ impl Server {
                 0
             }),
             Ask::Change(size, change) => self.change_here(header.address, size.into(), change),
-            Ask::Wake | Ask::Answer(..) => None,
+            Ask::Wake | Ask::Answer(..) | Ask::Lost(_) => None,
         };
         if value.is_none() {
             bytes.clear();

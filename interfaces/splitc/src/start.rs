@@ -1,6 +1,7 @@
 //! How a process becomes a rank of a Split-C program, and how it ends as one.
 
 use crate::am::ActiveMessages;
+use crate::carrier::Carrier;
 use crate::fault::{Fault, StartError};
 use crate::layout::{MOST_RANKS, OWN, control};
 use crate::mapping::Mapping;
@@ -10,6 +11,7 @@ use crate::rma::Piece;
 use crate::server::Server;
 use crate::sys::{Statics, Windows};
 use crate::traffic::Traffic;
+use crate::vi::VirtualInterfaces;
 use crate::world::{Peer, World};
 use cci::{Attribute, Connect, Context, EndpointOptions, Event, ImportError, RmaHandle, SharedMemory};
 use cci_job::Job;
@@ -155,7 +157,7 @@ impl World {
         let mut world = Self {
             me,
             procs,
-            active: RefCell::default(),
+            carrier: RefCell::default(),
             server: Rc::new(Server::new(me, procs, Rc::clone(&windows))),
             windows,
             staging: OnceCell::new(),
@@ -179,6 +181,10 @@ impl World {
         };
         world.spread.borrow_mut().add(first, FIRST_BYTES);
         world.local.borrow_mut().add(control(procs), local);
+        if let Some(vis) = mapping.vis() {
+            let interfaces = VirtualInterfaces::open(&world.job, &context, vis, Rc::clone(&world.server))?;
+            world.carrier.replace(Some(Carrier::Vi(Box::new(interfaces))));
+        }
         let cards = world.register_own(Arc::new(memory), statics)?;
         let mappings = world.job.exchange(&[mapping as u8]).map_err(refused)?;
         if let Some(rank) = mappings.iter().position(|other| other != &[mapping as u8]) {
@@ -192,7 +198,12 @@ impl World {
             Mapping::Direct => world.map_all(&cards)?,
             Mapping::Am => {
                 let active = ActiveMessages::open(&world.job, &context, Rc::clone(&world.server))?;
-                world.active.replace(Some(active));
+                world.carrier.replace(Some(Carrier::Am(Box::new(active))));
+            }
+            Mapping::Vi | Mapping::TwoVis => {
+                if let Some(Carrier::Vi(interfaces)) = &mut *world.carrier.borrow_mut() {
+                    interfaces.connect(&world.job)?;
+                }
             }
         }
         world.is_all_mapped.set((0..procs).all(|rank| world.is_mapped(rank)));
@@ -239,12 +250,14 @@ impl World {
         let fences = u64::from(self.pairing == Pairing::Asymmetric);
         let mut card = Card { fences, len: registered.len(), statics: (0, 0), handles: [*registered.handle(); 2] };
         self.windows.add_own(registered, memory.memory().start(), 0).map_err(refused)?;
+        self.register_with_carrier(OWN, &memory.memory());
         if let Some(statics) = statics {
             let registered = register(&self.endpoint, &statics.memory).map_err(refused)?;
             card.statics = (statics.start, statics.len);
             card.handles[1] = *registered.handle();
             pieces.push(Piece { start: statics.start, len: statics.len, handle: card.handles[1] });
             self.windows.keep(registered);
+            self.register_with_carrier(statics.start, &statics.memory.memory());
             self.windows.set_statics(self.me, card.statics, None).map_err(refused)?;
         }
         self.registered.replace(pieces);

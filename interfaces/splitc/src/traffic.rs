@@ -1,8 +1,9 @@
 //! Messages: what this rank asks others, and what it does for them.
 
+use crate::carrier::Carrier;
 use crate::fault::Fault;
 use crate::frame::{Ask, HEADER, Header};
-use crate::layout::ASKED;
+use crate::layout::{ASKED, OWN};
 use crate::requests::{Pending, Requests};
 use crate::rma::RMA;
 use crate::server::LONGEST;
@@ -76,6 +77,19 @@ impl Traffic {
         self.settle(number, pending.is_awaited, result);
     }
 
+    /// Takes an answer, header and payload, or that a store could not be done.
+    fn answer(&mut self, message: &[u8]) {
+        match Header::parse(message) {
+            Some((Header { ask: Ask::Answer(is_done, value), number, .. }, payload)) => {
+                self.end(number, if is_done { Ok((value, payload)) } else { Err(()) });
+            }
+            Some((Header { ask: Ask::Lost(len), number, address }, _)) => {
+                self.note(Fault::Unmapped { rank: number, address, len });
+            }
+            _ => {}
+        }
+    }
+
     /// Ends all requests to a rank that is gone, but RMA, of which an event reports the end.
     fn end_all(&mut self, rank: u32) {
         for number in self.requests.open(|pending| pending.rank == rank && !pending.is_rma) {
@@ -89,8 +103,8 @@ impl Traffic {
 impl World {
     /// The longest payload of a message to a rank.
     pub(crate) fn longest(&self, rank: u32) -> usize {
-        let most = match &mut *self.active.borrow_mut() {
-            Some(active) => active.longest(rank),
+        let most = match &mut *self.carrier.borrow_mut() {
+            Some(carrier) => carrier.longest(rank),
             None => {
                 let connection = self.peers[rank as usize].connection.get();
                 let most = connection.and_then(|connection| connection.max_send_size()).unwrap_or(0) as usize;
@@ -116,13 +130,21 @@ impl World {
     pub(crate) fn ask(&self, request: &Request<'_>) -> Result<u32, Fault> {
         let &Request { rank, address, ask, payload, target, is_awaited } = request;
         let len = if let Ask::Read(len) = ask { len } else { payload.len() as u64 };
-        let number = self.begin(Pending { rank, address, len, target, is_awaited, is_rma: false })?;
+        let is_answered = self.carrier.borrow().as_ref().is_none_or(|carrier| carrier.answers(ask));
+        let number = match is_answered {
+            true => self.begin(Pending { rank, address, len, target, is_awaited, is_rma: false })?,
+            false => 0,
+        };
         let header = Header { ask, number, address };
-        let sent = match &mut *self.active.borrow_mut() {
-            Some(active) => active.ask(rank, &header, payload),
+        let sent = match &mut *self.carrier.borrow_mut() {
+            Some(carrier) => carrier
+                .ask(rank, &header, payload, is_awaited, &mut |message| self.traffic.borrow_mut().answer(message)),
             None => self.send(rank, &[&header.emit()[..], payload].concat()),
         };
-        sent.inspect_err(|_| self.traffic.borrow_mut().requests.give_back(number))?;
+        if is_answered && sent.is_err() {
+            self.traffic.borrow_mut().requests.give_back(number);
+        }
+        sent?;
         if let Some(asked) = self.windows.word(rank, ASKED) {
             // After the request, which the rank looks for when it has seen the word.
             asked.store(1, Ordering::Release);
@@ -166,21 +188,35 @@ impl World {
         self.poll_once().map(drop)
     }
 
-    /// Serves by Active Messages, and takes their answers; whether some have come.
-    fn poll_active(&self) -> Result<bool, Fault> {
-        let mut active = self.active.borrow_mut();
-        let Some(active) = &mut *active else { return Ok(false) };
-        active.poll(|message| {
-            if let Some((Header { ask: Ask::Answer(is_done, value), number, .. }, payload)) = Header::parse(message) {
-                let outcome = if is_done { Ok((value, payload)) } else { Err(()) };
-                self.traffic.borrow_mut().end(number, outcome);
+    /// Serves by the carrier, and takes its answers; whether some have come.
+    fn poll_carrier(&self) -> Result<bool, Fault> {
+        let mut carrier = self.carrier.borrow_mut();
+        let Some(carrier) = &mut *carrier else { return Ok(false) };
+        let has_come = carrier.poll(&mut |message| self.traffic.borrow_mut().answer(message))?;
+        while let Some(rank) = carrier.take_gone() {
+            self.set_gone(rank);
+        }
+        Ok(has_come)
+    }
+
+    /// Sends a flush behind all stores that nobody answers.
+    pub(crate) fn flush_stores(&self) -> Result<(), Fault> {
+        let stored = self.carrier.borrow_mut().as_mut().map_or(Vec::new(), Carrier::take_stored);
+        for (way, rank) in stored {
+            let pending = Pending { rank, address: OWN, len: 0, target: None, is_awaited: false, is_rma: false };
+            let number = self.begin(pending)?;
+            let header = Header { ask: Ask::Read(0), number, address: OWN };
+            if let Some(carrier) = &mut *self.carrier.borrow_mut() {
+                let sent = carrier.flush(way, &header, &mut |message| self.traffic.borrow_mut().answer(message));
+                sent.inspect_err(|_| self.traffic.borrow_mut().requests.give_back(number))?;
             }
-        })
+        }
+        Ok(())
     }
 
     /// Handles one event, if there is one.
     fn poll_once(&self) -> Result<bool, Fault> {
-        let has_come = self.poll_active()?;
+        let has_come = self.poll_carrier()?;
         match self.endpoint.get_event() {
             Ok(Some(event)) => {
                 self.handle(event);
@@ -262,11 +298,8 @@ impl World {
         // A malformed message is dropped.
         if let Some((header, payload)) = Header::parse(&buffer) {
             match header.ask {
-                Ask::Wake => {}
-                Ask::Answer(is_done, value) => {
-                    let outcome = if is_done { Ok((value, payload)) } else { Err(()) };
-                    self.traffic.borrow_mut().end(header.number, outcome);
-                }
+                Ask::Wake | Ask::Lost(_) => {}
+                Ask::Answer(..) => self.traffic.borrow_mut().answer(&buffer),
                 _ => self.serve(rank, header, payload),
             }
         }

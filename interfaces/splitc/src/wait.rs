@@ -97,9 +97,9 @@ impl World {
     /// Sleeps until something has come, and serves it; for `limit`, or a while, at most.
     pub(crate) fn nap(&self, limit: Option<Duration>) -> Result<(), Fault> {
         let limit = limit.unwrap_or(LONG);
-        if let Some(active) = &mut *self.active.borrow_mut() {
-            // All that a peer does comes by them. The end of a peer is seen after the sleep.
-            active.wait(limit)?;
+        if let Some(carrier) = &mut *self.carrier.borrow_mut() {
+            // All that a peer does comes by it. The end of a peer is seen after the sleep.
+            carrier.wait(limit)?;
         } else {
             self.sleep(limit)?;
         }

@@ -1,6 +1,6 @@
 //! A rank's view of the global address space.
 
-use crate::am::ActiveMessages;
+use crate::carrier::Carrier;
 use crate::fault::Fault;
 use crate::layout::{BLAMED, OWN, left};
 use crate::ranges::Ranges;
@@ -45,8 +45,8 @@ pub(crate) struct Peer {
 pub struct World {
     pub(crate) me: u32,
     pub(crate) procs: u32,
-    /// Where the mapping is that over Active Messages.
-    pub(crate) active: RefCell<Option<ActiveMessages>>,
+    /// What carries everything, where nothing is mapped.
+    pub(crate) carrier: RefCell<Option<Carrier>>,
     pub(crate) server: Rc<Server>,
     // Its registrations end before the endpoint.
     pub(crate) windows: Rc<Windows>,

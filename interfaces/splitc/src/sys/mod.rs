@@ -1,6 +1,7 @@
 //! The unsafe code below the run time: mappings, bytes that others write meanwhile, and words that
 //! several ranks change.
 
+mod buffers;
 mod bytes;
 mod checked;
 mod staging;
@@ -8,6 +9,7 @@ mod statics;
 mod windows;
 mod words;
 
+pub(crate) use buffers::Buffers;
 pub(crate) use bytes::Bits;
 pub(crate) use bytes::{Target, view};
 pub(crate) use checked::{copy_from, copy_to};

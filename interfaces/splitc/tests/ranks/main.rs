@@ -56,14 +56,15 @@ fn all() {
             succeeds(&cci, name, ranks, "");
         }
         // Peers that are reached over sockets map nothing: everything goes by RMA and messages; or
-        // by Active Messages, where that is asked for.
-        succeeds(&cci, name, 3, "sock");
-        succeeds(&cci, name, 3, "am");
+        // by Active Messages or the VI Architecture, where that is asked for.
+        for way in ["sock", "am", "vi", "vi2"] {
+            succeeds(&cci, name, 3, way);
+        }
     }
     let output = run(&cci, "words", 2, "carrier pigeons");
     let words = String::from_utf8_lossy(&output.stderr);
-    assert!(words.contains("CCI_SPLITC_MAPPING is \"carrier pigeons\"; give direct or am"), "{words}");
-    for transport in ["", "sock"] {
+    assert!(words.contains("CCI_SPLITC_MAPPING is \"carrier pigeons\"; give direct, am, vi or vi2"), "{words}");
+    for transport in ["", "sock", "vi"] {
         dying::all(&cci, transport);
     }
 }
@@ -78,7 +79,7 @@ fn run(cci: &Path, name: &str, ranks: u32, transport: &str) -> Output {
     command.args(["run", "-n", &ranks.to_string()]).arg(program()).arg(name);
     command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
-    if transport.starts_with(['a', 'c']) {
+    if ["am", "vi", "vi2", "carrier pigeons"].contains(&transport) {
         command.env("CCI_SPLITC_MAPPING", transport);
     } else if !transport.is_empty() {
         let file = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("splitc-{transport}.ini"));

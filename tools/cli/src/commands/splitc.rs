@@ -23,7 +23,7 @@ pub(crate) struct SplitcArguments {
     /// Transport of a network, for a get beside an RMA read
     #[arg(long, default_value = "sock")]
     network: String,
-    /// How the run time reaches the other rank: direct, am; with several, all in one table
+    /// How the run time reaches the other rank: direct, am, vi, vi2; with several, all in one table
     #[arg(long, value_name = "LIST", value_delimiter = ',', default_value = "direct", value_parser = choice::<SplitcMapping>())]
     mapping: Vec<SplitcMapping>,
     /// Time for each line of the first table, and a tenth of it for each other point: short,

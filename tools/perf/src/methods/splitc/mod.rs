@@ -32,6 +32,10 @@ named! {
         Direct = "direct",
         /// Active Messages for all of it
         Am = "am",
+        /// The VI Architecture for all of it, one VI a pair
+        Vi = "vi",
+        /// The same with two: one for words
+        TwoVis = "vi2",
     }
 }
 
