@@ -1,5 +1,5 @@
-//! The mapping over the VI Architecture: a pipe or two to each rank, each a VI. Requests and answers
-//! are messages with credits; nothing is dispatched through handlers.
+//! The mapping over the VI Architecture: a pipe or two to each rank, each a VI. Requests and
+//! answers are messages with credits; nothing is dispatched through handlers.
 
 mod pipe;
 
