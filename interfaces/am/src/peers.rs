@@ -45,8 +45,13 @@ pub(crate) struct Target<C> {
     pub(crate) open: u32,
     /// The tick of its last sign of life while requests are open.
     pub(crate) tick: u32,
+    /// Credits that it asks back; 0: none.
+    pub(crate) revoked: u32,
     /// Credits to be given back.
     pub(crate) release: Option<u32>,
+    /// Flushes for which credits that have just come stay, so that the program can use them between
+    /// two polls.
+    pub(crate) fresh: u8,
     pub(crate) is_alive: bool,
     /// A credit was asked for, and none has come.
     pub(crate) is_wanting: bool,
@@ -70,7 +75,9 @@ impl<C> Target<C> {
             available: 0,
             open: 0,
             tick: 0,
+            revoked: 0,
             release: None,
+            fresh: 0,
             is_alive: true,
             is_wanting: false,
             want_is_due: false,

@@ -10,6 +10,11 @@ use crate::peers::{Assembly, Peer, Source, Way};
 use crate::records::Of;
 use crate::wire::{self, HEADER, Header, Hello, Kind, MAX_ARGUMENTS, RemoteSegment, SPAN, Span};
 
+/// Flushes for which credits stay: the one of the poll that brings them, and that of the next poll.
+/// Otherwise one that was asked back at once, because others wait too, would go from poll to poll
+/// of those who wait, and none could use it.
+const FRESH: u8 = 2;
+
 /// A peer has broken the protocol.
 #[derive(Debug)]
 pub(super) struct Violation;
@@ -476,15 +481,18 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let target = self.core.targets.get(index).ok_or(Violation)?;
         target.available = target.available.checked_add(count).ok_or(Violation)?;
         target.is_wanting = false;
+        if std::mem::replace(&mut target.fresh, FRESH) == 0 {
+            self.core.due.push_back(Due::Fresh(index));
+        }
         Ok(())
     }
 
     fn revoked(&mut self, index: u32, count: u32) -> Result<(), Violation> {
         let target = self.core.targets.get(index).ok_or(Violation)?;
-        let given = count.min(target.available);
-        target.available -= given;
-        target.release = Some(target.release.unwrap_or(0).saturating_add(given));
-        self.notify_target(index);
+        target.revoked = target.revoked.saturating_add(count);
+        if target.fresh == 0 {
+            self.notify_target(index);
+        }
         Ok(())
     }
 

@@ -77,6 +77,8 @@ impl<M: Mapping> Core<M> {
 pub(crate) enum Due {
     Source(u32),
     Target(u32),
+    /// A target whose credits have just come.
+    Fresh(u32),
 }
 
 /// What an operation or a channel was started with.

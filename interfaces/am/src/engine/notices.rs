@@ -18,6 +18,10 @@ impl<S, M: Mapping> Turn<'_, S, M> {
             let flushed = match due {
                 Due::Source(index) => self.flush_source(index),
                 Due::Target(index) => self.flush_target(index),
+                Due::Fresh(index) => {
+                    self.age(index);
+                    Ok(())
+                }
             };
             if flushed == Err(Refused::NoRoom) {
                 self.core.due.push_back(due);
@@ -42,6 +46,17 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     pub(super) fn notify_target(&mut self, index: u32) {
         if self.flush_target(index) == Err(Refused::NoRoom) {
             self.core.due.push_back(Due::Target(index));
+        }
+    }
+
+    /// Credits of a target have stayed for one flush more.
+    fn age(&mut self, index: u32) {
+        let Some(target) = self.core.targets.get(index) else { return };
+        target.fresh = target.fresh.saturating_sub(1);
+        if target.fresh > 0 {
+            self.core.due.push_back(Due::Fresh(index));
+        } else if target.revoked > 0 {
+            self.notify_target(index);
         }
     }
 
@@ -91,6 +106,11 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         if target.segment_is_due {
             send(&core.segment.notice::<M>(true))?;
             target.segment_is_due = false;
+        }
+        if target.revoked > 0 && target.fresh == 0 {
+            let given = std::mem::take(&mut target.revoked).min(target.available);
+            target.available -= given;
+            target.release = Some(target.release.unwrap_or(0).saturating_add(given));
         }
         if let Some(count) = target.release {
             send(&bare(Kind::Release, count))?;

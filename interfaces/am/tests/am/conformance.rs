@@ -320,6 +320,29 @@ pub(crate) fn many_peers_on_few_credits(device: &Device) {
     assert_eq!(world.state(0).requests.len(), 5 * (PEERS / 2) * 6);
 }
 
+/// The one credit that others wait for, too, is asked back as soon as it is lent. Who takes both
+/// messages by one poll can still use it once.
+pub(crate) fn one_credit_goes_round(device: &Device) {
+    const PEERS: usize = 8;
+    const EACH: usize = 5;
+    const STEPS: usize = 200 * PEERS * EACH;
+    let mut world = world_with(device, PEERS + 1, &Options::new().credits(1));
+    let to_server: Vec<_> = (1..=PEERS).map(|from| world.map(from, 0, TAG_ALL)).collect();
+    for (from, peer) in to_server.iter().enumerate() {
+        // The way is open.
+        world.send(from + 1, |now| now.request(*peer, ECHO, &[]));
+        world.drain(from + 1, *peer);
+    }
+    let mut left = [EACH; PEERS];
+    for _ in 0..STEPS {
+        for (from, peer) in to_server.iter().enumerate().filter(|(from, _)| left[*from] > 0).collect::<Vec<_>>() {
+            left[from] -= usize::from(world.endpoints[from + 1].now().request(*peer, ECHO, &[]).is_ok());
+        }
+        world.step();
+    }
+    assert_eq!(left, [0; PEERS], "requests that got no credit in {STEPS} steps");
+}
+
 /// What is open to a peer that goes comes back, as does what is sent later.
 pub(crate) fn a_peer_that_goes(device: &Device) {
     let options = Options::new().send_timeout(Duration::from_secs(2));

@@ -21,7 +21,7 @@ macro_rules! suite {
         suite!($module, $device;
             every_number_of_arguments, mediums_of_every_size, drafts, bulk_requests_and_replies, every_status,
             a_segment_that_changes, refused_replies, requests_to_oneself, floods_in_both_directions,
-            many_peers_on_few_credits, a_peer_that_goes, a_peer_that_stops, a_peer_that_was_never_there,
+            many_peers_on_few_credits, one_credit_goes_round, a_peer_that_goes, a_peer_that_stops, a_peer_that_was_never_there,
             blocking_in_two_threads,
         );
     };
@@ -35,5 +35,5 @@ suite!(auto, device_of("auto", &[]));
 suite!(simulated, sim(&FAULTS);
     every_number_of_arguments, mediums_of_every_size, drafts, bulk_requests_and_replies, every_status,
     a_segment_that_changes, refused_replies, requests_to_oneself, floods_in_both_directions,
-    many_peers_on_few_credits,
+    many_peers_on_few_credits, one_credit_goes_round,
 );

@@ -23,7 +23,9 @@ macro_rules! suite {
     ($module:ident, $device:expr) => {
         suite!($module, $device;
             every_number_of_arguments, mediums_of_every_size, drafts, bulk_requests_and_replies, refused_replies,
-            requests_to_oneself, floods_in_both_directions, many_peers_on_few_credits, a_peer_that_goes, a_peer_that_stops, a_peer_that_was_never_there, blocking_in_two_threads,
+            requests_to_oneself, floods_in_both_directions, many_peers_on_few_credits,
+            one_credit_goes_round, a_peer_that_goes, a_peer_that_stops, a_peer_that_was_never_there,
+            blocking_in_two_threads,
         );
     };
     ($module:ident, $device:expr, quick) => {
