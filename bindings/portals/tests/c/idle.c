@@ -37,6 +37,8 @@ int main(void) {
     ptl_process_id_t nobody = of_rank(&side, 0);
 
     post(&side, 1, memory_of(NULL, 0, PTL_MD_OP_PUT, side.eq), PTL_RETAIN);
+    ready(&side);
+    meet(&side, 1 - side.rank);
     put_bits(&side, source, 1 - side.rank, 1);
     until(side.eq, PTL_EVENT_PUT_END);
     wait_in_vain(&side);

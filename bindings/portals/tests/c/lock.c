@@ -29,12 +29,14 @@ int main(void) {
     }
     /* Everybody has posted before anybody begins: each tells rank 0, which tells all. */
     post(&side, 4, memory_of(NULL, 0, PTL_MD_OP_PUT, ends), PTL_RETAIN);
+    ready(&side);
     if (side.rank == 0) {
         for (rank = 1; rank < side.size; rank++)
             until(ends, PTL_EVENT_PUT_END);
         for (rank = 1; rank < side.size; rank++)
             OK(PtlPutRegion(lock, 0, 0, PTL_NO_ACK_REQ, of_rank(&side, rank), 4, 0, 4, 0, 0));
     } else {
+        meet(&side, 0);
         OK(PtlPutRegion(lock, 0, 0, PTL_NO_ACK_REQ, home, 4, 0, 3, 0, 0));
         until(ends, PTL_EVENT_PUT_END);
     }

@@ -1,6 +1,5 @@
 /*
- * Puts go to and fro, and gets bring them back, 0 to 256 KiB. The first put goes to a partner that
- * may not be there yet.
+ * Puts go to and fro, and gets bring them back, 0 to 256 KiB.
  */
 
 #include "ranks.h"
@@ -39,6 +38,8 @@ int main(void) {
     OK(PtlEQAlloc(side.ni, 256, PTL_EQ_HANDLER_NONE, &arrivals));
     post(&side, 1, memory_of(theirs, LONGEST, PTL_MD_OP_PUT | PTL_MD_MANAGE_REMOTE, arrivals), PTL_RETAIN);
     post(&side, 2, memory_of(mine, LONGEST, PTL_MD_OP_GET | PTL_MD_MANAGE_REMOTE, PTL_EQ_NONE), PTL_RETAIN);
+    ready(&side);
+    meet(&side, 1 - side.rank);
     for (number = 0; number < sizeof sizes / sizeof sizes[0]; number++) {
         for (round = 0; round < ROUNDS; round++) {
             if ((round + side.rank) % 2 == 0) {

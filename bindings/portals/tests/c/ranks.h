@@ -80,6 +80,32 @@ static inline void put_bits(const SIDE *side, ptl_handle_md_t md, unsigned int r
     OK(PtlPut(md, PTL_NO_ACK_REQ, of_rank(side, rank), 4, 0, bits, 0, 0));
 }
 
+/* What is not posted yet takes nothing: a put that comes before it is dropped, and nobody hears of
+ * it. So a rank says when it has posted what others begin with, and they wait for that. */
+#define READY ((ptl_match_bits_t)1 << 63)
+
+static inline void ready(const SIDE *side) {
+    post(side, READY, memory_of(NULL, 0, PTL_MD_OP_PUT, PTL_EQ_NONE), PTL_RETAIN);
+}
+
+/* Waits until a rank is ready: an acknowledgement comes from one that is. */
+static inline void meet(const SIDE *side, unsigned int rank) {
+    ptl_handle_eq_t acks;
+    ptl_handle_md_t asks;
+    ptl_event_t event;
+    int which, code;
+
+    OK(PtlEQAlloc(side->ni, 256, PTL_EQ_HANDLER_NONE, &acks));
+    asks = bind_memory(side, NULL, 0, acks);
+    for (;;) {
+        OK(PtlPut(asks, PTL_ACK_REQ, of_rank(side, rank), 4, 0, READY, 0, 0));
+        while ((code = PtlEQPoll(&acks, 1, 20, &event, &which)) == PTL_OK)
+            if (event.type == PTL_EVENT_ACK)
+                return;
+        CHECK(code == PTL_EQ_EMPTY);
+    }
+}
+
 static inline int finish(const char *what) {
     PtlFini();
     puts(what);

@@ -17,6 +17,8 @@ int main(void) {
 
     OK(PtlEQAlloc(side.ni, 64, PTL_EQ_HANDLER_NONE, &turns));
     post(&side, 1, memory_of(NULL, 0, PTL_MD_OP_PUT, turns), PTL_RETAIN);
+    ready(&side);
+    meet(&side, other);
     go = bind_memory(&side, NULL, 0, PTL_EQ_NONE);
     for (round = 0; round < ROUNDS; round++) {
         /* Short and long ones; by hand and by themselves. */
