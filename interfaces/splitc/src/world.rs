@@ -96,6 +96,15 @@ impl World {
         self.procs
     }
 
+    /// Has `watch` told of what time is spent on from now on, where the mapping is that over the VI
+    /// Architecture: at each call the time since the last one was spent on that part. `None` ends
+    /// it. False: the mapping is another one.
+    pub fn watch(&self, watch: Option<Rc<dyn Fn(cci_via::Part)>>) -> bool {
+        let Some(Carrier::Vi(interfaces)) = &mut *self.carrier.borrow_mut() else { return false };
+        interfaces.watch(watch);
+        true
+    }
+
     /// Returns whether a rank's spread memory is mapped here, so that an access costs what memory
     /// costs. Others are reached by messages.
     #[must_use]

@@ -62,6 +62,7 @@ mod fast_path;
 mod liars;
 mod lock;
 mod nic;
+mod part;
 mod peer;
 mod receive;
 mod region;
@@ -81,6 +82,7 @@ pub use attributes::{
 };
 pub use errors::{Error, Fault, FaultCode, Status};
 pub use nic::{Incoming, Nic, Queue};
+pub use part::Part;
 pub use region::{Region, Work};
 pub use rendezvous::{Address, Asking};
 pub use state::ViState;

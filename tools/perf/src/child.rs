@@ -5,7 +5,7 @@ use crate::methods::connections::ConnectionsTask;
 use crate::methods::footprint::FootprintTask;
 use crate::methods::many_peers::ManyPeersTask;
 use crate::methods::memory_curves::CurveTask;
-use crate::methods::splitc::NetworkRank;
+use crate::methods::splitc::{NetworkRank, PartsRank};
 use crate::methods::ways::WaysTask;
 use crate::methods::{am, breakdown, gups, logp, mappings, portals, via};
 use crate::task::{Order, Task};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 type Run = fn(Value) -> Result<(), Option<UserError>>;
 
 /// Every task, by its name.
-const TASKS: [(&str, Run); 14] = [
+const TASKS: [(&str, Run); 15] = [
     // One end of a local run.
     named::<EndTask>(),
     // One process of a measurement that needs several.
@@ -43,6 +43,8 @@ const TASKS: [(&str, Run); 14] = [
     named::<WaysTask>(),
     // A rank of a Split-C job over a network.
     named::<NetworkRank>(),
+    // A rank of one that tells the parts of a get.
+    named::<PartsRank>(),
 ];
 
 const fn named<T: Task>() -> (&'static str, Run) {

@@ -532,6 +532,9 @@ pub struct SplitC {
     pub words: Vec<SplitCWord>,
     /// Repeated bulk operations over size.
     pub bulk: Vec<SplitCBulk>,
+    /// What a get of a word consists of, by each mapping over VI, in both ranks together.
+    #[serde(default)]
+    pub parts: Vec<MappingPart>,
 }
 
 /// An operation beside what it stands on, in turn in the same run: medians of blocks.

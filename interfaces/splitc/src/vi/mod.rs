@@ -2,6 +2,7 @@
 //! answers are messages with credits; nothing is dispatched through handlers.
 
 mod pipe;
+mod watch;
 
 use crate::fault::{Fault, StartError};
 use crate::frame::{Ask, HEADER, Header, OnAnswer};
@@ -9,7 +10,7 @@ use crate::mapping::Vis;
 use crate::server::Server;
 use cci_job::Job;
 use cci_via::engine::{Completion, Token as Work, sleep_on};
-use cci_via::{Access, Address, Error, Segment, Tag};
+use cci_via::{Access, Address, Error, Part, Segment, Tag};
 use pipe::{Body, Pipe, Shape, Unsent};
 use std::collections::HashMap;
 use std::fmt;
@@ -18,6 +19,8 @@ use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
+pub(crate) use watch::Watch;
+use watch::Watched;
 
 /// The paper's: of a rank's one VI, and of two, that for words and that for the rest.
 const ONE: Shape = Shape { credits: 8, size: 4096, is_segmented: true };
@@ -71,6 +74,7 @@ pub(crate) struct VirtualInterfaces {
     answer: Vec<u8>,
     /// Ranks whose pipe has ended, until they are asked for.
     gone: Vec<u32>,
+    watched: Watched,
 }
 
 fn refused(why: impl fmt::Display) -> StartError {
@@ -111,6 +115,7 @@ impl VirtualInterfaces {
             me: job.rank(),
             answer: Vec::new(),
             gone: Vec::new(),
+            watched: Watched::default(),
         })
     }
 
@@ -152,6 +157,11 @@ impl VirtualInterfaces {
             }
         }
         Ok(())
+    }
+
+    /// Tells from now on what time is spent on; None: nobody.
+    pub(crate) fn watch(&mut self, watch: Option<Watch>) {
+        self.watched.0 = watch;
     }
 
     /// The pipe for a message of so many bytes of payload, there or in its answer.
@@ -197,9 +207,10 @@ impl VirtualInterfaces {
     fn ask_by(&mut self, at: usize, header: &Header, body: &Body<'_>, on_answer: OnAnswer<'_>) -> Result<(), Fault> {
         let gone = Fault::Gone { rank: (at / self.shapes.len()) as u32 };
         let mut looks = 0;
+        self.watched.spent(Part::Act);
         loop {
             let Some(Some(pipe)) = self.pipes.get_mut(at) else { return Err(gone) };
-            match pipe.ask(&self.core, header, body) {
+            match pipe.ask(&self.core, &self.watched, header, body) {
                 Ok(()) => return Ok(()),
                 Err(Unsent::Gone) => return Err(gone),
                 Err(Unsent::NoRoom) => {}
@@ -233,6 +244,7 @@ impl VirtualInterfaces {
         let mut has_come = false;
         for _ in 0..BURST {
             let came = self.core.take_completed(self.queues.1, true).map_err(|why| failed(&why))?;
+            self.watched.spent(if came.is_some() { Part::NotifyReceive } else { Part::Wait });
             let Some((vi, _, end, token)) = came else { break };
             has_come = true;
             self.came(vi, end, token, on_answer);
@@ -240,6 +252,7 @@ impl VirtualInterfaces {
         // What has been sent is needed less, and is there when something has come.
         for _ in 0..BURST {
             let sent = self.core.take_completed(self.queues.0, false).map_err(|why| failed(&why))?;
+            self.watched.spent(if sent.is_some() { Part::NotifySend } else { Part::Wait });
             let Some((vi, _, end, token)) = sent else { break };
             has_come = true;
             self.went(vi, end, token);
@@ -274,18 +287,21 @@ impl VirtualInterfaces {
         if let Token::Send(buffer) = token {
             pipe.sent(buffer);
         }
-        if end.status.is_error() || pipe.flush(&self.core).is_err() {
+        if end.status.is_error() || pipe.flush(&self.core, &self.watched).is_err() {
             self.end(at);
         }
+        self.watched.spent(Part::RecycleSend);
     }
 
     fn came(&mut self, vi: u32, end: Completion, token: Token, on_answer: OnAnswer<'_>) {
         let (Some(&at), Token::Receive(buffer)) = (self.by_vi.get(&vi), token) else { return };
         let taken = if end.status.is_error() { Err(Unsent::Gone) } else { self.take(at, buffer, end, on_answer) };
         let Some(Some(pipe)) = self.pipes.get_mut(at) else { return };
+        self.watched.spent(Part::RecycleReceive);
         if taken.is_err() || pipe.post_receive(&self.core, buffer).is_err() {
             self.end(at);
         }
+        self.watched.spent(Part::PostReceive);
     }
 
     /// Takes a message. Fails where its rank breaks the rules, or is gone.
@@ -293,11 +309,14 @@ impl VirtualInterfaces {
         let Some(Some(mut pipe)) = self.pipes.get_mut(at).map(Option::take) else { return Ok(()) };
         let len = end.length as usize;
         let taken = if pipe.returned(end.immediate.unwrap_or(0)) {
+            self.watched.spent(Part::Process);
             let found = pipe.read(buffer, len.min(HEADER), |bytes| Header::parse(bytes).map(|(header, _)| header));
+            self.watched.spent(Part::Read);
             found.map_or(Err(Unsent::Gone), |header| match header.ask {
                 Ask::Wake => Ok(()),
                 Ask::Answer(..) | Ask::Lost(_) => {
                     pipe.read(buffer, len, on_answer);
+                    self.watched.spent(Part::Act);
                     Ok(())
                 }
                 _ if !pipe.begin() => Err(Unsent::Gone),
@@ -319,18 +338,20 @@ impl VirtualInterfaces {
             let is_segmented = count > 0 && pipe.is_segmented();
             if let Some(there) = self.registered_at(header.address, count).filter(|_| is_segmented) {
                 let header = Header { ask: Ask::Answer(true, 0), ..header };
-                return pipe.answer(&self.core, &header, &Body::There(there));
+                self.watched.spent(Part::Act);
+                return pipe.answer(&self.core, &self.watched, &header, &Body::There(there));
             }
         }
         let (server, rank, answer) = (&self.server, pipe.rank, &mut self.answer);
         let served = pipe.read(buffer, len, |bytes| server.serve(rank, header, &bytes[HEADER..], answer));
+        self.watched.spent(Part::Act);
         match (header.ask, served.ask) {
-            (Ask::Store, Ask::Answer(true, _)) => pipe.stored(&self.core),
+            (Ask::Store, Ask::Answer(true, _)) => pipe.stored(&self.core, &self.watched),
             (Ask::Store, _) => {
                 let lost = Header { ask: Ask::Lost((len - HEADER) as u64), number: self.me, address: header.address };
-                pipe.answer(&self.core, &lost, &Body::Bytes(&[]))
+                pipe.answer(&self.core, &self.watched, &lost, &Body::Bytes(&[]))
             }
-            _ => pipe.answer(&self.core, &served, &Body::Bytes(&self.answer)),
+            _ => pipe.answer(&self.core, &self.watched, &served, &Body::Bytes(&self.answer)),
         }
     }
 }

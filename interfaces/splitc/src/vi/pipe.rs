@@ -1,9 +1,10 @@
 //! One VI to a rank: its buffers, its credits, and what waits for a buffer.
 
+use super::watch::Watched;
 use super::{Core, Token};
 use crate::frame::{Ask, HEADER, Header};
 use crate::sys::Buffers;
-use cci_via::{Access, Error, Reliability, Segment, Tag, ViAttributes};
+use cci_via::{Access, Error, Part, Reliability, Segment, Tag, ViAttributes};
 use std::collections::VecDeque;
 
 /// What both ends of a pipe have.
@@ -153,11 +154,19 @@ impl Pipe {
         self.free.push(buffer);
     }
 
-    fn send(&mut self, core: &Core, header: &Header, body: &Body<'_>, back: u32) -> Result<(), Unsent> {
+    fn send(
+        &mut self,
+        core: &Core,
+        watched: &Watched,
+        header: &Header,
+        body: &Body<'_>,
+        back: u32,
+    ) -> Result<(), Unsent> {
         if !self.is_open {
             return Err(Unsent::Gone);
         }
         let buffer = self.free.pop().ok_or(Unsent::NoRoom)?;
+        watched.spent(Part::BookkeepSend);
         let at = self.shape.receives() + buffer;
         let start = usize::from(at) * self.shape.size as usize;
         self.buffers.put(start, &header.emit());
@@ -167,6 +176,7 @@ impl Pipe {
             len += bytes.len();
         }
         let own = self.segment(at, len);
+        watched.spent(Part::Build);
         let posted = core.post_send(self.vi, None, Token::Send(buffer), |_, _, task| {
             task.push(own);
             if let Body::There(segment) = body {
@@ -174,16 +184,23 @@ impl Pipe {
             }
             task.immediate = (back > 0).then_some(u64::from(back));
         });
+        watched.spent(Part::PostSend);
         // The queue has room for all buffers.
         posted.map_err(|_| Unsent::Gone)
     }
 
     /// Sends a request.
-    pub(super) fn ask(&mut self, core: &Core, header: &Header, body: &Body<'_>) -> Result<(), Unsent> {
+    pub(super) fn ask(
+        &mut self,
+        core: &Core,
+        watched: &Watched,
+        header: &Header,
+        body: &Body<'_>,
+    ) -> Result<(), Unsent> {
         if self.credits == 0 && self.is_open {
             return Err(Unsent::NoRoom);
         }
-        self.send(core, header, body, self.owed)?;
+        self.send(core, watched, header, body, self.owed)?;
         self.credits -= 1;
         self.owed = 0;
         self.has_stored |= header.ask == Ask::Store;
@@ -198,8 +215,15 @@ impl Pipe {
 
     /// Answers a request, or puts the answer behind those that wait for a buffer. The credit of the
     /// request goes back with it.
-    pub(super) fn answer(&mut self, core: &Core, header: &Header, body: &Body<'_>) -> Result<(), Unsent> {
-        let sent = if self.waiting.is_empty() { self.send_answer(core, header, body) } else { Err(Unsent::NoRoom) };
+    pub(super) fn answer(
+        &mut self,
+        core: &Core,
+        watched: &Watched,
+        header: &Header,
+        body: &Body<'_>,
+    ) -> Result<(), Unsent> {
+        let sent =
+            if self.waiting.is_empty() { self.send_answer(core, watched, header, body) } else { Err(Unsent::NoRoom) };
         if sent != Err(Unsent::NoRoom) {
             return sent;
         }
@@ -211,26 +235,27 @@ impl Pipe {
         Ok(())
     }
 
-    fn send_answer(&mut self, core: &Core, header: &Header, body: &Body<'_>) -> Result<(), Unsent> {
-        self.send(core, header, body, self.owed + 1)?;
+    fn send_answer(&mut self, core: &Core, watched: &Watched, header: &Header, body: &Body<'_>) -> Result<(), Unsent> {
+        self.send(core, watched, header, body, self.owed + 1)?;
         self.owed = 0;
         self.open -= 1;
         Ok(())
     }
 
     /// A store has been done: its credit goes back with others.
-    pub(super) fn stored(&mut self, core: &Core) -> Result<(), Unsent> {
+    pub(super) fn stored(&mut self, core: &Core, watched: &Watched) -> Result<(), Unsent> {
         self.owed += 1;
         self.open -= 1;
-        self.give_back(core)
+        self.give_back(core, watched)
     }
 
     /// Gives credits back where they are many and nothing else takes them along.
-    pub(super) fn give_back(&mut self, core: &Core) -> Result<(), Unsent> {
+    pub(super) fn give_back(&mut self, core: &Core, watched: &Watched) -> Result<(), Unsent> {
         if self.owed < self.shape.every() || !self.waiting.is_empty() {
             return Ok(());
         }
-        match self.send(core, &Header { ask: Ask::Wake, number: 0, address: 0 }, &Body::Bytes(&[]), self.owed) {
+        match self.send(core, watched, &Header { ask: Ask::Wake, number: 0, address: 0 }, &Body::Bytes(&[]), self.owed)
+        {
             Ok(()) => {
                 self.owed = 0;
                 Ok(())
@@ -242,10 +267,10 @@ impl Pipe {
     }
 
     /// Sends answers that waited for a buffer, as far as there are some now.
-    pub(super) fn flush(&mut self, core: &Core) -> Result<(), Unsent> {
+    pub(super) fn flush(&mut self, core: &Core, watched: &Watched) -> Result<(), Unsent> {
         while let Some(Waiting { header, bytes, there }) = self.waiting.pop_front() {
             let body = there.map_or(Body::Bytes(&bytes), Body::There);
-            match self.send_answer(core, &header, &body) {
+            match self.send_answer(core, watched, &header, &body) {
                 Ok(()) => {}
                 Err(Unsent::NoRoom) => {
                     self.waiting.push_front(Waiting { header, bytes, there });
@@ -254,7 +279,7 @@ impl Pipe {
                 Err(Unsent::Gone) => return Err(Unsent::Gone),
             }
         }
-        self.give_back(core)
+        self.give_back(core, watched)
     }
 
     pub(super) fn longest(&self) -> usize {

@@ -1,7 +1,8 @@
 //! Active Messages by several mappings: the paper's tables, then and now.
 
+use super::parts;
 use super::table::{align, time};
-use crate::finding::{MappingPart, MappingPoint, Mappings};
+use crate::finding::{MappingPoint, Mappings};
 use crate::sizes::show_size;
 
 /// The figures of then, in microseconds: name, half round trip, difference to native VI, L, o_s,
@@ -19,24 +20,6 @@ const NATIVE_THEN: [(&str, f64, f64); 4] = [
     ("VI, ServerNet II", 7.4, 180.0),
 ];
 
-/// The paper's Table 3: what a request and its reply spent on each part, percent. It had a call for
-/// each completion queue and for each work queue.
-const PARTS_THEN: [(&str, &str); 11] = [
-    ("PostSend", "6.1"),
-    ("PostRecv", "4.8"),
-    ("recycle send descriptor", "1.7"),
-    ("recycle receive descriptor", "2.0"),
-    ("build send descriptor", "3.5"),
-    ("CQDone and SendDone", "22.1 + 7.0"),
-    ("CQDone and RecvDone", "22.1 + 7.4"),
-    ("send bookkeeping", "5.7"),
-    ("process received message", "8.7"),
-    ("read data from message", "6.3"),
-    ("act on message", "2.6"),
-];
-/// The paper's categories, percent.
-const CATEGORIES_THEN: [(&str, &str); 4] =
-    [("Base VI", "32.5"), ("Event notification", "44.2"), ("Flow control", "14.4"), ("Semantics", "8.9")];
 /// The size of the paper's Table 5, and its figures in microseconds: all, a copy, a short receive.
 const COPIED: u64 = 1 << 10;
 const BULK_THEN: [f64; 3] = [18.5, 4.0, 14.5];
@@ -68,7 +51,7 @@ pub(super) fn table(found: &Mappings) -> String {
         align(&native, &[0]),
         align(&bulk(found), &[0]),
         differences(found),
-        parts(found)
+        parts::table(&found.parts, found.cycle_ns, &parts::REQUEST)
     )
 }
 
@@ -95,44 +78,6 @@ fn differences(found: &Mappings) -> String {
     let [all, copy, receive] = BULK_THEN.map(|us| time(1e3 * us));
     rows.push(vec!["v3, LANai 7".into(), all, copy, receive, time(0.0)]);
     format!("\nA bulk message of {}; a short receive: the gap of native VI\n{}", show_size(COPIED), align(&rows, &[0]))
-}
-
-/// The paper's Table 3, for each mapping.
-fn parts(found: &Mappings) -> String {
-    let mut mappings: Vec<&str> = found.parts.iter().map(|part| part.mapping.as_str()).collect();
-    mappings.dedup();
-    let then = |table: &[(&str, &str)], name: &str| {
-        table.iter().find(|(of, _)| *of == name).map_or_else(|| "-".into(), |(_, percent)| format!("{percent} %"))
-    };
-    let mut text = String::new();
-    for mapping in mappings {
-        let of = |part: &&MappingPart| part.mapping == mapping;
-        let all: f64 = found.parts.iter().filter(of).map(|part| part.ns).sum();
-        let cells = |ns: f64, then: String| {
-            let cycles = format!("{:.0}", ns / found.cycle_ns.max(f64::MIN_POSITIVE));
-            let percent = format!("{:.1} %", 100.0 * ns / all.max(f64::MIN_POSITIVE));
-            [time(ns), cycles, percent, then]
-        };
-        let mut rows =
-            vec![["category", "operation", "time", "cycles", "of all", "then, v3"].map(String::from).to_vec()];
-        for (category, percent) in CATEGORIES_THEN {
-            let its: Vec<_> = found.parts.iter().filter(of).filter(|part| part.category == category).collect();
-            let sum = its.iter().map(|part| part.ns).sum();
-            // The calls that take a descriptor stood under Base VI.
-            let cells_of_all = cells(sum, format!("{percent} %"));
-            rows.push([vec![category.into(), String::new()], cells_of_all.to_vec()].concat());
-            for part in its {
-                let cells = cells(part.ns, then(&PARTS_THEN, &part.name));
-                rows.push([vec![String::new(), part.name.clone()], cells.to_vec()].concat());
-            }
-        }
-        text += &format!(
-            "\nA short request and its reply by {mapping}: {} at both ends; SendDone and RecvDone stood under Base VI then\n{}",
-            time(all),
-            align(&rows, &[0, 1])
-        );
-    }
-    text
 }
 
 /// The name of a line, with what it is swept over.
@@ -199,7 +144,7 @@ fn sizes(found: &Mappings) -> Vec<u64> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::finding::BulkPoint;
+    use crate::finding::{BulkPoint, MappingPart};
 
     #[test]
     fn then_and_now_stand_in_one_table() {

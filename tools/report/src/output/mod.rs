@@ -9,6 +9,7 @@ mod logp;
 mod mapping_curves;
 mod mappings;
 mod memory_curves;
+mod parts;
 pub mod plot;
 pub(crate) mod portals;
 mod side_by_side;

@@ -1,5 +1,6 @@
 //! Accesses of the global address space of Split-C: the paper's figures, then and now.
 
+use super::parts;
 use super::plot::{AREA, Failed, GRID, INK, font, page, short};
 use super::table::{align, scaled, time};
 use crate::environment::Environment;
@@ -63,11 +64,12 @@ pub(super) fn table(found: &SplitC) -> String {
     }
     format!(
         "Split-C over {} beside what it stands on, in turn\n{}\nOperations on a word of the other rank, many in a row\n\
-         {}{THEN}\n\nBulk operations, MB/s, eight before a sync\n{}The paper: a plateau at {PLATEAU:.0} MB/s, from 4 KiB on.\n",
+         {}{THEN}\n\nBulk operations, MB/s, eight before a sync\n{}The paper: a plateau at {PLATEAU:.0} MB/s, from 4 KiB on.\n{}",
         found.transport,
         align(&pairs, &[0, 2]),
         align(&words, &[0, 1]),
         align(&bulk(found), &[]),
+        parts::table(&found.parts, found.cycle_ns, &parts::GET),
     )
 }
 
@@ -230,7 +232,7 @@ fn legend<'b, C: CoordTranslate>(
 #[cfg(test)]
 pub(crate) mod tests {
     use super::*;
-    use crate::finding::{SplitCBulk, SplitCWord};
+    use crate::finding::{MappingPart, SplitCBulk, SplitCWord};
 
     pub(crate) fn found() -> SplitC {
         let pair = |name: &str, ns, bare_ns| SplitCPair {
@@ -264,6 +266,12 @@ pub(crate) mod tests {
                 bulk("am", "put", 4096, 800.0),
                 bulk("am", "put", 8192, 900.0),
             ],
+            parts: vec![MappingPart {
+                mapping: "vi".into(),
+                category: "Base VI".into(),
+                name: "PostSend".into(),
+                ns: 100.0,
+            }],
         }
     }
 
@@ -272,6 +280,8 @@ pub(crate) mod tests {
         let text = table(&found());
         for part in [
             "a load of such a line",
+            "A get of a word by vi: 100.0 ns",
+            "9.4 %",
             "1.012",
             "2.0",
             "am       get",

@@ -2,7 +2,7 @@
 //! `docs/design/perf-am.md` has the method.
 
 mod native;
-mod parts;
+pub(super) mod parts;
 
 use crate::device::Device;
 use crate::interrupt;

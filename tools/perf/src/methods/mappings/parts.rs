@@ -12,7 +12,7 @@ const DISTURBED: f64 = 10_000.0;
 
 /// The time of each part, and how often it was told.
 #[derive(Debug)]
-pub(super) struct Clock {
+pub(in crate::methods) struct Clock {
     last: Cell<u64>,
     longest: u64,
     parts: [Cell<(u64, u64)>; Part::COUNT],
@@ -21,10 +21,10 @@ pub(super) struct Clock {
 /// What an end spent on parts since the clock was set to zero: nanoseconds, in the order of
 /// [`Part::ALL`].
 #[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct Spent(pub(super) Vec<f64>);
+pub(in crate::methods) struct Spent(pub(in crate::methods) Vec<f64>);
 
 /// The clock as a mapping has it.
-pub(super) struct Told(pub(super) Rc<Clock>);
+pub(in crate::methods) struct Told(pub(in crate::methods) Rc<Clock>);
 
 impl Watch for Told {
     #[inline(always)]
@@ -35,13 +35,13 @@ impl Watch for Told {
 
 impl Clock {
     #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "some thousand ticks")]
-    pub(super) fn new() -> Rc<Self> {
+    pub(in crate::methods) fn new() -> Rc<Self> {
         let longest = (DISTURBED / tick_ns().max(f64::MIN_POSITIVE)) as u64;
         Rc::new(Self { last: Cell::new(ticks()), longest, parts: std::array::from_fn(|_| Cell::new((0, 0))) })
     }
 
     #[inline(always)]
-    fn spent(&self, part: Part) {
+    pub(in crate::methods) fn spent(&self, part: Part) {
         let now = ticks();
         let took = now.wrapping_sub(self.last.replace(now));
         if took < self.longest {
@@ -51,13 +51,13 @@ impl Clock {
         }
     }
 
-    pub(super) fn reset(&self) {
+    pub(in crate::methods) fn reset(&self) {
         self.parts.iter().for_each(|place| place.set((0, 0)));
     }
 
     /// What was spent, without what the clock itself takes.
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-    pub(super) fn read(&self) -> Spent {
+    pub(in crate::methods) fn read(&self) -> Spent {
         let own = cost();
         let of = |place: &Cell<(u64, u64)>| {
             let (sum, count) = place.get();
@@ -83,7 +83,7 @@ fn cost() -> f64 {
 }
 
 /// The category of a part, as the paper's Table 3 has it, and the part's name there.
-pub(super) fn category(part: Part) -> (&'static str, &'static str) {
+pub(in crate::methods) fn category(part: Part) -> (&'static str, &'static str) {
     match part {
         Part::PostSend => ("Base VI", "PostSend"),
         Part::PostReceive => ("Base VI", "PostRecv"),

@@ -6,8 +6,10 @@
 
 mod network;
 mod parse;
+mod parts;
 
 pub(crate) use network::NetworkRank;
+pub(crate) use parts::PartsRank;
 
 use crate::interrupt;
 use crate::machine;
@@ -18,6 +20,7 @@ use crate::task;
 use cci::Scope;
 use cci_report::finding::{Finding, SplitC};
 use cci_report::{UserError, named, while_doing};
+use cci_splitc::{Fault, World};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -37,6 +40,29 @@ named! {
         /// The same with two: one for words
         TwoVis = "vi2",
     }
+}
+
+impl SplitcMapping {
+    /// Whether it tells the parts of a get.
+    fn is_vi(self) -> bool {
+        matches!(self, Self::Vi | Self::TwoVis)
+    }
+}
+
+/// Runs this process as a rank.
+fn as_rank(play: impl FnOnce(&World) -> Result<(), UserError>) -> Result<(), Option<UserError>> {
+    let mut outcome = Ok(());
+    let ran = cci_splitc::run(|world| {
+        outcome = play(world);
+        // The other rank is told by the end of this one.
+        if outcome.is_ok() { Ok(()) } else { Err(Fault::Gone { rank: world.me() }) }
+    });
+    outcome.map_err(Some)?;
+    ran.map_err(|why| Some(UserError(why.to_string())))
+}
+
+fn fault(fault: Fault) -> UserError {
+    UserError(fault.to_string())
 }
 
 /// What is asked for.
@@ -81,6 +107,14 @@ pub fn measure(options: &SplitcOptions, warn: &dyn Fn(&str)) -> Result<Found, Us
                 break;
             }
         }
+    }
+    for mapping in options.mappings.iter().filter(|mapping| mapping.is_vi()) {
+        if interrupted.is_some() || interrupt::is_asked() {
+            break;
+        }
+        let arguments = task::of_rank(&PartsRank { time: options.time })?;
+        let text = run(&task::this_program()?, &arguments, &configuration, *mapping)?;
+        parse::lines(&text, mapping.name(), &mut found)?;
     }
     if let Some(network) = options.network.as_ref().filter(|_| interrupted.is_none() && !interrupt::is_asked()) {
         let rank = NetworkRank { transport: network.clone(), time: options.time };

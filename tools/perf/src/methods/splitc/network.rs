@@ -1,12 +1,13 @@
 //! A get over a network beside the RMA read that it stands on: two ranks, each with the run time's
 //! endpoint and one of CCI. Blocks of both kinds alternate; rank 1 serves only what is measured.
 
+use super::fault;
 use crate::measure::driver::{DriverOptions, Facade};
 use crate::methods::middle;
 use crate::task::Task;
 use cci::{Connect, Connection, Endpoint, Event, Notify, Registration, Rights, Rma, RmaHandle, SharedMemory};
 use cci_report::{UserError, while_doing};
-use cci_splitc::{Fault, Global, SpreadArray, World};
+use cci_splitc::{Global, SpreadArray, World};
 use serde::{Deserialize, Serialize};
 use std::io::Write;
 use std::time::{Duration, Instant};
@@ -33,22 +34,11 @@ pub(crate) struct NetworkRank {
     pub(crate) time: Duration,
 }
 
-fn fault(fault: Fault) -> UserError {
-    UserError(fault.to_string())
-}
-
 impl Task for NetworkRank {
     const NAME: &'static str = "splitc-network";
 
     fn run(&self) -> Result<(), Option<UserError>> {
-        let mut outcome = Ok(());
-        let ran = cci_splitc::run(|world| {
-            outcome = self.play(world);
-            // The other rank is told by the end of this one.
-            if outcome.is_ok() { Ok(()) } else { Err(Fault::Gone { rank: world.me() }) }
-        });
-        outcome.map_err(Some)?;
-        ran.map_err(|why| Some(UserError(why.to_string())))
+        super::as_rank(|world| self.play(world))
     }
 }
 
@@ -104,7 +94,7 @@ fn timed(run: impl FnOnce() -> Result<(), UserError>) -> Result<f64, UserError> 
     Ok(begin.elapsed().as_secs_f64() * 1e9 / f64::from(COUNT))
 }
 
-fn gets(world: &World, word: Global<u64>, count: u32) -> Result<(), UserError> {
+pub(super) fn gets(world: &World, word: Global<u64>, count: u32) -> Result<(), UserError> {
     let mut value = 0;
     for _ in 0..count {
         world.split(|phase| phase.get(&mut value, word)).map_err(fault)?;
