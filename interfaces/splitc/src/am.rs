@@ -112,20 +112,21 @@ impl ActiveMessages {
         sent.map_err(|why| Fault::Endpoint(why.to_string()))
     }
 
-    /// Sleeps until something has come, and runs its handlers; for `limit` at most.
-    pub(crate) fn wait(&mut self, limit: Duration) -> Result<(), Fault> {
+    /// Sleeps until something has come, and runs its handlers; for `limit` at most. Whether
+    /// something has come.
+    pub(crate) fn wait(&mut self, limit: Duration) -> Result<bool, Fault> {
         // A request that waited for room has taken these.
         if !self.endpoint.state().ended.is_empty() {
-            return Ok(());
+            return Ok(true);
         }
-        self.endpoint.wait(Some(limit)).map(drop).map_err(|why| Fault::Endpoint(why.to_string()))
+        self.endpoint.wait(Some(limit)).map(|found| found > 0).map_err(|why| Fault::Endpoint(why.to_string()))
     }
 
-    /// Runs the handlers of what has come, and hands out the answers.
+    /// Runs the handlers of what has come, and hands out the answers. Whether something has come.
     pub(crate) fn poll(&mut self, on_answer: OnAnswer<'_>) -> Result<bool, Fault> {
-        self.endpoint.poll().map_err(|why| Fault::Endpoint(why.to_string()))?;
+        let found = self.endpoint.poll().map_err(|why| Fault::Endpoint(why.to_string()))?;
         let mut ended = std::mem::take(&mut self.endpoint.state().ended);
-        let has_come = !ended.is_empty();
+        let has_come = found > 0 || !ended.is_empty();
         let mut rest = &ended[..];
         while let Some((len, behind)) = rest.split_first_chunk::<4>() {
             let (message, next) = behind.split_at(u32::from_ne_bytes(*len) as usize);

@@ -58,7 +58,7 @@ impl Carrier {
         }
     }
 
-    /// Serves what has come, and hands out the answers; whether some have come.
+    /// Serves what has come, and hands out the answers; whether something has come.
     pub(crate) fn poll(&mut self, on_answer: OnAnswer<'_>) -> Result<bool, Fault> {
         match self {
             Self::Am(active) => active.poll(on_answer),
@@ -66,13 +66,13 @@ impl Carrier {
         }
     }
 
-    /// Sleeps until something has come, for `limit` at most.
-    pub(crate) fn wait(&mut self, limit: Duration) -> Result<(), Fault> {
+    /// Sleeps until something has come, for `limit` at most; whether it was served already.
+    pub(crate) fn wait(&mut self, limit: Duration) -> Result<bool, Fault> {
         match self {
             Self::Am(active) => active.wait(limit),
             Self::Vi(interfaces) => {
                 interfaces.sleep(limit);
-                Ok(())
+                Ok(false)
             }
         }
     }

@@ -182,13 +182,20 @@ impl World {
         *looks += 1;
         if *looks > LOOKS || *looks > LOOKS_SHARED && cci::is_oversubscribed() {
             self.check_endpoint()?;
-            return self.nap(None);
+            if self.nap(None)? {
+                *looks = 0;
+            }
+            return Ok(());
         }
         self.flush_answers();
-        self.poll_once().map(drop)
+        if self.poll_once()? {
+            // Who serves others is not idle.
+            *looks = 0;
+        }
+        Ok(())
     }
 
-    /// Serves by the carrier, and takes its answers; whether some have come.
+    /// Serves by the carrier, and takes its answers; whether something has come.
     fn poll_carrier(&self) -> Result<bool, Fault> {
         let mut carrier = self.carrier.borrow_mut();
         let Some(carrier) = &mut *carrier else { return Ok(false) };
@@ -233,9 +240,17 @@ impl World {
     ///
     /// The endpoint of this rank has failed.
     pub fn poll(&self) -> Result<(), Fault> {
+        self.poll_all().map(drop)
+    }
+
+    /// As [`World::poll`]; whether something has come.
+    pub(crate) fn poll_all(&self) -> Result<bool, Fault> {
         self.flush_answers();
-        while self.poll_once()? {}
-        Ok(())
+        let mut has_come = false;
+        while self.poll_once()? {
+            has_come = true;
+        }
+        Ok(has_come)
     }
 
     /// As [`World::poll`], where there may be something to serve: a rank whose memory is mapped

@@ -44,24 +44,26 @@ impl World {
         let looks = if cci::is_oversubscribed() { LOOKS_SHARED } else { LOOKS };
         // What is waited for may come by a message, or need this rank's service.
         let looks_a_poll = if self.is_all_mapped.get() { LOOKS_A_POLL } else { 1 };
-        for look in 1..=looks {
-            if done() {
-                return Ok(());
-            }
-            spin();
-            if look % looks_a_poll == 0 {
-                self.poll()?;
-            }
-        }
-        let mut short = SHORT.0;
+        let (mut look, mut short) = (0, SHORT.0);
         loop {
+            while look < looks {
+                if done() {
+                    return Ok(());
+                }
+                spin();
+                look += 1;
+                if look.is_multiple_of(looks_a_poll) && self.poll_all()? {
+                    // Who serves others is not idle.
+                    look = 0;
+                }
+            }
             self.poll()?;
             let sleeping = self.windows.own_word(SLEEPING);
             sleeping.store(1, Ordering::SeqCst);
             self.pairing.heavy();
             let ended = done();
             let slept = match self.lost() {
-                _ if ended => Ok(()),
+                _ if ended => Ok(false),
                 Some(rank) => {
                     self.blame(rank);
                     Err(Fault::Gone { rank })
@@ -70,7 +72,9 @@ impl World {
                 None => self.nap(Some(short)),
             };
             self.windows.own_word(SLEEPING).store(0, Ordering::Release);
-            slept?;
+            if slept? {
+                look = 0;
+            }
             if ended || done() {
                 return Ok(());
             }
@@ -94,24 +98,27 @@ impl World {
         }
     }
 
-    /// Sleeps until something has come, and serves it; for `limit`, or a while, at most.
-    pub(crate) fn nap(&self, limit: Option<Duration>) -> Result<(), Fault> {
+    /// Sleeps until something has come, and serves it; for `limit`, or a while, at most. Whether
+    /// something has come.
+    pub(crate) fn nap(&self, limit: Option<Duration>) -> Result<bool, Fault> {
         let limit = limit.unwrap_or(LONG);
-        if let Some(carrier) = &mut *self.carrier.borrow_mut() {
+        let has_come = if let Some(carrier) = &mut *self.carrier.borrow_mut() {
             // All that a peer does comes by it. The end of a peer is seen after the sleep.
-            carrier.wait(limit)?;
+            carrier.wait(limit)?
         } else {
-            self.sleep(limit)?;
-        }
-        self.poll()
+            self.sleep(limit)?
+        };
+        Ok(self.poll_all()? || has_come)
     }
 
-    fn sleep(&self, limit: Duration) -> Result<(), Fault> {
+    fn sleep(&self, limit: Duration) -> Result<bool, Fault> {
         match self.endpoint.wait(Some(limit)) {
-            Ok(Some(event)) => self.handle(event),
-            Ok(None) | Err(PollError::NoBuffers) => {}
-            Err(why) => return Err(Fault::Endpoint(why.to_string())),
+            Ok(Some(event)) => {
+                self.handle(event);
+                Ok(true)
+            }
+            Ok(None) | Err(PollError::NoBuffers) => Ok(false),
+            Err(why) => Err(Fault::Endpoint(why.to_string())),
         }
-        Ok(())
     }
 }
