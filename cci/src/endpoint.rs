@@ -295,7 +295,7 @@ impl<T> EndpointFor<T> {
     }
 
     #[expect(unsafe_code, reason = "the transport owns the descriptor")]
-    fn borrow_handle(&self) -> BorrowedFd<'_> {
+    pub(crate) fn borrow_handle(&self) -> BorrowedFd<'_> {
         // SAFETY: the transport keeps its handle open until the endpoint closes, which is not
         // before this borrow ends. The handle is an epoll descriptor or an eventfd, which a forked
         // child keeps.

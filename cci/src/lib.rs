@@ -110,4 +110,4 @@ pub use option_names::{ConnectionOption, EndpointOption};
 pub use registration::{Region, Registration, StillRegistered};
 pub use reserved::{Reserved, Unsent};
 pub use transports::{driver, driver_for_scheme, drivers};
-pub use waiting::{Waker, wait_any};
+pub use waiting::{Sleeper, Waker, wait_any};

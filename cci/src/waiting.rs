@@ -6,7 +6,7 @@ use crate::event::Event;
 use cci_proto::{PollError, Unusable};
 use cci_transport::OpenError;
 use std::fmt;
-use std::os::fd::OwnedFd;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -77,6 +77,65 @@ impl<T> EndpointFor<T> {
     pub fn wait(&self, limit: Option<Duration>) -> Result<Option<Event<'_>>, PollError> {
         let found = binding::wait_any(1, |_| self.cell, limit)?;
         Ok(found.map(|(_, slot)| Event::of(slot)))
+    }
+
+    /// Arms the endpoint's descriptor for one sleep of a program that waits for other descriptors
+    /// too: it is readable at once if there is an event now, and soon when one comes. After the
+    /// sleep the program drops the result, and polls.
+    ///
+    /// As with [`EndpointFor::wait`], a program that then polls for long costs no more than one
+    /// that never waits; the descriptor of [`AsFd::as_fd`] is prepared for sleepers for ever. A
+    /// system call or two; never blocks.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint cannot be used here.
+    pub fn sleeper(&self) -> Result<Sleeper<'_>, Unusable> {
+        let life = binding::begin_wait(self.cell)?;
+        Ok(Sleeper { cell: self.cell, life, handle: self.borrow_handle() })
+    }
+}
+
+/// An endpoint's descriptor for one sleep among other descriptors: [`EndpointFor::sleeper`] makes
+/// it.
+///
+/// # Example
+///
+/// ```
+/// use cci::{Context, Endpoint, EndpointOptions};
+/// use rustix::event::{PollFd, PollFlags, Timespec, poll};
+///
+/// let endpoint = Endpoint::open(Context::new()?.default_device()?, &EndpointOptions::new())?;
+/// if endpoint.get_event()?.is_none() {
+///     let (sleeper, limit) = (endpoint.sleeper()?, Timespec { tv_sec: 0, tv_nsec: 1_000_000 });
+///     // Other descriptors stand beside it.
+///     poll(&mut [PollFd::new(&sleeper, PollFlags::IN)], Some(&limit))?;
+/// }
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Sleeper<'e> {
+    cell: &'static EndpointCell,
+    life: u32,
+    handle: BorrowedFd<'e>,
+}
+
+impl AsFd for Sleeper<'_> {
+    /// The descriptor: readable, level-triggered, when [`EndpointFor::get_event`] should be called.
+    /// Spurious readiness is possible.
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        self.handle
+    }
+}
+
+impl Drop for Sleeper<'_> {
+    fn drop(&mut self) {
+        binding::end_wait(self.cell, self.life);
+    }
+}
+
+impl fmt::Debug for Sleeper<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Sleeper({:p})", self.cell)
     }
 }
 

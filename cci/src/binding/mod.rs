@@ -49,7 +49,7 @@ pub(crate) use registrations::{deregister_owned, drop_owned, register_owned, ret
 pub use requests::{accept, accept_on, peer, reason, reject};
 pub use rooms::{cancel, commit, commit_blocking, reserve};
 pub use sleeping::missed_wakeups;
-pub use waiting::{wait_any, waiting, wake};
+pub use waiting::{begin_wait, end_wait, wait_any, waiting, wake};
 
 /// `Slot::mark` of a request that was answered.
 pub const ANSWERED: u32 = 1;

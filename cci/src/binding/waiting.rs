@@ -135,13 +135,7 @@ impl<E: Fn(usize) -> &'static Endpoint> Drop for Begun<'_, E> {
             Lives::Many(lives) => lives,
         };
         for (at, life) in lives.iter().enumerate() {
-            let endpoint = (self.endpoint)(at);
-            // One that is closed has nothing to end.
-            let _ = endpoint.with(|core, _| {
-                if endpoint.generation() == *life {
-                    core.end_wait();
-                }
-            });
+            end_wait((self.endpoint)(at), *life);
         }
     }
 }
@@ -152,6 +146,30 @@ fn begin(endpoint: &Endpoint) -> Result<u32, Unusable> {
         core.begin_wait();
         endpoint.generation()
     })
+}
+
+/// Begins a wait of a program that sleeps on other descriptors too, and arms the handle for it.
+/// Returns the life of the endpoint, for [`end_wait`].
+///
+/// # Errors
+///
+/// The endpoint cannot be used here.
+pub fn begin_wait(endpoint: &Endpoint) -> Result<u32, Unusable> {
+    endpoint.with(|core, transport| {
+        core.begin_wait();
+        transport.arm(core);
+        endpoint.generation()
+    })
+}
+
+/// Ends a wait of this life of the endpoint.
+pub fn end_wait(endpoint: &Endpoint, life: u32) {
+    // One that is closed has nothing to end.
+    let _ = endpoint.with(|core, _| {
+        if endpoint.generation() == life {
+            core.end_wait();
+        }
+    });
 }
 
 /// What a wait sleeps on.

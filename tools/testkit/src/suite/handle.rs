@@ -83,6 +83,34 @@ pub fn one_event_per_wake(device: &Device) {
     });
 }
 
+/// A program that makes a sleeper for each sleep misses no message, one that came before the sleeper
+/// was made neither.
+pub fn sleeper_for_each_sleep(device: &Device) {
+    const MESSAGES: u64 = 3_000;
+    let (a, b) = (open(device), open(device));
+    let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
+    let next = || loop {
+        match b.get_event().expect("usable") {
+            Some(event) if event.kind() == EventKind::Recv => break event,
+            Some(_) => {}
+            None => assert!(readable(b.sleeper().expect("usable"), LIMIT), "the sleeper sleeps on: a message was lost"),
+        }
+    };
+    std::thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            send_with_pauses(&a, connection, MESSAGES);
+            let begun = Instant::now();
+            while a.report(connection).expect("open").open > 0 && begun.elapsed() < LIMIT {
+                drain(&a);
+            }
+        });
+        for number in 0..MESSAGES {
+            assert_eq!(next().received().expect("a message").to_vec(), number.to_ne_bytes());
+        }
+        sender.join().expect("the sender");
+    });
+}
+
 /// Two programs that sleep on their handles and answer each other at once: no answer is lost while
 /// that keeps them from sleeping, and when it is over both handles become quiet, and wake again.
 pub fn answers_at_once(device: &Device) {

@@ -103,7 +103,7 @@ macro_rules! conformance {
                 options: defaults, set_and_get, out_of_range, of_a_connection, of_a_closed_connection, alignment, counters,
                     report_of_a_broken_connection,
                     down_device;
-                handle: one_event_per_wake, answers_at_once, stays_readable, held_without_polling, becomes_quiet, connect_wakes,
+                handle: one_event_per_wake, sleeper_for_each_sleep, answers_at_once, stays_readable, held_without_polling, becomes_quiet, connect_wakes,
                     timeouts_wake, room_wakes, refused_send_wakes, room_is_told, returned_event_wakes_the_refused,
                     room_wakes_though_events_are_held, epoll, rma_wakes;
                 threads: many_pollers, many_senders, many_rma, one_thread_only, returned_by_another_thread_when_single,
