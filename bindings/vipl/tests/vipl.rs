@@ -78,6 +78,19 @@ fn it_fails_as_documented() {
     assert_eq!(run("failures.c", &[], &TRANSPORTS), ["fails well\n"; 4]);
 }
 
+/// Elsewhere a host to which no route leads may also be one that does not answer.
+#[test]
+fn a_host_without_a_route_is_not_reachable() {
+    if !namespace::may_be_made() {
+        return;
+    }
+    let nets = namespace::pair(1500);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile(&here().join("tests/c/failures.c"), &[], dir.path());
+    let child = nets[0].enter(|| command(&program, &["no route"]).spawn().expect("the program starts"));
+    assert_eq!(finish(child, "no route"), "fails well\n");
+}
+
 /// Two processes, which sleep while they wait.
 #[test]
 fn the_examples_exchange_messages() {
