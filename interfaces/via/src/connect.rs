@@ -3,13 +3,13 @@
 use crate::attributes::ViAttributes;
 use crate::engine::Core;
 use crate::errors::Error;
-use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, Question, fresh_ticket, sleep_on};
+use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, Question, fresh_ticket};
 use crate::state::{State, ViState};
 use crate::task::Token;
 use crate::wire;
 use cci::{Connect, ConnectError};
 use std::net::Ipv4Addr;
-use std::os::fd::{AsFd, BorrowedFd};
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// How long an accepted client may take to connect.
@@ -129,7 +129,7 @@ impl<T: Token> Core<T> {
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout);
             }
-            sleep_on(clients.descriptors().chain([self.endpoint.as_fd()]), left);
+            self.sleep_with(clients.descriptors(), left);
         }
     }
 
@@ -240,7 +240,7 @@ impl<T: Token> Core<T> {
                 return Err(Error::Timeout);
             }
             self.with(|state| self.progress(state));
-            sleep_on(question.descriptor().into_iter().chain([self.endpoint.as_fd()]), left);
+            self.sleep_with(question.descriptor().into_iter(), left);
         }
     }
 

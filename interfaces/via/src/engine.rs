@@ -9,7 +9,7 @@ use crate::state::{State, Vi, check};
 use crate::task::WorkQueue;
 use cci::__binding::Guard;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use std::net::Ipv4Addr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -22,6 +22,8 @@ pub use crate::task::{Completion, Op, Remote, Segment, Task, Token};
 /// Events taken by one call, and such calls before waiting threads get the lock.
 const BATCH: usize = 64;
 const ROUNDS: usize = 16;
+/// The longest sleep of a call whose endpoint has failed.
+const FAILED_PAUSE: Duration = Duration::from_millis(10);
 
 /// A NIC: one endpoint of CCI, and the tables of what uses it. Any thread may call it.
 ///
@@ -63,13 +65,6 @@ fn host_of(uri: &str) -> Ipv4Addr {
 const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
 pub(crate) const NO_QUEUE: Error = Error::Parameter("no such completion queue; was it destroyed?");
 const ON_QUEUE: Error = Error::Parameter("this work queue reports to a completion queue; wait on that");
-
-impl<T> AsFd for Core<T> {
-    /// The descriptor of the NIC, for [`Core::arm`].
-    fn as_fd(&self) -> BorrowedFd<'_> {
-        self.endpoint.as_fd()
-    }
-}
 
 impl<T: Token> Core<T> {
     /// Opens a NIC on a device of CCI.
@@ -235,13 +230,20 @@ impl<T: Token> Core<T> {
     }
 
     fn sleep(&self, left: Option<Duration>) {
-        let handle = self.endpoint.as_fd();
-        let _ = self.endpoint.arm();
-        let mut descriptors = [PollFd::new(&handle, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
-        let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
-        // A signal ends it early, and its caller looks again.
-        let _ = poll(&mut descriptors, left.as_ref());
+        self.sleep_with([self.wake.as_fd()].into_iter(), left);
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+
+    /// Sleeps until something comes to the endpoint, or one of these descriptors is readable, at
+    /// most for `left`.
+    pub(crate) fn sleep_with<'a>(&self, others: impl Iterator<Item = BorrowedFd<'a>>, left: Option<Duration>) {
+        let sleeper = self.endpoint.sleeper().ok();
+        // Without one the endpoint has failed, which the next call finds.
+        let left =
+            if sleeper.is_some() { left } else { Some(left.map_or(FAILED_PAUSE, |left| left.min(FAILED_PAUSE))) };
+        let mut all: Vec<BorrowedFd<'_>> = others.collect();
+        all.extend(sleeper.as_ref().map(AsFd::as_fd));
+        sleep_on(all.into_iter(), left);
     }
 
     /// Returns a fault that nobody has been told of yet, oldest first. Makes no progress.

@@ -106,7 +106,7 @@ impl<T: Token> State<T> {
             && entry.open == 1
             && !entry.is_finished
             && !entry.awaits_reply
-            && !entry.end.status.is_error()
+            && !entry.failure.is_error()
         {
             entry.open = 0;
             entry.finish(Status(0), entry.handed, None);
@@ -139,9 +139,7 @@ impl<T: Token> State<T> {
         if !area.memory.copy_in(offset, body) {
             return false;
         }
-        let immediate = header.immediate();
-        let status = if immediate.is_some() { Status::IMMEDIATE } else { Status(0) };
-        entry.finish(status | Status::OP_RECEIVE, header.length, immediate);
+        entry.finish(Status::OP_RECEIVE, header.length, header.immediate());
         let is_acknowledged = vi.attributes.reliability == Reliability::Reception;
         let tag = vi.attributes.tag;
         let after = hand_over(&mut vi.receive, at, areas, tag, queues, changes, (number, true));

@@ -5,10 +5,9 @@ use crate::attributes::ViAttributes;
 use crate::connect::{NO_VI, agree};
 use crate::engine::Core;
 use crate::errors::Error;
-use crate::rendezvous::{Address, Answer, Asking, Listener, Question, sleep_on};
+use crate::rendezvous::{Address, Answer, Asking, Listener, Question};
 use crate::state::ViState;
 use crate::task::Token;
-use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
 /// Between two questions to a host where nobody listens yet: nothing tells when somebody does.
@@ -137,15 +136,15 @@ impl<T: Token> Core<T> {
             };
             let left = peer.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match &peer.role {
-                Role::Listens(listener) => sleep_on(listener.descriptors().chain([self.endpoint.as_fd()]), left),
+                Role::Listens(listener) => self.sleep_with(listener.descriptors(), left),
                 Role::Asks { question, not_before } => {
                     let pause = not_before.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
                     let pause =
                         if question.is_some() { left } else { Some(left.map_or(pause, |left| left.min(pause))) };
                     let descriptor = question.as_ref().and_then(Question::descriptor);
-                    sleep_on(descriptor.into_iter().chain([self.endpoint.as_fd()]), pause);
+                    self.sleep_with(descriptor.into_iter(), pause);
                 }
-                Role::Connects => sleep_on([self.endpoint.as_fd()].into_iter(), left),
+                Role::Connects => self.sleep_with(std::iter::empty(), left),
             }
             self.keep(number, peer);
         }

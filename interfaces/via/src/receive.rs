@@ -250,8 +250,7 @@ impl<T: Token> State<T> {
             (skip, taken) = (0, taken + count);
         }
         if is_whole {
-            let status = if immediate.is_some() { Status::IMMEDIATE } else { Status(0) };
-            entry.finish(status | Status::OP_RECEIVE, length, immediate);
+            entry.finish(Status::OP_RECEIVE, length, immediate);
             self.received(endpoint, number);
         }
     }
@@ -263,7 +262,7 @@ impl<T: Token> State<T> {
             Ok(at) => {
                 let Some(vi) = self.vis.get_mut(number) else { return };
                 let Some(entry) = vi.receive.entries.get_mut(at) else { return };
-                entry.finish(Status::OP_REMOTE_WRITE | Status::IMMEDIATE, header.length, header.immediate());
+                entry.finish(Status::OP_REMOTE_WRITE, header.length, header.immediate());
                 self.received(endpoint, number);
             }
         }

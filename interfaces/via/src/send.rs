@@ -61,7 +61,7 @@ impl<T: Token> State<T> {
         let op = entry.task.op;
         if op != Op::Send && entry.open > 0 {
             // Its memory is in use until these have ended.
-            entry.end.status = entry.end.status | status;
+            entry.failure = entry.failure | status;
             entry.is_sent = true;
             return;
         }
@@ -317,7 +317,7 @@ impl<T: Token> State<T> {
         match outcome {
             Ok(()) => {}
             Err(Failure::RemoteHandle) => entry.is_stale = true,
-            Err(_) => entry.end.status = entry.end.status | Status::TRANSPORT,
+            Err(_) => entry.failure = entry.failure | Status::TRANSPORT,
         }
         if entry.open == 0 && entry.is_sent {
             self.settle(endpoint, number, at);
@@ -332,7 +332,7 @@ impl<T: Token> State<T> {
         let failed = if entry.is_stale && entry.was_retried {
             Some(Status::RDMA_PROTECTION)
         } else {
-            Some(entry.end.status).filter(|status| status.is_error())
+            Some(entry.failure).filter(|status| status.is_error())
         };
         let op = entry.task.op;
         if let Some(status) = failed {

@@ -90,7 +90,7 @@ impl<T: Token> WorkQueue<T> {
         let mut published = Published::Well;
         if let Some(Entry { task, token: Some(token), end, .. }) = self.entries.get_mut(self.published) {
             if task.home.is_none_or(|home| check(areas, tag, &home).is_some()) {
-                token.complete(end);
+                token.complete(&end.read());
             } else {
                 published = Published::Lost;
             }

@@ -5,7 +5,7 @@ use crate::engine::{Core, NO_QUEUE};
 use crate::errors::Error;
 use crate::state::{Area, CompletionQueue};
 use crate::task::{Completion, Token};
-use cci::{Memory, RegisterError, Rights};
+use cci::{Memory, RegisterError, Rights, Sleeper};
 use std::time::Duration;
 
 const NO_MEMORY: Error = Error::Parameter("no such memory handle; was it deregistered?");
@@ -195,7 +195,7 @@ impl<T: Token> Core<T> {
     /// # Errors
     ///
     /// [`Error::Parameter`]: no such queue.
-    #[inline]
+    #[inline(always)]
     pub fn take_completed(&self, queue: u32, looks: bool) -> Result<Option<(u32, bool, Completion, T)>, Error> {
         let mut state = self.lock();
         if looks && state.queues.get(queue).ok_or(NO_QUEUE)?.entries.is_empty() {
@@ -209,18 +209,17 @@ impl<T: Token> Core<T> {
         }))
     }
 
-    /// Makes progress until nothing comes, and arms the NIC's descriptor: it becomes readable when
-    /// there is something from now on. Returns [`Core::changes`].
-    pub fn arm(&self) -> u64 {
+    /// Makes progress until nothing comes, and arms the NIC's descriptor for one sleep: it becomes
+    /// readable when there is something from now on. Returns [`Core::changes`] too; no descriptor
+    /// where the endpoint has failed, which the next call finds.
+    pub fn arm(&self) -> (u64, Option<Sleeper<'_>>) {
         let mut state = self.lock();
         let before = state.changes;
         self.progress(&mut state);
         if state.changes != before {
             self.wake(&state);
         }
-        // Where that fails, the endpoint has failed, which the next call finds.
-        let _ = self.endpoint.arm();
-        state.changes
+        (state.changes, self.endpoint.sleeper().ok())
     }
 
     /// As [`Core::take_entry`], and sleeps until there is one, at most for `limit`.

@@ -180,6 +180,29 @@ pub struct Completion {
     pub immediate: Option<u64>,
 }
 
+/// A [`Completion`] in two words. They are read as they are written: a load that reaches over two
+/// stores has to wait until these have left the processor's store buffer.
+#[derive(Debug, Default)]
+pub(crate) struct End {
+    /// The status, and the length above it.
+    head: u64,
+    value: u64,
+}
+
+impl End {
+    #[inline]
+    fn new(status: Status, length: u32, immediate: Option<u64>) -> Self {
+        let status = if immediate.is_some() { status | Status::IMMEDIATE } else { status };
+        Self { head: u64::from(length) << 32 | u64::from(status.0), value: immediate.unwrap_or(0) }
+    }
+
+    #[inline(always)]
+    pub(crate) fn read(&self) -> Completion {
+        let (status, length) = (Status(self.head as u32), (self.head >> 32) as u32);
+        Completion { status, length, immediate: status.has(Status::IMMEDIATE).then_some(self.value) }
+    }
+}
+
 /// What rides with a task: the program's side of a descriptor.
 pub trait Token: Send {
     /// Called once, when the descriptor completes, in order; never where its home is registered no
@@ -192,7 +215,10 @@ pub(crate) struct Entry<T> {
     pub(crate) task: Task,
     /// There until the descriptor is taken.
     pub(crate) token: Option<T>,
-    pub(crate) end: Completion,
+    pub(crate) end: End,
+    /// Why it fails as soon as the operations of CCI that are open have ended; no bit if it does
+    /// not.
+    pub(crate) failure: Status,
     /// It will not change any more, but those before it may not have finished.
     pub(crate) is_finished: bool,
     pub(crate) has_begun: bool,
@@ -214,7 +240,8 @@ impl<T> Default for Entry<T> {
         Self {
             task: Task::default(),
             token: None,
-            end: Completion::default(),
+            end: End::default(),
+            failure: Status::default(),
             is_finished: false,
             has_begun: false,
             is_sent: false,
@@ -232,21 +259,23 @@ impl<T> Entry<T> {
     #[inline]
     fn reset(&mut self, home: Option<Segment>) {
         self.task.reset(home);
-        self.end = Completion::default();
+        self.failure = Status::default();
         (self.is_finished, self.has_begun, self.is_sent) = (false, false, false);
         (self.awaits_reply, self.is_stale, self.was_retried) = (false, false, false);
         (self.handed, self.open) = (0, 0);
     }
 
+    /// Ends; immediate data sets its bit of the status.
     #[inline]
     pub(crate) fn finish(&mut self, status: Status, length: u32, immediate: Option<u64>) {
         if !self.is_finished {
             self.is_finished = true;
             self.is_sent = true;
-            self.end = Completion { status: status | Status::DONE, length, immediate };
+            self.end = End::new(status | Status::DONE, length, immediate);
         }
     }
 
+    /// Ends with an error.
     pub(crate) fn fail(&mut self, status: Status) {
         let op = self.task.op_bits();
         self.finish(status | op, 0, None);
@@ -294,6 +323,7 @@ impl<T> WorkQueue<T> {
         self.next = self.next.saturating_sub(1);
         self.first = self.first.wrapping_add(1);
         let entry = self.entries.remove_first()?;
-        entry.token.take().map(|token| (entry.end, token))
+        let token = entry.token.take()?;
+        Some((entry.end.read(), token))
     }
 }

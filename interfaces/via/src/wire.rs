@@ -39,15 +39,19 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// Two words, stored whole: a load of a word that was stored by bytes has to wait until these
+    /// have left the processor's store buffer, behind stores to memory that the peer has.
+    #[inline]
     pub(crate) fn emit(&self) -> [u8; HEADER] {
+        let first = u64::from(self.length) << 32 | u64::from(self.flags) << 8 | u64::from(self.kind);
         let mut bytes = [0; HEADER];
-        bytes[0] = self.kind;
-        bytes[1] = self.flags;
-        bytes[4..8].copy_from_slice(&self.length.to_le_bytes());
-        bytes[8..].copy_from_slice(&self.value.to_le_bytes());
+        if let ([low, high], []) = bytes.as_chunks_mut::<8>() {
+            (*low, *high) = (first.to_le_bytes(), self.value.to_le_bytes());
+        }
         bytes
     }
 
+    #[inline]
     pub(crate) fn parse(bytes: &[u8; HEADER]) -> Self {
         let [kind, flags, _, _, length @ .., v0, v1, v2, v3, v4, v5, v6, v7] = *bytes;
         let (length, value) = (u32::from_le_bytes(length), u64::from_le_bytes([v0, v1, v2, v3, v4, v5, v6, v7]));
