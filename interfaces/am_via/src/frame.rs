@@ -37,11 +37,14 @@ pub(crate) struct Header {
 }
 
 impl Header {
+    /// One word, stored whole, which a load of the word finds at once.
     #[inline]
     pub(crate) fn emit(self) -> [u8; HEADER] {
-        let ([a, b], [c, d], [e, f]) =
-            (self.back[0].to_le_bytes(), self.back[1].to_le_bytes(), self.order.to_le_bytes());
-        [self.kind, self.class as u8, a, b, c, d, e, f]
+        let [requests, replies] = self.back.map(u64::from);
+        let credits = replies << 16 | requests;
+        let word =
+            u64::from(self.order) << 48 | credits << 16 | u64::from(self.class as u8) << 8 | u64::from(self.kind);
+        word.to_le_bytes()
     }
 
     #[inline]

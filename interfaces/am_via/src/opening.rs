@@ -16,7 +16,7 @@ use cci_via::{Address, Error};
 use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::Ipv4Addr;
 use std::os::fd::AsFd;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const SCHEME: &str = "via://";
 /// Bytes of a shape and a ring, before what the engine says.
@@ -27,8 +27,44 @@ const MOST_STRANGERS: usize = 256;
 /// Where peers find a mapping.
 pub(crate) struct Door {
     clients: Clients,
-    pub(crate) polls: u32,
-    pub(crate) empty_polls: u32,
+    pub(crate) pace: Pace,
+}
+
+/// How often a mapping looks for peers that want to connect: a look is a system call.
+pub(crate) struct Pace {
+    polls: u32,
+    empty_polls: u32,
+    last: Instant,
+}
+
+impl Pace {
+    /// Polls between two readings of the clock: of those that find nothing, and of all.
+    const EMPTY_POLLS: u32 = 32;
+    const POLLS: u32 = 1_024;
+    /// Time between two looks.
+    const INTERVAL: Duration = Duration::from_millis(1);
+
+    fn new() -> Self {
+        Self { polls: 0, empty_polls: 0, last: Instant::now() }
+    }
+
+    /// Counts a poll. Whether it is time for a look.
+    #[inline]
+    pub(crate) fn is_due(&mut self, found: usize) -> bool {
+        self.polls += 1;
+        self.empty_polls += u32::from(found == 0);
+        (self.empty_polls >= Self::EMPTY_POLLS || self.polls >= Self::POLLS) && self.is_over(Instant::now())
+    }
+
+    #[inline(never)]
+    fn is_over(&mut self, now: Instant) -> bool {
+        (self.polls, self.empty_polls) = (0, 0);
+        let is_over = now.saturating_duration_since(self.last) >= Self::INTERVAL;
+        if is_over {
+            self.last = now;
+        }
+        is_over
+    }
 }
 
 fn random() -> u64 {
@@ -41,7 +77,7 @@ impl Door {
         let local = Address::new(core.host(), word.as_bytes());
         let clients = core.clients(&local)?;
         let name = format!("{SCHEME}{}/{word}", core.host());
-        Ok((Self { clients, polls: 0, empty_polls: 0 }, name))
+        Ok((Self { clients, pace: Pace::new() }, name))
     }
 }
 
@@ -55,7 +91,7 @@ fn address_of(name: &str) -> Option<Address> {
 /// Sleeps until something may have come to one of these, at most for `limit`.
 pub(crate) fn sleep<W: Watch>(mappings: &[&ViaMapping<W>], limit: Duration) {
     let before: Vec<u64> = mappings.iter().map(|mapping| mapping.core.changes()).collect();
-    let after: Vec<u64> = mappings.iter().map(|mapping| mapping.core.arm()).collect();
+    let (after, sleepers): (Vec<u64>, Vec<_>) = mappings.iter().map(|mapping| mapping.core.arm()).unzip();
     if before != after {
         return;
     }
@@ -64,7 +100,7 @@ pub(crate) fn sleep<W: Watch>(mappings: &[&ViaMapping<W>], limit: Duration) {
     let limit = if is_connecting { limit.min(STEP) } else { limit };
     let doors: Vec<_> = mappings.iter().map(|mapping| mapping.door.borrow()).collect();
     let peers = doors.iter().flat_map(|door| door.clients.descriptors());
-    sleep_on(mappings.iter().map(|mapping| mapping.core.as_fd()).chain(peers), Some(limit));
+    sleep_on(sleepers.iter().flatten().map(AsFd::as_fd).chain(peers), Some(limit));
 }
 
 const STEP: Duration = Duration::from_millis(2);
@@ -293,5 +329,23 @@ mod tests {
         for name in ["", "via://", "via://10.0.0.7", "via://10.0.0.7/", "via://host/word", "sm://10.0.0.7/word"] {
             assert!(address_of(name).is_none(), "{name}");
         }
+    }
+
+    /// Looks of a program that polls in vain, this long for each poll.
+    fn looks(polls: u32, each: Duration) -> u32 {
+        let mut pace = Pace::new();
+        let mut now = pace.last;
+        let mut looks = 0;
+        for _ in 0..polls / Pace::EMPTY_POLLS {
+            now += Pace::EMPTY_POLLS * each;
+            looks += u32::from(pace.is_over(now));
+        }
+        looks
+    }
+
+    #[test]
+    fn a_program_that_spins_looks_for_peers_once_a_millisecond_and_a_slow_one_after_32_polls() {
+        assert_eq!(looks(1 << 20, Duration::from_nanos(50)), 52, "in 52 ms");
+        assert_eq!(looks(3_200, Duration::from_millis(1)), 100);
     }
 }

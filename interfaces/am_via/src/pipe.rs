@@ -19,17 +19,55 @@ pub(crate) const SHORT: usize = 0;
 pub(crate) const MEDIUM: usize = 1;
 pub(crate) const BULK: usize = 2;
 
-/// What rides with a descriptor.
+/// What rides with a descriptor: two words, which go by registers.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Token {
-    /// This receive buffer.
-    Receive(u16),
-    /// This send buffer.
-    Send(u16),
-    /// Bulk data, with the context of its operation if it is the last piece.
-    Rdma(Option<u64>),
-    /// Immediate data alone.
-    Word,
+pub(crate) struct Token {
+    pub(crate) of: Of,
+    /// The buffer, or the context of the operation.
+    value: u64,
+}
+
+/// What a descriptor is of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u64)]
+pub(crate) enum Of {
+    /// A receive buffer.
+    Receive,
+    /// A send buffer.
+    Send,
+    /// A piece of bulk data, or immediate data alone.
+    Piece,
+    /// The last piece of bulk data.
+    LastPiece,
+}
+
+impl Token {
+    fn receive(buffer: u16) -> Self {
+        Self { of: Of::Receive, value: buffer.into() }
+    }
+
+    fn send(buffer: u16) -> Self {
+        Self { of: Of::Send, value: buffer.into() }
+    }
+
+    fn piece() -> Self {
+        Self { of: Of::Piece, value: 0 }
+    }
+
+    fn last_piece(context: u64) -> Self {
+        Self { of: Of::LastPiece, value: context }
+    }
+
+    /// The buffer of a receive or of a send.
+    #[inline]
+    pub(crate) fn buffer(self) -> u16 {
+        self.value as u16
+    }
+
+    /// The context of the operation whose last piece it is.
+    pub(crate) fn context(self) -> u64 {
+        self.value
+    }
 }
 
 impl Work for Token {
@@ -185,7 +223,7 @@ impl Pipe {
     #[inline]
     pub(crate) fn post_receive(&mut self, core: &Core, buffer: u16) {
         let segment = Segment { address: self.receive_offset(buffer), handle: self.handle, length: self.shape.size };
-        let posted = core.post_receive(self.vi, None, Token::Receive(buffer), |_, _, task| task.push(segment));
+        let posted = core.post_receive(self.vi, None, Token::receive(buffer), |_, _, task| task.push(segment));
         self.posted += u32::from(posted.is_ok());
     }
 
@@ -245,7 +283,7 @@ impl Pipe {
                     return Err(Refused::NoRoom);
                 };
                 let (word, handle) = (Placed { offset, len: length }.word(), *handle);
-                self.post_send(core, Token::Send(buffer), |task| {
+                self.post_send(core, Token::send(buffer), |task| {
                     task.op = Op::Write(Remote { address: offset.into(), handle });
                     task.immediate = Some(word.into());
                     task.push(segment);
@@ -255,7 +293,7 @@ impl Pipe {
                 if let Some(ring) = ring {
                     ring.space.pass();
                 }
-                self.post_send(core, Token::Send(buffer), |task| task.push(segment))
+                self.post_send(core, Token::send(buffer), |task| task.push(segment))
             }
         };
         watch.spent(Part::PostSend);
@@ -273,7 +311,7 @@ impl Pipe {
         if !self.flow.take(Class::Request) {
             return Err(Refused::NoRoom);
         }
-        let sent = self.post_send(core, Token::Word, |task| {
+        let sent = self.post_send(core, Token::piece(), |task| {
             task.op = Op::Write(Remote { address: 0, handle });
             task.immediate = Some(u64::from_le_bytes(word));
         });
@@ -294,7 +332,7 @@ impl Pipe {
         let back = self.flow.pay();
         let address = self.head(buffer, Header { kind: MESSAGE, class, back, order: 0 });
         let segment = Segment { address, handle: self.handle, length };
-        let written = self.post_send(core, Token::Send(buffer), |task| {
+        let written = self.post_send(core, Token::send(buffer), |task| {
             task.op = Op::Write(Remote { address: offset.into(), handle });
             task.push(segment);
         });
@@ -325,7 +363,8 @@ impl Pipe {
             let remote = Remote { address: transfer.remote_offset + done, handle: transfer.remote };
             let address = transfer.local_offset + done;
             let segment = Segment { address, handle: transfer.local, length: length as u32 };
-            self.post_send(core, Token::Rdma(is_last.then_some(context)), |task| {
+            let token = if is_last { Token::last_piece(context) } else { Token::piece() };
+            self.post_send(core, token, |task| {
                 task.op = if is_write { Op::Write(remote) } else { Op::Read(remote) };
                 task.immediate = immediate.filter(|_| is_last);
                 task.push(segment);
@@ -348,7 +387,7 @@ impl Pipe {
         let sent = if self.variant == Variant::V2 {
             let handle = self.ring.as_ref().and_then(|ring| ring.peer).unwrap_or(0);
             let word = u64::from(back[0]) << 16 | u64::from(back[1]);
-            self.post_send(core, Token::Word, |task| {
+            self.post_send(core, Token::piece(), |task| {
                 task.op = Op::Write(Remote { address: 0, handle });
                 task.immediate = Some(word);
             })
@@ -356,7 +395,7 @@ impl Pipe {
             self.free.pop().ok_or(Refused::NoRoom).and_then(|buffer| {
                 let address = self.head(buffer, Header { kind: UPDATE, class: Class::Request, back, order: 0 });
                 let segment = Segment { address, handle: self.handle, length: HEADER as u32 };
-                let sent = self.post_send(core, Token::Send(buffer), |task| task.push(segment));
+                let sent = self.post_send(core, Token::send(buffer), |task| task.push(segment));
                 sent.inspect_err(|_| self.free.push(buffer))
             })
         };

@@ -6,7 +6,7 @@ use crate::flow::Class;
 use crate::frame::{ACCEPT, DATA, HEADER, HELLO, Header, MESSAGE, Placed, READ, READ_DATA, UPDATE};
 use crate::mapping::{ViaAsking, ViaMapping, ended, message};
 use crate::options::Variant;
-use crate::pipe::Token;
+use crate::pipe::Of;
 use crate::table::{Report, Table};
 use crate::watch::{Part, Watch};
 use cci::Memory;
@@ -16,9 +16,6 @@ use std::cell::RefMut;
 
 /// The longest body that is copied to the stack before its handler runs; others are read in place.
 const COPIED: usize = 128;
-/// Polls between two looks for peers that want to connect, of those that find nothing, and of all.
-const EMPTY_POLLS: u32 = 32;
-const POLLS: u32 = 1_024;
 
 /// The engine's part of a poll.
 type Take<'t, 'e, W> = &'t mut dyn FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>);
@@ -41,23 +38,30 @@ impl Place {
 }
 
 impl<W: Watch> ViaMapping<W> {
-    /// Receives first, then at most one send: as the paper's poll.
+    /// First what the last poll has left: a receive to be posted again, and one send, as the
+    /// paper's poll takes. Then receives: those that have completed, or the next one that comes.
+    /// The program acts upon a message before anything else is done.
     pub(crate) fn poll_all<'e>(
         &'e self,
         most: usize,
         take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>),
     ) -> usize {
         self.watch.spent(Part::Wait);
+        self.post_again(&mut self.table.borrow_mut());
+        self.reap();
         let mut found = self.report_all(take);
+        let mut looks = true;
+        self.watch.spent(Part::Wait);
         while found < most
-            && let Ok(Some((vi, _, end, token))) = self.core.take_completed(self.receives, true)
+            && let Ok(Some((vi, _, end, token))) = self.core.take_completed(self.receives, looks)
         {
             self.watch.spent(Part::NotifyReceive);
-            found += self.received(vi, &end, token, take);
-            found += self.report_all(take);
+            let messages = self.received(vi, &end, token.buffer(), take);
+            // A look after a message would find nothing, as a rule.
+            looks &= messages == 0;
+            found += messages + self.report_all(take);
         }
         self.watch.spent(Part::Wait);
-        self.reap();
         self.after_poll(found);
         self.watch.spent(Part::Wait);
         found + self.report_all(take)
@@ -88,14 +92,11 @@ impl<W: Watch> ViaMapping<W> {
     /// Now and then: peers that connect, and bulk data that found no room.
     #[inline]
     fn after_poll(&self, found: usize) {
-        let mut door = self.door.borrow_mut();
-        door.polls += 1;
-        door.empty_polls += u32::from(found == 0);
+        let is_due = self.door.borrow_mut().pace.is_due(found);
         let table = self.table.borrow();
         let is_busy = !table.connecting.is_empty() || !table.moving.is_empty() || !table.owing.is_empty();
-        if is_busy || door.empty_polls >= EMPTY_POLLS || door.polls >= POLLS {
-            (door.polls, door.empty_polls) = (0, 0);
-            drop((door, table));
+        if is_busy || is_due {
+            drop(table);
             self.look_for_peers();
             let moving = self.table.borrow().moving.clone();
             moving.into_iter().for_each(|at| self.pump(at));
@@ -122,7 +123,7 @@ impl<W: Watch> ViaMapping<W> {
     }
 
     /// Takes the oldest send that has completed. Makes no progress.
-    #[inline]
+    #[inline(never)]
     pub(crate) fn reap(&self) -> bool {
         let Ok(Some((vi, _, end, token))) = self.core.take_completed(self.sends, false) else { return false };
         self.watch.spent(Part::NotifySend);
@@ -131,13 +132,13 @@ impl<W: Watch> ViaMapping<W> {
         let pipe = &mut channel.pipes[pipe];
         pipe.posted -= 1;
         let is_closing = channel.phase == Phase::Closing;
-        match token {
-            Token::Send(buffer) => pipe.free.push(buffer),
-            Token::Rdma(Some(context)) => {
+        match token.of {
+            Of::Send => pipe.free.push(token.buffer()),
+            Of::LastPiece => {
                 let outcome = if end.status.is_error() { Outcome::Broken } else { Outcome::Done };
-                table.reports.push_back(Report::Ended(context, outcome));
+                table.reports.push_back(Report::Ended(token.context(), outcome));
             }
-            Token::Rdma(None) | Token::Word | Token::Receive(_) => {}
+            Of::Piece | Of::Receive => {}
         }
         if end.status.is_error() {
             table.close(&self.core, at, false);
@@ -160,11 +161,11 @@ impl<W: Watch> ViaMapping<W> {
         &'e self,
         vi: u32,
         end: &Completion,
-        token: Token,
+        buffer: u16,
         take: &mut impl FnMut(Incoming<'_, ViaChannel, ViaAsking<'e, W>>),
     ) -> usize {
-        let Token::Receive(buffer) = token else { return 0 };
         let mut table = self.table.borrow_mut();
+        self.post_again(&mut table);
         let Some((at, p, channel)) = table.of_vi(vi) else { return 0 };
         let pipe = &mut channel.pipes[p];
         pipe.posted -= 1;
@@ -202,24 +203,35 @@ impl<W: Watch> ViaMapping<W> {
         self.take_frame(table, at, p, place, len, take)
     }
 
-    /// Posts the receive of a frame that has been taken, and gives credits back. `class`: that of a
-    /// message that is over only now.
+    /// Gives credits back, and has the receive of a frame that has been taken posted again: by the
+    /// next poll, unless credits are due. Until then the spare receive stands for it. `class`: that
+    /// of a message that is over only now.
     #[inline]
     fn again(&self, at: ViaChannel, p: usize, buffer: u16, class: Option<Class>) {
         let mut table = self.table.borrow_mut();
         let Some(channel) = table.get(at) else { return };
-        if channel.phase == Phase::Closing {
-            return;
-        }
-        let pipe = &mut channel.pipes[p];
-        self.watch.spent(Part::RecycleReceive);
-        pipe.post_receive(&self.core, buffer);
-        self.watch.spent(Part::PostReceive);
+        let flow = &mut channel.pipes[p].flow;
         if let Some(class) = class {
-            pipe.flow.came(class);
+            flow.came(class);
         }
-        table.update(&self.core, at, p);
+        let is_due = flow.is_due();
         self.watch.spent(Part::Process);
+        table.unposted = Some((at, p, buffer));
+        if is_due {
+            self.post_again(&mut table);
+            table.update(&self.core, at, p);
+            self.watch.spent(Part::Process);
+        }
+    }
+
+    /// Posts the receive that waits for it.
+    #[inline]
+    fn post_again(&self, table: &mut Table) {
+        let Some((at, p, buffer)) = table.unposted.take() else { return };
+        let Some(channel) = table.get(at).filter(|channel| channel.phase != Phase::Closing) else { return };
+        self.watch.spent(Part::RecycleReceive);
+        channel.pipes[p].post_receive(&self.core, buffer);
+        self.watch.spent(Part::PostReceive);
     }
 
     /// Takes a frame. How many messages the engine got.
@@ -384,6 +396,7 @@ impl<W: Watch> ViaMapping<W> {
             let (table, place) = (self.table.borrow_mut(), Place::Buffer(frame.buffer));
             found += self.take_frame(table, at, frame.pipe, place, frame.len, &mut |incoming| take(incoming));
             let mut table = self.table.borrow_mut();
+            self.post_again(&mut table);
             let Some(bulk) = table.get(at).and_then(|channel| channel.bulk.as_mut()) else { return found };
             let Some(next) = bulk.held.iter().position(|held| held.order == bulk.expected) else { return found };
             frame = bulk.held.swap_remove(next);

@@ -23,6 +23,8 @@ pub(crate) struct Table {
     /// By the lower half of a VI's number: the number, and place and pipe.
     vis: Vec<(u32, u32, usize)>,
     pub(crate) reports: VecDeque<Report>,
+    /// The pipe and the buffer of the last message, whose receive is to be posted again.
+    pub(crate) unposted: Option<(ViaChannel, usize, u16)>,
     /// Channels whose VIs connect.
     pub(crate) connecting: Vec<ViaChannel>,
     /// Channels of v1 with bulk data under way, which waits for room.
