@@ -187,7 +187,8 @@ impl<T: Token> Core<T> {
                 state.pump(&self.endpoint, number);
             }
         }
-        if state.has_failed && !state.faults.iter().any(|fault| fault.code == FaultCode::Catastrophic) {
+        if state.has_failed && !state.failure_is_reported {
+            state.failure_is_reported = true;
             state.report(FaultCode::Catastrophic, None, None);
         }
     }

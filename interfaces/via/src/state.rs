@@ -215,6 +215,7 @@ pub(crate) struct State<T> {
     pub(crate) has_sleeper: bool,
     pub(crate) waiters: usize,
     pub(crate) has_failed: bool,
+    pub(crate) failure_is_reported: bool,
 }
 
 /// Faults that the program has not asked for, at most; later ones are dropped.
@@ -245,6 +246,7 @@ impl<T: Token> State<T> {
             has_sleeper: false,
             waiters: 0,
             has_failed: false,
+            failure_is_reported: false,
         }
     }
 
