@@ -486,10 +486,13 @@ pub struct MappingPoint {
     pub update_every: Option<u16>,
     /// Bytes of a message as the layer below has it.
     pub wire_bytes: u64,
-    /// Half of a round trip.
+    /// Half of a round trip, of requests one after the other.
     pub half_ns: f64,
     /// What is more than that of native VI with as many bytes as the mappings over it have.
     pub difference_ns: Option<f64>,
+    /// Half of the round trip of a lone request, after a pause.
+    #[serde(default)]
+    pub lone_ns: f64,
     /// Latency of LogP.
     pub l_ns: f64,
     /// Overhead of a send.

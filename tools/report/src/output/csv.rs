@@ -122,6 +122,7 @@ fn columns(finding: &Finding) -> Columns {
                     "wire_bytes",
                     "half_ns",
                     "difference_ns",
+                    "lone_ns",
                     "l_ns",
                     "o_s_ns",
                     "o_r_ns",

@@ -26,14 +26,27 @@ const BULK_THEN: [f64; 3] = [18.5, 4.0, 14.5];
 
 /// The tables.
 pub(super) fn table(found: &Mappings) -> String {
-    let head =
-        ["mapping", "credits", "bytes", "half round trip", "to native VI", "cycles", "L", "o_s", "o_r", "g", "store"];
+    let head = [
+        "mapping",
+        "credits",
+        "bytes",
+        "half round trip",
+        "to native VI",
+        "cycles",
+        "lone",
+        "L",
+        "o_s",
+        "o_r",
+        "g",
+        "store",
+    ];
     let mut rows = vec![head.map(String::from).to_vec()];
     rows.extend(found.points.iter().map(|point| row(found, point)));
     rows.extend(THEN.map(|(name, [half, difference, l, o_s, o_r, g])| {
         let us = |value: f64| time(1e3 * value);
         let rest = [us(l), us(o_s), us(o_r), us(g), "-".into()];
-        [vec![name.into(), "-".into(), "-".into(), us(half), us(difference), "-".into()], rest.to_vec()].concat()
+        [vec![name.into(), "-".into(), "-".into(), us(half), us(difference), "-".into(), "-".into()], rest.to_vec()]
+            .concat()
     }));
     let head = ["native VI", "half round trip", "MB/s"];
     let mut native = vec![head.map(String::from).to_vec()];
@@ -109,6 +122,7 @@ fn row(found: &Mappings, point: &MappingPoint) -> Vec<String> {
         time(point.half_ns),
         point.difference_ns.map_or_else(|| "-".into(), time),
         point.difference_ns.map_or_else(|| "-".into(), cycles),
+        time(point.lone_ns),
         time(point.l_ns),
         time(point.o_s_ns),
         time(point.o_r_ns),

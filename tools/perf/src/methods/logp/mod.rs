@@ -29,8 +29,8 @@ use cci_report::{UserError, session};
 use machine::Machine;
 use method::{Effort, Found as Fit};
 use remote::Remote;
-pub(in crate::methods) use requester::Line;
 use requester::{Answerer, Beside, CONTEXT, LinePair, Pair};
+pub(in crate::methods) use requester::{Line, exchanges};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 

@@ -147,6 +147,17 @@ fn wait(line: &mut impl Line, waiting: &mut u64, most: u64) -> Result<(), UserEr
     Ok(())
 }
 
+/// So many requests, each issued when the one before has been answered.
+pub(in crate::methods) fn exchanges(line: &mut impl Line, message: &[u8], count: u64) -> Result<(), UserError> {
+    for _ in 0..count {
+        while !line.issue(message)? {
+            line.look()?;
+        }
+        wait(line, &mut 1, 0)?;
+    }
+    Ok(())
+}
+
 /// Lets everything come to rest: what acknowledges, and what collects messages for a common frame.
 fn rest(line: &mut impl Line) -> Result<(), UserError> {
     let begin = Instant::now();

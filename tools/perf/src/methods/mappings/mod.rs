@@ -9,13 +9,14 @@ use crate::interrupt;
 use crate::machine;
 use crate::measure::driver::{DriverOptions, device};
 use crate::methods::am::{Active, Way};
-use crate::methods::logp::{LineParameters, of_line};
+use crate::methods::logp::{Line, LineParameters, exchanges, of_line};
 use crate::methods::{Found, pairs};
 use crate::probe::ticks::tick_ns;
 use crate::workers::{Channel, Work, Workers};
 use cci_am::Mapping;
 use cci_am_via::{Buffers, Options, Part, Unwatched, Variant, ViaMapping, Watch};
 use cci_report::finding::{BulkPoint, Finding, MappingPart, MappingPoint, Mappings};
+use cci_report::statistics::median;
 use cci_report::{UserError, while_doing};
 use native::{Card, Opened};
 use parts::{Clock, Spent, Told, category};
@@ -33,6 +34,9 @@ const BULK: [u64; 9] = [64, 256, 1 << 10, 4 << 10, 16 << 10, 32 << 10, 64 << 10,
 const WINDOW: u64 = 8;
 /// Bytes of the paper's Table 5.
 const COPIED: usize = 1 << 10;
+/// Blocks of exchanges one after the other: how many at least, and how long each lasts.
+const LEAST: usize = 9;
+const BLOCK: Duration = Duration::from_micros(300);
 /// Exchanges before parts are told, and at least while they are.
 const FIRST: u64 = 1_000;
 
@@ -144,6 +148,8 @@ pub(crate) struct Role {
 #[derive(Debug, Serialize, Deserialize)]
 struct Outcome {
     transport: String,
+    /// Half of a round trip of requests one after the other, nanoseconds.
+    half: f64,
     parameters: LineParameters,
     /// A request that has no reply, of a stream of these, nanoseconds; none of native VI.
     store: Option<f64>,
@@ -233,14 +239,14 @@ fn parts(mapping: &str, count: u64, ends: &[Spent; 2]) -> Vec<MappingPart> {
 
 fn point(name: &str, shape: Option<Shape>, outcome: &Outcome, native: Option<&Outcome>) -> MappingPoint {
     let LineParameters { latency, send, receive, gap, round_trip } = outcome.parameters;
-    let half = |outcome: &Outcome| outcome.parameters.round_trip / 2.0;
     MappingPoint {
         name: name.into(),
         credits: shape.map(|shape| shape.credits),
         update_every: shape.and_then(|shape| shape.update_every),
         wire_bytes: PAYLOAD + ENGINE + if name == "cci" { 0 } else { FRAME },
-        half_ns: round_trip / 2.0,
-        difference_ns: native.map(|native| half(outcome) - half(native)),
+        half_ns: outcome.half,
+        difference_ns: native.map(|native| outcome.half - native.half),
+        lone_ns: round_trip / 2.0,
         l_ns: latency,
         o_s_ns: send,
         o_r_ns: receive,
@@ -269,6 +275,17 @@ fn streams(time: Duration, mut stream: impl FnMut(u64, u64) -> Result<(), UserEr
         Ok(bytes as f64 * 1e3 / ns)
     };
     BULK.into_iter().map(of).collect()
+}
+
+/// Half of a round trip of requests one after the other, nanoseconds: the median of blocks.
+fn half(line: &mut impl Line, bytes: u64, time: Duration) -> Result<f64, UserError> {
+    let message = vec![1; usize::try_from(bytes).map_err(while_doing("the size is too large"))?];
+    let begin = Instant::now();
+    let mut blocks = Vec::new();
+    while blocks.len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
+        blocks.push(per_operation(BLOCK, |count| exchanges(line, &message, count))?);
+    }
+    Ok(median(&blocks) / 2.0)
 }
 
 /// Nanoseconds of an operation: of as many as fill the time, found by doubling.
@@ -305,10 +322,11 @@ impl Role {
         let (card, target): (Card, u32) = channel.recv()?;
         let mut native = opened.connect(Some(&card))?;
         native.resize(message)?;
+        let half = half(&mut native, message as u64, self.time / 4)?;
         let parameters = of_line(&mut native, message as u64, self.time / 2)?;
         let bulk = streams(self.time, |bytes, count| native.stream(target, bytes as usize, count))?;
         let copy = Some(per_operation(self.time / 20, |count| native.copy(&[7; COPIED], count))?);
-        channel.send(&Outcome { transport: device.transport, parameters, store: None, bulk, copy })?;
+        channel.send(&Outcome { transport: device.transport, half, parameters, store: None, bulk, copy })?;
         native.leave()
     }
 
@@ -322,11 +340,12 @@ impl Role {
         active.map(&name)?;
         // The way is open once this is answered.
         active.turn_to(Some(Way::Active))?;
+        let half = half(&mut active, PAYLOAD, self.time / 4)?;
         let parameters = of_line(&mut active, PAYLOAD, self.time / 2)?;
         let store = Some(per_operation(self.time / 8, |count| active.stores(count))?);
         let bulk = streams(self.time, |bytes, count| active.stream(bytes, WINDOW, count))?;
         let transport = device(&self.opening())?.transport;
-        channel.send(&Outcome { transport, parameters, store, bulk, copy: None })?;
+        channel.send(&Outcome { transport, half, parameters, store, bulk, copy: None })?;
         active.turn_to(None)
     }
 

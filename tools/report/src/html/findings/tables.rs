@@ -39,6 +39,7 @@ pub(super) fn mappings(found: &Found<'_, Mappings>) -> Section {
                 point.wire_bytes.to_string(),
                 unit::time(point.half_ns),
                 point.difference_ns.map_or_else(String::new, unit::time),
+                unit::time(point.lone_ns),
                 unit::time(point.l_ns),
                 unit::time(point.o_s_ns),
                 unit::time(point.o_r_ns),
@@ -47,8 +48,19 @@ pub(super) fn mappings(found: &Found<'_, Mappings>) -> Section {
         };
         mappings.points.iter().map(row).collect()
     };
-    let head =
-        vec!["transport", "mapping", "credits", "bytes", "half round trip", "to native VI", "L", "o_s", "o_r", "g"];
+    let head = vec![
+        "transport",
+        "mapping",
+        "credits",
+        "bytes",
+        "half round trip",
+        "to native VI",
+        "lone",
+        "L",
+        "o_s",
+        "o_r",
+        "g",
+    ];
     Section {
         anchor: "mappings",
         heading: "Mappings of Active Messages",
