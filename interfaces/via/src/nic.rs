@@ -6,7 +6,7 @@ use crate::errors::{Error, Fault};
 use crate::region::{Region, Work};
 use crate::rendezvous::{Address, Asking};
 use crate::vi::{Connected, Idle, Vi};
-use cci::{Device, OpenError};
+use cci::{Device, Memory, OpenError};
 use std::fmt;
 use std::net::Ipv4Addr;
 use std::sync::Arc;
@@ -64,7 +64,29 @@ impl Nic {
     ///
     /// [`Error::Tag`], [`Error::Parameter`] for no bytes, [`Error::Resource`].
     pub fn register(&self, bytes: Vec<u8>, tag: Tag, access: Access) -> Result<Region, Error> {
-        let memory = Region::memory_of(bytes);
+        self.register_memory(Region::memory_of(bytes), tag, access)
+    }
+
+    /// As [`Nic::register`], memory that the program shares otherwise.
+    ///
+    /// # Errors
+    ///
+    /// As [`Nic::register`].
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// use cci_via::{Access, Nic};
+    ///
+    /// let nic = Nic::open(cci::Context::new()?.default_device()?)?;
+    /// let shared = cci::SharedMemory::new(4096)?;
+    /// let region = nic.register_memory(shared.memory(), nic.protection()?, Access::default())?;
+    /// assert_eq!(region.len(), 4096);
+    /// # Ok(())
+    /// # }
+    /// ```
+    pub fn register_memory(&self, memory: Memory, tag: Tag, access: Access) -> Result<Region, Error> {
         let handle = self.0.register(memory.clone(), 0, tag, access)?;
         Ok(Region { core: Arc::clone(&self.0), handle, memory })
     }

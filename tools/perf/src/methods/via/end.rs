@@ -2,6 +2,7 @@
 
 use super::row::LONG;
 use crate::methods::own_end::ARRIVAL;
+use cci::Memory;
 use cci_report::UserError;
 use cci_via::{
     Access, Address, Connected, Error, Nic, Queue, Region, Reliability, Remote, Tag, Vi, ViAttributes, Work,
@@ -58,9 +59,10 @@ pub(super) struct Card {
 }
 
 impl Card {
-    /// Memory that the other end may write.
-    pub(super) fn target(&self) -> Result<Region, UserError> {
-        self.nic.register(vec![0; LONG], self.tag, Access { write: true, read: false }).map_err(failed)
+    /// This memory, which the other end may write.
+    pub(super) fn target(&self, memory: &Memory) -> Result<Region, UserError> {
+        let access = Access { write: true, read: false };
+        self.nic.register_memory(memory.clone(), self.tag, access).map_err(failed)
     }
 
     /// Connects VIs with the end whose word this is, which waits for them; without a host, waits.
@@ -115,9 +117,9 @@ impl Vis {
         (self.sending, self.reaping, self.receiving) = (0, 0, 0);
     }
 
-    /// Where RDMA writes go.
-    pub(super) fn aim(&mut self, card: &Card, handle: u32) -> Result<(), UserError> {
-        let source = card.nic.register(vec![1; LONG], card.tag, Access::default()).map_err(failed)?;
+    /// Where RDMA writes go, and from where.
+    pub(super) fn aim(&mut self, card: &Card, handle: u32, memory: &Memory) -> Result<(), UserError> {
+        let source = card.nic.register_memory(memory.clone(), card.tag, Access::default()).map_err(failed)?;
         self.target = Some(Remote { address: 0, handle });
         self.source = Some(Work::of(source));
         Ok(())

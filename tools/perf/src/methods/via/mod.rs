@@ -125,7 +125,7 @@ impl Work for Role {
         let mut own = Own::open(&self.opening())?;
         // Many VIs have a NIC of their own.
         let (card, crowded) = (self.card()?, self.card()?);
-        let target = card.target()?;
+        let target = card.target(&own.memory)?;
         let address: Address = if self.asks {
             channel.recv()?
         } else {
@@ -157,7 +157,7 @@ impl Work for Role {
             connect(Way::Wide)?,
             connect(Way::Many)?,
         ];
-        polled.aim(&card, address.target)?;
+        polled.aim(&card, address.target, &own.memory)?;
         let (transport, path) = (own.end.transport().to_owned(), own.end.path());
         if self.asks {
             // The other end answers this once all is connected.

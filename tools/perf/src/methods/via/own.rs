@@ -10,6 +10,8 @@ use std::sync::Arc;
 /// The end.
 pub(super) struct Own {
     pub(super) end: OwnEnd,
+    /// For RMA writes, and for RDMA writes of VIs: other pages would be as fast by chance only.
+    pub(super) memory: Memory,
 }
 
 /// What a poll has found.
@@ -26,7 +28,7 @@ impl Own {
     pub(super) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
         // As a VI's memory is: the program's own.
         let memory = Memory::of_bytes(&Arc::new(HeapBytes::new(vec![1; LONG])));
-        Ok(Self { end: OwnEnd::open(opening, memory)? })
+        Ok(Self { end: OwnEnd::open(opening, memory.clone())?, memory })
     }
 
     #[inline(always)]
