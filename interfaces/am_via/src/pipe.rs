@@ -6,7 +6,7 @@ use crate::frame::{HEADER, Header, MESSAGE, Placed, UPDATE};
 use crate::options::{Buffers, Options, Variant};
 use crate::space::{Expected, Space};
 use crate::watch::{Part, Watch};
-use cci::{HeapBytes, Memory};
+use cci::{HeapBytes, Memory, SharedMemory};
 use cci_am::Refused;
 use cci_via::engine::{Completion, Token as Work};
 use cci_via::{Access, Error, Op, Reliability, Remote, Segment, Tag, Task, ViAttributes};
@@ -128,6 +128,8 @@ pub(crate) struct Pipe {
     pub(crate) posted: u32,
 }
 
+const NO_RING: Error = Error::Resource("no memory for a ring; lower its size");
+
 fn zeroes(len: usize) -> Memory {
     Memory::of_bytes(&Arc::new(HeapBytes::new(vec![0; len])))
 }
@@ -161,7 +163,8 @@ impl Pipe {
             Variant::V1 | Variant::V3 => None,
             Variant::V2 | Variant::V4 => {
                 let size = options.ring.clamp(2 * shape.size, crate::frame::LARGEST_RING);
-                let memory = zeroes(size as usize);
+                // Peers of this host write such memory without a system call.
+                let memory = SharedMemory::new(size as usize).map_err(|_| NO_RING)?.memory();
                 let handle = core.register(memory.clone(), 0, tag, Access { write: true, read: false })?;
                 Some(Ring { memory, handle, expected: Expected::new(size), space: Space::new(size), peer: None })
             }

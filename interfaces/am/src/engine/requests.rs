@@ -12,8 +12,10 @@ use std::io::IoSlice;
 use std::ops::Range;
 use std::time::{Duration, Instant};
 
-/// Polls in vain after which a request sleeps.
+/// Polls between two readings of the clock, of a request that waits.
 const SPINS: u32 = 64;
+/// How long a request polls in vain before it sleeps: about what a sleep and a wake-up take.
+const SPIN: Duration = Duration::from_micros(30);
 /// A message no longer than this is put together on the stack; on `sm` it is copied anyway.
 const SMALL: usize = 128;
 
@@ -123,9 +125,10 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         waited.rounds += 1;
         if waited.rounds.is_multiple_of(SPINS) {
             let since = *waited.since.get_or_insert_with(Instant::now);
-            let left = self.core.options.send_timeout.saturating_sub(since.elapsed());
+            let elapsed = since.elapsed();
+            let left = self.core.options.send_timeout.saturating_sub(elapsed);
             waited.is_over = left.is_zero();
-            if waited.empty >= SPINS {
+            if waited.empty >= SPINS && elapsed >= SPIN {
                 self.sleep(left.min(limit))?;
             }
         }
