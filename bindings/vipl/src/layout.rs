@@ -4,7 +4,7 @@ use crate::handles::{Handle, Kind, make, of_nic};
 use crate::nic::Nic;
 use cci_via::{Access, Address, Error, MAX_DISCRIMINATOR, Reliability, Tag, ViAttributes};
 use std::ffi::{c_char, c_int, c_ulong, c_void};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 
 #[repr(C)]
 pub(crate) struct NicAttributes {
@@ -105,41 +105,58 @@ impl MemAttributes {
     }
 }
 
+/// The bytes of a host in a net address.
+pub(crate) fn host_bytes(host: IpAddr) -> Vec<u8> {
+    match host {
+        IpAddr::V4(host) => host.octets().to_vec(),
+        IpAddr::V6(host) => host.octets().to_vec(),
+    }
+}
+
 /// Reads a net address.
 ///
 /// # Safety
 ///
 /// NULL, or a structure with as many bytes behind it as it names.
 pub(crate) unsafe fn read_address(address: *const u8) -> Result<Address, Error> {
-    const REASON: Error = Error::Parameter("a net address has 4 bytes of host and 1 to 64 of discriminator");
+    const REASON: Error =
+        Error::Parameter("a net address has 4 or 16 bytes of host, as the NIC's, and 1 to 64 of discriminator");
     if address.is_null() {
         return Err(REASON);
     }
     // SAFETY: by the contract; of any alignment.
-    let [host, discriminator] = unsafe { address.cast::<[u16; 2]>().read_unaligned() }.map(usize::from);
-    if host != 4 || discriminator > MAX_DISCRIMINATOR {
+    let [length, discriminator] = unsafe { address.cast::<[u16; 2]>().read_unaligned() }.map(usize::from);
+    if discriminator > MAX_DISCRIMINATOR {
         return Err(REASON);
     }
+    let host: IpAddr = match length {
+        // SAFETY: by the contract, as the length says.
+        4 => unsafe { address.add(4).cast::<[u8; 4]>().read() }.into(),
+        // SAFETY: likewise.
+        16 => unsafe { address.add(4).cast::<[u8; 16]>().read() }.into(),
+        _ => return Err(REASON),
+    };
     // SAFETY: by the contract.
-    let host = unsafe { address.add(4).cast::<[u8; 4]>().read() };
-    // SAFETY: by the contract.
-    let discriminator = unsafe { std::slice::from_raw_parts(address.add(8), discriminator) };
-    Ok(Address::new(Ipv4Addr::from(host), discriminator))
+    let discriminator = unsafe { std::slice::from_raw_parts(address.add(4 + length), discriminator) };
+    Ok(Address::new(host, discriminator))
 }
 
 /// Writes a net address.
 ///
 /// # Safety
 ///
-/// NULL, or room for 8 bytes and the discriminator.
-pub(crate) unsafe fn write_address(target: *mut u8, host: Ipv4Addr, discriminator: &[u8]) {
+/// NULL, or room for 4 bytes, the host and the discriminator.
+pub(crate) unsafe fn write_address(target: *mut u8, host: IpAddr, discriminator: &[u8]) {
     if target.is_null() {
         return;
     }
+    let host = host_bytes(host);
     // SAFETY: by the contract; of any alignment.
-    unsafe { target.cast::<[u16; 2]>().write_unaligned([4, discriminator.len() as u16]) };
-    // SAFETY: by the contract.
-    unsafe { target.add(4).cast::<[u8; 4]>().write(host.octets()) };
-    // SAFETY: by the contract; what is copied is the library's own.
-    unsafe { std::ptr::copy_nonoverlapping(discriminator.as_ptr(), target.add(8), discriminator.len()) };
+    unsafe { target.cast::<[u16; 2]>().write_unaligned([host.len() as u16, discriminator.len() as u16]) };
+    let mut at = 4;
+    for bytes in [&host[..], discriminator] {
+        // SAFETY: by the contract; what is copied is the library's own.
+        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(at), bytes.len()) };
+        at += bytes.len();
+    }
 }

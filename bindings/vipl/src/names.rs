@@ -29,12 +29,15 @@ pub(crate) unsafe fn by_name(handle: Handle, name: *const c_char, address: *mut 
     // SAFETY: a string, by the contract.
     let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| code(Error::NameService))?;
     let found = (name, 0).to_socket_addrs().map_err(|_| code(Error::NameService))?;
-    let mut hosts: Vec<Ipv4Addr> = Vec::new();
+    let mut hosts: Vec<IpAddr> = Vec::new();
     for address in found {
-        let IpAddr::V4(host) = address.ip() else { continue };
         // Every address of the loop-back network is this host, by one address.
-        let host = if host.is_loopback() { Ipv4Addr::LOCALHOST } else { host };
-        if !hosts.contains(&host) {
+        let host = match address.ip() {
+            IpAddr::V4(host) if host.is_loopback() => Ipv4Addr::LOCALHOST.into(),
+            host => host,
+        };
+        // The program has room for addresses as long as the NIC's.
+        if host.is_ipv4() == nic.core.host().is_ipv4() && !hosts.contains(&host) {
             hosts.push(host);
         }
     }
@@ -54,24 +57,41 @@ pub(crate) unsafe fn by_address(handle: Handle, address: *const u8, name: *mut c
     if !*lock(&nic.has_names) {
         return Err(code(Error::NameService));
     }
-    let place = libc::sockaddr_in {
-        sin_family: libc::AF_INET as libc::sa_family_t,
-        sin_port: 0,
-        sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(address.host.octets()) },
-        sin_zero: [0; 8],
-    };
     let mut found: [c_char; 256] = [0; 256];
-    // SAFETY: an address of that size, and room of that size.
-    let code_of_lookup = unsafe {
-        libc::getnameinfo(
-            (&raw const place).cast(),
-            size_of_val(&place) as libc::socklen_t,
-            found.as_mut_ptr(),
-            found.len() as libc::socklen_t,
-            std::ptr::null_mut(),
-            0,
-            libc::NI_NAMEREQD,
-        )
+    let mut look_up = |place: *const libc::sockaddr, size: usize| {
+        // SAFETY: an address of that size, and room of that size.
+        unsafe {
+            libc::getnameinfo(
+                place,
+                size as libc::socklen_t,
+                found.as_mut_ptr(),
+                found.len() as libc::socklen_t,
+                std::ptr::null_mut(),
+                0,
+                libc::NI_NAMEREQD,
+            )
+        }
+    };
+    let code_of_lookup = match address.host {
+        IpAddr::V4(host) => {
+            let place = libc::sockaddr_in {
+                sin_family: libc::AF_INET as libc::sa_family_t,
+                sin_port: 0,
+                sin_addr: libc::in_addr { s_addr: u32::from_ne_bytes(host.octets()) },
+                sin_zero: [0; 8],
+            };
+            look_up((&raw const place).cast(), size_of_val(&place))
+        }
+        IpAddr::V6(host) => {
+            let place = libc::sockaddr_in6 {
+                sin6_family: libc::AF_INET6 as libc::sa_family_t,
+                sin6_port: 0,
+                sin6_flowinfo: 0,
+                sin6_addr: libc::in6_addr { s6_addr: host.octets() },
+                sin6_scope_id: 0,
+            };
+            look_up((&raw const place).cast(), size_of_val(&place))
+        }
     };
     if code_of_lookup != 0 {
         return Err(code(Error::NameService));

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, PARAMETER, RESOURCE, code};
 use crate::descriptor::Descriptor;
 use crate::handles::{self, Handle, Kind, make};
-use crate::layout::{ErrorDescriptor, NicAttributes};
+use crate::layout::{ErrorDescriptor, NicAttributes, host_bytes};
 use crate::notify::Notifier;
 use cci::Context;
 use cci_via::engine::Core;
@@ -23,7 +23,8 @@ pub(crate) struct Nic {
     pub(crate) core: Core<Descriptor>,
     pub(crate) number: u32,
     name: String,
-    address: [u8; 4],
+    /// Of the host, 4 or 16 bytes.
+    address: Vec<u8>,
     /// Clients that have asked, by number; and the last number.
     pub(crate) asking: Mutex<(u32, HashMap<u32, Asking>)>,
     /// With its context.
@@ -50,7 +51,7 @@ impl Nic {
             None => context.default_device().map_err(|_| RESOURCE)?,
         };
         let core = Core::open(device).map_err(|_| RESOURCE)?;
-        let address = core.host().octets();
+        let address = host_bytes(core.host());
         Ok(Arc::new(Self {
             core,
             number,
@@ -139,7 +140,7 @@ pub(crate) unsafe fn query(handle: Handle, attributes: *mut NicAttributes) -> An
         name,
         hardware_version: 0,
         provider_version: 1,
-        nic_address_len: 4,
+        nic_address_len: nic.address.len() as u16,
         local_nic_address: nic.address.as_ptr(),
         thread_safe: 1,
         max_discriminator_len: MAX_DISCRIMINATOR as u16,

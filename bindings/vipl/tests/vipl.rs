@@ -9,6 +9,12 @@ use std::sync::OnceLock;
 
 /// The transports that programs run over; none: without a configuration.
 const TRANSPORTS: [&str; 4] = ["", "sm", "sock", "tcp"];
+/// By IPv6, where the host has it.
+const IPV6: &str = "tcp by IPv6";
+
+fn has_ipv6() -> bool {
+    std::net::TcpListener::bind("[::1]:0").is_ok()
+}
 
 fn here() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -46,7 +52,11 @@ fn start(program: &Path, arguments: &[&str], transport: &str, dir: &Path) -> Chi
     let mut command = command(program, arguments);
     if !transport.is_empty() {
         let file = dir.join(format!("{transport}.ini"));
-        let ip = if transport == "sm" { "" } else { "ip = 127.0.0.1\n" };
+        let (transport, ip) = match transport {
+            "sm" => ("sm", ""),
+            IPV6 => ("tcp", "ip = ::1\n"),
+            other => (other, "ip = 127.0.0.1\n"),
+        };
         std::fs::write(&file, format!("[device]\ntransport = {transport}\n{ip}")).expect("a configuration");
         command.env("CCI_CONFIG", file);
     }
@@ -76,6 +86,14 @@ fn it_conforms_call_by_call() {
 #[test]
 fn it_fails_as_documented() {
     assert_eq!(run("failures.c", &[], &TRANSPORTS), ["fails well\n"; 4]);
+}
+
+#[test]
+fn nics_have_addresses_of_ipv6() {
+    if has_ipv6() {
+        assert_eq!(run("conformance.c", &[], &[IPV6]), ["conforms\n"]);
+        assert_eq!(run("failures.c", &[], &[IPV6]), ["fails well\n"]);
+    }
 }
 
 /// Elsewhere a host to which no route leads may also be one that does not answer.

@@ -48,7 +48,7 @@ struct end {
 
 union address {
     VIP_NET_ADDRESS net;
-    unsigned char room[4 + 4 + 64];
+    unsigned char room[4 + 16 + 64];
 };
 
 static inline void name(union address *address, const char *discriminator)

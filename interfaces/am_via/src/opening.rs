@@ -14,7 +14,7 @@ use cci_am::Refused;
 use cci_via::engine::{Asking, Clients, sleep_on};
 use cci_via::{Address, Error};
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
@@ -76,7 +76,10 @@ impl Door {
         let word = format!("{:016x}{:016x}", random(), random());
         let local = Address::new(core.host(), word.as_bytes());
         let clients = core.clients(&local)?;
-        let name = format!("{SCHEME}{}/{word}", core.host());
+        let name = match core.host() {
+            IpAddr::V4(host) => format!("{SCHEME}{host}/{word}"),
+            IpAddr::V6(host) => format!("{SCHEME}[{host}]/{word}"),
+        };
         Ok((Self { clients, pace: Pace::new() }, name))
     }
 }
@@ -84,7 +87,10 @@ impl Door {
 /// The address in a name.
 fn address_of(name: &str) -> Option<Address> {
     let (host, word) = name.strip_prefix(SCHEME)?.split_once('/')?;
-    let host: Ipv4Addr = host.parse().ok()?;
+    let host: IpAddr = match host.strip_prefix('[') {
+        Some(host) => host.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?.into(),
+        None => host.parse::<Ipv4Addr>().ok()?.into(),
+    };
     (1..=64).contains(&word.len()).then(|| Address::new(host, word.as_bytes()))
 }
 
@@ -325,8 +331,19 @@ mod tests {
     #[test]
     fn a_name_is_an_address_or_refused() {
         let address = address_of("via://10.0.0.7/word").expect("an address");
-        assert_eq!((address.host, &address.discriminator[..]), (Ipv4Addr::new(10, 0, 0, 7), &b"word"[..]));
-        for name in ["", "via://", "via://10.0.0.7", "via://10.0.0.7/", "via://host/word", "sm://10.0.0.7/word"] {
+        assert_eq!((address.host.to_string(), &address.discriminator[..]), ("10.0.0.7".into(), &b"word"[..]));
+        assert_eq!(address_of("via://[::1]/word").map(|address| address.host.to_string()), Some("::1".into()));
+        for name in [
+            "via://::1/word",
+            "via://[::1/word",
+            "via://[10.0.0.7]/word",
+            "",
+            "via://",
+            "via://10.0.0.7",
+            "via://10.0.0.7/",
+            "via://host/word",
+            "sm://10.0.0.7/word",
+        ] {
             assert!(address_of(name).is_none(), "{name}");
         }
     }

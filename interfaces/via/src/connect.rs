@@ -8,7 +8,7 @@ use crate::state::{State, ViState};
 use crate::task::Token;
 use crate::wire;
 use cci::{Connect, ConnectError};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
@@ -106,7 +106,11 @@ impl<T: Token> Core<T> {
     }
 
     pub(crate) fn listener(&self, local: &Address) -> Result<Listener, Error> {
-        let on = if self.host().is_loopback() { Ipv4Addr::LOCALHOST } else { Ipv4Addr::UNSPECIFIED };
+        let on: IpAddr = match self.host() {
+            host if host.is_loopback() => host,
+            IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+            IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+        };
         Listener::bind(on, &local.discriminator)
     }
 

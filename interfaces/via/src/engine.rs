@@ -10,7 +10,7 @@ use crate::task::WorkQueue;
 use cci::__binding::Guard;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
 use rustix::event::{EventfdFlags, eventfd};
-use std::net::Ipv4Addr;
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
 
@@ -46,7 +46,7 @@ pub struct Core<T> {
     /// Something has changed, for the thread that sleeps on the descriptors; others sleep at the
     /// lock meanwhile.
     wake: OwnedFd,
-    host: Ipv4Addr,
+    host: IpAddr,
 }
 
 impl<T> std::fmt::Debug for Core<T> {
@@ -55,11 +55,16 @@ impl<T> std::fmt::Debug for Core<T> {
     }
 }
 
-/// An IPv4 address in a URI; a device that has none reaches this host alone.
-fn host_of(uri: &str) -> Ipv4Addr {
-    let parts = uri.split(|symbol: char| !symbol.is_ascii_digit() && symbol != '.');
-    let mut found = parts.filter_map(|part| part.parse::<Ipv4Addr>().ok());
-    found.find(|address| !address.is_unspecified()).unwrap_or(Ipv4Addr::LOCALHOST)
+/// The first address in a URI, an IPv4 one before others; a device that has none reaches this host
+/// alone. One that is valid on a link only leads nowhere without the link's name.
+fn host_of(uri: &str) -> IpAddr {
+    let parts = || uri.split(|symbol: char| !symbol.is_ascii_hexdigit() && !".:".contains(symbol));
+    let v4 = parts().flat_map(|part| part.split(':')).filter_map(|part| part.parse::<Ipv4Addr>().ok());
+    let v6 = parts().filter_map(|part| part.parse::<Ipv6Addr>().ok()).filter(|host| !host.is_unicast_link_local());
+    let mut all = v4.map(IpAddr::V4).chain(v6.map(IpAddr::V6));
+    let host = all.find(|address| !address.is_unspecified()).unwrap_or(Ipv4Addr::LOCALHOST.into());
+    // Each address of the loop-back network is this host.
+    if host.is_ipv4() && host.is_loopback() { Ipv4Addr::LOCALHOST.into() } else { host }
 }
 
 const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
@@ -88,7 +93,7 @@ impl<T: Token> Core<T> {
 
     /// Returns the address of the host, as peers use it.
     #[must_use]
-    pub fn host(&self) -> Ipv4Addr {
+    pub fn host(&self) -> IpAddr {
         self.host
     }
 
@@ -527,5 +532,24 @@ fn taken<T>(queue: &mut WorkQueue<T>) -> Taken<T> {
         Some((end, token)) => Taken::Done(end, token),
         None if queue.entries.is_empty() => Taken::Empty,
         None => Taken::NotDone,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::host_of;
+
+    #[test]
+    fn a_host_is_the_first_address_of_a_uri() {
+        for (uri, host) in [
+            ("sm://1396/1", "127.0.0.1"),
+            ("sock://10.0.0.7:5000", "10.0.0.7"),
+            ("sock://[2001:db8::7]:5000", "2001:db8::7"),
+            ("tcp://[::1]:5000", "::1"),
+            ("sock://[fe80::1%7]:5000", "127.0.0.1"),
+            ("tcp://0.0.0.0:5000", "127.0.0.1"),
+        ] {
+            assert_eq!(host_of(uri).to_string(), host, "{uri}");
+        }
     }
 }

@@ -8,7 +8,7 @@ use crate::rendezvous::{Address, Asking};
 use crate::vi::{Connected, Idle, Vi};
 use cci::{Device, Memory, OpenError};
 use std::fmt;
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ impl Nic {
 
     /// Returns the host's address, for [`Address`].
     #[must_use]
-    pub fn host(&self) -> Ipv4Addr {
+    pub fn host(&self) -> IpAddr {
         self.0.host()
     }
 

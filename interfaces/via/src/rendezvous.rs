@@ -4,7 +4,7 @@ use crate::attributes::{Access, MAX_DISCRIMINATOR, Reliability, Tag, ViAttribute
 use crate::errors::Error;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 #[expect(clippy::exhaustive_structs, reason = "a net address of VIPL")]
 pub struct Address {
     /// The host.
-    pub host: Ipv4Addr,
+    pub host: IpAddr,
     /// At most 64 bytes that both sides have chosen.
     pub discriminator: Vec<u8>,
 }
@@ -28,8 +28,8 @@ pub struct Address {
 impl Address {
     /// The address of a discriminator at a host.
     #[must_use]
-    pub fn new(host: Ipv4Addr, discriminator: &[u8]) -> Self {
-        Self { host, discriminator: discriminator.to_vec() }
+    pub fn new(host: impl Into<IpAddr>, discriminator: &[u8]) -> Self {
+        Self { host: host.into(), discriminator: discriminator.to_vec() }
     }
 
     pub(crate) fn check(&self) -> Result<(), Error> {
@@ -52,7 +52,7 @@ const MOST_CALLERS: usize = 64;
 const CALLER_LIMIT: Duration = Duration::from_secs(2);
 /// The longest frame, bytes.
 const LONGEST: usize = 2_048;
-const MAGIC: &[u8] = b"VIAq\x01";
+const MAGIC: &[u8] = b"VIAq\x02";
 
 pub(crate) fn ports(discriminator: &[u8]) -> [u16; PORTS] {
     // FNV-1a: the same on every host.
@@ -231,7 +231,7 @@ pub(crate) struct Listener {
 }
 
 impl Listener {
-    pub(crate) fn bind(on: Ipv4Addr, discriminator: &[u8]) -> Result<Self, Error> {
+    pub(crate) fn bind(on: IpAddr, discriminator: &[u8]) -> Result<Self, Error> {
         let bound = ports(discriminator).into_iter().find_map(|port| TcpListener::bind((on, port)).ok());
         let socket = bound.ok_or(Error::Resource("all ports of this discriminator are taken; choose another one"))?;
         socket.set_nonblocking(true).map_err(|_| Error::Resource("a socket cannot be set up"))?;
@@ -273,9 +273,13 @@ impl Listener {
 
 fn parse_ask(frame: &[u8]) -> Option<(&[u8], ViAttributes, Address, bool)> {
     let mut reader = Reader(frame.strip_prefix(MAGIC)?);
-    let [model, own, wanted] = reader.array()?;
+    let [model, family, own, wanted] = reader.array()?;
     let attributes = reader.attributes()?;
-    let host = Ipv4Addr::from(reader.array::<4>()?);
+    let host: IpAddr = match family {
+        4 => reader.array::<4>()?.into(),
+        6 => reader.array::<16>()?.into(),
+        _ => return None,
+    };
     let address = Address::new(host, reader.bytes(own.into())?);
     let wanted = reader.bytes(wanted.into())?;
     (reader.0.is_empty() && model < 2).then_some((wanted, attributes, address, model == 1))
@@ -284,7 +288,7 @@ fn parse_ask(frame: &[u8]) -> Option<(&[u8], ViAttributes, Address, bool)> {
 /// A client's question: goes from port to port of the server's host until one answers for the
 /// discriminator.
 pub(crate) struct Question {
-    host: Ipv4Addr,
+    host: IpAddr,
     ports: std::array::IntoIter<u16, PORTS>,
     ask: Vec<u8>,
     stream: Option<(TcpStream, Vec<u8>)>,
@@ -293,13 +297,18 @@ pub(crate) struct Question {
 impl Question {
     pub(crate) fn new(remote: &Address, own: &Address, attributes: &ViAttributes, is_peer: bool) -> Self {
         let mut ask = MAGIC.to_vec();
-        ask.extend([u8::from(is_peer), own.discriminator.len() as u8, remote.discriminator.len() as u8]);
+        let family = if own.host.is_ipv4() { 4 } else { 6 };
+        ask.extend([u8::from(is_peer), family, own.discriminator.len() as u8, remote.discriminator.len() as u8]);
         emit_attributes(&mut ask, attributes);
-        ask.extend(own.host.octets());
+        match own.host {
+            IpAddr::V4(host) => ask.extend(host.octets()),
+            IpAddr::V6(host) => ask.extend(host.octets()),
+        }
         ask.extend(&own.discriminator);
         ask.extend(&remote.discriminator);
         // Each address of the loop-back network is this host.
-        let host = if remote.host.is_loopback() { Ipv4Addr::LOCALHOST } else { remote.host };
+        let is_here = remote.host.is_ipv4() && remote.host.is_loopback();
+        let host = if is_here { Ipv4Addr::LOCALHOST.into() } else { remote.host };
         Self { host, ports: ports(&remote.discriminator).into_iter(), ask, stream: None }
     }
 
@@ -366,12 +375,14 @@ mod tests {
     #[test]
     fn what_is_emitted_is_parsed() {
         let attributes = ViAttributes { max_transfer: 70_000, ..ViAttributes::default() };
-        let own = Address::new(Ipv4Addr::new(10, 0, 0, 7), b"client");
-        let question = Question::new(&Address::new(Ipv4Addr::LOCALHOST, b"server"), &own, &attributes, true);
-        let (wanted, parsed, address, is_peer) = parse_ask(&question.ask).expect("a question");
-        assert_eq!((wanted, parsed, address, is_peer), (&b"server"[..], attributes, own, true));
-        for length in 0..question.ask.len() {
-            assert!(parse_ask(&question.ask[..length]).is_none());
+        for host in ["10.0.0.7", "2001:db8::7"] {
+            let own = Address::new(host.parse::<IpAddr>().expect("an address"), b"client");
+            let question = Question::new(&Address::new(Ipv4Addr::LOCALHOST, b"server"), &own, &attributes, true);
+            let (wanted, parsed, address, is_peer) = parse_ask(&question.ask).expect("a question");
+            assert_eq!((wanted, parsed, address, is_peer), (&b"server"[..], attributes, own, true));
+            for length in 0..question.ask.len() {
+                assert!(parse_ask(&question.ask[..length]).is_none());
+            }
         }
         let accept = Answer::Accept(Accept { ticket: 7, attributes, uri: "scheme://host".to_owned() }).emit();
         let Some(Answer::Accept(accept)) = Answer::parse(&accept) else { panic!("an invitation") };

@@ -384,7 +384,7 @@ static void *reject_one(void *argument) {
     ADDRESS remote;
     CHECK_OK(VipConnectWait(waiting->server->nic, &waiting->address.address, LIMIT, &remote.address, &attributes,
                             &connection));
-    CHECK(remote.address.DiscriminatorLen == 6 && memcmp(remote.room + 8, "client", 6) == 0);
+    CHECK(remote.address.DiscriminatorLen == 6 && memcmp(remote.room + 4 + remote.address.HostAddressLen, "client", 6) == 0);
     /* Another level, then another maximum: the client notices neither. */
     CHECK_CODE(VipConnectAccept(connection, waiting->server->vi), VIP_INVALID_RELIABILITY_LEVEL);
     attributes = vi_attributes(waiting->server, VIP_SERVICE_RELIABLE_DELIVERY);
@@ -415,9 +415,14 @@ static void rejected(int has_no_route) {
     CHECK(pthread_create(&thread, NULL, reject_one, &waiting) == 0);
     CHECK_CODE(request_matched(client.vi, &local, &waiting.address, LIMIT), VIP_REJECT);
     CHECK(pthread_join(thread, NULL) == 0);
-    /* No route leads to addresses of class E; some hosts just do not answer. */
+    /* No route leads to addresses of class E, and to those that discard; some hosts just do not
+     * answer. */
     nowhere = address_of(&client, "nobody", 6);
-    memcpy(nowhere.room + 4, "\360\0\0\1", 4);
+    if (nowhere.address.HostAddressLen == 4) {
+        memcpy(nowhere.room + 4, "\360\0\0\1", 4);
+    } else {
+        memcpy(nowhere.room + 4, "\1\0\0\0\0\0\0\0\0\0\0\0\0\0\0\1", 16);
+    }
     code = VipConnectRequest(client.vi, &local.address, &nowhere.address, SHORT, &attributes);
     CHECK(code == VIP_NOT_REACHABLE || (!has_no_route && (code == VIP_TIMEOUT || code == VIP_NO_MATCH)));
     close_sides(&server, &client);

@@ -37,7 +37,7 @@ typedef struct {
 
 typedef union {
     VIP_NET_ADDRESS address;
-    unsigned char room[4 + 4 + 64];
+    unsigned char room[4 + 16 + 64];
 } ADDRESS;
 
 static inline void on_fault(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *error) {
@@ -95,7 +95,7 @@ static inline ADDRESS address_of(SIDE *side, const void *discriminator, size_t l
     address.address.HostAddressLen = attributes.NicAddressLen;
     address.address.DiscriminatorLen = (VIP_UINT16)length;
     memcpy(address.room + 4, attributes.LocalNicAddress, attributes.NicAddressLen);
-    memcpy(address.room + 8, discriminator, length);
+    memcpy(address.room + 4 + attributes.NicAddressLen, discriminator, length);
     return address;
 }
 

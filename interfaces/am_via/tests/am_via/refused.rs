@@ -92,7 +92,7 @@ fn peers_of_another_kind_do_not_connect() {
 fn stranger(world: &mut World<Seen>, variant: Variant) -> (Nic, cci_via::Tag, Vi<Connected>) {
     let name = world.endpoints[0].name().to_owned();
     let (host, word) = name.strip_prefix("via://").and_then(|rest| rest.split_once('/')).expect("a name");
-    let remote = Address::new(host.parse().expect("a host"), word.as_bytes());
+    let remote = Address::new(host.parse::<std::net::IpAddr>().expect("a host"), word.as_bytes());
     let nic = Nic::open(&sm_device()).expect("a NIC");
     let tag = nic.protection().expect("a tag");
     let access = Access { write: true, read: true };

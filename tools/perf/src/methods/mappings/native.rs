@@ -4,6 +4,7 @@ use crate::methods::logp::Line;
 use cci::Device;
 use cci_report::{UserError, while_doing};
 use cci_via::{Access, Address, Connected, Error, Nic, Queue, Region, Remote, Vi, ViAttributes, Work};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// Receives of each end; the requester has fewer requests under way.
@@ -33,7 +34,7 @@ pub(super) struct Native {
 /// What the requester needs to reach the other end.
 #[derive(Debug, serde::Serialize, serde::Deserialize)]
 pub(super) struct Card {
-    host: [u8; 4],
+    host: IpAddr,
     word: String,
 }
 
@@ -66,7 +67,7 @@ impl Opened {
     }
 
     pub(super) fn card(&self) -> Card {
-        Card { host: self.nic.host().octets(), word: self.word.clone() }
+        Card { host: self.nic.host(), word: self.word.clone() }
     }
 
     /// Connects to the end with this card; without one, waits for the other end.
@@ -86,7 +87,7 @@ impl Opened {
                 incoming.accept(vi).map_err(|(_, why)| failed(why))?
             }
             Some(card) => {
-                let remote = Address::new(card.host.into(), card.word.as_bytes());
+                let remote = Address::new(card.host, card.word.as_bytes());
                 let begin = std::time::Instant::now();
                 loop {
                     match vi.request(&local, &remote, ARRIVAL) {

@@ -7,6 +7,7 @@ use cci_report::UserError;
 use cci_via::{
     Access, Address, Connected, Error, Nic, Queue, Region, Reliability, Remote, Tag, Vi, ViAttributes, Work,
 };
+use std::net::IpAddr;
 use std::time::Instant;
 
 /// Receives of each VI: one for the message that comes, and one for that whose receive is posted
@@ -66,7 +67,7 @@ impl Card {
     }
 
     /// Connects VIs with the end whose word this is, which waits for them; without a host, waits.
-    pub(super) fn connect(&self, kind: &Kind, to: Option<[u8; 4]>, word: &str) -> Result<Vis, UserError> {
+    pub(super) fn connect(&self, kind: &Kind, to: Option<IpAddr>, word: &str) -> Result<Vis, UserError> {
         let Self { nic, tag } = self;
         let access = Access { write: true, read: false };
         let reliability = kind.reliability;
@@ -86,7 +87,7 @@ impl Card {
                     let mut incoming = nic.listen(&local, Some(ARRIVAL)).map_err(failed)?;
                     incoming.accept(vi).map_err(|(_, why)| failed(why))?
                 }
-                Some(host) => request(vi, &local, &Address::new(host.into(), word.as_bytes()))?,
+                Some(host) => request(vi, &local, &Address::new(host, word.as_bytes()))?,
             });
         }
         let free = (0..SENDS).map(|_| work()).collect::<Result<_, _>>()?;

@@ -25,6 +25,7 @@ use figures::Launches;
 use own::Own;
 use row::{MANY, REQUEST, SHORT, Way};
 use serde::{Deserialize, Serialize};
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// What is asked for.
@@ -56,7 +57,7 @@ struct Address {
     /// Its memory, for RMA of CCI's own.
     handle: [u64; 4],
     active: String,
-    host: [u8; 4],
+    host: IpAddr,
     /// What its VIs are named by.
     word: String,
     /// Its memory, for RDMA writes.
@@ -133,7 +134,7 @@ impl Work for Role {
                 own: own.end.uri().to_owned(),
                 handle: own.end.handle(),
                 active: active.name().to_owned(),
-                host: card.nic.host().octets(),
+                host: card.nic.host(),
                 word: format!("perf{}", std::process::id()),
                 target: target.handle(),
             };
