@@ -128,7 +128,7 @@ pub(crate) struct Pipe {
     pub(crate) posted: u32,
 }
 
-const NO_RING: Error = Error::Resource("no memory for a ring; lower its size");
+const NO_RING: Error = Error::Resource("no memory for a ring; lower `ring`");
 
 fn zeroes(len: usize) -> Memory {
     Memory::of_bytes(&Arc::new(HeapBytes::new(vec![0; len])))

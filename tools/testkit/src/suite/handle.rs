@@ -83,8 +83,8 @@ pub fn one_event_per_wake(device: &Device) {
     });
 }
 
-/// A program that makes a sleeper for each sleep misses no message, one that came before the sleeper
-/// was made neither.
+/// A program that makes a sleeper for each sleep misses no message, nor one that came before the
+/// sleeper was made.
 pub fn sleeper_for_each_sleep(device: &Device) {
     const MESSAGES: u64 = 3_000;
     let (a, b) = (open(device), open(device));
