@@ -15,7 +15,7 @@ use pipe::{Body, Pipe, Shape, Unsent};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
-use std::net::Ipv4Addr;
+use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
 use std::time::Duration;
@@ -130,11 +130,11 @@ impl VirtualInterfaces {
     /// Connects to all other ranks. All ranks call it.
     pub(crate) fn connect(&mut self, job: &Job) -> Result<(), StartError> {
         let nonce = RandomState::new().build_hasher().finish().to_le_bytes();
-        let card = [&self.core.host().octets()[..], &nonce].concat();
+        let card = [&nonce[..], self.core.host().to_string().as_bytes()].concat();
         let cards = job.exchange(&card).map_err(refused)?;
         let parse = |card: &Vec<u8>| {
-            let (host, nonce) = card.split_first_chunk::<4>()?;
-            Some((Ipv4Addr::from(*host), <[u8; 8]>::try_from(nonce).ok()?))
+            let (nonce, host) = card.split_first_chunk::<8>()?;
+            Some((str::from_utf8(host).ok()?.parse::<IpAddr>().ok()?, *nonce))
         };
         let cards: Option<Vec<_>> = cards.iter().map(parse).collect();
         let cards = cards.ok_or_else(|| refused("a rank has another version of this library"))?;
@@ -263,8 +263,9 @@ impl VirtualInterfaces {
     /// Sleeps until something has come, for `limit` at most.
     pub(crate) fn sleep(&mut self, limit: Duration) {
         let before = self.core.changes();
-        if self.core.arm() == before {
-            sleep_on(std::iter::once(self.core.as_fd()), Some(limit));
+        let (after, sleeper) = self.core.arm();
+        if after == before {
+            sleep_on(sleeper.iter().map(AsFd::as_fd), Some(limit));
         }
     }
 
