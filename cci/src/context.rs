@@ -48,6 +48,21 @@ impl Context {
         }
     }
 
+    /// Finds the devices of this host, as if there was neither `CCI_CONFIG` nor `CCI_CTP`. For
+    /// libraries beneath a program whose configuration is not theirs.
+    ///
+    /// # Errors
+    ///
+    /// None today.
+    ///
+    /// ```
+    /// assert!(cci::Context::found()?.default_device().is_ok());
+    /// # Ok::<(), cci::OpenError>(())
+    /// ```
+    pub fn found() -> Result<Self, OpenError> {
+        Self::of(config::devices(None, "")?)
+    }
+
     /// Reads this configuration file.
     ///
     /// # Errors
@@ -69,7 +84,10 @@ impl Context {
 
     fn from_bytes(file: Option<(&str, &[u8])>) -> Result<Self, OpenError> {
         let selection = std::env::var_os("CCI_CTP").unwrap_or_default();
-        let mut devices = config::devices(file, &selection.to_string_lossy())?;
+        Self::of(config::devices(file, &selection.to_string_lossy())?)
+    }
+
+    fn of(mut devices: Vec<Device>) -> Result<Self, OpenError> {
         let names = SharedNames::default();
         devices.iter_mut().for_each(|device| device.names = names.clone());
         cci_transport::log_event!(debug, number = devices.len(), "devices found");

@@ -21,6 +21,8 @@ static DRIVERS: &[&Driver] = &[
     &cci_auto::DRIVER,
     #[cfg(feature = "sim")]
     &cci_sim::DRIVER,
+    #[cfg(feature = "portals")]
+    &cci_over_portals::DRIVER,
     #[cfg(feature = "template")]
     &cci_template::DRIVER,
     #[cfg(feature = "template_link")]
@@ -136,6 +138,13 @@ pub(crate) fn keep_ways(device: &mut Device, keeps: impl Fn(&str) -> bool) -> bo
         (device.up, device.reason, device.max_send_size) = (condition.up, condition.reason, condition.max_send_size);
     }
     !kept.is_empty()
+}
+
+/// Whether the transport of a device, or one of its ways, moves data by another library.
+pub(crate) fn uses_library(device: &Device) -> bool {
+    let Some(own) = driver(&device.transport) else { return false };
+    let ways = own.over.map_or_else(Vec::new, |over| (over.ways)(&own_keys(device), DRIVERS));
+    own.uses_library || ways.into_iter().filter_map(driver).any(|way| way.uses_library)
 }
 
 /// Whether endpoints can be opened on a device with these keys.

@@ -98,7 +98,9 @@ enum {
     PTL_SR_INDEX_INVALID,
     PTL_UNKNOWN_ERROR,
     /* Of the Cray dialect: the interface was open, and its handle is valid. */
-    PTL_IFACE_DUP
+    PTL_IFACE_DUP,
+    /* Of this library: CCI_PORTALS_DEVICE names a device that itself uses a library of Portals. */
+    PTL_IFACE_CYCLE
 };
 
 /* Status registers. */

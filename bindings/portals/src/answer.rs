@@ -7,11 +7,15 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// Of the Cray dialect: the interface is open, and its handle was given.
 pub(crate) const IFACE_DUP: c_int = 25;
 
+/// Of this library: its device is one that uses another library, which may be this one.
+const IFACE_CYCLE: c_int = 26;
+
 /// Why a call does not return 0.
 #[derive(Clone, Copy)]
 pub(crate) enum Refusal {
     Error(Error),
     Duplicate,
+    Cycle,
 }
 
 impl From<Error> for Refusal {
@@ -34,6 +38,7 @@ pub(crate) fn answer(act: impl FnOnce() -> Answer) -> c_int {
         Ok(()) => 0,
         Err(Refusal::Error(why)) => why.code(),
         Err(Refusal::Duplicate) => IFACE_DUP,
+        Err(Refusal::Cycle) => IFACE_CYCLE,
     }
 }
 

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, Refusal, give};
 use crate::layout::{CDescriptor, CLimits, CProcess};
 use crate::registry::{Registry, lock, registry};
-use cci::Context;
+use cci::{Context, Device};
 use cci_job::Job;
 use cci_portals::{ANY, AccessEntry, Error, Handle, Interface, Limits, Match, Place, Position, Unlink};
 use std::ffi::{c_int, c_uint, c_ulong};
@@ -90,9 +90,33 @@ pub(crate) unsafe fn ni_init(
     if is_there && is_cray { Err(Refusal::Duplicate) } else { Ok(()) }
 }
 
+/// The device of the interface: the one that `CCI_PORTALS_DEVICE` names, in the configuration or
+/// among those that are found, or the default one. A device that uses another library is never it,
+/// because that library may be this one.
+fn device() -> Result<(Context, Device), Refusal> {
+    let configured = Context::new().map_err(|_| Error::Failed)?;
+    if let Some(name) = std::env::var("CCI_PORTALS_DEVICE").ok().filter(|name| !name.is_empty()) {
+        let found = Context::found().map_err(|_| Error::Failed)?;
+        let of_name = configured.devices().iter().find(|device| device.name == name);
+        // Devices that are found have made-up names, such as sm0.
+        let found = found.devices().iter().find(|device| device.name == name || device.transport == name).cloned();
+        let device = of_name.cloned().or(found).ok_or(Error::Failed)?;
+        return if device.uses_library() { Err(Refusal::Cycle) } else { Ok((configured, device)) };
+    }
+    let own = configured.default_device().ok().filter(|device| !device.uses_library()).cloned();
+    match own {
+        Some(device) => Ok((configured, device)),
+        None => {
+            let found = Context::found().map_err(|_| Error::Failed)?;
+            let device = found.default_device().map_err(|_| Error::Failed)?.clone();
+            Ok((found, device))
+        }
+    }
+}
+
 /// Opens the interface: in the job of this process if there is one, or by the rule for names.
-fn open(registry: &Registry, is_accelerated: bool, pid: Option<u32>, limits: Limits) -> Result<Interface, Error> {
-    let context = Context::new().map_err(|_| Error::Failed)?;
+fn open(registry: &Registry, is_accelerated: bool, pid: Option<u32>, limits: Limits) -> Result<Interface, Refusal> {
+    let (context, device) = device()?;
     let mut ranks = lock(&registry.ranks);
     let place = if Job::is_named() {
         let mut joined = lock(&registry.job);
@@ -103,8 +127,7 @@ fn open(registry: &Registry, is_accelerated: bool, pid: Option<u32>, limits: Lim
         Place::of_job(job, &context, pid)
     } else {
         let mapped = ranks.rank.and_then(|rank| ranks.pids.get(rank as usize).copied());
-        let device = context.default_device().map_err(|_| Error::Failed)?;
-        Place::by_rule(device, pid.or(mapped))
+        Place::by_rule(&device, pid.or(mapped))
     };
     let place = place.map_err(|why| why.code())?;
     let open = if is_accelerated { Interface::accelerated } else { Interface::new };

@@ -57,7 +57,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[v]\ntransport = carrier-pigeon\n",
         "cci.ini:2: unknown transport 'carrier-pigeon' of [v]; \
-         known are sm, sock, tcp, auto, sim, ofi, verbs, gni, eth, e2e, mx, portals",
+         known are sm, sock, tcp, auto, sim, portals, ofi, verbs, gni, eth, e2e, mx",
     ),
     ("[sm0]\ntrasport = sm\n", "cci.ini:2: unknown key 'trasport' of [sm0]; did you mean 'transport'?"),
     ("\n[sm0]\npriority = 3\n", "cci.ini:2: [sm0] has no transport; add a line such as transport = sm"),
@@ -210,7 +210,10 @@ fn a_uri_names_its_transport() {
             "scok://192.0.2.1:5000",
             "the URI 'scok://192.0.2.1:5000' names an unknown transport 'scok'; did you mean 'sock'?",
         ),
-        ("gopher://x", "the URI 'gopher://x' names an unknown transport 'gopher'; known are sm, sock, tcp, auto, sim"),
+        (
+            "gopher://x",
+            "the URI 'gopher://x' names an unknown transport 'gopher'; known are sm, sock, tcp, auto, sim, portals",
+        ),
     ] {
         let error = transport_of(uri).expect_err(uri);
         assert_eq!((error.to_string().as_str(), error.status), (sentence, Status::Inval));
@@ -231,7 +234,10 @@ fn transports_of_other_builds_are_listed_as_down() {
     let devices = read(text).expect("valid");
     assert_eq!(names(&devices), ["c", "b", "a"], "up first, then priority 50 before 30");
     assert!(devices[0].up && !devices[1].up && !devices[2].up);
-    assert_eq!(devices[2].reason, "the transport ofi is not in this build; only sm, sock, tcp, auto and sim are");
+    assert_eq!(
+        devices[2].reason,
+        "the transport ofi is not in this build; only sm, sock, tcp, auto, sim and portals are"
+    );
     assert_eq!(devices[1].arguments, [("anything".to_owned(), "goes".to_owned())]);
     assert_eq!((devices[2].priority, devices[1].priority), (30, 50));
 }

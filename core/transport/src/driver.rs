@@ -56,6 +56,9 @@ pub struct Driver {
     pub priority: u32,
     /// A link makes it, driven by the engine; otherwise it implements [`Transport`] itself.
     pub is_link: bool,
+    /// It moves data by another communication library, which it loads, and which may in turn use
+    /// this one: what that library opens must not be a device of such a transport.
+    pub uses_library: bool,
     /// A URI, for messages that explain what one looks like.
     pub example_uri: &'static str,
     /// What its devices can be configured with.
@@ -329,6 +332,7 @@ mod tests {
         rank: 0,
         priority: 0,
         is_link: false,
+        uses_library: false,
         example_uri: "pipe://1",
         keys: &[
             Key { name: "depth", check: Check::Number(2, 9) },

@@ -71,6 +71,7 @@ pub use pending_events::PendingEvents;
 pub use pending_requests::PendingRequests;
 pub use poll_set::PollSet;
 pub use progress_thread::{Background, BackgroundWork};
+pub use quiet_thread::spawn as spawn_quiet_thread;
 pub use readiness::{Arming, HandleCheck, Readiness};
 pub use receive_slots::ReceiveSlots;
 pub use registrations::{Registered, RegistrationTable};

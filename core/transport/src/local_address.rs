@@ -247,6 +247,7 @@ mod tests {
         rank: 0,
         priority: 0,
         is_link: false,
+        uses_library: false,
         example_uri: "pipe://192.0.2.1:1",
         keys: &[LocalAddress::IP, LocalAddress::INTERFACE],
         loopback: &[],

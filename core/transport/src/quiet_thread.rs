@@ -4,7 +4,7 @@ use nix::sys::signal::{SigSet, SigmaskHow};
 use std::thread::{Builder, JoinHandle};
 
 /// Starts a thread with all signals blocked. `None`: the system has none to give.
-pub(crate) fn spawn(name: &str, stack: usize, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
+pub fn spawn(name: &str, stack: usize, run: impl FnOnce() + Send + 'static) -> Option<JoinHandle<()>> {
     // A thread inherits its creator's signal mask, so that no signal is ever delivered to it.
     let before = SigSet::all().thread_swap_mask(SigmaskHow::SIG_SETMASK).ok()?;
     let thread = Builder::new().name(name.into()).stack_size(stack).spawn(run);

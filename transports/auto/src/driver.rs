@@ -18,6 +18,7 @@ pub static DRIVER: Driver = Driver {
     rank: 0,
     priority: 15,
     is_link: false,
+    uses_library: false,
     example_uri: "cci://q2Vb0c_S1xk.Jf83kQpa.x9E,sm=4711/0,sock=192.0.2.1:5000",
     keys: &[
         Key { name: "ways", check: Check::By(ways) },
@@ -295,6 +296,7 @@ mod tests {
             rank,
             priority: 0,
             is_link: true,
+            uses_library: false,
             example_uri: "none://1",
             keys: &[],
             loopback: &[("interface", "lo")],

@@ -15,6 +15,7 @@ pub static DRIVER: Driver = Driver {
     rank: 0,
     priority: 10,
     is_link: true,
+    uses_library: false,
     example_uri: "sim://default/0:1",
     keys: &[
         Key { name: "network", check: Check::By(network) },

@@ -16,6 +16,7 @@ pub static DRIVER: Driver = Driver {
     rank: 90,
     priority: 20,
     is_link: false,
+    uses_library: false,
     example_uri: "sm://1234/0",
     keys: &[
         // The original kept its files there; ours have no name in a file system.

@@ -16,6 +16,7 @@ pub static DRIVER: Driver = Driver {
     rank: 10,
     priority: 30,
     is_link: true,
+    uses_library: false,
     example_uri: "sock://192.0.2.1:5000",
     keys: &[
         LocalAddress::IP,

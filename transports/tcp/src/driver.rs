@@ -17,6 +17,7 @@ pub static DRIVER: Driver = Driver {
     rank: 5,
     priority: 30,
     is_link: false,
+    uses_library: false,
     example_uri: "tcp://192.0.2.1:5000",
     keys: &[
         LocalAddress::IP,

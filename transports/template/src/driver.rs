@@ -27,6 +27,7 @@ pub static DRIVER: Driver = Driver {
     priority: 0,
     // It implements `Transport` itself. A network that loses frames is a link instead.
     is_link: false,
+    uses_library: false,
     example_uri: "template://1",
     // Nothing can be configured. Each key would have a check here.
     keys: &[],

@@ -17,6 +17,7 @@ pub static DRIVER: Driver = Driver {
     rank: 0,
     priority: 0,
     is_link: true,
+    uses_library: false,
     example_uri: "template-link://127.0.0.1:4711",
     // Nothing can be configured. Each key would have a check here.
     keys: &[],

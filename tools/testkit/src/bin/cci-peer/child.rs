@@ -210,10 +210,10 @@ fn exchange(world: &World<'_>, endpoints: [&cci::Endpoint; 2], connection: cci::
 }
 
 /// A fresh start in this process: a context, two endpoints, traffic.
-fn start_afresh() {
+fn start_afresh(device: &Device) {
     let context = Context::new().expect("a context of the child's own");
     assert!(!context.devices().is_empty());
-    let (a, b) = (open(&sm_device()), open(&sm_device()));
+    let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     exchange(&world, [&a, &b], connection, 50);
@@ -227,8 +227,8 @@ fn ended_well(child: Pid) -> bool {
 
 /// Forks with everything open: the child is refused and starts afresh, the parent goes on
 /// undisturbed.
-pub(crate) fn fork() {
-    let (a, b) = (open(&sm_device()), open(&sm_device()));
+pub(crate) fn fork(device: &Device) {
+    let (a, b) = (open(device), open(device));
     let world = World::new([&a, &b]);
     let (connection, _) = world.connect(0, 1, RO);
     let memory = Origin::Program.allocate(64);
@@ -247,7 +247,7 @@ pub(crate) fn fork() {
             let request = RawEvent::of(request);
             assert_eq!((request.accept(1), request.reject()), (forked, forked));
             assert_eq!(RawEvent::of(received).give_back(), forked);
-            start_afresh();
+            start_afresh(device);
             // Destructors of everything that was inherited run here: they must touch nothing.
             drop(os_handle);
             drop(world);
@@ -261,9 +261,9 @@ pub(crate) fn fork() {
         request.into_request().expect("a request").accept(3).expect("an accept");
         assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
         exchange(&world, [&a, &b], connection, 50);
-        start_afresh();
+        start_afresh(device);
     }
-    assert!(cci::Endpoint::open(&sm_device(), &EndpointOptions::new()).is_ok());
+    assert!(cci::Endpoint::open(device, &EndpointOptions::new()).is_ok());
     say("undisturbed");
 }
 

@@ -46,9 +46,13 @@ fn die_with_parent() {
     }
 }
 
-/// The device of the transport, on this host.
+/// The device of the transport, on this host; keys and values may stand behind its name.
 fn device(transport: &str) -> Device {
-    match transport {
+    let mut words = transport.split(' ');
+    let (name, keys) = (words.next().unwrap_or(""), words.filter_map(|word| word.split_once('=')));
+    let keys: Vec<_> = keys.collect();
+    match name {
+        _ if !keys.is_empty() => device_of(name, &keys),
         "sm" => sm_device(),
         "tcp-streams" => limits::device_of_streams(),
         // Its ways stay on this host by themselves.
@@ -76,6 +80,8 @@ fn main() {
         ["flood-large", uri, len] => traffic::flood_large(uri, len.parse().expect("a length")),
         ["stall", uri] => traffic::stall(uri),
         ["target", uri, origin] => traffic::target(&sm_device(), uri, origin),
+        ["target-over", transport, uri] => traffic::target(&device(transport), uri, "program"),
+        ["open-default"] => traffic::open_default(),
         ["target-of-streams", uri] => traffic::target(&limits::device_of_streams(), uri, "program"),
         ["few-streams"] => limits::few_streams(),
         ["writer", uri] => traffic::writer(uri),
@@ -91,7 +97,8 @@ fn main() {
         ["execute-under-copy"] => child::execute_under_copy(),
         ["look-twice"] => child::look_twice(),
         ["leave-child", transport, uri] => child::leave_child(&device(transport), uri),
-        ["fork"] => child::fork(),
+        ["fork"] => child::fork(&sm_device()),
+        ["fork-over", transport] => child::fork(&device(transport)),
         ["fork-silently"] => child::fork_silently(),
         ["scribble", uri, seed] => hostile::scribble(uri, seed.parse().expect("a seed")),
         ["forge", uri, seed] => hostile::forge(uri, seed.parse().expect("a seed")),

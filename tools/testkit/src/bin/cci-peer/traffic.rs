@@ -67,6 +67,18 @@ pub(crate) fn echo(device: &Device) -> ! {
     }
 }
 
+/// Opens an endpoint on the default device, and says its URI, or why there is none.
+pub(crate) fn open_default() {
+    let opened = cci::Context::new().and_then(|context| {
+        let device = context.default_device()?;
+        cci::Endpoint::open(device, &cci::EndpointOptions::new())
+    });
+    match opened {
+        Ok(endpoint) => say(endpoint.uri()),
+        Err(why) => say(&why.to_string()),
+    }
+}
+
 /// Sends numbered messages as fast as possible, for ever, taking what comes.
 pub(crate) fn flood(uri: &str, len: usize) {
     let endpoint = open(&sm_device());

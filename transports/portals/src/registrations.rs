@@ -1,0 +1,151 @@
+//! Registered memory: what peers reach by its match bits.
+
+use crate::sys::{Bound, Interface, Wanted, options};
+use crate::wire::REGISTRATIONS;
+use cci_mem::memory::Memory;
+use cci_proto::{RegisterError, Rights, RmaHandle};
+use cci_transport::random;
+use std::collections::HashMap;
+
+/// What the second word of a handle is made of, for a registration of everybody and for one of one
+/// connection: they differ in many bits.
+const KINDS: [u64; 2] = [0x9e6c_63d0_876a_3f6b, 0x3c81_19ee_5b1d_a0d4];
+
+/// The second word of a handle: it follows from the first, so that an initiator finds a handle that
+/// was damaged or invented.
+fn second(first: u64, is_private: bool) -> u64 {
+    // The finalizer of SplitMix64.
+    let mut word = first ^ KINDS[usize::from(is_private)];
+    word = (word ^ word >> 30).wrapping_mul(0xbf58_476d_1ce4_e5b9);
+    word = (word ^ word >> 27).wrapping_mul(0x94d0_49bb_1331_11eb);
+    word ^ word >> 31
+}
+
+/// The match bits of a peer's registration, for an operation of the connection with this tag;
+/// `None`: nobody has given this handle.
+pub(crate) fn bits_of(handle: &RmaHandle, tag: u64) -> Option<u64> {
+    let [first, word] = handle.name();
+    if word == second(first, false) {
+        Some(first)
+    } else if word == second(first, true) {
+        Some(first ^ tag)
+    } else {
+        None
+    }
+}
+
+struct Registered {
+    memory: Memory,
+    rights: Rights,
+    /// The connection that it is for, by this side's number, if it is for one.
+    only: Option<u32>,
+    /// The connection that it was for has ended.
+    is_orphaned: bool,
+    bound: Option<Bound>,
+}
+
+/// The registrations of an endpoint, by the first words of their handles.
+#[derive(Default)]
+pub(crate) struct Registrations(HashMap<u64, Registered>);
+
+impl Registrations {
+    /// Registers memory, for all connections or for the one with this number and tag.
+    pub(crate) fn register(
+        &mut self,
+        interface: &Interface,
+        memory: Memory,
+        rights: Rights,
+        only: Option<(u32, u64)>,
+    ) -> Result<RmaHandle, RegisterError> {
+        if memory.is_empty() {
+            return Err(RegisterError::Null);
+        }
+        if (memory.start() as u64).checked_add(memory.len()).is_none() {
+            return Err(RegisterError::WrapsAround);
+        }
+        let [first] = random().map_err(|_| RegisterError::NoMemory)?;
+        let (mut allowed, mut bits) = (options::MANAGE_REMOTE | options::NO_START, first);
+        if rights.has(Rights::READ) {
+            allowed |= options::GET;
+        }
+        if rights.has(Rights::WRITE) {
+            allowed |= options::PUT;
+        }
+        bits ^= only.map_or(0, |(_, tag)| tag);
+        let wanted = Wanted { options: allowed, threshold: None, max_size: 0, user: 0, queue: None };
+        let bound = interface.attach((REGISTRATIONS, bits, 0), memory.clone(), &wanted, false);
+        let bound = bound.map_err(|_| RegisterError::NoMemory)?;
+        let handle = RmaHandle::from_words([first, second(first, only.is_some()), memory.len(), 0]);
+        let only = only.map(|(number, _)| number);
+        self.0.insert(first, Registered { memory, rights, only, is_orphaned: false, bound: Some(bound) });
+        Ok(handle)
+    }
+
+    fn find(&self, handle: &RmaHandle) -> Option<&Registered> {
+        let [first, word] = handle.name();
+        self.0.get(&first).filter(|found| word == second(first, found.only.is_some()))
+    }
+
+    /// Memory of this process, for an operation of the connection with this number.
+    pub(crate) fn memory(&self, handle: &RmaHandle, number: u32) -> Option<&Memory> {
+        let found = self.find(handle).filter(|found| !found.is_orphaned && found.bound.is_some());
+        found.filter(|found| found.only.is_none_or(|only| only == number)).map(|found| &found.memory)
+    }
+
+    /// Memory that a peer changes by an atomic operation, by its match bits.
+    pub(crate) fn word(&self, bits: u64, (number, tag): (u32, u64)) -> Option<&Memory> {
+        let of_all = self.0.get(&bits).filter(|found| found.only.is_none());
+        let found = of_all.or_else(|| self.0.get(&(bits ^ tag)).filter(|found| found.only == Some(number)))?;
+        let is_allowed = found.rights.has(Rights::READ_WRITE) && found.bound.is_some() && !found.is_orphaned;
+        is_allowed.then_some(&found.memory)
+    }
+
+    /// Ends a registration. Busy: a peer still reads or writes.
+    pub(crate) fn retire(&mut self, interface: &Interface, handle: &RmaHandle) -> Result<(), RegisterError> {
+        self.find(handle).ok_or(RegisterError::UnknownHandle)?;
+        let first = handle.name()[0];
+        let Some(registered) = self.0.get_mut(&first) else { return Err(RegisterError::UnknownHandle) };
+        if let Some(bound) = registered.bound.take() {
+            registered.bound = interface.release(bound).err();
+        }
+        if registered.bound.is_some() {
+            return Err(RegisterError::Busy);
+        }
+        self.0.remove(&first);
+        Ok(())
+    }
+
+    /// Takes the registrations for a connection that has ended from its peer.
+    pub(crate) fn orphan(&mut self, interface: &Interface, number: u32) {
+        for registered in self.0.values_mut().filter(|registered| registered.only == Some(number)) {
+            registered.is_orphaned = true;
+            if let Some(bound) = registered.bound.take() {
+                registered.bound = interface.release(bound).err();
+            }
+        }
+    }
+
+    /// Ends all. What peers still use is left in `left`.
+    pub(crate) fn end(&mut self, interface: &Interface, left: &mut Vec<Bound>) {
+        let bound = self.0.drain().filter_map(|(_, registered)| registered.bound);
+        left.extend(bound.filter_map(|bound| interface.release(bound).err()));
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_handle_with_any_bit_changed_is_nobodys() {
+        for is_private in [false, true] {
+            let handle = RmaHandle::from_words([7, second(7, is_private), 0, 0]);
+            assert_eq!(bits_of(&handle, 3), Some(if is_private { 7 ^ 3 } else { 7 }));
+            for bit in 0..128 {
+                let mut words = handle.words();
+                words[bit / 64] ^= 1 << (bit % 64);
+                assert_eq!(bits_of(&RmaHandle::from_words(words), 3), None, "bit {bit}");
+            }
+        }
+    }
+}

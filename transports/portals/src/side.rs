@@ -1,0 +1,498 @@
+//! One end of a connection: its operations in order, its credits, and what arrives for it.
+
+use crate::inbox::Request;
+use crate::net::{Goal, Net, Put, header};
+use crate::wire::{Address, Class, Verb};
+use cci_mem::memory::Memory;
+use cci_mem::sync::Ordering;
+use cci_proto::{Access, Atomic, Failure, Time};
+use cci_transport::{Connection, ConnectionState, Core, Posted, Slot};
+use std::collections::VecDeque;
+use std::time::Duration;
+
+/// How long a write waits for its ack before its target is asked whether it has dropped it.
+pub(crate) const PATIENCE: Duration = Duration::from_millis(1);
+/// Atomic operations of a connection under way: their answers need room at this side.
+const MOST_ATOMICS: usize = 2;
+
+/// A connect that waits for its answer.
+pub(crate) struct PendingConnect {
+    /// Reserved for the CONNECT event, so that the event always finds a slot.
+    pub(crate) slot: &'static Slot,
+    pub(crate) context: u64,
+    pub(crate) deadline: Option<Time>,
+    /// What the server is sent; `from` is this endpoint.
+    pub(crate) request: Request,
+    /// When to send the request again: the server had no room for it.
+    pub(crate) retry: Option<Time>,
+}
+
+/// How an operation has ended.
+type Outcome = Result<(), Failure>;
+
+/// The data of an RMA.
+pub(crate) struct Transfer {
+    pub(crate) memory: Memory,
+    /// The match bits of the target; `None`: nobody has given this handle.
+    pub(crate) bits: Option<u64>,
+    pub(crate) remote_offset: u64,
+    pub(crate) access: Access,
+    pub(crate) is_fence: bool,
+}
+
+/// What an operation is at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Stage {
+    Waiting,
+    /// Data under way since then; whether the target was asked about them.
+    Data(Time, bool),
+    /// Data are there, and the message is to be sent.
+    Between,
+    Message,
+}
+
+/// An operation that is not over.
+struct Operation {
+    slot: &'static Slot,
+    posted: Posted,
+    deadline: Option<Time>,
+    transfer: Option<Transfer>,
+    /// A buffer with the message.
+    message: Option<(u32, usize)>,
+    stage: Stage,
+    /// How it has ended. The event waits for earlier operations.
+    outcome: Option<Outcome>,
+}
+
+/// What has come before its turn.
+pub(crate) struct Early {
+    pub(crate) sequence: u8,
+    pub(crate) verb: Verb,
+    pub(crate) payload: Vec<u8>,
+}
+
+pub(crate) struct Side {
+    pub(crate) cell: &'static Connection,
+    /// This side's number of the connection.
+    pub(crate) number: u32,
+    /// The peer's endpoint, and its number of the connection once that is known.
+    pub(crate) peer: Address,
+    pub(crate) remote: Option<u32>,
+    pub(crate) tag: u64,
+    pub(crate) pending: Option<PendingConnect>,
+    operations: VecDeque<Operation>,
+    /// The number of the first operation, and how many are started.
+    first: u64,
+    started: usize,
+    /// Messages that this side may send, and how many come back at a time.
+    credits: u32,
+    batch: u32,
+    /// What this side has granted, and how many of them the program has taken since the last
+    /// credit.
+    pub(crate) window: u32,
+    taken: u32,
+    atomics: usize,
+    next_sequence: u8,
+    pub(crate) expected: u8,
+    pub(crate) early: Vec<Early>,
+    /// Messages that wait for a receive slot.
+    pub(crate) backlog: VecDeque<Vec<u8>>,
+    /// The peer was told that its messages wait.
+    pub(crate) has_refused: bool,
+    /// The peer has told that messages wait there.
+    pub(crate) is_refused: bool,
+    /// The peer has closed the connection; its messages are still delivered.
+    pub(crate) is_closed: bool,
+    /// When the peer was heard last, and whether it was asked since.
+    alive: Time,
+    is_asked: bool,
+    /// It waits for room in the interface.
+    is_stalled: bool,
+}
+
+impl Side {
+    pub(crate) fn new(cell: &'static Connection, (number, window): (u32, u32), peer: Address, tag: u64) -> Self {
+        Self {
+            cell,
+            number,
+            peer,
+            remote: None,
+            tag,
+            pending: None,
+            operations: VecDeque::with_capacity(16),
+            first: 0,
+            started: 0,
+            credits: 0,
+            batch: 0,
+            window,
+            taken: 0,
+            atomics: 0,
+            next_sequence: 0,
+            expected: 0,
+            early: Vec::new(),
+            backlog: VecDeque::new(),
+            has_refused: false,
+            is_refused: false,
+            is_closed: false,
+            alive: Time(0),
+            is_asked: false,
+            is_stalled: false,
+        }
+    }
+
+    /// Opens the connection at this end.
+    pub(crate) fn open(&mut self, remote: u32, most: u32, window: u32, now: Time) {
+        let most = self.cell.max_send_size.load(Ordering::Relaxed).min(most);
+        self.cell.max_send_size.store(most, Ordering::Relaxed);
+        self.cell.set_state(ConnectionState::Open);
+        self.remote = Some(remote);
+        (self.credits, self.batch) = (window, window / 2);
+        self.restart_timeouts(now);
+    }
+
+    /// Sends what belongs to the connection. False: the interface has no room now.
+    pub(crate) fn control(&mut self, net: &mut Net, verb: Verb, payload: &[u8]) -> bool {
+        let Some(remote) = self.remote else { return true };
+        let is_sequenced = matches!(verb, Verb::Close | Verb::Atomic);
+        let sequence = if is_sequenced { self.next_sequence } else { 0 };
+        let bytes = if payload.is_empty() {
+            None
+        } else {
+            let Some(bytes) = net.write(payload) else { return false };
+            Some(bytes)
+        };
+        let header = header(remote, verb, sequence, self.tag);
+        let put = Put { to: self.peer, class: Class::Reliable, header, bytes, ack: false };
+        let is_sent = net.put(Goal::Control { side: self.number }, &put).is_ok();
+        if !is_sent && let Some((buffer, _)) = bytes {
+            net.give(buffer);
+        } else if is_sequenced {
+            self.next_sequence = self.next_sequence.wrapping_add(1);
+        }
+        is_sent
+    }
+
+    /// Adds an operation: a message, an RMA, or an RMA and the message after its data.
+    pub(crate) fn post(
+        &mut self,
+        slot: &'static Slot,
+        posted: Posted,
+        (transfer, message): (Option<Transfer>, Option<(u32, usize)>),
+        now: impl FnOnce() -> Time,
+    ) -> Option<Time> {
+        self.cell.on_begun();
+        let deadline = self.cell.send_deadline(now);
+        let stage = Stage::Waiting;
+        self.operations.push_back(Operation { slot, posted, deadline, transfer, message, stage, outcome: None });
+        deadline
+    }
+
+    /// Whether credits may have come back that a program needs which only sends.
+    #[inline]
+    pub(crate) fn is_low(&self) -> bool {
+        self.credits < self.batch
+    }
+
+    /// Whether operations wait whose bytes are still in this program's memory.
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.pending.is_none() && self.started < self.operations.len()
+    }
+
+    /// The place of the operation that `start` would start next; `None`: it has to wait.
+    fn next(&self) -> Option<usize> {
+        // An RMA that is followed by its message, or is a fence, lets nothing pass.
+        if let Some(last) = self.started.checked_sub(1) {
+            let operation = &self.operations[last];
+            let is_over = operation.outcome.is_some();
+            if !is_over && operation.stage == Stage::Between {
+                return (self.credits > 0).then_some(last);
+            }
+            let holds = operation.transfer.as_ref().is_some_and(|of| of.is_fence || operation.message.is_some());
+            if !is_over && holds && matches!(operation.stage, Stage::Data(..)) {
+                return None;
+            }
+        }
+        let next = self.operations.get(self.started)?;
+        let is_reliable = self.cell.attribute().is_reliable();
+        let waits = match &next.transfer {
+            None => is_reliable && self.credits == 0,
+            Some(transfer) => {
+                let is_atomic = matches!(transfer.access, Access::Atomic(_));
+                is_atomic && (self.credits == 0 || self.atomics >= MOST_ATOMICS) || transfer.is_fence && self.is_busy()
+            }
+        };
+        (!waits).then_some(self.started)
+    }
+
+    fn is_busy(&self) -> bool {
+        self.operations.iter().take(self.started).any(|operation| operation.outcome.is_none())
+    }
+
+    /// Starts operations in order, as far as there are credits and room. Returns whether it waits
+    /// for room in the interface.
+    pub(crate) fn start(&mut self, core: &mut Core, net: &mut Net, now: Time) -> bool {
+        while let Some(at) = self.next() {
+            let Some(remote) = self.remote.filter(|_| !self.is_closed) else { break };
+            let is_reliable = self.cell.attribute().is_reliable();
+            let operation = &mut self.operations[at];
+            let is_transfer = operation.stage == Stage::Waiting && operation.transfer.is_some();
+            let begun = if is_transfer {
+                let serial = self.first + at as u64;
+                self.begin_transfer(net, at, serial, now)
+            } else {
+                let goal = Goal::Message { side: self.number, serial: self.first + at as u64 };
+                let class = if is_reliable { Class::Reliable } else { Class::Unreliable };
+                let sequence = if is_reliable { self.next_sequence } else { 0 };
+                let header = header(remote, Verb::Message, sequence, self.tag);
+                let put = Put { to: self.peer, class, header, bytes: operation.message, ack: is_reliable };
+                let begun = net.has_room() && net.put(goal, &put).is_ok();
+                if begun {
+                    let len = operation.message.take().map_or(0, |(_, len)| len);
+                    operation.stage = Stage::Message;
+                    self.next_sequence = self.next_sequence.wrapping_add(u8::from(is_reliable));
+                    self.credits -= u32::from(is_reliable);
+                    self.cell.counters.on_sent();
+                    core.counters().on_sent(len);
+                }
+                begun
+            };
+            if !begun {
+                return !std::mem::replace(&mut self.is_stalled, true);
+            }
+            self.started = self.started.max(at + 1);
+        }
+        self.finish(core, net);
+        false
+    }
+
+    /// Another turn, after the interface had no room.
+    pub(crate) fn restart(&mut self, core: &mut Core, net: &mut Net, now: Time) -> bool {
+        self.is_stalled = false;
+        self.start(core, net, now)
+    }
+
+    /// Begins the data of an RMA. False: the interface has no room now.
+    fn begin_transfer(&mut self, net: &mut Net, at: usize, serial: u64, now: Time) -> bool {
+        let side = self.number;
+        let operation = &mut self.operations[at];
+        let Some(transfer) = &operation.transfer else { return true };
+        let Some(bits) = transfer.bits else {
+            operation.outcome = Some(Err(Failure::RemoteHandle));
+            return true;
+        };
+        let target = (self.peer.process, bits, transfer.remote_offset);
+        let (memory, end) = (transfer.memory.clone(), transfer.remote_offset.checked_add(transfer.memory.len()));
+        if end.is_none() {
+            operation.outcome = Some(Err(Failure::RemoteHandle));
+            return true;
+        }
+        let begun = match transfer.access {
+            Access::Write => net.has_room() && net.transfer(Goal::Write { side, serial }, memory, target).is_ok(),
+            Access::Read => net.has_room() && net.transfer(Goal::Read { side, serial }, memory, target).is_ok(),
+            Access::Atomic(atomic) => return self.begin_atomic(net, (at, serial), atomic, now),
+            // `send_large` is not offered.
+            Access::Large => false,
+        };
+        if begun {
+            operation.stage = Stage::Data(now, false);
+        }
+        begun
+    }
+
+    /// Asks the target's transport for an atomic operation.
+    fn begin_atomic(&mut self, net: &mut Net, (at, serial): (usize, u64), atomic: Atomic, now: Time) -> bool {
+        let Some(transfer) = &self.operations[at].transfer else { return true };
+        let (code, operands) = match atomic {
+            Atomic::FetchAdd(addend) => (0, [addend, 0]),
+            Atomic::CompareSwap { expected, desired } => (1, [expected, desired]),
+        };
+        let words = [
+            serial,
+            transfer.bits.unwrap_or_default(),
+            transfer.remote_offset,
+            transfer.memory.len() | code << 8,
+            operands[0],
+            operands[1],
+        ];
+        let payload: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
+        if !self.control(net, Verb::Atomic, &payload) {
+            return false;
+        }
+        self.credits -= 1;
+        self.atomics += 1;
+        self.operations[at].stage = Stage::Data(now, true);
+        true
+    }
+
+    /// The peer has answered an atomic operation: with the old value, if it was allowed.
+    pub(crate) fn on_atomic(&mut self, core: &mut Core, net: &mut Net, (serial, old): (u64, Option<u64>), now: Time) {
+        let Some(operation) = self.operation(serial) else { return };
+        let Some(transfer) =
+            operation.transfer.as_ref().filter(|transfer| matches!(transfer.access, Access::Atomic(_)))
+        else {
+            return;
+        };
+        let outcome = match old {
+            None => Err(Failure::RemoteHandle),
+            Some(old) => {
+                let len = transfer.memory.len();
+                let bytes = Atomic::bytes(old, len);
+                let is_in = transfer.memory.copy_in(0, &bytes[..(len as usize).min(8)]);
+                if is_in { Ok(()) } else { Err(Failure::Copy) }
+            }
+        };
+        self.atomics = self.atomics.saturating_sub(1);
+        self.on_data(core, net, serial, outcome, now);
+    }
+
+    fn operation(&mut self, serial: u64) -> Option<&mut Operation> {
+        let at = usize::try_from(serial.checked_sub(self.first)?).ok()?;
+        self.operations.get_mut(at).filter(|operation| operation.outcome.is_none())
+    }
+
+    /// The data of an RMA are there, or were refused.
+    pub(crate) fn on_data(&mut self, core: &mut Core, net: &mut Net, serial: u64, outcome: Outcome, now: Time) -> bool {
+        let Some(operation) = self.operation(serial) else { return false };
+        if outcome.is_ok() && operation.message.is_some() {
+            operation.stage = Stage::Between;
+        } else {
+            operation.outcome = Some(outcome);
+        }
+        self.start(core, net, now)
+    }
+
+    /// A message has ended.
+    pub(crate) fn on_message(&mut self, core: &mut Core, net: &mut Net, serial: u64, now: Time) -> bool {
+        if let Some(operation) = self.operation(serial) {
+            operation.outcome = Some(Ok(()));
+        }
+        self.finish(core, net);
+        self.has_unsent() && self.start(core, net, now)
+    }
+
+    /// The peer's program has taken messages.
+    pub(crate) fn on_credit(&mut self, core: &mut Core, net: &mut Net, now: Time) -> bool {
+        self.is_refused = false;
+        // A peer that gives more than it has granted gains nothing.
+        self.credits = (self.credits + self.batch).min(self.batch * 2);
+        self.start(core, net, now)
+    }
+
+    /// The program has a message of the peer, or it was dropped: counts it for the next credit.
+    /// False: the credit is due, and could not be sent.
+    pub(crate) fn take_one(&mut self, net: &mut Net) -> bool {
+        self.taken += 1;
+        if self.taken < self.window / 2 {
+            return true;
+        }
+        self.taken = 0;
+        self.control(net, Verb::Credit, &[])
+    }
+
+    /// Writes whose target is to be asked whether it has dropped them. Returns when to look again.
+    pub(crate) fn probe(&mut self, net: &mut Net, now: Time) -> Option<Time> {
+        let mut next = None;
+        for at in 0..self.started {
+            let operation = &mut self.operations[at];
+            let (Stage::Data(since, false), None, Some(transfer)) =
+                (operation.stage, operation.outcome, &operation.transfer)
+            else {
+                continue;
+            };
+            if !matches!(transfer.access, Access::Write) {
+                continue;
+            }
+            if now < since + PATIENCE {
+                next = Some(since + PATIENCE).into_iter().chain(next).min();
+                continue;
+            }
+            let (side, serial, process) = (self.number, self.first + at as u64, self.peer.process);
+            let end = transfer.remote_offset.saturating_add(transfer.memory.len());
+            let asked = (process, transfer.bits.unwrap_or_default(), end);
+            let sentinel = Put::sentinel(process);
+            let is_asked = net.transfer(Goal::Probe { side, serial }, Memory::none(), asked).is_ok()
+                && net.put(Goal::AfterProbe { side, serial }, &sentinel).is_ok();
+            operation.stage = Stage::Data(now, is_asked);
+            if !is_asked {
+                net.cancel(|goal| goal == Goal::Probe { side, serial });
+                next = Some(now + PATIENCE);
+            }
+        }
+        next
+    }
+
+    /// Ends operations in order, as far as they are over.
+    fn finish(&mut self, core: &mut Core, net: &mut Net) {
+        while let Some(outcome) = self.operations.front().and_then(|operation| operation.outcome) {
+            let Some(operation) = self.operations.pop_front() else { return };
+            self.started = self.started.saturating_sub(1);
+            self.first += 1;
+            if let Some((buffer, _)) = operation.message {
+                net.give(buffer);
+            }
+            if let (Some(transfer), Ok(())) = (&operation.transfer, outcome) {
+                self.cell.counters.on_rma(transfer.memory.len());
+                core.counters().on_rma(transfer.memory.len());
+            }
+            core.end_operation(operation.slot, self.cell, operation.posted, outcome);
+        }
+    }
+
+    /// Fails all operations: the first for this cause, the others because the connection has ended.
+    pub(crate) fn fail(&mut self, core: &mut Core, net: &mut Net, mut cause: Failure) {
+        for operation in &mut self.operations {
+            operation.outcome =
+                operation.outcome.or_else(|| Some(Err(std::mem::replace(&mut cause, Failure::Disconnected))));
+        }
+        let number = self.number;
+        // Bytes of messages stay until the interface has sent them; what an RMA uses is the
+        // program's again.
+        net.cancel(|goal| match goal {
+            Goal::Write { side, .. } | Goal::Read { side, .. } | Goal::Probe { side, .. } => side == number,
+            _ => false,
+        });
+        self.finish(core, net);
+        self.cell.set_state(ConnectionState::Broken);
+    }
+
+    /// Why the oldest operation has failed, if its time is over.
+    pub(crate) fn late(&self, now: Time) -> Option<Failure> {
+        self.operations.front()?.deadline.filter(|deadline| *deadline <= now)?;
+        Some(if self.is_refused { Failure::NotReady } else { Failure::TimedOut })
+    }
+
+    /// The program has changed a timeout: its time begins now.
+    pub(crate) fn restart_timeouts(&mut self, now: Time) {
+        (self.alive, self.is_asked) = (now, false);
+        let deadline = self.cell.send_deadline(|| now);
+        self.operations.iter_mut().for_each(|operation| operation.deadline = deadline);
+    }
+
+    /// The peer's transport was heard.
+    pub(crate) fn hear(&mut self, now: Time) {
+        (self.alive, self.is_asked) = (now, false);
+    }
+
+    fn keepalive(&self) -> Option<Duration> {
+        let micros = self.cell.keepalive.load(Ordering::Relaxed);
+        (micros > 0 && self.remote.is_some() && !self.is_closed).then(|| Duration::from_micros(micros.into()))
+    }
+
+    /// Asks a peer that was silent for half of the keepalive time. Returns whether it was silent
+    /// for the whole time.
+    pub(crate) fn check_keepalive(&mut self, net: &mut Net, now: Time) -> bool {
+        let Some(time) = self.keepalive() else { return false };
+        if now >= self.alive + time / 2 && !self.is_asked {
+            self.is_asked = self.control(net, Verb::Ping, &[]);
+        }
+        now >= self.alive + time
+    }
+
+    /// When the program must call again though nothing arrives.
+    pub(crate) fn deadline(&self) -> Option<Time> {
+        let pending = self.pending.as_ref().and_then(|pending| pending.deadline.into_iter().chain(pending.retry).min());
+        let operation = self.operations.front().and_then(|operation| operation.deadline);
+        let keepalive = self.keepalive().map(|time| self.alive + if self.is_asked { time } else { time / 2 });
+        [pending, operation, keepalive].into_iter().flatten().min()
+    }
+}

@@ -1,0 +1,352 @@
+//! The trait, and progress. Each method of the trait is a few lines here; longer work is in the
+//! other files.
+
+use crate::Portals;
+use crate::registrations::bits_of;
+use crate::setup::number_in;
+use crate::side::{PATIENCE, Side, Transfer};
+use crate::wire::Verb;
+use cci_mem::memory::Memory;
+use cci_proto::{
+    Access, ConnectError, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
+};
+use cci_transport::{
+    Arming, Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport,
+    Unsent, monotonic, send_rest,
+};
+use std::os::fd::{BorrowedFd, OwnedFd};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Events handled by one call.
+const BATCH: usize = 64;
+/// How long a deregistration waits for peers.
+const DEREGISTRATION: Duration = Duration::from_millis(100);
+
+impl Portals {
+    /// Handles what has come, and what is late. It never waits. Returns whether something has come.
+    pub(crate) fn make_progress(&mut self, core: &mut Core) -> bool {
+        // Once for all that the call handles.
+        self.now = monotonic();
+        let mut found = 0;
+        while found < BATCH
+            && let Some(event) = self.watcher.next()
+        {
+            self.on_event(core, &event);
+            found += 1;
+        }
+        if !self.inbox.turns.is_empty() || !self.inbox.requests.is_empty() {
+            self.deliver(core);
+        }
+        if self.is_runnable() {
+            self.catch_up(core);
+        }
+        if !self.net.left.is_empty() {
+            self.net.sweep();
+        }
+        if self.alarm.is_some_and(|alarm| alarm <= self.now) {
+            self.alarm = None;
+            self.expire(core, self.now);
+        }
+        self.pending_events.flush(core);
+        found > 0
+    }
+
+    /// What waited for room in the interface.
+    fn catch_up(&mut self, core: &mut Core) {
+        if self.is_short {
+            let interface = &self.net.interface;
+            self.is_short = ![&mut self.reliable, &mut self.unreliable, &mut self.setup]
+                .map(|blocks| blocks.mend(interface))
+                .into_iter()
+                .all(|is_whole| is_whole);
+        }
+        for _ in 0..self.owed.len() {
+            let Some((number, verb)) = self.owed.pop_front() else { break };
+            if let Some(side) = self.sides.get_mut(number)
+                && !side.control(&mut self.net, verb, &[])
+            {
+                self.owed.push_back((number, verb));
+                break;
+            }
+        }
+        self.go_on(core);
+    }
+
+    /// Moves requests and messages into receive slots.
+    pub(crate) fn deliver(&mut self, core: &mut Core) {
+        self.inbox.show_requests(core);
+        while let Some(number) = self.inbox.turns.pop_front() {
+            let Some(side) = self.sides.get_mut(number) else { continue };
+            let Some(bytes) = side.backlog.front() else { continue };
+            if !self.inbox.show_message(core, side.cell, bytes) {
+                self.inbox.turns.push_front(number);
+                break;
+            }
+            side.backlog.pop_front();
+            side.has_refused = false;
+            let (is_last, is_closed) = (side.backlog.is_empty(), side.is_closed);
+            if !is_last {
+                self.inbox.turns.push_back(number);
+            }
+            if is_last && is_closed {
+                self.break_side(core, number, Failure::Disconnected);
+            } else {
+                self.take_one(number);
+            }
+        }
+        // Backpressure: senders learn why they wait, once.
+        for number in &self.inbox.turns {
+            if let Some(side) = self.sides.get_mut(*number)
+                && !side.has_refused
+                && side.control(&mut self.net, Verb::NotReady, &[])
+            {
+                side.has_refused = true;
+                core.counters().on_refused();
+            }
+        }
+    }
+
+    /// Sees to it that a call comes at this time, if at any.
+    pub(crate) fn remind(&mut self, at: Option<Time>) {
+        self.alarm = [self.alarm, at].into_iter().flatten().min();
+    }
+
+    /// When the program must call again though nothing arrives.
+    pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
+        let left = (!self.net.left.is_empty()).then(|| now + PATIENCE);
+        [self.alarm, self.pending_events.deadline(now), left].into_iter().flatten().min()
+    }
+
+    /// Whether a call would move what waited for room in the interface.
+    pub(crate) fn is_runnable(&self) -> bool {
+        self.is_short || !self.owed.is_empty() || !self.stalled.is_empty() && self.net.has_room()
+    }
+
+    /// Starts the operations of a connection, after one was posted.
+    fn begin(&mut self, core: &mut Core, connection: &'static Connection, due: Option<Time>) {
+        if due.is_some() {
+            self.remind(due);
+        }
+        let now = self.now;
+        let Some(side) = self.sides.of(connection) else { return };
+        let number = side.number;
+        let waits = side.start(core, &mut self.net, now);
+        self.stall(number, waits);
+    }
+}
+
+impl Transport for Portals {
+    fn uri(&self) -> &str {
+        &self.uri
+    }
+
+    fn handle(&self) -> BorrowedFd<'_> {
+        self.handle.handle()
+    }
+
+    fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
+        self.begin_connect(core, connect)
+    }
+
+    fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
+        let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
+        let request = self.inbox.shown.take(request);
+        self.accept_client(core, request, slot, context);
+        Ok(())
+    }
+
+    fn peer(&self, request: &'static Slot) -> Option<Peer> {
+        let mut peer = Peer::default();
+        // The process by the interface's word; its endpoint by its own.
+        peer.address = self.inbox.shown.get(request)?.from.uri();
+        Some(peer)
+    }
+
+    fn reject(&mut self, _: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
+        // A client that is gone needs no answer.
+        if let Some(request) = self.inbox.shown.take(request) {
+            Self::reject(self, &request);
+        }
+        Ok(())
+    }
+
+    fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
+        let deadline = monotonic() + limit;
+        self.remind(Some(deadline));
+        self.expected.expect(core, token, context, deadline)
+    }
+
+    fn forget_expected(&mut self, core: &mut Core, token: u64) -> bool {
+        self.expected.forget(core, token)
+    }
+
+    fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
+        if let Some(request) = self.inbox.shown.take(request) {
+            let mut payload = token.to_le_bytes().to_vec();
+            payload.extend(uri.as_bytes());
+            let opening = &request.opening;
+            self.answer(request.from, (opening.number, opening.tag), Verb::Redirect, &payload);
+        }
+        Ok(())
+    }
+
+    fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
+        self.end_side(core, connection);
+    }
+
+    fn send(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        message: Message<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, SendError> {
+        // A program that only sends makes no other calls.
+        if self.sides.of(connection).is_some_and(|side| side.is_low()) {
+            self.make_progress(core);
+        }
+        let side = self.sides.of(connection).filter(|side| !side.is_closed).ok_or(SendError::Disconnected)?;
+        let slot = core.take_send().ok_or(SendError::NoBuffers)?;
+        // The program has its bytes back when this call returns.
+        let Some(bytes) = self.net.write_message(&message) else {
+            core.release(slot);
+            return Err(SendError::NoBuffers);
+        };
+        let due = side.post(slot, posted, (None, Some(bytes)), monotonic);
+        self.begin(core, connection, due);
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    fn rma(
+        &mut self,
+        core: &mut Core,
+        connection: &'static Connection,
+        rma: &Rma<'_>,
+        posted: Posted,
+    ) -> Result<Option<&'static Slot>, RmaError> {
+        let side = self.sides.of(connection).filter(|side| !side.is_closed).ok_or(RmaError::Disconnected)?;
+        let local = self.registrations.memory(rma.local, side.number);
+        let memory = local.and_then(|memory| memory.part(rma.local_offset, rma.len)).ok_or(RmaError::LocalHandle)?;
+        let (bits, access) = (bits_of(rma.remote, side.tag), rma.access);
+        let (remote_offset, is_fence) = (rma.remote_offset, rma.fence);
+        let slot = core.take_rma().ok_or(RmaError::NoBuffers)?;
+        let message = rma.message.map(Message::One);
+        let written = message.map(|message| self.net.write_message(&message));
+        if written == Some(None) {
+            core.release(slot);
+            return Err(RmaError::NoBuffers);
+        }
+        let transfer = Transfer { memory, bits, remote_offset, access, is_fence };
+        self.now = monotonic();
+        let now = self.now;
+        let due = side.post(slot, posted, (Some(transfer), written.flatten()), || now);
+        let probe = matches!(access, Access::Write).then(|| now + PATIENCE);
+        self.begin(core, connection, [due, probe].into_iter().flatten().min());
+        Ok((posted == Posted::Waited).then_some(slot))
+    }
+
+    fn register(
+        &mut self,
+        _: &mut Core,
+        memory: Memory,
+        rights: Rights,
+        only: Option<&'static Connection>,
+    ) -> Result<RmaHandle, RegisterError> {
+        let side = only.map(|connection| self.sides.of(connection).ok_or(RegisterError::Disconnected)).transpose()?;
+        let only = side.map(|side| (side.number, side.tag));
+        self.registrations.register(&self.net.interface, memory, rights, only)
+    }
+
+    fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        let end = monotonic() + DEREGISTRATION;
+        loop {
+            match self.retire(core, handle) {
+                Err(RegisterError::Busy) if monotonic() < end => self.net.interface.progress(),
+                ended => return ended,
+            }
+        }
+    }
+
+    fn retire(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
+        self.registrations.retire(&self.net.interface, handle)
+    }
+
+    fn progress(&mut self, core: &mut Core) {
+        let has_found = self.make_progress(core);
+        Readiness::on_progress(self, core, has_found, self.now);
+    }
+
+    fn arm(&mut self, core: &mut Core) -> bool {
+        Readiness::arm_now(self, core)
+    }
+
+    fn disarm(&mut self, core: &mut Core) {
+        Readiness::disarm_now(self, core);
+    }
+
+    fn settle(&mut self, core: &mut Core) {
+        Readiness::settle_call(self, core);
+        core.publish_gauges();
+    }
+
+    fn leave_edge(&mut self, core: &mut Core) {
+        Readiness::leave_edge(self, core);
+    }
+
+    fn waker(&self) -> Arc<OwnedFd> {
+        self.handle.waker()
+    }
+
+    fn refill(&mut self, core: &mut Core) {
+        self.inbox.slots.sweep(core);
+        // Set again if slots run out again.
+        core.set_starving(false);
+        self.deliver(core);
+    }
+
+    fn options_changed(&mut self, _: &mut Core, connection: &'static Connection) {
+        let now = monotonic();
+        if let Some(side) = self.sides.of(connection) {
+            side.restart_timeouts(now);
+            let due = side.deadline();
+            self.remind(due);
+            // The timer of an armed handle is set by the next call that settles it.
+            self.write_waker();
+        }
+    }
+
+    fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
+        let side = self.sides.get(number_in(connection));
+        let peer = side.map_or_else(|| "a peer that is gone".into(), |side: &Side| side.peer.uri());
+        ConnectionReport {
+            path: format!("puts of Portals to {peer}"),
+            rma_path: "puts and gets of Portals".into(),
+            why: "the configuration names this transport".into(),
+            strays: self.strays,
+            ..ConnectionReport::of("portals", connection)
+        }
+    }
+
+    fn close(&mut self, core: &mut Core, limit: Duration) {
+        // A message that the interface has not sent would end with it.
+        send_rest(self, core, limit, |portals, core| {
+            let has_found = portals.make_progress(core);
+            if portals.net.unsent() == 0 && !portals.sides.iter().any(Side::has_unsent) {
+                return Unsent::Nothing;
+            }
+            if has_found { Unsent::Moving } else { Unsent::Waiting }
+        });
+        self.say_goodbye(core);
+        send_rest(self, core, limit, |portals, core| {
+            let has_found = portals.make_progress(core);
+            match (portals.net.unsent(), has_found) {
+                (0, _) => Unsent::Nothing,
+                (_, true) => Unsent::Moving,
+                (_, false) => Unsent::Waiting,
+            }
+        });
+        core.drop_events();
+        self.end();
+    }
+}
