@@ -28,6 +28,9 @@ pub(crate) struct PortalsArguments {
     /// Modes: generic, or generic,accelerated
     #[arg(long, value_name = "LIST", value_delimiter = ',', value_enum, default_value = "generic")]
     mode: Vec<Mode>,
+    /// Measure CCI over Portals too, over this library: libportals3.so.2, or a path
+    #[arg(long, value_name = "LIBRARY")]
+    over: Option<String>,
     #[command(flatten)]
     results: ResultsArguments,
     /// Draw figures over bytes and entries to this SVG file, - for standard output
@@ -51,6 +54,7 @@ pub(crate) fn portals(arguments: &PortalsArguments) -> Result<(), UserError> {
         time: arguments.time,
         launches: arguments.launches,
         has_accelerated: arguments.mode.contains(&Mode::Accelerated),
+        over: arguments.over.clone(),
     };
     conclude_found(measure(&options, &say)?, &mut files)
 }

@@ -41,7 +41,7 @@ pub(crate) struct Experiment {
 }
 
 /// All, in the order of the table.
-pub(crate) const EXPERIMENTS: [Experiment; 11] = [
+pub(crate) const EXPERIMENTS: [Experiment; 15] = [
     Experiment {
         name: "pingpong",
         title: "(1) half round trip of a put, by bytes",
@@ -138,6 +138,42 @@ pub(crate) const EXPERIMENTS: [Experiment; 11] = [
         place: Place::Bytes,
         unit: Unit::Time,
         expected: "1.02 of generic without",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "over",
+        title: "(10) half round trip of a message, native puts and CCI over Portals, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Time,
+        expected: "CCI 200 ns above a native put at 8 B: its ack, and two events more for each message",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "over-bandwidth",
+        title: "(10) bytes per second of the same",
+        place: Place::Bytes,
+        unit: Unit::Bandwidth,
+        expected: "curves meet towards 8 KiB, where copies count",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "over-rma",
+        title: "(10) time to the end of a put with ack, and of an RMA write of CCI over Portals, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Time,
+        expected: "CCI 200 ns above: it binds and unlinks memory for each write",
+        processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "over-overhead",
+        title: "(10) time of the call that begins it, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Time,
+        expected: "the same at every size: the bytes are read later",
         processors: "one for each program",
         least: 2,
     },

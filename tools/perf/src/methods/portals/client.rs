@@ -1,7 +1,8 @@
 //! The end that measures: blocks by Portals and by CCI's own in turn.
 
-use super::shots::{BESIDE, Shot, shots};
-use super::side::{Mode, Side, Sides, Turn};
+use super::over::{Kind, Over};
+use super::shots::{BESIDE, MESSAGES, Shot, WRITES, shots};
+use super::side::{Mode, Side, Sides, Strategy, Turn};
 use crate::effort::{Effort, calibrate};
 use crate::interrupt;
 use crate::machine::allowed;
@@ -36,13 +37,14 @@ pub(super) struct Sample {
 enum At {
     Portals(Mode),
     Own(Way),
+    Over,
 }
 
 impl At {
     fn name(self) -> &'static str {
         match self {
             Self::Portals(mode) => mode.name(),
-            Self::Own(_) => "cci",
+            Self::Own(_) | Self::Over => "cci",
         }
     }
 }
@@ -51,7 +53,39 @@ impl At {
 pub(super) struct Client {
     sides: Sides,
     own: Own,
+    over: Option<Over>,
     at: At,
+}
+
+/// How a message, or an RMA, goes in the measurements of CCI over Portals.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Beside {
+    Native(Strategy),
+    Over(Kind),
+}
+
+impl Beside {
+    const ALL: [Self; 4] = [
+        Self::Native(Strategy::Copy),
+        Self::Native(Strategy::Bind),
+        Self::Over(Kind::Unreliable),
+        Self::Over(Kind::Reliable),
+    ];
+
+    fn name(self) -> &'static str {
+        match self {
+            Self::Native(strategy) => strategy.name(),
+            Self::Over(Kind::Unreliable) => "cci uu",
+            Self::Over(Kind::Reliable) => "cci",
+        }
+    }
+
+    fn at(self) -> At {
+        match self {
+            Self::Native(_) => At::Portals(Mode::Generic),
+            Self::Over(_) => At::Over,
+        }
+    }
 }
 
 /// The value in the middle.
@@ -65,8 +99,8 @@ fn nanoseconds(time: Duration) -> f64 {
 }
 
 impl Client {
-    pub(super) fn new(sides: Sides, own: Own) -> Self {
-        Self { sides, own, at: At::Portals(Mode::Generic) }
+    pub(super) fn new(sides: Sides, own: Own, over: Option<Over>) -> Self {
+        Self { sides, own, over, at: At::Portals(Mode::Generic) }
     }
 
     /// Measures all figures for so long each, and lets the server go.
@@ -81,6 +115,14 @@ impl Client {
         if !has_engine || allowed().len() >= ENGINES {
             for shot in shots() {
                 self.shot(&shot, mode, time, &mut samples)?;
+            }
+        }
+        if self.over.is_some() {
+            for bytes in MESSAGES {
+                self.messages(bytes, time, &mut samples)?;
+            }
+            for bytes in WRITES {
+                self.writes(bytes, time, &mut samples)?;
             }
         }
         self.turn_to(At::Portals(mode))?;
@@ -119,6 +161,77 @@ impl Client {
         Ok(())
     }
 
+    fn over(&self) -> Result<&Over, UserError> {
+        self.over.as_ref().ok_or_else(|| UserError::new("there is no end of CCI over Portals"))
+    }
+
+    /// Blocks of each way in turn. Returns what `block` gives of one operation, by ways.
+    fn in_turn<const N: usize>(
+        &mut self,
+        ways: [Beside; N],
+        time: Duration,
+        mut block: impl FnMut(&mut Self, Beside, u64) -> Result<[Duration; 2], UserError>,
+    ) -> Result<[[f64; 2]; N], UserError> {
+        let mut timed = |client: &mut Self, way: Beside, count: u64| {
+            client.turn_to(way.at())?;
+            block(client, way, count.div_ceil(10))?;
+            block(client, way, count)
+        };
+        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
+        let count = calibrate(&effort, |count| timed(self, ways[0], count).map(|[took, _]| took))?;
+        let mut values = [const { [const { Vec::<f64>::new() }; 2] }; N];
+        let begin = Instant::now();
+        while values[0][0].len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
+            for (way, values) in ways.iter().zip(&mut values) {
+                for (took, values) in timed(self, *way, count)?.into_iter().zip(values) {
+                    #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+                    values.push(nanoseconds(took) / count as f64);
+                }
+            }
+        }
+        Ok(values.map(|values| values.map(middle)))
+    }
+
+    /// Messages there and back: native puts by both strategies, and CCI over Portals.
+    fn messages(&mut self, bytes: u64, time: Duration, samples: &mut Vec<Sample>) -> Result<(), UserError> {
+        let found = self.in_turn(Beside::ALL, time, |client, way, count| {
+            let begin = Instant::now();
+            match way {
+                Beside::Native(strategy) => client.sides.of(Mode::Generic)?.echo_by(strategy, bytes, count)?,
+                Beside::Over(kind) => client.over()?.echo(kind, bytes as usize, count)?,
+            }
+            Ok([begin.elapsed(), Duration::ZERO])
+        })?;
+        let mut add = |experiment: &str, way: Beside, value| {
+            samples.push(Sample { experiment: experiment.into(), x: bytes, way: way.name().into(), value });
+        };
+        for (way, [time, _]) in Beside::ALL.into_iter().zip(found) {
+            add("over", way, time / 2.0);
+            #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+            add("over-bandwidth", way, bytes as f64 * 2e9 / time);
+        }
+        Ok(())
+    }
+
+    /// Puts with ack, and RMA writes over Portals, one at a time.
+    fn writes(&mut self, bytes: u64, time: Duration, samples: &mut Vec<Sample>) -> Result<(), UserError> {
+        let ways = [Beside::Native(Strategy::Copy), Beside::Over(Kind::Reliable)];
+        let found = self.in_turn(ways, time, |client, way, count| {
+            let begin = Instant::now();
+            let overhead = match way {
+                Beside::Native(_) => client.sides.of(Mode::Generic)?.write(bytes, count)?,
+                Beside::Over(_) => client.over()?.write(bytes, count)?,
+            };
+            Ok([begin.elapsed(), overhead])
+        })?;
+        for (way, values) in ["put", "cci"].into_iter().zip(found) {
+            for (experiment, value) in ["over-rma", "over-overhead"].into_iter().zip(values) {
+                samples.push(Sample { experiment: experiment.into(), x: bytes, way: way.into(), value });
+            }
+        }
+        Ok(())
+    }
+
     /// So many exchanges by this way, after some that are not timed.
     fn block(&mut self, shot: &Shot, at: At, count: u64) -> Result<Duration, UserError> {
         self.turn_to(at)?;
@@ -131,7 +244,7 @@ impl Client {
     fn run(&mut self, shot: &Shot, at: At, count: u64) -> Result<(), UserError> {
         match (at, &shot.own) {
             (At::Own(way), Some(own)) => self.own.run(own, way, count),
-            (At::Own(_), None) => Ok(()),
+            (At::Own(_), None) | (At::Over, _) => Ok(()),
             (At::Portals(mode), _) => self.sides.of(mode)?.run(shot.load, count),
         }
     }
@@ -146,12 +259,17 @@ impl Client {
             // Where it goes from the end of CCI's own.
             self.at = next.map_or(At::Portals(Mode::Generic), At::Own);
         }
+        if self.at == At::Over {
+            self.over()?.leave()?;
+            self.at = At::Portals(Mode::Generic);
+        }
         if let At::Portals(mode) = self.at
             && self.at != next
         {
             let turn = match next {
                 At::Portals(mode) => Turn::Portals(mode),
                 At::Own(way) => Turn::Own(way as u8),
+                At::Over => Turn::Over,
             };
             self.sides.of(mode)?.turn_to(turn)?;
         }

@@ -1,6 +1,7 @@
 //! Portals 3.3 beside CCI's own messages and RMA. `docs/design/perf-portals.md` has the method.
 
 mod client;
+mod over;
 mod shots;
 mod side;
 
@@ -15,6 +16,7 @@ use cci_report::environment::Path;
 use cci_report::finding::{Finding, Portals, PortalsPoint};
 use cci_report::statistics::{median, uncertainty};
 use client::{Client, Sample};
+use over::Over;
 use serde::{Deserialize, Serialize};
 use side::{Mode as Progress, Sides, Turn};
 use std::time::Duration;
@@ -30,6 +32,8 @@ pub struct PortalsOptions {
     pub launches: u32,
     /// Whether accelerated interfaces are measured too.
     pub has_accelerated: bool,
+    /// A library of Portals: CCI over it is measured beside native puts.
+    pub over: Option<String>,
 }
 
 /// One end.
@@ -43,6 +47,8 @@ pub(crate) struct Role {
     time: Duration,
     /// There is an accelerated interface too, which is measured.
     has_engine: bool,
+    /// The library of CCI over Portals.
+    over: Option<String>,
 }
 
 /// How the server is reached.
@@ -52,6 +58,8 @@ struct Card {
     own: String,
     /// Its memory, for RMA of CCI's own.
     handle: [u64; 4],
+    /// The end of CCI over Portals.
+    over: Option<(String, [u64; 4])>,
 }
 
 /// What one launch has measured.
@@ -77,8 +85,11 @@ impl Role {
 pub fn measure(options: &PortalsOptions, warn: &dyn Fn(&str)) -> Result<Found, UserError> {
     let (_, keys) = pairs::device("portals", &options.device, warn)?;
     let (transport, time) = (options.device.transport.clone(), options.time / options.launches.max(1));
-    let role =
-        |measures, has_engine| Role { measures, transport: transport.clone(), keys: keys.clone(), time, has_engine };
+    let role = |measures: bool, has_engine: bool| {
+        // Beside generic interfaces alone.
+        let over = options.over.clone().filter(|_| !has_engine);
+        Role { measures, transport: transport.clone(), keys: keys.clone(), time, has_engine, over }
+    };
     let mut environment = machine::here(None);
     environment.settings.clone_from(&keys);
     let modes: &[bool] = if options.has_accelerated { &[false, true] } else { &[false] };
@@ -117,18 +128,24 @@ impl Work for Role {
 
     fn work(&self, channel: &mut Channel) -> Result<(), UserError> {
         let mut own = Own::open(&self.opening())?;
+        let mut over = self.over.as_deref().map(Over::open).transpose()?;
         if self.measures {
             let card: Card = channel.recv()?;
             own.end.connect(&card.own, card.handle)?;
             let sides = Sides::open(&self.opening(), 1, &card.portals, self.has_engine)?;
             let (transport, path) = (own.end.transport().to_owned(), own.end.path());
-            let samples = Client::new(sides, own).measure(self.time)?;
+            if let (Some(over), Some(card)) = (&mut over, &card.over) {
+                over.connect(card)?;
+            }
+            let samples = Client::new(sides, own, over).measure(self.time)?;
             return channel.send(&Launch { transport, path, samples });
         }
         let mut sides = Sides::open(&self.opening(), 0, &[], self.has_engine)?;
         let handle = own.end.handle();
-        channel.send(&Card { portals: sides.uris(), own: own.end.uri().to_owned(), handle })?;
+        let over_card = over.as_ref().map(Over::card);
+        channel.send(&Card { portals: sides.uris(), own: own.end.uri().to_owned(), handle, over: over_card })?;
         own.end.accept()?;
+        over.as_mut().map(Over::accept).transpose()?;
         let (mut mode, mut turn) = (Progress::Generic, Turn::Portals(Progress::Generic));
         loop {
             turn = match turn {
@@ -141,6 +158,10 @@ impl Work for Role {
                 Turn::Portals(next) => {
                     mode = next;
                     sides.of(mode)?.serve(false)?
+                }
+                Turn::Over => {
+                    over.as_mut().map(Over::serve).transpose()?;
+                    Turn::Portals(mode)
                 }
                 Turn::Own(number) => {
                     let way = Way::of(number).ok_or_else(|| UserError::new("there is no such way"))?;

@@ -2,8 +2,13 @@
 
 use crate::methods::am::{Load as OwnLoad, Shot as OwnShot};
 
-/// Bytes of the longest put.
-pub(super) const LONGEST: usize = 1 << 20;
+/// Bytes of the longest put: that of the paper's figure of RMA.
+pub(super) const LONGEST: usize = 4 << 20;
+/// Bytes of the longest message of CCI over Portals.
+pub(super) const LONGEST_MESSAGE: usize = 8 << 10;
+/// Bytes of messages, and of RMA, of CCI over Portals and of native puts beside them.
+pub(super) const MESSAGES: [u64; 8] = [8, 64, 256, 512, 1 << 10, 2 << 10, 4 << 10, 8 << 10];
+pub(super) const WRITES: [u64; 6] = [8, 1 << 10, 16 << 10, 128 << 10, 1 << 20, 4 << 20];
 /// Bytes of the table that updates go to.
 pub(super) const TABLE: usize = 1 << 20;
 /// Entries that refuse before the one that takes.

@@ -1,23 +1,26 @@
 //! An end of Portals.
 
-use super::shots::{DEPTHS, LONGEST, Load, TABLE};
+use super::shots::{DEPTHS, LONGEST, LONGEST_MESSAGE, Load, TABLE};
 use crate::measure::driver::{DriverOptions, device};
-use cci::{Endpoint, SharedMemory};
+use cci::{Endpoint, Memory, SharedMemory};
 use cci_peers::{Name, Table};
 use cci_portals::{
     Descriptor, Event, EventKind, FOREVER, Handle, Interface, Limits, Match, Place, Position, ProcessId, Target,
     Unlink, endpoint_options, options,
 };
 use cci_report::{UserError, while_doing};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 const NODE: u32 = 1;
-/// Portal indices: what comes back, what does not, what changes a table, and what turns the server
-/// to something else. Those behind have lists of entries that refuse.
+/// Portal indices: what comes back, what does not, what changes a table, what turns the server to
+/// something else, and what comes back by either native strategy. Those behind have lists of entries
+/// that refuse.
 const ECHO: u32 = 0;
 const SINK: u32 = 1;
 const UPDATE: u32 = 2;
 const TURN: u32 = 3;
+const COPIED: u32 = 4;
+const BOUND: u32 = 5;
 const DEEP: u32 = 8;
 /// Events between two reads, at most.
 const EVENTS: u64 = 4096;
@@ -84,6 +87,33 @@ pub(super) enum Turn {
     Away(u32),
     /// Sleep until the next turn.
     Sleep,
+    /// Answer by CCI over Portals.
+    Over,
+}
+
+/// What a program does with a message before it puts it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Strategy {
+    /// Copies it to memory that is bound once.
+    Copy,
+    /// Binds it, puts it, and has it unlinked.
+    Bind,
+}
+
+impl Strategy {
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Copy => "copy",
+            Self::Bind => "bind",
+        }
+    }
+
+    fn portal(self) -> u32 {
+        match self {
+            Self::Copy => COPIED,
+            Self::Bind => BOUND,
+        }
+    }
 }
 
 impl Turn {
@@ -95,6 +125,7 @@ impl Turn {
             Self::Sleep => 3 << 32,
             Self::Portals(Mode::Generic) => 4 << 32,
             Self::Portals(Mode::Accelerated) => 5 << 32,
+            Self::Over => 6 << 32,
         }
     }
 
@@ -106,6 +137,7 @@ impl Turn {
             3 => Self::Sleep,
             4 => Self::Portals(Mode::Generic),
             5 => Self::Portals(Mode::Accelerated),
+            6 => Self::Over,
             _ => Self::End,
         }
     }
@@ -118,6 +150,9 @@ pub(super) struct Side {
     /// Memory descriptors of what is sent: without events, and with those of the end and the ack.
     quiet: Handle,
     told: Handle,
+    /// What they send, and what a program has to send.
+    source: Memory,
+    bytes: Vec<u8>,
     target: ProcessId,
     /// Acks that have come.
     acks: u64,
@@ -154,7 +189,10 @@ impl Side {
             let descriptor = Descriptor::new(&memory).options(bits | quiet).threshold(FOREVER).events(queue);
             ni.attach_memory(entry, descriptor, Unlink::Retain)
         };
-        for (portal, queue) in [(ECHO, queue), (SINK, Handle::NO_QUEUE), (UPDATE, Handle::NO_QUEUE), (TURN, queue)] {
+        let nowhere = Handle::NO_QUEUE;
+        let portals =
+            [(ECHO, queue), (SINK, nowhere), (UPDATE, nowhere), (TURN, queue), (COPIED, queue), (BOUND, queue)];
+        for (portal, queue) in portals {
             post(portal, options::OP_PUT, queue)?;
         }
         for (portal, depth) in (DEEP..).zip(DEPTHS) {
@@ -168,7 +206,8 @@ impl Side {
         let told = Descriptor::new(&source).options(options::EVENT_START_DISABLE).events(queue);
         let told = ni.bind(told, Unlink::Retain)?;
         let target = ProcessId { nid: NODE, pid: 1 - number };
-        Ok(Self { ni, queue, quiet, told, target, acks: 0, random: fastrand::Rng::with_seed(1) })
+        let (bytes, random) = (vec![7; LONGEST_MESSAGE], fastrand::Rng::with_seed(1));
+        Ok(Self { ni, queue, quiet, told, source, bytes, target, acks: 0, random })
     }
 
     fn uri(&self) -> &str {
@@ -196,6 +235,56 @@ impl Side {
         self.ni.put(from, Some((0, bytes)), wants_ack, &to).map_err(failed("cannot put"))
     }
 
+    /// Puts a message by this strategy.
+    #[inline]
+    fn put_by(&self, strategy: Strategy, bytes: u64) -> Result<(), UserError> {
+        let from = match strategy {
+            Strategy::Copy => {
+                if !self.source.copy_in(0, &self.bytes[..bytes as usize]) {
+                    return Err(UserError::new("a message is longer than its memory"));
+                }
+                self.quiet
+            }
+            Strategy::Bind => {
+                let descriptor = Descriptor::new(&self.source).threshold(1);
+                self.ni.bind(descriptor, Unlink::Unlink).map_err(failed("cannot bind memory"))?
+            }
+        };
+        self.put(from, bytes, false, strategy.portal(), 0)
+    }
+
+    /// So many messages there and back by this strategy.
+    pub(super) fn echo_by(&self, strategy: Strategy, bytes: u64, count: u64) -> Result<(), UserError> {
+        for _ in 0..count {
+            self.put_by(strategy, bytes)?;
+            self.until_back()?;
+        }
+        Ok(())
+    }
+
+    #[inline]
+    fn until_back(&self) -> Result<(), UserError> {
+        loop {
+            let Some(event) = self.next()? else { continue };
+            Self::failure(&event)?;
+            if event.kind == EventKind::PutEnd {
+                return Ok(());
+            }
+        }
+    }
+
+    /// So many puts with ack, one at a time. Returns the time that the calls took which begin them.
+    pub(super) fn write(&mut self, bytes: u64, count: u64) -> Result<Duration, UserError> {
+        let mut overhead = Duration::ZERO;
+        for _ in 0..count {
+            let begin = Instant::now();
+            self.put(self.told, bytes, true, SINK, 0)?;
+            overhead += begin.elapsed();
+            self.until_acks(self.acks + 1)?;
+        }
+        Ok(overhead)
+    }
+
     /// Answers until the client turns to something else. `sleeps`: waits for that alone.
     pub(super) fn serve(&mut self, sleeps: bool) -> Result<Turn, UserError> {
         loop {
@@ -205,6 +294,8 @@ impl Side {
             Self::failure(&event)?;
             match event.portal {
                 TURN => return Ok(Turn::of(event.header)),
+                COPIED => self.put_by(Strategy::Copy, event.mlength)?,
+                BOUND => self.put_by(Strategy::Bind, event.mlength)?,
                 portal => self.put(self.quiet, event.mlength, false, portal, 0)?,
             }
         }
@@ -247,13 +338,7 @@ impl Side {
     fn echoes(&mut self, portal: u32, bytes: u64, count: u64) -> Result<(), UserError> {
         for _ in 0..count {
             self.put(self.quiet, bytes, false, portal, 0)?;
-            loop {
-                let Some(event) = self.next()? else { continue };
-                Self::failure(&event)?;
-                if event.kind == EventKind::PutEnd {
-                    break;
-                }
-            }
+            self.until_back()?;
         }
         Ok(())
     }
