@@ -13,7 +13,8 @@
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are
 #                            kept in tools/testkit/seeds.txt
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is
-#                            another each time; and the Split-C programs on up to 8 ranks
+#                            another each time; the Split-C programs on up to 8 ranks; and a
+#                            million puts of Portals that nobody wants
 # make jobs                  interrupt 100 parallel jobs, and start 32 ranks beside hydra, where
 #                            that is installed
 # make testbed               measure rings and tori of network name spaces, fit the model to some
@@ -109,6 +110,7 @@ seeds: prepare
 soak: prepare
 	cargo run --locked --release -p cci-testkit --bin cci-seeds -- --first $$(date +%s)000 --seconds $(SECONDS) --keep tools/testkit/seeds.txt
 	CCI_SPLITC_RANKS=8 cargo test --locked --release -p cci-splitcc --test splitcc
+	CCI_UNMATCHED=1000000 cargo test --locked --release -p cci-portals --test flood
 
 # The time of 32 ranks counts from their start until each has the values of all.
 jobs: prepare

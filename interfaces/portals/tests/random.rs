@@ -339,17 +339,29 @@ fn random_programs_leave_what_the_model_says_with_engines() {
 /// Frames are lost, come twice and out of order.
 #[test]
 fn random_programs_leave_what_the_model_says_over_a_bad_network() {
-    for seed in 0..25_u64 {
-        let (network, number) = (format!("random{seed}"), seed.to_string());
-        let keys = [
-            ("network", network.as_str()),
-            ("seed", &number),
-            ("delay", "20000"),
-            ("jitter", "100000"),
-            ("bandwidth", "1250000000"),
-            ("loss", "3"),
-            ("duplicate", "2"),
-        ];
-        run(&device_of("sim", &keys), 1_000 + seed, 2 + u32::try_from(seed % 2).expect("small"), 0);
+    for seed in 0..25 {
+        over_a_bad_network(1_000 + seed, 2 + u32::try_from(seed % 2).expect("small"), 0);
     }
+}
+
+/// The same, where some partners have engines.
+#[test]
+fn random_programs_leave_what_the_model_says_over_a_bad_network_with_engines() {
+    for seed in 0..10 {
+        over_a_bad_network(3_000 + seed, 3, 1 + seed % 7);
+    }
+}
+
+fn over_a_bad_network(seed: u64, sides: u32, engines: u64) {
+    let (network, number) = (format!("random{seed}"), seed.to_string());
+    let keys = [
+        ("network", network.as_str()),
+        ("seed", &number),
+        ("delay", "20000"),
+        ("jitter", "100000"),
+        ("bandwidth", "1250000000"),
+        ("loss", "3"),
+        ("duplicate", "2"),
+    ];
+    run(&device_of("sim", &keys), seed, sides, engines);
 }

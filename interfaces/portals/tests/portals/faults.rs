@@ -1,6 +1,8 @@
 //! Partners that come late, end, are killed; and floods.
 
-use crate::world::{GET, PUT, Side, anything, bits, device, events, id, other, put, side, two, until, zeroes};
+use crate::world::{
+    GET, PUT, Side, anything, bits, device, events, id, other, put, side, side_of_mode, two, two_modes, until, zeroes,
+};
 use cci::Endpoint;
 use cci_peers::{Name, Table};
 use cci_portals::EventKind::{Ack, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd, SendStart};
@@ -95,9 +97,9 @@ fn start(state: &str, to: &Side) -> Child {
 /// Each operation ends once, with a failure, whatever its partner had done of it.
 #[test]
 fn a_partner_that_is_killed_ends_each_operation_once() {
-    for state in ["idle", "taken"] {
+    for (state, has_engine) in [("idle", false), ("taken", false), ("idle", true), ("taken", true)] {
         let endpoint = Endpoint::open(&sm_device(), &endpoint_options()).expect("an endpoint");
-        let sides = [side(endpoint, 0, &Table::new(), Limits::default())];
+        let sides = [side_of_mode(endpoint, 0, &Table::new(), has_engine)];
         sides[0].post(anything(), &zeroes(8), PUT);
         let mut child = start(state, &sides[0]);
         events(&sides, 0, &[PutStart, PutEnd]);
@@ -155,8 +157,9 @@ fn a_partner_that_is_killed_ends_each_operation_once() {
 /// A target that is killed while an initiator offers memory lets go of it; and the other way round.
 #[test]
 fn a_partner_that_closes_ends_operations_once() {
-    for transport in ["sm", "tcp", "sock"] {
-        let mut sides = two(transport);
+    let modes = [[false, false], [true, false], [false, true], [true, true]];
+    for (transport, modes) in ["sm", "tcp", "sock"].into_iter().flat_map(|transport| modes.map(|of| (transport, of))) {
+        let mut sides = two_modes(&device(transport), modes);
         sides[1].post(bits(1), &zeroes(1 << 20), PUT | GET | options::MANAGE_REMOTE);
         put(&sides, 0, b"link", &Target { bits: 1, ..other(1) });
         let (source, sink) = (sides[0].bind(&zeroes(1 << 20)), sides[0].bind(&zeroes(1 << 20)));

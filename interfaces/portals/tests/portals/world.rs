@@ -54,17 +54,20 @@ pub(crate) fn two_with(device: &Device, limits: Limits) -> Vec<Side> {
     (0..).zip(ends).map(|(number, end)| side(end, number, &table, limits)).collect()
 }
 
+/// A side that knows those in the table, with or without an engine.
+pub(crate) fn side_of_mode(endpoint: Endpoint, number: u32, table: &Table, has_engine: bool) -> Side {
+    let place = Place::of(endpoint, id(number), Box::new(table.clone()));
+    let open = if has_engine { Interface::accelerated } else { Interface::new };
+    of(open(place, 0, Limits::default()).expect("an interface"))
+}
+
 /// Sides 0 and 1; those named have an engine.
 pub(crate) fn two_modes(device: &Device, has_engine: [bool; 2]) -> Vec<Side> {
     let open = || Endpoint::open(device, &endpoint_options()).expect("an endpoint");
     let ends = [open(), open()];
     let mut table = Table::new();
     (0..).zip(&ends).for_each(|(number, end)| table.insert(Name::Number(9 << 32 | number), end.uri()));
-    let side = |(number, (end, has_engine))| {
-        let place = Place::of(end, id(number), Box::new(table.clone()));
-        let open = if has_engine { Interface::accelerated } else { Interface::new };
-        of(open(place, 0, Limits::default()).expect("an interface"))
-    };
+    let side = |(number, (end, has_engine))| side_of_mode(end, number, &table, has_engine);
     (0..).zip(ends.into_iter().zip(has_engine)).map(side).collect()
 }
 
