@@ -13,8 +13,8 @@ use std::time::{Duration, Instant};
 
 const NODE: u32 = 1;
 /// Portal indices: what comes back, what does not, what changes a table, what turns the server to
-/// something else, and what comes back by either native strategy. Those behind have lists of entries
-/// that refuse.
+/// something else, and what comes back by either native strategy. Those behind have lists of
+/// entries that refuse.
 const ECHO: u32 = 0;
 const SINK: u32 = 1;
 const UPDATE: u32 = 2;
