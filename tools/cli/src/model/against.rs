@@ -2,6 +2,7 @@
 
 use super::answer::SCHEMA;
 use super::figure::{Area, FOOT, HEAD, LEGEND, PANEL, colour, legend};
+use cci_report::output::grounds::for_both_grounds;
 use cci_report::output::plot::{Failed, GRID, INK, font, short};
 use cci_report::output::table;
 use cci_report::{UserError, while_doing};
@@ -98,7 +99,7 @@ fn against_svg(panels: &[Against]) -> Result<String, UserError> {
     }
     let mut text = String::new();
     draw(panels, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    Ok(for_both_grounds(&text))
 }
 
 fn draw<'a>(panels: &[Against], text: &'a mut String) -> Result<(), Failed<'a>> {

@@ -4,6 +4,7 @@ use super::crossover::title;
 use super::system;
 use super::told;
 use cci_model::{Comparison, Family, ModelError};
+use cci_report::output::grounds::for_both_grounds;
 use cci_report::output::plot::{Failed, GRID, INK, font, short};
 use cci_report::output::table;
 use cci_report::{UserError, while_doing};
@@ -141,7 +142,7 @@ impl Curves {
 pub(crate) fn curves_svg(panels: &[Curves]) -> Result<String, UserError> {
     let mut text = String::new();
     draw(panels, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
+    Ok(for_both_grounds(&text))
 }
 
 fn draw<'a>(panels: &[Curves], text: &'a mut String) -> Result<(), Failed<'a>> {

@@ -152,5 +152,6 @@ pub(super) mod tests {
         for words in ["short, 4 arguments", "16 under way", "400.0 ns by send", "added: 40 ±4 cycles"] {
             assert!(text.contains(words), "{words}: {text}");
         }
+        crate::output::plot::tests::assert_drawn_for_both_grounds(crate::finding::Finding::Am(found()));
     }
 }

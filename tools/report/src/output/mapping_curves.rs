@@ -212,6 +212,9 @@ mod tests {
         for words in ["Bulk data", "v3, k 64", "Short messages", "v3: store", "credits"] {
             assert!(many.contains(words), "{words}: {many}");
         }
+        crate::output::plot::tests::assert_drawn_for_both_grounds(crate::finding::Finding::Mappings(found(&[
+            1, 8, 64,
+        ])));
     }
 
     #[test]

@@ -167,6 +167,7 @@ mod tests {
         {
             assert!(svg.contains(text), "{text}");
         }
+        crate::output::plot::tests::assert_drawn_for_both_grounds(crate::finding::Finding::MemoryCurves(found()));
         let none = super::svg(&MemoryCurves::default(), &Environment::default()).unwrap();
         assert!(none.contains("<svg") && !none.contains("NaN"), "{none}");
     }

@@ -4,6 +4,7 @@ pub(crate) mod am;
 mod breakdown;
 mod csv;
 pub mod findings;
+pub mod grounds;
 mod gups;
 mod logp;
 mod mapping_curves;

@@ -1,5 +1,6 @@
 //! Latency and bandwidth over size, as SVG for screen and print.
 
+use super::grounds::for_both_grounds;
 use super::side_by_side::name;
 use super::table::{subject, time, unit};
 use crate::environment::Environment;
@@ -49,8 +50,13 @@ const LINE_HEIGHT: u32 = 16;
 /// Why a plot could not be drawn.
 pub type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
-/// The plot of a document.
+/// The plot of a document, for a light and for a dark ground.
 pub fn svg(document: &Document) -> Result<String, UserError> {
+    drawn(document).map(|svg| for_both_grounds(&svg))
+}
+
+/// The plot of a document on a light ground.
+fn drawn(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::Logp(found)]) = (&document.rows[..], &document.findings[..]) {
         return super::signature::svg(found, &document.environment);
     }
@@ -74,25 +80,7 @@ pub fn svg(document: &Document) -> Result<String, UserError> {
     }
     let mut text = String::new();
     draw(document, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(for_both_grounds(&text))
-}
-
-/// A plot that fits a narrow page, and has light curves on a dark ground where its reader prefers
-/// that.
-fn for_both_grounds(svg: &str) -> String {
-    let hex = |colour: RGBColor| format!("#{:02X}{:02X}{:02X}", colour.0, colour.1, colour.2);
-    let mut style = String::from("svg{max-width:100%;height:auto}@media(prefers-color-scheme:dark){");
-    let grounds = [(WHITE, "#15181c"), (INK, "#e4e4e4"), (GRID, "#3a4048"), (MEASURED, "#6cb6f5"), (BARE, "#f0a050")];
-    let others = ["#66c98a", "#d68fd6", "#f07a88", "#b8b8b8", "#58cbdd", "#d0b060"];
-    for (light, dark) in grounds.into_iter().chain(OTHERS.into_iter().zip(others)) {
-        let light = hex(light);
-        style.push_str(&format!("[fill=\"{light}\"]{{fill:{dark}}}[stroke=\"{light}\"]{{stroke:{dark}}}"));
-    }
-    style.push('}');
-    match svg.split_once('>') {
-        Some((head, rest)) => format!("{head}>\n<style>{style}</style>{rest}"),
-        None => svg.to_owned(),
-    }
+    Ok(text)
 }
 
 /// A curve, and the name that stands at its end.
@@ -419,31 +407,31 @@ fn round(size: f64) -> u64 {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::names::Measurement;
+    use crate::output::grounds::tests::assert_suits_both_grounds;
     use crate::row::tests::row;
 
     fn document(rows: Vec<Row>) -> Document {
         Document::new(Environment::default(), rows, vec![], None)
     }
 
+    /// The plot of a finding has each of its colours for a light and for a dark ground.
+    pub(in super::super) fn assert_drawn_for_both_grounds(finding: Finding) {
+        let document = Document::new(Environment::default(), vec![], vec![finding], None);
+        assert_suits_both_grounds(&svg(&document).unwrap());
+    }
+
     #[test]
     fn a_plot_has_both_panels_and_every_point() {
         let rows: Vec<_> = [8, 64, 512, 4096].map(|size| row(Measurement::PingPong, size)).into();
         let svg = svg(&document(rows)).unwrap();
-        for text in [
-            "<svg",
-            "Half round trip",
-            "Bandwidth",
-            "bare line 80",
-            "cci sm 100",
-            "size, bytes",
-            "prefers-color-scheme:dark",
-        ] {
+        for text in ["<svg", "Half round trip", "Bandwidth", "bare line 80", "cci sm 100", "size, bytes"] {
             assert!(svg.contains(text), "{text}");
         }
         assert!(svg.matches("<circle").count() >= 8);
+        assert_suits_both_grounds(&svg);
     }
 
     #[test]

@@ -363,5 +363,6 @@ pub(super) mod tests {
         for experiment in EXPERIMENTS.iter().filter(|experiment| DRAWN.contains(&experiment.name)) {
             assert!(text.contains(experiment.title), "{}", experiment.title);
         }
+        crate::output::plot::tests::assert_drawn_for_both_grounds(crate::finding::Finding::Portals(found()));
     }
 }

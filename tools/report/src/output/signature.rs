@@ -112,5 +112,6 @@ mod tests {
             assert!(text.contains(words), "{words}");
         }
         assert_eq!(text.matches("<circle").count(), found().points.len());
+        crate::output::plot::tests::assert_drawn_for_both_grounds(crate::finding::Finding::Logp(found()));
     }
 }

@@ -303,6 +303,7 @@ pub(crate) mod tests {
         }
         // Two words, four rates, and two in a legend.
         assert_eq!(text.matches("<circle").count(), 8);
+        crate::output::plot::tests::assert_drawn_for_both_grounds(crate::finding::Finding::SplitC(found()));
         assert!(svg(&SplitC::default(), &Environment::default()).is_err());
     }
 }
