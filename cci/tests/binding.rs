@@ -30,3 +30,19 @@ fn an_endpoint_survives_its_handle_where_a_binding_takes_it() {
     // SAFETY: as above.
     unsafe { close(cell) }.expect("a close");
 }
+
+#[test]
+fn a_sleeper_has_the_handle_in_use_until_it_ends() {
+    let endpoint = open();
+    // SAFETY: there is no event.
+    let cell = unsafe { cell(&endpoint) };
+    let is_in_use = || cell.with(|core, _| core.is_handle_in_use()).expect("an open endpoint");
+    assert!(!is_in_use(), "nobody waits");
+    let waits = [endpoint.sleeper(), endpoint.sleeper()].map(|sleeper| sleeper.expect("a sleeper"));
+    assert!(is_in_use());
+    let [one, other] = waits;
+    drop(one);
+    assert!(is_in_use(), "another thread waits");
+    drop(other);
+    assert!(!is_in_use(), "a program that polls from here on pays for its handle");
+}

@@ -131,7 +131,7 @@ impl Endpoint {
             time = left.map_or(time, |left| left.min(time));
             let found = match self.next(py, &endpoint)? {
                 Some(event) => Some(event),
-                None => py.detach(|| spin(time, || endpoint.get_event())).or_raise(py)?,
+                None => spin(py, time, || endpoint.get_event()).or_raise(py)?,
             };
             if let Some(event) = found {
                 return self.taken(py, event, &endpoint).map(Some);
@@ -141,10 +141,13 @@ impl Endpoint {
                 return Ok(None);
             }
             time = Duration::ZERO;
-            let sleeper = self.sleepers.announce()?;
-            // A close before the announcement woke nobody.
+            let sleeper = self.sleepers.announce(py, &endpoint)?;
+            // A close before the announcement woke nobody, and no event did.
             self.opened.get(py)?;
-            py.detach(|| sleeper.sleep(&endpoint, deadline.left()));
+            if let Some(event) = self.next(py, &endpoint)? {
+                return self.taken(py, event, &endpoint).map(Some);
+            }
+            py.detach(|| sleeper.sleep(deadline.left()));
             py.check_signals()?;
         }
     }

@@ -1,9 +1,10 @@
 //! Waiting for an endpoint: looks, then sleeps, with the interpreter released; Ctrl-C ends it.
 
+use crate::errors::Refusal;
 use cci::{Endpoint, PollError};
 use pyo3::prelude::*;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -17,14 +18,32 @@ const SLICE: Duration = Duration::from_millis(100);
 /// How many looks go between two readings of the clock.
 const LOOKS: u32 = 16;
 
-/// Repeats a look for a while. Without the interpreter.
-pub(crate) fn spin<T>(
+/// How many looks a wait takes before it releases the interpreter, since an answer that is about to
+/// come is not worth the release: about ten microseconds over a network.
+const ATTACHED_LOOKS: u32 = 32;
+
+/// Repeats a look for a while: at first with the interpreter, then without.
+pub(crate) fn spin<T: Send>(
+    py: Python<'_>,
     time: Duration,
-    mut look: impl FnMut() -> Result<Option<T>, PollError>,
+    mut look: impl FnMut() -> Result<Option<T>, PollError> + Send,
 ) -> Result<Option<T>, PollError> {
     if time.is_zero() || cci::is_oversubscribed() {
         return Ok(None);
     }
+    for _ in 0..ATTACHED_LOOKS {
+        if let Some(found) = look()? {
+            return Ok(Some(found));
+        }
+    }
+    py.detach(|| spin_released(time, look))
+}
+
+/// Repeats a look for a while. Without the interpreter.
+fn spin_released<T>(
+    time: Duration,
+    mut look: impl FnMut() -> Result<Option<T>, PollError>,
+) -> Result<Option<T>, PollError> {
     let start = Instant::now();
     loop {
         for _ in 0..LOOKS {
@@ -50,19 +69,23 @@ pub(crate) struct Sleepers {
 pub(crate) struct Sleeper<'a> {
     sleepers: &'a Sleepers,
     waker: Arc<OwnedFd>,
+    /// Only for the time of the sleep: an endpoint whose handle a program has pays for it whenever
+    /// a look finds nothing.
+    wait: cci::Sleeper<'a>,
 }
 
 impl Sleepers {
-    /// Announces a sleeper: from here on `wake` ends its sleep, also one that has not begun. What
-    /// it waits for is looked at once more after this.
-    pub(crate) fn announce(&self) -> PyResult<Sleeper<'_>> {
+    /// Announces a sleeper: from here on `wake` and events of the endpoint end its sleep, also one
+    /// that has not begun. What it waits for, and the endpoint, are looked at once more after this.
+    pub(crate) fn announce<'a>(&'a self, py: Python<'_>, endpoint: &'a Endpoint) -> PyResult<Sleeper<'a>> {
+        let wait = endpoint.sleeper().map_err(|why| why.raise(py))?;
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let waker = match spare {
             Some(waker) => waker,
             None => Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(std::io::Error::from)?),
         };
         self.asleep.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&waker));
-        Ok(Sleeper { sleepers: self, waker })
+        Ok(Sleeper { sleepers: self, waker, wait })
     }
 
     /// Ends all sleeps.
@@ -77,7 +100,7 @@ impl Sleepers {
 impl Sleeper<'_> {
     /// Sleeps until the endpoint has something to do, `wake` is called, a signal comes, or the time
     /// is over. Without the interpreter.
-    pub(crate) fn sleep(&self, endpoint: &Endpoint, limit: Option<Duration>) {
+    pub(crate) fn sleep(&self, limit: Option<Duration>) {
         let is_main = rustix::thread::gettid() == rustix::process::getpid();
         let limit = match limit {
             Some(limit) if is_main => Some(limit.min(SLICE)),
@@ -85,8 +108,7 @@ impl Sleeper<'_> {
             limit => limit,
         };
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        let handle = endpoint.as_fd();
-        let mut all = [PollFd::new(&handle, PollFlags::IN), PollFd::new(&self.waker, PollFlags::IN)];
+        let mut all = [PollFd::new(&self.wait, PollFlags::IN), PollFd::new(&self.waker, PollFlags::IN)];
         let _ = poll(&mut all, limit.as_ref());
     }
 }

@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Awaitable, Callable, Generator
+from _thread import get_ident
+from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
@@ -10,13 +11,14 @@ from weakref import WeakValueDictionary
 from . import _loops
 from ._cci import Hub
 from ._errors import Disconnected, Error, of_status, timed_out
+from ._peers import Listener, Peer, hub_at
 
 if TYPE_CHECKING:
     from typing import Self
 
     from typing_extensions import Buffer
 
-    from ._cci import Job, Message, Registration
+    from ._cci import Job, Message
 
 T = TypeVar("T")
 
@@ -28,8 +30,8 @@ _ROOM = -1
 _TURNS = 64
 
 
-def _nowhere() -> bool:
-    return False
+def _nowhere() -> None:
+    return None
 
 
 class _Reactor:
@@ -37,9 +39,14 @@ class _Reactor:
 
     def __init__(self, hub: Hub, spin: float) -> None:
         self._loop: _loops.Asyncio | _loops.Trio | None = None
-        self.is_here: Callable[[], bool] = _nowhere
+        # The loop that runs here, and the one that this belongs to: no loop before it is attached.
+        self.running: Callable[[], object] = _nowhere
+        self.home: object = _nowhere
+        self.runner: Any = _loops.Unknown
         self.hub = hub
+        # Seconds for which a wait looks; none where a loop does not tell which tasks are ready.
         self.spin = spin
+        self.ready: Any = None
         # Waits in a row that were over at once.
         self.turns = 0
         self.failure: Error | None = None
@@ -51,10 +58,13 @@ class _Reactor:
             loop = _loops.current()
             loop.watch(self.hub.fileno(), self)
             self._loop = loop
-            self.is_here = loop.is_here
+            self.running, self.home = loop.running, loop.home
+            self.runner, self.ready = loop.runner, loop.ready
+            if self.ready is None:
+                self.spin = 0.0
             # The descriptor tells of what comes after a look.
             self.on_readable()
-        elif not self.is_here():
+        elif not self._loop.is_here():
             state = "is closed" if self._loop.is_closed() else "is another one"
             raise RuntimeError(
                 f"the event loop of this connection {state}; connect again in the loop that uses it"
@@ -103,15 +113,15 @@ class _Reactor:
         assert self._loop is not None
         await self._loop.checkpoint()
 
-    def may_spin(self) -> bool:
-        """Whether a wait is to look before it sleeps: no other task is ready."""
-        return self.spin > 0 and self.failure is None and self._loop is not None and self._loop.is_idle()
+    def is_idle(self) -> bool:
+        """Whether no other task is ready to run."""
+        return self._loop is not None and self._loop.is_idle()
 
     async def wait(
         self, key: int, attempt: Callable[[], T | None], timeout: float | None = None
     ) -> T | None:
         """Repeats ``attempt`` until it gives something; None: the time is over."""
-        if not self.is_here():
+        if self.running() is not self.home:
             self.attach()
         assert self._loop is not None
         self.turns += 1
@@ -156,7 +166,7 @@ class _Reactor:
         raise timed_out(what, timeout)
 
 
-class Connection:
+class Connection(Peer[Coroutine[Any, Any, None], Coroutine[Any, Any, int]]):
     """A connection whose calls are awaited. ``connect`` and servers make it.
 
     ``async with`` closes it at the end of the block. ``async for`` receives messages until the peer
@@ -164,25 +174,14 @@ class Connection:
     """
 
     def __init__(self, reactor: _Reactor, peer: int) -> None:
+        super().__init__(reactor.hub, peer)
         self._reactor = reactor
-        self._hub = reactor.hub
-        self._peer = peer
 
-    @property
-    def max_send_size(self) -> int:
-        """The longest message that is copied and buffered, bytes; longer ones are sent as well."""
-        return self._about()[0]
+    async def _word(self, begin: Callable[[], int], timeout: float | None, what: str) -> int:
+        return await self._reactor.end(begin, timeout, what)
 
-    @property
-    def attribute(self) -> str:
-        """What the connection promises: RO, RU or UU."""
-        return self._about()[1]
-
-    def _about(self) -> tuple[int, str]:
-        about = self._hub.about(self._peer)
-        if about is None:
-            raise of_status(2, "the connection is closed, or its peer is gone")
-        return about
+    async def _done(self, begin: Callable[[], int], timeout: float | None, what: str) -> None:
+        await self._reactor.end(begin, timeout, what)
 
     async def send(self, data: Buffer, *, timeout: float | None = None) -> None:
         """Sends a message of any size, and returns when it is delivered.
@@ -199,10 +198,11 @@ class Connection:
 
         Raises ``NoBuffers`` where there is no room now; ``send`` waits for room.
         """
-        if not self._reactor.is_here():
-            self._reactor.attach()
+        reactor = self._reactor
+        if reactor.runner._thread_id != get_ident() and reactor.running() is not reactor.home:
+            reactor.attach()
         if not self._hub.post(self._peer, data):
-            self._reactor.on_readable()
+            reactor.on_readable()
             if not self._hub.post(self._peer, data):
                 raise of_status(105, "no free send buffer; await send() in place of post()")
 
@@ -211,20 +211,32 @@ class Connection:
 
         Raises ``Disconnected`` once the peer is gone and all messages are received; ``TimedOut``.
         """
-        hub, peer, reactor = self._hub, self._peer, self._reactor
-        if not reactor.is_here():
+        message = self._at_once()
+        if message is None:
+            return await self._later(timeout)
+        if self._reactor.turns >= _TURNS:
+            await self._reactor.checkpoint()
+        return message
+
+    def _at_once(self) -> Message | None:
+        """The next message, if it is here, or comes while the loop has nothing else to do."""
+        reactor = self._reactor
+        if reactor.runner._thread_id != get_ident() and reactor.running() is not reactor.home:
             reactor.attach()
-        message = hub.try_recv(peer)
-        if message is None and reactor.may_spin():
-            message, keys = hub.spin_recv(peer, reactor.spin)
-            reactor.wake_all(keys)
-        reactor.turns += 1
-        if message is not None and reactor.turns < _TURNS:
-            return message
-        if message is not None:
-            await reactor.checkpoint()
-            return message
-        message = await reactor.wait(peer, lambda: hub.try_recv(peer), timeout)
+        spin = reactor.spin
+        if spin > 0 and reactor.ready and not reactor.is_idle():
+            spin = 0.0
+        message = self._hub.try_recv(self._peer, spin)
+        if message is None:
+            if spin > 0:
+                reactor.wake_all(self._hub.changed())
+        else:
+            reactor.turns += 1
+        return message
+
+    async def _later(self, timeout: float | None) -> Message:
+        hub, peer = self._hub, self._peer
+        message = await self._reactor.wait(peer, lambda: hub.try_recv(peer), timeout)
         if message is None:
             assert timeout is not None
             raise timed_out("no message came", timeout)
@@ -235,86 +247,19 @@ class Connection:
 
     async def __anext__(self) -> Message:
         try:
-            return await self.recv()
+            message = self._at_once()
+            if message is None:
+                return await self._later(None)
         except Disconnected:
             raise StopAsyncIteration from None
-
-    def register(self, memory: Any, *, read: bool = True, write: bool = True) -> Registration:
-        """Registers memory of an object, for RMA of this side, and of peers with these rights."""
-        return self._hub.register(memory, read, write)
-
-    async def write(
-        self,
-        local: Registration,
-        remote: bytes,
-        *,
-        offset: int = 0,
-        local_offset: int = 0,
-        length: int | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        """Writes from ``local`` into the peer's memory that ``remote`` names, at ``offset``.
-
-        Returns when the bytes are there. Without ``length`` all that follow ``local_offset``.
-        """
-        hub, peer = self._hub, self._peer
-        await self._reactor.end(
-            lambda: hub.rma(peer, True, local, remote, offset, local_offset, length),
-            timeout,
-            "the memory was not written",
-        )
-
-    async def read(
-        self,
-        local: Registration,
-        remote: bytes,
-        *,
-        offset: int = 0,
-        local_offset: int = 0,
-        length: int | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        """Reads the peer's memory that ``remote`` names, from ``offset`` on, into ``local``."""
-        hub, peer = self._hub, self._peer
-        await self._reactor.end(
-            lambda: hub.rma(peer, False, local, remote, offset, local_offset, length),
-            timeout,
-            "the memory was not read",
-        )
-
-    async def fetch_add(
-        self, remote: bytes, value: int, *, offset: int = 0, timeout: float | None = None
-    ) -> int:
-        """Adds to an aligned word of 8 bytes of the peer, once, and returns its old value."""
-        hub, peer = self._hub, self._peer
-        return await self._reactor.end(
-            lambda: hub.fetch_add(peer, remote, value, offset), timeout, "the word was not changed"
-        )
-
-    async def compare_swap(
-        self,
-        remote: bytes,
-        expected: int,
-        desired: int,
-        *,
-        offset: int = 0,
-        timeout: float | None = None,
-    ) -> int:
-        """Replaces an aligned word of 8 bytes that is ``expected``, and returns its old value."""
-        hub, peer = self._hub, self._peer
-        return await self._reactor.end(
-            lambda: hub.compare_swap(peer, remote, expected, desired, offset),
-            timeout,
-            "the word was not changed",
-        )
+        if self._reactor.turns >= _TURNS:
+            await self._reactor.checkpoint()
+        return message
 
     def close(self) -> None:
         """Closes the connection. Messages that were not received are gone."""
-        self._hub.disconnect(self._peer)
+        super().close()
         self._reactor.wake(self._peer)
-
-    def __del__(self) -> None:
-        self._hub.disconnect(self._peer)
 
     async def __aenter__(self) -> Self:
         return self
@@ -323,7 +268,7 @@ class Connection:
         self.close()
 
 
-class Server:
+class Server(Listener):
     """An endpoint that others connect to. ``listen`` makes it.
 
     ``async for`` gives the connections of its clients. ``async with`` closes it at the end of the
@@ -331,12 +276,8 @@ class Server:
     """
 
     def __init__(self, reactor: _Reactor) -> None:
+        super().__init__(reactor.hub)
         self._reactor = reactor
-
-    @property
-    def uri(self) -> str:
-        """What clients connect to. Programs pass it on and never take it apart."""
-        return self._reactor.hub.uri
 
     async def accept(self, *, timeout: float | None = None) -> Connection:
         """Returns the connection of the next client."""
@@ -357,10 +298,6 @@ class Server:
     ) -> Connection:
         """Connects to another endpoint from this one: for peers of one job, as ``job:1``."""
         return await _connected(self._reactor, uri, attribute, payload, timeout)
-
-    def register(self, memory: Any, *, read: bool = True, write: bool = True) -> Registration:
-        """Registers memory of an object for the peers of this endpoint, with these rights."""
-        return self._reactor.hub.register(memory, read, write)
 
     def __aiter__(self) -> AsyncIterator[Connection]:
         return self
@@ -406,10 +343,8 @@ def listen(
     spin: seconds for which a task that waits looks before it lets the loop sleep; only asyncio's own
     loop, and only while no other task is ready.
     """
-    job, text = (None, address) if address is None or isinstance(address, str) else (address, None)
-    hub = Hub(
-        text,
-        of_job=job,
+    hub = hub_at(
+        address,
         recv_buffers=recv_buffers,
         send_buffers=send_buffers,
         max_message=max_message,
@@ -445,8 +380,7 @@ _clients: WeakValueDictionary[tuple[Any, ...], _Reactor] = WeakValueDictionary()
 
 def _client(uri: str, options: dict[str, Any], spin: float) -> _Reactor:
     loop = _loops.current()
-    identity = loop.loop if isinstance(loop, _loops.Asyncio) else loop._token
-    key = (identity, uri.partition("://")[0], spin, tuple(options.values()))
+    key = (loop.home, uri.partition("://")[0], spin, tuple(options.values()))
     reactor = _clients.get(key)
     if reactor is None or reactor.hub.closed or reactor.failure is not None:
         reactor = _Reactor(Hub(uri=uri, **options), spin)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Generator
+from collections.abc import Callable, Generator
 from types import coroutine
 from typing import Any, Protocol
 from weakref import ref
@@ -24,16 +24,25 @@ class Waiter(Protocol):
     async def wait(self, timeout: float | None) -> None: ...
 
 
+class Unknown:
+    """In the place of a loop that does not tell which thread runs it."""
+
+    _thread_id = None
+
+
 class Asyncio:
     """An event loop of asyncio."""
 
     def __init__(self) -> None:
         import asyncio
 
-        self.loop = asyncio.get_running_loop()
-        self._running = asyncio._get_running_loop
+        self.home = asyncio.get_running_loop()
+        self.running: Callable[[], object] = asyncio._get_running_loop
+        # asyncio's own loop has the thread that runs it. Until Python 3.12 that is quicker to
+        # compare than the running loop, for which Python makes a system call.
+        self.runner: Any = self.home if hasattr(self.home, "_thread_id") else Unknown
         # What asyncio's own loop runs next; others do not tell.
-        self._ready: Any = getattr(self.loop, "_ready", None)
+        self.ready: Any = getattr(self.home, "_ready", None)
         self._readable: Any = None
         self._watched: int | None = None
 
@@ -48,21 +57,21 @@ class Asyncio:
                 alive.on_readable()
 
         self._readable = readable
-        self.loop.add_reader(self._watched, readable)
+        self.home.add_reader(self._watched, readable)
 
     def unwatch(self) -> None:
         """Ends that, from any thread, also when the loop is closed."""
         watched, self._watched = self._watched, None
         if watched is None:
             return
-        loop = self.loop
+        loop = self.home
 
         def end() -> None:
             if not loop.is_closed():
                 loop.remove_reader(watched)
             os.close(watched)
 
-        if loop.is_closed() or self._running() is loop or not loop.is_running():
+        if loop.is_closed() or self.running() is loop or not loop.is_running():
             end()
         else:
             try:
@@ -76,20 +85,20 @@ class Asyncio:
 
     def is_idle(self) -> bool:
         """Whether no other task is ready to run, as far as the loop tells."""
-        ready = self._ready
+        ready = self.ready
         if not ready:
             return ready is not None
         # The descriptor of this endpoint is no other task.
         return len(ready) == 1 and getattr(ready[0], "_callback", None) is self._readable
 
     def is_here(self) -> bool:
-        return self._running() is self.loop
+        return self.running() is self.home
 
     def is_closed(self) -> bool:
-        return self.loop.is_closed()
+        return self.home.is_closed()
 
     def waiter(self) -> Waiter:
-        return _AsyncioWaiter(self.loop)
+        return _AsyncioWaiter(self.home)
 
 
 @coroutine
@@ -122,7 +131,11 @@ class Trio:
         import trio
 
         self._trio: Any = trio
-        self._token = trio.lowlevel.current_trio_token()
+        self.home = trio.lowlevel.current_trio_token()
+        self.running: Callable[[], object] = _trio_token
+        # It tells neither its thread nor what it runs next.
+        self.runner: Any = Unknown
+        self.ready: Any = None
         self._scope: Any = None
 
     def watch(self, descriptor: int, watcher: Watcher) -> None:
@@ -155,7 +168,7 @@ class Trio:
             scope.cancel()
             return
         try:
-            self._token.run_sync_soon(scope.cancel)
+            self.home.run_sync_soon(scope.cancel)
         except self._trio.RunFinishedError:
             pass
 
@@ -166,11 +179,11 @@ class Trio:
         return False
 
     def is_here(self) -> bool:
-        return _trio_token() is self._token
+        return self.running() is self.home
 
     def is_closed(self) -> bool:
         try:
-            self._token.run_sync_soon(lambda: None)
+            self.home.run_sync_soon(lambda: None)
         except self._trio.RunFinishedError:
             return True
         return False

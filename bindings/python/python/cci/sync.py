@@ -21,14 +21,15 @@ from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
 from ._cci import Hub
-from ._errors import Disconnected, Error, of_status, timed_out
+from ._errors import Disconnected, Error, timed_out
+from ._peers import Listener, Peer, hub_at
 
 if TYPE_CHECKING:
     from typing import Self
 
     from typing_extensions import Buffer
 
-    from ._cci import Job, Message, Registration
+    from ._cci import Job, Message
 
 __all__ = ["Connection", "Server", "connect", "listen"]
 
@@ -43,32 +44,15 @@ class _Shared:
         self.hub.close()
 
 
-class Connection:
+class Connection(Peer[None, int]):
     """A connection. ``connect`` and servers make it.
 
     ``with`` closes it at the end of the block. ``for`` receives messages until the peer disconnects.
     """
 
     def __init__(self, shared: _Shared, peer: int) -> None:
+        super().__init__(shared.hub, peer)
         self._shared = shared
-        self._hub = shared.hub
-        self._peer = peer
-
-    @property
-    def max_send_size(self) -> int:
-        """The longest message that is copied and buffered, bytes; longer ones are sent as well."""
-        return self._about()[0]
-
-    @property
-    def attribute(self) -> str:
-        """What the connection promises: RO, RU or UU."""
-        return self._about()[1]
-
-    def _about(self) -> tuple[int, str]:
-        about = self._hub.about(self._peer)
-        if about is None:
-            raise of_status(2, "the connection is closed, or its peer is gone")
-        return about
 
     def send(self, data: Buffer, *, timeout: float | None = None) -> None:
         """Sends a message of any size, and returns when it is delivered."""
@@ -102,11 +86,7 @@ class Connection:
         except Disconnected:
             raise StopIteration from None
 
-    def register(self, memory: Any, *, read: bool = True, write: bool = True) -> Registration:
-        """Registers memory of an object, for RMA of this side, and of peers with these rights."""
-        return self._hub.register(memory, read, write)
-
-    def _end(self, begin: Callable[[], int], timeout: float | None, what: str) -> int:
+    def _word(self, begin: Callable[[], int], timeout: float | None, what: str) -> int:
         start = monotonic()
         operation = begin() or self._hub.wait_begin(begin, timeout)
         if operation == 0:
@@ -122,74 +102,8 @@ class Connection:
             raise timed_out(what, timeout or 0.0)
         return done
 
-    def write(
-        self,
-        local: Registration,
-        remote: bytes,
-        *,
-        offset: int = 0,
-        local_offset: int = 0,
-        length: int | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        """Writes from ``local`` into the peer's memory that ``remote`` names, at ``offset``."""
-        hub, peer = self._hub, self._peer
-        self._end(
-            lambda: hub.rma(peer, True, local, remote, offset, local_offset, length),
-            timeout,
-            "the memory was not written",
-        )
-
-    def read(
-        self,
-        local: Registration,
-        remote: bytes,
-        *,
-        offset: int = 0,
-        local_offset: int = 0,
-        length: int | None = None,
-        timeout: float | None = None,
-    ) -> None:
-        """Reads the peer's memory that ``remote`` names, from ``offset`` on, into ``local``."""
-        hub, peer = self._hub, self._peer
-        self._end(
-            lambda: hub.rma(peer, False, local, remote, offset, local_offset, length),
-            timeout,
-            "the memory was not read",
-        )
-
-    def fetch_add(
-        self, remote: bytes, value: int, *, offset: int = 0, timeout: float | None = None
-    ) -> int:
-        """Adds to an aligned word of 8 bytes of the peer, once, and returns its old value."""
-        hub, peer = self._hub, self._peer
-        return self._end(
-            lambda: hub.fetch_add(peer, remote, value, offset), timeout, "the word was not changed"
-        )
-
-    def compare_swap(
-        self,
-        remote: bytes,
-        expected: int,
-        desired: int,
-        *,
-        offset: int = 0,
-        timeout: float | None = None,
-    ) -> int:
-        """Replaces an aligned word of 8 bytes that is ``expected``, and returns its old value."""
-        hub, peer = self._hub, self._peer
-        return self._end(
-            lambda: hub.compare_swap(peer, remote, expected, desired, offset),
-            timeout,
-            "the word was not changed",
-        )
-
-    def close(self) -> None:
-        """Closes the connection. Messages that were not received are gone."""
-        self._hub.disconnect(self._peer)
-
-    def __del__(self) -> None:
-        self._hub.disconnect(self._peer)
+    def _done(self, begin: Callable[[], int], timeout: float | None, what: str) -> None:
+        self._word(begin, timeout, what)
 
     def __enter__(self) -> Self:
         return self
@@ -198,7 +112,7 @@ class Connection:
         self.close()
 
 
-class Server:
+class Server(Listener):
     """An endpoint that others connect to. ``listen`` makes it.
 
     ``for`` gives the connections of its clients. ``with`` closes it at the end of the block, with
@@ -206,12 +120,8 @@ class Server:
     """
 
     def __init__(self, shared: _Shared) -> None:
+        super().__init__(shared.hub)
         self._shared = shared
-
-    @property
-    def uri(self) -> str:
-        """What clients connect to. Programs pass it on and never take it apart."""
-        return self._shared.hub.uri
 
     def accept(self, *, timeout: float | None = None) -> Connection:
         """Returns the connection of the next client."""
@@ -232,10 +142,6 @@ class Server:
         """Connects to another endpoint from this one: for peers of one job, as ``job:1``."""
         return _connected(self._shared, uri, attribute, payload, timeout)
 
-    def register(self, memory: Any, *, read: bool = True, write: bool = True) -> Registration:
-        """Registers memory of an object for the peers of this endpoint, with these rights."""
-        return self._shared.hub.register(memory, read, write)
-
     def __iter__(self) -> Iterator[Connection]:
         return self
 
@@ -246,10 +152,6 @@ class Server:
             if self._shared.hub.closed:
                 raise StopIteration from None
             raise
-
-    def close(self) -> None:
-        """Closes the endpoint and all its connections. Waits for what was sent, at most 100 ms."""
-        self._shared.hub.close()
 
     def __enter__(self) -> Self:
         return self
@@ -272,10 +174,8 @@ def listen(
 
     spin: seconds for which a wait looks before it sleeps; 50 us unless given.
     """
-    job, text = (None, address) if address is None or isinstance(address, str) else (address, None)
-    hub = Hub(
-        text,
-        of_job=job,
+    hub = hub_at(
+        address,
         recv_buffers=recv_buffers,
         send_buffers=send_buffers,
         max_message=max_message,

@@ -71,29 +71,44 @@ impl Hub {
         let mut changes = Changes::default();
         // No further look: an acknowledgement is to wait for the answer that the program may give,
         // and the descriptor stays readable until a look finds nothing.
-        self.look(py, &endpoint, BATCH, &mut changes)?;
+        let found = {
+            let mut state = self.state();
+            endpoint.poll(BATCH, |event| state.handle(&endpoint, event, &mut changes))
+        };
+        self.looked(py, &endpoint, found.map(|number| number > 0), &mut changes)?;
         if !changes.keys.is_empty() {
             self.sleepers.wake();
         }
         Ok(std::mem::take(&mut changes.keys))
     }
 
-    /// The next message of a connection, or None now. Raises once the connection is lost.
-    fn try_recv(&self, py: Python<'_>, peer: u64) -> PyResult<Option<Message>> {
-        self.take_message(py, peer)
-    }
-
-    /// Looks for a message of a connection for a while, which blocks the thread. Returns it, or
-    /// None, and what has changed for others, which ends the looks.
-    fn spin_recv(&self, py: Python<'_>, peer: u64, time: f64) -> PyResult<(Option<Message>, Vec<u64>)> {
-        let time = arguments::seconds("spin", Some(time))?.unwrap_or_default();
+    /// The next message of a connection, or None now. Raises once the connection is lost. With
+    /// `spin` it looks for so many seconds, which blocks the thread, or until something has changed
+    /// for others; `changed` tells what.
+    #[pyo3(signature = (peer, spin=0.0))]
+    fn try_recv(&self, py: Python<'_>, peer: u64, spin: f64) -> PyResult<Option<Message>> {
+        let message = self.take_message(py, peer)?;
+        if message.is_some() || spin <= 0.0 {
+            return Ok(message);
+        }
+        let time = arguments::seconds("spin", Some(spin))?.unwrap_or_default();
         let endpoint = self.opened.get(py)?;
         let mut changes = Changes::default();
-        if self.spin(py, &endpoint, time, &mut changes) {
-            self.sleepers.wake();
-            changes.keys.retain(|key| *key != peer);
+        if !self.spin(py, &endpoint, time, &mut changes) {
+            return Ok(None);
         }
-        Ok((self.take_message(py, peer)?, std::mem::take(&mut changes.keys)))
+        self.sleepers.wake();
+        changes.keys.retain(|key| *key != peer);
+        if changes.keys.is_empty() {
+            return self.take_message(py, peer);
+        }
+        self.state().untold.append(&mut changes.keys);
+        Ok(None)
+    }
+
+    /// What `try_recv` has changed for others than its caller, as `progress` returns it.
+    fn changed(&self) -> Vec<u64> {
+        std::mem::take(&mut self.state().untold)
     }
 
     /// Waits for the next message of a connection; None: the time is over.

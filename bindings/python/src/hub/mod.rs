@@ -19,9 +19,6 @@ use std::time::Duration;
 /// How many events one call of `progress` takes, by one lock.
 const BATCH: usize = 16;
 
-/// How many looks a wait takes before it releases the interpreter: a few microseconds.
-const LOOKS: u32 = 16;
-
 /// An endpoint with its connections: what the classes of the package are built on.
 #[pyclass(frozen, module = "cci._cci", weakref)]
 pub(crate) struct Hub {
@@ -52,24 +49,29 @@ impl Hub {
         Ok(endpoint.get_event()?.map(|event| state.handle(endpoint, event, changes)))
     }
 
-    /// Looks for an event for a while, without the interpreter, and takes it over.
+    /// Looks for an event for a while, and takes it over.
     fn spin(&self, py: Python<'_>, endpoint: &Endpoint, time: Duration, changes: &mut Changes) -> bool {
         // Without a buffer nothing comes; the next look finds out again.
-        py.detach(|| matches!(spin(time, || self.take(endpoint, changes)), Ok(Some(()))))
+        matches!(spin(py, time, || self.take(endpoint, changes)), Ok(Some(())))
     }
 
-    /// One look for events, at most so many. False: there are none now.
-    fn look(&self, py: Python<'_>, endpoint: &Endpoint, most: usize, changes: &mut Changes) -> PyResult<bool> {
-        // A batch costs more than a single event.
-        let found = if most == 1 {
-            self.take(endpoint, changes).map(|found| usize::from(found.is_some()))
-        } else {
-            let mut state = self.state();
-            endpoint.poll(most, |event| state.handle(endpoint, event, changes))
-        };
+    /// One look for an event. False: there is none now.
+    fn look(&self, py: Python<'_>, endpoint: &Endpoint, changes: &mut Changes) -> PyResult<bool> {
+        let found = self.take(endpoint, changes);
+        self.looked(py, endpoint, found.map(|found| found.is_some()), changes)
+    }
+
+    /// What a look has found, if anything; what is done when it found nothing.
+    fn looked(
+        &self,
+        py: Python<'_>,
+        endpoint: &Endpoint,
+        found: Result<bool, PollError>,
+        changes: &mut Changes,
+    ) -> PyResult<bool> {
         match found {
-            Ok(0) => self.state().answer_waiting(endpoint),
-            Ok(_) => return Ok(true),
+            Ok(false) => self.state().answer_waiting(endpoint),
+            Ok(true) => return Ok(true),
             Err(PollError::NoBuffers) => {
                 let mut state = self.state();
                 if !std::mem::replace(&mut state.is_starving, true) {
@@ -98,15 +100,7 @@ impl Hub {
             }
             let endpoint = self.opened.get(py)?;
             let mut changes = Changes::default();
-            // An answer that is about to come is not worth the release of the interpreter.
-            let looks = if has_looked { 1 } else { LOOKS };
-            let mut is_found = false;
-            for _ in 0..looks {
-                is_found = self.look(py, &endpoint, 1, &mut changes)?;
-                if is_found {
-                    break;
-                }
-            }
+            let mut is_found = self.look(py, &endpoint, &mut changes)?;
             if !is_found && !has_looked {
                 let left = deadline.left().map_or(self.spin, |left| left.min(self.spin));
                 is_found = self.spin(py, &endpoint, left, &mut changes);
@@ -125,12 +119,18 @@ impl Hub {
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            let sleeper = self.sleepers.announce()?;
+            let sleeper = self.sleepers.announce(py, &endpoint)?;
             // What came before the announcement woke nobody.
             if let Some(done) = attempt()? {
                 return Ok(Some(done));
             }
-            py.detach(|| sleeper.sleep(&endpoint, left));
+            let mut changes = Changes::default();
+            if self.look(py, &endpoint, &mut changes)? {
+                self.sleepers.wake();
+                continue;
+            }
+            drop(changes);
+            py.detach(|| sleeper.sleep(left));
             py.check_signals()?;
         }
     }

@@ -63,6 +63,8 @@ pub(crate) struct State {
     /// Requests that found no send buffer for their answer.
     unanswered: VecDeque<DetachedEvent>,
     is_listening: bool,
+    /// The keys of waits that a call of another wait has changed.
+    pub(crate) untold: Vec<u64>,
     /// All buffers are held, and no event waits.
     pub(crate) is_starving: bool,
     next: u64,
