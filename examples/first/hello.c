@@ -7,8 +7,11 @@ int main(int argc, char **argv)
     cci_endpoint_t *endpoint;
     cci_event_t *event;
 
-    if (argc != 2 || cci_init(CCI_ABI_VERSION, 0, &caps) || ccix_device_for(argv[1], &device) ||
-        cci_create_endpoint(device, 0, &endpoint, NULL) ||
+    if (argc != 2)
+        return puts("usage: hello URI");
+    if (cci_init(CCI_ABI_VERSION, 0, &caps))
+        return puts(ccix_last_error());
+    if (ccix_device_for(argv[1], &device) || cci_create_endpoint(device, 0, &endpoint, NULL) ||
         cci_connect(endpoint, argv[1], NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL))
         return puts(ccix_last_error());
     while (ccix_wait(&endpoint, 1, NULL, &event, NULL) == CCI_SUCCESS) {

@@ -1,4 +1,4 @@
-//! The client that README.md shows, to which a test compares it. To be used with `echo server`.
+//! The client of which README.md shows the loop, to which a test compares it. To be used with `echo server`.
 
 #![expect(clippy::print_stdout, reason = "a program of the command line")]
 #![forbid(unsafe_code)]

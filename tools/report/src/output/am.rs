@@ -11,8 +11,9 @@ use plotters::prelude::*;
 /// Colours of CCI's own and of Active Messages, which differ in lightness too.
 const OWN: RGBColor = RGBColor(150, 160, 170);
 const ACTIVE: RGBColor = RGBColor(0, 84, 147);
-/// Rows of a plot: where labels end, the longest bar, and the height of a pair of bars.
-const LABEL: i32 = 190;
+/// Where bars begin, behind the longest name of an exchange; the longest bar; and the height of a
+/// pair of bars. Pixels.
+const LABEL: i32 = 260;
 const LONGEST: f64 = 560.0;
 const ROW: u32 = 52;
 

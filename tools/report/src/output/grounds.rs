@@ -9,7 +9,7 @@ const GROUND: f64 = 0.21;
 const INK: f64 = 0.97;
 /// Less than 1: what is between the two comes nearer to the ink, since curves of a middle lightness
 /// would not stand out from the dark ground.
-const LIFT: f64 = 0.7;
+const LIFT: f64 = 0.6;
 
 /// Makes a drawing fit a page that is narrower, and gives each of its colours a counterpart of the
 /// same hue for a reader who prefers a dark ground.
