@@ -8,6 +8,7 @@ use super::library;
 use super::library::Look;
 use super::unit;
 use crate::documents::Key;
+use crate::output::plot::CUT;
 use crate::row::Row;
 
 /// What a measurement is about, and in which unit its figures are read.
@@ -270,7 +271,9 @@ fn point(kind: &Kind, name: &str, row: &Row) -> Point {
     Point {
         x: x(row),
         y: of(row.median_ns),
-        band: Some((of(row.min_ns), of(row.p99_ns))),
+        // A block that the system disturbed may take a thousand times as long: its band is cut,
+        // rather than the curves flattened or the figure filled.
+        band: Some((of(row.min_ns), of(row.p99_ns.min(CUT * row.median_ns)))),
         is_accurate: row.accurate,
         told: format!(
             "{name}, {}: median {}, minimum {}, p99 {}{doubt}",
@@ -303,17 +306,9 @@ fn bare(kind: &Kind, group: &Group<'_>) -> Option<(Line, String)> {
     Some((Line { label: name.clone(), look: Look::of_probe(), points }, name))
 }
 
-/// How far beyond the curves the slow end of a band may stretch the axis.
-const BEYOND: f64 = 1.5;
-
 fn chart(kind: &Kind, id: &str, title: &str, lines: Vec<Line>) -> Chart {
     let points = || lines.iter().flat_map(|line| &line.points);
-    let (low, high) =
-        points().fold((f64::INFINITY, 0.0_f64), |(low, high), point| (low.min(point.y), high.max(point.y)));
-    // A block that the system disturbed may take a thousand times as long: its band is cut rather
-    // than the curves flattened.
     let band = points().filter_map(|point| point.band).flat_map(|(a, b)| [a, b]);
-    let band = band.map(|end| end.clamp(low / BEYOND, high * BEYOND));
     let y = Axis::new(kind.axis, Spread::Decimal, points().map(|point| point.y).chain(band), kind.value.axis());
     let x = Axis::new("size", Spread::Binary, points().map(|point| point.x), unit::size);
     let told: Vec<_> = lines
@@ -369,4 +364,21 @@ fn table(kind: &Kind, named: &[Named<'_>]) -> FigureTable {
     }
     let head = vec!["library", "size", "median", "minimum", "p99", "p99.9", "bare", "ratio", "spread"];
     FigureTable { head, rows, words: 1 }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::names::Measurement;
+    use crate::row::tests::row;
+
+    #[test]
+    fn a_band_of_disturbed_blocks_is_cut_near_its_curve() {
+        let band = |p99_ns| {
+            let row = Row { median_ns: 100.0, min_ns: 90.0, p99_ns, ..row(Measurement::PingPong, 8) };
+            point(&KINDS[0], "cci", &row).band
+        };
+        assert_eq!(band(149.0), Some((90.0, 149.0)));
+        assert_eq!(band(1e9), Some((90.0, 150.0)));
+    }
 }

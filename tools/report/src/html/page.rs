@@ -11,8 +11,8 @@ use crate::statistics::median;
 use maud::{DOCTYPE, Markup, PreEscaped, html};
 
 /// What is to be known for reading lines over size.
-const LINES: &str = "Lines: medians over blocks. Bands: from the minimum to p99, cut where they leave the frame. Points that are not \
-                     accurate are hollow.";
+const LINES: &str = "Lines: medians over blocks. Bands: from the minimum to p99, cut at 1.5 times the median. Points that \
+                     are not accurate are hollow.";
 
 /// The page of these runs: one file that needs no other. `failures` are the commands of
 /// measurements that gave nothing, and why.

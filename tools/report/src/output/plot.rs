@@ -36,7 +36,7 @@ const OTHERS: [RGBColor; 6] = [
 
 /// How many times its median the band of slow blocks reaches at each size: further, it would dwarf
 /// the curve.
-const CUT: f64 = 1.5;
+pub(crate) const CUT: f64 = 1.5;
 /// Pixels beside a panel, where its curves are named.
 const NAMES: u32 = 118;
 /// Pixels from a name to the next one.
