@@ -1,4 +1,5 @@
-//! The client of which README.md shows the loop, to which a test compares it. To be used with `echo server`.
+//! The client of which README.md shows the loop, to which a test compares it. To be used with
+//! `echo server`.
 
 #![expect(clippy::print_stdout, reason = "a program of the command line")]
 #![forbid(unsafe_code)]
