@@ -23,7 +23,8 @@
 #                            interfaces in C for pkg-config (amudp, ammpi, am, vipl, splitc,
 #                            portals3); with PROFILE=profiling not stripped, for perf and gdb
 # make wheel                 the Python package, in target/wheels: for CPython 3.11 and later, on
-#                            Linux with glibc 2.28 or newer
+#                            Linux with glibc 2.28 or newer; a second wheel for python3.14t where
+#                            that is found
 # make deb                   Debian packages, in target/deb: libcci2, libcci-dev, cci, libcci-compat
 # make archive               the sources with every dependency, in target/archive: builds without a
 #                            network

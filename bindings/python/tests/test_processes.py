@@ -84,6 +84,37 @@ def test_a_forked_child_is_refused_what_its_parent_opened_and_opens_its_own(prog
     assert one.end() == "child\nparent\n"
 
 
+def test_a_child_that_is_forked_while_a_thread_looks_does_not_hang(program):
+    one = program(
+        """
+        import cci, os, signal, threading, warnings
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        server = cci.sync.listen("sm", spin=3600.0)
+        connection = server.connect(server.uri)
+        accepted = server.accept()
+        looking = threading.Thread(target=connection.recv)
+        looking.start()
+        for _ in range(50):
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(60)
+                try:
+                    accepted.post(b"x")
+                except cci.Error as why:
+                    assert "belongs to the parent process" in str(why), why
+                else:
+                    raise AssertionError("a child has sent")
+                del connection, accepted, server
+                os._exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
+        accepted.send(b"enough")
+        looking.join()
+        print("no child hangs")
+        """
+    )
+    assert one.end() == "no child hangs\n"
+
+
 PEER = """
     import cci, sys
     with cci.sync.connect(sys.argv[1]) as connection:

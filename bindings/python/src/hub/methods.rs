@@ -2,7 +2,7 @@
 
 use super::calls::{End, NO_ROOM, Span, register};
 use super::state::{Changes, Keep, Operation};
-use super::{BATCH, Hub, closed_here};
+use super::{BATCH, Hub};
 use crate::devices::{Options, open_at, open_for};
 use crate::errors::{OrRaise, error};
 use crate::message::Message;
@@ -38,7 +38,7 @@ impl Hub {
             (None, Some(uri)) => open_for(py, uri, &options)?,
             (None, None) => open_at(py, address, &options)?,
         };
-        Ok(Self::over(endpoint, uri.is_none(), spin))
+        Self::over(endpoint, uri.is_none(), spin)
     }
 
     #[getter]
@@ -174,7 +174,7 @@ impl Hub {
                 None => None,
             }
         };
-        let Some(Operation { keep, outcome, .. }) = ended else { return Err(closed_here(py)) };
+        let Some(Operation { keep, outcome, .. }) = ended else { return Err(self.unknown(py)) };
         if let Some(Err((status, sentence))) = outcome {
             return Err(error(py, status, &sentence));
         }

@@ -10,6 +10,7 @@ use crate::message::Message;
 use crate::opened::Opened;
 use crate::waiting::{Deadline, SPIN, Sleepers, spin};
 pub(crate) use calls::{Span, register};
+use cci::__binding::PerProcess;
 use cci::{Endpoint, PollError, Unusable};
 use pyo3::prelude::*;
 use state::{Changes, State};
@@ -24,21 +25,67 @@ const BATCH: usize = 16;
 pub(crate) struct Hub {
     opened: Opened,
     state: Mutex<State>,
+    /// What a forked child has in its place, which stays empty.
+    state_of_child: Mutex<State>,
+    process: &'static Process,
     sleepers: Sleepers,
     spin: Duration,
 }
 
+/// This process: a forked child has another one. Not without size, so that its address is its own.
+struct Process {
+    _byte: u8,
+}
+
+static PROCESS: PerProcess<Process> = PerProcess::new();
+
+impl Process {
+    fn current() -> std::io::Result<&'static Self> {
+        Ok(&PROCESS.get(|| Self { _byte: 0 })?.1)
+    }
+}
+
+impl Drop for Hub {
+    fn drop(&mut self) {
+        if !self.is_here() {
+            // A thread that the child lacks may have been about to change it.
+            let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
+            std::mem::forget(std::mem::take(state));
+        }
+    }
+}
+
 impl Hub {
-    pub(crate) fn over(endpoint: Endpoint, is_listening: bool, spin: Option<Duration>) -> Self {
-        let state = State::new(is_listening);
-        let opened = Opened::new(endpoint);
-        Self { opened, state: Mutex::new(state), sleepers: Sleepers::default(), spin: spin.unwrap_or(SPIN) }
+    pub(crate) fn over(endpoint: Endpoint, is_listening: bool, spin: Option<Duration>) -> PyResult<Self> {
+        Ok(Self {
+            opened: Opened::new(endpoint),
+            state: Mutex::new(State::new(is_listening)),
+            state_of_child: Mutex::default(),
+            process: Process::current()?,
+            sleepers: Sleepers::default(),
+            spin: spin.unwrap_or(SPIN),
+        })
+    }
+
+    /// Whether this process has opened it, and is no forked child of that one.
+    fn is_here(&self) -> bool {
+        Process::current().is_ok_and(|process| std::ptr::eq(process, self.process))
     }
 
     /// Held for moments, and never while code of the program may run, or while a thread waits for
-    /// the interpreter: threads lock it with and without.
+    /// the interpreter: threads lock it with and without. A thread that looks without may hold it
+    /// when another one forks, so that the child never touches it.
     fn state(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+        let state = if self.is_here() { &self.state } else { &self.state_of_child };
+        state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The error of a call on a connection that the program has closed, or that is its parent's.
+    fn unknown(&self, py: Python<'_>) -> PyErr {
+        if !self.is_here() {
+            return Unusable::Forked.raise(py);
+        }
+        error(py, cci::Status::Disconnected, "this connection has been closed here; connect again")
     }
 
     /// Takes one event over, if there is one. By one lock with the look, so that no thread
@@ -139,7 +186,7 @@ impl Hub {
     fn take_message(&self, py: Python<'_>, peer: u64) -> PyResult<Option<Message>> {
         let mut state = self.state();
         let is_starving = state.is_starving;
-        let known = state.peers.get_mut(&peer).ok_or_else(|| closed_here(py))?;
+        let known = state.peers.get_mut(&peer).ok_or_else(|| self.unknown(py))?;
         let Some(held) = known.queue.pop_front() else {
             if let Some((status, sentence)) = known.unsent.take().or_else(|| known.lost.clone()) {
                 drop(state);
@@ -164,16 +211,11 @@ impl Hub {
     }
 }
 
-/// The error of a call on a connection that the program has closed.
-fn closed_here(py: Python<'_>) -> PyErr {
-    error(py, cci::Status::Disconnected, "this connection has been closed here; connect again")
-}
-
 impl Hub {
     /// The connection of a number, if it is open.
     fn connection(&self, py: Python<'_>, peer: u64) -> PyResult<cci::Connection> {
         let mut state = self.state();
-        let known = state.peers.get_mut(&peer).ok_or_else(|| closed_here(py))?;
+        let known = state.peers.get_mut(&peer).ok_or_else(|| self.unknown(py))?;
         if let Some((status, sentence)) = known.unsent.take().or_else(|| known.lost.clone()) {
             drop(state);
             return Err(error(py, status, &sentence));
