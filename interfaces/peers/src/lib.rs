@@ -56,12 +56,14 @@ mod entry;
 mod errors;
 mod events;
 mod hello;
+mod hosts;
 mod name;
 mod options;
 mod peers;
 
 pub use directory::{Directory, Found, Ranks, Services, Table};
 pub use errors::{Lost, Refused, Unreached, Why};
+pub use hosts::{HostNumbers, Hosts, OpenedNumber};
 pub use name::{Name, NoName};
 pub use options::Options;
 pub use peers::{Change, Counts, Deferred, Peer, Peers};
