@@ -1,0 +1,427 @@
+//! Links to partners: introductions, credits, and what waits to be sent.
+
+use crate::arrivals::MOST_EAGER;
+use crate::errors::Code;
+use crate::requests::{Request, Stage};
+use crate::state::{Sending, State};
+use crate::types::Buffer;
+use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, Header, IDENT, LONGEST, MOST_WINDOW};
+use cci::{Connection, Endpoint, Notify, SendError};
+use cci_peers::{Change, Lost, Name, Peer, Unreached};
+use std::collections::VecDeque;
+use std::time::Instant;
+
+/// Granules that a link gets when there are no more to give away.
+const FLOOR: u32 = 64;
+/// Answers that may wait for a partner.
+const MOST_ANSWERS: usize = 65_536;
+
+/// What is sent without credit, before all sends.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Control {
+    /// DONE or CONNECTED: kind, flags, the partner's number.
+    Answer(u8, u8, u64),
+    Connect(Request),
+    /// Reads of what the partner has offered: the number of the bulk.
+    Reads(u32),
+}
+
+/// Another endpoint that this one knows.
+pub(crate) struct Partner {
+    pub(crate) peer: Peer,
+    pub(crate) name: u64,
+    pub(crate) connection: Option<Connection>,
+    /// Its session, once it has introduced itself; kept when the link ends.
+    pub(crate) session: u32,
+    pub(crate) is_known: bool,
+    has_introduced: bool,
+    /// Counts links.
+    pub(crate) link: u32,
+    /// Granules that this side may use, and the longest eager message.
+    pub(crate) credit: u32,
+    most_credit: u32,
+    pub(crate) most_eager: usize,
+    /// Granules: of the partner's window, what it may use, what it has used and is due back, and
+    /// what unexpected messages of this link hold.
+    window: u32,
+    given: u32,
+    pub(crate) owed: u32,
+    held: u32,
+    controls: VecDeque<Control>,
+    pub(crate) sends: VecDeque<Request>,
+    is_blocked: bool,
+}
+
+impl Partner {
+    fn new(peer: Peer, name: u64) -> Self {
+        Self {
+            peer,
+            name,
+            connection: None,
+            session: 0,
+            is_known: false,
+            has_introduced: false,
+            link: 0,
+            credit: 0,
+            most_credit: 0,
+            most_eager: 0,
+            window: 0,
+            given: 0,
+            owed: 0,
+            held: 0,
+            controls: VecDeque::new(),
+            sends: VecDeque::new(),
+            is_blocked: false,
+        }
+    }
+
+    /// The connection, once both sides have introduced themselves.
+    #[inline]
+    pub(crate) fn ready(&self) -> Option<Connection> {
+        if self.is_known && self.has_introduced { self.connection } else { None }
+    }
+
+    /// The credit that the next message gives back.
+    #[inline]
+    pub(crate) fn credit_back(&self) -> u16 {
+        self.owed.min(u32::from(u16::MAX)) as u16
+    }
+
+    /// A message has left that gives credit back.
+    #[inline]
+    pub(crate) fn has_given(&mut self, credit: u16) {
+        self.owed -= u32::from(credit);
+        self.given += u32::from(credit);
+    }
+
+    /// A message is charged again.
+    pub(crate) fn uncharge(&mut self, cost: u32) {
+        self.given += cost;
+    }
+
+    /// Whether so much is due that a message of its own gives it back.
+    fn owes_much(&self) -> bool {
+        self.owed > 0 && self.owed >= self.window / 2
+    }
+}
+
+impl<B: Buffer> State<B> {
+    pub(crate) fn partner(&mut self, number: u32) -> Option<&mut Partner> {
+        self.partners.get_mut(number as usize)?.as_mut()
+    }
+
+    /// The partner of a name; `None`: there are too many.
+    pub(crate) fn partner_of(&mut self, name: u64) -> Option<u32> {
+        // Programs go on with the partner that they were with.
+        if let Some((last, number)) = self.last
+            && last == name
+        {
+            return Some(number);
+        }
+        let peer = self.peers.peer(&Name::Number(name)).ok()?;
+        let number = self.enter_partner(peer, name);
+        self.last = Some((name, number));
+        Some(number)
+    }
+
+    fn enter_partner(&mut self, peer: Peer, name: u64) -> u32 {
+        let index = peer.index();
+        if self.partners.len() <= index {
+            self.partners.resize_with(index + 1, || None);
+        }
+        self.partners[index].get_or_insert_with(|| Partner::new(peer, name));
+        index as u32
+    }
+
+    /// What has become of links.
+    #[cold]
+    #[inline(never)]
+    pub(crate) fn take_changes(&mut self, endpoint: &Endpoint) {
+        while let Some(change) = self.peers.poll_change() {
+            self.requests.changes += 1;
+            match change {
+                Change::Up { peer, connection, .. } => {
+                    let Some(Name::Number(name)) = self.peers.name(peer) else { continue };
+                    let number = self.enter_partner(peer, *name);
+                    self.on_up(endpoint, number, connection);
+                }
+                Change::Down { peer, why } => {
+                    let code = match why {
+                        Lost::Silent => Code::EndpointUnreachable,
+                        _ => Code::EndpointClosed,
+                    };
+                    self.on_down(endpoint, peer.index() as u32, code);
+                }
+                Change::Failed { peer, why, .. } => {
+                    let code = match why {
+                        Unreached::Unknown(_) | Unreached::Refused { .. } => Code::EndpointUnknown,
+                        _ => Code::EndpointUnreachable,
+                    };
+                    self.end_waiting(peer.index() as u32, code);
+                }
+                _ => {}
+            }
+        }
+    }
+
+    fn on_up(&mut self, endpoint: &Endpoint, number: u32, connection: Connection) {
+        let window = i64::from(MOST_WINDOW).min(self.windows_left).max(i64::from(FLOOR)) as u32;
+        let has_room = self.windows_left > -self.windows;
+        let Some(partner) = self.partner(number) else { return };
+        (partner.connection, partner.link) = (Some(connection), partner.link.wrapping_add(1));
+        (partner.is_known, partner.has_introduced) = (false, false);
+        (partner.window, partner.given, partner.owed, partner.held) = (0, 0, 0, 0);
+        if !has_room {
+            return self.break_link(endpoint, number);
+        }
+        (partner.window, partner.given) = (window, window);
+        self.windows_left -= i64::from(window);
+        self.pump(endpoint, number);
+    }
+
+    /// Ends the link to a partner that has broken the rules, or for which there is no room.
+    pub(crate) fn break_link(&mut self, endpoint: &Endpoint, number: u32) {
+        let Some(peer) = self.partner(number).map(|partner| partner.peer) else { return };
+        self.counts.broken += 1;
+        self.peers.hang_up(endpoint, peer);
+        self.on_down(endpoint, number, Code::EndpointClosed);
+    }
+
+    /// The link to a partner is no more: what was under way on it has failed.
+    pub(crate) fn on_down(&mut self, endpoint: &Endpoint, number: u32, code: Code) {
+        let Some(partner) = self.partner(number) else { return };
+        (partner.connection, partner.is_known, partner.has_introduced) = (None, false, false);
+        let (unused, link) = (partner.window - partner.held, partner.link);
+        (partner.window, partner.given, partner.owed, partner.held) = (0, 0, 0, 0);
+        partner.controls.clear();
+        self.windows_left += i64::from(unused);
+        self.drop_offers(number, link);
+        let (mut ended, mut asking) = (Vec::new(), Vec::new());
+        for (request, slot) in self.requests.all() {
+            match slot.stage {
+                Stage::Sent { peer, .. } | Stage::Offered { peer, .. } if peer == number => ended.push(request),
+                Stage::Connecting { peer, .. } if peer == number => asking.push(request),
+                _ => {}
+            }
+        }
+        ended.into_iter().for_each(|request| self.end(request.index(), code));
+        self.break_reads(endpoint, number, code);
+        if let Some(partner) = self.partner(number) {
+            partner.controls.extend(asking.into_iter().map(Control::Connect));
+            let (peer, has_more) = (partner.peer, !partner.controls.is_empty() || !partner.sends.is_empty());
+            if has_more && !self.is_closed {
+                self.peers.open(endpoint, peer, Instant::now());
+            }
+        }
+    }
+
+    /// Nothing that waits for a partner will be sent.
+    pub(crate) fn end_waiting(&mut self, number: u32, code: Code) {
+        if let Some(partner) = self.partner(number) {
+            partner.sends.clear();
+            partner.controls.clear();
+        }
+        let waits = |stage: &Stage<B>| match stage {
+            Stage::Queued { peer, .. } | Stage::Connecting { peer, .. } => *peer == number,
+            _ => false,
+        };
+        let ended: Vec<_> =
+            self.requests.all().filter(|(_, slot)| waits(&slot.stage)).map(|(request, _)| request).collect();
+        ended.into_iter().for_each(|request| self.end(request.index(), code));
+    }
+
+    /// Takes the introduction of a partner; false: it has introduced itself before.
+    pub(crate) fn on_ident(&mut self, endpoint: &Endpoint, number: u32, header: &Header) -> bool {
+        let Some(partner) = self.partner(number) else { return false };
+        let most = partner.connection.and_then(|connection| connection.max_send_size()).unwrap_or(0) as usize;
+        if std::mem::replace(&mut partner.is_known, true) {
+            return false;
+        }
+        (partner.session, partner.credit, partner.most_credit) = (header.word, header.long as u32, header.long as u32);
+        let of_window = wire::most_of_window(partner.credit);
+        partner.most_eager = most.saturating_sub(LONGEST).min(MOST_EAGER).min(of_window);
+        self.pump(endpoint, number);
+        true
+    }
+
+    /// A partner has used credit; false: more than it had.
+    #[inline]
+    pub(crate) fn charge(&mut self, number: u32, cost: u32) -> bool {
+        let Some(partner) = self.partner(number) else { return false };
+        let is_covered = partner.given >= cost;
+        partner.given = partner.given.saturating_sub(cost);
+        is_covered
+    }
+
+    /// A message that was charged holds nothing any more: its credit goes back.
+    #[inline]
+    pub(crate) fn release(&mut self, endpoint: &Endpoint, number: u32, cost: u32) {
+        let Some(partner) = self.partner(number) else { return };
+        partner.owed += cost;
+        if partner.owes_much() {
+            self.pump(endpoint, number);
+        }
+    }
+
+    /// A message that was charged becomes unexpected.
+    pub(crate) fn hold(&mut self, number: u32, cost: u32) {
+        if let Some(partner) = self.partner(number) {
+            partner.held += cost;
+        }
+    }
+
+    /// An unexpected message has been taken.
+    pub(crate) fn release_held(&mut self, endpoint: &Endpoint, (number, link): (u32, u32), cost: u32) {
+        match self.partner(number) {
+            Some(partner) if partner.link == link && partner.connection.is_some() => {
+                partner.held -= cost;
+                self.release(endpoint, number, cost);
+            }
+            // Its link is no more.
+            _ => self.windows_left += i64::from(cost),
+        }
+    }
+
+    /// Takes credit back; false: more than this side has used.
+    #[inline]
+    pub(crate) fn on_credit(&mut self, endpoint: &Endpoint, number: u32, credit: u16) -> bool {
+        if credit == 0 {
+            return true;
+        }
+        let Some(partner) = self.partner(number) else { return false };
+        partner.credit += u32::from(credit);
+        let is_right = partner.credit <= partner.most_credit;
+        if !partner.sends.is_empty() {
+            self.pump(endpoint, number);
+        }
+        is_right
+    }
+
+    /// Has something sent that needs no credit.
+    pub(crate) fn post(&mut self, endpoint: &Endpoint, number: u32, control: Control) {
+        let Some(partner) = self.partner(number) else { return };
+        // What answers is for the link that it came by.
+        if partner.connection.is_none() && !matches!(control, Control::Connect(_)) {
+            return;
+        }
+        if partner.controls.len() >= MOST_ANSWERS && matches!(control, Control::Answer(..)) {
+            return self.break_link(endpoint, number);
+        }
+        partner.controls.push_back(control);
+        if partner.controls.len() == 1 {
+            self.pump(endpoint, number);
+        }
+    }
+
+    pub(crate) fn block(&mut self, number: u32) {
+        if let Some(partner) = self.partner(number)
+            && !std::mem::replace(&mut partner.is_blocked, true)
+        {
+            self.blocked.push(number);
+        }
+    }
+
+    /// Sends what waits for a partner, as far as there is room and credit.
+    #[inline(never)]
+    pub(crate) fn pump(&mut self, endpoint: &Endpoint, number: u32) {
+        let own = self.session;
+        let Some(partner) = self.partner(number) else { return };
+        let Some(connection) = partner.connection else {
+            let peer = partner.peer;
+            if !partner.controls.is_empty() || !partner.sends.is_empty() {
+                self.peers.open(endpoint, peer, Instant::now());
+            }
+            return;
+        };
+        if !partner.has_introduced {
+            let ident = Header::ident(own, partner.window);
+            debug_assert_eq!(ident.kind, IDENT);
+            match endpoint.send(connection, &ident.emit(), Notify::OnFailure(0)) {
+                Ok(()) => partner.has_introduced = true,
+                // A link that is lost reports its end.
+                Err(_) => return self.block(number),
+            }
+        }
+        if !partner.is_known {
+            return;
+        }
+        if !self.pump_controls(endpoint, number, connection) {
+            return self.block(number);
+        }
+        while let Some(request) = self.partner(number).and_then(|partner| partner.sends.front().copied()) {
+            match self.send_queued(endpoint, (number, connection), request) {
+                Sending::Gone => {}
+                Sending::Starved => return,
+                Sending::Blocked => return self.block(number),
+            }
+            if let Some(partner) = self.partner(number)
+                && partner.sends.front() == Some(&request)
+            {
+                partner.sends.pop_front();
+            }
+        }
+    }
+
+    /// False: there is no room.
+    fn pump_controls(&mut self, endpoint: &Endpoint, number: u32, connection: Connection) -> bool {
+        loop {
+            let Some(partner) = self.partner(number) else { return true };
+            let Some(control) = partner.controls.front().copied() else {
+                if !partner.owes_much() {
+                    return true;
+                }
+                if !self.send_header(endpoint, (number, connection), Header::new(CREDIT, 0, 0)) {
+                    return false;
+                }
+                continue;
+            };
+            let is_sent = match control {
+                Control::Answer(kind, flags, long) => {
+                    debug_assert!(kind == DONE || kind == CONNECTED);
+                    let header = Header { flags, ..Header::new(kind, 0, long) };
+                    self.send_header(endpoint, (number, connection), header)
+                }
+                Control::Connect(request) => match self.requests.get(request).map(|slot| &slot.stage) {
+                    Some(Stage::Connecting { key, .. }) => {
+                        let header = Header::new(CONNECT, *key, request.bits());
+                        self.send_header(endpoint, (number, connection), header)
+                    }
+                    // Its time is over.
+                    _ => true,
+                },
+                Control::Reads(bulk) => self.begin_reads(endpoint, connection, bulk),
+            };
+            if !is_sent {
+                return false;
+            }
+            if let Some(partner) = self.partner(number) {
+                partner.controls.pop_front();
+            }
+        }
+    }
+
+    /// False: there is no room.
+    fn send_header(&mut self, endpoint: &Endpoint, (number, connection): (u32, Connection), header: Header) -> bool {
+        let Some(partner) = self.partner(number) else { return true };
+        let credit = partner.credit_back();
+        match endpoint.send(connection, &Header { credit, ..header }.emit(), Notify::OnFailure(0)) {
+            Ok(()) => {
+                partner.has_given(credit);
+                true
+            }
+            Err(SendError::NoBuffers) => false,
+            // A link that is lost reports its end.
+            Err(_) => false,
+        }
+    }
+
+    /// Sends what found no room before.
+    pub(crate) fn pump_blocked(&mut self, endpoint: &Endpoint) {
+        for number in std::mem::take(&mut self.blocked) {
+            if let Some(partner) = self.partner(number) {
+                partner.is_blocked = false;
+            }
+            self.pump(endpoint, number);
+        }
+    }
+}

@@ -1,0 +1,138 @@
+//! Where an endpoint is, and how others are found.
+
+use crate::errors::Error;
+use crate::types::{Address, MAX_ENDPOINT_ID};
+use cci::{Device, Endpoint, EndpointOptions, Status};
+use cci_peers::{Directory, HostNumbers};
+use std::fmt;
+
+/// Ids of endpoints are these numbers of a host.
+const NUMBERS: HostNumbers = HostNumbers::new(22_528, MAX_ENDPOINT_ID + 1, 0x4d58_0000);
+
+/// Why an endpoint could not be opened.
+///
+/// # Example
+///
+/// ```
+/// use cci_mx::{Error, NotOpened};
+///
+/// assert_eq!(NotOpened::Refused(Error::BadParameterValue).code(), Error::BadParameterValue);
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NotOpened {
+    /// The arguments do not fit.
+    Refused(Error),
+    /// There is no endpoint of CCI.
+    Endpoint(cci::OpenError),
+}
+
+impl NotOpened {
+    /// Returns the code of MX.
+    #[must_use]
+    pub fn code(&self) -> Error {
+        match self {
+            Self::Refused(why) => *why,
+            Self::Endpoint(why) => match why.status {
+                Status::AddrNotAvail => Error::Busy,
+                Status::NoDev => Error::NoDevice,
+                Status::NoMem | Status::NoBufs => Error::NoResources,
+                _ => Error::Failure,
+            },
+        }
+    }
+}
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Refused(why) => why.fmt(f),
+            Self::Endpoint(why) => why.fmt(f),
+        }
+    }
+}
+
+impl std::error::Error for NotOpened {}
+
+impl From<Error> for NotOpened {
+    fn from(why: Error) -> Self {
+        Self::Refused(why)
+    }
+}
+
+impl From<cci::OpenError> for NotOpened {
+    fn from(why: cci::OpenError) -> Self {
+        Self::Endpoint(why)
+    }
+}
+
+/// Where an endpoint is: the endpoint of CCI, NIC and id, and how others are found.
+///
+/// # Example
+///
+/// ```
+/// let place = cci_mx::Place::by_rule(cci::Context::new()?.default_device()?, None)?;
+/// assert!(place.id() <= cci_mx::MAX_ENDPOINT_ID);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Place {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) name: u64,
+    pub(crate) directory: Box<dyn Directory + Send>,
+}
+
+impl fmt::Debug for Place {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Place({:#x} at {})", self.name, self.endpoint.uri())
+    }
+}
+
+/// The options that the endpoint of CCI has.
+///
+/// # Example
+///
+/// ```
+/// assert!(cci_mx::endpoint_options().disconnect_events);
+/// ```
+#[must_use]
+pub fn endpoint_options() -> EndpointOptions {
+    EndpointOptions::new().disconnect_events(true)
+}
+
+impl Place {
+    /// At an endpoint of the program, opened with [`endpoint_options`]. The directory knows others
+    /// by [`Address::name`].
+    #[must_use]
+    pub fn of(endpoint: Endpoint, nic: u64, id: u32, directory: Box<dyn Directory + Send>) -> Self {
+        Self { endpoint, name: Address::new(nic, id, 0).name(), directory }
+    }
+
+    /// At a new endpoint, which others find by NIC and id. `None`: the first id that is free.
+    /// Without an address in the configuration it is on the loop-back interface, unless
+    /// `CCI_LISTEN` is `network`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadEndpointId`]: above 2,047. Another endpoint has the id, or the endpoint cannot
+    /// be opened.
+    pub fn by_rule(device: &Device, id: Option<u32>) -> Result<Self, NotOpened> {
+        if id.is_some_and(|id| id > MAX_ENDPOINT_ID) {
+            return Err(Error::BadEndpointId.into());
+        }
+        let opened = NUMBERS.open(device, &endpoint_options(), id)?;
+        let name = u64::from(opened.host.to_bits()) << 32 | u64::from(opened.number);
+        Ok(Self { endpoint: opened.endpoint, name, directory: Box::new(opened.directory) })
+    }
+
+    /// The NIC.
+    #[must_use]
+    pub fn nic(&self) -> u64 {
+        self.name >> 32
+    }
+
+    /// The endpoint id.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.name as u32
+    }
+}

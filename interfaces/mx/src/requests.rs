@@ -1,0 +1,295 @@
+//! The table of requests, and the lists of those that are finished.
+
+use crate::errors::{Code, Error};
+use crate::types::{Match, Segments};
+use cci_matching::Ticket;
+
+/// A request, until it is consumed.
+///
+/// # Example
+///
+/// ```
+/// # fn seen(request: cci_mx::Request) {
+/// assert_eq!(cci_mx::Request::from_bits(request.bits()), request);
+/// # }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
+pub struct Request {
+    index: u32,
+    life: u32,
+}
+
+impl Request {
+    /// Returns the request as a number.
+    #[must_use]
+    pub const fn bits(self) -> u64 {
+        (self.life as u64) << 32 | self.index as u64
+    }
+
+    /// Returns the request of a number. One that was never given out is refused where it is used.
+    #[must_use]
+    pub const fn from_bits(bits: u64) -> Self {
+        Self { index: bits as u32, life: (bits >> 32) as u32 }
+    }
+
+    pub(crate) const fn index(self) -> u32 {
+        self.index
+    }
+}
+
+/// No request.
+pub(crate) const NONE: u32 = u32::MAX;
+/// Requests at most.
+pub(crate) const MOST_REQUESTS: usize = 1 << 24;
+/// In place of the number of a partner: this endpoint itself.
+pub(crate) const OWN: u32 = u32::MAX;
+
+/// The ends of a list of finished requests, whose links are pairs: before and behind.
+#[derive(Clone, Copy, Debug)]
+struct List {
+    first: u32,
+    last: u32,
+}
+
+const EMPTY: List = List { first: NONE, last: NONE };
+
+/// How a request has ended.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Outcome {
+    pub(crate) code: Code,
+    /// The number of the partner, or [`OWN`], and its session.
+    pub(crate) peer: u32,
+    pub(crate) session: u32,
+    pub(crate) length: u32,
+    pub(crate) copied: u32,
+}
+
+pub(crate) enum Stage<B> {
+    Free { next: u32 },
+    Posted { segments: Segments<B>, ticket: Ticket },
+    Queued { segments: Segments<B>, peer: u32, session: u32, is_sync: bool },
+    Sent { peer: u32, session: u32, length: u32 },
+    Offered { peer: u32, session: u32, length: u32, bulk: u32 },
+    Reading { bulk: u32 },
+    Connecting { peer: u32, key: u32 },
+    Done { all: [u32; 2], own: [u32; 2], outcome: Outcome },
+}
+
+pub(crate) struct Slot<B> {
+    life: u32,
+    /// Nobody will ask for it.
+    pub(crate) is_forgotten: bool,
+    pub(crate) context: u64,
+    pub(crate) bits: u64,
+    pub(crate) stage: Stage<B>,
+}
+
+impl<B> Slot<B> {
+    pub(crate) fn is_done(&self) -> bool {
+        matches!(self.stage, Stage::Done { .. })
+    }
+
+    fn links(&mut self, is_all: bool) -> Option<&mut [u32; 2]> {
+        match &mut self.stage {
+            Stage::Done { all, .. } if is_all => Some(all),
+            Stage::Done { own, .. } => Some(own),
+            _ => None,
+        }
+    }
+}
+
+/// Context ids: so many bits of the match information.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ContextBits {
+    pub(crate) count: u32,
+    pub(crate) shift: u32,
+}
+
+impl ContextBits {
+    fn id(self, bits: u64) -> usize {
+        (bits >> self.shift) as usize & ((1 << self.count) - 1)
+    }
+
+    /// Whether a mask compares the whole context id.
+    pub(crate) fn check(self, wanted: Match) -> Result<(), Error> {
+        if wanted.bits & !wanted.mask != 0 {
+            return Err(Error::BadMask);
+        }
+        let id = if self.count == 0 { 0 } else { ((1_u64 << self.count) - 1) << self.shift };
+        if wanted.mask & id == id { Ok(()) } else { Err(Error::BadContextMask) }
+    }
+}
+
+pub(crate) struct Requests<B> {
+    slots: Vec<Slot<B>>,
+    free: u32,
+    pub(crate) open: usize,
+    /// All that are finished, oldest first.
+    done: List,
+    /// The same by context id, where there are context ids.
+    by_context: Vec<List>,
+    pub(crate) context_bits: ContextBits,
+    /// Counts requests that finish, for those who sleep.
+    pub(crate) changes: u64,
+}
+
+impl<B> Requests<B> {
+    pub(crate) fn new(context_bits: ContextBits) -> Self {
+        let by_context = if context_bits.count == 0 { Vec::new() } else { vec![EMPTY; 1 << context_bits.count] };
+        Self { slots: Vec::new(), free: NONE, open: 0, done: EMPTY, by_context, context_bits, changes: 0 }
+    }
+
+    /// Makes room for a request, and returns its index; `None`: there is none.
+    #[inline]
+    pub(crate) fn reserve(&mut self) -> Option<u32> {
+        if self.free != NONE {
+            return Some(self.free);
+        }
+        let has_room = self.slots.len() < MOST_REQUESTS && self.slots.try_reserve(1).is_ok();
+        has_room.then_some(self.slots.len() as u32)
+    }
+
+    /// Enters a request where [`Requests::reserve`] has made room.
+    #[inline]
+    pub(crate) fn insert(&mut self, context: u64, bits: u64, stage: Stage<B>) -> Request {
+        self.open += 1;
+        let index = self.free;
+        if let Some(slot) = self.slots.get_mut(index as usize) {
+            if let Stage::Free { next } = slot.stage {
+                self.free = next;
+            }
+            (slot.is_forgotten, slot.context, slot.bits, slot.stage) = (false, context, bits, stage);
+            return Request { index, life: slot.life };
+        }
+        let index = self.slots.len() as u32;
+        self.slots.push(Slot { life: 1, is_forgotten: false, context, bits, stage });
+        Request { index, life: 1 }
+    }
+
+    /// Enters a request that is finished already.
+    #[inline]
+    pub(crate) fn insert_done(&mut self, context: u64, bits: u64, outcome: Outcome) -> Request {
+        let request = self.insert(context, bits, Stage::Done { all: [NONE; 2], own: [NONE; 2], outcome });
+        self.changes += 1;
+        self.link_done(request.index, bits);
+        request
+    }
+
+    #[inline]
+    fn link_done(&mut self, index: u32, bits: u64) {
+        link(&mut self.slots, &mut self.done, index, true);
+        if let Some(list) = self.by_context.get_mut(self.context_bits.id(bits)) {
+            link(&mut self.slots, list, index, false);
+        }
+    }
+
+    #[inline]
+    pub(crate) fn get(&mut self, request: Request) -> Option<&mut Slot<B>> {
+        let slot = self.slots.get_mut(request.index as usize)?;
+        (slot.life == request.life && !matches!(slot.stage, Stage::Free { .. })).then_some(slot)
+    }
+
+    /// As [`Requests::get`], unless the program has forgotten it.
+    #[inline]
+    pub(crate) fn named(&mut self, request: Request) -> Result<&mut Slot<B>, Error> {
+        self.get(request).filter(|slot| !slot.is_forgotten).ok_or(Error::BadRequest)
+    }
+
+    #[inline]
+    pub(crate) fn at(&mut self, index: u32) -> Option<&mut Slot<B>> {
+        self.slots.get_mut(index as usize)
+    }
+
+    pub(crate) fn name(&self, index: u32) -> Request {
+        Request { index, life: self.slots.get(index as usize).map_or(0, |slot| slot.life) }
+    }
+
+    /// All that are there, for slow work.
+    pub(crate) fn all(&self) -> impl Iterator<Item = (Request, &Slot<B>)> {
+        let open = self.slots.iter().enumerate().filter(|(_, slot)| !matches!(slot.stage, Stage::Free { .. }));
+        open.map(|(index, slot)| (Request { index: index as u32, life: slot.life }, slot))
+    }
+
+    /// Takes a request out, and returns what it was.
+    #[inline]
+    pub(crate) fn remove(&mut self, index: u32) -> Option<Stage<B>> {
+        let slot = self.slots.get_mut(index as usize)?;
+        let stage = std::mem::replace(&mut slot.stage, Stage::Free { next: self.free });
+        slot.life = slot.life.wrapping_add(1);
+        self.free = index;
+        self.open -= 1;
+        Some(stage)
+    }
+
+    /// A request has ended: it joins the finished ones, or is gone if it was forgotten. Returns
+    /// what it was.
+    #[inline]
+    pub(crate) fn finish(&mut self, index: u32, outcome: Outcome) -> Option<Stage<B>> {
+        self.changes += 1;
+        let slot = self.slots.get_mut(index as usize)?;
+        if slot.is_forgotten {
+            return self.remove(index);
+        }
+        let bits = slot.bits;
+        let before = std::mem::replace(&mut slot.stage, Stage::Done { all: [NONE; 2], own: [NONE; 2], outcome });
+        self.link_done(index, bits);
+        Some(before)
+    }
+
+    /// Consumes a finished request: how it has ended, its context and its match bits.
+    #[inline]
+    pub(crate) fn consume(&mut self, index: u32) -> Option<(Outcome, u64, u64)> {
+        let slot = self.slots.get(index as usize)?;
+        let Stage::Done { outcome, .. } = slot.stage else { return None };
+        let (context, bits) = (slot.context, slot.bits);
+        unlink(&mut self.slots, &mut self.done, index, true);
+        if let Some(list) = self.by_context.get_mut(self.context_bits.id(bits)) {
+            unlink(&mut self.slots, list, index, false);
+        }
+        self.remove(index);
+        Some((outcome, context, bits))
+    }
+
+    /// The oldest finished request.
+    pub(crate) fn oldest(&self) -> Option<Request> {
+        (self.done.first != NONE).then(|| self.name(self.done.first))
+    }
+
+    /// The oldest finished request that matches; the mask compares the context id.
+    #[inline]
+    pub(crate) fn find_done(&mut self, wanted: Match) -> Option<u32> {
+        let has_contexts = !self.by_context.is_empty();
+        let list = if has_contexts { self.by_context[self.context_bits.id(wanted.bits)] } else { self.done };
+        let mut at = list.first;
+        while let Some(slot) = self.slots.get_mut(at as usize) {
+            if wanted.covers(slot.bits) {
+                return Some(at);
+            }
+            at = slot.links(!has_contexts)?[1];
+        }
+        None
+    }
+}
+
+fn link<B>(slots: &mut [Slot<B>], list: &mut List, index: u32, is_all: bool) {
+    let before = std::mem::replace(&mut list.last, index);
+    if let Some(own) = slots.get_mut(index as usize).and_then(|slot| slot.links(is_all)) {
+        *own = [before, NONE];
+    }
+    match slots.get_mut(before as usize).and_then(|slot| slot.links(is_all)) {
+        Some(links) => links[1] = index,
+        None => list.first = index,
+    }
+}
+
+fn unlink<B>(slots: &mut [Slot<B>], list: &mut List, index: u32, is_all: bool) {
+    let Some([prev, next]) = slots.get_mut(index as usize).and_then(|slot| slot.links(is_all)).copied() else { return };
+    match slots.get_mut(prev as usize).and_then(|slot| slot.links(is_all)) {
+        Some(links) => links[1] = next,
+        None => list.first = next,
+    }
+    match slots.get_mut(next as usize).and_then(|slot| slot.links(is_all)) {
+        Some(links) => links[0] = prev,
+        None => list.last = prev,
+    }
+}

@@ -1,0 +1,376 @@
+//! Progress, the unexpected handler, and waiting.
+
+use crate::errors::Error;
+use crate::requests::OWN;
+use crate::state::{Pending, State};
+use crate::types::{Address, Buffer};
+use crate::wire::EAGER;
+use cci::__binding::{Guard, Guarded, prepare};
+use cci::{Endpoint, PollError};
+use rustix::event::{PollFd, PollFlags, poll};
+use std::os::fd::{AsFd, OwnedFd};
+use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::time::{Duration, Instant};
+
+/// Events taken before a call looks whether it has what it wants.
+const BATCH: usize = 64;
+/// How long a wait polls before it sleeps, and how often between two looks at the clock.
+const SPIN: Duration = Duration::from_micros(20);
+const LOOKS: u32 = 64;
+
+/// What becomes of an unexpected message.
+///
+/// # Example
+///
+/// ```
+/// use cci_mx::{Answer, Unexpected};
+///
+/// /// Takes what is out of band.
+/// fn handle(message: &Unexpected<'_>) -> Answer {
+///     if message.bits >> 63 == 1 { Answer::Finished } else { Answer::Continue }
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "as MX has it")]
+pub enum Answer {
+    /// It goes to a receive, as if there were no handler.
+    Continue,
+    /// It is gone: the handler has used it.
+    Finished,
+}
+
+/// What the unexpected handler is shown of a message.
+///
+/// # Example
+///
+/// ```
+/// fn is_here(message: &cci_mx::Unexpected<'_>) -> bool {
+///     message.data.is_some()
+/// }
+/// ```
+#[derive(Clone, Copy, Debug)]
+#[non_exhaustive]
+pub struct Unexpected<'a> {
+    /// The sender.
+    pub source: Address,
+    /// The match bits.
+    pub bits: u64,
+    /// Bytes of the message.
+    pub length: u32,
+    /// The bytes, if they have come with the message, until the handler returns.
+    pub data: Option<&'a [u8]>,
+}
+
+/// The unexpected handler.
+pub(crate) type Handler = Arc<dyn Fn(&Unexpected<'_>) -> Answer + Send + Sync>;
+
+/// What the threads of a program share.
+pub(crate) struct Core<B> {
+    pub(crate) endpoint: Endpoint,
+    state: Guarded<State<B>>,
+    pub(crate) handler: RwLock<Option<Handler>>,
+    /// Counts wake-ups of threads that sleep without a descriptor. Locked with the guard held, and
+    /// never the other way round.
+    epoch: Mutex<u64>,
+    changed: Condvar,
+    /// Something has changed, for the thread that sleeps on the descriptors.
+    wake: OwnedFd,
+}
+
+type Entered<'a, B> = Guard<'a, State<B>>;
+
+impl<B: Buffer> Core<B> {
+    pub(crate) fn new(endpoint: Endpoint, state: State<B>, wake: OwnedFd) -> Self {
+        let state = Guarded::new(state, prepare());
+        let (handler, epoch, changed) = (RwLock::new(None), Mutex::new(0), Condvar::new());
+        Self { endpoint, state, handler, epoch, changed, wake }
+    }
+
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> Entered<'_, B> {
+        match self.state.enter() {
+            Ok(guard) => guard,
+            Err(_) => entered_twice(),
+        }
+    }
+
+    /// Runs a call under the lock, and wakes those whom its changes may concern.
+    #[inline]
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State<B>) -> Result<R, Error>) -> Result<R, Error> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Error::BadEndpoint);
+        }
+        let before = state.requests.changes;
+        let result = act(&mut state);
+        if state.requests.changes != before {
+            self.wake(&state);
+        }
+        result
+    }
+
+    #[inline]
+    pub(crate) fn wake(&self, state: &State<B>) {
+        if state.has_sleeper || state.waiters > 0 {
+            self.wake_sleepers(state);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_sleepers(&self, state: &State<B>) {
+        if state.has_sleeper {
+            // Full means woken already.
+            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+        }
+        if state.waiters > 0 {
+            *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) += 1;
+            self.changed.notify_all();
+        }
+    }
+
+    /// Takes what has come until `is_enough`, or until nothing comes; and wakes those whom it may
+    /// concern. The lock is let go of while the unexpected handler runs.
+    #[inline]
+    pub(crate) fn progress<'a>(
+        &'a self,
+        mut state: Entered<'a, B>,
+        mut is_enough: impl FnMut(&mut State<B>) -> bool,
+    ) -> Entered<'a, B> {
+        if state.in_handler.is_some() {
+            return state;
+        }
+        let before = state.requests.changes;
+        for _ in 0..BATCH {
+            match self.endpoint.get_event() {
+                Ok(Some(event)) => {
+                    if let Some(pending) = state.take(&self.endpoint, event) {
+                        state = self.call_handler(state, pending);
+                    }
+                }
+                Ok(None) | Err(PollError::NoBuffers) => break,
+                Err(_) => {
+                    state.has_failed = true;
+                    break;
+                }
+            }
+            if is_enough(&mut state) {
+                break;
+            }
+        }
+        if state.has_deferred_work() {
+            state = self.catch_up(state);
+        }
+        if state.requests.changes != before || state.has_failed {
+            self.wake(&state);
+        }
+        state
+    }
+
+    /// Goes on with what waited for room, and with what is due by the clock.
+    #[cold]
+    #[inline(never)]
+    fn catch_up<'a>(&'a self, mut state: Entered<'a, B>) -> Entered<'a, B> {
+        if state.next_time().is_some() {
+            state.take_time(&self.endpoint);
+        }
+        if state.peers.has_changes() {
+            state.take_changes(&self.endpoint);
+        }
+        if !state.blocked.is_empty() {
+            state.pump_blocked(&self.endpoint);
+        }
+        while let Some(request) = state.to_self.pop_front() {
+            if state.match_own(request) {
+                continue;
+            }
+            let mut is_finished = false;
+            if state.has_handler
+                && let Some((bits, length, bytes)) = state.own_bytes(request)
+            {
+                let source = state.address(OWN, 0);
+                let message = Unexpected { source, bits, length, data: bytes.as_deref() };
+                let answered;
+                (state, answered) = self.run_handler(state, &message);
+                is_finished = answered == Answer::Finished;
+                state.in_handler = None;
+                state.requests.changes += 1;
+                if is_finished {
+                    state.counts.handled += 1;
+                    state.finish_own(request, length);
+                }
+            }
+            if !is_finished && !state.match_own(request) {
+                state.keep_own(request);
+            }
+        }
+        state
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn call_handler<'a>(&'a self, state: Entered<'a, B>, pending: Pending<'_>) -> Entered<'a, B> {
+        let head = &pending.head;
+        let is_eager = head.header.kind == EAGER;
+        let copied = (is_eager && pending.message.bytes().is_none()).then(|| pending.message.to_vec());
+        let bytes = if is_eager { copied.as_deref().or(pending.message.bytes()) } else { None };
+        let session = state.partners.get(pending.number as usize).and_then(Option::as_ref).map_or(0, |of| of.session);
+        let message = Unexpected {
+            source: state.address(pending.number, session),
+            bits: head.header.long,
+            length: head.header.word,
+            data: bytes.and_then(|bytes| bytes.get(head.from..)),
+        };
+        let (mut state, answer) = self.run_handler(state, &message);
+        state.after_handler(&self.endpoint, &pending, answer == Answer::Finished);
+        state
+    }
+
+    /// Calls the handler without the lock. No other thread makes progress meanwhile.
+    fn run_handler<'a>(&'a self, mut state: Entered<'a, B>, message: &Unexpected<'_>) -> (Entered<'a, B>, Answer) {
+        let handler = self.handler.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let Some(handler) = handler else { return (state, Answer::Continue) };
+        state.in_handler = Some(std::thread::current().id());
+        drop(state);
+        let leave = Leave(self);
+        let answer = handler(message);
+        std::mem::forget(leave);
+        (self.lock(), answer)
+    }
+
+    /// Makes progress until `ready` gives something, at most for `limit`, or until a wake-up of the
+    /// program. Sleeps meanwhile: one thread on the descriptors, others until it has found
+    /// something.
+    #[inline]
+    pub(crate) fn wait_for<R>(
+        &self,
+        limit: Option<Duration>,
+        mut ready: impl FnMut(&mut State<B>) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Error::BadEndpoint);
+        }
+        if let Some(found) = ready(&mut state) {
+            return Ok(Some(found));
+        }
+        let mut found = None;
+        let look = |state: &mut State<B>| {
+            found = ready(state);
+            found.is_some()
+        };
+        state = self.progress(state, look);
+        if found.is_none() {
+            found = ready(&mut state);
+        }
+        if found.is_some() || limit == Some(Duration::ZERO) {
+            return Ok(found);
+        }
+        self.wait_long(state, limit, ready)
+    }
+
+    fn wait_long<'a, R>(
+        &'a self,
+        mut state: Entered<'a, B>,
+        limit: Option<Duration>,
+        mut ready: impl FnMut(&mut State<B>) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        let (wakes, me) = (state.wakes, std::thread::current().id());
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let (mut begun, mut looks) = (None, 0_u32);
+        loop {
+            let mut found = None;
+            state = self.progress(state, |state| {
+                found = ready(state);
+                found.is_some()
+            });
+            if found.is_none() && !state.is_closed {
+                found = ready(&mut state);
+            }
+            if found.is_some() {
+                // One of those who wait takes over the sleep on the descriptors.
+                self.wake(&state);
+                return Ok(found);
+            }
+            if state.is_closed {
+                return Err(Error::BadEndpoint);
+            }
+            if state.has_failed {
+                return Err(Error::NicDead);
+            }
+            looks = looks.wrapping_add(1);
+            if !looks.is_multiple_of(LOOKS) && begun.is_none() && !cci::is_oversubscribed() {
+                drop(state);
+                std::hint::spin_loop();
+                state = self.lock();
+                continue;
+            }
+            let now = Instant::now();
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(now));
+            let is_over = left.is_some_and(|left| left.is_zero()) || state.wakes != wakes;
+            // In its own handler it would wait for ever.
+            if is_over || state.in_handler == Some(me) {
+                self.wake(&state);
+                return Ok(None);
+            }
+            if now.saturating_duration_since(*begun.get_or_insert(now)) < SPIN && !cci::is_oversubscribed() {
+                drop(state);
+                std::hint::spin_loop();
+                state = self.lock();
+                continue;
+            }
+            state = self.sleep(state, left, now);
+        }
+    }
+
+    fn sleep<'a>(&'a self, mut state: Entered<'a, B>, left: Option<Duration>, now: Instant) -> Entered<'a, B> {
+        if state.has_sleeper || state.in_handler.is_some() {
+            state.waiters += 1;
+            let epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+            let seen = *epoch;
+            drop(state);
+            let is_asleep = |epoch: &mut u64| *epoch == seen;
+            match left {
+                Some(left) => drop(self.changed.wait_timeout_while(epoch, left, is_asleep)),
+                None => drop(self.changed.wait_while(epoch, is_asleep)),
+            }
+            state = self.lock();
+            state.waiters -= 1;
+            return state;
+        }
+        state.has_sleeper = true;
+        let timer = state.next_time().map(|at| at.saturating_duration_since(now));
+        // What waits for room in CCI is tried again.
+        let pause = (!state.blocked.is_empty()).then_some(Duration::from_millis(1));
+        let left = [left, timer, pause].into_iter().flatten().min();
+        drop(state);
+        let handle = self.endpoint.as_fd();
+        let _ = self.endpoint.arm();
+        let mut descriptors = [PollFd::new(&handle, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
+        let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
+        // A signal ends it early, and its caller looks again.
+        let _ = poll(&mut descriptors, left.as_ref());
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+        state = self.lock();
+        state.has_sleeper = false;
+        state
+    }
+}
+
+/// Ends the turn of a handler that has panicked.
+struct Leave<'a, B: Buffer>(&'a Core<B>);
+
+impl<B: Buffer> Drop for Leave<'_, B> {
+    fn drop(&mut self) {
+        let mut state = self.0.lock();
+        state.in_handler = None;
+        state.requests.changes += 1;
+        self.0.wake(&state);
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn entered_twice() -> ! {
+    panic!("the memory of a request called its endpoint as it was dropped; let it only free itself")
+}

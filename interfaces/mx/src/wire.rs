@@ -1,0 +1,245 @@
+//! Messages between two endpoints; `docs/design/mx.md` has the format.
+
+use cci::RmaHandle;
+
+pub(crate) const IDENT: u8 = 1;
+pub(crate) const EAGER: u8 = 2;
+pub(crate) const LARGE: u8 = 3;
+pub(crate) const DONE: u8 = 4;
+pub(crate) const CREDIT: u8 = 5;
+pub(crate) const CONNECT: u8 = 6;
+pub(crate) const CONNECTED: u8 = 7;
+
+const VERSION: u8 = 1;
+/// Of EAGER: DONE is wanted.
+pub(crate) const SYNC: u8 = 1;
+/// Of DONE and CONNECTED.
+pub(crate) const REFUSED: u8 = 1;
+
+/// Bytes of every header.
+pub(crate) const HEADER: usize = 16;
+/// Bytes before the data of an eager message at most.
+pub(crate) const LONGEST: usize = HEADER + 8;
+/// A part: its length and its handle.
+const PART: usize = 36;
+/// Parts of a message at most.
+pub(crate) const MOST_PARTS: usize = 16;
+pub(crate) const LONGEST_OFFER: usize = LONGEST + 1 + MOST_PARTS * PART;
+
+/// Bytes of a granule.
+const GRANULE: usize = 64;
+/// The largest window.
+pub(crate) const MOST_WINDOW: u32 = 4_096;
+
+/// The first 16 bytes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Header {
+    pub(crate) kind: u8,
+    pub(crate) flags: u8,
+    /// Granules given back.
+    pub(crate) credit: u16,
+    pub(crate) word: u32,
+    pub(crate) long: u64,
+}
+
+impl Header {
+    pub(crate) const fn new(kind: u8, word: u32, long: u64) -> Self {
+        Self { kind, flags: 0, credit: 0, word, long }
+    }
+
+    pub(crate) const fn ident(session: u32, window: u32) -> Self {
+        Self { flags: VERSION, ..Self::new(IDENT, session, window as u64) }
+    }
+
+    #[inline]
+    pub(crate) fn emit(&self) -> [u8; HEADER] {
+        let front = u64::from(self.kind) | u64::from(self.flags) << 8;
+        let front = front | u64::from(self.credit) << 16 | u64::from(self.word) << 32;
+        let mut bytes = [0; HEADER];
+        bytes[..8].copy_from_slice(&front.to_le_bytes());
+        bytes[8..].copy_from_slice(&self.long.to_le_bytes());
+        bytes
+    }
+
+    #[inline]
+    fn read(bytes: &[u8; HEADER]) -> Self {
+        let ([front, long], []) = bytes.as_chunks::<8>() else { unreachable!("twice eight bytes") };
+        let front = u64::from_le_bytes(*front);
+        Self {
+            kind: front as u8,
+            flags: (front >> 8) as u8,
+            credit: (front >> 16) as u16,
+            word: (front >> 32) as u32,
+            long: u64::from_le_bytes(*long),
+        }
+    }
+}
+
+/// A message without the bytes behind its header.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Head {
+    pub(crate) header: Header,
+    /// The sender's request: of a synchronous or large send.
+    pub(crate) number: Option<u64>,
+    /// Where data or parts begin.
+    pub(crate) from: usize,
+}
+
+/// The header at the front of a message of `len` bytes, of which `front` are the first; `None`: it
+/// is malformed.
+#[inline]
+pub(crate) fn parse(front: &[u8], len: usize) -> Option<Head> {
+    let (bytes, behind) = front.split_first_chunk::<HEADER>()?;
+    let header = Header::read(bytes);
+    if header.kind == EAGER && header.flags == 0 {
+        return (header.word as usize == len - HEADER).then_some(Head { header, number: None, from: HEADER });
+    }
+    let numbered = || behind.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+    match header.kind {
+        EAGER if header.flags == SYNC => {
+            let number = numbered()?;
+            (header.word as usize == len - LONGEST).then_some(Head { header, number: Some(number), from: LONGEST })
+        }
+        LARGE if header.flags == 0 => Some(Head { header, number: Some(numbered()?), from: LONGEST }),
+        IDENT => {
+            let is_right = header.flags == VERSION && header.credit == 0 && header.long <= MOST_WINDOW.into();
+            (is_right && len == HEADER).then_some(Head { header, number: None, from: HEADER })
+        }
+        DONE | CONNECTED => {
+            let is_right = header.flags <= REFUSED && header.word == 0 && len == HEADER;
+            is_right.then_some(Head { header, number: None, from: HEADER })
+        }
+        CONNECT => (header.flags == 0 && len == HEADER).then_some(Head { header, number: None, from: HEADER }),
+        CREDIT => {
+            let is_right = header.flags == 0 && header.word == 0 && header.long == 0 && len == HEADER;
+            is_right.then_some(Head { header, number: None, from: HEADER })
+        }
+        _ => None,
+    }
+}
+
+/// What an eager message costs.
+#[inline]
+pub(crate) const fn cost_of_bytes(len: usize) -> u32 {
+    2 + len.div_ceil(GRANULE) as u32
+}
+
+/// What the offer of so many parts costs.
+#[inline]
+pub(crate) const fn cost_of_parts(parts: usize) -> u32 {
+    2 + parts as u32
+}
+
+/// The longest eager message that half of a window takes.
+pub(crate) const fn most_of_window(window: u32) -> usize {
+    (window / 2).saturating_sub(2) as usize * GRANULE
+}
+
+/// Memory of a peer: bytes, and its handle.
+pub(crate) type Remote = (u32, RmaHandle);
+
+/// Appends parts of offered memory.
+pub(crate) fn emit_parts<'a>(parts: impl ExactSizeIterator<Item = (u32, &'a RmaHandle)>, to: &mut Vec<u8>) {
+    to.push(u8::try_from(parts.len()).unwrap_or(u8::MAX));
+    for (len, handle) in parts {
+        to.extend(len.to_le_bytes());
+        to.extend(handle.to_bytes());
+    }
+}
+
+/// Reads the parts behind a header, which make up `wanted` bytes; false: they do not.
+pub(crate) fn parse_parts(bytes: &[u8], wanted: u32, parts: &mut Vec<Remote>) -> bool {
+    parts.clear();
+    let Some((count, rest)) = bytes.split_first() else { return false };
+    let (found, []) = rest.as_chunks::<PART>() else { return false };
+    if found.len() != usize::from(*count) || found.len() > MOST_PARTS {
+        return false;
+    }
+    let mut sum = 0_u64;
+    for part in found {
+        let Some((len, handle)) = part.split_first_chunk::<4>() else { return false };
+        let len = u32::from_le_bytes(*len);
+        let handle = RmaHandle::from_bytes(handle);
+        let Some(handle) = handle.filter(|_| len > 0) else { return false };
+        sum += u64::from(len);
+        parts.push((len, handle));
+    }
+    sum == u64::from(wanted) && wanted > 0
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn parsed(bytes: &[u8]) -> Option<Head> {
+        parse(&bytes[..bytes.len().min(LONGEST)], bytes.len())
+    }
+
+    #[test]
+    fn what_is_emitted_is_parsed_and_a_shorter_one_is_not() {
+        let eager = |flags, len: u32, behind: usize| {
+            let header = Header { flags, credit: 7, ..Header::new(EAGER, len, 0x1122_3344_5566_7788) };
+            let mut bytes = header.emit().to_vec();
+            bytes.resize(HEADER + behind, 9);
+            (header, bytes)
+        };
+        let (header, bytes) = eager(0, 5, 5);
+        assert_eq!(parsed(&bytes), Some(Head { header, number: None, from: HEADER }));
+        let (header, bytes) = eager(SYNC, 5, 13);
+        assert_eq!(parsed(&bytes), Some(Head { header, number: Some(u64::from_le_bytes([9; 8])), from: LONGEST }));
+        for (flags, len, behind) in [(0, 5, 4), (0, 5, 6), (SYNC, 5, 12), (SYNC, 5, 7), (2, 5, 5), (0, u32::MAX, 0)] {
+            assert_eq!(parsed(&eager(flags, len, behind).1), None, "{flags} {len} {behind}");
+        }
+        for header in [
+            Header::ident(7, 64),
+            Header::new(DONE, 0, 3),
+            Header { flags: REFUSED, ..Header::new(CONNECTED, 0, 3) },
+            Header { credit: 9, ..Header::new(CREDIT, 0, 0) },
+            Header::new(CONNECT, 0x1234, 3),
+        ] {
+            let bytes = header.emit();
+            assert_eq!(parsed(&bytes), Some(Head { header, number: None, from: HEADER }));
+            (0..HEADER).for_each(|len| assert_eq!(parsed(&bytes[..len]), None));
+            assert_eq!(parsed(&[&bytes[..], &[0]].concat()), None, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn malformed_headers_are_refused() {
+        for header in [
+            Header { flags: 2, ..Header::ident(7, 64) },
+            Header { credit: 1, ..Header::ident(7, 64) },
+            Header::ident(7, MOST_WINDOW + 1),
+            Header { flags: 2, ..Header::new(DONE, 0, 3) },
+            Header::new(DONE, 1, 3),
+            Header::new(CREDIT, 1, 0),
+            Header::new(CREDIT, 0, 1),
+            Header { flags: 1, ..Header::new(CONNECT, 0, 0) },
+            Header::new(0, 0, 0),
+            Header::new(8, 0, 0),
+            Header::new(LARGE, 5, 0),
+        ] {
+            assert_eq!(parsed(&header.emit()), None, "{header:?}");
+        }
+    }
+
+    #[test]
+    fn parts_make_up_the_length() {
+        let handle = RmaHandle::from_bytes(&[1; 32]).expect("a handle");
+        let mut bytes = Vec::new();
+        emit_parts([(3, &handle), (4, &handle)].into_iter(), &mut bytes);
+        let mut parts = Vec::new();
+        assert!(parse_parts(&bytes, 7, &mut parts) && parts == [(3, handle), (4, handle)]);
+        for wanted in [0, 6, 8] {
+            assert!(!parse_parts(&bytes, wanted, &mut parts));
+        }
+        (0..bytes.len()).for_each(|len| assert!(!parse_parts(&bytes[..len], 7, &mut parts)));
+        assert!(!parse_parts(&[&bytes[..], &[0]].concat(), 7, &mut parts));
+        let mut many = Vec::new();
+        emit_parts(std::iter::repeat_n((1, &handle), MOST_PARTS + 1), &mut many);
+        assert!(!parse_parts(&many, 17, &mut parts));
+        let mut empty = Vec::new();
+        emit_parts([(0, &handle), (7, &handle)].into_iter(), &mut empty);
+        assert!(!parse_parts(&empty, 7, &mut parts), "an empty part is none");
+    }
+}

@@ -1,0 +1,10 @@
+//! Myrinet Express over each transport.
+
+mod connects;
+mod credits;
+mod faults;
+mod handlers;
+mod matching;
+mod messages;
+mod waits;
+mod world;
