@@ -181,7 +181,7 @@ impl<B: Buffer> Endpoint<B> {
         use crate::errors::Code;
         // Nobody tests it by its bits: it is taken before anybody can.
         let request = self.start_connect((nic, id), key, 0, 0)?;
-        if let Some(limit) = limit {
+        if limit.is_some() {
             self.set_timeout(request, limit)?;
         }
         let status = loop {
@@ -318,13 +318,14 @@ impl<B: Buffer> Endpoint<B> {
         self.core.with(|state| state.requests.named(request).map(|slot| slot.context))
     }
 
-    /// Ends a request with [`crate::Code::Timeout`] after `limit`, in a call that makes progress. A
-    /// receive that has matched ends by itself.
+    /// Ends a request with [`crate::Code::Timeout`] after `limit`, in a call that makes progress;
+    /// `None`: never. A receive that has matched ends by itself.
     ///
     /// # Errors
     ///
     /// [`Error::BadRequest`].
-    pub fn set_timeout(&self, request: Request, limit: Duration) -> Result<(), Error> {
+    pub fn set_timeout(&self, request: Request, limit: impl Into<Option<Duration>>) -> Result<(), Error> {
+        let limit = limit.into();
         self.core.with(|state| state.set_timeout(request, limit))
     }
 
@@ -374,6 +375,18 @@ impl<B: Buffer> Endpoint<B> {
             state.requests.changes += 1;
             Ok(())
         })
+    }
+
+    /// The endpoint of CCI, for bindings. It does not outlive this value.
+    #[must_use]
+    pub fn inner(&self) -> &cci::Endpoint {
+        &self.core.endpoint
+    }
+
+    /// Whether a thread is in the unexpected handler.
+    #[must_use]
+    pub fn is_handling(&self) -> bool {
+        self.core.lock().in_handler.is_some()
     }
 
     /// What has happened so far.

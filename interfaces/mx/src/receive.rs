@@ -139,12 +139,12 @@ impl<B: Buffer> State<B> {
         }
     }
 
-    /// Ends a request after so long.
-    pub(crate) fn set_timeout(&mut self, request: Request, limit: Duration) -> Result<(), Error> {
+    /// Ends a request after so long, in place of what was set before.
+    pub(crate) fn set_timeout(&mut self, request: Request, limit: Option<Duration>) -> Result<(), Error> {
         if !self.requests.named(request)?.is_done() {
-            let at = Instant::now() + limit;
             self.timers.retain(|(_, other)| *other != request);
-            self.timers.insert((at, request));
+            let at = limit.and_then(|limit| Instant::now().checked_add(limit));
+            self.timers.extend(at.map(|at| (at, request)));
         }
         Ok(())
     }

@@ -137,7 +137,7 @@ impl<B: Buffer> Core<B> {
         mut state: Entered<'a, B>,
         mut is_enough: impl FnMut(&mut State<B>) -> bool,
     ) -> Entered<'a, B> {
-        if state.in_handler.is_some() {
+        if state.in_handler.is_some() || state.is_closed {
             return state;
         }
         let before = state.requests.changes;

@@ -6,7 +6,7 @@ use cci_peers::{Name, Table};
 use cci_testkit::{LIMIT, sm_device};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// The variables that make a run of this program the partner that is killed.
 const CHILD: &str = "CCI_MX_CHILD";
@@ -140,8 +140,8 @@ fn a_partner_that_is_stopped_holds_up_its_own_requests_alone() {
     let pid = rustix::process::Pid::from_child(&child);
     rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("a child");
     for send in &sends {
-        assert_eq!(sides[0].wait(*send, Some(std::time::Duration::from_millis(10))), Ok(None));
-        sides[0].set_timeout(*send, std::time::Duration::from_millis(1)).expect("a request");
+        assert_eq!(sides[0].wait(*send, Some(Duration::from_millis(10))), Ok(None));
+        sides[0].set_timeout(*send, Duration::from_millis(1)).expect("a request");
     }
     for send in sends {
         assert_eq!(end(&sides, 0, send).code, Code::Timeout);
@@ -170,7 +170,7 @@ fn what_was_offered_and_is_no_more_ends_the_receive_as_aborted() {
         let to = connect(&sides, 0, 1);
         let send = sides[0].send(zeroes(100_000), to, 1, 0).expect("room");
         until(&sides, "an offer", || (sides[1].pending().1 == 1).then_some(()));
-        sides[0].set_timeout(send, Default::default()).expect("a request");
+        sides[0].set_timeout(send, Duration::ZERO).expect("a request");
         assert_eq!(end(&sides, 0, send).code, Code::Timeout);
         let (receive, _) = post(&sides[1], 100_000, 1);
         assert_eq!(end(&sides, 1, receive).code, Code::Aborted, "{transport}");

@@ -116,7 +116,7 @@ fn bad_arguments_are_refused_and_change_nothing() {
         sides[0].cancel(receive).map(|_| ()),
         sides[0].forget(receive),
         sides[0].context(receive).map(|_| ()),
-        sides[0].set_timeout(receive, Default::default()),
+        sides[0].set_timeout(receive, None),
         sides[0].buffered(receive, None).map(|_| ()),
     ] {
         assert_eq!(result, Err(Error::BadRequest));

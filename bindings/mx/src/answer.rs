@@ -1,0 +1,118 @@
+//! What calls return, error handlers, and the boundary that no panic crosses.
+
+use crate::layout::ErrorHandler;
+use crate::registry::{End, registry};
+use cci_mx::Error;
+use std::ffi::{CString, c_char, c_uint};
+use std::io::Write;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+
+/// Codes that the engine does not have.
+pub(crate) const BAD_BAD_BAD: u32 = 1;
+pub(crate) const ALREADY_INITIALIZED: u32 = 3;
+pub(crate) const NOT_INITIALIZED: u32 = 4;
+
+/// Why a call does not return 0.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Refusal(pub(crate) u32);
+
+impl From<Error> for Refusal {
+    fn from(why: Error) -> Self {
+        Self(why.code())
+    }
+}
+
+pub(crate) type Answer = Result<(), Refusal>;
+
+/// A pointer that must lead somewhere is NULL.
+pub(crate) const NULL: Refusal = Refusal(BAD_BAD_BAD);
+
+/// Runs a call. `call` is its name, and `end` the endpoint whose error handler is asked.
+#[inline]
+pub(crate) fn answer(call: &str, end: Option<&Arc<End>>, act: impl FnOnce() -> Answer) -> c_uint {
+    let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
+        // Its destructor could panic in turn.
+        std::mem::forget(payload);
+        Err(Error::Failure.into())
+    });
+    match done {
+        Ok(()) => 0,
+        Err(Refusal(code)) => report(call, end, code),
+    }
+}
+
+/// The text of a code.
+pub(crate) fn text_of(code: u32) -> &'static str {
+    match code {
+        0 => "success",
+        BAD_BAD_BAD => "a pointer is NULL; pass the address of a variable",
+        ALREADY_INITIALIZED => "the library is initialised already; call mx_init once before mx_finalize",
+        NOT_INITIALIZED => "the library is not initialised in this process; call mx_init",
+        code => Error::ALL.iter().find(|of| of.code() == code).map_or("no code of MX", |of| of.text()),
+    }
+}
+
+#[cold]
+#[inline(never)]
+fn report(call: &str, end: Option<&Arc<End>>, code: u32) -> c_uint {
+    let own = end.and_then(|end| end.handler);
+    let handler = own.unwrap_or_else(|| registry().handler());
+    let text = CString::new(format!("{call}: {}", text_of(code))).unwrap_or_default();
+    // SAFETY: a handler of the program, or one of those below; the text lives until it returns.
+    unsafe { handler(text.as_ptr().cast_mut(), code) }
+}
+
+/// The default handler.
+///
+/// # Safety
+///
+/// `text` leads to a string.
+#[unsafe(no_mangle)]
+#[expect(clippy::disallowed_methods, reason = "MX promises that this handler ends the program")]
+pub(crate) unsafe extern "C" fn MX_ERRORS_ARE_FATAL(text: *mut c_char, code: c_uint) -> c_uint {
+    // SAFETY: by the contract.
+    let text = unsafe { std::ffi::CStr::from_ptr(text) };
+    let line = format!("{} (code {code})\n", text.to_string_lossy());
+    // Nothing is left to be done where that fails.
+    let _ = std::io::stderr().write_all(line.as_bytes());
+    std::process::exit(1)
+}
+
+/// The handler that only returns the code.
+#[unsafe(no_mangle)]
+pub(crate) extern "C" fn MX_ERRORS_RETURN(_text: *mut c_char, code: c_uint) -> c_uint {
+    code
+}
+
+/// Writes a result that must be asked for.
+///
+/// # Safety
+///
+/// `to` is NULL, or leads to a variable of this type.
+pub(crate) unsafe fn give<T>(to: *mut T, value: T) -> Answer {
+    if to.is_null() {
+        return Err(NULL);
+    }
+    // SAFETY: by the contract; unaligned variables are the program's fault, and work too.
+    unsafe { to.write_unaligned(value) };
+    Ok(())
+}
+
+/// Writes a result if it is asked for.
+///
+/// # Safety
+///
+/// As [`give`].
+#[inline]
+pub(crate) unsafe fn offer<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: by the contract.
+        unsafe { to.write_unaligned(value) };
+    }
+}
+
+/// The handler to which a program's pointer leads; NULL: the default one.
+pub(crate) fn handler_of(given: Option<ErrorHandler>) -> ErrorHandler {
+    given.unwrap_or(MX_ERRORS_ARE_FATAL)
+}

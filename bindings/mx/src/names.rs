@@ -1,0 +1,148 @@
+//! Hosts, NICs, addresses and texts.
+
+use crate::answer::{Answer, NULL, Refusal, give, text_of};
+use crate::layout::CAddress;
+use crate::registry::{lock, registry};
+use cci_mx::{Address, Code, Error};
+use std::ffi::{CStr, c_char, c_uint, c_void};
+use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::sync::PoisonError;
+
+/// Room for the name of a host, with its end.
+const MOST_NAME: usize = 80;
+const LONGEST_GIVEN: usize = 255;
+
+/// The NIC of this host: that of an endpoint, which is opened for this if there is none.
+pub(crate) fn own_nic() -> Result<u64, Refusal> {
+    registry().check()?;
+    let mut nic = lock(&registry().nic);
+    match *nic {
+        Some(nic) => Ok(nic),
+        None => Ok(*nic.insert(crate::calls::place(None)?.nic())),
+    }
+}
+
+fn own_name() -> String {
+    let mut name = [0; MOST_NAME];
+    // SAFETY: as long as it says; the last byte stays 0.
+    let done = unsafe { libc::gethostname(name.as_mut_ptr().cast(), MOST_NAME - 1) };
+    let text = CStr::from_bytes_until_nul(&name).ok().filter(|_| done == 0);
+    text.map_or_else(|| "localhost".to_owned(), |text| text.to_string_lossy().into_owned())
+}
+
+pub(crate) unsafe fn nic_of_host(name: *const c_char, nic: *mut u64) -> Answer {
+    registry().check()?;
+    if name.is_null() || nic.is_null() {
+        return Err(NULL);
+    }
+    // SAFETY: by the contract of the header.
+    let text = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Error::HostnameArguments)?;
+    let (host, board) = text.split_once(':').unwrap_or((text, "0"));
+    let board: u32 = board.parse().map_err(|_| Error::HostnameArguments)?;
+    if host.is_empty() || text.len() > LONGEST_GIVEN {
+        return Err(Error::HostnameArguments.into());
+    }
+    if board != 0 {
+        return Err(Error::NicNotFound.into());
+    }
+    let found = if host == "localhost" || host == own_name() {
+        own_nic()?
+    } else {
+        let all = (host, 0).to_socket_addrs().map_err(|_| Error::HostNotFound)?;
+        let mut found = all.filter_map(|at| if let IpAddr::V4(address) = at.ip() { Some(address) } else { None });
+        let address = found.next().ok_or(Error::HostNotFound)?;
+        if address.is_loopback() { own_nic()? } else { address.to_bits().into() }
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { give(nic, found) }
+}
+
+pub(crate) unsafe fn nic_of_board(board: u32, nic: *mut u64) -> Answer {
+    registry().check()?;
+    if board != 0 {
+        return Err(Error::BoardUnknown.into());
+    }
+    if nic.is_null() {
+        return Err(NULL);
+    }
+    // SAFETY: by the contract of the header.
+    unsafe { give(nic, own_nic()?) }
+}
+
+pub(crate) unsafe fn board_of_nic(nic: u64, board: *mut u32) -> Answer {
+    if own_nic()? != nic {
+        return Err(Error::NicNotFound.into());
+    }
+    // SAFETY: by the contract of the header.
+    unsafe { give(board, 0) }
+}
+
+pub(crate) unsafe fn host_of_nic(nic: u64, name: *mut c_char) -> Answer {
+    let own = own_nic()?;
+    if name.is_null() {
+        return Err(NULL);
+    }
+    let address = u32::try_from(nic).map_err(|_| Error::NicNotFound)?;
+    let text = if nic == own { own_name() } else { Ipv4Addr::from_bits(address).to_string() };
+    let text = &text.as_bytes()[..text.len().min(MOST_NAME - 1)];
+    // SAFETY: by the contract of the header there is room for 80 bytes.
+    unsafe {
+        name.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
+        name.add(text.len()).write(0);
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn take_apart(of: CAddress, nic: *mut u64, id: *mut u32, session: Option<*mut u32>) -> Answer {
+    let address = Address::from(of);
+    // SAFETY: by the contract of the header.
+    unsafe {
+        give(nic, address.nic())?;
+        give(id, address.id())?;
+        session.map_or(Ok(()), |session| give(session, address.session()))
+    }
+}
+
+pub(crate) fn set_context(of: CAddress, context: *mut c_void) -> Answer {
+    registry().check()?;
+    let mut contexts = registry().contexts.write().unwrap_or_else(PoisonError::into_inner);
+    if context.is_null() {
+        contexts.remove(&of.into());
+    } else {
+        contexts.insert(of.into(), context.expose_provenance());
+    }
+    Ok(())
+}
+
+pub(crate) unsafe fn context(of: CAddress, context: *mut *mut c_void) -> Answer {
+    registry().check()?;
+    let contexts = registry().contexts.read().unwrap_or_else(PoisonError::into_inner);
+    let found = contexts.get(&of.into()).copied().unwrap_or(0);
+    // SAFETY: by the contract of the header.
+    unsafe { give(context, std::ptr::with_exposed_provenance_mut(found)) }
+}
+
+/// Texts that never end, by code.
+fn lasting(texts: impl Iterator<Item = (u32, &'static str)>) -> Vec<(u32, std::ffi::CString)> {
+    texts.filter_map(|(code, text)| Some((code, std::ffi::CString::new(text).ok()?))).collect()
+}
+
+/// One of these, or the text behind them.
+fn look_up(all: &'static [(u32, std::ffi::CString)], code: u32, none: &'static CStr) -> *const c_char {
+    all.iter().find(|(of, _)| *of == code).map_or(none.as_ptr(), |(_, text)| text.as_ptr())
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn mx_strerror(code: c_uint) -> *const c_char {
+    static ALL: std::sync::OnceLock<Vec<(u32, std::ffi::CString)>> = std::sync::OnceLock::new();
+    let own = [0, crate::answer::BAD_BAD_BAD, crate::answer::ALREADY_INITIALIZED, crate::answer::NOT_INITIALIZED];
+    let codes = own.into_iter().chain(Error::ALL.iter().map(|of| of.code()));
+    look_up(ALL.get_or_init(|| lasting(codes.map(|code| (code, text_of(code))))), code, c"no code of MX")
+}
+
+#[unsafe(no_mangle)]
+extern "C" fn mx_strstatus(code: c_uint) -> *const c_char {
+    static ALL: std::sync::OnceLock<Vec<(u32, std::ffi::CString)>> = std::sync::OnceLock::new();
+    let texts = Code::ALL.iter().map(|of| (of.code(), of.text()));
+    look_up(ALL.get_or_init(|| lasting(texts)), code, c"no status of MX")
+}

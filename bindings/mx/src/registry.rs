@@ -1,0 +1,243 @@
+//! What a process has: whether it is initialised, its endpoints, and what it keeps of addresses.
+
+use crate::answer::{MX_ERRORS_ARE_FATAL, NOT_INITIALIZED, Refusal};
+use crate::layout::{CSegment, ErrorHandler};
+use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use cci_mx::{Address, Endpoint, Error, Request};
+use std::cell::RefCell;
+use std::collections::HashMap;
+use std::ffi::c_void;
+use std::ptr::null_mut;
+use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
+
+/// Endpoints of a process at a time.
+const MOST: usize = 255;
+
+/// A handle as C has it: it is compared and taken apart, never followed.
+pub(crate) type Handle = *mut c_void;
+
+/// Bits of a request's handle: the place of its endpoint, the life of the request, its index.
+const INDEX_BITS: u32 = 24;
+const LIFE_BITS: u32 = 32;
+const _: () = assert!(size_of::<usize>() == 8, "handles of requests need 64 bits");
+
+/// An endpoint of the program.
+pub(crate) struct End {
+    pub(crate) endpoint: Endpoint<CSegment>,
+    /// 1 and more.
+    place: usize,
+    pub(crate) handler: Option<ErrorHandler>,
+    /// Of later sends and connects, ms; 0: none.
+    pub(crate) timeout: AtomicU32,
+    is_closed: AtomicBool,
+}
+
+impl End {
+    pub(crate) fn new(endpoint: Endpoint<CSegment>, handler: Option<ErrorHandler>) -> Self {
+        Self { endpoint, place: 0, handler, timeout: AtomicU32::new(0), is_closed: AtomicBool::new(false) }
+    }
+
+    #[inline]
+    pub(crate) fn name(&self, request: Request) -> Handle {
+        let (index, life) = (request.bits() & 0xffff_ffff, request.bits() >> 32);
+        let bits = (self.place as u64) << (INDEX_BITS + LIFE_BITS) | life << INDEX_BITS | index;
+        std::ptr::without_provenance_mut(bits as usize)
+    }
+
+    #[inline]
+    pub(crate) fn request(&self, handle: Handle) -> Result<Request, Refusal> {
+        let bits = handle.addr() as u64;
+        if bits >> (INDEX_BITS + LIFE_BITS) != self.place as u64 {
+            return Err(Error::BadRequest.into());
+        }
+        let (index, life) = (bits & ((1 << INDEX_BITS) - 1), bits >> INDEX_BITS & 0xffff_ffff);
+        Ok(Request::from_bits(life << 32 | index))
+    }
+}
+
+#[derive(Default)]
+struct Ends {
+    /// By place.
+    all: Vec<Option<(usize, Arc<End>)>>,
+    /// Counts endpoints: a handle is never given twice.
+    last: usize,
+}
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    is_initialised: AtomicBool,
+    ends: RwLock<Ends>,
+    handler: RwLock<Option<ErrorHandler>>,
+    /// The program's own, by address.
+    pub(crate) contexts: RwLock<HashMap<Address, usize>>,
+    /// The NIC of this host, once it is known.
+    pub(crate) nic: Mutex<Option<u64>>,
+}
+
+/// The registry of this process. It is never freed: calls of other threads may be in it. A child of
+/// a fork gets one of its own, since the locks of this one may be held for ever there.
+static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(null_mut());
+
+extern "C" fn forget() {
+    // Publishes nothing: the child has one thread.
+    REGISTRY.store(null_mut(), Ordering::Relaxed);
+}
+
+#[inline]
+pub(crate) fn registry() -> &'static Registry {
+    // Acquires what `make` has published.
+    let found = REGISTRY.load(Ordering::Acquire);
+    if found.is_null() {
+        return make();
+    }
+    // SAFETY: made by `make` from a box, and never freed.
+    unsafe { &*found }
+}
+
+#[cold]
+fn make() -> &'static Registry {
+    static AT_FORK: Once = Once::new();
+    AT_FORK.call_once(|| {
+        // SAFETY: the handler only stores a word. Without memory for it a child finds the parent's
+        // endpoints, which refuse it.
+        let _ = unsafe { libc::pthread_atfork(None, None, Some(forget)) };
+    });
+    let new = Box::into_raw(Box::<Registry>::default());
+    // Publishes the new registry to whoever loads it.
+    let found = match REGISTRY.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
+        Ok(_) => new,
+        Err(other) => {
+            // SAFETY: from a box, and nobody else has it.
+            drop(unsafe { Box::from_raw(new) });
+            other
+        }
+    };
+    // SAFETY: as in `registry`.
+    unsafe { &*found }
+}
+
+/// A lock whose holder never leaves a mess.
+pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    /// The endpoint that this thread has used last, of which registry, so that a call takes no lock
+    /// of the process.
+    static LAST: RefCell<Option<(*const Registry, Handle, Arc<End>)>> = const { RefCell::new(None) };
+}
+
+impl Registry {
+    pub(crate) fn check(&self) -> Result<(), Refusal> {
+        // Publishes nothing: a program initialises before its threads call.
+        if self.is_initialised.load(Ordering::Relaxed) { Ok(()) } else { Err(Refusal(NOT_INITIALIZED)) }
+    }
+
+    /// Whether that was another state before.
+    pub(crate) fn set_initialised(&self, is_initialised: bool) -> bool {
+        // As `check`.
+        self.is_initialised.swap(is_initialised, Ordering::Relaxed) != is_initialised
+    }
+
+    pub(crate) fn handler(&self) -> ErrorHandler {
+        self.handler.read().unwrap_or_else(PoisonError::into_inner).unwrap_or(MX_ERRORS_ARE_FATAL)
+    }
+
+    pub(crate) fn set_handler(&self, handler: ErrorHandler) {
+        *self.handler.write().unwrap_or_else(PoisonError::into_inner) = Some(handler);
+    }
+
+    /// Enters an endpoint; `None`: there are 255.
+    pub(crate) fn enter(&self, mut end: End) -> Option<Handle> {
+        let mut ends = self.ends.write().unwrap_or_else(PoisonError::into_inner);
+        let free = ends.all.iter().position(Option::is_none);
+        let place = free.unwrap_or(ends.all.len());
+        if place >= MOST {
+            return None;
+        }
+        end.place = place + 1;
+        ends.last += 1;
+        let bits = ends.last << 8 | (place + 1);
+        let entry = Some((bits, Arc::new(end)));
+        match ends.all.get_mut(place) {
+            Some(slot) => *slot = entry,
+            None => ends.all.push(entry),
+        }
+        Some(std::ptr::without_provenance_mut(bits))
+    }
+
+    fn find(&self, handle: Handle) -> Option<Arc<End>> {
+        let place = (handle.addr() & 0xff).checked_sub(1)?;
+        let ends = self.ends.read().unwrap_or_else(PoisonError::into_inner);
+        let (bits, end) = ends.all.get(place)?.as_ref()?;
+        (*bits == handle.addr()).then(|| Arc::clone(end))
+    }
+
+    /// The endpoint that a request's handle belongs to.
+    pub(crate) fn end_of(&self, request: Handle) -> Result<Arc<End>, Refusal> {
+        self.check()?;
+        let place = request.addr() >> (INDEX_BITS + LIFE_BITS);
+        let ends = self.ends.read().unwrap_or_else(PoisonError::into_inner);
+        let found = place.checked_sub(1).and_then(|place| ends.all.get(place)?.as_ref());
+        found.map(|(_, end)| Arc::clone(end)).ok_or(Error::BadRequest.into())
+    }
+
+    pub(crate) fn all(&self) -> Vec<Handle> {
+        let ends = self.ends.read().unwrap_or_else(PoisonError::into_inner);
+        ends.all.iter().flatten().map(|(bits, _)| std::ptr::without_provenance_mut(*bits)).collect()
+    }
+
+    /// Closes an endpoint, and the endpoint of CCI below it: other threads may keep this value for
+    /// a while.
+    pub(crate) fn close(&self, handle: Handle) -> Result<(), Refusal> {
+        let end = self.find(handle).ok_or(Refusal::from(Error::BadEndpoint))?;
+        end.endpoint.close()?;
+        // Publishes to those who keep it that the endpoint has ended.
+        end.is_closed.store(true, Ordering::Release);
+        let place = end.place - 1;
+        if let Some(slot) = self.ends.write().unwrap_or_else(PoisonError::into_inner).all.get_mut(place) {
+            *slot = None;
+        }
+        let last = LAST.try_with(|last| last.try_borrow_mut().ok().and_then(|mut last| last.take()));
+        drop(last);
+        // A handler of another thread still holds an event; then the last one who keeps it closes.
+        if !end.endpoint.is_handling() {
+            // SAFETY: the engine is closed, and takes no event any more; it holds none outside of
+            // its lock but while a handler runs. The cell is that of a living endpoint.
+            let _ = unsafe { cci::__binding::close(cci::__binding::cell(end.endpoint.inner())) };
+        }
+        Ok(())
+    }
+}
+
+/// Runs a call on an endpoint.
+#[inline]
+pub(crate) fn with_end<R>(handle: Handle, act: impl FnOnce(Result<&Arc<End>, Refusal>) -> R) -> R {
+    let registry = registry();
+    if let Err(why) = registry.check() {
+        return act(Err(why));
+    }
+    let key = (std::ptr::from_ref(registry), handle);
+    // Taken out meanwhile: a handler may call again.
+    let kept = LAST.try_with(|last| last.try_borrow_mut().ok().and_then(|mut last| last.take())).ok().flatten();
+    // Acquires what `close` has done.
+    let is_it =
+        |of: &(*const Registry, Handle, Arc<End>)| (of.0, of.1) == key && !of.2.is_closed.load(Ordering::Acquire);
+    let end = match kept.filter(is_it) {
+        Some((.., end)) => end,
+        None => match registry.find(handle) {
+            Some(end) => end,
+            None => return act(Err(Error::BadEndpoint.into())),
+        },
+    };
+    let result = act(Ok(&end));
+    // Acquires as above. A thread that is ending keeps nothing.
+    if !end.is_closed.load(Ordering::Acquire) {
+        let _ = LAST.try_with(|last| {
+            if let Ok(mut last) = last.try_borrow_mut() {
+                *last = Some((key.0, key.1, end));
+            }
+        });
+    }
+    result
+}

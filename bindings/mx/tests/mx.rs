@@ -1,0 +1,196 @@
+//! The library as it is installed: headers, symbols, and C programs that use it.
+
+use cci_testkit::installed::{Installed, STRICT, end, succeed};
+use cci_testkit::namespace::{self, Net};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+/// The transports that programs run over; none: without a configuration.
+const TRANSPORTS: [&str; 4] = ["", "sm", "sock", "tcp"];
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Made by `install.sh` once per run of this test.
+fn installed() -> &'static Installed {
+    static INSTALLED: OnceLock<Installed> = OnceLock::new();
+    INSTALLED.get_or_init(|| Installed::new("cci-myriexpress", here(), env!("CARGO_TARGET_TMPDIR").as_ref()))
+}
+
+fn compile(source: &str, dir: &Path) -> PathBuf {
+    let source = here().join("tests/c").join(source);
+    let program = dir.join(source.file_stem().expect("a name"));
+    installed().compile("myriexpress", &[source], &[], &program);
+    program
+}
+
+/// So many ids of endpoints that no other test of this run has.
+fn ids(count: u32) -> u32 {
+    static LAST: Mutex<u32> = Mutex::new(0);
+    let mut last = LAST.lock().expect("no test panics here");
+    let first = *last;
+    *last += count;
+    (std::process::id() * 61 + first) % 2_000
+}
+
+/// A program over a transport, without a configuration of the user's.
+fn command(program: &Path, transport: &str, dir: &Path) -> Command {
+    let mut command = Command::new(program);
+    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdout(Stdio::piped()).stderr(Stdio::piped());
+    if !transport.is_empty() {
+        let file = dir.join(format!("{transport}.ini"));
+        let ip = if transport == "sm" { "" } else { "ip = 127.0.0.1\n" };
+        // Once: a program that was started reads it.
+        if !file.exists() {
+            std::fs::write(&file, format!("[device]\ntransport = {transport}\n{ip}")).expect("a configuration");
+        }
+        command.env("CCI_CONFIG", &file).env("TEST_CONFIG", &file);
+    }
+    command
+}
+
+fn finish(child: Child, transport: &'static str) -> String {
+    let output = end(child, &format!("a program over '{transport}'"));
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "over '{transport}': {}\n{words}", output.status);
+    assert!(words.is_empty(), "nobody has asked for it: {words}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs a program of one process over each transport.
+fn run_alone(source: &str, said: &str) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile(source, dir.path());
+    for transport in TRANSPORTS {
+        let child = command(&program, transport, dir.path()).arg(ids(1).to_string()).spawn().expect("it starts");
+        assert_eq!(finish(child, transport), said, "{source}");
+    }
+}
+
+/// Runs a program in two processes over each transport.
+fn run(source: &str, said: &str) {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile(source, dir.path());
+    for transport in TRANSPORTS {
+        let first = ids(2);
+        let start = |rank: u32| {
+            let mut command = command(&program, transport, dir.path());
+            command.args([rank, first + rank].map(|word| word.to_string()));
+            command.arg("localhost").arg((first + 1 - rank).to_string()).spawn().expect("the program starts")
+        };
+        let ranks = [0, 1].map(start);
+        // Both: what one has said explains why the other one waits.
+        let ends = ranks.map(|child| std::thread::spawn(move || finish(child, transport)));
+        let words = ends.map(|end| end.join().unwrap_or_default());
+        assert!(words.iter().all(|words| words == said), "{source} over '{transport}': {words:?}");
+    }
+}
+
+#[test]
+fn structures_and_constants_are_those_of_mx() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("layout.c", dir.path());
+    assert_eq!(finish(command(&program, "", dir.path()).spawn().expect("it starts"), ""), "laid out\n");
+}
+
+#[test]
+fn each_call_works_and_each_code_is_provoked() {
+    run_alone("codes.c", "codes\n");
+}
+
+#[test]
+fn messages_go_to_and_fro() {
+    run("pingpong.c", "ping and pong\n");
+}
+
+#[test]
+fn a_stream_stalls_and_is_in_order() {
+    run("stream.c", "streamed\n");
+}
+
+#[test]
+fn an_endpoint_sends_to_itself_and_probes() {
+    run_alone("loop.c", "looped\n");
+}
+
+#[test]
+fn context_ids_part_waits() {
+    run("contexts.c", "parted\n");
+}
+
+#[test]
+fn threads_that_wait_are_woken() {
+    run_alone("wakeup.c", "woken\n");
+}
+
+#[test]
+fn the_unexpected_handler_answers() {
+    run("handler.c", "handled\n");
+}
+
+#[test]
+fn programs_run_between_hosts() {
+    if !namespace::may_be_made() {
+        return;
+    }
+    let nets = namespace::pair(1500);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    for source in ["pingpong.c", "stream.c", "handler.c"] {
+        let program = compile(source, dir.path());
+        let first = ids(2);
+        let hosts = ["10.0.0.1", "10.0.0.2"];
+        let start = |(rank, net): (u32, &Net)| {
+            let mut command = command(&program, "", dir.path());
+            command.args([rank, first + rank].map(|word| word.to_string())).arg(hosts[1 - rank as usize]);
+            command.arg((first + 1 - rank).to_string()).env("CCI_LISTEN", "network");
+            net.enter(|| command.spawn().expect("the program starts"))
+        };
+        let ranks: Vec<_> = (0..).zip(&nets).map(start).collect();
+        for child in ranks {
+            assert!(!finish(child, "the wire").is_empty());
+        }
+    }
+}
+
+#[test]
+fn the_libraries_export_the_list() {
+    assert_eq!(installed().exported("myriexpress"), [(); 2].map(|()| installed().listed()));
+}
+
+#[test]
+fn the_headers_declare_what_the_list_names() {
+    let headers = ["myriexpress.h", "mx_extensions.h"];
+    let text: String = headers
+        .iter()
+        .map(|header| std::fs::read_to_string(here().join("include").join(header)).expect("a header"))
+        .collect();
+    let starts = ["mx_return_t ", "const char *"];
+    let declarations = text.lines().filter_map(|line| starts.iter().find_map(|start| line.strip_prefix(start)));
+    let names = declarations.filter_map(|line| line.split('(').next()).map(str::to_owned);
+    assert_eq!(names.collect::<BTreeSet<_>>(), installed().listed());
+}
+
+#[test]
+fn each_header_stands_alone_in_c_and_in_cxx() {
+    for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
+        for header in ["myriexpress.h", "mx_extensions.h"] {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            let source = dir.path().join("alone.c");
+            std::fs::write(&source, format!("#include <{header}>\nint unused;\n")).expect("a source is written");
+            let mut cc = Command::new("cc");
+            cc.args(["-x", language, standard]).args(STRICT).arg("-fsyntax-only").arg(source);
+            succeed(cc.args(installed().pkg_config("myriexpress", &["--cflags"])));
+        }
+    }
+}
+
+/// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
+#[test]
+fn it_lies_in_directories_of_its_own() {
+    assert_eq!(installed().names_in("include"), ["cci"]);
+    assert_eq!(installed().names_in("lib"), ["cci", "pkgconfig"]);
+    assert_eq!(installed().names_in("lib/pkgconfig"), ["myriexpress.pc"]);
+}
