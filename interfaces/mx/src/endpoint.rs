@@ -179,8 +179,12 @@ impl<B: Buffer> Endpoint<B> {
     /// [`Error::NicNotFound`], [`Error::ConnectionFailed`].
     pub fn connect(&self, (nic, id): (u64, u32), key: u32, limit: Option<Duration>) -> Result<Address, Error> {
         use crate::errors::Code;
-        // Nobody tests it by its bits: it is taken before anybody can.
-        let request = self.start_connect((nic, id), key, 0, 0)?;
+        let request = self.core.with(|state| {
+            let request = state.connect(&self.core.endpoint, (nic, id, key), (0, 0))?;
+            // Not for those who wait for any request.
+            state.requests.hide(request.index());
+            Ok(request)
+        })?;
         if limit.is_some() {
             self.set_timeout(request, limit)?;
         }

@@ -141,11 +141,15 @@ impl<B: Buffer> State<B> {
 
     /// Ends a request after so long, in place of what was set before.
     pub(crate) fn set_timeout(&mut self, request: Request, limit: Option<Duration>) -> Result<(), Error> {
-        if !self.requests.named(request)?.is_done() {
-            self.timers.retain(|(_, other)| *other != request);
-            let at = limit.and_then(|limit| Instant::now().checked_add(limit));
-            self.timers.extend(at.map(|at| (at, request)));
+        let slot = self.requests.named(request)?;
+        if slot.is_done() {
+            return Ok(());
         }
+        let at = limit.and_then(|limit| Instant::now().checked_add(limit));
+        if std::mem::replace(&mut slot.has_timer, at.is_some()) {
+            self.timers.retain(|(_, other)| *other != request);
+        }
+        self.timers.extend(at.map(|at| (at, request)));
         Ok(())
     }
 }

@@ -79,6 +79,9 @@ pub(crate) struct Slot<B> {
     life: u32,
     /// Nobody will ask for it.
     pub(crate) is_forgotten: bool,
+    /// Only who has its name asks for it: it is in no list.
+    pub(crate) is_hidden: bool,
+    pub(crate) has_timer: bool,
     pub(crate) context: u64,
     pub(crate) bits: u64,
     pub(crate) stage: Stage<B>,
@@ -158,12 +161,27 @@ impl<B> Requests<B> {
             if let Stage::Free { next } = slot.stage {
                 self.free = next;
             }
-            (slot.is_forgotten, slot.context, slot.bits, slot.stage) = (false, context, bits, stage);
+            (slot.is_forgotten, slot.is_hidden, slot.has_timer) = (false, false, false);
+            (slot.context, slot.bits, slot.stage) = (context, bits, stage);
             return Request { index, life: slot.life };
         }
         let index = self.slots.len() as u32;
-        self.slots.push(Slot { life: 1, is_forgotten: false, context, bits, stage });
+        let (is_forgotten, is_hidden, has_timer) = (false, false, false);
+        self.slots.push(Slot { life: 1, is_forgotten, is_hidden, has_timer, context, bits, stage });
         Request { index, life: 1 }
+    }
+
+    /// Takes a request out of the lists: only who has its name asks for it.
+    pub(crate) fn hide(&mut self, index: u32) {
+        let Some(slot) = self.slots.get_mut(index as usize) else { return };
+        let (bits, is_done) = (slot.bits, slot.is_done());
+        slot.is_hidden = true;
+        if is_done {
+            unlink(&mut self.slots, &mut self.done, index, true);
+            if let Some(list) = self.by_context.get_mut(self.context_bits.id(bits)) {
+                unlink(&mut self.slots, list, index, false);
+            }
+        }
     }
 
     /// Enters a request that is finished already.
@@ -230,9 +248,11 @@ impl<B> Requests<B> {
         if slot.is_forgotten {
             return self.remove(index);
         }
-        let bits = slot.bits;
+        let (bits, is_hidden) = (slot.bits, slot.is_hidden);
         let before = std::mem::replace(&mut slot.stage, Stage::Done { all: [NONE; 2], own: [NONE; 2], outcome });
-        self.link_done(index, bits);
+        if !is_hidden {
+            self.link_done(index, bits);
+        }
         Some(before)
     }
 
@@ -242,9 +262,11 @@ impl<B> Requests<B> {
         let slot = self.slots.get(index as usize)?;
         let Stage::Done { outcome, .. } = slot.stage else { return None };
         let (context, bits) = (slot.context, slot.bits);
-        unlink(&mut self.slots, &mut self.done, index, true);
-        if let Some(list) = self.by_context.get_mut(self.context_bits.id(bits)) {
-            unlink(&mut self.slots, list, index, false);
+        if !slot.is_hidden {
+            unlink(&mut self.slots, &mut self.done, index, true);
+            if let Some(list) = self.by_context.get_mut(self.context_bits.id(bits)) {
+                unlink(&mut self.slots, list, index, false);
+            }
         }
         self.remove(index);
         Some((outcome, context, bits))

@@ -14,7 +14,7 @@ fn a_wait_ends_by_its_request_by_its_time_and_by_a_wake_up() {
             // By what another side sends.
             let (receive, _) = post(second, 4, 1);
             let waiting = scope.spawn(move || second.wait(receive, None));
-            let to = first.connect((NIC, 1), KEY, None).expect("it answers");
+            let to = first.connect((NIC, 1), KEY, Some(cci_testkit::LIMIT)).expect("it answers");
             first.forget(first.send(zeroes(4), to, 1, 0).expect("room")).expect("a request");
             while !waiting.is_finished() {
                 first.progress().expect("usable");
@@ -82,6 +82,30 @@ fn threads_share_an_endpoint() {
     });
     assert_eq!(done.load(Ordering::Relaxed), THREADS as usize);
     assert_eq!(sides.iter().map(Endpoint::pending).collect::<Vec<_>>(), [(0, 0); 2]);
+}
+
+/// A connect of one thread is not what another one gets that waits for any request.
+#[test]
+fn a_connect_that_is_waited_for_is_nobody_elses() {
+    let sides = two("sm");
+    let [first, second] = &sides[..] else { panic!("two") };
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let is_over = &is_over;
+        let others = scope.spawn(move || {
+            while !is_over.load(Ordering::Relaxed) {
+                assert_eq!(first.test_any(Match::ANY), Ok(None));
+                assert_eq!(first.peek(Some(Duration::ZERO)), Ok(None));
+                second.progress().expect("usable");
+            }
+        });
+        for _ in 0..50 {
+            assert_eq!(first.connect((NIC, 1), KEY, Some(cci_testkit::LIMIT)), Ok(second.address()));
+            assert_eq!(first.connect((NIC, 0), KEY, Some(cci_testkit::LIMIT)), Ok(first.address()));
+        }
+        is_over.store(true, Ordering::Relaxed);
+        others.join().expect("no panic");
+    });
 }
 
 #[test]
