@@ -13,6 +13,8 @@ use std::time::Instant;
 
 /// Granules that a link gets when there are no more to give away.
 const FLOOR: u32 = 64;
+/// Granules that are given back by a message of their own.
+const MUCH: u32 = 1_024;
 /// Answers that may wait for a partner.
 const MOST_ANSWERS: usize = 65_536;
 
@@ -101,7 +103,7 @@ impl Partner {
 
     /// Whether so much is due that a message of its own gives it back.
     fn owes_much(&self) -> bool {
-        self.owed > 0 && self.owed >= self.window / 2
+        self.owed > 0 && self.owed >= (self.window / 2).min(MUCH)
     }
 }
 
@@ -165,7 +167,8 @@ impl<B: Buffer> State<B> {
     }
 
     fn on_up(&mut self, endpoint: &Endpoint, number: u32, connection: Connection) {
-        let window = i64::from(MOST_WINDOW).min(self.windows_left).max(i64::from(FLOOR)) as u32;
+        // Half of what is left, so that later links get some.
+        let window = (self.windows_left / 2).clamp(FLOOR.into(), MOST_WINDOW.into()) as u32;
         let has_room = self.windows_left > -self.windows;
         let Some(partner) = self.partner(number) else { return };
         (partner.connection, partner.link) = (Some(connection), partner.link.wrapping_add(1));

@@ -112,7 +112,7 @@ impl<B: Buffer> State<B> {
             last: None,
             blocked: Vec::new(),
             to_self: VecDeque::new(),
-            own_credit: windows.clamp(0, wire::MOST_WINDOW.into()) as u32,
+            own_credit: (windows / 2).clamp(0, wire::MOST_WINDOW.into()) as u32,
             name: own.name(),
             session: own.session(),
             key,

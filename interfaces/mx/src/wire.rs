@@ -28,8 +28,8 @@ pub(crate) const LONGEST_OFFER: usize = LONGEST + 1 + MOST_PARTS * PART;
 
 /// Bytes of a granule.
 const GRANULE: usize = 64;
-/// The largest window.
-pub(crate) const MOST_WINDOW: u32 = 4_096;
+/// The largest window: what one header can give back.
+pub(crate) const MOST_WINDOW: u32 = u16::MAX as u32;
 
 /// The first 16 bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

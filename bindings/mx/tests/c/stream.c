@@ -11,12 +11,16 @@
 static uint32_t words[COUNT], in[LARGE / 4], large[LARGE / 4];
 
 int main(int argc, char **argv) {
+    mx_param_t param;
     mx_request_t requests[COUNT], go;
     mx_status_t status;
     uint32_t at, result;
 
     CHECK(argc == 5);
-    begin(argv, NULL, 0);
+    memset(&param, 0, sizeof param);
+    param.key = MX_PARAM_UNEXP_QUEUE_MAX;
+    param.val.unexp_queue_max = 256 * 1024;
+    begin(argv, &param, 1);
     if (rank == 0) {
         for (at = 0; at < COUNT; at++) {
             words[at] = at;

@@ -19,7 +19,7 @@ fn settle(sides: &[Endpoint]) {
 #[test]
 fn a_sender_stalls_when_its_window_is_used_and_goes_on_when_it_is_received() {
     for transport in ["sm", "sim", "tcp"] {
-        let sides = two_with(&device(transport), &Options::new());
+        let sides = two_with(&device(transport), &Options::new().unexpected_max(512 << 10));
         let to = connect(&sides, 0, 1);
         // A granule is 64 bytes: 3 for each of these, of 4,096.
         let sends: Vec<_> = (0..3_000_u32)
@@ -50,7 +50,7 @@ fn a_sender_stalls_when_its_window_is_used_and_goes_on_when_it_is_received() {
 /// Two sides that flood each other: both stall, and answers pass all the same.
 #[test]
 fn two_sides_that_flood_each_other_go_on() {
-    let sides = two_with(&device("sm"), &Options::new());
+    let sides = two_with(&device("sm"), &Options::new().unexpected_max(512 << 10));
     let to = [connect(&sides, 1, 0), connect(&sides, 0, 1)];
     for at in 0..4_000 {
         let of = at % 2;
@@ -81,9 +81,9 @@ fn many_senders_share_the_bound() {
         }
     }
     settle(&sides);
-    // Two whole windows of 256 KiB, of 32 messages of 127 granules each; the rest have 4 KiB, and
-    // offer what is longer than half of that: 21 offers of 3 granules.
-    assert_eq!(sides[0].pending().1, 2 * 32 + 4 * 21);
+    // Windows of 4,096 granules, then always half as many; a message costs 127. The last of 128
+    // granules takes no message as long as this, but offers of 3.
+    assert_eq!(sides[0].pending().1, 32 + 16 + 8 + 4 + 2 + 42);
     for _ in 0..360 {
         let (receive, _) = post(&sides[0], 8_000, 1);
         assert_eq!(end(&sides, 0, receive).code, Code::Success);

@@ -126,7 +126,7 @@ fn bad_arguments_are_refused_and_change_nothing() {
 
 #[test]
 fn an_endpoint_sends_to_itself() {
-    let sides = some_with(&device("sm"), 1, &Options::new());
+    let sides = some_with(&device("sm"), 1, &Options::new().unexpected_max(512 << 10));
     let own = connect(&sides, 0, 0);
     for size in [0, 5, 100, 20_000, 1 << 20] {
         for (is_sync, is_expected) in [(false, false), (true, false), (false, true), (true, true)] {
