@@ -21,7 +21,8 @@
 #                            paths, validate it on the others
 # make install PREFIX=DIR    library, headers, cci.pc, the commands cci and splitcc, and the older
 #                            interfaces in C for pkg-config (amudp, ammpi, am, vipl, splitc,
-#                            portals3, myriexpress); with PROFILE=profiling not stripped, for perf and gdb
+#                            portals3, myriexpress); with PROFILE=profiling not stripped, for perf
+#                            and gdb
 # make wheel                 the Python package, in target/wheels: for CPython 3.11 and later, on
 #                            Linux with glibc 2.28 or newer; a second wheel for python3.14t where
 #                            that is found

@@ -30,7 +30,10 @@ mx_return_t mx_register_unexp_handler(mx_endpoint_t endpoint, mx_unexp_handler_t
 /* Ends as any request; `source` of its status is the address. */
 mx_return_t mx_iconnect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t id, uint32_t key, uint64_t match_info,
                         void *context, mx_request_t *request);
-/* What is under way ends with MX_STATUS_ENDPOINT_CLOSED. A later send or connect opens the link again. */
+/*
+ * What is under way ends with MX_STATUS_ENDPOINT_CLOSED. A later send or connect opens the link
+ * again.
+ */
 mx_return_t mx_disconnect(mx_endpoint_t endpoint, mx_endpoint_addr_t addr);
 /* The request ends with MX_STATUS_TIMEOUT. A request of NULL: of all later sends and connects. */
 mx_return_t mx_set_request_timeout(mx_endpoint_t endpoint, mx_request_t request, uint32_t timeout);

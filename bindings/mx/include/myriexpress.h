@@ -157,7 +157,9 @@ mx_return_t mx_wakeup(mx_endpoint_t endpoint);
 mx_return_t mx_disable_progression(mx_endpoint_t endpoint);
 mx_return_t mx_reenable_progression(mx_endpoint_t endpoint);
 
-/* The segments' memory is the library's until the request has ended; the list is read by the call. */
+/*
+ * The segments' memory is the library's until the request has ended; the list is read by the call.
+ */
 mx_return_t mx_isend(mx_endpoint_t endpoint, mx_segment_t *segments, uint32_t count, mx_endpoint_addr_t dest,
                      uint64_t match_info, void *context, mx_request_t *request);
 /* The same; it ends once a receive has matched it. */
@@ -193,7 +195,10 @@ mx_return_t mx_context(mx_request_t *request, void **context);
 mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t id, uint32_t key, uint32_t timeout,
                        mx_endpoint_addr_t *addr);
 
-/* `in` is NULL, or leads to the number of a board, uint32_t. `endpoint` may be NULL where no key needs one. */
+/*
+ * `in` is NULL, or leads to the number of a board, uint32_t. `endpoint` may be NULL where no key
+ * needs one.
+ */
 mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t key, void *in, uint32_t in_length, void *out,
                         uint32_t out_length);
 /* HOST or HOST:BOARD. */

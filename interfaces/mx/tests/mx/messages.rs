@@ -76,7 +76,8 @@ fn vectors_of_256_segments_with_empty_ones_go_whole() {
     for transport in ["sm", "sim", "sock"] {
         let sides = two(transport);
         let to = connect(&sides, 0, 1);
-        // Eager; offered as they are; gathered first; and cut into other segments at the other side.
+        // Eager; offered as they are; gathered first; and cut into other segments at the other
+        // side.
         for (count, len) in [(256, 3), (256, 600), (17, 5_000), (12, 5_000), (4, 0)] {
             let parts: Vec<_> = (0..count).map(|at| pattern(if at % 3 == 1 { 0 } else { len }, at)).collect();
             let whole = parts.concat();
