@@ -6,6 +6,7 @@ use crate::commands::breakdown::BreakdownArguments;
 use crate::commands::footprints::{IdleArguments, MemoryArguments};
 use crate::commands::gups::GupsArguments;
 use crate::commands::logp::LogpArguments;
+use crate::commands::mx::MxArguments;
 use crate::commands::portals::PortalsArguments;
 use crate::commands::splitc::SplitcArguments;
 use crate::commands::threads::ThreadsArguments;
@@ -237,6 +238,9 @@ pub(crate) enum PerfCommand {
     /// Portals 3.3 beside CCI's own messages and RMA, in turn in the same run
     #[command(name = "portals")]
     Portals(PortalsArguments),
+    /// Myrinet Express beside CCI's own messages and RMA, in turn in the same run
+    #[command(name = "mx")]
+    Mx(MxArguments),
 }
 
 #[derive(Args, Debug)]

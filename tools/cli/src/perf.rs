@@ -1,7 +1,7 @@
 //! `cci perf`: measures between two processes.
 
 use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
-use crate::commands::{am, breakdown, footprints, gups, logp, portals, splitc, threads, via};
+use crate::commands::{am, breakdown, footprints, gups, logp, mx, portals, splitc, threads, via};
 use crate::compare;
 use crate::conclusion::{conclude, document, say};
 use crate::report;
@@ -43,6 +43,7 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, UserError> {
         PerfCommand::Splitc(arguments) => splitc::splitc(arguments),
         PerfCommand::Via(arguments) => via::via(arguments),
         PerfCommand::Portals(arguments) => portals::portals(arguments),
+        PerfCommand::Mx(arguments) => mx::mx(arguments),
         PerfCommand::Logp(arguments) => logp::logp(arguments),
     };
     done.map(|()| ExitCode::SUCCESS)

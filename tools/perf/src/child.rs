@@ -7,7 +7,7 @@ use crate::methods::many_peers::ManyPeersTask;
 use crate::methods::memory_curves::CurveTask;
 use crate::methods::splitc::{NetworkRank, PartsRank};
 use crate::methods::ways::WaysTask;
-use crate::methods::{am, breakdown, gups, logp, mappings, portals, via};
+use crate::methods::{am, breakdown, gups, logp, mappings, mx, portals, via};
 use crate::task::{Order, Task};
 use crate::workers::WorkerTask;
 use cci_report::{UserError, while_doing};
@@ -28,6 +28,7 @@ const TASKS: [(&str, Run); 15] = [
     named::<WorkerTask<gups::Role>>(),
     named::<WorkerTask<am::Role>>(),
     named::<WorkerTask<portals::Role>>(),
+    named::<WorkerTask<mx::Role>>(),
     named::<WorkerTask<mappings::Role>>(),
     named::<WorkerTask<via::Role>>(),
     // One figure that needs a process of its own.

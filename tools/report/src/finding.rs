@@ -42,6 +42,8 @@ pub enum Finding {
     Via(Via),
     /// Portals 3.3 beside CCI's own.
     Portals(Portals),
+    /// Myrinet Express beside CCI's own.
+    Mx(Mx),
     /// A kind of a later version.
     #[serde(other)]
     Unknown,
@@ -424,16 +426,31 @@ pub struct Portals {
     pub points: Vec<PortalsPoint>,
 }
 
-/// A figure of an experiment. `docs/design/perf-portals.md` has the experiments and their units.
+/// Experiments with Myrinet Express, and by CCI's own.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mx {
+    /// Name of the transport.
+    pub transport: String,
+    /// Pairs of processes that measured.
+    pub launches: u64,
+    /// Processors that they might use.
+    pub processors: u64,
+    /// One for each figure.
+    pub points: Vec<PortalsPoint>,
+}
+
+/// A figure of an experiment with Portals or Myrinet Express. `docs/design/perf-portals.md` and
+/// `docs/design/perf-mx.md` have the experiments and their units.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortalsPoint {
     /// Name of the experiment.
     pub experiment: String,
-    /// Its place on the abscissa: bytes, entries, processes or seconds.
+    /// Its place on the abscissa: bytes, entries, receives, processes or seconds.
     pub x: u64,
-    /// A mode of Portals, or `cci`.
+    /// A mode of Portals, `mx`, or `cci`.
     pub way: String,
-    /// In the unit of the experiment: nanoseconds, bytes or operations per second, or a part of 1.
+    /// In the unit of the experiment: nanoseconds, bytes or operations per second, bytes, or a part
+    /// of 1.
     pub value: f64,
     /// How uncertain it is: half the range of six groups of launches.
     pub spread: f64,

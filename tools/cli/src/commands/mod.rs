@@ -6,6 +6,7 @@ pub(crate) mod breakdown;
 pub(crate) mod footprints;
 pub(crate) mod gups;
 pub(crate) mod logp;
+pub(crate) mod mx;
 pub(crate) mod portals;
 pub(crate) mod splitc;
 pub(crate) mod threads;

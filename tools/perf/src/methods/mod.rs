@@ -14,6 +14,7 @@ pub mod logp;
 pub mod many_peers;
 pub mod mappings;
 pub mod memory_curves;
+pub mod mx;
 mod other_process;
 mod own_end;
 mod pairs;

@@ -5,7 +5,7 @@ use super::page::page;
 use crate::environment::Environment;
 use crate::finding::{
     Am, AmPoint, Breakdown, Finding, Gups, Idle, Jitter, Logp, LogpPoint, MappingPoint, Mappings, Memory, MemoryPoint,
-    Overlap, OverlapPoint, Portals, PortalsPoint, Share, Threads, ThreadsPoint, Via, ViaPoint,
+    Mx, Overlap, OverlapPoint, Portals, PortalsPoint, Share, Threads, ThreadsPoint, Via, ViaPoint,
 };
 use crate::names::Measurement;
 use crate::row::tests::row;
@@ -65,6 +65,8 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
     let via = Via { transport: transport(), cycle_ns: 0.5, launches: 6, points: vec![point] };
     let point =
         |x, way: &str| PortalsPoint { experiment: "pingpong".into(), x, way: way.into(), value: 300.0, spread: 3.0 };
+    let points = vec![point(8, "mx"), point(64, "mx"), point(8, "cci")];
+    let mx = Mx { transport: transport(), launches: 6, processors: 2, points };
     let points = vec![point(8, "generic"), point(64, "generic"), point(8, "cci")];
     let portals = Portals { transport: transport(), launches: 6, processors: 2, points };
     let gups = Gups {
@@ -103,6 +105,7 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
         ("splitc", vec![], vec![Finding::SplitC(crate::output::splitc::tests::found())]),
         ("via", vec![], vec![Finding::Via(via)]),
         ("portals", vec![], vec![Finding::Portals(portals)]),
+        ("mx", vec![], vec![Finding::Mx(mx)]),
         ("idle", vec![], vec![Finding::Idle(idle)]),
     ]
 }

@@ -155,7 +155,7 @@ fn columns(finding: &Finding) -> Columns {
             &["transport", "cycle_ns"],
             Some(("pairs", &["mapping", "name", "ns", "bare_ns", "difference_ns", "ratio"])),
         ),
-        Finding::Portals(_) => {
+        Finding::Portals(_) | Finding::Mx(_) => {
             (&["transport", "launches", "processors"], Some(("points", &["experiment", "x", "way", "value", "spread"])))
         }
         Finding::Am(_) => (

@@ -1,7 +1,7 @@
 //! Findings on the terminal.
 
 use super::table::{align, scaled, time};
-use super::{am, breakdown, gups, logp, mappings, memory_curves, portals, splitc, via};
+use super::{am, breakdown, gups, logp, mappings, memory_curves, mx, portals, splitc, via};
 use crate::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
 
@@ -22,6 +22,7 @@ pub fn text(finding: &Finding) -> String {
         Finding::SplitC(found) => splitc::table(found),
         Finding::Via(found) => via::table(found),
         Finding::Portals(found) => portals::table(found),
+        Finding::Mx(found) => mx::table(found),
         Finding::Unknown => String::new(),
     }
 }

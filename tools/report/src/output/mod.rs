@@ -3,6 +3,7 @@
 pub(crate) mod am;
 mod breakdown;
 mod csv;
+pub(crate) mod experiments;
 pub mod findings;
 pub mod grounds;
 mod gups;
@@ -11,6 +12,7 @@ mod mapping_curves;
 mod mappings;
 mod memory_curves;
 mod parts;
+pub(crate) mod mx;
 pub mod plot;
 pub(crate) mod portals;
 mod side_by_side;

@@ -75,6 +75,9 @@ fn drawn(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::Portals(found)]) = (&document.rows[..], &document.findings[..]) {
         return super::portals::svg(found, &document.environment);
     }
+    if let ([], [Finding::Mx(found)]) = (&document.rows[..], &document.findings[..]) {
+        return super::mx::svg(found, &document.environment);
+    }
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
     }

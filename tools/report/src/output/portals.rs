@@ -1,44 +1,9 @@
 //! Portals 3.3 beside CCI's own: the tables on the terminal, and the plot.
 
-use super::plot::{Failed, GRID, INK, font, page};
-use super::table::{align, scaled, time};
+use super::experiments::{self, Experiment, Place, Unit};
+use crate::UserError;
 use crate::environment::Environment;
-use crate::finding::{Portals, PortalsPoint};
-use crate::sizes::show_size;
-use crate::{UserError, while_doing};
-use plotters::prelude::*;
-
-/// How a figure is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Unit {
-    Time,
-    Rate,
-    Bandwidth,
-    /// Of 1.
-    Part,
-}
-
-/// How a place on the abscissa is written.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Place {
-    Bytes,
-    Count,
-}
-
-/// An experiment: what it is, and what was expected before it ran.
-#[derive(Debug)]
-pub(crate) struct Experiment {
-    /// Its name in a finding.
-    pub(crate) name: &'static str,
-    pub(crate) title: &'static str,
-    pub(crate) place: Place,
-    pub(crate) unit: Unit,
-    pub(crate) expected: &'static str,
-    /// Processors for whom.
-    pub(crate) processors: &'static str,
-    /// Without so many it says that it was not measured.
-    pub(crate) least: u64,
-}
+use crate::finding::Portals;
 
 /// All, in the order of the table.
 pub(crate) const EXPERIMENTS: [Experiment; 15] = [
@@ -179,105 +144,17 @@ pub(crate) const EXPERIMENTS: [Experiment; 15] = [
     },
 ];
 
-impl Experiment {
-    pub(crate) fn value(&self, value: f64) -> String {
-        match self.unit {
-            Unit::Time => time(value),
-            Unit::Rate => scaled(value, "/s"),
-            Unit::Bandwidth => scaled(value, "B/s"),
-            Unit::Part => format!("{:.3} %", 100.0 * value),
-        }
-    }
-
-    pub(crate) fn place(&self, x: u64) -> String {
-        if self.place == Place::Bytes { show_size(x) } else { x.to_string() }
-    }
-
-    /// Its figures, and the ways that it has, CCI's own last.
-    pub(crate) fn found<'a>(&self, found: &'a Portals) -> (Vec<&'a PortalsPoint>, Vec<&'a str>) {
-        let points: Vec<_> = found.points.iter().filter(|point| point.experiment == self.name).collect();
-        let mut ways = Vec::new();
-        for point in &points {
-            if !ways.contains(&point.way.as_str()) {
-                ways.push(point.way.as_str());
-            }
-        }
-        ways.sort_by_key(|way| *way == OWN);
-        (points, ways)
-    }
-
-    /// What stands in its place when it has no figures.
-    pub(crate) fn why_not(&self, found: &Portals) -> String {
-        if found.processors < self.least {
-            format!(
-                "not measured: needs {} processors ({}), here are {}",
-                self.least, self.processors, found.processors
-            )
-        } else {
-            "not measured in this run".into()
-        }
-    }
-}
-
-const OWN: &str = "cci";
-
 /// The tables.
 pub(crate) fn table(found: &Portals) -> String {
-    let mut text = format!(
+    let head = format!(
         "Portals 3.3 over {} beside CCI's own (cci), {} launches, {} processors",
         found.transport, found.launches, found.processors
     );
-    for experiment in &EXPERIMENTS {
-        text += &format!("\n\n{}\nexpected: {}", experiment.title, experiment.expected);
-        let (points, ways) = experiment.found(found);
-        if points.is_empty() {
-            text += &format!("\n{}", experiment.why_not(found));
-            continue;
-        }
-        let rows = align(&rows(experiment, &points, &ways), &[]);
-        text += &format!("; processors: {}\n{}", experiment.processors, rows.trim_end());
-    }
-    text
-}
-
-/// A line for each place, with a column for each way; and of CCI's own what it is over the first.
-fn rows(experiment: &Experiment, points: &[&PortalsPoint], ways: &[&str]) -> Vec<Vec<String>> {
-    let mut head = vec![String::new()];
-    head.extend(ways.iter().map(|way| (*way).to_owned()));
-    let has_own = ways.len() > 1 && ways.contains(&OWN);
-    if has_own {
-        head.push("to cci".into());
-    }
-    let mut rows = vec![head];
-    let mut places: Vec<_> = points.iter().map(|point| point.x).collect();
-    places.dedup();
-    places.sort_unstable();
-    places.dedup();
-    for x in places {
-        let of = |way: &str| points.iter().find(|point| point.x == x && point.way == way);
-        let shown = |way: &&str| {
-            of(way).map_or_else(
-                || "-".into(),
-                |point| {
-                    let spread = 100.0 * point.spread / point.value.abs().max(f64::MIN_POSITIVE);
-                    format!("{} ±{spread:.1} %", experiment.value(point.value))
-                },
-            )
-        };
-        let mut row = vec![experiment.place(x)];
-        row.extend(ways.iter().map(shown));
-        if has_own {
-            let ratio = of(ways[0]).zip(of(OWN)).map(|(first, own)| first.value / own.value.max(f64::MIN_POSITIVE));
-            row.push(ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}")));
-        }
-        rows.push(row);
-    }
-    rows
+    experiments::tables(head, &EXPERIMENTS, &found.points, found.processors)
 }
 
 /// Experiments that are drawn, as panels side by side.
 const DRAWN: [&str; 3] = ["pingpong", "throughput", "depth"];
-const COLORS: [RGBColor; 3] = [RGBColor(0, 84, 147), RGBColor(214, 116, 18), RGBColor(90, 90, 90)];
 
 /// The plot as SVG: figures over bytes and over entries.
 pub(super) fn svg(found: &Portals, environment: &Environment) -> Result<String, UserError> {
@@ -329,11 +206,14 @@ fn draw<'a>(found: &Portals, environment: &Environment, text: &'a mut String) ->
         chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(11)).draw()?;
     }
     root.present()
+    let title = format!("Portals 3.3 over {}", found.transport);
+    experiments::svg(&title, (&DRAWN, &EXPERIMENTS), &found.points, environment)
 }
 
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::finding::PortalsPoint;
 
     fn found() -> Portals {
         let point = |experiment: &str, x, way: &str, value| PortalsPoint {

@@ -2,10 +2,12 @@
 
 mod am;
 mod breakdown;
+mod experiments;
 mod jitter;
 mod logp;
 mod memory;
 mod memory_curves;
+mod mx;
 mod portals;
 mod scaling;
 mod splitc;
@@ -50,6 +52,7 @@ pub(super) fn sections(runs: &[Run]) -> Vec<Section> {
         splitc::section(&found!(SplitC)),
         tables::via(&found!(Via)),
         portals::section(&found!(Portals)),
+        mx::section(&found!(Mx)),
         tables::gups(&found!(Gups)),
         tables::idle(&found!(Idle)),
     ];

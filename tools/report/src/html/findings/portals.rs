@@ -1,88 +1,19 @@
-//! Portals 3.3 beside CCI's own: a figure for each experiment.
+//! Portals beside CCI's own: a figure for each experiment.
 
+use super::experiments::{Measured, figures};
 use super::{Found, Section};
-use crate::finding::{Portals, PortalsPoint};
-use crate::html::chart::{Axis, Chart, Line, Point, Spread};
-use crate::html::curves::transport;
-use crate::html::figure::{Entry, Figure, FigureTable};
-use crate::html::library::Look;
-use crate::html::unit;
-use crate::output::portals::{EXPERIMENTS, Experiment, Place, Unit};
+use crate::finding::Portals;
+use crate::output::portals::EXPERIMENTS;
 
 pub(super) fn section(found: &Found<'_, Portals>) -> Section {
-    let of_run = |(number, (run, portals)): (usize, &(usize, &Portals))| {
-        let all = EXPERIMENTS.iter().filter(|experiment| !experiment.found(portals).0.is_empty());
-        all.map(|experiment| figure(number, *run, portals, experiment)).collect::<Vec<_>>()
+    let of_run = |(number, (run, of)): (usize, &(usize, &Portals))| {
+        let (transport, points) = (&of.transport[..], &of.points[..]);
+        figures(&Measured { anchor: "portals", number, run: *run, transport, points }, &EXPERIMENTS)
     };
     Section {
         anchor: "portals",
         heading: "Portals",
         text: "Puts of Portals 3.3, beside CCI's own messages and RMA, in turn in the same run.",
         figures: found.iter().enumerate().flat_map(of_run).collect(),
-    }
-}
-
-fn shown(experiment: &Experiment, value: f64) -> String {
-    match experiment.unit {
-        Unit::Time => unit::time(value),
-        Unit::Rate => unit::rate(value),
-        Unit::Bandwidth => unit::bandwidth(value),
-        Unit::Part => experiment.value(value),
-    }
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
-fn figure(number: usize, run: usize, portals: &Portals, experiment: &Experiment) -> Figure {
-    let (points, ways) = experiment.found(portals);
-    let point = |point: &&PortalsPoint| Point {
-        x: point.x.max(1) as f64,
-        y: point.value,
-        band: None,
-        is_accurate: true,
-        told: format!("{}, {}: {}", experiment.place(point.x), point.way, shown(experiment, point.value)),
-    };
-    let line = |(at, way): (usize, &&str)| Line {
-        label: (*way).into(),
-        look: Look::of_number(at),
-        points: points.iter().filter(|point| point.way == **way).map(point).collect(),
-    };
-    let lines: Vec<_> = ways.iter().enumerate().map(line).collect();
-    let all = || lines.iter().flat_map(|line| &line.points);
-    let title = format!("{}: {}", transport(&portals.transport), experiment.title);
-    let told: Vec<_> = all().map(|point| point.told.clone()).collect();
-    let is_bytes = experiment.place == Place::Bytes;
-    let of_value = match experiment.unit {
-        Unit::Time => unit::time,
-        Unit::Rate => unit::rate,
-        Unit::Bandwidth => unit::bandwidth,
-        Unit::Part => unit::percent,
-    };
-    let rows = points.iter().map(|point| {
-        let spread = 100.0 * point.spread / point.value.abs().max(f64::MIN_POSITIVE);
-        vec![experiment.place(point.x), point.way.clone(), shown(experiment, point.value), format!("±{spread:.1} %")]
-    });
-    Figure {
-        note: format!("Expected: {}. Processors: {}.", experiment.expected, experiment.processors),
-        picture: Chart {
-            id: format!("portals-{}-{}", experiment.name, number + 1),
-            description: format!("{title}. {}.", told.join("; ")),
-            x: Axis::new(
-                if is_bytes { "size" } else { "number" },
-                Spread::Binary,
-                all().map(|point| point.x),
-                if is_bytes { unit::size } else { unit::count },
-            ),
-            y: Axis::new("figure", Spread::Linear, all().map(|point| point.y).chain([0.0]), of_value),
-            lines: lines.clone(),
-        }
-        .draw(),
-        legend: lines
-            .iter()
-            .map(|line| Entry { look: line.look.clone(), name: line.label.clone(), detail: String::new() })
-            .collect(),
-        table: FigureTable { head: vec!["at", "way", "figure", "spread"], rows: rows.collect(), words: 2 },
-        runs: vec![run],
-        is_wide: false,
-        title,
     }
 }

@@ -1,0 +1,148 @@
+//! The end that measures: blocks by Myrinet Express and by CCI's own in turn.
+
+use super::shots::{DEPTHS, Load, Shot, shots};
+use super::side::{Side, Turn};
+use crate::effort::{Effort, calibrate};
+use crate::interrupt;
+use crate::measure::usage::Usage;
+use crate::methods::am::{Own, Way};
+use crate::methods::middle;
+use cci_report::UserError;
+use serde::{Deserialize, Serialize};
+use std::time::{Duration, Instant};
+
+/// Blocks of each way, at least.
+const LEAST: usize = 3;
+
+/// What a launch has measured of one figure.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub(super) struct Sample {
+    pub(super) experiment: String,
+    pub(super) x: u64,
+    pub(super) way: String,
+    pub(super) value: f64,
+}
+
+/// By what the server answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum At {
+    Mx { is_shared: bool },
+    Own(Way),
+}
+
+impl At {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Mx { .. } => "mx",
+            Self::Own(_) => "cci",
+        }
+    }
+}
+
+/// The end.
+pub(super) struct Client {
+    side: Side,
+    own: Own,
+    at: At,
+}
+
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+fn nanoseconds(time: Duration) -> f64 {
+    time.as_nanos() as f64
+}
+
+impl Client {
+    pub(super) fn new(side: Side, own: Own) -> Self {
+        Self { side, own, at: At::Mx { is_shared: false } }
+    }
+
+    /// Measures all figures for so long each, and lets the server go.
+    pub(super) fn measure(mut self, time: Duration) -> Result<Vec<Sample>, UserError> {
+        let mut samples = Vec::new();
+        // First: what was freed would be used again.
+        let depth = DEPTHS[DEPTHS.len() - 1];
+        let value = self.memory(depth)?;
+        samples.push(Sample { experiment: "memory".into(), x: depth, way: "mx".into(), value });
+        for shot in shots() {
+            self.shot(&shot, time, &mut samples)?;
+        }
+        self.turn_to(At::Mx { is_shared: false })?;
+        self.side.turn_to(Turn::End)?;
+        Ok(samples)
+    }
+
+    /// Bytes of this process's memory that so many posted receives take.
+    fn memory(&mut self, count: u64) -> Result<f64, UserError> {
+        // The first reading takes memory itself.
+        Usage::now()?;
+        let before = Usage::now()?;
+        self.side.deepen(count)?;
+        let taken = Usage::now()?.since(before).own;
+        self.side.deepen(0)?;
+        Ok(taken)
+    }
+
+    fn shot(&mut self, shot: &Shot, time: Duration, samples: &mut Vec<Sample>) -> Result<(), UserError> {
+        let own = shot.own.map(|own| At::Own(own.ways()[1]));
+        let first = At::Mx { is_shared: matches!(shot.load, Load::Shared(_)) };
+        let ways: Vec<_> = [first].into_iter().chain(own).collect();
+        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
+        let count = calibrate(&effort, |count| self.block(shot, first, count))?;
+        let mut values = vec![Vec::new(); ways.len()];
+        let begin = Instant::now();
+        while values[0].len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
+            for (way, values) in ways.iter().zip(&mut values) {
+                let took = self.block(shot, *way, count)?;
+                #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+                values.push(shot.value(nanoseconds(took) / count as f64));
+            }
+        }
+        samples.extend(ways.iter().zip(values).map(|(way, values)| Sample {
+            experiment: shot.experiment.into(),
+            x: shot.x,
+            way: way.name().into(),
+            value: middle(values),
+        }));
+        Ok(())
+    }
+
+    /// So many exchanges by this way, after some that are not timed.
+    fn block(&mut self, shot: &Shot, at: At, count: u64) -> Result<Duration, UserError> {
+        self.turn_to(at)?;
+        self.run(shot, at, count.div_ceil(10))?;
+        let begin = Instant::now();
+        self.run(shot, at, count)?;
+        Ok(begin.elapsed())
+    }
+
+    fn run(&mut self, shot: &Shot, at: At, count: u64) -> Result<(), UserError> {
+        match (at, &shot.own) {
+            (At::Own(way), Some(own)) => self.own.run(own, way, count),
+            (At::Own(_), None) => Ok(()),
+            (At::Mx { .. }, _) => self.side.run(shot.load, count),
+        }
+    }
+
+    fn turn_to(&mut self, next: At) -> Result<(), UserError> {
+        if self.at == next {
+            return Ok(());
+        }
+        if let At::Own(now) = self.at {
+            let next = if let At::Own(next) = next { Some(next) } else { None };
+            self.own.turn_to(now, next)?;
+            // Where it goes from the end of CCI's own.
+            self.at = next.map_or(At::Mx { is_shared: false }, At::Own);
+        }
+        if let At::Mx { .. } = self.at
+            && self.at != next
+        {
+            self.side.turn_to(match next {
+                At::Mx { is_shared: false } => Turn::Mx,
+                At::Mx { is_shared: true } => Turn::Shared,
+                At::Own(way) => Turn::Own(way as u8),
+            })?;
+        }
+        self.at = next;
+        Ok(())
+    }
+}

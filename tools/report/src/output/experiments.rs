@@ -1,0 +1,195 @@
+//! Experiments with an interface beside CCI's own: tables on the terminal, and plots.
+
+use super::plot::{Failed, GRID, INK, font, page};
+use super::table::{align, scaled, time};
+use crate::environment::Environment;
+use crate::finding::PortalsPoint;
+use crate::sizes::show_size;
+use crate::{UserError, while_doing};
+use plotters::prelude::*;
+
+/// How a figure is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Unit {
+    Time,
+    Rate,
+    Bandwidth,
+    /// Of 1.
+    Part,
+    Bytes,
+}
+
+/// How a place on the abscissa is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    Bytes,
+    Count,
+}
+
+/// An experiment: what it is, and what was expected before it ran.
+#[derive(Debug)]
+pub(crate) struct Experiment {
+    /// Its name in a finding.
+    pub(crate) name: &'static str,
+    pub(crate) title: &'static str,
+    pub(crate) place: Place,
+    pub(crate) unit: Unit,
+    pub(crate) expected: &'static str,
+    /// Processors for whom.
+    pub(crate) processors: &'static str,
+    /// Without so many it says that it was not measured.
+    pub(crate) least: u64,
+}
+
+impl Experiment {
+    pub(crate) fn value(&self, value: f64) -> String {
+        match self.unit {
+            Unit::Time => time(value),
+            Unit::Rate => scaled(value, "/s"),
+            Unit::Bandwidth => scaled(value, "B/s"),
+            Unit::Part => format!("{:.3} %", 100.0 * value),
+            Unit::Bytes => scaled(value, "B"),
+        }
+    }
+
+    pub(crate) fn place(&self, x: u64) -> String {
+        if self.place == Place::Bytes { show_size(x) } else { x.to_string() }
+    }
+
+    /// Its figures, and the ways that it has, CCI's own last.
+    pub(crate) fn found<'a>(&self, points: &'a [PortalsPoint]) -> (Vec<&'a PortalsPoint>, Vec<&'a str>) {
+        let points: Vec<_> = points.iter().filter(|point| point.experiment == self.name).collect();
+        let mut ways = Vec::new();
+        for point in &points {
+            if !ways.contains(&point.way.as_str()) {
+                ways.push(point.way.as_str());
+            }
+        }
+        ways.sort_by_key(|way| *way == OWN);
+        (points, ways)
+    }
+
+    /// What stands in its place when it has no figures.
+    pub(crate) fn why_not(&self, processors: u64) -> String {
+        if processors < self.least {
+            format!("not measured: needs {} processors ({}), here are {}", self.least, self.processors, processors)
+        } else {
+            "not measured in this run".into()
+        }
+    }
+}
+
+const OWN: &str = "cci";
+
+/// The tables, below a line that says what they are of.
+pub(crate) fn tables(mut text: String, experiments: &[Experiment], points: &[PortalsPoint], processors: u64) -> String {
+    for experiment in experiments {
+        text += &format!("\n\n{}\nexpected: {}", experiment.title, experiment.expected);
+        let (points, ways) = experiment.found(points);
+        if points.is_empty() {
+            text += &format!("\n{}", experiment.why_not(processors));
+            continue;
+        }
+        let rows = align(&rows(experiment, &points, &ways), &[]);
+        text += &format!("; processors: {}\n{}", experiment.processors, rows.trim_end());
+    }
+    text
+}
+
+/// A line for each place, with a column for each way; and of CCI's own what it is over the first.
+fn rows(experiment: &Experiment, points: &[&PortalsPoint], ways: &[&str]) -> Vec<Vec<String>> {
+    let mut head = vec![String::new()];
+    head.extend(ways.iter().map(|way| (*way).to_owned()));
+    let has_own = ways.len() > 1 && ways.contains(&OWN);
+    if has_own {
+        head.push("to cci".into());
+    }
+    let mut rows = vec![head];
+    let mut places: Vec<_> = points.iter().map(|point| point.x).collect();
+    places.dedup();
+    places.sort_unstable();
+    places.dedup();
+    for x in places {
+        let of = |way: &str| points.iter().find(|point| point.x == x && point.way == way);
+        let shown = |way: &&str| {
+            of(way).map_or_else(
+                || "-".into(),
+                |point| {
+                    let spread = 100.0 * point.spread / point.value.abs().max(f64::MIN_POSITIVE);
+                    format!("{} ±{spread:.1} %", experiment.value(point.value))
+                },
+            )
+        };
+        let mut row = vec![experiment.place(x)];
+        row.extend(ways.iter().map(shown));
+        if has_own {
+            let ratio = of(ways[0]).zip(of(OWN)).map(|(first, own)| first.value / own.value.max(f64::MIN_POSITIVE));
+            row.push(ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}")));
+        }
+        rows.push(row);
+    }
+    rows
+}
+
+const COLORS: [RGBColor; 3] = [RGBColor(0, 84, 147), RGBColor(214, 116, 18), RGBColor(90, 90, 90)];
+
+/// The plot as SVG: a panel for each experiment of these names.
+pub(super) fn svg(
+    title: &str,
+    (names, experiments): (&[&str], &[Experiment]),
+    points: &[PortalsPoint],
+    environment: &Environment,
+) -> Result<String, UserError> {
+    let drawn: Vec<_> =
+        names.iter().filter_map(|name| experiments.iter().find(|experiment| experiment.name == *name)).collect();
+    let mut text = String::new();
+    draw(title, &drawn, points, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    Ok(text)
+}
+
+#[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
+fn draw<'a>(
+    title: &str,
+    drawn: &[&Experiment],
+    points: &[PortalsPoint],
+    environment: &Environment,
+    text: &'a mut String,
+) -> Result<(), Failed<'a>> {
+    let (root, panels) = page(text, title, environment)?;
+    for (experiment, panel) in drawn.iter().zip(panels.split_evenly((1, drawn.len()))) {
+        let (points, ways) = experiment.found(points);
+        if points.is_empty() {
+            continue;
+        }
+        // Nothing has no place on a logarithmic axis.
+        let x = |point: &PortalsPoint| point.x.max(1) as f64;
+        let ends = |of: &dyn Fn(&PortalsPoint) -> f64| {
+            points.iter().fold((f64::MAX, 0.0_f64), |(low, high), point| (low.min(of(point)), high.max(of(point))))
+        };
+        let (xs, ys) = (ends(&x), ends(&|point| point.value));
+        let mut chart = ChartBuilder::on(&panel)
+            .margin(12)
+            .caption(experiment.title, font(12).color(&INK))
+            .x_label_area_size(34)
+            .y_label_area_size(70)
+            .build_cartesian_2d((xs.0..xs.1 * 1.1).log_scale(), (ys.0 * 0.8..ys.1 * 1.2).log_scale())?;
+        chart
+            .configure_mesh()
+            .light_line_style(WHITE)
+            .bold_line_style(GRID)
+            .x_label_formatter(&|x| experiment.place(x.round() as u64))
+            .y_label_formatter(&|value| experiment.value(*value))
+            .label_style(font(11).color(&INK))
+            .draw()?;
+        for (way, color) in ways.iter().zip(COLORS) {
+            let line = || points.iter().filter(|point| point.way == *way).map(|point| (x(point), point.value));
+            chart
+                .draw_series(LineSeries::new(line(), color.stroke_width(2)))?
+                .label((*way).to_owned())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
+            chart.draw_series(line().map(|at| Circle::new(at, 3, color.filled())))?;
+        }
+        chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(11)).draw()?;
+    }
+    root.present()
+}

@@ -1,0 +1,132 @@
+//! Myrinet Express beside CCI's own: the tables on the terminal, and the plot.
+
+use super::experiments::{self, Experiment, Place, Unit};
+use crate::UserError;
+use crate::environment::Environment;
+use crate::finding::Mx;
+
+/// Who runs.
+const EACH: &str = "one for each program";
+
+/// An experiment whose figures are times of half a round trip.
+const fn half(name: &'static str, title: &'static str, place: Place, expected: &'static str) -> Experiment {
+    Experiment { name, title, place, unit: Unit::Time, expected, processors: EACH, least: 2 }
+}
+
+/// All, in the order of the table.
+pub(crate) const EXPERIMENTS: [Experiment; 9] = [
+    half(
+        "pingpong",
+        "(1) half round trip of a message, by bytes; CCI: at least 8 B",
+        Place::Bytes,
+        "80 ns above CCI's own at 0 and 8 B",
+    ),
+    half(
+        "locked",
+        "(2) half round trip of a message, by bytes, while another thread uses each endpoint at times",
+        Place::Bytes,
+        "120 ns above CCI's own at 0 and 8 B",
+    ),
+    half(
+        "again",
+        "(3) half round trip of 8 B, the same receive of so many posted",
+        Place::Count,
+        "10 ns above 1 posted",
+    ),
+    half("order", "(3) the same, receives in the order of posting", Place::Count, "60 ns above 1 posted"),
+    half("random", "(3) the same, receives at random", Place::Count, "150 ns above 1 posted"),
+    half(
+        "wildcards",
+        "(4) half round trip of 8 B, with so many receives of other masks posted",
+        Place::Count,
+        "15 ns above none",
+    ),
+    Experiment {
+        name: "throughput",
+        title: "(5) bytes per second of messages, 16 under way, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Bandwidth,
+        expected: "curves meet from 64 KiB on",
+        processors: EACH,
+        least: 2,
+    },
+    Experiment {
+        name: "alone",
+        title: "(5) bytes per second of messages, one at a time, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Bandwidth,
+        expected: "0.95 of RMA of the same memory at 1 MiB",
+        processors: EACH,
+        least: 2,
+    },
+    Experiment {
+        name: "memory",
+        title: "(6) memory of so many posted receives",
+        place: Place::Count,
+        unit: Unit::Bytes,
+        expected: "at most 16.8 MB for 100,000",
+        processors: "any",
+        least: 1,
+    },
+];
+
+/// The tables.
+pub(crate) fn table(found: &Mx) -> String {
+    let head = format!(
+        "Myrinet Express over {} beside CCI's own (cci), {} launches, {} processors",
+        found.transport, found.launches, found.processors
+    );
+    experiments::tables(head, &EXPERIMENTS, &found.points, found.processors)
+}
+
+/// Experiments that are drawn, as panels side by side.
+const DRAWN: [&str; 3] = ["pingpong", "throughput", "random"];
+
+/// The plot as SVG: figures over bytes and over receives.
+pub(super) fn svg(found: &Mx, environment: &Environment) -> Result<String, UserError> {
+    let title = format!("Myrinet Express over {}", found.transport);
+    experiments::svg(&title, (&DRAWN, &EXPERIMENTS), &found.points, environment)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::finding::PortalsPoint;
+
+    fn found() -> Mx {
+        let point = |experiment: &str, x, way: &str, value| PortalsPoint {
+            experiment: experiment.into(),
+            x,
+            way: way.into(),
+            value,
+            spread: value / 100.0,
+        };
+        let points = vec![
+            point("pingpong", 0, "mx", 300.0),
+            point("pingpong", 8, "mx", 310.0),
+            point("pingpong", 8, "cci", 200.0),
+            point("throughput", 65_536, "mx", 9e9),
+            point("random", 100_000, "mx", 400.0),
+            point("memory", 100_000, "mx", 1.6e7),
+        ];
+        Mx { transport: "sm".into(), launches: 3, processors: 2, points }
+    }
+
+    #[test]
+    fn the_table_has_what_was_expected_and_what_was_found() {
+        let text = table(&found());
+        for experiment in &EXPERIMENTS {
+            assert!(text.contains(experiment.title) && text.contains(experiment.expected), "{}", experiment.name);
+        }
+        assert!(text.contains("310 ns") && text.contains("1.550") && text.contains("16.0 MB"), "{text}");
+        assert!(text.contains("not measured in this run"), "{text}");
+    }
+
+    #[test]
+    fn the_plot_has_a_panel_for_each_experiment_that_is_drawn() {
+        let text = svg(&found(), &Environment::default()).unwrap();
+        for experiment in EXPERIMENTS.iter().filter(|experiment| DRAWN.contains(&experiment.name)) {
+            assert!(text.contains(experiment.title), "{}", experiment.title);
+        }
+    }
+}
