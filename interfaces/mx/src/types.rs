@@ -7,8 +7,20 @@ use std::sync::Arc;
 /// Bytes that are copied at a time where they cannot be reached in place.
 const PIECE: usize = 4_096;
 /// Segments of a request at most.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(cci_mx::MAX_SEGMENTS, 256);
+/// ```
 pub const MAX_SEGMENTS: usize = 256;
 /// The largest endpoint id.
+///
+/// # Example
+///
+/// ```
+/// assert_eq!(cci_mx::MAX_ENDPOINT_ID, 2_047);
+/// ```
 pub const MAX_ENDPOINT_ID: u32 = 2_047;
 
 /// An endpoint: where it is, and in which session. Found by a connect, or in the status of what it

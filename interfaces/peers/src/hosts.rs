@@ -33,6 +33,15 @@ pub struct HostNumbers {
 }
 
 /// An endpoint that was opened by its number.
+///
+/// # Example
+///
+/// ```
+/// /// As others name it.
+/// fn name(opened: &cci_peers::OpenedNumber) -> cci_peers::Name {
+///     cci_peers::Name::Number(u64::from(opened.host.to_bits()) << 32 | u64::from(opened.number))
+/// }
+/// ```
 #[derive(Debug)]
 #[expect(clippy::exhaustive_structs, reason = "the parts of a place")]
 pub struct OpenedNumber {
