@@ -118,7 +118,7 @@ mod tests {
         for experiment in &EXPERIMENTS {
             assert!(text.contains(experiment.title) && text.contains(experiment.expected), "{}", experiment.name);
         }
-        assert!(text.contains("310 ns") && text.contains("1.550") && text.contains("16.0 MB"), "{text}");
+        assert!(text.contains("310.0 ns") && text.contains("1.550") && text.contains("16.00 MB"), "{text}");
         assert!(text.contains("not measured in this run"), "{text}");
     }
 
