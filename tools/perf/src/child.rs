@@ -19,7 +19,7 @@ use std::process::ExitCode;
 type Run = fn(Value) -> Result<(), Option<UserError>>;
 
 /// Every task, by its name.
-const TASKS: [(&str, Run); 15] = [
+const TASKS: [(&str, Run); 16] = [
     // One end of a local run.
     named::<EndTask>(),
     // One process of a measurement that needs several.

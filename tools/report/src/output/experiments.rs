@@ -161,6 +161,8 @@ fn draw<'a>(
         if points.is_empty() {
             continue;
         }
+        // A panel is too narrow for all of a title: its end names the axis.
+        let (caption, across) = experiment.title.rsplit_once(", by ").unwrap_or((experiment.title, ""));
         // Nothing has no place on a logarithmic axis.
         let x = |point: &PortalsPoint| point.x.max(1) as f64;
         let ends = |of: &dyn Fn(&PortalsPoint) -> f64| {
@@ -169,14 +171,15 @@ fn draw<'a>(
         let (xs, ys) = (ends(&x), ends(&|point| point.value));
         let mut chart = ChartBuilder::on(&panel)
             .margin(12)
-            .caption(experiment.title, font(12).color(&INK))
-            .x_label_area_size(34)
+            .caption(caption, font(12).color(&INK))
+            .x_label_area_size(42)
             .y_label_area_size(70)
             .build_cartesian_2d((xs.0..xs.1 * 1.1).log_scale(), (ys.0 * 0.8..ys.1 * 1.2).log_scale())?;
         chart
             .configure_mesh()
             .light_line_style(WHITE)
             .bold_line_style(GRID)
+            .x_desc(across)
             .x_label_formatter(&|x| experiment.place(x.round() as u64))
             .y_label_formatter(&|value| experiment.value(*value))
             .label_style(font(11).color(&INK))

@@ -158,54 +158,6 @@ const DRAWN: [&str; 3] = ["pingpong", "throughput", "depth"];
 
 /// The plot as SVG: figures over bytes and over entries.
 pub(super) fn svg(found: &Portals, environment: &Environment) -> Result<String, UserError> {
-    let mut text = String::new();
-    draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
-    Ok(text)
-}
-
-#[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
-fn draw<'a>(found: &Portals, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let (root, panels) = page(text, &format!("Portals 3.3 over {}", found.transport), environment)?;
-    for (name, panel) in DRAWN.iter().zip(panels.split_evenly((1, DRAWN.len()))) {
-        let Some(experiment) = EXPERIMENTS.iter().find(|experiment| experiment.name == *name) else { continue };
-        let (points, ways) = experiment.found(found);
-        if points.is_empty() {
-            continue;
-        }
-        // A panel is too narrow for all of a title: its end names the axis.
-        let (caption, across) = experiment.title.rsplit_once(", by ").unwrap_or((experiment.title, ""));
-        // Nothing has no place on a logarithmic axis.
-        let x = |point: &PortalsPoint| point.x.max(1) as f64;
-        let ends = |of: &dyn Fn(&PortalsPoint) -> f64| {
-            points.iter().fold((f64::MAX, 0.0_f64), |(low, high), point| (low.min(of(point)), high.max(of(point))))
-        };
-        let (xs, ys) = (ends(&x), ends(&|point| point.value));
-        let mut chart = ChartBuilder::on(&panel)
-            .margin(12)
-            .caption(caption, font(12).color(&INK))
-            .x_label_area_size(42)
-            .y_label_area_size(70)
-            .build_cartesian_2d((xs.0..xs.1 * 1.1).log_scale(), (ys.0 * 0.8..ys.1 * 1.2).log_scale())?;
-        chart
-            .configure_mesh()
-            .light_line_style(WHITE)
-            .bold_line_style(GRID)
-            .x_desc(across)
-            .x_label_formatter(&|x| experiment.place(x.round() as u64))
-            .y_label_formatter(&|value| experiment.value(*value))
-            .label_style(font(11).color(&INK))
-            .draw()?;
-        for (way, color) in ways.iter().zip(COLORS) {
-            let line = || points.iter().filter(|point| point.way == *way).map(|point| (x(point), point.value));
-            chart
-                .draw_series(LineSeries::new(line(), color.stroke_width(2)))?
-                .label((*way).to_owned())
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
-            chart.draw_series(line().map(|at| Circle::new(at, 3, color.filled())))?;
-        }
-        chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(11)).draw()?;
-    }
-    root.present()
     let title = format!("Portals 3.3 over {}", found.transport);
     experiments::svg(&title, (&DRAWN, &EXPERIMENTS), &found.points, environment)
 }
