@@ -48,7 +48,7 @@ impl Over {
         if !condition.up {
             return Err(UserError(condition.reason));
         }
-        device.max_send_size = condition.max_send_size;
+        (device.up, device.reason, device.max_send_size) = (true, condition.reason, condition.max_send_size);
         let endpoint = Endpoint::open(&device, &EndpointOptions::new());
         let endpoint = endpoint.map_err(while_doing("cannot open an endpoint of CCI over Portals"))?;
         let memory = SharedMemory::new(LONGEST as usize).map_err(while_doing("no memory for RMA over Portals"))?;
