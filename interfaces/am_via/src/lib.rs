@@ -59,11 +59,12 @@ mod space;
 mod table;
 mod watch;
 
+pub use cci_via::Part;
 pub use channel::ViaChannel;
 pub use mapping::{ViaAsking, ViaMapping, ViaRoom};
 pub use options::{Buffers, Options, Variant};
 pub use regions::ViaRegion;
-pub use watch::{Part, Unwatched, Watch};
+pub use watch::{Unwatched, Watch};
 
 /// The NIC behind a mapping.
 pub(crate) type Core = cci_via::engine::Core<pipe::Token>;

@@ -8,9 +8,10 @@ use crate::mapping::{ViaAsking, ViaMapping, ended, message};
 use crate::options::Variant;
 use crate::pipe::Of;
 use crate::table::{Report, Table};
-use crate::watch::{Part, Watch};
+use crate::watch::Watch;
 use cci::Memory;
 use cci_am::{Incoming, Outcome, Payload};
+use cci_via::Part;
 use cci_via::engine::Completion;
 use std::cell::RefMut;
 

@@ -1,6 +1,6 @@
 //! What a mapping does for a message, told part by part to whoever measures it.
 
-pub use cci_via::Part;
+use cci_via::Part;
 
 /// Sees what a [`crate::ViaMapping`] does with messages that fit in one buffer. The time since the
 /// call before was spent on that part. Bulk data and what opens a channel are not told.
