@@ -59,7 +59,6 @@ mod space;
 mod table;
 mod watch;
 
-pub use cci_via::Part;
 pub use channel::ViaChannel;
 pub use mapping::{ViaAsking, ViaMapping, ViaRoom};
 pub use options::{Buffers, Options, Variant};

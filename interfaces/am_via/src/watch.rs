@@ -8,7 +8,8 @@ use cci_via::Part;
 /// # Example
 ///
 /// ```
-/// use cci_am_via::{Part, Watch};
+/// use cci_am_via::Watch;
+/// use cci_via::Part;
 /// use std::cell::Cell;
 ///
 /// /// Counts posts.

@@ -48,7 +48,6 @@ mod vi;
 mod wait;
 mod world;
 
-pub use cci_via::Part;
 pub use fault::{Fault, StartError};
 pub use layout::MOST_RANKS;
 pub use number::{Number, Op, Plain};

@@ -1,8 +1,9 @@
 //! What the time of a request and its reply goes to, part by part: a clock that a mapping tells.
 
 use crate::probe::ticks::{tick_ns, ticks};
-use cci_am_via::{Part, Watch};
+use cci_am_via::Watch;
 use cci_report::statistics::median;
+use cci_via::Part;
 use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::rc::Rc;
