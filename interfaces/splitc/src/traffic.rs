@@ -8,6 +8,7 @@ use crate::requests::{Pending, Requests};
 use crate::rma::RMA;
 use crate::server::LONGEST;
 use crate::sys::Target;
+use crate::wait::SERVED;
 use crate::world::World;
 use cci::{Event, Notify, PollError, Received, SendError};
 use cci_mem::sync::Ordering;
@@ -183,14 +184,13 @@ impl World {
         if *looks > LOOKS || *looks > LOOKS_SHARED && cci::is_oversubscribed() {
             self.check_endpoint()?;
             if self.nap(None)? {
-                *looks = 0;
+                *looks = LOOKS - SERVED;
             }
             return Ok(());
         }
         self.flush_answers();
         if self.poll_once()? {
-            // Who serves others is not idle.
-            *looks = 0;
+            *looks = (*looks).min(LOOKS - SERVED);
         }
         Ok(())
     }

@@ -13,6 +13,9 @@ use std::time::Duration;
 const LOOKS: u32 = 4000;
 /// The same where ranks share a processor.
 const LOOKS_SHARED: u32 = 20;
+/// Looks that are left, at least, to who has just served somebody: the next request comes soon, or
+/// not.
+pub(crate) const SERVED: u32 = 400;
 /// Looks between two polls.
 const LOOKS_A_POLL: u32 = 200;
 
@@ -53,8 +56,7 @@ impl World {
                 spin();
                 look += 1;
                 if look.is_multiple_of(looks_a_poll) && self.poll_all()? {
-                    // Who serves others is not idle.
-                    look = 0;
+                    look = look.min(looks.saturating_sub(SERVED));
                 }
             }
             self.poll()?;
@@ -73,7 +75,7 @@ impl World {
             };
             self.windows.own_word(SLEEPING).store(0, Ordering::Release);
             if slept? {
-                look = 0;
+                look = looks.saturating_sub(SERVED);
             }
             if ended || done() {
                 return Ok(());
