@@ -74,6 +74,8 @@ struct Seat {
     handle: Arc<OwnedFd>,
     armed: bool,
     rest: Rest,
+    /// When it has armed with a deadline that had passed, and whether it has polled in vain since.
+    overdue: Option<(Time, bool)>,
     /// Groups that it has joined: the group, and its own number for it.
     groups: Vec<(u32, u32)>,
 }
@@ -185,6 +187,7 @@ impl State {
             handle,
             armed: false,
             rest: Rest::Unknown,
+            overdue: None,
             groups: Vec::new(),
         });
         Ok((self.next_seat, number, port))
@@ -324,7 +327,12 @@ impl State {
         if self.seats[at].inbox.is_empty() && may_move && !self.held {
             self.move_time(at);
         }
-        let received = self.seats[at].inbox.pop_front()?;
+        let Some(received) = self.seats[at].inbox.pop_front() else {
+            if let Some((_, has_polled)) = &mut self.seats[at].overdue {
+                *has_polled = true;
+            }
+            return None;
+        };
         self.seats[at].waiting -= received.frame.bytes.len() + FRAME_COST;
         self.seats[at].rest = Rest::Unknown;
         Some(received)
@@ -452,11 +460,17 @@ impl State {
         if !self.seats[at].inbox.is_empty() {
             return false;
         }
+        let now = self.now();
         let armed = &mut self.seats[at];
         armed.armed = true;
-        armed.rest = Rest::Until(deadline);
+        let is_overdue = deadline.is_some_and(|deadline| deadline <= now);
+        // One that has polled in vain since, and wants to act at the same moment again, needs time
+        // to move: its timers may have a granularity of their own.
+        let is_stuck = is_overdue && armed.overdue == Some((now, true));
+        armed.overdue = is_overdue.then_some((now, is_stuck));
+        armed.rest = if is_stuck { Rest::Idle } else { Rest::Until(deadline) };
         let has_deadline = |seat: &Seat| matches!(seat.rest, Rest::Until(Some(_)));
-        if self.network.next_event().is_some() || self.seats.iter().any(has_deadline) {
+        if is_stuck || self.network.next_event().is_some() || self.seats.iter().any(has_deadline) {
             self.seats[at].wake();
         }
         true

@@ -278,3 +278,17 @@ fn time_that_is_held_moves_only_when_it_is_advanced() {
     clock.advance();
     assert_eq!(clock.now(), Time(51_015));
 }
+
+/// An engine's timers may fire a little after the deadline that it states. Time does not wait for
+/// it to act at a moment at which it has polled in vain.
+#[test]
+fn time_moves_on_from_a_deadline_that_an_endpoint_cannot_meet() {
+    let mut link = open("deadline", &[]);
+    let begin = link.now();
+    for _ in 0..4 {
+        assert!(link.arm(Some(begin), false) && is_readable(&link));
+        link.disarm();
+        assert!(take(&mut link).is_empty());
+    }
+    assert!(link.now() > begin);
+}
