@@ -130,7 +130,7 @@ impl ActiveMessages {
         let mut rest = &ended[..];
         while let Some((len, behind)) = rest.split_first_chunk::<4>() {
             let (message, next) = behind.split_at(u32::from_ne_bytes(*len) as usize);
-            on_answer(message);
+            on_answer(None, message);
             rest = next;
         }
         ended.clear();

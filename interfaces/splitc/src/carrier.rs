@@ -71,7 +71,7 @@ impl Carrier {
         match self {
             Self::Am(active) => active.wait(limit),
             Self::Vi(interfaces) => {
-                interfaces.sleep(limit);
+                interfaces.sleep(limit)?;
                 Ok(false)
             }
         }

@@ -26,8 +26,8 @@ pub(crate) enum Ask {
     Lost(u64),
 }
 
-/// Takes an answer: header and payload.
-pub(crate) type OnAnswer<'a> = &'a mut dyn FnMut(&[u8]);
+/// Takes an answer: whose it is, if that is known, and header and payload.
+pub(crate) type OnAnswer<'a> = &'a mut dyn FnMut(Option<u32>, &[u8]);
 
 /// The header of a message.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

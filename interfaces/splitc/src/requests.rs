@@ -78,6 +78,12 @@ impl Requests {
         (*turn == number - place_of(number) as u32).then_some(state)
     }
 
+    /// Whether a message of this rank, if it is known, may end the request with this number.
+    pub(crate) fn is_open(&mut self, number: u32, rank: Option<u32>) -> bool {
+        let is_it = |pending: &Pending| !pending.is_rma && rank.is_none_or(|rank| rank == pending.rank);
+        matches!(self.state(number), Some(State::Open(pending)) if is_it(pending))
+    }
+
     /// Ends a request, and returns it: the caller takes what has come, and settles it. None: it was
     /// forgotten.
     #[inline]

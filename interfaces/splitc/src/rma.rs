@@ -95,8 +95,8 @@ impl World {
             _ => None,
         };
         let pending = Pending { rank, address, len: len as u64, target, is_awaited, is_rma: true };
-        let number = self.begin(pending)?;
         let staging = self.staging()?;
+        let number = self.begin(pending)?;
         let offset = place_of(number) * PLACE;
         if let Local::Write(bytes) = local {
             staging.put(offset, &bytes[..len]);

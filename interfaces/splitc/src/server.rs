@@ -37,7 +37,7 @@ impl Server {
             Ask::Write => self.write_here(header.address, payload).then_some(0),
             Ask::Store => self.write_here(header.address, payload).then(|| {
                 let count = self.windows.own_word(count_of(rank, header.address));
-                count.store(count.load(Ordering::Relaxed) + payload.len() as u64, Ordering::Release);
+                count.store(count.load(Ordering::Relaxed).wrapping_add(payload.len() as u64), Ordering::Release);
                 0
             }),
             Ask::Change(size, change) => self.change_here(header.address, size.into(), change),

@@ -78,10 +78,14 @@ impl Traffic {
         self.settle(number, pending.is_awaited, result);
     }
 
-    /// Takes an answer, header and payload, or that a store could not be done.
-    fn answer(&mut self, message: &[u8]) {
+    /// Takes an answer of a rank, header and payload, or that a store could not be done there.
+    fn answer(&mut self, rank: Option<u32>, message: &[u8]) {
         match Header::parse(message) {
             Some((Header { ask: Ask::Answer(is_done, value), number, .. }, payload)) => {
+                // No rank ends what another one, or an RMA, is to end.
+                if !self.requests.is_open(number, rank) {
+                    return;
+                }
                 self.end(number, if is_done { Ok((value, payload)) } else { Err(()) });
             }
             Some((Header { ask: Ask::Lost(len), number, address }, _)) => {
@@ -138,12 +142,15 @@ impl World {
         };
         let header = Header { ask, number, address };
         let sent = match &mut *self.carrier.borrow_mut() {
-            Some(carrier) => carrier
-                .ask(rank, &header, payload, is_awaited, &mut |message| self.traffic.borrow_mut().answer(message)),
+            Some(_) if self.peers[rank as usize].gone.get() => Err(Fault::Gone { rank }),
+            Some(carrier) => carrier.ask(rank, &header, payload, is_awaited, &mut |rank, message| {
+                self.traffic.borrow_mut().answer(rank, message);
+            }),
             None => self.send(rank, &[&header.emit()[..], payload].concat()),
         };
         if is_answered && sent.is_err() {
-            self.traffic.borrow_mut().requests.give_back(number);
+            // It may have ended with its rank meanwhile.
+            self.traffic.borrow_mut().requests.forget(number);
         }
         sent?;
         if let Some(asked) = self.windows.word(rank, ASKED) {
@@ -199,7 +206,7 @@ impl World {
     fn poll_carrier(&self) -> Result<bool, Fault> {
         let mut carrier = self.carrier.borrow_mut();
         let Some(carrier) = &mut *carrier else { return Ok(false) };
-        let has_come = carrier.poll(&mut |message| self.traffic.borrow_mut().answer(message))?;
+        let has_come = carrier.poll(&mut |rank, message| self.traffic.borrow_mut().answer(rank, message))?;
         while let Some(rank) = carrier.take_gone() {
             self.set_gone(rank);
         }
@@ -207,18 +214,23 @@ impl World {
     }
 
     /// Sends a flush behind all stores that nobody answers.
-    pub(crate) fn flush_stores(&self) -> Result<(), Fault> {
+    pub(crate) fn flush_stores(&self) {
         let stored = self.carrier.borrow_mut().as_mut().map_or(Vec::new(), Carrier::take_stored);
         for (way, rank) in stored {
-            let pending = Pending { rank, address: OWN, len: 0, target: None, is_awaited: false, is_rma: false };
-            let number = self.begin(pending)?;
-            let header = Header { ask: Ask::Read(0), number, address: OWN };
-            if let Some(carrier) = &mut *self.carrier.borrow_mut() {
-                let sent = carrier.flush(way, &header, &mut |message| self.traffic.borrow_mut().answer(message));
-                sent.inspect_err(|_| self.traffic.borrow_mut().requests.give_back(number))?;
+            // One that fails is a fault of `sync`, and the others are flushed all the same.
+            if let Err(fault) = self.flush_way(way, rank) {
+                self.traffic.borrow_mut().note(fault);
             }
         }
-        Ok(())
+    }
+
+    fn flush_way(&self, way: usize, rank: u32) -> Result<(), Fault> {
+        let pending = Pending { rank, address: OWN, len: 0, target: None, is_awaited: false, is_rma: false };
+        let number = self.begin(pending)?;
+        let header = Header { ask: Ask::Read(0), number, address: OWN };
+        let Some(carrier) = &mut *self.carrier.borrow_mut() else { return Ok(()) };
+        let sent = carrier.flush(way, &header, &mut |rank, message| self.traffic.borrow_mut().answer(rank, message));
+        sent.inspect_err(|_| self.traffic.borrow_mut().requests.forget(number))
     }
 
     /// Handles one event, if there is one.
@@ -297,9 +309,9 @@ impl World {
 
     pub(crate) fn set_gone(&self, rank: u32) {
         let Some(peer) = self.peers.get(rank as usize) else { return };
-        if !peer.gone.replace(true) {
-            self.traffic.borrow_mut().end_all(rank);
-        }
+        peer.gone.set(true);
+        // Each way to it that ends may have had requests begun since another one ended.
+        self.traffic.borrow_mut().end_all(rank);
     }
 
     fn take(&self, message: &Received<'_>) {
@@ -314,7 +326,7 @@ impl World {
         if let Some((header, payload)) = Header::parse(&buffer) {
             match header.ask {
                 Ask::Wake | Ask::Lost(_) => {}
-                Ask::Answer(..) => self.traffic.borrow_mut().answer(&buffer),
+                Ask::Answer(..) => self.traffic.borrow_mut().answer(Some(rank), &buffer),
                 _ => self.serve(rank, header, payload),
             }
         }

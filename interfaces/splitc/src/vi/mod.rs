@@ -10,7 +10,7 @@ use crate::mapping::Vis;
 use crate::server::Server;
 use cci_job::Job;
 use cci_via::engine::{Completion, Token as Work, sleep_on};
-use cci_via::{Access, Address, Error, Part, Segment, Tag};
+use cci_via::{Access, Address, Error, FaultCode, Part, Segment, Status, Tag};
 use pipe::{Body, Pipe, Shape, Unsent};
 use std::collections::HashMap;
 use std::fmt;
@@ -74,6 +74,8 @@ pub(crate) struct VirtualInterfaces {
     answer: Vec<u8>,
     /// Ranks whose pipe has ended, until they are asked for.
     gone: Vec<u32>,
+    /// Whether the last poll has left nothing.
+    is_drained: bool,
     watched: Watched,
 }
 
@@ -100,9 +102,11 @@ impl VirtualInterfaces {
             Vis::One => &[ONE],
             Vis::Two => &[FOR_WORDS, FOR_BULK],
         };
-        let most: usize = shapes.iter().map(|shape| shape.descriptors()).sum();
-        let entries = most * job.size().max(1) as usize;
-        let queues = (core.create_queue(entries).map_err(refused)?, core.create_queue(entries).map_err(refused)?);
+        let queue = |of: fn(Shape) -> u16| {
+            let a_rank: usize = shapes.iter().map(|shape| usize::from(of(*shape))).sum();
+            core.create_queue(a_rank * job.size().max(1) as usize).map_err(refused)
+        };
+        let queues = (queue(Shape::sends)?, queue(Shape::receives)?);
         Ok(Self {
             core,
             tag,
@@ -115,6 +119,7 @@ impl VirtualInterfaces {
             me: job.rank(),
             answer: Vec::new(),
             gone: Vec::new(),
+            is_drained: true,
             watched: Watched::default(),
         })
     }
@@ -220,7 +225,7 @@ impl VirtualInterfaces {
             }
             looks += 1;
             if looks > LOOKS || looks > LOOKS_SHARED && cci::is_oversubscribed() {
-                self.sleep(NAP);
+                self.sleep(NAP)?;
             }
         }
     }
@@ -242,9 +247,11 @@ impl VirtualInterfaces {
     /// Takes what has come: serves requests, and hands answers out. Whether something has come.
     pub(crate) fn poll(&mut self, on_answer: OnAnswer<'_>) -> Result<bool, Fault> {
         let mut has_come = false;
+        self.is_drained = false;
         for _ in 0..BURST {
             let came = self.core.take_completed(self.queues.1, true).map_err(|why| failed(&why))?;
             self.watched.spent(if came.is_some() { Part::NotifyReceive } else { Part::Wait });
+            self.is_drained = came.is_none();
             let Some((vi, _, end, token)) = came else { break };
             has_come = true;
             self.came(vi, end, token, on_answer);
@@ -260,13 +267,22 @@ impl VirtualInterfaces {
         Ok(has_come)
     }
 
-    /// Sleeps until something has come, for `limit` at most.
-    pub(crate) fn sleep(&mut self, limit: Duration) {
+    /// Sleeps until something has come, for `limit` at most; not where the last poll has left
+    /// something.
+    pub(crate) fn sleep(&mut self, limit: Duration) -> Result<(), Fault> {
+        let has_failed = |fault: cci_via::Fault| fault.code == FaultCode::Catastrophic;
+        if self.core.fault().is_some_and(has_failed) {
+            return Err(Fault::Endpoint("its device has failed".to_owned()));
+        }
+        if !self.is_drained {
+            return Ok(());
+        }
         let before = self.core.changes();
         let (after, sleeper) = self.core.arm();
         if after == before {
             sleep_on(sleeper.iter().map(AsFd::as_fd), Some(limit));
         }
+        Ok(())
     }
 
     /// A rank whose pipe has ended, once.
@@ -296,7 +312,9 @@ impl VirtualInterfaces {
 
     fn came(&mut self, vi: u32, end: Completion, token: Token, on_answer: OnAnswer<'_>) {
         let (Some(&at), Token::Receive(buffer)) = (self.by_vi.get(&vi), token) else { return };
-        let taken = if end.status.is_error() { Err(Unsent::Gone) } else { self.take(at, buffer, end, on_answer) };
+        // A write into this rank's memory brings no message, and nobody was told where to write.
+        let is_no_message = end.status.is_error() || end.status.has(Status::OP_WRITE);
+        let taken = if is_no_message { Err(Unsent::Gone) } else { self.take(at, buffer, end, on_answer) };
         let Some(Some(pipe)) = self.pipes.get_mut(at) else { return };
         self.watched.spent(Part::RecycleReceive);
         if taken.is_err() || pipe.post_receive(&self.core, buffer).is_err() {
@@ -308,15 +326,17 @@ impl VirtualInterfaces {
     /// Takes a message. Fails where its rank breaks the rules, or is gone.
     fn take(&mut self, at: usize, buffer: u16, end: Completion, on_answer: OnAnswer<'_>) -> Result<(), Unsent> {
         let Some(Some(mut pipe)) = self.pipes.get_mut(at).map(Option::take) else { return Ok(()) };
-        let len = end.length as usize;
-        let taken = if pipe.returned(end.immediate.unwrap_or(0)) {
+        let (len, back) = (end.length as usize, end.immediate.unwrap_or(0));
+        let taken = if pipe.returned(back) {
             self.watched.spent(Part::Process);
             let found = pipe.read(buffer, len.min(HEADER), |bytes| Header::parse(bytes).map(|(header, _)| header));
             self.watched.spent(Part::Read);
             found.map_or(Err(Unsent::Gone), |header| match header.ask {
+                // Each of these brings a credit back.
+                Ask::Wake | Ask::Answer(..) | Ask::Lost(_) if back == 0 => Err(Unsent::Gone),
                 Ask::Wake => Ok(()),
                 Ask::Answer(..) | Ask::Lost(_) => {
-                    pipe.read(buffer, len, on_answer);
+                    pipe.read(buffer, len, |message| on_answer(Some(pipe.rank), message));
                     self.watched.spent(Part::Act);
                     Ok(())
                 }

@@ -25,11 +25,11 @@ impl Shape {
     }
 
     /// Requests and replies of the peer, and one whose descriptor is not posted again yet.
-    fn receives(self) -> u16 {
+    pub(super) fn receives(self) -> u16 {
         2 * self.credits + 1
     }
 
-    fn sends(self) -> u16 {
+    pub(super) fn sends(self) -> u16 {
         2 * self.credits
     }
 
@@ -142,7 +142,7 @@ impl Pipe {
 
     /// Credits have come back. False: more than there are.
     pub(super) fn returned(&mut self, count: u64) -> bool {
-        let credits = u64::from(self.credits) + count;
+        let credits = u64::from(self.credits).saturating_add(count);
         let is_right = credits <= u64::from(self.shape.credits);
         if is_right {
             self.credits = credits as u16;
@@ -172,6 +172,7 @@ impl Pipe {
         self.buffers.put(start, &header.emit());
         let mut len = HEADER;
         if let Body::Bytes(bytes) = body {
+            debug_assert!(bytes.len() <= self.longest(), "a payload has room in its buffer");
             self.buffers.put(start + HEADER, bytes);
             len += bytes.len();
         }
