@@ -95,7 +95,7 @@ static void codes(void) {
         {PTL_PROCESS_INVALID, "PTL_PROCESS_INVALID"}, {PTL_PT_FULL, "PTL_PT_FULL"},
         {PTL_PT_INDEX_INVALID, "PTL_PT_INDEX_INVALID"}, {PTL_SEGV, "PTL_SEGV"},
         {PTL_SR_INDEX_INVALID, "PTL_SR_INDEX_INVALID"}, {PTL_UNKNOWN_ERROR, "PTL_UNKNOWN_ERROR"},
-        {PTL_IFACE_DUP, "PTL_IFACE_DUP"},
+        {PTL_IFACE_DUP, "PTL_IFACE_DUP"}, {PTL_IFACE_CYCLE, "PTL_IFACE_CYCLE"},
     };
     int number, count = sizeof all / sizeof all[0];
 

@@ -64,7 +64,7 @@ fn all() {
     let output = run(&cci, "words", 2, "carrier pigeons");
     let words = String::from_utf8_lossy(&output.stderr);
     assert!(words.contains("CCI_SPLITC_MAPPING is \"carrier pigeons\"; give direct, am, vi or vi2"), "{words}");
-    for transport in ["", "sock", "vi"] {
+    for transport in ["", "sock", "vi", "vi2"] {
         dying::all(&cci, transport);
     }
 }
