@@ -181,20 +181,34 @@ impl World {
             to.fill(&bytes);
             return Ok(Under::Done);
         }
+        self.request_parts(rank, address, Local::ReadInto(to), Ask::Read(0), is_awaited)
+    }
+
+    /// Starts a read or a write in as many parts as it needs.
+    fn request_parts(
+        &self,
+        rank: u32,
+        address: u64,
+        whole: Local<'_>,
+        ask: Ask,
+        is_awaited: bool,
+    ) -> Result<Under, Fault> {
         let mut numbers = Numbers::default();
         let mut from = 0;
-        while from < to.len() {
-            let local = Local::ReadInto(to.part(from, to.len() - from));
+        while from < whole.len() {
             let part_at = address.wrapping_add(from as u64);
             let room = self.take_some(&mut numbers, is_awaited);
-            match room.and_then(|()| self.request_part(rank, part_at, local, Ask::Read(0), is_awaited)) {
+            match room.and_then(|()| self.request_part(rank, part_at, whole.rest(from), ask, is_awaited)) {
                 Ok((number, len)) => {
                     numbers.push(number);
                     from += len;
                 }
                 Err(fault) => {
-                    // What is still to come must not write to the caller's memory.
-                    self.forget(&numbers);
+                    // Nobody takes outcomes, and what is still to come must not write to the
+                    // caller's memory.
+                    if is_awaited || matches!(whole, Local::ReadInto(_)) {
+                        self.forget(&numbers);
+                    }
                     return Err(fault);
                 }
             }
@@ -259,27 +273,7 @@ impl World {
             }
             return Ok(Under::Done);
         }
-        let mut numbers = Numbers::default();
-        let mut from = 0;
-        while from < bytes.len() {
-            let local = Local::Write(&bytes[from..]);
-            let part_at = address.wrapping_add(from as u64);
-            let room = self.take_some(&mut numbers, is_awaited);
-            match room.and_then(|()| self.request_part(rank, part_at, local, ask, is_awaited)) {
-                Ok((number, len)) => {
-                    numbers.push(number);
-                    from += len;
-                }
-                Err(fault) => {
-                    if is_awaited {
-                        // Nobody takes their outcomes.
-                        self.forget(&numbers);
-                    }
-                    return Err(fault);
-                }
-            }
-        }
-        Ok(Under::Way(numbers))
+        self.request_parts(rank, address, Local::Write(bytes), ask, is_awaited)
     }
 
     #[inline]

@@ -29,6 +29,7 @@ mod collective;
 mod fault;
 mod frame;
 mod layout;
+mod looks;
 mod mapping;
 mod memory;
 mod number;

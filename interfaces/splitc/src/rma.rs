@@ -66,6 +66,14 @@ impl Local<'_> {
             Self::Write(bytes) => bytes.len(),
         }
     }
+
+    /// The same from this byte on.
+    pub(crate) fn rest(&self, from: usize) -> Self {
+        match self {
+            Self::ReadInto(target) => Self::ReadInto(target.part(from, target.len() - from)),
+            Self::Write(bytes) => Self::Write(&bytes[from..]),
+        }
+    }
 }
 
 impl World {

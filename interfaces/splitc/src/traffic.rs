@@ -4,19 +4,18 @@ use crate::carrier::Carrier;
 use crate::fault::Fault;
 use crate::frame::{Ask, HEADER, Header};
 use crate::layout::{ASKED, OWN};
+use crate::looks::{LOOKS_SHARED, SERVED};
 use crate::requests::{Pending, Requests};
 use crate::rma::RMA;
 use crate::server::LONGEST;
 use crate::sys::Target;
-use crate::wait::SERVED;
 use crate::world::World;
 use cci::{Event, Notify, PollError, Received, SendError};
 use cci_mem::sync::Ordering;
 use std::collections::VecDeque;
 
-/// Looks for an answer before a rank sleeps; the same where ranks share a processor.
+/// Looks for an answer, each of them a poll, before a rank sleeps.
 const LOOKS: u32 = 2000;
-const LOOKS_SHARED: u32 = 20;
 
 /// A request to be sent.
 pub(crate) struct Request<'a> {

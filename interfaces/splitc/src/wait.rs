@@ -3,27 +3,12 @@
 use crate::fault::Fault;
 use crate::frame::{Ask, Header};
 use crate::layout::SLEEPING;
+use crate::looks::{LONG, LOOKS, LOOKS_A_POLL, LOOKS_SHARED, SERVED, SHORT};
 use crate::world::World;
 use cci::PollError;
 use cci_mem::barrier::Pairing;
 use cci_mem::sync::{Ordering, spin};
 use std::time::Duration;
-
-/// How often a wait looks before it sleeps.
-const LOOKS: u32 = 4000;
-/// The same where ranks share a processor.
-const LOOKS_SHARED: u32 = 20;
-/// Looks that are left, at least, to who has just served somebody: the next request comes soon, or
-/// not.
-pub(crate) const SERVED: u32 = 400;
-/// Looks between two polls.
-const LOOKS_A_POLL: u32 = 200;
-
-/// The longest sleep of a wait that its peers end by a message.
-const LONG: Duration = Duration::from_millis(200);
-/// The first and the longest sleep of one that may not be ended by a message: for bytes that are
-/// stored, where the kernel has no fence for a sleeper alone.
-const SHORT: (Duration, Duration) = (Duration::from_micros(50), Duration::from_millis(2));
 
 /// Who ends a wait.
 #[derive(Clone, Copy, PartialEq, Eq)]

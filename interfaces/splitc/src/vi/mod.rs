@@ -6,6 +6,7 @@ mod watch;
 
 use crate::fault::{Fault, StartError};
 use crate::frame::{Ask, HEADER, Header, OnAnswer};
+use crate::looks::{LONG, LOOKS, LOOKS_SHARED};
 use crate::mapping::Vis;
 use crate::server::Server;
 use cci_job::Job;
@@ -29,12 +30,6 @@ const FOR_BULK: Shape = Shape { credits: 8, size: 4096, is_segmented: false };
 
 /// Completions that one poll takes at most.
 const BURST: usize = 64;
-/// Looks in vain before a request that waits for a credit sleeps; the same where ranks share a
-/// processor.
-const LOOKS: u32 = 4000;
-const LOOKS_SHARED: u32 = 20;
-/// The longest of these sleeps: the end of a rank is seen behind it.
-const NAP: Duration = Duration::from_millis(200);
 /// How long a rank waits for another one to connect.
 const LIMIT: Duration = Duration::from_secs(60);
 
@@ -225,7 +220,8 @@ impl VirtualInterfaces {
             }
             looks += 1;
             if looks > LOOKS || looks > LOOKS_SHARED && cci::is_oversubscribed() {
-                self.sleep(NAP)?;
+                // The end of a rank is seen behind it.
+                self.sleep(LONG)?;
             }
         }
     }
