@@ -198,16 +198,27 @@ impl Sm {
         for lane in self.lanes.iter_mut().flatten() {
             lane.relay.forget(number);
         }
-        if let Some(shared) = self.state.registry.forget(number)
-            && self.state.registry.shares(shared.number) == 0
-        {
-            for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
-                lane.announced.on_change(shared.number);
-                lane.announce(&mut self.state);
-                lane.start_timing(&mut self.state);
-            }
+        if self.state.registry.forget(number, crate::clock::precise_now) {
+            self.state.deadlines_moved = true;
+            self.expire_segments(0);
         }
         Ok(())
+    }
+
+    /// Has peers give back the segments that have lingered for long enough, or are too many.
+    pub(crate) fn expire_segments(&mut self, now: u64) {
+        while let Some(number) = self.state.registry.expire(now) {
+            self.announce(number);
+        }
+    }
+
+    /// Tells all peers what has become of a segment.
+    fn announce(&mut self, number: u64) {
+        for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
+            lane.announced.on_change(number);
+            lane.announce(&mut self.state);
+            lane.start_timing(&mut self.state);
+        }
     }
 }
 
@@ -443,15 +454,9 @@ impl Transport for Sm {
         only: Option<&'static Connection>,
     ) -> Result<RmaHandle, RegisterError> {
         self.leave_fast_path();
-        let (handle, shared) = self.state.registry.register(memory, rights, only)?;
-        if let Some(shared) = shared
-            && self.state.registry.shares(shared.number) == 1
-        {
-            for lane in self.lanes.iter_mut().flatten().filter(|lane| lane.phase == Phase::Ready) {
-                lane.announced.on_change(shared.number);
-                lane.announce(&mut self.state);
-                lane.start_timing(&mut self.state);
-            }
+        let (handle, new) = self.state.registry.register(memory, rights, only)?;
+        if let Some(number) = new {
+            self.announce(number);
         }
         Ok(handle)
     }

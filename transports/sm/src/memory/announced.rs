@@ -31,7 +31,7 @@ pub(crate) enum Blocked {
 }
 
 impl Announced {
-    /// A segment has been registered for the first time, or is registered no more.
+    /// A segment has got its first registration, or peers are to give it back.
     pub(crate) fn on_change(&mut self, number: u64) {
         if self.all || self.changed.contains(&number) {
             return;
@@ -62,16 +62,19 @@ impl Announced {
     pub(crate) fn next(&mut self, registry: &Registry) -> Option<(Kind, u64)> {
         loop {
             while let Some(number) = self.changed.front().copied() {
-                match (registry.shares(number) > 0, self.sent.contains(&number)) {
-                    (true, false) => return Some((Kind::Segment, number)),
-                    (false, true) => return Some((Kind::SegmentGone, number)),
-                    _ => drop(self.changed.pop_front()),
+                let was_sent = self.sent.contains(&number);
+                if registry.shares(number) > 0 && !was_sent {
+                    return Some((Kind::Segment, number));
                 }
+                if was_sent && !registry.keeps(number) {
+                    return Some((Kind::SegmentGone, number));
+                }
+                self.changed.pop_front();
             }
             if !std::mem::take(&mut self.all) {
                 return None;
             }
-            let gone = self.sent.iter().copied().filter(|number| registry.shares(*number) == 0);
+            let gone = self.sent.iter().copied().filter(|number| !registry.keeps(*number));
             let new = registry.shared().map(|shared| shared.number).filter(|number| !self.sent.contains(number));
             self.changed = gone.chain(new).take(NUMBERS + 1).collect();
             self.all = self.changed.len() > NUMBERS;

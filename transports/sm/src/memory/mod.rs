@@ -3,6 +3,7 @@
 
 pub(crate) mod announced;
 pub(crate) mod imports;
+pub(crate) mod lingering;
 pub(crate) mod of_peer;
 pub(crate) mod registry;
 pub(crate) mod segment;

@@ -5,6 +5,7 @@
 //! published.
 
 use crate::format::layout::pair;
+use crate::memory::lingering::Lingering;
 use cci_mem::arena;
 use cci_mem::hazard;
 use cci_mem::memory::Memory;
@@ -81,6 +82,8 @@ pub(crate) struct Registry {
     reserved: usize,
     /// Library allocations by number, with how many registrations lie in each.
     shares: BTreeMap<u64, (usize, Shared)>,
+    /// Those without a registration that peers still map.
+    lingering: Lingering,
 }
 
 impl Registry {
@@ -91,7 +94,14 @@ impl Registry {
         let header = published.words64(0, LINE_WORDS);
         header[0].store(key[0], Ordering::Relaxed);
         header[1].store(key[1], Ordering::Relaxed);
-        Ok(Self { published, key, table: RegistrationTable::new(key[0]), reserved: 0, shares: BTreeMap::new() })
+        Ok(Self {
+            published,
+            key,
+            table: RegistrationTable::new(key[0]),
+            reserved: 0,
+            shares: BTreeMap::new(),
+            lingering: Lingering::default(),
+        })
     }
 
     /// The published segment.
@@ -120,14 +130,14 @@ impl Registry {
         Ok(())
     }
 
-    /// Registers memory; also says whether it is library memory, for its segment to be sent to
-    /// peers.
+    /// Registers memory. Also says which segment is to be sent to peers: that of library memory, by
+    /// its first registration, unless it has lingered.
     pub(crate) fn register(
         &mut self,
         memory: Memory,
         rights: Rights,
         only: Option<&Connection>,
-    ) -> Result<(RmaHandle, Option<Shared>), RegisterError> {
+    ) -> Result<(RmaHandle, Option<u64>), RegisterError> {
         self.reserve_next()?;
         let (start, len) = (memory.start() as u64, memory.len());
         let found = arena::find(&memory);
@@ -146,10 +156,12 @@ impl Registry {
         words[word::ONLY].store(only.unwrap_or(0), Ordering::Relaxed);
         // Release: publishes the entry with its generation.
         words[word::GENERATION].store(u64::from(number.generation), Ordering::Release);
-        if let Some(shared) = &shared {
-            self.shares.entry(shared.number).or_insert_with(|| (0, shared.clone())).0 += 1;
-        }
-        Ok((handle, shared))
+        let Some(shared) = shared else { return Ok((handle, None)) };
+        let number = shared.number;
+        let (count, _) = self.shares.entry(number).or_insert((0, shared));
+        *count += 1;
+        let is_new = *count == 1 && !self.lingering.remove(number);
+        Ok((handle, is_new.then_some(number)))
     }
 
     /// The living registration that a handle names, if it serves the connection with this name.
@@ -219,18 +231,35 @@ impl Registry {
         }
     }
 
-    /// Forgets a dead registration that nobody announces any more; gives back its library memory.
-    pub(crate) fn forget(&mut self, number: Registration) -> Option<Shared> {
-        let shared = self.table.get_mut(number)?.state.shared.take();
+    /// Forgets a dead registration that nobody announces any more. Its library memory lingers from
+    /// this time on, milliseconds, if it was the last one there. Returns whether it does.
+    pub(crate) fn forget(&mut self, number: Registration, now: impl FnOnce() -> u64) -> bool {
+        let shared = self.table.get_mut(number).and_then(|entry| entry.state.shared.take());
         self.table.remove(number);
-        let shared = shared?;
-        if let Some((count, _)) = self.shares.get_mut(&shared.number) {
-            *count -= 1;
-            if *count == 0 {
-                self.shares.remove(&shared.number);
-            }
+        let Some(shared) = shared else { return false };
+        let Some((count, _)) = self.shares.get_mut(&shared.number) else { return false };
+        *count -= 1;
+        let is_last = *count == 0;
+        if is_last {
+            self.shares.remove(&shared.number);
+            self.lingering.insert(shared.number, shared.segment.len() as u64, now());
         }
-        Some(shared)
+        is_last
+    }
+
+    /// A segment that peers are to give back, if there is one.
+    pub(crate) fn expire(&mut self, now: u64) -> Option<u64> {
+        self.lingering.expire(now)
+    }
+
+    /// When a segment is to be given back, milliseconds.
+    pub(crate) fn deadline(&self) -> Option<u64> {
+        self.lingering.deadline()
+    }
+
+    /// Whether peers that have this segment keep it.
+    pub(crate) fn keeps(&self, number: u64) -> bool {
+        self.shares(number) > 0 || self.lingering.contains(number)
     }
 
     /// The library allocations behind living registrations, each once.
@@ -362,6 +391,9 @@ impl PeerRegistry {
 #[cfg(test)]
 mod tests {
     use super::Registry;
+    use crate::format::packet::Kind;
+    use crate::memory::announced::Announced;
+    use cci_mem::arena::SharedMemory;
     use cci_mem::memory::{HeapBytes, Memory};
     use cci_proto::{Rights, RmaHandle};
     use std::sync::Arc;
@@ -383,11 +415,39 @@ mod tests {
         invented = RmaHandle::from_words(words);
         assert!(registry.find(&invented, 1).is_none());
         registry.kill(number);
-        registry.forget(number);
+        registry.forget(number, || 0);
         assert!(registry.find(&handle, 1).is_none() && registry.living(number).is_none());
         let (again, _) = registry.register(memory.clone(), Rights::READ, None).unwrap();
         assert_ne!(again, handle);
         assert!(registry.find(&handle, 1).is_none());
+    }
+
+    #[test]
+    fn a_segment_that_is_registered_again_is_neither_sent_nor_taken_back() {
+        let mut registry = Registry::new([7, 8]).unwrap();
+        let mut announced = Announced::default();
+        let shared = SharedMemory::new(4096).unwrap();
+        let turn = |registry: &mut Registry| {
+            let (handle, new) = registry.register(shared.memory(), Rights::READ, None).unwrap();
+            let (number, ..) = registry.find(&handle, 1).unwrap();
+            registry.kill(number);
+            (number, new)
+        };
+        let (first, new) = turn(&mut registry);
+        let segment = new.expect("the peer does not know it");
+        announced.on_change(segment);
+        assert_eq!(announced.next(&registry), Some((Kind::Segment, segment)));
+        announced.on_sent(Kind::Segment, segment);
+        assert!(registry.forget(first, || 0));
+        announced.on_change_of_all();
+        assert_eq!(announced.next(&registry), None, "it lingers");
+        let (second, new) = turn(&mut registry);
+        assert_eq!((new, registry.deadline()), (None, None), "the peer has it still");
+        assert!(registry.forget(second, || 0));
+        let gone = registry.expire(registry.deadline().expect("it lingers"));
+        assert_eq!(gone, Some(segment));
+        announced.on_change(segment);
+        assert_eq!(announced.next(&registry), Some((Kind::SegmentGone, segment)));
     }
 
     #[test]

@@ -200,6 +200,7 @@ impl Sm {
             }
         }
         while self.state.expected.expire(core, now).is_some() {}
+        self.expire_segments(now);
         self.state.deadlines_moved = true;
     }
 
@@ -209,9 +210,10 @@ impl Sm {
         let timed = self.timed.iter().filter_map(|number| self.lane(*number));
         let lanes = timed.filter_map(|lane| lane.next_deadline(now)).min();
         let expected = self.state.expected.deadline();
+        let segments = self.state.registry.deadline();
         let listening = (!self.state.control.is_listening()).then_some(now + LISTEN_AGAIN);
         let pending_events = (!self.state.pending_events.is_empty()).then_some(now + TRY_AGAIN);
-        let next = [lanes, expected, listening, pending_events].into_iter().flatten().min();
+        let next = [lanes, expected, segments, listening, pending_events].into_iter().flatten().min();
         // A millisecond later, because deadlines and clock readings are whole milliseconds.
         let at = next.map(|next| Time(next.max(now).saturating_add(1).saturating_mul(1_000_000)));
         self.state.timer_refused = !self.state.control.set_timer(at) && at.is_some();

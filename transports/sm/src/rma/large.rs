@@ -200,7 +200,9 @@ impl Lane {
             return false;
         }
         self.relay.forget(number);
-        state.registry.forget(number);
+        if state.registry.forget(number, crate::clock::precise_now) {
+            state.deadlines_moved = true;
+        }
         core.release_memory(handle);
         true
     }
