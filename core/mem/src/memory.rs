@@ -4,6 +4,7 @@ use crate::arena::Allocation;
 use crate::pages::SharedPages;
 use crate::segment::Segment;
 use crate::source::Source;
+use crate::view::View;
 use crate::{arena, crc, words};
 use std::fmt;
 use std::mem::ManuallyDrop;
@@ -279,6 +280,38 @@ impl Memory {
             // so that it is no part of registered memory. Who uses the target meanwhile knows by
             // that contract that peers write.
             unsafe { words::copy_in(bytes.as_ptr(), target, bytes.len()) };
+        }
+        true
+    }
+
+    /// Copies `len` bytes of a view, from `from` on, in; aligned words of 8 bytes are written whole.
+    /// False, and nothing is written, when they do not lie inside of both as a whole.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_mem::{memory as cci, view::View};
+    /// use cci::{HeapBytes, Memory};
+    /// use std::sync::Arc;
+    ///
+    /// let memory = Memory::of_bytes(&Arc::new(HeapBytes::new(vec![0; 4])));
+    /// let mut bytes = [1, 2, 3, 4, 5];
+    /// let view = View::of(&mut bytes);
+    /// assert!(memory.copy_view(1, &view, 2, 3) && !memory.copy_view(1, &view, 2, 4) && !memory.copy_view(0, &view, 3, 3));
+    /// let mut copy = [9; 4];
+    /// assert!(memory.copy_out(0, &mut copy));
+    /// assert_eq!(copy, [0, 3, 4, 5]);
+    /// ```
+    #[inline]
+    #[must_use]
+    pub fn copy_view(&self, offset: u64, view: &View<'_>, from: usize, len: usize) -> bool {
+        let (Some(span), Some(part)) = (self.span(offset, len), view.part(from, len)) else { return false };
+        if len > 0 {
+            let target = std::ptr::with_exposed_provenance_mut::<u8>(span.start);
+            // SAFETY: inside the range, writable by the contract of `new`, and inside the view,
+            // readable by the contract of that; who uses either meanwhile knows that it changes. A
+            // view is of a message, which lies in no memory of a program.
+            unsafe { words::copy_across(part.address(), target, len) };
         }
         true
     }

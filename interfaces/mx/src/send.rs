@@ -123,14 +123,17 @@ impl<B: Buffer> State<B> {
         let sent = if let Some(bytes) = segments.bytes() {
             endpoint.send_vectored(connection, &[IoSlice::new(front), IoSlice::new(bytes)], Notify::OnFailure(0))
         } else {
-            scratch.clear();
-            scratch.extend_from_slice(front);
-            scratch.resize(front.len() + len, 0);
-            if !segments.copy_out(0, &mut scratch[front.len()..]) {
+            // It only grows, so that no bytes are cleared that are written anyway.
+            if scratch.len() < front.len() + len {
+                scratch.resize(front.len() + len, 0);
+            }
+            let message = &mut scratch[..front.len() + len];
+            message[..front.len()].copy_from_slice(front);
+            if !segments.copy_out(0, &mut message[front.len()..]) {
                 self.end(request.index(), Code::NoResources);
                 return Sending::Gone;
             }
-            endpoint.send(connection, scratch, Notify::OnFailure(0))
+            endpoint.send(connection, message, Notify::OnFailure(0))
         };
         match sent {
             Ok(()) => {}

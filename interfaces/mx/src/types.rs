@@ -5,7 +5,7 @@ use cci::{HeapBytes, Memory, View};
 use std::sync::Arc;
 
 /// Bytes that are copied at a time where they cannot be reached in place.
-const PIECE: usize = 4_096;
+const PIECE: usize = 512;
 /// Segments of a request at most.
 ///
 /// # Example
@@ -198,6 +198,10 @@ impl Buffer for Memory {
         bytes.is_empty() || Memory::copy_in(self, offset as u64, bytes)
     }
 
+    fn copy_view(&self, offset: usize, view: &View<'_>, from: usize, len: usize) -> bool {
+        len == 0 || Memory::copy_view(self, offset as u64, view, from, len)
+    }
+
     fn memory(&self) -> Memory {
         self.clone()
     }
@@ -383,14 +387,15 @@ mod tests {
     }
 
     #[test]
-    fn a_long_view_is_copied_in_pieces() {
+    fn a_long_view_is_copied_into_all_segments() {
         let mut bytes: Vec<u8> = (0..3 * PIECE + 7).map(|number| number as u8).collect();
         let wanted = bytes[5..].to_vec();
         let segments: Segments<Memory> = vec![buffer(vec![0; 100]), buffer(vec![0; wanted.len() - 100])].into();
         let view = View::of(&mut bytes);
-        assert!(segments.copy_view(&view, 5, wanted.len()) && !segments.copy_view(&view, 6, wanted.len()));
-        let mut copy = vec![0; 4];
-        assert!(segments.copy_out(98, &mut copy) && copy == wanted[99..103]);
+        assert!(segments.copy_view(&view, 5, wanted.len()));
+        let mut copy = vec![0; wanted.len()];
+        assert!(segments.copy_out(0, &mut copy) && copy == wanted);
+        assert!(!segments.copy_view(&view, 6, wanted.len()), "it ends a byte early");
     }
 
     #[test]

@@ -3,9 +3,6 @@
 use crate::types::MAX_PARTS;
 use cci::{Memory, View};
 
-/// Bytes that are copied at a time where they cannot be reached in place.
-const PIECE: usize = 4_096;
-
 /// Bytes of a message.
 #[derive(Debug)]
 pub(crate) enum Source<'a> {
@@ -107,24 +104,16 @@ impl Region {
     /// Copies `len` bytes of a message in, from `from` on.
     #[inline]
     pub(crate) fn copy_from(&self, offset: u64, source: &Source<'_>, from: usize, len: usize) -> bool {
-        if let Source::Bytes(bytes) = source {
-            return bytes.get(from..from + len).is_some_and(|bytes| self.copy_in(offset, bytes));
-        }
-        self.copy_from_view(offset, source, from, len)
-    }
-
-    #[inline(never)]
-    fn copy_from_view(&self, offset: u64, source: &Source<'_>, from: usize, len: usize) -> bool {
-        let mut piece = [0; PIECE];
-        let mut done = 0;
-        while done < len {
-            let size = source.copy_to(from + done, &mut piece[..PIECE.min(len - done)]);
-            if size == 0 || !self.copy_in(offset + done as u64, &piece[..size]) {
-                return false;
+        let view = match source {
+            Source::Bytes(bytes) => {
+                return bytes.get(from..from + len).is_some_and(|bytes| self.copy_in(offset, bytes));
             }
-            done += size;
+            Source::View(view) => view,
+        };
+        if let [part] = &self.parts[..] {
+            return len == 0 || part.copy_view(offset, view, from, len);
         }
-        true
+        self.runs(offset, len, |part, at, range| part.copy_view(at, view, from + range.start, range.len()))
     }
 
     /// The parts of these bytes, each as memory of its own.
@@ -165,13 +154,16 @@ mod tests {
     }
 
     #[test]
-    fn a_view_is_copied_in_pieces() {
-        let mut bytes: Vec<u8> = (0..3 * PIECE + 7).map(|number| number as u8).collect();
+    fn a_view_is_copied_as_bytes_are() {
+        let mut bytes: Vec<u8> = (0..12_295_u32).map(|number| number as u8).collect();
         let wanted = bytes[5..].to_vec();
-        let region = Region::new(vec![buffer(vec![0; wanted.len()])]).expect("short");
         let source = Source::View(View::of(&mut bytes));
-        assert!(region.copy_from(0, &source, 5, wanted.len()) && !region.copy_from(0, &source, 6, wanted.len()));
-        let mut copy = vec![0; wanted.len()];
-        assert!(region.copy_out(0, &mut copy) && copy[..5] == wanted[1..6]);
+        for parts in [vec![wanted.len()], vec![7, wanted.len() - 7]] {
+            let region = Region::new(parts.into_iter().map(|len| buffer(vec![0; len])).collect()).expect("short");
+            assert!(region.copy_from(0, &source, 5, wanted.len()));
+            let mut copy = vec![0; wanted.len()];
+            assert!(region.copy_out(0, &mut copy) && copy == wanted);
+            assert!(!region.copy_from(0, &source, 6, wanted.len()), "it ends a byte early");
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use super::shots::{LONGEST, Load, Order, WINDOW};
 use crate::measure::driver::{DriverOptions, device};
-use cci::{Memory, SharedMemory};
+use cci::{Memory, SharedMemory, View};
 use cci_mx::{Address, Buffer, Code, Endpoint, Match, Options, Place, Request, Segments, Status, endpoint_options};
 use cci_peers::{Name, Table};
 use cci_report::{UserError, while_doing};
@@ -67,6 +67,17 @@ impl Buffer for Piece {
                 })
             }
             Self::Memory(memory) => Buffer::copy_in(&**memory, offset, bytes),
+        }
+    }
+
+    fn copy_view(&self, offset: usize, view: &View<'_>, from: usize, len: usize) -> bool {
+        match self {
+            Self::Word(_) => {
+                let mut bytes = [0; 8];
+                let bytes = &mut bytes[..len.min(8)];
+                view.copy_to(from, bytes) == len && self.copy_in(offset, bytes)
+            }
+            Self::Memory(memory) => Buffer::copy_view(&**memory, offset, view, from, len),
         }
     }
 
