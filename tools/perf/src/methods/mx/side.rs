@@ -18,6 +18,8 @@ const CLASS: u64 = 0xf << 60;
 const ECHO: u64 = 0;
 const SINK: u64 = 1 << 60;
 const TURN: u64 = 2 << 60;
+/// Messages one at a time, all into the same memory, as RMA does beside them.
+const ALONE: u64 = 3 << 60;
 /// How often another thread uses an endpoint.
 const BESIDE: Duration = Duration::from_millis(1);
 
@@ -232,7 +234,7 @@ impl Side {
             let place = Piece::Memory(Arc::clone(&places[at as usize]));
             endpoint.receive(place, wanted, at).map_err(failed("cannot receive"))
         };
-        let mut receives = vec![(ECHO, post(ECHO, 0)?), (TURN, post(TURN, 0)?)];
+        let mut receives = vec![(ECHO, post(ECHO, 0)?), (TURN, post(TURN, 0)?), (ALONE, post(ALONE, 0)?)];
         for at in 1..=WINDOW {
             receives.push((SINK, post(SINK, at)?));
         }
@@ -246,7 +248,8 @@ impl Side {
                     self.endpoint.forget(sent).map_err(failed("cannot send"))?;
                     receives[0].1 = post(ECHO, 0)?;
                 }
-                SINK => receives[1 + status.context as usize].1 = post(SINK, status.context)?,
+                SINK => receives[2 + status.context as usize].1 = post(SINK, status.context)?,
+                ALONE => receives[2].1 = post(ALONE, 0)?,
                 _ => break Turn::of(status.bits & !CLASS),
             }
         };
@@ -378,6 +381,7 @@ impl Side {
 
     fn stream(&mut self, bytes: u64, window: u64, count: u64) -> Result<(), UserError> {
         let to = self.to()?;
+        let class = if window == 1 { ALONE } else { SINK };
         self.with_wildcards(0, 0)?;
         let mut open = std::collections::VecDeque::new();
         for _ in 0..count {
@@ -386,7 +390,7 @@ impl Side {
             {
                 self.end(oldest)?;
             }
-            let sent = self.endpoint.send_sync(self.piece(bytes)?, to, SINK, 0).map_err(failed("cannot send"))?;
+            let sent = self.endpoint.send_sync(self.piece(bytes)?, to, class, 0).map_err(failed("cannot send"))?;
             open.push_back(sent);
         }
         open.into_iter().try_for_each(|sent| self.end(sent).map(|_| ()))
