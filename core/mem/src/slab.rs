@@ -10,17 +10,14 @@ use crate::sync::{AtomicPtr, Ordering};
 use std::collections::VecDeque;
 use std::sync::{Mutex, PoisonError};
 
-/// Freed objects that wait before the first of them is reused.
-const QUARANTINE: usize = 64;
-/// Objects made at a time.
-const CHUNK: usize = 64;
-
-/// A store of objects of one type. Thread-safe; for control paths only (it locks and may allocate).
-pub struct Slab<T: 'static> {
+/// A store of objects of one type. So many freed ones wait before the first of them is reused, and
+/// so many are made at a time: `REST`. Thread-safe; for control paths only (it locks and may
+/// allocate).
+pub struct Slab<T: 'static, const REST: usize = 64> {
     free: Mutex<VecDeque<&'static T>>,
 }
 
-impl<T: Default + Sync + 'static> Slab<T> {
+impl<T: Default + Sync + 'static, const REST: usize> Slab<T, REST> {
     /// Empty.
     #[must_use]
     pub const fn new() -> Self {
@@ -32,9 +29,9 @@ impl<T: Default + Sync + 'static> Slab<T> {
     #[must_use]
     pub fn take(&self) -> &'static T {
         let mut free = self.free.lock().unwrap_or_else(PoisonError::into_inner);
-        if free.len() <= QUARANTINE {
-            let chunk: &'static mut [T] = Box::leak((0..CHUNK).map(|_| T::default()).collect());
-            // Fresh objects go before the freed ones: quarantine counts freed objects only.
+        if free.len() <= REST {
+            let chunk: &'static mut [T] = Box::leak((0..REST).map(|_| T::default()).collect());
+            // Fresh objects go before the freed ones, which alone are counted.
             for object in chunk.iter().rev() {
                 free.push_front(object);
             }
@@ -48,7 +45,7 @@ impl<T: Default + Sync + 'static> Slab<T> {
     }
 }
 
-impl<T: Default + Sync + 'static> Default for Slab<T> {
+impl<T: Default + Sync + 'static, const REST: usize> Default for Slab<T, REST> {
     fn default() -> Self {
         Self::new()
     }

@@ -1,6 +1,7 @@
 //! An endpoint: a cell in a slab that is never unmapped, with everything else behind its lock.
 
 use super::Core;
+use super::runs::Runs;
 use crate::wakers::Wakers;
 use crate::{Connection, Message, Posted, Slot, Transport};
 use cci_mem::barrier::{Pairing, prepare};
@@ -22,8 +23,9 @@ pub struct Body {
     pub core: Core,
 }
 
-/// The endpoint. The first 8 bytes are `cci_endpoint_t`.
-#[repr(C)]
+/// The endpoint. The first 8 bytes are `cci_endpoint_t`. No two are in lines that the processor
+/// fetches together, as with their connections (`runs.rs`).
+#[repr(C, align(128))]
 pub struct Endpoint {
     /// The C structure of the device, if a C program opened the endpoint.
     pub device: AtomicPtr<()>,
@@ -440,8 +442,8 @@ impl Entered<'_> {
 pub struct Globals {
     /// Endpoints.
     pub endpoints: Slab<Endpoint>,
-    /// Connections.
-    pub connections: Slab<Connection>,
+    /// Connections, by runs.
+    pub(super) connections: Runs,
     /// Slots.
     pub slots: Regions<Slot>,
     /// How this process fences.

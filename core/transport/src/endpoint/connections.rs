@@ -1,8 +1,8 @@
 //! The connections of an endpoint.
 
 use super::Core;
-use super::cell::globals;
 use super::connection::LAST_PLACE;
+use super::runs::Cells;
 use crate::Connection;
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, Places};
@@ -13,9 +13,13 @@ const MOST: u32 = LAST_PLACE;
 /// Connections whose pointers get memory together.
 const TOGETHER: usize = 128;
 
-/// Connections that are not free, by their places.
+/// The connections of an endpoint.
 #[derive(Default)]
-pub(super) struct Connections(Places<&'static Connection, TOGETHER>);
+pub(super) struct Connections {
+    /// Those that are not free, by their places.
+    open: Places<&'static Connection, TOGETHER>,
+    cells: Cells,
+}
 
 impl Core {
     /// A connection of this endpoint, opening.
@@ -29,51 +33,48 @@ impl Core {
         context: u64,
         max_send_size: u32,
     ) -> rustix::io::Result<&'static Connection> {
-        let (_, globals) = globals()?;
-        let place = self.connections.0.reserve(MOST).ok_or(rustix::io::Errno::NOMEM)?;
-        let connection = globals.connections.take();
+        let place = self.connections.open.reserve(MOST).ok_or(rustix::io::Errno::NOMEM)?;
+        let connection = self.connections.cells.take()?;
         connection.begin(self.endpoint, attribute, context, max_send_size);
         connection.send_timeout.store(self.send_timeout().micros(), Ordering::Relaxed);
         connection.keepalive.store(self.keepalive().micros(), Ordering::Relaxed);
         connection.put_at(place, self.way());
-        self.connections.0.put(place, connection);
+        self.connections.open.put(place, connection);
         self.count_connections();
         Ok(connection)
     }
 
     fn count_connections(&self) {
-        self.counters.connections.store(self.connections.0.len() as u64, Ordering::Relaxed);
+        self.counters.connections.store(self.connections.open.len() as u64, Ordering::Relaxed);
     }
 
     /// Ends a connection; handles to it are stale, its public part stays readable.
     pub fn end_connection(&mut self, connection: &'static Connection) {
         if self.has_connection(connection) {
-            self.connections.0.remove(connection.place());
+            self.connections.open.remove(connection.place());
             connection.end();
             self.count_connections();
-            if let Ok((_, globals)) = globals() {
-                globals.connections.give(connection);
-            }
+            self.connections.cells.give(connection);
         }
     }
 
     /// Connections that are not free, of the current way, by their places.
     pub fn connections(&self) -> impl Iterator<Item = &'static Connection> + '_ {
         let way = self.way();
-        self.connections.0.iter().copied().filter(move |connection| connection.way() == way)
+        self.connections.open.iter().copied().filter(move |connection| connection.way() == way)
     }
 
     /// How many connections are not free.
     #[must_use]
     pub fn connection_count(&self) -> usize {
-        self.connections.0.len()
+        self.connections.open.len()
     }
 
     /// The connection at this place, if it is not free.
     #[inline]
     #[must_use]
     pub fn connection(&self, place: u32) -> Option<&'static Connection> {
-        self.connections.0.get(place).copied()
+        self.connections.open.get(place).copied()
     }
 
     /// Whether a connection is of this endpoint and not free.
@@ -85,7 +86,7 @@ impl Core {
 
     /// Ends all connections.
     pub(super) fn end_connections(&mut self) {
-        for place in (0..self.connections.0.used()).rev() {
+        for place in (0..self.connections.open.used()).rev() {
             if let Some(connection) = u32::try_from(place).ok().and_then(|place| self.connection(place)) {
                 self.end_connection(connection);
             }

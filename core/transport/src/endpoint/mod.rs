@@ -12,6 +12,7 @@ mod landings;
 mod memory;
 mod os_handle;
 mod rooms;
+mod runs;
 mod settings;
 mod shortage;
 mod sleepers;
