@@ -284,8 +284,8 @@ impl Memory {
         true
     }
 
-    /// Copies `len` bytes of a view, from `from` on, in; aligned words of 8 bytes are written whole.
-    /// False, and nothing is written, when they do not lie inside of both as a whole.
+    /// Copies `len` bytes of a view, from `from` on, in; aligned words of 8 bytes are written
+    /// whole. False, and nothing is written, when they do not lie inside of both as a whole.
     ///
     /// # Example
     ///
@@ -297,7 +297,8 @@ impl Memory {
     /// let memory = Memory::of_bytes(&Arc::new(HeapBytes::new(vec![0; 4])));
     /// let mut bytes = [1, 2, 3, 4, 5];
     /// let view = View::of(&mut bytes);
-    /// assert!(memory.copy_view(1, &view, 2, 3) && !memory.copy_view(1, &view, 2, 4) && !memory.copy_view(0, &view, 3, 3));
+    /// assert!(memory.copy_view(1, &view, 2, 3));
+    /// assert!(!memory.copy_view(1, &view, 2, 4) && !memory.copy_view(0, &view, 3, 3));
     /// let mut copy = [9; 4];
     /// assert!(memory.copy_out(0, &mut copy));
     /// assert_eq!(copy, [0, 3, 4, 5]);
