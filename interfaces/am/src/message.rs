@@ -172,6 +172,14 @@ impl<'m> Payload<'m> {
         }
     }
 
+    /// Asks for the bytes, which come from the peer's processor, before the handler reads them.
+    #[inline]
+    pub(crate) fn prefetch(&self) {
+        if let Place::View(view) = self.0 {
+            view.prefetch();
+        }
+    }
+
     /// Copies the first `N` bytes; `None`: there are fewer.
     #[inline]
     pub(crate) fn array<const N: usize>(&self) -> Option<[u8; N]> {

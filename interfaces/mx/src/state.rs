@@ -226,6 +226,7 @@ impl<B: Buffer> State<B> {
             Some(bytes) => (wire::parse(bytes, bytes.len()), Source::Bytes(bytes)),
             None => {
                 let (view, mut front) = (message.view(), [0; LONGEST]);
+                view.prefetch();
                 let len = view.copy_to(0, &mut front);
                 (wire::parse(&front[..len], view.len()), Source::View(view))
             }

@@ -220,6 +220,7 @@ impl State {
         let parsed = match source {
             Source::Bytes(bytes) => wire::parse(bytes),
             Source::View(view) => {
+                view.prefetch();
                 let mut front = [0; LONGEST];
                 let len = view.copy_to(0, &mut front);
                 wire::parse(&front[..len])

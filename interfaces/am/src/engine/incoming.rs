@@ -152,6 +152,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     #[inline(never)]
     fn take_any_message(&mut self, context: u64, message: Arrived<'_>) {
+        message.0.prefetch();
         match Context::unpack(context) {
             Context::Source(index, generation) => {
                 let taken = self.source_message((index, generation), message);
