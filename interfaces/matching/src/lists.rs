@@ -1,7 +1,8 @@
 //! Lists of nodes that are linked by their indices, one for each key.
 
 use crate::nodes::NONE;
-use std::collections::{HashMap, TryReserveError};
+use hashbrown::HashTable;
+use std::hash::BuildHasher;
 
 /// The neighbours of a node in a list.
 #[derive(Clone, Copy, Debug)]
@@ -61,40 +62,54 @@ impl List {
     }
 }
 
-/// Lists by key. The hash has a random seed: senders choose the keys of messages.
+/// What a list is found by: the compared part of an envelope.
+pub(crate) type Key = (u64, u64);
+
+/// Lists by key. A list does not have its key, because its first node has it: `key_of` gives the
+/// key of a node. The hash has a random seed: senders choose the keys of messages.
 #[derive(Debug, Default)]
 pub(crate) struct Buckets {
-    lists: HashMap<(u64, u64), List, foldhash::fast::RandomState>,
+    lists: HashTable<List>,
+    seed: foldhash::fast::RandomState,
 }
 
 impl Buckets {
-    /// Makes room for one more key.
-    pub(crate) fn reserve(&mut self) -> Result<(), TryReserveError> {
-        self.lists.try_reserve(1)
+    /// Makes room for one more key; `None`: there is no memory.
+    pub(crate) fn reserve(&mut self, key_of: impl Fn(u32) -> Option<Key>) -> Option<()> {
+        let Self { lists, seed } = self;
+        lists.try_reserve(1, |list| seed.hash_one(key_of(list.first).unwrap_or_default())).ok()
     }
 
     /// The list of a key.
     #[inline]
-    pub(crate) fn get(&self, key: (u64, u64)) -> List {
-        self.lists.get(&key).copied().unwrap_or(List::EMPTY)
+    pub(crate) fn get(&self, key: Key, key_of: impl Fn(u32) -> Option<Key>) -> List {
+        let found = self.lists.find(self.seed.hash_one(key), |list| key_of(list.first) == Some(key));
+        found.copied().unwrap_or(List::EMPTY)
     }
 
     /// Changes the list of a key, for which there is room. An empty list takes none.
     #[inline]
-    pub(crate) fn change(&mut self, key: (u64, u64), change: impl FnOnce(&mut List)) {
-        use std::collections::hash_map::Entry;
-        match self.lists.entry(key) {
-            Entry::Occupied(mut found) => {
-                change(found.get_mut());
+    pub(crate) fn change<C>(
+        &mut self,
+        key: Key,
+        nodes: &mut C,
+        key_of: impl Fn(&C, u32) -> Option<Key>,
+        change: impl FnOnce(&mut C, &mut List),
+    ) {
+        let hash = self.seed.hash_one(key);
+        match self.lists.find_entry(hash, |list| key_of(nodes, list.first) == Some(key)) {
+            Ok(mut found) => {
+                change(nodes, found.get_mut());
                 if found.get().is_empty() {
                     found.remove();
                 }
             }
-            Entry::Vacant(room) => {
+            Err(room) => {
                 let mut list = List::EMPTY;
-                change(&mut list);
+                change(nodes, &mut list);
                 if !list.is_empty() {
-                    room.insert(list);
+                    // There is room: nothing is hashed anew.
+                    room.into_table().insert_unique(hash, list, |_| hash);
                 }
             }
         }

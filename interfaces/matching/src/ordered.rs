@@ -170,12 +170,12 @@ impl<T> Ordered<T> {
     }
 
     /// The entries in order.
-    pub fn iter(&self) -> impl Iterator<Item = (Ticket, &Pattern, &T)> {
+    pub fn iter(&self) -> impl Iterator<Item = (Ticket, Pattern, &T)> {
         let mut at = self.order.first;
         std::iter::from_fn(move || {
             let (index, entry) = (at, self.classes.entries.get(at)?);
             at = entry.item.order.next;
-            Some((self.classes.entries.ticket(index), &entry.pattern, &entry.item.item))
+            Some((self.classes.entries.ticket(index), self.classes.pattern(entry), &entry.item.item))
         })
     }
 

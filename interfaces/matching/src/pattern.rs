@@ -1,5 +1,7 @@
 //! What is compared: a message's envelope with the pattern of a receive.
 
+use crate::lists::Key;
+
 /// What a message states for matching: where it is from, and its match bits.
 ///
 /// # Example
@@ -19,6 +21,14 @@ pub struct Envelope {
     pub bits: u64,
 }
 
+impl Envelope {
+    /// Both words, as a key.
+    #[inline]
+    pub(crate) const fn key(&self) -> Key {
+        (self.source, self.bits)
+    }
+}
+
 /// Which bits of an envelope are compared: those that are 1.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Masks {
@@ -32,8 +42,8 @@ impl Masks {
 
     /// The part of an envelope that is compared. Patterns and envelopes match where it is equal.
     #[inline]
-    pub(crate) fn key(self, envelope: &Envelope) -> (u64, u64) {
-        (envelope.source & self.source, envelope.bits & self.bits)
+    pub(crate) fn key(self, envelope: &Envelope) -> Key {
+        Envelope { source: envelope.source & self.source, bits: envelope.bits & self.bits }.key()
     }
 }
 
@@ -90,8 +100,8 @@ impl Pattern {
 
     /// What the compared part of a message must equal.
     #[inline]
-    pub(crate) fn key(&self) -> (u64, u64) {
-        (self.wanted.source, self.wanted.bits)
+    pub(crate) fn key(&self) -> Key {
+        self.wanted.key()
     }
 }
 

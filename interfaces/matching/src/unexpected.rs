@@ -1,6 +1,6 @@
 //! Messages that no receive has matched.
 
-use crate::lists::{Buckets, Links, List};
+use crate::lists::{Buckets, Key, Links, List};
 use crate::nodes::{NONE, Nodes};
 use crate::pattern::{Envelope, Masks, Pattern};
 use crate::{NoMemory, Ticket};
@@ -80,7 +80,7 @@ impl<T> Unexpected<T> {
     /// There is no memory.
     pub fn insert(&mut self, envelope: Envelope, item: T) -> Result<Ticket, NoMemory<T>> {
         let Self { nodes, views, .. } = self;
-        if nodes.reserve().is_err() || views.iter_mut().any(|view| view.buckets.reserve().is_err()) {
+        if nodes.reserve().is_err() || views.iter_mut().any(|view| view.reserve(nodes).is_none()) {
             return Err(NoMemory(item));
         }
         let ticket = nodes.insert(Waiting { envelope, arrival: Links::NONE, links: [Links::NONE; VIEWS], item });
@@ -139,7 +139,8 @@ impl<T> Unexpected<T> {
                 None => return self.walk(pattern),
             },
         };
-        Some(self.views[number].buckets.get(pattern.key()).first).filter(|at| *at != NONE)
+        let View { masks, buckets } = &self.views[number];
+        Some(buckets.get(pattern.key(), key_of(*masks, &self.nodes)).first).filter(|at| *at != NONE)
     }
 
     fn walk(&self, pattern: &Pattern) -> Option<u32> {
@@ -163,7 +164,7 @@ impl<T> Unexpected<T> {
         let mut view = View { masks, buckets: Buckets::default() };
         let mut at = self.arrival.first;
         while let Some(next) = self.nodes.get(at).map(|node| node.arrival.next) {
-            view.buckets.reserve().ok()?;
+            view.reserve(&self.nodes)?;
             view.add(&mut self.nodes, number, at);
             at = next;
         }
@@ -172,12 +173,14 @@ impl<T> Unexpected<T> {
     }
 
     fn remove_at(&mut self, index: u32) -> Option<(Envelope, T)> {
+        let Waiting { envelope, links, .. } = *self.nodes.get(index)?;
+        for (number, View { masks, buckets }) in self.views.iter_mut().enumerate() {
+            let key_of = |nodes: &Nodes<_>, at| key_of(*masks, nodes)(at);
+            let unlink = |nodes: &mut Nodes<_>, list: &mut List| list.unlink(nodes, in_view(number), links[number]);
+            buckets.change(masks.key(&envelope), &mut self.nodes, key_of, unlink);
+        }
         let node = self.nodes.remove(index)?;
         self.arrival.unlink(&mut self.nodes, arrival, node.arrival);
-        for (number, view) in self.views.iter_mut().enumerate() {
-            let key = view.masks.key(&node.envelope);
-            view.buckets.change(key, |list| list.unlink(&mut self.nodes, in_view(number), node.links[number]));
-        }
         if self.is_empty() {
             // What a long queue needed costs short ones a hash for each message.
             self.views.truncate(1);
@@ -186,11 +189,23 @@ impl<T> Unexpected<T> {
     }
 }
 
+/// The key of a message by masks.
+fn key_of<T>(masks: Masks, nodes: &Nodes<Waiting<T>>) -> impl Fn(u32) -> Option<Key> {
+    move |at| nodes.get(at).map(|node| masks.key(&node.envelope))
+}
+
 impl View {
+    /// Makes room for another message; `None`: there is no memory.
+    fn reserve<T>(&mut self, nodes: &Nodes<Waiting<T>>) -> Option<()> {
+        self.buckets.reserve(key_of(self.masks, nodes))
+    }
+
     /// Adds the youngest message.
     fn add<T>(&mut self, nodes: &mut Nodes<Waiting<T>>, number: usize, at: u32) {
-        let Some(key) = nodes.get(at).map(|node| self.masks.key(&node.envelope)) else { return };
-        self.buckets.change(key, |list| list.link(nodes, in_view(number), (at, list.last)));
+        let Self { masks, buckets } = self;
+        let key_of = |nodes: &Nodes<_>, at| key_of(*masks, nodes)(at);
+        let Some(key) = key_of(nodes, at) else { return };
+        buckets.change(key, nodes, key_of, |nodes, list| list.link(nodes, in_view(number), (at, list.last)));
     }
 }
 

@@ -135,7 +135,7 @@ fn a_message_goes_to_the_first_entry_of_a_list_that_accepts_it() {
             }
             assert_eq!((ordered.len(), ordered.is_empty()), (list.len(), list.is_empty()));
         }
-        assert!(ordered.iter().map(|(ticket, pattern, item)| (*pattern, *item, ticket)).eq(list));
+        assert!(ordered.iter().map(|(ticket, pattern, item)| (pattern, *item, ticket)).eq(list));
     });
 }
 
