@@ -1,28 +1,23 @@
 //! The record of this transport. The facade reads it before an endpoint is opened.
 
-use crate::Portals;
 use crate::blocks::Blocks;
-use crate::inbox::Inbox;
 use crate::net::Net;
 use crate::network::{Choice, Lease};
-use crate::registrations::Registrations;
-use crate::sides::Sides;
+use crate::portals::Portals;
 use crate::sys::{Bound, Code, Interface, Library, Wanted, options};
-use crate::watcher::Watcher;
-use crate::wire::{Address, Class, MESSAGES, MOST_ENDPOINTS, Opening, TOKEN};
+use crate::watcher::Queue;
+use crate::wire::{Address, Class, MESSAGES, TOKEN};
 use cci_mem::memory::Memory;
+use cci_over::{MOST_ENDPOINTS, Opening, Over, Parts, Watcher};
 use cci_proto::{MAX_REQUEST, Status, decimal};
-use cci_transport::{
-    Arguments, Check, Condition, Core, Driver, ExpectedClients, Key, OpenError, PendingEvents, PollSet, Readiness,
-    Scope, Transport, TransportOptions, monotonic,
-};
+use cci_transport::{Arguments, Check, Condition, Core, Driver, Key, OpenError, Scope, Transport, TransportOptions};
 use std::sync::Arc;
 
 /// The library unless the configuration names another.
 const LIBRARY: &str = "libportals3.so.2";
 /// Largest message, bytes: that of the measurements of the CCI paper.
 const MAX_SEND_SIZE: u32 = 8192;
-/// Events that the queue of an endpoint has room for: what peers have been granted (`sides.rs`),
+/// Events that the queue of an endpoint has room for: what peers have been granted (`cci-over`),
 /// two for each of 1,024 operations, what the other blocks take, and the rest for control messages.
 const EVENTS: u64 = 16_384;
 /// Buffers for control messages, beside those for the program's.
@@ -90,9 +85,8 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
         interface_id: arguments.parsed("interface").unwrap_or(0),
         pid: arguments.parsed("pid"),
     };
-    let system = |source: rustix::io::Errno| OpenError::system("cannot open an endpoint over Portals", source);
-    let handle = Arc::new(PollSet::new().map_err(system)?);
-    let inbox = Inbox::new(core, options.max_send_size).map_err(system)?;
+    let parts = Parts::new(core, options.max_send_size)
+        .map_err(|source| OpenError::system("cannot open an endpoint over Portals", source))?;
     let lease = Lease::take(&choice, wanted)?;
     let interface = Arc::clone(&lease.interface);
     let no_room = |code: Code| {
@@ -101,14 +95,12 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
         OpenError::new(Status::NoMem, what)
     };
     let queue = interface.queue(EVENTS).map_err(no_room)?;
-    let made = make(core, options, (lease, queue), arguments.text("send") == Some("bind"), (handle, inbox));
-    let mut portals = made.map_err(|code| {
+    let made = make(core, options, (lease, queue), arguments.text("send") == Some("bind"), &parts);
+    let portals = made.map_err(|code| {
         interface.free_queue(queue);
         no_room(code)
     })?;
-    // The handle is readable until it is armed: a program that sleeps first must not miss an event.
-    Readiness::signal(&mut portals);
-    Ok(Box::new(portals))
+    Ok(Over::open(portals, parts))
 }
 
 fn make(
@@ -116,17 +108,17 @@ fn make(
     options: &TransportOptions<'_>,
     (lease, queue): (Lease, u32),
     is_bind: bool,
-    (handle, inbox): (Arc<PollSet>, Inbox),
+    parts: &Parts,
 ) -> Result<Portals, Code> {
     let interface = Arc::clone(&lease.interface);
     let most = options.max_send_size;
-    let longest = MAX_REQUEST + Opening::LEN;
+    let request = (MAX_REQUEST + Opening::LEN) as u32;
     let place = (lease.number, queue);
     let count = u32::try_from(core.send_count().1).unwrap_or(u32::MAX / 2) + CONTROLS;
-    let net = Net::new((Arc::clone(&interface), lease.number, queue), (count, longest.max(most as usize)), is_bind)?;
-    let reliable = Blocks::new(Class::Reliable, place, most.max(longest as u32), TOGETHER);
+    let net = Net::new((Arc::clone(&interface), lease.number, queue), (count, parts.longest()), is_bind)?;
+    let reliable = Blocks::new(Class::Reliable, place, most.max(request), TOGETHER);
     let mut unreliable = Blocks::new(Class::Unreliable, place, most, TOGETHER);
-    let mut setup = Blocks::new(Class::Setup, place, longest as u32, REQUESTS);
+    let mut setup = Blocks::new(Class::Setup, place, request, REQUESTS);
     for _ in 0..LOSSY {
         unreliable.grow(&interface)?;
     }
@@ -137,33 +129,8 @@ fn make(
         empty(&interface, lease.number, Class::Wake, Some(queue))?,
         empty(&interface, lease.number, Class::Sentinel, None)?,
     ];
-    let uri = Address { process: interface.own, number: lease.number }.uri();
-    let watcher = Watcher::new(interface, queue, Arc::clone(&handle));
-    Ok(Portals {
-        lease: Some(lease),
-        uri,
-        net,
-        handle,
-        watcher,
-        readiness: Readiness::default(),
-        inbox,
-        sides: Sides::new(),
-        reliable,
-        unreliable,
-        setup,
-        fixed,
-        registrations: Registrations::default(),
-        expected: ExpectedClients::default(),
-        pending_events: PendingEvents::default(),
-        stalled: std::collections::VecDeque::new(),
-        owed: std::collections::VecDeque::new(),
-        strays: 0,
-        max_send_size: most,
-        is_short: false,
-        now: monotonic(),
-        alarm: None,
-        scratch: vec![0; longest.max(most as usize)],
-    })
+    let watcher = Watcher::new(Queue { interface, queue }, "cci-portals", Arc::clone(parts.handle()));
+    Ok(Portals { lease: Some(lease), net, watcher, reliable, unreliable, setup, fixed, is_short: false })
 }
 
 /// An entry for empty puts.

@@ -1,10 +1,9 @@
 //! What an endpoint has under way in the interface: its puts and gets, and the memory they use.
 
 use crate::sys::{Bound, Code, Interface, Process, To, Wanted, options};
-use crate::wire::{Address, Class, Header, MESSAGES, NOBODY, REGISTRATIONS};
+use crate::wire::{Address, Class, MESSAGES, NOBODY, REGISTRATIONS};
 use cci_mem::memory::Memory;
-use cci_mem::pages::SharedPages;
-use cci_transport::Message;
+use cci_over::{Buffer, Flights, Goal, Pool};
 use std::sync::Arc;
 
 /// Puts and gets of a program under way at a time: the event queue has room for their events.
@@ -17,18 +16,9 @@ const POOL: u64 = 1;
 
 /// What ends with a put or a get.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Goal {
-    /// A message of an operation.
-    Message {
-        side: u32,
-        serial: u64,
-    },
-    /// What belongs to a connection, and nobody waits for.
-    Control {
-        side: u32,
-    },
-    /// An answer to a stranger, or a wake-up.
-    Stray,
+pub(crate) enum Aim {
+    /// What the shared part of the transport waits for.
+    Of(Goal),
     /// A request for a connection.
     Request {
         side: u32,
@@ -40,15 +30,6 @@ pub(crate) enum Goal {
     /// The sentinel behind both.
     AfterRequest {
         side: u32,
-    },
-    /// The data of an RMA.
-    Write {
-        side: u32,
-        serial: u64,
-    },
-    Read {
-        side: u32,
-        serial: u64,
     },
     /// An empty put at the end of a write, and the sentinel behind it.
     Probe {
@@ -64,7 +45,7 @@ pub(crate) enum Goal {
 /// A put or a get under way.
 #[derive(Debug)]
 struct Flight {
-    goal: Goal,
+    aim: Aim,
     buffer: Option<u32>,
     bound: Option<Bound>,
     wants_ack: bool,
@@ -74,35 +55,9 @@ struct Flight {
 }
 
 /// What has become of a put or a get.
-pub(crate) struct Ended {
-    pub(crate) goal: Goal,
+pub(crate) struct Landed {
+    pub(crate) aim: Aim,
     pub(crate) is_done: bool,
-}
-
-/// Fixed-size buffers in memory that is bound once.
-struct Pool {
-    memory: Memory,
-    stride: usize,
-    free: Vec<u32>,
-    /// The first that was never taken; its memory is still untouched.
-    fresh: u32,
-    count: u32,
-}
-
-impl Pool {
-    fn take(&mut self) -> Option<u32> {
-        if let Some(buffer) = self.free.pop() {
-            return Some(buffer);
-        }
-        (self.fresh < self.count).then(|| {
-            self.fresh += 1;
-            self.fresh - 1
-        })
-    }
-
-    fn offset(&self, buffer: u32) -> u64 {
-        u64::from(buffer) * self.stride as u64
-    }
 }
 
 /// The part of an endpoint that talks to the interface.
@@ -110,17 +65,14 @@ pub(crate) struct Net {
     pub(crate) interface: Arc<Interface>,
     pub(crate) number: u32,
     pub(crate) queue: u32,
-    flights: Vec<Option<Flight>>,
-    lives: Vec<u16>,
-    free: Vec<u16>,
+    flights: Flights<Flight>,
     /// Flights of the program's operations.
     busy: usize,
-    pool: Pool,
+    pub(crate) pool: Pool,
     source: Option<Bound>,
     is_bind: bool,
     /// Memory that the library still uses though its operation is over.
     pub(crate) left: Vec<Bound>,
-    scratch: Vec<u8>,
 }
 
 /// Where a put goes, and what it brings.
@@ -130,7 +82,7 @@ pub(crate) struct Put {
     pub(crate) class: Class,
     pub(crate) header: u64,
     /// A buffer with so many bytes.
-    pub(crate) bytes: Option<(u32, usize)>,
+    pub(crate) bytes: Option<Buffer>,
     pub(crate) ack: bool,
 }
 
@@ -145,28 +97,21 @@ impl Put {
 impl Net {
     pub(crate) fn new(
         (interface, number, queue): (Arc<Interface>, u32, u32),
-        (count, stride): (u32, usize),
+        (count, longest): (u32, usize),
         is_bind: bool,
     ) -> Result<Self, Code> {
-        // Whole lines, so that two messages never share one.
-        let stride = stride.next_multiple_of(64);
-        let len = stride * count as usize;
-        let pages = SharedPages::new(len).map_err(|_| Code::NO_SPACE)?;
-        let memory = Memory::of_pages(&Arc::new(pages), len);
-        let pool = Pool { memory: memory.clone(), stride, free: Vec::with_capacity(count as usize), fresh: 0, count };
+        let pool = Pool::new(count, longest).map_err(|_| Code::NO_SPACE)?;
+        let memory = pool.memory().clone();
         let mut net = Self {
             interface,
             number,
             queue,
-            flights: Vec::with_capacity(MOST),
-            lives: Vec::with_capacity(MOST),
-            free: Vec::with_capacity(MOST),
+            flights: Flights::new(MOST),
             busy: 0,
             pool,
             source: None,
             is_bind,
             left: Vec::new(),
-            scratch: vec![0; stride],
         };
         net.source = Some(net.bind(memory, POOL << 32)?);
         Ok(net)
@@ -185,72 +130,30 @@ impl Net {
 
     /// Puts and gets under way that send something.
     pub(crate) fn unsent(&self) -> usize {
-        self.flights.iter().flatten().filter(|flight| !flight.is_sent).count()
+        self.flights.iter().filter(|flight| !flight.is_sent).count()
     }
 
-    /// A buffer with a message.
-    pub(crate) fn write_message(&mut self, message: &Message<'_>) -> Option<(u32, usize)> {
-        let buffer = self.pool.take()?;
-        let len = message.len();
-        let mut scratch = std::mem::take(&mut self.scratch);
-        message.copy_to(&mut scratch[..len]);
-        let is_in = self.pool.memory.copy_in(self.pool.offset(buffer), &scratch[..len]);
-        self.scratch = scratch;
-        debug_assert!(is_in, "the facade checks lengths");
-        Some((buffer, len))
+    fn enter(&mut self, aim: Aim, wants_ack: bool, buffer: Option<u32>) -> u32 {
+        let flight = Flight { aim, buffer, bound: None, wants_ack, is_sent: false, acked: None };
+        self.busy += usize::from(Self::is_operation(aim));
+        self.flights.enter(flight)
     }
 
-    /// A buffer with these bytes, which fit.
-    pub(crate) fn write(&mut self, bytes: &[u8]) -> Option<(u32, usize)> {
-        let buffer = self.pool.take()?;
-        if bytes.len() > self.pool.stride || !self.pool.memory.copy_in(self.pool.offset(buffer), bytes) {
-            self.give(buffer);
-            return None;
-        }
-        Some((buffer, bytes.len()))
-    }
-
-    pub(crate) fn give(&mut self, buffer: u32) {
-        self.pool.free.push(buffer);
-    }
-
-    fn enter(&mut self, goal: Goal, wants_ack: bool, buffer: Option<u32>) -> u32 {
-        let flight = Flight { goal, buffer, bound: None, wants_ack, is_sent: false, acked: None };
-        self.busy += usize::from(Self::is_operation(goal));
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.flights.push(None);
-            self.lives.push(0);
-            (self.flights.len() - 1) as u16
-        });
-        self.flights[usize::from(index)] = Some(flight);
-        u32::from(self.lives[usize::from(index)]) << 16 | u32::from(index)
-    }
-
-    fn is_operation(goal: Goal) -> bool {
-        matches!(goal, Goal::Message { .. } | Goal::Write { .. } | Goal::Read { .. })
-    }
-
-    /// The index of a flight that is under way.
-    #[inline]
-    fn index(&self, token: u32) -> Option<usize> {
-        let index = (token & 0xffff) as usize;
-        (*self.lives.get(index)? == (token >> 16) as u16 && self.flights[index].is_some()).then_some(index)
+    fn is_operation(aim: Aim) -> bool {
+        matches!(aim, Aim::Of(Goal::Message { .. } | Goal::Write { .. } | Goal::Read { .. }))
     }
 
     /// Takes a flight off the list, and frees what it had.
-    fn leave(&mut self, token: u32) -> Option<Goal> {
-        let index = self.index(token)?;
-        let flight = self.flights[index].take()?;
-        self.lives[index] = self.lives[index].wrapping_add(1);
-        self.free.push(index as u16);
-        self.busy -= usize::from(Self::is_operation(flight.goal));
+    fn leave(&mut self, token: u32) -> Option<Aim> {
+        let flight = self.flights.leave(token)?;
+        self.busy -= usize::from(Self::is_operation(flight.aim));
         if let Some(buffer) = flight.buffer {
-            self.give(buffer);
+            self.pool.give(buffer);
         }
         if let Some(bound) = flight.bound {
             self.left.extend(self.interface.release(bound).err());
         }
-        Some(flight.goal)
+        Some(flight.aim)
     }
 
     /// Frees what was left while the library used it.
@@ -262,13 +165,12 @@ impl Net {
 
     /// Puts a message, or the header alone. An error, and nothing is under way: a buffer is still
     /// the caller's.
-    pub(crate) fn put(&mut self, goal: Goal, put: &Put) -> Result<(), Code> {
+    pub(crate) fn put(&mut self, aim: Aim, put: &Put) -> Result<(), Code> {
         let Put { to, class, header, bytes, ack } = *put;
-        // The counts of tokens are as many as their halves have bits.
-        if self.flights.len() > usize::from(u16::MAX) - 1 && self.free.is_empty() {
+        if !self.flights.has_room() {
             return Err(Code::NO_SPACE);
         }
-        let token = self.enter(goal, ack, bytes.map(|(buffer, _)| buffer));
+        let token = self.enter(aim, ack, bytes.map(|(buffer, _)| buffer));
         let bits = Address::bits(to.number, class, token);
         let to = To { process: to.process, portal: MESSAGES, bits, offset: 0, header };
         let (offset, len) = bytes.map_or((0, 0), |(buffer, len)| (self.pool.offset(buffer), len as u64));
@@ -278,9 +180,7 @@ impl Net {
             self.put_copy((offset, len), ack, &to)
         };
         sent.inspect_err(|_| {
-            if let Some(index) = self.index(token)
-                && let Some(flight) = &mut self.flights[index]
-            {
+            if let Some(flight) = self.flights.get_mut(token) {
                 flight.buffer = None;
             }
             self.leave(token);
@@ -295,7 +195,7 @@ impl Net {
 
     /// The strategy `bind`: binds the message, and puts it. It is unlinked at its end.
     fn put_bound(&mut self, token: u32, (offset, len): (u64, u64), ack: bool, to: &To) -> Result<(), Code> {
-        let memory = self.pool.memory.part(offset, len).ok_or(Code::NO_SPACE)?;
+        let memory = self.pool.memory().part(offset, len).ok_or(Code::NO_SPACE)?;
         let bound = self.bind(memory, OWN << 32 | u64::from(token))?;
         let sent = self.interface.put(&bound, (0, len), ack, to);
         self.keep(token, bound);
@@ -303,9 +203,7 @@ impl Net {
     }
 
     fn keep(&mut self, token: u32, bound: Bound) {
-        if let Some(index) = self.index(token)
-            && let Some(flight) = &mut self.flights[index]
-        {
+        if let Some(flight) = self.flights.get_mut(token) {
             flight.bound = Some(bound);
         }
     }
@@ -313,12 +211,12 @@ impl Net {
     /// Begins an RMA, or a probe, with this memory.
     pub(crate) fn transfer(
         &mut self,
-        goal: Goal,
+        aim: Aim,
         memory: Memory,
         (process, bits, offset): (Process, u64, u64),
     ) -> Result<(), Code> {
-        let is_get = matches!(goal, Goal::Read { .. });
-        let token = self.enter(goal, !is_get, None);
+        let is_get = matches!(aim, Aim::Of(Goal::Read { .. }));
+        let token = self.enter(aim, !is_get, None);
         let to = To { process, portal: REGISTRATIONS, bits, offset, header: 0 };
         let len = memory.len();
         let begun = self.bind(memory, OWN << 32 | u64::from(token)).and_then(|bound| {
@@ -333,16 +231,14 @@ impl Net {
     }
 
     /// Whether this is under way.
-    pub(crate) fn has(&self, goal: Goal) -> bool {
-        self.flights.iter().flatten().any(|flight| flight.goal == goal)
+    pub(crate) fn has(&self, aim: Aim) -> bool {
+        self.flights.iter().any(|flight| flight.aim == aim)
     }
 
     /// Ends what a peer has dropped.
-    pub(crate) fn cancel(&mut self, is_meant: impl Fn(Goal) -> bool) {
-        for index in 0..self.flights.len() {
-            if self.flights[index].as_ref().is_some_and(|flight| is_meant(flight.goal)) {
-                self.leave(u32::from(self.lives[index]) << 16 | index as u32);
-            }
+    pub(crate) fn cancel(&mut self, is_meant: impl Fn(Aim) -> bool) {
+        for token in self.flights.tokens(|flight| is_meant(flight.aim)) {
+            self.leave(token);
         }
     }
 
@@ -358,27 +254,25 @@ impl Net {
 
     /// The bytes have left.
     #[inline]
-    pub(crate) fn on_sent(&mut self, token: u32, is_done: bool) -> Option<Ended> {
-        let index = self.index(token)?;
-        let flight = self.flights[index].as_mut()?;
+    pub(crate) fn on_sent(&mut self, token: u32, is_done: bool) -> Option<Landed> {
+        let flight = self.flights.get_mut(token)?;
         if is_done && flight.wants_ack && flight.acked.is_none() {
             flight.is_sent = true;
             return None;
         }
         let is_done = is_done && flight.acked.unwrap_or(true);
-        self.leave(token).map(|goal| Ended { goal, is_done })
+        self.leave(token).map(|aim| Landed { aim, is_done })
     }
 
     /// The target has answered.
     #[inline]
-    pub(crate) fn on_answered(&mut self, token: u32, is_done: bool) -> Option<Ended> {
-        let index = self.index(token)?;
-        let flight = self.flights[index].as_mut()?;
+    pub(crate) fn on_answered(&mut self, token: u32, is_done: bool) -> Option<Landed> {
+        let flight = self.flights.get_mut(token)?;
         if flight.wants_ack && !flight.is_sent {
             flight.acked = Some(is_done);
             return None;
         }
-        self.leave(token).map(|goal| Ended { goal, is_done })
+        self.leave(token).map(|aim| Landed { aim, is_done })
     }
 
     /// Ends everything for the end of the endpoint.
@@ -387,9 +281,4 @@ impl Net {
         self.left.extend(self.source.take());
         self.sweep();
     }
-}
-
-/// The header of a control message.
-pub(crate) fn header(to: u32, verb: crate::wire::Verb, sequence: u8, tag: u64) -> u64 {
-    Header { to, verb, sequence, tag: crate::wire::short_tag(tag) }.word()
 }

@@ -1,9 +1,10 @@
 //! The interface that the endpoints of this process share, and their numbers.
 
 use crate::sys::{Bound, Code, Interface, Library, Wanted, options};
-use crate::wire::{Address, Class, MESSAGES, MOST_ENDPOINTS, NOBODY, TOKEN};
+use crate::wire::{Address, Class, MESSAGES, NOBODY, TOKEN};
 use cci_mem::fork::PerProcess;
 use cci_mem::memory::Memory;
+use cci_over::MOST_ENDPOINTS;
 use cci_proto::Status;
 use cci_transport::{OpenError, lock};
 use std::collections::BTreeSet;

@@ -3,7 +3,8 @@
 #![allow(unsafe_code)]
 
 use cci_mem::memory::Memory;
-use std::ffi::{CStr, CString, c_char, c_int, c_uint, c_void};
+use cci_over::Loaded;
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::null;
@@ -117,25 +118,7 @@ const AFTER: c_uint = 1;
 const UNLINK: c_uint = 1;
 const RETAIN: c_uint = 0;
 
-macro_rules! calls {
-    ($($field:ident: $symbol:literal, fn($($type:ty),*);)*) => {
-        struct Calls { $($field: unsafe extern "C" fn($($type),*) -> c_int,)* }
-
-        impl Calls {
-            /// # Safety
-            ///
-            /// A library that is open for ever, with the calls of Portals 3.3.
-            unsafe fn of(library: *mut c_void, name: &str) -> Result<Self, String> {
-                Ok(Self { $(
-                    // SAFETY: by the contract, the types of the specification.
-                    $field: unsafe { function::<unsafe extern "C" fn($($type),*) -> c_int>(library, name, $symbol)? },
-                )* })
-            }
-        }
-    };
-}
-
-calls! {
+cci_over::calls! {
     init: c"PtlInit", fn(*mut c_int);
     ni_init: c"PtlNIInit", fn(u32, u32, *mut Limits, *mut Limits, *mut u32);
     ni_fini: c"PtlNIFini", fn(u32);
@@ -152,32 +135,6 @@ calls! {
     eq_poll: c"PtlEQPoll", fn(*const u32, c_int, u32, *mut CEvent, *mut c_int);
     put_region: c"PtlPutRegion", fn(u32, u64, u64, c_uint, Process, u32, u32, u64, u64, u64);
     get: c"PtlGet", fn(u32, Process, u32, u32, u64, u64);
-}
-
-/// The loader's last words.
-fn loader() -> String {
-    // SAFETY: the string is this thread's until its next call of the loader.
-    let words = unsafe { libc::dlerror().as_ref().map(|words| CStr::from_ptr(words)) };
-    words.map_or_else(|| "the loader does not say why".into(), |words| words.to_string_lossy().into_owned())
-}
-
-/// A function of a library.
-///
-/// # Safety
-///
-/// `F` is its type, and the library stays open.
-unsafe fn function<F>(library: *mut c_void, name: &str, symbol: &CStr) -> Result<F, String> {
-    // SAFETY: a library that is open.
-    let found = unsafe { libc::dlsym(library, symbol.as_ptr()) };
-    if found.is_null() {
-        return Err(format!(
-            "the library {name} has no {}; name another one by the key library",
-            symbol.to_string_lossy()
-        ));
-    }
-    const { assert!(size_of::<F>() == size_of::<*mut c_void>()) };
-    // SAFETY: the pointer of a function of that type, by the contract above.
-    Ok(unsafe { std::mem::transmute_copy(&found) })
 }
 
 /// A library of Portals, loaded for the life of the process.
@@ -207,25 +164,18 @@ fn checked(code: c_int) -> Result<(), Code> {
 }
 
 impl Library {
-    /// Loads a library. It is never unloaded: its threads may outlive its last use.
+    /// Loads a library.
     ///
     /// # Errors
     ///
     /// A sentence: there is no such library, or it lacks a call.
     pub(crate) fn load(name: &str) -> Result<Self, String> {
-        let path = CString::new(name).map_err(|_| "the key library has a zero; name a library".to_owned())?;
-        // SAFETY: the constructors of the library are its own matter.
-        let library = unsafe { libc::dlopen(path.as_ptr(), libc::RTLD_NOW | libc::RTLD_LOCAL) };
-        if library.is_null() {
-            return Err(format!(
-                "cannot load a library of Portals: {}; name one by the key library, or install it where the loader finds it",
-                loader()
-            ));
-        }
-        // SAFETY: the library stays open, and whoever names it vouches for what it is.
-        let calls = unsafe { Calls::of(library, name)? };
+        let library = Loaded::open(name, "Portals")?;
+        // SAFETY: whoever names the library vouches for what it is, with the types of the
+        // specification.
+        let calls = unsafe { Calls::of(&library)? };
         // SAFETY: as above. An extension, which a library may lack.
-        let name_of = unsafe { function(library, name, c"PtlErrorStr") }.ok();
+        let name_of = unsafe { library.function(c"PtlErrorStr") }.ok();
         Ok(Self { calls, name_of })
     }
 

@@ -1,85 +1,45 @@
-//! What comes from peers, and what has become of this side's puts and gets.
+//! What comes from peers, and what has become of this side's messages and transfers.
 
-use crate::Portals;
-use crate::blocks::BLOCK;
 use crate::inbox::Request;
-use crate::net::{Ended, Goal, Net};
-use crate::side::{Early, PATIENCE};
-use crate::sys::{Event, Kind, Process};
-use crate::wire::{Address, Class, Header, Opening, Verb, short_tag, words};
-use cci_proto::{Atomic, Failure};
+use crate::network::{Arrival, Class, Ended, Event, Fate, Goal, Network, Reply};
+use crate::side::Early;
+use crate::wire::{Header, Opening, Verb, short_tag, words};
+use crate::{Over, PATIENCE};
+use cci_proto::{Atomic, Failure, Rights};
 use cci_transport::Core;
 
-/// What a put brings besides its bytes.
-#[derive(Clone, Copy)]
-struct Arrival {
-    initiator: Process,
-    header: Header,
-    class: Class,
-    has_failed: bool,
-}
-
-impl Portals {
-    /// Handles an event.
-    pub(crate) fn on_event(&mut self, core: &mut Core, event: &Event) {
-        match event.kind {
-            Kind::PutEnd if event.user >> 32 == BLOCK => self.on_put(core, event),
-            Kind::Unlink if event.user >> 32 == BLOCK => self.on_spent(event.user),
-            Kind::SendEnd => {
-                let ended =
-                    Net::token(event.user, event.bits).and_then(|token| self.net.on_sent(token, !event.has_failed));
-                ended.into_iter().for_each(|ended| self.on_ended(core, &ended));
+impl<N: Network> Over<N> {
+    /// Handles what has happened next. False: nothing has.
+    pub(crate) fn take_event(&mut self, core: &mut Core) -> bool {
+        let Some(event) = self.net.next(&self.registrations, &mut self.scratch) else { return false };
+        match event {
+            Event::Arrival(arrival) => {
+                let bytes = std::mem::take(&mut self.scratch);
+                let len = arrival.len.min(bytes.len());
+                match Header::of(arrival.header) {
+                    None => self.strays += 1,
+                    Some(header) if arrival.class == Class::Setup => {
+                        self.on_setup(core, (&arrival, header), &bytes[..len]);
+                    }
+                    Some(header) => self.on_arrival(core, (&arrival, header), &bytes[..len]),
+                }
+                self.scratch = bytes;
             }
-            Kind::Ack | Kind::ReplyEnd => {
-                let token = Net::token(event.user, event.bits);
-                let ended = token.and_then(|token| self.net.on_answered(token, !event.has_failed));
-                ended.into_iter().for_each(|ended| self.on_ended(core, &ended));
-            }
-            Kind::PutEnd | Kind::Unlink | Kind::Other => {}
+            Event::Ended(ended) => self.on_ended(core, ended),
+            Event::Asked { side, reply } => self.on_asked(core, side, reply),
+            Event::Stray => self.strays += 1,
+            Event::Nothing => {}
         }
-    }
-
-    /// A block is full.
-    fn on_spent(&mut self, user: u64) {
-        let class = user >> 24 & 0xff;
-        let blocks = match class {
-            0 => &mut self.reliable,
-            1 => &mut self.unreliable,
-            _ => &mut self.setup,
-        };
-        if !blocks.refill(&self.net.interface, user) {
-            self.is_short = true;
-        }
-    }
-
-    fn on_put(&mut self, core: &mut Core, event: &Event) {
-        let (Some(header), Some(class)) = (Header::of(event.header), Address::class(event.bits)) else {
-            return self.strays += 1;
-        };
-        let mut bytes = std::mem::take(&mut self.scratch);
-        let len = usize::try_from(event.len).unwrap_or(usize::MAX).min(bytes.len());
-        let blocks = match class {
-            Class::Reliable => &self.reliable,
-            Class::Unreliable => &self.unreliable,
-            _ => &self.setup,
-        };
-        let is_whole = blocks.copy_out(event.user, event.offset, &mut bytes[..len]);
-        let arrival = Arrival { initiator: event.initiator, header, class, has_failed: event.has_failed || !is_whole };
-        if class == Class::Setup {
-            self.on_setup(core, &arrival, &bytes[..len]);
-        } else {
-            self.on_arrival(core, &arrival, &bytes[..len]);
-        }
-        self.scratch = bytes;
+        true
     }
 
     /// What is for an endpoint, and not for a connection.
-    fn on_setup(&mut self, core: &mut Core, arrival: &Arrival, bytes: &[u8]) {
+    fn on_setup(&mut self, core: &mut Core, (arrival, header): (&Arrival<N::Origin>, Header), bytes: &[u8]) {
         let Some((opening, payload)) = Opening::parse(bytes).filter(|_| !arrival.has_failed) else {
             return self.strays += 1;
         };
-        let from = Address { process: arrival.initiator, number: opening.endpoint };
-        match arrival.header.verb {
+        let from = self.net.at(arrival.origin, opening.endpoint);
+        match header.verb {
             Verb::Request => self.on_request(core, Request { from, opening, payload: payload.to_vec() }),
             Verb::Withdraw => {
                 self.inbox.withdraw(|request| request.from == from && request.opening.tag == opening.tag);
@@ -89,12 +49,12 @@ impl Portals {
     }
 
     /// What is for a connection.
-    fn on_arrival(&mut self, core: &mut Core, arrival: &Arrival, bytes: &[u8]) {
-        let Arrival { initiator, header, class, has_failed } = *arrival;
+    fn on_arrival(&mut self, core: &mut Core, (arrival, header): (&Arrival<N::Origin>, Header), bytes: &[u8]) {
+        let Arrival { origin, class, has_failed, .. } = *arrival;
         let now = self.now;
         let side = self.sides.get_mut(header.to);
-        let side = side.filter(|side| side.peer.process == initiator && short_tag(side.tag) == header.tag);
-        let Some(side) = side else { return self.on_late(arrival, bytes) };
+        let side = side.filter(|side| N::is_from(side.peer, origin) && short_tag(side.tag) == header.tag);
+        let Some(side) = side else { return self.on_late((arrival, header), bytes) };
         if has_failed {
             // Its bytes are not whole: the peer has died while they were read.
             return self.break_side(core, header.to, Failure::Disconnected);
@@ -134,21 +94,25 @@ impl Portals {
                     side.on_atomic(core, &mut self.net, (serial, (is_done == 1).then_some(old)), now);
                 }
             }
-            Verb::Accept => self.on_accepted(core, header.to, bytes),
+            Verb::Accept => self.on_accepted(core, (header.to, origin), bytes),
             Verb::Reject => self.end_connect(core, header.to, Failure::Refused),
             Verb::Redirect => self.on_redirected(core, header.to, bytes),
-            Verb::Pong | Verb::Request | Verb::Withdraw => {}
+            Verb::Own => {
+                let ended = side.way().and_then(|way| self.net.on_own(&way, &self.registrations, header, bytes));
+                ended.into_iter().for_each(|ended| self.on_ended(core, ended));
+            }
+            Verb::Pong | Verb::Request | Verb::Withdraw | Verb::Data => {}
         }
     }
 
     /// What comes for a connection that has ended here, or never was.
-    fn on_late(&mut self, arrival: &Arrival, bytes: &[u8]) {
-        match arrival.header.verb {
-            Verb::Close => self.sides.bury(arrival.header.to),
+    fn on_late(&mut self, (arrival, header): (&Arrival<N::Origin>, Header), bytes: &[u8]) {
+        match header.verb {
+            Verb::Close => self.sides.bury(header.to),
             // The connect has timed out meanwhile: nobody holds this end.
             Verb::Accept if !arrival.has_failed => {
                 if let Some((opening, _)) = Opening::parse(bytes) {
-                    let to = Address { process: arrival.initiator, number: opening.endpoint };
+                    let to = self.net.at(arrival.origin, opening.endpoint);
                     self.answer(to, (opening.number, opening.tag), Verb::Close, &[]);
                 }
             }
@@ -218,84 +182,55 @@ impl Portals {
             0 => Atomic::FetchAdd(first),
             _ => Atomic::CompareSwap { expected: first, desired: second },
         };
-        let memory = self.registrations.word(bits, (number, side.tag)).filter(|_| Atomic::is_word(len));
-        let old = memory.and_then(|memory| memory.update(offset, len as usize, |old| atomic.apply(old, len)));
+        let memory = self.registrations.reach(bits, (number, side.tag), Rights::READ_WRITE);
+        let memory = memory.filter(|_| Atomic::is_word(len));
+        let old = memory.and_then(|(memory, _)| memory.update(offset, len as usize, |old| atomic.apply(old, len)));
         let words = [serial, u64::from(old.is_some()), old.unwrap_or_default()];
         let payload: Vec<u8> = words.iter().flat_map(|word| word.to_le_bytes()).collect();
-        if !side.control(&mut self.net, Verb::AtomicDone, &payload) {
-            // Its initiator waits until its send timeout.
-            self.is_short = true;
-        }
+        // Without room its initiator waits until its send timeout.
+        let _ = side.control(&mut self.net, Verb::AtomicDone, &payload);
         self.take_one(number);
     }
 
-    /// A put or a get has ended.
-    fn on_ended(&mut self, core: &mut Core, ended: &Ended) {
-        let (now, is_done) = (self.now, ended.is_done);
+    /// A message or a transfer has ended.
+    fn on_ended(&mut self, core: &mut Core, ended: Ended) {
+        let now = self.now;
         let (number, serial) = match ended.goal {
             Goal::Stray => return,
-            Goal::Control { side } | Goal::Request { side } | Goal::Here { side } | Goal::AfterRequest { side } => {
-                (side, 0)
+            Goal::Control { side } => (side, 0),
+            Goal::Message { side, serial } | Goal::Write { side, serial } | Goal::Read { side, serial } => {
+                (side, serial)
             }
-            Goal::Message { side, serial }
-            | Goal::Write { side, serial }
-            | Goal::Read { side, serial }
-            | Goal::Probe { side, serial }
-            | Goal::AfterProbe { side, serial } => (side, serial),
         };
         let Some(side) = self.sides.get_mut(number) else { return self.go_on(core) };
-        let waits = match ended.goal {
-            Goal::Request { .. } | Goal::Here { .. } | Goal::AfterRequest { .. } => {
-                return self.on_asked(core, number, ended);
-            }
-            Goal::Read { .. } => {
-                let outcome = if is_done { Ok(()) } else { Err(Failure::RemoteHandle) };
+        let waits = match (ended.goal, ended.fate) {
+            (_, Fate::Gone) => return self.break_side(core, number, Failure::Disconnected),
+            (Goal::Message { .. }, _) => side.on_message(core, &mut self.net, serial, now),
+            (Goal::Write { .. } | Goal::Read { .. }, fate) => {
+                let outcome = if fate == Fate::Done { Ok(()) } else { Err(Failure::RemoteHandle) };
                 side.on_data(core, &mut self.net, serial, outcome, now)
             }
-            // The peer's process has ended.
-            _ if !is_done => return self.break_side(core, number, Failure::Disconnected),
-            Goal::Message { .. } => side.on_message(core, &mut self.net, serial, now),
-            Goal::Write { .. } => side.on_data(core, &mut self.net, serial, Ok(()), now),
-            Goal::AfterProbe { .. } => {
-                // Its probe was dropped, and so was the write, if both are still there.
-                let probe = Goal::Probe { side: number, serial };
-                let write = Goal::Write { side: number, serial };
-                if !self.net.has(probe) || !self.net.has(write) {
-                    return;
-                }
-                self.net.cancel(|goal| goal == probe || goal == write);
-                side.on_data(core, &mut self.net, serial, Err(Failure::RemoteHandle), now)
-            }
-            Goal::Control { .. } | Goal::Probe { .. } | Goal::Stray => false,
+            (Goal::Control { .. } | Goal::Stray, _) => false,
         };
         self.stall(number, waits);
         self.go_on(core);
     }
 
-    /// A request has arrived, or the sentinel behind it.
-    fn on_asked(&mut self, core: &mut Core, number: u32, ended: &Ended) {
-        if !ended.is_done {
-            return self.end_connect(core, number, Failure::Refused);
+    /// A request was dropped, or goes on to where its server is.
+    fn on_asked(&mut self, core: &mut Core, number: u32, reply: Reply<N::Place>) {
+        match reply {
+            Reply::Nobody => self.end_connect(core, number, Failure::Refused),
+            Reply::Again => self.ask_again(number, 5 * PATIENCE),
+            Reply::Found(place) => {
+                if let Some(side) = self.sides.get_mut(number).filter(|side| side.pending.is_some()) {
+                    side.peer = place;
+                    self.ask(number);
+                }
+            }
         }
-        let Goal::AfterRequest { side } = ended.goal else { return };
-        let (request, here) = (Goal::Request { side }, Goal::Here { side });
-        if !self.net.has(request) {
-            return;
-        }
-        // It was dropped: nobody has that number, or there is no room.
-        let is_nobody = self.net.has(here);
-        self.net.cancel(|goal| goal == request || goal == here);
-        if is_nobody {
-            return self.end_connect(core, number, Failure::Refused);
-        }
-        let retry = self.now + 5 * PATIENCE;
-        if let Some(pending) = self.sides.get_mut(number).and_then(|side| side.pending.as_mut()) {
-            pending.retry = Some(retry);
-        }
-        self.remind(Some(retry));
     }
 
-    /// Notes a connection that waits for room in the interface.
+    /// Notes a connection that waits for room in the library.
     pub(crate) fn stall(&mut self, number: u32, waits: bool) {
         if waits {
             self.stalled.push_back(number);

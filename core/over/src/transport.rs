@@ -1,7 +1,8 @@
 //! The trait, and progress. Each method of the trait is a few lines here; longer work is in the
 //! other files.
 
-use crate::Portals;
+use crate::Over;
+use crate::network::Network;
 use crate::registrations::bits_of;
 use crate::setup::number_in;
 use crate::side::{PATIENCE, Side, Transfer};
@@ -23,16 +24,13 @@ const BATCH: usize = 64;
 /// How long a deregistration waits for peers.
 const DEREGISTRATION: Duration = Duration::from_millis(100);
 
-impl Portals {
+impl<N: Network> Over<N> {
     /// Handles what has come, and what is late. It never waits. Returns whether something has come.
     pub(crate) fn make_progress(&mut self, core: &mut Core) -> bool {
         // Once for all that the call handles.
         self.now = monotonic();
         let mut found = 0;
-        while found < BATCH
-            && let Some(event) = self.watcher.next()
-        {
-            self.on_event(core, &event);
+        while found < BATCH && self.take_event(core) {
             found += 1;
         }
         if !self.inbox.turns.is_empty() || !self.inbox.requests.is_empty() {
@@ -41,9 +39,7 @@ impl Portals {
         if self.is_runnable() {
             self.catch_up(core);
         }
-        if !self.net.left.is_empty() {
-            self.net.sweep();
-        }
+        self.net.sweep();
         if self.alarm.is_some_and(|alarm| alarm <= self.now) {
             self.alarm = None;
             self.expire(core, self.now);
@@ -52,14 +48,10 @@ impl Portals {
         found > 0
     }
 
-    /// What waited for room in the interface.
+    /// What waited for room in the library.
     fn catch_up(&mut self, core: &mut Core) {
-        if self.is_short {
-            let interface = &self.net.interface;
-            self.is_short = ![&mut self.reliable, &mut self.unreliable, &mut self.setup]
-                .map(|blocks| blocks.mend(interface))
-                .into_iter()
-                .all(|is_whole| is_whole);
+        if self.net.is_short() {
+            self.net.mend();
         }
         for _ in 0..self.owed.len() {
             let Some((number, verb)) = self.owed.pop_front() else { break };
@@ -114,13 +106,12 @@ impl Portals {
 
     /// When the program must call again though nothing arrives.
     pub(crate) fn deadline(&self, now: Time) -> Option<Time> {
-        let left = (!self.net.left.is_empty()).then(|| now + PATIENCE);
-        [self.alarm, self.pending_events.deadline(now), left].into_iter().flatten().min()
+        [self.alarm, self.pending_events.deadline(now), self.net.deadline(now)].into_iter().flatten().min()
     }
 
-    /// Whether a call would move what waited for room in the interface.
+    /// Whether a call would move what waited for room in the library.
     pub(crate) fn is_runnable(&self) -> bool {
-        self.is_short || !self.owed.is_empty() || !self.stalled.is_empty() && self.net.has_room()
+        self.net.is_short() || !self.owed.is_empty() || !self.stalled.is_empty() && self.net.has_room()
     }
 
     /// Starts the operations of a connection, after one was posted.
@@ -136,7 +127,7 @@ impl Portals {
     }
 }
 
-impl Transport for Portals {
+impl<N: Network> Transport for Over<N> {
     fn uri(&self) -> &str {
         &self.uri
     }
@@ -158,8 +149,8 @@ impl Transport for Portals {
 
     fn peer(&self, request: &'static Slot) -> Option<Peer> {
         let mut peer = Peer::default();
-        // The process by the interface's word; its endpoint by its own.
-        peer.address = self.inbox.shown.get(request)?.from.uri();
+        // The process by the API's word; its endpoint by its own.
+        peer.address = N::uri(self.inbox.shown.get(request)?.from);
         Some(peer)
     }
 
@@ -255,21 +246,21 @@ impl Transport for Portals {
     ) -> Result<RmaHandle, RegisterError> {
         let side = only.map(|connection| self.sides.of(connection).ok_or(RegisterError::Disconnected)).transpose()?;
         let only = side.map(|side| (side.number, side.tag));
-        self.registrations.register(&self.net.interface, memory, rights, only)
+        self.registrations.register(&mut self.net, memory, rights, only)
     }
 
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
         let end = monotonic() + DEREGISTRATION;
         loop {
             match self.retire(core, handle) {
-                Err(RegisterError::Busy) if monotonic() < end => self.net.interface.progress(),
+                Err(RegisterError::Busy) if monotonic() < end => self.net.progress(),
                 ended => return ended,
             }
         }
     }
 
     fn retire(&mut self, _: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-        self.registrations.retire(&self.net.interface, handle)
+        self.registrations.retire(&mut self.net, handle)
     }
 
     fn progress(&mut self, core: &mut Core) {
@@ -318,29 +309,29 @@ impl Transport for Portals {
 
     fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
         let side = self.sides.get(number_in(connection));
-        let peer = side.map_or_else(|| "a peer that is gone".into(), |side: &Side| side.peer.uri());
+        let peer = side.map_or_else(|| "a peer that is gone".into(), |side| N::uri(side.peer));
         ConnectionReport {
-            path: format!("puts of Portals to {peer}"),
-            rma_path: "puts and gets of Portals".into(),
+            path: format!("{} to {peer}", N::WORDS.messages),
+            rma_path: N::WORDS.rma.into(),
             why: "the configuration names this transport".into(),
             strays: self.strays,
-            ..ConnectionReport::of("portals", connection)
+            ..ConnectionReport::of(N::WORDS.name, connection)
         }
     }
 
     fn close(&mut self, core: &mut Core, limit: Duration) {
-        // A message that the interface has not sent would end with it.
-        send_rest(self, core, limit, |portals, core| {
-            let has_found = portals.make_progress(core);
-            if portals.net.unsent() == 0 && !portals.sides.iter().any(Side::has_unsent) {
+        // A message that the library has not sent would end with it.
+        send_rest(self, core, limit, |over: &mut Self, core| {
+            let has_found = over.make_progress(core);
+            if over.net.unsent() == 0 && !over.sides.iter().any(Side::has_unsent) {
                 return Unsent::Nothing;
             }
             if has_found { Unsent::Moving } else { Unsent::Waiting }
         });
         self.say_goodbye(core);
-        send_rest(self, core, limit, |portals, core| {
-            let has_found = portals.make_progress(core);
-            match (portals.net.unsent(), has_found) {
+        send_rest(self, core, limit, |over: &mut Self, core| {
+            let has_found = over.make_progress(core);
+            match (over.net.unsent(), has_found) {
                 (0, _) => Unsent::Nothing,
                 (_, true) => Unsent::Moving,
                 (_, false) => Unsent::Waiting,

@@ -1,31 +1,28 @@
 //! How connections begin and end.
 
-use crate::Portals;
 use crate::inbox::Request;
-use crate::net::{Goal, Put, header};
+use crate::network::{Class, Goal, Network, Put};
 use crate::side::PendingConnect;
-use crate::wire::{Address, Class, Opening, Verb};
+use crate::wire::{Opening, Verb, header};
+use crate::{Over, PATIENCE};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, Time};
 use cci_transport::{Connect, Connection, Core, Slot, monotonic, random};
+use std::time::Duration;
 
 /// This side's number of a connection.
 pub(crate) fn number_in(cell: &Connection) -> u32 {
     cell.local.load(Ordering::Relaxed)
 }
 
-impl Portals {
-    pub(crate) fn address(&self) -> Address {
-        Address { process: self.net.interface.own, number: self.net.number }
-    }
-
+impl<N: Network> Over<N> {
     /// Sends what belongs to no connection of this side. False: there is no room for it.
-    pub(crate) fn stray(&mut self, to: Address, class: Class, header: u64, payload: &[u8]) -> bool {
+    pub(crate) fn stray(&mut self, to: N::Place, class: Class, header: u64, payload: &[u8]) -> bool {
         let bytes = if payload.is_empty() { None } else { self.net.write(payload) };
         if bytes.is_none() && !payload.is_empty() {
             return false;
         }
-        let is_sent = self.net.put(Goal::Stray, &Put { to, class, header, bytes, ack: false }).is_ok();
+        let is_sent = self.net.put(Goal::Stray, &Put { to, class, header, bytes, ack: false });
         if let (false, Some((buffer, _))) = (is_sent, bytes) {
             self.net.give(buffer);
         }
@@ -33,11 +30,11 @@ impl Portals {
     }
 
     /// Answers a client, by its number of the connection and its tag.
-    pub(crate) fn answer(&mut self, to: Address, (number, tag): (u32, u64), verb: Verb, payload: &[u8]) -> bool {
+    pub(crate) fn answer(&mut self, to: N::Place, (number, tag): (u32, u64), verb: Verb, payload: &[u8]) -> bool {
         self.stray(to, Class::Reliable, header(number, verb, 0, tag), payload)
     }
 
-    pub(crate) fn reject(&mut self, request: &Request) {
+    pub(crate) fn reject(&mut self, request: &Request<N::Place>) {
         let opening = &request.opening;
         self.answer(request.from, (opening.number, opening.tag), Verb::Reject, &[]);
     }
@@ -47,7 +44,7 @@ impl Portals {
         &mut self,
         core: &mut Core,
         (attribute, context): (Attribute, u64),
-        (peer, tag): (Address, u64),
+        (peer, tag): (N::Place, u64),
     ) -> Option<(u32, u32, &'static Connection)> {
         let window = self.sides.window(self.now)?;
         let cell = core.open_connection(attribute, context, self.max_send_size).ok()?;
@@ -57,15 +54,11 @@ impl Portals {
         };
         let number = side.number;
         cell.local.store(number, Ordering::Relaxed);
-        // Two more: the first one is filled in part, and another waits for its event.
-        let needed = self.sides.granted().div_ceil(self.reliable.messages_each()) + 2;
-        while self.reliable.len() < needed {
-            if self.reliable.grow(&self.net.interface).is_err() {
-                self.sides.remove(number, self.now);
-                self.sides.bury(number);
-                core.end_connection(cell);
-                return None;
-            }
+        if !self.net.grant(self.sides.granted()) {
+            self.sides.remove(number, self.now);
+            self.sides.bury(number);
+            core.end_connection(cell);
+            return None;
         }
         Some((number, window, cell))
     }
@@ -73,7 +66,7 @@ impl Portals {
     /// Begins a connect. What can be refused at once has no event; everything else ends with
     /// exactly one CONNECT event.
     pub(crate) fn begin_connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        let server = Address::of_uri(connect.uri).ok_or(ConnectError::BadUri)?;
+        let server = N::of_uri(connect.uri).ok_or(ConnectError::BadUri)?;
         let (attribute, context) = (connect.attribute, connect.context);
         if attribute.is_multicast() {
             return Err(ConnectError::NotImplemented);
@@ -85,9 +78,9 @@ impl Portals {
             core.release(slot);
             return Err(ConnectError::NoMemory);
         };
-        let (endpoint, max_send_size) = (self.net.number, self.max_send_size);
+        let (endpoint, max_send_size) = (self.net.number(), self.max_send_size);
         let opening = Opening { endpoint, number, attribute, max_send_size, window, tag, token: 0 };
-        let request = Request { from: self.address(), opening, payload: connect.payload.to_vec() };
+        let request = Request { from: self.net.own(), opening, payload: connect.payload.to_vec() };
         let deadline = connect.timeout.map(|timeout| self.now + timeout);
         if let Some(side) = self.sides.get_mut(number) {
             side.pending = Some(PendingConnect { slot, context, deadline, request, retry: None });
@@ -97,7 +90,7 @@ impl Portals {
         Ok(())
     }
 
-    /// Sends the request of a connect, and the sentinel behind it.
+    /// Sends the request of a connect.
     pub(crate) fn ask(&mut self, number: u32) {
         let Some(side) = self.sides.get_mut(number) else { return };
         let (to, tag) = (side.peer, side.tag);
@@ -106,32 +99,26 @@ impl Portals {
         let mut bytes = Vec::with_capacity(Opening::LEN + pending.request.payload.len());
         pending.request.opening.emit(&mut bytes);
         bytes.extend(&pending.request.payload);
-        let buffer = self.net.write(&bytes);
-        let head = header(0, Verb::Request, 0, tag);
-        let request = Put { to, class: Class::Setup, header: head, bytes: buffer, ack: true };
-        let here = Put { class: Class::Sentinel, header: 0, bytes: None, ..request };
-        let is_sent = buffer.is_some() && self.net.put(Goal::Request { side: number }, &request).is_ok();
-        if let (false, Some((buffer, _))) = (is_sent, buffer) {
-            self.net.give(buffer);
+        if !self.net.ask(number, to, header(0, Verb::Request, 0, tag), &bytes) {
+            self.ask_again(number, PATIENCE);
         }
-        let (is_here, after) = (Goal::Here { side: number }, Goal::AfterRequest { side: number });
-        if !is_sent || self.net.put(is_here, &here).is_err() || self.net.put(after, &Put::sentinel(to.process)).is_err()
-        {
-            self.net.cancel(|goal| goal == is_here || goal == Goal::Request { side: number });
-            let retry = Some(self.now + crate::side::PATIENCE);
-            if let Some(pending) = self.sides.get_mut(number).and_then(|side| side.pending.as_mut()) {
-                pending.retry = retry;
-            }
-            self.remind(retry);
+    }
+
+    /// Sends the request of a connect again after a while.
+    pub(crate) fn ask_again(&mut self, number: u32, after: Duration) {
+        let retry = Some(self.now + after);
+        if let Some(pending) = self.sides.get_mut(number).and_then(|side| side.pending.as_mut()) {
+            pending.retry = retry;
         }
+        self.remind(retry);
     }
 
     /// The server has named another endpoint, which expects the token. A second redirect is
     /// refused: two endpoints could send a client to and fro for ever.
     pub(crate) fn on_redirected(&mut self, core: &mut Core, number: u32, bytes: &[u8]) {
-        let named = bytes.split_first_chunk::<8>().and_then(|(token, uri)| {
-            Some((u64::from_le_bytes(*token), Address::of_uri(std::str::from_utf8(uri).ok()?)?))
-        });
+        let named = bytes
+            .split_first_chunk::<8>()
+            .and_then(|(token, uri)| Some((u64::from_le_bytes(*token), N::of_uri(std::str::from_utf8(uri).ok()?)?)));
         let Some(side) = self.sides.get_mut(number) else { return };
         let is_first = side.pending.as_ref().is_some_and(|pending| pending.request.opening.token == 0);
         let (Some((token, peer)), true) = (named, is_first) else {
@@ -163,19 +150,20 @@ impl Portals {
     }
 
     /// Tells a server that nobody waits for its answer any more.
-    pub(crate) fn withdraw(&mut self, pending: &PendingConnect, to: Address, tag: u64) {
+    pub(crate) fn withdraw(&mut self, pending: &PendingConnect<N::Place>, to: N::Place, tag: u64) {
         let mut bytes = Vec::with_capacity(Opening::LEN);
         pending.request.opening.emit(&mut bytes);
         self.stray(to, Class::Setup, header(0, Verb::Withdraw, 0, tag), &bytes);
     }
 
     /// The server has accepted.
-    pub(crate) fn on_accepted(&mut self, core: &mut Core, number: u32, bytes: &[u8]) {
+    pub(crate) fn on_accepted(&mut self, core: &mut Core, (number, origin): (u32, N::Origin), bytes: &[u8]) {
         let now = self.now;
         let Some((opening, _)) = Opening::parse(bytes) else { return };
+        let peer = self.net.at(origin, opening.endpoint);
         let Some(side) = self.sides.get_mut(number) else { return };
         let Some(pending) = side.pending.take() else { return };
-        side.peer.number = opening.endpoint;
+        side.peer = peer;
         side.open(opening.number, opening.max_send_size, opening.window, now);
         core.finish_opening(pending.slot, EventKind::Connect, pending.context, Ok(side.cell));
         let due = side.deadline();
@@ -183,7 +171,7 @@ impl Portals {
     }
 
     /// A client asks. With a token the program has answered already: by `expect`.
-    pub(crate) fn on_request(&mut self, core: &mut Core, request: Request) {
+    pub(crate) fn on_request(&mut self, core: &mut Core, request: Request<N::Place>) {
         if request.opening.token == 0 {
             self.inbox.requests.push_back(request);
             return;
@@ -199,7 +187,7 @@ impl Portals {
     pub(crate) fn accept_client(
         &mut self,
         core: &mut Core,
-        request: Option<Request>,
+        request: Option<Request<N::Place>>,
         slot: &'static Slot,
         context: u64,
     ) {
@@ -217,7 +205,7 @@ impl Portals {
         if let Some(side) = self.sides.get_mut(number) {
             side.open(asked.number, asked.max_send_size, asked.window, now);
             let max_send_size = cell.max_send_size.load(Ordering::Relaxed);
-            let endpoint = self.net.number;
+            let endpoint = self.net.number();
             Opening { endpoint, number, max_send_size, window, token: 0, ..asked }.emit(&mut bytes);
         }
         if self.answer(from, (asked.number, asked.tag), Verb::Accept, &bytes) {
@@ -234,11 +222,12 @@ impl Portals {
 
     /// Takes a connection out, and tells its peer.
     fn take_side(&mut self, core: &mut Core, number: u32, cause: Failure) -> Option<&'static Connection> {
-        self.registrations.orphan(&self.net.interface, number);
+        self.registrations.orphan(&mut self.net, number);
         self.now = monotonic();
         let side = self.sides.get_mut(number)?;
         let is_told = side.control(&mut self.net, Verb::Close, &[]);
         side.fail(core, &mut self.net, cause);
+        self.net.leave(number);
         let (peer, tag, remote) = (side.peer, side.tag, side.remote);
         let cell = side.cell;
         self.sides.remove(number, self.now);
@@ -335,25 +324,15 @@ impl Portals {
         }
     }
 
-    /// Gives everything back to the interface. A second call does nothing.
+    /// Gives everything back to the library. A second call does nothing.
     pub(crate) fn end(&mut self) {
-        let Some(lease) = self.lease.take() else { return };
-        let interface = &lease.interface;
-        let left = &mut self.net.left;
-        for blocks in [&mut self.reliable, &mut self.unreliable, &mut self.setup] {
-            blocks.end(interface, left);
-        }
-        self.registrations.end(interface, left);
-        left.extend(self.fixed.drain(..).filter_map(|bound| interface.release(bound).err()));
-        self.watcher.end();
-        self.net.end();
+        self.net.end(self.registrations.take_all());
         self.sides.clear();
-        lease.end(std::mem::take(&mut self.net.left));
     }
 }
 
 /// An endpoint whose opening fails after this transport is open is dropped without a close.
-impl Drop for Portals {
+impl<N: Network> Drop for Over<N> {
     fn drop(&mut self) {
         self.end();
     }

@@ -1,7 +1,6 @@
 //! Registered memory: what peers reach by its match bits.
 
-use crate::sys::{Bound, Interface, Wanted, options};
-use crate::wire::REGISTRATIONS;
+use crate::network::Network;
 use cci_mem::memory::Memory;
 use cci_proto::{RegisterError, Rights, RmaHandle};
 use cci_transport::random;
@@ -34,25 +33,32 @@ pub(crate) fn bits_of(handle: &RmaHandle, tag: u64) -> Option<u64> {
     }
 }
 
-struct Registered {
+#[derive(Debug)]
+struct Registered<B> {
     memory: Memory,
     rights: Rights,
     /// The connection that it is for, by this side's number, if it is for one.
     only: Option<u32>,
     /// The connection that it was for has ended.
     is_orphaned: bool,
-    bound: Option<Bound>,
+    bound: Option<B>,
 }
 
 /// The registrations of an endpoint, by the first words of their handles.
-#[derive(Default)]
-pub(crate) struct Registrations(HashMap<u64, Registered>);
+#[derive(Debug)]
+pub struct Registrations<B>(HashMap<u64, Registered<B>>);
 
-impl Registrations {
+impl<B> Default for Registrations<B> {
+    fn default() -> Self {
+        Self(HashMap::new())
+    }
+}
+
+impl<B> Registrations<B> {
     /// Registers memory, for all connections or for the one with this number and tag.
-    pub(crate) fn register(
+    pub(crate) fn register<N: Network<Bound = B>>(
         &mut self,
-        interface: &Interface,
+        net: &mut N,
         memory: Memory,
         rights: Rights,
         only: Option<(u32, u64)>,
@@ -64,24 +70,15 @@ impl Registrations {
             return Err(RegisterError::WrapsAround);
         }
         let [first] = random().map_err(|_| RegisterError::NoMemory)?;
-        let (mut allowed, mut bits) = (options::MANAGE_REMOTE | options::NO_START, first);
-        if rights.has(Rights::READ) {
-            allowed |= options::GET;
-        }
-        if rights.has(Rights::WRITE) {
-            allowed |= options::PUT;
-        }
-        bits ^= only.map_or(0, |(_, tag)| tag);
-        let wanted = Wanted { options: allowed, threshold: None, max_size: 0, user: 0, queue: None };
-        let bound = interface.attach((REGISTRATIONS, bits, 0), memory.clone(), &wanted, false);
-        let bound = bound.map_err(|_| RegisterError::NoMemory)?;
+        let bits = first ^ only.map_or(0, |(_, tag)| tag);
+        let bound = net.attach(bits, &memory, rights).ok_or(RegisterError::NoMemory)?;
         let handle = RmaHandle::from_words([first, second(first, only.is_some()), memory.len(), 0]);
         let only = only.map(|(number, _)| number);
         self.0.insert(first, Registered { memory, rights, only, is_orphaned: false, bound: Some(bound) });
         Ok(handle)
     }
 
-    fn find(&self, handle: &RmaHandle) -> Option<&Registered> {
+    fn find(&self, handle: &RmaHandle) -> Option<&Registered<B>> {
         let [first, word] = handle.name();
         self.0.get(&first).filter(|found| word == second(first, found.only.is_some()))
     }
@@ -92,21 +89,29 @@ impl Registrations {
         found.filter(|found| found.only.is_none_or(|only| only == number)).map(|found| &found.memory)
     }
 
-    /// Memory that a peer changes by an atomic operation, by its match bits.
-    pub(crate) fn word(&self, bits: u64, (number, tag): (u32, u64)) -> Option<&Memory> {
+    /// Memory that a peer of a connection reaches by its word, if these rights are granted, and
+    /// what keeps it registered. The connection is given by this side's number of it, and its tag.
+    #[must_use]
+    pub fn reach(&self, bits: u64, (number, tag): (u32, u64), rights: Rights) -> Option<(&Memory, &B)> {
         let of_all = self.0.get(&bits).filter(|found| found.only.is_none());
         let found = of_all.or_else(|| self.0.get(&(bits ^ tag)).filter(|found| found.only == Some(number)))?;
-        let is_allowed = found.rights.has(Rights::READ_WRITE) && found.bound.is_some() && !found.is_orphaned;
-        is_allowed.then_some(&found.memory)
+        if !found.rights.has(rights) || found.is_orphaned {
+            return None;
+        }
+        Some((&found.memory, found.bound.as_ref()?))
     }
 
     /// Ends a registration. Busy: a peer still reads or writes.
-    pub(crate) fn retire(&mut self, interface: &Interface, handle: &RmaHandle) -> Result<(), RegisterError> {
+    pub(crate) fn retire<N: Network<Bound = B>>(
+        &mut self,
+        net: &mut N,
+        handle: &RmaHandle,
+    ) -> Result<(), RegisterError> {
         self.find(handle).ok_or(RegisterError::UnknownHandle)?;
         let first = handle.name()[0];
         let Some(registered) = self.0.get_mut(&first) else { return Err(RegisterError::UnknownHandle) };
         if let Some(bound) = registered.bound.take() {
-            registered.bound = interface.release(bound).err();
+            registered.bound = net.release(bound).err();
         }
         if registered.bound.is_some() {
             return Err(RegisterError::Busy);
@@ -116,19 +121,18 @@ impl Registrations {
     }
 
     /// Takes the registrations for a connection that has ended from its peer.
-    pub(crate) fn orphan(&mut self, interface: &Interface, number: u32) {
+    pub(crate) fn orphan<N: Network<Bound = B>>(&mut self, net: &mut N, number: u32) {
         for registered in self.0.values_mut().filter(|registered| registered.only == Some(number)) {
             registered.is_orphaned = true;
             if let Some(bound) = registered.bound.take() {
-                registered.bound = interface.release(bound).err();
+                registered.bound = net.release(bound).err();
             }
         }
     }
 
-    /// Ends all. What peers still use is left in `left`.
-    pub(crate) fn end(&mut self, interface: &Interface, left: &mut Vec<Bound>) {
-        let bound = self.0.drain().filter_map(|(_, registered)| registered.bound);
-        left.extend(bound.filter_map(|bound| interface.release(bound).err()));
+    /// Ends all: what keeps memory registered.
+    pub(crate) fn take_all(&mut self) -> Vec<B> {
+        self.0.drain().filter_map(|(_, registered)| registered.bound).collect()
     }
 }
 

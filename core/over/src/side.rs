@@ -1,8 +1,8 @@
 //! One end of a connection: its operations in order, its credits, and what arrives for it.
 
 use crate::inbox::Request;
-use crate::net::{Goal, Net, Put, header};
-use crate::wire::{Address, Class, Verb};
+use crate::network::{Buffer, Class, Goal, Network, Part, Put, Way};
+use crate::wire::{Verb, header};
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
 use cci_proto::{Access, Atomic, Failure, Time};
@@ -11,18 +11,18 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 /// How long a write waits for its ack before its target is asked whether it has dropped it.
-pub(crate) const PATIENCE: Duration = Duration::from_millis(1);
+pub const PATIENCE: Duration = Duration::from_millis(1);
 /// Atomic operations of a connection under way: their answers need room at this side.
 const MOST_ATOMICS: usize = 2;
 
 /// A connect that waits for its answer.
-pub(crate) struct PendingConnect {
+pub(crate) struct PendingConnect<P> {
     /// Reserved for the CONNECT event, so that the event always finds a slot.
     pub(crate) slot: &'static Slot,
     pub(crate) context: u64,
     pub(crate) deadline: Option<Time>,
     /// What the server is sent; `from` is this endpoint.
-    pub(crate) request: Request,
+    pub(crate) request: Request<P>,
     /// When to send the request again: the server had no room for it.
     pub(crate) retry: Option<Time>,
 }
@@ -38,6 +38,13 @@ pub(crate) struct Transfer {
     pub(crate) remote_offset: u64,
     pub(crate) access: Access,
     pub(crate) is_fence: bool,
+}
+
+impl Transfer {
+    /// What the network moves; `None`: nobody has given this handle.
+    fn part(&self) -> Option<Part> {
+        Some(Part { memory: self.memory.clone(), bits: self.bits?, offset: self.remote_offset })
+    }
 }
 
 /// What an operation is at.
@@ -58,7 +65,7 @@ struct Operation {
     deadline: Option<Time>,
     transfer: Option<Transfer>,
     /// A buffer with the message.
-    message: Option<(u32, usize)>,
+    message: Option<Buffer>,
     stage: Stage,
     /// How it has ended. The event waits for earlier operations.
     outcome: Option<Outcome>,
@@ -71,15 +78,15 @@ pub(crate) struct Early {
     pub(crate) payload: Vec<u8>,
 }
 
-pub(crate) struct Side {
+pub(crate) struct Side<P> {
     pub(crate) cell: &'static Connection,
     /// This side's number of the connection.
     pub(crate) number: u32,
     /// The peer's endpoint, and its number of the connection once that is known.
-    pub(crate) peer: Address,
+    pub(crate) peer: P,
     pub(crate) remote: Option<u32>,
     pub(crate) tag: u64,
-    pub(crate) pending: Option<PendingConnect>,
+    pub(crate) pending: Option<PendingConnect<P>>,
     operations: VecDeque<Operation>,
     /// The number of the first operation, and how many are started.
     first: u64,
@@ -106,12 +113,12 @@ pub(crate) struct Side {
     /// When the peer was heard last, and whether it was asked since.
     alive: Time,
     is_asked: bool,
-    /// It waits for room in the interface.
+    /// It waits for room in the library.
     is_stalled: bool,
 }
 
-impl Side {
-    pub(crate) fn new(cell: &'static Connection, (number, window): (u32, u32), peer: Address, tag: u64) -> Self {
+impl<P: Copy> Side<P> {
+    pub(crate) fn new(cell: &'static Connection, (number, window): (u32, u32), peer: P, tag: u64) -> Self {
         Self {
             cell,
             number,
@@ -150,8 +157,8 @@ impl Side {
         self.restart_timeouts(now);
     }
 
-    /// Sends what belongs to the connection. False: the interface has no room now.
-    pub(crate) fn control(&mut self, net: &mut Net, verb: Verb, payload: &[u8]) -> bool {
+    /// Sends what belongs to the connection. False: the library has no room now.
+    pub(crate) fn control(&mut self, net: &mut impl Network<Place = P>, verb: Verb, payload: &[u8]) -> bool {
         let Some(remote) = self.remote else { return true };
         let is_sequenced = matches!(verb, Verb::Close | Verb::Atomic);
         let sequence = if is_sequenced { self.next_sequence } else { 0 };
@@ -163,7 +170,7 @@ impl Side {
         };
         let header = header(remote, verb, sequence, self.tag);
         let put = Put { to: self.peer, class: Class::Reliable, header, bytes, ack: false };
-        let is_sent = net.put(Goal::Control { side: self.number }, &put).is_ok();
+        let is_sent = net.put(Goal::Control { side: self.number }, &put);
         if !is_sent && let Some((buffer, _)) = bytes {
             net.give(buffer);
         } else if is_sequenced {
@@ -177,7 +184,7 @@ impl Side {
         &mut self,
         slot: &'static Slot,
         posted: Posted,
-        (transfer, message): (Option<Transfer>, Option<(u32, usize)>),
+        (transfer, message): (Option<Transfer>, Option<Buffer>),
         now: impl FnOnce() -> Time,
     ) -> Option<Time> {
         self.cell.on_begun();
@@ -229,8 +236,8 @@ impl Side {
     }
 
     /// Starts operations in order, as far as there are credits and room. Returns whether it waits
-    /// for room in the interface.
-    pub(crate) fn start(&mut self, core: &mut Core, net: &mut Net, now: Time) -> bool {
+    /// for room in the library.
+    pub(crate) fn start(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> bool {
         while let Some(at) = self.next() {
             let Some(remote) = self.remote.filter(|_| !self.is_closed) else { break };
             let is_reliable = self.cell.attribute().is_reliable();
@@ -245,7 +252,7 @@ impl Side {
                 let sequence = if is_reliable { self.next_sequence } else { 0 };
                 let header = header(remote, Verb::Message, sequence, self.tag);
                 let put = Put { to: self.peer, class, header, bytes: operation.message, ack: is_reliable };
-                let begun = net.has_room() && net.put(goal, &put).is_ok();
+                let begun = net.has_room() && net.put(goal, &put);
                 if begun {
                     let len = operation.message.take().map_or(0, |(_, len)| len);
                     operation.stage = Stage::Message;
@@ -265,30 +272,31 @@ impl Side {
         false
     }
 
-    /// Another turn, after the interface had no room.
-    pub(crate) fn restart(&mut self, core: &mut Core, net: &mut Net, now: Time) -> bool {
+    /// Another turn, after the library had no room.
+    pub(crate) fn restart(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> bool {
         self.is_stalled = false;
         self.start(core, net, now)
     }
 
-    /// Begins the data of an RMA. False: the interface has no room now.
-    fn begin_transfer(&mut self, net: &mut Net, at: usize, serial: u64, now: Time) -> bool {
-        let side = self.number;
+    /// The connection as the network needs it, once it is open.
+    pub(crate) fn way(&self) -> Option<Way<P>> {
+        let remote = self.remote?;
+        Some(Way { to: self.peer, number: self.number, remote, tag: self.tag })
+    }
+
+    /// Begins the data of an RMA. False: there is no room now.
+    fn begin_transfer(&mut self, net: &mut impl Network<Place = P>, at: usize, serial: u64, now: Time) -> bool {
+        let (side, way) = (self.number, self.way());
         let operation = &mut self.operations[at];
-        let Some(transfer) = &operation.transfer else { return true };
-        let Some(bits) = transfer.bits else {
+        let (Some(transfer), Some(way)) = (&operation.transfer, way) else { return true };
+        let is_inside = transfer.remote_offset.checked_add(transfer.memory.len()).is_some();
+        let (Some(part), true) = (transfer.part(), is_inside) else {
             operation.outcome = Some(Err(Failure::RemoteHandle));
             return true;
         };
-        let target = (self.peer.process, bits, transfer.remote_offset);
-        let (memory, end) = (transfer.memory.clone(), transfer.remote_offset.checked_add(transfer.memory.len()));
-        if end.is_none() {
-            operation.outcome = Some(Err(Failure::RemoteHandle));
-            return true;
-        }
         let begun = match transfer.access {
-            Access::Write => net.has_room() && net.transfer(Goal::Write { side, serial }, memory, target).is_ok(),
-            Access::Read => net.has_room() && net.transfer(Goal::Read { side, serial }, memory, target).is_ok(),
+            Access::Write => net.has_room() && net.transfer(Goal::Write { side, serial }, &way, part),
+            Access::Read => net.has_room() && net.transfer(Goal::Read { side, serial }, &way, part),
             Access::Atomic(atomic) => return self.begin_atomic(net, (at, serial), atomic, now),
             // `send_large` is not offered.
             Access::Large => false,
@@ -300,7 +308,13 @@ impl Side {
     }
 
     /// Asks the target's transport for an atomic operation.
-    fn begin_atomic(&mut self, net: &mut Net, (at, serial): (usize, u64), atomic: Atomic, now: Time) -> bool {
+    fn begin_atomic(
+        &mut self,
+        net: &mut impl Network<Place = P>,
+        (at, serial): (usize, u64),
+        atomic: Atomic,
+        now: Time,
+    ) -> bool {
         let Some(transfer) = &self.operations[at].transfer else { return true };
         let (code, operands) = match atomic {
             Atomic::FetchAdd(addend) => (0, [addend, 0]),
@@ -325,7 +339,13 @@ impl Side {
     }
 
     /// The peer has answered an atomic operation: with the old value, if it was allowed.
-    pub(crate) fn on_atomic(&mut self, core: &mut Core, net: &mut Net, (serial, old): (u64, Option<u64>), now: Time) {
+    pub(crate) fn on_atomic(
+        &mut self,
+        core: &mut Core,
+        net: &mut impl Network<Place = P>,
+        (serial, old): (u64, Option<u64>),
+        now: Time,
+    ) {
         let Some(operation) = self.operation(serial) else { return };
         let Some(transfer) =
             operation.transfer.as_ref().filter(|transfer| matches!(transfer.access, Access::Atomic(_)))
@@ -351,7 +371,14 @@ impl Side {
     }
 
     /// The data of an RMA are there, or were refused.
-    pub(crate) fn on_data(&mut self, core: &mut Core, net: &mut Net, serial: u64, outcome: Outcome, now: Time) -> bool {
+    pub(crate) fn on_data(
+        &mut self,
+        core: &mut Core,
+        net: &mut impl Network<Place = P>,
+        serial: u64,
+        outcome: Outcome,
+        now: Time,
+    ) -> bool {
         let Some(operation) = self.operation(serial) else { return false };
         if outcome.is_ok() && operation.message.is_some() {
             operation.stage = Stage::Between;
@@ -362,7 +389,13 @@ impl Side {
     }
 
     /// A message has ended.
-    pub(crate) fn on_message(&mut self, core: &mut Core, net: &mut Net, serial: u64, now: Time) -> bool {
+    pub(crate) fn on_message(
+        &mut self,
+        core: &mut Core,
+        net: &mut impl Network<Place = P>,
+        serial: u64,
+        now: Time,
+    ) -> bool {
         if let Some(operation) = self.operation(serial) {
             operation.outcome = Some(Ok(()));
         }
@@ -371,7 +404,7 @@ impl Side {
     }
 
     /// The peer's program has taken messages.
-    pub(crate) fn on_credit(&mut self, core: &mut Core, net: &mut Net, now: Time) -> bool {
+    pub(crate) fn on_credit(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> bool {
         self.is_refused = false;
         // A peer that gives more than it has granted gains nothing.
         self.credits = (self.credits + self.batch).min(self.batch * 2);
@@ -380,7 +413,7 @@ impl Side {
 
     /// The program has a message of the peer, or it was dropped: counts it for the next credit.
     /// False: the credit is due, and could not be sent.
-    pub(crate) fn take_one(&mut self, net: &mut Net) -> bool {
+    pub(crate) fn take_one(&mut self, net: &mut impl Network<Place = P>) -> bool {
         self.taken += 1;
         if self.taken < self.window / 2 {
             return true;
@@ -390,8 +423,8 @@ impl Side {
     }
 
     /// Writes whose target is to be asked whether it has dropped them. Returns when to look again.
-    pub(crate) fn probe(&mut self, net: &mut Net, now: Time) -> Option<Time> {
-        let mut next = None;
+    pub(crate) fn probe(&mut self, net: &mut impl Network<Place = P>, now: Time) -> Option<Time> {
+        let (mut next, way) = (None, self.way()?);
         for at in 0..self.started {
             let operation = &mut self.operations[at];
             let (Stage::Data(since, false), None, Some(transfer)) =
@@ -399,22 +432,14 @@ impl Side {
             else {
                 continue;
             };
-            if !matches!(transfer.access, Access::Write) {
-                continue;
-            }
+            let (Some(part), Access::Write) = (transfer.part(), transfer.access) else { continue };
             if now < since + PATIENCE {
                 next = Some(since + PATIENCE).into_iter().chain(next).min();
                 continue;
             }
-            let (side, serial, process) = (self.number, self.first + at as u64, self.peer.process);
-            let end = transfer.remote_offset.saturating_add(transfer.memory.len());
-            let asked = (process, transfer.bits.unwrap_or_default(), end);
-            let sentinel = Put::sentinel(process);
-            let is_asked = net.transfer(Goal::Probe { side, serial }, Memory::none(), asked).is_ok()
-                && net.put(Goal::AfterProbe { side, serial }, &sentinel).is_ok();
+            let is_asked = net.doubt(self.number, self.first + at as u64, &way, &part);
             operation.stage = Stage::Data(now, is_asked);
             if !is_asked {
-                net.cancel(|goal| goal == Goal::Probe { side, serial });
                 next = Some(now + PATIENCE);
             }
         }
@@ -422,7 +447,7 @@ impl Side {
     }
 
     /// Ends operations in order, as far as they are over.
-    fn finish(&mut self, core: &mut Core, net: &mut Net) {
+    fn finish(&mut self, core: &mut Core, net: &mut impl Network<Place = P>) {
         while let Some(outcome) = self.operations.front().and_then(|operation| operation.outcome) {
             let Some(operation) = self.operations.pop_front() else { return };
             self.started = self.started.saturating_sub(1);
@@ -439,16 +464,16 @@ impl Side {
     }
 
     /// Fails all operations: the first for this cause, the others because the connection has ended.
-    pub(crate) fn fail(&mut self, core: &mut Core, net: &mut Net, mut cause: Failure) {
+    pub(crate) fn fail(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, mut cause: Failure) {
         for operation in &mut self.operations {
             operation.outcome =
                 operation.outcome.or_else(|| Some(Err(std::mem::replace(&mut cause, Failure::Disconnected))));
         }
         let number = self.number;
-        // Bytes of messages stay until the interface has sent them; what an RMA uses is the
+        // Bytes of messages stay until the library has sent them; what an RMA uses is the
         // program's again.
         net.cancel(|goal| match goal {
-            Goal::Write { side, .. } | Goal::Read { side, .. } | Goal::Probe { side, .. } => side == number,
+            Goal::Write { side, .. } | Goal::Read { side, .. } => side == number,
             _ => false,
         });
         self.finish(core, net);
@@ -480,7 +505,7 @@ impl Side {
 
     /// Asks a peer that was silent for half of the keepalive time. Returns whether it was silent
     /// for the whole time.
-    pub(crate) fn check_keepalive(&mut self, net: &mut Net, now: Time) -> bool {
+    pub(crate) fn check_keepalive(&mut self, net: &mut impl Network<Place = P>, now: Time) -> bool {
         let Some(time) = self.keepalive() else { return false };
         if now >= self.alive + time / 2 && !self.is_asked {
             self.is_asked = self.control(net, Verb::Ping, &[]);

@@ -2,7 +2,6 @@
 
 use crate::setup::number_in;
 use crate::side::Side;
-use crate::wire::Address;
 use cci_proto::Time;
 use cci_transport::Connection;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,8 +23,8 @@ const MOST: u32 = 12_288;
 /// How long a connection that has ended here counts, unless its peer has ended it too.
 const GHOST: Duration = Duration::from_secs(10);
 
-pub(crate) struct Sides {
-    places: Vec<Option<Side>>,
+pub(crate) struct Sides<P> {
+    places: Vec<Option<Side<P>>>,
     lives: Vec<u32>,
     free: VecDeque<u32>,
     /// Puts that may be on the way.
@@ -34,7 +33,7 @@ pub(crate) struct Sides {
     ghosts: BTreeMap<u32, (u32, Time)>,
 }
 
-impl Sides {
+impl<P: Copy> Sides<P> {
     pub(crate) fn new() -> Self {
         Self { places: Vec::new(), lives: Vec::new(), free: VecDeque::new(), granted: 0, ghosts: BTreeMap::new() }
     }
@@ -63,8 +62,8 @@ impl Sides {
         &mut self,
         cell: &'static Connection,
         window: u32,
-        (peer, tag): (Address, u64),
-    ) -> Option<&mut Side> {
+        (peer, tag): (P, u64),
+    ) -> Option<&mut Side<P>> {
         let place = match self.free.pop_front() {
             Some(place) => place,
             None if self.places.len() > PLACE as usize => return None,
@@ -80,23 +79,23 @@ impl Sides {
     }
 
     #[inline]
-    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Side> {
+    pub(crate) fn get_mut(&mut self, number: u32) -> Option<&mut Side<P>> {
         self.places.get_mut((number & PLACE) as usize)?.as_mut().filter(|side| side.number == number)
     }
 
     /// The side of a connection, unless that is broken.
     #[inline]
-    pub(crate) fn of(&mut self, cell: &'static Connection) -> Option<&mut Side> {
+    pub(crate) fn of(&mut self, cell: &'static Connection) -> Option<&mut Side<P>> {
         self.get_mut(number_in(cell)).filter(|side| std::ptr::eq(side.cell, cell))
     }
 
-    pub(crate) fn get(&self, number: u32) -> Option<&Side> {
+    pub(crate) fn get(&self, number: u32) -> Option<&Side<P>> {
         self.places.get((number & PLACE) as usize)?.as_ref().filter(|side| side.number == number)
     }
 
     /// Takes a connection out. Its peer may go on to send until it has ended the connection too,
     /// unless that has happened.
-    pub(crate) fn remove(&mut self, number: u32, now: Time) -> Option<Side> {
+    pub(crate) fn remove(&mut self, number: u32, now: Time) -> Option<Side<P>> {
         self.get(number)?;
         let place = (number & PLACE) as usize;
         let side = self.places[place].take()?;
@@ -121,7 +120,7 @@ impl Sides {
         self.iter().map(|side| side.number).collect()
     }
 
-    pub(crate) fn iter(&self) -> impl Iterator<Item = &Side> {
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Side<P>> {
         self.places.iter().flatten()
     }
 

@@ -1,37 +1,32 @@
 //! The receive slots: what arrives becomes an event in a slot, or waits until a slot is free.
 
-use crate::wire::{Address, Opening};
+use crate::wire::Opening;
 use cci_transport::{Connection, Core, PendingRequests, ReceiveSlots};
 use std::collections::VecDeque;
 
 /// A request for a connection.
 #[derive(Clone, Debug)]
-pub(crate) struct Request {
-    pub(crate) from: Address,
+pub(crate) struct Request<P> {
+    pub(crate) from: P,
     pub(crate) opening: Opening,
     pub(crate) payload: Vec<u8>,
 }
 
-pub(crate) struct Inbox {
+pub(crate) struct Inbox<P> {
     /// Receive slots, and buffers of payloads.
     pub(crate) slots: ReceiveSlots,
     /// Requests that the program has seen and not answered.
-    pub(crate) shown: PendingRequests<Request>,
+    pub(crate) shown: PendingRequests<Request<P>>,
     /// Requests that wait for a slot.
-    pub(crate) requests: VecDeque<Request>,
+    pub(crate) requests: VecDeque<Request<P>>,
     /// Connections with messages that wait for a slot, in the order of their turns. Each gets one
     /// slot in turn, so that no peer's flood takes all of them.
     pub(crate) turns: VecDeque<u32>,
 }
 
-impl Inbox {
-    pub(crate) fn new(core: &Core, max_send_size: u32) -> rustix::io::Result<Self> {
-        Ok(Self {
-            slots: ReceiveSlots::new(core, max_send_size)?,
-            shown: PendingRequests::default(),
-            requests: VecDeque::new(),
-            turns: VecDeque::new(),
-        })
+impl<P> Inbox<P> {
+    pub(crate) fn new(slots: ReceiveSlots) -> Self {
+        Self { slots, shown: PendingRequests::default(), requests: VecDeque::new(), turns: VecDeque::new() }
     }
 
     /// Queues a RECV event. False: no slot is free.
@@ -51,7 +46,7 @@ impl Inbox {
     }
 
     /// Forgets the request of a client that has given up. An answer then finds no client.
-    pub(crate) fn withdraw(&mut self, is_gone: impl Fn(&Request) -> bool) {
+    pub(crate) fn withdraw(&mut self, is_gone: impl Fn(&Request<P>) -> bool) {
         self.requests.retain(|request| !is_gone(request));
         self.shown.forget(is_gone);
     }
