@@ -59,7 +59,9 @@ typedef enum {
     MX_NIC_DEAD = 39,
     MX_CANCEL_NOT_SUPPORTED = 40,
     MX_CLOSE_IN_HANDLER = 41,
-    MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK = 42
+    MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK = 42,
+    /* Of this library: CCI_MX_DEVICE names a device that itself uses another library. */
+    MX_DEVICE_CYCLE = 64
 } mx_return_t;
 
 typedef enum {

@@ -12,6 +12,8 @@ use std::sync::Arc;
 pub(crate) const BAD_BAD_BAD: u32 = 1;
 pub(crate) const ALREADY_INITIALIZED: u32 = 3;
 pub(crate) const NOT_INITIALIZED: u32 = 4;
+/// Of this library.
+pub(crate) const DEVICE_CYCLE: u32 = 64;
 
 /// Why a call does not return 0.
 #[derive(Clone, Copy, Debug)]
@@ -49,6 +51,7 @@ pub(crate) fn text_of(code: u32) -> &'static str {
         BAD_BAD_BAD => "a pointer is NULL; pass the address of a variable",
         ALREADY_INITIALIZED => "the library is initialised already; call mx_init once before mx_finalize",
         NOT_INITIALIZED => "the library is not initialised in this process; call mx_init",
+        DEVICE_CYCLE => "the device uses another library, which may be this one; name another device by CCI_MX_DEVICE",
         code => Error::ALL.iter().find(|of| of.code() == code).map_or("no code of MX", |of| of.text()),
     }
 }

@@ -1,11 +1,11 @@
 //! Endpoints and requests.
 
-use crate::answer::{ALREADY_INITIALIZED, Answer, NULL, Refusal, give, handler_of, offer};
+use crate::answer::{ALREADY_INITIALIZED, Answer, DEVICE_CYCLE, NULL, Refusal, give, handler_of, offer};
 use crate::layout::{CAddress, CParameter, CSegment, CStatus, ErrorHandler, segments};
 use crate::registry::{End, Handle, lock, registry};
-use cci::Context;
 use cci_mem::sync::Ordering;
 use cci_mx::{Endpoint, Error, Match, Options, Place, Request, Status, Unexpected};
+use cci_peers::{NoDevice, device_beneath};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
 use std::time::Duration;
@@ -73,11 +73,13 @@ unsafe fn options(list: *const CParameter, count: u32) -> Result<(Options, Optio
     Ok((options, handler))
 }
 
-/// Where an endpoint is: on the default device.
+/// Where an endpoint is: on the device that `CCI_MX_DEVICE` names, or the default one.
 pub(crate) fn place(id: Option<u32>) -> Result<Place, Refusal> {
-    let context = Context::new().map_err(|_| Error::NoDevice)?;
-    let device = context.default_device().map_err(|_| Error::NoDevice)?;
-    Place::by_rule(device, id).map_err(|why| why.code().into())
+    let (_context, device) = device_beneath("CCI_MX_DEVICE").map_err(|why| match why {
+        NoDevice::Cycle => Refusal(DEVICE_CYCLE),
+        _ => Error::NoDevice.into(),
+    })?;
+    Place::by_rule(&device, id).map_err(|why| why.code().into())
 }
 
 pub(crate) unsafe fn open(

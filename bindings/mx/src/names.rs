@@ -135,7 +135,8 @@ fn look_up(all: &'static [(u32, std::ffi::CString)], code: u32, none: &'static C
 #[unsafe(no_mangle)]
 extern "C" fn mx_strerror(code: c_uint) -> *const c_char {
     static ALL: std::sync::OnceLock<Vec<(u32, std::ffi::CString)>> = std::sync::OnceLock::new();
-    let own = [0, crate::answer::BAD_BAD_BAD, crate::answer::ALREADY_INITIALIZED, crate::answer::NOT_INITIALIZED];
+    use crate::answer::{ALREADY_INITIALIZED, BAD_BAD_BAD, DEVICE_CYCLE, NOT_INITIALIZED};
+    let own = [0, BAD_BAD_BAD, ALREADY_INITIALIZED, NOT_INITIALIZED, DEVICE_CYCLE];
     let codes = own.into_iter().chain(Error::ALL.iter().map(|of| of.code()));
     look_up(ALL.get_or_init(|| lasting(codes.map(|code| (code, text_of(code))))), code, c"no code of MX")
 }

@@ -5,6 +5,7 @@ use crate::layout::{CDescriptor, CLimits, CProcess};
 use crate::registry::{Registry, lock, registry};
 use cci::{Context, Device};
 use cci_job::Job;
+use cci_peers::{NoDevice, device_beneath};
 use cci_portals::{ANY, AccessEntry, Error, Handle, Interface, Limits, Match, Place, Position, Unlink};
 use std::ffi::{c_int, c_uint, c_ulong};
 use std::sync::{Arc, PoisonError};
@@ -90,28 +91,12 @@ pub(crate) unsafe fn ni_init(
     if is_there && is_cray { Err(Refusal::Duplicate) } else { Ok(()) }
 }
 
-/// The device of the interface: the one that `CCI_PORTALS_DEVICE` names, in the configuration or
-/// among those that are found, or the default one. A device that uses another library is never it,
-/// because that library may be this one.
+/// The device of the interface.
 fn device() -> Result<(Context, Device), Refusal> {
-    let configured = Context::new().map_err(|_| Error::Failed)?;
-    if let Some(name) = std::env::var("CCI_PORTALS_DEVICE").ok().filter(|name| !name.is_empty()) {
-        let found = Context::found().map_err(|_| Error::Failed)?;
-        let of_name = configured.devices().iter().find(|device| device.name == name);
-        // Devices that are found have made-up names, such as sm0.
-        let found = found.devices().iter().find(|device| device.name == name || device.transport == name).cloned();
-        let device = of_name.cloned().or(found).ok_or(Error::Failed)?;
-        return if device.uses_library() { Err(Refusal::Cycle) } else { Ok((configured, device)) };
-    }
-    let own = configured.default_device().ok().filter(|device| !device.uses_library()).cloned();
-    match own {
-        Some(device) => Ok((configured, device)),
-        None => {
-            let found = Context::found().map_err(|_| Error::Failed)?;
-            let device = found.default_device().map_err(|_| Error::Failed)?.clone();
-            Ok((found, device))
-        }
-    }
+    device_beneath("CCI_PORTALS_DEVICE").map_err(|why| match why {
+        NoDevice::Cycle => Refusal::Cycle,
+        _ => Error::Failed.into(),
+    })
 }
 
 /// Opens the interface: in the job of this process if there is one, or by the rule for names.

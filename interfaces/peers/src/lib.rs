@@ -51,6 +51,7 @@
 //! ```
 #![forbid(unsafe_code)]
 
+mod beneath;
 mod directory;
 mod entry;
 mod errors;
@@ -61,6 +62,7 @@ mod name;
 mod options;
 mod peers;
 
+pub use beneath::{NoDevice, device_beneath};
 pub use directory::{Directory, Found, Ranks, Services, Table};
 pub use errors::{Lost, Refused, Unreached, Why};
 pub use hosts::{HostNumbers, Hosts, OpenedNumber};
