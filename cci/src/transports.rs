@@ -21,6 +21,8 @@ static DRIVERS: &[&Driver] = &[
     &cci_auto::DRIVER,
     #[cfg(feature = "sim")]
     &cci_sim::DRIVER,
+    #[cfg(feature = "mx")]
+    &cci_over_mx::DRIVER,
     #[cfg(feature = "portals")]
     &cci_over_portals::DRIVER,
     #[cfg(feature = "template")]

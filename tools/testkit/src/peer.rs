@@ -23,9 +23,19 @@ impl Peer {
     ///
     /// It cannot be started.
     pub fn spawn(program: &str, role: &str, arguments: &[&str]) -> Self {
+        Self::spawn_with(program, role, arguments, &[])
+    }
+
+    /// As [`Peer::spawn`], with environment variables of its own.
+    ///
+    /// # Panics
+    ///
+    /// It cannot be started.
+    pub fn spawn_with(program: &str, role: &str, arguments: &[&str], variables: &[(&str, &str)]) -> Self {
         let mut child = Command::new(program)
             .arg(role)
             .args(arguments)
+            .envs(variables.iter().copied())
             .env("CCI_TEST_PARENT", std::process::id().to_string())
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
