@@ -54,7 +54,7 @@ fn a_device_of_another_build_cannot_be_opened_and_says_why() {
     let error = Endpoint::open(device, &EndpointOptions::new()).expect_err("down");
     assert_eq!(
         error.to_string(),
-        "the device eth0 is not usable: the transport ofi is not in this build; only sm, sock, tcp, auto, sim and portals are"
+        "the device eth0 is not usable: the transport ofi is not in this build; only sm, sock, tcp, auto, sim, mx and portals are"
     );
     assert_eq!(error.status, Status::NoDev);
     assert_eq!(context.default_device().expect_err("none up").status, Status::NoDev);

@@ -57,7 +57,7 @@ const MISTAKES: &[(&str, &str)] = &[
     (
         "[v]\ntransport = carrier-pigeon\n",
         "cci.ini:2: unknown transport 'carrier-pigeon' of [v]; \
-         known are sm, sock, tcp, auto, sim, portals, ofi, verbs, gni, eth, e2e, mx",
+         known are sm, sock, tcp, auto, sim, mx, portals, ofi, verbs, gni, eth, e2e",
     ),
     ("[sm0]\ntrasport = sm\n", "cci.ini:2: unknown key 'trasport' of [sm0]; did you mean 'transport'?"),
     ("\n[sm0]\npriority = 3\n", "cci.ini:2: [sm0] has no transport; add a line such as transport = sm"),
@@ -212,7 +212,7 @@ fn a_uri_names_its_transport() {
         ),
         (
             "gopher://x",
-            "the URI 'gopher://x' names an unknown transport 'gopher'; known are sm, sock, tcp, auto, sim, portals",
+            "the URI 'gopher://x' names an unknown transport 'gopher'; known are sm, sock, tcp, auto, sim, mx, portals",
         ),
     ] {
         let error = transport_of(uri).expect_err(uri);
@@ -236,7 +236,7 @@ fn transports_of_other_builds_are_listed_as_down() {
     assert!(devices[0].up && !devices[1].up && !devices[2].up);
     assert_eq!(
         devices[2].reason,
-        "the transport ofi is not in this build; only sm, sock, tcp, auto, sim and portals are"
+        "the transport ofi is not in this build; only sm, sock, tcp, auto, sim, mx and portals are"
     );
     assert_eq!(devices[1].arguments, [("anything".to_owned(), "goes".to_owned())]);
     assert_eq!((devices[2].priority, devices[1].priority), (30, 50));
