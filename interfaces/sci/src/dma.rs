@@ -1,0 +1,242 @@
+//! DMA queues.
+
+use crate::errors::Error;
+use crate::queue::{Queue, QueueState, Transfer};
+use crate::segment::{LocalSegment, RemoteSegment};
+use crate::shared::Shared;
+use crate::state::{Source, State, retire};
+use crate::types::Then;
+use std::fmt;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// Which way a transfer goes.
+///
+/// # Example
+///
+/// ```
+/// assert_ne!(cci_sci::Direction::Write, cci_sci::Direction::Read);
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_enums, reason = "there is no other")]
+pub enum Direction {
+    /// From the local segment to the remote one.
+    Write,
+    /// From the remote segment to the local one.
+    Read,
+}
+
+/// A queue of transfers between segments of this host and remote ones. They are made in order, by
+/// the library, and end together.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::{Direction, Error, Host, LocalSegment, QueueState, RemoteSegment};
+///
+/// fn publish(host: &Host, from: &LocalSegment, to: &RemoteSegment) -> Result<bool, Error> {
+///     let queue = host.dma_queue(1)?;
+///     queue.enqueue((from, 0), (to, 0), from.len(), Direction::Write)?;
+///     queue.post()?;
+///     Ok(queue.wait(None)? == QueueState::Done)
+/// }
+/// ```
+pub struct DmaQueue {
+    shared: Arc<Shared>,
+    token: u64,
+}
+
+impl DmaQueue {
+    pub(crate) fn create(shared: &Arc<Shared>, most: usize) -> Result<Self, Error> {
+        if most == 0 {
+            return Err(Error::IllegalParameter);
+        }
+        shared.with(|state| {
+            let token = state.next();
+            state.queues.insert(token, Queue::new(most));
+            Ok(Self { shared: Arc::clone(shared), token })
+        })
+    }
+
+    fn with<R>(&self, act: impl FnOnce(&mut State, &mut Queue) -> Result<R, Error>) -> Result<R, Error> {
+        self.shared.with(|state| {
+            let mut queue = state.queues.remove(&self.token).ok_or(Error::Cancelled)?;
+            let result = act(state, &mut queue);
+            state.queues.insert(self.token, queue);
+            result
+        })
+    }
+
+    /// Adds a transfer of `len` bytes between these offsets.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::MaxEntries`]; [`Error::IllegalOperation`]: the queue is posted, or not reset since;
+    /// [`Error::IllegalParameter`]: no bytes; [`Error::OutOfRange`];
+    /// [`Error::SegmentNotPrepared`]; [`Error::NoSuchSegment`], [`Error::SegmentNotConnected`]: a
+    /// segment is no more; [`Error::Cancelled`], [`Error::NotInitialized`].
+    pub fn enqueue(
+        &self,
+        (local, local_offset): (&LocalSegment, usize),
+        (remote, remote_offset): (&RemoteSegment, usize),
+        len: usize,
+        direction: Direction,
+    ) -> Result<(), Error> {
+        self.with(|state, queue| {
+            if !matches!(queue.state, QueueState::Idle | QueueState::Gather) {
+                return Err(Error::IllegalOperation);
+            }
+            if queue.transfers.len() >= queue.most {
+                return Err(Error::MaxEntries);
+            }
+            if len == 0 {
+                return Err(Error::IllegalParameter);
+            }
+            let (own, own_handle) = local.registered(state)?;
+            let (partner, remote, remote_handle) = remote.registered(state)?;
+            own.check(local_offset, len)?;
+            remote.check(remote_offset, len)?;
+            queue.transfers.push(Transfer {
+                own,
+                own_handle,
+                own_offset: local_offset as u64,
+                partner,
+                remote,
+                remote_handle,
+                remote_offset: remote_offset as u64,
+                len: len as u64,
+                is_read: direction == Direction::Read,
+            });
+            queue.state = QueueState::Gather;
+            Ok(())
+        })
+    }
+
+    /// Starts the transfers. Never waits for them.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IllegalOperation`]: it has none, is posted, or not reset since.
+    /// [`Error::Cancelled`], [`Error::NotInitialized`].
+    pub fn post(&self) -> Result<(), Error> {
+        self.start(None::<fn(QueueState) -> Then>)
+    }
+
+    /// Starts the transfers, and calls `callback` on the thread of the host when all have ended.
+    ///
+    /// # Errors
+    ///
+    /// As [`DmaQueue::post`].
+    pub fn post_with(&self, callback: impl FnMut(QueueState) -> Then + Send + 'static) -> Result<(), Error> {
+        self.start(Some(callback))
+    }
+
+    fn start(&self, callback: Option<impl FnMut(QueueState) -> Then + Send + 'static>) -> Result<(), Error> {
+        self.with(|_, queue| {
+            if queue.state != QueueState::Gather {
+                return Err(Error::IllegalOperation);
+            }
+            // There is none from before: a reset has taken it.
+            queue.notices.callback = callback.map(|callback| Arc::new(Mutex::new(callback)) as _);
+            queue.state = QueueState::Posted;
+            Ok(())
+        })?;
+        self.shared.with(|state| {
+            state.advance(&self.shared.endpoint, self.token);
+            Ok(())
+        })
+    }
+
+    /// Returns the state.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`], [`Error::NotInitialized`].
+    pub fn state(&self) -> Result<QueueState, Error> {
+        self.with(|_, queue| Ok(queue.state))
+    }
+
+    /// Waits until the queue is not posted any more, at most for `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`], [`Error::Cancelled`]; [`Error::IllegalOperation`]: in a callback.
+    pub fn wait(&self, limit: Option<Duration>) -> Result<QueueState, Error> {
+        self.shared.wait_for(limit, |state| match state.queues.get(&self.token) {
+            None => Some(Err(Error::Cancelled)),
+            Some(queue) if queue.state == QueueState::Posted => None,
+            Some(queue) => Some(Ok(queue.state)),
+        })
+    }
+
+    /// Begins no further transfer. Those that have begun go on; then the queue is
+    /// [`QueueState::Aborted`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IllegalOperation`]: it is not posted. [`Error::Cancelled`],
+    /// [`Error::NotInitialized`].
+    pub fn abort(&self) -> Result<(), Error> {
+        self.with(|_, queue| {
+            if queue.state != QueueState::Posted {
+                return Err(Error::IllegalOperation);
+            }
+            queue.abort();
+            Ok(())
+        })?;
+        self.shared.with(|state| {
+            state.advance(&self.shared.endpoint, self.token);
+            Ok(())
+        })
+    }
+
+    /// Empties the queue.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IllegalOperation`]: it is posted. [`Error::Cancelled`], [`Error::NotInitialized`].
+    pub fn reset(&self) -> Result<(), Error> {
+        self.with(|state, queue| {
+            if queue.state == QueueState::Posted {
+                return Err(Error::IllegalOperation);
+            }
+            retire(&mut state.retired, &mut queue.notices);
+            queue.reset();
+            Ok(())
+        })
+    }
+
+    /// Removes the queue.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`]: it is posted. [`Error::Cancelled`]: it was removed before.
+    /// [`Error::NotInitialized`].
+    pub fn remove(&self) -> Result<(), Error> {
+        self.with(|_, queue| if queue.state == QueueState::Posted { Err(Error::Busy) } else { Ok(()) })?;
+        self.end()
+    }
+
+    fn end(&self) -> Result<(), Error> {
+        self.shared.with(|state| {
+            state.has_changed = true;
+            state.cancel(Source::Queue(self.token));
+            state.queues.remove(&self.token).map(drop).ok_or(Error::Cancelled)
+        })?;
+        self.shared.settle(Source::Queue(self.token));
+        Ok(())
+    }
+}
+
+impl Drop for DmaQueue {
+    fn drop(&mut self) {
+        // Refused where it was removed, or the host has ended.
+        let _ = self.end();
+    }
+}
+
+impl fmt::Debug for DmaQueue {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "DmaQueue({})", self.token)
+    }
+}

@@ -1,0 +1,165 @@
+//! Why a call was refused.
+
+use std::fmt;
+
+/// Declares an enumeration of codes with the text of each.
+macro_rules! codes {
+    ($(#[$outer:meta])* $name:ident: $($(#[$inner:meta])* $variant:ident = $code:literal => $text:literal,)+) => {
+        $(#[$outer])*
+        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+        #[repr(u32)]
+        #[expect(clippy::exhaustive_enums, reason = "the codes are those of SISCI")]
+        pub enum $name {
+            $($(#[$inner])* $variant = $code,)+
+        }
+
+        impl $name {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$variant),+];
+
+            /// Returns the number of the code.
+            #[must_use]
+            pub const fn code(self) -> u32 {
+                self as u32
+            }
+
+            /// Returns the text of the code.
+            #[must_use]
+            pub const fn text(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $text,)+
+                }
+            }
+
+            /// Returns the error of a code, if there is one.
+            #[must_use]
+            pub fn from_code(code: u32) -> Option<Self> {
+                Self::ALL.iter().copied().find(|error| error.code() == code)
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+                f.write_str(self.text())
+            }
+        }
+
+        impl std::error::Error for $name {}
+    };
+}
+
+codes! {
+    /// Why a call was refused, with the numbers of SISCI. Nothing has happened then.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// use cci_sci::Error;
+    ///
+    /// assert_eq!(Error::NoSuchSegment.code(), 0x4000_090c);
+    /// assert_eq!(Error::from_code(0x4000_090c), Some(Error::NoSuchSegment));
+    /// ```
+    Error:
+    /// Something still uses the object.
+    Busy = 0x4000_0900 => "the object is in use; end its windows, sequences and connections first",
+    /// No room.
+    NoSpace = 0x4000_0904 => "no memory or no descriptor is left; free some, or ask for less",
+    /// What the library does not have.
+    NotImplemented = 0x4000_0907 => "segments of other hosts cannot be mapped yet; name a node of this host, and a device that maps memory",
+    /// The time is over.
+    Timeout = 0x4000_090a => "the time is over; wait longer, or see that the other program runs",
+    /// A range outside of the object.
+    OutOfRange = 0x4000_090b => "the range lies outside of the object; pass a smaller offset or length",
+    /// No such segment.
+    NoSuchSegment = 0x4000_090c => "the node has no such segment, or it is not available; connect again once its owner has published it",
+    /// A node number that no node can have.
+    IllegalNode = 0x4000_090d => "no node can have this number; name one from 1 to 65535",
+    /// Nobody answers to the name.
+    ConnectionRefused = 0x4000_090e => "the node has no such interrupt of this kind; connect again once its owner has created it",
+    /// The connection to the segment is no more.
+    SegmentNotConnected = 0x4000_090f => "the connection to the segment is no more; connect again",
+    /// An offset that is not aligned.
+    OffsetAlignment = 0x4000_0911 => "the offset is not a multiple of the size of the value; align it, or copy bytes",
+    /// An argument out of range.
+    IllegalParameter = 0x4000_0912 => "an argument is out of range; a segment has 1 byte at least, a queue 1 entry",
+    /// The queue is full.
+    MaxEntries = 0x4000_0913 => "the queue has as many transfers as it was made for; post it, or make a longer one",
+    /// The segment was not prepared.
+    SegmentNotPrepared = 0x4000_0914 => "the segment is not prepared; prepare it first",
+    /// Not in this state.
+    IllegalOperation = 0x4000_0916 => "the object is in another state, or a callback waits; reset the queue, or wait on a thread of the program",
+    /// Another process of the node has the id.
+    SegmentIdUsed = 0x4000_0918 => "the node has another segment or interrupt of this number; name another one",
+    /// The system refuses something.
+    System = 0x4000_0919 => "the system refuses the call; look at the output of cci doctor",
+    /// The wait was ended.
+    Cancelled = 0x4000_091a => "the object was removed while a call waited for it",
+    /// The other side is gone.
+    NotConnected = 0x4000_091b => "the owner of the interrupt is gone; connect again",
+    /// Too much was sent.
+    Overflow = 0x4000_091f => "the queue of the interrupt is full; trigger again once its owner has taken some",
+    /// The host is closed, or belongs to the parent process.
+    NotInitialized = 0x4000_0920 => "the host is closed, or this is a forked child; open one here",
+    /// Not allowed.
+    Access = 0x4000_0921 => "the object may not be used so: it is mapped for reading, or of another user",
+    /// No such node.
+    NoSuchNode = 0x4000_0a00 => "no node has this number; enter it into the file that SCI_NODES names",
+    /// The owner does not answer.
+    NodeNotResponding = 0x4000_0a02 => "the process that owns the object cannot be reached; see that it runs",
+}
+
+/// Why a host could not be opened.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::Nodes;
+///
+/// let why = Nodes::parse("4 localhost\nfour localhost\n").unwrap_err();
+/// assert_eq!(why.to_string(), "line 2 of the node table, 'four localhost', is no node; write NODE HOST, with NODE from 1 to 65535");
+/// ```
+#[derive(Debug)]
+#[non_exhaustive]
+pub enum NotOpened {
+    /// The node table does not fit.
+    Nodes(String),
+    /// There is no endpoint of CCI.
+    Endpoint(cci::OpenError),
+    /// The system gives no descriptor, thread or random numbers.
+    System(std::io::Error),
+}
+
+impl NotOpened {
+    /// Returns the code of SISCI.
+    #[must_use]
+    pub fn code(&self) -> Error {
+        match self {
+            Self::Nodes(_) => Error::NoSuchNode,
+            Self::Endpoint(_) | Self::System(_) => Error::System,
+        }
+    }
+}
+
+impl fmt::Display for NotOpened {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Nodes(why) => f.write_str(why),
+            Self::Endpoint(why) => why.fmt(f),
+            Self::System(why) => write!(f, "the system has nothing left for a host: {why}"),
+        }
+    }
+}
+
+impl std::error::Error for NotOpened {}
+
+impl From<cci::OpenError> for NotOpened {
+    fn from(why: cci::OpenError) -> Self {
+        Self::Endpoint(why)
+    }
+}
+
+impl From<rustix::io::Errno> for NotOpened {
+    fn from(why: rustix::io::Errno) -> Self {
+        Self::System(why.into())
+    }
+}

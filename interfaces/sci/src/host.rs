@@ -1,0 +1,303 @@
+//! Hosts: what a program opens first.
+
+use crate::claims::{self, Named, Owner};
+use crate::dma::DmaQueue;
+use crate::errors::{Error, NotOpened};
+use crate::interrupts::{DataInterrupt, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
+use crate::nodes::{Nodes, is_number};
+use crate::options::Options;
+use crate::segment::{LocalSegment, RemoteSegment};
+use crate::shared::{Shared, start};
+use crate::state::{Hosts, Partner, Request, State};
+use crate::types::deadline;
+use crate::wire::Message;
+use cci::{Context, Endpoint, EndpointOptions};
+use cci_mem::fork::PerProcess;
+use cci_peers::{Name, Peers};
+use rustix::event::{EventfdFlags, epoll, eventfd};
+use std::fmt;
+use std::sync::Arc;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a process that cannot be reached is tried.
+const REACH: Duration = Duration::from_secs(5);
+/// Tells a forked child from this process.
+static MARK: PerProcess<()> = PerProcess::new();
+/// The first number of interrupts that may have any, and how many are tried.
+const ANY: (u32, u32) = (1024, 4096);
+
+/// A host: what SISCI calls a virtual device. It has an endpoint of CCI and one thread, on which
+/// callbacks run. Any thread may call it. Dropping it ends all its objects, for others too;
+/// windows stay mapped until they are dropped.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::{Access, Host, Options, SequenceStatus};
+///
+/// let id = std::process::id();
+/// let (owner, other) = (Host::open(&Options::new())?, Host::open(&Options::new())?);
+/// let segment = owner.create(id, 4096)?;
+/// segment.prepare()?;
+/// segment.publish()?;
+///
+/// let far = other.connect(owner.node(), id, None)?;
+/// let window = far.map(0..4096, Access::ReadWrite)?;
+/// let sequence = window.sequence();
+/// window.store(64, 7_u32)?;
+/// assert_eq!(sequence.check(), SequenceStatus::Ok);
+/// assert_eq!(segment.map(0..4096, Access::Read)?.load::<u32>(64)?, 7);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Host {
+    pub(crate) shared: Arc<Shared>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Host {
+    /// Opens a host.
+    ///
+    /// # Errors
+    ///
+    /// The node table is wrong, the endpoint cannot be opened, or the system has no descriptor,
+    /// thread or random numbers.
+    pub fn open(options: &Options) -> Result<Self, NotOpened> {
+        let nodes = match &options.nodes {
+            Some(nodes) => nodes.clone(),
+            None => Nodes::from_environment()?,
+        };
+        let device = match &options.device {
+            Some(device) => device.clone(),
+            None => Context::new()?.default_device()?.clone(),
+        };
+        let endpoint = Endpoint::open(&device, &EndpointOptions::new().disconnect_events(true))?;
+        let mut number = [0; 8];
+        // So few bytes come whole.
+        rustix::rand::getrandom(&mut number, rustix::rand::GetRandomFlags::empty())?;
+        let number = u64::from_ne_bytes(number);
+        let hosts = Hosts::default();
+        let peer_options = cci_peers::Options::new().limit(REACH);
+        let peers = Peers::new(Name::Number(number), Box::new(hosts.clone()), &peer_options)?;
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let asked = epoll::create(epoll::CreateFlags::CLOEXEC)?;
+        let introduction = Owner { number, uri: endpoint.uri().to_owned() }.emit();
+        let state = State::new(peers, hosts, nodes.own(), MARK.get(|| ())?.0);
+        let shared = Arc::new(Shared::new(endpoint, nodes, state, (wake, asked), introduction));
+        let thread = start(&shared).map_err(NotOpened::System)?;
+        Ok(Self { shared, thread: Some(thread) })
+    }
+
+    /// Returns the node of this host.
+    #[must_use]
+    pub fn node(&self) -> u32 {
+        self.shared.nodes.own()
+    }
+
+    /// Returns whether a node can be reached.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IllegalNode`], [`Error::NoSuchNode`]; [`Error::NotImplemented`]: it is another
+    /// host.
+    pub fn probe(&self, node: u32) -> Result<(), Error> {
+        if !is_number(&node) {
+            return Err(Error::IllegalNode);
+        }
+        match self.shared.nodes.is_here(node) {
+            None => Err(Error::NoSuchNode),
+            Some(false) => Err(Error::NotImplemented),
+            Some(true) => Ok(()),
+        }
+    }
+
+    /// Creates a segment of `size` zero bytes. Others cannot connect to it yet.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IllegalParameter`]: no bytes. [`Error::SegmentIdUsed`], [`Error::NoSpace`],
+    /// [`Error::NotInitialized`].
+    pub fn create(&self, id: u32, size: usize) -> Result<LocalSegment, Error> {
+        LocalSegment::create(&self.shared, id, size)
+    }
+
+    /// Connects to a segment of a node. Waits at most for `limit`; without one, as long as its
+    /// owner runs.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchSegment`]: it is not there, or not available; the program tries again.
+    /// [`Error::Timeout`]; [`Error::NodeNotResponding`]: its owner cannot be reached.
+    /// [`Error::NotImplemented`]: the device maps no memory of others. [`Error::IllegalOperation`]:
+    /// in a callback. As [`Host::probe`].
+    pub fn connect(&self, node: u32, id: u32, limit: Option<Duration>) -> Result<RemoteSegment, Error> {
+        self.probe(node)?;
+        let deadline = deadline(limit);
+        let is_own = |state: &State| node == state.own_node && state.segments.contains_key(&id);
+        let partner = self.find(node, Named::Segment(id), deadline, is_own, Error::NoSuchSegment)?;
+        let request = Request { partner, node, segment: Some(id), outcome: None };
+        let own = self.node();
+        let token = self.ask(request, deadline, |token| Message::Connect { token, segment: id, node: own })?;
+        RemoteSegment::new(&self.shared, token)
+    }
+
+    /// Creates an interrupt with this number, or with any.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SegmentIdUsed`]: the number is used. [`Error::NoSpace`],
+    /// [`Error::NotInitialized`].
+    pub fn interrupt(&self, number: Option<u32>) -> Result<Interrupt, Error> {
+        self.enter_interrupt(number, false)
+            .map(|(number, life, claim)| Interrupt::new(&self.shared, number, life, claim))
+    }
+
+    /// Creates an interrupt that takes bytes, with this number or with any.
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::interrupt`].
+    pub fn data_interrupt(&self, number: Option<u32>) -> Result<DataInterrupt, Error> {
+        self.enter_interrupt(number, true)
+            .map(|(number, life, claim)| DataInterrupt::new(&self.shared, number, life, claim))
+    }
+
+    fn enter_interrupt(&self, number: Option<u32>, has_bytes: bool) -> Result<(u32, u64, u64), Error> {
+        let node = self.node();
+        let (number, socket) = match number {
+            Some(number) => (number, claims::claim(node, Named::Interrupt(number))?),
+            None => {
+                let claim = |number| match claims::claim(node, Named::Interrupt(number)) {
+                    Err(Error::SegmentIdUsed) => None,
+                    other => Some(other.map(|socket| (number, socket))),
+                };
+                (ANY.0..ANY.0 + ANY.1).find_map(claim).unwrap_or(Err(Error::NoSpace))?
+            }
+        };
+        self.shared.with(|state| {
+            let life = state.next();
+            let claim = self.shared.enter_claim(state, socket)?;
+            state.enter_interrupt(number, life, has_bytes);
+            Ok((number, life, claim))
+        })
+    }
+
+    /// Connects to an interrupt of a node, as [`Host::connect`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::ConnectionRefused`]: there is none, or it takes bytes. Others as
+    /// [`Host::connect`].
+    pub fn connect_interrupt(&self, node: u32, number: u32, limit: Option<Duration>) -> Result<RemoteInterrupt, Error> {
+        let token = self.attach(node, number, limit, false)?;
+        Ok(RemoteInterrupt::new(&self.shared, token))
+    }
+
+    /// Connects to an interrupt that takes bytes, as [`Host::connect_interrupt`].
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::connect_interrupt`].
+    pub fn connect_data_interrupt(
+        &self,
+        node: u32,
+        number: u32,
+        limit: Option<Duration>,
+    ) -> Result<RemoteDataInterrupt, Error> {
+        let token = self.attach(node, number, limit, true)?;
+        Ok(RemoteDataInterrupt::new(&self.shared, token))
+    }
+
+    fn attach(&self, node: u32, number: u32, limit: Option<Duration>, has_bytes: bool) -> Result<u64, Error> {
+        self.probe(node)?;
+        let deadline = deadline(limit);
+        let is_own = |state: &State| node == state.own_node && state.interrupts.contains_key(&number);
+        let partner = self.find(node, Named::Interrupt(number), deadline, is_own, Error::ConnectionRefused)?;
+        let request = Request { partner, node, segment: None, outcome: None };
+        self.ask(request, deadline, |token| Message::Attach { token, interrupt: number, has_bytes })
+    }
+
+    /// Who owns a name.
+    fn find(
+        &self,
+        node: u32,
+        what: Named,
+        deadline: Option<Instant>,
+        is_own: impl Fn(&State) -> bool,
+        nobody: Error,
+    ) -> Result<Partner, Error> {
+        self.shared.check_wait()?;
+        if self.shared.with(|state| Ok(is_own(state)))? {
+            return Ok(None);
+        }
+        let owner = claims::find(node, what, deadline)?.ok_or(nobody)?;
+        let peer = self.shared.with(|state| Ok(state.peer_of(owner.number, &owner.uri)))?;
+        // It is this host's own name, which was claimed since.
+        peer.map(Some).ok_or(nobody)
+    }
+
+    /// Asks an owner for a connection, and waits for the answer; its token.
+    fn ask(
+        &self,
+        request: Request,
+        deadline: Option<Instant>,
+        message: impl FnOnce(u64) -> Message,
+    ) -> Result<u64, Error> {
+        let endpoint = &self.shared.endpoint;
+        let token = self.shared.with(|state| {
+            let (token, partner) = (state.next(), request.partner);
+            state.requests.insert(token, request);
+            let begun = state.begin(endpoint, partner, message(token));
+            if begun.is_err() {
+                state.requests.remove(&token);
+            }
+            begun.map(|()| token)
+        })?;
+        let answered = self.shared.wait_until(deadline, false, |state| state.requests.get(&token)?.outcome);
+        // An answer that comes later is disconnected.
+        self.shared.with(|state| Ok(state.requests.remove(&token)))?;
+        answered.map(|()| token)
+    }
+
+    /// Creates a DMA queue for at most `most` transfers.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IllegalParameter`]: none. [`Error::NotInitialized`].
+    pub fn dma_queue(&self, most: usize) -> Result<DmaQueue, Error> {
+        DmaQueue::create(&self.shared, most)
+    }
+
+    /// Ends the host, unless objects live.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`]: objects live. [`Error::NotInitialized`]: it has ended already.
+    pub fn close(&self) -> Result<(), Error> {
+        self.shared.with(|state| if state.is_in_use() { Err(Error::Busy) } else { Ok(()) })?;
+        self.shared.close();
+        Ok(())
+    }
+}
+
+impl Drop for Host {
+    fn drop(&mut self) {
+        let Some(thread) = self.thread.take() else { return };
+        // A forked child has no such thread.
+        if !self.shared.is_here() {
+            std::mem::forget(thread);
+            return;
+        }
+        self.shared.close();
+        if thread.thread().id() != std::thread::current().id() {
+            // The thread catches panics of callbacks.
+            let _ = thread.join();
+        }
+    }
+}
+
+impl fmt::Debug for Host {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Host(node {} at {})", self.node(), self.shared.endpoint.uri())
+    }
+}

@@ -1,0 +1,191 @@
+//! Peers that break the rules byte by byte lose their link, and nobody else does.
+
+use crate::claims::{self, Named};
+use crate::host::Host;
+use crate::options::Options;
+use crate::serve::MOST_DATA;
+use crate::types::{Access, Reason};
+use crate::wire::{Answer, Message};
+use cci::{Endpoint, EndpointOptions, Event, RmaHandle};
+use cci_peers::{Change, Deferred, Name, Peer, Peers, Table};
+use cci_testkit::{LIMIT, sm_device};
+use std::time::Instant;
+
+const NODE: u32 = 4;
+
+fn numbers() -> [u32; 3] {
+    [1, 2, 3].map(|at| fastrand::u32(..) << 2 | at)
+}
+
+/// A peer of a host that says what it likes.
+struct Liar {
+    endpoint: Endpoint,
+    peers: Peers<Vec<u8>>,
+    host: Peer,
+    heard: Vec<Message>,
+    is_up: bool,
+}
+
+impl Liar {
+    fn new(segment: u32) -> Self {
+        let endpoint = Endpoint::open(&sm_device(), &EndpointOptions::new().disconnect_events(true)).expect("open");
+        let owner = claims::find(NODE, Named::Segment(segment), None).expect("asked").expect("it is there");
+        let mut table = Table::new();
+        table.insert(Name::Number(owner.number), owner.uri);
+        let own = Name::Number(fastrand::u64(..));
+        let mut peers = Peers::new(own, Box::new(table), &cci_peers::Options::new()).expect("peers");
+        let host = peers.peer(&Name::Number(owner.number)).expect("another one");
+        let mut liar = Self { endpoint, peers, host, heard: Vec::new(), is_up: false };
+        liar.peers.open(&liar.endpoint, host, Instant::now());
+        liar.until("the link is up", |liar| liar.is_up);
+        liar
+    }
+
+    fn progress(&mut self) {
+        while let Some(event) = self.endpoint.get_event().expect("usable") {
+            if let Some(Event::Received(message)) = self.peers.handle_event(&self.endpoint, event, Instant::now()) {
+                self.heard.push(Message::parse(&message.to_vec()).expect("a host says no nonsense"));
+            }
+        }
+        self.peers.handle_timeout(&self.endpoint, Instant::now());
+        while let Some(change) = self.peers.poll_change() {
+            self.is_up = matches!(change, Change::Up { .. });
+        }
+    }
+
+    fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
+        let begun = Instant::now();
+        while !is_so(self) {
+            assert!(begun.elapsed() < LIMIT, "waited in vain: {what}");
+            self.progress();
+        }
+    }
+
+    /// The bytes have left.
+    fn say(&mut self, bytes: Vec<u8>) {
+        let begun = Instant::now();
+        loop {
+            self.progress();
+            let Ok(Deferred::Now(connection, bytes)) =
+                self.peers.defer(&self.endpoint, self.host, bytes.clone(), Instant::now())
+            else {
+                return;
+            };
+            match self.endpoint.send(connection, &bytes, 0) {
+                Err(cci::SendError::NoBuffers) => assert!(begun.elapsed() < LIMIT, "no room"),
+                _ => return,
+            }
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_breaks_the_rules_loses_its_link_alone() {
+    let owner = Host::open(&Options::new().device(sm_device())).expect("a host");
+    let [id, number, bytes] = numbers();
+    let segment = owner.create(id, 64).expect("memory");
+    segment.prepare().and_then(|()| segment.publish()).expect("room");
+    let plain = owner.interrupt(Some(number)).expect("free");
+    let data = owner.data_interrupt(Some(bytes)).expect("free");
+    let other = Host::open(&Options::new().device(sm_device())).expect("a host");
+    let far = other.connect(NODE, id, Some(LIMIT)).expect("published");
+    let sequence = far.map(0..64, Access::ReadWrite).expect("mapped").sequence();
+    assert_eq!(segment.wait(Some(LIMIT)).map(|event| event.reason), Ok(Reason::Connect));
+
+    let attach = |token, interrupt, has_bytes| Message::Attach { token, interrupt, has_bytes }.emit();
+    let connect = Message::Connect { token: 1, segment: id, node: 8 }.emit();
+    let mut wrongs: Vec<Vec<Vec<u8>>> = vec![
+        vec![Vec::new()],
+        vec![vec![0; 23]],
+        vec![vec![0; 24]],
+        vec![vec![9; 24]],
+        vec![[&connect[..], &[0]].concat()],
+        // A token twice.
+        vec![connect.clone(), connect.clone()],
+        // The wrong kind of interrupt.
+        vec![attach(1, number, false), Message::Data { token: 1, bytes: vec![1] }.emit()],
+        vec![attach(1, bytes, true), Message::Trigger { token: 1 }.emit()],
+    ];
+    // One more than there is room for.
+    let flood = std::iter::repeat_n(Message::Data { token: 1, bytes: vec![1] }.emit(), MOST_DATA as usize + 1);
+    wrongs.push(std::iter::once(attach(1, bytes, true)).chain(flood).collect());
+    for wrong in wrongs {
+        let mut liar = Liar::new(id);
+        let shown = format!("{:?}", wrong.last());
+        wrong.into_iter().for_each(|bytes| liar.say(bytes));
+        liar.until(&format!("the link ends after {shown}"), |liar| !liar.is_up);
+    }
+    // What a liar had connected to has been told; the bytes that were in order are there.
+    assert_eq!(
+        [(); 2].map(|()| segment.wait(Some(LIMIT)).map(|event| event.reason)),
+        [Ok(Reason::Connect), Ok(Reason::Lost)]
+    );
+    for _ in 0..MOST_DATA {
+        assert_eq!(data.wait(Some(LIMIT)), Ok(vec![1]));
+    }
+    assert_eq!(sequence.check(), crate::SequenceStatus::Ok);
+    other.connect_interrupt(NODE, plain.number(), Some(LIMIT)).and_then(|bell| bell.trigger()).expect("it lives");
+    plain.wait(Some(LIMIT)).expect("triggered");
+}
+
+/// What names nothing is ignored: a time-out may have ended it. What was not asked is undone.
+#[test]
+fn what_is_late_is_ignored() {
+    let owner = Host::open(&Options::new().device(sm_device())).expect("a host");
+    let [id, ..] = numbers();
+    let segment = owner.create(id, 64).expect("memory");
+    segment.prepare().and_then(|()| segment.publish()).expect("room");
+    let mut liar = Liar::new(id);
+    let handle = RmaHandle::from_words([1, 2, 3, 4]);
+    for message in [
+        Message::Disconnect { token: 9 },
+        Message::Notice { token: 9, reason: 5 },
+        Message::Trigger { token: 9 },
+        Message::Data { token: 9, bytes: vec![1] },
+        Message::Taken { token: 9 },
+        Message::Answer { token: 9, answer: Answer::Refused(7) },
+        Message::Answer { token: 9, answer: Answer::Interrupt },
+        Message::Answer { token: 9, answer: Answer::Segment(handle, 64) },
+        Message::Connect { token: 9, segment: id, node: 8 },
+    ] {
+        liar.say(message.emit());
+    }
+    liar.until("all are answered", |liar| liar.heard.len() == 3);
+    assert_eq!(liar.heard[..2], [Message::Disconnect { token: 9 }, Message::Disconnect { token: 9 }]);
+    assert!(matches!(liar.heard[2], Message::Answer { token: 9, answer: Answer::Segment(_, 64) }));
+    assert!(liar.is_up);
+}
+
+/// An owner that answers with a handle that is none is refused.
+#[test]
+fn an_answer_with_a_wrong_handle_is_an_error() {
+    let owner = Host::open(&Options::new().device(sm_device())).expect("a host");
+    let [id, ..] = numbers();
+    let _segment = owner.create(id, 64).expect("memory");
+    let mut liar = Liar::new(id);
+    // The owner asks the liar: by a name that the liar has claimed.
+    let name = id ^ 1;
+    let number = match liar.peers.own_name() {
+        Name::Number(number) => *number,
+        _ => panic!("it has a number"),
+    };
+    let socket = claims::claim(NODE, Named::Segment(name)).expect("free");
+    let introduction = claims::Owner { number, uri: liar.endpoint.uri().to_owned() }.emit();
+    for (handle, len) in [([1, 2, 3, 4], 64), ([0, 0, 0, 0], 1)] {
+        let refused = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| owner.connect(NODE, name, Some(LIMIT)).map(drop));
+            while !asking.is_finished() {
+                claims::introduce(&socket, &introduction);
+                liar.progress();
+                for message in std::mem::take(&mut liar.heard) {
+                    if let Message::Connect { token, .. } = message {
+                        let answer = Answer::Segment(RmaHandle::from_words(handle), len);
+                        liar.say(Message::Answer { token, answer }.emit());
+                    }
+                }
+            }
+            asking.join().expect("no panic")
+        });
+        assert_eq!(refused, Err(crate::Error::NoSuchSegment));
+    }
+}

@@ -1,0 +1,127 @@
+//! Mapped memory of a segment, of this process or of another one.
+
+use crate::errors::Error;
+use crate::types::{Access, Kind};
+use cci::{Import, Rights, SharedMemory};
+use cci_mem::fork::Mark;
+use cci_mem::sync::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::Arc;
+
+/// Where the pages come from.
+enum Pages {
+    Own(Arc<SharedMemory>),
+    Peer(Import),
+}
+
+/// The memory of a segment, mapped as long as this value.
+pub(crate) struct Mapped {
+    pages: Pages,
+    start: usize,
+    len: usize,
+    /// The connection is no more, or the segment is removed.
+    is_lost: AtomicBool,
+    /// Windows that live.
+    windows: AtomicUsize,
+    mark: Mark,
+}
+
+impl Mapped {
+    pub(crate) fn own(memory: Arc<SharedMemory>, mark: Mark) -> Self {
+        let (start, len) = (memory.memory().start(), memory.len());
+        Self::new(Pages::Own(memory), start, len, mark)
+    }
+
+    /// `None`: it does not fit the address space.
+    pub(crate) fn peer(import: Import, mark: Mark) -> Option<Self> {
+        let (start, len) = (import.as_ptr().expose_provenance(), usize::try_from(import.len()).ok()?);
+        Some(Self::new(Pages::Peer(import), start, len, mark))
+    }
+
+    fn new(pages: Pages, start: usize, len: usize, mark: Mark) -> Self {
+        Self { pages, start, len, is_lost: AtomicBool::new(false), windows: AtomicUsize::new(0), mark }
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn start(&self) -> usize {
+        self.start
+    }
+
+    #[expect(clippy::unused_self, reason = "mirrors will differ")]
+    pub(crate) fn kind(&self) -> Kind {
+        Kind::Shared
+    }
+
+    /// Whether a store still reaches the segment, as far as this process has been told.
+    #[inline]
+    pub(crate) fn is_current(&self) -> bool {
+        let is_registered = match &self.pages {
+            Pages::Own(_) => true,
+            Pages::Peer(import) => import.is_current(),
+        };
+        // Publishes nothing: what the owner has stored before is ordered by its own stores.
+        is_registered && !self.is_lost.load(Ordering::Relaxed) && self.mark.is_here()
+    }
+
+    pub(crate) fn lose(&self) {
+        // As in `is_current`.
+        self.is_lost.store(true, Ordering::Relaxed);
+    }
+
+    /// Whether the owner allows it.
+    pub(crate) fn allows(&self, access: Access) -> bool {
+        match &self.pages {
+            Pages::Own(_) => true,
+            Pages::Peer(import) => access == Access::Read || import.rights().has(Rights::WRITE),
+        }
+    }
+
+    /// Copies out. False: the range lies outside.
+    pub(crate) fn read(&self, offset: usize, target: &mut [u8]) -> bool {
+        if !self.has(offset, target.len()) {
+            return false;
+        }
+        match &self.pages {
+            Pages::Own(memory) => memory.read(offset, target),
+            Pages::Peer(import) => return import.read(offset as u64, target),
+        }
+        true
+    }
+
+    /// Copies in. False: the range lies outside, or the owner allows reading alone.
+    pub(crate) fn write(&self, offset: usize, bytes: &[u8]) -> bool {
+        if !self.has(offset, bytes.len()) {
+            return false;
+        }
+        match &self.pages {
+            Pages::Own(memory) => memory.write(offset, bytes),
+            Pages::Peer(import) => return import.write(offset as u64, bytes),
+        }
+        true
+    }
+
+    pub(crate) fn has(&self, offset: usize, len: usize) -> bool {
+        offset.checked_add(len).is_some_and(|end| end <= self.len)
+    }
+
+    pub(crate) fn check(&self, offset: usize, len: usize) -> Result<(), Error> {
+        if self.has(offset, len) { Ok(()) } else { Err(Error::OutOfRange) }
+    }
+
+    pub(crate) fn is_in_use(&self) -> bool {
+        // Publishes nothing.
+        self.windows.load(Ordering::Relaxed) > 0
+    }
+
+    pub(crate) fn begin_window(&self) {
+        // As in `is_in_use`.
+        self.windows.fetch_add(1, Ordering::Relaxed);
+    }
+
+    pub(crate) fn end_window(&self) {
+        // As in `is_in_use`.
+        self.windows.fetch_sub(1, Ordering::Relaxed);
+    }
+}

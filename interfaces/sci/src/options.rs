@@ -1,0 +1,46 @@
+//! How a host is opened.
+
+use crate::nodes::Nodes;
+use cci::Device;
+
+/// How a host is opened.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::{Nodes, Options};
+///
+/// let options = Options::new().nodes(Nodes::parse("4 localhost\n8 localhost\n")?.at(8)?);
+/// assert!(options.device.is_none());
+/// # Ok::<(), cci_sci::NotOpened>(())
+/// ```
+#[derive(Clone, Debug, Default)]
+#[non_exhaustive]
+pub struct Options {
+    /// The node table; `None`: that of the environment.
+    pub nodes: Option<Nodes>,
+    /// The device of CCI; `None`: the default one.
+    pub device: Option<Device>,
+}
+
+impl Options {
+    /// Returns the defaults.
+    #[must_use]
+    pub const fn new() -> Self {
+        Self { nodes: None, device: None }
+    }
+
+    /// Sets the node table.
+    #[must_use]
+    pub fn nodes(mut self, nodes: Nodes) -> Self {
+        self.nodes = Some(nodes);
+        self
+    }
+
+    /// Sets the device of CCI. Its transport must map memory of peers.
+    #[must_use]
+    pub fn device(mut self, device: Device) -> Self {
+        self.device = Some(device);
+        self
+    }
+}

@@ -1,0 +1,206 @@
+//! Transfers of DMA queues, by RMA.
+
+use crate::mapped::Mapped;
+use crate::state::{Notices, Operation, Partner, Source, State};
+use cci::{Endpoint, Rma, RmaError, RmaHandle};
+use std::sync::Arc;
+
+/// The state of a DMA queue, with the numbers of SISCI.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::QueueState;
+///
+/// fn may_enqueue(state: QueueState) -> bool {
+///     matches!(state, QueueState::Idle | QueueState::Gather)
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+#[expect(clippy::exhaustive_enums, reason = "those of SISCI")]
+pub enum QueueState {
+    /// It is empty.
+    Idle = 0,
+    /// It has transfers, and is not posted.
+    Gather = 1,
+    /// It is posted.
+    Posted = 2,
+    /// All transfers have ended well.
+    Done = 3,
+    /// The program has ended it.
+    Aborted = 4,
+    /// A transfer has failed.
+    Error = 5,
+}
+
+/// A transfer between a segment of this host and one that it is connected to.
+pub(crate) struct Transfer {
+    pub(crate) own: Arc<Mapped>,
+    /// Of the registration of the segment of this host.
+    pub(crate) own_handle: RmaHandle,
+    pub(crate) own_offset: u64,
+    pub(crate) partner: Partner,
+    pub(crate) remote: Arc<Mapped>,
+    pub(crate) remote_handle: RmaHandle,
+    pub(crate) remote_offset: u64,
+    pub(crate) len: u64,
+    pub(crate) is_read: bool,
+}
+
+/// A DMA queue.
+pub(crate) struct Queue {
+    pub(crate) transfers: Vec<Transfer>,
+    pub(crate) most: usize,
+    pub(crate) state: QueueState,
+    /// Transfers that have begun, and those of them that have not ended.
+    begun: usize,
+    open: usize,
+    has_failed: bool,
+    is_aborted: bool,
+    pub(crate) notices: Notices<QueueState>,
+}
+
+/// How the begin of a transfer went.
+enum Begun {
+    Open,
+    Ended,
+    NoRoom,
+    Failed,
+}
+
+impl Transfer {
+    fn begin(&self, endpoint: &Endpoint, state: &State, token: u64, is_first: bool) -> Begun {
+        if !self.remote.is_current() {
+            return Begun::Failed;
+        }
+        let Some(peer) = self.partner else { return self.copy() };
+        let Some(connection) = state.peers.connection(peer) else { return Begun::Failed };
+        let rma = Rma::new(&self.own_handle, &self.remote_handle, self.len)
+            .local_offset(self.own_offset)
+            .remote_offset(self.remote_offset);
+        // In order.
+        let rma = if is_first { rma } else { rma.fence() };
+        let notify = Operation::transfer(token);
+        let begun = match self.is_read {
+            true => endpoint.read(connection, &rma, notify),
+            false => endpoint.write(connection, &rma, notify),
+        };
+        match begun {
+            Ok(()) => Begun::Open,
+            Err(RmaError::NoBuffers) => Begun::NoRoom,
+            Err(_) => Begun::Failed,
+        }
+    }
+
+    /// Within this host.
+    fn copy(&self) -> Begun {
+        let mut part = [0; 4096];
+        let (from, to) = if self.is_read { (&self.remote, &self.own) } else { (&self.own, &self.remote) };
+        let (from_offset, to_offset) = match self.is_read {
+            true => (self.remote_offset, self.own_offset),
+            false => (self.own_offset, self.remote_offset),
+        };
+        let len = self.len as usize;
+        for done in (0..len).step_by(part.len()) {
+            let part = &mut part[..4096.min(len - done)];
+            if !from.read(from_offset as usize + done, part) || !to.write(to_offset as usize + done, part) {
+                return Begun::Failed;
+            }
+        }
+        Begun::Ended
+    }
+}
+
+impl Queue {
+    pub(crate) fn new(most: usize) -> Self {
+        Self {
+            transfers: Vec::new(),
+            most,
+            state: QueueState::Idle,
+            begun: 0,
+            open: 0,
+            has_failed: false,
+            is_aborted: false,
+            notices: Notices::new(),
+        }
+    }
+
+    pub(crate) fn reset(&mut self) {
+        *self = Self::new(self.most);
+    }
+
+    /// Begins no further transfer.
+    pub(crate) fn abort(&mut self) {
+        self.is_aborted = true;
+    }
+
+    fn is_ending(&self) -> bool {
+        self.has_failed || self.is_aborted
+    }
+}
+
+impl State {
+    /// Begins as many transfers as there is room for.
+    pub(crate) fn advance(&mut self, endpoint: &Endpoint, token: u64) {
+        // Apart meanwhile: a transfer looks at the state of the links.
+        let Some(mut queue) = self.queues.remove(&token) else { return };
+        while !queue.is_ending() {
+            let Some(transfer) = queue.transfers.get(queue.begun) else { break };
+            match transfer.begin(endpoint, self, token, queue.begun == 0) {
+                Begun::Open => queue.open += 1,
+                Begun::Ended => {}
+                Begun::NoRoom => break,
+                Begun::Failed => {
+                    queue.has_failed = true;
+                    break;
+                }
+            }
+            queue.begun += 1;
+        }
+        let is_over = queue.is_ending() || queue.begun == queue.transfers.len();
+        if queue.state == QueueState::Posted && queue.open == 0 && is_over {
+            queue.state = match (queue.has_failed, queue.is_aborted) {
+                (true, _) => QueueState::Error,
+                (false, true) => QueueState::Aborted,
+                (false, false) => QueueState::Done,
+            };
+            if queue.notices.callback.is_some() {
+                queue.notices.events.push_back(queue.state);
+                self.ready.push_back(Source::Queue(token));
+            }
+            queue.transfers.clear();
+            self.has_changed = true;
+        }
+        self.queues.insert(token, queue);
+    }
+
+    pub(crate) fn on_transfer_ended(&mut self, endpoint: &Endpoint, token: u64, is_ok: bool) {
+        let Some(queue) = self.queues.get_mut(&token) else { return };
+        queue.open = queue.open.saturating_sub(1);
+        queue.has_failed |= !is_ok;
+        self.advance(endpoint, token);
+    }
+
+    /// Begins what had no room before. False: there is still none for something.
+    pub(crate) fn advance_all(&mut self, endpoint: &Endpoint) -> bool {
+        let starved = |queue: &Queue| queue.state == QueueState::Posted && queue.open == 0;
+        let tokens: Vec<_> = self.queues.iter().filter(|(_, queue)| starved(queue)).map(|(token, _)| *token).collect();
+        tokens.into_iter().for_each(|token| self.advance(endpoint, token));
+        !self.queues.values().any(starved)
+    }
+
+    /// A link is no more: transfers that have begun report their own ends.
+    pub(crate) fn fail_queues(&mut self, endpoint: &Endpoint, partner: Partner) {
+        let uses = |queue: &Queue| {
+            queue.state == QueueState::Posted && queue.transfers.iter().any(|transfer| transfer.partner == partner)
+        };
+        let tokens: Vec<_> = self.queues.iter().filter(|(_, queue)| uses(queue)).map(|(token, _)| *token).collect();
+        for token in tokens {
+            if let Some(queue) = self.queues.get_mut(&token) {
+                queue.has_failed = true;
+            }
+            self.advance(endpoint, token);
+        }
+    }
+}

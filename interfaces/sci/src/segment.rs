@@ -1,0 +1,434 @@
+//! Segments of this host, and connections to segments.
+
+use crate::claims::{self, Named};
+use crate::errors::Error;
+use crate::mapped::Mapped;
+use crate::shared::Shared;
+use crate::state::{Notices, OwnSegment, Source, State, retire};
+use crate::types::{Access, Reason, SegmentEvent, Then, Withdraw};
+use crate::window::Window;
+use crate::wire::Message;
+use cci::{Registration, Rights, SharedMemory};
+use std::collections::BTreeSet;
+use std::fmt;
+use std::ops::Range;
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+/// A segment of this host. Dropping it withdraws it by force and removes it.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::{Error, Host, Options, Withdraw};
+///
+/// let host = Host::open(&Options::new())?;
+/// let id = std::process::id();
+/// let segment = host.create(id, 100)?;
+/// assert_eq!(segment.publish(), Err(Error::SegmentNotPrepared));
+/// segment.prepare()?;
+/// segment.publish()?;
+/// let connection = host.connect(host.node(), id, None)?;
+/// assert_eq!(segment.remove(), Err(Error::Busy));
+/// segment.withdraw(Withdraw::Force)?;
+/// segment.remove()?;
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct LocalSegment {
+    shared: Arc<Shared>,
+    id: u32,
+    life: u64,
+    claim: u64,
+    mapped: Arc<Mapped>,
+}
+
+/// Bytes that this host can still give to programs. None: it does not tell.
+fn available() -> Option<u64> {
+    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
+    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
+    Some(kilobytes.saturating_mul(1024))
+}
+
+impl LocalSegment {
+    pub(crate) fn create(shared: &Arc<Shared>, id: u32, size: usize) -> Result<Self, Error> {
+        if size == 0 {
+            return Err(Error::IllegalParameter);
+        }
+        // Memory is reserved at once: the system would end programs to find so much.
+        if available().is_some_and(|bytes| size as u64 > bytes) {
+            return Err(Error::NoSpace);
+        }
+        if !shared.is_here() {
+            return Err(Error::NotInitialized);
+        }
+        let socket = claims::claim(shared.nodes.own(), Named::Segment(id))?;
+        let memory = Arc::new(SharedMemory::new(size).map_err(|_| Error::NoSpace)?);
+        shared.with(|state| {
+            let life = state.next();
+            let claim = shared.enter_claim(state, socket)?;
+            let mapped = Arc::new(Mapped::own(Arc::clone(&memory), state.mark));
+            let segment = OwnSegment {
+                life,
+                memory,
+                mapped: Arc::clone(&mapped),
+                registration: None,
+                is_available: false,
+                connectors: BTreeSet::new(),
+                notices: Notices::new(),
+            };
+            state.segments.insert(id, segment);
+            Ok(Self { shared: Arc::clone(shared), id, life, claim, mapped })
+        })
+    }
+
+    /// Runs a call on the segment, unless it was removed.
+    fn with<R>(&self, act: impl FnOnce(&mut State) -> Result<R, Error>) -> Result<R, Error> {
+        self.shared.with(|state| {
+            let is_there = state.segments.get(&self.id).is_some_and(|segment| segment.life == self.life);
+            if is_there { act(state) } else { Err(Error::NoSuchSegment) }
+        })
+    }
+
+    fn register(&self, state: &State) -> Result<Registration<Arc<SharedMemory>>, Error> {
+        let memory = state.segments.get(&self.id).map(|segment| Arc::clone(&segment.memory));
+        let memory = memory.ok_or(Error::NoSuchSegment)?;
+        self.shared.endpoint.register(memory, Rights::READ_WRITE).map_err(|_| Error::NoSpace)
+    }
+
+    /// Returns the segment's number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns the number of bytes.
+    #[expect(clippy::len_without_is_empty, reason = "a segment is never empty")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.mapped.len()
+    }
+
+    /// Makes the segment ready to be published, and usable by DMA queues.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IllegalOperation`]: it is prepared already. [`Error::NoSpace`],
+    /// [`Error::NoSuchSegment`], [`Error::NotInitialized`].
+    pub fn prepare(&self) -> Result<(), Error> {
+        self.with(|state| {
+            if state.segments[&self.id].registration.is_some() {
+                return Err(Error::IllegalOperation);
+            }
+            let registration = self.register(state)?;
+            if let Some(segment) = state.segments.get_mut(&self.id) {
+                segment.registration = Some(registration);
+            }
+            Ok(())
+        })
+    }
+
+    /// Makes the segment available: others connect from now on.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SegmentNotPrepared`], [`Error::NoSuchSegment`], [`Error::NotInitialized`].
+    pub fn publish(&self) -> Result<(), Error> {
+        self.with(|state| match state.segments.get_mut(&self.id) {
+            Some(segment) if segment.registration.is_some() => {
+                segment.is_available = true;
+                Ok(())
+            }
+            _ => Err(Error::SegmentNotPrepared),
+        })
+    }
+
+    /// Makes the segment unavailable.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchSegment`], [`Error::NotInitialized`]; [`Error::NoSpace`]: the connections
+    /// have ended, and the segment is no more prepared.
+    pub fn withdraw(&self, how: Withdraw) -> Result<(), Error> {
+        let endpoint = &self.shared.endpoint;
+        self.with(|state| {
+            let Some(segment) = state.segments.get_mut(&self.id) else { return Ok(()) };
+            segment.is_available = false;
+            match how {
+                Withdraw::Quiet => {}
+                Withdraw::Notify => {
+                    for key in segment.connectors.clone() {
+                        let notice = Message::Notice { token: key.1, reason: Reason::Disconnect as u32 };
+                        state.send(endpoint, key.0, notice);
+                    }
+                }
+                Withdraw::Force => {
+                    // Its end is that of each import; the next one is for later connections.
+                    let before = segment.registration.take();
+                    state.disconnect_all(endpoint, self.id);
+                    if before.is_some() {
+                        drop(before);
+                        let registration = self.register(state)?;
+                        if let Some(segment) = state.segments.get_mut(&self.id) {
+                            segment.registration = Some(registration);
+                        }
+                    }
+                }
+            }
+            Ok(())
+        })
+    }
+
+    /// Maps a range of the segment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfRange`], [`Error::NoSuchSegment`], [`Error::NotInitialized`].
+    pub fn map(&self, range: Range<usize>, access: Access) -> Result<Window, Error> {
+        self.with(|_| Window::new(&self.mapped, range, access))
+    }
+
+    /// Waits for an event of the segment, at most for `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]; [`Error::Cancelled`]: it was removed; [`Error::IllegalOperation`]: it
+    /// has a callback, or this is one.
+    pub fn wait(&self, limit: Option<Duration>) -> Result<SegmentEvent, Error> {
+        self.shared.wait_for(limit, |state| {
+            let segment = state.segments.get_mut(&self.id).filter(|segment| segment.life == self.life);
+            let Some(segment) = segment else { return Some(Err(Error::Cancelled)) };
+            if segment.notices.callback.is_some() {
+                return Some(Err(Error::IllegalOperation));
+            }
+            segment.notices.events.pop_front().map(Ok)
+        })
+    }
+
+    /// Sets what is called for each event, on the thread of the host, in place of
+    /// [`LocalSegment::wait`]. Events that wait are given to it.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchSegment`], [`Error::NotInitialized`].
+    pub fn on_event(&self, callback: impl FnMut(SegmentEvent) -> Then + Send + 'static) -> Result<(), Error> {
+        self.with(|state| {
+            if let Some(segment) = state.segments.get_mut(&self.id) {
+                retire(&mut state.retired, &mut segment.notices);
+                segment.notices.callback = Some(Arc::new(Mutex::new(callback)));
+                let waiting = segment.notices.events.len();
+                state.ready.extend(std::iter::repeat_n(self.source(), waiting));
+            }
+            Ok(())
+        })
+    }
+
+    fn source(&self) -> Source {
+        Source::Segment(self.id, self.life)
+    }
+
+    /// Removes the segment. The memory is freed once its windows are dropped.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`]: it has windows or connections. [`Error::NoSuchSegment`]: it was removed
+    /// before. [`Error::NotInitialized`].
+    pub fn remove(&self) -> Result<(), Error> {
+        self.with(|state| {
+            let has_connectors = !state.segments[&self.id].connectors.is_empty();
+            if has_connectors || self.mapped.is_in_use() {
+                return Err(Error::Busy);
+            }
+            self.end(state);
+            Ok(())
+        })?;
+        self.shared.settle(self.source());
+        Ok(())
+    }
+
+    fn end(&self, state: &mut State) {
+        state.disconnect_all(&self.shared.endpoint, self.id);
+        if let Some(mut segment) = state.segments.remove(&self.id) {
+            retire(&mut state.retired, &mut segment.notices);
+        }
+        self.mapped.lose();
+        self.shared.free_claim(state, self.claim);
+        state.has_changed = true;
+    }
+
+    /// The memory, and the handle of its registration.
+    pub(crate) fn registered(&self, state: &State) -> Result<(Arc<Mapped>, cci::RmaHandle), Error> {
+        let segment = state.segments.get(&self.id).filter(|segment| segment.life == self.life);
+        let segment = segment.ok_or(Error::NoSuchSegment)?;
+        let registration = segment.registration.as_ref().ok_or(Error::SegmentNotPrepared)?;
+        Ok((Arc::clone(&self.mapped), *registration.handle()))
+    }
+}
+
+impl Drop for LocalSegment {
+    fn drop(&mut self) {
+        // Refused where it was removed, or the host has ended.
+        let ended = self.with(|state| {
+            self.end(state);
+            Ok(())
+        });
+        if ended.is_ok() {
+            self.shared.settle(self.source());
+        }
+    }
+}
+
+impl fmt::Debug for LocalSegment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "LocalSegment({}, {} bytes)", self.id, self.len())
+    }
+}
+
+/// A connection to a segment. Dropping it disconnects; its windows stay mapped, and their sequences
+/// say that the connection is no more.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::{Error, Host, RemoteSegment};
+/// use std::time::Duration;
+///
+/// /// Connects as soon as the owner has published its segment.
+/// fn connect(host: &Host, node: u32, id: u32) -> Result<RemoteSegment, Error> {
+///     loop {
+///         match host.connect(node, id, Some(Duration::from_secs(1))) {
+///             Err(Error::NoSuchSegment) => std::thread::sleep(Duration::from_millis(10)),
+///             other => return other,
+///         }
+///     }
+/// }
+/// ```
+pub struct RemoteSegment {
+    shared: Arc<Shared>,
+    token: u64,
+    node: u32,
+    id: u32,
+    mapped: Arc<Mapped>,
+}
+
+impl RemoteSegment {
+    pub(crate) fn new(shared: &Arc<Shared>, token: u64) -> Result<Self, Error> {
+        shared.with(|state| {
+            let remote = state.remotes.get(&token).ok_or(Error::NoSuchSegment)?;
+            let (node, id, mapped) = (remote.node, remote.segment, Arc::clone(&remote.mapped));
+            Ok(Self { shared: Arc::clone(shared), token, node, id, mapped })
+        })
+    }
+
+    /// Returns the node of the owner.
+    #[must_use]
+    pub fn node(&self) -> u32 {
+        self.node
+    }
+
+    /// Returns the segment's number.
+    #[must_use]
+    pub fn id(&self) -> u32 {
+        self.id
+    }
+
+    /// Returns the number of bytes.
+    #[expect(clippy::len_without_is_empty, reason = "a segment is never empty")]
+    #[must_use]
+    pub fn len(&self) -> usize {
+        self.mapped.len()
+    }
+
+    /// Maps a range of the segment.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::OutOfRange`]; [`Error::SegmentNotConnected`]: the connection is no more.
+    /// [`Error::NotInitialized`].
+    pub fn map(&self, range: Range<usize>, access: Access) -> Result<Window, Error> {
+        self.shared.with(|state| match state.remotes.get(&self.token) {
+            Some(remote) if !remote.is_lost => Window::new(&self.mapped, range, access),
+            _ => Err(Error::SegmentNotConnected),
+        })
+    }
+
+    /// Waits for an event of the connection, at most for `limit`.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]; [`Error::Cancelled`]: it was disconnected; [`Error::IllegalOperation`]:
+    /// it has a callback, or this is one.
+    pub fn wait(&self, limit: Option<Duration>) -> Result<Reason, Error> {
+        self.shared.wait_for(limit, |state| {
+            let Some(remote) = state.remotes.get_mut(&self.token) else { return Some(Err(Error::Cancelled)) };
+            if remote.notices.callback.is_some() {
+                return Some(Err(Error::IllegalOperation));
+            }
+            remote.notices.events.pop_front().map(Ok)
+        })
+    }
+
+    /// Sets what is called for each event, as [`LocalSegment::on_event`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::SegmentNotConnected`]: it was disconnected. [`Error::NotInitialized`].
+    pub fn on_event(&self, callback: impl FnMut(Reason) -> Then + Send + 'static) -> Result<(), Error> {
+        self.shared.with(|state| {
+            let remote = state.remotes.get_mut(&self.token).ok_or(Error::SegmentNotConnected)?;
+            retire(&mut state.retired, &mut remote.notices);
+            remote.notices.callback = Some(Arc::new(Mutex::new(callback)));
+            let waiting = remote.notices.events.len();
+            state.ready.extend(std::iter::repeat_n(Source::Remote(self.token), waiting));
+            Ok(())
+        })
+    }
+
+    /// Ends the connection.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`]: it has windows. [`Error::SegmentNotConnected`]: it was disconnected before.
+    /// [`Error::NotInitialized`].
+    pub fn disconnect(&self) -> Result<(), Error> {
+        self.shared.with(|state| if self.mapped.is_in_use() { Err(Error::Busy) } else { self.end(state) })?;
+        self.shared.settle(Source::Remote(self.token));
+        Ok(())
+    }
+
+    fn end(&self, state: &mut State) -> Result<(), Error> {
+        let mut remote = state.remotes.remove(&self.token).ok_or(Error::SegmentNotConnected)?;
+        retire(&mut state.retired, &mut remote.notices);
+        self.mapped.lose();
+        state.has_changed = true;
+        if !remote.is_lost {
+            state.send(&self.shared.endpoint, remote.partner, Message::Disconnect { token: self.token });
+        }
+        Ok(())
+    }
+
+    /// What a transfer needs.
+    pub(crate) fn registered(
+        &self,
+        state: &State,
+    ) -> Result<(crate::state::Partner, Arc<Mapped>, cci::RmaHandle), Error> {
+        let remote = state.remotes.get(&self.token).filter(|remote| !remote.is_lost);
+        let remote = remote.ok_or(Error::SegmentNotConnected)?;
+        Ok((remote.partner, Arc::clone(&self.mapped), remote.handle))
+    }
+}
+
+impl Drop for RemoteSegment {
+    fn drop(&mut self) {
+        // Refused where it was disconnected, or the host has ended.
+        if self.shared.with(|state| self.end(state)).is_ok() {
+            self.shared.settle(Source::Remote(self.token));
+        }
+    }
+}
+
+impl fmt::Debug for RemoteSegment {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "RemoteSegment({} of node {}, {} bytes)", self.id, self.node, self.len())
+    }
+}

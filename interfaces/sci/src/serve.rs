@@ -1,0 +1,283 @@
+//! Messages of other hosts, and of this one to itself.
+
+use crate::errors::Error;
+use crate::mapped::Mapped;
+use crate::state::{Attachment, Key, Notices, Operation, Partner, Remote, Source, State, Target};
+use crate::types::Reason;
+use crate::wire::{Answer, Message};
+use cci::{Endpoint, Event, ImportError};
+use cci_peers::{Change, Peer};
+use std::sync::Arc;
+use std::time::Instant;
+
+/// Connections of one peer, at most.
+const MOST_CONNECTORS: usize = 65_536;
+/// Events of one connection to an interrupt with bytes that nobody has taken, at most.
+pub(crate) const MOST_DATA: u32 = 16;
+
+impl State {
+    /// Takes an event of the endpoint.
+    pub(crate) fn take(&mut self, endpoint: &Endpoint, event: Event<'_>) {
+        match self.peers.handle_event(endpoint, event, Instant::now()) {
+            Some(Event::Received(message)) => {
+                let peer = message.connection().and_then(|connection| self.peers.peer_of(connection));
+                let parsed = Message::parse(&message.to_vec());
+                drop(message);
+                match (peer, parsed) {
+                    (Some(peer), Some(message)) => self.handle(endpoint, Some(peer), message),
+                    (Some(peer), None) => self.break_link(endpoint, peer),
+                    (None, _) => {}
+                }
+            }
+            Some(Event::Completed(ended)) => match Operation::of(ended.context()) {
+                Operation::Trigger(token) => self.on_trigger_sent(endpoint, token),
+                Operation::Transfer(token) => self.on_transfer_ended(endpoint, token, ended.outcome().is_ok()),
+                Operation::Other => {}
+            },
+            Some(Event::EndpointFailed(_)) => {
+                self.has_failed = true;
+                self.has_changed = true;
+            }
+            // A request that is no host's is rejected by its drop.
+            _ => {}
+        }
+        self.take_changes(endpoint);
+    }
+
+    /// What has become of links.
+    pub(crate) fn take_changes(&mut self, endpoint: &Endpoint) {
+        while let Some(change) = self.peers.poll_change() {
+            match change {
+                Change::Up { peer, connection, waiting, .. } => {
+                    for message in waiting {
+                        self.transmit(endpoint, peer, connection, message);
+                    }
+                }
+                Change::Down { peer, .. } => self.on_down(endpoint, peer),
+                Change::Failed { peer, .. } => self.fail_requests(Some(peer), Error::NodeNotResponding),
+                _ => {}
+            }
+        }
+    }
+
+    /// Handles messages of this host to itself.
+    pub(crate) fn serve_self(&mut self, endpoint: &Endpoint) {
+        while let Some(message) = self.to_self.pop_front() {
+            self.handle(endpoint, None, message);
+        }
+    }
+
+    pub(crate) fn handle(&mut self, endpoint: &Endpoint, from: Partner, message: Message) {
+        match message {
+            Message::Connect { token, segment, node } => self.on_connect(endpoint, (from, token), segment, node),
+            Message::Attach { token, interrupt, has_bytes } => {
+                self.on_attach(endpoint, (from, token), interrupt, has_bytes);
+            }
+            Message::Answer { token, answer } => self.on_answer(endpoint, from, token, answer),
+            Message::Disconnect { token } => self.forget_connector((from, token), Reason::Disconnect),
+            Message::Notice { token, reason } => self.on_notice(from, token, reason),
+            Message::Trigger { token } => self.on_trigger(endpoint, (from, token), None),
+            Message::Data { token, bytes } => self.on_trigger(endpoint, (from, token), Some(bytes)),
+            Message::Taken { token } => {
+                if let Some(of) = self.attachments.get_mut(&token).filter(|of| of.partner == from) {
+                    of.outstanding = of.outstanding.saturating_sub(1);
+                    self.has_changed = true;
+                }
+            }
+        }
+    }
+
+    /// Whether a peer may have another connection; one that may not loses its link.
+    fn admits(&mut self, endpoint: &Endpoint, key: Key) -> bool {
+        let Some(peer) = key.0 else { return true };
+        let count = self.connectors.range((key.0, 0)..=(key.0, u64::MAX)).count();
+        if count < MOST_CONNECTORS && !self.connectors.contains_key(&key) {
+            return true;
+        }
+        self.break_link(endpoint, peer);
+        false
+    }
+
+    fn on_connect(&mut self, endpoint: &Endpoint, key: Key, id: u32, node: u32) {
+        if !self.admits(endpoint, key) {
+            return;
+        }
+        let found = self.segments.get_mut(&id).filter(|segment| segment.is_available);
+        let registered = found.and_then(|segment| {
+            let registration = segment.registration.as_ref()?;
+            segment.connectors.insert(key);
+            Some((*registration.handle(), registration.len()))
+        });
+        let answer = match registered {
+            Some((handle, len)) => {
+                self.connectors.insert(key, Target::Segment(id, node));
+                self.note_segment(id, Reason::Connect, node);
+                Answer::Segment(handle, len)
+            }
+            None => Answer::Refused(Error::NoSuchSegment.code()),
+        };
+        self.send(endpoint, key.0, Message::Answer { token: key.1, answer });
+    }
+
+    fn on_attach(&mut self, endpoint: &Endpoint, key: Key, number: u32, has_bytes: bool) {
+        if !self.admits(endpoint, key) {
+            return;
+        }
+        let found = self.interrupts.get_mut(&number).filter(|interrupt| interrupt.has_bytes == has_bytes);
+        let answer = match found {
+            Some(interrupt) => {
+                interrupt.connectors.insert(key, 0);
+                self.connectors.insert(key, Target::Interrupt(number));
+                Answer::Interrupt
+            }
+            None => Answer::Refused(Error::ConnectionRefused.code()),
+        };
+        self.send(endpoint, key.0, Message::Answer { token: key.1, answer });
+    }
+
+    /// What a connect has been answered. Who has given up waiting disconnects.
+    fn on_answer(&mut self, endpoint: &Endpoint, from: Partner, token: u64, answer: Answer) {
+        let request = self.requests.get(&token).filter(|of| of.partner == from && of.outcome.is_none());
+        let Some((node, segment)) = request.map(|of| (of.node, of.segment)) else {
+            if !matches!(answer, Answer::Refused(_)) {
+                self.send(endpoint, from, Message::Disconnect { token });
+            }
+            return;
+        };
+        let outcome = match (answer, segment) {
+            (Answer::Refused(code), _) => Err(Error::from_code(code).unwrap_or(Error::ConnectionRefused)),
+            (Answer::Segment(handle, len), Some(segment)) => {
+                self.map(endpoint, from, segment, (&handle, len)).map(|mapped| {
+                    let (is_lost, notices) = (false, Notices::new());
+                    let remote = Remote { partner: from, node, segment, mapped, handle, is_lost, notices };
+                    self.remotes.insert(token, remote);
+                })
+            }
+            (Answer::Interrupt, None) => {
+                let attachment =
+                    Attachment { partner: from, is_in_flight: false, is_due: false, outstanding: 0, is_lost: false };
+                self.attachments.insert(token, attachment);
+                Ok(())
+            }
+            (Answer::Segment(..), None) | (Answer::Interrupt, Some(_)) => {
+                if let Some(peer) = from {
+                    self.break_link(endpoint, peer);
+                }
+                return;
+            }
+        };
+        if let Err(why) = outcome
+            && !matches!(why, Error::NoSuchSegment)
+        {
+            self.send(endpoint, from, Message::Disconnect { token });
+        }
+        if let Some(request) = self.requests.get_mut(&token) {
+            request.outcome = Some(outcome);
+            self.has_changed = true;
+        }
+    }
+
+    fn map(
+        &mut self,
+        endpoint: &Endpoint,
+        from: Partner,
+        segment: u32,
+        (handle, len): (&cci::RmaHandle, u64),
+    ) -> Result<Arc<Mapped>, Error> {
+        let Some(peer) = from else {
+            let memory = self.segments.get(&segment).map(|of| Arc::clone(&of.memory));
+            return Ok(Arc::new(Mapped::own(memory.ok_or(Error::NoSuchSegment)?, self.mark)));
+        };
+        let connection = self.peers.connection(peer).ok_or(Error::NodeNotResponding)?;
+        let import = endpoint.import(connection, handle).map_err(|why| match why {
+            ImportError::NotImplemented | ImportError::NotMapped => Error::NotImplemented,
+            ImportError::Disconnected => Error::NodeNotResponding,
+            // It was withdrawn meanwhile.
+            _ => Error::NoSuchSegment,
+        })?;
+        if import.len() != len {
+            return Err(Error::ConnectionRefused);
+        }
+        Mapped::peer(import, self.mark).map(Arc::new).ok_or(Error::NoSpace)
+    }
+
+    fn on_notice(&mut self, from: Partner, token: u64, reason: u32) {
+        if let Some(of) = self.attachments.get_mut(&token).filter(|of| of.partner == from) {
+            of.is_lost = true;
+            return;
+        }
+        if self.remotes.get(&token).is_none_or(|remote| remote.partner != from) {
+            return;
+        }
+        match Reason::from_code(reason) {
+            Some(Reason::Lost) => self.lose_remote(token),
+            Some(reason) => self.note_remote(token, reason),
+            None => {}
+        }
+    }
+
+    /// An interrupt, with bytes or without.
+    fn on_trigger(&mut self, endpoint: &Endpoint, key: Key, bytes: Option<Vec<u8>>) {
+        // One that is removed has no connections any more.
+        let Some(Target::Interrupt(number)) = self.connectors.get(&key) else { return };
+        let Some(interrupt) = self.interrupts.get_mut(number) else { return };
+        let source = Source::Interrupt(*number, interrupt.life);
+        let waiting = interrupt.connectors.entry(key).or_default();
+        match bytes {
+            Some(bytes) if interrupt.has_bytes && *waiting < MOST_DATA => {
+                *waiting += 1;
+                interrupt.notices.events.push_back((key, bytes));
+            }
+            // Interrupts are not counted.
+            None if !interrupt.has_bytes => {
+                if interrupt.notices.events.is_empty() {
+                    interrupt.notices.events.push_back((key, Vec::new()));
+                }
+            }
+            _ => {
+                if let Some(peer) = key.0 {
+                    self.break_link(endpoint, peer);
+                }
+                return;
+            }
+        }
+        self.ready.push_back(source);
+        self.has_changed = true;
+    }
+
+    /// The program has taken an event of an interrupt with bytes.
+    pub(crate) fn on_taken(&mut self, endpoint: &Endpoint, number: u32, key: Key) {
+        let waiting = self.interrupts.get_mut(&number).and_then(|of| of.connectors.get_mut(&key));
+        if let Some(waiting) = waiting {
+            *waiting = waiting.saturating_sub(1);
+            self.send(endpoint, key.0, Message::Taken { token: key.1 });
+        }
+    }
+
+    /// A trigger has ended: what came meanwhile is one more.
+    pub(crate) fn on_trigger_sent(&mut self, endpoint: &Endpoint, token: u64) {
+        let Some(of) = self.attachments.get_mut(&token) else { return };
+        of.is_in_flight = false;
+        if std::mem::take(&mut of.is_due) && !of.is_lost {
+            self.send_trigger(endpoint, token);
+        }
+    }
+
+    pub(crate) fn send_trigger(&mut self, endpoint: &Endpoint, token: u64) {
+        let Some(of) = self.attachments.get_mut(&token) else { return };
+        if of.is_in_flight {
+            of.is_due = true;
+            return;
+        }
+        let partner = of.partner;
+        // To this host itself it ends at once.
+        of.is_in_flight = partner.is_some();
+        self.send(endpoint, partner, Message::Trigger { token });
+    }
+
+    /// The peer of a name; `None`: there are too many.
+    pub(crate) fn peer_of(&mut self, number: u64, uri: &str) -> Option<Peer> {
+        self.hosts.insert(number, uri);
+        self.peers.peer(&cci_peers::Name::Number(number)).ok()
+    }
+}

@@ -1,0 +1,290 @@
+//! The lock of a host, its thread, and waits.
+
+use crate::claims;
+use crate::errors::Error;
+use crate::nodes::Nodes;
+use crate::state::{Source, State};
+use crate::types::{Then, deadline};
+use cci::{Endpoint, PollError};
+use cci_mem::fork::Mark;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use rustix::fd::OwnedFd;
+use std::os::fd::AsFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::thread::ThreadId;
+use std::time::{Duration, Instant};
+
+/// Events taken before waits are looked after.
+const BATCH: usize = 64;
+/// The pause before what had no room is tried again.
+const PAUSE: Duration = Duration::from_millis(1);
+
+/// What the objects of a host share.
+pub(crate) struct Shared {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) nodes: Nodes,
+    state: Mutex<State>,
+    changed: Condvar,
+    /// Wakes the thread.
+    wake: OwnedFd,
+    /// Ready when somebody asks for a claimed name.
+    asked: OwnedFd,
+    introduction: Vec<u8>,
+    mark: Mark,
+    thread: OnceLock<ThreadId>,
+}
+
+impl Shared {
+    pub(crate) fn new(
+        endpoint: Endpoint,
+        nodes: Nodes,
+        state: State,
+        (wake, asked): (OwnedFd, OwnedFd),
+        introduction: Vec<u8>,
+    ) -> Self {
+        let (mark, state) = (state.mark, Mutex::new(state));
+        let (changed, thread) = (Condvar::new(), OnceLock::new());
+        Self { endpoint, nodes, state, changed, wake, asked, introduction, mark, thread }
+    }
+
+    fn enter(&self) -> MutexGuard<'_, State> {
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+        // The lock of a forked child may be held for ever.
+        if !self.mark.is_here() {
+            return Err(Error::NotInitialized);
+        }
+        let state = self.enter();
+        if state.is_closed { Err(Error::NotInitialized) } else { Ok(state) }
+    }
+
+    /// Whether this process has opened the host.
+    pub(crate) fn is_here(&self) -> bool {
+        self.mark.is_here()
+    }
+
+    fn is_own_thread(&self) -> bool {
+        self.thread.get() == Some(&std::thread::current().id())
+    }
+
+    /// Runs a call under the lock.
+    pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> Result<R, Error>) -> Result<R, Error> {
+        let mut state = self.lock()?;
+        let result = act(&mut state);
+        self.finish(&mut state);
+        let retired = std::mem::take(&mut state.retired);
+        drop(state);
+        drop(retired);
+        result
+    }
+
+    /// Does what a call has left to do: messages of the host to itself, waits, callbacks, timers.
+    fn finish(&self, state: &mut State) {
+        state.serve_self(&self.endpoint);
+        if std::mem::take(&mut state.has_changed) {
+            self.changed.notify_all();
+        }
+        if !self.is_own_thread() {
+            self.wake();
+        }
+    }
+
+    pub(crate) fn wake(&self) {
+        // Full means woken already.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    /// Refuses a wait on the thread of the host, which would be for ever.
+    pub(crate) fn check_wait(&self) -> Result<(), Error> {
+        if self.is_own_thread() { Err(Error::IllegalOperation) } else { Ok(()) }
+    }
+
+    /// Waits until `ready` gives something, at most for `limit`.
+    pub(crate) fn wait_for<R>(
+        &self,
+        limit: Option<Duration>,
+        ready: impl FnMut(&mut State) -> Option<Result<R, Error>>,
+    ) -> Result<R, Error> {
+        self.wait_until(deadline(limit), limit == Some(Duration::ZERO), ready)
+    }
+
+    pub(crate) fn wait_until<R>(
+        &self,
+        deadline: Option<Instant>,
+        is_poll: bool,
+        mut ready: impl FnMut(&mut State) -> Option<Result<R, Error>>,
+    ) -> Result<R, Error> {
+        let mut state = self.lock()?;
+        loop {
+            if let Some(found) = ready(&mut state) {
+                self.finish(&mut state);
+                return found;
+            }
+            if state.is_closed {
+                return Err(Error::Cancelled);
+            }
+            if state.has_failed {
+                return Err(Error::System);
+            }
+            if is_poll {
+                return Err(Error::Timeout);
+            }
+            self.check_wait()?;
+            state = match deadline {
+                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+                Some(deadline) => {
+                    let left = deadline.saturating_duration_since(Instant::now());
+                    if left.is_zero() {
+                        return Err(Error::Timeout);
+                    }
+                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
+                }
+            };
+        }
+    }
+
+    /// Waits until the callback of an object that is removed has returned.
+    pub(crate) fn settle(&self, source: Source) {
+        // On the thread of the host it is the callback itself that removes.
+        let _ = self.wait_for(None, |state| (state.running != Some(source)).then_some(Ok(())));
+    }
+
+    /// Enters a claimed name; the number by which it is removed.
+    pub(crate) fn enter_claim(&self, state: &mut State, claim: OwnedFd) -> Result<u64, Error> {
+        let number = state.next();
+        let data = epoll::EventData::new_u64(number);
+        epoll::add(&self.asked, &claim, data, epoll::EventFlags::IN).map_err(|_| Error::NoSpace)?;
+        state.claims.insert(number, claim);
+        Ok(number)
+    }
+
+    /// Frees a claimed name.
+    pub(crate) fn free_claim(&self, state: &mut State, number: u64) {
+        if let Some(claim) = state.claims.remove(&number) {
+            // The system forgets one that is closed.
+            let _ = epoll::delete(&self.asked, &claim);
+        }
+    }
+
+    /// Ends the host for this process and for others.
+    pub(crate) fn close(&self) {
+        let mut state = self.enter();
+        state.close(&self.endpoint);
+        let retired = std::mem::take(&mut state.retired);
+        drop(state);
+        drop(retired);
+        self.changed.notify_all();
+        self.wake();
+    }
+
+    /// The thread of the host.
+    pub(crate) fn run(&self) {
+        let _ = self.thread.set(std::thread::current().id());
+        let mut state = self.enter();
+        while !state.is_closed {
+            let is_quiet = self.progress(&mut state);
+            if let Some((source, call)) = state.next_call(&self.endpoint) {
+                state.running = Some(source);
+                drop(state);
+                let then = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+                    // Its destructor could panic in turn.
+                    std::mem::forget(payload);
+                    Then::Cancel
+                });
+                state = self.enter();
+                state.running = None;
+                if then == Then::Cancel {
+                    state.cancel(source);
+                }
+                self.changed.notify_all();
+                continue;
+            }
+            if !is_quiet {
+                continue;
+            }
+            let has_room = state.pump(&self.endpoint) & state.advance_all(&self.endpoint);
+            if !state.ready.is_empty() {
+                continue;
+            }
+            let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
+            let left = [timer, (!has_room).then_some(PAUSE)].into_iter().flatten().min();
+            let (has_changed, has_failed) = (std::mem::take(&mut state.has_changed), state.has_failed);
+            let retired = std::mem::take(&mut state.retired);
+            drop(state);
+            if !retired.is_empty() {
+                drop(retired);
+                state = self.enter();
+                continue;
+            }
+            if has_changed {
+                self.changed.notify_all();
+            }
+            self.sleep(left, !has_failed);
+            state = self.enter();
+        }
+    }
+
+    /// Takes what has come. False: there may be more.
+    fn progress(&self, state: &mut State) -> bool {
+        let mut is_quiet = false;
+        for _ in 0..BATCH {
+            match self.endpoint.get_event() {
+                Ok(Some(event)) => state.take(&self.endpoint, event),
+                Ok(None) | Err(PollError::NoBuffers) => {
+                    is_quiet = true;
+                    break;
+                }
+                Err(_) => {
+                    (state.has_failed, state.has_changed, is_quiet) = (true, true, true);
+                    break;
+                }
+            }
+        }
+        if state.peers.poll_timeout().is_some_and(|at| at <= Instant::now()) {
+            state.peers.handle_timeout(&self.endpoint, Instant::now());
+        }
+        state.take_changes(&self.endpoint);
+        state.serve_self(&self.endpoint);
+        self.introduce(state);
+        if std::mem::take(&mut state.has_changed) {
+            self.changed.notify_all();
+        }
+        is_quiet
+    }
+
+    /// Answers who asks for names.
+    fn introduce(&self, state: &State) {
+        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 16];
+        let Ok(count) = epoll::wait(&self.asked, &mut events, Some(&Timespec::default())) else { return };
+        for event in &events[..count] {
+            if let Some(claim) = state.claims.get(&event.data.u64()) {
+                claims::introduce(claim, &self.introduction);
+            }
+        }
+    }
+
+    fn sleep(&self, left: Option<Duration>, is_usable: bool) {
+        let handle = self.endpoint.as_fd();
+        let _ = self.endpoint.arm();
+        // An endpoint that has failed would be ready for ever.
+        let events = if is_usable { PollFlags::IN } else { PollFlags::empty() };
+        let mut descriptors = [
+            PollFd::new(&self.wake, PollFlags::IN),
+            PollFd::new(&self.asked, PollFlags::IN),
+            PollFd::new(&handle, events),
+        ];
+        let left = left.and_then(|left| Timespec::try_from(left).ok());
+        // A signal ends it early, and the thread looks again.
+        let _ = poll(&mut descriptors, left.as_ref());
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+}
+
+/// Starts the thread of a host.
+pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    std::thread::Builder::new().name("cci-sci".into()).spawn(move || shared.run())
+}

@@ -1,0 +1,466 @@
+//! What a host knows: its objects, its connections, and what waits. Changed under the lock of the
+//! host (`crate::shared`).
+
+use crate::errors::Error;
+use crate::mapped::Mapped;
+use crate::queue::Queue;
+use crate::types::{Callback, Reason, SegmentEvent, Then};
+use crate::wire::Message;
+use cci::{Connection, Endpoint, Notify, Registration, RmaHandle, SendError, SharedMemory};
+use cci_mem::fork::Mark;
+use cci_peers::{Deferred, Directory, Found, Name, Peer, Peers, Table};
+use rustix::fd::OwnedFd;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::time::Instant;
+
+/// Events of an object that nobody has taken, at most.
+const MOST_EVENTS: usize = 1024;
+/// Messages that wait for room in CCI, for each peer at most.
+const MOST_WAITING: usize = 65_536;
+/// Contexts of the host's own operations: what stands above the token.
+const KIND_SHIFT: u32 = 56;
+const TRIGGER: u64 = 1;
+const TRANSFER: u64 = 2;
+
+/// The other side of a connection; `None`: this host itself.
+pub(crate) type Partner = Option<Peer>;
+/// A connection as its owner names it.
+pub(crate) type Key = (Partner, u64);
+
+/// Events that wait for a call or for a callback.
+pub(crate) struct Notices<E> {
+    pub(crate) events: VecDeque<E>,
+    pub(crate) callback: Option<Callback<E>>,
+}
+
+impl<E> Notices<E> {
+    pub(crate) fn new() -> Self {
+        Self { events: VecDeque::new(), callback: None }
+    }
+
+    fn push(&mut self, event: E) {
+        if self.events.len() >= MOST_EVENTS {
+            self.events.pop_front();
+        }
+        self.events.push_back(event);
+    }
+}
+
+/// What has callbacks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Source {
+    Segment(u32, u64),
+    Remote(u64),
+    Interrupt(u32, u64),
+    Queue(u64),
+}
+
+/// A segment of this host.
+pub(crate) struct OwnSegment {
+    /// Which of those that have had the id.
+    pub(crate) life: u64,
+    pub(crate) memory: Arc<SharedMemory>,
+    pub(crate) mapped: Arc<Mapped>,
+    /// Once it is prepared.
+    pub(crate) registration: Option<Registration<Arc<SharedMemory>>>,
+    pub(crate) is_available: bool,
+    pub(crate) connectors: BTreeSet<Key>,
+    pub(crate) notices: Notices<SegmentEvent>,
+}
+
+/// A connection to a segment.
+pub(crate) struct Remote {
+    pub(crate) partner: Partner,
+    pub(crate) node: u32,
+    pub(crate) segment: u32,
+    pub(crate) mapped: Arc<Mapped>,
+    pub(crate) handle: RmaHandle,
+    pub(crate) is_lost: bool,
+    pub(crate) notices: Notices<Reason>,
+}
+
+/// An interrupt of this host.
+pub(crate) struct OwnInterrupt {
+    pub(crate) life: u64,
+    pub(crate) has_bytes: bool,
+    /// How many events of each connection wait.
+    pub(crate) connectors: BTreeMap<Key, u32>,
+    pub(crate) notices: Notices<(Key, Vec<u8>)>,
+}
+
+/// A connection to an interrupt.
+pub(crate) struct Attachment {
+    pub(crate) partner: Partner,
+    /// A trigger has not ended; there was another one meanwhile.
+    pub(crate) is_in_flight: bool,
+    pub(crate) is_due: bool,
+    /// Events that the owner has not taken.
+    pub(crate) outstanding: u32,
+    pub(crate) is_lost: bool,
+}
+
+/// A connect that waits for its answer.
+pub(crate) struct Request {
+    pub(crate) partner: Partner,
+    pub(crate) node: u32,
+    /// `None`: it is to an interrupt.
+    pub(crate) segment: Option<u32>,
+    pub(crate) outcome: Option<Result<(), Error>>,
+}
+
+/// What a connection of a peer is to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Target {
+    /// With the node of the connecting side.
+    Segment(u32, u32),
+    Interrupt(u32),
+}
+
+/// URIs of other hosts by their numbers.
+#[derive(Clone, Default)]
+pub(crate) struct Hosts(Arc<Mutex<Table>>);
+
+impl Hosts {
+    pub(crate) fn insert(&self, number: u64, uri: &str) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).insert(Name::Number(number), uri);
+    }
+}
+
+impl Directory for Hosts {
+    fn find(&mut self, name: &Name) -> Found {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).find(name)
+    }
+}
+
+pub(crate) struct State {
+    pub(crate) peers: Peers<Message>,
+    pub(crate) hosts: Hosts,
+    pub(crate) own_node: u32,
+    pub(crate) mark: Mark,
+    pub(crate) segments: BTreeMap<u32, OwnSegment>,
+    pub(crate) interrupts: BTreeMap<u32, OwnInterrupt>,
+    /// What peers, and this host itself, have connected to.
+    pub(crate) connectors: BTreeMap<Key, Target>,
+    pub(crate) remotes: BTreeMap<u64, Remote>,
+    pub(crate) attachments: BTreeMap<u64, Attachment>,
+    pub(crate) requests: BTreeMap<u64, Request>,
+    pub(crate) queues: BTreeMap<u64, Queue>,
+    pub(crate) claims: BTreeMap<u64, OwnedFd>,
+    /// Messages of this host to itself.
+    pub(crate) to_self: VecDeque<Message>,
+    /// Messages that wait for room in CCI.
+    outbox: BTreeMap<Peer, VecDeque<Message>>,
+    pub(crate) ready: VecDeque<Source>,
+    /// Whose callback runs.
+    pub(crate) running: Option<Source>,
+    /// Somebody who waits may have what it waits for.
+    pub(crate) has_changed: bool,
+    pub(crate) is_closed: bool,
+    pub(crate) has_failed: bool,
+    /// Callbacks that are no more: dropped without the lock, since they may own objects.
+    pub(crate) retired: Vec<Box<dyn Send>>,
+    last: u64,
+}
+
+impl State {
+    pub(crate) fn new(peers: Peers<Message>, hosts: Hosts, own_node: u32, mark: Mark) -> Self {
+        Self {
+            peers,
+            hosts,
+            own_node,
+            mark,
+            segments: BTreeMap::new(),
+            interrupts: BTreeMap::new(),
+            connectors: BTreeMap::new(),
+            remotes: BTreeMap::new(),
+            attachments: BTreeMap::new(),
+            requests: BTreeMap::new(),
+            queues: BTreeMap::new(),
+            claims: BTreeMap::new(),
+            to_self: VecDeque::new(),
+            outbox: BTreeMap::new(),
+            ready: VecDeque::new(),
+            running: None,
+            has_changed: false,
+            is_closed: false,
+            has_failed: false,
+            retired: Vec::new(),
+            last: 0,
+        }
+    }
+
+    /// A number that was never used.
+    pub(crate) fn next(&mut self) -> u64 {
+        self.last += 1;
+        self.last
+    }
+
+    /// Whether the program has objects.
+    pub(crate) fn is_in_use(&self) -> bool {
+        let objects = [self.segments.len(), self.interrupts.len(), self.remotes.len(), self.attachments.len()];
+        objects.iter().any(|count| *count > 0) || !self.queues.is_empty()
+    }
+
+    /// Sends a message of this side's own: it waits for the link.
+    pub(crate) fn begin(&mut self, endpoint: &Endpoint, partner: Partner, message: Message) -> Result<(), Error> {
+        let Some(peer) = partner else {
+            self.to_self.push_back(message);
+            return Ok(());
+        };
+        match self.peers.defer(endpoint, peer, message, Instant::now()) {
+            Ok(Deferred::Now(connection, message)) => self.transmit(endpoint, peer, connection, message),
+            Ok(Deferred::Waits) => {}
+            Err(_) => return Err(Error::NoSpace),
+        }
+        Ok(())
+    }
+
+    /// Sends a message over the link that is up; without a link nobody needs it any more.
+    pub(crate) fn send(&mut self, endpoint: &Endpoint, partner: Partner, message: Message) {
+        let Some(peer) = partner else { return self.to_self.push_back(message) };
+        if let Some(connection) = self.peers.connection(peer) {
+            self.transmit(endpoint, peer, connection, message);
+        }
+    }
+
+    pub(crate) fn transmit(&mut self, endpoint: &Endpoint, peer: Peer, connection: Connection, message: Message) {
+        if let Some(waiting) = self.outbox.get_mut(&peer) {
+            if waiting.len() < MOST_WAITING {
+                return waiting.push_back(message);
+            }
+            return self.break_link(endpoint, peer);
+        }
+        if !put(endpoint, connection, &message) {
+            self.outbox.entry(peer).or_default().push_back(message);
+        }
+    }
+
+    /// Sends what waited for room. False: there is still none.
+    pub(crate) fn pump(&mut self, endpoint: &Endpoint) -> bool {
+        let outbox = std::mem::take(&mut self.outbox);
+        for (peer, mut waiting) in outbox {
+            let Some(connection) = self.peers.connection(peer) else { continue };
+            while waiting.front().is_some_and(|message| put(endpoint, connection, message)) {
+                waiting.pop_front();
+            }
+            if !waiting.is_empty() {
+                self.outbox.insert(peer, waiting);
+            }
+        }
+        self.outbox.is_empty()
+    }
+
+    /// Ends the link to a peer that breaks the rules.
+    pub(crate) fn break_link(&mut self, endpoint: &Endpoint, peer: Peer) {
+        self.peers.hang_up(endpoint, peer);
+        self.on_down(endpoint, peer);
+    }
+
+    /// Takes an event for a segment.
+    pub(crate) fn note_segment(&mut self, id: u32, reason: Reason, node: u32) {
+        if let Some(segment) = self.segments.get_mut(&id) {
+            segment.notices.push(SegmentEvent { reason, node });
+            self.ready.push_back(Source::Segment(id, segment.life));
+            self.has_changed = true;
+        }
+    }
+
+    pub(crate) fn note_remote(&mut self, token: u64, reason: Reason) {
+        if let Some(remote) = self.remotes.get_mut(&token) {
+            remote.notices.push(reason);
+            self.ready.push_back(Source::Remote(token));
+            self.has_changed = true;
+        }
+    }
+
+    /// The connection to a segment is no more.
+    pub(crate) fn lose_remote(&mut self, token: u64) {
+        let Some(remote) = self.remotes.get_mut(&token).filter(|remote| !remote.is_lost) else { return };
+        remote.is_lost = true;
+        remote.mapped.lose();
+        self.note_remote(token, Reason::Lost);
+    }
+
+    /// A link is no more.
+    pub(crate) fn on_down(&mut self, endpoint: &Endpoint, peer: Peer) {
+        let partner = Some(peer);
+        self.has_changed = true;
+        self.outbox.remove(&peer);
+        let keys: Vec<_> = self.connectors.range((partner, 0)..=(partner, u64::MAX)).map(|(key, _)| *key).collect();
+        keys.into_iter().for_each(|key| self.forget_connector(key, Reason::Lost));
+        let lost: Vec<_> =
+            self.remotes.iter().filter(|(_, remote)| remote.partner == partner).map(|(token, _)| *token).collect();
+        lost.into_iter().for_each(|token| self.lose_remote(token));
+        self.attachments.values_mut().filter(|of| of.partner == partner).for_each(|of| of.is_lost = true);
+        self.fail_requests(partner, Error::NodeNotResponding);
+        self.fail_queues(endpoint, partner);
+    }
+
+    pub(crate) fn fail_requests(&mut self, partner: Partner, why: Error) {
+        for request in self.requests.values_mut().filter(|of| of.partner == partner && of.outcome.is_none()) {
+            request.outcome = Some(Err(why));
+            self.has_changed = true;
+        }
+    }
+
+    /// A connection of a peer ends.
+    pub(crate) fn forget_connector(&mut self, key: Key, reason: Reason) {
+        match self.connectors.remove(&key) {
+            Some(Target::Segment(id, node)) => {
+                if let Some(segment) = self.segments.get_mut(&id) {
+                    segment.connectors.remove(&key);
+                }
+                self.note_segment(id, reason, node);
+            }
+            Some(Target::Interrupt(number)) => {
+                if let Some(interrupt) = self.interrupts.get_mut(&number) {
+                    interrupt.connectors.remove(&key);
+                    self.has_changed = true;
+                }
+            }
+            None => {}
+        }
+    }
+
+    /// Ends all connections to a segment.
+    pub(crate) fn disconnect_all(&mut self, endpoint: &Endpoint, id: u32) {
+        let Some(segment) = self.segments.get_mut(&id) else { return };
+        for key in std::mem::take(&mut segment.connectors) {
+            self.connectors.remove(&key);
+            let notice = Message::Notice { token: key.1, reason: Reason::Lost as u32 };
+            self.send(endpoint, key.0, notice);
+        }
+    }
+
+    /// The next callback that is due, with its event.
+    pub(crate) fn next_call(&mut self, endpoint: &Endpoint) -> Option<(Source, Box<dyn FnOnce() -> Then>)> {
+        while let Some(source) = self.ready.pop_front() {
+            let call = match source {
+                Source::Segment(id, life) => {
+                    let segment = self.segments.get_mut(&id).filter(|segment| segment.life == life);
+                    segment.and_then(|segment| call_of(&mut segment.notices))
+                }
+                Source::Remote(token) => self.remotes.get_mut(&token).and_then(|of| call_of(&mut of.notices)),
+                Source::Interrupt(number, life) => {
+                    let interrupt = self.interrupts.get_mut(&number).filter(|interrupt| interrupt.life == life);
+                    let call = interrupt.and_then(|interrupt| {
+                        let key = interrupt.notices.events.front().map(|(key, _)| *key)?;
+                        let call = call_of(&mut interrupt.notices)?;
+                        Some((call, interrupt.has_bytes.then_some(key)))
+                    });
+                    call.map(|(call, taken)| {
+                        taken.into_iter().for_each(|key| self.on_taken(endpoint, number, key));
+                        call
+                    })
+                }
+                Source::Queue(token) => self.queues.get_mut(&token).and_then(|queue| call_of(&mut queue.notices)),
+            };
+            if let Some(call) = call {
+                return Some((source, call));
+            }
+        }
+        None
+    }
+
+    /// Removes a callback.
+    pub(crate) fn cancel(&mut self, source: Source) {
+        match source {
+            Source::Segment(id, life) => {
+                if let Some(segment) = self.segments.get_mut(&id).filter(|segment| segment.life == life) {
+                    retire(&mut self.retired, &mut segment.notices);
+                }
+            }
+            Source::Remote(token) => {
+                if let Some(remote) = self.remotes.get_mut(&token) {
+                    retire(&mut self.retired, &mut remote.notices);
+                }
+            }
+            Source::Interrupt(number, life) => {
+                if let Some(interrupt) = self.interrupts.get_mut(&number).filter(|of| of.life == life) {
+                    retire(&mut self.retired, &mut interrupt.notices);
+                }
+            }
+            Source::Queue(token) => {
+                if let Some(queue) = self.queues.get_mut(&token) {
+                    retire(&mut self.retired, &mut queue.notices);
+                }
+            }
+        }
+    }
+
+    /// Ends all objects, in this process and for others.
+    pub(crate) fn close(&mut self, endpoint: &Endpoint) {
+        self.is_closed = true;
+        let ids: Vec<_> = self.segments.keys().copied().collect();
+        ids.into_iter().for_each(|id| self.disconnect_all(endpoint, id));
+        self.peers.close(endpoint);
+        self.segments.values().for_each(|segment| segment.mapped.lose());
+        self.remotes.values().for_each(|remote| remote.mapped.lose());
+        let retired = &mut self.retired;
+        self.segments.values_mut().for_each(|of| retire(retired, &mut of.notices));
+        self.remotes.values_mut().for_each(|of| retire(retired, &mut of.notices));
+        self.interrupts.values_mut().for_each(|of| retire(retired, &mut of.notices));
+        self.queues.values_mut().for_each(|of| retire(retired, &mut of.notices));
+        self.segments.clear();
+        self.remotes.clear();
+        self.interrupts.clear();
+        self.attachments.clear();
+        self.queues.clear();
+        self.claims.clear();
+        self.ready.clear();
+    }
+}
+
+/// The context of an operation.
+fn context(kind: u64, token: u64) -> u64 {
+    kind << KIND_SHIFT | token
+}
+
+/// What an operation of the host's own was.
+pub(crate) enum Operation {
+    Trigger(u64),
+    Transfer(u64),
+    Other,
+}
+
+impl Operation {
+    pub(crate) fn of(context: u64) -> Self {
+        let token = context & ((1 << KIND_SHIFT) - 1);
+        match context >> KIND_SHIFT {
+            TRIGGER => Self::Trigger(token),
+            TRANSFER => Self::Transfer(token),
+            _ => Self::Other,
+        }
+    }
+
+    pub(crate) fn transfer(token: u64) -> Notify {
+        Notify::Always(context(TRANSFER, token))
+    }
+}
+
+/// Sends a message. False: there is no room.
+fn put(endpoint: &Endpoint, connection: Connection, message: &Message) -> bool {
+    let notify = match message {
+        Message::Trigger { token } => Notify::Always(context(TRIGGER, *token)),
+        _ => Notify::OnFailure(0),
+    };
+    // A link that is lost reports its end.
+    !matches!(endpoint.send(connection, &message.emit(), notify), Err(SendError::NoBuffers))
+}
+
+/// Takes the callback from an object.
+pub(crate) fn retire<E: 'static>(retired: &mut Vec<Box<dyn Send>>, notices: &mut Notices<E>) {
+    if let Some(callback) = notices.callback.take() {
+        retired.push(Box::new(callback));
+    }
+}
+
+fn call_of<E: 'static>(notices: &mut Notices<E>) -> Option<Box<dyn FnOnce() -> Then>> {
+    let callback = Arc::clone(notices.callback.as_ref()?);
+    let event = notices.events.pop_front()?;
+    Some(Box::new(move || {
+        let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
+        callback(event)
+    }))
+}

@@ -1,0 +1,142 @@
+//! Messages between hosts (`docs/design/sci.md`, Between two hosts).
+
+use cci::RmaHandle;
+
+/// Bytes before what follows.
+pub(crate) const HEADER: usize = 24;
+/// Bytes of a handle.
+const HANDLE: usize = 32;
+/// ATTACH: the interrupt takes bytes.
+const WITH_BYTES: u8 = 1;
+
+/// A message.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Message {
+    Connect { token: u64, segment: u32, node: u32 },
+    Attach { token: u64, interrupt: u32, has_bytes: bool },
+    Answer { token: u64, answer: Answer },
+    Disconnect { token: u64 },
+    Notice { token: u64, reason: u32 },
+    Trigger { token: u64 },
+    Data { token: u64, bytes: Vec<u8> },
+    Taken { token: u64 },
+}
+
+/// What an owner answers.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Answer {
+    Refused(u32),
+    Interrupt,
+    Segment(RmaHandle, u64),
+}
+
+impl Message {
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        let (kind, flags, word, token, long, rest): (u8, u8, u32, u64, u64, &[u8]) = match self {
+            Self::Connect { token, segment, node } => (1, 0, *segment, *token, u64::from(*node), &[]),
+            Self::Attach { token, interrupt, has_bytes } => {
+                (2, if *has_bytes { WITH_BYTES } else { 0 }, *interrupt, *token, 0, &[])
+            }
+            Self::Answer { token, answer: Answer::Refused(code) } => (3, 0, *code, *token, 0, &[]),
+            Self::Answer { token, answer: Answer::Interrupt } => (3, 0, 0, *token, 0, &[]),
+            Self::Answer { token, answer: Answer::Segment(handle, size) } => {
+                (3, 0, 0, *token, *size, &handle.to_bytes())
+            }
+            Self::Disconnect { token } => (4, 0, 0, *token, 0, &[]),
+            Self::Notice { token, reason } => (5, 0, *reason, *token, 0, &[]),
+            Self::Trigger { token } => (6, 0, 0, *token, 0, &[]),
+            Self::Data { token, bytes } => (7, 0, 0, *token, 0, bytes),
+            Self::Taken { token } => (8, 0, 0, *token, 0, &[]),
+        };
+        let mut message = Vec::with_capacity(HEADER + rest.len());
+        message.extend([kind, flags, 0, 0]);
+        message.extend(word.to_le_bytes());
+        message.extend(token.to_le_bytes());
+        message.extend(long.to_le_bytes());
+        message.extend(rest);
+        message
+    }
+
+    /// `None`: it is malformed.
+    pub(crate) fn parse(message: &[u8]) -> Option<Self> {
+        let (header, rest) = message.split_at_checked(HEADER)?;
+        let word = u32::from_le_bytes(header[4..8].try_into().ok()?);
+        let [token, long] = [8, 16].map(|at| {
+            let bytes = header[at..at + 8].try_into().unwrap_or_default();
+            u64::from_le_bytes(bytes)
+        });
+        let flags = header[1];
+        if header[2..4] != [0, 0] || (flags != 0 && header[0] != 2) || flags > WITH_BYTES {
+            return None;
+        }
+        let is_plain = rest.is_empty() && long == 0;
+        Some(match header[0] {
+            1 if rest.is_empty() => Self::Connect { token, segment: word, node: u32::try_from(long).ok()? },
+            2 if is_plain => Self::Attach { token, interrupt: word, has_bytes: flags == WITH_BYTES },
+            3 if is_plain && word != 0 => Self::Answer { token, answer: Answer::Refused(word) },
+            3 if is_plain => Self::Answer { token, answer: Answer::Interrupt },
+            3 if word == 0 && long != 0 && rest.len() == HANDLE => {
+                let handle = RmaHandle::from_bytes(rest)?;
+                Self::Answer { token, answer: Answer::Segment(handle, long) }
+            }
+            4 if is_plain && word == 0 => Self::Disconnect { token },
+            5 if is_plain => Self::Notice { token, reason: word },
+            6 if is_plain && word == 0 => Self::Trigger { token },
+            7 if long == 0 && word == 0 => Self::Data { token, bytes: rest.to_vec() },
+            8 if is_plain && word == 0 => Self::Taken { token },
+            _ => return None,
+        })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn all() -> Vec<Message> {
+        let token = 0x0123_4567_89ab_cdef;
+        let handle = RmaHandle::from_words([1, 2, 3, 4]);
+        vec![
+            Message::Connect { token, segment: u32::MAX, node: 8 },
+            Message::Attach { token, interrupt: 7, has_bytes: false },
+            Message::Attach { token, interrupt: 7, has_bytes: true },
+            Message::Answer { token, answer: Answer::Refused(0x4000_090c) },
+            Message::Answer { token, answer: Answer::Interrupt },
+            Message::Answer { token, answer: Answer::Segment(handle, 4096) },
+            Message::Disconnect { token },
+            Message::Notice { token, reason: 5 },
+            Message::Trigger { token },
+            Message::Data { token, bytes: b"bytes".to_vec() },
+            Message::Data { token, bytes: Vec::new() },
+            Message::Taken { token },
+        ]
+    }
+
+    #[test]
+    fn a_message_is_read_as_written() {
+        for message in all() {
+            assert_eq!(Message::parse(&message.emit()), Some(message));
+        }
+    }
+
+    #[test]
+    fn what_is_no_message_is_refused() {
+        for message in all() {
+            let bytes = message.emit();
+            for len in 0..bytes.len() {
+                let cut = Message::parse(&bytes[..len]);
+                let is_shorter_data = matches!(message, Message::Data { .. }) && len >= HEADER;
+                assert_eq!(cut.is_some(), is_shorter_data, "{message:?} cut to {len}");
+            }
+            let with = |at: usize, value: u8| {
+                let mut wrong = bytes.clone();
+                wrong[at] = value;
+                Message::parse(&wrong)
+            };
+            assert_eq!([with(0, 0), with(0, 9), with(1, 2), with(2, 1), with(3, 1)], [const { None }; 5]);
+            if !matches!(message, Message::Data { .. }) {
+                assert_eq!(Message::parse(&[&bytes[..], &[0]].concat()), None, "{message:?} and a byte");
+            }
+        }
+    }
+}
