@@ -1,0 +1,9 @@
+//! SCI between hosts of one process and between processes.
+
+mod callbacks;
+mod dma;
+mod faults;
+mod interrupts;
+mod life;
+mod windows;
+mod world;
