@@ -27,6 +27,7 @@ const SENTENCES: [&str; 24] = [
     "interfaces/mx/src/errors.rs",
     "interfaces/mx/src/endpoint.rs",
     "bindings/mx/src/answer.rs",
+    "bindings/sci/src/answer.rs",
     "interfaces/portals/src/errors.rs",
     "interfaces/sci/src/errors.rs",
     "interfaces/sci/src/nodes.rs",

@@ -1,0 +1,107 @@
+//! What calls return, and the boundary that no panic crosses.
+
+use cci_sci::Error;
+use std::ffi::{CStr, c_char, c_uint};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+/// Why a call was refused: a code of SISCI.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Refusal(pub(crate) c_uint);
+
+impl From<Error> for Refusal {
+    fn from(why: Error) -> Self {
+        Self(why.code())
+    }
+}
+
+/// Codes that the engine does not have.
+pub(crate) const FLAG_NOT_IMPLEMENTED: Refusal = Refusal(0x4000_0901);
+pub(crate) const ILLEGAL_FLAG: Refusal = Refusal(0x4000_0902);
+pub(crate) const NO_SUCH_ADAPTER: Refusal = Refusal(0x4000_0909);
+pub(crate) const ILLEGAL_QUERY: Refusal = Refusal(0x4000_0917);
+pub(crate) const TRANSFER_FAILED: Refusal = Refusal(0x4000_0a06);
+/// A pointer that must lead somewhere is NULL, or a handle is none.
+pub(crate) const WRONG: Refusal = Refusal(0x4000_0912);
+
+pub(crate) type Answer<R> = Result<R, Refusal>;
+
+/// Runs a call, and writes its code.
+///
+/// # Safety
+///
+/// `error` is NULL, or leads to a code.
+#[inline]
+pub(crate) unsafe fn answer<R>(error: *mut c_uint, otherwise: R, act: impl FnOnce() -> Answer<R>) -> R {
+    let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
+        // Its destructor could panic in turn.
+        std::mem::forget(payload);
+        Err(Error::System.into())
+    });
+    let (result, code) = match done {
+        Ok(result) => (result, 0),
+        Err(Refusal(code)) => (otherwise, code),
+    };
+    // SAFETY: by the contract.
+    unsafe { offer(error, code) };
+    result
+}
+
+/// Writes a result if it is asked for.
+///
+/// # Safety
+///
+/// `to` is NULL, or leads to a variable of this type.
+#[inline]
+pub(crate) unsafe fn offer<T>(to: *mut T, value: T) {
+    if !to.is_null() {
+        // SAFETY: by the contract.
+        unsafe { to.write_unaligned(value) };
+    }
+}
+
+/// Refuses NULL where a result must be asked for.
+pub(crate) fn check<T>(to: *mut T) -> Answer<()> {
+    if to.is_null() { Err(WRONG) } else { Ok(()) }
+}
+
+/// Declares the texts that C programs get, each with its NUL.
+macro_rules! texts {
+    ($($code:pat => $text:literal,)+) => {
+        fn own_text(code: c_uint) -> Option<&'static str> {
+            Some(match code {
+                $($code => concat!($text, "\0"),)+
+                _ => return None,
+            })
+        }
+    };
+}
+
+texts! {
+    0 => "success",
+    0x4000_0901 => "this library does not have the flag yet; call without it",
+    0x4000_0902 => "the call does not have the flag; call without it",
+    0x4000_0905 | 0x4000_0906 => "no space of this kind is left; free some",
+    0x4000_0908 | 0x4000_0909 => "there is no such adapter; name adapter 0",
+    0x4000_0910 => "the size is not aligned; align it",
+    0x4000_0912 => "an argument is out of range, a pointer is NULL, or a handle is none; pass what a call has returned",
+    0x4000_0915 => "the address is none of the object; pass one of its own",
+    0x4000_0917 => "there is no such query; name one that the header defines",
+    0x4000_091c => "the object is not available; try again",
+    0x4000_091d => "program and library have other versions; compile the program with this library's headers",
+    0x4000_091e => "another interrupt came meanwhile; try again",
+    0x4000_0a04 | 0x4000_0a05 => "the link does not work; try again",
+    0x4000_0a06 => "the transfer has failed: the connection to the segment is no more; connect again",
+}
+
+/// The text of a code, which stays.
+pub(crate) unsafe fn error_string(code: c_uint) -> *const c_char {
+    static ENGINE: std::sync::LazyLock<Vec<(c_uint, std::ffi::CString)>> = std::sync::LazyLock::new(|| {
+        let text = |why: &Error| (why.code(), std::ffi::CString::new(why.text()).unwrap_or_default());
+        Error::ALL.iter().map(text).collect()
+    });
+    if let Some(text) = own_text(code) {
+        return text.as_ptr().cast();
+    }
+    let found = ENGINE.iter().find(|(of, _)| *of == code);
+    found.map_or(c"no code of SISCI".as_ptr(), |(_, text)| CStr::as_ptr(text))
+}

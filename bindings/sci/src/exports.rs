@@ -1,0 +1,160 @@
+//! The calls of the header, each under two names: for programs of one thread and of several.
+
+use crate::registry::Handle;
+use crate::{answer, devices, interrupts, maps, queues, segments};
+use std::ffi::{c_char, c_int, c_uint, c_void};
+
+/// Where a call puts its code.
+type Code = *mut c_uint;
+/// A callback, or NULL.
+type Function<F> = Option<F>;
+
+/// Declares calls: those for programs of one thread, and those for programs of several.
+macro_rules! calls {
+    ($(fn $name:ident($($arg:ident: $type:ty),* $(,)?) $(-> $result:ty)? = $call:expr;)+) => {
+        calls! { single "_SISCI_PUBLIC_FUNC_ST_" $(fn $name($($arg: $type),*) $(-> $result)? = $call;)+ }
+        calls! { several "_SISCI_PUBLIC_FUNC_MT_" $(fn $name($($arg: $type),*) $(-> $result)? = $call;)+ }
+    };
+    ($module:ident $prefix:literal
+        $(fn $name:ident($($arg:ident: $type:ty),*) $(-> $result:ty)? = $call:expr;)+
+    ) => {
+        #[expect(non_snake_case, reason = "the names are those of SISCI")]
+        mod $module {
+            use super::*;
+            $(
+                #[unsafe(export_name = concat!($prefix, stringify!($name)))]
+                unsafe extern "C" fn $name($($arg: $type),*) $(-> $result)? {
+                    // SAFETY: the contract of the header is passed on.
+                    unsafe { $call }
+                }
+            )+
+        }
+    };
+}
+
+calls! {
+    fn SCIInitialize(flags: c_uint, error: Code) = devices::initialize(flags, error);
+    fn SCITerminate() = devices::terminate();
+    fn SCIOpen(sd: *mut Handle, flags: c_uint, error: Code) = devices::open(sd, flags, error);
+    fn SCIClose(sd: Handle, flags: c_uint, error: Code) = devices::close(sd, flags, error);
+    fn SCIGetErrorString(code: c_uint) -> *const c_char = answer::error_string(code);
+    fn SCIGetLocalNodeId(adapter: c_uint, node: *mut c_uint, flags: c_uint, error: Code) =
+        devices::local_node(adapter, node, flags, error);
+    fn SCIProbeNode(sd: Handle, adapter: c_uint, node: c_uint, flags: c_uint, error: Code) -> c_int =
+        devices::probe(sd, adapter, node, flags, error);
+    fn SCIQuery(command: c_uint, data: *mut c_void, flags: c_uint, error: Code) =
+        devices::query(command, data, flags, error);
+
+    fn SCICreateSegment(
+        sd: Handle, segment: *mut Handle, id: c_uint, size: usize, callback: Function<segments::LocalCallback>,
+        arg: *mut c_void, flags: c_uint, error: Code,
+    ) = segments::create(sd, segment, (id, size), (callback, arg), flags, error);
+    fn SCIPrepareSegment(segment: Handle, adapter: c_uint, flags: c_uint, error: Code) =
+        segments::prepare(segment, adapter, flags, error);
+    fn SCISetSegmentAvailable(segment: Handle, adapter: c_uint, flags: c_uint, error: Code) =
+        segments::publish(segment, adapter, flags, error);
+    fn SCISetSegmentUnavailable(segment: Handle, adapter: c_uint, flags: c_uint, error: Code) =
+        segments::withdraw(segment, adapter, flags, error);
+    fn SCIRemoveSegment(segment: Handle, flags: c_uint, error: Code) = segments::remove(segment, flags, error);
+    fn SCIGetLocalSegmentId(segment: Handle) -> c_uint = segments::local_id(segment);
+    fn SCIWaitForLocalSegmentEvent(
+        segment: Handle, node: *mut c_uint, adapter: *mut c_uint, timeout: c_uint, flags: c_uint, error: Code,
+    ) -> c_uint = segments::wait_local(segment, (node, adapter), timeout, flags, error);
+
+    fn SCIConnectSegment(
+        sd: Handle, segment: *mut Handle, node: c_uint, id: c_uint, adapter: c_uint,
+        callback: Function<segments::RemoteCallback>, arg: *mut c_void, timeout: c_uint, flags: c_uint, error: Code,
+    ) = segments::connect(sd, segment, (node, id), adapter, (callback, arg), timeout, flags, error);
+    fn SCIDisconnectSegment(segment: Handle, flags: c_uint, error: Code) =
+        segments::disconnect(segment, flags, error);
+    fn SCIGetRemoteSegmentSize(segment: Handle) -> usize = segments::remote_size(segment);
+    fn SCIGetRemoteSegmentId(segment: Handle) -> c_uint = segments::remote_id(segment);
+    fn SCIWaitForRemoteSegmentEvent(
+        segment: Handle, status: *mut c_uint, timeout: c_uint, flags: c_uint, error: Code,
+    ) -> c_uint = segments::wait_remote(segment, status, timeout, flags, error);
+
+    fn SCIMapLocalSegment(
+        segment: Handle, map: *mut Handle, offset: usize, size: usize, _addr: *mut c_void, flags: c_uint, error: Code,
+    ) -> *mut c_void = maps::map_local(segment, map, (offset, size), flags, error);
+    fn SCIMapRemoteSegment(
+        segment: Handle, map: *mut Handle, offset: usize, size: usize, _addr: *mut c_void, flags: c_uint, error: Code,
+    ) -> *mut c_void = maps::map_remote(segment, map, (offset, size), flags, error);
+    fn SCIUnmapSegment(map: Handle, flags: c_uint, error: Code) = maps::unmap(map, flags, error);
+
+    fn SCICreateMapSequence(map: Handle, sequence: *mut Handle, flags: c_uint, error: Code) =
+        maps::create_sequence(map, sequence, flags, error);
+    fn SCIRemoveSequence(sequence: Handle, flags: c_uint, error: Code) =
+        maps::remove_sequence(sequence, flags, error);
+    fn SCIStartSequence(sequence: Handle, flags: c_uint, error: Code) -> c_uint =
+        maps::start_sequence(sequence, flags, error);
+    fn SCICheckSequence(sequence: Handle, flags: c_uint, error: Code) -> c_uint =
+        maps::check_sequence(sequence, flags, error);
+    fn SCIStoreBarrier(_sequence: Handle, _flags: c_uint) = maps::store_barrier();
+    fn SCIFlush(_sequence: Handle, _flags: c_uint) = maps::flush();
+    fn SCIFlushReadBuffers(_sequence: Handle) = maps::flush_read_buffers();
+
+    fn SCIMemCpy(
+        sequence: Handle, memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code,
+    ) = maps::copy(sequence, memory, map, (offset, size), flags, error);
+    fn SCITransferBlock(
+        source: Handle, from: usize, target: Handle, to: usize, size: usize, flags: c_uint, error: Code,
+    ) = maps::transfer((source, from), (target, to), size, flags, error);
+    fn SCICacheSync(map: Handle, address: *mut c_void, len: usize, flags: c_uint, error: Code) =
+        maps::cache_sync(map, address, len, flags, error);
+
+    fn SCICreateDMAQueue(
+        sd: Handle, queue: *mut Handle, adapter: c_uint, most: c_uint, flags: c_uint, error: Code,
+    ) = queues::create(sd, queue, (adapter, most), flags, error);
+    fn SCIRemoveDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::remove(queue, flags, error);
+    fn SCIEnqueueDMATransfer(
+        queue: Handle, local: Handle, remote: Handle, from: usize, to: usize, size: usize, flags: c_uint, error: Code,
+    ) = queues::enqueue(queue, ((local, from), (remote, to)), size, flags, error);
+    fn SCIPostDMAQueue(
+        queue: Handle, callback: Function<queues::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+    ) = queues::post(queue, (callback, arg), flags, error);
+    fn SCIStartDmaTransfer(
+        queue: Handle, local: Handle, remote: Handle, from: usize, size: usize, to: usize,
+        callback: Function<queues::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+    ) = queues::start_transfer(queue, ((local, from), (remote, to)), size, (callback, arg), flags, error);
+    fn SCIAbortDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::abort(queue, flags, error);
+    fn SCIResetDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::reset(queue, flags, error);
+    fn SCIDMAQueueState(queue: Handle) -> c_uint = queues::state(queue);
+    fn SCIWaitForDMAQueue(queue: Handle, timeout: c_uint, flags: c_uint, error: Code) -> c_uint =
+        queues::wait(queue, timeout, flags, error);
+
+    fn SCICreateInterrupt(
+        sd: Handle, interrupt: *mut Handle, adapter: c_uint, number: *mut c_uint,
+        callback: Function<interrupts::InterruptCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+    ) = interrupts::create(sd, interrupt, (adapter, number), (callback, arg), flags, error);
+    fn SCIRemoveInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+        interrupts::remove(interrupt, flags, error);
+    fn SCIWaitForInterrupt(interrupt: Handle, timeout: c_uint, flags: c_uint, error: Code) =
+        interrupts::wait(interrupt, timeout, flags, error);
+    fn SCIConnectInterrupt(
+        sd: Handle, interrupt: *mut Handle, node: c_uint, adapter: c_uint, number: c_uint, timeout: c_uint,
+        flags: c_uint, error: Code,
+    ) = interrupts::connect(sd, interrupt, (node, adapter, number), timeout, flags, error);
+    fn SCIDisconnectInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+        interrupts::disconnect(interrupt, flags, error);
+    fn SCITriggerInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+        interrupts::trigger(interrupt, flags, error);
+
+    fn SCICreateDataInterrupt(
+        sd: Handle, interrupt: *mut Handle, adapter: c_uint, number: *mut c_uint,
+        callback: Function<interrupts::DataCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+    ) = interrupts::create_data(sd, interrupt, (adapter, number), (callback, arg), flags, error);
+    fn SCIRemoveDataInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+        interrupts::remove_data(interrupt, flags, error);
+    fn SCIWaitForDataInterrupt(
+        interrupt: Handle, data: *mut c_void, length: *mut c_uint, timeout: c_uint, flags: c_uint, error: Code,
+    ) = interrupts::wait_data(interrupt, (data, length), timeout, flags, error);
+    fn SCIConnectDataInterrupt(
+        sd: Handle, interrupt: *mut Handle, node: c_uint, adapter: c_uint, number: c_uint, timeout: c_uint,
+        flags: c_uint, error: Code,
+    ) = interrupts::connect_data(sd, interrupt, (node, adapter, number), timeout, flags, error);
+    fn SCIDisconnectDataInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+        interrupts::disconnect_data(interrupt, flags, error);
+    fn SCITriggerDataInterrupt(
+        interrupt: Handle, data: *mut c_void, length: c_uint, flags: c_uint, error: Code,
+    ) = interrupts::trigger_data(interrupt, (data, length), flags, error);
+}

@@ -1,0 +1,225 @@
+//! Maps, sequences and copies.
+
+use crate::answer::{Answer, TRANSFER_FAILED, WRONG, answer, check, offer};
+use crate::flags::{self, has};
+use crate::registry::{Handle, Map, MapSequence, registry};
+use cci_mem::sync::{AtomicUsize, Ordering, fence};
+use cci_sci::{Access, Error, SequenceStatus, Window};
+use std::ffi::{c_uint, c_void};
+use std::ops::Range;
+use std::sync::Arc;
+
+fn range(offset: usize, size: usize) -> Answer<Range<usize>> {
+    Ok(offset..offset.checked_add(size).ok_or(Error::OutOfRange)?)
+}
+
+fn access(given: c_uint) -> Access {
+    if has(given, &flags::READONLY_MAP) { Access::Read } else { Access::ReadWrite }
+}
+
+/// Enters a map; its address.
+unsafe fn enter(to: *mut Handle, window: Window) -> Answer<*mut c_void> {
+    let registry = registry()?;
+    let (handle, address) = (registry.next(), window.as_ptr());
+    registry.maps.enter(handle, Map { window, sequences: AtomicUsize::new(0) });
+    // SAFETY: by the contract of the header.
+    unsafe { offer(to, handle) };
+    Ok(address.cast())
+}
+
+pub(crate) unsafe fn map_local(
+    segment: Handle,
+    to: *mut Handle,
+    (offset, size): (usize, usize),
+    given: c_uint,
+    error: *mut c_uint,
+) -> *mut c_void {
+    let act = || {
+        flags::check(given, &[&flags::READONLY_MAP], &[&flags::FIXED_MAP_ADDR])?;
+        check(to)?;
+        let segment = registry()?.segments.find(segment)?;
+        let window = segment.object.map(range(offset, size)?, access(given))?;
+        // SAFETY: by the contract of the header.
+        unsafe { enter(to, window) }
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, std::ptr::null_mut(), act) }
+}
+
+pub(crate) unsafe fn map_remote(
+    segment: Handle,
+    to: *mut Handle,
+    (offset, size): (usize, usize),
+    given: c_uint,
+    error: *mut c_uint,
+) -> *mut c_void {
+    let act = || {
+        let later = [&flags::FIXED_MAP_ADDR, &flags::LOCK_OPERATION, &flags::BROADCAST, &flags::IO_MAP_IOSPACE];
+        flags::check(given, &[&flags::READONLY_MAP], &later)?;
+        check(to)?;
+        let segment = registry()?.remotes.find(segment)?;
+        let window = segment.object.map(range(offset, size)?, access(given))?;
+        // SAFETY: by the contract of the header.
+        unsafe { enter(to, window) }
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, std::ptr::null_mut(), act) }
+}
+
+pub(crate) unsafe fn unmap(handle: Handle, given: c_uint, error: *mut c_uint) {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        let registry = registry()?;
+        let map = registry.maps.find(handle)?;
+        // Publishes nothing.
+        if map.sequences.load(Ordering::Relaxed) > 0 {
+            return Err(Error::Busy.into());
+        }
+        drop((registry.maps.remove(handle), map));
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+pub(crate) unsafe fn create_sequence(map: Handle, to: *mut Handle, given: c_uint, error: *mut c_uint) {
+    let act = || {
+        flags::check(given, &[&flags::FAST_BARRIER], &[])?;
+        check(to)?;
+        let registry = registry()?;
+        let map = registry.maps.find(map)?;
+        // Publishes nothing.
+        map.sequences.fetch_add(1, Ordering::Relaxed);
+        let (handle, sequence) = (registry.next(), map.window.sequence());
+        registry.sequences.enter(handle, MapSequence { sequence, map });
+        // SAFETY: by the contract of the header.
+        unsafe { offer(to, handle) };
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+pub(crate) unsafe fn remove_sequence(handle: Handle, given: c_uint, error: *mut c_uint) {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        registry()?.remove_sequence(handle)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+#[inline]
+pub(crate) unsafe fn start_sequence(handle: Handle, given: c_uint, error: *mut c_uint) -> c_uint {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        registry()?.with_sequence(handle, |of| of.sequence.start() as c_uint)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, SequenceStatus::NotRetriable as c_uint, act) }
+}
+
+#[inline]
+pub(crate) unsafe fn check_sequence(handle: Handle, given: c_uint, error: *mut c_uint) -> c_uint {
+    let act = || {
+        flags::check(given, &[&flags::NO_FLUSH, &flags::NO_STORE_BARRIER], &[])?;
+        registry()?.with_sequence(handle, |of| of.sequence.check() as c_uint)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, SequenceStatus::NotRetriable as c_uint, act) }
+}
+
+/// Orders stores.
+pub(crate) unsafe fn store_barrier() {
+    fence(Ordering::Release);
+}
+
+/// Waits until all processors can see what was stored.
+pub(crate) unsafe fn flush() {
+    fence(Ordering::SeqCst);
+}
+
+/// Orders loads.
+pub(crate) unsafe fn flush_read_buffers() {
+    fence(Ordering::Acquire);
+}
+
+pub(crate) unsafe fn cache_sync(map: Handle, address: *mut c_void, len: usize, given: c_uint, error: *mut c_uint) {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        let map = registry()?.maps.find(map)?;
+        let offset = address.addr().wrapping_sub(map.window.as_ptr().addr());
+        if offset.checked_add(len).is_none_or(|end| end > map.window.len()) {
+            return Err(Error::OutOfRange.into());
+        }
+        fence(Ordering::SeqCst);
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+pub(crate) unsafe fn copy(
+    sequence: Handle,
+    memory: *mut c_void,
+    map: Handle,
+    (offset, size): (usize, usize),
+    given: c_uint,
+    error: *mut c_uint,
+) {
+    let act = || {
+        flags::check(given, &[&flags::ERROR_CHECK, &flags::BLOCK_READ], &[])?;
+        let registry = registry()?;
+        let map = registry.maps.find(map)?;
+        if offset.checked_add(size).is_none_or(|end| end > map.window.len()) {
+            return Err(Error::OutOfRange.into());
+        }
+        let is_read = has(given, &flags::BLOCK_READ);
+        if !is_read && map.window.access() == Access::Read {
+            return Err(Error::Access.into());
+        }
+        if size > 0 && memory.is_null() {
+            return Err(WRONG);
+        }
+        if size > 0 {
+            let far = map.window.as_ptr().wrapping_add(offset);
+            let (from, to) = if is_read { (far, memory.cast()) } else { (memory.cast(), far) };
+            // SAFETY: the one side is inside of the map, as just checked; the other one is of as
+            // many bytes by the contract of the header. Both may be shared memory: who uses them
+            // meanwhile knows by that contract that they change.
+            unsafe { std::ptr::copy(from.cast_const(), to, size) };
+        }
+        fence(Ordering::Release);
+        if has(given, &flags::ERROR_CHECK) {
+            let status = registry.with_sequence(sequence, |of| of.sequence.check())?;
+            if status != SequenceStatus::Ok {
+                return Err(TRANSFER_FAILED);
+            }
+        }
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+pub(crate) unsafe fn transfer(
+    (source, from): (Handle, usize),
+    (target, to): (Handle, usize),
+    size: usize,
+    given: c_uint,
+    error: *mut c_uint,
+) {
+    let act = || {
+        flags::check(given, &[&flags::ERROR_CHECK, &flags::BLOCK_READ], &[])?;
+        let maps = &registry()?.maps;
+        let (source, target): (Arc<Map>, Arc<Map>) = (maps.find(source)?, maps.find(target)?);
+        source.window.transfer(from, &target.window, to, size)?;
+        let is_arrived = [&source, &target].map(|map| map.window.sequence().check() == SequenceStatus::Ok);
+        if has(given, &flags::ERROR_CHECK) && is_arrived != [true; 2] {
+            return Err(TRANSFER_FAILED);
+        }
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}

@@ -1,0 +1,154 @@
+//! DMA queues.
+
+use crate::answer::{Answer, TRANSFER_FAILED, answer, check, offer};
+use crate::devices::device;
+use crate::flags::{self, has};
+use crate::registry::{Handle, Owned, check_adapter, limit, registry};
+use crate::segments::{CThen, callback, pointer, then};
+use cci_sci::{Direction, DmaQueue, Error, QueueState};
+use std::ffi::{c_uint, c_void};
+
+/// `sci_cb_dma_t`.
+pub(crate) type DmaCallback = unsafe extern "C" fn(*mut c_void, Handle, c_uint) -> CThen;
+/// The ends of a transfer: a segment and an offset each.
+type Ends = ((Handle, usize), (Handle, usize));
+
+pub(crate) unsafe fn create(
+    sd: Handle,
+    to: *mut Handle,
+    (adapter, most): (c_uint, c_uint),
+    given: c_uint,
+    error: *mut c_uint,
+) {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        check_adapter(adapter)?;
+        check(to)?;
+        let (registry, device) = (registry()?, device(sd)?);
+        let (handle, queue) = (registry.next(), device.host.dma_queue(most as usize)?);
+        registry.queues.enter(handle, Owned::new(&device, queue));
+        // SAFETY: by the contract of the header.
+        unsafe { offer(to, handle) };
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+unsafe fn with<R>(handle: Handle, error: *mut c_uint, otherwise: R, act: impl FnOnce(&DmaQueue) -> Answer<R>) -> R {
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, otherwise, || act(&registry()?.queues.find(handle)?.object)) }
+}
+
+pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        let registry = registry()?;
+        registry.queues.find(handle)?.object.remove()?;
+        drop(registry.queues.remove(handle));
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+fn add(queue: &DmaQueue, ((local, from), (remote, to)): Ends, size: usize, given: c_uint) -> Answer<()> {
+    let registry = registry()?;
+    let (local, remote) = (registry.segments.find(local)?, registry.remotes.find(remote)?);
+    let direction = if has(given, &flags::DMA_READ) { Direction::Read } else { Direction::Write };
+    Ok(queue.enqueue((&local.object, from), (&remote.object, to), size, direction)?)
+}
+
+fn start(
+    queue: &DmaQueue,
+    handle: Handle,
+    (function, arg): (Option<DmaCallback>, *mut c_void),
+    given: c_uint,
+) -> Answer<()> {
+    let Some((function, arg)) = callback(given, function, arg)? else { return Ok(queue.post()?) };
+    let name = handle.addr();
+    Ok(queue.post_with(move |state| {
+        let code = match state {
+            QueueState::Done => 0,
+            QueueState::Aborted => Error::Cancelled.code(),
+            _ => TRANSFER_FAILED.0,
+        };
+        // SAFETY: the program's function, called without any lock, as long as the queue lives.
+        then(unsafe { function(pointer(arg), std::ptr::without_provenance_mut(name), code) })
+    })?)
+}
+
+pub(crate) unsafe fn enqueue(handle: Handle, ends: Ends, size: usize, given: c_uint, error: *mut c_uint) {
+    let act = |queue: &DmaQueue| {
+        flags::check(given, &[&flags::DMA_READ], &[&flags::DMA_GLOBAL])?;
+        add(queue, ends, size, given)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with(handle, error, (), act) }
+}
+
+pub(crate) unsafe fn post(handle: Handle, told: (Option<DmaCallback>, *mut c_void), given: c_uint, error: *mut c_uint) {
+    let act = |queue: &DmaQueue| {
+        flags::check(given, &[&flags::USE_CALLBACK], &[])?;
+        start(queue, handle, told, given)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with(handle, error, (), act) }
+}
+
+pub(crate) unsafe fn start_transfer(
+    handle: Handle,
+    ends: Ends,
+    size: usize,
+    told: (Option<DmaCallback>, *mut c_void),
+    given: c_uint,
+    error: *mut c_uint,
+) {
+    let act = |queue: &DmaQueue| {
+        let has_flags = [&flags::DMA_READ, &flags::USE_CALLBACK, &flags::DMA_WAIT];
+        flags::check(given, &has_flags, &[&flags::DMA_GLOBAL, &flags::BROADCAST])?;
+        queue.reset()?;
+        add(queue, ends, size, given)?;
+        start(queue, handle, told, given)?;
+        if has(given, &flags::DMA_WAIT) && queue.wait(None)? != QueueState::Done {
+            return Err(TRANSFER_FAILED);
+        }
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with(handle, error, (), act) }
+}
+
+pub(crate) unsafe fn abort(handle: Handle, given: c_uint, error: *mut c_uint) {
+    let act = |queue: &DmaQueue| {
+        flags::check(given, &[], &[])?;
+        Ok(queue.abort()?)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with(handle, error, (), act) }
+}
+
+pub(crate) unsafe fn reset(handle: Handle, given: c_uint, error: *mut c_uint) {
+    let act = |queue: &DmaQueue| {
+        flags::check(given, &[], &[])?;
+        Ok(queue.reset()?)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with(handle, error, (), act) }
+}
+
+pub(crate) unsafe fn state(handle: Handle) -> c_uint {
+    let act = |queue: &DmaQueue| Ok(queue.state()? as c_uint);
+    // SAFETY: nothing is written.
+    unsafe { with(handle, std::ptr::null_mut(), QueueState::Error as c_uint, act) }
+}
+
+pub(crate) unsafe fn wait(handle: Handle, ms: c_uint, given: c_uint, error: *mut c_uint) -> c_uint {
+    // SAFETY: by the contract of the header.
+    unsafe {
+        answer(error, state(handle), || {
+            flags::check(given, &[], &[])?;
+            Ok(registry()?.queues.find(handle)?.object.wait(limit(ms))? as c_uint)
+        })
+    }
+}

@@ -1,0 +1,201 @@
+//! What a process has: whether it is initialised, and its objects by their handles.
+
+use crate::answer::{Answer, Refusal, WRONG};
+use cci_mem::fork::PerProcess;
+use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
+use cci_sci::{
+    DataInterrupt, DmaQueue, Error, Host, Interrupt, LocalSegment, Options, RemoteDataInterrupt, RemoteInterrupt,
+    RemoteSegment, Sequence, Window,
+};
+use std::cell::Cell;
+use std::collections::HashMap;
+use std::ffi::{c_uint, c_void};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
+use std::time::Duration;
+
+/// A handle as C has it: it is compared and taken apart, never followed.
+pub(crate) type Handle = *mut c_void;
+
+/// What lies between handles.
+const STEP: usize = 16;
+
+/// Objects of one kind by their handles.
+pub(crate) struct Table<T>(RwLock<HashMap<usize, Arc<T>>>);
+
+impl<T> Default for Table<T> {
+    fn default() -> Self {
+        Self(RwLock::new(HashMap::new()))
+    }
+}
+
+impl<T> Table<T> {
+    pub(crate) fn enter(&self, handle: Handle, object: T) -> Arc<T> {
+        let object = Arc::new(object);
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.insert(handle.addr(), Arc::clone(&object));
+        object
+    }
+
+    pub(crate) fn find(&self, handle: Handle) -> Answer<Arc<T>> {
+        registry()?.check()?;
+        let all = self.0.read().unwrap_or_else(PoisonError::into_inner);
+        all.get(&handle.addr()).map(Arc::clone).ok_or(WRONG)
+    }
+
+    /// Removes an object. It is dropped by the caller, without the lock.
+    pub(crate) fn remove(&self, handle: Handle) -> Option<Arc<T>> {
+        self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&handle.addr())
+    }
+}
+
+/// What `SCIOpen` opens: all of a process share one host.
+pub(crate) struct Device {
+    pub(crate) host: Arc<Host>,
+    /// Objects that were made by it.
+    pub(crate) objects: Arc<AtomicUsize>,
+}
+
+/// An object of a device, which is counted as long as it lives.
+pub(crate) struct Owned<T> {
+    pub(crate) object: T,
+    _host: Arc<Host>,
+    objects: Arc<AtomicUsize>,
+}
+
+impl<T> Owned<T> {
+    pub(crate) fn new(device: &Device, object: T) -> Self {
+        // Publishes nothing.
+        device.objects.fetch_add(1, Ordering::Relaxed);
+        Self { object, _host: Arc::clone(&device.host), objects: Arc::clone(&device.objects) }
+    }
+}
+
+impl<T> Drop for Owned<T> {
+    fn drop(&mut self) {
+        // Publishes nothing.
+        self.objects.fetch_sub(1, Ordering::Relaxed);
+    }
+}
+
+/// A map, and how many sequences it has.
+pub(crate) struct Map {
+    pub(crate) window: Window,
+    pub(crate) sequences: AtomicUsize,
+}
+
+/// A sequence, and its map.
+pub(crate) struct MapSequence {
+    pub(crate) sequence: Sequence,
+    pub(crate) map: Arc<Map>,
+}
+
+#[derive(Default)]
+pub(crate) struct Registry {
+    is_initialised: AtomicBool,
+    last: AtomicUsize,
+    /// Counts sequences that were removed.
+    epoch: AtomicU64,
+    host: Mutex<Option<Arc<Host>>>,
+    pub(crate) devices: Table<Device>,
+    pub(crate) segments: Table<Owned<LocalSegment>>,
+    pub(crate) remotes: Table<Owned<RemoteSegment>>,
+    pub(crate) maps: Table<Map>,
+    pub(crate) sequences: Table<MapSequence>,
+    pub(crate) queues: Table<Owned<DmaQueue>>,
+    pub(crate) interrupts: Table<Owned<Interrupt>>,
+    pub(crate) remote_interrupts: Table<Owned<RemoteInterrupt>>,
+    pub(crate) data_interrupts: Table<Owned<DataInterrupt>>,
+    pub(crate) remote_data_interrupts: Table<Owned<RemoteDataInterrupt>>,
+}
+
+/// The registry of this process. A child of a fork gets one of its own, since the locks of this one
+/// may be held for ever there.
+pub(crate) fn registry() -> Answer<&'static Registry> {
+    static REGISTRY: PerProcess<Registry> = PerProcess::new();
+    REGISTRY.get(Registry::default).map(|(_, registry)| registry).map_err(|_| Error::System.into())
+}
+
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+thread_local! {
+    /// The sequence that this thread has used last: its handle, the count of removals, and where it
+    /// lies. So a check takes no lock.
+    static LAST: Cell<(usize, u64, *const MapSequence)> = const { Cell::new((0, 0, std::ptr::null())) };
+}
+
+impl Registry {
+    pub(crate) fn check(&self) -> Answer<()> {
+        // Publishes nothing: a program initialises before its threads call.
+        if self.is_initialised.load(Ordering::Relaxed) { Ok(()) } else { Err(Error::NotInitialized.into()) }
+    }
+
+    pub(crate) fn set_initialised(&self, is_initialised: bool) {
+        // As `check`.
+        self.is_initialised.store(is_initialised, Ordering::Relaxed);
+    }
+
+    /// A handle that was never given.
+    pub(crate) fn next(&self) -> Handle {
+        // Publishes nothing.
+        std::ptr::without_provenance_mut(self.last.fetch_add(STEP, Ordering::Relaxed) + STEP)
+    }
+
+    /// The host of this process, which is opened for the first device.
+    pub(crate) fn host(&self) -> Answer<Arc<Host>> {
+        let mut host = lock(&self.host);
+        if let Some(host) = &*host {
+            return Ok(Arc::clone(host));
+        }
+        let opened = Arc::new(Host::open(&Options::new()).map_err(|why| Refusal::from(why.code()))?);
+        *host = Some(Arc::clone(&opened));
+        Ok(opened)
+    }
+
+    /// Ends the host if no device and no object uses it.
+    pub(crate) fn let_go(&self) {
+        let mut host = lock(&self.host);
+        let is_unused = host.as_ref().is_some_and(|host| Arc::strong_count(host) == 1);
+        let unused = if is_unused { host.take() } else { None };
+        drop(host);
+        drop(unused);
+    }
+
+    /// Runs a call on a sequence.
+    #[inline]
+    pub(crate) fn with_sequence<R>(&self, handle: Handle, act: impl FnOnce(&MapSequence) -> R) -> Answer<R> {
+        // Acquires the removals that this thread has been told of.
+        let epoch = self.epoch.load(Ordering::Acquire);
+        let (last, at, found) = LAST.get();
+        if last == handle.addr() && at == epoch && !found.is_null() {
+            // SAFETY: the table has had it at this count of removals, and has it as long as no
+            // sequence is removed. By the contract of the header no thread removes a sequence that
+            // another one uses.
+            return Ok(act(unsafe { &*found }));
+        }
+        let found = self.sequences.find(handle)?;
+        LAST.set((handle.addr(), epoch, Arc::as_ptr(&found)));
+        Ok(act(&found))
+    }
+
+    pub(crate) fn remove_sequence(&self, handle: Handle) -> Answer<()> {
+        self.check()?;
+        // Publishes the removal to threads that have used it last.
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        let removed = self.sequences.remove(handle).ok_or(WRONG)?;
+        // Publishes nothing.
+        removed.map.sequences.fetch_sub(1, Ordering::Relaxed);
+        Ok(())
+    }
+}
+
+/// A time-out of C, in ms.
+pub(crate) fn limit(ms: c_uint) -> Option<Duration> {
+    (ms != c_uint::MAX).then(|| Duration::from_millis(ms.into()))
+}
+
+/// The only adapter is 0.
+pub(crate) fn check_adapter(adapter: c_uint) -> Answer<()> {
+    if adapter == 0 { Ok(()) } else { Err(crate::answer::NO_SUCH_ADAPTER) }
+}

@@ -1,0 +1,230 @@
+//! Segments of this process and of others.
+
+use crate::answer::{Answer, WRONG, answer, check, offer};
+use crate::devices::device;
+use crate::flags::{self, has};
+use crate::registry::{Handle, Owned, check_adapter, limit, registry};
+use cci_sci::{Error, LocalSegment, Then, Withdraw};
+use std::ffi::{c_uint, c_void};
+
+/// What a callback returns: `SCI_CALLBACK_CANCEL` or anything else.
+pub(crate) type CThen = c_uint;
+/// `sci_cb_local_segment_t`.
+pub(crate) type LocalCallback = unsafe extern "C" fn(*mut c_void, Handle, c_uint, c_uint, c_uint, c_uint) -> CThen;
+/// `sci_cb_remote_segment_t`.
+pub(crate) type RemoteCallback = unsafe extern "C" fn(*mut c_void, Handle, c_uint, c_uint) -> CThen;
+
+pub(crate) fn then(answer: CThen) -> Then {
+    if answer == 1 { Then::Cancel } else { Then::Continue }
+}
+
+/// A callback of C, if the flag asks for one: with its argument and the handle of its object, as
+/// numbers, since it runs on another thread.
+pub(crate) fn callback<F>(flags: c_uint, function: Option<F>, arg: *mut c_void) -> Answer<Option<(F, usize)>> {
+    match (has(flags, &flags::USE_CALLBACK), function) {
+        (false, _) => Ok(None),
+        (true, Some(function)) => Ok(Some((function, arg.expose_provenance()))),
+        (true, None) => Err(WRONG),
+    }
+}
+
+/// A pointer that was passed as a number.
+pub(crate) fn pointer(number: usize) -> *mut c_void {
+    std::ptr::with_exposed_provenance_mut(number)
+}
+
+pub(crate) unsafe fn create(
+    sd: Handle,
+    to: *mut Handle,
+    (id, size): (c_uint, usize),
+    (function, arg): (Option<LocalCallback>, *mut c_void),
+    given: c_uint,
+    error: *mut c_uint,
+) {
+    let act = || {
+        let later = [&flags::EMPTY, &flags::PRIVATE, &flags::BROADCAST, &flags::AUTO_ID, &flags::DMA_GLOBAL];
+        flags::check(given, &[&flags::USE_CALLBACK], &later)?;
+        check(to)?;
+        let function = callback(given, function, arg)?;
+        let (registry, device) = (registry()?, device(sd)?);
+        let handle = registry.next();
+        let segment = device.host.create(id, size)?;
+        let segment = registry.segments.enter(handle, Owned::new(&device, segment));
+        if let Some((function, arg)) = function {
+            let name = handle.addr();
+            segment.object.on_event(move |event| {
+                let handle = std::ptr::without_provenance_mut(name);
+                // SAFETY: the program's function, called without any lock, as long as the segment
+                // lives.
+                then(unsafe { function(pointer(arg), handle, event.reason as c_uint, event.node, 0, 0) })
+            })?;
+        }
+        // SAFETY: by the contract of the header.
+        unsafe { offer(to, handle) };
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+unsafe fn with_local<R>(
+    handle: Handle,
+    error: *mut c_uint,
+    otherwise: R,
+    act: impl FnOnce(&LocalSegment) -> Answer<R>,
+) -> R {
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, otherwise, || act(&registry()?.segments.find(handle)?.object)) }
+}
+
+pub(crate) unsafe fn prepare(handle: Handle, adapter: c_uint, given: c_uint, error: *mut c_uint) {
+    let act = |segment: &LocalSegment| {
+        flags::check(given, &[], &[&flags::DMA_SOURCE_ONLY])?;
+        check_adapter(adapter)?;
+        Ok(segment.prepare()?)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with_local(handle, error, (), act) }
+}
+
+pub(crate) unsafe fn publish(handle: Handle, adapter: c_uint, given: c_uint, error: *mut c_uint) {
+    let act = |segment: &LocalSegment| {
+        flags::check(given, &[], &[])?;
+        check_adapter(adapter)?;
+        Ok(segment.publish()?)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with_local(handle, error, (), act) }
+}
+
+pub(crate) unsafe fn withdraw(handle: Handle, adapter: c_uint, given: c_uint, error: *mut c_uint) {
+    let act = |segment: &LocalSegment| {
+        flags::check(given, &[&flags::NOTIFY, &flags::FORCE_DISCONNECT], &[])?;
+        check_adapter(adapter)?;
+        let how = match (has(given, &flags::FORCE_DISCONNECT), has(given, &flags::NOTIFY)) {
+            (true, _) => Withdraw::Force,
+            (false, true) => Withdraw::Notify,
+            (false, false) => Withdraw::Quiet,
+        };
+        Ok(segment.withdraw(how)?)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with_local(handle, error, (), act) }
+}
+
+pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        let registry = registry()?;
+        registry.segments.find(handle)?.object.remove()?;
+        drop(registry.segments.remove(handle));
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+pub(crate) unsafe fn local_id(handle: Handle) -> c_uint {
+    // SAFETY: nothing is written.
+    unsafe { with_local(handle, std::ptr::null_mut(), 0, |segment| Ok(segment.id())) }
+}
+
+pub(crate) unsafe fn wait_local(
+    handle: Handle,
+    (node, adapter): (*mut c_uint, *mut c_uint),
+    ms: c_uint,
+    given: c_uint,
+    error: *mut c_uint,
+) -> c_uint {
+    let act = |segment: &LocalSegment| {
+        flags::check(given, &[], &[])?;
+        let event = segment.wait(limit(ms))?;
+        // SAFETY: by the contract of the header.
+        unsafe {
+            offer(node, event.node);
+            offer(adapter, 0);
+        }
+        Ok(event.reason as c_uint)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with_local(handle, error, 0, act) }
+}
+
+#[expect(clippy::too_many_arguments, reason = "those of SISCI")]
+pub(crate) unsafe fn connect(
+    sd: Handle,
+    to: *mut Handle,
+    (node, id): (c_uint, c_uint),
+    adapter: c_uint,
+    (function, arg): (Option<RemoteCallback>, *mut c_void),
+    ms: c_uint,
+    given: c_uint,
+    error: *mut c_uint,
+) {
+    let act = || {
+        let later = [&flags::ASYNCHRONOUS_CONNECT, &flags::BROADCAST];
+        flags::check(given, &[&flags::USE_CALLBACK], &later)?;
+        check_adapter(adapter)?;
+        check(to)?;
+        let function = callback(given, function, arg)?;
+        let (registry, device) = (registry()?, device(sd)?);
+        let handle = registry.next();
+        let segment = device.host.connect(node, id, limit(ms))?;
+        let segment = registry.remotes.enter(handle, Owned::new(&device, segment));
+        if let Some((function, arg)) = function {
+            let name = handle.addr();
+            segment.object.on_event(move |reason| {
+                let handle = std::ptr::without_provenance_mut(name);
+                // SAFETY: the program's function, called without any lock, as long as the
+                // connection lives.
+                then(unsafe { function(pointer(arg), handle, reason as c_uint, 0) })
+            })?;
+        }
+        // SAFETY: by the contract of the header.
+        unsafe { offer(to, handle) };
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+pub(crate) unsafe fn disconnect(handle: Handle, given: c_uint, error: *mut c_uint) {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        let registry = registry()?;
+        registry.remotes.find(handle)?.object.disconnect()?;
+        drop(registry.remotes.remove(handle));
+        Ok(())
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
+pub(crate) unsafe fn remote_size(handle: Handle) -> usize {
+    // SAFETY: nothing is written.
+    unsafe { answer(std::ptr::null_mut(), 0, || Ok(registry()?.remotes.find(handle)?.object.len())) }
+}
+
+pub(crate) unsafe fn remote_id(handle: Handle) -> c_uint {
+    // SAFETY: nothing is written.
+    unsafe { answer(std::ptr::null_mut(), 0, || Ok(registry()?.remotes.find(handle)?.object.id())) }
+}
+
+pub(crate) unsafe fn wait_remote(
+    handle: Handle,
+    status: *mut c_uint,
+    ms: c_uint,
+    given: c_uint,
+    error: *mut c_uint,
+) -> c_uint {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        let reason = registry()?.remotes.find(handle)?.object.wait(limit(ms))?;
+        let code = if reason == cci_sci::Reason::Lost { Error::SegmentNotConnected.code() } else { 0 };
+        // SAFETY: by the contract of the header.
+        unsafe { offer(status, code) };
+        Ok(reason as c_uint)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, 0, act) }
+}

@@ -1,0 +1,287 @@
+/*
+ * Every call, and each code that this library returns, but those of faults of the system
+ * (SCI_ERR_SYSTEM) and of other users (SCI_ERR_ACCESS of a name). PROGRAM RANK ID ID.
+ */
+
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "pair.h"
+
+#define BAD ((void *)8)
+#define NONE SCI_NO_FLAGS
+
+static unsigned int id;
+static sci_remote_segment_t remote;
+static sci_map_t map;
+
+static void before_initialize(void) {
+    sci_desc_t device = NULL;
+    unsigned int node;
+
+    FAILS(SCIOpen(&device, NONE, &error), SCI_ERR_NOT_INITIALIZED);
+    FAILS(SCIClose(device, NONE, &error), SCI_ERR_NOT_INITIALIZED);
+    FAILS(SCIGetLocalNodeId(0, &node, NONE, &error), SCI_ERR_NOT_INITIALIZED);
+    FAILS(SCIPrepareSegment(NULL, 0, NONE, &error), SCI_ERR_NOT_INITIALIZED);
+    FAILS(SCICheckSequence(NULL, NONE, &error), SCI_ERR_NOT_INITIALIZED);
+    FAILS(SCIRemoveSequence(NULL, NONE, &error), SCI_ERR_NOT_INITIALIZED);
+    FAILS(SCIInitialize(SCI_FLAG_NOTIFY, &error), SCI_ERR_ILLEGAL_FLAG);
+    OK(SCIInitialize(NONE, &error));
+}
+
+static void devices(void) {
+    char text[80], room[4];
+    unsigned int node = 0;
+    sci_query_string_t version = {text, sizeof text}, narrow = {room, sizeof room};
+    sci_query_adapter_t adapter = {0, 0, SCI_Q_ADAPTER_NODEID, NULL};
+
+    FAILS(SCIOpen(NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCIOpen(&sd, SCI_FLAG_NOTIFY, &error), SCI_ERR_ILLEGAL_FLAG);
+    OK(SCIOpen(&sd, NONE, &error));
+    OK(SCIGetLocalNodeId(0, &node, NONE, &error));
+    CHECK(node == 4);
+    FAILS(SCIGetLocalNodeId(1, &node, NONE, &error), SCI_ERR_NO_SUCH_ADAPTERNO);
+    FAILS(SCIGetLocalNodeId(0, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    CHECK(SCIProbeNode(sd, 0, 4, NONE, &error) == 1 && error == SCI_ERR_OK);
+    CHECK(SCIProbeNode(sd, 0, 12, NONE, &error) == 0 && error == SCI_ERR_NO_SUCH_NODEID);
+    CHECK(SCIProbeNode(sd, 0, 16, NONE, &error) == 0 && error == SCI_ERR_NOT_IMPLEMENTED);
+    CHECK(SCIProbeNode(sd, 0, 0, NONE, &error) == 0 && error == SCI_ERR_ILLEGAL_NODEID);
+    CHECK(SCIProbeNode(BAD, 0, 4, NONE, &error) == 0 && error == SCI_ERR_ILLEGAL_PARAMETER);
+    OK(SCIQuery(SCI_Q_API, &version, NONE, &error));
+    CHECK(strstr(text, "SISCI") != NULL);
+    FAILS(SCIQuery(SCI_Q_API, &narrow, NONE, &error), SCI_ERR_OUT_OF_RANGE);
+    FAILS(SCIQuery(SCI_Q_ADAPTER, &adapter, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    adapter.data = &node;
+    node = 0;
+    OK(SCIQuery(SCI_Q_ADAPTER, &adapter, NONE, &error));
+    CHECK(node == 4);
+    adapter.subcommand = 99;
+    FAILS(SCIQuery(SCI_Q_ADAPTER, &adapter, NONE, &error), SCI_ERR_ILLEGAL_QUERY);
+    FAILS(SCIQuery(99, &version, NONE, &error), SCI_ERR_ILLEGAL_QUERY);
+    FAILS(SCIQuery(SCI_Q_API, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+}
+
+static void segments(void) {
+    sci_local_segment_t other;
+    sci_error_t status = SCI_ERR_BUSY;
+    unsigned int node = 0, adapter = 9;
+
+    FAILS(SCICreateSegment(sd, &own, id, 0, NULL, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCICreateSegment(sd, &own, id, (size_t)1 << 50, NULL, NULL, NONE, &error), SCI_ERR_NOSPC);
+    FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_BROADCAST, &error), SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_DMA_READ, &error), SCI_ERR_ILLEGAL_FLAG);
+    FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_USE_CALLBACK, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    OK(SCICreateSegment(sd, &own, id, SIZE, NULL, NULL, NONE, &error));
+    FAILS(SCICreateSegment(sd, &other, id, SIZE, NULL, NULL, NONE, &error), SCI_ERR_SEGMENTID_USED);
+    CHECK(SCIGetLocalSegmentId(own) == id && SCIGetLocalSegmentId(BAD) == 0);
+    FAILS(SCISetSegmentAvailable(own, 0, NONE, &error), SCI_ERR_SEGMENT_NOT_PREPARED);
+    FAILS(SCIPrepareSegment(own, 1, NONE, &error), SCI_ERR_NO_SUCH_ADAPTERNO);
+    OK(SCIPrepareSegment(own, 0, NONE, &error));
+    FAILS(SCIPrepareSegment(own, 0, NONE, &error), SCI_ERR_ILLEGAL_OPERATION);
+    FAILS(SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NO_SUCH_SEGMENT);
+    OK(SCISetSegmentAvailable(own, 0, NONE, &error));
+    FAILS(SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, WAIT, SCI_FLAG_ASYNCHRONOUS_CONNECT, &error),
+          SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    FAILS(SCIConnectSegment(sd, &remote, 12, id, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NO_SUCH_NODEID);
+    FAILS(SCIConnectSegment(sd, &remote, 16, id, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NOT_IMPLEMENTED);
+    OK(SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, SCI_INFINITE_TIMEOUT, NONE, &error));
+    CHECK(SCIGetRemoteSegmentSize(remote) == SIZE && SCIGetRemoteSegmentId(remote) == id);
+    CHECK(SCIWaitForLocalSegmentEvent(own, &node, &adapter, WAIT, NONE, &error) == SCI_CB_CONNECT);
+    CHECK(node == 4 && adapter == 0);
+    CHECK(SCIWaitForLocalSegmentEvent(own, &node, &adapter, 1, NONE, &error) == 0 && error == SCI_ERR_TIMEOUT);
+    FAILS(SCIRemoveSegment(own, NONE, &error), SCI_ERR_BUSY);
+    FAILS(SCIClose(sd, NONE, &error), SCI_ERR_BUSY);
+    OK(SCISetSegmentUnavailable(own, 0, SCI_FLAG_NOTIFY, &error));
+    CHECK(SCIWaitForRemoteSegmentEvent(remote, &status, WAIT, NONE, &error) == SCI_CB_DISCONNECT);
+    CHECK(status == SCI_ERR_OK);
+    FAILS(SCIWaitForRemoteSegmentEvent(remote, &status, 0, NONE, &error), SCI_ERR_TIMEOUT);
+}
+
+static void maps(void) {
+    sci_map_t half, read_only;
+    unsigned char bytes[100];
+    volatile unsigned char *first, *second;
+
+    FAILS(SCIMapRemoteSegment(remote, &map, 1, SIZE, NULL, NONE, &error), SCI_ERR_OUT_OF_RANGE);
+    FAILS(SCIMapRemoteSegment(remote, &map, 1, SIZE_MAX, NULL, NONE, &error), SCI_ERR_OUT_OF_RANGE);
+    FAILS(SCIMapRemoteSegment(remote, &map, 0, SIZE, NULL, SCI_FLAG_FIXED_MAP_ADDR, &error),
+          SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    FAILS(SCIMapRemoteSegment((sci_remote_segment_t)(void *)own, &map, 0, SIZE, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    OK(first = SCIMapRemoteSegment(remote, &map, 0, SIZE, NULL, NONE, &error));
+    OK(second = SCIMapLocalSegment(own, &half, 1000, 100, NULL, NONE, &error));
+    first[1001] = 77;
+    CHECK(second[1] == 77);
+    OK(SCIMapLocalSegment(own, &read_only, 0, 100, NULL, SCI_FLAG_READONLY_MAP, &error));
+    OK(SCICreateMapSequence(map, &sequence, NONE, &error));
+    FAILS(SCICreateMapSequence((sci_map_t)(void *)sequence, &sequence, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    CHECK(SCIStartSequence(sequence, NONE, &error) == SCI_SEQ_OK && error == SCI_ERR_OK);
+    CHECK(SCICheckSequence(sequence, SCI_FLAG_NO_FLUSH, &error) == SCI_SEQ_OK && error == SCI_ERR_OK);
+    CHECK(SCICheckSequence(BAD, NONE, &error) == SCI_SEQ_NOT_RETRIABLE && error == SCI_ERR_ILLEGAL_PARAMETER);
+    memset(bytes, 5, sizeof bytes);
+    OK(SCIMemCpy(sequence, bytes, map, 1000, 100, SCI_FLAG_ERROR_CHECK, &error));
+    CHECK(second[0] == 5 && second[99] == 5);
+    memset(bytes, 0, sizeof bytes);
+    OK(SCIMemCpy(sequence, bytes, map, 1000, 100, SCI_FLAG_BLOCK_READ, &error));
+    CHECK(bytes[0] == 5 && bytes[99] == 5);
+    FAILS(SCIMemCpy(sequence, bytes, half, 1, 100, NONE, &error), SCI_ERR_OUT_OF_RANGE);
+    FAILS(SCIMemCpy(sequence, NULL, half, 0, 100, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCIMemCpy(sequence, bytes, read_only, 0, 1, NONE, &error), SCI_ERR_ACCESS);
+    OK(SCITransferBlock(half, 0, map, 0, 100, SCI_FLAG_ERROR_CHECK, &error));
+    CHECK(first[0] == 5 && first[99] == 5 && first[100] == 0);
+    FAILS(SCITransferBlock(half, 1, map, 0, 100, NONE, &error), SCI_ERR_OUT_OF_RANGE);
+    FAILS(SCITransferBlock(half, 0, read_only, 0, 1, NONE, &error), SCI_ERR_ACCESS);
+    OK(SCICacheSync(map, (void *)(uintptr_t)first, SIZE, NONE, &error));
+    FAILS(SCICacheSync(map, (void *)(uintptr_t)first, SIZE + 1, NONE, &error), SCI_ERR_OUT_OF_RANGE);
+    SCIStoreBarrier(sequence, NONE);
+    SCIFlush(sequence, NONE);
+    SCIFlushReadBuffers(sequence);
+    FAILS(SCIUnmapSegment(map, NONE, &error), SCI_ERR_BUSY);
+    FAILS(SCIDisconnectSegment(remote, NONE, &error), SCI_ERR_BUSY);
+    OK(SCIUnmapSegment(half, NONE, &error));
+    OK(SCIUnmapSegment(read_only, NONE, &error));
+    FAILS(SCIUnmapSegment(half, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+}
+
+static sci_callback_action_t on_ring(void *arg, sci_local_interrupt_t interrupt, sci_error_t status) {
+    CHECK(arg == &id && interrupt != NULL && status == SCI_ERR_OK);
+    /* A callback must not wait. */
+    FAILS(SCIWaitForLocalSegmentEvent(own, NULL, NULL, WAIT, NONE, &error), SCI_ERR_ILLEGAL_OPERATION);
+    *(volatile unsigned int *)arg = 0;
+    return SCI_CALLBACK_CONTINUE;
+}
+
+static void interrupts(void) {
+    sci_local_interrupt_t bell, second;
+    sci_remote_interrupt_t ring;
+    sci_local_data_interrupt_t bytes;
+    sci_remote_data_interrupt_t to_bytes;
+    unsigned int number = 0, data_number = id, length, at, kept = id;
+    char text[8];
+
+    OK(SCICreateInterrupt(sd, &bell, 0, &number, NULL, NULL, NONE, &error));
+    FAILS(SCICreateInterrupt(sd, &second, 0, &number, NULL, NULL, SCI_FLAG_FIXED_INTNO, &error),
+          SCI_ERR_SEGMENTID_USED);
+    FAILS(SCICreateInterrupt(sd, &second, 0, &number, NULL, NULL, SCI_FLAG_SHARED_INT, &error),
+          SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    FAILS(SCIConnectInterrupt(sd, &ring, 4, 0, number + 5000, WAIT, NONE, &error), SCI_ERR_CONNECTION_REFUSED);
+    FAILS(SCIConnectDataInterrupt(sd, &to_bytes, 4, 0, number, WAIT, NONE, &error), SCI_ERR_CONNECTION_REFUSED);
+    OK(SCIConnectInterrupt(sd, &ring, 4, 0, number, WAIT, NONE, &error));
+    FAILS(SCIWaitForInterrupt(bell, 1, NONE, &error), SCI_ERR_TIMEOUT);
+    OK(SCITriggerInterrupt(ring, NONE, &error));
+    OK(SCIWaitForInterrupt(bell, WAIT, NONE, &error));
+    FAILS(SCIRemoveInterrupt(bell, NONE, &error), SCI_ERR_BUSY);
+    OK(SCIDisconnectInterrupt(ring, NONE, &error));
+    FAILS(SCITriggerInterrupt(ring, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    OK(SCIRemoveInterrupt(bell, NONE, &error));
+
+    OK(SCICreateInterrupt(sd, &bell, 0, &number, on_ring, &id, SCI_FLAG_USE_CALLBACK, &error));
+    OK(SCIConnectInterrupt(sd, &ring, 4, 0, number, WAIT, NONE, &error));
+    OK(SCITriggerInterrupt(ring, NONE, &error));
+    while (*(volatile unsigned int *)&id != 0)
+        usleep(100);
+    id = kept;
+    OK(SCIDisconnectInterrupt(ring, NONE, &error));
+    OK(SCIRemoveInterrupt(bell, NONE, &error));
+
+    OK(SCICreateDataInterrupt(sd, &bytes, 0, &data_number, NULL, NULL, SCI_FLAG_FIXED_INTNO, &error));
+    CHECK(data_number == id);
+    OK(SCIConnectDataInterrupt(sd, &to_bytes, 4, 0, data_number, WAIT, NONE, &error));
+    for (at = 0; at < 16; at++)
+        OK(SCITriggerDataInterrupt(to_bytes, &at, sizeof at, NONE, &error));
+    FAILS(SCITriggerDataInterrupt(to_bytes, &at, sizeof at, NONE, &error), SCI_ERR_OVERFLOW);
+    FAILS(SCITriggerDataInterrupt(to_bytes, NULL, 1, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    for (at = 0; at < 15; at++) {
+        length = sizeof text;
+        OK(SCIWaitForDataInterrupt(bytes, text, &length, WAIT, NONE, &error));
+        CHECK(length == sizeof at && memcmp(text, &at, sizeof at) == 0);
+    }
+    length = 2;
+    FAILS(SCIWaitForDataInterrupt(bytes, text, &length, WAIT, NONE, &error), SCI_ERR_OVERFLOW);
+    CHECK(length == sizeof at);
+    FAILS(SCIWaitForDataInterrupt(bytes, text, &length, 0, NONE, &error), SCI_ERR_TIMEOUT);
+    OK(SCIDisconnectDataInterrupt(to_bytes, NONE, &error));
+    OK(SCIRemoveDataInterrupt(bytes, NONE, &error));
+    FAILS(SCIRemoveDataInterrupt(bytes, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+}
+
+static void queues(void) {
+    sci_dma_queue_t queue;
+
+    FAILS(SCICreateDMAQueue(sd, &queue, 0, 0, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    OK(SCICreateDMAQueue(sd, &queue, 0, 1, NONE, &error));
+    FAILS(SCIPostDMAQueue(queue, NULL, NULL, NONE, &error), SCI_ERR_ILLEGAL_OPERATION);
+    FAILS(SCIAbortDMAQueue(queue, NONE, &error), SCI_ERR_ILLEGAL_OPERATION);
+    FAILS(SCIEnqueueDMATransfer(queue, own, remote, 1, 0, SIZE, NONE, &error), SCI_ERR_OUT_OF_RANGE);
+    FAILS(SCIEnqueueDMATransfer(queue, own, remote, 0, 0, 1, SCI_FLAG_DMA_GLOBAL, &error),
+          SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    OK(SCIEnqueueDMATransfer(queue, own, remote, 0, 100, 100, NONE, &error));
+    FAILS(SCIEnqueueDMATransfer(queue, own, remote, 0, 100, 100, NONE, &error), SCI_ERR_MAX_ENTRIES);
+    OK(SCIPostDMAQueue(queue, NULL, NULL, NONE, &error));
+    CHECK(SCIWaitForDMAQueue(queue, WAIT, NONE, &error) == SCI_DMAQUEUE_DONE);
+    OK(SCIResetDMAQueue(queue, NONE, &error));
+    CHECK(SCIDMAQueueState(queue) == SCI_DMAQUEUE_IDLE && SCIDMAQueueState(BAD) == SCI_DMAQUEUE_ERROR);
+    OK(SCIEnqueueDMATransfer(queue, own, remote, 0, 100, 100, NONE, &error));
+    /* The connection ends: the sequence, a copy and the queue say so. */
+    OK(SCISetSegmentUnavailable(own, 0, SCI_FLAG_FORCE_DISCONNECT, &error));
+    CHECK(SCICheckSequence(sequence, NONE, &error) == SCI_SEQ_NOT_RETRIABLE && error == SCI_ERR_OK);
+    FAILS(SCIMemCpy(sequence, &queue, map, 0, 8, SCI_FLAG_ERROR_CHECK, &error), SCI_ERR_TRANSFER_FAILED);
+    OK(SCIPostDMAQueue(queue, NULL, NULL, NONE, &error));
+    CHECK(SCIWaitForDMAQueue(queue, WAIT, NONE, &error) == SCI_DMAQUEUE_ERROR);
+    OK(SCIResetDMAQueue(queue, NONE, &error));
+    FAILS(SCIEnqueueDMATransfer(queue, own, remote, 0, 100, 100, NONE, &error), SCI_ERR_SEGMENT_NOT_CONNECTED);
+    OK(SCIRemoveDMAQueue(queue, NONE, &error));
+}
+
+/* A child of a fork begins anew. */
+static void forks(void) {
+    int status;
+    pid_t child = fork();
+
+    CHECK(child >= 0);
+    if (child == 0) {
+        sci_desc_t fresh;
+
+        FAILS(SCIPrepareSegment(own, 0, NONE, &error), SCI_ERR_NOT_INITIALIZED);
+        CHECK(SCICheckSequence(sequence, NONE, &error) == SCI_SEQ_NOT_RETRIABLE);
+        OK(SCIInitialize(NONE, &error));
+        OK(SCIOpen(&fresh, NONE, &error));
+        FAILS(SCIPrepareSegment(own, 0, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+        OK(SCIClose(fresh, NONE, &error));
+        SCITerminate();
+        _exit(0);
+    }
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+}
+
+int main(int argc, char **argv) {
+    sci_desc_t second;
+
+    CHECK(argc == 4);
+    id = (unsigned int)atoi(argv[2]);
+    before_initialize();
+    devices();
+    segments();
+    maps();
+    interrupts();
+    forks();
+    queues();
+    OK(SCIOpen(&second, NONE, &error));
+    OK(SCIClose(second, NONE, &error));
+    OK(SCIRemoveSequence(sequence, NONE, &error));
+    FAILS(SCIRemoveSequence(sequence, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    OK(SCIUnmapSegment(map, NONE, &error));
+    OK(SCIDisconnectSegment(remote, NONE, &error));
+    FAILS(SCIDisconnectSegment(remote, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    OK(SCIRemoveSegment(own, NONE, &error));
+    FAILS(SCIRemoveSegment(own, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    OK(SCIClose(sd, NONE, &error));
+    FAILS(SCIClose(sd, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    CHECK(strstr(SCIGetErrorString(SCI_ERR_BUSY), "in use") != NULL);
+    CHECK(strstr(SCIGetErrorString(SCI_ERR_ILLEGAL_FLAG), "flag") != NULL);
+    CHECK(strcmp(SCIGetErrorString(SCI_ERR_OK), "success") == 0);
+    CHECK(strcmp(SCIGetErrorString((sci_error_t)1), "no code of SISCI") == 0);
+    SCITerminate();
+    FAILS(SCIOpen(&sd, NONE, &error), SCI_ERR_NOT_INITIALIZED);
+    puts("codes");
+    return 0;
+}

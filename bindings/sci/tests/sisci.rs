@@ -1,0 +1,163 @@
+//! The library as it is installed: headers, symbols, and C programs that use it.
+
+use cci_testkit::installed::{Installed, STRICT, end, succeed};
+use std::collections::BTreeSet;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command, Stdio};
+use std::sync::{Mutex, OnceLock};
+
+/// The nodes of the programs: two on this host, one elsewhere.
+const NODES: &str = "4 localhost\n8 localhost\n16 192.0.2.1\n";
+
+fn here() -> &'static Path {
+    Path::new(env!("CARGO_MANIFEST_DIR"))
+}
+
+/// Made by `install.sh` once per run of this test.
+fn installed() -> &'static Installed {
+    static INSTALLED: OnceLock<Installed> = OnceLock::new();
+    INSTALLED.get_or_init(|| Installed::new("cci-sisci", here(), env!("CARGO_TARGET_TMPDIR").as_ref()))
+}
+
+fn compile(source: &str, flags: &[&str], dir: &Path) -> PathBuf {
+    let source = here().join("tests/c").join(source);
+    let program = dir.join(source.file_stem().expect("a name"));
+    installed().compile("sisci", &[source], flags, &program);
+    program
+}
+
+/// A number of segments and interrupts that no other test of this run has.
+fn id() -> u32 {
+    static LAST: Mutex<u32> = Mutex::new(0);
+    let mut last = LAST.lock().expect("no test panics here");
+    *last += 1;
+    (std::process::id() & 0x7f_ffff) << 8 | *last
+}
+
+/// A program, without a configuration of the user's.
+fn command(program: &Path, node: u32, dir: &Path) -> Command {
+    let table = dir.join(format!("nodes.{node}"));
+    std::fs::write(&table, NODES).expect("a table");
+    let mut command = Command::new(program);
+    command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.env("SCI_NODES", &table).env("SCI_NODE", node.to_string());
+    command
+}
+
+fn finish(child: Child, what: &str) -> String {
+    let output = end(child, what);
+    let words = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert!(output.status.success(), "{what}: {}\n{words}", output.status);
+    assert!(words.is_empty(), "nobody has asked for it: {words}");
+    String::from_utf8_lossy(&output.stdout).into_owned()
+}
+
+/// Runs a program in two processes, of nodes 4 and 8, with both sets of symbols.
+fn run(source: &str, said: &str) {
+    for flags in [&[][..], &["-D_REENTRANT"], &["-U_REENTRANT"]] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let program = compile(source, flags, dir.path());
+        let ids = [id(), id()];
+        let ranks = [0, 1].map(|rank| {
+            let mut command = command(&program, 4 + 4 * rank, dir.path());
+            let [own, peer] = [rank, 1 - rank].map(|rank| ids[rank as usize]);
+            command.args([rank, own, peer].map(|word| word.to_string())).spawn().expect("the program starts")
+        });
+        // Both: what one has said explains why the other one waits.
+        let ends = ranks.map(|child| {
+            let source = source.to_owned();
+            std::thread::spawn(move || finish(child, &source))
+        });
+        let words = ends.map(|end| end.join().unwrap_or_default());
+        assert!(words.iter().all(|words| words == said), "{source}: {words:?}");
+    }
+}
+
+#[test]
+fn structures_and_constants_are_those_of_sisci() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("layout.c", &[], dir.path());
+    assert_eq!(finish(command(&program, 4, dir.path()).spawn().expect("it starts"), "layout.c"), "laid out\n");
+}
+
+#[test]
+fn each_call_works_and_each_code_is_provoked() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("codes.c", &[], dir.path());
+    let mut command = command(&program, 4, dir.path());
+    let child = command.args(["0".to_owned(), id().to_string(), "0".to_owned()]).spawn().expect("it starts");
+    assert_eq!(finish(child, "codes.c"), "codes\n");
+}
+
+#[test]
+fn stores_go_to_and_fro() {
+    run("pingpong.c", "ping and pong\n");
+}
+
+#[test]
+fn a_producer_rings_and_a_consumer_answers() {
+    run("producer.c", "produced and consumed\n");
+}
+
+#[test]
+fn queues_transfer_both_ways() {
+    run("dma.c", "transferred\n");
+}
+
+/// As programs do that have no library when they are built.
+#[test]
+fn the_library_is_found_by_name() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("byname.c", &["-ldl"], dir.path());
+    let folder = installed().pkg_config("sisci", &["--variable=libdir"]).concat();
+    let child = command(&program, 4, dir.path()).arg(format!("{folder}/libsisci.so")).spawn().expect("it starts");
+    assert_eq!(finish(child, "byname.c"), "found\n");
+}
+
+#[test]
+fn a_wrong_node_table_is_refused() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("pingpong.c", &[], dir.path());
+    let mut command = command(&program, 16, dir.path());
+    let output = end(command.args(["0", "1", "2"]).spawn().expect("it starts"), "pingpong.c");
+    let words = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && words.contains("no node has this number"), "{words}");
+}
+
+#[test]
+fn the_libraries_export_the_list() {
+    assert_eq!(installed().exported("sisci"), [(); 2].map(|()| installed().listed()));
+}
+
+#[test]
+fn the_headers_declare_what_the_list_names() {
+    let text = std::fs::read_to_string(here().join("include/sisci_api.h")).expect("a header");
+    let calls =
+        text.lines().filter_map(|line| line.strip_prefix("#define SCI")?.strip_suffix(')')?.split_once(" SISCI_NAME("));
+    let calls = calls.flat_map(|(_, name)| ["ST", "MT"].map(|set| format!("_SISCI_PUBLIC_FUNC_{set}_{name}")));
+    let flags = text.lines().filter_map(|line| line.strip_prefix("extern const unsigned int ")?.strip_suffix(';'));
+    let names: BTreeSet<_> = calls.chain(flags.map(str::to_owned)).collect();
+    assert_eq!(names, installed().listed());
+}
+
+#[test]
+fn each_header_stands_alone_in_c_and_in_cxx() {
+    for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
+        for header in ["sisci_api.h", "sisci_types.h", "sisci_error.h"] {
+            let dir = tempfile::tempdir().expect("a temporary directory");
+            let source = dir.path().join("alone.c");
+            std::fs::write(&source, format!("#include <{header}>\nint unused;\n")).expect("a source is written");
+            let mut cc = Command::new("cc");
+            cc.args(["-x", language, standard]).args(STRICT).arg("-fsyntax-only").arg(source);
+            succeed(cc.args(installed().pkg_config("sisci", &["--cflags"])));
+        }
+    }
+}
+
+/// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
+#[test]
+fn it_lies_in_directories_of_its_own() {
+    assert_eq!(installed().names_in("include"), ["cci"]);
+    assert_eq!(installed().names_in("lib"), ["cci", "pkgconfig"]);
+    assert_eq!(installed().names_in("lib/pkgconfig"), ["sisci.pc"]);
+}
