@@ -181,9 +181,9 @@ impl Registry {
 
     pub(crate) fn remove_sequence(&self, handle: Handle) -> Answer<()> {
         self.check()?;
-        // Publishes the removal to threads that have used it last.
-        self.epoch.fetch_add(1, Ordering::AcqRel);
         let removed = self.sequences.remove(handle).ok_or(WRONG)?;
+        // Publishes the removal to threads that have used it last, before it is dropped.
+        self.epoch.fetch_add(1, Ordering::AcqRel);
         // Publishes nothing.
         removed.map.sequences.fetch_sub(1, Ordering::Relaxed);
         Ok(())

@@ -49,9 +49,10 @@ impl Mapped {
         self.start
     }
 
-    #[expect(clippy::unused_self, reason = "mirrors will differ")]
     pub(crate) fn kind(&self) -> Kind {
-        Kind::Shared
+        match self.pages {
+            Pages::Own(_) | Pages::Peer(_) => Kind::Shared,
+        }
     }
 
     /// Whether a store still reaches the segment, as far as this process has been told.

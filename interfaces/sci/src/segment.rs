@@ -72,6 +72,7 @@ impl LocalSegment {
                 life,
                 memory,
                 mapped: Arc::clone(&mapped),
+                anchor: None,
                 registration: None,
                 is_available: false,
                 connectors: BTreeSet::new(),
@@ -90,10 +91,10 @@ impl LocalSegment {
         })
     }
 
-    fn register(&self, state: &State) -> Result<Registration<Arc<SharedMemory>>, Error> {
+    fn register(&self, state: &State, rights: Rights) -> Result<Registration<Arc<SharedMemory>>, Error> {
         let memory = state.segments.get(&self.id).map(|segment| Arc::clone(&segment.memory));
         let memory = memory.ok_or(Error::NoSuchSegment)?;
-        self.shared.endpoint.register(memory, Rights::READ_WRITE).map_err(|_| Error::NoSpace)
+        self.shared.endpoint.register(memory, rights).map_err(|_| Error::NoSpace)
     }
 
     /// Returns the segment's number.
@@ -120,9 +121,10 @@ impl LocalSegment {
             if state.segments[&self.id].registration.is_some() {
                 return Err(Error::IllegalOperation);
             }
-            let registration = self.register(state)?;
+            let anchor = self.register(state, Rights::NONE)?;
+            let registration = self.register(state, Rights::READ_WRITE)?;
             if let Some(segment) = state.segments.get_mut(&self.id) {
-                segment.registration = Some(registration);
+                (segment.anchor, segment.registration) = (Some(anchor), Some(registration));
             }
             Ok(())
         })
@@ -168,7 +170,7 @@ impl LocalSegment {
                     state.disconnect_all(endpoint, self.id);
                     if before.is_some() {
                         drop(before);
-                        let registration = self.register(state)?;
+                        let registration = self.register(state, Rights::READ_WRITE)?;
                         if let Some(segment) = state.segments.get_mut(&self.id) {
                             segment.registration = Some(registration);
                         }

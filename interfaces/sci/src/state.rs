@@ -62,7 +62,10 @@ pub(crate) struct OwnSegment {
     pub(crate) life: u64,
     pub(crate) memory: Arc<SharedMemory>,
     pub(crate) mapped: Arc<Mapped>,
-    /// Once it is prepared.
+    /// Once it is prepared: a registration without rights, beside which others come and go without
+    /// a notice to peers that the memory is gone.
+    pub(crate) anchor: Option<Registration<Arc<SharedMemory>>>,
+    /// That of peers.
     pub(crate) registration: Option<Registration<Arc<SharedMemory>>>,
     pub(crate) is_available: bool,
     pub(crate) connectors: BTreeSet<Key>,

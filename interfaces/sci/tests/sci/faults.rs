@@ -3,7 +3,7 @@
 use crate::world::{host, id, published, refused, until, until_lost};
 use cci_sci::{Access, Direction, Error, Host, QueueState, Reason, RemoteSegment, SequenceStatus, Withdraw};
 use cci_testkit::LIMIT;
-use rustix::process::{Pid, Signal, kill_process};
+use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{ChildStderr, ChildStdin, Command, Stdio};
 use std::time::Duration;
@@ -122,8 +122,11 @@ impl Owner {
         self.line()
     }
 
-    fn signal(&self, signal: Signal) {
-        kill_process(self.pid, signal).expect("a child");
+    fn stop(&self) {
+        kill_process(self.pid, Signal::STOP).expect("a child");
+        // Its threads may run until the system has stopped them.
+        let stopped = waitpid(Some(self.pid), WaitOptions::UNTRACED).expect("a child").expect("it has stopped");
+        assert!(stopped.1.stopped());
     }
 
     fn kill(&mut self) {
@@ -241,7 +244,7 @@ fn an_owner_that_is_stopped_holds_up_calls_and_no_stores() {
     let bell = own.connect_data_interrupt(4, owner.interrupt, Some(LIMIT)).expect("there");
     let window = connection.map(0..SIZE, Access::ReadWrite).expect("mapped");
     let sequence = window.sequence();
-    owner.signal(Signal::STOP);
+    owner.stop();
     window.store(0, 9_u64).expect("inside");
     assert_eq!(sequence.check(), SequenceStatus::Ok);
     // It takes nothing meanwhile: its queue fills, and that is said.
@@ -252,7 +255,7 @@ fn an_owner_that_is_stopped_holds_up_calls_and_no_stores() {
     let short = Some(Duration::from_millis(50));
     assert_eq!(refused(own.connect(4, owner.segment, short)), Error::Timeout);
     assert_eq!(refused(own.connect_data_interrupt(4, owner.interrupt, short)), Error::Timeout);
-    owner.signal(Signal::CONT);
+    kill_process(owner.pid, Signal::CONT).expect("a child");
     assert_eq!(owner.tell("word"), "Some(9)");
     for _ in 0..16 {
         assert_eq!(owner.tell("take"), "Some(Ok(()))");
@@ -270,7 +273,7 @@ fn a_connect_ends_with_its_owner() {
     let own = host(8);
     let mut owner = Owner::published();
     let connection = owner.connect(&own);
-    owner.signal(Signal::STOP);
+    owner.stop();
     std::thread::scope(|scope| {
         let connecting = scope.spawn(|| own.connect(4, owner.segment, None));
         kill_process(owner.pid, Signal::KILL).expect("a child");

@@ -1,0 +1,35 @@
+//! What open, quiet segments cost: no processor time.
+
+#![forbid(unsafe_code)]
+
+use cci_sci::{Access, Host, Nodes, Options};
+use cci_testkit::process::{context_switches, processor_time};
+use cci_testkit::{LIMIT, device_of, sm_device};
+use std::time::Duration;
+
+#[test]
+fn quiet_segments_use_no_processor_time() {
+    let seconds = if std::env::var_os("CCI_TEST_LONG").is_some() { 10 } else { 2 };
+    for device in [sm_device(), device_of("auto", &[])] {
+        let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone())).expect("a host");
+        let (owner, other) = (open(), open());
+        let id = std::process::id();
+        let segment = owner.create(id, 4096).expect("memory");
+        segment.prepare().and_then(|()| segment.publish()).expect("room");
+        let far = other.connect(owner.node(), id, Some(LIMIT)).expect("published");
+        let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
+        let bell = owner.interrupt(None).expect("a number");
+        let ring = other.connect_interrupt(owner.node(), bell.number(), Some(LIMIT)).expect("there");
+        ring.trigger().expect("connected");
+        bell.wait(Some(LIMIT)).expect("triggered");
+        // Polling ends a while after the last message.
+        std::thread::sleep(Duration::from_millis(500));
+        let (time, switches) = (processor_time(), context_switches());
+        std::thread::sleep(Duration::from_secs(seconds));
+        let (time, switches) = (processor_time() - time, context_switches() - switches);
+        let name = &device.transport;
+        assert!(time < Duration::from_millis(10), "{name}: {time:?} of processor time");
+        assert!(switches <= 14, "{name}: {switches} context switches");
+        window.store(0, 1_u8).expect("mapped");
+    }
+}
