@@ -189,3 +189,33 @@ fn an_answer_with_a_wrong_handle_is_an_error() {
         assert_eq!(refused, Err(crate::Error::NoSuchSegment));
     }
 }
+
+/// Who claims a name, and leads nowhere or says nonsense, is refused.
+#[test]
+fn a_name_that_leads_nowhere_is_an_error() {
+    let own = Host::open(&Options::new().device(sm_device())).expect("a host");
+    let gone = {
+        let endpoint = Endpoint::open(&sm_device(), &EndpointOptions::new()).expect("open");
+        endpoint.uri().to_owned()
+    };
+    let owner = |uri: &str| claims::Owner { number: fastrand::u64(..), uri: uri.to_owned() }.emit();
+    for (introduction, error) in [
+        (owner(&gone), crate::Error::NodeNotResponding),
+        (owner("nonsense"), crate::Error::NodeNotResponding),
+        (b"nonsense".to_vec(), crate::Error::System),
+        (vec![7; 8192], crate::Error::System),
+        (Vec::new(), crate::Error::NoSuchSegment),
+    ] {
+        let [id, ..] = numbers();
+        let socket = claims::claim(NODE, Named::Segment(id)).expect("free");
+        let refused = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| own.connect(NODE, id, None).map(drop));
+            while !asking.is_finished() {
+                claims::introduce(&socket, &introduction);
+                std::thread::yield_now();
+            }
+            asking.join().expect("no panic")
+        });
+        assert_eq!(refused, Err(error), "{:?}", introduction.get(..20));
+    }
+}
