@@ -190,9 +190,9 @@ impl State {
         };
         let connection = self.peers.connection(peer).ok_or(Error::NodeNotResponding)?;
         let import = endpoint.import(connection, handle).map_err(|why| match why {
-            ImportError::NotImplemented | ImportError::NotMapped => Error::NotImplemented,
+            ImportError::NotImplemented => Error::NotImplemented,
             ImportError::Disconnected => Error::NodeNotResponding,
-            // It was withdrawn meanwhile.
+            // It was withdrawn meanwhile. Memory of the library that is not mapped is no more.
             _ => Error::NoSuchSegment,
         })?;
         if import.len() != len {

@@ -129,3 +129,32 @@ fn random_programs_end_and_leave_nothing_behind() {
         ended.into_iter().map(|side| side.unwrap_or_else(|_| panic!("CCI_TEST_SEED={seed}"))).collect();
     std::thread::scope(|scope| sides.into_iter().for_each(|side| drop(scope.spawn(|| side.end()))));
 }
+
+/// A segment that comes and goes is there or not, whenever others connect.
+#[test]
+fn a_segment_that_is_made_again_and_again_is_there_or_not() {
+    let open = || Host::open(&Options::new().nodes(Nodes::new()).device(sm_device())).expect("a host");
+    let (owner, other) = (open(), open());
+    let number = id(HOSTS);
+    std::thread::scope(|scope| {
+        let making = scope.spawn(|| {
+            for _ in 0..ROUNDS {
+                let segment = owner.create(number, SIZE).expect("the number is free");
+                segment.prepare().and_then(|()| segment.publish()).expect("room");
+            }
+        });
+        let mut found = 0;
+        while !making.is_finished() {
+            match other.connect(4, number, Some(LIMIT)) {
+                Ok(connection) => {
+                    found += 1;
+                    if let Ok(window) = connection.map(0..SIZE, Access::ReadWrite) {
+                        window.write(0, &[1; SIZE]).expect("inside");
+                    }
+                }
+                Err(why) => assert_eq!(why, Error::NoSuchSegment, "after {found}"),
+            }
+        }
+    });
+    other.close().expect("no objects");
+}
