@@ -67,6 +67,11 @@ impl<N: Network> Over<N> {
             return;
         }
         match header.verb {
+            Verb::Message | Verb::Close | Verb::Atomic if side.keeps_too_much() => {
+                // It has sent more than it has credits for, and would fill this memory.
+                self.strays += 1;
+                self.break_side(core, header.to, Failure::Disconnected);
+            }
             Verb::Message | Verb::Close | Verb::Atomic if header.sequence == side.expected => {
                 self.on_sequenced(core, header.to, header.verb, bytes);
                 self.on_early(core, header.to);

@@ -411,6 +411,11 @@ impl<P: Copy> Side<P> {
         self.start(core, net, now)
     }
 
+    /// Whether what waits here is more than a peer may send: a window of messages, and a farewell.
+    pub(crate) fn keeps_too_much(&self) -> bool {
+        self.early.len() + self.backlog.len() > self.window as usize
+    }
+
     /// The program has a message of the peer, or it was dropped: counts it for the next credit.
     /// False: the credit is due, and could not be sent.
     pub(crate) fn take_one(&mut self, net: &mut impl Network<Place = P>) -> bool {

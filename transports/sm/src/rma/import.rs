@@ -4,7 +4,7 @@
 use crate::format::layout::{body, kind};
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::memory::registry;
+use crate::memory::registry::{self, Published};
 use cci_mem::ring::{BODY_WORDS, Header};
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, ImportError, Rights, RmaHandle};
@@ -22,14 +22,17 @@ impl Lane {
             return Err(ImportError::Disconnected);
         }
         let connection = cell.remote.load(Ordering::Relaxed);
-        let published = self.peer_memory.registry().and_then(|registry| registry.find(connection, handle));
-        let published = published.filter(|published| published.rights.has(Rights::READ)).ok_or(ImportError::Handle)?;
+        let published = self.published(connection, handle)?;
         let target = published.target;
         if self.peer_memory.lacks(target.segment) {
             // The peer sent it before anyone could know the handle.
             self.read_segments(state);
         }
-        let segment = self.peer_memory.segment(target.segment).ok_or(ImportError::NotMapped)?;
+        let Some(segment) = self.peer_memory.segment(target.segment) else {
+            // Perhaps the peer has taken it back, because the registration has ended meanwhile.
+            self.published(connection, handle)?;
+            return Err(ImportError::NotMapped);
+        };
         let len = usize::try_from(published.len).map_err(|_| ImportError::NotMapped)?;
         let memory = segment.memory(&target, len).ok_or(ImportError::NotMapped)?;
         let [name, secret] = handle.name();
@@ -37,6 +40,12 @@ impl Lane {
         // The owner answers if the registration has ended meanwhile.
         self.post(state, Header { kind: kind::IMPORT, len: 0, word: connection }, body([name, secret]), None);
         Ok(Imported { memory, rights: published.rights, ended })
+    }
+
+    /// What the peer says of a registration that this side may read.
+    fn published(&mut self, connection: u32, handle: &RmaHandle) -> Result<Published, ImportError> {
+        let published = self.peer_memory.registry().and_then(|registry| registry.find(connection, handle));
+        published.filter(|published| published.rights.has(Rights::READ)).ok_or(ImportError::Handle)
     }
 
     /// The peer has imported memory of this side.
