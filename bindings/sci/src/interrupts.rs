@@ -3,9 +3,10 @@
 use crate::answer::{Answer, WRONG, answer, check, offer};
 use crate::devices::device;
 use crate::flags::{self, has};
+use crate::objects::{end, make};
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
 use crate::segments::{CThen, callback, pointer, then};
-use cci_sci::Error;
+use cci_sci::{DataInterrupt, Error, Host, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
 use std::ffi::{c_uint, c_void};
 
 /// `sci_cb_interrupt_t`.
@@ -62,15 +63,8 @@ pub(crate) unsafe fn create(
 }
 
 pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        let registry = registry()?;
-        registry.interrupts.find(handle)?.object.remove()?;
-        drop(registry.interrupts.remove(handle));
-        Ok(())
-    };
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { end(|all| &all.interrupts, handle, given, error, Interrupt::remove) }
 }
 
 pub(crate) unsafe fn wait(handle: Handle, ms: c_uint, given: c_uint, error: *mut c_uint) {
@@ -90,32 +84,14 @@ pub(crate) unsafe fn connect(
     given: c_uint,
     error: *mut c_uint,
 ) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        check_adapter(adapter)?;
-        check(to)?;
-        let (registry, device) = (registry()?, device(sd)?);
-        let remote = device.host.connect_interrupt(node, number, limit(ms))?;
-        let handle = registry.next();
-        registry.remote_interrupts.enter(handle, Owned::new(&device, remote));
-        // SAFETY: by the contract of the header.
-        unsafe { offer(to, handle) };
-        Ok(())
-    };
+    let connect = |host: &Host| host.connect_interrupt(node, number, limit(ms));
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { make(|all| &all.remote_interrupts, (sd, adapter), to, given, error, connect) }
 }
 
 pub(crate) unsafe fn disconnect(handle: Handle, given: c_uint, error: *mut c_uint) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        let registry = registry()?;
-        registry.remote_interrupts.find(handle)?.object.disconnect()?;
-        drop(registry.remote_interrupts.remove(handle));
-        Ok(())
-    };
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { end(|all| &all.remote_interrupts, handle, given, error, RemoteInterrupt::disconnect) }
 }
 
 pub(crate) unsafe fn trigger(handle: Handle, given: c_uint, error: *mut c_uint) {
@@ -164,15 +140,8 @@ pub(crate) unsafe fn create_data(
 }
 
 pub(crate) unsafe fn remove_data(handle: Handle, given: c_uint, error: *mut c_uint) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        let registry = registry()?;
-        registry.data_interrupts.find(handle)?.object.remove()?;
-        drop(registry.data_interrupts.remove(handle));
-        Ok(())
-    };
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { end(|all| &all.data_interrupts, handle, given, error, DataInterrupt::remove) }
 }
 
 pub(crate) unsafe fn wait_data(
@@ -212,32 +181,14 @@ pub(crate) unsafe fn connect_data(
     given: c_uint,
     error: *mut c_uint,
 ) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        check_adapter(adapter)?;
-        check(to)?;
-        let (registry, device) = (registry()?, device(sd)?);
-        let remote = device.host.connect_data_interrupt(node, number, limit(ms))?;
-        let handle = registry.next();
-        registry.remote_data_interrupts.enter(handle, Owned::new(&device, remote));
-        // SAFETY: by the contract of the header.
-        unsafe { offer(to, handle) };
-        Ok(())
-    };
+    let connect = |host: &Host| host.connect_data_interrupt(node, number, limit(ms));
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { make(|all| &all.remote_data_interrupts, (sd, adapter), to, given, error, connect) }
 }
 
 pub(crate) unsafe fn disconnect_data(handle: Handle, given: c_uint, error: *mut c_uint) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        let registry = registry()?;
-        registry.remote_data_interrupts.find(handle)?.object.disconnect()?;
-        drop(registry.remote_data_interrupts.remove(handle));
-        Ok(())
-    };
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { end(|all| &all.remote_data_interrupts, handle, given, error, RemoteDataInterrupt::disconnect) }
 }
 
 pub(crate) unsafe fn trigger_data(

@@ -9,6 +9,7 @@ mod exports;
 mod flags;
 mod interrupts;
 mod maps;
+mod objects;
 mod queues;
 mod registry;
 mod segments;

@@ -1,11 +1,11 @@
 //! DMA queues.
 
-use crate::answer::{Answer, TRANSFER_FAILED, answer, check, offer};
-use crate::devices::device;
+use crate::answer::{Answer, TRANSFER_FAILED, answer};
 use crate::flags::{self, has};
-use crate::registry::{Handle, Owned, check_adapter, limit, registry};
+use crate::objects::{end, make};
+use crate::registry::{Handle, limit, registry};
 use crate::segments::{CThen, callback, pointer, then};
-use cci_sci::{Direction, DmaQueue, Error, QueueState};
+use cci_sci::{Direction, DmaQueue, Error, Host, QueueState};
 use std::ffi::{c_uint, c_void};
 
 /// `sci_cb_dma_t`.
@@ -20,19 +20,9 @@ pub(crate) unsafe fn create(
     given: c_uint,
     error: *mut c_uint,
 ) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        check_adapter(adapter)?;
-        check(to)?;
-        let (registry, device) = (registry()?, device(sd)?);
-        let (handle, queue) = (registry.next(), device.host.dma_queue(most as usize)?);
-        registry.queues.enter(handle, Owned::new(&device, queue));
-        // SAFETY: by the contract of the header.
-        unsafe { offer(to, handle) };
-        Ok(())
-    };
+    let queue = |host: &Host| host.dma_queue(most as usize);
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { make(|all| &all.queues, (sd, adapter), to, given, error, queue) }
 }
 
 unsafe fn with<R>(handle: Handle, error: *mut c_uint, otherwise: R, act: impl FnOnce(&DmaQueue) -> Answer<R>) -> R {
@@ -41,15 +31,8 @@ unsafe fn with<R>(handle: Handle, error: *mut c_uint, otherwise: R, act: impl Fn
 }
 
 pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        let registry = registry()?;
-        registry.queues.find(handle)?.object.remove()?;
-        drop(registry.queues.remove(handle));
-        Ok(())
-    };
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { end(|all| &all.queues, handle, given, error, DmaQueue::remove) }
 }
 
 fn add(queue: &DmaQueue, ((local, from), (remote, to)): Ends, size: usize, given: c_uint) -> Answer<()> {

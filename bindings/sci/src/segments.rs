@@ -3,8 +3,9 @@
 use crate::answer::{Answer, WRONG, answer, check, offer};
 use crate::devices::device;
 use crate::flags::{self, has};
+use crate::objects::end;
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
-use cci_sci::{Error, LocalSegment, Then, Withdraw};
+use cci_sci::{Error, LocalSegment, RemoteSegment, Then, Withdraw};
 use std::ffi::{c_uint, c_void};
 
 /// What a callback returns: `SCI_CALLBACK_CANCEL` or anything else.
@@ -113,15 +114,8 @@ pub(crate) unsafe fn withdraw(handle: Handle, adapter: c_uint, given: c_uint, er
 }
 
 pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        let registry = registry()?;
-        registry.segments.find(handle)?.object.remove()?;
-        drop(registry.segments.remove(handle));
-        Ok(())
-    };
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { end(|all| &all.segments, handle, given, error, LocalSegment::remove) }
 }
 
 pub(crate) unsafe fn local_id(handle: Handle) -> c_uint {
@@ -189,15 +183,8 @@ pub(crate) unsafe fn connect(
 }
 
 pub(crate) unsafe fn disconnect(handle: Handle, given: c_uint, error: *mut c_uint) {
-    let act = || {
-        flags::check(given, &[], &[])?;
-        let registry = registry()?;
-        registry.remotes.find(handle)?.object.disconnect()?;
-        drop(registry.remotes.remove(handle));
-        Ok(())
-    };
     // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    unsafe { end(|all| &all.remotes, handle, given, error, RemoteSegment::disconnect) }
 }
 
 pub(crate) unsafe fn remote_size(handle: Handle) -> usize {
