@@ -1,5 +1,8 @@
 //! Asking for a cache line before it is needed. Hints only: they change no memory and never fault.
 
+/// Bytes of a line.
+pub(crate) const LINE: usize = 64;
+
 /// The line will be read.
 #[inline(always)]
 pub fn read<T>(line: &T) {

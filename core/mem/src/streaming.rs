@@ -59,12 +59,10 @@ pub unsafe fn copy(source: *const u8, target: *mut u8, len: usize) {
 /// By vectors of 16 bytes: longer ones are no faster, since memory is what takes the time.
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod lines {
-    use crate::prefetch;
+    use crate::prefetch::{self, LINE};
     use std::arch::x86_64::{__m128i, _mm_loadu_si128, _mm_sfence, _mm_stream_si128};
     use std::ptr::copy_nonoverlapping;
 
-    /// Bytes of a line.
-    const LINE: usize = 64;
     /// Bytes of a run of lines that follow each other.
     const RUN: usize = 4096;
     /// Runs that are copied side by side: memory serves several pages at a time faster than one. By

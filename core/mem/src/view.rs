@@ -1,12 +1,10 @@
 //! Bytes that others may write while they are read.
 
-use crate::{prefetch, words};
+use crate::prefetch::{self, LINE};
+use crate::words;
 use std::fmt;
 use std::marker::PhantomData;
 use std::sync::atomic::{AtomicU64, Ordering};
-
-/// Bytes of a line of the caches.
-const LINE: usize = 64;
 
 /// Bytes that a peer may write at any moment: read by copies only, never by reference.
 ///
