@@ -34,17 +34,20 @@ impl World {
         let looks_a_poll = if self.is_all_mapped.get() { LOOKS_A_POLL } else { 1 };
         let (mut look, mut short) = (0, SHORT.0);
         loop {
-            while look < looks {
-                if done() {
-                    return Ok(());
+            // A sleep in vain has ended with a poll, and is followed by the next one.
+            if look < looks {
+                while look < looks {
+                    if done() {
+                        return Ok(());
+                    }
+                    spin();
+                    look += 1;
+                    if look.is_multiple_of(looks_a_poll) && self.poll_all()? {
+                        look = look.min(looks.saturating_sub(SERVED));
+                    }
                 }
-                spin();
-                look += 1;
-                if look.is_multiple_of(looks_a_poll) && self.poll_all()? {
-                    look = look.min(looks.saturating_sub(SERVED));
-                }
+                self.poll()?;
             }
-            self.poll()?;
             let sleeping = self.windows.own_word(SLEEPING);
             sleeping.store(1, Ordering::SeqCst);
             self.pairing.heavy();
