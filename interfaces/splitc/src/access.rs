@@ -33,6 +33,10 @@ pub(crate) struct Numbers {
 }
 
 impl Numbers {
+    fn of(number: u32) -> Self {
+        Self { first: Some(number), others: VecDeque::new() }
+    }
+
     fn push(&mut self, number: u32) {
         if self.first.is_none() {
             self.first = Some(number);
@@ -181,7 +185,10 @@ impl World {
             to.fill(&bytes);
             return Ok(Under::Done);
         }
-        self.request_parts(rank, address, Local::ReadInto(to), Ask::Read(0), is_awaited)
+        match self.read_few(rank, address, to, is_awaited)? {
+            Some(number) => Ok(Under::Way(Numbers::of(number))),
+            None => self.request_parts(rank, address, Local::ReadInto(to), Ask::Read(0), is_awaited),
+        }
     }
 
     /// Starts a read or a write in as many parts as it needs.

@@ -104,9 +104,10 @@ impl World {
         let scope = Phase { world: self, scope: PhantomData, env: PhantomData };
         let ending = Ending(self);
         let result = phase(&scope);
-        let synced = self.sync();
-        drop(ending);
-        synced.map(|()| result)
+        self.sync()?;
+        // Nothing is under way any more. After a fault the others are ended, or given up.
+        std::mem::forget(ending);
+        Ok(result)
     }
 
     /// Waits until all gets, puts and stores of this rank are complete.

@@ -4,7 +4,7 @@ use crate::fault::Fault;
 use crate::requests::{MOST, Pending, place_of};
 use crate::sys::{Staging, Target};
 use crate::world::World;
-use cci::{Notify, Rma, RmaError, RmaHandle};
+use cci::{Connection, Notify, Rma, RmaError, RmaHandle};
 
 /// The bit by which the context of an RMA differs from that of a message.
 pub(crate) const RMA: u64 = 1 << 63;
@@ -27,6 +27,11 @@ impl Piece {
     fn offset_of(&self, address: u64) -> Option<u64> {
         let offset = address.wrapping_sub(self.start);
         (offset < self.len).then_some(offset)
+    }
+
+    /// Whether all of these bytes are its own.
+    fn has(&self, address: u64, len: usize) -> bool {
+        self.offset_of(address).is_some_and(|offset| len as u64 <= self.len - offset)
     }
 }
 
@@ -104,7 +109,7 @@ impl World {
         };
         let pending = Pending { rank, address, len: len as u64, target, is_awaited, is_rma: true };
         let staging = self.staging()?;
-        let number = self.begin(pending)?;
+        let number = self.begin(&pending)?;
         let offset = place_of(number) * PLACE;
         if let Local::Write(bytes) = local {
             staging.put(offset, &bytes[..len]);
@@ -112,14 +117,54 @@ impl World {
         let here = direct.unwrap_or(Part { handle: *staging.handle(), offset: offset as u64, len });
         let rma = Rma::new(&here.handle, &remote.handle, len as u64);
         let rma = rma.local_offset(here.offset).remote_offset(remote.offset);
+        self.start_rma(rank, number, connection, &rma, matches!(local, Local::ReadInto(_)))?;
+        Ok(Some((number, len)))
+    }
+
+    /// Starts a read of a word, or of as little as a place of the staging memory holds: its number.
+    /// None: the rank has not registered all of that memory as one. It is what `rma` does with such
+    /// a read, in half of the instructions.
+    pub(crate) fn read_few(
+        &self,
+        rank: u32,
+        address: u64,
+        target: Target,
+        is_awaited: bool,
+    ) -> Result<Option<u32>, Fault> {
+        let (peer, len) = (&self.peers[rank as usize], target.len());
+        if len > PLACE {
+            return Ok(None);
+        }
+        let Some(remote) = peer.pieces.borrow().iter().find(|piece| piece.has(address, len)).copied() else {
+            return Ok(None);
+        };
+        let connection = peer.connection.get().filter(|_| !peer.gone.get()).ok_or(Fault::Gone { rank })?;
+        let staging = self.staging()?;
+        let pending = Pending { rank, address, len: len as u64, target: Some(target), is_awaited, is_rma: true };
+        let number = self.begin(&pending)?;
+        let rma = Rma::new(staging.handle(), &remote.handle, len as u64);
+        let rma = rma.local_offset((place_of(number) * PLACE) as u64).remote_offset(address - remote.start);
+        self.start_rma(rank, number, connection, &rma, true)?;
+        Ok(Some(number))
+    }
+
+    /// Starts an RMA, and serves others while there is no room.
+    fn start_rma(
+        &self,
+        rank: u32,
+        number: u32,
+        connection: Connection,
+        rma: &Rma<'_>,
+        is_read: bool,
+    ) -> Result<(), Fault> {
         let notify = Notify::Always(RMA | u64::from(number));
         loop {
-            let started = match local {
-                Local::ReadInto(_) => self.endpoint.read(connection, &rma, notify),
-                Local::Write(_) => self.endpoint.write(connection, &rma, notify),
+            let started = match is_read {
+                true => self.endpoint.read(connection, rma, notify),
+                false => self.endpoint.write(connection, rma, notify),
             };
             let fault = match started {
-                Ok(()) => return Ok(Some((number, len))),
+                Ok(()) => return Ok(()),
                 Err(RmaError::NoBuffers) => match self.poll() {
                     Ok(()) => continue,
                     Err(fault) => fault,
@@ -140,6 +185,7 @@ impl World {
     pub(crate) fn end_rma(&self, number: u32, outcome: Result<(), cci::Failure>) {
         let mut traffic = self.traffic.borrow_mut();
         let Some(pending) = traffic.requests.end(number) else { return };
+        let rank = pending.rank;
         let outcome = match outcome {
             Ok(()) => {
                 if let (Some(target), Some(staging)) = (pending.target, self.staging.get()) {
@@ -147,27 +193,29 @@ impl World {
                 }
                 Ok(0)
             }
-            Err(why) if why.breaks_connection() => Err(Fault::Gone { rank: pending.rank }),
+            Err(why) if why.breaks_connection() => Err(Fault::Gone { rank }),
             Err(_) => Err(pending.fault()),
         };
         let is_gone = matches!(outcome, Err(Fault::Gone { .. }));
-        traffic.settle(number, pending.is_awaited, outcome);
+        traffic.settle(number, outcome);
         drop(traffic);
         if is_gone {
-            self.set_gone(pending.rank);
+            self.set_gone(rank);
         }
     }
 
     /// The staging memory, which is made when it is needed first.
+    #[inline]
     fn staging(&self) -> Result<&Staging, Fault> {
-        if self.staging.get().is_none() {
-            let bytes = MOST * PLACE;
-            let made = Staging::new(&self.endpoint, bytes);
-            let made = made.ok_or(Fault::NoMemory { rank: self.me, bytes: bytes as u64 })?;
-            // Nobody else has made one: a world is of one thread.
-            let _ = self.staging.set(made);
-        }
-        Ok(self.staging.get().expect("just made"))
+        self.staging.get().map_or_else(|| self.make_staging(), Ok)
+    }
+
+    #[cold]
+    fn make_staging(&self) -> Result<&Staging, Fault> {
+        let bytes = MOST * PLACE;
+        let made = Staging::new(&self.endpoint, bytes);
+        let made = made.ok_or(Fault::NoMemory { rank: self.me, bytes: bytes as u64 })?;
+        Ok(self.staging.get_or_init(|| made))
     }
 }
 
@@ -183,5 +231,7 @@ mod tests {
         assert_eq!(found(0x10f8, 100), Some((0xf8, 8)));
         assert_eq!(found(0x1100, 100), Some((0, 100)));
         assert_eq!((found(0xfff, 1), found(0x1180, 1)), (None, None));
+        let has = |address, len| pieces.iter().any(|piece| piece.has(address, len));
+        assert!(has(0x10f8, 8) && has(0x1100, 0x80) && !has(0x10f8, 9) && !has(0xfff, 1) && !has(0x1180, 1));
     }
 }

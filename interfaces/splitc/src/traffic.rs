@@ -17,6 +17,9 @@ use std::collections::VecDeque;
 /// Looks for an answer, each of them a poll, before a rank sleeps.
 const LOOKS: u32 = 2000;
 
+/// Events that a look handles at most, so that a call whose request has ended returns.
+const BATCH: usize = 64;
+
 /// A request to be sent.
 pub(crate) struct Request<'a> {
     pub(crate) rank: u32,
@@ -57,8 +60,8 @@ impl Traffic {
 
     /// Settles a request that has just ended.
     #[inline]
-    pub(crate) fn settle(&mut self, number: u32, is_awaited: bool, outcome: Result<u64, Fault>) {
-        if let Some(fault) = self.requests.settle(number, is_awaited, outcome) {
+    pub(crate) fn settle(&mut self, number: u32, outcome: Result<u64, Fault>) {
+        if let Some(fault) = self.requests.settle(number, outcome) {
             self.note(fault);
         }
     }
@@ -74,7 +77,7 @@ impl Traffic {
             }
             Err(()) => Err(pending.fault()),
         };
-        self.settle(number, pending.is_awaited, result);
+        self.settle(number, result);
     }
 
     /// Takes an answer of a rank, header and payload, or that a store could not be done there.
@@ -97,8 +100,8 @@ impl Traffic {
     /// Ends all requests to a rank that is gone, but RMA, of which an event reports the end.
     fn end_all(&mut self, rank: u32) {
         for number in self.requests.open(|pending| pending.rank == rank && !pending.is_rma) {
-            if let Some(pending) = self.requests.end(number) {
-                self.settle(number, pending.is_awaited, Err(Fault::Gone { rank }));
+            if self.requests.end(number).is_some() {
+                self.settle(number, Err(Fault::Gone { rank }));
             }
         }
     }
@@ -119,14 +122,20 @@ impl World {
     }
 
     /// Takes a place for a request, and serves others while there is none.
-    pub(crate) fn begin(&self, mut pending: Pending) -> Result<u32, Fault> {
+    #[inline]
+    pub(crate) fn begin(&self, pending: &Pending) -> Result<u32, Fault> {
+        let begun = self.traffic.borrow_mut().requests.begin(pending);
+        begun.map_or_else(|| self.begin_later(pending), Ok)
+    }
+
+    #[cold]
+    fn begin_later(&self, pending: &Pending) -> Result<u32, Fault> {
         loop {
-            match self.traffic.borrow_mut().requests.begin(pending) {
-                Ok(number) => return Ok(number),
-                Err(again) => pending = again,
-            }
             self.check_endpoint()?;
             self.nap(None)?;
+            if let Some(number) = self.traffic.borrow_mut().requests.begin(pending) {
+                return Ok(number);
+            }
         }
     }
 
@@ -136,7 +145,7 @@ impl World {
         let len = if let Ask::Read(len) = ask { len } else { payload.len() as u64 };
         let is_answered = self.carrier.borrow().as_ref().is_none_or(|carrier| carrier.answers(ask));
         let number = match is_answered {
-            true => self.begin(Pending { rank, address, len, target, is_awaited, is_rma: false })?,
+            true => self.begin(&Pending { rank, address, len, target, is_awaited, is_rma: false })?,
             false => 0,
         };
         let header = Header { ask, number, address };
@@ -184,7 +193,7 @@ impl World {
         }
     }
 
-    /// Looks for one event; sleeps where many looks have found none.
+    /// Looks for events; sleeps where many looks have found none.
     pub(crate) fn look(&self, looks: &mut u32) -> Result<(), Fault> {
         *looks += 1;
         if *looks > LOOKS || *looks > LOOKS_SHARED && cci::is_oversubscribed() {
@@ -195,7 +204,7 @@ impl World {
             return Ok(());
         }
         self.flush_answers();
-        if self.poll_once()? {
+        if self.poll_some()? {
             *looks = (*looks).min(LOOKS - SERVED);
         }
         Ok(())
@@ -225,24 +234,31 @@ impl World {
 
     fn flush_way(&self, way: usize, rank: u32) -> Result<(), Fault> {
         let pending = Pending { rank, address: OWN, len: 0, target: None, is_awaited: false, is_rma: false };
-        let number = self.begin(pending)?;
+        let number = self.begin(&pending)?;
         let header = Header { ask: Ask::Read(0), number, address: OWN };
         let Some(carrier) = &mut *self.carrier.borrow_mut() else { return Ok(()) };
         let sent = carrier.flush(way, &header, &mut |rank, message| self.traffic.borrow_mut().answer(rank, message));
         sent.inspect_err(|_| self.traffic.borrow_mut().requests.forget(number))
     }
 
-    /// Handles one event, if there is one.
-    fn poll_once(&self) -> Result<bool, Fault> {
-        let has_come = self.poll_carrier()?;
-        match self.endpoint.get_event() {
-            Ok(Some(event)) => {
-                self.handle(event);
-                Ok(true)
+    /// Handles events until none is there, or no request is under way any more, which is what a
+    /// call waits for; whether something has come.
+    fn poll_some(&self) -> Result<bool, Fault> {
+        let mut has_come = self.poll_carrier()?;
+        for _ in 0..BATCH {
+            match self.endpoint.get_event() {
+                Ok(Some(event)) => {
+                    self.handle(event);
+                    has_come = true;
+                    if self.traffic.borrow().requests.is_idle() {
+                        break;
+                    }
+                }
+                Ok(None) | Err(PollError::NoBuffers) => return self.check_endpoint().map(|()| has_come),
+                Err(why) => return Err(Fault::Endpoint(why.to_string())),
             }
-            Ok(None) | Err(PollError::NoBuffers) => self.check_endpoint().map(|()| has_come),
-            Err(why) => Err(Fault::Endpoint(why.to_string())),
         }
+        Ok(has_come)
     }
 
     /// Serves what other ranks have asked by messages. Never waits. Calls that wait do it too.
@@ -258,7 +274,7 @@ impl World {
     pub(crate) fn poll_all(&self) -> Result<bool, Fault> {
         self.flush_answers();
         let mut has_come = false;
-        while self.poll_once()? {
+        while self.poll_some()? {
             has_come = true;
         }
         Ok(has_come)
@@ -340,7 +356,15 @@ impl World {
         self.flush_answers();
     }
 
+    #[inline]
     fn flush_answers(&self) {
+        if !self.traffic.borrow().answers.is_empty() {
+            self.send_answers();
+        }
+    }
+
+    #[cold]
+    fn send_answers(&self) {
         loop {
             let Some((rank, message)) = self.traffic.borrow_mut().answers.pop_front() else { return };
             let Some(connection) = self.peers[rank as usize].connection.get() else { continue };
