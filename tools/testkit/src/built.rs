@@ -8,6 +8,9 @@ use std::process::Command;
 /// `tmp` is `CARGO_TARGET_TMPDIR` of that test. An integration test does not make cargo build other
 /// packages, nor libraries of its own package without rlib.
 ///
+/// With `CCI_BUILD=workspace` the whole workspace is built instead, as `ci/test` does: a package by
+/// itself has other features of the crates below it, so each would build them anew.
+///
 /// # Panics
 ///
 /// It does not build.
@@ -25,7 +28,11 @@ pub fn build(package: &str, tmp: &Path) -> PathBuf {
     let depth = if std::env::var_os("CARGO_BUILD_TARGET").is_some() { 2 } else { 1 };
     let target = tmp.ancestors().nth(depth).expect("the target directory");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--package", package, "--profile", profile, "--target-dir"]).arg(target);
+    cargo.args(["build", "--quiet", "--profile", profile, "--target-dir"]).arg(target);
+    match std::env::var("CCI_BUILD").as_deref() {
+        Ok("workspace") => cargo.arg("--workspace"),
+        _ => cargo.args(["--package", package]),
+    };
     let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo");
     assert!(status.success(), "{package} does not build");
     dir

@@ -1,6 +1,5 @@
 //! The library installed below a directory of its own, and a C compiler that builds against it.
 
-use std::ffi::OsStr;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -19,21 +18,13 @@ pub(crate) fn root() -> PathBuf {
     here().join("../..")
 }
 
-/// Where cargo puts the libraries of the profile that this test was built in: the first directory,
-/// below the one that has `tmp/`, on the way to this test. What lies between differs from cargo to
-/// cargo.
-pub(crate) fn build_dir() -> PathBuf {
-    let target = Path::new(env!("CARGO_TARGET_TMPDIR")).parent().expect("tmp/ lies in the target directory");
-    let test = std::env::current_exe().expect("the path of this test");
-    let below = test.strip_prefix(target).expect("this test lies in the target directory");
-    target.join(below.components().next().expect("a test lies in a directory of its profile"))
-}
-
-/// Builds the libraries: an integration test of a crate without rlib does not make cargo do it.
-fn build() -> PathBuf {
-    let library = build_of("cci-c").join("libcci_c.so");
+/// Builds the libraries, and says where they lie: an integration test of a crate without rlib does
+/// not make cargo do it.
+pub(crate) fn build() -> PathBuf {
+    let dir = build_of("cci-c");
+    let library = dir.join("libcci_c.so");
     assert!(library.is_file(), "cargo build has made no {}", library.display());
-    build_dir()
+    dir
 }
 
 /// Builds the command `cci`.
@@ -42,21 +33,8 @@ pub(crate) fn build_command() -> PathBuf {
     COMMAND.get_or_init(|| build_of("cci-cli").join("cci")).clone()
 }
 
-/// Builds a package in the profile of this test, and says where.
 fn build_of(package: &str) -> PathBuf {
-    let dir = build_dir();
-    let profile = match dir.file_name().and_then(OsStr::to_str) {
-        None | Some("debug") => "dev",
-        Some(other) => other,
-    };
-    let tmp = Path::new(env!("CARGO_TARGET_TMPDIR"));
-    // Where a target is named, as by `ci/sanitize`, cargo puts everything one directory deeper.
-    let depth = if std::env::var_os("CARGO_BUILD_TARGET").is_some() { 2 } else { 1 };
-    let target = tmp.ancestors().nth(depth).expect("tmp/ lies in the target directory");
-    let mut cargo = Command::new(env!("CARGO"));
-    cargo.args(["build", "--quiet", "--package", package, "--profile", profile, "--target-dir"]).arg(target);
-    succeed(cargo.current_dir(here()));
-    dir
+    cci_testkit::build(package, env!("CARGO_TARGET_TMPDIR").as_ref())
 }
 
 /// The prefix, made by `install.sh` once per run of this test.

@@ -1,6 +1,6 @@
 //! Nothing but the listed symbols leaves the library.
 
-use crate::prefix::{build_dir, command, compiler, finish, here, pkg_config, prefix, run, scratch, succeed};
+use crate::prefix::{build, command, compiler, finish, here, pkg_config, prefix, run, scratch, succeed};
 use std::collections::BTreeSet;
 use std::path::Path;
 use std::process::{Command, Stdio};
@@ -43,7 +43,7 @@ fn the_static_library_is_stripped_with_the_shared_one() {
     assert_ne!(debug_sections(prefix()), 0, "what this test was built with has debug sections");
     let dir = scratch();
     for library in ["libcci_c.so", "libcci_c.a"] {
-        std::fs::copy(build_dir().join(library), dir.path().join(library)).expect("the library is copied");
+        std::fs::copy(build().join(library), dir.path().join(library)).expect("the library is copied");
     }
     succeed(Command::new("strip").arg(dir.path().join("libcci_c.so")));
     let installed = dir.path().join("prefix");
