@@ -78,6 +78,7 @@ impl Chains {
 #[derive(Debug)]
 struct Class {
     masks: Masks,
+    /// Those in its buckets.
     entries: u32,
     buckets: Buckets,
 }
@@ -99,6 +100,10 @@ pub(crate) struct Classes<T> {
     classes: Vec<Class>,
     /// Used by a lookup: the next entry of each class.
     heads: Vec<u32>,
+    /// An entry behind all others that is in no bucket yet, or [`NONE`]. The next one puts it
+    /// there. Most programs wait for the message that they have asked for last: it is found without
+    /// being entered and taken out again.
+    newest: u32,
 }
 
 fn links(chains: &mut Chains, at: u32) -> Option<&mut Links> {
@@ -107,7 +112,7 @@ fn links(chains: &mut Chains, at: u32) -> Option<&mut Links> {
 
 impl<T> Classes<T> {
     pub(crate) const fn new() -> Self {
-        Self { entries: Nodes::new(), chains: Chains(Vec::new()), classes: Vec::new(), heads: Vec::new() }
+        Self { entries: Nodes::new(), chains: Chains(Vec::new()), classes: Vec::new(), heads: Vec::new(), newest: NONE }
     }
 
     /// Makes room for an entry with this pattern, and returns the number of its class; `None`:
@@ -127,12 +132,40 @@ impl<T> Classes<T> {
                 self.classes.len() - 1
             }
         };
-        self.classes[at].buckets.reserve(|index| key_of(&self.entries, index))?;
         Some(ClassNumber::of(at))
     }
 
+    /// Makes room in the buckets of a class for one more entry.
+    fn reserve_bucket(&mut self, number: ClassNumber) -> Option<()> {
+        self.classes[number.place()].buckets.reserve(|index| key_of(&self.entries, index))
+    }
+
+    /// Puts an entry into its bucket, where there is room.
+    fn link(&mut self, index: u32, label: u64, near: [u32; 2]) {
+        let Self { entries, chains, classes, .. } = self;
+        let Some((number, wanted)) = entries.get(index).map(|entry| (entry.class, entry.wanted)) else { return };
+        let class = &mut classes[number.place()];
+        class.entries += 1;
+        class.buckets.change(wanted.key(), entries, key_of, |entries, list| {
+            let prev = predecessor(entries, chains, *list, (number, wanted, label), near);
+            list.link(chains, links, (index, prev));
+        });
+    }
+
+    /// Puts the newest entry into its bucket; `None`: there is no memory, and it stays where it is.
+    #[inline]
+    fn link_newest(&mut self) -> Option<()> {
+        let index = self.newest;
+        if index != NONE {
+            self.reserve_bucket(self.entries.get(index)?.class)?;
+            self.newest = NONE;
+            self.link(index, self.label(index)?, [NONE; 2]);
+        }
+        Some(())
+    }
+
     /// Inserts an entry. `near` are entries that may have its class and key, and stand next to it:
-    /// before it, and after it.
+    /// before it, and after it. Without them it is behind all others.
     pub(crate) fn insert(
         &mut self,
         pattern: Pattern,
@@ -140,30 +173,41 @@ impl<T> Classes<T> {
         item: T,
         near: [u32; 2],
     ) -> Result<Ticket, NoMemory<T>> {
-        let Some(number) = self.reserve(&pattern) else { return Err(NoMemory(item)) };
-        let wanted = pattern.wanted;
-        let ticket = self.entries.insert(Entry { wanted, class: number, item });
+        let is_last = near == [NONE; 2];
+        let mut reserve = || {
+            self.link_newest()?;
+            let number = self.reserve(&pattern)?;
+            if is_last { Some(number) } else { self.reserve_bucket(number).map(|()| number) }
+        };
+        let Some(number) = reserve() else { return Err(NoMemory(item)) };
+        let ticket = self.entries.insert(Entry { wanted: pattern.wanted, class: number, item });
         self.chains.begin(ticket.index, label);
-        let Self { entries, chains, classes, .. } = self;
-        let class = &mut classes[number.place()];
-        class.masks = pattern.masks;
-        class.entries += 1;
-        class.buckets.change(wanted.key(), entries, key_of, |entries, list| {
-            let prev = predecessor(entries, chains, *list, (number, wanted, label), near);
-            list.link(chains, links, (ticket.index, prev));
-        });
+        self.classes[number.place()].masks = pattern.masks;
+        if is_last {
+            self.newest = ticket.index;
+        } else {
+            self.link(ticket.index, label, near);
+        }
         Ok(ticket)
     }
 
     /// Takes out the entry at an index.
+    #[inline]
     pub(crate) fn remove(&mut self, index: u32) -> Option<Entry<T>> {
+        if index == self.newest {
+            self.newest = NONE;
+        } else {
+            self.unlink(index);
+        }
+        self.entries.remove(index)
+    }
+
+    fn unlink(&mut self, index: u32) {
         let Self { entries, chains, classes, .. } = self;
-        let entry = entries.get(index)?;
+        let (Some(entry), Some(chain)) = (entries.get(index), chains.get(index)) else { return };
         let (key, class) = (entry.wanted.key(), &mut classes[entry.class.place()]);
         class.entries -= 1;
-        let own = chains.get(index)?.links;
-        class.buckets.change(key, entries, key_of, |_, list| list.unlink(chains, links, own));
-        entries.remove(index)
+        class.buckets.change(key, entries, key_of, |_, list| list.unlink(chains, links, chain.links));
     }
 
     /// The pattern of an entry.
@@ -199,10 +243,31 @@ impl<T> Classes<T> {
         need: Offer,
         mut accepts: impl FnMut(&mut T, &mut Offer) -> bool,
     ) -> Option<u32> {
-        let Self { entries, chains, classes, heads } = self;
+        if self.entries.len() > usize::from(self.newest != NONE)
+            && let Some(at) = self.find_linked(envelope, need, &mut accepts)
+        {
+            return Some(at);
+        }
+        let Self { entries, chains, classes, newest, .. } = self;
+        let entry = entries.get(*newest)?;
+        if classes[entry.class.place()].masks.key(envelope) != entry.wanted.key() {
+            return None;
+        }
+        walk(entries, chains, (*newest, u64::MAX), need, &mut accepts).ok()
+    }
+
+    /// As [`Classes::find`], of the entries in buckets.
+    #[inline]
+    fn find_linked(
+        &mut self,
+        envelope: &Envelope,
+        need: Offer,
+        accepts: &mut impl FnMut(&mut T, &mut Offer) -> bool,
+    ) -> Option<u32> {
+        let Self { entries, chains, classes, heads, .. } = self;
         if let [class] = &classes[..] {
             let first = class.first(entries, envelope);
-            return walk(entries, chains, (first, u64::MAX), need, &mut accepts).ok();
+            return walk(entries, chains, (first, u64::MAX), need, accepts).ok();
         }
         heads.clear();
         let in_use = classes.iter().filter(|class| class.entries > 0);
@@ -210,7 +275,7 @@ impl<T> Classes<T> {
         loop {
             let (nearest, limit) = nearest(chains, heads)?;
             // Along one list, as far as no other list has an entry before.
-            match walk(entries, chains, (heads[nearest], limit), need, &mut accepts) {
+            match walk(entries, chains, (heads[nearest], limit), need, accepts) {
                 Ok(at) => return Some(at),
                 Err(NONE) => drop(heads.swap_remove(nearest)),
                 Err(at) => heads[nearest] = at,
