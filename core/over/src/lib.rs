@@ -22,6 +22,8 @@ mod arrivals;
 mod flights;
 mod handle;
 mod inbox;
+#[cfg(test)]
+mod liars;
 mod network;
 mod pool;
 mod registrations;
@@ -125,6 +127,10 @@ impl<N: Network + 'static> Over<N> {
     /// The transport of an endpoint.
     #[must_use]
     pub fn open(net: N, parts: Parts) -> Box<dyn Transport> {
+        Box::new(Self::new(net, parts))
+    }
+
+    fn new(net: N, parts: Parts) -> Self {
         let longest = parts.longest();
         let Parts { handle, inbox_slots, max_send_size } = parts;
         let mut over = Self {
@@ -148,6 +154,6 @@ impl<N: Network + 'static> Over<N> {
         // The handle is readable until it is armed: a program that sleeps first must not miss an
         // event.
         Readiness::signal(&mut over);
-        Box::new(over)
+        over
     }
 }

@@ -3,6 +3,7 @@
 use crate::inbox::Request;
 use crate::network::{Class, Goal, Network, Put};
 use crate::side::PendingConnect;
+use crate::sides::MOST_CONNECTIONS;
 use crate::wire::{Opening, Verb, header};
 use crate::{Over, PATIENCE};
 use cci_mem::sync::Ordering;
@@ -170,9 +171,10 @@ impl<N: Network> Over<N> {
         self.remind(due);
     }
 
-    /// A client asks. With a token the program has answered already: by `expect`.
+    /// A client asks. With a token the program has answered already: by `expect`. More than there
+    /// can be connections do not wait: strangers could fill this memory.
     pub(crate) fn on_request(&mut self, core: &mut Core, request: Request<N::Place>) {
-        if request.opening.token == 0 {
+        if request.opening.token == 0 && self.inbox.requests.len() < MOST_CONNECTIONS {
             self.inbox.requests.push_back(request);
             return;
         }

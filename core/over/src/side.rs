@@ -58,6 +58,12 @@ enum Stage {
     Message,
 }
 
+impl Stage {
+    fn is_data(self) -> bool {
+        matches!(self, Self::Data(..))
+    }
+}
+
 /// An operation that is not over.
 struct Operation {
     slot: &'static Slot,
@@ -346,7 +352,7 @@ impl<P: Copy> Side<P> {
         (serial, old): (u64, Option<u64>),
         now: Time,
     ) {
-        let Some(operation) = self.operation(serial) else { return };
+        let Some(operation) = self.operation(serial, Stage::is_data) else { return };
         let Some(transfer) =
             operation.transfer.as_ref().filter(|transfer| matches!(transfer.access, Access::Atomic(_)))
         else {
@@ -365,9 +371,11 @@ impl<P: Copy> Side<P> {
         self.on_data(core, net, serial, outcome, now);
     }
 
-    fn operation(&mut self, serial: u64) -> Option<&mut Operation> {
+    /// The operation with this number, if it is not over and is at this. A peer may answer what was
+    /// never asked: it must not end what the network has still to begin.
+    fn operation(&mut self, serial: u64, is_at: impl Fn(Stage) -> bool) -> Option<&mut Operation> {
         let at = usize::try_from(serial.checked_sub(self.first)?).ok()?;
-        self.operations.get_mut(at).filter(|operation| operation.outcome.is_none())
+        self.operations.get_mut(at).filter(|operation| operation.outcome.is_none() && is_at(operation.stage))
     }
 
     /// The data of an RMA are there, or were refused.
@@ -379,7 +387,7 @@ impl<P: Copy> Side<P> {
         outcome: Outcome,
         now: Time,
     ) -> bool {
-        let Some(operation) = self.operation(serial) else { return false };
+        let Some(operation) = self.operation(serial, Stage::is_data) else { return false };
         if outcome.is_ok() && operation.message.is_some() {
             operation.stage = Stage::Between;
         } else {
@@ -396,7 +404,7 @@ impl<P: Copy> Side<P> {
         serial: u64,
         now: Time,
     ) -> bool {
-        if let Some(operation) = self.operation(serial) {
+        if let Some(operation) = self.operation(serial, |stage| stage == Stage::Message) {
             operation.outcome = Some(Ok(()));
         }
         self.finish(core, net);

@@ -10,6 +10,8 @@ use std::time::Duration;
 /// Bits of a number that say the place; those above count its lives.
 const PLACE_BITS: u32 = 12;
 const PLACE: u32 = (1 << PLACE_BITS) - 1;
+/// Connections of an endpoint at most.
+pub(crate) const MOST_CONNECTIONS: usize = 1 << PLACE_BITS;
 const LIVES: u32 = 1 << (24 - PLACE_BITS);
 
 /// Puts without a message that a peer may send on a connection beside its window.

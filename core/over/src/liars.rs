@@ -1,0 +1,264 @@
+//! Peers that break the rules, over a network that is a list.
+
+use crate::network::{Arrival, Buffer, Class, Ended, Event, Goal, Network, Part, Put, Way, Words};
+use crate::sides::MOST_CONNECTIONS;
+use crate::wire::{Opening, Verb, header};
+use crate::{Header, Over, Parts, Registrations};
+use cci_mem::arena::SharedMemory;
+use cci_mem::guarded::Threading;
+use cci_mem::memory::Memory;
+use cci_proto::{Access, Atomic, Attribute, EventKind, Rights};
+use cci_transport::{Connection, Core, CoreOptions, Endpoint, Message, Posted, Rma, Slot, Transport};
+use std::collections::VecDeque;
+
+const OPTIONS: CoreOptions =
+    CoreOptions { recv_count: 8, send_count: 8, rma_count: 8, disconnect_events: true, ways: 0 };
+const LONGEST: u32 = 256;
+/// The peer: its place, and its number of the connection.
+const LIAR: u32 = 7;
+const REMOTE: u32 = 3;
+const TAG: u64 = 0x1234_5678_9abc;
+
+/// A network of which both ends are the test: what has come, and what was sent.
+#[derive(Default)]
+struct Net {
+    arrivals: VecDeque<(Arrival<u32>, Vec<u8>)>,
+    sent: Vec<(Header, Vec<u8>)>,
+    buffers: Vec<Vec<u8>>,
+}
+
+impl Network for Net {
+    type Place = u32;
+    type Origin = u32;
+    type Bound = ();
+
+    const WORDS: Words = Words { name: "list", messages: "entries", rma: "none" };
+
+    fn own(&self) -> u32 {
+        0
+    }
+
+    fn number(&self) -> u32 {
+        0
+    }
+
+    fn of_uri(uri: &str) -> Option<u32> {
+        uri.parse().ok()
+    }
+
+    fn uri(place: u32) -> String {
+        place.to_string()
+    }
+
+    fn at(&self, origin: u32, _: u32) -> u32 {
+        origin
+    }
+
+    fn is_from(place: u32, origin: u32) -> bool {
+        place == origin
+    }
+
+    fn next(&mut self, _: &Registrations<()>, bytes: &mut [u8]) -> Option<Event<u32, u32>> {
+        let (arrival, payload) = self.arrivals.pop_front()?;
+        bytes[..payload.len()].copy_from_slice(&payload);
+        Some(Event::Arrival(arrival))
+    }
+
+    fn progress(&mut self) {}
+
+    fn has_room(&self) -> bool {
+        true
+    }
+
+    fn unsent(&self) -> usize {
+        0
+    }
+
+    fn write_message(&mut self, _: &Message<'_>) -> Option<Buffer> {
+        None
+    }
+
+    fn write(&mut self, bytes: &[u8]) -> Option<Buffer> {
+        self.buffers.push(bytes.to_vec());
+        Some((self.buffers.len() as u32 - 1, bytes.len()))
+    }
+
+    fn give(&mut self, _: u32) {}
+
+    fn put(&mut self, _: Goal, put: &Put<u32>) -> bool {
+        let bytes = put.bytes.map(|(buffer, _)| std::mem::take(&mut self.buffers[buffer as usize]));
+        self.sent.extend(Header::of(put.header).map(|header| (header, bytes.unwrap_or_default())));
+        true
+    }
+
+    fn ask(&mut self, _: u32, _: u32, _: u64, _: &[u8]) -> bool {
+        true
+    }
+
+    fn transfer(&mut self, _: Goal, _: &Way<u32>, _: Part) -> bool {
+        true
+    }
+
+    fn on_own(&mut self, _: &Way<u32>, _: &Registrations<()>, _: Header, _: &[u8]) -> Option<Ended> {
+        None
+    }
+
+    fn cancel(&mut self, _: impl Fn(Goal) -> bool) {}
+
+    fn attach(&mut self, _: u64, _: &Memory, _: Rights) -> Option<()> {
+        Some(())
+    }
+
+    fn release(&mut self, (): ()) -> Result<(), ()> {
+        Ok(())
+    }
+
+    fn watch(&mut self) -> bool {
+        true
+    }
+
+    fn unwatch(&mut self) {}
+
+    fn end(&mut self, _: Vec<()>) {}
+}
+
+/// An endpoint whose peer is the test.
+struct End {
+    core: Core,
+    over: Over<Net>,
+}
+
+impl End {
+    fn new() -> Self {
+        let mut core = None;
+        let _ = Endpoint::open(Threading::Many, |endpoint| {
+            core = Core::new(endpoint, &OPTIONS).ok();
+            None
+        });
+        let core = core.expect("memory for slots");
+        let parts = Parts::new(&core, LONGEST).expect("a descriptor");
+        Self { core, over: Over::new(Net::default(), parts) }
+    }
+
+    /// A message of the peer, which is handled at once.
+    fn hear(&mut self, origin: u32, class: Class, word: u64, bytes: &[u8]) {
+        let arrival = Arrival { origin, header: word, class, len: bytes.len(), has_failed: false };
+        self.over.net.arrivals.push_back((arrival, bytes.to_vec()));
+        assert!(self.over.make_progress(&mut self.core));
+    }
+
+    fn request(&mut self, tag: u64) {
+        let attribute = Attribute::ReliableOrdered;
+        let opening = Opening { endpoint: 0, number: REMOTE, attribute, max_send_size: 64, window: 8, tag, token: 0 };
+        let mut bytes = Vec::new();
+        opening.emit(&mut bytes);
+        self.hear(LIAR, Class::Setup, header(0, Verb::Request, 0, tag), &bytes);
+    }
+
+    fn event(&mut self, kind: EventKind) -> &'static Slot {
+        let slot = self.core.pop().expect("an event");
+        assert_eq!(slot.kind(), kind as u32);
+        slot
+    }
+
+    /// An open connection: its cell, and its number here.
+    fn connected() -> (Self, &'static Connection, u32) {
+        let mut end = Self::new();
+        end.request(TAG);
+        let request = end.event(EventKind::ConnectRequest);
+        end.over.accept(&mut end.core, request, 0).expect("an accept");
+        assert!(request.give_back());
+        let accepted = end.event(EventKind::Accept);
+        let cell = accepted.connection.get().expect("accepted");
+        assert!(accepted.give_back());
+        let (_, bytes) = end.over.net.sent.pop().expect("an answer");
+        let (opening, _) = Opening::parse(&bytes).expect("an opening");
+        (end, cell, opening.number)
+    }
+
+    /// What was sent with this verb.
+    fn sent(&self, verb: Verb) -> usize {
+        self.over.net.sent.iter().filter(|(header, _)| header.verb == verb).count()
+    }
+}
+
+#[test]
+fn who_sends_more_than_its_window_loses_the_connection_and_what_it_left() {
+    let (mut end, _, number) = End::connected();
+    let window = end.over.sides.get(number).expect("open").window as usize;
+    // Out of their turn, so that all of them wait.
+    for sequence in 1..=window as u8 {
+        end.hear(LIAR, Class::Reliable, header(number, Verb::Message, sequence, TAG), b"early");
+    }
+    assert_eq!((end.over.sides.get(number).expect("open").early.len(), end.over.strays), (window, 0));
+    end.hear(LIAR, Class::Reliable, header(number, Verb::Message, 1, TAG), b"again");
+    end.hear(LIAR, Class::Reliable, header(number, Verb::Message, 1, TAG), b"again");
+    assert!(end.over.sides.get(number).is_none_or(|side| side.early.len() <= window + 1) && end.over.strays > 0);
+    end.event(EventKind::Disconnect);
+}
+
+#[test]
+fn requests_that_nobody_answers_are_bounded() {
+    let mut end = End::new();
+    for tag in 0..(MOST_CONNECTIONS + OPTIONS.recv_count) as u64 {
+        end.request(tag);
+    }
+    assert_eq!((end.over.inbox.requests.len(), end.sent(Verb::Reject)), (MOST_CONNECTIONS, 0));
+    end.request(u64::MAX);
+    assert_eq!((end.over.inbox.requests.len(), end.sent(Verb::Reject)), (MOST_CONNECTIONS, 1));
+}
+
+#[test]
+fn what_others_send_and_what_is_malformed_does_nothing() {
+    let (mut end, _, number) = End::connected();
+    let message = |tag| header(number, Verb::Message, 0, tag);
+    end.hear(LIAR + 1, Class::Reliable, message(TAG), b"of another process");
+    end.hear(LIAR, Class::Reliable, message(TAG + 1), b"of another connection");
+    end.hear(LIAR, Class::Reliable, header(number + 1, Verb::Message, 0, TAG), b"for nobody");
+    end.hear(LIAR, Class::Reliable, 15 << 36, b"no verb");
+    end.hear(LIAR, Class::Setup, header(0, Verb::Request, 0, TAG), b"no opening");
+    assert!(end.core.pop().is_none());
+    assert_eq!(end.over.strays, 5);
+    for (verb, bytes) in [(Verb::Atomic, &b"too short"[..]), (Verb::AtomicDone, b""), (Verb::Accept, b"twice")] {
+        end.hear(LIAR, Class::Reliable, header(number, verb, 0, TAG), bytes);
+    }
+    assert!(end.core.pop().is_none() && end.over.sides.get(number).is_some());
+}
+
+#[test]
+fn an_answer_to_what_was_not_asked_yet_ends_nothing() {
+    let (mut end, cell, number) = End::connected();
+    let memory = SharedMemory::new(4096).expect("memory").memory();
+    let local = end.over.register(&mut end.core, memory, Rights::NONE, None).expect("a registration");
+    // As far as this side can tell it is the peer's too.
+    let access = Access::Atomic(Atomic::FetchAdd(1));
+    let rma = Rma {
+        local: &local,
+        local_offset: 0,
+        remote: &local,
+        remote_offset: 0,
+        len: 8,
+        access,
+        fence: false,
+        message: None,
+    };
+    for context in 0..3 {
+        end.over.rma(&mut end.core, cell, &rma, Posted::Event(context)).expect("an operation");
+    }
+    // Two at most are under way.
+    assert_eq!(end.sent(Verb::Atomic), 2);
+    let answer = |end: &mut End, serial: u64| {
+        let words = [serial, 1, 40].map(u64::to_le_bytes).concat();
+        end.hear(LIAR, Class::Reliable, header(number, Verb::AtomicDone, 0, TAG), &words);
+    };
+    answer(&mut end, 2);
+    answer(&mut end, 1);
+    answer(&mut end, 0);
+    assert_eq!(end.sent(Verb::Atomic), 3, "the third is asked once the others have ended");
+    for _ in 0..2 {
+        assert!(end.event(EventKind::Send).give_back());
+    }
+    assert!(end.core.pop().is_none(), "it was not answered since");
+    answer(&mut end, 2);
+    assert!(end.event(EventKind::Send).give_back());
+}
