@@ -123,6 +123,8 @@ codes! {
 pub enum NotOpened {
     /// The node table does not fit.
     Nodes(String),
+    /// The memory that `SCI_MEMORY` names cannot be shared.
+    Memory(String),
     /// There is no endpoint of CCI.
     Endpoint(cci::OpenError),
     /// The system gives no descriptor, thread or random numbers.
@@ -135,7 +137,7 @@ impl NotOpened {
     pub fn code(&self) -> Error {
         match self {
             Self::Nodes(_) => Error::NoSuchNode,
-            Self::Endpoint(_) | Self::System(_) => Error::System,
+            Self::Memory(_) | Self::Endpoint(_) | Self::System(_) => Error::System,
         }
     }
 }
@@ -143,7 +145,7 @@ impl NotOpened {
 impl fmt::Display for NotOpened {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Nodes(why) => f.write_str(why),
+            Self::Nodes(why) | Self::Memory(why) => f.write_str(why),
             Self::Endpoint(why) => why.fmt(f),
             Self::System(why) => write!(f, "the system has nothing left for a host: {why}"),
         }

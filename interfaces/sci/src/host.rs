@@ -1,6 +1,7 @@
 //! Hosts: what a program opens first.
 
 use crate::claims::{self, Named, Owner};
+use crate::device_memory::DeviceMemory;
 use crate::dma::DmaQueue;
 use crate::errors::{Error, NotOpened};
 use crate::interrupts::{DataInterrupt, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
@@ -16,6 +17,7 @@ use cci_mem::fork::PerProcess;
 use cci_peers::{Name, Peers};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::fmt;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
@@ -60,8 +62,8 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// The node table is wrong, the endpoint cannot be opened, or the system has no descriptor,
-    /// thread or random numbers.
+    /// The node table or the memory of a device is wrong, the endpoint cannot be opened, or the
+    /// system has no descriptor, thread or random numbers.
     pub fn open(options: &Options) -> Result<Self, NotOpened> {
         let nodes = match &options.nodes {
             Some(nodes) => nodes.clone(),
@@ -71,6 +73,8 @@ impl Host {
             Some(device) => device.clone(),
             None => Context::new()?.default_device()?.clone(),
         };
+        let memory = options.memory.clone().or_else(|| std::env::var_os("SCI_MEMORY").map(PathBuf::from));
+        let memory = memory.map(|path| DeviceMemory::open(&path, &nodes)).transpose()?;
         let endpoint = Endpoint::open(&device, &EndpointOptions::new().disconnect_events(true))?;
         let mut number = [0; 8];
         // So few bytes come whole.
@@ -82,7 +86,8 @@ impl Host {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
         let asked = epoll::create(epoll::CreateFlags::CLOEXEC)?;
         let introduction = Owner { number, uri: endpoint.uri().to_owned() }.emit();
-        let state = State::new(peers, hosts, nodes.own(), MARK.get(|| ())?.0);
+        let mut state = State::new(peers, hosts, nodes.own(), MARK.get(|| ())?.0);
+        state.device = memory.map(Arc::new);
         let shared = Arc::new(Shared::new(endpoint, nodes, state, (wake, asked), introduction));
         let thread = start(&shared).map_err(NotOpened::System)?;
         Ok(Self { shared, thread: Some(thread) })
@@ -131,10 +136,19 @@ impl Host {
     /// [`Error::NotImplemented`]: the device maps no memory of others. [`Error::IllegalOperation`]:
     /// in a callback. As [`Host::probe`].
     pub fn connect(&self, node: u32, id: u32, limit: Option<Duration>) -> Result<RemoteSegment, Error> {
+        // The memory of a device needs no way to the owner. One of this host is asked first: it is
+        // told of the connection.
+        let is_elsewhere = self.shared.nodes.is_here(node) == Some(false);
+        if is_elsewhere && let Some(far) = self.find_in_device(node, id)? {
+            return Ok(far);
+        }
         self.probe(node)?;
         let deadline = deadline(limit);
         let is_own = |state: &State| node == state.own_node && state.segments.contains_key(&id);
-        let partner = self.find(node, Named::Segment(id), deadline, is_own, Error::NoSuchSegment)?;
+        let partner = match self.find(node, Named::Segment(id), deadline, is_own, Error::NoSuchSegment) {
+            Err(why @ Error::NoSuchSegment) => return self.find_in_device(node, id)?.ok_or(why),
+            partner => partner?,
+        };
         let request = Request { partner, node, segment: Some(id), outcome: None };
         let own = self.node();
         let token = self.ask(request, deadline, |token| Message::Connect { token, segment: id, node: own })?;
@@ -180,6 +194,11 @@ impl Host {
             state.enter_interrupt(number, life, has_bytes);
             Ok((number, life, claim))
         })
+    }
+
+    fn find_in_device(&self, node: u32, id: u32) -> Result<Option<RemoteSegment>, Error> {
+        let found = self.shared.with(|state| Ok(state.device.as_ref().and_then(|device| device.find(node, id))))?;
+        found.map(|found| RemoteSegment::found(&self.shared, node, id, &found)).transpose()
     }
 
     /// Connects to an interrupt of a node, as [`Host::connect`].

@@ -36,6 +36,7 @@
 #![deny(unsafe_code)]
 
 mod claims;
+mod device_memory;
 mod dma;
 mod errors;
 mod host;

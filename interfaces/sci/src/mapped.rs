@@ -1,16 +1,21 @@
 //! Mapped memory of a segment, of this process or of another one.
 
+use crate::device_memory::{Found, Piece};
 use crate::errors::Error;
 use crate::types::{Access, Kind};
-use cci::{Import, Rights, SharedMemory};
+use cci::{Import, Memory, Rights, SharedMemory};
 use cci_mem::fork::Mark;
-use cci_mem::sync::{AtomicBool, AtomicUsize, Ordering};
+use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use std::sync::Arc;
 
 /// Where the pages come from.
 enum Pages {
     Own(Arc<SharedMemory>),
     Peer(Import),
+    /// In the memory of a device, whose room is kept.
+    Piece(Arc<Piece>, Memory),
+    /// There, of another node: the word that changes when it ends, and what it was.
+    Found(Memory, &'static AtomicU64, u64),
 }
 
 /// The memory of a segment, mapped as long as this value.
@@ -37,6 +42,39 @@ impl Mapped {
         Some(Self::new(Pages::Peer(import), start, len, mark))
     }
 
+    /// A segment of this process in the memory of a device.
+    pub(crate) fn piece(piece: &Arc<Piece>, mark: Mark) -> Self {
+        let memory = piece.memory();
+        let (start, len) = (memory.start(), piece.range.len());
+        Self::new(Pages::Piece(Arc::clone(piece), memory), start, len, mark)
+    }
+
+    /// A segment of another node there.
+    pub(crate) fn found(found: &Found, mark: Mark) -> Self {
+        let pages = Pages::Found(found.memory.clone(), found.life, found.seen);
+        Self::new(pages, found.memory.start(), found.range.len(), mark)
+    }
+
+    /// The same memory once more, for a connection of this process to itself. `None`: it is of
+    /// another process.
+    pub(crate) fn again(&self) -> Option<Self> {
+        let pages = match &self.pages {
+            Pages::Own(memory) => Pages::Own(Arc::clone(memory)),
+            Pages::Piece(piece, memory) => Pages::Piece(Arc::clone(piece), memory.clone()),
+            Pages::Peer(_) | Pages::Found(..) => return None,
+        };
+        Some(Self::new(pages, self.start, self.len, self.mark))
+    }
+
+    /// The memory, to be registered. `None`: it is of another process.
+    pub(crate) fn memory(&self) -> Option<Memory> {
+        match &self.pages {
+            Pages::Own(memory) => Some(memory.memory()),
+            Pages::Piece(_, memory) => Some(memory.clone()),
+            Pages::Peer(_) | Pages::Found(..) => None,
+        }
+    }
+
     fn new(pages: Pages, start: usize, len: usize, mark: Mark) -> Self {
         Self { pages, start, len, is_lost: AtomicBool::new(false), windows: AtomicUsize::new(0), mark }
     }
@@ -51,7 +89,7 @@ impl Mapped {
 
     pub(crate) fn kind(&self) -> Kind {
         match self.pages {
-            Pages::Own(_) | Pages::Peer(_) => Kind::Shared,
+            Pages::Own(_) | Pages::Peer(_) | Pages::Piece(..) | Pages::Found(..) => Kind::Shared,
         }
     }
 
@@ -59,8 +97,10 @@ impl Mapped {
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
         let is_registered = match &self.pages {
-            Pages::Own(_) => true,
+            Pages::Own(_) | Pages::Piece(..) => true,
             Pages::Peer(import) => import.is_current(),
+            // Publishes nothing.
+            Pages::Found(_, life, seen) => life.load(Ordering::Relaxed) == *seen,
         };
         // Publishes nothing: what the owner has stored before is ordered by its own stores.
         is_registered && !self.is_lost.load(Ordering::Relaxed) && self.mark.is_here()
@@ -74,7 +114,7 @@ impl Mapped {
     /// Whether the owner allows it.
     pub(crate) fn allows(&self, access: Access) -> bool {
         match &self.pages {
-            Pages::Own(_) => true,
+            Pages::Own(_) | Pages::Piece(..) | Pages::Found(..) => true,
             Pages::Peer(import) => access == Access::Read || import.rights().has(Rights::WRITE),
         }
     }
@@ -87,6 +127,7 @@ impl Mapped {
         match &self.pages {
             Pages::Own(memory) => memory.read(offset, target),
             Pages::Peer(import) => return import.read(offset as u64, target),
+            Pages::Piece(_, memory) | Pages::Found(memory, ..) => return memory.copy_out(offset as u64, target),
         }
         true
     }
@@ -99,6 +140,7 @@ impl Mapped {
         match &self.pages {
             Pages::Own(memory) => memory.write(offset, bytes),
             Pages::Peer(import) => return import.write(offset as u64, bytes),
+            Pages::Piece(_, memory) | Pages::Found(memory, ..) => return memory.copy_in(offset as u64, bytes),
         }
         true
     }

@@ -119,6 +119,11 @@ impl Nodes {
         self.own
     }
 
+    /// All nodes.
+    pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
+        self.all.keys().copied()
+    }
+
     /// Returns whether a node is this host; `None`: there is no such node.
     #[must_use]
     pub fn is_here(&self, node: u32) -> Option<bool> {

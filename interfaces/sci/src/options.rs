@@ -2,6 +2,7 @@
 
 use crate::nodes::Nodes;
 use cci::Device;
+use std::path::PathBuf;
 
 /// How a host is opened.
 ///
@@ -21,13 +22,16 @@ pub struct Options {
     pub nodes: Option<Nodes>,
     /// The device of CCI; `None`: the default one.
     pub device: Option<Device>,
+    /// The device file whose memory segments lie in; `None`: the one that `SCI_MEMORY` names, or
+    /// memory of the library.
+    pub memory: Option<PathBuf>,
 }
 
 impl Options {
     /// Returns the defaults.
     #[must_use]
     pub const fn new() -> Self {
-        Self { nodes: None, device: None }
+        Self { nodes: None, device: None, memory: None }
     }
 
     /// Sets the node table.
@@ -41,6 +45,14 @@ impl Options {
     #[must_use]
     pub fn device(mut self, device: Device) -> Self {
         self.device = Some(device);
+        self
+    }
+
+    /// Sets the device file whose memory segments lie in: `/dev/dax0.0`, or a plain file. Nodes
+    /// that have the same file and the same table connect without CCI.
+    #[must_use]
+    pub fn memory(mut self, path: impl Into<PathBuf>) -> Self {
+        self.memory = Some(path.into());
         self
     }
 }

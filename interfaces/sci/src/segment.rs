@@ -1,14 +1,15 @@
 //! Segments of this host, and connections to segments.
 
 use crate::claims::{self, Named};
+use crate::device_memory::Found;
 use crate::errors::Error;
 use crate::mapped::Mapped;
 use crate::shared::Shared;
-use crate::state::{Notices, OwnSegment, Source, State, retire};
+use crate::state::{Notices, OwnSegment, Remote, Source, State, retire};
 use crate::types::{Access, Reason, SegmentEvent, Then, Withdraw};
 use crate::window::Window;
 use crate::wire::Message;
-use cci::{Registration, Rights, SharedMemory};
+use cci::{Memory, Registration, Rights, RmaHandle, SharedMemory};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -63,15 +64,22 @@ impl LocalSegment {
             return Err(Error::NotInitialized);
         }
         let socket = claims::claim(shared.nodes.own(), Named::Segment(id))?;
-        let memory = Arc::new(SharedMemory::new(size).map_err(|_| Error::NoSpace)?);
+        let (device, mark) = shared.with(|state| Ok((state.device.clone(), state.mark)))?;
+        let (mapped, piece) = match device {
+            Some(device) => {
+                let piece = Arc::new(device.create(id, size, mark)?);
+                (Mapped::piece(&piece, mark), Some(piece))
+            }
+            None => (Mapped::own(Arc::new(SharedMemory::new(size).map_err(|_| Error::NoSpace)?), mark), None),
+        };
+        let mapped = Arc::new(mapped);
         shared.with(|state| {
             let life = state.next();
             let claim = shared.enter_claim(state, socket)?;
-            let mapped = Arc::new(Mapped::own(Arc::clone(&memory), state.mark));
             let segment = OwnSegment {
                 life,
-                memory,
                 mapped: Arc::clone(&mapped),
+                piece,
                 anchor: None,
                 registration: None,
                 is_available: false,
@@ -91,9 +99,8 @@ impl LocalSegment {
         })
     }
 
-    fn register(&self, state: &State, rights: Rights) -> Result<Registration<Arc<SharedMemory>>, Error> {
-        let memory = state.segments.get(&self.id).map(|segment| Arc::clone(&segment.memory));
-        let memory = memory.ok_or(Error::NoSuchSegment)?;
+    fn register(&self, rights: Rights) -> Result<Registration<Memory>, Error> {
+        let memory = self.mapped.memory().ok_or(Error::NoSuchSegment)?;
         self.shared.endpoint.register(memory, rights).map_err(|_| Error::NoSpace)
     }
 
@@ -121,8 +128,8 @@ impl LocalSegment {
             if state.segments[&self.id].registration.is_some() {
                 return Err(Error::IllegalOperation);
             }
-            let anchor = self.register(state, Rights::NONE)?;
-            let registration = self.register(state, Rights::READ_WRITE)?;
+            let anchor = self.register(Rights::NONE)?;
+            let registration = self.register(Rights::READ_WRITE)?;
             if let Some(segment) = state.segments.get_mut(&self.id) {
                 (segment.anchor, segment.registration) = (Some(anchor), Some(registration));
             }
@@ -139,6 +146,7 @@ impl LocalSegment {
         self.with(|state| match state.segments.get_mut(&self.id) {
             Some(segment) if segment.registration.is_some() => {
                 segment.is_available = true;
+                segment.piece.iter().for_each(|piece| piece.set_available(true));
                 Ok(())
             }
             _ => Err(Error::SegmentNotPrepared),
@@ -156,6 +164,7 @@ impl LocalSegment {
         self.with(|state| {
             let Some(segment) = state.segments.get_mut(&self.id) else { return Ok(()) };
             segment.is_available = false;
+            segment.piece.iter().for_each(|piece| piece.set_available(false));
             match how {
                 Withdraw::Quiet => {}
                 Withdraw::Notify => {
@@ -165,12 +174,13 @@ impl LocalSegment {
                     }
                 }
                 Withdraw::Force => {
+                    segment.piece.iter().for_each(|piece| piece.disconnect());
                     // Its end is that of each import; the next one is for later connections.
                     let before = segment.registration.take();
                     state.disconnect_all(endpoint, self.id);
                     if before.is_some() {
                         drop(before);
-                        let registration = self.register(state, Rights::READ_WRITE)?;
+                        let registration = self.register(Rights::READ_WRITE)?;
                         if let Some(segment) = state.segments.get_mut(&self.id) {
                             segment.registration = Some(registration);
                         }
@@ -251,6 +261,7 @@ impl LocalSegment {
     fn end(&self, state: &mut State) {
         state.disconnect_all(&self.shared.endpoint, self.id);
         if let Some(mut segment) = state.segments.remove(&self.id) {
+            segment.piece.iter().for_each(|piece| piece.disconnect());
             retire(&mut state.retired, &mut segment.notices);
         }
         self.mapped.lose();
@@ -320,6 +331,18 @@ impl RemoteSegment {
             let (node, id, mapped) = (remote.node, remote.segment, Arc::clone(&remote.mapped));
             Ok(Self { shared: Arc::clone(shared), token, node, id, mapped })
         })
+    }
+
+    /// A connection to a segment in the memory of a device, of which its owner is not told.
+    pub(crate) fn found(shared: &Arc<Shared>, node: u32, id: u32, found: &Found) -> Result<Self, Error> {
+        let token = shared.with(|state| {
+            let (token, mapped) = (state.next(), Arc::new(Mapped::found(found, state.mark)));
+            let (handle, notices) = (RmaHandle::from_words([0; 4]), Notices::new());
+            let remote = Remote { partner: None, node, segment: id, mapped, handle, is_lost: false, notices };
+            state.remotes.insert(token, remote);
+            Ok(token)
+        })?;
+        Self::new(shared, token)
     }
 
     /// Returns the node of the owner.
@@ -416,6 +439,10 @@ impl RemoteSegment {
     ) -> Result<(crate::state::Partner, Arc<Mapped>, cci::RmaHandle), Error> {
         let remote = state.remotes.get(&self.token).filter(|remote| !remote.is_lost);
         let remote = remote.ok_or(Error::SegmentNotConnected)?;
+        // Nobody registered it: it was found in the memory of a device.
+        if remote.handle == RmaHandle::from_words([0; 4]) {
+            return Err(Error::NotImplemented);
+        }
         Ok((remote.partner, Arc::clone(&self.mapped), remote.handle))
     }
 }

@@ -147,7 +147,7 @@ impl State {
         let outcome = match (answer, segment) {
             (Answer::Refused(code), _) => Err(Error::from_code(code).unwrap_or(Error::ConnectionRefused)),
             (Answer::Segment(handle, len), Some(segment)) => {
-                self.map(endpoint, from, segment, (&handle, len)).map(|mapped| {
+                self.map(endpoint, from, (node, segment), (&handle, len)).map(|mapped| {
                     let (is_lost, notices) = (false, Notices::new());
                     let remote = Remote { partner: from, node, segment, mapped, handle, is_lost, notices };
                     self.remotes.insert(token, remote);
@@ -181,13 +181,16 @@ impl State {
         &mut self,
         endpoint: &Endpoint,
         from: Partner,
-        segment: u32,
+        (node, segment): (u32, u32),
         (handle, len): (&cci::RmaHandle, u64),
     ) -> Result<Arc<Mapped>, Error> {
         let Some(peer) = from else {
-            let memory = self.segments.get(&segment).map(|of| Arc::clone(&of.memory));
-            return Ok(Arc::new(Mapped::own(memory.ok_or(Error::NoSuchSegment)?, self.mark)));
+            let mapped = self.segments.get(&segment).and_then(|of| of.mapped.again());
+            return mapped.map(Arc::new).ok_or(Error::NoSuchSegment);
         };
+        if let Some(found) = self.device.as_ref().and_then(|device| device.find(node, segment)) {
+            return Ok(Arc::new(Mapped::found(&found, self.mark)));
+        }
         let connection = self.peers.connection(peer).ok_or(Error::NodeNotResponding)?;
         let import = endpoint.import(connection, handle).map_err(|why| match why {
             ImportError::NotImplemented => Error::NotImplemented,

@@ -1,12 +1,13 @@
 //! What a host knows: its objects, its connections, and what waits. Changed under the lock of the
 //! host (`crate::shared`).
 
+use crate::device_memory::{DeviceMemory, Piece};
 use crate::errors::Error;
 use crate::mapped::Mapped;
 use crate::queue::Queue;
 use crate::types::{Callback, Reason, SegmentEvent, Then};
 use crate::wire::Message;
-use cci::{Connection, Endpoint, Notify, Registration, RmaHandle, SendError, SharedMemory};
+use cci::{Connection, Endpoint, Memory, Notify, Registration, RmaHandle, SendError};
 use cci_mem::fork::Mark;
 use cci_peers::{Deferred, Directory, Found, Name, Peer, Peers, Table};
 use rustix::fd::OwnedFd;
@@ -60,13 +61,14 @@ pub(crate) enum Source {
 pub(crate) struct OwnSegment {
     /// Which of those that have had the id.
     pub(crate) life: u64,
-    pub(crate) memory: Arc<SharedMemory>,
     pub(crate) mapped: Arc<Mapped>,
+    /// Where it lies in the memory of a device.
+    pub(crate) piece: Option<Arc<Piece>>,
     /// Once it is prepared: a registration without rights, beside which others come and go without
     /// a notice to peers that the memory is gone.
-    pub(crate) anchor: Option<Registration<Arc<SharedMemory>>>,
+    pub(crate) anchor: Option<Registration<Memory>>,
     /// That of peers.
-    pub(crate) registration: Option<Registration<Arc<SharedMemory>>>,
+    pub(crate) registration: Option<Registration<Memory>>,
     pub(crate) is_available: bool,
     pub(crate) connectors: BTreeSet<Key>,
     pub(crate) notices: Notices<SegmentEvent>,
@@ -141,6 +143,8 @@ pub(crate) struct State {
     pub(crate) hosts: Hosts,
     pub(crate) own_node: u32,
     pub(crate) mark: Mark,
+    /// Where segments lie, if not in memory of the library.
+    pub(crate) device: Option<Arc<DeviceMemory>>,
     pub(crate) segments: BTreeMap<u32, OwnSegment>,
     pub(crate) interrupts: BTreeMap<u32, OwnInterrupt>,
     /// What peers, and this host itself, have connected to.
@@ -173,6 +177,7 @@ impl State {
             hosts,
             own_node,
             mark,
+            device: None,
             segments: BTreeMap::new(),
             interrupts: BTreeMap::new(),
             connectors: BTreeMap::new(),

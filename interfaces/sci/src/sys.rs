@@ -1,7 +1,13 @@
-//! The unsafe code below windows: loads and stores of words that other processes use too.
+//! The unsafe code below windows: loads and stores of words that other processes use too, and
+//! mappings of files.
 
+use cci::Memory;
 use cci_mem::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use rustix::fd::OwnedFd;
+use rustix::mm::{MapFlags, ProtFlags, mmap};
+use std::ops::Range;
 use std::sync::atomic::AtomicU8; // `cci_mem::sync` has none
+use std::sync::{Mutex, PoisonError};
 
 mod sealed {
     pub trait Sealed: Copy {
@@ -91,4 +97,63 @@ pub(crate) unsafe fn load<T: Word>(start: usize, offset: usize) -> T {
 pub(crate) unsafe fn store<T: Word>(start: usize, offset: usize, value: T) {
     // SAFETY: by the contract.
     unsafe { value.store(std::ptr::with_exposed_provenance_mut(start + offset)) };
+}
+
+/// A mapping of a whole file, which stays until the process ends: windows and transfers that others
+/// have begun may use it as long.
+#[derive(Clone, Copy)]
+pub(crate) struct FileMap {
+    start: usize,
+    len: usize,
+}
+
+/// Files that are mapped, by device and number.
+static MAPPED: Mutex<Vec<((u64, u64), FileMap)>> = Mutex::new(Vec::new());
+
+/// Maps a file of so many bytes, once in each process.
+pub(crate) fn map_file(file: &OwnedFd, name: (u64, u64), len: usize) -> std::io::Result<FileMap> {
+    let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    if let Some((_, map)) = mapped.iter().find(|(other, map)| *other == name && map.len == len) {
+        return Ok(*map);
+    }
+    // SAFETY: a new mapping, at an address of the system's choice.
+    let start =
+        unsafe { mmap(std::ptr::null_mut(), len, ProtFlags::READ | ProtFlags::WRITE, MapFlags::SHARED, file, 0) }?;
+    let map = FileMap { start: start.expose_provenance(), len };
+    mapped.push((name, map));
+    Ok(map)
+}
+
+impl FileMap {
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    fn at(&self, offset: usize, len: usize) -> *mut u8 {
+        assert!(offset.checked_add(len).is_some_and(|end| end <= self.len), "outside of the file");
+        std::ptr::with_exposed_provenance_mut(self.start + offset)
+    }
+
+    /// A word that all who map the file use as an atomic.
+    pub(crate) fn word(&self, offset: usize) -> &'static AtomicU64 {
+        assert!(offset.is_multiple_of(8), "a word is aligned");
+        // SAFETY: inside of the mapping, which is never unmapped and begins at a page, and aligned,
+        // as just checked.
+        unsafe { AtomicU64::from_ptr(self.at(offset, 8).cast()) }
+    }
+
+    /// Writes zeroes.
+    pub(crate) fn clear(&self, range: Range<usize>) {
+        let start = self.at(range.start, range.len());
+        // SAFETY: inside of the mapping, as just checked; no reference to its bytes is ever made.
+        unsafe { start.write_bytes(0, range.len()) };
+    }
+
+    /// A range, for copies and for transfers.
+    pub(crate) fn memory(&self, range: Range<usize>) -> Memory {
+        let start = self.at(range.start, range.len());
+        // SAFETY: the mapping stays until the process ends; its bytes are used by copies and as
+        // atomics alone.
+        unsafe { Memory::new(start, range.len() as u64) }
+    }
 }

@@ -1,6 +1,7 @@
 //! SCI between hosts of one process and between processes.
 
 mod callbacks;
+mod device;
 mod dma;
 mod faults;
 mod interrupts;
