@@ -104,6 +104,11 @@ fn queues_transfer_both_ways() {
     run("dma.c", "transferred\n");
 }
 
+#[test]
+fn chunks_are_offered_by_scalis_names() {
+    run("scali.c", "offered and connected\n");
+}
+
 /// As programs do that have no library when they are built.
 #[test]
 fn the_library_is_found_by_name() {
@@ -143,7 +148,7 @@ fn the_headers_declare_what_the_list_names() {
 #[test]
 fn each_header_stands_alone_in_c_and_in_cxx() {
     for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
-        for header in ["sisci_api.h", "sisci_types.h", "sisci_error.h"] {
+        for header in ["sisci_api.h", "sisci_types.h", "sisci_error.h", "scasci.h", "rtl.h"] {
             let dir = tempfile::tempdir().expect("a temporary directory");
             let source = dir.path().join("alone.c");
             std::fs::write(&source, format!("#include <{header}>\nint unused;\n")).expect("a source is written");
