@@ -191,12 +191,18 @@ static inline uint64_t now_ns(void)
 
 /*
  * In a ping-pong a process sends from memory that does not change, in an echo what it has received.
+ * A stream has as many messages in flight as suits the library. One way sends one after the other.
  */
-enum what { PINGPONG, ECHO, STREAM };
+enum what { PINGPONG, ECHO, STREAM, ONEWAY };
 
 struct block {
     uint64_t what, size, count, reads;
 };
+
+static inline bool is_exchange(const struct block *block)
+{
+    return block->what == PINGPONG || block->what == ECHO;
+}
 
 /* Gets this process ready for a block. */
 static void prepare(const struct block *block)
@@ -233,13 +239,16 @@ static uint64_t run_block(const struct block *block)
     peer_send(block->size);
     receive(block->size);
     uint64_t begin = now_ns();
-    if (block->what != STREAM) {
+    if (is_exchange(block)) {
         for (uint64_t i = 0; i < block->count; i++) {
             peer_send(block->size);
             receive(block->size);
         }
     } else {
-        peer_stream(block->size, block->count);
+        if (block->what == STREAM)
+            peer_stream(block->size, block->count);
+        else
+            stream_by_sends(block->size, block->count);
         peer_receive(0); /* everything has arrived */
     }
     uint64_t took = now_ns() - begin;
@@ -254,28 +263,31 @@ static void serve_block(const struct block *block)
     prepare(block);
     receive(block->size);
     peer_send(block->size);
-    if (block->what != STREAM) {
+    if (is_exchange(block)) {
         for (uint64_t i = 0; i < block->count; i++) {
             receive(block->size);
             peer_send(block->size);
         }
     } else {
-        peer_sink(block->size, block->count);
+        if (block->what == STREAM)
+            peer_sink(block->size, block->count);
+        else
+            sink_by_receives(block->size, block->count);
         peer_send(0);
     }
     control_write("", 1);
     alarm(0);
 }
 
-/* What a line asks for: "block pingpong SIZE COUNT" or "... COUNT read"; or echo, or stream. */
+/* What a line asks for: "block pingpong SIZE COUNT" or "... COUNT read"; or another word. */
 static bool parse_block(const char *line, struct block *block)
 {
-    static const char *const names[] = {"pingpong", "echo", "stream"};
+    static const char *const names[] = {"pingpong", "echo", "stream", "oneway"};
     char what[16], reads[16] = "";
     if (sscanf(line, "block %15s %" SCNu64 " %" SCNu64 " %15s", what, &block->size, &block->count, reads) < 3)
         return false;
     block->reads = strcmp(reads, "read") == 0;
-    for (block->what = PINGPONG; block->what <= STREAM; block->what++)
+    for (block->what = PINGPONG; block->what <= ONEWAY; block->what++)
         if (strcmp(what, names[block->what]) == 0)
             return block->reads || reads[0] == '\0';
     return false;

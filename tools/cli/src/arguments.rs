@@ -6,8 +6,10 @@ use crate::commands::breakdown::BreakdownArguments;
 use crate::commands::footprints::{IdleArguments, MemoryArguments};
 use crate::commands::gups::GupsArguments;
 use crate::commands::logp::LogpArguments;
+use crate::commands::mpi::MpiArguments;
 use crate::commands::mx::MxArguments;
 use crate::commands::portals::PortalsArguments;
+use crate::commands::sci::SciArguments;
 use crate::commands::splitc::SplitcArguments;
 use crate::commands::threads::ThreadsArguments;
 use crate::commands::via::ViaArguments;
@@ -241,6 +243,19 @@ pub(crate) enum PerfCommand {
     /// Myrinet Express beside CCI's own messages and RMA, in turn in the same run
     #[command(name = "mx")]
     Mx(MxArguments),
+    /// Windows of SCI beside bare memory: streams and ping-pongs by stores and copies
+    ///
+    /// One way with a last acknowledgement, and ping-pong, as the thesis's scibench: single stores
+    /// up to 8 bytes, then copies. The receiver polls its own memory. A figure is the fastest of
+    /// its runs.
+    #[command(name = "sci")]
+    Sci(SciArguments),
+    /// MPI beside windows of SCI, as the thesis's mpibench and scibench
+    ///
+    /// One way with a last acknowledgement, and ping-pong, by the programs of Open MPI and MPICH
+    /// that `make peers` builds. The plot has the thesis's figures of 1999 beside.
+    #[command(name = "mpi")]
+    Mpi(MpiArguments),
 }
 
 #[derive(Args, Debug)]

@@ -1,7 +1,7 @@
 //! `cci perf`: measures between two processes.
 
 use crate::arguments::{ComparedArguments, MeasurementArguments, PerfArguments, PerfCommand, ServerArguments};
-use crate::commands::{am, breakdown, footprints, gups, logp, mx, portals, splitc, threads, via};
+use crate::commands::{am, breakdown, footprints, gups, logp, mpi, mx, portals, sci, splitc, threads, via};
 use crate::compare;
 use crate::conclusion::{conclude, document, say};
 use crate::report;
@@ -44,6 +44,8 @@ pub(crate) fn perf(arguments: &PerfArguments) -> Result<ExitCode, UserError> {
         PerfCommand::Via(arguments) => via::via(arguments),
         PerfCommand::Portals(arguments) => portals::portals(arguments),
         PerfCommand::Mx(arguments) => mx::mx(arguments),
+        PerfCommand::Sci(arguments) => sci::sci(arguments),
+        PerfCommand::Mpi(arguments) => mpi::mpi(arguments),
         PerfCommand::Logp(arguments) => logp::logp(arguments),
     };
     done.map(|()| ExitCode::SUCCESS)

@@ -108,6 +108,30 @@ fn every_installed_library_stands_beside_cci_and_the_others_are_left_out_by_name
 }
 
 #[test]
+fn mpi_stands_beside_windows_where_it_is_installed() {
+    let (directory, said) = built();
+    if !said.contains("built openmpi") && !said.contains("built mpich") {
+        return;
+    }
+    let plot = tempfile::NamedTempFile::new().unwrap();
+    let quick = ["mpi", "--transport", "sm", "--launches", "1", "--runs", "1", "--time", "1ms", "--size", "1,8,64,256"];
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
+    command.arg("perf").args(quick).args(["--local", "--json", "-", "--peers-in"]).arg(directory.path());
+    let output = command.arg("--plot").arg(plot.path()).env_remove("CCI_CONFIG").stdin(Stdio::null()).output().unwrap();
+    assert!(output.status.success(), "{}", text(&output.stderr));
+    let document: Value = serde_json::from_slice(&output.stdout).unwrap();
+    let points = document["findings"][0]["points"].as_array().unwrap();
+    for library in ["openmpi", "mpich"].into_iter().filter(|library| said.contains(&format!("built {library}"))) {
+        for experiment in ["oneway", "pingpong"] {
+            let of = |way: &str| points.iter().filter(|of| of["way"] == way && of["experiment"] == experiment).count();
+            assert_eq!((of(library), of("windows")), (4, 4), "{points:?}");
+        }
+    }
+    let drawn = fs::read_to_string(plot.path()).unwrap();
+    assert!(drawn.contains("13: model") && text(&output.stderr).contains("1999: MPI"), "{}", text(&output.stderr));
+}
+
+#[test]
 fn a_size_that_a_peer_cannot_carry_leaves_out_its_row_only() {
     let (directory, _) = built();
     let arguments = ["pingpong", "--op", "write", "--size", "8,64K", "--peers", "sockets:udp", "--count", "20"];

@@ -7,7 +7,7 @@ use crate::methods::many_peers::ManyPeersTask;
 use crate::methods::memory_curves::CurveTask;
 use crate::methods::splitc::{NetworkRank, PartsRank};
 use crate::methods::ways::WaysTask;
-use crate::methods::{am, breakdown, gups, logp, mappings, mx, portals, via};
+use crate::methods::{am, breakdown, gups, logp, mappings, mx, portals, sci, via};
 use crate::task::{Order, Task};
 use crate::workers::WorkerTask;
 use cci_report::{UserError, while_doing};
@@ -19,7 +19,7 @@ use std::process::ExitCode;
 type Run = fn(Value) -> Result<(), Option<UserError>>;
 
 /// Every task, by its name.
-const TASKS: [(&str, Run); 16] = [
+const TASKS: [(&str, Run); 17] = [
     // One end of a local run.
     named::<EndTask>(),
     // One process of a measurement that needs several.
@@ -29,6 +29,7 @@ const TASKS: [(&str, Run); 16] = [
     named::<WorkerTask<am::Role>>(),
     named::<WorkerTask<portals::Role>>(),
     named::<WorkerTask<mx::Role>>(),
+    named::<WorkerTask<sci::Role>>(),
     named::<WorkerTask<mappings::Role>>(),
     named::<WorkerTask<via::Role>>(),
     // One figure that needs a process of its own.

@@ -44,6 +44,10 @@ pub enum Finding {
     Portals(Portals),
     /// Myrinet Express beside CCI's own.
     Mx(Mx),
+    /// Windows of SCI beside bare memory.
+    Sci(Sci),
+    /// MPI beside windows of SCI.
+    Mpi(Mpi),
     /// A kind of a later version.
     #[serde(other)]
     Unknown,
@@ -403,6 +407,8 @@ pub enum ViaTold {
     Speed,
     /// Its time over that of the reference; less is better.
     Time,
+    /// Its time in nanoseconds; less is better.
+    Nanoseconds,
 }
 
 impl ViaPoint {
@@ -439,20 +445,59 @@ pub struct Mx {
     pub points: Vec<PortalsPoint>,
 }
 
-/// A figure of an experiment with Portals or Myrinet Express. `docs/design/perf-portals.md` and
-/// `docs/design/perf-mx.md` have the experiments and their units.
+/// Windows of SCI, and bare memory.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Sci {
+    /// Name of the transport below.
+    pub transport: String,
+    /// How windows reach their segment: `shared` or `mirror`.
+    pub window: String,
+    /// Pairs of processes that measured.
+    pub launches: u64,
+    /// Runs of each figure, of all launches.
+    pub runs: u64,
+    /// Processors that they might use.
+    pub processors: u64,
+    /// One for each row of the table with bars.
+    pub rows: Vec<ViaPoint>,
+    /// One for each figure: the minimum of its runs, and how far the maximum lies above it.
+    pub points: Vec<PortalsPoint>,
+}
+
+/// MPI and windows of SCI.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+pub struct Mpi {
+    /// Name of the transport below windows.
+    pub transport: String,
+    /// How windows reach their segment: `shared` or `mirror`.
+    pub window: String,
+    /// What each MPI tells of itself.
+    pub programs: Vec<String>,
+    /// Pairs of processes that measured.
+    pub launches: u64,
+    /// Runs of each figure, of all launches.
+    pub runs: u64,
+    /// Processors that they might use.
+    pub processors: u64,
+    /// As of [`Sci`], by `windows`, `openmpi` and `mpich`.
+    pub points: Vec<PortalsPoint>,
+}
+
+/// A figure of an experiment with Portals, Myrinet Express or SCI. `docs/design/perf-portals.md`,
+/// `docs/design/perf-mx.md` and `docs/design/perf-sci.md` have the experiments and their units.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct PortalsPoint {
     /// Name of the experiment.
     pub experiment: String,
     /// Its place on the abscissa: bytes, entries, receives, processes or seconds.
     pub x: u64,
-    /// A mode of Portals, `mx`, or `cci`.
+    /// A mode of Portals, `mx`, or `cci`; a way of SCI, or `bare`.
     pub way: String,
     /// In the unit of the experiment: nanoseconds, bytes or operations per second, bytes, or a part
     /// of 1.
     pub value: f64,
-    /// How uncertain it is: half the range of six groups of launches.
+    /// How uncertain it is: half the range of six groups of launches. Of SCI: how far the slowest
+    /// run lies above it.
     pub spread: f64,
 }
 

@@ -18,5 +18,6 @@ pub mod row;
 pub mod session;
 pub mod sizes;
 pub mod statistics;
+pub mod thesis;
 
 pub use error::{UserError, while_doing};

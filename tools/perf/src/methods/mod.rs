@@ -19,6 +19,7 @@ mod other_process;
 mod own_end;
 mod pairs;
 pub mod portals;
+pub mod sci;
 pub mod splitc;
 pub mod threads;
 pub mod turns;

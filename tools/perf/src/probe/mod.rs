@@ -10,6 +10,7 @@ mod copying;
 mod lines;
 mod network;
 pub(crate) mod shared;
+mod stores;
 mod stream;
 pub(crate) mod ticks;
 mod wake;
@@ -157,6 +158,11 @@ impl Probe {
         Ok(begin.elapsed())
     }
 
+    /// Memory that both sides store into and poll. No block runs meanwhile.
+    pub(crate) fn stores(&self) -> Stores<'_> {
+        Stores::new(&self.shared, self.side)
+    }
+
     /// Computes without touching the library until the client says that its block has ended.
     pub(crate) fn compute(&self, block: u64) {
         let stop = self.shared.word(shared::STOP);
@@ -215,5 +221,6 @@ pub(crate) fn sum(bytes: &[u8]) -> u64 {
 #[cfg(test)]
 mod tests;
 
+pub(crate) use stores::Stores;
 pub(crate) use stream::set_up;
 pub(crate) use wake::{NAP, Pair as WakePair};

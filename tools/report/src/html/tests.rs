@@ -106,6 +106,8 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
         ("via", vec![], vec![Finding::Via(via)]),
         ("portals", vec![], vec![Finding::Portals(portals)]),
         ("mx", vec![], vec![Finding::Mx(mx)]),
+        ("mpi", vec![], vec![Finding::Mpi(crate::output::mpi::tests::found())]),
+        ("sci", vec![], vec![Finding::Sci(crate::output::sci::tests::found())]),
         ("idle", vec![], vec![Finding::Idle(idle)]),
     ]
 }

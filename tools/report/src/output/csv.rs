@@ -158,6 +158,11 @@ fn columns(finding: &Finding) -> Columns {
         Finding::Portals(_) | Finding::Mx(_) => {
             (&["transport", "launches", "processors"], Some(("points", &["experiment", "x", "way", "value", "spread"])))
         }
+        // Rows and programs are in the JSON only.
+        Finding::Sci(_) | Finding::Mpi(_) => (
+            &["transport", "window", "launches", "runs", "processors"],
+            Some(("points", &["experiment", "x", "way", "value", "spread"])),
+        ),
         Finding::Am(_) => (
             &["transport", "cycle_ns", "launches", "peer"],
             Some((

@@ -56,7 +56,7 @@ impl Experiment {
         if self.place == Place::Bytes { show_size(x) } else { x.to_string() }
     }
 
-    /// Its figures, and the ways that it has, CCI's own last.
+    /// Its figures, and the ways that it has, the one beside which the others stand last.
     pub(crate) fn found<'a>(&self, points: &'a [PortalsPoint]) -> (Vec<&'a PortalsPoint>, Vec<&'a str>) {
         let points: Vec<_> = points.iter().filter(|point| point.experiment == self.name).collect();
         let mut ways = Vec::new();
@@ -65,7 +65,7 @@ impl Experiment {
                 ways.push(point.way.as_str());
             }
         }
-        ways.sort_by_key(|way| *way == OWN);
+        ways.sort_by_key(|way| BESIDE.contains(way));
         (points, ways)
     }
 
@@ -79,10 +79,16 @@ impl Experiment {
     }
 }
 
-const OWN: &str = "cci";
+/// Ways beside which the others stand: CCI's own, what has no library, and windows beside MPI.
+const BESIDE: [&str; 5] = ["cci", "bare", "load", "rma", "windows"];
 
-/// The tables, below a line that says what they are of.
-pub(crate) fn tables(mut text: String, experiments: &[Experiment], points: &[PortalsPoint], processors: u64) -> String {
+/// The tables, below a line that says what they are of. `sign` stands before a spread.
+pub(crate) fn tables(
+    mut text: String,
+    experiments: &[Experiment],
+    (points, sign): (&[PortalsPoint], &str),
+    processors: u64,
+) -> String {
     for experiment in experiments {
         text += &format!("\n\n{}\nexpected: {}", experiment.title, experiment.expected);
         let (points, ways) = experiment.found(points);
@@ -90,20 +96,18 @@ pub(crate) fn tables(mut text: String, experiments: &[Experiment], points: &[Por
             text += &format!("\n{}", experiment.why_not(processors));
             continue;
         }
-        let rows = align(&rows(experiment, &points, &ways), &[]);
+        let rows = align(&rows(experiment, (&points, sign), &ways), &[]);
         text += &format!("; processors: {}\n{}", experiment.processors, rows.trim_end());
     }
     text
 }
 
-/// A line for each place, with a column for each way; and of CCI's own what it is over the first.
-fn rows(experiment: &Experiment, points: &[&PortalsPoint], ways: &[&str]) -> Vec<Vec<String>> {
+/// A line for each place, with a column for each way; and what the first is over the last.
+fn rows(experiment: &Experiment, (points, sign): (&[&PortalsPoint], &str), ways: &[&str]) -> Vec<Vec<String>> {
     let mut head = vec![String::new()];
     head.extend(ways.iter().map(|way| (*way).to_owned()));
-    let has_own = ways.len() > 1 && ways.contains(&OWN);
-    if has_own {
-        head.push("to cci".into());
-    }
+    let beside = ways.last().filter(|way| ways.len() > 1 && BESIDE.contains(way));
+    head.extend(beside.map(|way| format!("to {way}")));
     let mut rows = vec![head];
     let mut places: Vec<_> = points.iter().map(|point| point.x).collect();
     places.dedup();
@@ -116,14 +120,15 @@ fn rows(experiment: &Experiment, points: &[&PortalsPoint], ways: &[&str]) -> Vec
                 || "-".into(),
                 |point| {
                     let spread = 100.0 * point.spread / point.value.abs().max(f64::MIN_POSITIVE);
-                    format!("{} ±{spread:.1} %", experiment.value(point.value))
+                    format!("{} {sign}{spread:.1} %", experiment.value(point.value))
                 },
             )
         };
         let mut row = vec![experiment.place(x)];
         row.extend(ways.iter().map(shown));
-        if has_own {
-            let ratio = of(ways[0]).zip(of(OWN)).map(|(first, own)| first.value / own.value.max(f64::MIN_POSITIVE));
+        if let Some(beside) = beside {
+            let ratio =
+                of(ways[0]).zip(of(beside)).map(|(first, last)| first.value / last.value.max(f64::MIN_POSITIVE));
             row.push(ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}")));
         }
         rows.push(row);
@@ -131,7 +136,8 @@ fn rows(experiment: &Experiment, points: &[&PortalsPoint], ways: &[&str]) -> Vec
     rows
 }
 
-const COLORS: [RGBColor; 3] = [RGBColor(0, 84, 147), RGBColor(214, 116, 18), RGBColor(90, 90, 90)];
+const COLORS: [RGBColor; 4] =
+    [RGBColor(0, 84, 147), RGBColor(214, 116, 18), RGBColor(90, 90, 90), RGBColor(40, 132, 72)];
 
 /// The plot as SVG: a panel for each experiment of these names.
 pub(super) fn svg(

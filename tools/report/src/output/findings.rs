@@ -1,7 +1,7 @@
 //! Findings on the terminal.
 
 use super::table::{align, scaled, time};
-use super::{am, breakdown, gups, logp, mappings, memory_curves, mx, portals, splitc, via};
+use super::{am, breakdown, gups, logp, mappings, memory_curves, mpi, mx, portals, sci, splitc, via};
 use crate::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
 
@@ -23,6 +23,8 @@ pub fn text(finding: &Finding) -> String {
         Finding::Via(found) => via::table(found),
         Finding::Portals(found) => portals::table(found),
         Finding::Mx(found) => mx::table(found),
+        Finding::Sci(found) => sci::table(found),
+        Finding::Mpi(found) => mpi::table(found),
         Finding::Unknown => String::new(),
     }
 }

@@ -78,6 +78,12 @@ fn drawn(document: &Document) -> Result<String, UserError> {
     if let ([], [Finding::Mx(found)]) = (&document.rows[..], &document.findings[..]) {
         return super::mx::svg(found, &document.environment);
     }
+    if let ([], [Finding::Sci(found)]) = (&document.rows[..], &document.findings[..]) {
+        return super::sci::svg(found, &document.environment);
+    }
+    if let ([], [Finding::Mpi(found)]) = (&document.rows[..], &document.findings[..]) {
+        return super::mpi_figures::svg(found, &document.environment);
+    }
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
     }

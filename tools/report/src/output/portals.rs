@@ -150,7 +150,7 @@ pub(crate) fn table(found: &Portals) -> String {
         "Portals 3.3 over {} beside CCI's own (cci), {} launches, {} processors",
         found.transport, found.launches, found.processors
     );
-    experiments::tables(head, &EXPERIMENTS, &found.points, found.processors)
+    experiments::tables(head, &EXPERIMENTS, (&found.points, "±"), found.processors)
 }
 
 /// Experiments that are drawn, as panels side by side.

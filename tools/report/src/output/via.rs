@@ -6,15 +6,20 @@ use crate::sizes::show_size;
 
 /// The table.
 pub(crate) fn table(found: &Via) -> String {
-    let head = ["way", "bytes", "time", "beside", "time", "figure", "bar", "target", "verdict"];
-    let mut rows = vec![head.map(String::from).to_vec()];
-    rows.extend(found.points.iter().map(row));
     format!(
         "VIs over {}, {} launches; time: half of a round trip, of a write the whole\n{}",
         found.transport,
         found.launches,
-        align(&rows, &[0, 3, 8])
+        rows(&found.points)
     )
+}
+
+/// Rows below their head.
+pub(crate) fn rows(points: &[ViaPoint]) -> String {
+    let head = ["way", "bytes", "time", "beside", "time", "figure", "bar", "target", "verdict"];
+    let mut rows = vec![head.map(String::from).to_vec()];
+    rows.extend(points.iter().map(row));
+    align(&rows, &[0, 3, 8])
 }
 
 /// The cells of a row.
@@ -34,6 +39,7 @@ pub(crate) fn row(point: &ViaPoint) -> Vec<String> {
             ViaTold::Cycles => format!("{:.0} ±{:.0} cycles more", point.figure, point.figure_spread),
             ViaTold::Speed => format!("{:.3} ±{:.3} of its speed", point.figure, point.figure_spread),
             ViaTold::Time => format!("{:.3} ±{:.3} of its time", point.figure, point.figure_spread),
+            ViaTold::Nanoseconds => format!("{:.1} ±{:.1} ns", point.figure, point.figure_spread),
         },
         limit(point.bar),
         limit(point.target),

@@ -7,9 +7,11 @@ mod jitter;
 mod logp;
 mod memory;
 mod memory_curves;
+mod mpi;
 mod mx;
 mod portals;
 mod scaling;
+mod sci;
 mod splitc;
 mod tables;
 
@@ -53,6 +55,8 @@ pub(super) fn sections(runs: &[Run]) -> Vec<Section> {
         tables::via(&found!(Via)),
         portals::section(&found!(Portals)),
         mx::section(&found!(Mx)),
+        sci::section(&found!(Sci)),
+        mpi::section(&found!(Mpi)),
         tables::gups(&found!(Gups)),
         tables::idle(&found!(Idle)),
     ];

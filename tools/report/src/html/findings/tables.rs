@@ -70,21 +70,31 @@ pub(super) fn mappings(found: &Found<'_, Mappings>) -> Section {
 }
 
 pub(super) fn via(found: &Found<'_, Via>) -> Section {
-    let rows = |via: &Via| {
-        let row = |point: &ViaPoint| {
-            let mut cells = crate::output::via::row(point);
-            cells.insert(0, transport(&via.transport));
-            cells
-        };
-        via.points.iter().map(row).collect()
-    };
-    let head = vec!["transport", "way", "bytes", "time", "beside", "its time", "figure", "bar", "target", "verdict"];
     Section {
         anchor: "via",
         heading: "The VI Architecture",
         text: "Native VIs beside CCI's own messages and RMA, and Active Messages by v3 beside native VIs.",
-        figures: one_table("VIs", head, 2, found, rows),
+        figures: compared("VIs", found, |via| (&via.transport, &via.points)),
     }
+}
+
+/// One table of ways beside what they are compared with: a transport and its rows.
+pub(super) fn compared<'a, T>(
+    title: &str,
+    found: &Found<'a, T>,
+    of: impl Fn(&'a T) -> (&'a str, &'a [ViaPoint]),
+) -> Vec<Figure> {
+    let rows = |found: &'a T| {
+        let (transport_name, points) = of(found);
+        let row = |point: &ViaPoint| {
+            let mut cells = crate::output::via::row(point);
+            cells.insert(0, transport(transport_name));
+            cells
+        };
+        points.iter().map(row).collect()
+    };
+    let head = vec!["transport", "way", "bytes", "time", "beside", "its time", "figure", "bar", "target", "verdict"];
+    one_table(title, head, 2, found, rows)
 }
 
 pub(super) fn idle(found: &Found<'_, Idle>) -> Section {
@@ -108,12 +118,12 @@ pub(super) fn idle(found: &Found<'_, Idle>) -> Section {
 }
 
 /// One table with the rows of all runs.
-fn one_table<T>(
+fn one_table<'a, T>(
     title: &str,
     head: Vec<&'static str>,
     words: usize,
-    found: &Found<'_, T>,
-    rows: impl Fn(&T) -> Vec<Vec<String>>,
+    found: &Found<'a, T>,
+    rows: impl Fn(&'a T) -> Vec<Vec<String>>,
 ) -> Vec<Figure> {
     if found.is_empty() {
         return Vec::new();

@@ -1,0 +1,192 @@
+//! What both ends have: a host of SCI, a segment, windows, and interrupts by which the client tells
+//! the server what the next block is.
+
+use super::loops::{LEN, Messages, Windows};
+use crate::measure::driver::{DriverOptions, device};
+use crate::methods::own_end::OwnEnd;
+use cci::{Event, HeapBytes, Memory, Rma};
+use cci_report::{UserError, while_doing};
+use cci_sci::{
+    Access, DataInterrupt, Direction, DmaQueue, Error, Host, Kind, LocalSegment, Options, QueueState,
+    RemoteDataInterrupt, RemoteSegment,
+};
+use serde::{Deserialize, Serialize};
+use std::sync::Arc;
+use std::time::Duration;
+
+/// Bytes of a transfer.
+pub(super) const LONG: usize = 1 << 20;
+const _: () = assert!(LONG <= LEN);
+/// Transfers of a queue.
+pub(super) const IN_A_ROW: u64 = 16;
+
+/// What the other end is to do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) enum Order {
+    /// Its part of messages by windows, or by bare memory.
+    Windows(Messages),
+    Bare(Messages),
+    /// Progress for RMA of CCI.
+    Rma,
+    /// Nothing: the client works alone.
+    Rest,
+    End,
+}
+
+/// How an end is reached.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub(super) struct Card {
+    node: u32,
+    segment: u32,
+    bell: u32,
+    own: String,
+    /// Its memory, for RMA of CCI's own.
+    handle: [u64; 4],
+}
+
+/// An end that waits for the other one.
+pub(super) struct Alone {
+    host: Host,
+    segment: LocalSegment,
+    bell: DataInterrupt,
+    own: OwnEnd,
+}
+
+/// An end. What stands first is dropped first.
+pub(super) struct End {
+    pub(super) windows: Windows,
+    queue: DmaQueue,
+    far_bell: RemoteDataInterrupt,
+    far: RemoteSegment,
+    bell: DataInterrupt,
+    segment: LocalSegment,
+    pub(super) own: OwnEnd,
+    _host: Host,
+}
+
+pub(super) fn failed(why: Error) -> UserError {
+    UserError(format!("a window of SCI cannot be measured: {why}"))
+}
+
+impl Alone {
+    pub(super) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
+        let options = Options::new().device(device(opening)?);
+        let host = Host::open(&options).map_err(while_doing("cannot open a host of SCI"))?;
+        let segment = host.create(std::process::id(), LEN).map_err(failed)?;
+        segment.prepare().and_then(|()| segment.publish()).map_err(failed)?;
+        let bell = host.data_interrupt(None).map_err(failed)?;
+        let own = OwnEnd::open(opening, Memory::of_bytes(&Arc::new(HeapBytes::new(vec![1; LONG]))))?;
+        Ok(Self { host, segment, bell, own })
+    }
+
+    pub(super) fn card(&self) -> Card {
+        let (node, segment, bell) = (self.host.node(), self.segment.id(), self.bell.number());
+        Card { node, segment, bell, own: self.own.uri().to_owned(), handle: self.own.handle() }
+    }
+
+    /// The end that measures: tells the other one how it is reached.
+    pub(super) fn meet(mut self, other: &Card) -> Result<End, UserError> {
+        self.own.connect(&other.own, other.handle)?;
+        let card = serde_json::to_vec(&self.card()).map_err(while_doing("cannot write a card"))?;
+        let end = self.connect(other)?;
+        end.far_bell.trigger(&card).map_err(failed)?;
+        end.await_answer()?;
+        Ok(end)
+    }
+
+    /// The end that serves.
+    pub(super) fn accept(mut self) -> Result<End, UserError> {
+        self.own.accept()?;
+        let card = self.bell.wait(None).map_err(failed)?;
+        let card: Card = serde_json::from_slice(&card).map_err(while_doing("cannot read a card"))?;
+        let end = self.connect(&card)?;
+        end.answer()?;
+        Ok(end)
+    }
+
+    fn connect(self, other: &Card) -> Result<End, UserError> {
+        let Self { host, segment, bell, own } = self;
+        let far = host.connect(other.node, other.segment, None).map_err(failed)?;
+        let far_bell = host.connect_data_interrupt(other.node, other.bell, None).map_err(failed)?;
+        let windows = Windows {
+            own: segment.map(0..LEN, Access::ReadWrite).map_err(failed)?,
+            far: far.map(0..LEN, Access::ReadWrite).map_err(failed)?,
+        };
+        let queue = host.dma_queue(usize::try_from(IN_A_ROW).unwrap_or(1)).map_err(failed)?;
+        Ok(End { windows, queue, far_bell, far, bell, segment, own, _host: host })
+    }
+}
+
+impl End {
+    /// How windows reach their segment.
+    pub(super) fn kind(&self) -> &'static str {
+        if self.windows.far.kind() == Kind::Shared { "shared" } else { "mirror" }
+    }
+
+    /// Gives an order, and waits until the other end is at it.
+    pub(super) fn order(&self, order: Order) -> Result<(), UserError> {
+        let order = serde_json::to_vec(&order).map_err(while_doing("cannot write an order"))?;
+        self.far_bell.trigger(&order).map_err(failed)?;
+        self.await_answer()
+    }
+
+    fn await_answer(&self) -> Result<(), UserError> {
+        self.bell.wait(None).map(drop).map_err(failed)
+    }
+
+    pub(super) fn answer(&self) -> Result<(), UserError> {
+        self.far_bell.trigger(&[]).map_err(failed)
+    }
+
+    /// The next order. While there is none this sleeps, or makes progress for CCI's own.
+    pub(super) fn next_order(&self, makes_progress: bool) -> Result<Order, UserError> {
+        let order = loop {
+            match self.bell.wait(makes_progress.then_some(Duration::ZERO)) {
+                Ok(order) => break order,
+                Err(Error::Timeout) => drop(self.progress()?),
+                Err(why) => return Err(failed(why)),
+            }
+        };
+        serde_json::from_slice(&order).map_err(while_doing("cannot read an order"))
+    }
+
+    /// Takes events of CCI's own; how many operations have ended.
+    pub(super) fn progress(&self) -> Result<u64, UserError> {
+        let (mut ended, mut lost) = (0, None);
+        while let Some(event) = self.own.endpoint.get_event().map_err(while_doing("cannot take events"))? {
+            match event {
+                Event::Completed(done) => match done.outcome() {
+                    Ok(()) => ended += 1,
+                    Err(why) => lost = Some(while_doing("an operation failed")(why)),
+                },
+                Event::Disconnected(_) => lost = Some(UserError::new("the other end is gone")),
+                _ => {}
+            }
+        }
+        lost.map_or(Ok(ended), Err)
+    }
+
+    /// So many RMA writes, one after the other.
+    pub(super) fn write(&self, count: u64) -> Result<(), UserError> {
+        let (to, remote) = (self.own.to()?, self.own.remote()?);
+        let rma = Rma::new(self.own.memory.handle(), remote, LONG as u64);
+        for _ in 0..count {
+            self.own.endpoint.write(to, &rma, 1).map_err(while_doing("cannot write"))?;
+            while self.progress()? == 0 {}
+        }
+        Ok(())
+    }
+
+    /// A queue of transfers, and its end.
+    pub(super) fn transfer(&self) -> Result<(), UserError> {
+        for _ in 0..IN_A_ROW {
+            let enqueued = self.queue.enqueue((&self.segment, 0), (&self.far, 0), LONG, Direction::Write);
+            enqueued.map_err(failed)?;
+        }
+        self.queue.post().map_err(failed)?;
+        match self.queue.wait(None).map_err(failed)? {
+            QueueState::Done => self.queue.reset().map_err(failed),
+            _ => Err(UserError::new("a transfer of a DMA queue failed")),
+        }
+    }
+}

@@ -1,0 +1,167 @@
+//! The thesis's Figures 5, 12 and 13, drawn of this machine with its figures of 1999 beside.
+
+use super::mpi::{Components, LONGEST, components, figures, ways};
+use super::plot::{Area, Failed, GRID, INK, font, page};
+use super::table::time;
+use crate::environment::Environment;
+use crate::finding::Mpi;
+use crate::thesis;
+use crate::{UserError, while_doing};
+use plotters::prelude::*;
+
+const COLORS: [RGBColor; 4] =
+    [RGBColor(214, 116, 18), RGBColor(40, 132, 72), RGBColor(0, 84, 147), RGBColor(150, 60, 150)];
+/// What was measured in 1999.
+const OLD: RGBColor = RGBColor(120, 120, 120);
+
+/// A curve of a panel.
+struct Curve {
+    label: String,
+    color: RGBColor,
+    line: Vec<(f64, f64)>,
+    dots: Vec<(f64, f64)>,
+}
+
+impl Curve {
+    fn old(label: &str, of: impl Fn(f64) -> f64) -> Self {
+        #[expect(clippy::cast_precision_loss, reason = "a small number")]
+        let ends = [8.0, LONGEST as f64];
+        Self { label: format!("1999: {label}"), color: OLD, line: straight(ends, of), dots: Vec::new() }
+    }
+}
+
+/// A line between two ends, in steps: it is one on a logarithmic axis only so.
+fn straight([from, to]: [f64; 2], of: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+    let steps = (0..=32).map(|step| from + (to - from) * f64::from(step) / 32.0);
+    steps.map(|x| (x, of(x))).filter(|(_, y)| *y > 0.0).collect()
+}
+
+/// The plot as SVG.
+pub(super) fn svg(found: &Mpi, environment: &Environment) -> Result<String, UserError> {
+    let mut text = String::new();
+    draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    Ok(text)
+}
+
+fn draw<'a>(found: &Mpi, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
+    let (root, panels) = page(text, "Windows of SCI and MPI on this host, beside the thesis of 1999", environment)?;
+    let components = components(found);
+    let drawn = [
+        ("5: one way, by stores and by MPI", compared(found)),
+        ("12: components of latency", parts(&components)),
+        ("13: model and measured, half round trip", validated(&components)),
+    ];
+    for ((caption, curves), area) in drawn.iter().zip(panels.split_evenly((1, 3))) {
+        panel(&area, caption, curves)?;
+    }
+    root.present()
+}
+
+/// Figure 5.
+fn compared(found: &Mpi) -> Vec<Curve> {
+    let of = |(way, color): (&str, RGBColor)| {
+        let line = figures(&found.points, "oneway", way);
+        Curve { label: way.to_owned(), color, dots: line.clone(), line }
+    };
+    let mut curves: Vec<_> = ways(found).into_iter().zip(COLORS).map(of).collect();
+    for (label, ns) in [("MPI, 1 B", thesis::MPI_NS), ("stores, 1 B", thesis::API_NS)] {
+        let (label, dots) = (format!("1999: {label}"), vec![(1.0, ns)]);
+        curves.push(Curve { label, color: OLD, line: Vec::new(), dots });
+    }
+    curves
+}
+
+/// Figure 12. Links, forwarding and switching are not within a host: `make testbed` measures them.
+fn parts(components: &[Components]) -> Vec<Curve> {
+    let of = |(of, color): (&Components, RGBColor)| {
+        let all = of.fitted.iter().chain(&of.left_out);
+        let dots = all.map(|(bytes, half)| (*bytes, half / 2.0)).collect();
+        let line = of.line(|bytes| of.overhead.of(bytes));
+        Curve { label: format!("{}: overhead", of.way), color, line, dots }
+    };
+    let mut curves: Vec<_> = components.iter().zip(COLORS).map(of).collect();
+    curves.push(Curve::old("overhead", thesis::overhead));
+    for (label, ns) in [
+        ("switching", thesis::SWITCHING_NS),
+        ("forwarding", thesis::FORWARDING_NS),
+        ("propagation", thesis::PROPAGATION_NS),
+    ] {
+        curves.push(Curve::old(label, |_| ns));
+    }
+    curves
+}
+
+/// Figure 13a: the sizes that the fit has not seen.
+fn validated(components: &[Components]) -> Vec<Curve> {
+    let of = |(of, color): (&Components, RGBColor)| {
+        let line = of.line(|bytes| 2.0 * of.overhead.of(bytes));
+        Curve { label: format!("{}: model, measured", of.way), color, line, dots: of.left_out.clone() }
+    };
+    let mut curves: Vec<_> = components.iter().zip(COLORS).map(of).collect();
+    curves.push(Curve::old("model, 3 hops", |bytes| thesis::ring(bytes, 3.0)));
+    curves
+}
+
+impl Components {
+    fn line(&self, of: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
+        let sizes = self.fitted.iter().chain(&self.left_out).map(|(bytes, _)| *bytes);
+        let (least, most) = sizes.fold((f64::MAX, 0.0_f64), |(least, most), at| (least.min(at), most.max(at)));
+        straight([least, most], of)
+    }
+}
+
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
+fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Failed<'a>> {
+    let all = || curves.iter().flat_map(|curve| curve.line.iter().chain(&curve.dots)).map(|(_, y)| *y);
+    let (least, most) = all().fold((f64::MAX, 0.0_f64), |(least, most), y| (least.min(y), most.max(y)));
+    let mut chart = ChartBuilder::on(area)
+        .margin(12)
+        .caption(caption, font(12).color(&INK))
+        .x_label_area_size(42)
+        .y_label_area_size(62)
+        // Room above for the names of the curves.
+        .build_cartesian_2d(0.0..LONGEST as f64 * 1.02, (least * 0.7..most * 30.0).log_scale())?;
+    chart
+        .configure_mesh()
+        .light_line_style(WHITE)
+        .bold_line_style(GRID)
+        .x_desc("bytes")
+        .x_labels(8)
+        .x_label_formatter(&|bytes| format!("{bytes:.0}"))
+        .y_label_formatter(&|value| time(*value))
+        .label_style(font(11).color(&INK))
+        .draw()?;
+    for Curve { label, color, line, dots } in curves {
+        let color = *color;
+        chart.draw_series(dots.iter().map(|at| Circle::new(*at, 3, color.filled())))?;
+        let drawn = chart.draw_series(LineSeries::new(line.iter().copied(), color.stroke_width(2)))?;
+        if color == OLD {
+            // Named where they are: their colour is the same.
+            let at = line.get(line.len() / 3).or_else(|| dots.first());
+            let named = at.map(|(x, y)| Text::new(label.clone(), (x + 6.0, y * 1.35), font(11).color(&OLD)));
+            chart.draw_series(named)?;
+        } else {
+            drawn
+                .label(label.clone())
+                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
+        }
+    }
+    chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(11)).draw()?;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::output::mpi::tests::found;
+
+    #[test]
+    fn the_three_figures_have_the_curves_of_both_times() {
+        let text = svg(&found(), &Environment::default()).unwrap();
+        for expected in ["5: one way", "12: components", "13: model", "1999: overhead", "openmpi", "windows: overhead"]
+        {
+            assert!(text.contains(expected), "{expected}: {text}");
+        }
+        svg(&Mpi { points: vec![], ..found() }, &Environment::default()).unwrap();
+    }
+}
