@@ -41,7 +41,7 @@ impl Owner {
         [&MAGIC[..], &self.number.to_le_bytes(), self.uri.as_bytes()].concat()
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let (number, uri) = bytes.strip_prefix(MAGIC)?.split_first_chunk()?;
         let uri = String::from_utf8(uri.to_vec()).ok().filter(|uri| !uri.is_empty())?;
         Some(Self { number: u64::from_le_bytes(*number), uri })

@@ -64,8 +64,8 @@ codes! {
     Busy = 0x4000_0900 => "the object is in use; end its windows, sequences and connections first",
     /// No room.
     NoSpace = 0x4000_0904 => "no memory or no descriptor is left; free some, or ask for less",
-    /// What the library does not have.
-    NotImplemented = 0x4000_0907 => "segments of other hosts cannot be mapped yet; name a node of this host, and a device that maps memory",
+    /// A node of another host, which this one cannot reach.
+    NotImplemented = 0x4000_0907 => "this host is not open to other hosts; set CCI_LISTEN to network, or name a device with an address",
     /// The time is over.
     Timeout = 0x4000_090a => "the time is over; wait longer, or see that the other program runs",
     /// A range outside of the object.

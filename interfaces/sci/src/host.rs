@@ -5,20 +5,22 @@ use crate::device_memory::DeviceMemory;
 use crate::dma::DmaQueue;
 use crate::errors::{Error, NotOpened};
 use crate::interrupts::{DataInterrupt, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
-use crate::nodes::{Nodes, is_number};
+use crate::names::{self, Names};
+use crate::nodes::{Nodes, Place, is_number, unserved};
 use crate::options::Options;
 use crate::segment::{LocalSegment, RemoteSegment};
 use crate::shared::{Shared, start};
 use crate::state::{Hosts, Partner, Request, State};
 use crate::types::deadline;
 use crate::wire::Message;
-use cci::{Context, Endpoint, EndpointOptions};
+use cci::{Context, Device, Endpoint, EndpointOptions};
 use cci_mem::fork::PerProcess;
 use cci_peers::{Name, Peers};
 use rustix::event::{EventfdFlags, epoll, eventfd};
 use std::fmt;
+use std::net::IpAddr;
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -89,6 +91,11 @@ impl Host {
         let mut state = State::new(peers, hosts, nodes.own(), MARK.get(|| ())?.0);
         state.device = memory.map(Arc::new);
         let shared = Arc::new(Shared::new(endpoint, nodes, state, (wake, asked), introduction));
+        shared.begin_mirrors(options.protect);
+        if let Some(port) = shared.nodes.served_port().filter(|_| is_open(&device)) {
+            let served = Names::serve(port).map_err(|why| unserved(port, &why))?;
+            *shared.names.lock().unwrap_or_else(PoisonError::into_inner) = Some(served);
+        }
         let thread = start(&shared).map_err(NotOpened::System)?;
         Ok(Self { shared, thread: Some(thread) })
     }
@@ -99,21 +106,40 @@ impl Host {
         self.shared.nodes.own()
     }
 
-    /// Returns whether a node can be reached.
+    /// Returns whether a node can be reached. Waits a second at most for another host.
     ///
     /// # Errors
     ///
     /// [`Error::IllegalNode`], [`Error::NoSuchNode`]; [`Error::NotImplemented`]: it is another
-    /// host.
+    /// host, and this one is not open; [`Error::NodeNotResponding`]; [`Error::IllegalOperation`]:
+    /// in a callback, of another host.
     pub fn probe(&self, node: u32) -> Result<(), Error> {
+        let place = self.place(node)?;
+        if place.is_here {
+            return Ok(());
+        }
+        self.shared.check_wait()?;
+        names::probe(place, node)
+    }
+
+    /// Where a node is that can be reached from here.
+    fn place(&self, node: u32) -> Result<&Place, Error> {
         if !is_number(&node) {
             return Err(Error::IllegalNode);
         }
-        match self.shared.nodes.is_here(node) {
-            None => Err(Error::NoSuchNode),
-            Some(false) => Err(Error::NotImplemented),
-            Some(true) => Ok(()),
-        }
+        let place = self.shared.nodes.place(node).ok_or(Error::NoSuchNode)?;
+        let is_open = || self.shared.names.lock().unwrap_or_else(PoisonError::into_inner).is_some();
+        if place.is_here || is_open() { Ok(place) } else { Err(Error::NotImplemented) }
+    }
+
+    /// Takes what has come from other hosts. A program that polls memory into which other hosts
+    /// write calls it: then nobody has to be woken. Does not wait, and runs no callback.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NotInitialized`].
+    pub fn progress(&self) -> Result<(), Error> {
+        self.shared.drive_once()
     }
 
     /// Creates a segment of `size` zero bytes. Others cannot connect to it yet.
@@ -133,8 +159,7 @@ impl Host {
     ///
     /// [`Error::NoSuchSegment`]: it is not there, or not available; the program tries again.
     /// [`Error::Timeout`]; [`Error::NodeNotResponding`]: its owner cannot be reached.
-    /// [`Error::NotImplemented`]: the device maps no memory of others. [`Error::IllegalOperation`]:
-    /// in a callback. As [`Host::probe`].
+    /// [`Error::NoSpace`]; [`Error::IllegalOperation`]: in a callback. As [`Host::probe`].
     pub fn connect(&self, node: u32, id: u32, limit: Option<Duration>) -> Result<RemoteSegment, Error> {
         // The memory of a device needs no way to the owner. One of this host is asked first: it is
         // told of the connection.
@@ -142,7 +167,7 @@ impl Host {
         if is_elsewhere && let Some(far) = self.find_in_device(node, id)? {
             return Ok(far);
         }
-        self.probe(node)?;
+        self.place(node)?;
         let deadline = deadline(limit);
         let is_own = |state: &State| node == state.own_node && state.segments.contains_key(&id);
         let partner = match self.find(node, Named::Segment(id), deadline, is_own, Error::NoSuchSegment) {
@@ -228,7 +253,7 @@ impl Host {
     }
 
     fn attach(&self, node: u32, number: u32, limit: Option<Duration>, has_bytes: bool) -> Result<u64, Error> {
-        self.probe(node)?;
+        self.place(node)?;
         let deadline = deadline(limit);
         let is_own = |state: &State| node == state.own_node && state.interrupts.contains_key(&number);
         let partner = self.find(node, Named::Interrupt(number), deadline, is_own, Error::ConnectionRefused)?;
@@ -249,7 +274,12 @@ impl Host {
         if self.shared.with(|state| Ok(is_own(state)))? {
             return Ok(None);
         }
-        let owner = claims::find(node, what, deadline)?.ok_or(nobody)?;
+        let place = self.place(node)?;
+        let owner = match place.is_here {
+            true => claims::find(node, what, deadline)?,
+            false => names::find(place, node, what, deadline)?,
+        };
+        let owner = owner.ok_or(nobody)?;
         let peer = self.shared.with(|state| Ok(state.peer_of(owner.number, &owner.uri)))?;
         // It is this host's own name, which was claimed since.
         peer.map(Some).ok_or(nobody)
@@ -297,6 +327,19 @@ impl Host {
         self.shared.close();
         Ok(())
     }
+}
+
+/// Whether endpoints of a device can be reached by other hosts.
+fn is_open(device: &Device) -> bool {
+    let Some(driver) = cci::driver(&device.transport) else { return false };
+    let reaches = |(key, value): (String, String)| match key.as_str() {
+        "listen" => Some(value == "network"),
+        "ip" => Some(!value.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())),
+        "interface" => Some(value != "lo"),
+        _ => None,
+    };
+    let given = driver.with_environment(&device.arguments).into_iter().find_map(reaches);
+    given.unwrap_or_else(|| std::env::var("CCI_LISTEN").is_ok_and(|value| value == "network"))
 }
 
 impl Drop for Host {

@@ -258,13 +258,15 @@ impl RemoteInterrupt {
         Self(Far { shared: Arc::clone(shared), token })
     }
 
-    /// Triggers the interrupt. Never waits for the owner.
+    /// Triggers the interrupt, after what was stored in mirror windows of its owner. Does not wait
+    /// for the owner to take it.
     ///
     /// # Errors
     ///
     /// [`Error::NotConnected`]: the owner is gone, or has removed it. [`Error::NotInitialized`].
     pub fn trigger(&self) -> Result<(), Error> {
         let Far { shared, token } = &self.0;
+        shared.flush_for_trigger(*token);
         shared.with(|state| match state.attachments.get(token) {
             Some(of) if !of.is_lost => {
                 state.send_trigger(&shared.endpoint, *token);
@@ -319,7 +321,7 @@ impl RemoteDataInterrupt {
         Self(Far { shared: Arc::clone(shared), token })
     }
 
-    /// Triggers the interrupt with these bytes, which are copied. Never waits for the owner.
+    /// Triggers the interrupt with these bytes, which are copied, as [`RemoteInterrupt::trigger`].
     ///
     /// # Errors
     ///
@@ -328,6 +330,7 @@ impl RemoteDataInterrupt {
     /// gone, or has removed it. [`Error::NotInitialized`].
     pub fn trigger(&self, bytes: &[u8]) -> Result<(), Error> {
         let Far { shared, token } = &self.0;
+        shared.flush_for_trigger(*token);
         shared.with(|state| {
             let of = state.attachments.get(token).filter(|of| !of.is_lost).ok_or(Error::NotConnected)?;
             let partner = of.partner;

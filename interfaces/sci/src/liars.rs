@@ -2,6 +2,7 @@
 
 use crate::claims::{self, Named};
 use crate::host::Host;
+use crate::mirror::Groups;
 use crate::options::Options;
 use crate::serve::MOST_DATA;
 use crate::types::{Access, Reason};
@@ -79,6 +80,12 @@ impl Liar {
     }
 }
 
+/// A changed word.
+fn patch(token: u64, first: u64) -> Message {
+    let bytes = [&[0, 0, 0, 0, 1, 0, 0, 0][..], &[7; 8]].concat();
+    Message::Patch { token, number: 1, is_asking: true, groups: Groups { first, bytes } }
+}
+
 #[test]
 fn a_peer_that_breaks_the_rules_loses_its_link_alone() {
     let owner = Host::open(&Options::new().device(sm_device())).expect("a host");
@@ -94,6 +101,7 @@ fn a_peer_that_breaks_the_rules_loses_its_link_alone() {
 
     let attach = |token, interrupt, has_bytes| Message::Attach { token, interrupt, has_bytes }.emit();
     let connect = Message::Connect { token: 1, segment: id, node: 8 }.emit();
+    let patch = |token, first| patch(token, first).emit();
     let mut wrongs: Vec<Vec<Vec<u8>>> = vec![
         vec![Vec::new()],
         vec![vec![0; 23]],
@@ -105,6 +113,8 @@ fn a_peer_that_breaks_the_rules_loses_its_link_alone() {
         // The wrong kind of interrupt.
         vec![attach(1, number, false), Message::Data { token: 1, bytes: vec![1] }.emit()],
         vec![attach(1, bytes, true), Message::Trigger { token: 1 }.emit()],
+        // Changed bytes behind the end of the segment.
+        vec![connect.clone(), patch(1, 8)],
     ];
     // One more than there is room for.
     let flood = std::iter::repeat_n(Message::Data { token: 1, bytes: vec![1] }.emit(), MOST_DATA as usize + 1);
@@ -143,6 +153,8 @@ fn what_is_late_is_ignored() {
         Message::Trigger { token: 9 },
         Message::Data { token: 9, bytes: vec![1] },
         Message::Taken { token: 9 },
+        patch(9, 0),
+        Message::Applied { token: 9, number: 1 },
         Message::Answer { token: 9, answer: Answer::Refused(7) },
         Message::Answer { token: 9, answer: Answer::Interrupt },
         Message::Answer { token: 9, answer: Answer::Segment(handle, 64) },
@@ -153,6 +165,10 @@ fn what_is_late_is_ignored() {
     liar.until("all are answered", |liar| liar.heard.len() == 3);
     assert_eq!(liar.heard[..2], [Message::Disconnect { token: 9 }, Message::Disconnect { token: 9 }]);
     assert!(matches!(liar.heard[2], Message::Answer { token: 9, answer: Answer::Segment(_, 64) }));
+    // What is in order is stored and confirmed.
+    liar.say(patch(9, 7).emit());
+    liar.until("a patch is confirmed", |liar| liar.heard.last() == Some(&Message::Applied { token: 9, number: 1 }));
+    assert_eq!(segment.map(56..64, Access::Read).and_then(|window| window.load::<u8>(7)), Ok(7));
     assert!(liar.is_up);
 }
 

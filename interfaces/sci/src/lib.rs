@@ -44,6 +44,8 @@ mod interrupts;
 #[cfg(test)]
 mod liars;
 mod mapped;
+mod mirror;
+mod names;
 mod nodes;
 mod options;
 mod queue;

@@ -2,6 +2,7 @@
 
 use crate::device_memory::{Found, Piece};
 use crate::errors::Error;
+use crate::mirror::Mirror;
 use crate::types::{Access, Kind};
 use cci::{Import, Memory, Rights, SharedMemory};
 use cci_mem::fork::Mark;
@@ -16,6 +17,8 @@ enum Pages {
     Piece(Arc<Piece>, Memory),
     /// There, of another node: the word that changes when it ends, and what it was.
     Found(Memory, &'static AtomicU64, u64),
+    /// Memory of this process, kept equal to that of the owner.
+    Mirror(Arc<Mirror>),
 }
 
 /// The memory of a segment, mapped as long as this value.
@@ -61,7 +64,7 @@ impl Mapped {
         let pages = match &self.pages {
             Pages::Own(memory) => Pages::Own(Arc::clone(memory)),
             Pages::Piece(piece, memory) => Pages::Piece(Arc::clone(piece), memory.clone()),
-            Pages::Peer(_) | Pages::Found(..) => return None,
+            Pages::Peer(_) | Pages::Found(..) | Pages::Mirror(_) => return None,
         };
         Some(Self::new(pages, self.start, self.len, self.mark))
     }
@@ -71,7 +74,21 @@ impl Mapped {
         match &self.pages {
             Pages::Own(memory) => Some(memory.memory()),
             Pages::Piece(_, memory) => Some(memory.clone()),
-            Pages::Peer(_) | Pages::Found(..) => None,
+            Pages::Peer(_) | Pages::Found(..) | Pages::Mirror(_) => None,
+        }
+    }
+
+    pub(crate) fn mirror(mirror: Arc<Mirror>, mark: Mark) -> Self {
+        let (start, len) = (mirror.region.start(), mirror.len);
+        Self::new(Pages::Mirror(mirror), start, len, mark)
+    }
+
+    /// The mirror, if the owner has other pages.
+    #[inline]
+    pub(crate) fn as_mirror(&self) -> Option<&Mirror> {
+        match &self.pages {
+            Pages::Mirror(mirror) => Some(mirror),
+            Pages::Own(_) | Pages::Peer(_) | Pages::Piece(..) | Pages::Found(..) => None,
         }
     }
 
@@ -90,6 +107,7 @@ impl Mapped {
     pub(crate) fn kind(&self) -> Kind {
         match self.pages {
             Pages::Own(_) | Pages::Peer(_) | Pages::Piece(..) | Pages::Found(..) => Kind::Shared,
+            Pages::Mirror(_) => Kind::Mirror,
         }
     }
 
@@ -97,7 +115,7 @@ impl Mapped {
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
         let is_registered = match &self.pages {
-            Pages::Own(_) | Pages::Piece(..) => true,
+            Pages::Own(_) | Pages::Piece(..) | Pages::Mirror(_) => true,
             Pages::Peer(import) => import.is_current(),
             // Publishes nothing.
             Pages::Found(_, life, seen) => life.load(Ordering::Relaxed) == *seen,
@@ -114,7 +132,7 @@ impl Mapped {
     /// Whether the owner allows it.
     pub(crate) fn allows(&self, access: Access) -> bool {
         match &self.pages {
-            Pages::Own(_) | Pages::Piece(..) | Pages::Found(..) => true,
+            Pages::Own(_) | Pages::Piece(..) | Pages::Found(..) | Pages::Mirror(_) => true,
             Pages::Peer(import) => access == Access::Read || import.rights().has(Rights::WRITE),
         }
     }
@@ -128,6 +146,7 @@ impl Mapped {
             Pages::Own(memory) => memory.read(offset, target),
             Pages::Peer(import) => return import.read(offset as u64, target),
             Pages::Piece(_, memory) | Pages::Found(memory, ..) => return memory.copy_out(offset as u64, target),
+            Pages::Mirror(mirror) => return mirror.region.memory().copy_out(offset as u64, target),
         }
         true
     }
@@ -141,6 +160,7 @@ impl Mapped {
             Pages::Own(memory) => memory.write(offset, bytes),
             Pages::Peer(import) => return import.write(offset as u64, bytes),
             Pages::Piece(_, memory) | Pages::Found(memory, ..) => return memory.copy_in(offset as u64, bytes),
+            Pages::Mirror(mirror) => return mirror.region.memory().copy_in(offset as u64, bytes),
         }
         true
     }

@@ -3,10 +3,12 @@
 use crate::errors::NotOpened;
 use cci_mem::interfaces::interface_addresses;
 use std::collections::BTreeMap;
-use std::net::IpAddr;
+use std::net::{IpAddr, SocketAddr};
 
 /// The node of a host that has no table.
 const OWN: u32 = 4;
+/// The port at which a host is asked for its names, unless the table has another one.
+const PORT: u16 = 7284;
 /// The highest number of a node.
 pub(crate) const LAST: u32 = 0xffff;
 
@@ -24,16 +26,42 @@ pub(crate) const LAST: u32 = 0xffff;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Nodes {
-    /// By number: whether it is this host.
-    all: BTreeMap<u32, bool>,
+    /// By number.
+    all: BTreeMap<u32, Place>,
     own: u32,
+}
+
+/// Where a node is.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) host: String,
+    /// Where its host is asked for names.
+    pub(crate) port: u16,
+    pub(crate) is_here: bool,
+}
+
+impl Place {
+    /// Reads `HOST[:PORT]`, with brackets around an address of IPv6 that has a port.
+    fn parse(text: &str) -> Option<Self> {
+        let (host, port) = match (text.parse::<IpAddr>(), text.parse::<SocketAddr>()) {
+            (Ok(_), _) => (text.to_owned(), PORT),
+            (_, Ok(both)) => (both.ip().to_string(), both.port()),
+            _ => match text.split_once(':') {
+                Some((host, port)) => (host.to_owned(), port.parse().ok()?),
+                None => (text.to_owned(), PORT),
+            },
+        };
+        let is_here = is_this_host(&host);
+        (port != 0 && !host.is_empty()).then_some(Self { host, port, is_here })
+    }
 }
 
 impl Nodes {
     /// Returns the table without a file: node 4 alone, this host.
     #[must_use]
     pub fn new() -> Self {
-        Self { all: BTreeMap::from([(OWN, true)]), own: OWN }
+        let here = Place { host: "localhost".to_owned(), port: PORT, is_here: true };
+        Self { all: BTreeMap::from([(OWN, here)]), own: OWN }
     }
 
     /// Returns the table that the environment names: `SCI_NODES` is its file, `SCI_NODE` the node
@@ -64,7 +92,8 @@ impl Nodes {
         }
     }
 
-    /// Reads lines `NODE HOST`. The first node of this host is that of this process.
+    /// Reads lines `NODE HOST` or `NODE HOST:PORT`. The first node of this host is that of this
+    /// process.
     ///
     /// # Errors
     ///
@@ -77,17 +106,17 @@ impl Nodes {
                 continue;
             }
             let node = match words[..] {
-                [number, host] => number.parse().ok().filter(is_number).map(|number| (number, host)),
+                [number, place] => number.parse().ok().filter(is_number).zip(Place::parse(place)),
                 _ => None,
             };
-            let (number, host) = node.ok_or_else(|| {
+            let (number, place) = node.ok_or_else(|| {
                 let text = format!(
-                    "line {at} of the node table, '{line}', is no node; write NODE HOST, with NODE from 1 to 65535"
+                    "line {at} of the node table, '{line}', is no node; write NODE HOST or NODE HOST:PORT, with NODE from 1 to 65535"
                 );
                 NotOpened::Nodes(text)
             })?;
-            let is_here = is_this_host(host);
-            if all.insert(number, is_here).is_some() {
+            let is_here = place.is_here;
+            if all.insert(number, place).is_some() {
                 let text = format!("line {at} of the node table names node {number} again; give each node one line");
                 return Err(NotOpened::Nodes(text));
             }
@@ -127,7 +156,18 @@ impl Nodes {
     /// Returns whether a node is this host; `None`: there is no such node.
     #[must_use]
     pub fn is_here(&self, node: u32) -> Option<bool> {
-        self.all.get(&node).copied()
+        self.all.get(&node).map(|place| place.is_here)
+    }
+
+    /// Where a node is.
+    pub(crate) fn place(&self, node: u32) -> Option<&Place> {
+        self.all.get(&node)
+    }
+
+    /// The port at which other hosts ask this one. `None`: there are none.
+    pub(crate) fn served_port(&self) -> Option<u16> {
+        let has_others = self.all.values().any(|place| !place.is_here);
+        self.all.get(&self.own).filter(|_| has_others).map(|place| place.port)
     }
 }
 
@@ -139,6 +179,12 @@ impl Default for Nodes {
 
 pub(crate) fn is_number(number: &u32) -> bool {
     (1..=LAST).contains(number)
+}
+
+/// Why other hosts cannot ask this one.
+pub(crate) fn unserved(port: u16, why: &std::io::Error) -> NotOpened {
+    let text = format!("other hosts cannot ask this one at port {port}: {why}; name another port in the node table");
+    NotOpened::Nodes(text)
 }
 
 fn is_this_host(host: &str) -> bool {
@@ -162,6 +208,9 @@ mod tests {
             ("\n0 localhost", "line 2"),
             ("65536 localhost", "line 1"),
             ("-4 localhost", "line 1"),
+            ("4 localhost:0", "line 1"),
+            ("4 localhost:65536", "line 1"),
+            ("4 :7000", "line 1"),
             ("4 localhost\n4 192.0.2.1", "names node 4 again"),
             ("4 192.0.2.1 # documentation", "no node of the node table is this host"),
             ("", "no node of the node table is this host"),
@@ -169,6 +218,23 @@ mod tests {
             let said = Nodes::parse(text).expect_err("wrong").to_string();
             assert!(said.contains(why), "{text:?}: {said}");
         }
+    }
+
+    #[test]
+    fn a_port_is_named_or_left_out() {
+        for (text, host, port) in [
+            ("192.0.2.1", "192.0.2.1", PORT),
+            ("192.0.2.1:7000", "192.0.2.1", 7000),
+            ("2001:db8::1", "2001:db8::1", PORT),
+            ("[2001:db8::1]:7000", "2001:db8::1", 7000),
+            ("name.example:7000", "name.example", 7000),
+        ] {
+            let expected = Place { host: host.to_owned(), port, is_here: false };
+            assert_eq!(Place::parse(text), Some(expected));
+        }
+        let ports = |text| Nodes::parse(text).map(|nodes| nodes.served_port()).ok();
+        assert_eq!(ports("4 localhost\n8 localhost:7000"), Some(None), "nobody asks");
+        assert_eq!(ports("4 localhost:7000\n8 192.0.2.1"), Some(Some(7000)));
     }
 
     #[test]

@@ -15,7 +15,7 @@ use std::path::PathBuf;
 /// assert!(options.device.is_none());
 /// # Ok::<(), cci_sci::NotOpened>(())
 /// ```
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 #[non_exhaustive]
 pub struct Options {
     /// The node table; `None`: that of the environment.
@@ -25,13 +25,16 @@ pub struct Options {
     /// The device file whose memory segments lie in; `None`: the one that `SCI_MEMORY` names, or
     /// memory of the library.
     pub memory: Option<PathBuf>,
+    /// Whether quiet mirror windows are write-protected, where the system can. Otherwise they are
+    /// compared at growing intervals.
+    pub protect: bool,
 }
 
 impl Options {
     /// Returns the defaults.
     #[must_use]
     pub const fn new() -> Self {
-        Self { nodes: None, device: None, memory: None }
+        Self { nodes: None, device: None, memory: None, protect: true }
     }
 
     /// Sets the node table.
@@ -41,7 +44,8 @@ impl Options {
         self
     }
 
-    /// Sets the device of CCI. Its transport must map memory of peers.
+    /// Sets the device of CCI. Windows are shared where its transport maps memory of peers, and
+    /// mirrors elsewhere.
     #[must_use]
     pub fn device(mut self, device: Device) -> Self {
         self.device = Some(device);
@@ -54,5 +58,18 @@ impl Options {
     pub fn memory(mut self, path: impl Into<PathBuf>) -> Self {
         self.memory = Some(path.into());
         self
+    }
+
+    /// Sets whether quiet mirror windows are write-protected.
+    #[must_use]
+    pub fn protect(mut self, protect: bool) -> Self {
+        self.protect = protect;
+        self
+    }
+}
+
+impl Default for Options {
+    fn default() -> Self {
+        Self::new()
     }
 }

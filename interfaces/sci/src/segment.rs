@@ -364,13 +364,18 @@ impl RemoteSegment {
         self.mapped.len()
     }
 
-    /// Maps a range of the segment.
+    /// Maps a range of the segment. Of another host it is read first.
     ///
     /// # Errors
     ///
     /// [`Error::OutOfRange`]; [`Error::SegmentNotConnected`]: the connection is no more.
+    /// [`Error::Timeout`], [`Error::NodeNotResponding`]: it cannot be read.
     /// [`Error::NotInitialized`].
     pub fn map(&self, range: Range<usize>, access: Access) -> Result<Window, Error> {
+        if let Some(mirror) = self.mapped.as_mirror().filter(|_| !range.is_empty()) {
+            self.mapped.check(range.start, range.len())?;
+            mirror.load(range.clone())?;
+        }
         self.shared.with(|state| match state.remotes.get(&self.token) {
             Some(remote) if !remote.is_lost => Window::new(&self.mapped, range, access),
             _ => Err(Error::SegmentNotConnected),
@@ -425,6 +430,7 @@ impl RemoteSegment {
         let mut remote = state.remotes.remove(&self.token).ok_or(Error::SegmentNotConnected)?;
         retire(&mut state.retired, &mut remote.notices);
         self.mapped.lose();
+        state.mirrors.leave(self.token);
         state.has_changed = true;
         if !remote.is_lost {
             state.send(&self.shared.endpoint, remote.partner, Message::Disconnect { token: self.token });

@@ -2,6 +2,7 @@
 
 use crate::errors::Error;
 use crate::mapped::Mapped;
+use crate::mirror::{Groups, apply};
 use crate::state::{Attachment, Key, Notices, Operation, Partner, Remote, Source, State, Target};
 use crate::types::Reason;
 use crate::wire::{Answer, Message};
@@ -32,6 +33,7 @@ impl State {
             Some(Event::Completed(ended)) => match Operation::of(ended.context()) {
                 Operation::Trigger(token) => self.on_trigger_sent(endpoint, token),
                 Operation::Transfer(token) => self.on_transfer_ended(endpoint, token, ended.outcome().is_ok()),
+                Operation::Mirror(token) => self.on_mirror_ended(endpoint, token, ended.outcome().is_ok()),
                 Operation::Other => {}
             },
             Some(Event::EndpointFailed(_)) => {
@@ -84,6 +86,10 @@ impl State {
                     self.has_changed = true;
                 }
             }
+            Message::Patch { token, number, is_asking, groups } => {
+                self.on_patch(endpoint, (from, token), (number, is_asking), &groups);
+            }
+            Message::Applied { token, number } => self.on_applied(from, token, number),
         }
     }
 
@@ -147,7 +153,7 @@ impl State {
         let outcome = match (answer, segment) {
             (Answer::Refused(code), _) => Err(Error::from_code(code).unwrap_or(Error::ConnectionRefused)),
             (Answer::Segment(handle, len), Some(segment)) => {
-                self.map(endpoint, from, (node, segment), (&handle, len)).map(|mapped| {
+                self.map(endpoint, (from, token), (node, segment), (&handle, len)).map(|mapped| {
                     let (is_lost, notices) = (false, Notices::new());
                     let remote = Remote { partner: from, node, segment, mapped, handle, is_lost, notices };
                     self.remotes.insert(token, remote);
@@ -180,7 +186,7 @@ impl State {
     fn map(
         &mut self,
         endpoint: &Endpoint,
-        from: Partner,
+        (from, token): Key,
         (node, segment): (u32, u32),
         (handle, len): (&cci::RmaHandle, u64),
     ) -> Result<Arc<Mapped>, Error> {
@@ -192,8 +198,12 @@ impl State {
             return Ok(Arc::new(Mapped::found(&found, self.mark)));
         }
         let connection = self.peers.connection(peer).ok_or(Error::NodeNotResponding)?;
-        let import = endpoint.import(connection, handle).map_err(|why| match why {
-            ImportError::NotImplemented => Error::NotImplemented,
+        let imported = endpoint.import(connection, handle);
+        if matches!(imported, Err(ImportError::NotImplemented)) {
+            let mirror = self.mirrors.enter(endpoint, (from, token), (*handle, len))?;
+            return Ok(Arc::new(Mapped::mirror(mirror, self.mark)));
+        }
+        let import = imported.map_err(|why| match why {
             ImportError::Disconnected => Error::NodeNotResponding,
             // It was withdrawn meanwhile. Memory of the library that is not mapped is no more.
             _ => Error::NoSuchSegment,
@@ -202,6 +212,18 @@ impl State {
             return Err(Error::ConnectionRefused);
         }
         Mapped::peer(import, self.mark).map(Arc::new).ok_or(Error::NoSpace)
+    }
+
+    /// Bytes that another host has changed in a segment of this one.
+    fn on_patch(&mut self, endpoint: &Endpoint, key: Key, (number, is_asking): (u32, bool), groups: &Groups) {
+        // One that was withdrawn has no connections any more.
+        let Some(Target::Segment(id, _)) = self.connectors.get(&key) else { return };
+        let Some(memory) = self.segments.get(id).and_then(|segment| segment.mapped.memory()) else { return };
+        match key.0 {
+            Some(peer) if !apply(&memory, groups) => self.break_link(endpoint, peer),
+            _ if is_asking => self.send(endpoint, key.0, Message::Applied { token: key.1, number }),
+            _ => {}
+        }
     }
 
     fn on_notice(&mut self, from: Partner, token: u64, reason: u32) {

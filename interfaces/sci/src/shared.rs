@@ -2,6 +2,7 @@
 
 use crate::claims;
 use crate::errors::Error;
+use crate::names::Names;
 use crate::nodes::Nodes;
 use crate::state::{Source, State};
 use crate::types::{Then, deadline};
@@ -24,6 +25,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(crate) struct Shared {
     pub(crate) endpoint: Endpoint,
     pub(crate) nodes: Nodes,
+    /// Answers other hosts, as long as this one is open.
+    pub(crate) names: Mutex<Option<Names>>,
     state: Mutex<State>,
     changed: Condvar,
     /// Wakes the thread.
@@ -45,14 +48,15 @@ impl Shared {
     ) -> Self {
         let (mark, state) = (state.mark, Mutex::new(state));
         let (changed, thread) = (Condvar::new(), OnceLock::new());
-        Self { endpoint, nodes, state, changed, wake, asked, introduction, mark, thread }
+        let names = Mutex::new(None);
+        Self { endpoint, nodes, names, state, changed, wake, asked, introduction, mark, thread }
     }
 
     fn enter(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
+    pub(crate) fn lock(&self) -> Result<MutexGuard<'_, State>, Error> {
         // The lock of a forked child may be held for ever.
         if !self.mark.is_here() {
             return Err(Error::NotInitialized);
@@ -66,7 +70,7 @@ impl Shared {
         self.mark.is_here()
     }
 
-    fn is_own_thread(&self) -> bool {
+    pub(crate) fn is_own_thread(&self) -> bool {
         self.thread.get() == Some(&std::thread::current().id())
     }
 
@@ -84,12 +88,22 @@ impl Shared {
     /// Does what a call has left to do: messages of the host to itself, waits, callbacks, timers.
     fn finish(&self, state: &mut State) {
         state.serve_self(&self.endpoint);
-        if std::mem::take(&mut state.has_changed) {
-            self.changed.notify_all();
-        }
+        self.tell(state);
         if !self.is_own_thread() {
             self.wake();
         }
+    }
+
+    /// Has those who wait look again.
+    pub(crate) fn tell(&self, state: &mut State) {
+        if std::mem::take(&mut state.has_changed) {
+            self.changed.notify_all();
+        }
+    }
+
+    /// Waits until something has changed, at most for `limit`.
+    pub(crate) fn wait_a_while<'a>(&'a self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
+        self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0
     }
 
     pub(crate) fn wake(&self) {
@@ -174,10 +188,17 @@ impl Shared {
         let mut state = self.enter();
         state.close(&self.endpoint);
         let retired = std::mem::take(&mut state.retired);
+        let comparing = state.mirrors.close();
         drop(state);
         drop(retired);
         self.changed.notify_all();
         self.wake();
+        let names = self.names.lock().unwrap_or_else(PoisonError::into_inner).take();
+        drop(names);
+        if let Some(thread) = comparing {
+            // It runs nothing of the program.
+            let _ = thread.join();
+        }
     }
 
     /// The thread of the host.
@@ -210,7 +231,8 @@ impl Shared {
                 continue;
             }
             let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
-            let left = [timer, (!has_room).then_some(PAUSE)].into_iter().flatten().min();
+            let driven = state.mirrors.driven_for();
+            let left = [timer, (!has_room).then_some(PAUSE), driven].into_iter().flatten().min();
             let (has_changed, has_failed) = (std::mem::take(&mut state.has_changed), state.has_failed);
             let retired = std::mem::take(&mut state.retired);
             drop(state);
@@ -222,13 +244,13 @@ impl Shared {
             if has_changed {
                 self.changed.notify_all();
             }
-            self.sleep(left, !has_failed);
+            self.sleep(left, !has_failed && driven.is_none());
             state = self.enter();
         }
     }
 
-    /// Takes what has come. False: there may be more.
-    fn progress(&self, state: &mut State) -> bool {
+    /// Takes events of the endpoint. False: there may be more.
+    pub(crate) fn take_events(&self, state: &mut State) -> bool {
         let mut is_quiet = false;
         for _ in 0..BATCH {
             match self.endpoint.get_event() {
@@ -243,15 +265,19 @@ impl Shared {
                 }
             }
         }
+        is_quiet
+    }
+
+    /// Takes what has come. False: there may be more.
+    fn progress(&self, state: &mut State) -> bool {
+        let is_quiet = self.take_events(state);
         if state.peers.poll_timeout().is_some_and(|at| at <= Instant::now()) {
             state.peers.handle_timeout(&self.endpoint, Instant::now());
         }
         state.take_changes(&self.endpoint);
         state.serve_self(&self.endpoint);
         self.introduce(state);
-        if std::mem::take(&mut state.has_changed) {
-            self.changed.notify_all();
-        }
+        self.tell(state);
         is_quiet
     }
 
@@ -266,11 +292,16 @@ impl Shared {
         }
     }
 
+    /// `is_usable`: the endpoint has not failed, and no thread of the program drives it.
     fn sleep(&self, left: Option<Duration>, is_usable: bool) {
         let handle = self.endpoint.as_fd();
-        let _ = self.endpoint.arm();
         // An endpoint that has failed would be ready for ever.
-        let events = if is_usable { PollFlags::IN } else { PollFlags::empty() };
+        let events = if is_usable {
+            let _ = self.endpoint.arm();
+            PollFlags::IN
+        } else {
+            PollFlags::empty()
+        };
         let mut descriptors = [
             PollFd::new(&self.wake, PollFlags::IN),
             PollFd::new(&self.asked, PollFlags::IN),

@@ -4,6 +4,7 @@
 use crate::device_memory::{DeviceMemory, Piece};
 use crate::errors::Error;
 use crate::mapped::Mapped;
+use crate::mirror::Mirrors;
 use crate::queue::Queue;
 use crate::types::{Callback, Reason, SegmentEvent, Then};
 use crate::wire::Message;
@@ -23,6 +24,7 @@ const MOST_WAITING: usize = 65_536;
 const KIND_SHIFT: u32 = 56;
 const TRIGGER: u64 = 1;
 const TRANSFER: u64 = 2;
+const MIRROR: u64 = 3;
 
 /// The other side of a connection; `None`: this host itself.
 pub(crate) type Partner = Option<Peer>;
@@ -154,6 +156,7 @@ pub(crate) struct State {
     pub(crate) requests: BTreeMap<u64, Request>,
     pub(crate) queues: BTreeMap<u64, Queue>,
     pub(crate) claims: BTreeMap<u64, OwnedFd>,
+    pub(crate) mirrors: Mirrors,
     /// Messages of this host to itself.
     pub(crate) to_self: VecDeque<Message>,
     /// Messages that wait for room in CCI.
@@ -186,6 +189,7 @@ impl State {
             requests: BTreeMap::new(),
             queues: BTreeMap::new(),
             claims: BTreeMap::new(),
+            mirrors: Mirrors::default(),
             to_self: VecDeque::new(),
             outbox: BTreeMap::new(),
             ready: VecDeque::new(),
@@ -259,6 +263,15 @@ impl State {
         self.outbox.is_empty()
     }
 
+    /// Whether messages to this peer wait for room; to any.
+    pub(crate) fn is_backed_up(&self, peer: Peer) -> bool {
+        self.outbox.contains_key(&peer)
+    }
+
+    pub(crate) fn is_backlogged(&self) -> bool {
+        !self.outbox.is_empty()
+    }
+
     /// Ends the link to a peer that breaks the rules.
     pub(crate) fn break_link(&mut self, endpoint: &Endpoint, peer: Peer) {
         self.peers.hang_up(endpoint, peer);
@@ -287,6 +300,7 @@ impl State {
         let Some(remote) = self.remotes.get_mut(&token).filter(|remote| !remote.is_lost) else { return };
         remote.is_lost = true;
         remote.mapped.lose();
+        self.mirrors.leave(token);
         self.note_remote(token, Reason::Lost);
     }
 
@@ -429,6 +443,7 @@ fn context(kind: u64, token: u64) -> u64 {
 pub(crate) enum Operation {
     Trigger(u64),
     Transfer(u64),
+    Mirror(u64),
     Other,
 }
 
@@ -438,12 +453,17 @@ impl Operation {
         match context >> KIND_SHIFT {
             TRIGGER => Self::Trigger(token),
             TRANSFER => Self::Transfer(token),
+            MIRROR => Self::Mirror(token),
             _ => Self::Other,
         }
     }
 
     pub(crate) fn transfer(token: u64) -> Notify {
         Notify::Always(context(TRANSFER, token))
+    }
+
+    pub(crate) fn mirror(operation: u64) -> Notify {
+        Notify::Always(context(MIRROR, operation))
     }
 }
 

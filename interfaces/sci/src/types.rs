@@ -19,6 +19,8 @@ use std::time::Duration;
 pub enum Kind {
     /// The same pages as those of the owner.
     Shared,
+    /// Memory of this process, which the library keeps equal to that of the owner.
+    Mirror,
 }
 
 /// What a window is mapped for.

@@ -2,9 +2,10 @@
 
 use crate::errors::Error;
 use crate::mapped::Mapped;
+use crate::mirror::{Mirror, Sent};
 use crate::sys::{self, Word};
 use crate::types::{Access, Kind};
-use cci_mem::sync::{Ordering, fence};
+use cci_mem::sync::{AtomicU64, Ordering, fence};
 use std::fmt;
 use std::ops::Range;
 use std::sync::Arc;
@@ -162,28 +163,62 @@ impl Window {
         Ok(())
     }
 
-    /// Orders stores: no store after it arrives before one that was made before it.
+    /// Orders stores: no store after it arrives before one that was made before it. Over a mirror
+    /// it is a [`Window::flush`].
     #[inline]
     pub fn store_barrier(&self) {
-        fence(Ordering::Release);
+        store_barrier(&self.mapped);
     }
 
-    /// Waits until everything stored before can be seen by all processors.
+    /// Waits until everything stored before can be seen by all processors; over a mirror until it
+    /// is on its way, a second at most while nothing moves.
     #[inline]
     pub fn flush(&self) {
-        fence(Ordering::SeqCst);
+        flush(&self.mapped);
+    }
+
+    /// Has loads after it find what others have stored before. A mirror sends what was stored here,
+    /// and reads the window.
+    ///
+    /// # Errors
+    ///
+    /// Over a mirror alone: [`Error::SegmentNotConnected`], [`Error::Timeout`],
+    /// [`Error::NodeNotResponding`].
+    pub fn flush_reads(&self) -> Result<(), Error> {
+        fence(Ordering::Acquire);
+        self.mapped.as_mirror().map_or(Ok(()), |mirror| mirror.load(self.offset..self.offset + self.len))
     }
 
     /// Returns a sequence, by which the program finds stores that did not arrive.
     #[must_use]
     pub fn sequence(&self) -> Sequence {
         self.mapped.begin_window();
-        Sequence { mapped: Arc::clone(&self.mapped) }
+        let failures = AtomicU64::new(self.mapped.as_mirror().map_or(0, Mirror::failures));
+        Sequence { mapped: Arc::clone(&self.mapped), failures }
+    }
+}
+
+#[inline]
+fn store_barrier(mapped: &Mapped) {
+    fence(Ordering::Release);
+    if let Some(mirror) = mapped.as_mirror() {
+        mirror.flush(false);
+    }
+}
+
+#[inline]
+fn flush(mapped: &Mapped) {
+    fence(Ordering::SeqCst);
+    if let Some(mirror) = mapped.as_mirror() {
+        mirror.flush(false);
     }
 }
 
 impl Drop for Window {
     fn drop(&mut self) {
+        if self.access == Access::ReadWrite {
+            self.store_barrier();
+        }
         self.mapped.end_window();
     }
 }
@@ -207,11 +242,12 @@ impl fmt::Debug for Window {
 pub enum SequenceStatus {
     /// All have arrived.
     Ok = 0,
-    /// Some have not, and are to be stored again. Never given over shared windows.
+    /// Some have not, or it is not known. Never given over shared windows; over a mirror the
+    /// library sends them again.
     Retriable = 1,
     /// The connection is no more.
     NotRetriable = 2,
-    /// The check has not ended. Never given over shared windows.
+    /// The check has not ended. Never given.
     Pending = 3,
 }
 
@@ -233,6 +269,8 @@ pub enum SequenceStatus {
 /// ```
 pub struct Sequence {
     mapped: Arc<Mapped>,
+    /// Writes of the mirror that had failed when the sequence began.
+    failures: AtomicU64,
 }
 
 impl Sequence {
@@ -240,16 +278,54 @@ impl Sequence {
     #[inline]
     #[must_use]
     pub fn start(&self) -> SequenceStatus {
+        if let Some(mirror) = self.mapped.as_mirror() {
+            // Publishes nothing.
+            self.failures.store(mirror.failures(), Ordering::Relaxed);
+        }
+        self.status()
+    }
+
+    #[inline]
+    fn status(&self) -> SequenceStatus {
         if self.mapped.is_current() { SequenceStatus::Ok } else { SequenceStatus::NotRetriable }
     }
 
     /// Returns whether the stores since the start have arrived, as far as this process has been
-    /// told of the end of the owner. Orders stores as [`Window::store_barrier`].
+    /// told of the end of the owner. Orders stores as [`Window::store_barrier`]. Over a mirror it
+    /// waits until the owner has them, a second at most while nothing moves.
     #[inline]
     #[must_use]
     pub fn check(&self) -> SequenceStatus {
         fence(Ordering::Release);
-        self.start()
+        match self.mapped.as_mirror() {
+            Some(mirror) if self.mapped.is_current() => self.confirm(mirror),
+            _ => self.status(),
+        }
+    }
+
+    #[cold]
+    fn confirm(&self, mirror: &Mirror) -> SequenceStatus {
+        let sent = mirror.flush(true);
+        let failures = mirror.failures();
+        // Publishes nothing.
+        let has_failed = self.failures.swap(failures, Ordering::Relaxed) != failures;
+        match (sent, self.status()) {
+            (_, SequenceStatus::NotRetriable) | (Sent::Gone, _) => SequenceStatus::NotRetriable,
+            (Sent::All, _) if !has_failed => SequenceStatus::Ok,
+            _ => SequenceStatus::Retriable,
+        }
+    }
+
+    /// As [`Window::store_barrier`] of its window.
+    #[inline]
+    pub fn store_barrier(&self) {
+        store_barrier(&self.mapped);
+    }
+
+    /// As [`Window::flush`] of its window.
+    #[inline]
+    pub fn flush(&self) {
+        flush(&self.mapped);
     }
 }
 

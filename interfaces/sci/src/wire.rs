@@ -1,5 +1,6 @@
 //! Messages between hosts (`docs/design/sci.md`, Between two hosts).
 
+use crate::mirror::Groups;
 use cci::RmaHandle;
 
 /// Bytes before what follows.
@@ -8,6 +9,8 @@ pub(crate) const HEADER: usize = 24;
 const HANDLE: usize = 32;
 /// ATTACH: the interrupt takes bytes.
 const WITH_BYTES: u8 = 1;
+/// PATCH: it is to be confirmed.
+const IS_ASKING: u8 = 1;
 
 /// A message.
 #[derive(Clone, Debug, PartialEq)]
@@ -20,6 +23,8 @@ pub(crate) enum Message {
     Trigger { token: u64 },
     Data { token: u64, bytes: Vec<u8> },
     Taken { token: u64 },
+    Patch { token: u64, number: u32, is_asking: bool, groups: Groups },
+    Applied { token: u64, number: u32 },
 }
 
 /// What an owner answers.
@@ -47,6 +52,10 @@ impl Message {
             Self::Trigger { token } => (6, 0, 0, *token, 0, &[]),
             Self::Data { token, bytes } => (7, 0, 0, *token, 0, bytes),
             Self::Taken { token } => (8, 0, 0, *token, 0, &[]),
+            Self::Patch { token, number, is_asking, groups } => {
+                (9, if *is_asking { IS_ASKING } else { 0 }, *number, *token, groups.first, &groups.bytes)
+            }
+            Self::Applied { token, number } => (10, 0, *number, *token, 0, &[]),
         };
         let mut message = Vec::with_capacity(HEADER + rest.len());
         message.extend([kind, flags, 0, 0]);
@@ -66,7 +75,7 @@ impl Message {
             u64::from_le_bytes(bytes)
         });
         let flags = header[1];
-        if header[2..4] != [0, 0] || (flags != 0 && header[0] != 2) || flags > WITH_BYTES {
+        if header[2..4] != [0, 0] || (flags != 0 && !matches!(header[0], 2 | 9)) || flags > WITH_BYTES {
             return None;
         }
         let is_plain = rest.is_empty() && long == 0;
@@ -84,6 +93,11 @@ impl Message {
             6 if is_plain && word == 0 => Self::Trigger { token },
             7 if long == 0 && word == 0 => Self::Data { token, bytes: rest.to_vec() },
             8 if is_plain && word == 0 => Self::Taken { token },
+            9 => {
+                let groups = Groups { first: long, bytes: rest.to_vec() };
+                Self::Patch { token, number: word, is_asking: flags == IS_ASKING, groups }
+            }
+            10 if is_plain => Self::Applied { token, number: word },
             _ => return None,
         })
     }
@@ -109,6 +123,14 @@ mod tests {
             Message::Data { token, bytes: b"bytes".to_vec() },
             Message::Data { token, bytes: Vec::new() },
             Message::Taken { token },
+            Message::Patch {
+                token,
+                number: 7,
+                is_asking: false,
+                groups: Groups { first: 1 << 40, bytes: vec![1; 24] },
+            },
+            Message::Patch { token, number: u32::MAX, is_asking: true, groups: Groups { first: 0, bytes: Vec::new() } },
+            Message::Applied { token, number: 7 },
         ]
     }
 
@@ -125,16 +147,16 @@ mod tests {
             let bytes = message.emit();
             for len in 0..bytes.len() {
                 let cut = Message::parse(&bytes[..len]);
-                let is_shorter_data = matches!(message, Message::Data { .. }) && len >= HEADER;
-                assert_eq!(cut.is_some(), is_shorter_data, "{message:?} cut to {len}");
+                let is_shorter = matches!(message, Message::Data { .. } | Message::Patch { .. }) && len >= HEADER;
+                assert_eq!(cut.is_some(), is_shorter, "{message:?} cut to {len}");
             }
             let with = |at: usize, value: u8| {
                 let mut wrong = bytes.clone();
                 wrong[at] = value;
                 Message::parse(&wrong)
             };
-            assert_eq!([with(0, 0), with(0, 9), with(1, 2), with(2, 1), with(3, 1)], [const { None }; 5]);
-            if !matches!(message, Message::Data { .. }) {
+            assert_eq!([with(0, 0), with(0, 11), with(1, 2), with(2, 1), with(3, 1)], [const { None }; 5]);
+            if !matches!(message, Message::Data { .. } | Message::Patch { .. }) {
                 assert_eq!(Message::parse(&[&bytes[..], &[0]].concat()), None, "{message:?} and a byte");
             }
         }

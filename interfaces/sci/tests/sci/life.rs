@@ -1,8 +1,8 @@
 //! The lives of segments, connections and hosts.
 
 use crate::world::{connect, host, id, published, refused, two, until_lost};
-use cci_sci::{Access, Error, Host, NotOpened, Options, Reason, SequenceStatus, Withdraw};
-use cci_testkit::{LIMIT, device_of};
+use cci_sci::{Access, Error, NotOpened, Reason, SequenceStatus, Withdraw};
+use cci_testkit::LIMIT;
 use std::time::Duration;
 
 const NOW: Option<Duration> = Some(Duration::ZERO);
@@ -174,19 +174,6 @@ fn a_wait_ends_when_its_object_is_removed_or_its_host_ends() {
         let why = refused(of_second.join().expect("no panic"));
         assert!(matches!(why, Error::Cancelled | Error::NotInitialized), "{why}");
     });
-}
-
-/// A device that maps no memory says so.
-#[test]
-fn a_device_that_maps_no_memory_is_refused_at_the_connect() {
-    let device = device_of("sock", &[("ip", "127.0.0.1")]);
-    let open = |node| Host::open(&Options::new().nodes(crate::world::nodes(node)).device(device.clone()));
-    let [owner, other] = [open(4).expect("a host"), open(8).expect("a host")];
-    let segment = published(&owner, 64);
-    assert_eq!(refused(other.connect(4, segment.id(), Some(LIMIT))), Error::NotImplemented);
-    // The owner has been told that nothing came of it.
-    let reasons = [(); 2].map(|()| segment.wait(Some(LIMIT)).map(|event| event.reason));
-    assert_eq!(reasons, [Ok(Reason::Connect), Ok(Reason::Disconnect)]);
 }
 
 #[test]

@@ -6,5 +6,6 @@ mod dma;
 mod faults;
 mod interrupts;
 mod life;
+mod owner;
 mod windows;
 mod world;

@@ -1,0 +1,260 @@
+//! What mirror windows cost beside RMA writes: `cargo run --release -p cci-sci --example
+//! sci_mirror_costs`. Two hosts of one process over `sock` on the loop-back interface, and two
+//! endpoints of CCI that do the same by RMA. Medians of blocks, the ways in turn.
+#![expect(clippy::print_stdout, reason = "a program that prints a table")]
+
+use cci::{Attribute, Connection, Endpoint, Event, Registration, Rights, Rma, SharedMemory};
+use cci_sci::{Access, Host, LocalSegment, Nodes, Options, RemoteSegment, SequenceStatus, Window};
+use cci_testkit::{World, device_of, open};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+const BLOCKS: usize = 15;
+const SIZE: usize = 64 << 10;
+
+type Failed = Box<dyn std::error::Error>;
+
+/// Two hosts, a segment of each, and a window of each to the other one's.
+struct Pair {
+    hosts: [Host; 2],
+    _segments: Vec<LocalSegment>,
+    _connections: Vec<RemoteSegment>,
+    own: Vec<Window>,
+    far: Vec<Window>,
+}
+
+impl Pair {
+    fn new(size: usize) -> Result<Self, Failed> {
+        let device = device_of("sock", &[("ip", "127.0.0.1")]);
+        let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone()));
+        let hosts = [open()?, open()?];
+        let id = |at: usize| std::process::id() << 8 | (size >> 12) as u32 | (at as u32) << 7;
+        let (mut segments, mut connections, mut own, mut far) = (vec![], vec![], vec![], vec![]);
+        for (at, host) in hosts.iter().enumerate() {
+            let segment = host.create(id(at), size)?;
+            segment.prepare()?;
+            segment.publish()?;
+            own.push(segment.map(0..size, Access::ReadWrite)?);
+            segments.push(segment);
+        }
+        for (at, host) in hosts.iter().enumerate() {
+            let connection = host.connect(host.node(), id(1 - at), None)?;
+            far.push(connection.map(0..size, Access::ReadWrite)?);
+            connections.push(connection);
+        }
+        Ok(Self { hosts, _segments: segments, _connections: connections, own, far })
+    }
+
+    /// A value that the other side has, polled by the library.
+    fn wait(&self, side: usize, at: usize, value: u64) {
+        while self.own[side].load(at) != Ok(value) {
+            let _ = self.hosts[side].progress();
+        }
+    }
+}
+
+/// Two endpoints, connected, with memory of each.
+struct Bare {
+    ends: [Endpoint; 2],
+    links: [Connection; 2],
+    memory: [Arc<SharedMemory>; 2],
+    registered: [Registration<Arc<SharedMemory>>; 2],
+    source: [Registration<Arc<SharedMemory>>; 2],
+    values: [Arc<SharedMemory>; 2],
+}
+
+impl Bare {
+    fn new() -> Result<Self, Failed> {
+        let device = device_of("sock", &[("ip", "127.0.0.1")]);
+        let ends = [open(&device), open(&device)];
+        let (first, second) = World::new([&ends[0], &ends[1]]).connect(0, 1, Attribute::ReliableOrdered);
+        let memory = || SharedMemory::new(SIZE).map(Arc::new);
+        let (memory, values) = ([memory()?, memory()?], [memory()?, memory()?]);
+        let register =
+            |at: usize, of: &[Arc<SharedMemory>; 2]| ends[at].register(Arc::clone(&of[at]), Rights::READ_WRITE);
+        let registered = [register(0, &memory)?, register(1, &memory)?];
+        let source = [register(0, &values)?, register(1, &values)?];
+        Ok(Self { links: [first, second], memory, registered, source, values, ends })
+    }
+
+    fn word(&self, side: usize) -> u64 {
+        let mut bytes = [0; 8];
+        self.memory[side].read(0, &mut bytes);
+        u64::from_ne_bytes(bytes)
+    }
+
+    fn write(&self, side: usize, len: usize, context: u64) {
+        let rma = Rma::new(self.source[side].handle(), self.registered[1 - side].handle(), len as u64);
+        while self.ends[side].write(self.links[side], &rma, context).is_err() {
+            self.poll(side);
+        }
+    }
+
+    /// Whether something has ended.
+    fn poll(&self, side: usize) -> bool {
+        matches!(self.ends[side].get_event(), Ok(Some(Event::Completed(_))))
+    }
+}
+
+/// The median time of a turn, us, of blocks of `turns`, of each way.
+fn medians(turns: u64, ways: &mut [&mut dyn FnMut(u64)]) -> Vec<f64> {
+    let mut times = vec![Vec::new(); ways.len()];
+    for _ in 0..BLOCKS {
+        for (way, times) in ways.iter_mut().zip(&mut times) {
+            let begun = Instant::now();
+            way(turns);
+            times.push(begun.elapsed().as_secs_f64() * 1e6 / turns as f64);
+        }
+    }
+    times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
+    times.into_iter().map(|times| times[BLOCKS / 2]).collect()
+}
+
+/// Round trips of a counter between two threads.
+fn ping_pong(first: u64, turns: u64, send: impl Fn(usize, u64) + Sync, wait: impl Fn(usize, u64) + Sync) {
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            for turn in first..first + turns {
+                wait(1, turn);
+                send(1, turn);
+            }
+        });
+        for turn in first..first + turns {
+            send(0, turn);
+            wait(0, turn);
+        }
+    });
+}
+
+fn main() -> Result<(), Failed> {
+    let (small, large, bare) = (Pair::new(4096)?, Pair::new(SIZE)?, Bare::new()?);
+    let mut next = [1; 3];
+    let mut take = |at: usize, turns: u64| {
+        let first: u64 = next[at];
+        next[at] += turns;
+        first
+    };
+    let mut firsts: Vec<Vec<u64>> = (0..3).map(|at| (0..BLOCKS).map(|_| take(at, 2000)).rev().collect()).collect();
+    let [mut of_bare, mut of_small, mut of_large] = [0, 1, 2].map(|at| std::mem::take(&mut firsts[at]));
+    let through = |pair: &Pair, firsts: &mut Vec<u64>, turns: u64| {
+        let send = |side: usize, turn: u64| {
+            let _ = pair.far[side].store(0, turn);
+            pair.far[side].flush();
+        };
+        ping_pong(firsts.pop().unwrap_or(0), turns, send, |side, turn| pair.wait(side, 0, turn));
+    };
+    let trips = medians(
+        2000,
+        &mut [
+            &mut |turns| {
+                let send = |side: usize, turn: u64| {
+                    bare.values[side].write(0, &turn.to_ne_bytes());
+                    bare.write(side, 8, 0);
+                };
+                let wait = |side: usize, turn: u64| {
+                    while bare.word(side) != turn {
+                        bare.poll(side);
+                    }
+                };
+                ping_pong(of_bare.pop().unwrap_or(0), turns, send, wait);
+            },
+            &mut |turns| through(&small, &mut of_small, turns),
+            &mut |turns| through(&large, &mut of_large, turns),
+        ],
+    );
+    let half: Vec<f64> = trips.iter().map(|trip| trip / 2.0).collect();
+    println!(
+        "8 B one way, polled by the library: RMA write {:7.2} us, 4 KiB window {:7.2} us ({:.2}x), 64 KiB window {:7.2} us",
+        half[0],
+        half[1],
+        half[1] / half[0],
+        half[2]
+    );
+
+    // The owner sleeps in its library: a thread of it wakes.
+    std::thread::sleep(Duration::from_millis(300));
+    let mut value = 1_u64 << 40;
+    let mut waits = Vec::new();
+    for _ in 0..2000 {
+        value += 1;
+        let begun = Instant::now();
+        small.far[0].store(8, value)?;
+        small.far[0].flush();
+        while small.own[1].load(8) != Ok(value) {
+            std::hint::spin_loop();
+        }
+        waits.push(begun.elapsed().as_secs_f64() * 1e6);
+    }
+    waits.sort_by(f64::total_cmp);
+    println!("8 B one way, the owner makes no call: median {:7.2} us, p99 {:7.2} us", waits[1000], waits[1980]);
+
+    let sequence = [&small, &large].map(|pair| pair.far[0].sequence());
+    let round = std::cell::Cell::new(0_u64);
+    let (mut bytes, mut others) = (vec![0_u8; SIZE], vec![0_u8; SIZE]);
+    let until_ended = |len: usize| {
+        bare.write(0, len, 1);
+        while !bare.poll(0) {
+            bare.poll(1);
+        }
+    };
+    let serve = AtomicBool::new(true);
+    let times = std::thread::scope(|scope| {
+        let owners = scope.spawn(|| {
+            while serve.load(Ordering::Relaxed) {
+                let _ = (large.hosts[1].progress(), small.hosts[1].progress());
+            }
+        });
+        let one = |at: usize, pair: &Pair| {
+            round.set(round.get() + 1);
+            let _ = pair.far[0].store(64, round.get());
+            assert_eq!(sequence[at].check(), SequenceStatus::Ok);
+        };
+        let times = medians(
+            500,
+            &mut [
+                &mut |turns| (0..turns).for_each(|_| until_ended(8)),
+                &mut |turns| (0..turns).for_each(|_| one(0, &small)),
+                &mut |turns| (0..turns).for_each(|_| one(1, &large)),
+            ],
+        );
+        serve.store(false, Ordering::Relaxed);
+        let _ = owners.join();
+        times
+    });
+    println!(
+        "one word, until it is confirmed: RMA write {:7.2} us, 4 KiB window {:7.2} us ({:.2}x), 64 KiB window {:7.2} us (+{:.2} us)",
+        times[0],
+        times[1],
+        times[1] / times[0],
+        times[2],
+        times[2] - times[0]
+    );
+
+    let times = medians(
+        100,
+        &mut [
+            &mut |turns| (0..turns).for_each(|_| until_ended(SIZE)),
+            &mut |turns| {
+                for _ in 0..turns {
+                    bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+                    let _ = large.far[0].write(0, &bytes);
+                    large.far[0].flush();
+                }
+            },
+            &mut |turns| {
+                (0..turns).for_each(|_| {
+                    others.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+                    std::hint::black_box(&others);
+                });
+            },
+        ],
+    );
+    let window = times[1] - times[2];
+    println!(
+        "64 KiB, all bytes: RMA write {:7.2} us, window {window:7.2} us ({:.2}x of its bandwidth)",
+        times[0],
+        times[0] / window
+    );
+    Ok(())
+}

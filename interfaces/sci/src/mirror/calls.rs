@@ -1,0 +1,172 @@
+//! Calls that wait for mirrors, and threads of the program that drive the endpoint.
+
+use crate::errors::Error;
+use crate::mirror::memory::Sent;
+use crate::mirror::pass::Step;
+use crate::mirror::state::Twin;
+use crate::shared::Shared;
+use crate::state::State;
+use std::ops::Range;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long a call waits while nothing ends.
+const PATIENCE: Duration = Duration::from_secs(1);
+/// How long the thread of the host leaves the endpoint to the program after a call that drives it.
+const DRIVEN: Duration = Duration::from_micros(200);
+/// How long a call polls before it sleeps, and the longest sleep before it looks again.
+const SPIN: Duration = Duration::from_micros(100);
+const NAP: Duration = Duration::from_millis(5);
+
+impl Shared {
+    /// Lets hosts have mirrors.
+    pub(crate) fn begin_mirrors(self: &Arc<Self>, is_protecting: bool) {
+        if let Ok(mut state) = self.lock() {
+            state.mirrors.set_host(self, is_protecting);
+        }
+    }
+
+    /// Takes what has come, on the thread of the program.
+    pub(crate) fn drive_once(&self) -> Result<(), Error> {
+        let mut state = self.lock()?;
+        state.mirrors.driven = Instant::now().checked_add(DRIVEN);
+        self.take_events(&mut state);
+        self.finish_driving(state);
+        Ok(())
+    }
+
+    /// Leaves to the thread of the host what is its own: callbacks, and what waits for room.
+    fn finish_driving(&self, mut state: std::sync::MutexGuard<'_, State>) {
+        let is_left = !state.ready.is_empty() || state.is_backlogged();
+        self.tell(&mut state);
+        let retired = std::mem::take(&mut state.retired);
+        drop(state);
+        drop(retired);
+        if is_left {
+            self.wake();
+        }
+    }
+
+    /// Drives the endpoint until `ready` gives something. `None`: nothing has ended for a second,
+    /// or the host has ended.
+    fn drive<R>(&self, mut ready: impl FnMut(&mut State) -> Option<R>) -> Option<R> {
+        let mut state = self.lock().ok()?;
+        let (mut begun, mut ended) = (None, state.mirrors.ended);
+        loop {
+            let found = ready(&mut state);
+            if found.is_some() || state.is_closed || state.has_failed {
+                self.finish_driving(state);
+                return found;
+            }
+            let now = Instant::now();
+            if state.mirrors.ended != ended {
+                (begun, ended) = (None, state.mirrors.ended);
+            }
+            let waited = now.saturating_duration_since(*begun.get_or_insert(now));
+            if waited > PATIENCE {
+                // The thread goes on with what has begun.
+                state.mirrors.wake();
+                self.finish_driving(state);
+                return None;
+            }
+            let is_own_thread = self.is_own_thread();
+            if waited < SPIN || is_own_thread {
+                state.mirrors.driven = now.checked_add(DRIVEN);
+                if self.take_events(&mut state) {
+                    state.pump(&self.endpoint);
+                    drop(state);
+                    std::thread::yield_now();
+                    state = self.lock().ok()?;
+                }
+                continue;
+            }
+            state.mirrors.driven = None;
+            self.tell(&mut state);
+            self.wake();
+            state = self.wait_a_while(state, NAP);
+        }
+    }
+
+    /// Sends what the program has changed in a mirror.
+    pub(crate) fn flush_mirror(&self, token: u64, is_confirmed: bool) -> Sent {
+        let (mut pass, mut asked) = (None, None);
+        let sent = self.drive(|state| {
+            let step = |state: &mut State, twin: &mut Twin| {
+                if !self.pass(state, twin, &mut pass) {
+                    return None;
+                }
+                if !is_confirmed {
+                    return Some(Sent::All);
+                }
+                let asked = *asked.get_or_insert_with(|| state.ask(&self.endpoint, twin));
+                (twin.confirmed >= asked).then_some(Sent::All)
+            };
+            state.with_twin(token, step).unwrap_or(Some(Sent::Gone))
+        });
+        match sent {
+            Some(sent) => sent,
+            None if self.lock().is_ok() => Sent::Late,
+            None => Sent::Gone,
+        }
+    }
+
+    /// Whether a pass has ended that began in this call.
+    fn pass(&self, state: &mut State, twin: &mut Twin, own: &mut Option<u64>) -> bool {
+        if own.is_none() {
+            state.advance_read(&self.endpoint, twin);
+            if twin.reading.is_some() || twin.pass.is_some() && state.advance_pass(&self.endpoint, twin) != Step::Ended
+            {
+                return false;
+            }
+            twin.begin_pass();
+            *own = Some(twin.passes);
+        }
+        // One that began later began after the end of this one.
+        Some(twin.passes) != *own || state.advance_pass(&self.endpoint, twin) == Step::Ended
+    }
+
+    /// Reads blocks of a segment into its mirror.
+    pub(crate) fn load_mirror(&self, token: u64, blocks: Range<usize>) -> Result<(), Error> {
+        let (mut pass, mut read) = (None, None);
+        let loaded = self.drive(|state| {
+            let step = |state: &mut State, twin: &mut Twin| {
+                if let Some(read) = read {
+                    state.advance_read(&self.endpoint, twin);
+                    let failed = twin.failed_read == read;
+                    return (twin.reads >= read).then_some(if failed { Err(Error::NodeNotResponding) } else { Ok(()) });
+                }
+                if !self.pass(state, twin, &mut pass) {
+                    return None;
+                }
+                // The owner has all that the twin has: the bytes that are read are no older.
+                if twin.reading.is_some() || twin.pass.is_some() || twin.confirmed < state.ask(&self.endpoint, twin) {
+                    return None;
+                }
+                read = Some(twin.begin_read(blocks.clone()));
+                state.advance_read(&self.endpoint, twin);
+                None
+            };
+            state.with_twin(token, step).unwrap_or(Some(Err(Error::SegmentNotConnected)))
+        });
+        match loaded {
+            Some(loaded) => loaded,
+            None if self.lock().is_ok() => Err(Error::Timeout),
+            None => Err(Error::NotInitialized),
+        }
+    }
+
+    /// Sends what the program has changed in mirrors of the owner of an interrupt, before the
+    /// message.
+    pub(crate) fn flush_for_trigger(&self, attachment: u64) {
+        let tokens: Vec<u64> = {
+            let Ok(state) = self.lock() else { return };
+            let Some(partner) = state.attachments.get(&attachment).map(|of| of.partner) else { return };
+            let is_its = |twin: &&Twin| twin.partner == partner;
+            state.mirrors.all.values().filter(is_its).map(|twin| twin.mirror.token).collect()
+        };
+        for token in tokens {
+            // What is late comes behind; sequences report it.
+            let _ = self.flush_mirror(token, false);
+        }
+    }
+}

@@ -1,0 +1,98 @@
+//! The memory of a mirror, as windows have it.
+
+use crate::mirror::sys::Region;
+use crate::shared::Shared;
+use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
+use std::sync::Weak;
+
+/// Bytes that are protected and compared as one.
+pub(crate) const BLOCK: usize = 64 << 10;
+
+/// The state of a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[repr(u32)]
+pub(crate) enum Block {
+    /// No window was ever mapped to it.
+    Absent = 0,
+    /// Write-protected.
+    Quiet = 1,
+    /// The program may store to it.
+    Open = 2,
+    /// As open, since the last comparison.
+    Fresh = 3,
+}
+
+/// What has become of changes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sent {
+    /// All are on their way, or have arrived if that was asked for.
+    All,
+    /// The owner did not answer in time; they are sent later.
+    Late,
+    /// There is no connection.
+    Gone,
+}
+
+/// Private memory for a segment of another host. The connection and its windows keep it.
+pub(crate) struct Mirror {
+    pub(crate) region: Region,
+    pub(crate) len: usize,
+    pub(crate) token: u64,
+    blocks: Vec<AtomicU32>,
+    /// Writes that have failed.
+    failures: AtomicU64,
+    host: Weak<Shared>,
+}
+
+impl Mirror {
+    /// `None`: there is no room.
+    pub(crate) fn new(host: Weak<Shared>, token: u64, len: usize) -> Option<Self> {
+        let blocks = (0..len.div_ceil(BLOCK)).map(|_| AtomicU32::new(Block::Absent as u32)).collect();
+        Some(Self { region: Region::new(len)?, len, token, blocks, failures: AtomicU64::new(0), host })
+    }
+
+    pub(crate) fn blocks(&self) -> usize {
+        self.blocks.len()
+    }
+
+    /// Where a block begins, and how many bytes of the segment it has.
+    pub(crate) fn span(&self, block: usize) -> (usize, usize) {
+        (block * BLOCK, BLOCK.min(self.len - block * BLOCK))
+    }
+
+    pub(crate) fn block(&self, block: usize) -> Block {
+        // Publishes nothing: the pages are protected, and let through, by system calls.
+        match self.blocks[block].load(Ordering::Relaxed) {
+            1 => Block::Quiet,
+            2 => Block::Open,
+            3 => Block::Fresh,
+            _ => Block::Absent,
+        }
+    }
+
+    pub(crate) fn set_block(&self, block: usize, state: Block) {
+        // As in `block`.
+        self.blocks[block].store(state as u32, Ordering::Relaxed);
+    }
+
+    pub(crate) fn failures(&self) -> u64 {
+        // Publishes nothing.
+        self.failures.load(Ordering::Relaxed)
+    }
+
+    pub(crate) fn note_failure(&self) {
+        // As in `failures`.
+        self.failures.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sends what the program has changed; with `is_confirmed` waits until the owner has it.
+    pub(crate) fn flush(&self, is_confirmed: bool) -> Sent {
+        self.host.upgrade().map_or(Sent::Gone, |host| host.flush_mirror(self.token, is_confirmed))
+    }
+
+    /// Reads blocks that have these bytes.
+    pub(crate) fn load(&self, range: std::ops::Range<usize>) -> Result<(), crate::errors::Error> {
+        let host = self.host.upgrade().ok_or(crate::errors::Error::NotInitialized)?;
+        host.load_mirror(self.token, range.start / BLOCK..range.end.div_ceil(BLOCK))
+    }
+}

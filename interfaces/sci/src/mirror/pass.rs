@@ -1,0 +1,316 @@
+//! Passes: what has changed is found and sent (`docs/design/sci-mirror.md`, A pass).
+
+use crate::mirror::changes::{Change, WORD, compare, mask_before, plan, take_last_line};
+use crate::mirror::memory::{BLOCK, Block};
+use crate::mirror::patch::emit;
+use crate::mirror::state::{SHORT, Transfer, Twin};
+use crate::state::{Operation, State};
+use crate::wire::{HEADER, Message};
+use cci::{Connection, Endpoint, Rma, RmaError};
+use cci_peers::Peer;
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Instant;
+
+/// Blocks that are compared before others may have the lock.
+const BUDGET: u32 = 16;
+/// Bytes of the groups of a patch, at most.
+const MOST_BYTES: usize = 8192;
+/// Patches that were not confirmed from which on one asks for it, and those that are told apart.
+const MANY: usize = 8;
+const MOST_PLACES: usize = 64;
+
+/// A pass that has begun.
+pub(crate) struct Pass {
+    pub(crate) begun: Instant,
+    /// The blocks before this one are still to be compared.
+    rest: usize,
+    /// Of the last changed line.
+    last: Vec<Change>,
+    /// Writes that have not ended, and those of them that wait for room.
+    pub(crate) open: u32,
+    waiting: VecDeque<u64>,
+}
+
+/// How far a pass has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Step {
+    Ended,
+    /// There is more to do at once.
+    More,
+    /// For room, or for writes.
+    Waits,
+}
+
+impl Twin {
+    pub(crate) fn begin_pass(&mut self) {
+        let now = Instant::now();
+        self.passes += 1;
+        self.next = now + self.pause;
+        let rest = self.mirror.blocks();
+        self.pass = Some(Pass { begun: now, rest, last: Vec::new(), open: 0, waiting: VecDeque::new() });
+    }
+
+    fn is_compared(&self, block: usize) -> bool {
+        match self.mirror.block(block) {
+            Block::Absent => false,
+            Block::Quiet => self.unsure.contains(&block) || !self.failed.is_empty(),
+            Block::Open | Block::Fresh => true,
+        }
+    }
+
+    /// What has changed in a block, in falling order.
+    fn find(&mut self, block: usize) -> Vec<Change> {
+        if self.mirror.block(block) == Block::Fresh {
+            self.mirror.set_block(block, Block::Open);
+            self.changed[block] = Instant::now();
+        }
+        self.unsure.remove(&block);
+        let (offset, len) = self.mirror.span(block);
+        let (first, count) = (offset / WORD, len.div_ceil(WORD));
+        let mut found = Vec::new();
+        let region = &self.mirror.region;
+        let twin = &mut self.words[first..first + count];
+        compare(|at| region.load(first + at), twin, first as u64, &mut found);
+        let end = (first + count) as u64;
+        if !self.failed.is_empty() {
+            let again: Vec<_> = self.failed.range(first as u64..end).copied().collect();
+            for place in again {
+                self.failed.remove(&place);
+                found.retain(|change| change.place != place);
+                found.push(Change { place, mask: u8::MAX, value: self.words[place as usize] });
+            }
+            found.sort_by_key(|change| std::cmp::Reverse(change.place));
+        }
+        if let Some(top) = found.first_mut().filter(|change| change.place + 1 == end) {
+            // Behind the end of the segment nothing is sent.
+            top.mask &= mask_before((end as usize - 1) * WORD, self.mirror.len);
+            if top.mask == 0 {
+                found.remove(0);
+            }
+        }
+        found
+    }
+
+    /// Whether a patch that was not confirmed has words of a range: an RMA could overtake it.
+    fn is_patched(&self, range: &Range<u64>) -> bool {
+        self.patched.iter().any(|(_, patched)| patched.start < range.end && range.start < patched.end)
+    }
+
+    fn note_patch(&mut self, range: Range<u64>) {
+        if self.patched.len() >= MOST_PLACES {
+            let all =
+                |from: Range<u64>, (_, other): &(u64, Range<u64>)| from.start.min(other.start)..from.end.max(other.end);
+            let hull = self.patched.iter().fold(range, all);
+            self.patched.clear();
+            return self.patched.push_back((self.sent, hull));
+        }
+        self.patched.push_back((self.sent, range));
+    }
+}
+
+impl State {
+    /// Goes on with a pass.
+    pub(crate) fn advance_pass(&mut self, endpoint: &Endpoint, twin: &mut Twin) -> Step {
+        let Some(mut pass) = twin.pass.take() else { return Step::Ended };
+        let link = twin.partner.and_then(|peer| Some((peer, self.peers.connection(peer)?)));
+        let Some(link) = link else { return Step::Ended };
+        let step = self.steps(endpoint, link, twin, &mut pass);
+        if step != Step::Ended {
+            twin.pass = Some(pass);
+        }
+        step
+    }
+
+    fn steps(&mut self, endpoint: &Endpoint, link: (Peer, Connection), twin: &mut Twin, pass: &mut Pass) -> Step {
+        if !self.write_waiting(endpoint, link.1, twin, pass) {
+            return Step::Waits;
+        }
+        let mut budget = BUDGET;
+        while let Some(block) = pass.rest.checked_sub(1) {
+            if !twin.is_compared(block) {
+                pass.rest = block;
+                continue;
+            }
+            if budget == 0 {
+                return Step::More;
+            }
+            let staged = self.mirrors.staging.as_ref().and_then(|staging| staging.find());
+            let Some(staged) = staged.filter(|_| !self.is_backed_up(link.0)) else { return Step::Waits };
+            (pass.rest, budget) = (block, budget - 1);
+            self.send_block(endpoint, (link.1, staged), twin, pass);
+            if !self.write_waiting(endpoint, link.1, twin, pass) {
+                return Step::Waits;
+            }
+        }
+        if pass.open > 0 || self.is_backed_up(link.0) {
+            return Step::Waits;
+        }
+        self.send_patches(endpoint, link.1, twin, &std::mem::take(&mut pass.last));
+        Step::Ended
+    }
+
+    /// Sends what has changed in a block, but for the last line of the pass.
+    fn send_block(
+        &mut self,
+        endpoint: &Endpoint,
+        (connection, staged): (Connection, usize),
+        twin: &mut Twin,
+        pass: &mut Pass,
+    ) {
+        let block = pass.rest;
+        let mut found = twin.find(block);
+        if found.is_empty() {
+            return;
+        }
+        twin.changed[block] = Instant::now();
+        if twin.pause > SHORT {
+            (twin.pause, twin.next) = (SHORT, twin.changed[block] + SHORT);
+            self.mirrors.wake();
+        }
+        if pass.last.is_empty() {
+            pass.last = take_last_line(&mut found);
+        }
+        found.reverse();
+        let (runs, mut others) = plan(&found);
+        for run in runs {
+            let changes = &found[run];
+            let places = changes[0].place..changes[0].place + changes.len() as u64;
+            if twin.is_patched(&places) {
+                others.extend(changes);
+                continue;
+            }
+            let offset = changes[0].place as usize * WORD;
+            let transfer = Transfer {
+                token: twin.mirror.token,
+                is_read: false,
+                staged: staged + offset % BLOCK,
+                offset,
+                len: changes.len() * WORD,
+            };
+            let operation = self.next();
+            let Some(staging) = &mut self.mirrors.staging else { return };
+            let bytes: Vec<u8> = changes.iter().flat_map(|change| change.value.to_ne_bytes()).collect();
+            staging.memory.write(transfer.staged, &bytes);
+            staging.begin(transfer.staged);
+            self.mirrors.transfers.insert(operation, transfer);
+            pass.waiting.push_back(operation);
+            pass.open += 1;
+        }
+        others.sort_by_key(|change| change.place);
+        self.send_patches(endpoint, connection, twin, &others);
+    }
+
+    /// Begins writes. False: there is no room for all.
+    fn write_waiting(&mut self, endpoint: &Endpoint, connection: Connection, twin: &mut Twin, pass: &mut Pass) -> bool {
+        while let Some(operation) = pass.waiting.front() {
+            let found = self.mirrors.transfers.get(operation).zip(self.mirrors.staging.as_ref());
+            let Some((transfer, staging)) = found else {
+                pass.waiting.pop_front();
+                continue;
+            };
+            let rma = Rma::new(staging.handle(), &twin.handle, transfer.len as u64)
+                .local_offset(transfer.staged as u64)
+                .remote_offset(transfer.offset as u64);
+            match endpoint.write(connection, &rma, Operation::mirror(*operation)) {
+                Ok(()) => {
+                    pass.waiting.pop_front();
+                }
+                Err(RmaError::NoBuffers) => return false,
+                Err(_) => {
+                    let operation = pass.waiting.pop_front();
+                    let transfer = operation.and_then(|operation| self.end_transfer(operation));
+                    pass.open -= 1;
+                    transfer.into_iter().for_each(|transfer| twin.fail(&transfer));
+                }
+            }
+        }
+        true
+    }
+
+    /// Sends changes in rising order, in order.
+    fn send_patches(&mut self, endpoint: &Endpoint, connection: Connection, twin: &mut Twin, changes: &[Change]) {
+        let Some(most) = connection.max_send_size() else { return };
+        let room = (most as usize).saturating_sub(HEADER).min(MOST_BYTES);
+        for (groups, end) in emit(changes, room) {
+            twin.sent += 1;
+            twin.note_patch(groups.first..end);
+            let is_asking = twin.sent - twin.asked >= MANY as u64;
+            if is_asking {
+                twin.asked = twin.sent;
+            }
+            self.send_patch(endpoint, twin, groups, is_asking);
+        }
+    }
+
+    fn send_patch(&mut self, endpoint: &Endpoint, twin: &Twin, groups: super::Groups, is_asking: bool) {
+        let (token, number) = (twin.mirror.token, twin.sent as u32);
+        self.send(endpoint, twin.partner, Message::Patch { token, number, is_asking, groups });
+    }
+
+    /// Asks the owner to confirm all patches; the number of the last one.
+    pub(crate) fn ask(&mut self, endpoint: &Endpoint, twin: &mut Twin) -> u64 {
+        if twin.asked < twin.sent {
+            twin.sent += 1;
+            twin.asked = twin.sent;
+            let groups = super::Groups { first: 0, bytes: Vec::new() };
+            self.send_patch(endpoint, twin, groups, true);
+        }
+        twin.sent
+    }
+
+    /// The owner has confirmed a patch.
+    pub(crate) fn on_applied(&mut self, from: crate::state::Partner, token: u64, number: u32) {
+        let Some(twin) = self.mirrors.all.get_mut(&token).filter(|twin| twin.partner == from) else { return };
+        let before = u64::from((twin.sent as u32).wrapping_sub(number));
+        twin.confirmed = twin.confirmed.max(twin.sent.saturating_sub(before));
+        let confirmed = twin.confirmed;
+        twin.patched.retain(|(number, _)| *number > confirmed);
+        self.mirrors.ended += 1;
+        self.has_changed = true;
+    }
+
+    fn end_transfer(&mut self, operation: u64) -> Option<Transfer> {
+        let transfer = self.mirrors.transfers.remove(&operation)?;
+        if let Some(staging) = &mut self.mirrors.staging {
+            staging.end(transfer.staged);
+        }
+        Some(transfer)
+    }
+
+    /// An RMA of a mirror has ended.
+    pub(crate) fn on_mirror_ended(&mut self, endpoint: &Endpoint, operation: u64, is_ok: bool) {
+        // Read before its memory is another one's.
+        let transfer = self.mirrors.transfers.get(&operation);
+        let bytes = transfer.filter(|transfer| transfer.is_read && is_ok).and_then(|transfer| {
+            let staging = self.mirrors.staging.as_ref()?;
+            Some(staging.memory.to_vec(transfer.staged, transfer.len))
+        });
+        let Some(transfer) = self.end_transfer(operation) else { return };
+        self.mirrors.ended += 1;
+        self.has_changed = true;
+        self.with_twin(transfer.token, |state, twin| {
+            if transfer.is_read {
+                state.on_read(endpoint, twin, &transfer, bytes);
+                return;
+            }
+            if let Some(pass) = &mut twin.pass {
+                pass.open = pass.open.saturating_sub(1);
+            }
+            if !is_ok {
+                twin.fail(&transfer);
+                state.mirrors.wake();
+            }
+            state.advance_pass(endpoint, twin);
+        });
+    }
+}
+
+impl Twin {
+    /// A write has failed: its words are sent again.
+    fn fail(&mut self, transfer: &Transfer) {
+        let first = (transfer.offset / WORD) as u64;
+        self.failed.extend(first..first + (transfer.len / WORD) as u64);
+        self.mirror.note_failure();
+    }
+}

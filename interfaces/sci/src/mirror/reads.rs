@@ -1,0 +1,125 @@
+//! What the owner has is read, and merged with what the program has changed.
+
+use crate::mirror::changes::{WORD, differing, merge};
+use crate::mirror::memory::Block;
+use crate::mirror::state::{Transfer, Twin};
+use crate::state::{Operation, State};
+use cci::{Endpoint, Rma, RmaError};
+use std::collections::VecDeque;
+use std::ops::Range;
+use std::time::Instant;
+
+/// A read that has begun.
+pub(crate) struct Reading {
+    /// Blocks whose RMA has not begun.
+    rest: VecDeque<usize>,
+    /// RMAs that have not ended.
+    open: u32,
+    has_failed: bool,
+}
+
+impl Twin {
+    /// Begins to read blocks; the number by which the end is known.
+    pub(crate) fn begin_read(&mut self, blocks: Range<usize>) -> u64 {
+        self.reading = Some(Reading { rest: blocks.collect(), open: 0, has_failed: false });
+        self.reads + 1
+    }
+
+    fn finish_read(&mut self) {
+        let Some(reading) = self.reading.take_if(|reading| reading.open == 0 && reading.rest.is_empty()) else {
+            return;
+        };
+        self.reads += 1;
+        if reading.has_failed {
+            self.failed_read = self.reads;
+        }
+    }
+
+    /// Takes words of the owner over. Bytes that the program has changed stay, and are sent.
+    fn take(&mut self, offset: usize, bytes: &[u8]) {
+        let (region, first) = (&self.mirror.region, offset / WORD);
+        for (place, bytes) in (first..).zip(bytes.chunks(WORD)) {
+            let known = &mut self.words[place];
+            // Bytes behind the end of the segment stay as they are.
+            let mut word = known.to_ne_bytes();
+            word[..bytes.len()].copy_from_slice(bytes);
+            let word = u64::from_ne_bytes(word);
+            if word == *known {
+                continue;
+            }
+            loop {
+                let own = region.load(place);
+                let unchanged = !differing(*known, own);
+                if region.replace(place, own, merge(own, word, unchanged)) {
+                    break;
+                }
+            }
+            *known = word;
+        }
+    }
+}
+
+impl State {
+    /// Goes on with a read.
+    pub(crate) fn advance_read(&mut self, endpoint: &Endpoint, twin: &mut Twin) {
+        let connection = twin.partner.and_then(|peer| self.peers.connection(peer));
+        while let Some(reading) = &mut twin.reading {
+            let Some(block) = reading.rest.front() else { break };
+            let operation = self.next();
+            let Some(staging) = &mut self.mirrors.staging else { return };
+            let Some(staged) = staging.find() else { return };
+            let (offset, len) = twin.mirror.span(*block);
+            let rma = Rma::new(staging.handle(), &twin.handle, len as u64)
+                .local_offset(staged as u64)
+                .remote_offset(offset as u64);
+            let begun = connection.map(|connection| endpoint.read(connection, &rma, Operation::mirror(operation)));
+            match begun {
+                Some(Ok(())) => {
+                    reading.rest.pop_front();
+                    reading.open += 1;
+                    staging.begin(staged);
+                    let transfer = Transfer { token: twin.mirror.token, is_read: true, staged, offset, len };
+                    self.mirrors.transfers.insert(operation, transfer);
+                }
+                Some(Err(RmaError::NoBuffers)) => return,
+                Some(Err(_)) | None => {
+                    reading.rest.clear();
+                    reading.has_failed = true;
+                }
+            }
+        }
+        twin.finish_read();
+    }
+
+    /// A read of a block has ended, well if there are bytes.
+    pub(crate) fn on_read(
+        &mut self,
+        endpoint: &Endpoint,
+        twin: &mut Twin,
+        transfer: &Transfer,
+        bytes: Option<Vec<u8>>,
+    ) {
+        match (bytes, &mut twin.reading) {
+            (Some(bytes), _) => {
+                let block = transfer.offset / super::memory::BLOCK;
+                // A store of this thread would wait for itself.
+                if let Some(watch) = self.mirrors.watch.as_ref().filter(|_| twin.mirror.block(block) == Block::Quiet) {
+                    watch.open(&twin.mirror, block);
+                }
+                twin.mirror.set_block(block, Block::Fresh);
+                twin.changed[block] = Instant::now();
+                twin.take(transfer.offset, &bytes);
+            }
+            (None, Some(reading)) => {
+                reading.has_failed = true;
+                reading.rest.clear();
+            }
+            (None, None) => {}
+        }
+        if let Some(reading) = &mut twin.reading {
+            reading.open = reading.open.saturating_sub(1);
+        }
+        self.advance_read(endpoint, twin);
+        self.mirrors.wake();
+    }
+}

@@ -1,0 +1,170 @@
+//! What a host knows of its mirrors, changed under its lock.
+
+use crate::errors::Error;
+use crate::mirror::memory::{BLOCK, Mirror};
+use crate::mirror::pass::Pass;
+use crate::mirror::reads::Reading;
+use crate::mirror::staging::Staging;
+use crate::mirror::thread::{Watch, start};
+use crate::shared::Shared;
+use crate::state::{Partner, State};
+use cci::{Endpoint, RmaHandle};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::ops::Range;
+use std::sync::{Arc, Weak};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// The pause between two comparisons while a mirror changes.
+pub(crate) const SHORT: Duration = Duration::from_micros(25);
+
+/// An RMA of a mirror.
+pub(crate) struct Transfer {
+    pub(crate) token: u64,
+    pub(crate) is_read: bool,
+    /// Where its bytes lie in the staging memory, and in the segment; and how many.
+    pub(crate) staged: usize,
+    pub(crate) offset: usize,
+    pub(crate) len: usize,
+}
+
+/// What the owner of a segment is known to have, and what is on its way.
+pub(crate) struct Twin {
+    pub(crate) mirror: Arc<Mirror>,
+    pub(crate) partner: Partner,
+    pub(crate) handle: RmaHandle,
+    pub(crate) words: Vec<u64>,
+    /// When each block was last seen to change.
+    pub(crate) changed: Vec<Instant>,
+    /// Blocks that were protected since they were compared.
+    pub(crate) unsure: BTreeSet<usize>,
+    /// Words of which a write has failed.
+    pub(crate) failed: BTreeSet<u64>,
+    /// The pass that has begun, and how many have.
+    pub(crate) pass: Option<Pass>,
+    pub(crate) passes: u64,
+    pub(crate) reading: Option<Reading>,
+    /// Reads that have ended, and the last one that has failed.
+    pub(crate) reads: u64,
+    pub(crate) failed_read: u64,
+    /// Patches that were sent, the last one of them to be confirmed, and the last one that was.
+    pub(crate) sent: u64,
+    pub(crate) asked: u64,
+    pub(crate) confirmed: u64,
+    /// The words of each patch that was not confirmed.
+    pub(crate) patched: VecDeque<(u64, Range<u64>)>,
+    /// When the next comparison is due, and the pause after it.
+    pub(crate) next: Instant,
+    pub(crate) pause: Duration,
+}
+
+/// The mirrors of a host, by the tokens of their connections.
+#[derive(Default)]
+pub(crate) struct Mirrors {
+    host: Weak<Shared>,
+    is_protecting: bool,
+    pub(crate) all: BTreeMap<u64, Twin>,
+    pub(crate) staging: Option<Staging>,
+    pub(crate) transfers: BTreeMap<u64, Transfer>,
+    /// Counts what has ended: a wait goes on as long as it grows.
+    pub(crate) ended: u64,
+    pub(crate) watch: Option<Arc<Watch>>,
+    thread: Option<JoinHandle<()>>,
+    /// Until then a thread of the program drives the endpoint.
+    pub(crate) driven: Option<Instant>,
+}
+
+impl Mirrors {
+    pub(crate) fn set_host(&mut self, host: &Arc<Shared>, is_protecting: bool) {
+        (self.host, self.is_protecting) = (Arc::downgrade(host), is_protecting);
+    }
+
+    /// Makes a mirror of a segment.
+    pub(crate) fn enter(
+        &mut self,
+        endpoint: &Endpoint,
+        (partner, token): (Partner, u64),
+        (handle, len): (RmaHandle, u64),
+    ) -> Result<Arc<Mirror>, Error> {
+        let host = self.host.upgrade().ok_or(Error::NotInitialized)?;
+        let len = usize::try_from(len).map_err(|_| Error::NoSpace)?;
+        let mirror = Arc::new(Mirror::new(self.host.clone(), token, len).ok_or(Error::NoSpace)?);
+        if self.staging.is_none() {
+            self.staging = Some(Staging::new(endpoint).ok_or(Error::NoSpace)?);
+        }
+        if self.watch.is_none() {
+            let watch = Arc::new(Watch::new(self.is_protecting).map_err(|_| Error::NoSpace)?);
+            self.thread = Some(start(host, Arc::clone(&watch)).map_err(|_| Error::NoSpace)?);
+            self.watch = Some(watch);
+        }
+        if let Some(watch) = &self.watch {
+            watch.enter(&mirror);
+        }
+        let now = Instant::now();
+        let twin = Twin {
+            words: vec![0; mirror.region.len() / size_of::<u64>()],
+            changed: vec![now; len.div_ceil(BLOCK)],
+            unsure: BTreeSet::new(),
+            failed: BTreeSet::new(),
+            mirror: Arc::clone(&mirror),
+            partner,
+            handle,
+            pass: None,
+            passes: 0,
+            reading: None,
+            reads: 0,
+            failed_read: 0,
+            sent: 0,
+            asked: 0,
+            confirmed: 0,
+            patched: VecDeque::new(),
+            next: now,
+            pause: SHORT,
+        };
+        self.all.insert(token, twin);
+        Ok(mirror)
+    }
+
+    /// Nobody compares a mirror any more, and all its pages are writable.
+    pub(crate) fn leave(&mut self, token: u64) {
+        if let Some(watch) = &self.watch {
+            watch.leave(token);
+        }
+        self.all.remove(&token);
+        self.ended += 1;
+    }
+
+    /// Ends all; the thread, which ends once it sees that the host has.
+    pub(crate) fn close(&mut self) -> Option<JoinHandle<()>> {
+        let tokens: Vec<_> = self.all.keys().copied().collect();
+        tokens.into_iter().for_each(|token| self.leave(token));
+        self.wake();
+        self.thread.take()
+    }
+
+    /// Has the thread look when the next comparison is due.
+    pub(crate) fn wake(&self) {
+        if let Some(watch) = &self.watch {
+            watch.wake();
+        }
+    }
+
+    /// How long a thread of the program drives the endpoint.
+    pub(crate) fn driven_for(&self) -> Option<Duration> {
+        let left = self.driven?.saturating_duration_since(Instant::now());
+        (!left.is_zero()).then_some(left)
+    }
+}
+
+impl State {
+    /// Runs something on a twin, which is not entered meanwhile.
+    pub(crate) fn with_twin<R>(&mut self, token: u64, act: impl FnOnce(&mut Self, &mut Twin) -> R) -> Option<R> {
+        let mut twin = self.mirrors.all.remove(&token)?;
+        let result = act(self, &mut twin);
+        // The link may have ended meanwhile.
+        if self.remotes.get(&token).is_none_or(|remote| !remote.is_lost) && !self.is_closed {
+            self.mirrors.all.insert(token, twin);
+        }
+        Some(result)
+    }
+}

@@ -1,0 +1,208 @@
+//! The thread that lets first stores through and compares what changes.
+
+use crate::mirror::memory::{Block, Mirror};
+use crate::mirror::pass::Step;
+use crate::mirror::state::{SHORT, Twin};
+use crate::mirror::sys::Faults;
+use crate::shared::Shared;
+use crate::state::State;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::fd::OwnedFd;
+use std::num::NonZeroU64;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+/// How long a block does not change before it is protected.
+const QUIET: Duration = Duration::from_millis(1);
+/// The longest pause where blocks cannot be protected, and its least multiple of a comparison.
+const LONG: Duration = Duration::from_millis(10);
+const SHARE: u32 = 200;
+/// How late the system may wake the thread, ns.
+const SLACK: Option<NonZeroU64> = NonZeroU64::new(1000);
+
+/// A mirror, and whether its pages can be protected.
+type Area = (Arc<Mirror>, bool);
+
+/// What the thread and the host share without the lock of the host.
+pub(crate) struct Watch {
+    faults: Option<Faults>,
+    wake: OwnedFd,
+    areas: Mutex<Vec<Area>>,
+}
+
+impl Watch {
+    pub(crate) fn new(is_protecting: bool) -> rustix::io::Result<Self> {
+        let faults = is_protecting.then(Faults::open).flatten();
+        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { faults, wake, areas: Mutex::new(Vec::new()) })
+    }
+
+    fn areas(&self) -> MutexGuard<'_, Vec<Area>> {
+        self.areas.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    pub(crate) fn wake(&self) {
+        // Full means woken already.
+        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
+    }
+
+    pub(crate) fn enter(&self, mirror: &Arc<Mirror>) {
+        let is_watched = self.faults.as_ref().is_some_and(|faults| faults.register(&mirror.region));
+        self.areas().push((Arc::clone(mirror), is_watched));
+    }
+
+    /// All pages of a mirror are writable from now on.
+    pub(crate) fn leave(&self, token: u64) {
+        let left: Vec<_> = self.areas().extract_if(.., |(mirror, _)| mirror.token == token).collect();
+        if let Some(faults) = &self.faults {
+            left.iter().filter(|(_, is_watched)| *is_watched).for_each(|(mirror, _)| faults.unregister(&mirror.region));
+        }
+    }
+
+    fn is_watched(&self, token: u64) -> bool {
+        self.areas().iter().any(|(mirror, is_watched)| mirror.token == token && *is_watched)
+    }
+
+    /// Lets stores to a block through.
+    pub(crate) fn open(&self, mirror: &Mirror, block: usize) {
+        mirror.set_block(block, Block::Fresh);
+        if let Some(faults) = &self.faults {
+            // Refused once the mirror is not watched any more: then its pages are writable.
+            let _ = faults.protect(&mirror.region, mirror.span(block), false);
+        }
+    }
+
+    /// Protects a block. The thread itself alone does so: it lets first stores through.
+    fn protect(&self, mirror: &Mirror, block: usize) -> bool {
+        mirror.set_block(block, Block::Quiet);
+        let faults = self.faults.as_ref();
+        let is_protected = faults.is_some_and(|faults| faults.protect(&mirror.region, mirror.span(block), true));
+        if !is_protected {
+            self.open(mirror, block);
+        }
+        is_protected
+    }
+
+    /// Lets all stores through that wait.
+    fn serve(&self) {
+        let Some(faults) = &self.faults else { return };
+        while let Some(address) = faults.next() {
+            let areas = self.areas();
+            let offset =
+                |mirror: &Mirror| address.checked_sub(mirror.region.start()).filter(|at| *at < mirror.region.len());
+            let found = areas.iter().find_map(|(mirror, _)| Some((mirror, offset(mirror)?)));
+            if let Some((mirror, offset)) = found {
+                self.open(mirror, offset / super::memory::BLOCK);
+            }
+        }
+    }
+
+    fn sleep(&self, pause: Option<Duration>) {
+        let pause = pause.and_then(|pause| Timespec::try_from(pause).ok());
+        let mut descriptors = vec![PollFd::new(&self.wake, PollFlags::IN)];
+        descriptors.extend(self.faults.as_ref().map(|faults| PollFd::new(faults.descriptor(), PollFlags::IN)));
+        // A signal ends it early, and the thread looks again.
+        let _ = poll(&mut descriptors, pause.as_ref());
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+}
+
+/// Starts the thread.
+pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<JoinHandle<()>> {
+    std::thread::Builder::new().name("cci-sci-mirror".into()).spawn(move || {
+        // Refused, the thread only wakes later.
+        let _ = rustix::thread::set_current_timer_slack(SLACK);
+        loop {
+            watch.serve();
+            let Some(pause) = host.tend(&watch) else { return };
+            watch.sleep(pause);
+        }
+    })
+}
+
+impl Shared {
+    /// Compares what is due; the pause until something is. `None`: the host has ended.
+    fn tend(&self, watch: &Watch) -> Option<Option<Duration>> {
+        let tokens: Vec<_> = self.lock().ok()?.mirrors.all.keys().copied().collect();
+        let mut pause = None;
+        for token in tokens {
+            // Others may have the lock in between, and stores that wait go on.
+            watch.serve();
+            let mut state = self.lock().ok()?;
+            let due = state.with_twin(token, |state, twin| state.tend(&self.endpoint, twin, watch)).flatten();
+            pause = [pause, due].into_iter().flatten().min();
+            if state.is_backlogged() {
+                self.wake();
+            }
+        }
+        Some(pause)
+    }
+}
+
+impl State {
+    /// Compares a mirror if that is due; the pause until it is again.
+    fn tend(&mut self, endpoint: &cci::Endpoint, twin: &mut Twin, watch: &Watch) -> Option<Duration> {
+        let is_watched = watch.is_watched(twin.mirror.token);
+        if twin.reading.is_some() {
+            self.advance_read(endpoint, twin);
+            return Some(LONG);
+        }
+        if twin.pass.is_none() {
+            if !twin.is_due(is_watched) {
+                return None;
+            }
+            let left = twin.next.saturating_duration_since(Instant::now());
+            if !left.is_zero() {
+                return Some(left);
+            }
+            twin.begin_pass();
+        }
+        let begun = Instant::now();
+        if self.advance_pass(endpoint, twin) != Step::Ended {
+            // Who does not answer is looked after the more rarely the longer it takes.
+            let since = twin.pass.as_ref().map_or(SHORT, |pass| pass.begun.elapsed());
+            return Some(since.clamp(SHORT, LONG));
+        }
+        let now = Instant::now();
+        if is_watched {
+            twin.pause = SHORT.max(2 * (now - begun));
+            if twin.protect(watch, now) {
+                // What was stored meanwhile; nothing more can be.
+                twin.begin_pass();
+                self.advance_pass(endpoint, twin);
+            }
+            return twin.is_due(true).then_some(twin.pause);
+        }
+        let is_quiet = twin.changed.iter().all(|changed| now.saturating_duration_since(*changed) > QUIET);
+        twin.pause = if is_quiet { (2 * twin.pause).min(LONG).max(SHARE * (now - begun)) } else { SHORT };
+        twin.next = now + twin.pause;
+        Some(twin.pause)
+    }
+}
+
+impl Twin {
+    /// Whether there is something to compare.
+    fn is_due(&self, is_watched: bool) -> bool {
+        let states = || (0..self.mirror.blocks()).map(|block| self.mirror.block(block));
+        let is_open = if is_watched {
+            states().any(|state| matches!(state, Block::Open | Block::Fresh))
+        } else {
+            states().any(|state| state != Block::Absent)
+        };
+        is_open || self.pass.is_some() || !self.failed.is_empty() || !self.unsure.is_empty()
+    }
+
+    /// Protects what has not changed for a while. False: nothing was.
+    fn protect(&mut self, watch: &Watch, now: Instant) -> bool {
+        let mut any = false;
+        for block in 0..self.mirror.blocks() {
+            let is_quiet = now.saturating_duration_since(self.changed[block]) >= QUIET;
+            if is_quiet && self.mirror.block(block) == Block::Open && watch.protect(&self.mirror, block) {
+                self.unsure.insert(block);
+                any = true;
+            }
+        }
+        any
+    }
+}

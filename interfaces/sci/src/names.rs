@@ -1,0 +1,306 @@
+//! The names of this host for other hosts (`docs/design/sci-mirror.md`, Finding a node of another
+//! host).
+
+use crate::claims::{self, Named, Owner};
+use crate::errors::Error;
+use crate::nodes::Place;
+use cci_mem::inherited::close_in_children;
+use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::fd::OwnedFd;
+use rustix::io::Errno;
+use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseport};
+use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use std::io::{Error as IoError, ErrorKind};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs, UdpSocket};
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+const QUESTION: &[u8; 8] = b"ccisciq1";
+const ANSWER: &[u8; 8] = b"cciscia1";
+/// Bytes of a question, and of an answer at most.
+const LEN: usize = 512;
+/// Bytes of an answer before the owner.
+const HEAD: usize = 24;
+/// The pause before a question is asked again.
+const AGAIN: Duration = Duration::from_millis(50);
+/// How long an owner on this host is waited for.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How long a host that does not answer is asked.
+const REACH: Duration = Duration::from_secs(5);
+
+/// What an answer says.
+const NOBODY: u32 = 0;
+const OWNER: u32 = 1;
+const HERE: u32 = 2;
+const ANOTHER_USER: u32 = 3;
+
+/// A question: who has claimed a name; without one, whether anybody is there.
+#[derive(Clone, Copy, Debug)]
+struct Question {
+    cookie: u64,
+    node: u32,
+    what: Option<Named>,
+}
+
+impl Question {
+    fn emit(self) -> [u8; LEN] {
+        let (kind, number) = match self.what {
+            None => (0_u32, 0_u32),
+            Some(Named::Segment(id)) => (1, id),
+            Some(Named::Interrupt(number)) => (2, number),
+        };
+        let mut bytes = [0; LEN];
+        bytes[..8].copy_from_slice(QUESTION);
+        bytes[8..16].copy_from_slice(&self.cookie.to_le_bytes());
+        for (at, word) in (16..).step_by(4).zip([self.node, kind, number]) {
+            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
+        }
+        bytes
+    }
+
+    fn parse(bytes: &[u8]) -> Option<Self> {
+        // No shorter one: the answer is never longer than the question.
+        let rest = bytes.strip_prefix(QUESTION).filter(|_| bytes.len() == LEN)?;
+        let (cookie, rest) = rest.split_first_chunk()?;
+        let word = |at: usize| rest[4 * at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
+        let what = match (word(1)?, word(2)?) {
+            (0, _) => None,
+            (1, id) => Some(Named::Segment(id)),
+            (2, number) => Some(Named::Interrupt(number)),
+            _ => return None,
+        };
+        Some(Self { cookie: u64::from_le_bytes(*cookie), node: word(0)?, what })
+    }
+
+    /// The answer. `None`: the owner is asleep, and who asks tries again.
+    fn answer(self) -> Option<Vec<u8>> {
+        let deadline = Instant::now().checked_add(PATIENCE);
+        let (says, owner) = match self.what.map(|what| claims::find(self.node, what, deadline)) {
+            None => (HERE, None),
+            Some(Ok(Some(owner))) => (OWNER, Some(owner)),
+            Some(Ok(None)) => (NOBODY, None),
+            Some(Err(Error::Access)) => (ANOTHER_USER, None),
+            Some(Err(_)) => return None,
+        };
+        let mut bytes = [&ANSWER[..], &self.cookie.to_le_bytes(), &says.to_le_bytes(), &[0; 4]].concat();
+        bytes.extend(owner.iter().flat_map(Owner::emit));
+        (bytes.len() <= LEN).then_some(bytes)
+    }
+
+    /// What an answer to this question says; `None`: it is none.
+    fn read(self, bytes: &[u8]) -> Option<Result<Option<Owner>, Error>> {
+        let (head, rest) = bytes.strip_prefix(ANSWER)?.split_at_checked(HEAD - ANSWER.len())?;
+        if head[..8] != self.cookie.to_le_bytes() {
+            return None;
+        }
+        match u32::from_le_bytes(head[8..12].try_into().ok()?) {
+            NOBODY | HERE => Some(Ok(None)),
+            OWNER => Owner::parse(rest).map(|owner| Ok(Some(owner))),
+            ANOTHER_USER => Some(Err(Error::Access)),
+            _ => None,
+        }
+    }
+}
+
+/// A socket that all processes of this user may have at once.
+fn socket(port: u16) -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    let of = |family| {
+        let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
+        close_in_children(&socket);
+        set_socket_reuseport(&socket, true)?;
+        Ok(socket)
+    };
+    let both = of(AddressFamily::INET6).and_then(|socket: OwnedFd| {
+        set_ipv6_v6only(&socket, false)?;
+        bind(&socket, &SocketAddrV6::new(Ipv6Addr::UNSPECIFIED, port, 0, 0))?;
+        Ok(socket)
+    });
+    match both {
+        Err(Errno::AFNOSUPPORT | Errno::ADDRNOTAVAIL) => {
+            let socket = of(AddressFamily::INET)?;
+            bind(&socket, &SocketAddrV4::new(Ipv4Addr::UNSPECIFIED, port))?;
+            Ok(socket)
+        }
+        other => other,
+    }
+}
+
+/// Answers other hosts until it is dropped, on a thread of its own.
+pub(crate) struct Names {
+    stop: std::sync::Arc<OwnedFd>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Names {
+    pub(crate) fn serve(port: u16) -> std::io::Result<Self> {
+        let socket = UdpSocket::from(socket(port)?);
+        let stop = std::sync::Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let stopped = std::sync::Arc::clone(&stop);
+        let thread = std::thread::Builder::new().name("cci-sci-names".into()).spawn(move || {
+            let mut bytes = [0; LEN + 1];
+            loop {
+                let mut descriptors = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&*stopped, PollFlags::IN)];
+                // A signal ends it early, and the thread looks again.
+                let _ = poll(&mut descriptors, None);
+                if !descriptors[1].revents().is_empty() {
+                    return;
+                }
+                let Ok((len, from)) = socket.recv_from(&mut bytes) else { continue };
+                if let Some(answer) = Question::parse(&bytes[..len]).and_then(Question::answer) {
+                    // Who gets none asks again.
+                    let _ = socket.send_to(&answer, from);
+                }
+            }
+        })?;
+        Ok(Self { stop, thread: Some(thread) })
+    }
+}
+
+impl Drop for Names {
+    fn drop(&mut self) {
+        let _ = rustix::io::write(&*self.stop, &1_u64.to_ne_bytes());
+        if let Some(thread) = self.thread.take() {
+            // It runs nothing of the program.
+            let _ = thread.join();
+        }
+    }
+}
+
+/// Asks once, from a new port.
+fn ask_once(address: SocketAddr, question: Question, limit: Duration) -> std::io::Result<Result<Option<Owner>, Error>> {
+    let own: SocketAddr = match address {
+        SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
+        SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
+    };
+    let socket = UdpSocket::bind(own)?;
+    socket.connect(address)?;
+    socket.send(&question.emit())?;
+    let begun = Instant::now();
+    let mut bytes = [0; LEN];
+    loop {
+        let left = limit.saturating_sub(begun.elapsed());
+        if left.is_zero() {
+            return Err(ErrorKind::TimedOut.into());
+        }
+        socket.set_read_timeout(Some(left))?;
+        let len = socket.recv(&mut bytes)?;
+        if let Some(answer) = question.read(&bytes[..len]) {
+            return Ok(answer);
+        }
+    }
+}
+
+/// Asks a host who has claimed a name there. `Ok(None)`: nobody.
+fn ask(place: &Place, node: u32, what: Option<Named>, deadline: Option<Instant>) -> Result<Option<Owner>, Error> {
+    let addresses = (place.host.as_str(), place.port).to_socket_addrs();
+    let address = addresses.ok().and_then(|mut all| all.next()).ok_or(Error::NodeNotResponding)?;
+    let reach = Instant::now() + REACH;
+    loop {
+        let mut cookie = [0; 8];
+        // So few bytes come whole.
+        rustix::rand::getrandom(&mut cookie, rustix::rand::GetRandomFlags::empty()).map_err(|_| Error::System)?;
+        let question = Question { cookie: u64::from_ne_bytes(cookie), node, what };
+        let begun = Instant::now();
+        let end = deadline.map_or(reach, |deadline| deadline.min(reach));
+        match ask_once(address, question, AGAIN.min(end.saturating_duration_since(begun))) {
+            Ok(answer) => return answer,
+            // Nobody has the port.
+            Err(why) if why.kind() == ErrorKind::ConnectionRefused => return Ok(None),
+            Err(why) if is_final(&why) => return Err(Error::System),
+            Err(_) => {}
+        }
+        if Instant::now() >= end {
+            return Err(if end == reach { Error::NodeNotResponding } else { Error::Timeout });
+        }
+        // A route that is missing is reported at once.
+        std::thread::sleep(AGAIN.min(end.saturating_duration_since(Instant::now())).saturating_sub(begun.elapsed()));
+    }
+}
+
+/// Whether asking again is of no use.
+fn is_final(why: &IoError) -> bool {
+    matches!(Errno::from_io_error(why), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
+}
+
+/// As [`claims::find`], on another host.
+pub(crate) fn find(place: &Place, node: u32, what: Named, deadline: Option<Instant>) -> Result<Option<Owner>, Error> {
+    ask(place, node, Some(what), deadline)
+}
+
+/// Whether a host can be reached.
+pub(crate) fn probe(place: &Place, node: u32) -> Result<(), Error> {
+    let limit = Instant::now().checked_add(Duration::from_secs(1));
+    match ask(place, node, None, limit) {
+        Err(Error::Timeout) => Err(Error::NodeNotResponding),
+        other => other.map(drop),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn place(port: u16) -> Place {
+        Place { host: "127.0.0.1".to_owned(), port, is_here: false }
+    }
+
+    /// A port that nobody has.
+    fn port() -> u16 {
+        UdpSocket::bind("[::]:0").and_then(|socket| socket.local_addr()).expect("a port").port()
+    }
+
+    #[test]
+    fn several_processes_answer_at_one_port_and_nobody_at_a_closed_one() {
+        let (port, node) = (port(), 0x7100_0000 | std::process::id());
+        let limit = || Some(Instant::now() + Duration::from_secs(20));
+        let what = Named::Segment(3);
+        assert_eq!(find(&place(port), node, what, limit()), Ok(None), "nobody has the port");
+        assert_eq!(probe(&place(port), node), Ok(()), "its host is there");
+        let first = Names::serve(port).expect("a port");
+        let second = Names::serve(port).expect("the same port");
+        for names in [first, second] {
+            assert_eq!(find(&place(port), node, what, limit()), Ok(None), "nobody has the name");
+            let socket = claims::claim(node, what).expect("free");
+            let owner = Owner { number: 7, uri: "x://y".into() };
+            let found = std::thread::scope(|scope| {
+                let finding = scope.spawn(|| find(&place(port), node, what, limit()));
+                while !finding.is_finished() {
+                    claims::introduce(&socket, &owner.emit());
+                    std::thread::yield_now();
+                }
+                finding.join().expect("no panic")
+            });
+            assert_eq!(found, Ok(Some(owner)));
+            // The other one goes on.
+            drop(names);
+        }
+    }
+
+    #[test]
+    fn who_does_not_answer_is_asked_until_the_time_is_over() {
+        let mute = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let place = place(mute.local_addr().expect("an address").port());
+        let limit = Some(Instant::now() + Duration::from_millis(120));
+        assert_eq!(find(&place, 4, Named::Interrupt(1), limit), Err(Error::Timeout));
+        mute.set_nonblocking(true).expect("a socket");
+        let questions = std::iter::from_fn(|| mute.recv_from(&mut [0; LEN]).ok());
+        assert!(questions.map(|(_, from)| from).collect::<std::collections::BTreeSet<_>>().len() >= 2);
+    }
+
+    #[test]
+    fn what_is_no_question_or_no_answer_is_ignored() {
+        let question = Question { cookie: 9, node: 4, what: Some(Named::Segment(7)) };
+        let bytes = question.emit();
+        assert!(Question::parse(&bytes).is_some() && Question::parse(&bytes[..LEN - 1]).is_none());
+        let mut wrong = bytes;
+        wrong[20] = 3;
+        assert!(Question::parse(&wrong).is_none() && Question::parse(&[0; LEN]).is_none());
+        let answer = Question { what: None, ..question }.answer().expect("at once");
+        assert_eq!(question.read(&answer), Some(Ok(None)));
+        assert_eq!(Question { cookie: 8, ..question }.read(&answer), None);
+        for len in 0..answer.len() {
+            assert_eq!(question.read(&answer[..len]), None, "cut to {len}");
+        }
+    }
+}

@@ -1,0 +1,9 @@
+//! Mirror windows: between hosts over `sock`, which maps no memory, and between name spaces.
+
+mod faults;
+#[path = "../sci/owner.rs"]
+mod owner;
+mod quiet;
+mod spaces;
+mod windows;
+mod world;
