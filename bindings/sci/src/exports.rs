@@ -89,9 +89,9 @@ calls! {
         maps::start_sequence(sequence, flags, error);
     fn SCICheckSequence(sequence: Handle, flags: c_uint, error: Code) -> c_uint =
         maps::check_sequence(sequence, flags, error);
-    fn SCIStoreBarrier(_sequence: Handle, _flags: c_uint) = maps::store_barrier();
-    fn SCIFlush(_sequence: Handle, _flags: c_uint) = maps::flush();
-    fn SCIFlushReadBuffers(_sequence: Handle) = maps::flush_read_buffers();
+    fn SCIStoreBarrier(sequence: Handle, _flags: c_uint) = maps::store_barrier(sequence);
+    fn SCIFlush(sequence: Handle, _flags: c_uint) = maps::flush(sequence);
+    fn SCIFlushReadBuffers(sequence: Handle) = maps::flush_read_buffers(sequence);
 
     fn SCIMemCpy(
         sequence: Handle, memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code,

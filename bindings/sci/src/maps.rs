@@ -129,19 +129,31 @@ pub(crate) unsafe fn check_sequence(handle: Handle, given: c_uint, error: *mut c
     unsafe { answer(error, SequenceStatus::NotRetriable as c_uint, act) }
 }
 
+/// Runs something on a sequence, of a call that reports no error.
+fn with(handle: Handle, act: impl FnOnce(&MapSequence)) {
+    // SAFETY: nothing is written.
+    unsafe { answer(std::ptr::null_mut(), (), || registry()?.with_sequence(handle, act)) }
+}
+
 /// Orders stores.
-pub(crate) unsafe fn store_barrier() {
+pub(crate) unsafe fn store_barrier(handle: Handle) {
     fence(Ordering::Release);
+    with(handle, |of| of.sequence.store_barrier());
 }
 
-/// Waits until all processors can see what was stored.
-pub(crate) unsafe fn flush() {
+/// Waits until all processors can see what was stored, or until it is on its way.
+pub(crate) unsafe fn flush(handle: Handle) {
     fence(Ordering::SeqCst);
+    with(handle, |of| of.sequence.flush());
 }
 
-/// Orders loads.
-pub(crate) unsafe fn flush_read_buffers() {
+/// Orders loads; of a segment of another host, reads the map.
+pub(crate) unsafe fn flush_read_buffers(handle: Handle) {
     fence(Ordering::Acquire);
+    // A sequence reports what a mirror cannot read.
+    with(handle, |of| {
+        let _ = of.map.window.flush_reads();
+    });
 }
 
 pub(crate) unsafe fn cache_sync(map: Handle, address: *mut c_void, len: usize, given: c_uint, error: *mut c_uint) {
@@ -152,7 +164,7 @@ pub(crate) unsafe fn cache_sync(map: Handle, address: *mut c_void, len: usize, g
         if offset.checked_add(len).is_none_or(|end| end > map.window.len()) {
             return Err(Error::OutOfRange.into());
         }
-        fence(Ordering::SeqCst);
+        map.window.flush();
         Ok(())
     };
     // SAFETY: by the contract of the header.
@@ -180,6 +192,9 @@ pub(crate) unsafe fn copy(
         }
         if size > 0 && memory.is_null() {
             return Err(WRONG);
+        }
+        if is_read {
+            map.window.flush_reads()?;
         }
         if size > 0 {
             let far = map.window.as_ptr().wrapping_add(offset);
@@ -213,6 +228,7 @@ pub(crate) unsafe fn transfer(
         flags::check(given, &[&flags::ERROR_CHECK, &flags::BLOCK_READ], &[])?;
         let maps = &registry()?.maps;
         let (source, target): (Arc<Map>, Arc<Map>) = (maps.find(source)?, maps.find(target)?);
+        source.window.flush_reads()?;
         source.window.transfer(from, &target.window, to, size)?;
         let is_arrived = [&source, &target].map(|map| map.window.sequence().check() == SequenceStatus::Ok);
         if has(given, &flags::ERROR_CHECK) && is_arrived != [true; 2] {

@@ -1,6 +1,7 @@
 //! The library as it is installed: headers, symbols, and C programs that use it.
 
 use cci_testkit::installed::{Installed, STRICT, end, succeed};
+use cci_testkit::namespace;
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -57,19 +58,46 @@ fn run(source: &str, said: &str) {
     for flags in [&[][..], &["-D_REENTRANT"], &["-U_REENTRANT"]] {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let program = compile(source, flags, dir.path());
-        let ids = [id(), id()];
-        let ranks = [0, 1].map(|rank| {
-            let mut command = command(&program, 4 + 4 * rank, dir.path());
-            let [own, peer] = [rank, 1 - rank].map(|rank| ids[rank as usize]);
-            command.args([rank, own, peer].map(|word| word.to_string())).spawn().expect("the program starts")
+        both(source, said, |rank| command(&program, 4 + 4 * rank, dir.path()));
+    }
+}
+
+/// Runs two processes, which say the same.
+fn both(source: &str, said: &str, command: impl Fn(u32) -> Command) {
+    let ids = [id(), id()];
+    let ranks = [0, 1].map(|rank| {
+        let [own, peer] = [rank, 1 - rank].map(|rank| ids[rank as usize]);
+        command(rank).args([rank, own, peer].map(|word| word.to_string())).spawn().expect("the program starts")
+    });
+    // Both: what one has said explains why the other one waits.
+    let ends = ranks.map(|child| {
+        let source = source.to_owned();
+        std::thread::spawn(move || finish(child, &source))
+    });
+    let words = ends.map(|end| end.join().unwrap_or_default());
+    assert!(words.iter().all(|words| words == said), "{source}: {words:?}");
+}
+
+/// The same programs as on one host, between hosts that reach each other by a cable only.
+#[test]
+fn programs_run_between_two_name_spaces() {
+    if !namespace::may_be_made() {
+        return;
+    }
+    let nets = namespace::pair(1500);
+    for (source, said) in
+        [("pingpong.c", "ping and pong\n"), ("producer.c", "produced and consumed\n"), ("dma.c", "transferred\n")]
+    {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let program = compile(source, &[], dir.path());
+        let table = dir.path().join("nodes");
+        std::fs::write(&table, "4 10.0.0.1\n8 10.0.0.2\n").expect("a table");
+        both(source, said, |rank| {
+            let mut command = command(Path::new("nsenter"), 4, dir.path());
+            command.arg(format!("--net={}", nets[rank as usize].path())).arg(&program);
+            command.env("SCI_NODES", &table).env_remove("SCI_NODE").env("CCI_LISTEN", "network");
+            command
         });
-        // Both: what one has said explains why the other one waits.
-        let ends = ranks.map(|child| {
-            let source = source.to_owned();
-            std::thread::spawn(move || finish(child, &source))
-        });
-        let words = ends.map(|end| end.join().unwrap_or_default());
-        assert!(words.iter().all(|words| words == said), "{source}: {words:?}");
     }
 }
 
