@@ -116,7 +116,7 @@ codes! {
 /// use cci_sci::Nodes;
 ///
 /// let why = Nodes::parse("4 localhost\nfour localhost\n").unwrap_err();
-/// assert_eq!(why.to_string(), "line 2 of the node table, 'four localhost', is no node; write NODE HOST, with NODE from 1 to 65535");
+/// assert_eq!(why.to_string(), "line 2 of the node table, 'four localhost', is no node; write NODE HOST or NODE HOST:PORT, with NODE from 1 to 65535");
 /// ```
 #[derive(Debug)]
 #[non_exhaustive]
