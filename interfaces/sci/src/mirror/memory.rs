@@ -7,6 +7,8 @@ use std::sync::Weak;
 
 /// Bytes that are protected and compared as one.
 pub(crate) const BLOCK: usize = 64 << 10;
+/// Bytes of a mirror, at most: an owner states how many its segment has.
+const MOST: usize = 1 << 36;
 
 /// The state of a block.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -47,12 +49,11 @@ pub(crate) struct Mirror {
 impl Mirror {
     /// `None`: there is no room.
     pub(crate) fn new(host: Weak<Shared>, token: u64, len: usize) -> Option<Self> {
+        if len > MOST {
+            return None;
+        }
         let blocks = (0..len.div_ceil(BLOCK)).map(|_| AtomicU32::new(Block::Absent as u32)).collect();
         Some(Self { region: Region::new(len)?, len, token, blocks, failures: AtomicU64::new(0), host })
-    }
-
-    pub(crate) fn blocks(&self) -> usize {
-        self.blocks.len()
     }
 
     /// Where a block begins, and how many bytes of the segment it has.
@@ -94,5 +95,18 @@ impl Mirror {
     pub(crate) fn load(&self, range: std::ops::Range<usize>) -> Result<(), crate::errors::Error> {
         let host = self.host.upgrade().ok_or(crate::errors::Error::NotInitialized)?;
         host.load_mirror(self.token, range.start / BLOCK..range.end.div_ceil(BLOCK))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_owner_cannot_have_too_much_allocated() {
+        assert!([MOST + 1, 1 << 50, usize::MAX].into_iter().all(|len| Mirror::new(Weak::new(), 1, len).is_none()));
+        let mirror = Mirror::new(Weak::new(), 1, BLOCK + 1).expect("memory");
+        assert_eq!((mirror.blocks.len(), mirror.span(0), mirror.span(1)), (2, (0, BLOCK), (BLOCK, 1)));
+        assert_eq!((mirror.flush(true), mirror.block(1)), (Sent::Gone, Block::Absent), "its host is gone");
     }
 }

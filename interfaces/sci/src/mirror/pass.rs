@@ -47,7 +47,7 @@ impl Twin {
         let now = Instant::now();
         self.passes += 1;
         self.next = now + self.pause;
-        let rest = self.mirror.blocks();
+        let rest = self.loaded.end;
         self.pass = Some(Pass { begun: now, rest, last: Vec::new(), open: 0, waiting: VecDeque::new() });
     }
 
@@ -127,7 +127,8 @@ impl State {
             return Step::Waits;
         }
         let mut budget = BUDGET;
-        while let Some(block) = pass.rest.checked_sub(1) {
+        while pass.rest > twin.loaded.start {
+            let block = pass.rest - 1;
             if !twin.is_compared(block) {
                 pass.rest = block;
                 continue;

@@ -21,6 +21,10 @@ pub(crate) struct Reading {
 impl Twin {
     /// Begins to read blocks; the number by which the end is known.
     pub(crate) fn begin_read(&mut self, blocks: Range<usize>) -> u64 {
+        self.loaded = match self.loaded.is_empty() {
+            true => blocks.clone(),
+            false => self.loaded.start.min(blocks.start)..self.loaded.end.max(blocks.end),
+        };
         self.reading = Some(Reading { rest: blocks.collect(), open: 0, has_failed: false });
         self.reads + 1
     }

@@ -5,6 +5,7 @@ use crate::mirror::memory::{BLOCK, Mirror};
 use crate::mirror::pass::Pass;
 use crate::mirror::reads::Reading;
 use crate::mirror::staging::Staging;
+use crate::mirror::sys::words;
 use crate::mirror::thread::{Watch, start};
 use crate::shared::Shared;
 use crate::state::{Partner, State};
@@ -33,7 +34,9 @@ pub(crate) struct Twin {
     pub(crate) mirror: Arc<Mirror>,
     pub(crate) partner: Partner,
     pub(crate) handle: RmaHandle,
-    pub(crate) words: Vec<u64>,
+    pub(crate) words: Box<[u64]>,
+    /// All blocks that windows were mapped to lie in this range.
+    pub(crate) loaded: Range<usize>,
     /// When each block was last seen to change.
     pub(crate) changed: Vec<Instant>,
     /// Blocks that were protected since they were compared.
@@ -89,6 +92,7 @@ impl Mirrors {
         let host = self.host.upgrade().ok_or(Error::NotInitialized)?;
         let len = usize::try_from(len).map_err(|_| Error::NoSpace)?;
         let mirror = Arc::new(Mirror::new(self.host.clone(), token, len).ok_or(Error::NoSpace)?);
+        let words = words(mirror.region.len() / size_of::<u64>()).ok_or(Error::NoSpace)?;
         if self.staging.is_none() {
             self.staging = Some(Staging::new(endpoint).ok_or(Error::NoSpace)?);
         }
@@ -102,7 +106,8 @@ impl Mirrors {
         }
         let now = Instant::now();
         let twin = Twin {
-            words: vec![0; mirror.region.len() / size_of::<u64>()],
+            words,
+            loaded: 0..0,
             changed: vec![now; len.div_ceil(BLOCK)],
             unsure: BTreeSet::new(),
             failed: BTreeSet::new(),

@@ -7,6 +7,8 @@ use rustix::fs::{Mode, OFlags, open};
 use rustix::io::Errno;
 use rustix::ioctl::{Ioctl, IoctlOutput, Opcode, Updater, ioctl, opcode};
 use rustix::mm::{MapFlags, ProtFlags, UserfaultfdFlags, mmap_anonymous, munmap, userfaultfd};
+use std::alloc::{Layout, alloc_zeroed};
+use std::ptr::NonNull;
 
 const WORD: usize = 8;
 
@@ -70,6 +72,16 @@ impl Drop for Region {
         let unmapped = unsafe { munmap(std::ptr::with_exposed_provenance_mut(self.start), self.len) };
         debug_assert_eq!(unmapped, Ok(()));
     }
+}
+
+/// Words of zeroes, which take no memory until they are written. `None`: there is no room.
+pub(crate) fn words(count: usize) -> Option<Box<[u64]>> {
+    let layout = Layout::array::<u64>(count).ok().filter(|layout| layout.size() > 0)?;
+    // SAFETY: of more than no bytes.
+    let start = NonNull::new(unsafe { alloc_zeroed(layout) })?;
+    let words = NonNull::slice_from_raw_parts(start.cast::<u64>(), count);
+    // SAFETY: allocated as a box of these words is, and zero is a word.
+    Some(unsafe { Box::from_raw(words.as_ptr()) })
 }
 
 /// The structures of the kernel's interface.
@@ -223,6 +235,8 @@ mod tests {
         assert!(region.replace(3, 0, 7) && !region.replace(3, 0, 9));
         assert_eq!(region.load(3), 7);
         assert!(Region::new(usize::MAX).is_none() && Region::new(1 << 60).is_none());
+        assert_eq!(words(3).as_deref(), Some(&[0; 3][..]));
+        assert!([0, 1 << 58, usize::MAX].into_iter().all(|count| words(count).is_none()));
     }
 
     #[test]

@@ -184,7 +184,7 @@ impl State {
 impl Twin {
     /// Whether there is something to compare.
     fn is_due(&self, is_watched: bool) -> bool {
-        let states = || (0..self.mirror.blocks()).map(|block| self.mirror.block(block));
+        let states = || self.loaded.clone().map(|block| self.mirror.block(block));
         let is_open = if is_watched {
             states().any(|state| matches!(state, Block::Open | Block::Fresh))
         } else {
@@ -196,7 +196,7 @@ impl Twin {
     /// Protects what has not changed for a while. False: nothing was.
     fn protect(&mut self, watch: &Watch, now: Instant) -> bool {
         let mut any = false;
-        for block in 0..self.mirror.blocks() {
+        for block in self.loaded.clone() {
             let is_quiet = now.saturating_duration_since(self.changed[block]) >= QUIET;
             if is_quiet && self.mirror.block(block) == Block::Open && watch.protect(&self.mirror, block) {
                 self.unsure.insert(block);
