@@ -1,6 +1,7 @@
 //! Network interfaces.
 
 use crate::access::AccessEntry;
+use crate::changes::Empty;
 use crate::errors::Error;
 use crate::handles::Handle;
 use crate::initiator::Target;
@@ -110,7 +111,9 @@ impl Interface {
             .map_err(|source| cci::OpenError::system("no descriptor for a network interface", source))?;
         let uid = rustix::process::getuid().as_raw();
         let state = State::new((number, limits.granted()), own, (uid, 0), peers);
-        let core = Arc::new(Core { endpoint, state: Mutex::new(state), changed: Condvar::new(), wake, has_engine });
+        let changes = state.objects.changes.clone();
+        let (state, changed, empty) = (Mutex::new(state), Condvar::new(), Empty::new());
+        let core = Arc::new(Core { endpoint, state, changed, wake, has_engine, changes, empty });
         let engine = if has_engine {
             let of_engine = Arc::clone(&core);
             let thread = std::thread::Builder::new().name("portals engine".into());
@@ -162,9 +165,9 @@ impl Interface {
         if state.is_closed {
             return Err(Error::Network);
         }
-        let before = state.objects.changes;
+        let before = state.objects.changes.get();
         let result = act(&mut state);
-        if state.objects.changes != before || self.core.has_engine && state.has_work() {
+        if state.objects.changes.get() != before || self.core.has_engine && state.has_work() {
             self.core.wake(&state);
         }
         result
@@ -332,9 +335,16 @@ impl Interface {
     ///
     /// [`Error::Queue`], [`Error::QueueEmpty`].
     pub fn event(&self, queue: Handle) -> Result<(Event, bool), Error> {
+        if self.core.is_still_empty(queue) {
+            return Err(Error::QueueEmpty);
+        }
         self.with(|state| {
             self.core.progress_of_call(state);
-            state.objects.queues.get_mut(queue).ok_or(Error::Queue)?.pop()
+            let found = state.objects.queues.get_mut(queue).ok_or(Error::Queue)?.pop();
+            if found == Err(Error::QueueEmpty) {
+                self.core.empty.set(queue, state.objects.changes.get());
+            }
+            found
         })
     }
 
@@ -378,8 +388,8 @@ impl Interface {
     ///
     /// [`Error::Network`]: the interface was closed.
     pub fn make_progress(&self, limit: Duration) -> Result<(), Error> {
-        let before = self.lock().objects.changes;
-        self.core.wait_for(Some(limit), |state| (state.objects.changes != before).then_some(())).map(drop)
+        let before = self.core.changes.get();
+        self.core.wait_for(Some(limit), |state| (state.objects.changes.get() != before).then_some(())).map(drop)
     }
 
     /// Sets an entry of the access control table.

@@ -31,6 +31,7 @@
 
 mod access;
 mod answers;
+mod changes;
 mod errors;
 mod fast_path;
 mod handles;

@@ -2,6 +2,7 @@
 //! access control. Nothing here sends.
 
 use crate::access::Access;
+use crate::changes::Changes;
 use crate::errors::Error;
 use crate::handles::{Handle, Kind, Table};
 use crate::memory::Region;
@@ -198,7 +199,7 @@ pub(crate) struct Objects {
     /// Events of queues with a handler, for which it has not been called.
     pub(crate) handled: VecDeque<(Handle, Event)>,
     /// Counts what waits may wait for.
-    pub(crate) changes: u64,
+    pub(crate) changes: Changes,
 }
 
 impl Objects {
@@ -215,7 +216,7 @@ impl Objects {
             // Its wrap comes early.
             link: u32::MAX - 2,
             handled: VecDeque::new(),
-            changes: 0,
+            changes: Changes::new(),
         }
     }
 
@@ -410,7 +411,7 @@ impl Objects {
     }
 
     pub(crate) fn free_queue(&mut self, handle: Handle) -> Result<(), Error> {
-        self.changes += 1;
+        self.changes.count();
         self.queues.remove(handle).map(drop).ok_or(Error::Queue)
     }
 
@@ -489,7 +490,7 @@ impl Objects {
         if has_handler {
             self.handled.push_back((to, *event));
         }
-        self.changes += 1;
+        self.changes.count();
         Some(event.sequence)
     }
 

@@ -435,7 +435,7 @@ impl State {
     /// Ends all without events.
     pub(crate) fn close(&mut self, endpoint: &Endpoint) {
         self.is_closed = true;
-        self.objects.changes += 1;
+        self.objects.changes.count();
         self.peers.close(endpoint);
         self.operations = Operations::new();
         self.partners = Partners(Vec::new());

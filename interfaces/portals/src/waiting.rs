@@ -1,8 +1,11 @@
 //! Progress, and waiting for it.
 
+use crate::changes::{Changes, Empty};
 use crate::errors::Error;
+use crate::handles::Handle;
 use crate::state::State;
 use cci::{Endpoint, PollError};
+use cci_mem::sync::spin;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, OwnedFd};
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
@@ -28,9 +31,19 @@ pub(crate) struct Core {
     pub(crate) wake: OwnedFd,
     /// A thread of its own makes the progress.
     pub(crate) has_engine: bool,
+    /// What the state has of it too.
+    pub(crate) changes: Changes,
+    pub(crate) empty: Empty,
 }
 
 impl Core {
+    /// Whether this queue was found empty, and nothing has changed since. Never without an engine,
+    /// where a look makes progress.
+    #[inline]
+    pub(crate) fn is_still_empty(&self, queue: Handle) -> bool {
+        self.has_engine && self.empty.is(queue, self.changes.get())
+    }
+
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -40,11 +53,11 @@ impl Core {
         let mut begun = Instant::now();
         let mut state = self.lock();
         while !state.is_closed && !state.has_failed {
-            let before = state.objects.changes;
+            let before = state.objects.changes.get();
             if self.progress(&mut state) > 0 {
                 begun = Instant::now();
             }
-            if state.objects.changes != before {
+            if state.objects.changes.get() != before {
                 self.wake(&state);
             }
             if state.is_closed || state.has_failed {
@@ -53,7 +66,7 @@ impl Core {
             if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
                 drop(state);
                 // The program's calls need the lock too.
-                (0..LOOKS).for_each(|_| std::hint::spin_loop());
+                (0..LOOKS).for_each(|_| spin());
             } else {
                 let left = state.left();
                 state.has_sleeper = true;
@@ -67,8 +80,10 @@ impl Core {
         self.wake(&state);
     }
 
+    /// Has those look again whom changes may concern.
     pub(crate) fn wake(&self, state: &State) {
-        if state.has_sleeper {
+        // An engine sleeps through what calls of the program leave to the program.
+        if state.has_sleeper && (!self.has_engine || state.is_closed || state.has_work()) {
             // Full means woken already.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
@@ -131,14 +146,14 @@ impl Core {
         let mut spins = None;
         let mut state = self.lock();
         loop {
-            let before = state.objects.changes;
+            let before = state.objects.changes.get();
             self.progress_of_call(&mut state);
             let result = if state.is_closed { Err(Error::Network) } else { Ok(ready(&mut state)) };
             let is_failed = state.has_failed && matches!(result, Ok(None));
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             let is_over = !matches!(result, Ok(None)) || left.is_some_and(|left| left.is_zero()) || is_failed;
             // One of those who wait takes over the sleep on the descriptors.
-            if state.objects.changes != before || is_over {
+            if state.objects.changes.get() != before || is_over {
                 self.wake(&state);
             }
             if is_over {
@@ -146,8 +161,9 @@ impl Core {
             }
             let begun = *spins.get_or_insert_with(Instant::now);
             if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
+                let changes = state.objects.changes.get();
                 drop(state);
-                std::hint::spin_loop();
+                self.until_changed(changes, begun);
                 state = self.lock();
                 continue;
             }
@@ -167,6 +183,14 @@ impl Core {
             self.sleep(left);
             state = self.lock();
             state.has_sleeper = false;
+        }
+    }
+
+    /// A pause between two looks of a wait: with an engine until there is something to see.
+    fn until_changed(&self, changes: u64, begun: Instant) {
+        spin();
+        while self.has_engine && self.changes.get() == changes && begun.elapsed() < SPIN {
+            spin();
         }
     }
 
