@@ -36,6 +36,9 @@
 # make splitc-programs SPLITC_SRC=DIR
 #                            translate and compile every Split-C program of a checkout, and say which
 #                            fail; skipped without SPLITC_SRC
+# make portals-oracle PORTALS_SRC=DIR
+#                            run our programs of Portals 3.3 over a built checkout of another
+#                            implementation, which has to agree; skipped without PORTALS_SRC
 # make peers                 programs that measure other libraries beside CCI (`cci perf --peers`),
 #                            as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
@@ -56,7 +59,7 @@ DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install wheel deb archive book am-gasnet splitc-programs peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install wheel deb archive book am-gasnet splitc-programs portals-oracle peers peers-deps nightly release deny clean
 
 all: build
 
@@ -175,6 +178,10 @@ splitc-programs:
 	bindings/splitc/install.sh "$(TARGET)/release" "$$prefix" && \
 	install -D -m 755 "$(TARGET)/release/splitcc" "$$prefix/bin/splitcc" && \
 	SPLITC_SRC="$(SPLITC_SRC)" SPLITC_FLAGS="$(SPLITC_FLAGS)" ci/splitc-programs "$$prefix"
+
+# Nothing of the other implementation is stored or changed.
+portals-oracle:
+	@PORTALS_SRC="$(PORTALS_SRC)" PORTALS_FLAGS="$(PORTALS_FLAGS)" ci/portals-oracle
 
 peers: prepare
 	@tools/peers/build "$(TARGET)/peers"

@@ -15,6 +15,9 @@ const GENERIC: [u32; 6] = [0, 1, 2, 0x100, 0x200, 0x1_0002];
 /// Ours, and Cray's over each bridge.
 const ACCELERATED: [u32; 3] = [0x101, 0x1000, 0x1_1000];
 
+/// A generic one and an accelerated one.
+const INTERFACES: usize = 2;
+
 /// Whether this interface id is that of an accelerated interface. `CCI_PORTALS_MODE` decides for
 /// the default one.
 fn is_accelerated(interface: u32) -> Result<bool, Error> {
@@ -32,22 +35,17 @@ pub(crate) unsafe fn init(most: *mut c_int, is_cray: bool) -> Answer {
     }
     *registry().initialised.write().unwrap_or_else(PoisonError::into_inner) = Some(is_cray);
     // SAFETY: by the contract.
-    unsafe { give(most, 1) }
+    unsafe { give(most, INTERFACES as c_int) }
 }
 
 pub(crate) fn fini() -> Answer {
     let registry = registry();
     let _alone = lock(&registry.opening);
     *registry.initialised.write().unwrap_or_else(PoisonError::into_inner) = None;
-    end(registry);
+    for number in 0..INTERFACES {
+        registry.end(number);
+    }
     Ok(())
-}
-
-fn end(registry: &Registry) -> bool {
-    let network = registry.network.write().unwrap_or_else(PoisonError::into_inner).take();
-    registry.handlers.write().unwrap_or_else(PoisonError::into_inner).clear();
-    // Ends waits of other threads, which hold it too.
-    network.is_some_and(|network| network.close().is_ok())
 }
 
 pub(crate) unsafe fn ni_init(
@@ -64,12 +62,13 @@ pub(crate) unsafe fn ni_init(
     }
     let is_accelerated = is_accelerated(interface)?;
     let _alone = lock(&registry.opening);
-    let found = registry.network.read().unwrap_or_else(PoisonError::into_inner).clone();
-    let is_there = found.is_some();
-    let network = match found {
-        // The one interface of this process has the other mode.
-        Some(network) if network.is_accelerated() != is_accelerated => return Err(Error::Interface.into()),
-        Some(network) => network,
+    let number = usize::from(is_accelerated);
+    let found = registry.networks.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let is_there = found[number].is_some();
+    let network = match &found[number] {
+        Some(network) => Arc::clone(network),
+        // The ranks of a job find each other's one interface.
+        None if Job::is_named() && found.iter().any(Option::is_some) => return Err(Error::Interface.into()),
         None => {
             let limits = if desired.is_null() {
                 Limits::default()
@@ -77,8 +76,10 @@ pub(crate) unsafe fn ni_init(
                 // SAFETY: by the contract.
                 unsafe { desired.read_unaligned() }.into()
             };
-            let network = Arc::new(open(registry, is_accelerated, (pid != ANY).then_some(pid), limits)?);
-            *registry.network.write().unwrap_or_else(PoisonError::into_inner) = Some(Arc::clone(&network));
+            let is_first = found.iter().all(Option::is_none);
+            let pid = (pid != ANY).then_some(pid);
+            let network = Arc::new(open(registry, (is_accelerated, is_first), pid, limits)?);
+            registry.networks.write().unwrap_or_else(PoisonError::into_inner)[number] = Some(Arc::clone(&network));
             network
         }
     };
@@ -100,7 +101,13 @@ fn device() -> Result<(Context, Device), Refusal> {
 }
 
 /// Opens the interface: in the job of this process if there is one, or by the rule for names.
-fn open(registry: &Registry, is_accelerated: bool, pid: Option<u32>, limits: Limits) -> Result<Interface, Refusal> {
+/// The first one has the number of the process that the map has for its rank.
+fn open(
+    registry: &Registry,
+    (is_accelerated, is_first): (bool, bool),
+    pid: Option<u32>,
+    limits: Limits,
+) -> Result<Interface, Refusal> {
     let (context, device) = device()?;
     let mut ranks = lock(&registry.ranks);
     let place = if Job::is_named() {
@@ -112,11 +119,11 @@ fn open(registry: &Registry, is_accelerated: bool, pid: Option<u32>, limits: Lim
         Place::of_job(job, &context, pid)
     } else {
         let mapped = ranks.rank.and_then(|rank| ranks.pids.get(rank as usize).copied());
-        Place::by_rule(&device, pid.or(mapped))
+        Place::by_rule(&device, pid.or(mapped.filter(|_| is_first)))
     };
     let place = place.map_err(|why| why.code())?;
     let open = if is_accelerated { Interface::accelerated } else { Interface::new };
-    let network = open(place, 0, limits).map_err(|why| why.code())?;
+    let network = open(place, u32::from(is_accelerated), limits).map_err(|why| why.code())?;
     if let Some((rank, ids)) = network.ranks() {
         (ranks.rank, ranks.size) = (Some(rank), u32::try_from(ids.len()).unwrap_or(u32::MAX));
         ranks.nids = ids.iter().map(|id| id.nid).collect();
@@ -131,8 +138,8 @@ fn open(registry: &Registry, is_accelerated: bool, pid: Option<u32>, limits: Lim
 pub(crate) fn ni_fini(handle: u32) -> Answer {
     let registry = registry();
     let _alone = lock(&registry.opening);
-    registry.network(handle)?;
-    if end(registry) { Ok(()) } else { Err(Error::Network.into()) }
+    let number = registry.network(handle)?.handle().interface();
+    if registry.end(number as usize) { Ok(()) } else { Err(Error::Network.into()) }
 }
 
 pub(crate) unsafe fn status(ni: u32, register: u32, value: *mut u64) -> Answer {
@@ -150,7 +157,7 @@ pub(crate) unsafe fn distance(ni: u32, process: CProcess, distance: *mut c_ulong
 }
 
 pub(crate) unsafe fn handle_of(any: u32, ni: *mut u32) -> Answer {
-    let network = registry().open(Error::Handle)?;
+    let network = registry().open(any, Error::Handle)?;
     if !network.has(Handle::from_bits(any)) {
         return Err(Error::Handle.into());
     }
@@ -216,7 +223,7 @@ pub(crate) unsafe fn attach_any(ni: u32, portal: *mut u32, of: Wanted, handle: *
 }
 
 pub(crate) unsafe fn insert(base: u32, of: Wanted, at: c_uint, handle: *mut u32) -> Answer {
-    let network = registry().open(Error::Entry)?;
+    let network = registry().open(base, Error::Entry)?;
     if handle.is_null() {
         return Err(Error::Address.into());
     }
@@ -227,11 +234,11 @@ pub(crate) unsafe fn insert(base: u32, of: Wanted, at: c_uint, handle: *mut u32)
 }
 
 pub(crate) fn unlink_entry(entry: u32) -> Answer {
-    Ok(registry().open(Error::Entry)?.unlink_entry(Handle::from_bits(entry))?)
+    Ok(registry().open(entry, Error::Entry)?.unlink_entry(Handle::from_bits(entry))?)
 }
 
 pub(crate) unsafe fn attach_memory(entry: u32, of: CDescriptor, goes: c_uint, handle: *mut u32) -> Answer {
-    let network = registry().open(Error::Entry)?;
+    let network = registry().open(entry, Error::Entry)?;
     if handle.is_null() {
         return Err(Error::Address.into());
     }
@@ -255,11 +262,11 @@ pub(crate) unsafe fn bind(ni: u32, of: CDescriptor, goes: c_uint, handle: *mut u
 }
 
 pub(crate) fn unlink_memory(memory: u32) -> Answer {
-    Ok(registry().open(Error::Memory)?.unlink_memory(Handle::from_bits(memory))?)
+    Ok(registry().open(memory, Error::Memory)?.unlink_memory(Handle::from_bits(memory))?)
 }
 
 pub(crate) unsafe fn update(memory: u32, old: *mut CDescriptor, new: *const CDescriptor, test: u32) -> Answer {
-    let network = registry().open(Error::Memory)?;
+    let network = registry().open(memory, Error::Memory)?;
     let new = if new.is_null() {
         None
     } else {

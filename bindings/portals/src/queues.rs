@@ -26,7 +26,7 @@ pub(crate) unsafe fn allocate(ni: u32, count: u64, handler: Option<Handler>, que
 }
 
 pub(crate) fn free(queue: u32) -> Answer {
-    registry().open(Error::Queue)?.free_queue(Handle::from_bits(queue))?;
+    registry().open(queue, Error::Queue)?.free_queue(Handle::from_bits(queue))?;
     registry().handlers.write().unwrap_or_else(PoisonError::into_inner).remove(&queue);
     Ok(())
 }
@@ -39,7 +39,7 @@ unsafe fn hand_over((event, is_lost): (Event, bool), to: *mut CEvent) -> Answer 
 }
 
 pub(crate) unsafe fn get(queue: u32, event: *mut CEvent) -> Answer {
-    let network = registry().open(Error::Queue)?;
+    let network = registry().open(queue, Error::Queue)?;
     if event.is_null() {
         return Err(Error::Address.into());
     }
@@ -63,7 +63,7 @@ pub(crate) unsafe fn poll(
     which: *mut c_int,
 ) -> Answer {
     let registry = registry();
-    let network = registry.open(Error::Queue)?;
+    registry.is_cray()?;
     let count = usize::try_from(count).ok().filter(|count| (1..=MOST).contains(count)).ok_or(Error::Queue)?;
     if queues.is_null() || event.is_null() || which.is_null() {
         return Err(Error::Address.into());
@@ -71,6 +71,8 @@ pub(crate) unsafe fn poll(
     // SAFETY: by the contract.
     let handles: Vec<Handle> =
         (0..count).map(|at| Handle::from_bits(unsafe { queues.add(at).read_unaligned() })).collect();
+    // Those of another interface are none of this one.
+    let network = registry.open(handles[0].bits(), Error::Queue)?;
     let limit = (limit != FOREVER).then(|| Duration::from_millis(limit.into()));
     let begun = Instant::now();
     loop {
@@ -95,7 +97,7 @@ pub(crate) unsafe fn poll(
 
 /// Makes progress, at most for so long without any change.
 pub(crate) fn progress(any: u32, limit: u32) -> Answer {
-    let network = registry().open(Error::Handle)?;
+    let network = registry().open(any, Error::Handle)?;
     if !network.has(Handle::from_bits(any)) {
         return Err(Error::Handle.into());
     }

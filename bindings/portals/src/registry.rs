@@ -1,4 +1,4 @@
-//! What a process has: whether it is initialised, its interface, handlers, ranks.
+//! What a process has: whether it is initialised, its interfaces, handlers, ranks.
 
 use cci_job::Job;
 use cci_mem::sync::{AtomicPtr, Ordering};
@@ -26,7 +26,8 @@ pub(crate) struct Ranks {
 pub(crate) struct Registry {
     /// Whether `PtlInit` was called, and by the Cray dialect.
     pub(crate) initialised: RwLock<Option<bool>>,
-    pub(crate) network: RwLock<Option<Arc<Interface>>>,
+    /// The generic interface and the accelerated one, by the number in their handles.
+    pub(crate) networks: RwLock<[Option<Arc<Interface>>; 2]>,
     /// One at a time opens and closes.
     pub(crate) opening: Mutex<()>,
     pub(crate) handlers: RwLock<HashMap<u32, Handler>>,
@@ -89,17 +90,29 @@ impl Registry {
         initialised.ok_or(Error::NotInitialised)
     }
 
-    /// The open interface, for an object that `missing` says is not there otherwise.
-    pub(crate) fn open(&self, missing: Error) -> Result<Arc<Interface>, Error> {
+    /// The open interface of an object with this handle; `missing` says that there is none.
+    pub(crate) fn open(&self, handle: u32, missing: Error) -> Result<Arc<Interface>, Error> {
         self.is_cray()?;
-        let network = self.network.read().unwrap_or_else(PoisonError::into_inner);
-        network.clone().ok_or(missing)
+        let networks = self.networks.read().unwrap_or_else(PoisonError::into_inner);
+        networks.get(Handle::from_bits(handle).interface() as usize).cloned().flatten().ok_or(missing)
     }
 
     /// The interface of its own handle.
     pub(crate) fn network(&self, handle: u32) -> Result<Arc<Interface>, Error> {
-        let network = self.open(Error::Network)?;
+        let network = self.open(handle, Error::Network)?;
         if network.handle() == Handle::from_bits(handle) { Ok(network) } else { Err(Error::Network) }
+    }
+
+    /// Ends an interface, and with it waits of other threads, which hold it too. False: there is
+    /// none.
+    pub(crate) fn end(&self, number: usize) -> bool {
+        let mut networks = self.networks.write().unwrap_or_else(PoisonError::into_inner);
+        let network = networks.get_mut(number).and_then(Option::take);
+        drop(networks);
+        let mut handlers = self.handlers.write().unwrap_or_else(PoisonError::into_inner);
+        handlers.retain(|queue, _| Handle::from_bits(*queue).interface() as usize != number);
+        drop(handlers);
+        network.is_some_and(|network| network.close().is_ok())
     }
 
     /// Calls the handlers of events that have come.

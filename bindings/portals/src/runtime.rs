@@ -124,9 +124,7 @@ pub(crate) fn set_jid(ni: u32, jid: u32) -> Answer {
         ranks.jid = Some(jid);
         Ok(())
     })?;
-    let network = registry().network.read().unwrap_or_else(PoisonError::into_inner).clone();
-    if let Some(network) = network {
-        network.set_job(jid);
-    }
+    let networks = registry().networks.read().unwrap_or_else(PoisonError::into_inner).clone();
+    networks.iter().flatten().for_each(|network| network.set_job(jid));
     Ok(())
 }

@@ -23,9 +23,9 @@ impl To {
     }
 }
 
-fn run(act: impl FnOnce(&Interface) -> Result<(), Error>) -> Answer {
+fn run(memory: u32, act: impl FnOnce(&Interface) -> Result<(), Error>) -> Answer {
     let registry = registry();
-    let network = registry.open(Error::Memory)?;
+    let network = registry.open(memory, Error::Memory)?;
     let done = act(&network);
     registry.run_handlers(&network);
     Ok(done?)
@@ -33,13 +33,13 @@ fn run(act: impl FnOnce(&Interface) -> Result<(), Error>) -> Answer {
 
 pub(crate) fn put(memory: u32, region: Option<(u64, u64)>, ack: c_uint, to: To) -> Answer {
     // PTL_ACK_REQ is 0.
-    run(|network| network.put(Handle::from_bits(memory), region, ack == 0, &to.target()))
+    run(memory, |network| network.put(Handle::from_bits(memory), region, ack == 0, &to.target()))
 }
 
 pub(crate) fn get(memory: u32, region: Option<(u64, u64)>, to: To) -> Answer {
-    run(|network| network.get(Handle::from_bits(memory), region, &to.target()))
+    run(memory, |network| network.get(Handle::from_bits(memory), region, &to.target()))
 }
 
 pub(crate) fn get_put(memory: u32, source: u32, to: To) -> Answer {
-    run(|network| network.get_put(Handle::from_bits(memory), Handle::from_bits(source), &to.target()))
+    run(memory, |network| network.get_put(Handle::from_bits(memory), Handle::from_bits(source), &to.target()))
 }

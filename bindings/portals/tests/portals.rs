@@ -115,6 +115,18 @@ fn the_dialect_of_cray_has_its_own_rules() {
 }
 
 #[test]
+fn a_process_has_an_interface_of_each_mode() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("modes.c", dir.path());
+    for transport in TRANSPORTS {
+        assert_eq!(
+            finish(command(&program, transport, dir.path()).spawn().expect("it starts"), transport),
+            "two modes\n"
+        );
+    }
+}
+
+#[test]
 fn puts_and_gets_go_to_and_fro() {
     run("pingpong.c", 2, &TRANSPORTS, "ping and pong\n");
 }
@@ -181,6 +193,23 @@ fn programs_run_between_hosts() {
             assert!(!finish(child, "the wire").is_empty());
         }
     }
+}
+
+/// The script takes an implementation that is installed: here it is this one.
+#[test]
+fn the_oracle_runs_the_same_programs() {
+    let oracle = |source: &Path| {
+        let mut script = Command::new("bash");
+        script.arg(here().join("../../ci/portals-oracle")).env("PORTALS_SRC", source).env_remove("CCI_CONFIG");
+        let output = script.output().expect("bash");
+        (output.status.code(), String::from_utf8_lossy(&output.stdout).into_owned())
+    };
+    let (code, words) = oracle(Path::new(""));
+    assert!(code == Some(0) && words.starts_with("portals-oracle: skipped, because PORTALS_SRC"), "{words}");
+    let all = "portals-oracle: 5 of 5 programs say the same there\n";
+    assert_eq!(oracle(installed().prefix()), (Some(0), all.to_owned()));
+    let elsewhere = tempfile::tempdir().expect("a temporary directory");
+    assert_eq!(oracle(elsewhere.path()).0, Some(2));
 }
 
 #[test]

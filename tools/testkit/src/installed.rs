@@ -114,6 +114,12 @@ impl Installed {
         })
     }
 
+    /// Where it is installed.
+    #[must_use]
+    pub fn prefix(&self) -> &Path {
+        self.prefix.path()
+    }
+
     /// The names in a folder below the prefix, sorted.
     ///
     /// # Panics

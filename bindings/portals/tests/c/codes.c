@@ -276,7 +276,7 @@ int main(int argc, char **argv) {
     before_init();
     of_ranks();
     CHECK_CODE(PtlInit(&most), PTL_OK);
-    CHECK(most == 1);
+    CHECK(most == 2);
     without_interface();
     of_interfaces(pid);
     of_entries();
