@@ -491,7 +491,8 @@ pub struct PortalsPoint {
     pub experiment: String,
     /// Its place on the abscissa: bytes, entries, receives, processes or seconds.
     pub x: u64,
-    /// A mode of Portals, `mx`, or `cci`; a way of SCI, or `bare`.
+    /// A mode of Portals, `mx`, a way of SCI, or what others are compared with: `cci`, `bare`,
+    /// `without`.
     pub way: String,
     /// In the unit of the experiment: nanoseconds, bytes or operations per second, bytes, or a part
     /// of 1.

@@ -7,6 +7,7 @@
 
 pub(crate) mod buffer;
 mod copying;
+mod futex;
 mod lines;
 mod network;
 pub(crate) mod shared;
@@ -161,6 +162,13 @@ impl Probe {
     /// Memory that both sides store into and poll. No block runs meanwhile.
     pub(crate) fn stores(&self) -> Stores<'_> {
         Stores::new(&self.shared, self.side)
+    }
+
+    /// Two wake-ups of sleeping processes, there and back, by words that both have mapped: so many
+    /// times, and each time after a pause in which the server has gone to sleep. Returns how long
+    /// each took, at the client.
+    pub(crate) fn wake_by_futexes(&self, count: usize, pause: Duration) -> io::Result<Vec<Duration>> {
+        futex::exchange(&self.shared, self.side, count, pause)
     }
 
     /// Computes without touching the library until the client says that its block has ended.

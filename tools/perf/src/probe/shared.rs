@@ -5,7 +5,7 @@ use rustix::mm::{MapFlags, ProtFlags, mmap, munmap};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
 use std::ptr::NonNull;
-use std::sync::atomic::AtomicU64;
+use std::sync::atomic::{AtomicU32, AtomicU64};
 
 /// Number of the newest block that has ended, for an end that computes.
 pub(crate) const STOP: usize = 512;
@@ -32,6 +32,8 @@ pub(super) const PIPE_SLOTS: usize = 8;
 /// pipe (14.7 GB/s, where slots of 16 KiB gave 9.8), and the probe has to be the best that the
 /// machine does.
 pub(super) const PIPE_STRIDE: usize = 64 << 10;
+/// Words that the client and the server sleep on, 128 bytes apart.
+pub(super) const FUTEXES: usize = 2048;
 /// The ring.
 pub(super) const RING: usize = 64 << 10;
 /// Entries of the ring, of 64 bytes.
@@ -109,6 +111,13 @@ impl Shared {
         // SAFETY: inside the mapping (see `bytes`), aligned, any bits are an atomic; everybody uses
         // words as atomics.
         unsafe { &*self.bytes(offset, 8).cast() }
+    }
+
+    /// A word that processes sleep on.
+    pub(super) fn futex(&self, offset: usize) -> &AtomicU32 {
+        assert!(offset.is_multiple_of(4), "misaligned word");
+        // SAFETY: as in `word`.
+        unsafe { &*self.bytes(offset, 4).cast() }
     }
 
     /// Words that follow each other.

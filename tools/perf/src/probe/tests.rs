@@ -51,6 +51,22 @@ fn every_two_sided_probe_ends_on_both_sides_and_takes_time() {
 }
 
 #[test]
+fn each_exchange_of_futexes_wakes_both_sides() {
+    let memory = Shared::create(shared::LEN).unwrap();
+    let other = memory.second_mapping().unwrap();
+    let server = std::thread::spawn(move || {
+        let probe = Probe::new(other, WakePair::create().unwrap(), Side::Server);
+        [3, 2].map(|count| probe.wake_by_futexes(count, Duration::ZERO).unwrap().len())
+    });
+    let probe = Probe::new(memory, WakePair::create().unwrap(), Side::Client);
+    for count in [3, 2] {
+        let times = probe.wake_by_futexes(count, Duration::from_millis(1)).unwrap();
+        assert!(times.len() == count && times.iter().all(|time| *time > Duration::ZERO));
+    }
+    assert_eq!(server.join().unwrap(), [0, 0]);
+}
+
+#[test]
 fn a_block_of_lines_goes_to_many_places() {
     let memory = Shared::create(shared::LEN).unwrap();
     let (seen, other) = (memory.second_mapping().unwrap(), memory.second_mapping().unwrap());

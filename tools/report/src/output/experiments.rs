@@ -56,7 +56,7 @@ impl Experiment {
         if self.place == Place::Bytes { show_size(x) } else { x.to_string() }
     }
 
-    /// Its figures, and the ways that it has, the one beside which the others stand last.
+    /// Its figures, and the ways that it has, those to compare with last.
     pub(crate) fn found<'a>(&self, points: &'a [PortalsPoint]) -> (Vec<&'a PortalsPoint>, Vec<&'a str>) {
         let points: Vec<_> = points.iter().filter(|point| point.experiment == self.name).collect();
         let mut ways = Vec::new();
@@ -65,7 +65,7 @@ impl Experiment {
                 ways.push(point.way.as_str());
             }
         }
-        ways.sort_by_key(|way| BESIDE.contains(way));
+        ways.sort_by_key(|way| BASES.contains(way));
         (points, ways)
     }
 
@@ -79,8 +79,9 @@ impl Experiment {
     }
 }
 
-/// Ways beside which the others stand: CCI's own, what has no library, and windows beside MPI.
-const BESIDE: [&str; 5] = ["cci", "bare", "load", "rma", "windows"];
+/// What others are compared with: CCI's own, the system's own, what has no library, generic without
+/// an engine, and windows beside MPI.
+const BASES: [&str; 6] = ["cci", "bare", "without", "load", "rma", "windows"];
 
 /// The tables, below a line that says what they are of. `sign` stands before a spread.
 pub(crate) fn tables(
@@ -102,12 +103,13 @@ pub(crate) fn tables(
     text
 }
 
-/// A line for each place, with a column for each way; and what the first is over the last.
+/// A line for each place, with a column for each way; and what the first is over the last, which
+/// is there to compare with.
 fn rows(experiment: &Experiment, (points, sign): (&[&PortalsPoint], &str), ways: &[&str]) -> Vec<Vec<String>> {
     let mut head = vec![String::new()];
     head.extend(ways.iter().map(|way| (*way).to_owned()));
-    let beside = ways.last().filter(|way| ways.len() > 1 && BESIDE.contains(way));
-    head.extend(beside.map(|way| format!("to {way}")));
+    let base = ways.last().filter(|way| ways.len() > 1 && BASES.contains(way));
+    head.extend(base.map(|base| format!("to {base}")));
     let mut rows = vec![head];
     let mut places: Vec<_> = points.iter().map(|point| point.x).collect();
     places.dedup();
@@ -126,9 +128,8 @@ fn rows(experiment: &Experiment, (points, sign): (&[&PortalsPoint], &str), ways:
         };
         let mut row = vec![experiment.place(x)];
         row.extend(ways.iter().map(shown));
-        if let Some(beside) = beside {
-            let ratio =
-                of(ways[0]).zip(of(beside)).map(|(first, last)| first.value / last.value.max(f64::MIN_POSITIVE));
+        if let Some(base) = base {
+            let ratio = of(ways[0]).zip(of(base)).map(|(first, base)| first.value / base.value.max(f64::MIN_POSITIVE));
             row.push(ratio.map_or_else(|| "-".into(), |ratio| format!("{ratio:.3}")));
         }
         rows.push(row);

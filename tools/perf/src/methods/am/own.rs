@@ -3,7 +3,7 @@
 use super::shot::{ACKNOWLEDGE, AREA, ECHO, HEADER, Load, SWITCH, Shot, Way};
 use crate::measure::driver::DriverOptions;
 use crate::methods::own_end::{BURST, OwnEnd};
-use cci::{Connection, Event, Notify, Received, Rma, RmaError, SendError, SharedMemory};
+use cci::{Connection, Event, Memory, Notify, Received, Rma, RmaError, SendError, SharedMemory};
 use cci_report::{UserError, while_doing};
 
 /// The longest message that comes back as it came.
@@ -27,6 +27,11 @@ struct Seen {
 impl Own {
     pub(in crate::methods) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
         let memory = SharedMemory::new(AREA).map_err(while_doing("no memory for RMA"))?.memory();
+        Self::with_memory(opening, memory)
+    }
+
+    /// With memory that something else uses too.
+    pub(in crate::methods) fn with_memory(opening: &DriverOptions, memory: Memory) -> Result<Self, UserError> {
         Ok(Self { end: OwnEnd::open(opening, memory)?, sum: 0 })
     }
 

@@ -6,9 +6,11 @@ use super::side::{Mode, Side, Sides, Strategy, Turn};
 use crate::effort::{Effort, calibrate};
 use crate::interrupt;
 use crate::machine::allowed;
+use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
 use crate::methods::footprint::processor_time;
-use cci_report::UserError;
+use crate::probe::Probe;
+use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
@@ -20,6 +22,10 @@ const AWAY: Duration = Duration::from_millis(50);
 const TRIES: usize = 11;
 /// Processors for two programs and their engines.
 const ENGINES: usize = 4;
+/// A wait for nothing: in figures' times, at least, and at most.
+const IDLE: u32 = 10;
+const LEAST_IDLE: Duration = Duration::from_millis(200);
+const MOST_IDLE: Duration = Duration::from_secs(10);
 /// Between two puts to a server that is to be asleep.
 const PAUSE: Duration = Duration::from_millis(2);
 
@@ -50,10 +56,11 @@ impl At {
 }
 
 /// The end.
-pub(super) struct Client {
+pub(super) struct Client<'p> {
     sides: Sides,
     own: Own,
     over: Option<Over>,
+    probe: &'p Probe,
     at: At,
 }
 
@@ -98,17 +105,18 @@ fn nanoseconds(time: Duration) -> f64 {
     time.as_nanos() as f64
 }
 
-impl Client {
-    pub(super) fn new(sides: Sides, own: Own, over: Option<Over>) -> Self {
-        Self { sides, own, over, at: At::Portals(Mode::Generic) }
+impl<'p> Client<'p> {
+    pub(super) fn new(sides: Sides, own: Own, over: Option<Over>, probe: &'p Probe) -> Self {
+        Self { sides, own, over, probe, at: At::Portals(Mode::Generic) }
     }
 
     /// Measures all figures for so long each, and lets the server go.
-    pub(super) fn measure(mut self, time: Duration) -> Result<Vec<Sample>, UserError> {
+    /// `beside` opens an engine that nobody uses, beside which the generic interface is measured.
+    pub(super) fn measure(mut self, time: Duration, beside: Option<DriverOptions>) -> Result<Vec<Sample>, UserError> {
         let mut samples = Vec::new();
         let has_engine = self.sides.accelerated.is_some();
-        if has_engine {
-            self.shot(&BESIDE, Mode::Generic, time, &mut samples)?;
+        if let Some(opening) = beside {
+            self.beside(&opening, time, &mut samples)?;
         }
         let mode = if has_engine { Mode::Accelerated } else { Mode::Generic };
         // A program and its engine that share a processor measure its scheduler.
@@ -131,10 +139,46 @@ impl Client {
         };
         let side = self.sides.of(mode)?;
         add("bypass", 8, middle(while_away(side)?));
-        add("waking", 8, middle(while_asleep(side)?));
-        add("idle", 1, idle(side, time.max(Duration::from_millis(200)))?);
+        let [mut woken, mut bare] = [Vec::new(), Vec::new()];
+        for _ in 0..LEAST {
+            woken.extend(while_asleep(side)?);
+            bare.extend(by_futexes(side, self.probe)?);
+        }
+        add("waking", 8, middle(woken));
+        add("idle", 1, idle(side, (IDLE * time).clamp(LEAST_IDLE, MOST_IDLE))?);
+        if allowed().len() >= ENGINES {
+            add("availability", 1 << 20, available(side)?);
+        }
         side.turn_to(Turn::End)?;
+        let bare = Sample { experiment: "waking".into(), x: 8, way: "bare".into(), value: middle(bare) };
+        samples.push(bare);
         Ok(samples)
+    }
+
+    /// The generic interface while both processes have an engine that nobody uses, and while none
+    /// has one, in turn.
+    fn beside(&mut self, opening: &DriverOptions, time: Duration, samples: &mut Vec<Sample>) -> Result<(), UserError> {
+        let at = At::Portals(Mode::Generic);
+        let effort = Effort { time, count: None, blocks: None, launches: 1, bound: 0.0 };
+        let count = calibrate(&effort, |count| self.block(&BESIDE, at, count))?;
+        let (mut with, mut without) = (Vec::new(), Vec::new());
+        let begin = Instant::now();
+        while without.len() < LEAST || begin.elapsed() < time && !interrupt::is_asked() {
+            for (is_there, values) in [(true, &mut with), (false, &mut without)] {
+                self.sides.generic.turn_to(Turn::Unused(is_there))?;
+                self.sides.have_unused(opening, is_there)?;
+                let took = self.block(&BESIDE, at, count)?;
+                #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+                values.push(BESIDE.value(nanoseconds(took) / count as f64));
+            }
+        }
+        samples.extend([("generic", with), ("without", without)].map(|(way, values)| Sample {
+            experiment: BESIDE.experiment.into(),
+            x: BESIDE.x,
+            way: way.into(),
+            value: middle(values),
+        }));
+        Ok(())
     }
 
     fn shot(&mut self, shot: &Shot, mode: Mode, time: Duration, samples: &mut Vec<Sample>) -> Result<(), UserError> {
@@ -305,6 +349,25 @@ fn while_asleep(side: &mut Side) -> Result<Vec<f64>, UserError> {
         times.push(nanoseconds(begin.elapsed()));
     }
     Ok(times)
+}
+
+/// What is left of the server's processor while 1 MiB after the other arrives: what it computes
+/// then, as a part of what it computes alone.
+fn available(side: &mut Side) -> Result<f64, UserError> {
+    let mut parts = Vec::new();
+    for _ in 0..LEAST {
+        let [alone, beside] = [side.computed(AWAY, 0)?, side.computed(AWAY, 1 << 20)?];
+        #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
+        parts.push(beside as f64 / alone.max(1) as f64);
+    }
+    Ok(middle(parts))
+}
+
+/// The same by two bare futexes: the server sleeps on one, and this end on the other.
+fn by_futexes(side: &mut Side, probe: &Probe) -> Result<Vec<f64>, UserError> {
+    side.turn_to(Turn::Bare(TRIES as u32))?;
+    let times = probe.wake_by_futexes(TRIES, PAUSE).map_err(while_doing("cannot sleep on a word"))?;
+    Ok(times.into_iter().map(nanoseconds).collect())
 }
 
 /// Processor time of a wait for nothing, as a part of the time; the server sleeps too.

@@ -11,14 +11,14 @@ use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
 use crate::methods::{Found, pairs};
 use crate::workers::{Channel, Work};
-use cci_report::UserError;
 use cci_report::environment::Path;
 use cci_report::finding::{Finding, Portals, PortalsPoint};
 use cci_report::statistics::{median, uncertainty};
+use cci_report::{UserError, while_doing};
 use client::{Client, Sample};
 use over::Over;
 use serde::{Deserialize, Serialize};
-use side::{Mode as Progress, Sides, Turn};
+use side::{Buffers, Mode as Progress, Sides, Turn};
 use std::time::Duration;
 
 /// What is asked for.
@@ -47,6 +47,8 @@ pub(crate) struct Role {
     time: Duration,
     /// There is an accelerated interface too, which is measured.
     has_engine: bool,
+    /// The generic one is measured beside an engine that nobody uses.
+    beside: bool,
     /// The library of CCI over Portals.
     over: Option<String>,
 }
@@ -72,7 +74,7 @@ struct Launch {
 
 impl Role {
     fn opening(&self) -> DriverOptions {
-        pairs::opening(self.transport.as_ref(), &self.keys, 4)
+        pairs::opening(self.transport.as_ref(), &self.keys, 5)
     }
 }
 
@@ -88,7 +90,8 @@ pub fn measure(options: &PortalsOptions, warn: &dyn Fn(&str)) -> Result<Found, U
     let role = |measures: bool, has_engine: bool| {
         // Beside generic interfaces alone.
         let over = options.over.clone().filter(|_| !has_engine);
-        Role { measures, transport: transport.clone(), keys: keys.clone(), time, has_engine, over }
+        let beside = options.has_accelerated && !has_engine;
+        Role { measures, transport: transport.clone(), keys: keys.clone(), time, has_engine, beside, over }
     };
     let mut environment = machine::here(None);
     environment.settings.clone_from(&keys);
@@ -127,20 +130,24 @@ impl Work for Role {
     const NAME: &'static str = "portals";
 
     fn work(&self, channel: &mut Channel) -> Result<(), UserError> {
-        let mut own = Own::open(&self.opening())?;
+        let buffers = Buffers::new()?;
+        // RMA of the same memory.
+        let memory = if self.measures { &buffers.source } else { &buffers.target };
+        let mut own = Own::with_memory(&self.opening(), memory.clone())?;
         let mut over = self.over.as_deref().map(Over::open).transpose()?;
         if self.measures {
             let card: Card = channel.recv()?;
             own.end.connect(&card.own, card.handle)?;
-            let sides = Sides::open(&self.opening(), 1, &card.portals, self.has_engine)?;
+            let sides = Sides::open(&self.opening(), 1, &card.portals, &buffers, self.has_engine)?;
             let (transport, path) = (own.end.transport().to_owned(), own.end.path());
             if let (Some(over), Some(card)) = (&mut over, &card.over) {
                 over.connect(card)?;
             }
-            let samples = Client::new(sides, own, over).measure(self.time)?;
+            let beside = self.beside.then(|| self.opening());
+            let samples = Client::new(sides, own, over, channel.probe()?).measure(self.time, beside)?;
             return channel.send(&Launch { transport, path, samples });
         }
-        let mut sides = Sides::open(&self.opening(), 0, &[], self.has_engine)?;
+        let mut sides = Sides::open(&self.opening(), 0, &[], &buffers, self.has_engine)?;
         let handle = own.end.handle();
         let over_card = over.as_ref().map(Over::card);
         channel.send(&Card { portals: sides.uris(), own: own.end.uri().to_owned(), handle, over: over_card })?;
@@ -155,9 +162,22 @@ impl Work for Role {
                     std::thread::sleep(Duration::from_millis(milliseconds.into()));
                     Turn::Portals(mode)
                 }
+                Turn::Compute(milliseconds) => {
+                    sides.of(mode)?.compute(Duration::from_millis(milliseconds.into()))?;
+                    Turn::Portals(mode)
+                }
                 Turn::Portals(next) => {
                     mode = next;
                     sides.of(mode)?.serve(false)?
+                }
+                Turn::Bare(count) => {
+                    let woken = channel.probe()?.wake_by_futexes(count as usize, Duration::ZERO);
+                    woken.map_err(while_doing("cannot sleep on a word"))?;
+                    Turn::Portals(mode)
+                }
+                Turn::Unused(is_there) => {
+                    sides.have_unused(&self.opening(), is_there)?;
+                    Turn::Portals(Progress::Generic)
                 }
                 Turn::Over => {
                     over.as_mut().map(Over::serve).transpose()?;

@@ -12,6 +12,8 @@ use cci_report::{UserError, while_doing};
 use std::time::{Duration, Instant};
 
 const NODE: u32 = 1;
+/// The number of a process that nobody puts to.
+const UNUSED: u32 = 2;
 /// Portal indices: what comes back, what does not, what changes a table, what turns the server to
 /// something else, and what comes back by either native strategy. Those behind have lists of
 /// entries that refuse.
@@ -22,6 +24,9 @@ const TURN: u32 = 3;
 const COPIED: u32 = 4;
 const BOUND: u32 = 5;
 const DEEP: u32 = 8;
+/// Steps of a round of computing, and such rounds between two calls: about 10 us.
+const ROUND: u64 = 1_000;
+const CALLS: u64 = 10;
 /// Events between two reads, at most.
 const EVENTS: u64 = 4096;
 
@@ -41,10 +46,26 @@ impl Mode {
     }
 }
 
+/// What a process sends, and what others put into: the same for all ways, since how fast a copy is
+/// depends on where its pages lie.
+pub(super) struct Buffers {
+    pub(super) source: Memory,
+    pub(super) target: Memory,
+}
+
+impl Buffers {
+    pub(super) fn new() -> Result<Self, UserError> {
+        let memory = |len| SharedMemory::new(len).map_err(while_doing("no memory for RMA"));
+        Ok(Self { source: memory(LONGEST)?.memory(), target: memory(LONGEST.max(TABLE))?.memory() })
+    }
+}
+
 /// The interfaces of a process.
 pub(super) struct Sides {
     pub(super) generic: Side,
     pub(super) accelerated: Option<Side>,
+    /// One that nobody uses, whose engine is there.
+    unused: Option<Interface>,
 }
 
 impl Sides {
@@ -53,12 +74,23 @@ impl Sides {
         opening: &DriverOptions,
         number: u32,
         uris: &[String],
+        buffers: &Buffers,
         has_engine: bool,
     ) -> Result<Self, UserError> {
         let mut uris = uris.iter().map(String::as_str);
-        let generic = Side::open(opening, number, uris.next(), Mode::Generic)?;
-        let open = || Side::open(opening, number, uris.next(), Mode::Accelerated);
-        Ok(Self { generic, accelerated: has_engine.then(open).transpose()? })
+        let generic = Side::open(opening, number, uris.next(), buffers, Mode::Generic)?;
+        let open = || Side::open(opening, number, uris.next(), buffers, Mode::Accelerated);
+        Ok(Self { generic, accelerated: has_engine.then(open).transpose()?, unused: None })
+    }
+
+    /// Opens an accelerated interface that nobody uses, or closes it.
+    pub(super) fn have_unused(&mut self, opening: &DriverOptions, is_there: bool) -> Result<(), UserError> {
+        if self.unused.is_some() == is_there {
+            return Ok(());
+        }
+        let open = || interface(opening, ProcessId { nid: NODE, pid: UNUSED }, Table::new(), Mode::Accelerated);
+        self.unused = is_there.then(open).transpose()?;
+        Ok(())
     }
 
     pub(super) fn of(&mut self, mode: Mode) -> Result<&mut Side, UserError> {
@@ -89,6 +121,12 @@ pub(super) enum Turn {
     Sleep,
     /// Answer by CCI over Portals.
     Over,
+    /// Answer so many times by bare futexes.
+    Bare(u32),
+    /// Compute for so many milliseconds, and say how much.
+    Compute(u32),
+    /// Have an accelerated interface that nobody uses, or have none, and answer by the generic one.
+    Unused(bool),
 }
 
 /// What a program does with a message before it puts it.
@@ -126,6 +164,9 @@ impl Turn {
             Self::Portals(Mode::Generic) => 4 << 32,
             Self::Portals(Mode::Accelerated) => 5 << 32,
             Self::Over => 6 << 32,
+            Self::Bare(count) => 7 << 32 | u64::from(count),
+            Self::Compute(milliseconds) => 9 << 32 | u64::from(milliseconds),
+            Self::Unused(is_there) => 8 << 32 | u64::from(is_there),
         }
     }
 
@@ -138,6 +179,9 @@ impl Turn {
             4 => Self::Portals(Mode::Generic),
             5 => Self::Portals(Mode::Accelerated),
             6 => Self::Over,
+            7 => Self::Bare(word as u32),
+            8 => Self::Unused(word as u32 != 0),
+            9 => Self::Compute(word as u32),
             _ => Self::End,
         }
     }
@@ -159,34 +203,43 @@ pub(super) struct Side {
     random: fastrand::Rng,
 }
 
+fn interface(opening: &DriverOptions, own: ProcessId, table: Table, mode: Mode) -> Result<Interface, UserError> {
+    let endpoint = Endpoint::open(&device(opening)?, &endpoint_options());
+    let place = Place::of(endpoint.map_err(while_doing("cannot open an endpoint of Portals"))?, own, Box::new(table));
+    let limits = Limits { max_mes: 8_192, max_me_list: 8_192, max_mds: 16_384, ..Limits::default() };
+    let open = if mode == Mode::Generic { Interface::new } else { Interface::accelerated };
+    open(place, 0, limits).map_err(while_doing("cannot open a network interface"))
+}
+
 fn failed(what: &'static str) -> impl Fn(cci_portals::Error) -> UserError {
     move |why| while_doing(what)(why)
 }
 
 impl Side {
     /// Number 0 answers; number 1 finds it at this URI.
-    fn open(opening: &DriverOptions, number: u32, uri: Option<&str>, mode: Mode) -> Result<Self, UserError> {
-        let endpoint = Endpoint::open(&device(opening)?, &endpoint_options());
-        let endpoint = endpoint.map_err(while_doing("cannot open an endpoint of Portals"))?;
+    fn open(
+        opening: &DriverOptions,
+        number: u32,
+        uri: Option<&str>,
+        buffers: &Buffers,
+        mode: Mode,
+    ) -> Result<Self, UserError> {
         let mut table = Table::new();
         if let Some(uri) = uri {
             table.insert(Name::Number(u64::from(NODE) << 32), uri);
         }
-        let place = Place::of(endpoint, ProcessId { nid: NODE, pid: number }, Box::new(table));
-        let limits = Limits { max_mes: 8_192, max_me_list: 8_192, max_mds: 16_384, ..Limits::default() };
-        let open = if mode == Mode::Generic { Interface::new } else { Interface::accelerated };
-        let ni = open(place, 0, limits).map_err(while_doing("cannot open a network interface"))?;
-        Self::with_entries(ni, number).map_err(failed("cannot make the match lists"))
+        let ni = interface(opening, ProcessId { nid: NODE, pid: number }, table, mode)?;
+        Self::with_entries(ni, number, buffers).map_err(failed("cannot make the match lists"))
     }
 
-    fn with_entries(ni: Interface, number: u32) -> Result<Self, cci_portals::Error> {
+    fn with_entries(ni: Interface, number: u32, buffers: &Buffers) -> Result<Self, cci_portals::Error> {
         let queue = ni.queue(EVENTS, false)?;
-        let memory = SharedMemory::new(LONGEST.max(TABLE)).map_err(|_| cci_portals::Error::NoSpace)?.memory();
+        let (source, memory) = (buffers.source.clone(), &buffers.target);
         let anything = Match { source: ProcessId::ANY, bits: 0, ignore: !0 };
         let post = |portal, bits, queue| {
             let entry = ni.attach(portal, anything, Unlink::Retain, Position::After)?;
             let quiet = options::EVENT_START_DISABLE | options::MANAGE_REMOTE;
-            let descriptor = Descriptor::new(&memory).options(bits | quiet).threshold(FOREVER).events(queue);
+            let descriptor = Descriptor::new(memory).options(bits | quiet).threshold(FOREVER).events(queue);
             ni.attach_memory(entry, descriptor, Unlink::Retain)
         };
         let nowhere = Handle::NO_QUEUE;
@@ -201,7 +254,6 @@ impl Side {
             }
             post(portal, options::OP_PUT, queue)?;
         }
-        let source = SharedMemory::new(LONGEST).map_err(|_| cci_portals::Error::NoSpace)?.memory();
         let quiet = ni.bind(Descriptor::new(&source), Unlink::Retain)?;
         let told = Descriptor::new(&source).options(options::EVENT_START_DISABLE).events(queue);
         let told = ni.bind(told, Unlink::Retain)?;
@@ -363,6 +415,52 @@ impl Side {
     pub(super) fn acknowledged(&mut self) -> Result<(), UserError> {
         self.put(self.told, 8, true, SINK, 0)?;
         self.until_acks(self.acks + 1)
+    }
+
+    /// Computes for so long, and tells the other end how much it was. What has no engine makes a
+    /// call now and then: nothing would arrive otherwise.
+    pub(super) fn compute(&mut self, time: Duration) -> Result<(), UserError> {
+        let (begin, mut rounds, mut value) = (Instant::now(), 0, 0_u64);
+        while begin.elapsed() < time {
+            for round in 0..ROUND {
+                value = value.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(round);
+            }
+            std::hint::black_box(value);
+            rounds += 1;
+            if !self.ni.is_accelerated() && rounds % CALLS == 0 {
+                self.next()?;
+            }
+        }
+        let to = Target { header: rounds, ..Target::at(self.target, TURN) };
+        self.ni.put(self.quiet, Some((0, 0)), false, &to).map_err(failed("cannot put"))
+    }
+
+    /// What the other end computes in so long, while it gets puts of so many bytes one after the
+    /// other from this end, which sleeps meanwhile; 0: none.
+    pub(super) fn computed(&mut self, time: Duration, bytes: u64) -> Result<u64, UserError> {
+        self.turn_to(Turn::Compute(u32::try_from(time.as_millis()).unwrap_or(u32::MAX)))?;
+        let begin = Instant::now();
+        let mut found = None;
+        while bytes > 0 && begin.elapsed() < time && found.is_none() {
+            self.put(self.told, bytes, true, SINK, 0)?;
+            let acks = self.acks + 1;
+            while self.acks < acks {
+                found = self.wait()?.or(found);
+            }
+        }
+        loop {
+            match found {
+                Some(rounds) => return Ok(rounds),
+                None => found = self.wait()?,
+            }
+        }
+    }
+
+    /// Sleeps until there is an event; what the other end has computed, if it says that.
+    fn wait(&mut self) -> Result<Option<u64>, UserError> {
+        let (event, _) = self.ni.wait(self.queue).map_err(failed("cannot wait"))?;
+        self.count(&event)?;
+        Ok((event.kind == EventKind::PutEnd && event.portal == TURN).then_some(event.header))
     }
 
     /// Waits asleep for so long: nothing comes.
