@@ -122,6 +122,20 @@ fn stores_go_to_and_fro() {
     run("pingpong.c", "ping and pong\n");
 }
 
+/// As a device that hosts share.
+#[test]
+fn stores_go_to_and_fro_in_the_memory_of_a_file() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("pingpong.c", &[], dir.path());
+    let file = dir.path().join("memory");
+    std::fs::File::create(&file).and_then(|file| file.set_len(1 << 20)).expect("a file");
+    both("pingpong.c", "ping and pong\n", |rank| {
+        let mut command = command(&program, 4 + 4 * rank, dir.path());
+        command.env("SCI_MEMORY", &file);
+        command
+    });
+}
+
 #[test]
 fn a_producer_rings_and_a_consumer_answers() {
     run("producer.c", "produced and consumed\n");

@@ -26,6 +26,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 pub(crate) enum Named {
     Segment(u32),
     Interrupt(u32),
+    /// An entry of the memory of a device: its device and number.
+    Room((u64, u64), usize),
 }
 
 /// Who has claimed a name.
@@ -53,6 +55,7 @@ fn address(node: u32, what: Named) -> Result<SocketAddrUnix, Error> {
     let name = match what {
         Named::Segment(id) => format!("cci-sci/{user}/{node}/s/{id}"),
         Named::Interrupt(number) => format!("cci-sci/{user}/{node}/i/{number}"),
+        Named::Room((device, file), entry) => format!("cci-sci/{user}/{node}/m/{device}/{file}/{entry}"),
     };
     SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(|_| Error::System)
 }

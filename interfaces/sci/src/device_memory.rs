@@ -41,6 +41,8 @@ const PAUSE: Duration = Duration::from_millis(1);
 /// The memory, as one node has it.
 pub(crate) struct DeviceMemory {
     file: OwnedFd,
+    /// Its device and number.
+    name: (u64, u64),
     map: FileMap,
     /// Files have holes, devices have none.
     is_plain: bool,
@@ -54,6 +56,8 @@ pub(crate) struct Piece {
     entry: usize,
     pub(crate) range: Range<usize>,
     mark: Mark,
+    /// The entry's name: whoever can claim it finds that its owner has ended.
+    claim: Option<OwnedFd>,
 }
 
 /// A segment that was found: where it is, and the word that changes when it ends.
@@ -109,9 +113,10 @@ impl DeviceMemory {
         if size < least {
             return Err(refused(path, &format!("has {size} bytes, and the node table needs {least} at least")));
         }
-        let map = map_file(&file, (of.st_dev, of.st_ino), size);
+        let name = (of.st_dev, of.st_ino);
+        let map = map_file(&file, name, size);
         let map = map.map_err(|why| refused(path, &format!("cannot be mapped: {why}")))?;
-        let memory = Self { file, map, is_plain, nodes: numbers, own: nodes.own() };
+        let memory = Self { file, name, map, is_plain, nodes: numbers, own: nodes.own() };
         memory.divide().map_err(|why| match why {
             Error::NoSpace => refused(path, "has no room on its file system"),
             Error::Access => refused(path, "was divided for another node table; empty it, or name that table"),
@@ -230,31 +235,39 @@ impl DeviceMemory {
     pub(crate) fn create(self: &Arc<Self>, id: u32, len: usize, mark: Mark) -> Result<Piece, Error> {
         let part = self.part(self.own).ok_or(Error::System)?;
         let bytes = len.checked_next_multiple_of(PAGE).ok_or(Error::NoSpace)?;
-        let _lock = self.lock()?;
-        // Who had the name is no more.
-        self.free(&part, |other| other == id);
-        let mut place = self.place(&part, bytes);
-        if place.is_none() {
-            self.free(&part, |other| other != id && claims::claim(self.own, Named::Segment(other)).is_ok());
-            place = self.place(&part, bytes);
-        }
-        let (entry, start) = place.ok_or(Error::NoSpace)?;
+        let lock = self.lock()?;
+        self.sweep(&part);
+        let (entry, start) = self.place(&part, bytes).ok_or(Error::NoSpace)?;
+        let claim = Some(self.claim(entry)?);
         let range = start..start + len;
         self.reserve(start..start + bytes)?;
-        self.map.clear(start..start + bytes);
         for (at, value) in [(ID, u64::from(id)), (OFFSET, start as u64), (LEN, len as u64), (AVAILABLE, 0)] {
             self.word(entry + at).store(value, Ordering::Relaxed);
         }
         let life = self.word(entry + LIFE).load(Ordering::Relaxed);
         // Release: publishes the words before it.
         self.word(entry + LIFE).store(life | 1, Ordering::Release);
-        Ok(Piece { memory: Arc::clone(self), entry, range, mark })
+        // The room is taken, and nobody finds it yet: others need not wait until it is empty.
+        drop(lock);
+        self.map.clear(start..start + bytes);
+        Ok(Piece { memory: Arc::clone(self), entry, range, mark, claim })
     }
 
-    /// Frees the entries of these segments.
-    fn free(&self, part: &Range<usize>, is_over: impl Fn(u32) -> bool) {
-        for entry in Self::entries(part) {
-            if self.read(entry, part).is_some_and(|(id, _)| is_over(id)) {
+    /// Claims the name of a free entry. Who has freed it lets its name go soon.
+    fn claim(&self, entry: usize) -> Result<OwnedFd, Error> {
+        let begun = Instant::now();
+        loop {
+            match claims::claim(self.own, Named::Room(self.name, entry)) {
+                Err(Error::SegmentIdUsed) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+                claimed => return claimed.map_err(|_| Error::System),
+            }
+        }
+    }
+
+    /// Frees the entries of owners that have ended.
+    fn sweep(&self, part: &Range<usize>) {
+        for entry in Self::entries(part).filter(|entry| self.read(*entry, part).is_some()) {
+            if claims::claim(self.own, Named::Room(self.name, entry)).is_ok() {
                 self.end(entry, false);
             }
         }
@@ -327,6 +340,8 @@ impl Drop for Piece {
         // A forked child drops copies of what its parent uses.
         if self.mark.is_here() {
             self.memory.end(self.entry, false);
+            // From here on others use the entry.
+            drop(self.claim.take());
         }
     }
 }
@@ -341,20 +356,20 @@ mod tests {
     const TABLE: &str = "4 localhost\n8 localhost\n";
 
     /// A file that is removed in the end.
-    struct Named(PathBuf);
+    struct Temporary(PathBuf);
 
-    impl Drop for Named {
+    impl Drop for Temporary {
         fn drop(&mut self) {
             let _ = std::fs::remove_file(&self.0);
         }
     }
 
-    fn file(name: &str, len: u64) -> Named {
+    fn file(name: &str, len: u64) -> Temporary {
         let path = std::env::temp_dir().join(format!("cci-sci-memory-{}-{name}", std::process::id()));
         let file = File::create(&path).expect("a file");
         file.set_len(len).expect("a length");
         file.set_permissions(Permissions::from_mode(0o600)).expect("a mode");
-        Named(path)
+        Temporary(path)
     }
 
     fn nodes(own: u32) -> Nodes {
@@ -401,19 +416,23 @@ mod tests {
         let named = file("room", 64 << 10);
         let memory = open_at(&named.0, 4);
         // 32 KiB of the node, less a page.
-        let ids = [1, 2, 3].map(|id| 0x7000_0000 | std::process::id() << 3 | id);
-        let first = memory.create(ids[0], 4096, mark()).expect("room");
-        let second = memory.create(ids[1], 16 << 10, mark()).expect("room");
-        // Their names are claimed: they live.
-        let claims = [0, 1].map(|at| claims::claim(4, claims::Named::Segment(ids[at])).expect("free"));
-        assert_eq!(memory.create(ids[2], 12 << 10, mark()).err(), Some(Error::NoSpace));
-        let third = memory.create(ids[2], 8 << 10, mark()).expect("room");
+        let first = memory.create(1, 4096, mark()).expect("room");
+        let second = memory.create(2, 16 << 10, mark()).expect("room");
+        assert_eq!(memory.create(3, 12 << 10, mark()).err(), Some(Error::NoSpace));
+        let third = memory.create(3, 8 << 10, mark()).expect("room");
         assert!(third.range.start >= second.range.end && second.range.start >= first.range.end);
-        drop((third, claims));
+        // A window keeps the room of a segment that is no more, whoever has its number.
+        first.disconnect();
+        let again = memory.create(1, 4096, mark()).err();
+        assert_eq!(again, Some(Error::NoSpace));
+        drop(third);
         // Whose owners have ended without a word.
-        std::mem::forget((first, second));
-        assert_eq!(memory.create(ids[2], 28 << 10, mark()).map(|piece| piece.range.len()).ok(), Some(28 << 10));
-        assert_eq!(memory.create(ids[2], 29 << 10, mark()).err(), Some(Error::NoSpace));
+        for mut ended in [first, second] {
+            drop(ended.claim.take());
+            std::mem::forget(ended);
+        }
+        assert_eq!(memory.create(3, 28 << 10, mark()).map(|piece| piece.range.len()).ok(), Some(28 << 10));
+        assert_eq!(memory.create(3, 29 << 10, mark()).err(), Some(Error::NoSpace));
     }
 
     #[test]

@@ -48,6 +48,8 @@ impl Question {
             None => (0_u32, 0_u32),
             Some(Named::Segment(id)) => (1, id),
             Some(Named::Interrupt(number)) => (2, number),
+            // It names what hosts share without asking: nobody answers.
+            Some(Named::Room(..)) => (3, 0),
         };
         let mut bytes = [0; LEN];
         bytes[..8].copy_from_slice(QUESTION);

@@ -56,10 +56,6 @@ impl LocalSegment {
         if size == 0 {
             return Err(Error::IllegalParameter);
         }
-        // Memory is reserved at once: the system would end programs to find so much.
-        if available().is_some_and(|bytes| size as u64 > bytes) {
-            return Err(Error::NoSpace);
-        }
         if !shared.is_here() {
             return Err(Error::NotInitialized);
         }
@@ -70,6 +66,8 @@ impl LocalSegment {
                 let piece = Arc::new(device.create(id, size, mark)?);
                 (Mapped::piece(&piece, mark), Some(piece))
             }
+            // Memory is reserved at once: the system would end programs to find so much.
+            None if available().is_some_and(|bytes| size as u64 > bytes) => return Err(Error::NoSpace),
             None => (Mapped::own(Arc::new(SharedMemory::new(size).map_err(|_| Error::NoSpace)?), mark), None),
         };
         let mapped = Arc::new(mapped);
