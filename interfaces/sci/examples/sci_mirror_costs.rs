@@ -1,6 +1,6 @@
 //! What mirror windows cost beside RMA writes: `cargo run --release -p cci-sci --example
 //! sci_mirror_costs`. Two hosts of one process over `sock` on the loop-back interface, and two
-//! endpoints of CCI that do the same by RMA. Least times and medians of blocks, the ways in turn.
+//! endpoints of CCI that do the same by RMA. Least times and medians of turns, the ways in turn.
 //! Who polls lets others run in between, so that it ends on a loaded machine too.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
@@ -13,7 +13,7 @@ use std::time::{Duration, Instant};
 
 const BLOCKS: usize = 41;
 const SIZE: usize = 64 << 10;
-const TURNS: u64 = 20;
+const TURNS: u64 = 50;
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -100,22 +100,33 @@ impl Bare {
     }
 }
 
-/// The least time of a turn and the median, us, of blocks of `turns`, of each way.
-fn measure(turns: u64, ways: &mut [&mut dyn FnMut(u64)]) -> Vec<[f64; 2]> {
+/// Times of single turns, us.
+type Times = Vec<f64>;
+
+/// The least time of a turn and the median, us, of each way, which makes so many turns at once.
+fn measure(turns: u64, ways: &mut [&mut dyn FnMut(u64) -> Times]) -> Vec<[f64; 2]> {
     let mut times = vec![Vec::new(); ways.len()];
     for _ in 0..BLOCKS {
         for (way, times) in ways.iter_mut().zip(&mut times) {
-            let begun = Instant::now();
-            way(turns);
-            times.push(begun.elapsed().as_secs_f64() * 1e6 / turns as f64);
+            times.extend(way(turns));
         }
     }
     times.iter_mut().for_each(|times| times.sort_by(f64::total_cmp));
-    times.into_iter().map(|times| [times[0], times[BLOCKS / 2]]).collect()
+    times.into_iter().map(|times| [times[0], times[times.len() / 2]]).collect()
+}
+
+/// Makes turns one by one.
+fn each(turns: std::ops::Range<u64>, mut turn: impl FnMut(u64)) -> Times {
+    let timed = |at: u64| {
+        let begun = Instant::now();
+        turn(at);
+        begun.elapsed().as_secs_f64() * 1e6
+    };
+    turns.map(timed).collect()
 }
 
 /// Round trips of a counter between two threads.
-fn ping_pong(first: u64, turns: u64, send: impl Fn(usize, u64) + Sync, wait: impl Fn(usize, u64) + Sync) {
+fn ping_pong(first: u64, turns: u64, send: impl Fn(usize, u64) + Sync, wait: impl Fn(usize, u64) + Sync) -> Times {
     std::thread::scope(|scope| {
         scope.spawn(|| {
             for turn in first..first + turns {
@@ -123,11 +134,11 @@ fn ping_pong(first: u64, turns: u64, send: impl Fn(usize, u64) + Sync, wait: imp
                 send(1, turn);
             }
         });
-        for turn in first..first + turns {
+        each(first..first + turns, |turn| {
             send(0, turn);
             wait(0, turn);
-        }
-    });
+        })
+    })
 }
 
 fn show(names: &[&str], times: &[[f64; 2]], share: f64) {
@@ -158,7 +169,7 @@ fn main() -> Result<(), Failed> {
             let _ = pair.far[side].store(0, turn);
             pair.far[side].flush();
         };
-        ping_pong(firsts.pop().unwrap_or(0), turns, send, |side, turn| pair.wait(side, 0, turn));
+        ping_pong(firsts.pop().unwrap_or(0), turns, send, |side, turn| pair.wait(side, 0, turn))
     };
     let trips = measure(
         TURNS,
@@ -174,7 +185,7 @@ fn main() -> Result<(), Failed> {
                         std::thread::yield_now();
                     }
                 };
-                ping_pong(of_bare.pop().unwrap_or(0), turns, send, wait);
+                ping_pong(of_bare.pop().unwrap_or(0), turns, send, wait)
             },
             &mut |turns| through(&small, &mut of_small, turns),
             &mut |turns| through(&large, &mut of_large, turns),
@@ -225,9 +236,9 @@ fn main() -> Result<(), Failed> {
         let times = measure(
             20,
             &mut [
-                &mut |turns| (0..turns).for_each(|_| until_ended(8)),
-                &mut |turns| (0..turns).for_each(|_| one(0, &small)),
-                &mut |turns| (0..turns).for_each(|_| one(1, &large)),
+                &mut |turns| each(0..turns, |_| until_ended(8)),
+                &mut |turns| each(0..turns, |_| one(0, &small)),
+                &mut |turns| each(0..turns, |_| one(1, &large)),
             ],
         );
         serve.store(false, Ordering::Relaxed);
@@ -240,19 +251,19 @@ fn main() -> Result<(), Failed> {
     let times = measure(
         5,
         &mut [
-            &mut |turns| (0..turns).for_each(|_| until_ended(SIZE)),
+            &mut |turns| each(0..turns, |_| until_ended(SIZE)),
             &mut |turns| {
-                for _ in 0..turns {
+                each(0..turns, |_| {
                     bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
                     let _ = large.far[0].write(0, &bytes);
                     large.far[0].flush();
-                }
+                })
             },
             &mut |turns| {
-                (0..turns).for_each(|_| {
+                each(0..turns, |_| {
                     others.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
                     std::hint::black_box(&others);
-                });
+                })
             },
         ],
     );

@@ -8,6 +8,7 @@ use crate::state::{Source, State};
 use crate::types::{Then, deadline};
 use cci::{Endpoint, PollError};
 use cci_mem::fork::Mark;
+use cci_mem::sync::AtomicU64;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 use std::os::fd::AsFd;
@@ -35,6 +36,10 @@ pub(crate) struct Shared {
     asked: OwnedFd,
     introduction: Vec<u8>,
     mark: Mark,
+    /// When this was made, and until when since then a thread of the program drives the endpoint,
+    /// ns.
+    pub(crate) begun: Instant,
+    pub(crate) driven: AtomicU64,
     thread: OnceLock<ThreadId>,
 }
 
@@ -49,7 +54,8 @@ impl Shared {
         let (mark, state) = (state.mark, Mutex::new(state));
         let (changed, thread) = (Condvar::new(), OnceLock::new());
         let names = Mutex::new(None);
-        Self { endpoint, nodes, names, state, changed, wake, asked, introduction, mark, thread }
+        let (begun, driven) = (Instant::now(), AtomicU64::new(0));
+        Self { endpoint, nodes, names, state, changed, wake, asked, introduction, mark, begun, driven, thread }
     }
 
     fn enter(&self) -> MutexGuard<'_, State> {
@@ -231,7 +237,7 @@ impl Shared {
                 continue;
             }
             let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
-            let driven = state.mirrors.driven_for();
+            let driven = self.driven_for();
             let left = [timer, (!has_room).then_some(PAUSE), driven].into_iter().flatten().min();
             let (has_changed, has_failed) = (std::mem::take(&mut state.has_changed), state.has_failed);
             let retired = std::mem::take(&mut state.retired);

@@ -6,6 +6,7 @@ use crate::mirror::pass::Step;
 use crate::mirror::state::Twin;
 use crate::shared::Shared;
 use crate::state::State;
+use cci_mem::sync::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -29,10 +30,26 @@ impl Shared {
     /// Takes what has come, on the thread of the program.
     pub(crate) fn drive_once(&self) -> Result<(), Error> {
         let mut state = self.lock()?;
-        state.mirrors.driven = Instant::now().checked_add(DRIVEN);
+        let now = Instant::now();
+        self.set_driven(Some(now));
         self.take_events(&mut state);
+        state.compare_due(&self.endpoint, now);
         self.finish_driving(state);
         Ok(())
+    }
+
+    /// A thread of the program drives the endpoint for a while from now on, or no more.
+    fn set_driven(&self, now: Option<Instant>) {
+        let until = now.map_or(0, |now| (now.saturating_duration_since(self.begun) + DRIVEN).as_nanos() as u64);
+        // Publishes nothing.
+        self.driven.store(until, Ordering::Relaxed);
+    }
+
+    /// How long a thread of the program drives the endpoint.
+    pub(crate) fn driven_for(&self) -> Option<Duration> {
+        // As in `set_driven`.
+        let until = Duration::from_nanos(self.driven.load(Ordering::Relaxed));
+        until.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// Leaves to the thread of the host what is its own: callbacks, and what waits for room.
@@ -71,7 +88,7 @@ impl Shared {
             }
             let is_own_thread = self.is_own_thread();
             if waited < SPIN || is_own_thread {
-                state.mirrors.driven = now.checked_add(DRIVEN);
+                self.set_driven(Some(now));
                 if self.take_events(&mut state) {
                     state.pump(&self.endpoint);
                     drop(state);
@@ -80,7 +97,7 @@ impl Shared {
                 }
                 continue;
             }
-            state.mirrors.driven = None;
+            self.set_driven(None);
             self.tell(&mut state);
             self.wake();
             state = self.wait_a_while(state, NAP);

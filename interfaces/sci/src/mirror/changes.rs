@@ -19,8 +19,14 @@ pub(crate) struct Change {
 
 /// Which bytes differ.
 pub(crate) fn differing(old: u64, new: u64) -> u8 {
-    let bytes = (old ^ new).to_ne_bytes();
-    (0..WORD).fold(0, |mask, at| mask | u8::from(bytes[at] != 0) << at)
+    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
+    const ONES: u64 = 0x0101_0101_0101_0101;
+    // The first byte of memory is the lowest one here.
+    let bits = (old ^ new).to_le();
+    // The top bit of each byte that is not zero, as its lowest one.
+    let bits = ((((bits & LOW) + LOW) | bits) >> 7) & ONES;
+    // Moves the bit of byte i to bit i of the top byte; no two meet.
+    (bits.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
 }
 
 /// A word of ones where the mask has bits.
@@ -70,13 +76,11 @@ pub(crate) fn compare(load: impl Fn(usize) -> u64, twin: &mut [u64], first: u64,
     }
 }
 
-/// Takes the changes of the last changed line out, of changes in falling order; in rising order.
+/// Takes the changes of the last changed line out, of changes in rising order.
 pub(crate) fn take_last_line(found: &mut Vec<Change>) -> Vec<Change> {
-    let Some(last) = found.first().map(|change| change.place / LINE) else { return Vec::new() };
-    let count = found.iter().take_while(|change| change.place / LINE == last).count();
-    let mut line: Vec<_> = found.drain(..count).collect();
-    line.reverse();
-    line
+    let Some(last) = found.last().map(|change| change.place / LINE) else { return Vec::new() };
+    let count = found.iter().rev().take_while(|change| change.place / LINE == last).count();
+    found.split_off(found.len() - count)
 }
 
 /// Splits changes in rising order: long runs of whole words, as ranges of indices, and all others.
@@ -148,9 +152,9 @@ mod tests {
         let whole = |place| Change { place, mask: u8::MAX, value: place };
         let mut changes: Vec<_> = (0..200).map(whole).collect();
         changes[70].mask = 1;
-        let mut falling: Vec<_> = changes.iter().rev().copied().collect();
-        let last = take_last_line(&mut falling);
-        assert_eq!((last, falling.len()), (changes[192..].to_vec(), 192));
+        let mut rest = changes.clone();
+        let last = take_last_line(&mut rest);
+        assert_eq!((last, rest), (changes[192..].to_vec(), changes[..192].to_vec()));
         assert!(take_last_line(&mut Vec::new()).is_empty());
         let (runs, others) = plan(&changes[..192]);
         assert_eq!((runs, others), (vec![0..70, 71..192], vec![changes[70]]));
@@ -164,6 +168,11 @@ mod tests {
         assert_eq!(merge(old, new, 0b1000_0101).to_ne_bytes(), [2, 1, 4, 1, 1, 1, 1, 9]);
         assert_eq!([0, 1, 7, 8, 9].map(|end| mask_before(0, end)), [0, 1, 0x7f, 0xff, 0xff]);
         assert_eq!(mask_before(8, 3), 0);
+        for mask in 0..=u8::MAX {
+            let bytes: [u8; WORD] = std::array::from_fn(|at| (mask >> at & 1) << (at * 3 % 8));
+            assert_eq!(differing(old, old ^ u64::from_ne_bytes(bytes)), mask);
+            assert_eq!(merge(0, u64::MAX, mask), spread(mask));
+        }
     }
 
     /// Writers of random bytes of one segment: both see their own, and the segment has the bytes
@@ -193,8 +202,8 @@ mod tests {
                     |bytes: &[u8], at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[at * WORD + byte]));
                 let mut found = Vec::new();
                 compare(|at| word(memory, at), twin, 0, &mut found);
-                let last = take_last_line(&mut found);
                 found.reverse();
+                let last = take_last_line(&mut found);
                 for change in found.iter().chain(&last) {
                     let at = change.place as usize;
                     let merged = merge(word(&segment, at), change.value, change.mask);

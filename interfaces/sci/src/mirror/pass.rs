@@ -110,6 +110,20 @@ impl Twin {
 }
 
 impl State {
+    /// Compares what is due, on a thread of the program that drives the endpoint.
+    pub(crate) fn compare_due(&mut self, endpoint: &Endpoint, now: Instant) {
+        let is_due = |twin: &Twin| twin.next <= now && twin.reading.is_none() && twin.is_due();
+        while let Some(token) = self.mirrors.all.values().find(|twin| is_due(twin)).map(|twin| twin.mirror.token) {
+            self.with_twin(token, |state, twin| {
+                if twin.pass.is_none() {
+                    twin.begin_pass();
+                }
+                twin.next = now + twin.pause;
+                state.advance_pass(endpoint, twin);
+            });
+        }
+    }
+
     /// Goes on with a pass.
     pub(crate) fn advance_pass(&mut self, endpoint: &Endpoint, twin: &mut Twin) -> Step {
         let Some(mut pass) = twin.pass.take() else { return Step::Ended };
@@ -169,10 +183,10 @@ impl State {
             (twin.pause, twin.next) = (SHORT, twin.changed[block] + SHORT);
             self.mirrors.wake();
         }
+        found.reverse();
         if pass.last.is_empty() {
             pass.last = take_last_line(&mut found);
         }
-        found.reverse();
         let (runs, mut others) = plan(&found);
         for run in runs {
             let changes = &found[run];
@@ -191,7 +205,8 @@ impl State {
             };
             let operation = self.next();
             let Some(staging) = &mut self.mirrors.staging else { return };
-            let bytes: Vec<u8> = changes.iter().flat_map(|change| change.value.to_ne_bytes()).collect();
+            let mut bytes = Vec::with_capacity(transfer.len);
+            changes.iter().for_each(|change| bytes.extend_from_slice(&change.value.to_ne_bytes()));
             staging.memory.write(transfer.staged, &bytes);
             staging.begin(transfer.staged);
             self.mirrors.transfers.insert(operation, transfer);

@@ -17,7 +17,7 @@ use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 /// The pause between two comparisons while a mirror changes.
-pub(crate) const SHORT: Duration = Duration::from_micros(25);
+pub(crate) const SHORT: Duration = Duration::from_micros(40);
 
 /// An RMA of a mirror.
 pub(crate) struct Transfer {
@@ -73,8 +73,6 @@ pub(crate) struct Mirrors {
     pub(crate) ended: u64,
     pub(crate) watch: Option<Arc<Watch>>,
     thread: Option<JoinHandle<()>>,
-    /// Until then a thread of the program drives the endpoint.
-    pub(crate) driven: Option<Instant>,
 }
 
 impl Mirrors {
@@ -152,12 +150,6 @@ impl Mirrors {
         if let Some(watch) = &self.watch {
             watch.wake();
         }
-    }
-
-    /// How long a thread of the program drives the endpoint.
-    pub(crate) fn driven_for(&self) -> Option<Duration> {
-        let left = self.driven?.saturating_duration_since(Instant::now());
-        (!left.is_zero()).then_some(left)
     }
 }
 

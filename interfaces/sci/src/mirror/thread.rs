@@ -124,6 +124,10 @@ pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<Joi
 impl Shared {
     /// Compares what is due; the pause until something is. `None`: the host has ended.
     fn tend(&self, watch: &Watch) -> Option<Option<Duration>> {
+        // A thread of the program compares meanwhile, and would have to wait for this one.
+        if let Some(left) = self.driven_for() {
+            return Some(Some(left));
+        }
         let tokens: Vec<_> = self.lock().ok()?.mirrors.all.keys().copied().collect();
         let mut pause = None;
         for token in tokens {
@@ -149,7 +153,7 @@ impl State {
             return Some(LONG);
         }
         if twin.pass.is_none() {
-            if !twin.is_due(is_watched) {
+            if !twin.is_due() {
                 return None;
             }
             let left = twin.next.saturating_duration_since(Instant::now());
@@ -172,7 +176,7 @@ impl State {
                 twin.begin_pass();
                 self.advance_pass(endpoint, twin);
             }
-            return twin.is_due(true).then_some(twin.pause);
+            return twin.is_due().then_some(twin.pause);
         }
         let is_quiet = twin.changed.iter().all(|changed| now.saturating_duration_since(*changed) > QUIET);
         twin.pause = if is_quiet { (2 * twin.pause).min(LONG).max(SHARE * (now - begun)) } else { SHORT };
@@ -183,13 +187,9 @@ impl State {
 
 impl Twin {
     /// Whether there is something to compare.
-    fn is_due(&self, is_watched: bool) -> bool {
+    pub(crate) fn is_due(&self) -> bool {
         let states = || self.loaded.clone().map(|block| self.mirror.block(block));
-        let is_open = if is_watched {
-            states().any(|state| matches!(state, Block::Open | Block::Fresh))
-        } else {
-            states().any(|state| state != Block::Absent)
-        };
+        let is_open = states().any(|state| matches!(state, Block::Open | Block::Fresh));
         is_open || self.pass.is_some() || !self.failed.is_empty() || !self.unsure.is_empty()
     }
 
