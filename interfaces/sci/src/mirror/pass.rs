@@ -4,6 +4,7 @@ use crate::mirror::changes::{Change, WORD, compare, mask_before, plan, take_last
 use crate::mirror::memory::{BLOCK, Block};
 use crate::mirror::patch::emit;
 use crate::mirror::state::{SHORT, Transfer, Twin};
+use crate::mirror::sys::bytes;
 use crate::state::{Operation, State};
 use crate::wire::{HEADER, Message};
 use cci::{Connection, Endpoint, Rma, RmaError};
@@ -59,8 +60,8 @@ impl Twin {
         }
     }
 
-    /// What has changed in a block, in falling order.
-    fn find(&mut self, block: usize) -> Vec<Change> {
+    /// Adds what has changed in a block, in falling order.
+    fn find(&mut self, block: usize, found: &mut Vec<Change>) {
         if self.mirror.block(block) == Block::Fresh {
             self.mirror.set_block(block, Block::Open);
             self.changed[block] = Instant::now();
@@ -68,10 +69,9 @@ impl Twin {
         self.unsure.remove(&block);
         let (offset, len) = self.mirror.span(block);
         let (first, count) = (offset / WORD, len.div_ceil(WORD));
-        let mut found = Vec::new();
         let region = &self.mirror.region;
         let twin = &mut self.words[first..first + count];
-        compare(|at| region.load(first + at), twin, first as u64, &mut found);
+        compare(|at| region.load(first + at), twin, first as u64, found);
         let end = (first + count) as u64;
         if !self.failed.is_empty() {
             let again: Vec<_> = self.failed.range(first as u64..end).copied().collect();
@@ -89,7 +89,6 @@ impl Twin {
                 found.remove(0);
             }
         }
-        found
     }
 
     /// Whether a patch that was not confirmed has words of a range: an RMA could overtake it.
@@ -153,7 +152,12 @@ impl State {
             let staged = self.mirrors.staging.as_ref().and_then(|staging| staging.find());
             let Some(staged) = staged.filter(|_| !self.is_backed_up(link.0)) else { return Step::Waits };
             (pass.rest, budget) = (block, budget - 1);
-            self.send_block(endpoint, (link.1, staged), twin, pass);
+            // Kept, because its pages would be made anew for each block.
+            let mut found = std::mem::take(&mut twin.found);
+            twin.find(block, &mut found);
+            self.send_found(endpoint, (link.1, staged), twin, (pass, &mut found));
+            found.clear();
+            twin.found = found;
             if !self.write_waiting(endpoint, link.1, twin, pass) {
                 return Step::Waits;
             }
@@ -165,16 +169,15 @@ impl State {
         Step::Ended
     }
 
-    /// Sends what has changed in a block, but for the last line of the pass.
-    fn send_block(
+    /// Sends what was found in a block, but for the last line of the pass.
+    fn send_found(
         &mut self,
         endpoint: &Endpoint,
         (connection, staged): (Connection, usize),
         twin: &mut Twin,
-        pass: &mut Pass,
+        (pass, found): (&mut Pass, &mut Vec<Change>),
     ) {
         let block = pass.rest;
-        let mut found = twin.find(block);
         if found.is_empty() {
             return;
         }
@@ -185,9 +188,9 @@ impl State {
         }
         found.reverse();
         if pass.last.is_empty() {
-            pass.last = take_last_line(&mut found);
+            pass.last = take_last_line(found);
         }
-        let (runs, mut others) = plan(&found);
+        let (runs, mut others) = plan(found);
         for run in runs {
             let changes = &found[run];
             let places = changes[0].place..changes[0].place + changes.len() as u64;
@@ -205,9 +208,9 @@ impl State {
             };
             let operation = self.next();
             let Some(staging) = &mut self.mirrors.staging else { return };
-            let mut bytes = Vec::with_capacity(transfer.len);
-            changes.iter().for_each(|change| bytes.extend_from_slice(&change.value.to_ne_bytes()));
-            staging.memory.write(transfer.staged, &bytes);
+            // The twin has what was found.
+            let words = &twin.words[places.start as usize..places.end as usize];
+            staging.memory.write(transfer.staged, bytes(words));
             staging.begin(transfer.staged);
             self.mirrors.transfers.insert(operation, transfer);
             pass.waiting.push_back(operation);

@@ -84,6 +84,12 @@ pub(crate) fn words(count: usize) -> Option<Box<[u64]>> {
     Some(unsafe { Box::from_raw(words.as_ptr()) })
 }
 
+/// The bytes of words, in the order of memory.
+pub(crate) fn bytes(words: &[u64]) -> &[u8] {
+    // SAFETY: these bytes, which words are made of, as long as the words are borrowed.
+    unsafe { std::slice::from_raw_parts(words.as_ptr().cast(), size_of_val(words)) }
+}
+
 /// The structures of the kernel's interface.
 #[repr(C)]
 struct Api {
