@@ -83,6 +83,18 @@ pub(crate) fn pin(cpu: usize) -> std::io::Result<()> {
     Ok(rustix::thread::sched_setaffinity(None, &set)?)
 }
 
+/// Does something while this thread may use all of these processors, for threads that it starts.
+pub(crate) fn spread<R>(processors: &[usize], act: impl FnOnce() -> R) -> R {
+    let before = rustix::thread::sched_getaffinity(None);
+    let mut set = rustix::thread::CpuSet::new();
+    processors.iter().for_each(|cpu| set.set(*cpu));
+    // Where it fails, those threads stay where this one is.
+    let _ = rustix::thread::sched_setaffinity(None, &set);
+    let done = act();
+    let _ = before.map(|before| rustix::thread::sched_setaffinity(None, &before));
+    done
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -94,6 +106,18 @@ mod tests {
         assert_eq!(choose(&[2, 3], siblings), [2, 3]);
         assert_eq!(choose(&[5], siblings), [5, 5]);
         assert_eq!(choose(&[0, 1], |_| vec![]), [0, 1]);
+    }
+
+    #[test]
+    fn a_thread_that_is_started_meanwhile_may_go_where_its_starter_may_not() {
+        let all = allowed();
+        std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin(all[0]).unwrap();
+                assert_eq!(spread(&all, || std::thread::spawn(allowed).join().unwrap()), all);
+                assert_eq!(allowed(), all[..1]);
+            });
+        });
     }
 
     #[test]

@@ -5,7 +5,6 @@ use super::shots::{BESIDE, MESSAGES, Shot, WRITES, shots};
 use super::side::{Mode, Side, Sides, Strategy, Turn};
 use crate::effort::{Effort, calibrate};
 use crate::interrupt;
-use crate::machine::allowed;
 use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
 use crate::methods::footprint::processor_time;
@@ -61,6 +60,8 @@ pub(super) struct Client<'p> {
     own: Own,
     over: Option<Over>,
     probe: &'p Probe,
+    /// Of the run; this process has one of them.
+    processors: usize,
     at: At,
 }
 
@@ -106,8 +107,8 @@ fn nanoseconds(time: Duration) -> f64 {
 }
 
 impl<'p> Client<'p> {
-    pub(super) fn new(sides: Sides, own: Own, over: Option<Over>, probe: &'p Probe) -> Self {
-        Self { sides, own, over, probe, at: At::Portals(Mode::Generic) }
+    pub(super) fn new(sides: Sides, own: Own, over: Option<Over>, probe: &'p Probe, processors: usize) -> Self {
+        Self { sides, own, over, probe, processors, at: At::Portals(Mode::Generic) }
     }
 
     /// Measures all figures for so long each, and lets the server go.
@@ -120,7 +121,7 @@ impl<'p> Client<'p> {
         }
         let mode = if has_engine { Mode::Accelerated } else { Mode::Generic };
         // A program and its engine that share a processor measure its scheduler.
-        if !has_engine || allowed().len() >= ENGINES {
+        if !has_engine || self.processors >= ENGINES {
             for shot in shots() {
                 self.shot(&shot, mode, time, &mut samples)?;
             }
@@ -146,7 +147,7 @@ impl<'p> Client<'p> {
         }
         add("waking", 8, middle(woken));
         add("idle", 1, idle(side, (IDLE * time).clamp(LEAST_IDLE, MOST_IDLE))?);
-        if allowed().len() >= ENGINES {
+        if self.processors >= ENGINES {
             add("availability", 1 << 20, available(side)?);
         }
         side.turn_to(Turn::End)?;

@@ -6,7 +6,7 @@ mod shots;
 mod side;
 
 use crate::device::Device;
-use crate::machine;
+use crate::machine::{self, allowed, spread};
 use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
 use crate::methods::{Found, pairs};
@@ -51,6 +51,8 @@ pub(crate) struct Role {
     beside: bool,
     /// The library of CCI over Portals.
     over: Option<String>,
+    /// Processors of the run: each end has one of them, and engines may use all.
+    processors: Vec<usize>,
 }
 
 /// How the server is reached.
@@ -76,6 +78,10 @@ impl Role {
     fn opening(&self) -> DriverOptions {
         pairs::opening(self.transport.as_ref(), &self.keys, 5)
     }
+
+    fn sides(&self, number: u32, uris: &[String], buffers: &Buffers) -> Result<Sides, UserError> {
+        spread(&self.processors, || Sides::open(&self.opening(), number, uris, buffers, self.has_engine))
+    }
 }
 
 /// Measures, with both ends on this host. `warn` hears what the user should know before it begins.
@@ -91,7 +97,8 @@ pub fn measure(options: &PortalsOptions, warn: &dyn Fn(&str)) -> Result<Found, U
         // Beside generic interfaces alone.
         let over = options.over.clone().filter(|_| !has_engine);
         let beside = options.has_accelerated && !has_engine;
-        Role { measures, transport: transport.clone(), keys: keys.clone(), time, has_engine, beside, over }
+        let (transport, keys, processors) = (transport.clone(), keys.clone(), allowed());
+        Role { measures, transport, keys, time, has_engine, beside, over, processors }
     };
     let mut environment = machine::here(None);
     environment.settings.clone_from(&keys);
@@ -103,7 +110,7 @@ pub fn measure(options: &PortalsOptions, warn: &dyn Fn(&str)) -> Result<Found, U
         (of, environment.path) = (launch.transport, launch.path);
         launches.push(launch.samples);
     })?;
-    let processors = crate::machine::allowed().len() as u64;
+    let processors = allowed().len() as u64;
     let finding =
         Portals { transport: of, launches: launches.len() as u64, processors, points: points(&launches, modes.len()) };
     Ok(Found { environment, finding: Finding::Portals(finding), interrupted })
@@ -138,16 +145,17 @@ impl Work for Role {
         if self.measures {
             let card: Card = channel.recv()?;
             own.end.connect(&card.own, card.handle)?;
-            let sides = Sides::open(&self.opening(), 1, &card.portals, &buffers, self.has_engine)?;
+            let sides = self.sides(1, &card.portals, &buffers)?;
             let (transport, path) = (own.end.transport().to_owned(), own.end.path());
             if let (Some(over), Some(card)) = (&mut over, &card.over) {
                 over.connect(card)?;
             }
             let beside = self.beside.then(|| self.opening());
-            let samples = Client::new(sides, own, over, channel.probe()?).measure(self.time, beside)?;
+            let samples =
+                Client::new(sides, own, over, channel.probe()?, self.processors.len()).measure(self.time, beside)?;
             return channel.send(&Launch { transport, path, samples });
         }
-        let mut sides = Sides::open(&self.opening(), 0, &[], &buffers, self.has_engine)?;
+        let mut sides = self.sides(0, &[], &buffers)?;
         let handle = own.end.handle();
         let over_card = over.as_ref().map(Over::card);
         channel.send(&Card { portals: sides.uris(), own: own.end.uri().to_owned(), handle, over: over_card })?;

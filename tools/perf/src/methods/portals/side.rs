@@ -46,8 +46,8 @@ impl Mode {
     }
 }
 
-/// What a process sends, and what others put into: the same for all ways, since how fast a copy is
-/// depends on where its pages lie.
+/// What a process sends, and what others put into: the same for all ways, since the speed of a copy
+/// may depend on where its pages lie.
 pub(super) struct Buffers {
     pub(super) source: Memory,
     pub(super) target: Memory,
