@@ -5,7 +5,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use rustix::pty::{OpenptFlags, grantpt, openpt, ptsname, unlockpt};
 use rustix::termios::{Winsize, tcsetwinsize};
 use serde_json::{Value, json};
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, BufReader, Read, Write};
 use std::process::{Child, ChildStdout, Command, Output, Stdio};
 use std::time::{Duration, Instant};
 
@@ -170,7 +170,10 @@ fn each_shell_has_a_completion_of_every_command() {
 fn bash_completes_by_the_printed_script() {
     let script = text(&run(&["completion", "bash"]).stdout);
     let ask = "COMP_WORDS=(cci do); COMP_CWORD=1; _cci cci do cci; echo \"${COMPREPLY[*]}\"";
-    let output = Command::new("bash").args(["-c", &format!("{script}\n{ask}")]).output().unwrap();
+    // By a file: it is longer than an argument may be.
+    let mut file = tempfile::NamedTempFile::new().unwrap();
+    write!(file, "{script}\n{ask}\n").unwrap();
+    let output = Command::new("bash").arg(file.path()).output().unwrap();
     assert_eq!(text(&output.stdout).trim(), "doctor", "{}", text(&output.stderr));
 }
 

@@ -8,7 +8,7 @@ use std::process::Command;
 /// `tmp` is `CARGO_TARGET_TMPDIR` of that test. An integration test does not make cargo build other
 /// packages, nor libraries of its own package without rlib.
 ///
-/// With `CCI_BUILD=workspace` the whole workspace is built instead, as `ci/test` does: a package by
+/// With `TEST_BUILD=workspace` the whole workspace is built instead, as `ci/test` does: a package by
 /// itself has other features of the crates below it, so each would build them anew.
 ///
 /// # Panics
@@ -29,7 +29,7 @@ pub fn build(package: &str, tmp: &Path) -> PathBuf {
     let target = tmp.ancestors().nth(depth).expect("the target directory");
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--profile", profile, "--target-dir"]).arg(target);
-    match std::env::var("CCI_BUILD").as_deref() {
+    match std::env::var("TEST_BUILD").as_deref() {
         Ok("workspace") => cargo.arg("--workspace"),
         _ => cargo.args(["--package", package]),
     };
