@@ -8,8 +8,8 @@ use std::process::Command;
 /// `tmp` is `CARGO_TARGET_TMPDIR` of that test. An integration test does not make cargo build other
 /// packages, nor libraries of its own package without rlib.
 ///
-/// With `TEST_BUILD=workspace` the whole workspace is built instead, as `ci/test` does: a package by
-/// itself has other features of the crates below it, so each would build them anew.
+/// With `TEST_BUILD=workspace` the whole workspace is built instead, as `ci/test` does: a package
+/// by itself has other features of the crates below it, so each would build them anew.
 ///
 /// # Panics
 ///
