@@ -89,7 +89,7 @@ macro_rules! conformance {
                     other_connections_live, keepalive_comes_at_once, answered_client_leaves;
                 flow: sender_without_buffers, receiver_without_buffers, receiver_that_never_returns, peer_that_never_polls,
                     sends_while_holding_everything, send_timeout_spares_others, flood_leaves_room;
-                keepalive: silent_peer, polling_peer, set_later;
+                keepalive: silent_peer, silent_for_its_time, polling_peer, set_later;
                 rma: lengths_and_offsets, large_write, large_read, both_origins, freed_memory_is_kept, changing_memory, message_after_data, message_after_read, fence_orders,
                     send_after_rma, silent_and_blocking, many_outstanding, many_outstanding_with_message, to_itself, after_disconnect, counted;
                 rma_rights: rights_are_enforced, rights_are_waived, stale_handle, invented_handle, remote_range, local_range, refused_at_once,
