@@ -1,12 +1,14 @@
 //! What a program has changed: words compared with a twin, and how the changes are sent
 //! (`docs/design/sci-mirror.md`, A pass). No memory and no message is known here.
 
+use std::ops::Range;
+
 /// Bytes of a word.
 pub(crate) const WORD: usize = 8;
 /// Words of a line.
 const LINE: u64 = 8;
 /// Words that have changed as a whole, in a row, from which on an RMA sends them.
-const BULK: usize = 64;
+const BULK: u64 = 64;
 
 /// A word in which bytes have changed. Places count words of the segment.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -17,12 +19,115 @@ pub(crate) struct Change {
     pub(crate) value: u64,
 }
 
-/// Which bytes differ.
-pub(crate) fn differing(old: u64, new: u64) -> u8 {
+/// What has changed in a row of words, from the last to the first.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Found {
+    /// Places of words in a row that have changed in all their bytes.
+    runs: Vec<Range<u64>>,
+    others: Vec<Change>,
+}
+
+impl Found {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.runs.is_empty() && self.others.is_empty()
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.runs.clear();
+        self.others.clear();
+    }
+
+    /// Adds a word that has changed in these bits. All that were added before lie behind it.
+    #[inline]
+    fn add(&mut self, place: u64, bits: u64, value: u64) {
+        if !is_whole(bits) {
+            self.others.push(Change { place, mask: mask_of(bits), value });
+            return;
+        }
+        match self.runs.last_mut() {
+            Some(run) if run.start == place + 1 => run.start = place,
+            _ => self.runs.push(place..place + 1),
+        }
+    }
+
+    /// Adds words that are to be sent whole though they have not changed. `word` gives the value of
+    /// a word, here and below.
+    pub(crate) fn add_whole(&mut self, places: &[u64], word: impl Fn(u64) -> u64) {
+        self.others.retain(|change| !places.contains(&change.place));
+        let is_found = |place: &u64| self.runs.iter().any(|run| run.contains(place));
+        let new = places.iter().filter(|place| !is_found(place));
+        let changes: Vec<_> = new.map(|place| Change { place: *place, mask: u8::MAX, value: word(*place) }).collect();
+        self.others.extend(changes);
+        self.others.sort_by_key(|change| std::cmp::Reverse(change.place));
+    }
+
+    /// Takes out what has changed from a place on, in rising order.
+    pub(crate) fn split_from(&mut self, from: u64, word: impl Fn(u64) -> u64) -> Vec<Change> {
+        let count = self.others.iter().take_while(|change| change.place >= from).count();
+        let mut tail: Vec<_> = self.others.drain(..count).collect();
+        while let Some(run) = self.runs.first_mut().filter(|run| run.end > from) {
+            let cut = run.start.max(from);
+            tail.extend((cut..run.end).map(|place| Change { place, mask: u8::MAX, value: word(place) }));
+            run.end = cut;
+            if run.is_empty() {
+                self.runs.remove(0);
+            }
+        }
+        tail.sort_by_key(|change| change.place);
+        tail
+    }
+
+    /// Takes the changes of the last changed line out, in rising order.
+    pub(crate) fn take_last_line(&mut self, word: impl Fn(u64) -> u64) -> Vec<Change> {
+        let of_run = self.runs.first().map(|run| run.end - 1);
+        let last = self.others.first().map(|change| change.place).max(of_run);
+        last.map_or(Vec::new(), |last| self.split_from(last / LINE * LINE, word))
+    }
+
+    /// Sends of a last word only what lies before the end of the segment.
+    pub(crate) fn cut_last(&mut self, place: u64, mask: u8, word: impl Fn(u64) -> u64) {
+        for mut change in self.split_from(place, word) {
+            change.mask &= mask;
+            if change.mask != 0 {
+                self.others.insert(0, change);
+            }
+        }
+    }
+
+    /// All that was found, in rising order: the runs that are long, and may go by RMA as far as
+    /// `may_go` says so, and all other changes.
+    pub(crate) fn plan(
+        &self,
+        may_go: impl Fn(&Range<u64>) -> bool,
+        word: impl Fn(u64) -> u64,
+    ) -> (Vec<Range<u64>>, Vec<Change>) {
+        let (mut runs, mut others) = (Vec::new(), self.others.clone());
+        for run in self.runs.iter().rev() {
+            if run.end - run.start >= BULK && may_go(run) {
+                runs.push(run.clone());
+            } else {
+                others.extend(run.clone().map(|place| Change { place, mask: u8::MAX, value: word(place) }));
+            }
+        }
+        others.sort_by_key(|change| change.place);
+        (runs, others)
+    }
+}
+
+const ONES: u64 = 0x0101_0101_0101_0101;
+
+/// Whether each byte has a bit.
+#[inline]
+fn is_whole(bits: u64) -> bool {
+    // A byte of zero alone borrows from its top bit.
+    bits.wrapping_sub(ONES) & !bits & ONES << 7 == 0
+}
+
+/// Which bytes have bits.
+pub(crate) fn mask_of(bits: u64) -> u8 {
     const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    const ONES: u64 = 0x0101_0101_0101_0101;
     // The first byte of memory is the lowest one here.
-    let bits = (old ^ new).to_le();
+    let bits = bits.to_le();
     // The top bit of each byte that is not zero, as its lowest one.
     let bits = ((((bits & LOW) + LOW) | bits) >> 7) & ONES;
     // Moves the bit of byte i to bit i of the top byte; no two meet.
@@ -50,9 +155,8 @@ pub(crate) fn mask_before(from: usize, end: usize) -> u8 {
 }
 
 /// Compares words with their twins, from the last to the first, and brings the twins up to date.
-/// `load` loads a word whole, with acquire order. `first` is the place of the first one. Changes
-/// are added in falling order.
-pub(crate) fn compare(load: impl Fn(usize) -> u64, twin: &mut [u64], first: u64, found: &mut Vec<Change>) {
+/// `load` loads a word whole, with acquire order. `first` is the place of the first one.
+pub(crate) fn compare(load: impl Fn(usize) -> u64, twin: &mut [u64], first: u64, found: &mut Found) {
     let mut end = twin.len();
     while end > 0 {
         let begin = (end - 1) & !(LINE as usize - 1);
@@ -65,10 +169,10 @@ pub(crate) fn compare(load: impl Fn(usize) -> u64, twin: &mut [u64], first: u64,
         }
         if all != 0 {
             for at in (0..line.len()).rev() {
-                let mask = differing(line[at], words[at]);
-                if mask != 0 {
-                    found.push(Change { place: first + (begin + at) as u64, mask, value: words[at] });
+                let bits = words[at] ^ line[at];
+                if bits != 0 {
                     line[at] = words[at];
+                    found.add(first + (begin + at) as u64, bits, words[at]);
                 }
             }
         }
@@ -76,52 +180,35 @@ pub(crate) fn compare(load: impl Fn(usize) -> u64, twin: &mut [u64], first: u64,
     }
 }
 
-/// Takes the changes of the last changed line out, of changes in rising order.
-pub(crate) fn take_last_line(found: &mut Vec<Change>) -> Vec<Change> {
-    let Some(last) = found.last().map(|change| change.place / LINE) else { return Vec::new() };
-    let count = found.iter().rev().take_while(|change| change.place / LINE == last).count();
-    found.split_off(found.len() - count)
-}
-
-/// Splits changes in rising order: long runs of whole words, as ranges of indices, and all others.
-pub(crate) fn plan(changes: &[Change]) -> (Vec<std::ops::Range<usize>>, Vec<Change>) {
-    let (mut runs, mut others) = (Vec::new(), Vec::new());
-    let mut begin = 0;
-    while begin < changes.len() {
-        let run = &changes[begin..];
-        let is_next =
-            |(at, change): (usize, &Change)| change.mask == u8::MAX && change.place == run[0].place + at as u64;
-        let count = run.iter().enumerate().take_while(|(at, change)| is_next((*at, change))).count();
-        if count >= BULK {
-            runs.push(begin..begin + count);
-        } else {
-            others.extend(&run[..count.max(1)]);
-        }
-        begin += count.max(1);
-    }
-    (runs, others)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn compared(words: &[u64], twin: &mut [u64]) -> Vec<Change> {
-        let mut found = Vec::new();
+    fn compared(words: &[u64], twin: &mut [u64]) -> Found {
+        let mut found = Found::default();
         compare(|at| words[at], twin, 0, &mut found);
         found
+    }
+
+    fn whole(place: u64) -> Change {
+        Change { place, mask: u8::MAX, value: place }
+    }
+
+    /// The only run.
+    fn row(places: Range<u64>) -> Vec<Range<u64>> {
+        [places].into()
     }
 
     #[test]
     fn bytes_that_differ_are_found_from_the_top() {
         let mut words = [0_u64; 20];
         words[3] = u64::from_ne_bytes([0, 1, 0, 2, 0, 0, 0, 0]);
-        words[19] = u64::MAX;
+        (words[18], words[19]) = (u64::MAX, ONES);
         let mut twin = [0; 20];
         let found = compared(&words, &mut twin);
-        let expected = [(19, 0xff, words[19]), (3, 0b1010, words[3])];
-        assert_eq!(found, expected.map(|(place, mask, value)| Change { place, mask, value }));
-        assert_eq!((twin, compared(&words, &mut twin.clone()).len()), (words, 0));
+        let others = vec![Change { place: 3, mask: 0b1010, value: words[3] }];
+        assert_eq!(found, Found { runs: row(18..20), others });
+        assert!(twin == words && compared(&words, &mut twin.clone()).is_empty());
     }
 
     /// A store that comes while words are compared is not sent without those before it.
@@ -140,26 +227,46 @@ mod tests {
                 }
                 words[at].get()
             };
-            let mut found = Vec::new();
+            let mut found = Found::default();
             compare(load, &mut [0; 16], 0, &mut found);
-            let has = |place| found.iter().any(|change| change.place == place);
+            let (_, all) = found.plan(|_| true, |_| 0);
+            let has = |place| all.iter().any(|change| change.place == place);
             assert!(!has(15) || has(5), "at look {moment}: {found:?}");
         }
     }
 
+    /// Words from 0 on that have changed, one of them not as a whole.
+    fn found(count: u64, partial: u64) -> Found {
+        let mut found = Found::default();
+        for place in (0..count).rev() {
+            found.add(place, if place == partial { 0xff } else { u64::MAX }, place);
+        }
+        found
+    }
+
     #[test]
     fn the_last_line_is_taken_and_long_runs_are_told_apart() {
-        let whole = |place| Change { place, mask: u8::MAX, value: place };
-        let mut changes: Vec<_> = (0..200).map(whole).collect();
-        changes[70].mask = 1;
-        let mut rest = changes.clone();
-        let last = take_last_line(&mut rest);
-        assert_eq!((last, rest), (changes[192..].to_vec(), changes[..192].to_vec()));
-        assert!(take_last_line(&mut Vec::new()).is_empty());
-        let (runs, others) = plan(&changes[..192]);
-        assert_eq!((runs, others), (vec![0..70, 71..192], vec![changes[70]]));
-        let apart = [whole(1), whole(3), whole(4)];
-        assert_eq!(plan(&apart), (Vec::new(), apart.to_vec()));
+        let partial = Change { mask: mask_of(0xff), ..whole(70) };
+        let mut all = found(200, 70);
+        assert_eq!(all.take_last_line(|place| place), (192..200).map(whole).collect::<Vec<_>>());
+        assert!(Found::default().take_last_line(|place| place).is_empty());
+        assert_eq!(all.plan(|_| true, |place| place), (vec![0..70, 71..192], vec![partial]));
+        let (runs, others) = all.plan(|run| run.start > 0, |place| place);
+        assert_eq!((runs, others.len(), others[70]), (row(71..192), 71, partial));
+        let mut apart = Found::default();
+        [4, 3, 1].into_iter().for_each(|place| apart.add(place, u64::MAX, place));
+        assert_eq!(apart.plan(|_| true, |place| place), (Vec::new(), [1, 3, 4].map(whole).to_vec()));
+    }
+
+    #[test]
+    fn the_end_of_a_segment_and_what_has_failed_are_kept_apart() {
+        let mut all = found(100, 99);
+        all.cut_last(99, 0, |place| place);
+        assert_eq!(all, Found { runs: row(0..99), others: Vec::new() });
+        all.cut_last(98, 0b11, |place| place);
+        assert_eq!(all, Found { runs: row(0..98), others: vec![Change { mask: 0b11, ..whole(98) }] });
+        all.add_whole(&[5, 98, 200], |place| place);
+        assert_eq!(all, Found { runs: row(0..98), others: vec![whole(200), whole(98)] });
     }
 
     #[test]
@@ -170,7 +277,8 @@ mod tests {
         assert_eq!(mask_before(8, 3), 0);
         for mask in 0..=u8::MAX {
             let bytes: [u8; WORD] = std::array::from_fn(|at| (mask >> at & 1) << (at * 3 % 8));
-            assert_eq!(differing(old, old ^ u64::from_ne_bytes(bytes)), mask);
+            assert_eq!(mask_of(u64::from_ne_bytes(bytes)), mask);
+            assert_eq!(is_whole(u64::from_ne_bytes(bytes)), mask == u8::MAX);
             assert_eq!(merge(0, u64::MAX, mask), spread(mask));
         }
     }
@@ -200,11 +308,12 @@ mod tests {
                 }
                 let word =
                     |bytes: &[u8], at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[at * WORD + byte]));
-                let mut found = Vec::new();
+                let mut found = Found::default();
                 compare(|at| word(memory, at), twin, 0, &mut found);
-                found.reverse();
-                let last = take_last_line(&mut found);
-                for change in found.iter().chain(&last) {
+                let value = |place: u64| twin[place as usize];
+                let last = found.take_last_line(value);
+                let (_, others) = found.plan(|_| false, value);
+                for change in others.iter().chain(&last) {
                     let at = change.place as usize;
                     let merged = merge(word(&segment, at), change.value, change.mask);
                     segment[at * WORD..][..WORD].copy_from_slice(&merged.to_ne_bytes());

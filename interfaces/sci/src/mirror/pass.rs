@@ -1,6 +1,6 @@
 //! Passes: what has changed is found and sent (`docs/design/sci-mirror.md`, A pass).
 
-use crate::mirror::changes::{Change, WORD, compare, mask_before, plan, take_last_line};
+use crate::mirror::changes::{Change, Found, WORD, compare, mask_before};
 use crate::mirror::memory::{BLOCK, Block};
 use crate::mirror::patch::emit;
 use crate::mirror::state::{SHORT, Transfer, Twin};
@@ -60,8 +60,8 @@ impl Twin {
         }
     }
 
-    /// Adds what has changed in a block, in falling order.
-    fn find(&mut self, block: usize, found: &mut Vec<Change>) {
+    /// Adds what has changed in a block.
+    fn find(&mut self, block: usize, found: &mut Found) {
         if self.mirror.block(block) == Block::Fresh {
             self.mirror.set_block(block, Block::Open);
             self.changed[block] = Instant::now();
@@ -72,22 +72,19 @@ impl Twin {
         let region = &self.mirror.region;
         let twin = &mut self.words[first..first + count];
         compare(|at| region.load(first + at), twin, first as u64, found);
-        let end = (first + count) as u64;
+        let (words, end) = (&self.words, (first + count) as u64);
+        let word = |place: u64| words[place as usize];
         if !self.failed.is_empty() {
             let again: Vec<_> = self.failed.range(first as u64..end).copied().collect();
-            for place in again {
-                self.failed.remove(&place);
-                found.retain(|change| change.place != place);
-                found.push(Change { place, mask: u8::MAX, value: self.words[place as usize] });
+            for place in &again {
+                self.failed.remove(place);
             }
-            found.sort_by_key(|change| std::cmp::Reverse(change.place));
+            found.add_whole(&again, word);
         }
-        if let Some(top) = found.first_mut().filter(|change| change.place + 1 == end) {
-            // Behind the end of the segment nothing is sent.
-            top.mask &= mask_before((end as usize - 1) * WORD, self.mirror.len);
-            if top.mask == 0 {
-                found.remove(0);
-            }
+        // Behind the end of the segment nothing is sent.
+        let mask = mask_before((first + count - 1) * WORD, self.mirror.len);
+        if mask != u8::MAX {
+            found.cut_last(end - 1, mask, word);
         }
     }
 
@@ -175,7 +172,7 @@ impl State {
         endpoint: &Endpoint,
         (connection, staged): (Connection, usize),
         twin: &mut Twin,
-        (pass, found): (&mut Pass, &mut Vec<Change>),
+        (pass, found): (&mut Pass, &mut Found),
     ) {
         let block = pass.rest;
         if found.is_empty() {
@@ -186,37 +183,31 @@ impl State {
             (twin.pause, twin.next) = (SHORT, twin.changed[block] + SHORT);
             self.mirrors.wake();
         }
-        found.reverse();
+        // The twin has what was found.
+        let words = &twin.words;
+        let word = |place: u64| words[place as usize];
         if pass.last.is_empty() {
-            pass.last = take_last_line(found);
+            pass.last = found.take_last_line(word);
         }
-        let (runs, mut others) = plan(found);
-        for run in runs {
-            let changes = &found[run];
-            let places = changes[0].place..changes[0].place + changes.len() as u64;
-            if twin.is_patched(&places) {
-                others.extend(changes);
-                continue;
-            }
-            let offset = changes[0].place as usize * WORD;
+        let (runs, others) = found.plan(|places| !twin.is_patched(places), word);
+        for places in runs {
+            let words = &words[places.start as usize..places.end as usize];
+            let offset = places.start as usize * WORD;
             let transfer = Transfer {
                 token: twin.mirror.token,
                 is_read: false,
                 staged: staged + offset % BLOCK,
                 offset,
-                len: changes.len() * WORD,
+                len: size_of_val(words),
             };
             let operation = self.next();
             let Some(staging) = &mut self.mirrors.staging else { return };
-            // The twin has what was found.
-            let words = &twin.words[places.start as usize..places.end as usize];
             staging.memory.write(transfer.staged, bytes(words));
             staging.begin(transfer.staged);
             self.mirrors.transfers.insert(operation, transfer);
             pass.waiting.push_back(operation);
             pass.open += 1;
         }
-        others.sort_by_key(|change| change.place);
         self.send_patches(endpoint, connection, twin, &others);
     }
 

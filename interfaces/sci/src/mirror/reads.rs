@@ -1,6 +1,6 @@
 //! What the owner has is read, and merged with what the program has changed.
 
-use crate::mirror::changes::{WORD, differing, merge};
+use crate::mirror::changes::{WORD, mask_of, merge};
 use crate::mirror::memory::Block;
 use crate::mirror::state::{Transfer, Twin};
 use crate::state::{Operation, State};
@@ -53,7 +53,7 @@ impl Twin {
             }
             loop {
                 let own = region.load(place);
-                let unchanged = !differing(*known, own);
+                let unchanged = !mask_of(*known ^ own);
                 if region.replace(place, own, merge(own, word, unchanged)) {
                     break;
                 }

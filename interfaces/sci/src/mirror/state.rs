@@ -1,7 +1,7 @@
 //! What a host knows of its mirrors, changed under its lock.
 
 use crate::errors::Error;
-use crate::mirror::changes::Change;
+use crate::mirror::changes::Found;
 use crate::mirror::memory::{BLOCK, Mirror};
 use crate::mirror::pass::Pass;
 use crate::mirror::reads::Reading;
@@ -37,7 +37,7 @@ pub(crate) struct Twin {
     pub(crate) handle: RmaHandle,
     pub(crate) words: Box<[u64]>,
     /// Room for what a comparison finds.
-    pub(crate) found: Vec<Change>,
+    pub(crate) found: Found,
     /// All blocks that windows were mapped to lie in this range.
     pub(crate) loaded: Range<usize>,
     /// When each block was last seen to change.
@@ -108,7 +108,7 @@ impl Mirrors {
         let now = Instant::now();
         let twin = Twin {
             words,
-            found: Vec::new(),
+            found: Found::default(),
             loaded: 0..0,
             changed: vec![now; len.div_ceil(BLOCK)],
             unsure: BTreeSet::new(),
