@@ -170,8 +170,16 @@ impl Host {
         self.place(node)?;
         let deadline = deadline(limit);
         let is_own = |state: &State| node == state.own_node && state.segments.contains_key(&id);
-        let partner = match self.find(node, Named::Segment(id), deadline, is_own, Error::NoSuchSegment) {
-            Err(why @ Error::NoSuchSegment) => return self.find_in_device(node, id)?.ok_or(why),
+        let find = || self.find(node, Named::Segment(id), deadline, is_own, Error::NoSuchSegment);
+        let partner = match find() {
+            Err(why @ Error::NoSuchSegment) => {
+                let far = self.find_in_device(node, id)?.ok_or(why)?;
+                // It may have been published in between: then its owner is to be told.
+                match find() {
+                    Err(Error::NoSuchSegment) => return Ok(far),
+                    partner => partner?,
+                }
+            }
             partner => partner?,
         };
         let request = Request { partner, node, segment: Some(id), outcome: None };

@@ -36,6 +36,15 @@ static void wait_for(volatile unsigned32 *word, unsigned32 value) {
     }
 }
 
+/* What the other side sends next comes once this side has answered. */
+static void receive(volatile unsigned32 *here, unsigned32 round) {
+    unsigned int at;
+
+    wait_for(&here[SIZE / 8], round);
+    for (at = 0; at < SIZE / 8; at++)
+        CHECK(here[at] == round);
+}
+
 static void misuse(PSHARABLE chunk, unsigned32 module, unsigned32 number) {
     void *address;
     PCONNECTOR none;
@@ -98,15 +107,13 @@ int main(int argc, char **argv) {
         for (at = 0; at < SIZE / 8; at++)
             bytes[at] = round;
         if (rank == 1)
-            wait_for(&here[SIZE / 8], round);
+            receive(here, round);
         memcpy((void *)(uintptr_t)there, bytes, SIZE / 2);
         SciFlush(0);
         there[SIZE / 8] = round;
         SciFlush(0);
         if (rank == 0)
-            wait_for(&here[SIZE / 8], round);
-        for (at = 0; at < SIZE / 8; at++)
-            CHECK(here[at] == round);
+            receive(here, round);
     }
     RtlMemFree(bytes);
     /* Both have seen the last one. */
