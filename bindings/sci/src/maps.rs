@@ -129,29 +129,34 @@ pub(crate) unsafe fn check_sequence(handle: Handle, given: c_uint, error: *mut c
     unsafe { answer(error, SequenceStatus::NotRetriable as c_uint, act) }
 }
 
-/// Runs something on a sequence, of a call that reports no error.
-fn with(handle: Handle, act: impl FnOnce(&MapSequence)) {
+/// Runs something on a sequence, of a call that reports no error; without a sequence only orders.
+fn with(handle: Handle, order: Ordering, act: impl FnOnce(&MapSequence)) {
+    let act = || {
+        registry()?.with_sequence(handle, |of| {
+            act(of);
+            true
+        })
+    };
     // SAFETY: nothing is written.
-    unsafe { answer(std::ptr::null_mut(), (), || registry()?.with_sequence(handle, act)) }
+    if !unsafe { answer(std::ptr::null_mut(), false, act) } {
+        fence(order);
+    }
 }
 
 /// Orders stores.
 pub(crate) unsafe fn store_barrier(handle: Handle) {
-    fence(Ordering::Release);
-    with(handle, |of| of.sequence.store_barrier());
+    with(handle, Ordering::Release, |of| of.sequence.store_barrier());
 }
 
 /// Waits until all processors can see what was stored, or until it is on its way.
 pub(crate) unsafe fn flush(handle: Handle) {
-    fence(Ordering::SeqCst);
-    with(handle, |of| of.sequence.flush());
+    with(handle, Ordering::SeqCst, |of| of.sequence.flush());
 }
 
 /// Orders loads; of a segment of another host, reads the map.
 pub(crate) unsafe fn flush_read_buffers(handle: Handle) {
-    fence(Ordering::Acquire);
     // A sequence reports what a mirror cannot read.
-    with(handle, |of| {
+    with(handle, Ordering::Acquire, |of| {
         let _ = of.map.window.flush_reads();
     });
 }
