@@ -38,10 +38,7 @@ fn an_owner_that_is_killed_is_noticed_and_no_store_faults() {
 #[test]
 fn an_owner_that_is_stopped_makes_sequences_retriable() {
     let own = host(8);
-    let mut owner = Owner::published();
-    let connection = owner.connect(&own);
-    let window = connection.map(0..SIZE, Access::ReadWrite).expect("mapped");
-    let sequence = window.sequence();
+    let (mut owner, connection, window, sequence) = Owner::mapped(&own);
     owner.stop();
     window.store(0, 9_u64).expect("inside");
     assert_eq!(sequence.check(), SequenceStatus::Retriable);
@@ -59,10 +56,7 @@ fn an_owner_that_is_stopped_makes_sequences_retriable() {
 fn an_owner_that_withdraws_or_removes_is_noticed() {
     let own = host(8);
     for how in ["force", "drop"] {
-        let mut owner = Owner::published();
-        let connection = owner.connect(&own);
-        let window = connection.map(0..SIZE, Access::ReadWrite).expect("mapped");
-        let sequence = window.sequence();
+        let (mut owner, connection, window, sequence) = Owner::mapped(&own);
         assert_eq!(owner.tell("remove"), "Some(Err(Busy))");
         assert_eq!(owner.tell("notice"), "Some(Ok(()))");
         assert_eq!(connection.wait(Some(LIMIT)), Ok(Reason::Disconnect));
@@ -79,10 +73,7 @@ fn an_owner_that_withdraws_or_removes_is_noticed() {
 #[expect(unsafe_code, reason = "the process is forked")]
 fn forked_children_have_no_part_in_a_mirror() {
     let own = host(8);
-    let mut owner = Owner::published();
-    let connection = owner.connect(&own);
-    let window = connection.map(0..SIZE, Access::ReadWrite).expect("mapped");
-    let sequence = window.sequence();
+    let (mut owner, _connection, window, sequence) = Owner::mapped(&own);
     assert_eq!(owner.tell("fork"), "forked true true true");
     assert_eq!(sequence.check(), SequenceStatus::Ok);
     // Until its pages are protected: those of the child are not.

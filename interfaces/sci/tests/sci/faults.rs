@@ -48,10 +48,7 @@ fn an_owner_that_is_killed_is_noticed_in_each_state() {
 fn stores_during_the_death_of_an_owner_never_fault() {
     let own = host(8);
     for _ in 0..5 {
-        let mut owner = Owner::published();
-        let connection = owner.connect(&own);
-        let window = connection.map(0..SIZE, Access::ReadWrite).expect("mapped");
-        let sequence = window.sequence();
+        let (mut owner, _connection, window, sequence) = Owner::mapped(&own);
         std::thread::scope(|scope| {
             scope.spawn(|| {
                 while sequence.check() == SequenceStatus::Ok {
@@ -70,10 +67,7 @@ fn stores_during_the_death_of_an_owner_never_fault() {
 fn an_owner_that_withdraws_or_removes_is_noticed() {
     let own = host(8);
     for how in ["force", "drop"] {
-        let mut owner = Owner::published();
-        let connection = owner.connect(&own);
-        let window = connection.map(0..SIZE, Access::ReadWrite).expect("mapped");
-        let sequence = window.sequence();
+        let (mut owner, connection, window, sequence) = Owner::mapped(&own);
         assert_eq!(owner.tell("remove"), "Some(Err(Busy))");
         assert_eq!(owner.tell("notice"), "Some(Ok(()))");
         assert_eq!(connection.wait(Some(LIMIT)), Ok(Reason::Disconnect));
@@ -149,10 +143,7 @@ fn a_connect_ends_with_its_owner() {
 #[test]
 fn an_owner_that_forks_goes_on_and_its_child_keeps_nothing() {
     let own = host(8);
-    let mut owner = Owner::published();
-    let connection = owner.connect(&own);
-    let window = connection.map(0..SIZE, Access::ReadWrite).expect("mapped");
-    let sequence = window.sequence();
+    let (mut owner, _connection, window, sequence) = Owner::mapped(&own);
     assert_eq!(owner.tell("fork"), "forked true true true");
     assert_eq!(sequence.check(), SequenceStatus::Ok);
     until("the child's store", || window.load::<u64>(0) == Ok(77));

@@ -1,7 +1,7 @@
 //! An owner in another process, which obeys lines.
 
 use crate::world::{host, id};
-use cci_sci::{Access, Error, Host, RemoteSegment, SequenceStatus, Withdraw};
+use cci_sci::{Access, Error, Host, RemoteSegment, Sequence, SequenceStatus, Window, Withdraw};
 use cci_testkit::LIMIT;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::io::{BufRead, BufReader, Lines, Write};
@@ -131,6 +131,15 @@ impl Owner {
     pub(crate) fn kill(&mut self) {
         self.process.kill().expect("a child");
         self.process.wait().expect("its end");
+    }
+
+    /// A published segment that this host has mapped, and a sequence of that.
+    pub(crate) fn mapped(own: &Host) -> (Self, RemoteSegment, Window, Sequence) {
+        let owner = Self::published();
+        let connection = owner.connect(own);
+        let window = connection.map(0..SIZE, Access::ReadWrite).expect("mapped");
+        let sequence = window.sequence();
+        (owner, connection, window, sequence)
     }
 
     pub(crate) fn connect(&self, host: &Host) -> RemoteSegment {
