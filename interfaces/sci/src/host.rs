@@ -167,7 +167,6 @@ impl Host {
         if is_elsewhere && let Some(far) = self.find_in_device(node, id)? {
             return Ok(far);
         }
-        self.place(node)?;
         let deadline = deadline(limit);
         let is_own = |state: &State| node == state.own_node && state.segments.contains_key(&id);
         let find = || self.find(node, Named::Segment(id), deadline, is_own, Error::NoSuchSegment);
@@ -261,7 +260,6 @@ impl Host {
     }
 
     fn attach(&self, node: u32, number: u32, limit: Option<Duration>, has_bytes: bool) -> Result<u64, Error> {
-        self.place(node)?;
         let deadline = deadline(limit);
         let is_own = |state: &State| node == state.own_node && state.interrupts.contains_key(&number);
         let partner = self.find(node, Named::Interrupt(number), deadline, is_own, Error::ConnectionRefused)?;
@@ -278,11 +276,11 @@ impl Host {
         is_own: impl Fn(&State) -> bool,
         nobody: Error,
     ) -> Result<Partner, Error> {
+        let place = self.place(node)?;
         self.shared.check_wait()?;
         if self.shared.with(|state| Ok(is_own(state)))? {
             return Ok(None);
         }
-        let place = self.place(node)?;
         let owner = match place.is_here {
             true => claims::find(node, what, deadline)?,
             false => names::find(place, node, what, deadline)?,

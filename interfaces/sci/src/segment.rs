@@ -9,7 +9,7 @@ use crate::state::{Notices, OwnSegment, Remote, Source, State, retire};
 use crate::types::{Access, Reason, SegmentEvent, Then, Withdraw};
 use crate::window::Window;
 use crate::wire::Message;
-use cci::{Memory, Registration, Rights, RmaHandle, SharedMemory};
+use cci::{Memory, Registration, Rights, SharedMemory};
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -335,8 +335,8 @@ impl RemoteSegment {
     pub(crate) fn found(shared: &Arc<Shared>, node: u32, id: u32, found: &Found) -> Result<Self, Error> {
         let token = shared.with(|state| {
             let (token, mapped) = (state.next(), Arc::new(Mapped::found(found, state.mark)));
-            let (handle, notices) = (RmaHandle::from_words([0; 4]), Notices::new());
-            let remote = Remote { partner: None, node, segment: id, mapped, handle, is_lost: false, notices };
+            let (handle, is_lost, notices) = (None, false, Notices::new());
+            let remote = Remote { partner: None, node, segment: id, mapped, handle, is_lost, notices };
             state.remotes.insert(token, remote);
             Ok(token)
         })?;
@@ -443,11 +443,8 @@ impl RemoteSegment {
     ) -> Result<(crate::state::Partner, Arc<Mapped>, cci::RmaHandle), Error> {
         let remote = state.remotes.get(&self.token).filter(|remote| !remote.is_lost);
         let remote = remote.ok_or(Error::SegmentNotConnected)?;
-        // Nobody registered it: it was found in the memory of a device.
-        if remote.handle == RmaHandle::from_words([0; 4]) {
-            return Err(Error::NotImplemented);
-        }
-        Ok((remote.partner, Arc::clone(&self.mapped), remote.handle))
+        let handle = remote.handle.ok_or(Error::NotImplemented)?;
+        Ok((remote.partner, Arc::clone(&self.mapped), handle))
     }
 }
 

@@ -154,7 +154,7 @@ impl State {
             (Answer::Refused(code), _) => Err(Error::from_code(code).unwrap_or(Error::ConnectionRefused)),
             (Answer::Segment(handle, len), Some(segment)) => {
                 self.map(endpoint, (from, token), (node, segment), (&handle, len)).map(|mapped| {
-                    let (is_lost, notices) = (false, Notices::new());
+                    let (handle, is_lost, notices) = (Some(handle), false, Notices::new());
                     let remote = Remote { partner: from, node, segment, mapped, handle, is_lost, notices };
                     self.remotes.insert(token, remote);
                 })

@@ -82,7 +82,8 @@ pub(crate) struct Remote {
     pub(crate) node: u32,
     pub(crate) segment: u32,
     pub(crate) mapped: Arc<Mapped>,
-    pub(crate) handle: RmaHandle,
+    /// For RMA; none of a segment that was found in the memory of a device.
+    pub(crate) handle: Option<RmaHandle>,
     pub(crate) is_lost: bool,
     pub(crate) notices: Notices<Reason>,
 }
@@ -263,11 +264,12 @@ impl State {
         self.outbox.is_empty()
     }
 
-    /// Whether messages to this peer wait for room; to any.
+    /// Whether messages to this peer wait for room.
     pub(crate) fn is_backed_up(&self, peer: Peer) -> bool {
         self.outbox.contains_key(&peer)
     }
 
+    /// Whether messages to anybody wait for room.
     pub(crate) fn is_backlogged(&self) -> bool {
         !self.outbox.is_empty()
     }
