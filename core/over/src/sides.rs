@@ -68,7 +68,7 @@ impl<P: Copy> Sides<P> {
     ) -> Option<&mut Side<P>> {
         let place = match self.free.pop_front() {
             Some(place) => place,
-            None if self.places.len() > PLACE as usize => return None,
+            None if self.places.len() >= MOST_CONNECTIONS => return None,
             None => {
                 self.places.push(None);
                 self.lives.push(0);
