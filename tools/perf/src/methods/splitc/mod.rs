@@ -8,6 +8,7 @@ mod network;
 mod parse;
 mod parts;
 
+pub use network::Bare;
 pub(crate) use network::NetworkRank;
 pub(crate) use parts::PartsRank;
 

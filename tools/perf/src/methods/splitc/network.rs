@@ -103,8 +103,9 @@ pub(super) fn gets(world: &World, word: Global<u64>, count: u32) -> Result<(), U
     Ok(())
 }
 
-/// An endpoint of CCI, connected to that of the other rank.
-struct Bare {
+/// An endpoint of CCI, connected to that of the other one of two ranks.
+#[derive(Debug)]
+pub struct Bare {
     // Before the endpoint, whose registration it is.
     memory: Registration<cci::Memory>,
     endpoint: Endpoint,
@@ -113,7 +114,12 @@ struct Bare {
 }
 
 impl Bare {
-    fn open(world: &World, transport: &str) -> Result<Self, UserError> {
+    /// Opens it on this host. Both ranks do so at once.
+    ///
+    /// # Errors
+    ///
+    /// The transport cannot be used, or the other rank does not come.
+    pub fn open(world: &World, transport: &str) -> Result<Self, UserError> {
         use crate::measure::driver::Driver;
         let endpoint = Facade::open(&DriverOptions::on_loopback(transport))?.into_endpoint();
         let memory = SharedMemory::new(4096).map_err(while_doing("no memory for RMA"))?.memory();
@@ -141,20 +147,36 @@ impl Bare {
     }
 
     fn reads(&self, count: u32) -> Result<(), UserError> {
-        for number in 0..count {
-            let rma = Rma::new(self.memory.handle(), &self.remote, 8);
-            self.endpoint
-                .read(self.connection, &rma, Notify::Always(number.into()))
-                .map_err(while_doing("cannot start an RMA read"))?;
-            loop {
-                let event = self.endpoint.get_event().map_err(while_doing("an RMA read did not end"))?;
-                if let Some(Event::Completed(ended)) = event {
-                    ended.outcome().map_err(while_doing("an RMA read failed"))?;
-                    break;
-                }
-            }
+        for _ in 0..count {
+            self.start_read()?;
+            while !self.take_end()? {}
         }
         Ok(())
+    }
+
+    /// Starts a read of a word of the other rank.
+    ///
+    /// # Errors
+    ///
+    /// It was not started.
+    #[inline]
+    pub fn start_read(&self) -> Result<(), UserError> {
+        let rma = Rma::new(self.memory.handle(), &self.remote, 8);
+        let started = self.endpoint.read(self.connection, &rma, Notify::Always(0));
+        started.map_err(while_doing("cannot start an RMA read"))
+    }
+
+    /// Takes an event, and serves reads of the other rank; whether it is the end of a read.
+    ///
+    /// # Errors
+    ///
+    /// The endpoint has failed, or the read.
+    #[inline]
+    pub fn take_end(&self) -> Result<bool, UserError> {
+        let event = self.endpoint.get_event().map_err(while_doing("an RMA read did not end"))?;
+        let Some(Event::Completed(ended)) = event else { return Ok(false) };
+        ended.outcome().map_err(while_doing("an RMA read failed"))?;
+        Ok(true)
     }
 
     fn turn_back(&self) -> Result<(), UserError> {
