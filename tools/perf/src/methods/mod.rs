@@ -5,6 +5,7 @@ pub mod am;
 mod beside;
 pub mod breakdown;
 pub mod changing;
+mod compared;
 pub mod connections;
 mod exchange;
 pub mod footprint;

@@ -4,14 +4,13 @@
 use super::loops::{LEN, Messages, Windows};
 use crate::measure::driver::{DriverOptions, device};
 use crate::methods::own_end::OwnEnd;
-use cci::{Event, HeapBytes, Memory, Rma};
+use cci::{Event, Rma, SharedMemory};
 use cci_report::{UserError, while_doing};
 use cci_sci::{
     Access, DataInterrupt, Direction, DmaQueue, Error, Host, Kind, LocalSegment, Options, QueueState,
     RemoteDataInterrupt, RemoteSegment,
 };
 use serde::{Deserialize, Serialize};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of a transfer.
@@ -75,7 +74,9 @@ impl Alone {
         let segment = host.create(std::process::id(), LEN).map_err(failed)?;
         segment.prepare().and_then(|()| segment.publish()).map_err(failed)?;
         let bell = host.data_interrupt(None).map_err(failed)?;
-        let own = OwnEnd::open(opening, Memory::of_bytes(&Arc::new(HeapBytes::new(vec![1; LONG]))))?;
+        // As segments are: memory of the library is copied by other means than a program's own.
+        let memory = SharedMemory::new(LONG).map_err(while_doing("no memory for RMA"))?;
+        let own = OwnEnd::open(opening, memory.memory())?;
         Ok(Self { host, segment, bell, own })
     }
 

@@ -1,8 +1,9 @@
 //! From the runs of all launches to figures, and to rows with bars.
 
 use super::client::Group;
+use crate::methods::compared::compared;
 use cci_report::finding::{PortalsPoint, ViaPoint, ViaTold};
-use cci_report::statistics::{median, uncertainty};
+use cci_report::statistics::median;
 
 /// A row: a way of a figure beside another one of the same runs.
 struct Row {
@@ -102,26 +103,17 @@ impl Row {
         if ours.is_empty() || ours.len() != reference.len() {
             return None;
         }
-        let figure = |(ours, reference): (&f64, &f64)| match self.told {
-            ViaTold::Speed => reference / ours.max(f64::MIN_POSITIVE),
-            ViaTold::Time => ours / reference.max(f64::MIN_POSITIVE),
-            ViaTold::Cycles | ViaTold::Nanoseconds => *ours,
-        };
-        let figures: Vec<f64> = ours.iter().zip(&reference).map(figure).collect();
-        Some(ViaPoint {
+        let point = ViaPoint {
             name: self.name.into(),
             bytes: self.bytes,
-            ns: median(&ours),
-            spread_ns: uncertainty(&ours),
             reference: self.beside.1.into(),
-            reference_ns: median(&reference),
-            reference_spread_ns: uncertainty(&reference),
             told: self.told,
-            figure: median(&figures),
-            figure_spread: uncertainty(&figures),
             bar: has_bars.then_some(self.bar),
             target: self.target.filter(|_| has_bars),
-        })
+            ..ViaPoint::default()
+        };
+        // No row is told in cycles.
+        Some(compared(point, &ours, &reference, f64::NAN))
     }
 }
 

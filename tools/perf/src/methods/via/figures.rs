@@ -1,9 +1,10 @@
 //! From the blocks of all launches to the rows of the table.
 
 use super::blocks::Samples;
-use super::row::{ROWS, Row, Told};
-use cci_report::finding::{ViaPoint, ViaTold};
-use cci_report::statistics::{median, uncertainty};
+use super::row::{ROWS, Row};
+use crate::methods::compared::compared;
+use cci_report::finding::ViaPoint;
+use cci_report::statistics::median;
 
 /// What all launches have measured.
 #[derive(Debug, Default)]
@@ -27,36 +28,23 @@ impl Launches {
     fn point(&self, at: usize, row: &Row, cycle_ns: f64, has_bars: bool) -> ViaPoint {
         let of = |way: usize| -> Vec<f64> { self.0.iter().map(|launch| median(&launch[at][way])).collect() };
         let (ours, reference) = (of(0), of(1));
-        let figure = |(ours, reference): (&f64, &f64)| match row.told {
-            Told::Cycles => (ours - reference) / cycle_ns.max(f64::MIN_POSITIVE),
-            Told::Speed => reference / ours.max(f64::MIN_POSITIVE),
-            Told::Time => ours / reference.max(f64::MIN_POSITIVE),
-        };
-        let figures: Vec<f64> = ours.iter().zip(&reference).map(figure).collect();
-        ViaPoint {
+        let point = ViaPoint {
             name: row.name.into(),
             bytes: row.bytes as u64,
-            ns: median(&ours),
-            spread_ns: uncertainty(&ours),
             reference: row.reference.name().into(),
-            reference_ns: median(&reference),
-            reference_spread_ns: uncertainty(&reference),
-            told: match row.told {
-                Told::Cycles => ViaTold::Cycles,
-                Told::Speed => ViaTold::Speed,
-                Told::Time => ViaTold::Time,
-            },
-            figure: median(&figures),
-            figure_spread: uncertainty(&figures),
+            told: row.told,
             bar: row.bar.filter(|_| has_bars),
             target: row.target.filter(|_| has_bars),
-        }
+            ..ViaPoint::default()
+        };
+        compared(point, &ours, &reference, cycle_ns)
     }
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cci_report::finding::ViaTold;
 
     #[test]
     fn a_row_tells_cycles_or_a_ratio_of_its_launches() {

@@ -1,5 +1,6 @@
 //! What is measured, and beside what.
 
+use cci_report::finding::ViaTold;
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a short message of a VI; those of a message of CCI's own that carries it.
@@ -79,17 +80,6 @@ impl Way {
     }
 }
 
-/// What a row tells of a way and its reference.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub(super) enum Told {
-    /// How many cycles more it takes.
-    Cycles,
-    /// How fast it is, in times the reference.
-    Speed,
-    /// How long it takes, in times the reference.
-    Time,
-}
-
 /// A row of the table.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Row {
@@ -97,7 +87,7 @@ pub(super) struct Row {
     pub(super) bytes: usize,
     pub(super) way: Way,
     pub(super) reference: Way,
-    pub(super) told: Told,
+    pub(super) told: ViaTold,
     /// Over `sm`: what the figure must reach, and what it is meant to reach.
     pub(super) bar: Option<f64>,
     pub(super) target: Option<f64>,
@@ -110,7 +100,7 @@ pub(super) const ROWS: [Row; 7] = [
         bytes: SHORT,
         way: Way::Polled,
         reference: Way::Own,
-        told: Told::Cycles,
+        told: ViaTold::Cycles,
         bar: Some(150.0),
         target: Some(80.0),
     },
@@ -119,7 +109,7 @@ pub(super) const ROWS: [Row; 7] = [
         bytes: SHORT,
         way: Way::Queue,
         reference: Way::Own,
-        told: Told::Cycles,
+        told: ViaTold::Cycles,
         bar: Some(220.0),
         target: Some(120.0),
     },
@@ -128,7 +118,7 @@ pub(super) const ROWS: [Row; 7] = [
         bytes: SHORT,
         way: Way::Reception,
         reference: Way::Own,
-        told: Told::Cycles,
+        told: ViaTold::Cycles,
         bar: None,
         target: None,
     },
@@ -137,7 +127,7 @@ pub(super) const ROWS: [Row; 7] = [
         bytes: LONG,
         way: Way::Write,
         reference: Way::Rma,
-        told: Told::Speed,
+        told: ViaTold::Speed,
         bar: Some(0.95),
         target: None,
     },
@@ -146,7 +136,7 @@ pub(super) const ROWS: [Row; 7] = [
         bytes: SHORT,
         way: Way::OneOfMany,
         reference: Way::Queue,
-        told: Told::Time,
+        told: ViaTold::Time,
         bar: Some(1.1),
         target: None,
     },
@@ -155,7 +145,7 @@ pub(super) const ROWS: [Row; 7] = [
         bytes: SHORT,
         way: Way::Many,
         reference: Way::Queue,
-        told: Told::Time,
+        told: ViaTold::Time,
         bar: None,
         target: None,
     },
@@ -164,7 +154,7 @@ pub(super) const ROWS: [Row; 7] = [
         bytes: REQUEST,
         way: Way::V3,
         reference: Way::Wide,
-        told: Told::Cycles,
+        told: ViaTold::Cycles,
         bar: Some(300.0),
         target: Some(150.0),
     },
