@@ -7,7 +7,7 @@ use super::host::HostCtx;
 use crate::Link;
 use cci_mem::memory::Memory;
 use cci_proto::engine::Index;
-use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
+use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
 use cci_transport::{
     BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, Message, Peer, Posted, Readiness,
     Rma, Slot, Transport, Unsent, send_rest,
@@ -289,7 +289,7 @@ impl<L: Link> Transport for Reliable<L> {
 }
 
 impl<L: Link> Reliable<L> {
-    /// Sends CLOSE to every peer, and closes all connections.
+    /// Sends CLOSE to every peer, twice to one that was heard lately, and closes all connections.
     fn say_farewell(&mut self, core: &mut Core) {
         let now = self.link.now();
         self.forget_names();
@@ -306,13 +306,21 @@ impl<L: Link> Reliable<L> {
             self.close_index(core, now, index_of(cell));
             self.transmit(core, now, true);
         }
-        while self.more && !self.blocked {
-            self.transmit(core, now, true);
-        }
+        self.transmit_all(core, now);
+        self.engine.repeat_closes(now);
+        self.transmit(core, now, true);
+        self.transmit_all(core, now);
         while let Some(group) = self.groups.pop() {
             if let Some(number) = group.joined() {
                 self.leave_number(number);
             }
+        }
+    }
+
+    /// Sends the frames that are left, as long as the link takes them.
+    fn transmit_all(&mut self, core: &mut Core, now: Time) {
+        while self.more && !self.blocked {
+            self.transmit(core, now, true);
         }
     }
 }

@@ -5,7 +5,7 @@ use crate::engine::flow::Flow;
 use crate::engine::flow::batch::Ops;
 use crate::engine::flow::rma_state::OP_MASK;
 use crate::engine::host::{Event, Host, Index, Op};
-use crate::engine::state::Engine;
+use crate::engine::state::{Engine, mark_conn_ready};
 use crate::{Failure, Time};
 use alloc::boxed::Box;
 
@@ -209,6 +209,22 @@ impl Engine {
                 self.fail_operations(index, Failure::Disconnected, host);
                 self.mark_answered(now, index, None);
                 self.begin_closing(now, index, body);
+            }
+        }
+    }
+
+    /// Makes the CLOSE of each connection due again whose peer may still wait for an
+    /// acknowledgement: a frame of it came less than two probe timeouts ago. For a host that is
+    /// about to end and can wait for no answer.
+    ///
+    /// A peer that has lost the acknowledgement and the CLOSE would report a failure for what was
+    /// delivered.
+    pub fn repeat_closes(&mut self, now: Time) {
+        for (index, exchange) in &mut self.exchanges {
+            let Some(conn) = self.table.get_mut(*index) else { continue };
+            if conn.state == State::Closing && u64::from(conn.silence(now)) < conn.probe_timeout(1) {
+                exchange.due = true;
+                mark_conn_ready(conn, *index, &mut self.ready);
             }
         }
     }

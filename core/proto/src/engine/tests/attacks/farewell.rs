@@ -35,6 +35,41 @@ fn a_client_that_has_its_answer_and_closes_leaves_a_server_that_knows() {
     }
 }
 
+/// Loses the acknowledgement of a message and the first CLOSE. `late`: microseconds between them.
+/// Returns whether the sender's operation succeeded, once it has no connection.
+fn succeeds_without_acknowledgement_and_first_close(late: u64) -> bool {
+    let mut pair = Pair::new(0);
+    let [client, server] = pair.connect(Attribute::ReliableOrdered);
+    pair.filter = std::boxed::Box::new(|side, _| side == 1);
+    let now = pair.now;
+    pair.engines[1].send(now, server, &[b"answer"], Op(0), false).expect("send");
+    pair.run(|pair| !pair.hosts[0].received.is_empty());
+    pair.filter = std::boxed::Box::new(|_, _| false);
+    let later = pair.now.plus_micros(late);
+    pair.run_until(later);
+    pair.engines[0].close(later, client, &mut pair.hosts[0]);
+    // The first CLOSE is lost, and nothing repeats one later.
+    pair.pump();
+    pair.filter = std::boxed::Box::new(|side, _| side == 0);
+    pair.engines[0].repeat_closes(later);
+    pair.pump();
+    pair.filter = std::boxed::Box::new(|_, _| false);
+    let limit = later.plus_micros(300_000_000);
+    pair.run_until(limit);
+    assert_eq!(pair.hosts[1].broken.len(), 1);
+    succeeded(&pair) == [0]
+}
+
+#[test]
+fn a_close_that_is_sent_again_leaves_a_server_that_knows() {
+    assert!(succeeds_without_acknowledgement_and_first_close(0));
+}
+
+#[test]
+fn a_close_is_sent_once_to_a_peer_that_was_not_heard_lately() {
+    assert!(!succeeds_without_acknowledgement_and_first_close(3_000_000));
+}
+
 #[test]
 fn exactly_the_messages_that_were_delivered_succeed() {
     // Slots of the client, the data frame that is lost, and how many messages are delivered in
