@@ -67,11 +67,44 @@ pub enum Error {
     Unknown = 24,
 }
 
+const ALL: [Error; 24] = [
+    Error::AccessIndex,
+    Error::EventsDropped,
+    Error::QueueEmpty,
+    Error::Queue,
+    Error::Failed,
+    Error::Handle,
+    Error::Interface,
+    Error::IllegalMemory,
+    Error::Memory,
+    Error::MemoryInUse,
+    Error::NoUpdate,
+    Error::Entry,
+    Error::EntryInUse,
+    Error::ListTooLong,
+    Error::Network,
+    Error::NotInitialised,
+    Error::NoSpace,
+    Error::ProcessNumber,
+    Error::Process,
+    Error::TableFull,
+    Error::PortalIndex,
+    Error::Address,
+    Error::Register,
+    Error::Unknown,
+];
+
 impl Error {
     /// Returns the number of the code.
     #[must_use]
     pub const fn code(self) -> i32 {
         self as i32
+    }
+
+    /// The error with this code, as another process says it.
+    pub(crate) fn of_code(code: u64) -> Self {
+        let found = ALL.iter().find(|of| u64::from(of.code().unsigned_abs()) == code);
+        found.copied().unwrap_or(Self::Unknown)
     }
 }
 

@@ -155,6 +155,10 @@ impl Interface {
         self.core.has_engine
     }
 
+    pub(crate) fn core(&self) -> &Arc<Core> {
+        &self.core
+    }
+
     fn lock(&self) -> MutexGuard<'_, State> {
         self.core.lock()
     }

@@ -1,4 +1,5 @@
-//! Portals 3.3 over CCI, in the generic mode: calls of the program make the progress.
+//! Portals 3.3 over CCI, in the generic mode, where calls of the program make the progress, and
+//! in the accelerated one, where an engine does.
 //!
 //! An [`Interface`] has a table of match lists. A put, get or swap of another process goes to the
 //! first match entry that accepts it; the memory descriptor of that entry says where its bytes go.
@@ -45,6 +46,7 @@ mod operations;
 pub mod options;
 mod place;
 mod queue;
+pub mod shared;
 mod state;
 mod target;
 mod transfer;

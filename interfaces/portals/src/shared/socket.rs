@@ -1,0 +1,180 @@
+//! The socket between a program and the engine: how they meet, wake-ups, and the death of either.
+
+use crate::errors::Error;
+use crate::types::ProcessId;
+use cci_mem::barrier::Pairing;
+use rustix::event::{PollFd, PollFlags, poll};
+use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::{Errno, IoSlice, IoSliceMut};
+use rustix::net::sockopt::socket_peercred;
+use rustix::net::{
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recv, recvmsg, send,
+    sendmsg, socket_with,
+};
+use std::mem::MaybeUninit;
+use std::time::Duration;
+
+/// `portals1`.
+const MAGIC: u64 = 0x316c_6174_726f_7071;
+const HELLO: usize = 32;
+const WELCOME: usize = 32;
+const CAN_FENCE: u64 = 1;
+/// Packets that are read in one go.
+const MOST_WAKES: usize = 64;
+
+/// What a program says first; the descriptor of its segment goes with it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Hello {
+    pub(super) pairing: Pairing,
+    /// The number that its process is to have.
+    pub(super) pid: Option<u32>,
+    /// Bytes of the segment.
+    pub(super) len: u64,
+}
+
+/// What the engine answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Welcome {
+    pub(super) pairing: Pairing,
+    pub(super) answer: Result<ProcessId, Error>,
+}
+
+fn flag(pairing: Pairing) -> u64 {
+    if pairing == Pairing::Asymmetric { CAN_FENCE } else { 0 }
+}
+
+fn pairing(flags: u64) -> Pairing {
+    if flags & CAN_FENCE == 0 { Pairing::Symmetric } else { Pairing::Asymmetric }
+}
+
+fn words(bytes: &[u8; 32]) -> [u64; 4] {
+    let (words, _) = bytes.as_chunks::<8>();
+    std::array::from_fn(|at| words.get(at).map_or(0, |word| u64::from_le_bytes(*word)))
+}
+
+fn bytes(words: [u64; 4]) -> [u8; 32] {
+    let mut bytes = [0; 32];
+    bytes.as_chunks_mut::<8>().0.iter_mut().zip(words).for_each(|(to, word)| *to = word.to_le_bytes());
+    bytes
+}
+
+fn address(name: &str) -> Result<SocketAddrUnix, Errno> {
+    let user = rustix::process::getuid().as_raw();
+    SocketAddrUnix::new_abstract_name(format!("cci-portals/{user}/{name}").as_bytes())
+}
+
+fn socket() -> Result<OwnedFd, Errno> {
+    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
+    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+}
+
+/// Whether the other side is of this user: anybody may take a name, and connect to one.
+fn is_of_this_user(socket: &OwnedFd) -> bool {
+    socket_peercred(socket).is_ok_and(|peer| peer.uid == rustix::process::getuid())
+}
+
+pub(super) fn listen_at(name: &str) -> Result<OwnedFd, Errno> {
+    let socket = socket()?;
+    bind(&socket, &address(name)?)?;
+    listen(&socket, 16)?;
+    Ok(socket)
+}
+
+/// The next program that has come, if it is of this user.
+pub(super) fn accept(listener: &OwnedFd) -> Option<Option<OwnedFd>> {
+    let socket = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).ok()?;
+    Some(is_of_this_user(&socket).then_some(socket))
+}
+
+pub(super) fn connect_to(name: &str) -> Result<OwnedFd, Errno> {
+    let socket = socket()?;
+    connect(&socket, &address(name)?)?;
+    if is_of_this_user(&socket) { Ok(socket) } else { Err(Errno::PERM) }
+}
+
+pub(super) fn send_hello(socket: &OwnedFd, hello: &Hello, segment: BorrowedFd<'_>) -> Result<(), Errno> {
+    let bytes = bytes([MAGIC, flag(hello.pairing), hello.pid.map_or(u64::MAX, u64::from), hello.len]);
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = SendAncillaryBuffer::new(&mut space);
+    let segments = [segment];
+    if !control.push(SendAncillaryMessage::ScmRights(&segments)) {
+        return Err(Errno::NOBUFS);
+    }
+    sendmsg(socket, &[IoSlice::new(&bytes)], &mut control, SendFlags::NOSIGNAL).map(drop)
+}
+
+/// What a program has said; `None`: nothing yet.
+///
+/// # Errors
+///
+/// It is no hello, or the program has gone.
+pub(super) fn take_hello(socket: &OwnedFd) -> Option<Result<(Hello, OwnedFd), Errno>> {
+    let mut bytes = [0; HELLO];
+    let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+    let mut control = RecvAncillaryBuffer::new(&mut space);
+    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC);
+    let received = match received {
+        Err(Errno::AGAIN | Errno::INTR) => return None,
+        Err(why) => return Some(Err(why)),
+        Ok(received) => received,
+    };
+    let rights = |message| if let RecvAncillaryMessage::ScmRights(all) = message { Some(all) } else { None };
+    let segment = control.drain().filter_map(rights).flatten().last();
+    let [magic, flags, pid, len] = words(&bytes);
+    let is_right = received.bytes == HELLO && magic == MAGIC;
+    Some(match segment.filter(|_| is_right) {
+        Some(segment) => Ok((Hello { pairing: pairing(flags), pid: u32::try_from(pid).ok(), len }, segment)),
+        None => Err(Errno::PROTO),
+    })
+}
+
+pub(super) fn send_welcome(socket: &OwnedFd, welcome: &Welcome) {
+    let (code, word) = match welcome.answer {
+        Ok(own) => (0, own.word()),
+        Err(why) => (why.code().unsigned_abs().into(), 0),
+    };
+    // Its socket is empty; a program that has gone needs none.
+    let _ = send(socket, &bytes([MAGIC, flag(welcome.pairing), code, word]), SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
+
+/// Waits for the engine's answer.
+pub(super) fn take_welcome(socket: &OwnedFd, limit: Duration) -> Result<Welcome, Errno> {
+    if !sleep(&[socket.as_fd()], Some(limit)) {
+        return Err(Errno::TIMEDOUT);
+    }
+    let mut bytes = [0; WELCOME];
+    let (len, _) = recv(socket, &mut bytes[..], RecvFlags::DONTWAIT)?;
+    let [magic, flags, code, word] = words(&bytes);
+    if len != WELCOME || magic != MAGIC {
+        return Err(if len == 0 { Errno::CONNRESET } else { Errno::PROTO });
+    }
+    let answer = if code == 0 { Ok(ProcessId::of_word(word)) } else { Err(Error::of_code(code)) };
+    Ok(Welcome { pairing: pairing(flags), answer })
+}
+
+/// Wakes the other side. Where its socket is full, it has been woken already.
+#[cold]
+pub(super) fn wake(socket: &OwnedFd) {
+    let _ = send(socket, &[0], SendFlags::DONTWAIT | SendFlags::NOSIGNAL);
+}
+
+/// Takes wake-ups. False: the other side has gone.
+pub(super) fn take_wakes(socket: &OwnedFd) -> bool {
+    for _ in 0..MOST_WAKES {
+        match recv(socket, &mut [0_u8; 8][..], RecvFlags::DONTWAIT) {
+            Ok((0, _)) => return false,
+            Ok(_) | Err(Errno::INTR) => {}
+            Err(why) => return why == Errno::AGAIN,
+        }
+    }
+    true
+}
+
+/// Sleeps until one of these can be read, at most for so long. False: the time is over, or a signal
+/// has come.
+pub(super) fn sleep(on: &[BorrowedFd<'_>], limit: Option<Duration>) -> bool {
+    let mut descriptors: Vec<_> = on.iter().map(|on| PollFd::new(on, PollFlags::IN)).collect();
+    let limit = limit.and_then(|limit| rustix::event::Timespec::try_from(limit).ok());
+    poll(&mut descriptors, limit.as_ref()).is_ok_and(|ready| ready > 0)
+}
