@@ -2,7 +2,7 @@
 
 use crate::answer::{Answer, Refusal, give};
 use crate::layout::{CDescriptor, CLimits, CProcess};
-use crate::registry::{Registry, lock, registry};
+use crate::registry::{Maps, Registry, lock, registry};
 use cci::{Context, Device};
 use cci_job::Job;
 use cci_peers::{NoDevice, device_beneath};
@@ -67,8 +67,6 @@ pub(crate) unsafe fn ni_init(
     let is_there = found[number].is_some();
     let network = match &found[number] {
         Some(network) => Arc::clone(network),
-        // The ranks of a job find each other's one interface.
-        None if Job::is_named() && found.iter().any(Option::is_some) => return Err(Error::Interface.into()),
         None => {
             let limits = if desired.is_null() {
                 Limits::default()
@@ -76,9 +74,9 @@ pub(crate) unsafe fn ni_init(
                 // SAFETY: by the contract.
                 unsafe { desired.read_unaligned() }.into()
             };
-            let is_first = found.iter().all(Option::is_none);
+            let other = found.iter().flatten().next().map(AsRef::as_ref);
             let pid = (pid != ANY).then_some(pid);
-            let network = Arc::new(open(registry, (is_accelerated, is_first), pid, limits)?);
+            let network = Arc::new(open(registry, (is_accelerated, other), pid, limits)?);
             registry.networks.write().unwrap_or_else(PoisonError::into_inner)[number] = Some(Arc::clone(&network));
             network
         }
@@ -100,15 +98,17 @@ fn device() -> Result<(Context, Device), Refusal> {
     })
 }
 
-/// Opens the interface: in the job of this process if there is one, or by the rule for names.
-/// The first one has the number of the process that the map has for its rank.
+/// Opens the interface, beside the other one if that is open: in the job of this process if there
+/// is one, or by the rule for names. The first one has the number of the process that the map has
+/// for its rank.
 fn open(
     registry: &Registry,
-    (is_accelerated, is_first): (bool, bool),
+    (is_accelerated, other): (bool, Option<&Interface>),
     pid: Option<u32>,
     limits: Limits,
 ) -> Result<Interface, Refusal> {
     let (context, device) = device()?;
+    let number = usize::from(is_accelerated);
     let mut ranks = lock(&registry.ranks);
     let place = if Job::is_named() {
         let mut joined = lock(&registry.job);
@@ -116,18 +116,24 @@ fn open(
             *joined = Some(Arc::new(Job::join().map_err(|_| Error::Failed)?));
         }
         let job = joined.clone().ok_or(Error::Failed)?;
-        Place::of_job(job, &context, pid)
+        match other {
+            Some(other) => Place::beside(other, &context, pid),
+            None => Place::of_job(job, &context, pid),
+        }
     } else {
-        let mapped = ranks.rank.and_then(|rank| ranks.pids.get(rank as usize).copied());
-        Place::by_rule(&device, pid.or(mapped.filter(|_| is_first)))
+        let mapped = ranks.rank.and_then(|rank| ranks.maps[number].pids.get(rank as usize).copied());
+        Place::by_rule(&device, pid.or(mapped.filter(|_| other.is_none())))
     };
     let place = place.map_err(|why| why.code())?;
     let open = if is_accelerated { Interface::accelerated } else { Interface::new };
-    let network = open(place, u32::from(is_accelerated), limits).map_err(|why| why.code())?;
+    let network = open(place, number as u32, limits).map_err(|why| why.code())?;
     if let Some((rank, ids)) = network.ranks() {
         (ranks.rank, ranks.size) = (Some(rank), u32::try_from(ids.len()).unwrap_or(u32::MAX));
-        ranks.nids = ids.iter().map(|id| id.nid).collect();
-        ranks.pids = ids.iter().map(|id| id.pid).collect();
+        let (nids, pids) = ids.iter().map(|id| (id.nid, id.pid)).unzip();
+        ranks.maps[number] = Maps { nids, pids };
+    }
+    if other.is_none() {
+        ranks.first = number;
     }
     if let Some(jid) = ranks.jid {
         network.set_job(jid);

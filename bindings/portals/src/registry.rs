@@ -12,13 +12,22 @@ use crate::layout::CEvent;
 /// What the program calls for each event of a queue.
 pub(crate) type Handler = unsafe extern "C" fn(*mut CEvent);
 
+/// Nodes and numbers of processes, by ranks.
+#[derive(Clone, Default)]
+pub(crate) struct Maps {
+    pub(crate) nids: Vec<u32>,
+    pub(crate) pids: Vec<u32>,
+}
+
 /// Ranks and maps, as the run time has them.
 #[derive(Clone, Default)]
 pub(crate) struct Ranks {
     pub(crate) rank: Option<u32>,
     pub(crate) size: u32,
-    pub(crate) nids: Vec<u32>,
-    pub(crate) pids: Vec<u32>,
+    /// By the numbers of interfaces.
+    pub(crate) maps: [Maps; 2],
+    /// The interface that was opened first: who names none asks for its maps.
+    pub(crate) first: usize,
     pub(crate) jid: Option<u32>,
 }
 

@@ -2,8 +2,8 @@
 
 use crate::answer::{Answer, give};
 use crate::layout::CProcess;
-use crate::registry::{Ranks, lock, registry};
-use cci_portals::{Error, ProcessId};
+use crate::registry::{Maps, Ranks, lock, registry};
+use cci_portals::{Error, Handle, ProcessId};
 use std::ffi::c_int;
 use std::net::Ipv4Addr;
 use std::sync::PoisonError;
@@ -12,6 +12,13 @@ use std::sync::PoisonError;
 const NONE: u32 = u32::MAX;
 /// Entries of a map.
 const MOST: usize = 1 << 20;
+
+/// The maps of this interface, or without one those of the first.
+fn maps_of(ranks: &mut Ranks, ni: u32) -> &mut Maps {
+    let number = if ni == NONE { ranks.first } else { Handle::from_bits(ni).interface() as usize };
+    // `ranks` has found the interface.
+    &mut ranks.maps[number % 2]
+}
 
 fn ranks<R>(ni: u32, act: impl FnOnce(&mut Ranks) -> Result<R, Error>) -> Result<R, Error> {
     let registry = registry();
@@ -45,7 +52,8 @@ pub(crate) fn set_rank(ni: u32, rank: c_int, size: c_int) -> Answer {
                 return Err(Error::Failed);
             }
             let jid = list("PTL_MY_JID").and_then(|jid| jid.first().copied());
-            *ranks = Ranks { rank: Some(rank), size: nids.len() as u32, nids, pids, jid };
+            (ranks.rank, ranks.size, ranks.jid) = (Some(rank), nids.len() as u32, jid);
+            ranks.maps = [(); 2].map(|()| Maps { nids: nids.clone(), pids: pids.clone() });
             return Ok(());
         }
         let (rank, size) = (u32::try_from(rank), u32::try_from(size));
@@ -70,7 +78,8 @@ pub(crate) unsafe fn get_rank(ni: u32, rank: *mut u32, size: *mut u32) -> Answer
 pub(crate) unsafe fn rank_id(ni: u32, rank: u32, id: *mut CProcess) -> Answer {
     let found = ranks(ni, |ranks| {
         let of = |map: &[u32]| map.get(rank as usize).copied().ok_or(Error::Process);
-        Ok(ProcessId { nid: of(&ranks.nids)?, pid: of(&ranks.pids)? })
+        let Maps { nids, pids } = maps_of(ranks, ni);
+        Ok(ProcessId { nid: of(nids)?, pid: of(pids)? })
     })?;
     // SAFETY: by the contract.
     unsafe { give(id, found.into()) }
@@ -83,10 +92,10 @@ pub(crate) enum Map {
     Pids,
 }
 
-fn map_of(ranks: &mut Ranks, map: Map) -> &mut Vec<u32> {
+fn map_of(maps: &mut Maps, map: Map) -> &mut Vec<u32> {
     match map {
-        Map::Nids => &mut ranks.nids,
-        Map::Pids => &mut ranks.pids,
+        Map::Nids => &mut maps.nids,
+        Map::Pids => &mut maps.pids,
     }
 }
 
@@ -96,9 +105,14 @@ pub(crate) unsafe fn set_map(ni: u32, map: Map, from: *const u32, count: c_int) 
         return Err(Error::Address.into());
     }
     // SAFETY: by the contract.
-    let values = (0..count).map(|at| unsafe { from.add(at).read_unaligned() }).collect();
+    let values: Vec<u32> = (0..count).map(|at| unsafe { from.add(at).read_unaligned() }).collect();
     Ok(ranks(ni, |ranks| {
-        *map_of(ranks, map) = values;
+        if ni == NONE {
+            // For interfaces that are opened later.
+            ranks.maps.iter_mut().for_each(|maps| map_of(maps, map).clone_from(&values));
+        } else {
+            *map_of(maps_of(ranks, ni), map) = values;
+        }
         Ok(())
     })?)
 }
@@ -107,7 +121,7 @@ pub(crate) unsafe fn get_map(ni: u32, map: Map, to: *mut u32, count: c_int) -> A
     if to.is_null() {
         return Err(Error::Address.into());
     }
-    let values = ranks(ni, |ranks| Ok(map_of(ranks, map).clone()))?;
+    let values = ranks(ni, |ranks| Ok(map_of(maps_of(ranks, ni), map).clone()))?;
     let count = usize::try_from(count).unwrap_or(0);
     if values.len() > count {
         return Err(Error::NoSpace.into());

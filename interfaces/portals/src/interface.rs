@@ -6,7 +6,7 @@ use crate::errors::Error;
 use crate::handles::Handle;
 use crate::initiator::Target;
 use crate::objects::{Match, Position, REGISTERS, Unlink};
-use crate::place::{NotOpened, Place};
+use crate::place::{Known, NotOpened, Place, Ranks};
 use crate::queue::Queue;
 use crate::state::State;
 use crate::types::{Described, Descriptor, Event, Limits, ProcessId};
@@ -53,8 +53,8 @@ pub struct Interface {
     core: Arc<Core>,
     number: u32,
     own: ProcessId,
-    ranks: Option<(u32, Vec<ProcessId>)>,
-    _job: Option<Arc<Job>>,
+    ranks: Option<Ranks>,
+    job: Option<Arc<Job>>,
     /// The engine of an accelerated interface.
     engine: Option<JoinHandle<()>>,
 }
@@ -122,7 +122,7 @@ impl Interface {
         } else {
             None
         };
-        Ok(Self { core, number, own, ranks, _job: job, engine })
+        Ok(Self { core, number, own, ranks, job, engine })
     }
 
     /// Which process this is.
@@ -137,10 +137,20 @@ impl Interface {
         self.core.endpoint.uri()
     }
 
-    /// The rank of this process in its job, and the processes of all ranks.
+    /// The rank of this process in its job, and the processes of all ranks: of the interfaces that
+    /// they have opened when this one was.
     #[must_use]
     pub fn ranks(&self) -> Option<(u32, &[ProcessId])> {
-        self.ranks.as_ref().map(|(rank, ids)| (*rank, &ids[..]))
+        self.ranks.as_ref().map(|ranks| (ranks.rank, &ranks.ids[..]))
+    }
+
+    pub(crate) fn job(&self) -> Option<Arc<Job>> {
+        self.job.clone()
+    }
+
+    /// Where it finds partners of its job.
+    pub(crate) fn names(&self) -> Option<&Known> {
+        self.ranks.as_ref().map(|ranks| &ranks.names)
     }
 
     /// The handle of the interface itself.

@@ -1,13 +1,14 @@
 //! Where an interface is: its endpoint, its process, and how others are found.
 
 use crate::errors::Error;
+use crate::interface::Interface;
 use crate::types::ProcessId;
 use cci::{Context, Device, Endpoint, EndpointOptions, Status};
 use cci_job::Job;
 use cci_peers::{Directory, Found, Name, Table};
 use std::fmt;
 use std::net::Ipv4Addr;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 
 /// The port of process 0, where services are ports.
 const FIRST_PORT: u32 = 10_240;
@@ -93,7 +94,7 @@ pub struct Place {
     pub(crate) own: ProcessId,
     pub(crate) directory: Box<dyn Directory + Send>,
     /// The processes of a job, and which of them this is.
-    pub(crate) ranks: Option<(u32, Vec<ProcessId>)>,
+    pub(crate) ranks: Option<Ranks>,
     /// Kept, because it may serve other ranks.
     pub(crate) job: Option<Arc<Job>>,
 }
@@ -153,22 +154,55 @@ impl Place {
     ///
     /// # Errors
     ///
-    /// Two ranks of a host have one number; the endpoint cannot be opened; a rank does not come.
+    /// Two interfaces of a host have one number; the endpoint cannot be opened; a rank does not
+    /// come.
     pub fn of_job(job: Arc<Job>, context: &Context, pid: Option<u32>) -> Result<Self, NotOpened> {
-        let endpoint = job.open(context, &endpoint_options())?;
-        let own = ProcessId { nid: host_of(endpoint.uri()).to_bits(), pid: pid.unwrap_or(job.rank()) };
-        let all = job.exchange(&own.word().to_le_bytes())?;
-        let word = |bytes: Vec<u8>| bytes.try_into().map_or(u64::MAX, u64::from_le_bytes);
-        let ids: Vec<ProcessId> = all.into_iter().map(|bytes| ProcessId::of_word(word(bytes))).collect();
-        if ids.iter().filter(|id| **id == own).count() > 1 {
+        Self::exchanged(job, context, pid, None)
+    }
+
+    /// For a second interface in a job, beside one that this process has: all ranks make one, of
+    /// whichever mode each. Partners find both interfaces of each process from then on, and both
+    /// interfaces of this process find all of theirs. `None`: the number of the process is its rank
+    /// and once the size of the job, or the rank where the other interface has another number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Place::of_job`]; [`Error::Interface`]: the other one is not of a job.
+    pub fn beside(other: &Interface, context: &Context, pid: Option<u32>) -> Result<Self, NotOpened> {
+        let job = other.job().ok_or(NotOpened::Refused(Error::Interface))?;
+        Self::exchanged(job, context, pid, Some(other))
+    }
+
+    fn exchanged(
+        job: Arc<Job>,
+        context: &Context,
+        pid: Option<u32>,
+        other: Option<&Interface>,
+    ) -> Result<Self, NotOpened> {
+        let endpoint = Endpoint::open(&job.device(context)?, &endpoint_options())?;
+        let is_free = |pid: &u32| other.is_none_or(|other| other.id().pid != *pid);
+        let by_rank = || [job.rank(), job.rank() + job.size()].into_iter().find(is_free).unwrap_or(job.rank());
+        let own = ProcessId { nid: host_of(endpoint.uri()).to_bits(), pid: pid.unwrap_or_else(by_rank) };
+        let mut card = Vec::new();
+        write_entry(own, endpoint.uri(), &mut card);
+        other.iter().for_each(|other| write_entry(other.id(), other.uri(), &mut card));
+        let cards: Vec<_> = job.exchange(&card)?.iter().map(|card| entries(card)).collect();
+        let named = cards.iter().flatten().filter(|(id, _)| *id == own).count();
+        if named > 1 {
             return Err(NotOpened::Refused(Error::ProcessNumber));
         }
+        // A rank has its new interface first.
+        let of_rank = |card: &Vec<(ProcessId, String)>| card.first().map(|(id, _)| *id);
+        let ids: Option<Vec<ProcessId>> = cards.iter().map(of_rank).collect();
+        let ids = ids.ok_or(NotOpened::Refused(Error::Failed))?;
         let mut table = Table::new();
-        for (rank, id) in ids.iter().enumerate() {
-            table.insert(Name::Number(id.word()), format!("job:{rank}"));
+        for (id, uri) in cards.into_iter().flatten() {
+            table.insert(Name::Number(id.word()), uri);
         }
-        let ranks = Some((job.rank(), ids));
-        Ok(Self { endpoint, own, directory: Box::new(Known(table)), ranks, job: Some(job) })
+        other.iter().filter_map(|other| other.names()).for_each(|names| names.set(table.clone()));
+        let names = Known(Arc::new(Mutex::new(table)));
+        let ranks = Some(Ranks { rank: job.rank(), ids, names: names.clone() });
+        Ok(Self { endpoint, own, directory: Box::new(names), ranks, job: Some(job) })
     }
 
     /// Which process this is.
@@ -216,12 +250,48 @@ fn host_of(uri: &str) -> Ipv4Addr {
     found.find(|address| !address.is_unspecified()).unwrap_or(Ipv4Addr::LOCALHOST)
 }
 
-/// The processes of a job, and nobody else.
-struct Known(Table);
+/// The ranks of a job, as an interface has them.
+pub(crate) struct Ranks {
+    pub(crate) rank: u32,
+    /// By ranks: the process of the interface that a rank has opened when this one was.
+    pub(crate) ids: Vec<ProcessId>,
+    pub(crate) names: Known,
+}
+
+/// A process and its URI, as ranks exchange them: word u64, length u32, bytes.
+fn write_entry(id: ProcessId, uri: &str, card: &mut Vec<u8>) {
+    card.extend(id.word().to_le_bytes());
+    card.extend(u32::try_from(uri.len()).unwrap_or(u32::MAX).to_le_bytes());
+    card.extend(uri.as_bytes());
+}
+
+/// All that a rank has told of itself.
+fn entries(mut card: &[u8]) -> Vec<(ProcessId, String)> {
+    let mut found = Vec::new();
+    while let Some((word, rest)) = card.split_first_chunk::<8>()
+        && let Some((len, rest)) = rest.split_first_chunk::<4>()
+        && let Some((uri, rest)) = rest.split_at_checked(u32::from_le_bytes(*len) as usize)
+    {
+        let id = ProcessId::of_word(u64::from_le_bytes(*word));
+        found.push((id, String::from_utf8_lossy(uri).into_owned()));
+        card = rest;
+    }
+    found
+}
+
+/// The processes of a job, and nobody else. They may have more interfaces later.
+#[derive(Clone)]
+pub(crate) struct Known(Arc<Mutex<Table>>);
+
+impl Known {
+    fn set(&self, table: Table) {
+        *self.0.lock().unwrap_or_else(PoisonError::into_inner) = table;
+    }
+}
 
 impl Directory for Known {
     fn find(&mut self, name: &Name) -> Found {
-        match self.0.find(name) {
+        match self.0.lock().unwrap_or_else(PoisonError::into_inner).find(name) {
             Found::NotYet => Found::Unknown,
             found => found,
         }
@@ -277,6 +347,15 @@ impl Directory for Rule {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn what_a_rank_tells_of_itself_comes_back() {
+        let mut card = Vec::new();
+        let told = [(ProcessId { nid: 1, pid: 2 }, "x://1".to_owned()), (ProcessId::ANY, String::new())];
+        told.iter().for_each(|(id, uri)| write_entry(*id, uri, &mut card));
+        assert_eq!(entries(&card), told);
+        assert_eq!((entries(&card[..card.len() - 1]).len(), entries(&card[..16]).len(), entries(&[])), (1, 0, vec![]));
+    }
 
     #[test]
     fn a_partner_is_found_where_this_side_would_be() {
