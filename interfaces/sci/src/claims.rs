@@ -8,16 +8,24 @@ use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, send,
+    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
+    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, send, sendmsg,
     socket_with,
 };
+use std::io::{IoSlice, IoSliceMut};
+use std::mem::MaybeUninit;
+use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 const MAGIC: &[u8; 8] = b"ccisci01";
+/// What the introduction of a member of a group begins with.
+const MEMBER: &[u8; 8] = b"ccisci0g";
 /// Bytes of an introduction, at most.
 const LONGEST: usize = 4096;
 /// Connects that wait until the owner takes them.
 const BACKLOG: i32 = 128;
+/// Members of a group on one host, at most.
+pub(crate) const MOST_MEMBERS: u32 = 64;
 /// The pause while the owner has no room for another connect.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -28,6 +36,10 @@ pub(crate) enum Named {
     Interrupt(u32),
     /// An entry of the memory of a device: its device and number.
     Room((u64, u64), usize),
+    /// A member of a broadcast group on this host: the number of the group, and the member's place.
+    Member(u32, u32),
+    /// The right to join a group on this host.
+    Joining(u32),
 }
 
 /// Who has claimed a name.
@@ -50,12 +62,51 @@ impl Owner {
     }
 }
 
+/// A member of a broadcast group, as its name introduces it.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Membership {
+    /// The memory that the members of one host share.
+    pub(crate) memory: u64,
+    pub(crate) len: u64,
+    /// Whether the member has a segment that is available.
+    pub(crate) is_published: bool,
+    /// Its place on its host.
+    pub(crate) place: u32,
+    pub(crate) owner: Owner,
+}
+
+/// The introduction of a member whose host introduces itself so.
+pub(crate) fn introduction_of_member(
+    (memory, len): (u64, u64),
+    (is_published, place): (bool, u32),
+    host: &[u8],
+) -> Vec<u8> {
+    let words = [memory, len, u64::from(is_published) | u64::from(place) << 1].map(u64::to_le_bytes);
+    [&MEMBER[..], words.as_flattened(), host].concat()
+}
+
+impl Membership {
+    pub(crate) fn emit(&self) -> Vec<u8> {
+        introduction_of_member((self.memory, self.len), (self.is_published, self.place), &self.owner.emit())
+    }
+
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
+        let (words, owner) = bytes.strip_prefix(MEMBER)?.split_first_chunk::<24>()?;
+        let word = |at: usize| words[at..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
+        let (memory, len, flags) = (word(0)?, word(8)?, word(16)?);
+        let (is_published, place) = (flags & 1 == 1, u32::try_from(flags >> 1).ok()?);
+        (len > 0).then_some(Self { memory, len, is_published, place, owner: Owner::parse(owner)? })
+    }
+}
+
 fn address(node: u32, what: Named) -> Result<SocketAddrUnix, Error> {
     let user = rustix::process::geteuid().as_raw();
     let name = match what {
         Named::Segment(id) => format!("cci-sci/{user}/{node}/s/{id}"),
         Named::Interrupt(number) => format!("cci-sci/{user}/{node}/i/{number}"),
         Named::Room((device, file), entry) => format!("cci-sci/{user}/{node}/m/{device}/{file}/{entry}"),
+        Named::Member(group, place) => format!("cci-sci/{user}/g/{group}/{place}"),
+        Named::Joining(group) => format!("cci-sci/{user}/g/{group}/join"),
     };
     SocketAddrUnix::new_abstract_name(name.as_bytes()).map_err(|_| Error::System)
 }
@@ -94,8 +145,21 @@ pub(crate) fn introduce(claim: &OwnedFd, introduction: &[u8]) {
     }
 }
 
-/// Asks who has claimed a name. `None`: nobody.
-pub(crate) fn find(node: u32, what: Named, deadline: Option<Instant>) -> Result<Option<Owner>, Error> {
+/// Answers all who ask for the name of a member of a group, with the memory of the group.
+pub(crate) fn introduce_member(claim: &OwnedFd, introduction: &[u8], memory: BorrowedFd<'_>) {
+    while let Ok(asking) = accept_with(claim, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = SendAncillaryBuffer::new(&mut space);
+        let descriptors = [memory];
+        if is_own_user(&asking) && control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+            // As in `introduce`.
+            let _ = sendmsg(&asking, &[IoSlice::new(introduction)], &mut control, SendFlags::NOSIGNAL);
+        }
+    }
+}
+
+/// Connects to the socket of a name. `None`: nobody has it.
+fn reach(node: u32, what: Named, deadline: Option<Instant>) -> Result<Option<OwnedFd>, Error> {
     let (socket, address) = (stream()?, address(node, what)?);
     loop {
         match connect(&socket, &address) {
@@ -106,9 +170,55 @@ pub(crate) fn find(node: u32, what: Named, deadline: Option<Instant>) -> Result<
             Err(_) => return Err(Error::System),
         }
     }
-    if !is_own_user(&socket) {
-        return Err(Error::Access);
+    if is_own_user(&socket) { Ok(Some(socket)) } else { Err(Error::Access) }
+}
+
+/// Asks the member at a place of a group, which hands over the memory of the group. `None`: nobody
+/// has the place.
+pub(crate) fn find_member(
+    group: u32,
+    place: u32,
+    deadline: Option<Instant>,
+) -> Result<Option<(Membership, OwnedFd)>, Error> {
+    let Some(socket) = reach(0, Named::Member(group, place), deadline)? else { return Ok(None) };
+    loop {
+        let mut bytes = [0; LONGEST];
+        let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
+        let mut control = RecvAncillaryBuffer::new(&mut space);
+        let got = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC);
+        let descriptors = control.drain().filter_map(|message| match message {
+            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
+            _ => None,
+        });
+        let memory: Option<OwnedFd> = descriptors.flatten().next();
+        match got.map(|got| got.bytes) {
+            // The member has left, or has ended.
+            Ok(0) => return Ok(None),
+            // The introduction was sent at once, and comes so.
+            Ok(count) => {
+                return Membership::parse(&bytes[..count]).zip(memory).map(Some).ok_or(Error::System);
+            }
+            Err(Errno::AGAIN) => wait(Some(&socket), deadline, None)?,
+            Err(Errno::INTR) => {}
+            Err(_) => return Ok(None),
+        }
     }
+}
+
+/// Asks the first member of a group from a place on. `None`: there is none.
+pub(crate) fn next_member(group: u32, from: u32, deadline: Option<Instant>) -> Result<Option<Membership>, Error> {
+    for place in from..MOST_MEMBERS {
+        match find_member(group, place, deadline) {
+            Ok(None) => {}
+            found => return found.map(|found| found.map(|(member, _)| member)),
+        }
+    }
+    Ok(None)
+}
+
+/// Asks who has claimed a name. `None`: nobody.
+pub(crate) fn find(node: u32, what: Named, deadline: Option<Instant>) -> Result<Option<Owner>, Error> {
+    let Some(socket) = reach(node, what, deadline)? else { return Ok(None) };
     let (mut bytes, mut part) = (Vec::new(), [0; LONGEST]);
     loop {
         match rustix::io::read(&socket, &mut part) {

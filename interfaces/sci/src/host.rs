@@ -1,5 +1,6 @@
 //! Hosts: what a program opens first.
 
+use crate::broadcast;
 use crate::claims::{self, Named, Owner};
 use crate::device_memory::DeviceMemory;
 use crate::dma::DmaQueue;
@@ -128,8 +129,7 @@ impl Host {
             return Err(Error::IllegalNode);
         }
         let place = self.shared.nodes.place(node).ok_or(Error::NoSuchNode)?;
-        let is_open = || self.shared.names.lock().unwrap_or_else(PoisonError::into_inner).is_some();
-        if place.is_here || is_open() { Ok(place) } else { Err(Error::NotImplemented) }
+        if place.is_here || self.shared.is_networked() { Ok(place) } else { Err(Error::NotImplemented) }
     }
 
     /// Takes what has come from other hosts. A program that polls memory into which other hosts
@@ -150,6 +150,30 @@ impl Host {
     /// [`Error::NotInitialized`].
     pub fn create(&self, id: u32, size: usize) -> Result<LocalSegment, Error> {
         LocalSegment::create(&self.shared, id, size)
+    }
+
+    /// Creates a segment of a broadcast group, of `size` zero bytes or what the group has on this
+    /// host. A store by [`Host::connect_broadcast`] reaches all segments of the group.
+    ///
+    /// # Errors
+    ///
+    /// As [`Host::create`]; [`Error::SegmentIdUsed`]: the group has another size, or this process
+    /// a segment of the number. [`Error::Timeout`]: the members on this host do not answer.
+    /// [`Error::IllegalOperation`]: in a callback.
+    pub fn create_broadcast(&self, id: u32, size: usize) -> Result<LocalSegment, Error> {
+        broadcast::create(&self.shared, id, size)
+    }
+
+    /// Connects to all segments of a broadcast group, those of this process too. Waits at most for
+    /// `limit`; without one, as long as the members run.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::NoSuchSegment`]: the group has no segment that is available. [`Error::Timeout`],
+    /// [`Error::NoSpace`]; [`Error::IllegalOperation`]: in a callback.
+    /// [`Error::NotInitialized`].
+    pub fn connect_broadcast(&self, id: u32, limit: Option<Duration>) -> Result<RemoteSegment, Error> {
+        broadcast::connect(&self.shared, id, deadline(limit))
     }
 
     /// Connects to a segment of a node. Waits at most for `limit`; without one, as long as its

@@ -35,6 +35,7 @@
 
 #![deny(unsafe_code)]
 
+mod broadcast;
 mod claims;
 mod device_memory;
 mod dma;
@@ -63,7 +64,7 @@ pub use dma::{Direction, DmaQueue};
 pub use errors::{Error, NotOpened};
 pub use host::Host;
 pub use interrupts::{DataInterrupt, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
-pub use nodes::Nodes;
+pub use nodes::{EVERY_NODE, Nodes};
 pub use options::Options;
 pub use queue::QueueState;
 pub use segment::{LocalSegment, RemoteSegment};

@@ -1,5 +1,6 @@
 //! Mapped memory of a segment, of this process or of another one.
 
+use crate::broadcast::Commons;
 use crate::device_memory::{Found, Piece};
 use crate::errors::Error;
 use crate::mirror::Mirror;
@@ -17,6 +18,8 @@ enum Pages {
     Piece(Arc<Piece>, Memory),
     /// There, of another node: the word that changes when it ends, and what it was.
     Found(Memory, &'static AtomicU64, u64),
+    /// That all members of a broadcast group have on this host.
+    Common(Arc<Commons>, Memory),
     /// Memory of this process, kept equal to that of the owner.
     Mirror(Arc<Mirror>),
 }
@@ -58,12 +61,20 @@ impl Mapped {
         Self::new(pages, found.memory.start(), found.range.len(), mark)
     }
 
+    /// The memory of a broadcast group on this host.
+    pub(crate) fn common(commons: &Arc<Commons>, mark: Mark) -> Self {
+        let memory = commons.memory();
+        let (start, len) = (memory.start(), commons.len());
+        Self::new(Pages::Common(Arc::clone(commons), memory), start, len, mark)
+    }
+
     /// The same memory once more, for a connection of this process to itself. `None`: it is of
     /// another process.
     pub(crate) fn again(&self) -> Option<Self> {
         let pages = match &self.pages {
             Pages::Own(memory) => Pages::Own(Arc::clone(memory)),
             Pages::Piece(piece, memory) => Pages::Piece(Arc::clone(piece), memory.clone()),
+            Pages::Common(commons, memory) => Pages::Common(Arc::clone(commons), memory.clone()),
             Pages::Peer(_) | Pages::Found(..) | Pages::Mirror(_) => return None,
         };
         Some(Self::new(pages, self.start, self.len, self.mark))
@@ -73,7 +84,7 @@ impl Mapped {
     pub(crate) fn memory(&self) -> Option<Memory> {
         match &self.pages {
             Pages::Own(memory) => Some(memory.memory()),
-            Pages::Piece(_, memory) => Some(memory.clone()),
+            Pages::Piece(_, memory) | Pages::Common(_, memory) => Some(memory.clone()),
             Pages::Peer(_) | Pages::Found(..) | Pages::Mirror(_) => None,
         }
     }
@@ -88,7 +99,7 @@ impl Mapped {
     pub(crate) fn as_mirror(&self) -> Option<&Mirror> {
         match &self.pages {
             Pages::Mirror(mirror) => Some(mirror),
-            Pages::Own(_) | Pages::Peer(_) | Pages::Piece(..) | Pages::Found(..) => None,
+            Pages::Own(_) | Pages::Peer(_) | Pages::Piece(..) | Pages::Found(..) | Pages::Common(..) => None,
         }
     }
 
@@ -106,7 +117,7 @@ impl Mapped {
 
     pub(crate) fn kind(&self) -> Kind {
         match self.pages {
-            Pages::Own(_) | Pages::Peer(_) | Pages::Piece(..) | Pages::Found(..) => Kind::Shared,
+            Pages::Own(_) | Pages::Peer(_) | Pages::Piece(..) | Pages::Found(..) | Pages::Common(..) => Kind::Shared,
             Pages::Mirror(_) => Kind::Mirror,
         }
     }
@@ -115,7 +126,7 @@ impl Mapped {
     #[inline]
     pub(crate) fn is_current(&self) -> bool {
         let is_registered = match &self.pages {
-            Pages::Own(_) | Pages::Piece(..) | Pages::Mirror(_) => true,
+            Pages::Own(_) | Pages::Piece(..) | Pages::Common(..) | Pages::Mirror(_) => true,
             Pages::Peer(import) => import.is_current(),
             // Publishes nothing.
             Pages::Found(_, life, seen) => life.load(Ordering::Relaxed) == *seen,
@@ -132,7 +143,7 @@ impl Mapped {
     /// Whether the owner allows it.
     pub(crate) fn allows(&self, access: Access) -> bool {
         match &self.pages {
-            Pages::Own(_) | Pages::Piece(..) | Pages::Found(..) | Pages::Mirror(_) => true,
+            Pages::Own(_) | Pages::Piece(..) | Pages::Found(..) | Pages::Common(..) | Pages::Mirror(_) => true,
             Pages::Peer(import) => access == Access::Read || import.rights().has(Rights::WRITE),
         }
     }
@@ -145,7 +156,9 @@ impl Mapped {
         match &self.pages {
             Pages::Own(memory) => memory.read(offset, target),
             Pages::Peer(import) => return import.read(offset as u64, target),
-            Pages::Piece(_, memory) | Pages::Found(memory, ..) => return memory.copy_out(offset as u64, target),
+            Pages::Piece(_, memory) | Pages::Found(memory, ..) | Pages::Common(_, memory) => {
+                return memory.copy_out(offset as u64, target);
+            }
             Pages::Mirror(mirror) => return mirror.region.memory().copy_out(offset as u64, target),
         }
         true
@@ -159,7 +172,9 @@ impl Mapped {
         match &self.pages {
             Pages::Own(memory) => memory.write(offset, bytes),
             Pages::Peer(import) => return import.write(offset as u64, bytes),
-            Pages::Piece(_, memory) | Pages::Found(memory, ..) => return memory.copy_in(offset as u64, bytes),
+            Pages::Piece(_, memory) | Pages::Found(memory, ..) | Pages::Common(_, memory) => {
+                return memory.copy_in(offset as u64, bytes);
+            }
             Pages::Mirror(mirror) => return mirror.region.memory().copy_in(offset as u64, bytes),
         }
         true

@@ -2,6 +2,7 @@
 //! (`docs/design/sci-mirror.md`).
 
 mod calls;
+mod cast;
 mod changes;
 mod memory;
 mod pass;

@@ -1,7 +1,7 @@
 //! The names of this host for other hosts (`docs/design/sci-mirror.md`, Finding a node of another
 //! host).
 
-use crate::claims::{self, Named, Owner};
+use crate::claims::{self, Membership, Named, Owner};
 use crate::errors::Error;
 use crate::nodes::Place;
 use cci_mem::inherited::close_in_children;
@@ -48,13 +48,16 @@ impl Question {
             None => (0_u32, 0_u32),
             Some(Named::Segment(id)) => (1, id),
             Some(Named::Interrupt(number)) => (2, number),
-            // It names what hosts share without asking: nobody answers.
-            Some(Named::Room(..)) => (3, 0),
+            Some(Named::Member(group, _)) => (4, group),
+            // Hosts share it without asking, or never: nobody answers.
+            Some(Named::Room(..) | Named::Joining(_)) => (3, 0),
         };
+        // Groups are of no node.
+        let node = if let Some(Named::Member(_, place)) = self.what { place } else { self.node };
         let mut bytes = [0; LEN];
         bytes[..8].copy_from_slice(QUESTION);
         bytes[8..16].copy_from_slice(&self.cookie.to_le_bytes());
-        for (at, word) in (16..).step_by(4).zip([self.node, kind, number]) {
+        for (at, word) in (16..).step_by(4).zip([node, kind, number]) {
             bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
         }
         bytes
@@ -69,6 +72,7 @@ impl Question {
             (0, _) => None,
             (1, id) => Some(Named::Segment(id)),
             (2, number) => Some(Named::Interrupt(number)),
+            (4, group) => Some(Named::Member(group, word(0)?)),
             _ => return None,
         };
         Some(Self { cookie: u64::from_le_bytes(*cookie), node: word(0)?, what })
@@ -77,27 +81,33 @@ impl Question {
     /// The answer. `None`: the owner is asleep, and who asks tries again.
     fn answer(self) -> Option<Vec<u8>> {
         let deadline = Instant::now().checked_add(PATIENCE);
-        let (says, owner) = match self.what.map(|what| claims::find(self.node, what, deadline)) {
+        let found = self.what.map(|what| match what {
+            Named::Member(group, place) => {
+                claims::next_member(group, place, deadline).map(|found| found.map(|member| member.emit()))
+            }
+            what => claims::find(self.node, what, deadline).map(|found| found.map(|owner| owner.emit())),
+        });
+        let (says, introduction) = match found {
             None => (HERE, None),
-            Some(Ok(Some(owner))) => (OWNER, Some(owner)),
+            Some(Ok(Some(introduction))) => (OWNER, Some(introduction)),
             Some(Ok(None)) => (NOBODY, None),
             Some(Err(Error::Access)) => (ANOTHER_USER, None),
             Some(Err(_)) => return None,
         };
         let mut bytes = [&ANSWER[..], &self.cookie.to_le_bytes(), &says.to_le_bytes(), &[0; 4]].concat();
-        bytes.extend(owner.iter().flat_map(Owner::emit));
+        bytes.extend(introduction.into_iter().flatten());
         (bytes.len() <= LEN).then_some(bytes)
     }
 
-    /// What an answer to this question says; `None`: it is none.
-    fn read(self, bytes: &[u8]) -> Option<Result<Option<Owner>, Error>> {
+    /// The introduction in an answer to this question, read by `parse`; `None`: it is none.
+    fn read<R>(self, bytes: &[u8], parse: impl Fn(&[u8]) -> Option<R>) -> Option<Result<Option<R>, Error>> {
         let (head, rest) = bytes.strip_prefix(ANSWER)?.split_at_checked(HEAD - ANSWER.len())?;
         if head[..8] != self.cookie.to_le_bytes() {
             return None;
         }
         match u32::from_le_bytes(head[8..12].try_into().ok()?) {
             NOBODY | HERE => Some(Ok(None)),
-            OWNER => Owner::parse(rest).map(|owner| Ok(Some(owner))),
+            OWNER => parse(rest).map(|found| Ok(Some(found))),
             ANOTHER_USER => Some(Err(Error::Access)),
             _ => None,
         }
@@ -170,7 +180,12 @@ impl Drop for Names {
 }
 
 /// Asks once, from a new port.
-fn ask_once(address: SocketAddr, question: Question, limit: Duration) -> std::io::Result<Result<Option<Owner>, Error>> {
+fn ask_once<R>(
+    address: SocketAddr,
+    question: Question,
+    parse: impl Fn(&[u8]) -> Option<R>,
+    limit: Duration,
+) -> std::io::Result<Result<Option<R>, Error>> {
     let own: SocketAddr = match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -187,14 +202,19 @@ fn ask_once(address: SocketAddr, question: Question, limit: Duration) -> std::io
         }
         socket.set_read_timeout(Some(left))?;
         let len = socket.recv(&mut bytes)?;
-        if let Some(answer) = question.read(&bytes[..len]) {
+        if let Some(answer) = question.read(&bytes[..len], &parse) {
             return Ok(answer);
         }
     }
 }
 
 /// Asks a host who has claimed a name there. `Ok(None)`: nobody.
-fn ask(place: &Place, node: u32, what: Option<Named>, deadline: Option<Instant>) -> Result<Option<Owner>, Error> {
+fn ask<R>(
+    place: &Place,
+    (node, what): (u32, Option<Named>),
+    parse: impl Fn(&[u8]) -> Option<R>,
+    deadline: Option<Instant>,
+) -> Result<Option<R>, Error> {
     let addresses = (place.host.as_str(), place.port).to_socket_addrs();
     let address = addresses.ok().and_then(|mut all| all.next()).ok_or(Error::NodeNotResponding)?;
     let reach = Instant::now() + REACH;
@@ -205,7 +225,7 @@ fn ask(place: &Place, node: u32, what: Option<Named>, deadline: Option<Instant>)
         let question = Question { cookie: u64::from_ne_bytes(cookie), node, what };
         let begun = Instant::now();
         let end = deadline.map_or(reach, |deadline| deadline.min(reach));
-        match ask_once(address, question, AGAIN.min(end.saturating_duration_since(begun))) {
+        match ask_once(address, question, &parse, AGAIN.min(end.saturating_duration_since(begun))) {
             Ok(answer) => return answer,
             // Nobody has the port.
             Err(why) if why.kind() == ErrorKind::ConnectionRefused => return Ok(None),
@@ -227,13 +247,22 @@ fn is_final(why: &IoError) -> bool {
 
 /// As [`claims::find`], on another host.
 pub(crate) fn find(place: &Place, node: u32, what: Named, deadline: Option<Instant>) -> Result<Option<Owner>, Error> {
-    ask(place, node, Some(what), deadline)
+    ask(place, (node, Some(what)), Owner::parse, deadline)
+}
+
+/// Asks a host for the first member of a group from a place on.
+pub(crate) fn find_member(
+    place: &Place,
+    (group, at): (u32, u32),
+    deadline: Option<Instant>,
+) -> Result<Option<Membership>, Error> {
+    ask(place, (0, Some(Named::Member(group, at))), Membership::parse, deadline)
 }
 
 /// Whether a host can be reached.
 pub(crate) fn probe(place: &Place, node: u32) -> Result<(), Error> {
     let limit = Instant::now().checked_add(Duration::from_secs(1));
-    match ask(place, node, None, limit) {
+    match ask(place, (node, None), Owner::parse, limit) {
         Err(Error::Timeout) => Err(Error::NodeNotResponding),
         other => other.map(drop),
     }
@@ -299,10 +328,10 @@ mod tests {
         wrong[20] = 3;
         assert!(Question::parse(&wrong).is_none() && Question::parse(&[0; LEN]).is_none());
         let answer = Question { what: None, ..question }.answer().expect("at once");
-        assert_eq!(question.read(&answer), Some(Ok(None)));
-        assert_eq!(Question { cookie: 8, ..question }.read(&answer), None);
+        assert_eq!(question.read(&answer, Owner::parse), Some(Ok(None)));
+        assert_eq!(Question { cookie: 8, ..question }.read(&answer, Owner::parse), None);
         for len in 0..answer.len() {
-            assert_eq!(question.read(&answer[..len]), None, "cut to {len}");
+            assert_eq!(question.read(&answer[..len], Owner::parse), None, "cut to {len}");
         }
     }
 }

@@ -9,6 +9,8 @@ use std::net::{IpAddr, SocketAddr};
 const OWN: u32 = 4;
 /// The port at which a host is asked for its names, unless the table has another one.
 const PORT: u16 = 7284;
+/// The node of a connection to a broadcast group: no node has this number.
+pub const EVERY_NODE: u32 = 0x1_0000;
 /// The highest number of a node.
 pub(crate) const LAST: u32 = 0xffff;
 
@@ -162,6 +164,14 @@ impl Nodes {
     /// Where a node is.
     pub(crate) fn place(&self, node: u32) -> Option<&Place> {
         self.all.get(&node)
+    }
+
+    /// Each other host once.
+    pub(crate) fn others(&self) -> Vec<&Place> {
+        let mut others: Vec<_> = self.all.values().filter(|place| !place.is_here).collect();
+        others.sort_by(|left, right| (&left.host, left.port).cmp(&(&right.host, right.port)));
+        others.dedup();
+        others
     }
 
     /// The port at which other hosts ask this one. `None`: there are none.

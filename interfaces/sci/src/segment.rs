@@ -1,9 +1,10 @@
 //! Segments of this host, and connections to segments.
 
 use crate::claims::{self, Named};
-use crate::device_memory::Found;
+use crate::device_memory::{Found, Piece};
 use crate::errors::Error;
 use crate::mapped::Mapped;
+use crate::nodes::EVERY_NODE;
 use crate::shared::Shared;
 use crate::state::{Notices, OwnSegment, Remote, Source, State, retire};
 use crate::types::{Access, Reason, SegmentEvent, Then, Withdraw};
@@ -39,12 +40,13 @@ pub struct LocalSegment {
     shared: Arc<Shared>,
     id: u32,
     life: u64,
-    claim: u64,
+    /// Its name; none of a broadcast segment, whose group has one.
+    claim: Option<u64>,
     mapped: Arc<Mapped>,
 }
 
 /// Bytes that this host can still give to programs. None: it does not tell.
-fn available() -> Option<u64> {
+pub(crate) fn available() -> Option<u64> {
     let text = std::fs::read_to_string("/proc/meminfo").ok()?;
     let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
     let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
@@ -72,21 +74,43 @@ impl LocalSegment {
         };
         let mapped = Arc::new(mapped);
         shared.with(|state| {
-            let life = state.next();
             let claim = shared.enter_claim(state, socket)?;
-            let segment = OwnSegment {
-                life,
-                mapped: Arc::clone(&mapped),
-                piece,
-                anchor: None,
-                registration: None,
-                is_available: false,
-                connectors: BTreeSet::new(),
-                notices: Notices::new(),
-            };
-            state.segments.insert(id, segment);
-            Ok(Self { shared: Arc::clone(shared), id, life, claim, mapped })
+            Ok(Self::enter(shared, state, id, (Some(claim), mapped, piece)))
         })
+    }
+
+    /// The segment of this process in a broadcast group, which it has joined.
+    pub(crate) fn of_group(shared: &Arc<Shared>, id: u32) -> Result<Self, Error> {
+        shared.with(|state| {
+            if state.segments.contains_key(&id) {
+                return Err(Error::SegmentIdUsed);
+            }
+            let group = state.groups.get(&id).ok_or(Error::NoSuchSegment)?;
+            let mapped = Arc::new(Mapped::common(&group.commons, state.mark));
+            Ok(Self::enter(shared, state, id, (None, mapped, None)))
+        })
+    }
+
+    fn enter(
+        shared: &Arc<Shared>,
+        state: &mut State,
+        id: u32,
+        (claim, mapped, piece): (Option<u64>, Arc<Mapped>, Option<Arc<Piece>>),
+    ) -> Self {
+        let life = state.next();
+        let segment = OwnSegment {
+            life,
+            mapped: Arc::clone(&mapped),
+            piece,
+            anchor: None,
+            registration: None,
+            is_available: false,
+            is_broadcast: claim.is_none(),
+            connectors: BTreeSet::new(),
+            notices: Notices::new(),
+        };
+        state.segments.insert(id, segment);
+        Self { shared: Arc::clone(shared), id, life, claim, mapped }
     }
 
     /// Runs a call on the segment, unless it was removed.
@@ -145,6 +169,9 @@ impl LocalSegment {
             Some(segment) if segment.registration.is_some() => {
                 segment.is_available = true;
                 segment.piece.iter().for_each(|piece| piece.set_available(true));
+                if segment.is_broadcast {
+                    state.publish_member(&self.shared.endpoint, self.id, true);
+                }
                 Ok(())
             }
             _ => Err(Error::SegmentNotPrepared),
@@ -163,6 +190,11 @@ impl LocalSegment {
             let Some(segment) = state.segments.get_mut(&self.id) else { return Ok(()) };
             segment.is_available = false;
             segment.piece.iter().for_each(|piece| piece.set_available(false));
+            if segment.is_broadcast {
+                // The group goes on without this segment: nobody is connected to it alone.
+                state.publish_member(endpoint, self.id, false);
+                return Ok(());
+            }
             match how {
                 Withdraw::Quiet => {}
                 Withdraw::Notify => {
@@ -263,7 +295,13 @@ impl LocalSegment {
             retire(&mut state.retired, &mut segment.notices);
         }
         self.mapped.lose();
-        self.shared.free_claim(state, self.claim);
+        let claim = self.claim.or_else(|| {
+            state.publish_member(&self.shared.endpoint, self.id, false);
+            state.leave_group(&self.shared.endpoint, self.id)
+        });
+        if let Some(claim) = claim {
+            self.shared.free_claim(state, claim);
+        }
         state.has_changed = true;
     }
 
@@ -343,7 +381,7 @@ impl RemoteSegment {
         Self::new(shared, token)
     }
 
-    /// Returns the node of the owner.
+    /// Returns the node of the owner; [`EVERY_NODE`] of a broadcast group.
     #[must_use]
     pub fn node(&self) -> u32 {
         self.node
@@ -430,7 +468,11 @@ impl RemoteSegment {
         self.mapped.lose();
         state.mirrors.leave(self.token);
         state.has_changed = true;
-        if !remote.is_lost {
+        if self.node == EVERY_NODE {
+            if let Some(claim) = state.leave_group(&self.shared.endpoint, self.id) {
+                self.shared.free_claim(state, claim);
+            }
+        } else if !remote.is_lost {
             state.send(&self.shared.endpoint, remote.partner, Message::Disconnect { token: self.token });
         }
         Ok(())

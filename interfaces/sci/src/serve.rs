@@ -56,7 +56,10 @@ impl State {
                     }
                 }
                 Change::Down { peer, .. } => self.on_down(endpoint, peer),
-                Change::Failed { peer, .. } => self.fail_requests(Some(peer), Error::NodeNotResponding),
+                Change::Failed { peer, .. } => {
+                    self.fail_requests(Some(peer), Error::NodeNotResponding);
+                    self.give_up_members(peer);
+                }
                 _ => {}
             }
         }
@@ -76,7 +79,7 @@ impl State {
                 self.on_attach(endpoint, (from, token), interrupt, has_bytes);
             }
             Message::Answer { token, answer } => self.on_answer(endpoint, from, token, answer),
-            Message::Disconnect { token } => self.forget_connector((from, token), Reason::Disconnect),
+            Message::Disconnect { token } => self.forget_connector(endpoint, (from, token), Reason::Disconnect),
             Message::Notice { token, reason } => self.on_notice(from, token, reason),
             Message::Trigger { token } => self.on_trigger(endpoint, (from, token), None),
             Message::Data { token, bytes } => self.on_trigger(endpoint, (from, token), Some(bytes)),
@@ -89,12 +92,19 @@ impl State {
             Message::Patch { token, number, is_asking, groups } => {
                 self.on_patch(endpoint, (from, token), (number, is_asking), &groups);
             }
-            Message::Applied { token, number } => self.on_applied(from, token, number),
+            Message::Applied { token, number } => {
+                if !self.on_cast_applied(from, token, number) {
+                    self.on_applied(from, token, number);
+                }
+            }
+            Message::Join { token, group, len, memory, is_answer, is_published } => {
+                self.on_join(endpoint, (from, token), (group, len, memory), (is_answer, is_published));
+            }
         }
     }
 
     /// Whether a peer may have another connection; one that may not loses its link.
-    fn admits(&mut self, endpoint: &Endpoint, key: Key) -> bool {
+    pub(crate) fn admits(&mut self, endpoint: &Endpoint, key: Key) -> bool {
         let Some(peer) = key.0 else { return true };
         let count = self.connectors.range((key.0, 0)..=(key.0, u64::MAX)).count();
         if count < MOST_CONNECTORS && !self.connectors.contains_key(&key) {
@@ -108,7 +118,7 @@ impl State {
         if !self.admits(endpoint, key) {
             return;
         }
-        let found = self.segments.get_mut(&id).filter(|segment| segment.is_available);
+        let found = self.segments.get_mut(&id).filter(|segment| segment.is_available && !segment.is_broadcast);
         let registered = found.and_then(|segment| {
             let registration = segment.registration.as_ref()?;
             segment.connectors.insert(key);
@@ -217,10 +227,16 @@ impl State {
     /// Bytes that another host has changed in a segment of this one.
     fn on_patch(&mut self, endpoint: &Endpoint, key: Key, (number, is_asking): (u32, bool), groups: &Groups) {
         // One that was withdrawn has no connections any more.
-        let Some(Target::Segment(id, _)) = self.connectors.get(&key) else { return };
-        let Some(memory) = self.segments.get(id).and_then(|segment| segment.mapped.memory()) else { return };
+        let is_applied = match self.connectors.get(&key) {
+            Some(Target::Segment(id, _)) => {
+                let Some(memory) = self.segments.get(id).and_then(|segment| segment.mapped.memory()) else { return };
+                apply(&memory, groups)
+            }
+            Some(Target::Member(id)) => self.on_cast(*id, groups),
+            Some(Target::Interrupt(_)) | None => return,
+        };
         match key.0 {
-            Some(peer) if !apply(&memory, groups) => self.break_link(endpoint, peer),
+            Some(peer) if !is_applied => self.break_link(endpoint, peer),
             _ if is_asking => self.send(endpoint, key.0, Message::Applied { token: key.1, number }),
             _ => {}
         }

@@ -71,6 +71,11 @@ impl Shared {
         if state.is_closed { Err(Error::NotInitialized) } else { Ok(state) }
     }
 
+    /// Whether other hosts can be reached.
+    pub(crate) fn is_networked(&self) -> bool {
+        self.names.lock().unwrap_or_else(PoisonError::into_inner).is_some()
+    }
+
     /// Whether this process has opened the host.
     pub(crate) fn is_here(&self) -> bool {
         self.mark.is_here()
@@ -292,8 +297,14 @@ impl Shared {
         let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 16];
         let Ok(count) = epoll::wait(&self.asked, &mut events, Some(&Timespec::default())) else { return };
         for event in &events[..count] {
-            if let Some(claim) = state.claims.get(&event.data.u64()) {
-                claims::introduce(claim, &self.introduction);
+            let number = event.data.u64();
+            let Some(claim) = state.claims.get(&number) else { continue };
+            match state.member_of_claim(number) {
+                Some((memory, member, file)) => {
+                    let words = claims::introduction_of_member(memory, member, &self.introduction);
+                    claims::introduce_member(claim, &words, file);
+                }
+                None => claims::introduce(claim, &self.introduction),
             }
         }
     }

@@ -1,6 +1,7 @@
 //! What a host knows: its objects, its connections, and what waits. Changed under the lock of the
 //! host (`crate::shared`).
 
+use crate::broadcast::Group;
 use crate::device_memory::{DeviceMemory, Piece};
 use crate::errors::Error;
 use crate::mapped::Mapped;
@@ -72,6 +73,8 @@ pub(crate) struct OwnSegment {
     /// That of peers.
     pub(crate) registration: Option<Registration<Memory>>,
     pub(crate) is_available: bool,
+    /// It is one of a broadcast group.
+    pub(crate) is_broadcast: bool,
     pub(crate) connectors: BTreeSet<Key>,
     pub(crate) notices: Notices<SegmentEvent>,
 }
@@ -123,6 +126,8 @@ pub(crate) enum Target {
     /// With the node of the connecting side.
     Segment(u32, u32),
     Interrupt(u32),
+    /// A member of a broadcast group.
+    Member(u32),
 }
 
 /// URIs of other hosts by their numbers.
@@ -150,6 +155,8 @@ pub(crate) struct State {
     pub(crate) device: Option<Arc<DeviceMemory>>,
     pub(crate) segments: BTreeMap<u32, OwnSegment>,
     pub(crate) interrupts: BTreeMap<u32, OwnInterrupt>,
+    /// Broadcast groups that this process is a member of.
+    pub(crate) groups: BTreeMap<u32, Group>,
     /// What peers, and this host itself, have connected to.
     pub(crate) connectors: BTreeMap<Key, Target>,
     pub(crate) remotes: BTreeMap<u64, Remote>,
@@ -184,6 +191,7 @@ impl State {
             device: None,
             segments: BTreeMap::new(),
             interrupts: BTreeMap::new(),
+            groups: BTreeMap::new(),
             connectors: BTreeMap::new(),
             remotes: BTreeMap::new(),
             attachments: BTreeMap::new(),
@@ -312,7 +320,8 @@ impl State {
         self.has_changed = true;
         self.outbox.remove(&peer);
         let keys: Vec<_> = self.connectors.range((partner, 0)..=(partner, u64::MAX)).map(|(key, _)| *key).collect();
-        keys.into_iter().for_each(|key| self.forget_connector(key, Reason::Lost));
+        keys.into_iter().for_each(|key| self.forget_connector(endpoint, key, Reason::Lost));
+        self.give_up_members(peer);
         let lost: Vec<_> =
             self.remotes.iter().filter(|(_, remote)| remote.partner == partner).map(|(token, _)| *token).collect();
         lost.into_iter().for_each(|token| self.lose_remote(token));
@@ -329,7 +338,7 @@ impl State {
     }
 
     /// A connection of a peer ends.
-    pub(crate) fn forget_connector(&mut self, key: Key, reason: Reason) {
+    pub(crate) fn forget_connector(&mut self, endpoint: &Endpoint, key: Key, reason: Reason) {
         match self.connectors.remove(&key) {
             Some(Target::Segment(id, node)) => {
                 if let Some(segment) = self.segments.get_mut(&id) {
@@ -343,6 +352,7 @@ impl State {
                     self.has_changed = true;
                 }
             }
+            Some(Target::Member(id)) => self.lose_member(endpoint, id, key),
             None => {}
         }
     }
@@ -427,6 +437,7 @@ impl State {
         self.interrupts.values_mut().for_each(|of| retire(retired, &mut of.notices));
         self.queues.values_mut().for_each(|of| retire(retired, &mut of.notices));
         self.segments.clear();
+        self.groups.clear();
         self.remotes.clear();
         self.interrupts.clear();
         self.attachments.clear();

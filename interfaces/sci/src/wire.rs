@@ -15,16 +15,56 @@ const IS_ASKING: u8 = 1;
 /// A message.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Message {
-    Connect { token: u64, segment: u32, node: u32 },
-    Attach { token: u64, interrupt: u32, has_bytes: bool },
-    Answer { token: u64, answer: Answer },
-    Disconnect { token: u64 },
-    Notice { token: u64, reason: u32 },
-    Trigger { token: u64 },
-    Data { token: u64, bytes: Vec<u8> },
-    Taken { token: u64 },
-    Patch { token: u64, number: u32, is_asking: bool, groups: Groups },
-    Applied { token: u64, number: u32 },
+    Connect {
+        token: u64,
+        segment: u32,
+        node: u32,
+    },
+    Attach {
+        token: u64,
+        interrupt: u32,
+        has_bytes: bool,
+    },
+    Answer {
+        token: u64,
+        answer: Answer,
+    },
+    Disconnect {
+        token: u64,
+    },
+    Notice {
+        token: u64,
+        reason: u32,
+    },
+    Trigger {
+        token: u64,
+    },
+    Data {
+        token: u64,
+        bytes: Vec<u8>,
+    },
+    Taken {
+        token: u64,
+    },
+    Patch {
+        token: u64,
+        number: u32,
+        is_asking: bool,
+        groups: Groups,
+    },
+    Applied {
+        token: u64,
+        number: u32,
+    },
+    /// A member of a broadcast group; of no bytes: there is none here.
+    Join {
+        token: u64,
+        group: u32,
+        len: u64,
+        memory: u64,
+        is_answer: bool,
+        is_published: bool,
+    },
 }
 
 /// What an owner answers.
@@ -37,6 +77,13 @@ pub(crate) enum Answer {
 
 impl Message {
     pub(crate) fn emit(&self) -> Vec<u8> {
+        let of_join = match self {
+            Self::Join { memory, is_answer, is_published, .. } => {
+                let flags = u64::from(*is_answer) | u64::from(*is_published) << 1;
+                [memory.to_le_bytes(), flags.to_le_bytes()]
+            }
+            _ => [[0; 8]; 2],
+        };
         let (kind, flags, word, token, long, rest): (u8, u8, u32, u64, u64, &[u8]) = match self {
             Self::Connect { token, segment, node } => (1, 0, *segment, *token, u64::from(*node), &[]),
             Self::Attach { token, interrupt, has_bytes } => {
@@ -56,6 +103,7 @@ impl Message {
                 (9, if *is_asking { IS_ASKING } else { 0 }, *number, *token, groups.first, &groups.bytes)
             }
             Self::Applied { token, number } => (10, 0, *number, *token, 0, &[]),
+            Self::Join { token, group, len, .. } => (11, 0, *group, *token, *len, of_join.as_flattened()),
         };
         let mut message = Vec::with_capacity(HEADER + rest.len());
         message.extend([kind, flags, 0, 0]);
@@ -98,6 +146,12 @@ impl Message {
                 Self::Patch { token, number: word, is_asking: flags == IS_ASKING, groups }
             }
             10 if is_plain => Self::Applied { token, number: word },
+            11 if rest.len() == 16 => {
+                let [memory, flags] = [0, 8].map(|at| rest[at..].first_chunk().map(|bytes| u64::from_le_bytes(*bytes)));
+                let (memory, flags) = (memory?, flags.filter(|flags| *flags <= 3)?);
+                let (is_answer, is_published) = (flags & 1 != 0, flags & 2 != 0);
+                Self::Join { token, group: word, len: long, memory, is_answer, is_published }
+            }
             _ => return None,
         })
     }
@@ -131,6 +185,8 @@ mod tests {
             },
             Message::Patch { token, number: u32::MAX, is_asking: true, groups: Groups { first: 0, bytes: Vec::new() } },
             Message::Applied { token, number: 7 },
+            Message::Join { token, group: 7, len: 4096, memory: u64::MAX, is_answer: false, is_published: true },
+            Message::Join { token, group: 0, len: 0, memory: 1, is_answer: true, is_published: false },
         ]
     }
 
@@ -155,7 +211,7 @@ mod tests {
                 wrong[at] = value;
                 Message::parse(&wrong)
             };
-            assert_eq!([with(0, 0), with(0, 11), with(1, 2), with(2, 1), with(3, 1)], [const { None }; 5]);
+            assert_eq!([with(0, 0), with(0, 12), with(1, 2), with(2, 1), with(3, 1)], [const { None }; 5]);
             if !matches!(message, Message::Data { .. } | Message::Patch { .. }) {
                 assert_eq!(Message::parse(&[&bytes[..], &[0]].concat()), None, "{message:?} and a byte");
             }

@@ -175,15 +175,17 @@ impl Shared {
     /// Sends what the program has changed in mirrors of the owner of an interrupt, before the
     /// message.
     pub(crate) fn flush_for_trigger(&self, attachment: u64) {
-        let tokens: Vec<u64> = {
+        let tokens: Vec<(u64, bool)> = {
             let Ok(state) = self.lock() else { return };
             let Some(partner) = state.attachments.get(&attachment).map(|of| of.partner) else { return };
-            let is_its = |twin: &&Twin| twin.partner == partner;
-            state.mirrors.all.values().filter(is_its).map(|twin| twin.mirror.token).collect()
+            // The hosts of a group have other links than this one: they are to have it before.
+            let is_its = |twin: &&Twin| twin.partner == partner || twin.group.is_some();
+            let found = state.mirrors.all.values().filter(is_its);
+            found.map(|twin| (twin.mirror.token, twin.group.is_some())).collect()
         };
-        for token in tokens {
+        for (token, is_confirmed) in tokens {
             // What is late comes behind; sequences report it.
-            let _ = self.flush_mirror(token, false);
+            let _ = self.flush_mirror(token, is_confirmed);
         }
     }
 }

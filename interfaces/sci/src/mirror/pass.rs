@@ -16,7 +16,7 @@ use std::time::Instant;
 /// Blocks that are compared before others may have the lock.
 const BUDGET: u32 = 16;
 /// Bytes of the groups of a patch, at most.
-const MOST_BYTES: usize = 8192;
+pub(super) const MOST_BYTES: usize = 8192;
 /// Patches that were not confirmed from which on one asks for it, and those that are told apart.
 const MANY: usize = 8;
 const MOST_PLACES: usize = 64;
@@ -25,9 +25,9 @@ const MOST_PLACES: usize = 64;
 pub(crate) struct Pass {
     pub(crate) begun: Instant,
     /// The blocks before this one are still to be compared.
-    rest: usize,
+    pub(super) rest: usize,
     /// Of the last changed line.
-    last: Vec<Change>,
+    pub(super) last: Vec<Change>,
     /// Writes that have not ended, and those of them that wait for room.
     pub(crate) open: u32,
     waiting: VecDeque<u64>,
@@ -52,7 +52,7 @@ impl Twin {
         self.pass = Some(Pass { begun: now, rest, last: Vec::new(), open: 0, waiting: VecDeque::new() });
     }
 
-    fn is_compared(&self, block: usize) -> bool {
+    pub(super) fn is_compared(&self, block: usize) -> bool {
         match self.mirror.block(block) {
             Block::Absent => false,
             Block::Quiet => self.unsure.contains(&block) || !self.failed.is_empty(),
@@ -61,7 +61,7 @@ impl Twin {
     }
 
     /// Adds what has changed in a block.
-    fn find(&mut self, block: usize, found: &mut Found) {
+    pub(super) fn find(&mut self, block: usize, found: &mut Found) {
         if self.mirror.block(block) == Block::Fresh {
             self.mirror.set_block(block, Block::Open);
             self.changed[block] = Instant::now();
@@ -123,6 +123,13 @@ impl State {
     /// Goes on with a pass.
     pub(crate) fn advance_pass(&mut self, endpoint: &Endpoint, twin: &mut Twin) -> Step {
         let Some(mut pass) = twin.pass.take() else { return Step::Ended };
+        if let Some(id) = twin.group {
+            let step = self.cast_steps(endpoint, id, twin, &mut pass);
+            if step != Step::Ended {
+                twin.pass = Some(pass);
+            }
+            return step;
+        }
         let link = twin.partner.and_then(|peer| Some((peer, self.peers.connection(peer)?)));
         let Some(link) = link else { return Step::Ended };
         let step = self.steps(endpoint, link, twin, &mut pass);
@@ -260,6 +267,9 @@ impl State {
 
     /// Asks the owner to confirm all patches; the number of the last one.
     pub(crate) fn ask(&mut self, endpoint: &Endpoint, twin: &mut Twin) -> u64 {
+        if let Some(id) = twin.group {
+            return self.ask_group(endpoint, id, twin);
+        }
         if twin.asked < twin.sent {
             twin.sent += 1;
             twin.asked = twin.sent;

@@ -29,6 +29,14 @@ impl Twin {
         self.reads + 1
     }
 
+    /// The next block that is to be read at once.
+    pub(super) fn next_read(&mut self) -> Option<usize> {
+        let reading = self.reading.as_mut()?;
+        let block = reading.rest.pop_front()?;
+        reading.open += 1;
+        Some(block)
+    }
+
     fn finish_read(&mut self) {
         let Some(reading) = self.reading.take_if(|reading| reading.open == 0 && reading.rest.is_empty()) else {
             return;
@@ -66,6 +74,10 @@ impl Twin {
 impl State {
     /// Goes on with a read.
     pub(crate) fn advance_read(&mut self, endpoint: &Endpoint, twin: &mut Twin) {
+        if let Some(id) = twin.group {
+            self.read_commons(endpoint, id, twin);
+            return twin.finish_read();
+        }
         let connection = twin.partner.and_then(|peer| self.peers.connection(peer));
         while let Some(reading) = &mut twin.reading {
             let Some(block) = reading.rest.front() else { break };

@@ -34,6 +34,8 @@ pub(crate) struct Transfer {
 pub(crate) struct Twin {
     pub(crate) mirror: Arc<Mirror>,
     pub(crate) partner: Partner,
+    /// The broadcast group, which has no single owner.
+    pub(crate) group: Option<u32>,
     pub(crate) handle: RmaHandle,
     pub(crate) words: Box<[u64]>,
     /// Room for what a comparison finds.
@@ -115,6 +117,7 @@ impl Mirrors {
             failed: BTreeSet::new(),
             mirror: Arc::clone(&mirror),
             partner,
+            group: None,
             handle,
             pass: None,
             passes: 0,

@@ -8,8 +8,12 @@ use cci_testkit::{LIMIT, device_of};
 const TABLE: &str = "4 10.0.0.1\n8 10.0.0.2:7300\n12 10.0.0.9\n";
 
 fn host(net: &Net, interface: &str) -> Host {
+    host_of(net, interface, TABLE)
+}
+
+pub(crate) fn host_of(net: &Net, interface: &str, table: &str) -> Host {
     net.enter(|| {
-        let nodes = Nodes::parse(TABLE).expect("a table");
+        let nodes = Nodes::parse(table).expect("a table");
         Host::open(&Options::new().nodes(nodes).device(device_of("sock", &[("interface", interface)])))
     })
     .expect("a host")

@@ -1,5 +1,6 @@
 //! SCI between hosts of one process and between processes.
 
+mod broadcast;
 mod callbacks;
 mod device;
 mod dma;

@@ -26,6 +26,7 @@ fn child() {
     let owner = host(4);
     let mut segment = Some(owner.create(id, SIZE).expect("memory"));
     let interrupt = owner.data_interrupt(Some(number)).expect("free");
+    let mut member = None::<cci_sci::LocalSegment>;
     say("ready");
     for line in std::io::stdin().lines() {
         let of = segment.as_ref();
@@ -37,6 +38,17 @@ fn child() {
             "drop" => {
                 segment = None;
                 None
+            }
+            "join" => {
+                let joined = owner.create_broadcast(number, SIZE).expect("memory");
+                let answer = joined.prepare().and_then(|()| joined.publish());
+                member = Some(joined);
+                Some(answer)
+            }
+            "common" => {
+                let word = member.as_ref().and_then(|of| of.map(0..8, Access::Read).ok()?.load::<u64>(0).ok());
+                say(&format!("{word:?}"));
+                continue;
             }
             "take" => Some(interrupt.wait(Some(LIMIT)).map(drop)),
             "word" => {

@@ -1,0 +1,299 @@
+//! Broadcast groups: segments of several nodes that one store reaches (`docs/design/sci.md`,
+//! Broadcast). All members of a host share memory; other hosts get what has changed.
+
+mod join;
+
+pub(crate) use join::{connect, create};
+
+use crate::errors::Error;
+use crate::mirror::{Groups, apply};
+use crate::state::{Key, Partner, State, Target};
+use crate::wire::Message;
+use cci::{Endpoint, Memory};
+use cci_mem::segment::Segment;
+use cci_peers::Peer;
+use rustix::fd::{BorrowedFd, OwnedFd};
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::Arc;
+
+/// Patches that a host was sent since it was last asked to confirm.
+const MANY: u64 = 8;
+/// Patches that a host may leave unconfirmed before nothing more is sent.
+const MOST_UNCONFIRMED: usize = 64;
+
+/// The memory of a group on this host: each member of the host maps it, and keeps it.
+pub(crate) struct Commons {
+    pages: Arc<Segment>,
+    len: usize,
+    /// Tells the hosts of a group apart.
+    key: u64,
+}
+
+impl Commons {
+    /// Makes the memory of the first member. All of it is reserved.
+    fn create(len: usize, key: u64) -> Result<Self, Error> {
+        let pages = Segment::create("cci-sci-broadcast", len).map_err(|_| Error::NoSpace)?;
+        pages.reserve(0, len).map_err(|_| Error::NoSpace)?;
+        Ok(Self { pages: Arc::new(pages), len, key })
+    }
+
+    /// Maps the memory that another member has handed over. It cannot be cut.
+    fn attach(file: OwnedFd, len: u64, key: u64) -> Result<Self, Error> {
+        let len = usize::try_from(len).map_err(|_| Error::NoSpace)?;
+        let pages = Segment::attach(file, len).map_err(|_| Error::System)?;
+        Ok(Self { pages: Arc::new(pages), len, key })
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.len
+    }
+
+    pub(crate) fn memory(&self) -> Memory {
+        // The range is the whole.
+        Memory::of_peer(Arc::clone(&self.pages), 0, self.len).unwrap_or_else(Memory::none)
+    }
+
+    fn file(&self) -> Option<BorrowedFd<'_>> {
+        self.pages.file_of().ok()
+    }
+}
+
+/// A member of another host.
+struct Member {
+    memory: u64,
+    is_published: bool,
+}
+
+/// Another host: one of its members stores for all of them.
+struct Lane {
+    /// The link to that member, and the member's token.
+    to: Key,
+    /// The last patch that was to be confirmed, and the last one that was.
+    asked: u64,
+    confirmed: u64,
+    /// Patches since the confirmed one. Another member of the host gets them if this one ends.
+    unconfirmed: VecDeque<(u64, Groups)>,
+}
+
+/// A group that this process is a member of.
+pub(crate) struct Group {
+    pub(crate) commons: Arc<Commons>,
+    /// The name of the member on this host, and its place there.
+    claim: u64,
+    place: u32,
+    token: u64,
+    /// The segment and the connections of this process.
+    uses: u32,
+    is_published: bool,
+    members: BTreeMap<Key, Member>,
+    /// Members of other hosts that have not answered.
+    asked: BTreeSet<Peer>,
+    /// By the memory of the host.
+    lanes: BTreeMap<u64, Lane>,
+    /// Patches that were sent.
+    sent: u64,
+    /// Which of them a connection waits for: its token, and the number it has for the patch.
+    waits: VecDeque<(u64, u64, u64)>,
+}
+
+impl Group {
+    fn join_message(&self, group: u32, is_answer: bool) -> Message {
+        let (len, memory) = (self.commons.len as u64, self.commons.key);
+        Message::Join { token: self.token, group, len, memory, is_answer, is_published: self.is_published }
+    }
+
+    fn has_published(&self) -> bool {
+        self.is_published || self.members.values().any(|member| member.is_published)
+    }
+}
+
+impl State {
+    /// A member of another host, or its answer.
+    pub(crate) fn on_join(
+        &mut self,
+        endpoint: &Endpoint,
+        key: Key,
+        (id, len, memory): (u32, u64, u64),
+        (is_answer, is_published): (bool, bool),
+    ) {
+        let Some(peer) = key.0 else { return };
+        self.has_changed = true;
+        let known = self.connectors.get(&key).copied();
+        let is_group = self.groups.get(&id).is_some_and(|group| group.commons.len as u64 == len);
+        let is_other = self.groups.get(&id).is_some_and(|group| group.commons.key != memory);
+        if known.is_some_and(|target| target != Target::Member(id)) {
+            return self.break_link(endpoint, peer);
+        }
+        if is_group && is_other && known.is_none() {
+            if !self.admits(endpoint, key) {
+                return;
+            }
+            self.connectors.insert(key, Target::Member(id));
+        }
+        let Some(group) = self.groups.get_mut(&id) else {
+            if !is_answer {
+                let (token, group) = (0, id);
+                let none = Message::Join { token, group, len: 0, memory: 0, is_answer: true, is_published: false };
+                self.send(endpoint, key.0, none);
+            }
+            return;
+        };
+        if is_answer {
+            group.asked.remove(&peer);
+        }
+        if is_group && is_other {
+            group.members.insert(key, Member { memory, is_published });
+            let (asked, confirmed) = (group.sent, group.sent);
+            let lane = Lane { to: key, asked, confirmed, unconfirmed: VecDeque::new() };
+            group.lanes.entry(memory).or_insert(lane);
+        }
+        if !is_answer {
+            let own = group.join_message(id, true);
+            self.send(endpoint, key.0, own);
+        }
+    }
+
+    /// A member of another host is no more. Another one of that host gets what it did not confirm.
+    pub(crate) fn lose_member(&mut self, endpoint: &Endpoint, id: u32, key: Key) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let Some(Member { memory, .. }) = group.members.remove(&key) else { return };
+        let Some(lane) = group.lanes.get_mut(&memory).filter(|lane| lane.to == key) else { return };
+        let next = group.members.iter().find(|(_, member)| member.memory == memory).map(|(key, _)| *key);
+        let Some(next) = next else {
+            group.lanes.remove(&memory);
+            return self.settle_casts(id);
+        };
+        (lane.to, lane.asked) = (next, group.sent);
+        let (token, last) = (group.token, group.sent);
+        let again = lane.unconfirmed.iter().map(|(number, groups)| Message::Patch {
+            token,
+            number: *number as u32,
+            is_asking: *number == last,
+            groups: groups.clone(),
+        });
+        for message in again.collect::<Vec<_>>() {
+            self.send(endpoint, next.0, message);
+        }
+    }
+
+    /// A link could not be made.
+    pub(crate) fn give_up_members(&mut self, peer: Peer) {
+        for group in self.groups.values_mut() {
+            self.has_changed |= group.asked.remove(&peer);
+        }
+    }
+
+    /// Applies bytes of a member of another host.
+    pub(crate) fn on_cast(&mut self, id: u32, groups: &Groups) -> bool {
+        self.groups.get(&id).is_none_or(|group| apply(&group.commons.memory(), groups))
+    }
+
+    /// Whether all hosts of a group take more.
+    pub(crate) fn may_cast(&self, id: u32) -> bool {
+        let has_room = |lane: &Lane| {
+            lane.unconfirmed.len() < MOST_UNCONFIRMED && !lane.to.0.is_some_and(|peer| self.is_backed_up(peer))
+        };
+        self.groups.get(&id).is_none_or(|group| group.lanes.values().all(has_room))
+    }
+
+    /// Bytes of a message that every host of a group takes.
+    pub(crate) fn most_of_cast(&self, id: u32) -> Option<usize> {
+        let lanes = self.groups.get(&id)?.lanes.values();
+        let most = |lane: &Lane| Some(self.peers.connection(lane.to.0?)?.max_send_size()? as usize);
+        lanes.filter_map(most).min()
+    }
+
+    /// Stores what has changed into the memory of this host, and sends it to all others. `number`
+    /// is that of the connection with this token, which is told of the confirmation if it asks.
+    /// True: everybody has it already.
+    pub(crate) fn cast(
+        &mut self,
+        endpoint: &Endpoint,
+        id: u32,
+        (token, number, is_asking): (u64, u64, bool),
+        groups: Groups,
+    ) -> bool {
+        let Some(group) = self.groups.get_mut(&id) else { return true };
+        // Inside: it is what a mirror of the same length has found.
+        apply(&group.commons.memory(), &groups);
+        if group.lanes.is_empty() {
+            return true;
+        }
+        group.sent += 1;
+        let (sent, own) = (group.sent, group.token);
+        if is_asking {
+            group.waits.push_back((sent, token, number));
+        }
+        let messages = group.lanes.values_mut().map(|lane| {
+            let is_asking = is_asking || sent - lane.asked >= MANY;
+            if is_asking {
+                lane.asked = sent;
+            }
+            lane.unconfirmed.push_back((sent, groups.clone()));
+            (lane.to.0, Message::Patch { token: own, number: sent as u32, is_asking, groups: groups.clone() })
+        });
+        for (partner, message) in messages.collect::<Vec<_>>() {
+            self.send(endpoint, partner, message);
+        }
+        false
+    }
+
+    /// A host has confirmed a patch. False: the token is of no group.
+    pub(crate) fn on_cast_applied(&mut self, from: Partner, token: u64, number: u32) -> bool {
+        let Some((id, group)) = self.groups.iter_mut().find(|(_, group)| group.token == token) else { return false };
+        let (id, sent) = (*id, group.sent);
+        let Some(lane) = group.lanes.values_mut().find(|lane| lane.to.0 == from) else { return true };
+        let before = u64::from((sent as u32).wrapping_sub(number));
+        lane.confirmed = lane.confirmed.max(sent.saturating_sub(before));
+        while lane.unconfirmed.front().is_some_and(|(number, _)| *number <= lane.confirmed) {
+            lane.unconfirmed.pop_front();
+        }
+        self.settle_casts(id);
+        true
+    }
+
+    /// Tells connections of what all hosts have confirmed.
+    fn settle_casts(&mut self, id: u32) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        let least = group.lanes.values().map(|lane| lane.confirmed).min().unwrap_or(group.sent);
+        let count = group.waits.iter().take_while(|(number, ..)| *number <= least).count();
+        for (_, token, number) in group.waits.drain(..count).collect::<Vec<_>>() {
+            self.on_applied(None, token, number as u32);
+        }
+        // A pass may wait for room.
+        self.mirrors.ended += 1;
+        self.has_changed = true;
+    }
+
+    /// This process has a segment of the group that is available, or has none any more.
+    pub(crate) fn publish_member(&mut self, endpoint: &Endpoint, id: u32, is_published: bool) {
+        let Some(group) = self.groups.get_mut(&id) else { return };
+        group.is_published = is_published;
+        let message = group.join_message(id, true);
+        let partners: BTreeSet<_> = group.members.keys().map(|key| key.0).collect();
+        partners.into_iter().for_each(|partner| self.send(endpoint, partner, message.clone()));
+    }
+
+    /// An object of this process leaves a group. The last one ends the membership; its claim.
+    pub(crate) fn leave_group(&mut self, endpoint: &Endpoint, id: u32) -> Option<u64> {
+        let group = self.groups.get_mut(&id)?;
+        group.uses -= 1;
+        if group.uses > 0 {
+            return None;
+        }
+        let group = self.groups.remove(&id)?;
+        for (key, _) in group.members {
+            self.connectors.remove(&key);
+            self.send(endpoint, key.0, Message::Disconnect { token: group.token });
+        }
+        self.has_changed = true;
+        Some(group.claim)
+    }
+
+    /// The introduction of a member and the memory it hands over, by the claim of its name.
+    pub(crate) fn member_of_claim(&self, claim: u64) -> Option<((u64, u64), (bool, u32), BorrowedFd<'_>)> {
+        let group = self.groups.values().find(|group| group.claim == claim)?;
+        let (commons, member) = (&group.commons, (group.is_published, group.place));
+        Some(((commons.key, commons.len as u64), member, commons.file()?))
+    }
+}

@@ -1,0 +1,101 @@
+//! Mirrors of a broadcast group: what has changed goes to all hosts, by messages alone
+//! (`docs/design/sci.md`, Broadcast).
+
+use crate::errors::Error;
+use crate::mirror::changes::Change;
+use crate::mirror::memory::Mirror;
+use crate::mirror::pass::{MOST_BYTES, Pass, Step};
+use crate::mirror::patch::emit;
+use crate::mirror::state::{Mirrors, SHORT, Transfer, Twin};
+use crate::state::State;
+use crate::wire::HEADER;
+use cci::{Endpoint, RmaHandle};
+use std::sync::Arc;
+use std::time::Instant;
+
+impl Mirrors {
+    /// Makes a mirror of all segments of a group.
+    pub(crate) fn enter_group(
+        &mut self,
+        endpoint: &Endpoint,
+        token: u64,
+        (group, len): (u32, u64),
+    ) -> Result<Arc<Mirror>, Error> {
+        // It has no owner whose memory an RMA could name.
+        let mirror = self.enter(endpoint, (None, token), (RmaHandle::from_words([0; 4]), len))?;
+        if let Some(twin) = self.all.get_mut(&token) {
+            twin.group = Some(group);
+        }
+        Ok(mirror)
+    }
+}
+
+impl State {
+    /// Goes on with a pass of a group's mirror.
+    pub(super) fn cast_steps(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin, pass: &mut Pass) -> Step {
+        while pass.rest > twin.loaded.start {
+            let block = pass.rest - 1;
+            if !twin.is_compared(block) {
+                pass.rest = block;
+                continue;
+            }
+            if !self.may_cast(id) {
+                return Step::Waits;
+            }
+            pass.rest = block;
+            let mut found = std::mem::take(&mut twin.found);
+            twin.find(block, &mut found);
+            if !found.is_empty() {
+                twin.changed[block] = Instant::now();
+                if twin.pause > SHORT {
+                    (twin.pause, twin.next) = (SHORT, twin.changed[block] + SHORT);
+                    self.mirrors.wake();
+                }
+                let words = &twin.words;
+                let word = |place: u64| words[place as usize];
+                if pass.last.is_empty() {
+                    pass.last = found.take_last_line(word);
+                }
+                let (_, changes) = found.plan(|_| false, word);
+                self.cast_changes(endpoint, id, twin, &changes);
+            }
+            found.clear();
+            twin.found = found;
+        }
+        self.cast_changes(endpoint, id, twin, &std::mem::take(&mut pass.last));
+        Step::Ended
+    }
+
+    fn cast_changes(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin, changes: &[Change]) {
+        let most = self.most_of_cast(id).map_or(MOST_BYTES, |most| most.saturating_sub(HEADER).min(MOST_BYTES));
+        for (groups, _) in emit(changes, most) {
+            twin.sent += 1;
+            self.cast(endpoint, id, (twin.mirror.token, twin.sent, false), groups);
+        }
+    }
+
+    /// Asks all hosts of a group to confirm what they were sent.
+    pub(super) fn ask_group(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin) -> u64 {
+        if twin.asked < twin.sent {
+            twin.sent += 1;
+            twin.asked = twin.sent;
+            let groups = super::Groups { first: 0, bytes: Vec::new() };
+            if self.cast(endpoint, id, (twin.mirror.token, twin.sent, true), groups) {
+                twin.confirmed = twin.sent;
+            }
+        }
+        twin.sent
+    }
+
+    /// Reads blocks from the memory of the group on this host.
+    pub(super) fn read_commons(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin) {
+        let memory = self.groups.get(&id).map(|group| group.commons.memory());
+        while let Some(block) = twin.next_read() {
+            let (offset, len) = twin.mirror.span(block);
+            let mut bytes = vec![0; len];
+            let is_read = memory.as_ref().is_some_and(|memory| memory.copy_out(offset as u64, &mut bytes));
+            let transfer = Transfer { token: twin.mirror.token, is_read: true, staged: 0, offset, len };
+            self.on_read(endpoint, twin, &transfer, is_read.then_some(bytes));
+        }
+    }
+}
