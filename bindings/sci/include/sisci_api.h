@@ -73,6 +73,9 @@ extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_IO_MAP_IOSPACE;
 #define SCI_FLAG_DMA_WAIT _SISCI_PUBLIC_CONST_SCI_FLAG_DMA_WAIT
 #define SCI_FLAG_IO_MAP_IOSPACE _SISCI_PUBLIC_CONST_SCI_FLAG_IO_MAP_IOSPACE
 
+/* The node of a connection to all segments of a broadcast group. */
+#define DIS_BROADCAST_NODEID_GROUP_ALL 0x10000u
+
 #define SCIInitialize SISCI_NAME(SCIInitialize)
 #define SCITerminate SISCI_NAME(SCITerminate)
 #define SCIOpen SISCI_NAME(SCIOpen)

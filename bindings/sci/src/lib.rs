@@ -6,6 +6,7 @@
 mod answer;
 mod devices;
 mod exports;
+mod far;
 mod flags;
 mod interrupts;
 mod maps;

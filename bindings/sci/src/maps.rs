@@ -1,10 +1,10 @@
 //! Maps, sequences and copies.
 
-use crate::answer::{Answer, TRANSFER_FAILED, WRONG, answer, check, offer};
+use crate::answer::{Answer, ILLEGAL_FLAG, TRANSFER_FAILED, WRONG, answer, check, offer};
 use crate::flags::{self, has};
 use crate::registry::{Handle, Map, MapSequence, registry};
 use cci_mem::sync::{AtomicUsize, Ordering, fence};
-use cci_sci::{Access, Error, SequenceStatus, Window};
+use cci_sci::{Access, EVERY_NODE, Error, SequenceStatus, Window};
 use std::ffi::{c_uint, c_void};
 use std::ops::Range;
 use std::sync::Arc;
@@ -54,11 +54,14 @@ pub(crate) unsafe fn map_remote(
     error: *mut c_uint,
 ) -> *mut c_void {
     let act = || {
-        let later = [&flags::FIXED_MAP_ADDR, &flags::LOCK_OPERATION, &flags::BROADCAST, &flags::IO_MAP_IOSPACE];
-        flags::check(given, &[&flags::READONLY_MAP], &later)?;
+        let later = [&flags::FIXED_MAP_ADDR, &flags::LOCK_OPERATION, &flags::IO_MAP_IOSPACE];
+        flags::check(given, &[&flags::READONLY_MAP, &flags::BROADCAST], &later)?;
         check(to)?;
-        let segment = registry()?.remotes.find(segment)?;
-        let window = segment.object.map(range(offset, size)?, access(given))?;
+        let segment = registry()?.remotes.find(segment)?.object.segment()?;
+        if has(given, &flags::BROADCAST) && segment.node() != EVERY_NODE {
+            return Err(ILLEGAL_FLAG);
+        }
+        let window = segment.map(range(offset, size)?, access(given))?;
         // SAFETY: by the contract of the header.
         unsafe { enter(to, window) }
     };

@@ -37,9 +37,9 @@ pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
 
 fn add(queue: &DmaQueue, ((local, from), (remote, to)): Ends, size: usize, given: c_uint) -> Answer<()> {
     let registry = registry()?;
-    let (local, remote) = (registry.segments.find(local)?, registry.remotes.find(remote)?);
+    let (local, remote) = (registry.segments.find(local)?, registry.remotes.find(remote)?.object.segment()?);
     let direction = if has(given, &flags::DMA_READ) { Direction::Read } else { Direction::Write };
-    Ok(queue.enqueue((&local.object, from), (&remote.object, to), size, direction)?)
+    Ok(queue.enqueue((&local.object, from), (&remote, to), size, direction)?)
 }
 
 fn start(

@@ -1,11 +1,12 @@
 //! What a process has: whether it is initialised, and its objects by their handles.
 
 use crate::answer::{Answer, Refusal, WRONG};
+use crate::far::Far;
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use cci_sci::{
     DataInterrupt, DmaQueue, Error, Host, Interrupt, LocalSegment, Options, RemoteDataInterrupt, RemoteInterrupt,
-    RemoteSegment, Sequence, Window,
+    Sequence, Window,
 };
 use std::cell::Cell;
 use std::collections::HashMap;
@@ -98,7 +99,7 @@ pub(crate) struct Registry {
     host: Mutex<Option<Arc<Host>>>,
     pub(crate) devices: Table<Device>,
     pub(crate) segments: Table<Owned<LocalSegment>>,
-    pub(crate) remotes: Table<Owned<RemoteSegment>>,
+    pub(crate) remotes: Table<Owned<Far>>,
     pub(crate) maps: Table<Map>,
     pub(crate) sequences: Table<MapSequence>,
     pub(crate) queues: Table<Owned<DmaQueue>>,

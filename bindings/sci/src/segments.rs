@@ -1,11 +1,12 @@
 //! Segments of this process and of others.
 
-use crate::answer::{Answer, WRONG, answer, check, offer};
+use crate::answer::{Answer, FLAG_NOT_IMPLEMENTED, WRONG, answer, check, offer};
 use crate::devices::device;
+use crate::far::{Far, call_back, call_back_later};
 use crate::flags::{self, has};
 use crate::objects::end;
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
-use cci_sci::{Error, LocalSegment, RemoteSegment, Then, Withdraw};
+use cci_sci::{EVERY_NODE, Error, LocalSegment, Then, Withdraw};
 use std::ffi::{c_uint, c_void};
 
 /// What a callback returns: `SCI_CALLBACK_CANCEL` or anything else.
@@ -43,13 +44,16 @@ pub(crate) unsafe fn create(
     error: *mut c_uint,
 ) {
     let act = || {
-        let later = [&flags::EMPTY, &flags::PRIVATE, &flags::BROADCAST, &flags::AUTO_ID, &flags::DMA_GLOBAL];
-        flags::check(given, &[&flags::USE_CALLBACK], &later)?;
+        let later = [&flags::EMPTY, &flags::PRIVATE, &flags::AUTO_ID, &flags::DMA_GLOBAL];
+        flags::check(given, &[&flags::USE_CALLBACK, &flags::BROADCAST], &later)?;
         check(to)?;
         let function = callback(given, function, arg)?;
         let (registry, device) = (registry()?, device(sd)?);
         let handle = registry.next();
-        let segment = device.host.create(id, size)?;
+        let segment = match has(given, &flags::BROADCAST) {
+            true => device.host.create_broadcast(id, size)?,
+            false => device.host.create(id, size)?,
+        };
         let segment = registry.segments.enter(handle, Owned::new(&device, segment));
         if let Some((function, arg)) = function {
             let name = handle.addr();
@@ -80,7 +84,7 @@ unsafe fn with_local<R>(
 
 pub(crate) unsafe fn prepare(handle: Handle, adapter: c_uint, given: c_uint, error: *mut c_uint) {
     let act = |segment: &LocalSegment| {
-        flags::check(given, &[], &[&flags::DMA_SOURCE_ONLY])?;
+        flags::check(given, &[&flags::BROADCAST], &[&flags::DMA_SOURCE_ONLY])?;
         check_adapter(adapter)?;
         Ok(segment.prepare()?)
     };
@@ -90,7 +94,7 @@ pub(crate) unsafe fn prepare(handle: Handle, adapter: c_uint, given: c_uint, err
 
 pub(crate) unsafe fn publish(handle: Handle, adapter: c_uint, given: c_uint, error: *mut c_uint) {
     let act = |segment: &LocalSegment| {
-        flags::check(given, &[], &[])?;
+        flags::check(given, &[&flags::BROADCAST], &[])?;
         check_adapter(adapter)?;
         Ok(segment.publish()?)
     };
@@ -100,7 +104,7 @@ pub(crate) unsafe fn publish(handle: Handle, adapter: c_uint, given: c_uint, err
 
 pub(crate) unsafe fn withdraw(handle: Handle, adapter: c_uint, given: c_uint, error: *mut c_uint) {
     let act = |segment: &LocalSegment| {
-        flags::check(given, &[&flags::NOTIFY, &flags::FORCE_DISCONNECT], &[])?;
+        flags::check(given, &[&flags::NOTIFY, &flags::FORCE_DISCONNECT, &flags::BROADCAST], &[])?;
         check_adapter(adapter)?;
         let how = match (has(given, &flags::FORCE_DISCONNECT), has(given, &flags::NOTIFY)) {
             (true, _) => Withdraw::Force,
@@ -156,26 +160,34 @@ pub(crate) unsafe fn connect(
     error: *mut c_uint,
 ) {
     let act = || {
-        let later = [&flags::ASYNCHRONOUS_CONNECT, &flags::BROADCAST];
-        flags::check(given, &[&flags::USE_CALLBACK], &later)?;
+        let (is_later, is_broadcast) = (has(given, &flags::ASYNCHRONOUS_CONNECT), has(given, &flags::BROADCAST));
+        flags::check(given, &[&flags::USE_CALLBACK, &flags::ASYNCHRONOUS_CONNECT, &flags::BROADCAST], &[])?;
+        if is_later && is_broadcast {
+            return Err(FLAG_NOT_IMPLEMENTED);
+        }
         check_adapter(adapter)?;
         check(to)?;
+        if is_broadcast && node != EVERY_NODE {
+            return Err(Error::IllegalNode.into());
+        }
         let function = callback(given, function, arg)?;
         let (registry, device) = (registry()?, device(sd)?);
         let handle = registry.next();
-        let segment = device.host.connect(node, id, limit(ms))?;
-        let segment = registry.remotes.enter(handle, Owned::new(&device, segment));
-        if let Some((function, arg)) = function {
-            let name = handle.addr();
-            segment.object.on_event(move |reason| {
-                let handle = std::ptr::without_provenance_mut(name);
-                // SAFETY: the program's function, called without any lock, as long as the
-                // connection lives.
-                then(unsafe { function(pointer(arg), handle, reason as c_uint, 0) })
-            })?;
-        }
+        let host = &device.host;
+        let far = match (is_later, is_broadcast) {
+            (true, _) => Far::connecting(host.begin_connect(node, id, limit(ms))?, id),
+            (false, true) => Far::connected(host.connect_broadcast(id, limit(ms))?),
+            (false, false) => Far::connected(host.connect(node, id, limit(ms))?),
+        };
+        // Before the callback, which may run at once.
         // SAFETY: by the contract of the header.
         unsafe { offer(to, handle) };
+        let far = registry.remotes.enter(handle, Owned::new(&device, far));
+        match (function, far.object.segment()) {
+            (None, _) => {}
+            (Some(function), Ok(segment)) => call_back(&segment, handle.addr(), function)?,
+            (Some(function), Err(_)) => call_back_later(&far, handle.addr(), function)?,
+        }
         Ok(())
     };
     // SAFETY: by the contract of the header.
@@ -184,12 +196,12 @@ pub(crate) unsafe fn connect(
 
 pub(crate) unsafe fn disconnect(handle: Handle, given: c_uint, error: *mut c_uint) {
     // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.remotes, handle, given, error, RemoteSegment::disconnect) }
+    unsafe { end(|all| &all.remotes, handle, given, error, Far::disconnect) }
 }
 
 pub(crate) unsafe fn remote_size(handle: Handle) -> usize {
     // SAFETY: nothing is written.
-    unsafe { answer(std::ptr::null_mut(), 0, || Ok(registry()?.remotes.find(handle)?.object.len())) }
+    unsafe { answer(std::ptr::null_mut(), 0, || Ok(registry()?.remotes.find(handle)?.object.segment()?.len())) }
 }
 
 pub(crate) unsafe fn remote_id(handle: Handle) -> c_uint {
@@ -206,8 +218,7 @@ pub(crate) unsafe fn wait_remote(
 ) -> c_uint {
     let act = || {
         flags::check(given, &[], &[])?;
-        let reason = registry()?.remotes.find(handle)?.object.wait(limit(ms))?;
-        let code = if reason == cci_sci::Reason::Lost { Error::SegmentNotConnected.code() } else { 0 };
+        let (reason, code) = registry()?.remotes.find(handle)?.object.wait(limit(ms))?;
         // SAFETY: by the contract of the header.
         unsafe { offer(status, code) };
         Ok(reason as c_uint)

@@ -78,6 +78,54 @@ fn both(source: &str, said: &str, command: impl Fn(u32) -> Command) {
     assert!(words.iter().all(|words| words == said), "{source}: {words:?}");
 }
 
+/// Runs the broadcast program: a producer and its consumers, with one group.
+fn broadcast(program: &Path, commands: impl Iterator<Item = (u32, Command)>) {
+    let (group, commands) = (id(), commands.collect::<Vec<_>>());
+    let count = commands.len();
+    let children: Vec<_> = commands
+        .into_iter()
+        .map(|(rank, mut command)| {
+            let words = [rank as usize, count, group as usize].map(|word| word.to_string());
+            command.args(words).spawn().unwrap_or_else(|why| panic!("{} does not start: {why}", program.display()))
+        })
+        .collect();
+    let ends = children.into_iter().map(|child| std::thread::spawn(move || finish(child, "broadcast.c")));
+    let words: Vec<_> = ends.collect::<Vec<_>>().into_iter().map(|end| end.join().unwrap_or_default()).collect();
+    assert!(words.iter().all(|words| words == "to all of them\n"), "{words:?}");
+}
+
+#[test]
+fn one_store_of_a_producer_reaches_several_consumers() {
+    for flags in ["-D_REENTRANT", "-U_REENTRANT"] {
+        let dir = tempfile::tempdir().expect("a temporary directory");
+        let program = compile("broadcast.c", &[flags], dir.path());
+        broadcast(&program, (0..4).map(|rank| (rank, command(&program, 4 + rank % 2 * 4, dir.path()))));
+    }
+}
+
+/// The producer and a consumer in one name space, two consumers in the other one.
+#[test]
+fn one_store_of_a_producer_reaches_consumers_in_two_name_spaces() {
+    if !namespace::may_be_made() {
+        return;
+    }
+    let nets = namespace::pair(1500);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("broadcast.c", &[], dir.path());
+    let commands = (0..4).map(|rank| (rank, inside(&nets[rank as usize / 2].path(), &program, dir.path())));
+    broadcast(&program, commands);
+}
+
+/// A program in a name space, whose hosts reach each other by a cable only.
+fn inside(net: &str, program: &Path, dir: &Path) -> Command {
+    let table = dir.join("nodes");
+    std::fs::write(&table, "4 10.0.0.1\n8 10.0.0.2\n").expect("a table");
+    let mut command = command(Path::new("nsenter"), 4, dir);
+    command.arg(format!("--net={net}")).arg(program);
+    command.env("SCI_NODES", &table).env_remove("SCI_NODE").env("CCI_LISTEN", "network");
+    command
+}
+
 /// The same programs as on one host, between hosts that reach each other by a cable only.
 #[test]
 fn programs_run_between_two_name_spaces() {
@@ -90,14 +138,7 @@ fn programs_run_between_two_name_spaces() {
     {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let program = compile(source, &[], dir.path());
-        let table = dir.path().join("nodes");
-        std::fs::write(&table, "4 10.0.0.1\n8 10.0.0.2\n").expect("a table");
-        both(source, said, |rank| {
-            let mut command = command(Path::new("nsenter"), 4, dir.path());
-            command.arg(format!("--net={}", nets[rank as usize].path())).arg(&program);
-            command.env("SCI_NODES", &table).env_remove("SCI_NODE").env("CCI_LISTEN", "network");
-            command
-        });
+        both(source, said, |rank| inside(&nets[rank as usize].path(), &program, dir.path()));
     }
 }
 

@@ -2,16 +2,17 @@
 
 use crate::broadcast;
 use crate::claims::{self, Named, Owner};
+use crate::connect::{self, Connecting};
 use crate::device_memory::DeviceMemory;
 use crate::dma::DmaQueue;
 use crate::errors::{Error, NotOpened};
 use crate::interrupts::{DataInterrupt, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
 use crate::names::{self, Names};
-use crate::nodes::{Nodes, Place, is_number, unserved};
+use crate::nodes::{Nodes, unserved};
 use crate::options::Options;
 use crate::segment::{LocalSegment, RemoteSegment};
 use crate::shared::{Shared, start};
-use crate::state::{Hosts, Partner, Request, State};
+use crate::state::{Hosts, Request, State};
 use crate::types::deadline;
 use crate::wire::Message;
 use cci::{Context, Device, Endpoint, EndpointOptions};
@@ -23,7 +24,7 @@ use std::net::IpAddr;
 use std::path::PathBuf;
 use std::sync::{Arc, PoisonError};
 use std::thread::JoinHandle;
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// How long a process that cannot be reached is tried.
 const REACH: Duration = Duration::from_secs(5);
@@ -115,21 +116,12 @@ impl Host {
     /// host, and this one is not open; [`Error::NodeNotResponding`]; [`Error::IllegalOperation`]:
     /// in a callback, of another host.
     pub fn probe(&self, node: u32) -> Result<(), Error> {
-        let place = self.place(node)?;
+        let place = self.shared.place(node)?;
         if place.is_here {
             return Ok(());
         }
         self.shared.check_wait()?;
         names::probe(place, node)
-    }
-
-    /// Where a node is that can be reached from here.
-    fn place(&self, node: u32) -> Result<&Place, Error> {
-        if !is_number(&node) {
-            return Err(Error::IllegalNode);
-        }
-        let place = self.shared.nodes.place(node).ok_or(Error::NoSuchNode)?;
-        if place.is_here || self.shared.is_networked() { Ok(place) } else { Err(Error::NotImplemented) }
     }
 
     /// Takes what has come from other hosts. A program that polls memory into which other hosts
@@ -185,30 +177,19 @@ impl Host {
     /// [`Error::Timeout`]; [`Error::NodeNotResponding`]: its owner cannot be reached.
     /// [`Error::NoSpace`]; [`Error::IllegalOperation`]: in a callback. As [`Host::probe`].
     pub fn connect(&self, node: u32, id: u32, limit: Option<Duration>) -> Result<RemoteSegment, Error> {
-        // The memory of a device needs no way to the owner. One of this host is asked first: it is
-        // told of the connection.
-        let is_elsewhere = self.shared.nodes.is_here(node) == Some(false);
-        if is_elsewhere && let Some(far) = self.find_in_device(node, id)? {
-            return Ok(far);
-        }
-        let deadline = deadline(limit);
-        let is_own = |state: &State| node == state.own_node && state.segments.contains_key(&id);
-        let find = || self.find(node, Named::Segment(id), deadline, is_own, Error::NoSuchSegment);
-        let partner = match find() {
-            Err(why @ Error::NoSuchSegment) => {
-                let far = self.find_in_device(node, id)?.ok_or(why)?;
-                // It may have been published in between: then its owner is to be told.
-                match find() {
-                    Err(Error::NoSuchSegment) => return Ok(far),
-                    partner => partner?,
-                }
-            }
-            partner => partner?,
-        };
-        let request = Request { partner, node, segment: Some(id), outcome: None };
-        let own = self.node();
-        let token = self.ask(request, deadline, |token| Message::Connect { token, segment: id, node: own })?;
-        RemoteSegment::new(&self.shared, token)
+        connect::connect(&self.shared, (node, id), (deadline(limit), None))
+    }
+
+    /// Begins to connect to a segment of a node, and does not wait. `limit` is that of the connect;
+    /// without one, it goes on as long as the owner runs. It fails with the errors of
+    /// [`Host::connect`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::IllegalNode`], [`Error::NoSuchNode`], [`Error::NotImplemented`]: as
+    /// [`Host::probe`]. [`Error::NoSpace`]: there is no thread. [`Error::NotInitialized`].
+    pub fn begin_connect(&self, node: u32, id: u32, limit: Option<Duration>) -> Result<Connecting, Error> {
+        connect::begin(&self.shared, (node, id), deadline(limit))
     }
 
     /// Creates an interrupt with this number, or with any.
@@ -252,11 +233,6 @@ impl Host {
         })
     }
 
-    fn find_in_device(&self, node: u32, id: u32) -> Result<Option<RemoteSegment>, Error> {
-        let found = self.shared.with(|state| Ok(state.device.as_ref().and_then(|device| device.find(node, id))))?;
-        found.map(|found| RemoteSegment::found(&self.shared, node, id, &found)).transpose()
-    }
-
     /// Connects to an interrupt of a node, as [`Host::connect`].
     ///
     /// # Errors
@@ -284,58 +260,12 @@ impl Host {
     }
 
     fn attach(&self, node: u32, number: u32, limit: Option<Duration>, has_bytes: bool) -> Result<u64, Error> {
-        let deadline = deadline(limit);
+        let until = (deadline(limit), None);
         let is_own = |state: &State| node == state.own_node && state.interrupts.contains_key(&number);
-        let partner = self.find(node, Named::Interrupt(number), deadline, is_own, Error::ConnectionRefused)?;
+        let find = self.shared.find((node, Named::Interrupt(number)), until, is_own, Error::ConnectionRefused);
+        let partner = find?;
         let request = Request { partner, node, segment: None, outcome: None };
-        self.ask(request, deadline, |token| Message::Attach { token, interrupt: number, has_bytes })
-    }
-
-    /// Who owns a name.
-    fn find(
-        &self,
-        node: u32,
-        what: Named,
-        deadline: Option<Instant>,
-        is_own: impl Fn(&State) -> bool,
-        nobody: Error,
-    ) -> Result<Partner, Error> {
-        let place = self.place(node)?;
-        self.shared.check_wait()?;
-        if self.shared.with(|state| Ok(is_own(state)))? {
-            return Ok(None);
-        }
-        let owner = match place.is_here {
-            true => claims::find(node, what, deadline)?,
-            false => names::find(place, node, what, deadline)?,
-        };
-        let owner = owner.ok_or(nobody)?;
-        let peer = self.shared.with(|state| Ok(state.peer_of(owner.number, &owner.uri)))?;
-        // It is this host's own name, which was claimed since.
-        peer.map(Some).ok_or(nobody)
-    }
-
-    /// Asks an owner for a connection, and waits for the answer; its token.
-    fn ask(
-        &self,
-        request: Request,
-        deadline: Option<Instant>,
-        message: impl FnOnce(u64) -> Message,
-    ) -> Result<u64, Error> {
-        let endpoint = &self.shared.endpoint;
-        let token = self.shared.with(|state| {
-            let (token, partner) = (state.next(), request.partner);
-            state.requests.insert(token, request);
-            let begun = state.begin(endpoint, partner, message(token));
-            if begun.is_err() {
-                state.requests.remove(&token);
-            }
-            begun.map(|()| token)
-        })?;
-        let answered = self.shared.wait_until(deadline, false, |state| state.requests.get(&token)?.outcome);
-        // An answer that comes later is disconnected.
-        self.shared.with(|state| Ok(state.requests.remove(&token)))?;
-        answered.map(|()| token)
+        self.shared.ask(request, until, |token| Message::Attach { token, interrupt: number, has_bytes })
     }
 
     /// Creates a DMA queue for at most `most` transfers.

@@ -37,6 +37,7 @@
 
 mod broadcast;
 mod claims;
+mod connect;
 mod device_memory;
 mod dma;
 mod errors;
@@ -60,6 +61,7 @@ mod types;
 mod window;
 mod wire;
 
+pub use connect::Connecting;
 pub use dma::{Direction, DmaQueue};
 pub use errors::{Error, NotOpened};
 pub use host::Host;

@@ -2,6 +2,7 @@
 //! host (`crate::shared`).
 
 use crate::broadcast::Group;
+use crate::connect::Pending;
 use crate::device_memory::{DeviceMemory, Piece};
 use crate::errors::Error;
 use crate::mapped::Mapped;
@@ -58,6 +59,7 @@ pub(crate) enum Source {
     Remote(u64),
     Interrupt(u32, u64),
     Queue(u64),
+    Connecting(u64),
 }
 
 /// A segment of this host.
@@ -163,6 +165,8 @@ pub(crate) struct State {
     pub(crate) attachments: BTreeMap<u64, Attachment>,
     pub(crate) requests: BTreeMap<u64, Request>,
     pub(crate) queues: BTreeMap<u64, Queue>,
+    /// Connects that do not wait.
+    pub(crate) connecting: BTreeMap<u64, Pending>,
     pub(crate) claims: BTreeMap<u64, OwnedFd>,
     pub(crate) mirrors: Mirrors,
     /// Messages of this host to itself.
@@ -197,6 +201,7 @@ impl State {
             attachments: BTreeMap::new(),
             requests: BTreeMap::new(),
             queues: BTreeMap::new(),
+            connecting: BTreeMap::new(),
             claims: BTreeMap::new(),
             mirrors: Mirrors::default(),
             to_self: VecDeque::new(),
@@ -220,7 +225,12 @@ impl State {
     /// Whether the program has objects.
     pub(crate) fn is_in_use(&self) -> bool {
         let objects = [self.segments.len(), self.interrupts.len(), self.remotes.len(), self.attachments.len()];
-        objects.iter().any(|count| *count > 0) || !self.queues.is_empty()
+        objects.iter().any(|count| *count > 0) || !self.queues.is_empty() || !self.connecting.is_empty()
+    }
+
+    /// Whether this host owns a segment that is of no broadcast group.
+    pub(crate) fn has_segment(&self, id: u32) -> bool {
+        self.segments.get(&id).is_some_and(|segment| !segment.is_broadcast)
     }
 
     /// Sends a message of this side's own: it waits for the link.
@@ -389,6 +399,7 @@ impl State {
                     })
                 }
                 Source::Queue(token) => self.queues.get_mut(&token).and_then(|queue| call_of(&mut queue.notices)),
+                Source::Connecting(key) => self.connect_call(key),
             };
             if let Some(call) = call {
                 return Some((source, call));
@@ -420,6 +431,7 @@ impl State {
                     retire(&mut self.retired, &mut queue.notices);
                 }
             }
+            Source::Connecting(key) => self.forget_connect(key),
         }
     }
 
@@ -431,6 +443,8 @@ impl State {
         self.peers.close(endpoint);
         self.segments.values().for_each(|segment| segment.mapped.lose());
         self.remotes.values().for_each(|remote| remote.mapped.lose());
+        let keys: Vec<_> = self.connecting.keys().copied().collect();
+        keys.into_iter().for_each(|key| self.forget_connect(key));
         let retired = &mut self.retired;
         self.segments.values_mut().for_each(|of| retire(retired, &mut of.notices));
         self.remotes.values_mut().for_each(|of| retire(retired, &mut of.notices));

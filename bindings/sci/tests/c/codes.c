@@ -68,7 +68,7 @@ static void segments(void) {
 
     FAILS(SCICreateSegment(sd, &own, id, 0, NULL, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCICreateSegment(sd, &own, id, (size_t)1 << 50, NULL, NULL, NONE, &error), SCI_ERR_NOSPC);
-    FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_BROADCAST, &error), SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_PRIVATE, &error), SCI_ERR_FLAG_NOT_IMPLEMENTED);
     FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_DMA_READ, &error), SCI_ERR_ILLEGAL_FLAG);
     FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_USE_CALLBACK, &error), SCI_ERR_ILLEGAL_PARAMETER);
     OK(SCICreateSegment(sd, &own, id, SIZE, NULL, NULL, NONE, &error));
@@ -80,8 +80,7 @@ static void segments(void) {
     FAILS(SCIPrepareSegment(own, 0, NONE, &error), SCI_ERR_ILLEGAL_OPERATION);
     FAILS(SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NO_SUCH_SEGMENT);
     OK(SCISetSegmentAvailable(own, 0, NONE, &error));
-    FAILS(SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, WAIT, SCI_FLAG_ASYNCHRONOUS_CONNECT, &error),
-          SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    FAILS(SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, WAIT, SCI_FLAG_NOTIFY, &error), SCI_ERR_ILLEGAL_FLAG);
     FAILS(SCIConnectSegment(sd, &remote, 12, id, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NO_SUCH_NODEID);
     FAILS(SCIConnectSegment(sd, &remote, 16, id, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NOT_IMPLEMENTED);
     OK(SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, SCI_INFINITE_TIMEOUT, NONE, &error));
@@ -95,6 +94,109 @@ static void segments(void) {
     CHECK(SCIWaitForRemoteSegmentEvent(remote, &status, WAIT, NONE, &error) == SCI_CB_DISCONNECT);
     CHECK(status == SCI_ERR_OK);
     FAILS(SCIWaitForRemoteSegmentEvent(remote, &status, 0, NONE, &error), SCI_ERR_TIMEOUT);
+}
+
+/* What a callback has been given. */
+static volatile unsigned int reasons[4], told;
+
+static sci_callback_action_t on_remote(void *arg, sci_remote_segment_t segment, sci_segment_cb_reason_t reason,
+                                       sci_error_t status) {
+    CHECK(arg == &told && segment != NULL && told < 4);
+    reasons[told] = (unsigned int)reason | (status == SCI_ERR_OK ? 0 : 256);
+    /* A callback must not wait, but for the connection that it is told of. */
+    if (reason == SCI_CB_OPERATIONAL)
+        CHECK(SCIGetRemoteSegmentSize(segment) == SIZE);
+    told++;
+    return SCI_CALLBACK_CONTINUE;
+}
+
+static void until_told(unsigned int count) {
+    time_t begun = time(NULL);
+
+    while (told < count)
+        CHECK(time(NULL) - begun < PATIENCE);
+}
+
+/* Connects that do not wait. */
+static void connects(void) {
+    sci_remote_segment_t later;
+    sci_local_segment_t third;
+    sci_map_t none;
+    sci_error_t status = SCI_ERR_BUSY;
+    const unsigned int flags = SCI_FLAG_ASYNCHRONOUS_CONNECT;
+
+    OK(SCISetSegmentAvailable(own, 0, NONE, &error));
+    FAILS(SCIConnectSegment(sd, &later, 12, id, 0, NULL, NULL, WAIT, flags, &error), SCI_ERR_NO_SUCH_NODEID);
+    FAILS(SCIConnectSegment(sd, &later, 4, id, 0, NULL, NULL, WAIT, flags | SCI_FLAG_USE_CALLBACK, &error),
+          SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCIConnectSegment(sd, &later, DIS_BROADCAST_NODEID_GROUP_ALL, id, 0, NULL, NULL, WAIT,
+                            flags | SCI_FLAG_BROADCAST, &error),
+          SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    OK(SCIConnectSegment(sd, &later, 4, id, 0, NULL, NULL, SCI_INFINITE_TIMEOUT, flags, &error));
+    CHECK(SCIWaitForRemoteSegmentEvent(later, &status, WAIT, NONE, &error) == SCI_CB_CONNECT && status == SCI_ERR_OK);
+    CHECK(SCIWaitForRemoteSegmentEvent(later, &status, WAIT, NONE, &error) == SCI_CB_OPERATIONAL);
+    CHECK(SCIGetRemoteSegmentSize(later) == SIZE && SCIGetRemoteSegmentId(later) == id);
+    FAILS(SCIWaitForRemoteSegmentEvent(later, &status, 1, NONE, &error), SCI_ERR_TIMEOUT);
+    OK(SCIDisconnectSegment(later, NONE, &error));
+    CHECK(SCIWaitForLocalSegmentEvent(own, NULL, NULL, WAIT, NONE, &error) == SCI_CB_CONNECT);
+    CHECK(SCIWaitForLocalSegmentEvent(own, NULL, NULL, WAIT, NONE, &error) == SCI_CB_DISCONNECT);
+
+    /* Nobody has it: the event says why. */
+    OK(SCIConnectSegment(sd, &later, 4, id + 1, 0, NULL, NULL, WAIT, flags, &error));
+    FAILS(SCIMapRemoteSegment(later, &none, 0, 1, NULL, NONE, &error), SCI_ERR_SEGMENT_NOT_CONNECTED);
+    CHECK(SCIWaitForRemoteSegmentEvent(later, &status, WAIT, NONE, &error) == SCI_CB_LOST);
+    CHECK_CODE((int)status, (int)SCI_ERR_NO_SUCH_SEGMENT);
+    FAILS(SCIWaitForRemoteSegmentEvent(later, &status, WAIT, NONE, &error), SCI_ERR_SEGMENT_NOT_CONNECTED);
+    OK(SCIDisconnectSegment(later, NONE, &error));
+
+    /* The callback has the end of the connect, and what comes after it. */
+    OK(SCICreateSegment(sd, &third, id + 1, SIZE, NULL, NULL, NONE, &error));
+    OK(SCIPrepareSegment(third, 0, NONE, &error));
+    OK(SCISetSegmentAvailable(third, 0, NONE, &error));
+    OK(SCIConnectSegment(sd, &later, 4, id + 1, 0, on_remote, (void *)(uintptr_t)&told, WAIT,
+                         flags | SCI_FLAG_USE_CALLBACK, &error));
+    until_told(2);
+    OK(SCISetSegmentUnavailable(third, 0, SCI_FLAG_FORCE_DISCONNECT, &error));
+    until_told(3);
+    CHECK(reasons[0] == SCI_CB_CONNECT && reasons[1] == SCI_CB_OPERATIONAL);
+    CHECK(reasons[2] == (SCI_CB_LOST | 256));
+    OK(SCIDisconnectSegment(later, NONE, &error));
+    OK(SCIConnectSegment(sd, &later, 4, id + 1, 0, on_remote, (void *)(uintptr_t)&told, WAIT,
+                         flags | SCI_FLAG_USE_CALLBACK, &error));
+    until_told(4);
+    CHECK(reasons[3] == (SCI_CB_LOST | 256));
+    OK(SCIDisconnectSegment(later, NONE, &error));
+    OK(SCIRemoveSegment(third, NONE, &error));
+    OK(SCISetSegmentUnavailable(own, 0, NONE, &error));
+}
+
+/* Broadcast segments: the codes alone. */
+static void broadcasts(void) {
+    sci_local_segment_t member, other;
+    sci_remote_segment_t all;
+    sci_map_t here, there;
+    volatile unsigned char *seen, *stored;
+    const unsigned int every = DIS_BROADCAST_NODEID_GROUP_ALL, flag = SCI_FLAG_BROADCAST;
+
+    OK(SCICreateSegment(sd, &member, id + 2, SIZE, NULL, NULL, flag, &error));
+    FAILS(SCICreateSegment(sd, &other, id + 2, SIZE, NULL, NULL, flag, &error), SCI_ERR_SEGMENTID_USED);
+    FAILS(SCIConnectSegment(sd, &all, every, id + 2, 0, NULL, NULL, WAIT, flag, &error), SCI_ERR_NO_SUCH_SEGMENT);
+    OK(SCIPrepareSegment(member, 0, flag, &error));
+    OK(SCISetSegmentAvailable(member, 0, flag, &error));
+    FAILS(SCIConnectSegment(sd, &all, 4, id + 2, 0, NULL, NULL, WAIT, flag, &error), SCI_ERR_ILLEGAL_NODEID);
+    FAILS(SCIConnectSegment(sd, &all, every, id + 2, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_ILLEGAL_NODEID);
+    FAILS(SCIConnectSegment(sd, &all, 4, id + 2, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NO_SUCH_SEGMENT);
+    OK(SCIConnectSegment(sd, &all, every, id + 2, 0, NULL, NULL, WAIT, flag, &error));
+    OK(stored = SCIMapRemoteSegment(all, &there, 0, SIZE, NULL, flag, &error));
+    OK(seen = SCIMapLocalSegment(member, &here, 0, SIZE, NULL, NONE, &error));
+    FAILS(SCIMapRemoteSegment(remote, &there, 0, SIZE, NULL, flag, &error), SCI_ERR_ILLEGAL_FLAG);
+    stored[5] = 9;
+    CHECK(seen[5] == 9);
+    FAILS(SCIRemoveSegment(member, NONE, &error), SCI_ERR_BUSY);
+    OK(SCIUnmapSegment(there, NONE, &error));
+    OK(SCIUnmapSegment(here, NONE, &error));
+    OK(SCIDisconnectSegment(all, NONE, &error));
+    OK(SCIRemoveSegment(member, NONE, &error));
 }
 
 static void maps(void) {
@@ -261,6 +363,8 @@ int main(int argc, char **argv) {
     before_initialize();
     devices();
     segments();
+    connects();
+    broadcasts();
     maps();
     interrupts();
     forks();

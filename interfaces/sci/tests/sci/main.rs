@@ -2,6 +2,7 @@
 
 mod broadcast;
 mod callbacks;
+mod connects;
 mod device;
 mod dma;
 mod faults;

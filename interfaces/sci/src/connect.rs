@@ -1,0 +1,297 @@
+//! How a host finds owners and connects to them, and connects that do not wait.
+
+use crate::claims::{self, Named};
+use crate::errors::Error;
+use crate::names;
+use crate::nodes::{Place, is_number};
+use crate::segment::RemoteSegment;
+use crate::shared::Shared;
+use crate::state::{Partner, Request, Source, State};
+use crate::types::Then;
+use crate::wire::Message;
+use cci_mem::sync::{AtomicBool, Ordering};
+use std::collections::btree_map::Entry;
+use std::fmt;
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// How long an owner on this host is waited for before the end of a connect is noticed.
+const SLICE: Duration = Duration::from_millis(50);
+
+/// Ends a connect early.
+type Stop<'a> = Option<&'a AtomicBool>;
+/// What a program wants to have called with the end of a connect.
+type Callback = Box<dyn FnOnce(Result<RemoteSegment, Error>) + Send>;
+
+/// A connect that goes on by itself, as its host has it.
+#[derive(Default)]
+pub(crate) struct Pending {
+    outcome: Option<Result<RemoteSegment, Error>>,
+    callback: Option<Callback>,
+}
+
+fn is_stopped(stop: Stop<'_>) -> bool {
+    // Publishes nothing.
+    stop.is_some_and(|stop| stop.load(Ordering::Relaxed))
+}
+
+impl Shared {
+    /// Where a node is that can be reached from here.
+    pub(crate) fn place(&self, node: u32) -> Result<&Place, Error> {
+        if !is_number(&node) {
+            return Err(Error::IllegalNode);
+        }
+        let place = self.nodes.place(node).ok_or(Error::NoSuchNode)?;
+        if place.is_here || self.is_networked() { Ok(place) } else { Err(Error::NotImplemented) }
+    }
+
+    /// Who owns a name.
+    pub(crate) fn find(
+        &self,
+        (node, what): (u32, Named),
+        (deadline, stop): (Option<Instant>, Stop<'_>),
+        is_own: impl Fn(&State) -> bool,
+        nobody: Error,
+    ) -> Result<Partner, Error> {
+        let place = self.place(node)?;
+        self.check_wait()?;
+        if self.with(|state| Ok(is_own(state)))? {
+            return Ok(None);
+        }
+        let owner = match place.is_here {
+            true => find_here(node, what, deadline, stop)?,
+            false => names::find(place, node, what, deadline)?,
+        };
+        let owner = owner.ok_or(nobody)?;
+        let peer = self.with(|state| Ok(state.peer_of(owner.number, &owner.uri)))?;
+        // It is this host's own name, which was claimed since.
+        peer.map(Some).ok_or(nobody)
+    }
+
+    /// Asks an owner for a connection, and waits for the answer; its token.
+    pub(crate) fn ask(
+        &self,
+        request: Request,
+        (deadline, stop): (Option<Instant>, Stop<'_>),
+        message: impl FnOnce(u64) -> Message,
+    ) -> Result<u64, Error> {
+        let endpoint = &self.endpoint;
+        let token = self.with(|state| {
+            let (token, partner) = (state.next(), request.partner);
+            state.requests.insert(token, request);
+            let begun = state.begin(endpoint, partner, message(token));
+            if begun.is_err() {
+                state.requests.remove(&token);
+            }
+            begun.map(|()| token)
+        })?;
+        let answered = self.wait_until(deadline, false, |state| {
+            if is_stopped(stop) { Some(Err(Error::Cancelled)) } else { state.requests.get(&token)?.outcome }
+        });
+        // An answer that comes later is disconnected.
+        self.with(|state| Ok(state.requests.remove(&token)))?;
+        answered.map(|()| token)
+    }
+}
+
+/// As [`claims::find`]; looks after the end of the connect in between.
+fn find_here(
+    node: u32,
+    what: Named,
+    deadline: Option<Instant>,
+    stop: Stop<'_>,
+) -> Result<Option<claims::Owner>, Error> {
+    if stop.is_none() {
+        return claims::find(node, what, deadline);
+    }
+    loop {
+        let slice = Instant::now() + SLICE;
+        let is_last = deadline.is_some_and(|deadline| deadline <= slice);
+        match claims::find(node, what, if is_last { deadline } else { Some(slice) }) {
+            Err(Error::Timeout) if is_stopped(stop) => return Err(Error::Cancelled),
+            Err(Error::Timeout) if !is_last => {}
+            found => return found,
+        }
+    }
+}
+
+/// Connects to a segment of a node.
+pub(crate) fn connect(
+    shared: &Arc<Shared>,
+    (node, id): (u32, u32),
+    until: (Option<Instant>, Stop<'_>),
+) -> Result<RemoteSegment, Error> {
+    // The memory of a device needs no way to the owner. One of this host is asked first: it is told
+    // of the connection.
+    let is_elsewhere = shared.nodes.is_here(node) == Some(false);
+    if is_elsewhere && let Some(far) = find_in_device(shared, node, id)? {
+        return Ok(far);
+    }
+    let is_own = |state: &State| node == state.own_node && state.has_segment(id);
+    let find = || shared.find((node, Named::Segment(id)), until, is_own, Error::NoSuchSegment);
+    let partner = match find() {
+        Err(why @ Error::NoSuchSegment) => {
+            let far = find_in_device(shared, node, id)?.ok_or(why)?;
+            // It may have been published in between: then its owner is to be told.
+            match find() {
+                Err(Error::NoSuchSegment) => return Ok(far),
+                partner => partner?,
+            }
+        }
+        partner => partner?,
+    };
+    let request = Request { partner, node, segment: Some(id), outcome: None };
+    let own = shared.nodes.own();
+    let token = shared.ask(request, until, |token| Message::Connect { token, segment: id, node: own })?;
+    RemoteSegment::new(shared, token)
+}
+
+fn find_in_device(shared: &Arc<Shared>, node: u32, id: u32) -> Result<Option<RemoteSegment>, Error> {
+    let found = shared.with(|state| Ok(state.device.as_ref().and_then(|device| device.find(node, id))))?;
+    found.map(|found| RemoteSegment::found(shared, node, id, &found)).transpose()
+}
+
+/// A connect that does not wait: a thread of the library waits for the owner. Dropping it ends the
+/// connect, and a connection that nobody has taken.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::{Host, Options};
+///
+/// let (owner, other) = (Host::open(&Options::new())?, Host::open(&Options::new())?);
+/// let segment = owner.create(std::process::id(), 64)?;
+/// segment.prepare()?;
+/// segment.publish()?;
+/// let connecting = other.begin_connect(owner.node(), segment.id(), None)?;
+/// // Something else meanwhile.
+/// assert_eq!(connecting.wait(None)?.len(), 64);
+/// # Ok::<(), Box<dyn std::error::Error>>(())
+/// ```
+pub struct Connecting {
+    shared: Arc<Shared>,
+    key: u64,
+    stop: Arc<AtomicBool>,
+}
+
+/// Begins to connect.
+pub(crate) fn begin(
+    shared: &Arc<Shared>,
+    (node, id): (u32, u32),
+    deadline: Option<Instant>,
+) -> Result<Connecting, Error> {
+    shared.place(node)?;
+    let key = shared.with(|state| {
+        let key = state.next();
+        state.connecting.insert(key, Pending::default());
+        Ok(key)
+    })?;
+    let connecting = Connecting { shared: Arc::clone(shared), key, stop: Arc::new(AtomicBool::new(false)) };
+    let (shared, stop) = (Arc::clone(shared), Arc::clone(&connecting.stop));
+    let run = move || {
+        let outcome = connect(&shared, (node, id), (deadline, Some(&stop)));
+        // Dropped without the lock where nobody waits for it any more.
+        let _unwanted = shared.with(|state| Ok(state.finish_connect(key, outcome)));
+    };
+    // A connect whose thread cannot start ends with the drop of the value.
+    let started = std::thread::Builder::new().name("cci-sci-connect".into()).spawn(run);
+    started.map_err(|_| Error::NoSpace)?;
+    Ok(connecting)
+}
+
+impl State {
+    /// The end of a connect; given back if nobody waits for it.
+    fn finish_connect(
+        &mut self,
+        key: u64,
+        outcome: Result<RemoteSegment, Error>,
+    ) -> Option<Result<RemoteSegment, Error>> {
+        let Some(pending) = self.connecting.get_mut(&key) else { return Some(outcome) };
+        pending.outcome = Some(outcome);
+        self.ready.push_back(Source::Connecting(key));
+        self.has_changed = true;
+        None
+    }
+
+    /// The callback of a connect that has ended.
+    pub(crate) fn connect_call(&mut self, key: u64) -> Option<Box<dyn FnOnce() -> Then>> {
+        let pending = self.connecting.get_mut(&key).filter(|pending| pending.callback.is_some())?;
+        let outcome = pending.outcome.take()?;
+        let callback = pending.callback.take()?;
+        Some(Box::new(move || {
+            callback(outcome);
+            Then::Cancel
+        }))
+    }
+
+    /// Removes a connect. What it has is dropped without the lock.
+    pub(crate) fn forget_connect(&mut self, key: u64) {
+        if let Some(pending) = self.connecting.remove(&key) {
+            self.retired.push(Box::new(pending));
+        }
+    }
+}
+
+impl Connecting {
+    /// Waits for the end of the connect, at most for `limit`. It is given once.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`crate::Host::connect`]. [`Error::Timeout`]: also of this wait.
+    /// [`Error::Cancelled`]: it was given before. [`Error::IllegalOperation`]: it has a callback,
+    /// or this is one.
+    pub fn wait(&self, limit: Option<Duration>) -> Result<RemoteSegment, Error> {
+        self.shared.wait_for(limit, |state| {
+            let Entry::Occupied(mut entry) = state.connecting.entry(self.key) else {
+                return Some(Err(Error::Cancelled));
+            };
+            if entry.get().callback.is_some() {
+                return Some(Err(Error::IllegalOperation));
+            }
+            let outcome = entry.get_mut().outcome.take()?;
+            entry.remove();
+            Some(outcome)
+        })
+    }
+
+    /// Sets what is called once with the end of the connect, on the thread of the host, in place of
+    /// [`Connecting::wait`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`]: the end was given before. [`Error::IllegalOperation`]: it has a
+    /// callback. [`Error::NotInitialized`].
+    pub fn on_end(&self, callback: impl FnOnce(Result<RemoteSegment, Error>) + Send + 'static) -> Result<(), Error> {
+        self.shared.with(|state| {
+            let pending = state.connecting.get_mut(&self.key).ok_or(Error::Cancelled)?;
+            if pending.callback.is_some() {
+                return Err(Error::IllegalOperation);
+            }
+            pending.callback = Some(Box::new(callback));
+            state.ready.push_back(Source::Connecting(self.key));
+            Ok(())
+        })
+    }
+}
+
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        // Publishes nothing.
+        self.stop.store(true, Ordering::Relaxed);
+        let forget = |state: &mut State| {
+            state.forget_connect(self.key);
+            state.has_changed = true;
+            Ok(())
+        };
+        // Refused where the host has ended.
+        if self.shared.with(forget).is_ok() {
+            self.shared.settle(Source::Connecting(self.key));
+        }
+    }
+}
+
+impl fmt::Debug for Connecting {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Connecting({})", self.key)
+    }
+}
