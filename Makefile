@@ -29,7 +29,7 @@
 # make deb                   Debian packages, in target/deb: libcci2, libcci-dev, cci, libcci-compat
 # make archive               the sources with every dependency, in target/archive: builds without a
 #                            network
-# make book                  the pages as a book, in target/book/html (needs mdbook)
+# make book                  the pages as a book, in target/book/html, by mdbook
 # make am-gasnet GASNET_SRC=DIR
 #                            build the udp-conduit of a checkout of GASNet-EX over our libam, and
 #                            run its tests; skipped without GASNET_SRC

@@ -1,6 +1,6 @@
-//! The pages: the index names each of them, their links lead somewhere, and the tests that they
-//! name exist. No line of a page or of a comment is wider than 100 columns.
-//! The templates of transports are as short as their page states.
+//! The pages: the index and the book name each of them, their links lead somewhere, the tests that
+//! they name exist, and tests take their listings. No line of a page or of a comment is wider than
+//! 100 columns. The templates of transports are as short as their page states.
 
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
@@ -146,6 +146,73 @@ fn the_index_names_every_page() {
         .filter(|page| page != index && !page.starts_with(".github") && !named.contains(page))
         .collect();
     assert!(missing.is_empty(), "docs/README.md does not name {missing:?}");
+}
+
+#[test]
+fn the_book_has_every_page() {
+    let contents = Path::new("docs/SUMMARY.md");
+    let text = std::fs::read_to_string(root().join(contents)).expect("the contents of the book");
+    let named: BTreeSet<PathBuf> =
+        links(&text).iter().filter_map(|link| inside(contents, link)).map(|(path, _)| path).collect();
+    let is_missing = |page: &PathBuf| page.starts_with("docs") && page != contents && !named.contains(page);
+    let missing: Vec<PathBuf> = pages().into_iter().filter(is_missing).collect();
+    assert!(missing.is_empty(), "docs/SUMMARY.md does not name {missing:?}");
+}
+
+/// The listings of the pages: page, language, how many, and the test that takes them from there.
+const LISTINGS: [(&str, &str, usize, &str); 9] = [
+    ("README.md", "c", 1, "bindings/c/tests/binding/examples.rs"),
+    ("README.md", "python", 1, "bindings/python/tests/test_examples.py"),
+    ("README.md", "rust", 1, "examples/rust/tests/run.rs"),
+    ("docs/configuration.md", "ini", 2, "cci/src/config/tests.rs"),
+    ("docs/first-client.md", "c", 1, "bindings/c/tests/binding/examples.rs"),
+    ("docs/first-client.md", "rust", 1, "examples/rust/tests/run.rs"),
+    ("docs/python.md", "python", 5, "bindings/python/tests/test_package.py"),
+    ("docs/splitc-tutorial.md", "c", 1, "tools/splitcc/tests/splitcc.rs"),
+    ("docs/wire.md", "hex", 29, "core/proto/tests/wire/document.rs"),
+];
+
+/// Languages of the listings of a page, which are between fences.
+fn languages(text: &str) -> Vec<&str> {
+    let languages = text.lines().filter_map(|line| line.strip_prefix("```"));
+    languages.filter(|language| !language.is_empty()).collect()
+}
+
+#[test]
+fn every_listing_is_taken_from_its_page_by_a_test() {
+    let read = |path: &Path| std::fs::read_to_string(root().join(path)).expect("a file of the project");
+    let mut found = std::collections::BTreeMap::<(String, String), usize>::new();
+    for page in pages() {
+        for language in languages(&read(&page)) {
+            *found.entry((page.display().to_string(), language.to_owned())).or_default() += 1;
+        }
+    }
+    let known = LISTINGS.map(|(page, language, number, _)| ((page.to_owned(), language.to_owned()), number));
+    assert_eq!(found, known.into(), "a listing that is not in LISTINGS, or the other way round");
+    for (page, language, _, test) in LISTINGS {
+        let (name, test_text) = (Path::new(page).file_name().and_then(|name| name.to_str()), read(Path::new(test)));
+        assert!(name.is_some_and(|name| test_text.contains(name)), "{test} does not read {page}");
+        assert!(test_text.contains(&format!("```{language}")), "{test} takes no listing in {language}");
+    }
+}
+
+/// Calls of the C library in the tables of a page.
+fn calls(page: &str) -> BTreeSet<String> {
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let codes = rows.flat_map(|row| row.split('`').skip(1).step_by(2));
+    let is_call = |name: &&str| {
+        let rest = name.strip_prefix("cci_").or_else(|| name.strip_prefix("ccix_"));
+        rest.is_some_and(|rest| rest.bytes().all(|byte| byte.is_ascii_lowercase() || byte == b'_'))
+    };
+    codes.filter(is_call).map(str::to_owned).collect()
+}
+
+#[test]
+fn the_reference_of_c_has_every_call() {
+    let read = |path: &str| std::fs::read_to_string(root().join(path)).expect("a file of the project");
+    let exported: BTreeSet<String> = read("bindings/c/exported.list").lines().map(str::to_owned).collect();
+    assert!(exported.len() > 50, "the list of symbols is not found");
+    assert_eq!(calls(&read("docs/c.md")), exported);
 }
 
 /// The text between backquotes of every paragraph that begins with *Test.*

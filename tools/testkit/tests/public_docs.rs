@@ -211,6 +211,18 @@ fn public_items_are_documented() {
 }
 
 #[test]
+fn the_reference_has_every_public_item() {
+    let page = std::fs::read_to_string(root().join("docs/rust.md")).expect("the reference");
+    let rows = page.lines().filter(|line| line.starts_with("| `"));
+    let first_cells = rows.filter_map(|row| row.split('|').nth(1));
+    let mut named: Vec<&str> = first_cells.flat_map(|cell| cell.split('`').skip(1).step_by(2)).collect();
+    let mut exported = exports("cci/src/lib.rs");
+    named.sort_unstable();
+    exported.sort_unstable();
+    assert_eq!(named, exported, "docs/rust.md lacks an item, has one twice, or one that is gone");
+}
+
+#[test]
 fn public_items_of_interfaces_are_documented() {
     for (folder, exported, functions) in INTERFACES {
         let faults = faults(&format!("{folder}/lib.rs"), &[folder], false, (exported, functions));
