@@ -101,9 +101,10 @@ fn structures_and_constants_are_those_of_portals() {
 fn each_code_is_provoked() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = compile("codes.c", dir.path());
-    for transport in TRANSPORTS {
-        let child = command(&program, transport, dir.path()).arg(pids(2).to_string()).spawn().expect("it starts");
-        assert_eq!(finish(child, transport), "codes\n");
+    for (transport, mode) in TRANSPORTS.into_iter().flat_map(|of| MODES.map(|mode| (of, mode))) {
+        let mut command = command(&program, transport, dir.path());
+        let child = command.arg(pids(2).to_string()).env("CCI_PORTALS_MODE", mode).spawn().expect("it starts");
+        assert_eq!(finish(child, transport), "codes\n", "{mode}");
     }
 }
 
@@ -183,7 +184,8 @@ fn programs_run_between_hosts() {
     }
     let nets = namespace::pair(1500);
     let dir = tempfile::tempdir().expect("a temporary directory");
-    for (source, mode) in ["pingpong.c", "unlink.c"].into_iter().flat_map(|source| MODES.map(|mode| (source, mode))) {
+    let programs = ["pingpong.c", "lock.c", "ring.c", "unlink.c", "overrun.c"];
+    for (source, mode) in programs.into_iter().flat_map(|source| MODES.map(|mode| (source, mode))) {
         let program = compile(source, dir.path());
         let first = pids(2);
         let start = |(rank, net): (u32, &Net)| {

@@ -228,6 +228,37 @@ fn memory_that_cannot_be_read_fails_its_operation_alone() {
     assert!(!scene.is_closed);
 }
 
+/// Offsets and lengths that are right in form and lie outside of what is matched: nothing is
+/// written, the request is counted, and the link stays.
+#[test]
+fn requests_beyond_the_memory_that_they_match_are_dropped() {
+    let mut scene = Scene::introduced();
+    let beyond = |kind, offset, length| {
+        let mut bytes = Vec::new();
+        Request { kind, portal: 4, operation: 99, offset, length, ..Request::default() }.emit(&mut bytes);
+        bytes
+    };
+    let put = |offset| [&beyond(PUT, offset, 0)[..], b"12345678"].concat();
+    let lies = [
+        put(57),
+        put(u64::MAX),
+        put(u64::MAX - 7),
+        [beyond(OFFER, 0, 65), part(65)].concat(),
+        [beyond(OFFER, u64::MAX, u64::MAX), part(u64::MAX)].concat(),
+        beyond(GET, 0, 65),
+        beyond(GET, u64::MAX, 1),
+        beyond(GET, 1, u64::MAX),
+        [&beyond(GETPUT, 60, 0)[..], b"12345678"].concat(),
+    ];
+    let count = lies.len() as u64;
+    for lie in lies {
+        scene.say(&lie);
+    }
+    scene.until("the count", |scene| scene.ni.status(0) == Ok(count));
+    assert_eq!((scene.events(), scene.bytes(), scene.ni.counts()), (vec![], vec![b'-'; 64], (0, 0)));
+    assert!(!scene.is_closed);
+}
+
 /// The partner goes in each state of a put: with its message not taken, with an ack due, and while
 /// it reads what is offered. The operation ends once, and nothing is pending then.
 #[test]

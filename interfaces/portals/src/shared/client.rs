@@ -267,16 +267,16 @@ impl Client {
     #[inline]
     pub fn event(&mut self, queue: Handle) -> Result<(Event, bool), Error> {
         self.check()?;
-        match self.find(queue) {
-            Some(found) => found,
-            None => {
-                self.looks = self.looks.wrapping_add(1);
-                if self.looks.is_multiple_of(LOOKS) {
-                    self.take_wakes();
-                }
-                Err(if self.has_gone { Error::Network } else { Error::QueueEmpty })
-            }
+        if let Some(found) = self.find(queue) {
+            return found;
         }
+        self.looks = self.looks.wrapping_add(1);
+        if self.looks.is_multiple_of(LOOKS) {
+            self.take_wakes();
+            // The last events came with the end.
+            return self.find(queue).unwrap_or(Err(Error::QueueEmpty));
+        }
+        Err(if self.has_gone { Error::Network } else { Error::QueueEmpty })
     }
 
     /// Waits for an event of a queue; `None`: for ever. Sleeps while there is none.
