@@ -203,13 +203,18 @@ fn the_library_is_found_by_name() {
 }
 
 #[test]
-fn a_wrong_node_table_is_refused() {
+fn a_wrong_node_table_or_none_is_refused() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = compile("pingpong.c", &[], dir.path());
-    let mut command = command(&program, 16, dir.path());
-    let output = end(command.args(["0", "1", "2"]).spawn().expect("it starts"), "pingpong.c");
-    let words = String::from_utf8_lossy(&output.stderr);
-    assert!(!output.status.success() && words.contains("no node has this number"), "{words}");
+    let no_node = "no node has this number";
+    let tables = [("SCI_NODE", "16", no_node), ("SCI_NODE", "x", no_node), ("SCI_NODES", "/no/such/file", no_node)];
+    let memory = [("SCI_MEMORY", "/no/such/file", "the system refuses the call")];
+    for (variable, value, why) in tables.into_iter().chain(memory) {
+        let mut command = command(&program, 4, dir.path());
+        let output = end(command.args(["0", "1", "2"]).env(variable, value).spawn().expect("it starts"), "pingpong.c");
+        let words = String::from_utf8_lossy(&output.stderr);
+        assert!(!output.status.success() && words.contains(why), "{variable} is {value}: {words}");
+    }
 }
 
 #[test]

@@ -18,6 +18,10 @@ fn quiet_segments_use_no_processor_time() {
         segment.prepare().and_then(|()| segment.publish()).expect("room");
         let far = other.connect(owner.node(), id, Some(LIMIT)).expect("published");
         let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
+        let member = other.create_broadcast(id + 1, 4096).expect("memory");
+        member.prepare().and_then(|()| member.publish()).expect("room");
+        let sender = owner.connect_broadcast(id + 1, Some(LIMIT)).expect("published");
+        let to_all = sender.map(0..4096, Access::ReadWrite).expect("mapped");
         let bell = owner.interrupt(None).expect("a number");
         let ring = other.connect_interrupt(owner.node(), bell.number(), Some(LIMIT)).expect("there");
         ring.trigger().expect("connected");
@@ -31,5 +35,6 @@ fn quiet_segments_use_no_processor_time() {
         assert!(time < Duration::from_millis(10), "{name}: {time:?} of processor time");
         assert!(switches <= 14, "{name}: {switches} context switches");
         window.store(0, 1_u8).expect("mapped");
+        to_all.store(0, 1_u8).expect("mapped");
     }
 }

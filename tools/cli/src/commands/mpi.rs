@@ -52,6 +52,7 @@ pub(crate) fn mpi(arguments: &MpiArguments) -> Result<(), UserError> {
         time: arguments.time,
         runs: arguments.runs,
         launches: arguments.launches,
+        between: None,
     };
     let options = MpiOptions { of, programs_in: arguments.peers_in.clone() };
     conclude_found(measure(&options, &say)?, &mut files)

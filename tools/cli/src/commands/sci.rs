@@ -48,6 +48,7 @@ pub(crate) fn sci(arguments: &SciArguments) -> Result<(), UserError> {
         time: arguments.time,
         runs: arguments.runs,
         launches: arguments.launches,
+        between: None,
     };
     conclude_found(measure(&options, &say)?, &mut files)
 }

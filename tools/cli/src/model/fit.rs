@@ -11,7 +11,8 @@ use std::path::PathBuf;
 
 #[derive(Args, Debug)]
 pub(crate) struct FitArguments {
-    /// Documents that `cci perf pingpong --json` has written, one for each path
+    /// Documents that `cci perf pingpong --json`, or `cci perf sci --json` over mirror windows, has
+    /// written, one for each path
     #[arg(required = true)]
     files: Vec<PathBuf>,
     #[command(flatten)]

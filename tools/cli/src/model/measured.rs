@@ -1,6 +1,7 @@
 //! Documents of `cci perf` about paths whose components are counted.
 
 use cci_model::fit::{Observation, Path as Counts, Unknown};
+use cci_report::finding::{Finding, PortalsPoint};
 use cci_report::row::{Document, Row};
 use cci_report::sizes::parse_key;
 use cci_report::{UserError, while_doing};
@@ -72,6 +73,9 @@ impl Annotation {
     }
 }
 
+/// The way of windows whose times a fit takes: flushed after each message, and awaited by the
+/// library.
+const WINDOWS: &str = "library";
 const COUNTS: &str = "give its components as in --path FILE=p:4,f:3,s:0,o:2";
 
 impl MeasuredArguments {
@@ -122,10 +126,14 @@ impl MeasuredArguments {
         }
         let document = Document::parse(&text, &name)?;
         let rows = document.rows.iter().filter(|row| is_half_round_trip(row));
-        let times: Vec<_> = rows.map(|row| (double(row.size), self.time(row))).collect();
+        let mut times: Vec<_> = rows.map(|row| (double(row.size), self.time(row))).collect();
+        if times.is_empty() {
+            times = self.of_windows(&document, &name)?;
+        }
         if times.is_empty() {
             return Err(UserError(format!(
-                "{name} has no times of ping-pongs of messages: measure with `cci perf pingpong`"
+                "{name} has no times of ping-pongs of messages, nor of mirror windows of SCI: measure with `cci perf \
+                 pingpong`, or `cci perf sci` over a network"
             )));
         }
         let annotated: Annotated = serde_json::from_str(&text)
@@ -139,6 +147,22 @@ impl MeasuredArguments {
             (None, None) => return Err(UserError(format!("{name} does not name the parts of its path: {COUNTS}"))),
         };
         Ok(Measured { counts: annotation.counts(), name: annotation.name.unwrap_or(name), times })
+    }
+
+    /// Half round trips of flushed mirror windows: a figure is a minimum.
+    fn of_windows(&self, document: &Document, name: &str) -> Result<Vec<(f64, f64)>, UserError> {
+        let windows = document.findings.iter().filter_map(|finding| match finding {
+            Finding::Sci(sci) if sci.window == "mirror" => Some(&sci.points),
+            _ => None,
+        });
+        let is_flushed = |point: &&PortalsPoint| point.experiment == "pingpong" && point.way == WINDOWS;
+        let points: Vec<_> = windows.flatten().filter(is_flushed).collect();
+        if self.statistic == Statistic::Median && !points.is_empty() {
+            return Err(UserError(format!(
+                "{name} is of windows of SCI, which have minima alone: give --statistic min"
+            )));
+        }
+        Ok(points.into_iter().map(|point| (double(point.x), point.value)).collect())
     }
 
     fn time(&self, row: &Row) -> f64 {
@@ -228,6 +252,33 @@ mod tests {
         for wrong in ["p=4", "q:1", "p:-1", "p:x", "", "s:1"] {
             assert!(parse_counts(wrong).is_err(), "{wrong}");
         }
+    }
+
+    #[test]
+    fn mirror_windows_have_times_and_others_none() {
+        let point = |experiment: &str, x, way: &str| PortalsPoint {
+            experiment: experiment.into(),
+            x,
+            way: way.into(),
+            value: 100.0 + x as f64,
+            spread: 5.0,
+        };
+        let points = vec![
+            point("oneway", 8, "library"),
+            point("pingpong", 8, "flushed"),
+            point("pingpong", 8, "library"),
+            point("pingpong", 64, "library"),
+        ];
+        let document = |window: &str| {
+            let sci = cci_report::finding::Sci { window: window.into(), points: points.clone(), ..Default::default() };
+            Document::new(cci_report::environment::Environment::default(), Vec::new(), vec![Finding::Sci(sci)], None)
+        };
+        let arguments =
+            |statistic| MeasuredArguments { paths: Vec::new(), fixed: Vec::new(), statistic, reference: None };
+        let of = |window, statistic| arguments(statistic).of_windows(&document(window), "w.json");
+        assert_eq!(of("mirror", Statistic::Min).unwrap(), [(8.0, 108.0), (64.0, 164.0)]);
+        assert_eq!(of("shared", Statistic::Min).unwrap(), []);
+        assert!(of("mirror", Statistic::Median).unwrap_err().0.contains("--statistic min"));
     }
 
     #[test]

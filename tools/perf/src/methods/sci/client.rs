@@ -1,6 +1,6 @@
 //! The end that measures: runs of all ways of a figure in turn.
 
-use super::end::{End, IN_A_ROW, LONG, Order};
+use super::end::{End, IN_A_ROW, LONG, MIRROR, Order};
 use super::loops::{Lane, Messages};
 use crate::effort::{Effort, calibrate};
 use crate::interrupt;
@@ -46,19 +46,25 @@ enum Way {
     Window {
         is_aligned: bool,
         flushes: bool,
+        drives: bool,
     },
     Bare,
     Check,
     Load,
     Dma,
+    /// As many at a time as a queue has.
     Rma,
+    /// One at a time.
+    RmaAlone,
     /// The program with this number.
     Program(usize),
 }
 
-const ALIGNED: Way = Way::Window { is_aligned: true, flushes: false };
-const UNALIGNED: Way = Way::Window { is_aligned: false, flushes: false };
-const FLUSHED: Way = Way::Window { is_aligned: true, flushes: true };
+const ALIGNED: Way = Way::Window { is_aligned: true, flushes: false, drives: false };
+const UNALIGNED: Way = Way::Window { is_aligned: false, flushes: false, drives: false };
+const FLUSHED: Way = Way::Window { is_aligned: true, flushes: true, drives: false };
+/// For mirror windows: who waits does so in the library.
+const LIBRARY: Way = Way::Window { is_aligned: true, flushes: true, drives: true };
 
 /// Another library, beside which windows stand.
 pub(super) struct Other {
@@ -74,6 +80,8 @@ pub(super) struct Client<'a> {
     pub(super) bare: Stores<'a>,
     /// With one or more, windows stand beside them alone.
     pub(super) programs: Vec<Other>,
+    /// The ends are in name spaces of their own: ping-pongs of flushed windows alone.
+    pub(super) is_apart: bool,
     pub(super) sizes: &'a [u64],
     /// Runs of each figure, and how long each lasts.
     pub(super) runs: u32,
@@ -86,7 +94,15 @@ impl Client<'_> {
     /// Measures all figures, and lets the server go.
     pub(super) fn measure(mut self) -> Result<Vec<Group>, UserError> {
         let mut groups = Vec::new();
+        if self.is_apart {
+            for size in self.sizes {
+                groups.push(self.group(Test::PingPong, *size, &[LIBRARY])?);
+            }
+            self.end.order(Order::End)?;
+            return Ok(groups);
+        }
         let ways: Vec<_> = match self.programs.len() {
+            0 if self.end.kind() == MIRROR => vec![ALIGNED, UNALIGNED, FLUSHED, LIBRARY, Way::Bare],
             0 => vec![ALIGNED, UNALIGNED, FLUSHED, Way::Bare],
             count => [ALIGNED].into_iter().chain((0..count).map(Way::Program)).collect(),
         };
@@ -97,7 +113,7 @@ impl Client<'_> {
         }
         if self.programs.is_empty() {
             groups.push(self.group(Test::Check, 1, &[Way::Check, Way::Load])?);
-            groups.push(self.group(Test::Dma, LONG as u64, &[Way::Dma, Way::Rma])?);
+            groups.push(self.group(Test::Dma, LONG as u64, &[Way::Dma, Way::Rma, Way::RmaAlone])?);
         }
         self.end.order(Order::End)?;
         Ok(groups)
@@ -108,12 +124,14 @@ impl Client<'_> {
             ALIGNED if !self.programs.is_empty() => "windows",
             ALIGNED => "aligned",
             UNALIGNED => "unaligned",
+            LIBRARY => "library",
             Way::Window { .. } => "flushed",
             Way::Bare => "bare",
             Way::Check => "check",
             Way::Load => "load",
             Way::Dma => "dma",
             Way::Rma => "rma",
+            Way::RmaAlone => "alone",
             Way::Program(at) => self.programs[at].name,
         }
         .into()
@@ -146,30 +164,31 @@ impl Client<'_> {
         let took = self.block(test, x, way, count)?.as_nanos().max(1);
         let count = u128::from(count) * self.run.as_nanos() / took;
         let count = u64::try_from(count).unwrap_or(u64::MAX).clamp(1, 1 << 30);
-        Ok(if way == Way::Dma { count.next_multiple_of(IN_A_ROW) } else { count })
+        Ok(if matches!(way, Way::Dma | Way::Rma) { count.next_multiple_of(IN_A_ROW) } else { count })
     }
 
     /// So many exchanges, after some that are not timed.
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
     fn block(&mut self, test: Test, x: u64, way: Way, count: u64) -> Result<Duration, UserError> {
         self.number += 1;
-        let messages = |is_aligned, flushes| Messages {
+        let messages = |is_aligned, flushes, drives| Messages {
             bytes: usize::try_from(x).unwrap_or_default(),
             is_aligned,
             flushes,
+            drives,
             stream: (test == Test::OneWay).then_some(self.number),
             warm: count.div_ceil(10),
             count,
         };
         match way {
-            Way::Window { is_aligned, flushes } => {
-                let messages = messages(is_aligned, flushes);
+            Way::Window { is_aligned, flushes, drives } => {
+                let messages = messages(is_aligned, flushes, drives);
                 messages.reset(&self.end.windows);
                 self.end.order(Order::Windows(messages))?;
                 Ok(lead(&messages, &self.end.windows))
             }
             Way::Bare => {
-                let messages = messages(true, false);
+                let messages = messages(true, false, false);
                 messages.reset(&self.bare);
                 self.end.order(Order::Bare(messages))?;
                 Ok(lead(&messages, &self.bare))
@@ -200,11 +219,12 @@ impl Client<'_> {
                 let rounded = count.next_multiple_of(IN_A_ROW).max(1);
                 Ok(begin.elapsed().mul_f64(count as f64 / rounded as f64))
             }
-            Way::Rma => {
+            Way::Rma | Way::RmaAlone => {
+                let at_once = if way == Way::Rma { IN_A_ROW } else { 1 };
                 self.end.order(Order::Rma)?;
-                self.end.write(count.div_ceil(10))?;
+                self.end.write(count.div_ceil(10), at_once)?;
                 let begin = Instant::now();
-                self.end.write(count)?;
+                self.end.write(count, at_once)?;
                 Ok(begin.elapsed())
             }
             Way::Program(at) => {

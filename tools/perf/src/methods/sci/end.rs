@@ -4,18 +4,21 @@
 use super::loops::{LEN, Messages, Windows};
 use crate::measure::driver::{DriverOptions, device};
 use crate::methods::own_end::OwnEnd;
-use cci::{Event, Rma, SharedMemory};
+use cci::{Event, Rma, RmaError, SharedMemory};
 use cci_report::{UserError, while_doing};
 use cci_sci::{
-    Access, DataInterrupt, Direction, DmaQueue, Error, Host, Kind, LocalSegment, Options, QueueState,
+    Access, DataInterrupt, Direction, DmaQueue, Error, Host, Kind, LocalSegment, Nodes, Options, QueueState,
     RemoteDataInterrupt, RemoteSegment,
 };
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Bytes of a transfer.
 pub(super) const LONG: usize = 1 << 20;
 const _: () = assert!(LONG <= LEN);
+/// What mirror windows are called.
+pub(super) const MIRROR: &str = "mirror";
 /// Transfers of a queue.
 pub(super) const IN_A_ROW: u64 = 16;
 
@@ -45,7 +48,7 @@ pub(super) struct Card {
 
 /// An end that waits for the other one.
 pub(super) struct Alone {
-    host: Host,
+    host: Arc<Host>,
     segment: LocalSegment,
     bell: DataInterrupt,
     own: OwnEnd,
@@ -60,7 +63,7 @@ pub(super) struct End {
     bell: DataInterrupt,
     segment: LocalSegment,
     pub(super) own: OwnEnd,
-    _host: Host,
+    _host: Arc<Host>,
 }
 
 pub(super) fn failed(why: Error) -> UserError {
@@ -68,9 +71,11 @@ pub(super) fn failed(why: Error) -> UserError {
 }
 
 impl Alone {
-    pub(super) fn open(opening: &DriverOptions) -> Result<Self, UserError> {
-        let options = Options::new().device(device(opening)?);
+    pub(super) fn open(opening: &DriverOptions, nodes: Option<Nodes>) -> Result<Self, UserError> {
+        let mut options = Options::new().device(device(opening)?);
+        options.nodes = nodes;
         let host = Host::open(&options).map_err(while_doing("cannot open a host of SCI"))?;
+        let host = Arc::new(host);
         let segment = host.create(std::process::id(), LEN).map_err(failed)?;
         segment.prepare().and_then(|()| segment.publish()).map_err(failed)?;
         let bell = host.data_interrupt(None).map_err(failed)?;
@@ -112,6 +117,7 @@ impl Alone {
         let windows = Windows {
             own: segment.map(0..LEN, Access::ReadWrite).map_err(failed)?,
             far: far.map(0..LEN, Access::ReadWrite).map_err(failed)?,
+            host: Arc::clone(&host),
         };
         let queue = host.dma_queue(usize::try_from(IN_A_ROW).unwrap_or(1)).map_err(failed)?;
         Ok(End { windows, queue, far_bell, far, bell, segment, own, _host: host })
@@ -121,7 +127,7 @@ impl Alone {
 impl End {
     /// How windows reach their segment.
     pub(super) fn kind(&self) -> &'static str {
-        if self.windows.far.kind() == Kind::Shared { "shared" } else { "mirror" }
+        if self.windows.far.kind() == Kind::Shared { "shared" } else { MIRROR }
     }
 
     /// Gives an order, and waits until the other end is at it.
@@ -167,13 +173,25 @@ impl End {
         lost.map_or(Ok(ended), Err)
     }
 
-    /// So many RMA writes, one after the other.
-    pub(super) fn write(&self, count: u64) -> Result<(), UserError> {
+    /// So many RMA writes, `at_once` of them begun before their ends are awaited.
+    pub(super) fn write(&self, count: u64, at_once: u64) -> Result<(), UserError> {
         let (to, remote) = (self.own.to()?, self.own.remote()?);
         let rma = Rma::new(self.own.memory.handle(), remote, LONG as u64);
-        for _ in 0..count {
-            self.own.endpoint.write(to, &rma, 1).map_err(while_doing("cannot write"))?;
-            while self.progress()? == 0 {}
+        let mut left = count;
+        while left > 0 {
+            let (mut begun, mut ended) = (0, 0);
+            while begun < at_once.min(left) {
+                match self.own.endpoint.write(to, &rma, 1) {
+                    Ok(()) => begun += 1,
+                    // The ends of those that have begun make room.
+                    Err(RmaError::NoBuffers) if ended < begun => ended += self.progress()?,
+                    Err(why) => return Err(while_doing("cannot write")(why)),
+                }
+            }
+            while ended < begun {
+                ended += self.progress()?;
+            }
+            left -= begun;
         }
         Ok(())
     }

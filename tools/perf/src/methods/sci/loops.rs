@@ -2,8 +2,9 @@
 //! Whoever receives polls the last element of the message in its own memory.
 
 use crate::probe::Stores;
-use cci_sci::Window;
+use cci_sci::{Host, Window};
 use serde::{Deserialize, Serialize};
+use std::sync::Arc;
 
 /// Places that messages go to in turn, and how far apart they begin: in pages of their own, and at
 /// other lines of these.
@@ -28,12 +29,15 @@ pub(super) trait Lane {
     fn load<const WIDTH: usize>(&self, at: usize) -> u64;
     fn copy(&self, at: usize, bytes: &[u8]);
     fn flush(&self);
+    /// Takes what has come, as who waits in the library does.
+    fn drive(&self) {}
 }
 
 /// Windows to the own segment and to that of the other end.
 pub(super) struct Windows {
     pub(super) own: Window,
     pub(super) far: Window,
+    pub(super) host: Arc<Host>,
 }
 
 impl Lane for Windows {
@@ -70,6 +74,12 @@ impl Lane for Windows {
     fn flush(&self) {
         self.far.flush();
     }
+
+    #[inline(always)]
+    fn drive(&self) {
+        let driven = self.host.progress();
+        debug_assert!(driven.is_ok(), "{driven:?}");
+    }
 }
 
 impl Lane for Stores<'_> {
@@ -101,6 +111,8 @@ pub(super) struct Messages {
     pub(super) is_aligned: bool,
     /// A flush after each.
     pub(super) flushes: bool,
+    /// Who waits calls the library in between.
+    pub(super) drives: bool,
     /// They go one way, to the place with this number, with a last acknowledgement; otherwise
     /// there and back.
     pub(super) stream: Option<u64>,
@@ -183,7 +195,11 @@ impl<L: Lane, const WIDTH: usize, const COPIED: bool> End<'_, L, WIDTH, COPIED> 
     #[inline(always)]
     fn wait(&self, place: u64, value: u64) {
         let at = self.messages.end(place) - WIDTH;
-        while self.lane.load::<WIDTH>(at) != value {}
+        while self.lane.load::<WIDTH>(at) != value {
+            if self.messages.drives {
+                self.lane.drive();
+            }
+        }
     }
 
     /// The element of a message, which is never 0 nor that of the message before.
@@ -259,7 +275,7 @@ mod tests {
     }
 
     fn messages(bytes: usize, is_aligned: bool, stream: Option<u64>) -> Messages {
-        Messages { bytes, is_aligned, flushes: true, stream, warm: 3, count: 20_000 }
+        Messages { bytes, is_aligned, flushes: true, drives: false, stream, warm: 3, count: 20_000 }
     }
 
     #[test]

@@ -13,12 +13,16 @@ use crate::measure::driver::DriverOptions;
 use crate::methods::{Found, pairs};
 use crate::peers::{Choice, PeerSelection, Program, Timeouts};
 use crate::workers::{Channel, Work};
-use cci_report::UserError;
 use cci_report::environment::{Environment, Path};
 use cci_report::finding::{Finding, Sci};
+use cci_report::{UserError, while_doing};
+use cci_sci::Nodes;
 use client::{Client, Group, Other};
 use end::{Alone, Card, End, Order};
+use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
+use std::fs::File;
+use std::os::fd::AsFd;
 use std::time::Duration;
 
 /// What is asked for.
@@ -34,6 +38,29 @@ pub struct SciOptions {
     pub runs: u32,
     /// Pairs of processes that the runs are shared out to.
     pub launches: u32,
+    /// Where the ends are, the one that measures first: then ping-pongs of flushed windows alone
+    /// are measured. `None`: both on this host.
+    pub between: Option<[Place; 2]>,
+}
+
+/// Where an end is, if both are in name spaces of the network: as a host of its own.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Place {
+    /// The file of its name space.
+    pub net: String,
+    /// Its address there.
+    pub ip: String,
+    /// The node table.
+    pub nodes: String,
+}
+
+impl Place {
+    /// Puts this process there, before it starts a thread that uses the network.
+    fn enter(&self) -> Result<(), UserError> {
+        let net = File::open(&self.net).map_err(while_doing("cannot open a name space"))?;
+        let entered = move_into_link_name_space(net.as_fd(), Some(LinkNameSpaceType::Network));
+        entered.map_err(while_doing("cannot enter a name space"))
+    }
 }
 
 /// Bytes of messages where none are asked for.
@@ -45,6 +72,7 @@ pub const SIZES: [u64; 17] =
 pub(crate) struct Role {
     /// The one that measures.
     measures: bool,
+    place: Option<Place>,
     transport: Option<String>,
     keys: Vec<(String, String)>,
     sizes: Vec<u64>,
@@ -105,11 +133,15 @@ fn launches(
     warn: &dyn Fn(&str),
 ) -> Result<Measured, UserError> {
     check(&options.sizes)?;
-    let (_, keys) = pairs::device(what, &options.device, warn)?;
+    let keys = match options.between {
+        Some(_) => options.device.keys.clone(),
+        None => pairs::device(what, &options.device, warn)?.1,
+    };
     let runs = options.runs.max(1);
     let most = options.launches.clamp(1, runs);
     let role = |number: u32, measures| Role {
         measures,
+        place: options.between.as_ref().map(|places| places[usize::from(!measures)].clone()),
         transport: options.device.transport.clone(),
         keys: keys.clone(),
         sizes: options.sizes.clone(),
@@ -149,7 +181,9 @@ fn share(runs: u32, launches: u32, number: u32) -> u32 {
 
 impl Role {
     fn opening(&self) -> DriverOptions {
-        pairs::opening(self.transport.as_ref(), &self.keys, 4)
+        let mut keys = self.keys.clone();
+        keys.extend(self.place.iter().map(|place| ("ip".to_owned(), place.ip.clone())));
+        pairs::opening(self.transport.as_ref(), &keys, 4)
     }
 
     fn lead(&self, end: End, channel: &mut Channel) -> Result<Launch, UserError> {
@@ -159,7 +193,8 @@ impl Role {
         let described = programs.iter().map(|program| program.told.clone()).collect();
         let bare = channel.probe()?.stores();
         let (sizes, runs, run) = (&self.sizes[..], self.runs, self.run);
-        let groups = Client { end, bare, programs, sizes, runs, run, number: 0 }.measure()?;
+        let is_apart = self.place.is_some();
+        let groups = Client { end, bare, programs, is_apart, sizes, runs, run, number: 0 }.measure()?;
         Ok(Launch { transport, window, path, programs: described, groups })
     }
 
@@ -185,7 +220,14 @@ impl Work for Role {
     const NAME: &'static str = "sci";
 
     fn work(&self, channel: &mut Channel) -> Result<(), UserError> {
-        let alone = Alone::open(&self.opening())?;
+        let nodes = match &self.place {
+            Some(place) => {
+                place.enter()?;
+                Some(Nodes::parse(&place.nodes).map_err(|why| UserError(why.to_string()))?)
+            }
+            None => None,
+        };
+        let alone = Alone::open(&self.opening(), nodes)?;
         if self.measures {
             let other: Card = channel.recv()?;
             let launch = self.lead(alone.meet(&other)?, channel)?;

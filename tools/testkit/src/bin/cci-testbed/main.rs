@@ -6,6 +6,7 @@
 
 mod bed;
 mod measure;
+mod windows;
 
 use bed::Bed;
 use cci_report::sizes::parse_time;
@@ -17,10 +18,11 @@ use std::path::{Path, PathBuf};
 use std::process::{Command, ExitCode};
 use std::time::Duration;
 
-const USAGE: &str = "usage: cci-testbed [--out DIR] [--rounds N] [--time T] [--cci FILE]
+const USAGE: &str = "usage: cci-testbed [--out DIR] [--rounds N] [--time T] [--without-windows] [--cci FILE]
   --out DIR    where documents and tables go (testbed-out)
   --rounds N   how often each path is measured, in turn (3)
   --time T     time for each size, as of cci perf (200ms)
+  --without-windows  only messages, and no mirror windows of SCI
   --cci FILE   the command that fits and validates (the one beside this program)";
 
 /// What to do.
@@ -30,6 +32,8 @@ struct Arguments {
     /// The command `cci`.
     command: PathBuf,
     method: Method,
+    /// Mirror windows of SCI are measured too.
+    has_windows: bool,
 }
 
 impl Arguments {
@@ -37,7 +41,7 @@ impl Arguments {
         let beside = std::env::current_exe().ok().and_then(|own| Some(own.parent()?.join("cci")));
         let command = beside.unwrap_or_else(|| "cci".into());
         let method = Method { time: Duration::from_millis(200), log: PathBuf::new() };
-        let mut parsed = Self { out: "testbed-out".into(), rounds: 3, command, method };
+        let mut parsed = Self { out: "testbed-out".into(), rounds: 3, command, method, has_windows: true };
         let mut words = std::env::args().skip(1);
         while let Some(word) = words.next() {
             let mut value = || words.next().ok_or_else(|| format!("{word} needs a value\n{USAGE}"));
@@ -45,6 +49,7 @@ impl Arguments {
                 "--out" => parsed.out = value()?.into(),
                 "--time" => parsed.method.time = parse_time(&value()?)?,
                 "--cci" => parsed.command = value()?.into(),
+                "--without-windows" => parsed.has_windows = false,
                 "--rounds" => {
                     let text = value()?;
                     let rounds = text.parse().ok().filter(|rounds| (1..=100).contains(rounds));
@@ -76,6 +81,10 @@ fn main() -> ExitCode {
     // nobody.
     std::panic::set_hook(Box::new(|panic| say(&format!("cci-testbed: {}", message(panic.payload())))));
     let words: Vec<String> = std::env::args().skip(1).collect();
+    // One end of windows, which `cci perf sci` starts.
+    if let Some(code) = cci_perf::child::run() {
+        return code;
+    }
     let outcome = std::panic::catch_unwind(|| match &words[..] {
         [word, ip] if word == SERVER => server(ip),
         _ => Arguments::parse().and_then(|arguments| run(&arguments)),
@@ -119,22 +128,68 @@ fn run(arguments: &Arguments) -> Result<(), String> {
             Some((Way { bed: &bed.1, from: *from, to: *to }, *fitted))
         })
         .collect();
-    let [mut fitted, mut left_out] = [Vec::new(), Vec::new()];
+    let [mut messages, mut windows] = [Files::default(), Files::default()];
     for round in 1..=arguments.rounds {
         for (way, is_fitted) in &ways {
             say(&format!("round {round} of {}: {}", arguments.rounds, way.name()));
-            let file = arguments.out.join(format!("{}.{round}.json", way.name().replace([':', ' '], "-")));
-            measure(&arguments.method, way, &file)?;
-            if *is_fitted { fitted.push(file) } else { left_out.push(file) }
+            let file = |what: &str| {
+                let name = way.name().replace([':', ' '], "-");
+                arguments.out.join(format!("{name}{what}.{round}.json"))
+            };
+            measure(&arguments.method, way, &file(""))?;
+            messages.add(file(""), *is_fitted);
+            if arguments.has_windows {
+                windows::measure(&arguments.method, way, &file(".windows"))?;
+                windows.add(file(".windows"), *is_fitted);
+            }
         }
     }
     drop(ways);
     drop(beds);
-    model(command, "fit", &fitted, &[], &arguments.out)?;
-    let table = model(command, "validate", &fitted, &left_out, &arguments.out)?;
-    // Without an output there is nobody to tell.
-    let _ = io::stdout().write_all(&table);
+    let of_messages = messages.model(command, "", &arguments.out)?;
+    if arguments.has_windows {
+        let of_windows = windows.model(command, "-windows", &arguments.out)?;
+        let verdict = if of_windows <= of_messages + MOST_BEYOND { "reached" } else { "missed" };
+        let line = format!(
+            "\nPaths left out, median error: {:.2} % over mirror windows of SCI, {:.2} % by messages; bar: at most {:.0} \
+             points more: {verdict}\n",
+            100.0 * of_windows,
+            100.0 * of_messages,
+            100.0 * MOST_BEYOND
+        );
+        // Without an output there is nobody to tell.
+        let _ = io::stdout().write_all(line.as_bytes());
+    }
     Ok(())
+}
+
+/// How much more the median error over windows may be than by messages.
+const MOST_BEYOND: f64 = 0.02;
+
+/// Documents of one kind.
+#[derive(Default)]
+struct Files {
+    fitted: Vec<PathBuf>,
+    left_out: Vec<PathBuf>,
+}
+
+impl Files {
+    fn add(&mut self, file: PathBuf, is_fitted: bool) {
+        if is_fitted { self.fitted.push(file) } else { self.left_out.push(file) }
+    }
+
+    /// Fits, validates, and prints the table; the median error of the paths left out.
+    fn model(&self, command: &Path, kind: &str, out: &Path) -> Result<f64, String> {
+        model(command, ("fit", kind), &self.fitted, &[], out)?;
+        let table = model(command, ("validate", kind), &self.fitted, &self.left_out, out)?;
+        // Without an output there is nobody to tell.
+        let _ = io::stdout().write_all(&table);
+        let file = out.join(format!("validate{kind}.json"));
+        let text =
+            std::fs::read_to_string(&file).map_err(|error| format!("cannot read {}: {error}", file.display()))?;
+        let answer: serde_json::Value = serde_json::from_str(&text).map_err(|error| error.to_string())?;
+        answer["median_error"].as_f64().ok_or_else(|| format!("{} has no median error", file.display()))
+    }
 }
 
 /// Each ring and torus once.
@@ -149,9 +204,15 @@ fn build() -> Vec<(&'static [usize], Bed)> {
 }
 
 /// `cci model fit` or `validate`: its table, which stands in a file then, too, beside the document.
-fn model(command: &Path, what: &str, fitted: &[PathBuf], left_out: &[PathBuf], out: &Path) -> Result<Vec<u8>, String> {
+fn model(
+    command: &Path,
+    (what, kind): (&str, &str),
+    fitted: &[PathBuf],
+    left_out: &[PathBuf],
+    out: &Path,
+) -> Result<Vec<u8>, String> {
     let mut arguments: Vec<OsString> = vec!["model".into(), what.into(), "--json".into()];
-    arguments.push(out.join(format!("{what}.json")).into());
+    arguments.push(out.join(format!("{what}{kind}.json")).into());
     arguments.extend(fitted.iter().map(Into::into));
     if !left_out.is_empty() {
         arguments.push("--left-out".into());
@@ -162,7 +223,7 @@ fn model(command: &Path, what: &str, fitted: &[PathBuf], left_out: &[PathBuf], o
     if !output.status.success() {
         return Err(format!("cci model {what}: {}", String::from_utf8_lossy(&output.stderr).trim()));
     }
-    let table = out.join(format!("{what}.txt"));
+    let table = out.join(format!("{what}{kind}.txt"));
     std::fs::write(&table, &output.stdout).map_err(|error| format!("cannot write {}: {error}", table.display()))?;
     Ok(output.stdout)
 }

@@ -21,7 +21,7 @@ use std::sync::mpsc;
 use std::time::Duration;
 
 /// Messages that are measured, bytes; each fits into a frame.
-const SIZES: [u64; 4] = [8, 64, 256, 1024];
+pub(crate) const SIZES: [u64; 4] = [8, 64, 256, 1024];
 
 /// Connections that each document is measured over: minima need no more.
 const LAUNCHES: u32 = 4;
@@ -181,7 +181,7 @@ fn ask(method: &Method, uri: &str, ip: &str) -> Result<Document, String> {
 }
 
 /// The document with the path's name and counts.
-fn annotated(document: &Document, way: &Way<'_>) -> Result<String, String> {
+pub(crate) fn annotated(document: &Document, way: &Way<'_>) -> Result<String, String> {
     let [links, forwardings, switchings] = way.count();
     let mut document: Value = serde_json::to_value(document).map_err(|error| error.to_string())?;
     document["path"] = json!({ "name": way.name(), "o": 2, "p": links, "f": forwardings, "s": switchings });
