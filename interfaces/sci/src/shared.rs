@@ -22,6 +22,8 @@ const BATCH: usize = 64;
 /// How long the thread polls for the next transfer of a DMA queue before it sleeps. A long one is
 /// copied in pieces, one for each poll.
 const SPIN: Duration = Duration::from_micros(100);
+/// Pieces, of 1 MiB at most, that are copied before others may have the lock.
+const PIECES: u32 = 4;
 /// The pause before what had no room is tried again.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -267,7 +269,9 @@ impl Shared {
                 continue;
             }
             if moving.is_so(&state) {
+                self.transfer(&mut state);
                 drop(state);
+                // Others may have the lock in between.
                 std::thread::yield_now();
                 state = self.enter();
                 continue;
@@ -308,6 +312,17 @@ impl Shared {
             }
         }
         is_quiet
+    }
+
+    /// Goes on with transfers of DMA queues for a while. What else the thread does costs system
+    /// calls, which would take longer than a piece.
+    fn transfer(&self, state: &mut State) {
+        for _ in 0..PIECES {
+            self.take_events(state);
+            if !state.has_open_transfers() || state.has_changed || !state.ready.is_empty() {
+                return;
+            }
+        }
     }
 
     /// Takes what has come. False: there may be more.
