@@ -102,12 +102,16 @@ fn a_peer_that_breaks_the_rules_loses_its_link_alone() {
     let attach = |token, interrupt, has_bytes| Message::Attach { token, interrupt, has_bytes }.emit();
     let connect = Message::Connect { token: 1, segment: id, node: 8 }.emit();
     let patch = |token, first| patch(token, first).emit();
+    // A token that stands for a connection already.
+    let join =
+        |token| Message::Join { token, group: id, len: 64, memory: 1, is_answer: false, is_published: true }.emit();
     let mut wrongs: Vec<Vec<Vec<u8>>> = vec![
         vec![Vec::new()],
         vec![vec![0; 23]],
         vec![vec![0; 24]],
         vec![vec![9; 24]],
         vec![[&connect[..], &[0]].concat()],
+        vec![connect.clone(), join(1)],
         // A token twice.
         vec![connect.clone(), connect.clone()],
         // The wrong kind of interrupt.

@@ -75,6 +75,18 @@ fn join_here(id: u32, len: Option<usize>) -> Result<Joined, Error> {
     Ok(Joined { commons, claim, place, is_published })
 }
 
+/// Whether a member of this host has a segment that is available.
+fn is_published_here(id: u32) -> bool {
+    let mut from = 0;
+    while let Ok(Some(member)) = claims::next_member(id, from, Instant::now().checked_add(REACH)) {
+        if member.is_published {
+            return true;
+        }
+        from = member.place + 1;
+    }
+    false
+}
+
 fn random() -> Result<u64, Error> {
     let mut bytes = [0; 8];
     // So few bytes come whole.
@@ -127,7 +139,9 @@ fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Inst
         return Err(Error::SegmentIdUsed);
     }
     let mut is_published = is_there;
-    if !shared.with(again)? {
+    if shared.with(again)? {
+        is_published |= len.is_none() && is_published_here(id);
+    } else {
         let Joined { commons, claim, place, is_published: is_here } = join_here(id, len.or(first))?;
         is_published |= is_here;
         shared.with(|state| {

@@ -76,7 +76,9 @@ fn what_a_group_has_not_is_refused() {
     segment.withdraw(Withdraw::Force).expect("there");
     assert_eq!(window.sequence().check(), SequenceStatus::Ok);
     assert_eq!(refused(host(12).connect_broadcast(id, Some(LIMIT))), Error::NoSuchSegment);
+    assert_eq!(refused(second.connect_broadcast(id, Some(LIMIT))), Error::NoSuchSegment, "a member already");
     segment.publish().expect("prepared");
+    second.connect_broadcast(id, Some(LIMIT)).expect("published again");
     let own = first.connect_broadcast(id, Some(LIMIT)).expect("a host reaches its own segment");
     own.map(0..8, Access::ReadWrite).and_then(|window| window.store(0, 9_u64)).expect("mapped");
     assert_eq!(window.load(0), Ok(9_u64));
