@@ -51,11 +51,13 @@ pub(crate) fn measures_and_validates() {
     let output = bed(&out).output().expect("the test bed");
     let (table, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
     assert!(output.status.success(), "{said}");
-    for text in ["2 o_0 - l_f", "ring:4 0-2", "torus:2x4 0-5", "Median error"] {
+    for text in ["2 o_0 - l_f", "ring:4 0-2", "torus:2x4 0-5", "Median error", "over mirror windows of SCI"] {
         assert!(table.contains(text), "{text} is not in {table}");
     }
     let document = fs::read_to_string(out.0.join("torus-4x4-0-10.1.json")).expect("a document");
     assert!(document.contains("\"name\": \"torus:4x4 0-10\""), "{document}");
+    let document = fs::read_to_string(out.0.join("torus-4x4-0-10.windows.1.json")).expect("a document");
+    assert!(document.contains("\"window\": \"mirror\""), "{document}");
     say!("{table}");
 }
 
