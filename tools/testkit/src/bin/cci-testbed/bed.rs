@@ -10,6 +10,8 @@ const STATION: &str = "02:00:00:00:00:01";
 /// Rules that a packet passes that changes its dimension, so that it takes longer than going
 /// straight on.
 const RULES: usize = 256;
+/// Bytes of a packet: the interface that has a node's address takes no more than a cable does.
+const MTU: usize = 1500;
 /// Tables of routes: of a node's own packets, of those that switch, and from this one on, of those
 /// that stay in a dimension.
 const OWN: usize = 10;
@@ -92,7 +94,10 @@ impl Bed {
     /// What a node has to know: its address, and which cable leads where. Dimensions are travelled
     /// in order.
     fn orders(&self, node: usize) -> String {
-        let mut lines = format!("addr add {}/32 dev lo\nrule add pref 10 iif lo lookup {OWN}\n", address(node));
+        let mut lines = format!(
+            "addr add {}/32 dev lo\nlink set lo mtu {MTU}\nrule add pref 10 iif lo lookup {OWN}\n",
+            address(node)
+        );
         let mut order = |line: String| {
             let _ = writeln!(lines, "{line}");
         };
