@@ -16,7 +16,7 @@ int main(int argc, char **argv)
         return puts(ccix_last_error());
     while (ccix_wait(&endpoint, 1, NULL, &event, NULL) == CCI_SUCCESS) {
         if (event->type == CCI_EVENT_CONNECT && cci_send(event->connect.connection, "hello", 5, NULL, 0))
-            return puts(ccix_event_reason(event));
+            return puts(cci_strerror(endpoint, event->connect.status));
         if (event->type == CCI_EVENT_RECV)
             return puts(event->recv.ptr) < 0;
         cci_return_event(event);

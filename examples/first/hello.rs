@@ -11,13 +11,12 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let endpoint = Endpoint::open(Context::new()?.device_for(&uri)?, &EndpointOptions::new())?;
     endpoint.connect(&Connect::to(&uri))?;
     while let Some(event) = endpoint.wait(None)? {
-        match event {
-            Event::Connected(it) => endpoint.send(it.connection().ok_or("gone")?, b"hello", Notify::OnFailure(0))?,
-            Event::Received(message) => {
-                println!("{}", String::from_utf8_lossy(&message.to_vec()));
-                break;
-            }
-            event => event.outcome()?,
+        event.outcome()?;
+        if let Event::Connected(it) = &event {
+            endpoint.send(it.connection().ok_or("gone")?, b"hello", Notify::OnFailure(0))?;
+        } else if let Some(message) = event.received() {
+            println!("{}", String::from_utf8_lossy(&message.to_vec()));
+            break;
         }
     }
     Ok(())

@@ -4,7 +4,7 @@
     store.py URI put KEY VALUE     sets a value
     store.py URI get KEY           prints a value
 
-The same as examples/c/store.c and examples/rust/store.rs: their clients understand its server.
+The same as store.c and store.rs beside it: their clients understand its server.
 """
 
 import asyncio

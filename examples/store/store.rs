@@ -7,7 +7,7 @@
 //! store URI get KEY           prints a value
 //! ```
 //!
-//! The same as `examples/c/store.c` and `examples/python/store.py`: their clients understand its
+//! The same as `store.c` and `store.py` beside it: their clients understand its
 //! server.
 
 #![expect(clippy::print_stdout, reason = "a program of the command line")]
