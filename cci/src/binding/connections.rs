@@ -13,7 +13,10 @@ pub fn connect(endpoint: &Endpoint, connect: &Connect<'_>) -> Result<(), Connect
     if connect.payload.len() > CONN_REQ_LEN {
         return Err(ConnectError::PayloadTooLong);
     }
-    endpoint.with(|core, transport| transport.connect(core, connect))?
+    let connected = endpoint.with(|core, transport| transport.connect(core, connect))?;
+    connected.inspect_err(|_error| {
+        cci_transport::log_event!(debug, reason = %_error, "connect refused");
+    })
 }
 
 /// Closes a connection: local and immediate.

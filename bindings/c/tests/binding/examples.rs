@@ -192,7 +192,7 @@ fn the_library_logs_slow_paths_where_it_is_asked_to() {
     let info = logged("info");
     assert!(info.contains(" INFO endpoint opened uri=") && !info.contains("DEBUG"), "{info}");
     let debug = logged("debug");
-    for what in ["devices found number=", "open device=", "connecting uri=", "opening ended event=Connect", "close"] {
+    for what in ["devices found number=", "open device=", "connecting uri=", "handshake ended event=Connect", "close"] {
         assert!(debug.lines().any(|line| line.starts_with("cci[") && line.contains(what)), "{what}: {debug}");
     }
     let wrong = logged("loud");

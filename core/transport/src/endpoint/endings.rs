@@ -80,7 +80,7 @@ impl Core {
             Err(failure) => (failure.status(), 0),
         };
         self.reasons.0.remove(&std::ptr::from_ref(slot).addr());
-        crate::log_event!(debug, event = ?kind, status = ?status, "opening ended");
+        crate::log_event!(debug, event = ?kind, status = ?status, "handshake ended");
         slot.fill(kind as u32, status as u32, [context, address]);
         match outcome {
             Ok(connection) => tag_event(slot, connection),
