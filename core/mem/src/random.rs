@@ -8,11 +8,9 @@ use rustix::rand::{GetRandomFlags, getrandom};
 ///
 /// The system has none.
 pub fn random<const N: usize>() -> rustix::io::Result<[u64; N]> {
-    let mut words = [0; N];
-    for word in &mut words {
-        let mut bytes = [0; 8];
-        getrandom(&mut bytes[..], GetRandomFlags::empty())?;
-        *word = u64::from_ne_bytes(bytes);
-    }
-    Ok(words)
+    // So many bytes come whole.
+    const { assert!(8 * N <= 256) };
+    let mut bytes = [[0; 8]; N];
+    getrandom(bytes.as_flattened_mut(), GetRandomFlags::empty())?;
+    Ok(bytes.map(u64::from_ne_bytes))
 }

@@ -70,6 +70,27 @@ impl<T> Registered<T> {
     }
 }
 
+/// Random words that no handle has had: the system is asked for several at a time, because its
+/// answer takes longer than all else of a registration.
+#[derive(Default)]
+struct Secrets {
+    words: [u64; 32],
+    left: usize,
+}
+
+impl Secrets {
+    /// `None`: the system has no random numbers.
+    fn draw(&mut self) -> Option<u64> {
+        if self.left == 0 {
+            self.words = random().ok()?;
+            self.left = self.words.len();
+        }
+        self.left -= 1;
+        // Not kept: it is in the registration alone.
+        Some(std::mem::take(&mut self.words[self.left]))
+    }
+}
+
 /// The registrations of an endpoint.
 pub struct RegistrationTable<T> {
     key: u64,
@@ -78,6 +99,7 @@ pub struct RegistrationTable<T> {
     free: VecDeque<u32>,
     /// How many serve one connection.
     private: usize,
+    secrets: Secrets,
     /// Registrations that go by a handle of another table: by its first word, the second one.
     adopted: HashMap<u64, (u64, Registration)>,
 }
@@ -86,7 +108,14 @@ impl<T> RegistrationTable<T> {
     /// Empty; `key` is the endpoint's own and random.
     #[must_use]
     pub fn new(key: u64) -> Self {
-        Self { key, entries: Vec::new(), free: VecDeque::new(), private: 0, adopted: HashMap::new() }
+        Self {
+            key,
+            entries: Vec::new(),
+            free: VecDeque::new(),
+            private: 0,
+            secrets: Secrets::default(),
+            adopted: HashMap::new(),
+        }
     }
 
     /// The index of the next registration.
@@ -116,7 +145,7 @@ impl<T> RegistrationTable<T> {
         if (memory.start() as u64).checked_add(len).is_none() {
             return Err(RegisterError::WrapsAround);
         }
-        let [secret] = random().map_err(|_| RegisterError::NoMemory)?;
+        let secret = self.secrets.draw().ok_or(RegisterError::NoMemory)?;
         let serves = only.map_or(Serves::All, Serves::One);
         let mut registered =
             Registered { generation: 1, secret, rights, serves, memory: Some(memory), adopted: None, state };
@@ -270,6 +299,19 @@ impl<T> RegistrationTable<T> {
 mod tests {
     use super::*;
     use cci_mem::arena::SharedMemory;
+
+    #[test]
+    fn no_two_registrations_have_one_secret() {
+        let memory = SharedMemory::new(4096).expect("memory");
+        let mut table = RegistrationTable::new(7);
+        let mut secrets = std::collections::HashSet::new();
+        for _ in 0..200 {
+            let (number, handle) = table.register(memory.memory(), Rights::READ, None, ()).expect("registered");
+            let secret = handle.words()[1];
+            assert!(secret != 0 && secrets.insert(secret), "{secret:#x}");
+            table.remove(number);
+        }
+    }
 
     #[test]
     fn a_stale_or_invented_handle_names_nothing() {

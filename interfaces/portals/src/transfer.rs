@@ -64,6 +64,8 @@ impl State {
             return;
         };
         let is_done = !reads.has_failed;
+        // Ends after the partner has its answer: nobody waits for it, and it grants nothing.
+        let _registered = std::mem::take(&mut reads.registered);
         let Some(operation) = self.operations.remove(number) else { return };
         let status = if is_done { wire::DONE } else { wire::FAILED };
         if operation.kind == Kind::Take {
