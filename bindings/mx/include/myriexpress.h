@@ -112,7 +112,9 @@ typedef mx_return_t (*mx_error_handler_t)(char *text, mx_return_t code);
 typedef enum {
     MX_PARAM_ERROR_HANDLER = 0,
     MX_PARAM_UNEXP_QUEUE_MAX = 1, /* bytes */
-    MX_PARAM_CONTEXT_ID = 2
+    MX_PARAM_CONTEXT_ID = 2,
+    /* Of this library: the endpoint is not that of the rank, where the process is one of a job. */
+    MX_PARAM_OUTSIDE_JOB = 64
 } mx_param_key_t;
 
 typedef struct {

@@ -2,8 +2,10 @@
 
 use crate::answer::{ALREADY_INITIALIZED, Answer, DEVICE_CYCLE, NULL, Refusal, give, handler_of, offer};
 use crate::layout::{CAddress, CParameter, CSegment, CStatus, ErrorHandler, segments};
-use crate::registry::{End, Handle, lock, registry};
-use cci_mem::sync::Ordering;
+use crate::registry::{End, Handle, Membership, lock, registry};
+use cci::{Context, Device};
+use cci_job::Job;
+use cci_mem::sync::{AtomicBool, Ordering};
 use cci_mx::{Endpoint, Error, Match, Options, Place, Request, Status, Unexpected};
 use cci_peers::{NoDevice, device_beneath};
 use std::ffi::{c_int, c_uint, c_void};
@@ -11,6 +13,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 const ANY: u32 = u32::MAX;
+/// A parameter of this library: the endpoint is not that of the rank.
+const OUTSIDE_JOB: u32 = 64;
 
 pub(crate) fn init(api: c_int) -> Answer {
     if api >> 8 != 3 {
@@ -48,8 +52,11 @@ fn word(context: *mut c_void) -> u64 {
     context.expose_provenance() as u64
 }
 
-unsafe fn options(list: *const CParameter, count: u32) -> Result<(Options, Option<ErrorHandler>), Refusal> {
-    let (mut options, mut handler) = (Options::new(), None);
+/// What parameters ask for: options, the error handler, and whether the endpoint may be the rank's.
+type Asked = (Options, Option<ErrorHandler>, bool);
+
+unsafe fn options(list: *const CParameter, count: u32) -> Result<Asked, Refusal> {
+    let (mut options, mut handler, mut may_be_rank) = (Options::new(), None, true);
     if count > 0 && list.is_null() {
         return Err(Error::BadParameterList.into());
     }
@@ -66,20 +73,56 @@ unsafe fn options(list: *const CParameter, count: u32) -> Result<(Options, Optio
                     let id = parameter.value.context_id;
                     options = options.context_ids(id.bits.into(), id.shift.into());
                 }
+                OUTSIDE_JOB => may_be_rank = false,
                 _ => return Err(Error::BadParameterName.into()),
             }
         }
     }
-    Ok((options, handler))
+    Ok((options, handler, may_be_rank))
 }
 
-/// Where an endpoint is: on the device that `CCI_MX_DEVICE` names, or the default one.
-pub(crate) fn place(id: Option<u32>) -> Result<Place, Refusal> {
-    let (_context, device) = device_beneath("CCI_MX_DEVICE").map_err(|why| match why {
+/// The device that `CCI_MX_DEVICE` names, or the default one.
+fn device() -> Result<(Context, Device), Refusal> {
+    device_beneath("CCI_MX_DEVICE").map_err(|why| match why {
         NoDevice::Cycle => Refusal(DEVICE_CYCLE),
         _ => Error::NoDevice.into(),
-    })?;
-    Place::by_rule(&device, id).map_err(|why| why.code().into())
+    })
+}
+
+/// Whether this process has joined its job, or is a child of one that has: the descriptor of the
+/// job is its parent's.
+static HAS_JOINED: AtomicBool = AtomicBool::new(false);
+
+/// The job of this process, joined now if it names one. `None`: there is none.
+fn job(membership: &mut Membership) -> Result<Option<Arc<Job>>, Refusal> {
+    // Publishes nothing: the membership is locked.
+    if membership.job.is_none() && Job::is_named() && !HAS_JOINED.swap(true, Ordering::Relaxed) {
+        membership.job = Some(Arc::new(Job::join().map_err(|_| Error::Failure)?));
+    }
+    Ok(membership.job.clone())
+}
+
+/// Where an endpoint is. The first one of a process in a job is that of its rank.
+fn place(id: Option<u32>, may_be_rank: bool) -> Result<Place, Refusal> {
+    let (_context, device) = device()?;
+    let by_rule = || Place::by_rule(&device, id).map_err(|why| Refusal::from(why.code()));
+    if !may_be_rank {
+        return by_rule();
+    }
+    let mut membership = lock(&registry().membership);
+    let job = if membership.ranks.is_empty() { job(&mut membership)? } else { None };
+    let Some(job) = job else { return by_rule() };
+    let place = Place::of_job(job, &device, id).map_err(|why| why.code())?;
+    membership.ranks = place.ranks().collect();
+    Ok(place)
+}
+
+/// The NIC of this host: that of an endpoint which is opened for this.
+pub(crate) fn found_nic() -> Result<u64, Refusal> {
+    let (_context, device) = device()?;
+    // Ranks of other hosts are met on another address.
+    let device = job(&mut lock(&registry().membership))?.map_or(device.clone(), |job| job.device_like(&device));
+    Ok(Place::by_rule(&device, None).map_err(|why| why.code())?.nic())
 }
 
 pub(crate) unsafe fn open(
@@ -96,8 +139,8 @@ pub(crate) unsafe fn open(
         return Err(Error::BoardUnknown.into());
     }
     // SAFETY: by the contract of the header.
-    let (options, handler) = unsafe { options(list, count) }?;
-    let place = place((id != ANY).then_some(id))?;
+    let (options, handler, may_be_rank) = unsafe { options(list, count) }?;
+    let place = place((id != ANY).then_some(id), may_be_rank)?;
     let endpoint = Endpoint::open(place, key, &options).map_err(|why| why.code())?;
     *lock(&registry.nic) = Some(endpoint.address().nic());
     let handle = registry.enter(End::new(endpoint, handler)).ok_or(Error::NoResources)?;

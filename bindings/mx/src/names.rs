@@ -18,7 +18,7 @@ pub(crate) fn own_nic() -> Result<u64, Refusal> {
     let mut nic = lock(&registry().nic);
     match *nic {
         Some(nic) => Ok(nic),
-        None => Ok(*nic.insert(crate::calls::place(None)?.nic())),
+        None => Ok(*nic.insert(crate::calls::found_nic()?)),
     }
 }
 
@@ -30,6 +30,16 @@ fn own_name() -> String {
     text.map_or_else(|| "localhost".to_owned(), |text| text.to_string_lossy().into_owned())
 }
 
+/// The NIC of `job:RANK`, once the first endpoint of this process has met the other ranks. `None`:
+/// this process has no job, or the text is another one.
+fn nic_of_rank(text: &str) -> Option<Result<u64, Refusal>> {
+    let rank = text.strip_prefix("job:")?;
+    let membership = lock(&registry().membership);
+    membership.job.as_ref()?;
+    let found = rank.parse().ok().and_then(|rank: usize| membership.ranks.get(rank));
+    Some(found.map(|(nic, _)| *nic).ok_or_else(|| Error::HostNotFound.into()))
+}
+
 pub(crate) unsafe fn nic_of_host(name: *const c_char, nic: *mut u64) -> Answer {
     registry().check()?;
     if name.is_null() || nic.is_null() {
@@ -37,6 +47,10 @@ pub(crate) unsafe fn nic_of_host(name: *const c_char, nic: *mut u64) -> Answer {
     }
     // SAFETY: by the contract of the header.
     let text = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Error::HostnameArguments)?;
+    if let Some(found) = nic_of_rank(text) {
+        // SAFETY: by the contract of the header.
+        return unsafe { give(nic, found?) };
+    }
     let (host, board) = text.split_once(':').unwrap_or((text, "0"));
     let board: u32 = board.parse().map_err(|_| Error::HostnameArguments)?;
     if host.is_empty() || text.len() > LONGEST_GIVEN {

@@ -2,6 +2,7 @@
 
 use crate::answer::{MX_ERRORS_ARE_FATAL, NOT_INITIALIZED, Refusal};
 use crate::layout::{CSegment, ErrorHandler};
+use cci_job::Job;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cci_mx::{Address, Endpoint, Error, Request};
 use std::cell::RefCell;
@@ -72,6 +73,16 @@ pub(crate) struct Registry {
     pub(crate) contexts: RwLock<HashMap<Address, usize>>,
     /// The NIC of this host, once it is known.
     pub(crate) nic: Mutex<Option<u64>>,
+    pub(crate) membership: Mutex<Membership>,
+}
+
+/// What a process has of its job.
+#[derive(Default)]
+pub(crate) struct Membership {
+    /// Joined at most once in the life of a process.
+    pub(crate) job: Option<Arc<Job>>,
+    /// NIC and id of each rank, once the first endpoint is open.
+    pub(crate) ranks: Vec<(u64, u32)>,
 }
 
 /// The registry of this process. It is never freed: calls of other threads may be in it. A child of

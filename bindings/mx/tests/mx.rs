@@ -117,6 +117,11 @@ fn an_endpoint_sends_to_itself_and_probes() {
 }
 
 #[test]
+fn a_fork_in_each_phase_of_a_large_message_changes_nothing() {
+    run("fork.c", "whole\n");
+}
+
+#[test]
 fn context_ids_part_waits() {
     run("contexts.c", "parted\n");
 }
@@ -129,6 +134,20 @@ fn threads_that_wait_are_woken() {
 #[test]
 fn the_unexpected_handler_answers() {
     run("handler.c", "handled\n");
+}
+
+/// On a default device ranks of one host find each other, and meet in shared memory.
+#[test]
+fn a_job_gives_names_to_ranks() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let cci = cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
+    let program = compile("job.c", dir.path());
+    for (ranks, transport) in [("1", ""), ("4", ""), ("2", "sm"), ("2", "tcp")] {
+        let mut run = command(&cci, transport, dir.path());
+        run.args(["run", "-n", ranks]).arg(&program).args([ranks, transport]);
+        let said = finish(run.spawn().expect("it starts"), "a job");
+        assert_eq!(said, "all found\n".repeat(ranks.parse().expect("a number")));
+    }
 }
 
 #[test]

@@ -104,13 +104,29 @@ impl Job {
     ///
     /// No device is usable.
     pub fn device(&self, context: &Context) -> Result<Device, cci::OpenError> {
-        let mut device = context.default_device()?.clone();
+        Ok(self.device_like(context.default_device()?))
+    }
+
+    /// Returns what [`Job::device`] makes of the default device, of another one.
+    ///
+    /// ```no_run
+    /// # fn main() -> Result<(), Box<dyn std::error::Error>> {
+    /// let (job, context) = (cci_job::Job::join()?, cci::Context::new()?);
+    /// let memory = context.devices().iter().find(|device| device.transport == "sm").ok_or("no shared memory")?;
+    /// let endpoint = cci::Endpoint::open(&job.device_like(memory), &cci::EndpointOptions::new())?;
+    /// job.announce(endpoint.uri())?;
+    /// # Ok(())
+    /// # }
+    /// ```
+    #[must_use]
+    pub fn device_like(&self, device: &Device) -> Device {
+        let mut device = device.clone();
         if let Some(driver) = cci::driver(&device.transport) {
             let listen = std::env::var("CCI_LISTEN").ok().filter(|value| !value.is_empty());
             let is_spread = self.local().size < self.size();
             device.arguments.extend(keys(driver, &device.arguments, listen.as_deref(), self.secret(), is_spread));
         }
-        Ok(device)
+        device
     }
 
     /// Publishes `uri` as that of this rank's endpoint, under the key [`URI`], waits until all

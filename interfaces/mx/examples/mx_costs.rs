@@ -1,8 +1,8 @@
 //! What messages cost on shared memory: `cargo run --release -p cci-mx --example mx_costs`. One
 //! thread drives both ends, so that a half round trip is all that both do for it, and nothing
-//! waits. Medians of 31 blocks, bare messages and those of MX in turn. With a way (`message`, `mx`)
-//! and a number of half round trips it makes these and prints nothing, so that their instructions
-//! can be counted.
+//! waits. Medians of 31 blocks, bare messages and those of MX in turn. With a way (`message`,
+//! `empty`, `mx`) and a number of round trips it makes these and prints nothing, so that their
+//! instructions can be counted.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
 use cci::{Connect, Connection, Context, Event, Memory, Notify};
@@ -176,7 +176,7 @@ fn main() {
     let (bare, mut pair) = (Bare::new(&context), Pair::new(&context));
     let mut arguments = std::env::args().skip(1);
     if let (Some(way), Some(count)) = (arguments.next(), arguments.next()) {
-        let count = count.parse().expect("a number");
+        let count = 2 * count.parse::<u32>().expect("a number");
         match way.as_str() {
             "message" => bare.run(count),
             "empty" => pair.run(count, true),

@@ -6,7 +6,7 @@ use crate::links::Control;
 use crate::requests::{Outcome, Stage};
 use crate::state::{Sending, State, received};
 use crate::types::{Buffer, Segments};
-use crate::wire::{self, DONE, HEADER, Header, LARGE, LONGEST, MOST_PARTS, REFUSED, Remote};
+use crate::wire::{self, DONE, HEADER, Header, LARGE, LONGEST, MOST_PARTS, ONE, REFUSED, Remote};
 use cci::{
     Connection, Endpoint, Failure, Memory, Notify, RegisterError, Registration, Rights, Rma, RmaError, SendError,
 };
@@ -144,9 +144,10 @@ impl<B: Buffer> State<B> {
             };
         }
         let parts = bulk.registered.iter().map(|part| (part.len() as u32, part.handle()));
+        let flags = if parts.len() == 1 { ONE } else { 0 };
         let credit = partner.credit_back();
         scratch.clear();
-        scratch.extend(Header { credit, ..Header::new(LARGE, length as u32, bits) }.emit());
+        scratch.extend(Header { credit, flags, ..Header::new(LARGE, length as u32, bits) }.emit());
         scratch.extend(request.bits().to_le_bytes());
         debug_assert_eq!((scratch.len(), HEADER + 8), (LONGEST, LONGEST));
         wire::emit_parts(parts, scratch);
@@ -246,17 +247,20 @@ impl<B: Buffer> State<B> {
     /// All reads have ended: the bytes are in place, or will not be.
     fn finish_reads(&mut self, endpoint: &Endpoint, place: u32) {
         let Some(bulk) = self.bulks.get_mut(place).filter(|bulk| bulk.is_reading) else { return };
+        // Should the link break below, it is finished once all the same.
+        bulk.is_reading = false;
         let Bulk { request, peer, link, session, sender, length, wanted, failed, .. } = *bulk;
         let outcome = match failed {
             Some(code) => Outcome { code, peer, session, length, copied: 0 },
             None => Outcome { peer, session, ..received(length, wanted as usize, true) },
         };
-        // Lets go of the place too.
-        self.finish(request, outcome);
+        // First: the sender waits for it, and nobody for the end of the registration.
         if self.partner(peer).is_some_and(|partner| partner.link == link) {
             let flags = if failed.is_some() { REFUSED } else { 0 };
             self.post(endpoint, peer, Control::Answer(DONE, flags, sender));
         }
+        // Lets go of the place too.
+        self.finish(request, outcome);
     }
 
     /// The link of reads is no more. Those that CCI has begun end by themselves; the memory is

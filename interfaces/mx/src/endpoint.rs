@@ -6,12 +6,13 @@ use crate::place::{NotOpened, Place};
 use crate::requests::Request;
 use crate::state::{Counts, State};
 use crate::types::{Address, Buffer, Match, Segments, Status};
-use crate::waiting::{Answer, Core, Unexpected};
+use crate::waiting::{Answer, Core, Unexpected, this_thread};
 use cci::Memory;
+use cci_job::Job;
 use cci_peers::Peers;
 use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
-use std::sync::{Arc, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// Partners at most.
@@ -43,6 +44,7 @@ pub struct Endpoint<B: Buffer = Memory> {
     core: Core<B>,
     own: Address,
     key: u32,
+    _job: Option<Arc<Job>>,
 }
 
 impl<B: Buffer> fmt::Debug for Endpoint<B> {
@@ -59,7 +61,7 @@ impl<B: Buffer> Endpoint<B> {
     /// The options do not fit; or the system has no descriptor, no random numbers or no memory.
     pub fn open(place: Place, key: u32, options: &Options) -> Result<Self, NotOpened> {
         options.check()?;
-        let Place { endpoint, name, directory } = place;
+        let Place { endpoint, name, directory, job, .. } = place;
         let mut session = [0; 4];
         // So few bytes come whole.
         rustix::rand::getrandom(&mut session, rustix::rand::GetRandomFlags::empty())
@@ -70,7 +72,7 @@ impl<B: Buffer> Endpoint<B> {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|source| cci::OpenError::system("no descriptor for an MX endpoint", source))?;
         let core = Core::new(endpoint, State::new(own, key, options, peers), wake);
-        Ok(Self { core, own, key })
+        Ok(Self { core, own, key, _job: job })
     }
 
     /// Which endpoint this is.
@@ -98,7 +100,7 @@ impl<B: Buffer> Endpoint<B> {
     /// [`Error::BadEndpoint`]: it has ended already; [`Error::CloseInHandler`].
     pub fn close(&self) -> Result<(), Error> {
         self.core.with(|state| {
-            if state.in_handler == Some(std::thread::current().id()) {
+            if state.in_handler == Some(this_thread()) {
                 return Err(Error::CloseInHandler);
             }
             state.close(&self.core.endpoint);
@@ -245,6 +247,7 @@ impl<B: Buffer> Endpoint<B> {
     /// # Errors
     ///
     /// [`Error::BadMask`], [`Error::BadContextMask`], [`Error::BadEndpoint`], [`Error::NicDead`].
+    #[inline]
     pub fn test_any(&self, wanted: Match) -> Result<Option<Status>, Error> {
         self.wait_any(wanted, Some(Duration::ZERO))
     }
@@ -254,8 +257,9 @@ impl<B: Buffer> Endpoint<B> {
     /// # Errors
     ///
     /// As [`Endpoint::test_any`].
+    #[inline]
     pub fn wait_any(&self, wanted: Match, limit: Option<Duration>) -> Result<Option<Status>, Error> {
-        self.core.lock().requests.context_bits.check(wanted)?;
+        self.core.context_bits.check(wanted)?;
         self.core.wait_for(limit, |state| {
             let index = state.requests.find_done(wanted)?;
             state.consume(index)
@@ -277,7 +281,7 @@ impl<B: Buffer> Endpoint<B> {
     ///
     /// As [`Endpoint::test_any`].
     pub fn probe(&self, wanted: Match, limit: Option<Duration>) -> Result<Option<Status>, Error> {
-        self.core.lock().requests.context_bits.check(wanted)?;
+        self.core.context_bits.check(wanted)?;
         self.core.wait_for(limit, |state| state.probe(wanted))
     }
 
@@ -344,14 +348,14 @@ impl<B: Buffer> Endpoint<B> {
     where
         F: Fn(&Unexpected<'_>) -> Answer + Send + Sync + 'static,
     {
-        let has_handler = handler.is_some();
-        let new = handler.map(|handler| Arc::new(handler) as _);
-        let before = std::mem::replace(&mut *self.core.handler.write().unwrap_or_else(PoisonError::into_inner), new);
+        let new = handler.map(|handler| Box::new(handler) as _);
+        // Dropped without the lock.
+        let before = self.core.with(|state| {
+            (state.has_handler, state.handler_number) = (new.is_some(), state.handler_number + 1);
+            Ok(std::mem::replace(&mut state.handler, new))
+        })?;
         drop(before);
-        self.core.with(|state| {
-            state.has_handler = has_handler;
-            Ok(())
-        })
+        Ok(())
     }
 
     /// Makes progress.

@@ -6,7 +6,7 @@ use crate::options::Options;
 use crate::place::{Place, endpoint_options};
 use crate::requests::Request;
 use crate::types::{Address, Match, Status, buffer};
-use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, Header, LARGE, REFUSED, SYNC};
+use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, Header, LARGE, ONE, REFUSED, SYNC};
 use cci::{Connect, Connection, Memory, Notify, Registration, Rights};
 use cci_peers::Table;
 use cci_testkit::{LIMIT, sm_device};
@@ -110,7 +110,8 @@ fn eager(len: u32, bytes: &[u8]) -> Vec<u8> {
 }
 
 fn offer(len: u32, parts: &[(u32, &cci::RmaHandle)]) -> Vec<u8> {
-    let mut message = Header::new(LARGE, len, 1).emit().to_vec();
+    let flags = if parts.len() == 1 { ONE } else { 0 };
+    let mut message = Header { flags, ..Header::new(LARGE, len, 1) }.emit().to_vec();
     message.extend(77_u64.to_le_bytes());
     wire::emit_parts(parts.iter().copied(), &mut message);
     message
@@ -119,6 +120,7 @@ fn offer(len: u32, parts: &[(u32, &cci::RmaHandle)]) -> Vec<u8> {
 #[test]
 fn a_malformed_message_ends_the_link() {
     let ident = Header::ident(SESSION, WINDOW);
+    let handle = cci::RmaHandle::from_bytes(&[1; 32]).expect("a handle");
     let messages: [(&str, Vec<u8>); 14] = [
         ("no bytes", vec![]),
         ("half a header", vec![EAGER; 15]),
@@ -133,8 +135,8 @@ fn a_malformed_message_ends_the_link() {
         ("credit for nothing", Header { credit: 1, ..Header::new(CREDIT, 0, 0) }.emit().to_vec()),
         ("an offer without parts", offer(5, &[])),
         ("an offer of nothing", offer(0, &[])),
-        ("half an offer", offer(5, &[(5, &cci::RmaHandle::from_bytes(&[1; 32]).expect("a handle"))])[..40].to_vec()),
-        ("parts of another length", offer(6, &[(5, &cci::RmaHandle::from_bytes(&[1; 32]).expect("a handle"))])),
+        ("half an offer", offer(5, &[(5, &handle)])[..40].to_vec()),
+        ("parts of another length", offer(6, &[(5, &handle), (2, &handle)])),
         ("an answer with a word", Header::new(DONE, 1, 0).emit().to_vec()),
         ("an unknown answer", Header { flags: 9, ..Header::new(CONNECTED, 0, 0) }.emit().to_vec()),
     ];

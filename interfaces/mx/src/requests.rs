@@ -127,8 +127,11 @@ pub(crate) struct Requests<B> {
     slots: Vec<Slot<B>>,
     free: u32,
     pub(crate) open: usize,
-    /// All that are finished, oldest first.
+    /// All that are finished, oldest first, but for the last one.
     done: List,
+    /// The one that has finished last, if it is in no list yet, or [`NONE`]. Most programs ask for
+    /// it next: it is consumed without being entered and taken out again.
+    newest: u32,
     /// The same by context id, where there are context ids.
     by_context: Vec<List>,
     pub(crate) context_bits: ContextBits,
@@ -139,7 +142,7 @@ pub(crate) struct Requests<B> {
 impl<B> Requests<B> {
     pub(crate) fn new(context_bits: ContextBits) -> Self {
         let by_context = if context_bits.count == 0 { Vec::new() } else { vec![EMPTY; 1 << context_bits.count] };
-        Self { slots: Vec::new(), free: NONE, open: 0, done: EMPTY, by_context, context_bits, changes: 0 }
+        Self { slots: Vec::new(), free: NONE, open: 0, done: EMPTY, newest: NONE, by_context, context_bits, changes: 0 }
     }
 
     /// Makes room for a request, and returns its index; `None`: there is none.
@@ -177,10 +180,7 @@ impl<B> Requests<B> {
         let (bits, is_done) = (slot.bits, slot.is_done());
         slot.is_hidden = true;
         if is_done {
-            unlink(&mut self.slots, &mut self.done, index, true);
-            if let Some(list) = self.by_context.get_mut(self.context_bits.id(bits)) {
-                unlink(&mut self.slots, list, index, false);
-            }
+            self.unlink_done(index, bits);
         }
     }
 
@@ -189,15 +189,37 @@ impl<B> Requests<B> {
     pub(crate) fn insert_done(&mut self, context: u64, bits: u64, outcome: Outcome) -> Request {
         let request = self.insert(context, bits, Stage::Done { all: [NONE; 2], own: [NONE; 2], outcome });
         self.changes += 1;
-        self.link_done(request.index, bits);
+        self.enter_done(request.index);
         request
     }
 
+    /// A request is finished: the newest one.
     #[inline]
-    fn link_done(&mut self, index: u32, bits: u64) {
+    fn enter_done(&mut self, index: u32) {
+        let before = std::mem::replace(&mut self.newest, index);
+        if before != NONE {
+            self.link_done(before);
+        }
+    }
+
+    fn link_done(&mut self, index: u32) {
+        let Some(bits) = self.slots.get(index as usize).map(|slot| slot.bits) else { return };
         link(&mut self.slots, &mut self.done, index, true);
         if let Some(list) = self.by_context.get_mut(self.context_bits.id(bits)) {
             link(&mut self.slots, list, index, false);
+        }
+    }
+
+    /// Takes a finished request out of the lists.
+    #[inline]
+    fn unlink_done(&mut self, index: u32, bits: u64) {
+        if index == self.newest {
+            self.newest = NONE;
+            return;
+        }
+        unlink(&mut self.slots, &mut self.done, index, true);
+        if let Some(list) = self.by_context.get_mut(self.context_bits.id(bits)) {
+            unlink(&mut self.slots, list, index, false);
         }
     }
 
@@ -248,10 +270,10 @@ impl<B> Requests<B> {
         if slot.is_forgotten {
             return self.remove(index);
         }
-        let (bits, is_hidden) = (slot.bits, slot.is_hidden);
+        let is_hidden = slot.is_hidden;
         let before = std::mem::replace(&mut slot.stage, Stage::Done { all: [NONE; 2], own: [NONE; 2], outcome });
         if !is_hidden {
-            self.link_done(index, bits);
+            self.enter_done(index);
         }
         Some(before)
     }
@@ -263,10 +285,7 @@ impl<B> Requests<B> {
         let Stage::Done { outcome, .. } = slot.stage else { return None };
         let (context, bits) = (slot.context, slot.bits);
         if !slot.is_hidden {
-            unlink(&mut self.slots, &mut self.done, index, true);
-            if let Some(list) = self.by_context.get_mut(self.context_bits.id(bits)) {
-                unlink(&mut self.slots, list, index, false);
-            }
+            self.unlink_done(index, bits);
         }
         self.remove(index);
         Some((outcome, context, bits))
@@ -274,7 +293,8 @@ impl<B> Requests<B> {
 
     /// The oldest finished request.
     pub(crate) fn oldest(&self) -> Option<Request> {
-        (self.done.first != NONE).then(|| self.name(self.done.first))
+        let oldest = if self.done.first == NONE { self.newest } else { self.done.first };
+        (oldest != NONE).then(|| self.name(oldest))
     }
 
     /// The oldest finished request that matches; the mask compares the context id.
@@ -289,7 +309,8 @@ impl<B> Requests<B> {
             }
             at = slot.links(!has_contexts)?[1];
         }
-        None
+        let newest = self.slots.get(self.newest as usize)?;
+        wanted.covers(newest.bits).then_some(self.newest)
     }
 }
 

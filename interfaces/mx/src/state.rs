@@ -7,12 +7,12 @@ use crate::links::{Control, Partner};
 use crate::options::Options;
 use crate::requests::{ContextBits, NONE, OWN, Outcome, Request, Requests, Stage};
 use crate::types::{Address, Buffer, Status};
+use crate::waiting::Handler;
 use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, Head, IDENT, LARGE, LONGEST, LONGEST_OFFER, REFUSED};
 use cci::{Endpoint, Event, Received};
 use cci_matching::{Envelope, Posted, Unexpected};
 use cci_peers::{Peer, Peers};
 use std::collections::{BTreeSet, VecDeque};
-use std::thread::ThreadId;
 use std::time::Instant;
 
 /// What has happened so far.
@@ -86,8 +86,11 @@ pub(crate) struct State<B> {
     pub(crate) scratch: Vec<u8>,
     pub(crate) counts: Counts,
     pub(crate) has_handler: bool,
+    /// The unexpected handler, unless it runs; and how often it was set.
+    pub(crate) handler: Option<Handler>,
+    pub(crate) handler_number: u64,
     /// The thread that is in the unexpected handler.
-    pub(crate) in_handler: Option<ThreadId>,
+    pub(crate) in_handler: Option<usize>,
     pub(crate) is_closed: bool,
     pub(crate) has_failed: bool,
     /// Counts wake-ups of the program.
@@ -122,6 +125,8 @@ impl<B: Buffer> State<B> {
             scratch: Vec::new(),
             counts: Counts::default(),
             has_handler: false,
+            handler: None,
+            handler_number: 0,
             in_handler: None,
             is_closed: false,
             has_failed: false,
@@ -374,8 +379,7 @@ impl<B: Buffer> State<B> {
         let mut bytes = [0; LONGEST_OFFER];
         let len = source.copy_to(head.from, &mut bytes);
         let mut offer = self.buffers.offer();
-        let is_right =
-            head.from + len == source.len() && wire::parse_parts(&bytes[..len], head.header.word, &mut offer);
+        let is_right = head.from + len == source.len() && wire::parse_parts(&bytes[..len], &head.header, &mut offer);
         let cost = wire::cost_of_parts(offer.len());
         if !is_right || !self.charge(number, cost) {
             self.buffers.give_back(Body::Offered(offer));

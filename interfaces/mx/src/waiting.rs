@@ -1,7 +1,7 @@
 //! Progress, the unexpected handler, and waiting.
 
 use crate::errors::Error;
-use crate::requests::OWN;
+use crate::requests::{ContextBits, OWN};
 use crate::state::{Pending, State};
 use crate::types::{Address, Buffer};
 use crate::wire::EAGER;
@@ -9,7 +9,7 @@ use cci::__binding::{Guard, Guarded, prepare};
 use cci::{Endpoint, PollError};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::{AsFd, OwnedFd};
-use std::sync::{Arc, Condvar, Mutex, PoisonError, RwLock};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Events taken before a call looks whether it has what it wants.
@@ -62,13 +62,24 @@ pub struct Unexpected<'a> {
 }
 
 /// The unexpected handler.
-pub(crate) type Handler = Arc<dyn Fn(&Unexpected<'_>) -> Answer + Send + Sync>;
+pub(crate) type Handler = Box<dyn Fn(&Unexpected<'_>) -> Answer + Send + Sync>;
+
+thread_local! {
+    static ME: u8 = const { 0 };
+}
+
+/// A number of this thread that no other living thread has.
+#[inline]
+pub(crate) fn this_thread() -> usize {
+    ME.with(|me| std::ptr::from_ref(me).addr())
+}
 
 /// What the threads of a program share.
 pub(crate) struct Core<B> {
     pub(crate) endpoint: Endpoint,
     state: Guarded<State<B>>,
-    pub(crate) handler: RwLock<Option<Handler>>,
+    /// They do not change.
+    pub(crate) context_bits: ContextBits,
     /// Counts wake-ups of threads that sleep without a descriptor. Locked with the guard held, and
     /// never the other way round.
     epoch: Mutex<u64>,
@@ -81,9 +92,9 @@ type Entered<'a, B> = Guard<'a, State<B>>;
 
 impl<B: Buffer> Core<B> {
     pub(crate) fn new(endpoint: Endpoint, state: State<B>, wake: OwnedFd) -> Self {
+        let context_bits = state.requests.context_bits;
         let state = Guarded::new(state, prepare());
-        let (handler, epoch, changed) = (RwLock::new(None), Mutex::new(0), Condvar::new());
-        Self { endpoint, state, handler, epoch, changed, wake }
+        Self { endpoint, state, context_bits, epoch: Mutex::new(0), changed: Condvar::new(), wake }
     }
 
     #[inline(always)]
@@ -207,7 +218,6 @@ impl<B: Buffer> Core<B> {
         state
     }
 
-    #[cold]
     #[inline(never)]
     fn call_handler<'a>(&'a self, state: Entered<'a, B>, pending: Pending<'_>) -> Entered<'a, B> {
         let head = &pending.head;
@@ -227,15 +237,24 @@ impl<B: Buffer> Core<B> {
     }
 
     /// Calls the handler without the lock. No other thread makes progress meanwhile.
+    #[inline]
     fn run_handler<'a>(&'a self, mut state: Entered<'a, B>, message: &Unexpected<'_>) -> (Entered<'a, B>, Answer) {
-        let handler = self.handler.read().unwrap_or_else(PoisonError::into_inner).clone();
-        let Some(handler) = handler else { return (state, Answer::Continue) };
-        state.in_handler = Some(std::thread::current().id());
+        let Some(handler) = state.handler.take() else { return (state, Answer::Continue) };
+        state.in_handler = Some(this_thread());
+        let mut turn = HandlerTurn { core: self, handler: Some(handler), number: state.handler_number };
         drop(state);
-        let leave = Leave(self);
-        let answer = handler(message);
-        std::mem::forget(leave);
-        (self.lock(), answer)
+        let answer = turn.handler.as_ref().map_or(Answer::Continue, |handler| handler(message));
+        let mut state = self.lock();
+        turn.put_back(&mut state);
+        let replaced = turn.handler.take();
+        std::mem::forget(turn);
+        if replaced.is_some() {
+            // What it has captured may call this endpoint as it goes.
+            drop(state);
+            drop(replaced);
+            state = self.lock();
+        }
+        (state, answer)
     }
 
     /// Makes progress until `ready` gives something, at most for `limit`, or until a wake-up of the
@@ -275,7 +294,7 @@ impl<B: Buffer> Core<B> {
         limit: Option<Duration>,
         mut ready: impl FnMut(&mut State<B>) -> Option<R>,
     ) -> Result<Option<R>, Error> {
-        let (wakes, me) = (state.wakes, std::thread::current().id());
+        let (wakes, me) = (state.wakes, this_thread());
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let (mut begun, mut looks) = (None, 0_u32);
         loop {
@@ -357,15 +376,30 @@ impl<B: Buffer> Core<B> {
     }
 }
 
-/// Ends the turn of a handler that has panicked.
-struct Leave<'a, B: Buffer>(&'a Core<B>);
+/// A handler that runs. Dropped: it has panicked.
+struct HandlerTurn<'a, B: Buffer> {
+    core: &'a Core<B>,
+    handler: Option<Handler>,
+    number: u64,
+}
 
-impl<B: Buffer> Drop for Leave<'_, B> {
+impl<B: Buffer> HandlerTurn<'_, B> {
+    /// Gives the handler back, unless the program has set another one meanwhile.
+    #[inline]
+    fn put_back(&mut self, state: &mut State<B>) {
+        if state.handler_number == self.number {
+            state.handler = self.handler.take();
+        }
+    }
+}
+
+impl<B: Buffer> Drop for HandlerTurn<'_, B> {
     fn drop(&mut self) {
-        let mut state = self.0.lock();
+        let mut state = self.core.lock();
+        self.put_back(&mut state);
         state.in_handler = None;
         state.requests.changes += 1;
-        self.0.wake(&state);
+        self.core.wake(&state);
     }
 }
 

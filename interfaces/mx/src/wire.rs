@@ -13,6 +13,9 @@ pub(crate) const CONNECTED: u8 = 7;
 const VERSION: u8 = 1;
 /// Of EAGER: DONE is wanted.
 pub(crate) const SYNC: u8 = 1;
+/// Of LARGE: there is one part, and its handle alone is behind the number, so that `sm` has the
+/// message in one cache line.
+pub(crate) const ONE: u8 = 1;
 /// Of DONE and CONNECTED.
 pub(crate) const REFUSED: u8 = 1;
 
@@ -100,7 +103,7 @@ pub(crate) fn parse(front: &[u8], len: usize) -> Option<Head> {
             let number = numbered()?;
             (header.word as usize == len - LONGEST).then_some(Head { header, number: Some(number), from: LONGEST })
         }
-        LARGE if header.flags == 0 => Some(Head { header, number: Some(numbered()?), from: LONGEST }),
+        LARGE if header.flags <= ONE => Some(Head { header, number: Some(numbered()?), from: LONGEST }),
         IDENT => {
             let is_right = header.flags == VERSION && header.credit == 0 && header.long <= MOST_WINDOW.into();
             (is_right && len == HEADER).then_some(Head { header, number: None, from: HEADER })
@@ -138,8 +141,11 @@ pub(crate) const fn most_of_window(window: u32) -> usize {
 /// Memory of a peer: bytes, and its handle.
 pub(crate) type Remote = (u32, RmaHandle);
 
-/// Appends parts of offered memory.
-pub(crate) fn emit_parts<'a>(parts: impl ExactSizeIterator<Item = (u32, &'a RmaHandle)>, to: &mut Vec<u8>) {
+/// Appends parts of offered memory: of one its handle ([`ONE`]).
+pub(crate) fn emit_parts<'a>(mut parts: impl ExactSizeIterator<Item = (u32, &'a RmaHandle)>, to: &mut Vec<u8>) {
+    if parts.len() == 1 {
+        return to.extend(parts.next().into_iter().flat_map(|(_, handle)| handle.to_bytes()));
+    }
     to.push(u8::try_from(parts.len()).unwrap_or(u8::MAX));
     for (len, handle) in parts {
         to.extend(len.to_le_bytes());
@@ -147,9 +153,15 @@ pub(crate) fn emit_parts<'a>(parts: impl ExactSizeIterator<Item = (u32, &'a RmaH
     }
 }
 
-/// Reads the parts behind a header, which make up `wanted` bytes; false: they do not.
-pub(crate) fn parse_parts(bytes: &[u8], wanted: u32, parts: &mut Vec<Remote>) -> bool {
+/// Reads the parts behind a header, which make up its length; false: they do not.
+pub(crate) fn parse_parts(bytes: &[u8], header: &Header, parts: &mut Vec<Remote>) -> bool {
     parts.clear();
+    let wanted = header.word;
+    if header.flags == ONE {
+        let handle = <&[u8; 32]>::try_from(bytes).ok().and_then(|bytes| RmaHandle::from_bytes(bytes));
+        parts.extend(handle.map(|handle| (wanted, handle)));
+        return !parts.is_empty() && wanted > 0;
+    }
     let Some((count, rest)) = bytes.split_first() else { return false };
     let (found, []) = rest.as_chunks::<PART>() else { return false };
     if found.len() != usize::from(*count) || found.len() > MOST_PARTS {
@@ -217,6 +229,7 @@ mod tests {
             Header { flags: 1, ..Header::new(CONNECT, 0, 0) },
             Header::new(0, 0, 0),
             Header::new(8, 0, 0),
+            Header { flags: 2, ..Header::new(LARGE, 5, 0) },
             Header::new(LARGE, 5, 0),
         ] {
             assert_eq!(parsed(&header.emit()), None, "{header:?}");
@@ -229,17 +242,25 @@ mod tests {
         let mut bytes = Vec::new();
         emit_parts([(3, &handle), (4, &handle)].into_iter(), &mut bytes);
         let mut parts = Vec::new();
-        assert!(parse_parts(&bytes, 7, &mut parts) && parts == [(3, handle), (4, handle)]);
+        let header = |flags, wanted| Header { flags, ..Header::new(LARGE, wanted, 0) };
+        assert!(parse_parts(&bytes, &header(0, 7), &mut parts) && parts == [(3, handle), (4, handle)]);
         for wanted in [0, 6, 8] {
-            assert!(!parse_parts(&bytes, wanted, &mut parts));
+            assert!(!parse_parts(&bytes, &header(0, wanted), &mut parts));
         }
-        (0..bytes.len()).for_each(|len| assert!(!parse_parts(&bytes[..len], 7, &mut parts)));
-        assert!(!parse_parts(&[&bytes[..], &[0]].concat(), 7, &mut parts));
+        assert!(!parse_parts(&bytes, &header(ONE, 7), &mut parts));
+        (0..bytes.len()).for_each(|len| assert!(!parse_parts(&bytes[..len], &header(0, 7), &mut parts)));
+        assert!(!parse_parts(&[&bytes[..], &[0]].concat(), &header(0, 7), &mut parts));
+        let mut one = Vec::new();
+        emit_parts([(7, &handle)].into_iter(), &mut one);
+        assert!(parse_parts(&one, &header(ONE, 7), &mut parts) && parts == [(7, handle)]);
+        assert!(!parse_parts(&one, &header(ONE, 0), &mut parts) && !parse_parts(&one, &header(0, 7), &mut parts));
+        (0..one.len()).for_each(|len| assert!(!parse_parts(&one[..len], &header(ONE, 7), &mut parts)));
+        assert!(!parse_parts(&[&one[..], &[0]].concat(), &header(ONE, 7), &mut parts));
         let mut many = Vec::new();
         emit_parts(std::iter::repeat_n((1, &handle), MOST_PARTS + 1), &mut many);
-        assert!(!parse_parts(&many, 17, &mut parts));
+        assert!(!parse_parts(&many, &header(0, 17), &mut parts));
         let mut empty = Vec::new();
         emit_parts([(0, &handle), (7, &handle)].into_iter(), &mut empty);
-        assert!(!parse_parts(&empty, 7, &mut parts), "an empty part is none");
+        assert!(!parse_parts(&empty, &header(0, 7), &mut parts), "an empty part is none");
     }
 }

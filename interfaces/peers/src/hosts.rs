@@ -138,8 +138,19 @@ fn local(device: &Device) -> Device {
     device
 }
 
-/// An IPv4 address in a URI; an endpoint that has none reaches this host alone.
-fn host_of(uri: &str) -> Ipv4Addr {
+/// Returns the IPv4 address in a URI. An endpoint that has none reaches its host alone, and has
+/// that of the loop-back interface.
+///
+/// # Example
+///
+/// ```
+/// use std::net::Ipv4Addr;
+///
+/// assert_eq!(cci_peers::host_of("x://192.0.2.1:5000"), Ipv4Addr::new(192, 0, 2, 1));
+/// assert_eq!(cci_peers::host_of("sm://4711/0"), Ipv4Addr::LOCALHOST);
+/// ```
+#[must_use]
+pub fn host_of(uri: &str) -> Ipv4Addr {
     let parts = uri.split(|symbol: char| !symbol.is_ascii_digit() && symbol != '.');
     let mut found = parts.filter_map(|part| part.parse::<Ipv4Addr>().ok());
     found.find(|address| !address.is_unspecified()).unwrap_or(Ipv4Addr::LOCALHOST)

@@ -65,7 +65,7 @@ mod peers;
 pub use beneath::{NoDevice, device_beneath};
 pub use directory::{Directory, Found, Ranks, Services, Table};
 pub use errors::{Lost, Refused, Unreached, Why};
-pub use hosts::{HostNumbers, Hosts, OpenedNumber};
+pub use hosts::{HostNumbers, Hosts, OpenedNumber, host_of};
 pub use name::{Name, NoName};
 pub use options::Options;
 pub use peers::{Change, Counts, Deferred, Peer, Peers};

@@ -1,9 +1,11 @@
 //! What the unexpected handler leaves for calls of the program.
 
 use crate::sys::Address;
-use cci_transport::{PollSet, lock};
+use cci_mem::barrier::prepare;
+use cci_mem::guarded::{Guard, Guarded};
+use cci_transport::PollSet;
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard};
+use std::sync::Arc;
 
 /// Bytes that wait at most: more than all windows that are granted (`cci-over`). What may be lost
 /// is dropped earlier.
@@ -58,17 +60,23 @@ struct Waiting {
 
 /// Messages between the handler, which any thread may run, and the endpoint.
 pub(crate) struct Inbound {
-    waiting: Mutex<Waiting>,
+    /// Biased: the thread of the program mostly is the one that runs the handler.
+    waiting: Guarded<Waiting>,
     handle: Arc<PollSet>,
 }
 
 impl Inbound {
     pub(crate) fn new(handle: Arc<PollSet>) -> Self {
-        Self { waiting: Mutex::default(), handle }
+        Self { waiting: Guarded::new(Waiting::default(), prepare()), handle }
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
-        lock(&self.waiting)
+    #[inline]
+    fn lock(&self) -> Guard<'_, Waiting> {
+        match self.waiting.enter() {
+            Ok(guard) => guard,
+            // No guard is held where anything else is called.
+            Err(_) => unreachable!("a thread enters once at a time"),
+        }
     }
 
     /// Takes a message in. True: a thread watches, and its wait is to end.

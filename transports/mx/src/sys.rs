@@ -9,7 +9,7 @@ use cci_over::{Class, Loaded};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::fmt;
 use std::mem::ManuallyDrop;
-use std::ptr::null_mut;
+use std::ptr::{null, null_mut};
 use std::sync::Arc;
 
 /// `mx_endpoint_addr_t`.
@@ -55,12 +55,16 @@ pub(crate) struct Code(c_int);
 impl Code {
     const ALREADY_INITIALIZED: Self = Self(3);
     pub(crate) const BUSY: Self = Self(20);
+    const BAD_PARAMETER: Self = Self(25);
     /// Of our library: its device is one that uses another library.
     pub(crate) const DEVICE_CYCLE: Self = Self(64);
 }
 
 const API: c_int = 0x301;
 const ANY: u32 = u32::MAX;
+/// A parameter of our library: the endpoint is not that of a rank, whose program joins its job
+/// itself.
+const OUTSIDE_JOB: c_uint = 64;
 /// What others name when they connect.
 const KEY: u32 = 0x4343_4921;
 const RECV_FINISHED: c_uint = 1;
@@ -277,10 +281,19 @@ impl cci_over::Wait for Waits {
 impl End {
     /// Opens an endpoint; without an id at any.
     pub(crate) fn open(library: &Arc<Library>, id: Option<u32>, inbound: Inbound) -> Result<Self, Code> {
-        let handler = Parameter { key: 0, handler: library.returns };
+        let parameters = [(0, library.returns), (OUTSIDE_JOB, null())];
+        let parameters = parameters.map(|(key, handler)| Parameter { key, handler });
         let mut handle = null_mut();
-        // SAFETY: one parameter, and a place for the handle.
-        checked(unsafe { (library.calls.open)(ANY, id.unwrap_or(ANY), KEY, &raw const handler, 1, &raw mut handle) })?;
+        let mut open = |count| {
+            let parameters = (&raw const parameters).cast();
+            // SAFETY: so many parameters at most, and a place for the handle.
+            checked(unsafe { (library.calls.open)(ANY, id.unwrap_or(ANY), KEY, parameters, count, &raw mut handle) })
+        };
+        match open(2) {
+            // Another library than ours has no jobs.
+            Err(Code::BAD_PARAMETER) => open(1)?,
+            opened => opened?,
+        }
         let shared = Arc::new(Shared { library: Arc::clone(library), handle: handle.expose_provenance(), inbound });
         let context = Arc::into_raw(Arc::clone(&shared));
         // SAFETY: the context stays until `free`.

@@ -162,6 +162,36 @@ fn a_partner_that_is_stopped_holds_up_its_own_requests_alone() {
     until(&sides, "its end", || (sides[0].pending() == (0, 0)).then_some(()));
 }
 
+/// Wherever a partner stops, requests end by their time, or as what has been read already; and what
+/// it has offered is read without it.
+#[test]
+fn a_partner_that_is_stopped_in_any_phase_blocks_nobody() {
+    let stop = |child: &Child| {
+        let pid = rustix::process::Pid::from_child(child);
+        rustix::process::kill_process(pid, rustix::process::Signal::STOP).expect("a child");
+    };
+    for state in ["idle", "offered", "reading"] {
+        let (child, sides, sends) = meet(state, alone(), true);
+        stop(&child);
+        for send in sends {
+            sides[0].set_timeout(send, Duration::from_millis(1)).expect("a request");
+            let status = end(&sides, 0, send);
+            let is_whole = state == "reading" && status.code == Code::Success;
+            assert!(is_whole || status.code == Code::Timeout, "{state}: {status:?}");
+        }
+        kill(child);
+        until(&sides, "its end", || (sides[0].pending() == (0, 0)).then_some(()));
+    }
+    let (child, sides, _) = meet("offering", alone(), false);
+    until(&sides, "an offer", || (sides[0].pending().1 == 1).then_some(()));
+    stop(&child);
+    let (receive, memory) = post(&sides[0], SIZE, 2);
+    let status = end(&sides, 0, receive);
+    assert_eq!((status.code, status.copied as usize), (Code::Success, SIZE));
+    assert!(bytes(&memory) == pattern(SIZE, 1));
+    kill(child);
+}
+
 /// The sender takes its memory back by a time-out; the receive that comes later fails once.
 #[test]
 fn what_was_offered_and_is_no_more_ends_the_receive_as_aborted() {
