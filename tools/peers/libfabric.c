@@ -1,4 +1,7 @@
-/* libfabric: messages between two reliable, unconnected endpoints (FI_EP_RDM) of one provider. */
+/*
+ * libfabric: messages, or tagged messages, between two reliable, unconnected endpoints (FI_EP_RDM) of
+ * one provider.
+ */
 #define LIBRARY "libfabric"
 #include "peer.h"
 
@@ -7,9 +10,12 @@
 #include <rdma/fi_domain.h>
 #include <rdma/fi_endpoint.h>
 #include <rdma/fi_errno.h>
+#include <rdma/fi_tagged.h>
 
 /* Receives that are posted all the time. All go to the same memory: nobody reads it. */
 #define POSTED PEER_WINDOW
+/* Of tagged messages. */
+#define TAG 1
 
 static struct fi_info *chosen;
 static struct fid_fabric *fabric;
@@ -18,6 +24,7 @@ static struct fid_av *addresses;
 static struct fid_cq *completions;
 static struct fid_ep *endpoint;
 static fi_addr_t peer;
+static bool is_tagged;
 /*
  * An operation's context is the library's until its completion, and completions come in any order.
  */
@@ -41,8 +48,8 @@ static const char *peer_version(void)
 static const char *peer_describe(void)
 {
     static char text[160];
-    snprintf(text, sizeof text, "provider %s, FI_EP_RDM, fi_inject up to %zu bytes, polling its completion queue",
-             chosen->fabric_attr->prov_name, chosen->tx_attr->inject_size);
+    snprintf(text, sizeof text, "provider %s, FI_EP_RDM, %s up to %zu bytes, polling its completion queue",
+             chosen->fabric_attr->prov_name, is_tagged ? "fi_tinject" : "fi_inject", chosen->tx_attr->inject_size);
     return text;
 }
 
@@ -53,7 +60,8 @@ static size_t peer_limit(void)
 
 static void choose(void)
 {
-    bool is_shm = strcmp(self.setting, "shm") == 0;
+    is_tagged = strcmp(self.setting, "tagged") == 0;
+    bool is_shm = is_tagged || strcmp(self.setting, "shm") == 0;
     bool is_tcp = strcmp(self.setting, "tcp") == 0;
     const char *provider = is_shm ? "shm" : is_tcp ? "tcp" : "udp;ofi_rxd";
     if (!is_shm && !is_tcp && strcmp(self.setting, "udp") != 0)
@@ -62,7 +70,7 @@ static void choose(void)
     if (!hints)
         fail("no memory");
     hints->ep_attr->type = FI_EP_RDM;
-    hints->caps = FI_MSG;
+    hints->caps = is_tagged ? FI_TAGGED : FI_MSG;
     hints->mode = FI_CONTEXT;
     hints->domain_attr->threading = FI_THREAD_DOMAIN;
     hints->domain_attr->data_progress = FI_PROGRESS_MANUAL;
@@ -79,9 +87,14 @@ static void choose(void)
 static void post_receive(struct fi_context *context)
 {
     ssize_t outcome;
-    while ((outcome = fi_recv(endpoint, self.in, self.largest, NULL, FI_ADDR_UNSPEC, context)) == -FI_EAGAIN)
+    for (;;) {
+        outcome = is_tagged ? fi_trecv(endpoint, self.in, self.largest, NULL, FI_ADDR_UNSPEC, TAG, 0, context)
+                            : fi_recv(endpoint, self.in, self.largest, NULL, FI_ADDR_UNSPEC, context);
+        if (outcome != -FI_EAGAIN)
+            break;
         fi_cq_read(completions, NULL, 0);
-    check(outcome, "fi_recv");
+    }
+    check(outcome, is_tagged ? "fi_trecv" : "fi_recv");
 }
 
 static void peer_open(void)
@@ -143,6 +156,17 @@ static inline void peer_progress(void)
     progress();
 }
 
+static inline ssize_t inject(size_t size)
+{
+    return is_tagged ? fi_tinject(endpoint, self.out, size, peer, TAG) : fi_inject(endpoint, self.out, size, peer);
+}
+
+static inline ssize_t start_send(size_t size, struct fi_context *context)
+{
+    return is_tagged ? fi_tsend(endpoint, self.out, size, NULL, peer, TAG, context)
+                     : fi_send(endpoint, self.out, size, NULL, peer, context);
+}
+
 /*
  * Begins to send when less than `window` are on their way; what is small enough is injected, and
  * has no completion.
@@ -151,13 +175,13 @@ static inline void begin(size_t size, unsigned window)
 {
     ssize_t outcome;
     if (size <= chosen->tx_attr->inject_size) {
-        while ((outcome = fi_inject(endpoint, self.out, size, peer)) == -FI_EAGAIN)
+        while ((outcome = inject(size)) == -FI_EAGAIN)
             progress();
     } else {
         while (PEER_WINDOW - idle_count >= window)
             progress();
         struct fi_context *context = idle[--idle_count];
-        while ((outcome = fi_send(endpoint, self.out, size, NULL, peer, context)) == -FI_EAGAIN)
+        while ((outcome = start_send(size, context)) == -FI_EAGAIN)
             progress();
     }
     check(outcome, "cannot send");

@@ -437,6 +437,9 @@ pub struct Portals {
 pub struct Mx {
     /// Name of the transport.
     pub transport: String,
+    /// What each other library tells of itself.
+    #[serde(default)]
+    pub others: Vec<String>,
     /// Pairs of processes that measured.
     pub launches: u64,
     /// Processors that they might use.
@@ -491,8 +494,8 @@ pub struct PortalsPoint {
     pub experiment: String,
     /// Its place on the abscissa: bytes, entries, receives, processes or seconds.
     pub x: u64,
-    /// A mode of Portals, `mx`, a way of SCI, or what others are compared with: `cci`, `bare`,
-    /// `without`.
+    /// A mode of Portals, `mx`, a way of SCI, another library, or what others are compared with:
+    /// `cci`, `bare`, `without`.
     pub way: String,
     /// In the unit of the experiment: nanoseconds, bytes or operations per second, bytes, or a part
     /// of 1.

@@ -25,6 +25,12 @@ pub(crate) struct MxArguments {
     /// Pairs of processes that the time is shared out to
     #[arg(long, default_value_t = 6, value_parser = clap::value_parser!(u32).range(1..=1000))]
     launches: u32,
+    /// Measure CCI over MX too, over this library: libmyriexpress.so, or a path
+    #[arg(long, value_name = "LIBRARY")]
+    over: Option<String>,
+    /// Where the programs of other libraries are; where `make peers` puts them when absent
+    #[arg(long, value_name = "DIRECTORY")]
+    peers_in: Option<PathBuf>,
     #[command(flatten)]
     results: ResultsArguments,
     /// Draw figures over bytes and receives to this SVG file, - for standard output
@@ -36,6 +42,12 @@ pub(crate) struct MxArguments {
 pub(crate) fn mx(arguments: &MxArguments) -> Result<(), UserError> {
     let mut files = arguments.results.open(arguments.plot.as_deref())?;
     interrupt::watch()?;
-    let options = MxOptions { device: arguments.device.asked(), time: arguments.time, launches: arguments.launches };
+    let options = MxOptions {
+        device: arguments.device.asked(),
+        time: arguments.time,
+        launches: arguments.launches,
+        over: arguments.over.clone(),
+        peers_in: arguments.peers_in.clone(),
+    };
     conclude_found(measure(&options, &say)?, &mut files)
 }

@@ -17,6 +17,7 @@ pub mod mappings;
 pub mod memory_curves;
 pub mod mx;
 mod other_process;
+mod over;
 mod own_end;
 mod pairs;
 pub mod portals;

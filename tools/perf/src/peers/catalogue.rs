@@ -79,7 +79,7 @@ pub(crate) const PEERS: &[Peer] = &[
     },
     Peer {
         library: "libfabric",
-        settings: &[memory("shm"), network("tcp"), network("udp")],
+        settings: &[memory("shm"), memory("tagged"), network("tcp"), network("udp")],
         launcher: &[],
         packages: "libfabric-dev",
         mode: Mode::Polling,
@@ -264,7 +264,7 @@ mod tests {
     fn an_unknown_name_is_told_with_those_that_there_are() {
         for text in ["openmp", "ucx:shm", "", "ucx,,nng", "ucx:"] {
             let error = parse_list(text).unwrap_err();
-            assert!(error.contains("libfabric (:shm, :tcp, :udp)") && error.contains("installed"), "{error}");
+            assert!(error.contains("libfabric (:shm, :tagged, :tcp, :udp)") && error.contains("installed"), "{error}");
         }
     }
 

@@ -66,7 +66,8 @@ fn sections() -> Vec<(&'static str, Vec<Row>, Vec<Finding>)> {
     let point =
         |x, way: &str| PortalsPoint { experiment: "pingpong".into(), x, way: way.into(), value: 300.0, spread: 3.0 };
     let points = vec![point(8, "mx"), point(64, "mx"), point(8, "cci")];
-    let mx = Mx { transport: transport(), launches: 6, processors: 2, points };
+    let others = Vec::new();
+    let mx = Mx { transport: transport(), others, launches: 6, processors: 2, points };
     let points = vec![point(8, "generic"), point(64, "generic"), point(8, "cci")];
     let portals = Portals { transport: transport(), launches: 6, processors: 2, points };
     let gups = Gups {

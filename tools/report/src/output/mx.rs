@@ -14,7 +14,7 @@ const fn half(name: &'static str, title: &'static str, place: Place, expected: &
 }
 
 /// All, in the order of the table.
-pub(crate) const EXPERIMENTS: [Experiment; 9] = [
+pub(crate) const EXPERIMENTS: [Experiment; 14] = [
     half(
         "pingpong",
         "(1) half round trip of a message; CCI: at least 8 B, by bytes",
@@ -68,6 +68,42 @@ pub(crate) const EXPERIMENTS: [Experiment; 9] = [
         processors: "any",
         least: 1,
     },
+    half(
+        "over",
+        "(7) half round trip of a message: MX, CCI over MX, MPI, by bytes",
+        Place::Bytes,
+        "CCI on UU 60 ns above MX, as in the CCI paper (Figure 4)",
+    ),
+    half(
+        "over-locked",
+        "(7) the same while another thread uses each end at times, by bytes",
+        Place::Bytes,
+        "CCI on UU 120 ns above MX, as in the CCI paper (Figure 4)",
+    ),
+    Experiment {
+        name: "over-bandwidth",
+        title: "(7) bytes per second of ping-pongs; CCI: of RMA above 1 KiB, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Bandwidth,
+        expected: "MX and CCI meet towards 1 MiB, as in the CCI paper (Figure 5)",
+        processors: EACH,
+        least: 2,
+    },
+    half(
+        "tagged",
+        "(8) half round trip of a message that a receive finds by its tag, by bytes",
+        Place::Bytes,
+        "MX at most what others take",
+    ),
+    Experiment {
+        name: "tagged-part",
+        title: "(8) time of MX beside that of each other library, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Part,
+        expected: "at most 100 %",
+        processors: EACH,
+        least: 2,
+    },
 ];
 
 /// The tables.
@@ -76,16 +112,21 @@ pub(crate) fn table(found: &Mx) -> String {
         "Myrinet Express over {} beside CCI's own (cci), {} launches, {} processors",
         found.transport, found.launches, found.processors
     );
+    let head = found.others.iter().fold(head, |head, other| format!("{head}\n{other}"));
     experiments::tables(head, &EXPERIMENTS, (&found.points, "±"), found.processors)
 }
 
-/// Experiments that are drawn, as panels side by side.
+/// Experiments that are drawn, as panels side by side; and those where CCI over MX, or an MPI, is
+/// measured: the figures 4 and 5 of the CCI paper.
 const DRAWN: [&str; 3] = ["pingpong", "throughput", "random"];
+const DRAWN_BESIDE: [&str; 3] = ["pingpong", "over", "over-bandwidth"];
 
 /// The plot as SVG: figures over bytes and over receives.
 pub(super) fn svg(found: &Mx, environment: &Environment) -> Result<String, UserError> {
     let title = format!("Myrinet Express over {}", found.transport);
-    experiments::svg(&title, (&DRAWN, &EXPERIMENTS), &found.points, environment)
+    let has_beside = found.points.iter().any(|point| point.experiment == "over");
+    let drawn = if has_beside { &DRAWN_BESIDE } else { &DRAWN };
+    experiments::svg(&title, (drawn, &EXPERIMENTS), &found.points, environment)
 }
 
 #[cfg(test)]
@@ -109,7 +150,8 @@ mod tests {
             point("random", 100_000, "mx", 400.0),
             point("memory", 100_000, "mx", 1.6e7),
         ];
-        Mx { transport: "sm".into(), launches: 3, processors: 2, points }
+        let others = vec!["ucx:posix: tagged; version 1.13".into()];
+        Mx { transport: "sm".into(), others, launches: 3, processors: 2, points }
     }
 
     #[test]
@@ -119,15 +161,28 @@ mod tests {
             assert!(text.contains(experiment.title) && text.contains(experiment.expected), "{}", experiment.name);
         }
         assert!(text.contains("310.0 ns") && text.contains("1.550") && text.contains("16.00 MB"), "{text}");
-        assert!(text.contains("not measured in this run"), "{text}");
+        assert!(text.contains("not measured in this run") && text.contains("version 1.13"), "{text}");
     }
 
     #[test]
     fn the_plot_has_a_panel_for_each_experiment_that_is_drawn() {
-        let text = svg(&found(), &Environment::default()).unwrap();
-        for experiment in EXPERIMENTS.iter().filter(|experiment| DRAWN.contains(&experiment.name)) {
-            let caption = experiment.title.rsplit_once(", by ").map_or(experiment.title, |(caption, _)| caption);
-            assert!(text.contains(caption), "{caption}");
+        let mut found = found();
+        for drawn in [DRAWN, DRAWN_BESIDE] {
+            let text = svg(&found, &Environment::default()).unwrap();
+            for experiment in EXPERIMENTS.iter().filter(|experiment| drawn.contains(&experiment.name)) {
+                let caption = experiment.title.rsplit_once(", by ").map_or(experiment.title, |(caption, _)| caption);
+                assert!(text.contains(caption), "{caption}");
+                // So many characters fit above a third of the page.
+                assert!(caption.chars().count() < 64, "{caption}");
+            }
+            let beside = ["over", "over-bandwidth"].map(|experiment| PortalsPoint {
+                experiment: experiment.into(),
+                x: 8,
+                way: "mx".into(),
+                value: 300.0,
+                spread: 1.0,
+            });
+            found.points.extend(beside);
         }
     }
 }

@@ -1,5 +1,6 @@
 //! The end that measures: blocks by Myrinet Express and by CCI's own in turn.
 
+use super::beside::Other;
 use super::shots::{DEPTHS, Load, Shot, shots};
 use super::side::{Side, Turn};
 use crate::effort::{Effort, calibrate};
@@ -7,12 +8,13 @@ use crate::interrupt;
 use crate::measure::usage::Usage;
 use crate::methods::am::{Own, Way};
 use crate::methods::middle;
+use crate::methods::over::Over;
 use cci_report::UserError;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
 
 /// Blocks of each way, at least.
-const LEAST: usize = 3;
+pub(super) const LEAST: usize = 3;
 
 /// What a launch has measured of one figure.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -25,35 +27,46 @@ pub(super) struct Sample {
 
 /// By what the server answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum At {
-    Mx { is_shared: bool },
+pub(super) enum At {
+    Mx {
+        is_shared: bool,
+    },
     Own(Way),
+    /// CCI over MX.
+    Over {
+        is_shared: bool,
+    },
+    /// Not at all: the other end sleeps while a program of another library runs.
+    Program,
 }
 
 impl At {
     fn name(self) -> &'static str {
         match self {
             Self::Mx { .. } => "mx",
-            Self::Own(_) => "cci",
+            Self::Own(_) | Self::Over { .. } => "cci",
+            Self::Program => "",
         }
     }
 }
 
 /// The end.
 pub(super) struct Client {
-    side: Side,
+    pub(super) side: Side,
     own: Own,
+    pub(super) over: Option<Over>,
+    pub(super) others: Vec<Other>,
     at: At,
 }
 
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-fn nanoseconds(time: Duration) -> f64 {
+pub(super) fn nanoseconds(time: Duration) -> f64 {
     time.as_nanos() as f64
 }
 
 impl Client {
-    pub(super) fn new(side: Side, own: Own) -> Self {
-        Self { side, own, at: At::Mx { is_shared: false } }
+    pub(super) fn new(side: Side, own: Own, over: Option<Over>, others: Vec<Other>) -> Self {
+        Self { side, own, over, others, at: At::Mx { is_shared: false } }
     }
 
     /// Measures all figures for so long each, and lets the server go.
@@ -66,6 +79,7 @@ impl Client {
         for shot in shots() {
             self.shot(&shot, time, &mut samples)?;
         }
+        self.measure_beside(time, &mut samples)?;
         self.turn_to(At::Mx { is_shared: false })?;
         self.side.turn_to(Turn::End)?;
         Ok(samples)
@@ -118,12 +132,12 @@ impl Client {
     fn run(&mut self, shot: &Shot, at: At, count: u64) -> Result<(), UserError> {
         match (at, &shot.own) {
             (At::Own(way), Some(own)) => self.own.run(own, way, count),
-            (At::Own(_), None) => Ok(()),
+            (At::Own(_), None) | (At::Over { .. } | At::Program, _) => Ok(()),
             (At::Mx { .. }, _) => self.side.run(shot.load, count),
         }
     }
 
-    fn turn_to(&mut self, next: At) -> Result<(), UserError> {
+    pub(super) fn turn_to(&mut self, next: At) -> Result<(), UserError> {
         if self.at == next {
             return Ok(());
         }
@@ -133,14 +147,25 @@ impl Client {
             // Where it goes from the end of CCI's own.
             self.at = next.map_or(At::Mx { is_shared: false }, At::Own);
         }
-        if let At::Mx { .. } = self.at
-            && self.at != next
-        {
+        if let At::Over { .. } = self.at {
+            let is_shared = matches!(next, At::Over { is_shared: true });
+            self.end_over()?.share(is_shared)?;
+            if !matches!(next, At::Over { .. }) {
+                self.end_over()?.leave()?;
+                self.at = At::Mx { is_shared: false };
+            }
+        }
+        if matches!(self.at, At::Mx { .. } | At::Program) && self.at != next {
             self.side.turn_to(match next {
                 At::Mx { is_shared: false } => Turn::Mx,
                 At::Mx { is_shared: true } => Turn::Shared,
                 At::Own(way) => Turn::Own(way as u8),
+                At::Over { .. } => Turn::Over,
+                At::Program => Turn::Sleep,
             })?;
+            if let At::Over { is_shared } = next {
+                self.end_over()?.share(is_shared)?;
+            }
         }
         self.at = next;
         Ok(())

@@ -101,6 +101,10 @@ pub(super) enum Turn {
     Shared,
     /// Answer by the way of CCI's own with this number.
     Own(u8),
+    /// Answer by CCI over MX.
+    Over,
+    /// Sleep until something else is to be done.
+    Sleep,
 }
 
 impl Turn {
@@ -110,6 +114,8 @@ impl Turn {
             Self::Mx => 1,
             Self::Shared => 2,
             Self::Own(way) => 3 | u64::from(way) << 8,
+            Self::Over => 4,
+            Self::Sleep => 5,
         }
     }
 
@@ -119,6 +125,8 @@ impl Turn {
             1 => Self::Mx,
             2 => Self::Shared,
             3 => Self::Own((word >> 8) as u8),
+            4 => Self::Over,
+            5 => Self::Sleep,
             _ => Self::End,
         }
     }
@@ -145,13 +153,25 @@ pub(super) struct Side {
     random: fastrand::Rng,
 }
 
+/// What an end sends, and what it receives into: the same for all ways, since the speed of a copy
+/// may depend on where its pages lie.
+pub(super) fn memory() -> Result<Memory, UserError> {
+    let memory = SharedMemory::new(LONGEST * (WINDOW as usize + 1)).map_err(while_doing("cannot allocate memory"))?;
+    Ok(memory.memory())
+}
+
 fn failed(what: &'static str) -> impl Fn(cci_mx::Error) -> UserError {
     move |why| while_doing(what)(why)
 }
 
 impl Side {
-    /// Number 0 answers; number 1 finds it at this URI.
-    pub(super) fn open(opening: &DriverOptions, number: u32, uri: Option<&str>) -> Result<Self, UserError> {
+    /// Number 0 answers; number 1 finds it at this URI. `memory` is of [`memory`].
+    pub(super) fn open(
+        opening: &DriverOptions,
+        number: u32,
+        uri: Option<&str>,
+        memory: Memory,
+    ) -> Result<Self, UserError> {
         let endpoint = cci::Endpoint::open(&device(opening)?, &endpoint_options());
         let endpoint = endpoint.map_err(while_doing("cannot open an endpoint of Myrinet Express"))?;
         let mut table = Table::new();
@@ -161,7 +181,6 @@ impl Side {
         let place = Place::of(endpoint, NIC, number, Box::new(table));
         let endpoint = Endpoint::open(place, KEY, &Options::new())
             .map_err(while_doing("cannot open an endpoint of Myrinet Express"))?;
-        let memory = SharedMemory::new(LONGEST).map_err(while_doing("cannot allocate memory"))?.memory();
         let (word, random) = (Box::leak(Box::new(AtomicU64::new(1))), fastrand::Rng::with_seed(1));
         let endpoint = Arc::new(endpoint);
         Ok(Self {
@@ -222,10 +241,8 @@ impl Side {
 
     /// Answers until the client turns to something else.
     pub(super) fn serve(&mut self) -> Result<Turn, UserError> {
-        let long = SharedMemory::new(LONGEST * (WINDOW as usize + 1)).map_err(while_doing("cannot allocate memory"))?;
-        let whole = long.memory();
         // Messages of each class find their receive by its mask, streams each a place of its own.
-        let place = |at: u64| whole.part(at * LONGEST as u64, LONGEST as u64).map(Arc::new);
+        let place = |at: u64| self.memory.part(at * LONGEST as u64, LONGEST as u64).map(Arc::new);
         let places: Option<Vec<_>> = (0..=WINDOW).map(place).collect();
         let places = places.ok_or_else(|| UserError::new("a message is too long"))?;
         let endpoint = Arc::clone(&self.endpoint);
@@ -260,6 +277,23 @@ impl Side {
         }
         self.share(turn == Turn::Shared);
         Ok(turn)
+    }
+
+    /// Sleeps until the client turns to something else.
+    pub(super) fn sleep(&mut self) -> Result<Turn, UserError> {
+        let word = self.word_receive()?;
+        loop {
+            let found = self.endpoint.wait(word, None).map_err(failed("cannot wait"))?;
+            if let Some(status) = found {
+                let turn = Turn::of(checked(status)?.bits & !CLASS);
+                self.share(turn == Turn::Shared);
+                return Ok(turn);
+            }
+        }
+    }
+
+    fn word_receive(&self) -> Result<Request, UserError> {
+        self.receive(8, Match { bits: TURN, mask: CLASS }, 0)
     }
 
     /// Has the server go on with something else, and waits until it has taken that.

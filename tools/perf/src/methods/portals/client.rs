@@ -1,6 +1,5 @@
 //! The end that measures: blocks by Portals and by CCI's own in turn.
 
-use super::over::{Kind, Over};
 use super::shots::{BESIDE, MESSAGES, Shot, WRITES, shots};
 use super::side::{Mode, Side, Sides, Strategy, Turn};
 use crate::effort::{Effort, calibrate};
@@ -8,6 +7,7 @@ use crate::interrupt;
 use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
 use crate::methods::footprint::processor_time;
+use crate::methods::over::{Kind, Over};
 use crate::probe::Probe;
 use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};

@@ -1,7 +1,6 @@
 //! Portals 3.3 beside CCI's own messages and RMA. `docs/design/perf-portals.md` has the method.
 
 mod client;
-mod over;
 mod shots;
 mod side;
 
@@ -9,6 +8,7 @@ use crate::device::Device;
 use crate::machine::{self, allowed, spread};
 use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
+use crate::methods::over::Over;
 use crate::methods::{Found, pairs};
 use crate::workers::{Channel, Work};
 use cci_report::environment::Path;
@@ -16,7 +16,6 @@ use cci_report::finding::{Finding, Portals, PortalsPoint};
 use cci_report::statistics::{median, uncertainty};
 use cci_report::{UserError, while_doing};
 use client::{Client, Sample};
-use over::Over;
 use serde::{Deserialize, Serialize};
 use side::{Buffers, Mode as Progress, Sides, Turn};
 use std::time::Duration;
@@ -141,7 +140,8 @@ impl Work for Role {
         // RMA of the same memory.
         let memory = if self.measures { &buffers.source } else { &buffers.target };
         let mut own = Own::with_memory(&self.opening(), memory.clone())?;
-        let mut over = self.over.as_deref().map(Over::open).transpose()?;
+        let mut over =
+            self.over.as_deref().map(|library| Over::open("CCI over Portals", "portals", library)).transpose()?;
         if self.measures {
             let card: Card = channel.recv()?;
             own.end.connect(&card.own, card.handle)?;
