@@ -21,7 +21,7 @@ use cci_report::finding::{Finding, Mx, PortalsPoint};
 use cci_report::statistics::{median, uncertainty};
 use client::{Client, Sample};
 use serde::{Deserialize, Serialize};
-use side::{Side, Turn};
+use side::{Buffers, Side, Turn};
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -129,8 +129,9 @@ impl Work for Role {
     const NAME: &'static str = "mx";
 
     fn work(&self, channel: &mut Channel) -> Result<(), UserError> {
-        let memory = side::memory()?;
+        let buffers = Buffers::new()?;
         // RMA of the same memory.
+        let memory = if self.measures { &buffers.source } else { &buffers.target };
         let mut own = Own::with_memory(&self.opening(), memory.clone())?;
         let over = self.over.as_deref().map(|library| Over::open("CCI over MX", "mx", library));
         let mut over = over.transpose()?;
@@ -140,7 +141,7 @@ impl Work for Role {
             if let (Some(over), Some(card)) = (&mut over, &card.over) {
                 over.connect(card)?;
             }
-            let mut side = Side::open(&self.opening(), 1, Some(&card.mx), memory)?;
+            let mut side = Side::open(&self.opening(), 1, Some(&card.mx), buffers)?;
             side.connect()?;
             let (transport, path) = (own.end.transport().to_owned(), own.end.path());
             let programs = beside::start(&self.peers)?;
@@ -148,7 +149,7 @@ impl Work for Role {
             let samples = Client::new(side, own, over, programs).measure(self.time)?;
             return channel.send(&Launch { transport, path, others, samples });
         }
-        let mut side = Side::open(&self.opening(), 0, None, memory)?;
+        let mut side = Side::open(&self.opening(), 0, None, buffers)?;
         let handle = own.end.handle();
         let card = over.as_ref().map(Over::card);
         channel.send(&Card { mx: side.uri().to_owned(), own: own.end.uri().to_owned(), handle, over: card })?;

@@ -144,6 +144,7 @@ pub(super) struct Side {
     peer: Option<Address>,
     word: &'static AtomicU64,
     memory: Memory,
+    target: Memory,
     /// The beginnings of the memory, by their lengths.
     parts: Vec<(u64, Arc<Memory>)>,
     /// Receives that wait for echoes, by their bits.
@@ -153,11 +154,18 @@ pub(super) struct Side {
     random: fastrand::Rng,
 }
 
-/// What an end sends, and what it receives into: the same for all ways, since the speed of a copy
-/// may depend on where its pages lie.
-pub(super) fn memory() -> Result<Memory, UserError> {
-    let memory = SharedMemory::new(LONGEST * (WINDOW as usize + 1)).map_err(while_doing("cannot allocate memory"))?;
-    Ok(memory.memory())
+/// What an end sends, and what the server receives into: the same for messages and for RMA, since
+/// the speed of a copy may depend on where its pages lie.
+pub(super) struct Buffers {
+    pub(super) source: Memory,
+    pub(super) target: Memory,
+}
+
+impl Buffers {
+    pub(super) fn new() -> Result<Self, UserError> {
+        let memory = |len| SharedMemory::new(len).map_err(while_doing("cannot allocate memory"));
+        Ok(Self { source: memory(LONGEST)?.memory(), target: memory(LONGEST * (WINDOW as usize + 1))?.memory() })
+    }
 }
 
 fn failed(what: &'static str) -> impl Fn(cci_mx::Error) -> UserError {
@@ -165,12 +173,12 @@ fn failed(what: &'static str) -> impl Fn(cci_mx::Error) -> UserError {
 }
 
 impl Side {
-    /// Number 0 answers; number 1 finds it at this URI. `memory` is of [`memory`].
+    /// Number 0 answers; number 1 finds it at this URI.
     pub(super) fn open(
         opening: &DriverOptions,
         number: u32,
         uri: Option<&str>,
-        memory: Memory,
+        Buffers { source, target }: Buffers,
     ) -> Result<Self, UserError> {
         let endpoint = cci::Endpoint::open(&device(opening)?, &endpoint_options());
         let endpoint = endpoint.map_err(while_doing("cannot open an endpoint of Myrinet Express"))?;
@@ -187,7 +195,8 @@ impl Side {
             endpoint,
             peer: None,
             word,
-            memory,
+            memory: source,
+            target,
             parts: Vec::new(),
             posted: Vec::new(),
             others: Vec::new(),
@@ -242,7 +251,7 @@ impl Side {
     /// Answers until the client turns to something else.
     pub(super) fn serve(&mut self) -> Result<Turn, UserError> {
         // Messages of each class find their receive by its mask, streams each a place of its own.
-        let place = |at: u64| self.memory.part(at * LONGEST as u64, LONGEST as u64).map(Arc::new);
+        let place = |at: u64| self.target.part(at * LONGEST as u64, LONGEST as u64).map(Arc::new);
         let places: Option<Vec<_>> = (0..=WINDOW).map(place).collect();
         let places = places.ok_or_else(|| UserError::new("a message is too long"))?;
         let endpoint = Arc::clone(&self.endpoint);
