@@ -171,11 +171,13 @@ impl Client<'_> {
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
     fn block(&mut self, test: Test, x: u64, way: Way, count: u64) -> Result<Duration, UserError> {
         self.number += 1;
+        let is_apart = self.is_apart;
         let messages = |is_aligned, flushes, drives| Messages {
             bytes: usize::try_from(x).unwrap_or_default(),
             is_aligned,
             flushes,
             drives,
+            stays: is_apart,
             stream: (test == Test::OneWay).then_some(self.number),
             warm: count.div_ceil(10),
             count,

@@ -1,7 +1,7 @@
 //! What both ends have: a host of SCI, a segment, windows, and interrupts by which the client tells
 //! the server what the next block is.
 
-use super::loops::{LEN, Messages, Windows};
+use super::loops::{LEN, Messages, SMALL, Windows};
 use crate::measure::driver::{DriverOptions, device};
 use crate::methods::own_end::OwnEnd;
 use cci::{Event, Rma, RmaError, SharedMemory};
@@ -72,11 +72,14 @@ pub(super) fn failed(why: Error) -> UserError {
 
 impl Alone {
     pub(super) fn open(opening: &DriverOptions, nodes: Option<Nodes>) -> Result<Self, UserError> {
+        let nodes_are_given = nodes.is_some();
         let mut options = Options::new().device(device(opening)?);
         options.nodes = nodes;
         let host = Host::open(&options).map_err(while_doing("cannot open a host of SCI"))?;
         let host = Arc::new(host);
-        let segment = host.create(std::process::id(), LEN).map_err(failed)?;
+        // Ends in name spaces of their own have few bytes.
+        let len = if nodes_are_given { SMALL } else { LEN };
+        let segment = host.create(std::process::id(), len).map_err(failed)?;
         segment.prepare().and_then(|()| segment.publish()).map_err(failed)?;
         let bell = host.data_interrupt(None).map_err(failed)?;
         // As segments are: memory of the library is copied by other means than a program's own.
@@ -115,8 +118,8 @@ impl Alone {
         let far = host.connect(other.node, other.segment, None).map_err(failed)?;
         let far_bell = host.connect_data_interrupt(other.node, other.bell, None).map_err(failed)?;
         let windows = Windows {
-            own: segment.map(0..LEN, Access::ReadWrite).map_err(failed)?,
-            far: far.map(0..LEN, Access::ReadWrite).map_err(failed)?,
+            own: segment.map(0..segment.len(), Access::ReadWrite).map_err(failed)?,
+            far: far.map(0..far.len(), Access::ReadWrite).map_err(failed)?,
             host: Arc::clone(&host),
         };
         let queue = host.dma_queue(usize::try_from(IN_A_ROW).unwrap_or(1)).map_err(failed)?;

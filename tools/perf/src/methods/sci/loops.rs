@@ -18,6 +18,10 @@ const STAY: u64 = 64;
 pub(super) const LONGEST: u64 = 256 << 10;
 /// Bytes of a side's memory.
 pub(super) const LEN: usize = 1 << 20;
+/// Bytes of a side's memory where messages stay at one place, and of the longest message then.
+pub(super) const SMALL: usize = 4096;
+pub(super) const LONGEST_SMALL: u64 = 2048;
+const _: () = assert!(LONGEST_SMALL as usize + 2 * LINE <= SMALL);
 const _: () = assert!(PLACES as usize * STRIDE + 2 * LINE + LONGEST as usize <= LEN);
 /// What the last message of a stream has, in the untimed one and in the timed one. All others have
 /// 1 and 2 in turn.
@@ -113,6 +117,8 @@ pub(super) struct Messages {
     pub(super) flushes: bool,
     /// Who waits calls the library in between.
     pub(super) drives: bool,
+    /// All go to one place: a mirror window of few bytes is compared soon.
+    pub(super) stays: bool,
     /// They go one way, to the place with this number, with a last acknowledgement; otherwise
     /// there and back.
     pub(super) stream: Option<u64>,
@@ -130,13 +136,14 @@ impl Messages {
     /// Where a message ends.
     #[inline(always)]
     fn end(&self, place: u64) -> usize {
-        let begin = usize::try_from(place % PLACES).unwrap_or_default() * STRIDE;
+        let place = if self.stays { 0 } else { place % PLACES };
+        let begin = usize::try_from(place).unwrap_or_default() * STRIDE;
         begin + LINE + self.bytes.next_multiple_of(LINE) + if self.is_aligned { 0 } else { 8 }
     }
 
     /// Empties what the other end polls, so that nothing from before is taken for a message.
     pub(super) fn reset(&self, lane: &impl Lane) {
-        for place in 0..PLACES {
+        for place in 0..if self.stays { 1 } else { PLACES } {
             lane.store::<8>((self.end(place) - 1) / 8 * 8, 0);
         }
         lane.flush();
@@ -275,7 +282,7 @@ mod tests {
     }
 
     fn messages(bytes: usize, is_aligned: bool, stream: Option<u64>) -> Messages {
-        Messages { bytes, is_aligned, flushes: true, drives: false, stream, warm: 3, count: 20_000 }
+        Messages { bytes, is_aligned, flushes: true, drives: false, stays: false, stream, warm: 3, count: 20_000 }
     }
 
     #[test]

@@ -132,7 +132,7 @@ fn launches(
     peers: &PeerSelection,
     warn: &dyn Fn(&str),
 ) -> Result<Measured, UserError> {
-    check(&options.sizes)?;
+    check(&options.sizes, if options.between.is_some() { loops::LONGEST_SMALL } else { loops::LONGEST })?;
     let keys = match options.between {
         Some(_) => options.device.keys.clone(),
         None => pairs::device(what, &options.device, warn)?.1,
@@ -164,12 +164,12 @@ fn launches(
 }
 
 /// Refuses sizes that have no last element.
-fn check(sizes: &[u64]) -> Result<(), UserError> {
-    match sizes.iter().find(|size| !loops::is_size(**size)) {
+fn check(sizes: &[u64], longest: u64) -> Result<(), UserError> {
+    match sizes.iter().find(|size| !loops::is_size(**size) || **size > longest) {
         None => Ok(()),
         Some(size) => Err(UserError(format!(
             "a message of {size} bytes has no last element to poll; give 1, 2, 4, or multiples of 8 up to {}",
-            loops::LONGEST
+            longest
         ))),
     }
 }
@@ -273,8 +273,8 @@ mod tests {
 
     #[test]
     fn a_size_without_a_last_element_is_refused() {
-        assert!(check(&SIZES).is_ok());
-        let why = check(&[8, 12]).unwrap_err().0;
+        assert!(check(&SIZES, loops::LONGEST).is_ok() && check(&[4096], 2048).is_err());
+        let why = check(&[8, 12], loops::LONGEST).unwrap_err().0;
         assert!(why.contains("12 bytes") && why.contains("multiples of 8"), "{why}");
     }
 }

@@ -9,7 +9,7 @@ use cci_report::row::Document;
 use std::path::Path;
 
 /// Runs of each size, whose fastest one counts.
-const RUNS: u32 = 15;
+const RUNS: u32 = 50;
 
 /// Measures a way, and writes the document with the path's counts to a file.
 pub(crate) fn measure(method: &Method, way: &Way<'_>, file: &Path) -> Result<(), String> {
