@@ -19,7 +19,7 @@ use std::process::ExitCode;
 type Run = fn(Value) -> Result<(), Option<UserError>>;
 
 /// Every task, by its name.
-const TASKS: [(&str, Run); 17] = [
+const TASKS: [(&str, Run); 18] = [
     // One end of a local run.
     named::<EndTask>(),
     // One process of a measurement that needs several.
@@ -28,6 +28,7 @@ const TASKS: [(&str, Run); 17] = [
     named::<WorkerTask<gups::Role>>(),
     named::<WorkerTask<am::Role>>(),
     named::<WorkerTask<portals::Role>>(),
+    named::<WorkerTask<portals::NodeRole>>(),
     named::<WorkerTask<mx::Role>>(),
     named::<WorkerTask<sci::Role>>(),
     named::<WorkerTask<mappings::Role>>(),

@@ -83,12 +83,25 @@ impl Experiment {
 /// an engine, and windows beside MPI.
 const BASES: [&str; 6] = ["cci", "bare", "without", "load", "rma", "windows"];
 
+/// Gives a line below an experiment's table, if it has one.
+pub(crate) type Note<'n> = &'n dyn Fn(&Experiment) -> Option<String>;
+
 /// The tables, below a line that says what they are of. `sign` stands before a spread.
 pub(crate) fn tables(
+    text: String,
+    experiments: &[Experiment],
+    points: (&[PortalsPoint], &str),
+    processors: u64,
+) -> String {
+    tables_with_notes(text, experiments, points, (processors, &|_| None))
+}
+
+/// The same, with a line below those tables that have a note.
+pub(crate) fn tables_with_notes(
     mut text: String,
     experiments: &[Experiment],
     (points, sign): (&[PortalsPoint], &str),
-    processors: u64,
+    (processors, note): (u64, Note<'_>),
 ) -> String {
     for experiment in experiments {
         text += &format!("\n\n{}\nexpected: {}", experiment.title, experiment.expected);
@@ -99,6 +112,7 @@ pub(crate) fn tables(
         }
         let rows = align(&rows(experiment, (&points, sign), &ways), &[]);
         text += &format!("; processors: {}\n{}", experiment.processors, rows.trim_end());
+        text.extend(note(experiment).map(|note| format!("\n{note}")));
     }
     text
 }

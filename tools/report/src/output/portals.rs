@@ -6,7 +6,7 @@ use crate::environment::Environment;
 use crate::finding::Portals;
 
 /// All, in the order of the table.
-pub(crate) const EXPERIMENTS: [Experiment; 15] = [
+pub(crate) const EXPERIMENTS: [Experiment; 18] = [
     Experiment {
         name: "pingpong",
         title: "(1) half round trip of a put, by bytes",
@@ -23,6 +23,36 @@ pub(crate) const EXPERIMENTS: [Experiment; 15] = [
         unit: Unit::Rate,
         expected: "what injection gives: the table fits a cache",
         processors: "one for each program",
+        least: 2,
+    },
+    Experiment {
+        name: "node",
+        title: "(2) the same within a node: 1 program updates its own table (SN), 2 each other's (VN)",
+        place: Place::Count,
+        unit: Unit::Rate,
+        expected: "to generic SN 0.9, for an engine does the same work and hands it over; VN 0.5 by one engine \
+                   (shared), which does the work of two programs",
+        processors: "SN one for the program and one for an engine; VN one for each program, and what is left for \
+                     one engine (shared) or two: with fewer than 3, or 4, they take turns",
+        least: 2,
+    },
+    Experiment {
+        name: "handing",
+        title: "(2) time to the ack of a put to the program itself, by bytes: the way to an engine and back",
+        place: Place::Bytes,
+        unit: Unit::Time,
+        expected: "generic: no way at all; two lines of memory (shared), or a lock and its line (accelerated): 300 ns \
+                   above",
+        processors: "one for the program, one for its engine",
+        least: 2,
+    },
+    Experiment {
+        name: "handing-call",
+        title: "(2) time of the call that begins it, by bytes",
+        place: Place::Bytes,
+        unit: Unit::Time,
+        expected: "shared: a line is written, 50 ns; the others do the work of it under the lock",
+        processors: "one for the program, one for its engine",
         least: 2,
     },
     Experiment {
@@ -150,7 +180,43 @@ pub(crate) fn table(found: &Portals) -> String {
         "Portals 3.3 over {} beside CCI's own (cci), {} launches, {} processors",
         found.transport, found.launches, found.processors
     );
-    experiments::tables(head, &EXPERIMENTS, (&found.points, "±"), found.processors)
+    let notes = |experiment: &Experiment| {
+        if experiment.name == "node" { to_generic(found, experiment) } else { without_engines(found, experiment) }
+    };
+    experiments::tables_with_notes(head, &EXPERIMENTS, (&found.points, "±"), (found.processors, &notes))
+}
+
+/// Experiments of two programs that poll, which need a processor more for the engine of each.
+const POLLED: [&str; 6] = ["pingpong", "gups", "throughput", "alone", "depth", "injection"];
+/// Processors for two programs and their engines.
+const ENGINES: u64 = 4;
+
+/// How many times as fast an engine was than generic Portals, by the slides: one process an engine,
+/// and two.
+const OF_SLIDES: [(u64, f64); 2] = [(1, 1.27), (2, 1.90)];
+
+/// The ratios beside those of the slides.
+fn to_generic(found: &Portals, experiment: &Experiment) -> Option<String> {
+    let (points, ways) = experiment.found(&found.points);
+    let of = |x: u64, way: &str| points.iter().find(|point| point.x == x && point.way == way).map(|point| point.value);
+    let rows = OF_SLIDES.iter().filter_map(|(x, slides)| {
+        let generic = of(*x, "generic")?.max(f64::MIN_POSITIVE);
+        let others = ways.iter().filter(|way| **way != "generic");
+        let ratios: Vec<_> = others.filter_map(|way| Some(format!("{way} {:.2}", of(*x, way)? / generic))).collect();
+        (!ratios.is_empty()).then(|| format!("{x}: {} (slides {slides:.2})", ratios.join(", ")))
+    });
+    let rows: Vec<_> = rows.collect();
+    (!rows.is_empty()).then(|| format!("to generic, {}", rows.join("; ")))
+}
+
+/// Why an experiment of a run with accelerated interfaces has no figures of them.
+fn without_engines(found: &Portals, experiment: &Experiment) -> Option<String> {
+    let is_asked = found.points.iter().any(|point| point.way == "accelerated");
+    let is_missing = is_asked && found.processors < ENGINES && POLLED.contains(&experiment.name);
+    is_missing.then(|| {
+        let here = found.processors;
+        format!("accelerated: not measured: needs {ENGINES} processors (two for the programs, two for the engines), here are {here}")
+    })
 }
 
 /// Experiments that are drawn, as panels side by side.
@@ -182,6 +248,9 @@ pub(super) mod tests {
             point("throughput", 65536, "generic", 9e9),
             point("throughput", 65536, "cci", 1e10),
             point("idle", 1, "generic", 0.00002),
+            point("idle", 1, "accelerated", 0.00001),
+            point("node", 1, "generic", 4e6),
+            point("node", 1, "shared", 2e6),
             point("beside", 8, "without", 300.0),
             point("beside", 8, "generic", 306.0),
         ];

@@ -1,6 +1,8 @@
 //! Portals 3.3 beside CCI's own messages and RMA. `docs/design/perf-portals.md` has the method.
 
 mod client;
+mod node;
+mod program;
 mod shots;
 mod side;
 
@@ -16,6 +18,7 @@ use cci_report::finding::{Finding, Portals, PortalsPoint};
 use cci_report::statistics::{median, uncertainty};
 use cci_report::{UserError, while_doing};
 use client::{Client, Sample};
+pub(crate) use node::Role as NodeRole;
 use serde::{Deserialize, Serialize};
 use side::{Buffers, Mode as Progress, Sides, Turn};
 use std::time::Duration;
@@ -110,8 +113,11 @@ pub fn measure(options: &PortalsOptions, warn: &dyn Fn(&str)) -> Result<Found, U
         launches.push(launch.samples);
     })?;
     let processors = allowed().len() as u64;
-    let finding =
-        Portals { transport: of, launches: launches.len() as u64, processors, points: points(&launches, modes.len()) };
+    let mut points = points(&launches, modes.len());
+    if options.has_accelerated && interrupted.is_none() {
+        points.extend(node::measure(options, &keys)?);
+    }
+    let finding = Portals { transport: of, launches: launches.len() as u64, processors, points };
     Ok(Found { environment, finding: Finding::Portals(finding), interrupted })
 }
 

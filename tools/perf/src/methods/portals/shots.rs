@@ -14,7 +14,7 @@ pub(super) const TABLE: usize = 1 << 20;
 /// Entries that refuse before the one that takes.
 pub(super) const DEPTHS: [u32; 6] = [0, 32, 128, 512, 1_024, 2_048];
 /// Puts that are not acknowledged.
-const WINDOW: u64 = 16;
+pub(super) const WINDOW: u64 = 16;
 
 /// What a put carries.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
