@@ -162,14 +162,12 @@ fn a_wait_takes_no_processor_time() {
 fn a_job_fills_in_ranks_and_maps() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let cci = cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
-    for (source, ranks, said) in
-        [
-            ("ring.c", "4", "round\n"),
-            ("lock.c", "3", "locked\n"),
-            ("pingpong.c", "2", "ping and pong\n"),
-            ("jobmodes.c", "3", "both modes\n"),
-        ]
-    {
+    for (source, ranks, said) in [
+        ("ring.c", "4", "round\n"),
+        ("lock.c", "3", "locked\n"),
+        ("pingpong.c", "2", "ping and pong\n"),
+        ("jobmodes.c", "3", "both modes\n"),
+    ] {
         let program = compile(source, dir.path());
         let child = command(&cci, "", dir.path()).args(["run", "-n", ranks]).arg(program).spawn().expect("it starts");
         let count = ranks.parse().expect("a number");
