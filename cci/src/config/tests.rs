@@ -360,8 +360,7 @@ fn check(bytes: &[u8]) -> Result<(), TestCaseError> {
 fn the_page_shows_files_that_can_be_read() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../docs/configuration.md");
     let page = std::fs::read_to_string(path).expect("the page");
-    let listings: Vec<&str> =
-        page.split("```ini\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
+    let listings: Vec<&str> = page.split("```ini\n").skip(1).filter_map(|rest| rest.split("```").next()).collect();
     let found: Vec<_> = listings.iter().map(|text| read(text).map(|devices| names(&devices).join(" "))).collect();
     assert_eq!(found.len(), 2);
     assert_eq!(found.into_iter().collect::<Result<Vec<_>, _>>().expect("devices"), ["sm0", "net"]);

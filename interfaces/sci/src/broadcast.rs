@@ -5,6 +5,7 @@ mod join;
 
 pub(crate) use join::{connect, create};
 
+use crate::claims::introduction_of_member;
 use crate::errors::Error;
 use crate::mirror::{Groups, apply};
 use crate::state::{Key, Partner, State, Target};
@@ -290,10 +291,12 @@ impl State {
         Some(group.claim)
     }
 
-    /// The introduction of a member and the memory it hands over, by the claim of its name.
-    pub(crate) fn member_of_claim(&self, claim: u64) -> Option<((u64, u64), (bool, u32), BorrowedFd<'_>)> {
+    /// The introduction of a member and the memory it hands over, by the claim of its name. `host`
+    /// is the introduction of this host.
+    pub(crate) fn member_of_claim(&self, claim: u64, host: &[u8]) -> Option<(Vec<u8>, BorrowedFd<'_>)> {
         let group = self.groups.values().find(|group| group.claim == claim)?;
         let (commons, member) = (&group.commons, (group.is_published, group.place));
-        Some(((commons.key, commons.len as u64), member, commons.file()?))
+        let words = introduction_of_member((commons.key, commons.len as u64), member, host);
+        Some((words, commons.file()?))
     }
 }

@@ -345,11 +345,8 @@ impl Shared {
         for event in &events[..count] {
             let number = event.data.u64();
             let Some(claim) = state.claims.get(&number) else { continue };
-            match state.member_of_claim(number) {
-                Some((memory, member, file)) => {
-                    let words = claims::introduction_of_member(memory, member, &self.introduction);
-                    claims::introduce_member(claim, &words, file);
-                }
+            match state.member_of_claim(number, &self.introduction) {
+                Some((words, file)) => claims::introduce_member(claim, &words, file),
                 None => claims::introduce(claim, &self.introduction),
             }
         }
