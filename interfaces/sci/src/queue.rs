@@ -148,10 +148,7 @@ impl State {
         while !queue.is_ending() {
             let Some(transfer) = queue.transfers.get(queue.begun) else { break };
             match transfer.begin(endpoint, self, token, queue.begun == 0) {
-                Begun::Open => {
-                    queue.open += 1;
-                    self.moved += 1;
-                }
+                Begun::Open => queue.open += 1,
                 Begun::Ended => {}
                 Begun::NoRoom => break,
                 Begun::Failed => {
@@ -181,14 +178,8 @@ impl State {
     pub(crate) fn on_transfer_ended(&mut self, endpoint: &Endpoint, token: u64, is_ok: bool) {
         let Some(queue) = self.queues.get_mut(&token) else { return };
         queue.open = queue.open.saturating_sub(1);
-        self.moved += 1;
         queue.has_failed |= !is_ok;
         self.advance(endpoint, token);
-    }
-
-    /// Whether transfers have begun that have not ended.
-    pub(crate) fn has_open_transfers(&self) -> bool {
-        self.queues.values().any(|queue| queue.open > 0)
     }
 
     /// Begins what had no room before. False: there is still none for something.

@@ -19,11 +19,6 @@ use std::time::{Duration, Instant};
 
 /// Events taken before waits are looked after.
 const BATCH: usize = 64;
-/// How long the thread polls for the next transfer of a DMA queue before it sleeps. A long one is
-/// copied in pieces, one for each poll.
-const SPIN: Duration = Duration::from_micros(100);
-/// Pieces, of 1 MiB at most, that are copied before others may have the lock.
-const PIECES: u32 = 4;
 /// The pause before what had no room is tried again.
 const PAUSE: Duration = Duration::from_millis(1);
 
@@ -46,28 +41,6 @@ pub(crate) struct Shared {
     pub(crate) begun: Instant,
     pub(crate) driven: AtomicU64,
     thread: OnceLock<ThreadId>,
-}
-
-/// Whether transfers of DMA queues go on.
-#[derive(Default)]
-struct Moving {
-    /// Transfers that had begun or ended when this was seen last, and when.
-    seen: u64,
-    since: Option<Instant>,
-}
-
-impl Moving {
-    fn is_so(&mut self, state: &State) -> bool {
-        if !state.has_open_transfers() {
-            self.since = None;
-            return false;
-        }
-        let now = Instant::now();
-        if self.seen != state.moved {
-            (self.seen, self.since) = (state.moved, Some(now));
-        }
-        now.saturating_duration_since(*self.since.get_or_insert(now)) < SPIN
-    }
 }
 
 impl Shared {
@@ -242,7 +215,7 @@ impl Shared {
     /// The thread of the host.
     pub(crate) fn run(&self) {
         let _ = self.thread.set(std::thread::current().id());
-        let (mut state, mut moving) = (self.enter(), Moving::default());
+        let mut state = self.enter();
         while !state.is_closed {
             let is_quiet = self.progress(&mut state);
             if let Some((source, call)) = state.next_call(&self.endpoint) {
@@ -266,14 +239,6 @@ impl Shared {
             }
             let has_room = state.pump(&self.endpoint) & state.advance_all(&self.endpoint);
             if !state.ready.is_empty() {
-                continue;
-            }
-            if moving.is_so(&state) {
-                self.transfer(&mut state);
-                drop(state);
-                // Others may have the lock in between.
-                std::thread::yield_now();
-                state = self.enter();
                 continue;
             }
             let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
@@ -312,17 +277,6 @@ impl Shared {
             }
         }
         is_quiet
-    }
-
-    /// Goes on with transfers of DMA queues for a while. What else the thread does costs system
-    /// calls, which would take longer than a piece.
-    fn transfer(&self, state: &mut State) {
-        for _ in 0..PIECES {
-            self.take_events(state);
-            if !state.has_open_transfers() || state.has_changed || !state.ready.is_empty() {
-                return;
-            }
-        }
     }
 
     /// Takes what has come. False: there may be more.

@@ -165,8 +165,6 @@ pub(crate) struct State {
     pub(crate) attachments: BTreeMap<u64, Attachment>,
     pub(crate) requests: BTreeMap<u64, Request>,
     pub(crate) queues: BTreeMap<u64, Queue>,
-    /// Counts transfers of queues that have begun or ended.
-    pub(crate) moved: u64,
     /// Connects that do not wait.
     pub(crate) connecting: BTreeMap<u64, Pending>,
     pub(crate) claims: BTreeMap<u64, OwnedFd>,
@@ -203,7 +201,6 @@ impl State {
             attachments: BTreeMap::new(),
             requests: BTreeMap::new(),
             queues: BTreeMap::new(),
-            moved: 0,
             connecting: BTreeMap::new(),
             claims: BTreeMap::new(),
             mirrors: Mirrors::default(),
