@@ -10,6 +10,16 @@ const OWN: u32 = 4;
 /// The port at which a host is asked for its names, unless the table has another one.
 const PORT: u16 = 7284;
 /// The node of a connection to a broadcast group: no node has this number.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::{EVERY_NODE, RemoteSegment};
+///
+/// fn is_broadcast(far: &RemoteSegment) -> bool {
+///     far.node() == EVERY_NODE
+/// }
+/// ```
 pub const EVERY_NODE: u32 = 0x1_0000;
 /// The highest number of a node.
 pub(crate) const LAST: u32 = 0xffff;
