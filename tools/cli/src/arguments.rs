@@ -114,7 +114,7 @@ pub(crate) enum Command {
     /// List the devices of this host, and why each is or is not usable
     #[command(after_help = examples::INFO)]
     Info(InfoArguments),
-    /// Say which way to an endpoint messages and RMA take, and why: by connecting to it
+    /// Report which way to an endpoint messages and RMA take, and why: by connecting to it
     ///
     /// Connects to the endpoint as a client does, describes the connection, and leaves. The program
     /// there sees it: a connection request, which it must accept, an ACCEPT event, and the end of
@@ -127,13 +127,13 @@ pub(crate) enum Command {
     /// Measure everything that the project promises of its speed and size, with a verdict for each
     #[command(after_help = examples::BENCH)]
     Bench(BenchArguments),
-    /// Say what on this host keeps the library from being fast or from working, with the remedy
+    /// Report what on this host keeps the library from being fast or from working, with the remedy
     ///
     /// Changes nothing. Ends with status 1 if something does not work; what is only slow leaves the
     /// status 0.
     #[command(after_help = examples::DOCTOR)]
     Doctor(crate::doctor::DoctorArguments),
-    /// Say how long messages take by topology, size and traffic; without more, a worked example
+    /// Compute how long messages take by topology, size and traffic; without more, a worked example
     #[command(after_help = examples::MODEL)]
     Model(Box<crate::model::ModelArguments>),
     /// Start a parallel job: processes that know their rank, on this host or on several
@@ -211,7 +211,7 @@ pub(crate) enum PerfCommand {
     Idle(IdleArguments),
     /// Serve runs until ended; prints the URI to connect to
     Server(ServerArguments),
-    /// Say what changed beyond noise between the runs of two builds; status 1 if anything became
+    /// Report what changed beyond noise between the runs of two builds; status 1 if anything became
     /// slower
     Compare(CompareArguments),
     /// Write runs as one HTML page that needs nothing else

@@ -5,7 +5,7 @@ Examples:
   cci info                              the devices of this host
   cci doctor                            what keeps it from being fast, with remedies
   cci perf pingpong --local             latency over size, between two processes
-  cci explain cci://127.0.0.1:5000      which way to an endpoint messages take
+  cci explain sock://127.0.0.1:5000     which way to an endpoint messages take
   cci top                               endpoints of this host, live
   cci run -n 4 ./program                a parallel job of four ranks";
 
@@ -16,7 +16,7 @@ Examples:
 
 pub(crate) const EXPLAIN: &str = "\
 Examples:
-  cci explain cci://127.0.0.1:5000
+  cci explain sock://127.0.0.1:5000
   cci explain sock://192.0.2.7:5000 --timeout 10s";
 
 pub(crate) const DOCTOR: &str = "\

@@ -75,7 +75,11 @@ pub fn command_line() -> clap::Command {
 fn completion(shell: clap_complete::Shell) -> Result<(), UserError> {
     let mut text = Vec::new();
     clap_complete::generate(shell, &mut command_line(), "cci", &mut text);
-    std::io::stdout().write_all(&text).map_err(while_doing("cannot write the completion"))
+    match std::io::stdout().write_all(&text) {
+        // A reader of only the beginning has closed the pipe.
+        Err(why) if why.kind() == std::io::ErrorKind::BrokenPipe => Ok(()),
+        written => written.map_err(while_doing("cannot write the completion")),
+    }
 }
 
 /// Shows the help that was asked for, or what is wrong with the command line; the status to end

@@ -166,6 +166,15 @@ fn each_shell_has_a_completion_of_every_command() {
     assert!(refused(&["completion", "tcsh"]).1.contains("bash"));
 }
 
+/// As in `cci completion zsh | head -n 1`. The script is longer than a pipe holds.
+#[test]
+fn who_reads_only_the_beginning_of_a_completion_sees_no_failure() {
+    let mut child = cci(&["completion", "zsh"]).stdout(Stdio::piped()).stderr(Stdio::piped()).spawn().unwrap();
+    drop(child.stdout.take());
+    let output = child.wait_with_output().unwrap();
+    assert!(output.status.success() && output.stderr.is_empty(), "{}", text(&output.stderr));
+}
+
 #[test]
 fn bash_completes_by_the_printed_script() {
     let script = text(&run(&["completion", "bash"]).stdout);
