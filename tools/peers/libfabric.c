@@ -1,6 +1,6 @@
 /*
- * libfabric: messages, or tagged messages, between two reliable, unconnected endpoints (FI_EP_RDM) of
- * one provider.
+ * libfabric: messages, or tagged messages, between two reliable, unconnected endpoints (FI_EP_RDM)
+ * of one provider.
  */
 #define LIBRARY "libfabric"
 #include "peer.h"
