@@ -7,13 +7,20 @@
 use cci::{Attribute, Connection, Endpoint, Event, Registration, Rights, Rma, SharedMemory};
 use cci_sci::{Access, Host, LocalSegment, Nodes, Options, RemoteSegment, SequenceStatus, Window};
 use cci_testkit::{World, device_of, open};
+use std::cell::RefCell;
 use std::sync::Arc;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
 
-const BLOCKS: usize = 41;
+const BLOCKS: usize = 15;
 const SIZE: usize = 64 << 10;
-const TURNS: u64 = 50;
+const TURNS: u64 = 1000;
+/// Untimed turns before others.
+const WARM: u64 = 100;
+/// Whose owner polls.
+const BARE: usize = 0;
+const SMALL: usize = 1;
+const LARGE: usize = 2;
 
 type Failed = Box<dyn std::error::Error>;
 
@@ -134,10 +141,11 @@ fn ping_pong(first: u64, turns: u64, send: impl Fn(usize, u64) + Sync, wait: imp
                 send(1, turn);
             }
         });
-        each(first..first + turns, |turn| {
+        let mut times = each(first..first + turns, |turn| {
             send(0, turn);
             wait(0, turn);
-        })
+        });
+        times.split_off(WARM as usize)
     })
 }
 
@@ -214,60 +222,80 @@ fn main() -> Result<(), Failed> {
 
     let sequence = [&small, &large].map(|pair| pair.far[0].sequence());
     let round = std::cell::Cell::new(0_u64);
-    let (mut bytes, mut others) = (vec![0_u8; SIZE], vec![0_u8; SIZE]);
+    let (bytes, mut others) = (vec![0_u8; SIZE], vec![0_u8; SIZE]);
+    let serving = AtomicUsize::new(BARE);
     let until_ended = |len: usize| {
         bare.write(0, len, 1);
-        while !bare.poll(0) {
-            bare.poll(1);
-        }
+        while !bare.poll(0) {}
     };
-    let serve = AtomicBool::new(true);
     let (times, all) = std::thread::scope(|scope| {
         let owners = scope.spawn(|| {
-            while serve.load(Ordering::Relaxed) {
-                let _ = (large.hosts[1].progress(), small.hosts[1].progress());
+            loop {
+                match serving.load(Ordering::Relaxed) {
+                    BARE => drop(bare.poll(1)),
+                    SMALL => drop(small.hosts[1].progress()),
+                    LARGE => drop(large.hosts[1].progress()),
+                    _ => break,
+                }
             }
         });
+        // The owner's library polls, whichever it is.
+        let by = |owner: usize, turns: u64, turn: &mut dyn FnMut()| {
+            serving.store(owner, Ordering::Relaxed);
+            (0..WARM).for_each(|_| turn());
+            each(0..turns, |_| turn())
+        };
         let one = |at: usize, pair: &Pair| {
             round.set(round.get() + 1);
             let _ = pair.far[0].store(64, round.get());
             assert_eq!(sequence[at].check(), SequenceStatus::Ok);
         };
         let times = measure(
-            20,
+            TURNS,
             &mut [
-                &mut |turns| each(0..turns, |_| until_ended(8)),
-                &mut |turns| each(0..turns, |_| one(0, &small)),
-                &mut |turns| each(0..turns, |_| one(1, &large)),
+                &mut |turns| by(BARE, turns, &mut || until_ended(8)),
+                &mut |turns| by(SMALL, turns, &mut || one(0, &small)),
+                &mut |turns| by(LARGE, turns, &mut || one(1, &large)),
             ],
         );
+        let (change, bytes) =
+            (|bytes: &mut [u8]| bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1)), RefCell::new(bytes));
+        let store = || {
+            change(&mut bytes.borrow_mut());
+            let _ = large.far[0].write(0, &bytes.borrow());
+        };
         let all = measure(
-            5,
+            TURNS,
             &mut [
-                &mut |turns| each(0..turns, |_| until_ended(SIZE)),
+                &mut |turns| by(BARE, turns, &mut || until_ended(SIZE)),
                 &mut |turns| {
-                    each(0..turns, |_| {
-                        bytes.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
-                        let _ = large.far[0].write(0, &bytes);
+                    by(LARGE, turns, &mut || {
+                        store();
+                        assert_eq!(sequence[1].check(), SequenceStatus::Ok);
+                    })
+                },
+                &mut |turns| {
+                    by(LARGE, turns, &mut || {
+                        store();
                         large.far[0].flush();
                     })
                 },
                 &mut |turns| {
                     each(0..turns, |_| {
-                        others.iter_mut().for_each(|byte| *byte = byte.wrapping_add(1));
+                        change(&mut others);
                         std::hint::black_box(&others);
                     })
                 },
             ],
         );
-        serve.store(false, Ordering::Relaxed);
+        serving.store(LARGE + 1, Ordering::Relaxed);
         let _ = owners.join();
         (times, all)
     });
     println!("one word, until it is confirmed, us:");
     show(&["RMA write", "window of 4 KiB", "window of 64 KiB"], &times, 1.0);
 
-    println!("64 KiB, all bytes changed, flushed, us (the change of the source is apart):");
-    show(&["RMA write", "window", "change"], &all, 1.0);
+    println!("64 KiB, all bytes changed, us (with the change of the source, which is apart too):");
+    show(&["RMA write", "window, confirmed", "window, flushed", "change"], &all, 1.0);
     Ok(())
 }

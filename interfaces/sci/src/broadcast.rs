@@ -9,7 +9,7 @@ use crate::claims::introduction_of_member;
 use crate::errors::Error;
 use crate::mirror::{Groups, apply};
 use crate::state::{Key, Partner, State, Target};
-use crate::wire::Message;
+use crate::wire::{Message, Patch};
 use cci::{Endpoint, Memory};
 use cci_mem::segment::Segment;
 use cci_peers::Peer;
@@ -185,8 +185,8 @@ impl State {
     }
 
     /// Applies bytes of a member of another host.
-    pub(crate) fn on_cast(&mut self, id: u32, groups: &Groups) -> bool {
-        self.groups.get(&id).is_none_or(|group| apply(&group.commons.memory(), groups))
+    pub(crate) fn on_cast(&mut self, id: u32, patch: &Patch<'_>) -> bool {
+        self.groups.get(&id).is_none_or(|group| apply(&group.commons.memory(), patch.first, patch.groups))
     }
 
     /// Whether all hosts of a group take more.
@@ -216,7 +216,7 @@ impl State {
     ) -> bool {
         let Some(group) = self.groups.get_mut(&id) else { return true };
         // Inside: it is what a mirror of the same length has found.
-        apply(&group.commons.memory(), &groups);
+        apply(&group.commons.memory(), groups.first, &groups.bytes);
         if group.lanes.is_empty() {
             return true;
         }

@@ -2,11 +2,11 @@
 
 use crate::errors::Error;
 use crate::mapped::Mapped;
-use crate::mirror::{Groups, apply};
+use crate::mirror::apply;
 use crate::state::{Attachment, Key, Notices, Operation, Partner, Remote, Source, State, Target};
 use crate::types::Reason;
-use crate::wire::{Answer, Message};
-use cci::{Endpoint, Event, ImportError};
+use crate::wire::{Answer, Message, Patch};
+use cci::{Endpoint, Event, ImportError, Received};
 use cci_peers::{Change, Peer};
 use std::sync::Arc;
 use std::time::Instant;
@@ -22,13 +22,7 @@ impl State {
         match self.peers.handle_event(endpoint, event, Instant::now()) {
             Some(Event::Received(message)) => {
                 let peer = message.connection().and_then(|connection| self.peers.peer_of(connection));
-                let parsed = Message::parse(&message.to_vec());
-                drop(message);
-                match (peer, parsed) {
-                    (Some(peer), Some(message)) => self.handle(endpoint, Some(peer), message),
-                    (Some(peer), None) => self.break_link(endpoint, peer),
-                    (None, _) => {}
-                }
+                self.receive(endpoint, peer, message);
             }
             Some(Event::Completed(ended)) => match Operation::of(ended.context()) {
                 Operation::Trigger(token) => self.on_trigger_sent(endpoint, token),
@@ -44,6 +38,20 @@ impl State {
             _ => {}
         }
         self.take_changes(endpoint);
+    }
+
+    /// Takes a message of a peer. A patch is applied where it lies.
+    fn receive(&mut self, endpoint: &Endpoint, peer: Partner, message: Received<'_>) {
+        let Some(peer) = peer else { return };
+        if let Some(patch) = message.bytes().and_then(Patch::parse) {
+            return self.on_patch(endpoint, (Some(peer), patch.token), &patch);
+        }
+        let parsed = Message::parse(&message.to_vec());
+        drop(message);
+        match parsed {
+            Some(message) => self.handle(endpoint, Some(peer), message),
+            None => self.break_link(endpoint, peer),
+        }
     }
 
     /// What has become of links.
@@ -90,7 +98,8 @@ impl State {
                 }
             }
             Message::Patch { token, number, is_asking, groups } => {
-                self.on_patch(endpoint, (from, token), (number, is_asking), &groups);
+                let (first, groups) = (groups.first, &groups.bytes[..]);
+                self.on_patch(endpoint, (from, token), &Patch { token, number, is_asking, first, groups });
             }
             Message::Applied { token, number } => {
                 if !self.on_cast_applied(from, token, number) {
@@ -225,19 +234,21 @@ impl State {
     }
 
     /// Bytes that another host has changed in a segment of this one.
-    fn on_patch(&mut self, endpoint: &Endpoint, key: Key, (number, is_asking): (u32, bool), groups: &Groups) {
+    fn on_patch(&mut self, endpoint: &Endpoint, key: Key, patch: &Patch<'_>) {
         // One that was withdrawn has no connections any more.
         let is_applied = match self.connectors.get(&key) {
             Some(Target::Segment(id, _)) => {
                 let Some(memory) = self.segments.get(id).and_then(|segment| segment.mapped.memory()) else { return };
-                apply(&memory, groups)
+                apply(&memory, patch.first, patch.groups)
             }
-            Some(Target::Member(id)) => self.on_cast(*id, groups),
+            Some(Target::Member(id)) => self.on_cast(*id, patch),
             Some(Target::Interrupt(_)) | None => return,
         };
         match key.0 {
             Some(peer) if !is_applied => self.break_link(endpoint, peer),
-            _ if is_asking => self.send(endpoint, key.0, Message::Applied { token: key.1, number }),
+            _ if patch.is_asking => {
+                self.send(endpoint, key.0, Message::Applied { token: key.1, number: patch.number });
+            }
             _ => {}
         }
     }

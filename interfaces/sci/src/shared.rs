@@ -11,7 +11,6 @@ use cci_mem::fork::Mark;
 use cci_mem::sync::AtomicU64;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
-use std::os::fd::AsFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
@@ -105,16 +104,26 @@ impl Shared {
         }
     }
 
-    /// Has those who wait look again.
+    /// Has those who wait look again. Without any it makes no system call.
     pub(crate) fn tell(&self, state: &mut State) {
-        if std::mem::take(&mut state.has_changed) {
+        if std::mem::take(&mut state.has_changed) && state.waiters > 0 {
             self.changed.notify_all();
         }
     }
 
     /// Waits until something has changed, at most for `limit`.
-    pub(crate) fn wait_a_while<'a>(&'a self, state: MutexGuard<'a, State>, limit: Duration) -> MutexGuard<'a, State> {
-        self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0
+    pub(crate) fn wait_a_while<'a>(
+        &'a self,
+        mut state: MutexGuard<'a, State>,
+        limit: Option<Duration>,
+    ) -> MutexGuard<'a, State> {
+        state.waiters += 1;
+        let mut state = match limit {
+            None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
+            Some(limit) => self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0,
+        };
+        state.waiters -= 1;
+        state
     }
 
     pub(crate) fn wake(&self) {
@@ -158,16 +167,11 @@ impl Shared {
                 return Err(Error::Timeout);
             }
             self.check_wait()?;
-            state = match deadline {
-                None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                Some(deadline) => {
-                    let left = deadline.saturating_duration_since(Instant::now());
-                    if left.is_zero() {
-                        return Err(Error::Timeout);
-                    }
-                    self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0
-                }
-            };
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if left.is_some_and(|left| left.is_zero()) {
+                return Err(Error::Timeout);
+            }
+            state = self.wait_a_while(state, left);
         }
     }
 
@@ -242,9 +246,9 @@ impl Shared {
                 continue;
             }
             let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
-            let driven = self.driven_for();
-            let left = [timer, (!has_room).then_some(PAUSE), driven].into_iter().flatten().min();
-            let (has_changed, has_failed) = (std::mem::take(&mut state.has_changed), state.has_failed);
+            let left = [timer, (!has_room).then_some(PAUSE)].into_iter().flatten().min();
+            self.tell(&mut state);
+            let has_failed = state.has_failed;
             let retired = std::mem::take(&mut state.retired);
             drop(state);
             if !retired.is_empty() {
@@ -252,10 +256,7 @@ impl Shared {
                 state = self.enter();
                 continue;
             }
-            if has_changed {
-                self.changed.notify_all();
-            }
-            self.sleep(left, !has_failed && driven.is_none());
+            self.sleep(left, has_failed);
             state = self.enter();
         }
     }
@@ -306,24 +307,30 @@ impl Shared {
         }
     }
 
-    /// `is_usable`: the endpoint has not failed, and no thread of the program drives it.
-    fn sleep(&self, left: Option<Duration>, is_usable: bool) {
-        let handle = self.endpoint.as_fd();
-        // An endpoint that has failed would be ready for ever.
-        let events = if is_usable {
-            let _ = self.endpoint.arm();
-            PollFlags::IN
-        } else {
-            PollFlags::empty()
-        };
-        let mut descriptors = [
-            PollFd::new(&self.wake, PollFlags::IN),
-            PollFd::new(&self.asked, PollFlags::IN),
-            PollFd::new(&handle, events),
-        ];
-        let left = left.and_then(|left| Timespec::try_from(left).ok());
-        // A signal ends it early, and the thread looks again.
-        let _ = poll(&mut descriptors, left.as_ref());
+    /// Sleeps until there is something to do. While a thread of the program drives the endpoint
+    /// this one neither locks nor calls it.
+    fn sleep(&self, left: Option<Duration>, has_failed: bool) {
+        let until = left.map(|left| Instant::now() + left);
+        loop {
+            let driven = self.driven_for();
+            // An endpoint that has failed would be ready for ever. Its descriptor is armed for this
+            // sleep alone: a thread of the program that polls then pays for no sleeper.
+            let is_armed = !has_failed && driven.is_none();
+            let sleeper = is_armed.then(|| self.endpoint.sleeper().ok()).flatten();
+            let events = match &sleeper {
+                Some(sleeper) => PollFd::new(sleeper, PollFlags::IN),
+                None => PollFd::new(&self.wake, PollFlags::IN),
+            };
+            let mut descriptors =
+                [PollFd::new(&self.wake, PollFlags::IN), PollFd::new(&self.asked, PollFlags::IN), events];
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let pause = [left, driven].into_iter().flatten().min().and_then(|pause| Timespec::try_from(pause).ok());
+            // A signal ends it early, and the thread looks again.
+            let is_over = poll(&mut descriptors, pause.as_ref()) == Ok(0) && driven.is_some();
+            if !is_over || left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+        }
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }

@@ -176,8 +176,9 @@ pub(crate) struct State {
     pub(crate) ready: VecDeque<Source>,
     /// Whose callback runs.
     pub(crate) running: Option<Source>,
-    /// Somebody who waits may have what it waits for.
+    /// Somebody who waits may have what it waits for; and how many threads wait.
     pub(crate) has_changed: bool,
+    pub(crate) waiters: u32,
     pub(crate) is_closed: bool,
     pub(crate) has_failed: bool,
     /// Callbacks that are no more: dropped without the lock, since they may own objects.
@@ -209,6 +210,7 @@ impl State {
             ready: VecDeque::new(),
             running: None,
             has_changed: false,
+            waiters: 0,
             is_closed: false,
             has_failed: false,
             retired: Vec::new(),

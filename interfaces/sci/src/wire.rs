@@ -9,7 +9,8 @@ pub(crate) const HEADER: usize = 24;
 const HANDLE: usize = 32;
 /// ATTACH: the interrupt takes bytes.
 const WITH_BYTES: u8 = 1;
-/// PATCH: it is to be confirmed.
+/// The kind of a PATCH. Flag: it is to be confirmed.
+const PATCH: u8 = 9;
 const IS_ASKING: u8 = 1;
 
 /// A message.
@@ -75,6 +76,34 @@ pub(crate) enum Answer {
     Segment(RmaHandle, u64),
 }
 
+/// A PATCH as it was received.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Patch<'a> {
+    pub(crate) token: u64,
+    pub(crate) number: u32,
+    pub(crate) is_asking: bool,
+    /// Places of its groups count from here.
+    pub(crate) first: u64,
+    pub(crate) groups: &'a [u8],
+}
+
+impl<'a> Patch<'a> {
+    /// `None`: it is another message, or malformed.
+    pub(crate) fn parse(message: &'a [u8]) -> Option<Self> {
+        let (header, groups) = message.split_at_checked(HEADER)?;
+        let [PATCH, flags @ (0 | IS_ASKING), 0, 0] = header[..4] else { return None };
+        let (number, token, first) = numbers(header)?;
+        Some(Self { token, number, is_asking: flags == IS_ASKING, first, groups })
+    }
+}
+
+/// The numbers of a header: word, token and long.
+fn numbers(header: &[u8]) -> Option<(u32, u64, u64)> {
+    let (word, rest) = header.get(4..HEADER)?.split_first_chunk()?;
+    let (token, long) = rest.split_first_chunk()?;
+    Some((u32::from_le_bytes(*word), u64::from_le_bytes(*token), u64::from_le_bytes(long.try_into().ok()?)))
+}
+
 impl Message {
     pub(crate) fn emit(&self) -> Vec<u8> {
         let of_join = match self {
@@ -100,7 +129,7 @@ impl Message {
             Self::Data { token, bytes } => (7, 0, 0, *token, 0, bytes),
             Self::Taken { token } => (8, 0, 0, *token, 0, &[]),
             Self::Patch { token, number, is_asking, groups } => {
-                (9, if *is_asking { IS_ASKING } else { 0 }, *number, *token, groups.first, &groups.bytes)
+                (PATCH, if *is_asking { IS_ASKING } else { 0 }, *number, *token, groups.first, &groups.bytes)
             }
             Self::Applied { token, number } => (10, 0, *number, *token, 0, &[]),
             Self::Join { token, group, len, .. } => (11, 0, *group, *token, *len, of_join.as_flattened()),
@@ -117,11 +146,7 @@ impl Message {
     /// `None`: it is malformed.
     pub(crate) fn parse(message: &[u8]) -> Option<Self> {
         let (header, rest) = message.split_at_checked(HEADER)?;
-        let word = u32::from_le_bytes(header[4..8].try_into().ok()?);
-        let [token, long] = [8, 16].map(|at| {
-            let bytes = header[at..at + 8].try_into().unwrap_or_default();
-            u64::from_le_bytes(bytes)
-        });
+        let (word, token, long) = numbers(header)?;
         let flags = header[1];
         if header[2..4] != [0, 0] || (flags != 0 && !matches!(header[0], 2 | 9)) || flags > WITH_BYTES {
             return None;
@@ -141,7 +166,7 @@ impl Message {
             6 if is_plain && word == 0 => Self::Trigger { token },
             7 if long == 0 && word == 0 => Self::Data { token, bytes: rest.to_vec() },
             8 if is_plain && word == 0 => Self::Taken { token },
-            9 => {
+            PATCH => {
                 let groups = Groups { first: long, bytes: rest.to_vec() };
                 Self::Patch { token, number: word, is_asking: flags == IS_ASKING, groups }
             }

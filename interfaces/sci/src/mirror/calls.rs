@@ -18,6 +18,8 @@ const DRIVEN: Duration = Duration::from_micros(200);
 /// How long a call polls before it sleeps, and the longest sleep before it looks again.
 const SPIN: Duration = Duration::from_micros(100);
 const NAP: Duration = Duration::from_millis(5);
+/// Polls in vain after which other threads may have the processor.
+const PATIENT: u32 = 8;
 
 impl Shared {
     /// Lets hosts have mirrors.
@@ -68,7 +70,7 @@ impl Shared {
     /// or the host has ended.
     fn drive<R>(&self, mut ready: impl FnMut(&mut State) -> Option<R>) -> Option<R> {
         let mut state = self.lock().ok()?;
-        let (mut begun, mut ended) = (None, state.mirrors.ended);
+        let (mut begun, mut ended, mut polls) = (None, state.mirrors.ended, 0_u32);
         loop {
             let found = ready(&mut state);
             if found.is_some() || state.is_closed || state.has_failed {
@@ -86,13 +88,15 @@ impl Shared {
                 self.finish_driving(state);
                 return None;
             }
-            let is_own_thread = self.is_own_thread();
-            if waited < SPIN || is_own_thread {
+            if waited < SPIN || self.is_own_thread() {
                 self.set_driven(Some(now));
                 if self.take_events(&mut state) {
+                    polls += 1;
                     state.pump(&self.endpoint);
                     drop(state);
-                    std::thread::yield_now();
+                    if polls % PATIENT == 0 {
+                        std::thread::yield_now();
+                    }
                     state = self.lock().ok()?;
                 }
                 continue;
@@ -100,7 +104,7 @@ impl Shared {
             self.set_driven(None);
             self.tell(&mut state);
             self.wake();
-            state = self.wait_a_while(state, NAP);
+            state = self.wait_a_while(state, Some(NAP));
         }
     }
 
@@ -109,11 +113,16 @@ impl Shared {
         let (mut pass, mut asked) = (None, None);
         let sent = self.drive(|state| {
             let step = |state: &mut State, twin: &mut Twin| {
-                if !self.pass(state, twin, &mut pass) {
+                if !self.pass(state, twin, (&mut pass, is_confirmed)) {
                     return None;
                 }
                 if !is_confirmed {
                     return Some(Sent::All);
+                }
+                if !twin.failed.is_empty() && twin.pass.is_none() {
+                    // Sent again by another pass.
+                    (pass, asked) = (None, None);
+                    return None;
                 }
                 let asked = *asked.get_or_insert_with(|| state.ask(&self.endpoint, twin));
                 (twin.confirmed >= asked).then_some(Sent::All)
@@ -128,14 +137,14 @@ impl Shared {
     }
 
     /// Whether a pass has ended that began in this call.
-    fn pass(&self, state: &mut State, twin: &mut Twin, own: &mut Option<u64>) -> bool {
+    fn pass(&self, state: &mut State, twin: &mut Twin, (own, is_asking): (&mut Option<u64>, bool)) -> bool {
         if own.is_none() {
             state.advance_read(&self.endpoint, twin);
             if twin.reading.is_some() || twin.pass.is_some() && state.advance_pass(&self.endpoint, twin) != Step::Ended
             {
                 return false;
             }
-            twin.begin_pass();
+            twin.begin_pass(is_asking);
             *own = Some(twin.passes);
         }
         // One that began later began after the end of this one.
@@ -152,11 +161,16 @@ impl Shared {
                     let failed = twin.failed_read == read;
                     return (twin.reads >= read).then_some(if failed { Err(Error::NodeNotResponding) } else { Ok(()) });
                 }
-                if !self.pass(state, twin, &mut pass) {
+                if !self.pass(state, twin, (&mut pass, true)) {
+                    return None;
+                }
+                if !twin.failed.is_empty() && twin.pass.is_none() {
+                    pass = None;
                     return None;
                 }
                 // The owner has all that the twin has: the bytes that are read are no older.
-                if twin.reading.is_some() || twin.pass.is_some() || twin.confirmed < state.ask(&self.endpoint, twin) {
+                let is_busy = twin.reading.is_some() || twin.pass.is_some() || twin.writes > 0;
+                if is_busy || twin.confirmed < state.ask(&self.endpoint, twin) {
                     return None;
                 }
                 read = Some(twin.begin_read(blocks.clone()));
@@ -179,8 +193,7 @@ impl Shared {
             let Ok(state) = self.lock() else { return };
             let Some(partner) = state.attachments.get(&attachment).map(|of| of.partner) else { return };
             // The hosts of a group have other links than this one: they are to have it before.
-            let is_its = |twin: &&Twin| twin.partner == partner || twin.group.is_some();
-            let found = state.mirrors.all.values().filter(is_its);
+            let found = state.mirrors.all.values().filter(|twin| twin.partner == partner || twin.group.is_some());
             found.map(|twin| (twin.mirror.token, twin.group.is_some())).collect()
         };
         for (token, is_confirmed) in tokens {

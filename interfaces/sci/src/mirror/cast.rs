@@ -10,8 +10,12 @@ use crate::mirror::state::{Mirrors, SHORT, Transfer, Twin};
 use crate::state::State;
 use crate::wire::HEADER;
 use cci::{Endpoint, RmaHandle};
+use std::ops::Range;
 use std::sync::Arc;
 use std::time::Instant;
+
+/// The places that no RMA may write: a group has no owner whose memory one could name.
+const EVERYWHERE: Range<u64> = 0..u64::MAX;
 
 impl Mirrors {
     /// Makes a mirror of all segments of a group.
@@ -56,7 +60,7 @@ impl State {
                 if pass.last.is_empty() {
                     pass.last = found.take_last_line(word);
                 }
-                let (_, changes) = found.plan(|_| false, word);
+                let (_, changes) = found.plan(std::iter::once(&EVERYWHERE), word);
                 self.cast_changes(endpoint, id, twin, &changes);
             }
             found.clear();
@@ -94,7 +98,8 @@ impl State {
             let (offset, len) = twin.mirror.span(block);
             let mut bytes = vec![0; len];
             let is_read = memory.as_ref().is_some_and(|memory| memory.copy_out(offset as u64, &mut bytes));
-            let transfer = Transfer { token: twin.mirror.token, is_read: true, staged: 0, offset, len };
+            let transfer =
+                Transfer { token: twin.mirror.token, is_read: true, staged: 0, offset, len, last: Vec::new() };
             self.on_read(endpoint, twin, &transfer, is_read.then_some(bytes));
         }
     }

@@ -1,6 +1,7 @@
 //! What a program has changed: words compared with a twin, and how the changes are sent
 //! (`docs/design/sci-mirror.md`, A pass). No memory and no message is known here.
 
+use cci_mem::sync::{AtomicU64, Ordering};
 use std::ops::Range;
 
 /// Bytes of a word.
@@ -50,14 +51,27 @@ impl Found {
         }
     }
 
-    /// Adds words that are to be sent whole though they have not changed. `word` gives the value of
-    /// a word, here and below.
-    pub(crate) fn add_whole(&mut self, places: &[u64], word: impl Fn(u64) -> u64) {
-        self.others.retain(|change| !places.contains(&change.place));
-        let is_found = |place: &u64| self.runs.iter().any(|run| run.contains(place));
-        let new = places.iter().filter(|place| !is_found(place));
-        let changes: Vec<_> = new.map(|place| Change { place: *place, mask: u8::MAX, value: word(*place) }).collect();
-        self.others.extend(changes);
+    /// Adds a line of words that have all changed in all their bytes, as `add` adds one.
+    #[inline]
+    fn add_line(&mut self, place: u64) {
+        match self.runs.last_mut() {
+            Some(run) if run.start == place + LINE => run.start = place,
+            _ => self.runs.push(place..place + LINE),
+        }
+    }
+
+    /// Adds bytes of words, by places and masks, that are to be sent though they have not changed.
+    /// `word` gives the value of a word, here and below.
+    pub(crate) fn add_again(&mut self, again: &[(u64, u8)], word: impl Fn(u64) -> u64) {
+        for (place, mask) in again {
+            if self.runs.iter().any(|run| run.contains(place)) {
+                continue;
+            }
+            match self.others.iter_mut().find(|change| change.place == *place) {
+                Some(change) => change.mask |= mask,
+                None => self.others.push(Change { place: *place, mask: *mask, value: word(*place) }),
+            }
+        }
         self.others.sort_by_key(|change| std::cmp::Reverse(change.place));
     }
 
@@ -94,33 +108,49 @@ impl Found {
         }
     }
 
-    /// All that was found, in rising order: the runs that are long, and may go by RMA as far as
-    /// `may_go` says so, and all other changes.
-    pub(crate) fn plan(
+    /// All that was found, in rising order: the runs that are long and go by RMA, and all other
+    /// changes. No RMA has words of `barred`.
+    pub(crate) fn plan<'a>(
         &self,
-        may_go: impl Fn(&Range<u64>) -> bool,
+        barred: impl Iterator<Item = &'a Range<u64>> + Clone,
         word: impl Fn(u64) -> u64,
     ) -> (Vec<Range<u64>>, Vec<Change>) {
         let (mut runs, mut others) = (Vec::new(), self.others.clone());
         for run in self.runs.iter().rev() {
-            if run.end - run.start >= BULK && may_go(run) {
-                runs.push(run.clone());
-            } else {
-                others.extend(run.clone().map(|place| Change { place, mask: u8::MAX, value: word(place) }));
+            let mut from = run.start;
+            while from < run.end {
+                // Up to the next barred word, or behind it.
+                let ends = barred.clone().filter(|barred| barred.end > from && barred.start < run.end);
+                let next = ends.min_by_key(|barred| barred.start).cloned().unwrap_or(run.end..run.end);
+                let free = from..next.start.max(from);
+                let is_long = free.end - free.start >= BULK;
+                let end = if is_long { free.end } else { next.end.max(free.end).min(run.end) };
+                if is_long {
+                    runs.push(free);
+                } else {
+                    others.extend((from..end).map(|place| Change { place, mask: u8::MAX, value: word(place) }));
+                }
+                from = end;
             }
         }
-        others.sort_by_key(|change| change.place);
+        others.sort_unstable_by_key(|change| change.place);
         (runs, others)
     }
 }
 
 const ONES: u64 = 0x0101_0101_0101_0101;
 
+/// Zero if each byte has a bit.
+#[inline]
+fn same_bytes(bits: u64) -> u64 {
+    // A byte of zero alone borrows from its top bit.
+    bits.wrapping_sub(ONES) & !bits & ONES << 7
+}
+
 /// Whether each byte has a bit.
 #[inline]
 fn is_whole(bits: u64) -> bool {
-    // A byte of zero alone borrows from its top bit.
-    bits.wrapping_sub(ONES) & !bits & ONES << 7 == 0
+    same_bytes(bits) == 0
 }
 
 /// Which bytes have bits.
@@ -154,29 +184,93 @@ pub(crate) fn mask_before(from: usize, end: usize) -> u8 {
     }
 }
 
-/// Compares words with their twins, from the last to the first, and brings the twins up to date.
-/// `load` loads a word whole, with acquire order. `first` is the place of the first one.
-pub(crate) fn compare(load: impl Fn(usize) -> u64, twin: &mut [u64], first: u64, found: &mut Found) {
-    let mut end = twin.len();
-    while end > 0 {
-        let begin = (end - 1) & !(LINE as usize - 1);
-        let line = &mut twin[begin..end];
+/// Words that the program may store to meanwhile. Each is loaded whole, with acquire order.
+pub(crate) trait Source {
+    fn word(&self, at: usize) -> u64;
+
+    /// A line, from its last word to its first.
+    #[inline]
+    fn line(&self, line: usize) -> [u64; LINE as usize] {
         let mut words = [0; LINE as usize];
-        let mut all = 0;
-        for at in (0..line.len()).rev() {
-            words[at] = load(begin + at);
-            all |= words[at] ^ line[at];
+        for at in (0..LINE as usize).rev() {
+            words[at] = self.word(line * LINE as usize + at);
         }
-        if all != 0 {
-            for at in (0..line.len()).rev() {
-                let bits = words[at] ^ line[at];
-                if bits != 0 {
-                    line[at] = words[at];
-                    found.add(first + (begin + at) as u64, bits, words[at]);
-                }
-            }
+        words
+    }
+
+    /// Whether a line differs from what is known of it.
+    #[inline]
+    fn differs(&self, line: usize, known: &[u64; LINE as usize]) -> bool {
+        self.line(line) != *known
+    }
+}
+
+/// Words of memory, from the beginning of a line on.
+pub(crate) struct Words<'a>(pub(crate) &'a [AtomicU64]);
+
+impl Source for Words<'_> {
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        self.0[at].load(Ordering::Acquire)
+    }
+
+    #[inline]
+    fn line(&self, line: usize) -> [u64; LINE as usize] {
+        let of = self.whole(line);
+        let mut words = [0; LINE as usize];
+        for at in (0..LINE as usize).rev() {
+            words[at] = of[at].load(Ordering::Acquire);
         }
-        end = begin;
+        words
+    }
+
+    /// Word by word, and kept nowhere: most lines have not changed.
+    #[inline]
+    fn differs(&self, line: usize, known: &[u64; LINE as usize]) -> bool {
+        let words = self.whole(line).iter().zip(known).rev();
+        words.fold(0, |all, (word, known)| all | (word.load(Ordering::Acquire) ^ known)) != 0
+    }
+}
+
+impl Words<'_> {
+    /// A line, whose bounds are checked once.
+    #[inline]
+    fn whole(&self, line: usize) -> &[AtomicU64; LINE as usize] {
+        &self.0.as_chunks::<{ LINE as usize }>().0[line]
+    }
+}
+
+/// Compares words with their twins, from the last to the first, and brings the twins up to date.
+/// `first` is the place of the first one, which begins a line.
+pub(crate) fn compare(source: &impl Source, twin: &mut [u64], first: u64, found: &mut Found) {
+    let (lines, tail) = twin.as_chunks_mut::<{ LINE as usize }>();
+    let behind = lines.len() * LINE as usize;
+    for (at, known) in tail.iter_mut().enumerate().rev() {
+        let word = source.word(behind + at);
+        if word != *known {
+            found.add(first + (behind + at) as u64, word ^ *known, word);
+            *known = word;
+        }
+    }
+    for (line, known) in lines.iter_mut().enumerate().rev() {
+        let begin = line * LINE as usize;
+        if source.differs(line, known) {
+            // Loaded again, before any line below it.
+            add_changed(first + begin as u64, source.line(line), known, found);
+        }
+    }
+}
+
+/// Adds the words of a line that have changed.
+#[inline]
+fn add_changed(place: u64, words: [u64; LINE as usize], known: &mut [u64; LINE as usize], found: &mut Found) {
+    let bits: [u64; LINE as usize] = std::array::from_fn(|at| words[at] ^ known[at]);
+    *known = words;
+    if bits.iter().fold(0, |any, bits| any | same_bytes(*bits)) == 0 {
+        return found.add_line(place);
+    }
+    for at in (0..LINE as usize).rev().filter(|at| bits[*at] != 0) {
+        found.add(place + at as u64, bits[at], words[at]);
     }
 }
 
@@ -184,9 +278,15 @@ pub(crate) fn compare(load: impl Fn(usize) -> u64, twin: &mut [u64], first: u64,
 mod tests {
     use super::*;
 
+    impl<F: Fn(usize) -> u64> Source for F {
+        fn word(&self, at: usize) -> u64 {
+            self(at)
+        }
+    }
+
     fn compared(words: &[u64], twin: &mut [u64]) -> Found {
         let mut found = Found::default();
-        compare(|at| words[at], twin, 0, &mut found);
+        compare(&|at: usize| words[at], twin, 0, &mut found);
         found
     }
 
@@ -228,8 +328,8 @@ mod tests {
                 words[at].get()
             };
             let mut found = Found::default();
-            compare(load, &mut [0; 16], 0, &mut found);
-            let (_, all) = found.plan(|_| true, |_| 0);
+            compare(&load, &mut [0; 16], 0, &mut found);
+            let (_, all) = found.plan([].iter(), |_| 0);
             let has = |place| all.iter().any(|change| change.place == place);
             assert!(!has(15) || has(5), "at look {moment}: {found:?}");
         }
@@ -250,12 +350,17 @@ mod tests {
         let mut all = found(200, 70);
         assert_eq!(all.take_last_line(|place| place), (192..200).map(whole).collect::<Vec<_>>());
         assert!(Found::default().take_last_line(|place| place).is_empty());
-        assert_eq!(all.plan(|_| true, |place| place), (vec![0..70, 71..192], vec![partial]));
-        let (runs, others) = all.plan(|run| run.start > 0, |place| place);
-        assert_eq!((runs, others.len(), others[70]), (row(71..192), 71, partial));
+        let plan = |found: &Found, barred: &[Range<u64>]| found.plan(barred.iter(), |place| place);
+        assert_eq!(plan(&all, &[]), (vec![0..70, 71..192], vec![partial]));
+        let (runs, others) = plan(&all, &row(3..4));
+        assert_eq!((runs, others.len(), others[4]), (vec![4..70, 71..192], 5, partial));
+        // The rest of a run is too short on one side, or on both; ranges overlap.
+        let (runs, others) = plan(&all, &[0..8, 100..120, 90..110]);
+        assert_eq!((runs, others.len(), others[0], others[70]), (row(120..192), 120, whole(0), partial));
+        assert_eq!(plan(&all, &row(0..500)).0, []);
         let mut apart = Found::default();
         [4, 3, 1].into_iter().for_each(|place| apart.add(place, u64::MAX, place));
-        assert_eq!(apart.plan(|_| true, |place| place), (Vec::new(), [1, 3, 4].map(whole).to_vec()));
+        assert_eq!(plan(&apart, &[]), (Vec::new(), [1, 3, 4].map(whole).to_vec()));
     }
 
     #[test]
@@ -265,8 +370,9 @@ mod tests {
         assert_eq!(all, Found { runs: row(0..99), others: Vec::new() });
         all.cut_last(98, 0b11, |place| place);
         assert_eq!(all, Found { runs: row(0..98), others: vec![Change { mask: 0b11, ..whole(98) }] });
-        all.add_whole(&[5, 98, 200], |place| place);
-        assert_eq!(all, Found { runs: row(0..98), others: vec![whole(200), whole(98)] });
+        all.add_again(&[(5, 1), (98, 0b110), (200, 4)], |place| place);
+        let again = |place, mask| Change { mask, ..whole(place) };
+        assert_eq!(all, Found { runs: row(0..98), others: vec![again(200, 4), again(98, 0b111)] });
     }
 
     #[test]
@@ -309,10 +415,10 @@ mod tests {
                 let word =
                     |bytes: &[u8], at: usize| u64::from_ne_bytes(std::array::from_fn(|byte| bytes[at * WORD + byte]));
                 let mut found = Found::default();
-                compare(|at| word(memory, at), twin, 0, &mut found);
+                compare(&|at: usize| word(memory, at), twin, 0, &mut found);
                 let value = |place: u64| twin[place as usize];
                 let last = found.take_last_line(value);
-                let (_, others) = found.plan(|_| false, value);
+                let (_, others) = found.plan([0..u64::MAX].iter(), value);
                 for change in others.iter().chain(&last) {
                     let at = change.place as usize;
                     let merged = merge(word(&segment, at), change.value, change.mask);

@@ -1,6 +1,6 @@
 //! Passes: what has changed is found and sent (`docs/design/sci-mirror.md`, A pass).
 
-use crate::mirror::changes::{Change, Found, WORD, compare, mask_before};
+use crate::mirror::changes::{Change, Found, WORD, Words, compare, mask_before};
 use crate::mirror::memory::{BLOCK, Block};
 use crate::mirror::patch::emit;
 use crate::mirror::state::{SHORT, Transfer, Twin};
@@ -18,19 +18,22 @@ const BUDGET: u32 = 16;
 /// Bytes of the groups of a patch, at most.
 pub(super) const MOST_BYTES: usize = 8192;
 /// Patches that were not confirmed from which on one asks for it, and those that are told apart.
-const MANY: usize = 8;
+const MANY: usize = 32;
 const MOST_PLACES: usize = 64;
 
 /// A pass that has begun.
 pub(crate) struct Pass {
     pub(crate) begun: Instant,
+    /// Whether the writes of the pass before have ended.
+    is_comparing: bool,
     /// The blocks before this one are still to be compared.
     pub(super) rest: usize,
     /// Of the last changed line.
     pub(super) last: Vec<Change>,
-    /// Writes that have not ended, and those of them that wait for room.
-    pub(crate) open: u32,
+    /// Writes that have not begun. The last one stays here until all is compared.
     waiting: VecDeque<u64>,
+    /// The owner is asked to confirm the last line.
+    is_asking: bool,
 }
 
 /// How far a pass has come.
@@ -44,12 +47,13 @@ pub(crate) enum Step {
 }
 
 impl Twin {
-    pub(crate) fn begin_pass(&mut self) {
-        let now = Instant::now();
+    pub(crate) fn begin_pass(&mut self, is_asking: bool) {
+        let begun = Instant::now();
         self.passes += 1;
-        self.next = now + self.pause;
-        let rest = self.loaded.end;
-        self.pass = Some(Pass { begun: now, rest, last: Vec::new(), open: 0, waiting: VecDeque::new() });
+        self.next = begun + self.pause;
+        let (is_comparing, rest) = (false, self.loaded.end);
+        let (last, waiting) = (Vec::new(), VecDeque::new());
+        self.pass = Some(Pass { begun, is_comparing, rest, last, waiting, is_asking });
     }
 
     pub(super) fn is_compared(&self, block: usize) -> bool {
@@ -69,17 +73,14 @@ impl Twin {
         self.unsure.remove(&block);
         let (offset, len) = self.mirror.span(block);
         let (first, count) = (offset / WORD, len.div_ceil(WORD));
-        let region = &self.mirror.region;
-        let twin = &mut self.words[first..first + count];
-        compare(|at| region.load(first + at), twin, first as u64, found);
+        let own = Words(self.mirror.region.span(first..first + count));
+        compare(&own, &mut self.words[first..first + count], first as u64, found);
         let (words, end) = (&self.words, (first + count) as u64);
         let word = |place: u64| words[place as usize];
         if !self.failed.is_empty() {
-            let again: Vec<_> = self.failed.range(first as u64..end).copied().collect();
-            for place in &again {
-                self.failed.remove(place);
-            }
-            found.add_whole(&again, word);
+            let again: Vec<_> = self.failed.range(first as u64..end).map(|(place, mask)| (*place, *mask)).collect();
+            self.failed.retain(|place, _| !again.iter().any(|(again, _)| again == place));
+            found.add_again(&again, word);
         }
         // Behind the end of the segment nothing is sent.
         let mask = mask_before((first + count - 1) * WORD, self.mirror.len);
@@ -88,12 +89,12 @@ impl Twin {
         }
     }
 
-    /// Whether a patch that was not confirmed has words of a range: an RMA could overtake it.
-    fn is_patched(&self, range: &Range<u64>) -> bool {
-        self.patched.iter().any(|(_, patched)| patched.start < range.end && range.start < patched.end)
-    }
-
-    fn note_patch(&mut self, range: Range<u64>) {
+    /// A patch is sent.
+    fn note_patch(&mut self, range: Range<u64>, is_asking: bool) {
+        self.sent += 1;
+        if is_asking {
+            self.asked = self.sent;
+        }
         if self.patched.len() >= MOST_PLACES {
             let all =
                 |from: Range<u64>, (_, other): &(u64, Range<u64>)| from.start.min(other.start)..from.end.max(other.end);
@@ -108,14 +109,11 @@ impl Twin {
 impl State {
     /// Compares what is due, on a thread of the program that drives the endpoint.
     pub(crate) fn compare_due(&mut self, endpoint: &Endpoint, now: Instant) {
-        let is_due = |twin: &Twin| twin.next <= now && twin.reading.is_none() && twin.is_due();
-        while let Some(token) = self.mirrors.all.values().find(|twin| is_due(twin)).map(|twin| twin.mirror.token) {
+        while let Some(token) = self.mirrors.all.values().find(|twin| twin.next <= now).map(|twin| twin.mirror.token) {
+            let Some(watch) = self.mirrors.watch.clone() else { return };
             self.with_twin(token, |state, twin| {
-                if twin.pass.is_none() {
-                    twin.begin_pass();
-                }
-                twin.next = now + twin.pause;
-                state.advance_pass(endpoint, twin);
+                state.tend(endpoint, twin, &watch);
+                twin.next = twin.next.max(now + twin.pause);
             });
         }
     }
@@ -140,6 +138,11 @@ impl State {
     }
 
     fn steps(&mut self, endpoint: &Endpoint, link: (Peer, Connection), twin: &mut Twin, pass: &mut Pass) -> Step {
+        // What is on its way could overwrite what is newer.
+        if !pass.is_comparing && twin.writes > 0 {
+            return Step::Waits;
+        }
+        pass.is_comparing = true;
         if !self.write_waiting(endpoint, link.1, twin, pass) {
             return Step::Waits;
         }
@@ -166,10 +169,16 @@ impl State {
                 return Step::Waits;
             }
         }
-        if pass.open > 0 || self.is_backed_up(link.0) {
+        if self.is_backed_up(link.0) || !self.write_last(endpoint, link.1, twin, pass) {
             return Step::Waits;
         }
-        self.send_patches(endpoint, link.1, twin, &std::mem::take(&mut pass.last));
+        if !pass.last.is_empty() {
+            if twin.writes > 0 {
+                return Step::Waits;
+            }
+            let last = std::mem::take(&mut pass.last);
+            self.send_patches(endpoint, link.1, twin, (&last, pass.is_asking));
+        }
         Step::Ended
     }
 
@@ -196,7 +205,8 @@ impl State {
         if pass.last.is_empty() {
             pass.last = found.take_last_line(word);
         }
-        let (runs, others) = found.plan(|places| !twin.is_patched(places), word);
+        // An RMA could overtake a patch that was not confirmed.
+        let (runs, others) = found.plan(twin.patched.iter().map(|(_, places)| places), word);
         for places in runs {
             let words = &words[places.start as usize..places.end as usize];
             let offset = places.start as usize * WORD;
@@ -206,6 +216,7 @@ impl State {
                 staged: staged + offset % BLOCK,
                 offset,
                 len: size_of_val(words),
+                last: Vec::new(),
             };
             let operation = self.next();
             let Some(staging) = &mut self.mirrors.staging else { return };
@@ -213,49 +224,94 @@ impl State {
             staging.begin(transfer.staged);
             self.mirrors.transfers.insert(operation, transfer);
             pass.waiting.push_back(operation);
-            pass.open += 1;
+            twin.writes += 1;
         }
-        self.send_patches(endpoint, connection, twin, &others);
+        self.send_patches(endpoint, connection, twin, (&others, false));
     }
 
-    /// Begins writes. False: there is no room for all.
+    /// Begins writes, but for the last one. False: there is no room for all.
     fn write_waiting(&mut self, endpoint: &Endpoint, connection: Connection, twin: &mut Twin, pass: &mut Pass) -> bool {
-        while let Some(operation) = pass.waiting.front() {
-            let found = self.mirrors.transfers.get(operation).zip(self.mirrors.staging.as_ref());
-            let Some((transfer, staging)) = found else {
+        while pass.waiting.len() > 1 {
+            if !self.write(endpoint, connection, twin, (pass, None)) {
+                return false;
+            }
+        }
+        true
+    }
+
+    /// Begins the last write of a pass, with the last line as its message: the owner receives it
+    /// once all bytes are in place. False: there is no room.
+    fn write_last(&mut self, endpoint: &Endpoint, connection: Connection, twin: &mut Twin, pass: &mut Pass) -> bool {
+        let Some(operation) = pass.waiting.front() else { return true };
+        let Some(most) = connection.max_send_size() else { return true };
+        let mut parts = emit(&pass.last, (most as usize).saturating_sub(HEADER));
+        // More than one do not follow by themselves: they are sent once the write has ended.
+        let Some((groups, end)) = parts.pop().filter(|_| parts.is_empty()) else {
+            return self.write(endpoint, connection, twin, (pass, None));
+        };
+        if let Some(transfer) = self.mirrors.transfers.get_mut(operation) {
+            transfer.last = pass.last.iter().map(|change| (change.place, change.mask)).collect();
+        }
+        let places = groups.first..end;
+        let (token, number, is_asking) = (twin.mirror.token, (twin.sent + 1) as u32, pass.is_asking);
+        let message = Message::Patch { token, number, is_asking, groups }.emit();
+        if !self.write(endpoint, connection, twin, (pass, Some(&message))) {
+            return false;
+        }
+        pass.last.clear();
+        twin.note_patch(places, is_asking);
+        true
+    }
+
+    /// Begins the first write that waits. False: there is no room.
+    fn write(
+        &mut self,
+        endpoint: &Endpoint,
+        connection: Connection,
+        twin: &mut Twin,
+        (pass, message): (&mut Pass, Option<&[u8]>),
+    ) -> bool {
+        let Some(operation) = pass.waiting.front() else { return true };
+        let found = self.mirrors.transfers.get(operation).zip(self.mirrors.staging.as_ref());
+        let Some((transfer, staging)) = found else {
+            pass.waiting.pop_front();
+            return true;
+        };
+        let rma = Rma::new(staging.handle(), &twin.handle, transfer.len as u64)
+            .local_offset(transfer.staged as u64)
+            .remote_offset(transfer.offset as u64)
+            .message(message);
+        // Others are on their way: the message follows them too.
+        let rma = if message.is_some() && twin.writes > 1 { rma.fence() } else { rma };
+        match endpoint.write(connection, &rma, Operation::mirror(*operation)) {
+            Ok(()) => {
                 pass.waiting.pop_front();
-                continue;
-            };
-            let rma = Rma::new(staging.handle(), &twin.handle, transfer.len as u64)
-                .local_offset(transfer.staged as u64)
-                .remote_offset(transfer.offset as u64);
-            match endpoint.write(connection, &rma, Operation::mirror(*operation)) {
-                Ok(()) => {
-                    pass.waiting.pop_front();
-                }
-                Err(RmaError::NoBuffers) => return false,
-                Err(_) => {
-                    let operation = pass.waiting.pop_front();
-                    let transfer = operation.and_then(|operation| self.end_transfer(operation));
-                    pass.open -= 1;
-                    transfer.into_iter().for_each(|transfer| twin.fail(&transfer));
-                }
+            }
+            Err(RmaError::NoBuffers) => return false,
+            Err(_) => {
+                let operation = pass.waiting.pop_front();
+                let transfer = operation.and_then(|operation| self.end_transfer(operation));
+                transfer.into_iter().for_each(|transfer| twin.end_write(&transfer, false));
             }
         }
         true
     }
 
     /// Sends changes in rising order, in order.
-    fn send_patches(&mut self, endpoint: &Endpoint, connection: Connection, twin: &mut Twin, changes: &[Change]) {
+    /// With `is_asking` the owner confirms the last one.
+    fn send_patches(
+        &mut self,
+        endpoint: &Endpoint,
+        connection: Connection,
+        twin: &mut Twin,
+        (changes, is_asking): (&[Change], bool),
+    ) {
         let Some(most) = connection.max_send_size() else { return };
         let room = (most as usize).saturating_sub(HEADER).min(MOST_BYTES);
-        for (groups, end) in emit(changes, room) {
-            twin.sent += 1;
-            twin.note_patch(groups.first..end);
-            let is_asking = twin.sent - twin.asked >= MANY as u64;
-            if is_asking {
-                twin.asked = twin.sent;
-            }
+        let mut parts = emit(changes, room).into_iter().peekable();
+        while let Some((groups, end)) = parts.next() {
+            let is_asking = is_asking && parts.peek().is_none() || twin.sent + 1 - twin.asked >= MANY as u64;
+            twin.note_patch(groups.first..end, is_asking);
             self.send_patch(endpoint, twin, groups, is_asking);
         }
     }
@@ -314,11 +370,8 @@ impl State {
                 state.on_read(endpoint, twin, &transfer, bytes);
                 return;
             }
-            if let Some(pass) = &mut twin.pass {
-                pass.open = pass.open.saturating_sub(1);
-            }
+            twin.end_write(&transfer, is_ok);
             if !is_ok {
-                twin.fail(&transfer);
                 state.mirrors.wake();
             }
             state.advance_pass(endpoint, twin);
@@ -327,10 +380,17 @@ impl State {
 }
 
 impl Twin {
-    /// A write has failed: its words are sent again.
-    fn fail(&mut self, transfer: &Transfer) {
+    /// A write has ended, or has not begun. What has failed is sent again.
+    fn end_write(&mut self, transfer: &Transfer, is_ok: bool) {
+        self.writes = self.writes.saturating_sub(1);
+        if is_ok {
+            return;
+        }
         let first = (transfer.offset / WORD) as u64;
-        self.failed.extend(first..first + (transfer.len / WORD) as u64);
+        self.failed.extend((first..first + (transfer.len / WORD) as u64).map(|place| (place, u8::MAX)));
+        for (place, mask) in &transfer.last {
+            *self.failed.entry(*place).or_default() |= mask;
+        }
         self.mirror.note_failure();
     }
 }

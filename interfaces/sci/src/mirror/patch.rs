@@ -29,6 +29,22 @@ fn emit_group(bytes: &mut Vec<u8>, place: u32, changes: &[Change]) {
     bytes.extend(changes.iter().flat_map(|change| change.value.to_ne_bytes()));
 }
 
+/// How many changes make the first group: words in a row. Many whole ones have a group of their own,
+/// which needs no masks and is copied.
+fn group(changes: &[Change]) -> usize {
+    let (mut streak, mut place) = (0, changes[0].place);
+    for (at, change) in changes.iter().enumerate() {
+        if change.place != place || change.mask != u8::MAX && streak == at && at > FEW {
+            return at;
+        }
+        (streak, place) = (if change.mask == u8::MAX { streak + 1 } else { 0 }, place + 1);
+        if streak > FEW && streak <= at {
+            return at + 1 - streak;
+        }
+    }
+    changes.len()
+}
+
 /// Writes changes in rising order into messages of at most `room` bytes each, which is enough for
 /// one word; with the place behind the last word of each.
 pub(crate) fn emit(changes: &[Change], room: usize) -> Vec<(Groups, u64)> {
@@ -37,8 +53,7 @@ pub(crate) fn emit(changes: &[Change], room: usize) -> Vec<(Groups, u64)> {
     let mut all: Vec<(Groups, u64)> = Vec::new();
     let mut rest = changes;
     while let Some(begin) = rest.first() {
-        let is_next = |(at, change): &(u64, &Change)| change.place == begin.place + at;
-        let run = (0..).zip(rest).take_while(is_next).count();
+        let run = group(rest);
         let fits = |(groups, _): &(Groups, u64)| {
             let place = u32::try_from(begin.place - groups.first).ok()?;
             let count = most(room.saturating_sub(groups.bytes.len()));
@@ -134,15 +149,16 @@ fn apply_tail(memory: &Memory, offset: usize, (bytes, mask): ([u8; WORD], u8)) {
     }
 }
 
-/// Stores the words of groups. False: they are malformed, or lie outside, and nothing is stored.
-pub(crate) fn apply(memory: &Memory, groups: &Groups) -> bool {
+/// Stores the words of groups, whose places count from `first`. False: they are malformed, or lie
+/// outside, and nothing is stored.
+pub(crate) fn apply(memory: &Memory, first: u64, groups: &[u8]) -> bool {
     let all = || {
-        let mut rest = &groups.bytes[..];
+        let mut rest = groups;
         std::iter::from_fn(move || {
             if rest.is_empty() {
                 return None;
             }
-            let parsed = split(groups.first, rest);
+            let parsed = split(first, rest);
             rest = parsed.as_ref().map_or(&[][..], |(_, rest)| rest);
             Some(parsed.map(|(group, _)| group))
         })
@@ -195,7 +211,7 @@ mod tests {
             let segment = memory(len, 3);
             for (groups, _) in &all {
                 assert!(groups.bytes.len() <= room, "seed {seed}: {} of {room}", groups.bytes.len());
-                assert!(apply(&segment.memory(), groups), "seed {seed}");
+                assert!(apply(&segment.memory(), groups.first, &groups.bytes), "seed {seed}");
             }
             let mut expected = vec![3; len];
             model(&mut expected, &changes);
@@ -221,21 +237,22 @@ mod tests {
             let bytes = groups.bytes[..cut].to_vec();
             // What is cut between groups is whole.
             let is_whole = cut == 16;
-            assert_eq!(apply(&segment.memory(), &Groups { first: 0, bytes }), is_whole, "cut to {cut}");
+            assert_eq!(apply(&segment.memory(), 0, &bytes), is_whole, "cut to {cut}");
             segment.write(0, &[0; 100]);
         }
         for first in [1, u64::MAX, u64::MAX / 8, 1 << 61] {
-            assert!(!apply(&segment.memory(), &Groups { first, bytes: groups.bytes.clone() }), "from {first}");
+            assert!(!apply(&segment.memory(), first, &groups.bytes), "from {first}");
         }
         for (at, value) in [(6, 2), (7, 1), (16, 12), (16, 13)] {
             let mut bytes = groups.bytes.clone();
             bytes[at] = value;
-            assert!(!apply(&segment.memory(), &Groups { first: 0, bytes }), "byte {at} is {value}");
+            assert!(!apply(&segment.memory(), 0, &bytes), "byte {at} is {value}");
         }
         let over = Change { place: 12, mask: 0x10, value: 1 };
         let none = Groups { first: 0, bytes: [0; 8].to_vec() };
-        assert!(!apply(&segment.memory(), &emit(&[over], 1000).remove(0).0) && !apply(&segment.memory(), &none));
+        let over = emit(&[over], 1000).remove(0).0;
+        assert!([over, none].iter().all(|groups| !apply(&segment.memory(), groups.first, &groups.bytes)));
         assert_eq!(segment.to_vec(0, 100), [0; 100]);
-        assert!(apply(&segment.memory(), &groups));
+        assert!(apply(&segment.memory(), groups.first, &groups.bytes));
     }
 }

@@ -94,7 +94,8 @@ impl State {
                     reading.rest.pop_front();
                     reading.open += 1;
                     staging.begin(staged);
-                    let transfer = Transfer { token: twin.mirror.token, is_read: true, staged, offset, len };
+                    let (token, is_read, last) = (twin.mirror.token, true, Vec::new());
+                    let transfer = Transfer { token, is_read, staged, offset, len, last };
                     self.mirrors.transfers.insert(operation, transfer);
                 }
                 Some(Err(RmaError::NoBuffers)) => return,

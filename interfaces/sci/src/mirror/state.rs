@@ -28,6 +28,8 @@ pub(crate) struct Transfer {
     pub(crate) staged: usize,
     pub(crate) offset: usize,
     pub(crate) len: usize,
+    /// The bytes of the last line, which follow a write as its message.
+    pub(crate) last: Vec<(u64, u8)>,
 }
 
 /// What the owner of a segment is known to have, and what is on its way.
@@ -46,8 +48,10 @@ pub(crate) struct Twin {
     pub(crate) changed: Vec<Instant>,
     /// Blocks that were protected since they were compared.
     pub(crate) unsure: BTreeSet<usize>,
-    /// Words of which a write has failed.
-    pub(crate) failed: BTreeSet<u64>,
+    /// Bytes of words of which a write has failed.
+    pub(crate) failed: BTreeMap<u64, u8>,
+    /// Writes that have not ended.
+    pub(crate) writes: u32,
     /// The pass that has begun, and how many have.
     pub(crate) pass: Option<Pass>,
     pub(crate) passes: u64,
@@ -71,7 +75,7 @@ pub(crate) struct Twin {
 pub(crate) struct Mirrors {
     host: Weak<Shared>,
     is_protecting: bool,
-    pub(crate) all: BTreeMap<u64, Twin>,
+    pub(crate) all: BTreeMap<u64, Box<Twin>>,
     pub(crate) staging: Option<Staging>,
     pub(crate) transfers: BTreeMap<u64, Transfer>,
     /// Counts what has ended: a wait goes on as long as it grows.
@@ -114,7 +118,8 @@ impl Mirrors {
             loaded: 0..0,
             changed: vec![now; len.div_ceil(BLOCK)],
             unsure: BTreeSet::new(),
-            failed: BTreeSet::new(),
+            failed: BTreeMap::new(),
+            writes: 0,
             mirror: Arc::clone(&mirror),
             partner,
             group: None,
@@ -131,7 +136,7 @@ impl Mirrors {
             next: now,
             pause: SHORT,
         };
-        self.all.insert(token, twin);
+        self.all.insert(token, Box::new(twin));
         Ok(mirror)
     }
 

@@ -53,6 +53,14 @@ impl Region {
         unsafe { AtomicU64::from_ptr(at) }
     }
 
+    /// Words in a row.
+    pub(crate) fn span(&self, places: std::ops::Range<usize>) -> &[AtomicU64] {
+        assert!(places.start <= places.end && places.end <= self.len / WORD, "outside of the mirror");
+        let at = std::ptr::with_exposed_provenance::<AtomicU64>(self.start + places.start * WORD);
+        // SAFETY: as in `word`.
+        unsafe { std::slice::from_raw_parts(at, places.len()) }
+    }
+
     /// Loads a word whole: what was stored before it in this process is seen by later loads.
     #[inline]
     pub(crate) fn load(&self, place: usize) -> u64 {

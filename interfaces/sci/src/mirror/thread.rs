@@ -29,13 +29,15 @@ pub(crate) struct Watch {
     faults: Option<Faults>,
     wake: OwnedFd,
     areas: Mutex<Vec<Area>>,
+    /// Held while a block is protected or opened, so that its state is that of its pages.
+    gate: Mutex<()>,
 }
 
 impl Watch {
     pub(crate) fn new(is_protecting: bool) -> rustix::io::Result<Self> {
         let faults = is_protecting.then(Faults::open).flatten();
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { faults, wake, areas: Mutex::new(Vec::new()) })
+        Ok(Self { faults, wake, areas: Mutex::new(Vec::new()), gate: Mutex::new(()) })
     }
 
     fn areas(&self) -> MutexGuard<'_, Vec<Area>> {
@@ -66,6 +68,11 @@ impl Watch {
 
     /// Lets stores to a block through.
     pub(crate) fn open(&self, mirror: &Mirror, block: usize) {
+        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
+        self.unprotect(mirror, block);
+    }
+
+    fn unprotect(&self, mirror: &Mirror, block: usize) {
         mirror.set_block(block, Block::Fresh);
         if let Some(faults) = &self.faults {
             // Refused once the mirror is not watched any more: then its pages are writable.
@@ -73,13 +80,14 @@ impl Watch {
         }
     }
 
-    /// Protects a block. The thread itself alone does so: it lets first stores through.
+    /// Protects a block. The thread lets first stores through.
     fn protect(&self, mirror: &Mirror, block: usize) -> bool {
+        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
         mirror.set_block(block, Block::Quiet);
         let faults = self.faults.as_ref();
         let is_protected = faults.is_some_and(|faults| faults.protect(&mirror.region, mirror.span(block), true));
         if !is_protected {
-            self.open(mirror, block);
+            self.unprotect(mirror, block);
         }
         is_protected
     }
@@ -146,7 +154,7 @@ impl Shared {
 
 impl State {
     /// Compares a mirror if that is due; the pause until it is again.
-    fn tend(&mut self, endpoint: &cci::Endpoint, twin: &mut Twin, watch: &Watch) -> Option<Duration> {
+    pub(crate) fn tend(&mut self, endpoint: &cci::Endpoint, twin: &mut Twin, watch: &Watch) -> Option<Duration> {
         let is_watched = watch.is_watched(twin.mirror.token);
         if twin.reading.is_some() {
             self.advance_read(endpoint, twin);
@@ -160,7 +168,7 @@ impl State {
             if !left.is_zero() {
                 return Some(left);
             }
-            twin.begin_pass();
+            twin.begin_pass(false);
         }
         let begun = Instant::now();
         if self.advance_pass(endpoint, twin) != Step::Ended {
@@ -173,7 +181,7 @@ impl State {
             twin.pause = SHORT.max(2 * (now - begun));
             if twin.protect(watch, now) {
                 // What was stored meanwhile; nothing more can be.
-                twin.begin_pass();
+                twin.begin_pass(false);
                 self.advance_pass(endpoint, twin);
             }
             return twin.is_due().then_some(twin.pause);
