@@ -2,14 +2,17 @@
 
 use crate::claims::{self, Named};
 use crate::host::Host;
-use crate::mirror::Groups;
+use crate::mirror::{Groups, apply};
 use crate::options::Options;
 use crate::serve::MOST_DATA;
-use crate::types::{Access, Reason};
+use crate::types::{Access, Kind, Reason};
+use crate::window::SequenceStatus;
 use crate::wire::{Answer, Message};
-use cci::{Endpoint, EndpointOptions, Event, RmaHandle};
+use cci::{Endpoint, EndpointOptions, Event, Rights, RmaHandle, SharedMemory};
 use cci_peers::{Change, Deferred, Name, Peer, Peers, Table};
-use cci_testkit::{LIMIT, sm_device};
+use cci_testkit::{LIMIT, device_of, sm_device};
+use rustix::fd::OwnedFd;
+use std::sync::Arc;
 use std::time::Instant;
 
 const NODE: u32 = 4;
@@ -29,7 +32,11 @@ struct Liar {
 
 impl Liar {
     fn new(segment: u32) -> Self {
-        let endpoint = Endpoint::open(&sm_device(), &EndpointOptions::new().disconnect_events(true)).expect("open");
+        Self::over(&sm_device(), segment)
+    }
+
+    fn over(device: &cci::Device, segment: u32) -> Self {
+        let endpoint = Endpoint::open(device, &EndpointOptions::new().disconnect_events(true)).expect("open");
         let owner = claims::find(NODE, Named::Segment(segment), None).expect("asked").expect("it is there");
         let mut table = Table::new();
         table.insert(Name::Number(owner.number), owner.uri);
@@ -60,6 +67,16 @@ impl Liar {
             assert!(begun.elapsed() < LIMIT, "waited in vain: {what}");
             self.progress();
         }
+    }
+
+    /// Claims the name of a segment; with what those are told who ask for it.
+    fn claim(&self, segment: u32) -> (OwnedFd, Vec<u8>) {
+        let number = match self.peers.own_name() {
+            Name::Number(number) => *number,
+            _ => panic!("it has a number"),
+        };
+        let socket = claims::claim(NODE, Named::Segment(segment)).expect("free");
+        (socket, claims::Owner { number, uri: self.endpoint.uri().to_owned() }.emit())
     }
 
     /// The bytes have left.
@@ -137,7 +154,7 @@ fn a_peer_that_breaks_the_rules_loses_its_link_alone() {
     for _ in 0..MOST_DATA {
         assert_eq!(data.wait(Some(LIMIT)), Ok(vec![1]));
     }
-    assert_eq!(sequence.check(), crate::SequenceStatus::Ok);
+    assert_eq!(sequence.check(), SequenceStatus::Ok);
     other.connect_interrupt(NODE, plain.number(), Some(LIMIT)).and_then(|bell| bell.trigger()).expect("it lives");
     plain.wait(Some(LIMIT)).expect("triggered");
 }
@@ -185,12 +202,7 @@ fn an_answer_with_a_wrong_handle_is_an_error() {
     let mut liar = Liar::new(id);
     // The owner asks the liar: by a name that the liar has claimed.
     let name = id ^ 1;
-    let number = match liar.peers.own_name() {
-        Name::Number(number) => *number,
-        _ => panic!("it has a number"),
-    };
-    let socket = claims::claim(NODE, Named::Segment(name)).expect("free");
-    let introduction = claims::Owner { number, uri: liar.endpoint.uri().to_owned() }.emit();
+    let (socket, introduction) = liar.claim(name);
     for (handle, len) in [([1, 2, 3, 4], 64), ([0, 0, 0, 0], 1)] {
         let refused = std::thread::scope(|scope| {
             let asking = scope.spawn(|| owner.connect(NODE, name, Some(LIMIT)).map(drop));
@@ -208,6 +220,57 @@ fn an_answer_with_a_wrong_handle_is_an_error() {
         });
         assert_eq!(refused, Err(crate::Error::NoSuchSegment));
     }
+}
+
+/// The memory of an owner refuses RMA writes. Their bytes, and the line that was to follow them as a
+/// message, are sent again as patches; the sequence says so, once.
+#[test]
+fn what_an_rma_cannot_write_is_sent_again() {
+    const SIZE: usize = 64 << 10;
+    let device = device_of("sock", &[("ip", "127.0.0.1")]);
+    let host = Host::open(&Options::new().device(device.clone())).expect("a host");
+    let [id, ..] = numbers();
+    let _segment = host.create(id, 64).expect("memory");
+    let mut liar = Liar::over(&device, id);
+    let (socket, introduction) = liar.claim(id ^ 1);
+    let memory = Arc::new(SharedMemory::new(SIZE).expect("memory"));
+    let registered = liar.endpoint.register(Arc::clone(&memory), Rights::READ).expect("room");
+    let handle = *registered.handle();
+    let statuses = std::thread::scope(|scope| {
+        let storing = scope.spawn(|| {
+            let far = host.connect(NODE, id ^ 1, Some(LIMIT)).expect("answered");
+            let window = far.map(0..SIZE, Access::ReadWrite).expect("it may be read");
+            assert_eq!(window.kind(), Kind::Mirror);
+            let sequence = window.sequence();
+            let store = |byte: u8| {
+                window.write(0, &vec![byte; SIZE]).expect("inside");
+                [(); 2].map(|()| sequence.check())
+            };
+            [1, 2, 3].map(store)
+        });
+        while !storing.is_finished() {
+            claims::introduce(&socket, &introduction);
+            liar.progress();
+            for message in std::mem::take(&mut liar.heard) {
+                match message {
+                    Message::Connect { token, .. } => {
+                        let answer = Answer::Segment(handle, SIZE as u64);
+                        liar.say(Message::Answer { token, answer }.emit());
+                    }
+                    Message::Patch { token, number, is_asking, groups } => {
+                        assert!(apply(&memory.memory(), groups.first, &groups.bytes));
+                        if is_asking {
+                            liar.say(Message::Applied { token, number }.emit());
+                        }
+                    }
+                    _ => {}
+                }
+            }
+        }
+        storing.join().expect("no panic")
+    });
+    assert_eq!(statuses, [[SequenceStatus::Retriable, SequenceStatus::Ok]; 3]);
+    assert!(memory.to_vec(0, SIZE) == [3; SIZE]);
 }
 
 /// Who claims a name, and leads nowhere or says nonsense, is refused.
