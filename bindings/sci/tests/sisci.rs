@@ -129,10 +129,29 @@ fn inside(net: &str, program: &Path, dir: &Path) -> Command {
 /// The same programs as on one host, between hosts that reach each other by a cable only.
 #[test]
 fn programs_run_between_two_name_spaces() {
-    if !namespace::may_be_made() {
+    if namespace::may_be_made() {
+        between(&namespace::pair(1500));
+    }
+}
+
+/// And by a cable that loses one frame of twenty.
+#[test]
+fn programs_run_between_two_name_spaces_that_lose_frames() {
+    if !namespace::may_be_made() || !namespace::has("nft") {
         return;
     }
     let nets = namespace::pair(1500);
+    for net in &nets {
+        net.rules(
+            "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
+             add rule ip t in meta l4proto udp numgen random mod 100 < 5 counter drop",
+        );
+    }
+    between(&nets);
+}
+
+/// Runs programs of nodes 4 and 8, each in a name space of its own.
+fn between(nets: &[namespace::Net; 2]) {
     for (source, said) in
         [("pingpong.c", "ping and pong\n"), ("producer.c", "produced and consumed\n"), ("dma.c", "transferred\n")]
     {

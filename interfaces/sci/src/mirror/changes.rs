@@ -418,7 +418,7 @@ mod tests {
                 compare(&|at: usize| word(memory, at), twin, 0, &mut found);
                 let value = |place: u64| twin[place as usize];
                 let last = found.take_last_line(value);
-                let (_, others) = found.plan([0..u64::MAX].iter(), value);
+                let (_, others) = found.plan(row(0..u64::MAX).iter(), value);
                 for change in others.iter().chain(&last) {
                     let at = change.place as usize;
                     let merged = merge(word(&segment, at), change.value, change.mask);

@@ -6,5 +6,6 @@ mod faults;
 mod owner;
 mod quiet;
 mod spaces;
+mod states;
 mod windows;
 mod world;
