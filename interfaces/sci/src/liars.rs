@@ -222,8 +222,8 @@ fn an_answer_with_a_wrong_handle_is_an_error() {
     }
 }
 
-/// The memory of an owner refuses RMA writes. Their bytes, and the line that was to follow them as a
-/// message, are sent again as patches; the sequence says so, once.
+/// The memory of an owner refuses RMA writes. Their bytes, and the line that was to follow them as
+/// a message, are sent again as patches; the sequence says so, once.
 #[test]
 fn what_an_rma_cannot_write_is_sent_again() {
     const SIZE: usize = 64 << 10;

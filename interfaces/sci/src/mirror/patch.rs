@@ -29,8 +29,8 @@ fn emit_group(bytes: &mut Vec<u8>, place: u32, changes: &[Change]) {
     bytes.extend(changes.iter().flat_map(|change| change.value.to_ne_bytes()));
 }
 
-/// How many changes make the first group: words in a row. Many whole ones have a group of their own,
-/// which needs no masks and is copied.
+/// How many changes make the first group: words in a row. Many whole ones have a group of their
+/// own, which needs no masks and is copied.
 fn group(changes: &[Change]) -> usize {
     let (mut streak, mut place) = (0, changes[0].place);
     for (at, change) in changes.iter().enumerate() {
