@@ -61,13 +61,14 @@ impl Found {
     }
 
     /// Adds bytes of words, by places and masks, that are to be sent though they have not changed.
-    /// `word` gives the value of a word, here and below.
+    /// No place comes twice. `word` gives the value of a word, here and below.
     pub(crate) fn add_again(&mut self, again: &[(u64, u8)], word: impl Fn(u64) -> u64) {
+        let count = self.others.len();
         for (place, mask) in again {
             if self.runs.iter().any(|run| run.contains(place)) {
                 continue;
             }
-            match self.others.iter_mut().find(|change| change.place == *place) {
+            match self.others[..count].iter_mut().find(|change| change.place == *place) {
                 Some(change) => change.mask |= mask,
                 None => self.others.push(Change { place: *place, mask: *mask, value: word(*place) }),
             }

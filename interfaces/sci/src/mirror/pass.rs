@@ -79,7 +79,7 @@ impl Twin {
         let word = |place: u64| words[place as usize];
         if !self.failed.is_empty() {
             let again: Vec<_> = self.failed.range(first as u64..end).map(|(place, mask)| (*place, *mask)).collect();
-            self.failed.retain(|place, _| !again.iter().any(|(again, _)| again == place));
+            self.failed.retain(|place, _| !(first as u64..end).contains(place));
             found.add_again(&again, word);
         }
         // Behind the end of the segment nothing is sent.
