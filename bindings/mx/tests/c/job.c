@@ -41,7 +41,8 @@ static void fork_one(void) {
 
 int main(int argc, char **argv) {
     static mx_endpoint_addr_t peers[64];
-    uint32_t size, id, other, length = LONG, at;
+    static const uint32_t lengths[] = {8, LONG};
+    uint32_t size, id, other, length, round, at;
     mx_endpoint_addr_t own;
     mx_endpoint_t second;
     uint64_t nic, own_nic;
@@ -70,7 +71,8 @@ int main(int argc, char **argv) {
     CHECK_CODE(mx_hostname_to_nic_id("job:x", &nic), MX_HOST_NOT_FOUND);
     CHECK_CODE(mx_connect(endpoint, own_nic, size, KEY, PATIENCE * 1000, &peers[63]), MX_NIC_NOT_FOUND);
     /* Round the ring, short and long. */
-    for (length = 8; length <= LONG; length *= LONG / 8) {
+    for (round = 0; round < sizeof lengths / sizeof *lengths; round++) {
+        length = lengths[round];
         for (at = 0; at < length; at++)
             out[at] = (unsigned char)(at * 7 + id);
         request = start_receive(in, length, length);
