@@ -98,9 +98,10 @@ macro_rules! conformance {
                     send_timeout_spares_others, flood_leaves_room;
                 keepalive: silent_peer, silent_for_its_time, polling_peer, set_later;
                 rma: lengths_and_offsets, large_write, large_read, both_origins,
-                    freed_memory_is_kept, changing_memory, message_after_data, message_after_read,
-                    fence_orders, send_after_rma, silent_and_blocking, many_outstanding,
-                    many_outstanding_with_message, to_itself, after_disconnect, counted;
+                    freed_memory_is_kept, changing_memory, changing_word_is_whole,
+                    message_after_data, message_after_read, fence_orders, send_after_rma,
+                    silent_and_blocking, many_outstanding, many_outstanding_with_message, to_itself,
+                    after_disconnect, counted;
                 rma_rights: rights_are_enforced, rights_are_waived, stale_handle, invented_handle,
                     remote_range, local_range, refused_at_once, unreliable_connection,
                     registration_refused, deregistered_twice, half_a_handle, distinct_registrations,

@@ -142,9 +142,23 @@ pub fn freed_memory_is_kept(device: &Device) {
     drop(back);
 }
 
-/// Memory of which a word changes without pause is written from and read, and the word arrives
-/// whole.
+/// Memory of which a word changes without pause is written from and read, in the time of other
+/// memory, and the bytes beside the word arrive as they are.
 pub fn changing_memory(device: &Device) {
+    while_a_word_changes(device, |_, _| {});
+}
+
+/// A word that changes arrives whole, and no older than before.
+pub fn changing_word_is_whole(device: &Device) {
+    while_a_word_changes(device, |before, word| {
+        assert_eq!(word >> 32, word & 0xFFFF_FFFF, "the word is torn");
+        assert!(word >= before, "an older value than before");
+    });
+}
+
+/// Writes and reads memory of which a word changes. `check` gets the word that arrived before, and
+/// the one that has arrived.
+fn while_a_word_changes(device: &Device, check: fn(u64, u64)) {
     const LEN: usize = 1 << 20;
     /// Of the word that changes.
     const AT: usize = 2048;
@@ -169,8 +183,7 @@ pub fn changing_memory(device: &Device) {
                     complete(&world, &a, connection, &ranges.rma(offset, offset, len as u64), flags);
                     assert!(begun.elapsed() < LIMIT / 10, "{len} bytes took {:?}", begun.elapsed());
                     let word = u64::from_ne_bytes(arriving.to_vec(AT, 8).try_into().expect("8 bytes"));
-                    assert_eq!(word >> 32, word & 0xFFFF_FFFF, "the word is torn");
-                    assert!(word >= last, "an older value than before");
+                    check(last, word);
                     last = word;
                 }
             }
