@@ -20,6 +20,8 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 64;
 /// The pause before what had no room is tried again.
 const PAUSE: Duration = Duration::from_millis(1);
+/// The pause of the thread between two looks while a thread of the program drives the endpoint.
+const LOOK: Duration = Duration::from_millis(5);
 
 /// What the objects of a host share.
 pub(crate) struct Shared {
@@ -308,8 +310,10 @@ impl Shared {
     }
 
     /// Sleeps until there is something to do. While a thread of the program drives the endpoint
-    /// this one neither locks nor calls it.
+    /// this one neither locks nor calls it, but for a look at times: what the program has taken may
+    /// have set timers of links.
     fn sleep(&self, left: Option<Duration>, has_failed: bool) {
+        let left = [left, self.driven_for().map(|_| LOOK)].into_iter().flatten().min();
         let until = left.map(|left| Instant::now() + left);
         loop {
             let driven = self.driven_for();
