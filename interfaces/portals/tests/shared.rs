@@ -28,13 +28,14 @@ fn main() {
     }
     programs_put_to_each_other();
     wrong_commands_are_refused();
+    refusals_that_nobody_reads_hold_nobody_up();
     a_killed_program_ends_its_operations_alone();
     a_stopped_program_loses_events_and_holds_nobody_up();
     a_forked_child_is_refused_and_holds_nothing();
     a_killed_engine_ends_all_calls();
     a_stopped_engine_goes_on_later();
     an_idle_engine_sleeps();
-    println!("test result: ok. 8 passed; 0 failed;");
+    println!("test result: ok. 9 passed; 0 failed;");
 }
 
 fn engine(name: &str) {
@@ -299,6 +300,33 @@ fn wrong_commands_are_refused() {
         assert_eq!(client.wait(queue, Some(Duration::from_millis(5))), Err(Error::QueueEmpty));
     }
     assert_eq!((client.event(source), client.status(0)), (Err(Error::Queue), Ok(0)));
+    scene.end();
+}
+
+/// A program that reads nothing gets room for refusals, and no more; it goes on once it has read
+/// them. One that never does ends as any other.
+fn refusals_that_nobody_reads_hold_nobody_up() {
+    let mut scene = Scene::new("unread");
+    let Side { client, queue, .. } = &mut scene.side;
+    let wrong = Target::at(client.id(), 4);
+    // Until no more is taken, however long the program tries.
+    let fill = |client: &mut Client| {
+        let (mut begun, mut since) = (0, Instant::now());
+        while since.elapsed() < Duration::from_millis(100) {
+            match client.put(*queue, None, false, &wrong) {
+                Ok(()) => (begun, since) = (begun + 1, Instant::now()),
+                Err(why) => assert_eq!(why, Error::NoSpace),
+            }
+            assert!(begun < 10_000, "it is bounded");
+        }
+        begun
+    };
+    let begun = fill(client);
+    for _ in 0..begun {
+        assert_eq!(client.wait(*queue, Some(LIMIT)), Err(Error::Memory));
+    }
+    assert_eq!(client.wait(*queue, Some(Duration::from_millis(5))), Err(Error::QueueEmpty));
+    assert!(begun > 1024 && fill(client) > 1024);
     scene.end();
 }
 

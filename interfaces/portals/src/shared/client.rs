@@ -235,7 +235,7 @@ impl Client {
     /// # Errors
     ///
     /// [`Error::Process`], [`Error::PortalIndex`], [`Error::AccessIndex`]; [`Error::NoSpace`]: 256
-    /// commands wait for the engine; [`Error::Network`]: it is gone; [`Error::NotInitialised`].
+    /// commands wait for the engine, or 1,024 refusals for the program; [`Error::Network`]: it is gone; [`Error::NotInitialised`].
     /// What the engine finds wrong is the result of a later call of [`Client::event`] or
     /// [`Client::wait`].
     #[inline]
@@ -317,12 +317,22 @@ impl Client {
         if self.has_gone {
             return Err(Error::Network);
         }
-        if !self.has_room() {
-            self.take_wakes();
+        if !self.has_room() && !self.make_room() {
             return Err(if self.has_gone { Error::Network } else { Error::NoSpace });
         }
         self.push(command);
         Ok(())
+    }
+
+    /// The engine takes no command while what it has to return finds no room. Takes that, unless the
+    /// program reads none of it.
+    #[cold]
+    fn make_room(&mut self) -> bool {
+        self.take_wakes();
+        if self.refused.len() < EVENTS {
+            self.take();
+        }
+        self.has_room()
     }
 
     #[inline]

@@ -8,6 +8,8 @@ use crate::interface::Interface;
 use crate::place::{NotOpened, Place};
 use crate::types::Limits;
 use cci_mem::barrier::{Pairing, prepare};
+use cci_mem::fork::Mark;
+use cci_mem::inherited::close_in_children;
 use cci_mem::segment::Segment;
 use cci_mem::sync::spin;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -41,7 +43,9 @@ type Places = Box<dyn FnMut(Option<u32>) -> Result<Place, NotOpened> + Send>;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Engine {
-    listener: OwnedFd,
+    mark: Mark,
+    /// Always there, but for the drop in a child.
+    listener: Option<OwnedFd>,
     places: Places,
     pairing: Pairing,
     strangers: Vec<(OwnedFd, Instant)>,
@@ -67,10 +71,20 @@ impl Engine {
         name: &str,
         places: impl FnMut(Option<u32>) -> Result<Place, NotOpened> + Send + 'static,
     ) -> Result<Self, cci::OpenError> {
-        let listener = socket::listen_at(name)
-            .map_err(|source| cci::OpenError::system("cannot listen for programs of an engine", source))?;
+        let system = |source| cci::OpenError::system("cannot listen for programs of an engine", source);
+        let mark = Mark::new().map_err(system)?;
+        let listener = socket::listen_at(name).map_err(system)?;
+        close_in_children(&listener);
         let (strangers, programs) = (Vec::new(), Vec::new());
-        Ok(Self { listener, places: Box::new(places), pairing: prepare(), strangers, programs, served: 0 })
+        Ok(Self {
+            mark,
+            listener: Some(listener),
+            places: Box::new(places),
+            pairing: prepare(),
+            strangers,
+            programs,
+            served: 0,
+        })
     }
 
     /// How many programs it has now.
@@ -84,8 +98,11 @@ impl Engine {
     ///
     /// # Errors
     ///
-    /// [`Error::Failed`]: the engine cannot sleep.
+    /// [`Error::NotInitialised`]: this is a child of a fork, whose parent has the engine.
     pub fn serve(&mut self) -> Result<(), Error> {
+        if !self.mark.is_here() {
+            return Err(Error::NotInitialised);
+        }
         let (mut begun, mut turns) = (Instant::now(), 0_u32);
         while self.served == 0 || !self.programs.is_empty() || !self.strangers.is_empty() {
             if self.turn() {
@@ -138,7 +155,8 @@ impl Engine {
     fn look(&mut self, limit: Option<Duration>) {
         // Nobody is taken in while there is no place.
         let has_place = self.strangers.len() + self.programs.len() < MOST;
-        let mut on: Vec<BorrowedFd<'_>> = has_place.then(|| self.listener.as_fd()).into_iter().collect();
+        let listener = self.listener.iter().filter(|_| has_place);
+        let mut on: Vec<BorrowedFd<'_>> = listener.map(AsFd::as_fd).collect();
         on.extend(self.strangers.iter().map(|(socket, _)| socket.as_fd()));
         on.extend(self.programs.iter().flat_map(|of| [of.socket.as_fd(), of.endpoint().as_fd()]));
         let is_ready = socket::sleep(&on, limit);
@@ -147,7 +165,7 @@ impl Engine {
                 let is_here = socket::take_wakes(&program.socket);
                 // What it has said before it went is done.
                 if !is_here {
-                    while program.turn().is_ok_and(|worked| worked) && program.has_work() {}
+                    program.finish();
                 }
                 is_here
             });
@@ -157,9 +175,10 @@ impl Engine {
 
     /// Takes in programs that have come and have said hello.
     fn meet_strangers(&mut self) {
-        while self.strangers.len() + self.programs.len() < MOST
-            && let Some(stranger) = socket::accept(&self.listener)
-        {
+        // Those of other users are closed at once. They take no place, and no more than their turn.
+        for _ in self.strangers.len() + self.programs.len()..MOST {
+            let Some(stranger) = self.listener.as_ref().and_then(socket::accept) else { break };
+            stranger.iter().for_each(close_in_children);
             self.strangers.extend(stranger.map(|socket| (socket, Instant::now())));
         }
         for (socket, since) in std::mem::take(&mut self.strangers) {
@@ -183,6 +202,17 @@ impl Engine {
         if let Ok((_, ni, segment)) = opened {
             self.served += 1;
             self.programs.extend(Serving::new(socket, pairing, segment, ni));
+        }
+    }
+}
+
+impl Drop for Engine {
+    fn drop(&mut self) {
+        // A child's copies were closed when it was forked, and their numbers may be of others now.
+        if !self.mark.is_here() {
+            std::mem::forget(self.listener.take());
+            self.strangers.drain(..).for_each(|(socket, _)| std::mem::forget(socket));
+            self.programs.drain(..).for_each(|program| std::mem::forget(program.socket));
         }
     }
 }

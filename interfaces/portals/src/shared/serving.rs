@@ -117,7 +117,8 @@ impl Serving {
         self.queues.iter().find_map(|(queue, _)| state.objects.queues.get_mut(*queue)?.pop().ok())
     }
 
-    /// Follows a command.
+    /// Follows a command. Messages of the program to itself are served at once: many of them would
+    /// be copies of its whole memory.
     fn follow(&mut self, frame: &Frame, state: &mut State, endpoint: &Endpoint) -> Result<(), Gone> {
         let value = |handle: Handle| u64::from(handle.bits());
         let objects = &mut state.objects;
@@ -125,11 +126,13 @@ impl Serving {
             Command::Put { memory, region, wants_ack, to } => {
                 let begun = state.put(endpoint, memory, region, wants_ack, &to);
                 self.refuse(begun);
+                state.serve_self(endpoint);
                 return Ok(());
             }
             Command::Get { memory, region, from } => {
                 let begun = state.get(endpoint, memory, region, &from);
                 self.refuse(begun);
+                state.serve_self(endpoint);
                 return Ok(());
             }
             Command::Queue(count) => self.queue(count, state).map(value),
@@ -189,10 +192,21 @@ impl Serving {
         self.commands.disarm();
     }
 
-    /// Whether there is something to do after [`Serving::arm`] and a heavy fence.
+    /// Does what a program said before it went: at most what its ring holds, since others may go on
+    /// to write there.
+    pub(super) fn finish(&mut self) {
+        for _ in 0..=COMMANDS / BATCH {
+            if !self.turn().is_ok_and(|worked| worked) || !self.has_work() {
+                break;
+            }
+        }
+    }
+
+    /// Whether there is something to do after [`Serving::arm`] and a heavy fence. Commands wait
+    /// while their answers would have no room.
     pub(super) fn has_work(&mut self) -> bool {
         let may_write = !self.outgoing.is_empty() && self.events.has_room().unwrap_or(true);
-        may_write || !self.commands.is_empty()
+        may_write || self.outgoing.len() < BATCH && !self.commands.is_empty()
     }
 
     /// Has the endpoint's descriptor become readable once something comes, and returns how long a

@@ -13,7 +13,7 @@ use rustix::net::{
     sendmsg, socket_with,
 };
 use std::mem::MaybeUninit;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// `portals1`.
 const MAGIC: u64 = 0x316c_6174_726f_7071;
@@ -140,8 +140,12 @@ pub(super) fn send_welcome(socket: &OwnedFd, welcome: &Welcome) {
 
 /// Waits for the engine's answer.
 pub(super) fn take_welcome(socket: &OwnedFd, limit: Duration) -> Result<Welcome, Errno> {
-    if !sleep(&[socket.as_fd()], Some(limit)) {
-        return Err(Errno::TIMEDOUT);
+    let deadline = Instant::now() + limit;
+    // A signal ends a sleep too.
+    while !sleep(&[socket.as_fd()], Some(deadline.saturating_duration_since(Instant::now()))) {
+        if Instant::now() >= deadline {
+            return Err(Errno::TIMEDOUT);
+        }
     }
     let mut bytes = [0; WELCOME];
     let (len, _) = recv(socket, &mut bytes[..], RecvFlags::DONTWAIT)?;
