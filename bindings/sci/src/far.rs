@@ -12,6 +12,7 @@ use std::time::{Duration, Instant};
 /// A callback of the program, and its argument.
 pub(crate) type Function = (RemoteCallback, usize);
 
+#[derive(Clone)]
 enum State {
     Connecting(Arc<Connecting>),
     Connected(Arc<RemoteSegment>),
@@ -41,6 +42,11 @@ impl Far {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
+    /// How far it is, without the lock: others go on while one waits.
+    fn now(&self) -> State {
+        self.state().clone()
+    }
+
     fn events(&self) -> MutexGuard<'_, VecDeque<(Reason, c_uint)>> {
         self.events.lock().unwrap_or_else(PoisonError::into_inner)
     }
@@ -51,25 +57,28 @@ impl Far {
 
     /// The connection, once there is one.
     pub(crate) fn segment(&self) -> Answer<Arc<RemoteSegment>> {
-        match &*self.state() {
-            State::Connected(segment) => Ok(Arc::clone(segment)),
+        match self.now() {
+            State::Connected(segment) => Ok(segment),
             State::Connecting(_) | State::Ended => Err(Error::SegmentNotConnected.into()),
         }
     }
 
-    /// Takes the end of a connect; its events.
+    /// Takes the end of a connect; its events. Without any where the program has ended it before.
     fn settle(&self, outcome: Result<RemoteSegment, Error>) -> Vec<(Reason, c_uint)> {
-        let (state, events) = match outcome {
+        let (after, events) = match outcome {
             Ok(segment) => {
                 let events = vec![(Reason::Connect, 0), (Reason::Operational, 0)];
                 (State::Connected(Arc::new(segment)), events)
             }
             Err(why) => (State::Ended, vec![(Reason::Lost, why.code())]),
         };
-        let before = std::mem::replace(&mut *self.state(), state);
+        let mut state = self.state();
+        let is_ended = matches!(*state, State::Ended);
+        let unwanted = if is_ended { after } else { std::mem::replace(&mut *state, after) };
+        drop(state);
         // Without the lock: the end of a connect may wait for a callback.
-        drop(before);
-        events
+        drop(unwanted);
+        if is_ended { Vec::new() } else { events }
     }
 
     /// Waits for an event, and its code.
@@ -80,12 +89,9 @@ impl Far {
                 return Ok(event);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let connecting = match &*self.state() {
-                State::Connecting(connecting) => Arc::clone(connecting),
-                State::Connected(segment) => {
-                    let segment = Arc::clone(segment);
-                    return of_segment(&segment, left);
-                }
+            let connecting = match self.now() {
+                State::Connecting(connecting) => connecting,
+                State::Connected(segment) => return of_segment(&segment, left),
                 State::Ended => return Err(Error::SegmentNotConnected.into()),
             };
             let begun = Instant::now();
@@ -107,14 +113,22 @@ impl Far {
 
     /// Ends a connect or a connection.
     pub(crate) fn disconnect(&self) -> Result<(), Error> {
-        let segment = self.segment();
-        if let Ok(segment) = segment {
-            return segment.disconnect();
-        }
-        let before = std::mem::replace(&mut *self.state(), State::Ended);
+        let mut state = self.state();
+        let before = match &*state {
+            State::Connected(segment) => State::Connected(Arc::clone(segment)),
+            _ => std::mem::replace(&mut *state, State::Ended),
+        };
         // Without the lock, as in `settle`.
-        drop(before);
-        Ok(())
+        drop(state);
+        match before {
+            State::Connected(segment) => segment.disconnect(),
+            // A thread that waits for it has it, too.
+            State::Connecting(connecting) => {
+                connecting.cancel();
+                Ok(())
+            }
+            State::Ended => Ok(()),
+        }
     }
 }
 
@@ -136,8 +150,7 @@ pub(crate) fn call_back(segment: &RemoteSegment, handle: usize, (function, arg):
 
 /// Has a function called with the end of a connect, and then for each event of the connection.
 pub(crate) fn call_back_later(far: &Arc<Owned<Far>>, handle: usize, function: Function) -> Answer<()> {
-    let State::Connecting(connecting) = &*far.object.state() else { return Ok(()) };
-    let connecting = Arc::clone(connecting);
+    let State::Connecting(connecting) = far.object.now() else { return Ok(()) };
     let ended = move |outcome| {
         // Removed meanwhile: then nobody waits for it.
         let Ok(far) = registry().and_then(|all| all.remotes.find(std::ptr::without_provenance_mut(handle))) else {
@@ -156,4 +169,53 @@ pub(crate) fn call_back_later(far: &Arc<Owned<Far>>, handle: usize, function: Fu
         }
     };
     connecting.on_end(ended).map_err(Refusal::from)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cci_sci::{Host, Options};
+    use cci_testkit::{LIMIT, sm_device};
+    use std::os::linux::fs::MetadataExt;
+    use std::os::linux::net::SocketAddrExt;
+    use std::os::unix::net::{SocketAddr, UnixListener};
+
+    /// Ends a connection while another thread waits for its events; what that thread gets.
+    fn ended_while_waiting(far: &Far, is_waiting: impl Fn() -> bool) -> Result<(Reason, c_uint), bool> {
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| far.wait(Some(LIMIT)));
+            while !is_waiting() && !waiting.is_finished() {
+                std::thread::yield_now();
+            }
+            far.disconnect().expect("it is there");
+            let is_late = |why| why == Refusal::from(Error::Timeout);
+            waiting.join().expect("no panic").map_err(is_late)
+        })
+    }
+
+    #[test]
+    fn who_waits_holds_nobody_up() {
+        let host = Host::open(&Options::new().device(sm_device())).expect("a host");
+        let id = std::process::id();
+        let segment = host.create(id, 64).expect("memory");
+        segment.prepare().and_then(|()| segment.publish()).expect("room");
+        let far = Far::connected(host.connect(host.node(), id, Some(LIMIT)).expect("published"));
+        let is_waiting =
+            || matches!(&*far.state.lock().expect("no panic"), State::Connected(of) if Arc::strong_count(of) > 1);
+        assert!(ended_while_waiting(&far, is_waiting) != Err(true), "it waits no longer");
+    }
+
+    #[test]
+    fn a_connect_that_is_ended_ends_for_who_waits() {
+        let host = Host::open(&Options::new().device(sm_device())).expect("a host");
+        let (id, user) = (!std::process::id(), std::fs::metadata("/proc/self").expect("Linux").st_uid());
+        // An owner that does not answer.
+        let name = format!("cci-sci/{user}/{}/s/{id}", host.node());
+        let address = SocketAddr::from_abstract_name(name).expect("short");
+        let _owner = UnixListener::bind_addr(&address).expect("free");
+        let far = Far::connecting(host.begin_connect(host.node(), id, None).expect("a thread"), id);
+        let is_waiting =
+            || matches!(&*far.state.lock().expect("no panic"), State::Connecting(of) if Arc::strong_count(of) > 1);
+        assert_eq!(ended_while_waiting(&far, is_waiting), Err(false), "it is no connection any more");
+    }
 }

@@ -88,9 +88,9 @@ impl Shared {
         let answered = self.wait_until(deadline, false, |state| {
             if is_stopped(stop) { Some(Err(Error::Cancelled)) } else { state.requests.get(&token)?.outcome }
         });
-        // An answer that comes later is disconnected.
-        self.with(|state| Ok(state.requests.remove(&token)))?;
-        answered.map(|()| token)
+        // An answer that comes later is disconnected; one that came as the wait ended counts.
+        let outcome = self.with(|state| Ok(state.requests.remove(&token).and_then(|request| request.outcome)))?;
+        if outcome == Some(Ok(())) { Ok(token) } else { answered.map(|()| token) }
     }
 }
 
@@ -274,8 +274,10 @@ impl Connecting {
     }
 }
 
-impl Drop for Connecting {
-    fn drop(&mut self) {
+impl Connecting {
+    /// Ends the connect, also for a thread that waits for it, which gets [`Error::Cancelled`]. A
+    /// connection that nobody has taken ends, too.
+    pub fn cancel(&self) {
         // Publishes nothing.
         self.stop.store(true, Ordering::Relaxed);
         let forget = |state: &mut State| {
@@ -290,8 +292,37 @@ impl Drop for Connecting {
     }
 }
 
+impl Drop for Connecting {
+    fn drop(&mut self) {
+        self.cancel();
+    }
+}
+
 impl fmt::Debug for Connecting {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Connecting({})", self.key)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use crate::options::Options;
+    use cci_testkit::sm_device;
+
+    /// The host answers itself before the end of the connect is noticed.
+    #[test]
+    fn an_answer_that_comes_as_the_wait_ends_is_a_connection() {
+        let host = Host::open(&Options::new().device(sm_device())).expect("a host");
+        let id = fastrand::u32(..);
+        let segment = host.create(id, 64).expect("memory");
+        segment.prepare().and_then(|()| segment.publish()).expect("room");
+        let stop = AtomicBool::new(true);
+        let far = connect(&host.shared, (host.node(), id), (None, Some(&stop))).expect("answered");
+        assert_eq!(far.len(), 64);
+        drop(far);
+        let left = host.shared.with(|state| Ok(state.remotes.len() + state.connectors.len()));
+        assert_eq!(left, Ok(0), "it has ended for both");
     }
 }

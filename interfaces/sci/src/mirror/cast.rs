@@ -4,7 +4,7 @@
 use crate::errors::Error;
 use crate::mirror::changes::Change;
 use crate::mirror::memory::Mirror;
-use crate::mirror::pass::{MOST_BYTES, Pass, Step};
+use crate::mirror::pass::{BUDGET, MOST_BYTES, Pass, Step};
 use crate::mirror::patch::emit;
 use crate::mirror::state::{Mirrors, SHORT, Transfer, Twin};
 use crate::state::State;
@@ -37,6 +37,7 @@ impl Mirrors {
 impl State {
     /// Goes on with a pass of a group's mirror.
     pub(super) fn cast_steps(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin, pass: &mut Pass) -> Step {
+        let mut budget = BUDGET;
         while pass.rest > twin.loaded.start {
             let block = pass.rest - 1;
             if !twin.is_compared(block) {
@@ -46,7 +47,10 @@ impl State {
             if !self.may_cast(id) {
                 return Step::Waits;
             }
-            pass.rest = block;
+            if budget == 0 {
+                return self.go_on_later();
+            }
+            (pass.rest, budget) = (block, budget - 1);
             let mut found = std::mem::take(&mut twin.found);
             twin.find(block, &mut found);
             if !found.is_empty() {
@@ -70,6 +74,13 @@ impl State {
         Step::Ended
     }
 
+    /// Others may have the lock; who drives goes on at once.
+    fn go_on_later(&mut self) -> Step {
+        self.mirrors.ended += 1;
+        self.has_changed = true;
+        Step::More
+    }
+
     fn cast_changes(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin, changes: &[Change]) {
         let most = self.most_of_cast(id).map_or(MOST_BYTES, |most| most.saturating_sub(HEADER).min(MOST_BYTES));
         for (groups, _) in emit(changes, most) {
@@ -91,16 +102,18 @@ impl State {
         twin.sent
     }
 
-    /// Reads blocks from the memory of the group on this host.
-    pub(super) fn read_commons(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin) {
+    /// Reads some blocks from the memory of the group on this host.
+    pub(super) fn read_commons(&mut self, id: u32, twin: &mut Twin) {
         let memory = self.groups.get(&id).map(|group| group.commons.memory());
-        while let Some(block) = twin.next_read() {
+        for _ in 0..BUDGET {
+            let Some(block) = twin.next_read() else { return };
             let (offset, len) = twin.mirror.span(block);
             let mut bytes = vec![0; len];
             let is_read = memory.as_ref().is_some_and(|memory| memory.copy_out(offset as u64, &mut bytes));
             let transfer =
                 Transfer { token: twin.mirror.token, is_read: true, staged: 0, offset, len, last: Vec::new() };
-            self.on_read(endpoint, twin, &transfer, is_read.then_some(bytes));
+            self.note_read(twin, &transfer, is_read.then_some(bytes));
         }
+        self.go_on_later();
     }
 }

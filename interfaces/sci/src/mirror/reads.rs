@@ -75,7 +75,7 @@ impl State {
     /// Goes on with a read.
     pub(crate) fn advance_read(&mut self, endpoint: &Endpoint, twin: &mut Twin) {
         if let Some(id) = twin.group {
-            self.read_commons(endpoint, id, twin);
+            self.read_commons(id, twin);
             return twin.finish_read();
         }
         let connection = twin.partner.and_then(|peer| self.peers.connection(peer));
@@ -116,6 +116,12 @@ impl State {
         transfer: &Transfer,
         bytes: Option<Vec<u8>>,
     ) {
+        self.note_read(twin, transfer, bytes);
+        self.advance_read(endpoint, twin);
+    }
+
+    /// Takes over what was read of a block.
+    pub(super) fn note_read(&mut self, twin: &mut Twin, transfer: &Transfer, bytes: Option<Vec<u8>>) {
         match (bytes, &mut twin.reading) {
             (Some(bytes), _) => {
                 let block = transfer.offset / super::memory::BLOCK;
@@ -136,7 +142,6 @@ impl State {
         if let Some(reading) = &mut twin.reading {
             reading.open = reading.open.saturating_sub(1);
         }
-        self.advance_read(endpoint, twin);
         self.mirrors.wake();
     }
 }

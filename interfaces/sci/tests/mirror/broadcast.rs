@@ -128,3 +128,28 @@ fn a_member_goes_on_for_one_that_ends() {
     until_is(&sequence, SequenceStatus::Ok);
     assert_eq!(near.load(8), Ok(9_u64));
 }
+
+/// A group of many blocks is read and sent on a small stack.
+#[test]
+fn a_large_group_needs_no_stack() {
+    const LARGE: usize = 32 << 20;
+    if !may_be_made() {
+        return;
+    }
+    let nets = pair(1500);
+    let (host, id) = (host_of(&nets[0], "v0", TABLE), id());
+    let segment = nets[0].enter(|| host.create_broadcast(id, LARGE)).expect("memory");
+    segment.prepare().and_then(|()| segment.publish()).expect("room");
+    let own = seen(&segment);
+    std::thread::scope(|scope| {
+        let store = || {
+            let sender = nets[0].enter(|| host.connect_broadcast(id, Some(LIMIT))).expect("published");
+            let window = sender.map(0..LARGE, Access::ReadWrite).expect("mapped");
+            assert_eq!(window.kind(), Kind::Mirror);
+            [0, LARGE - 8].map(|at| window.store(at, 7_u64).expect("inside"));
+            until_is(&window.sequence(), SequenceStatus::Ok);
+        };
+        std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, store).expect("a thread");
+    });
+    assert_eq!([0, LARGE - 8].map(|at| own.load::<u64>(at)), [Ok(7); 2]);
+}
