@@ -2,7 +2,7 @@
 //! the engine.
 
 use crate::handles::Handle;
-use cci_mem::sync::{AtomicU64, Ordering};
+use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
 use std::sync::Arc;
 
 /// Counts what waits may wait for. Changed under the lock alone, and read by everybody.
@@ -29,9 +29,12 @@ impl Changes {
     }
 }
 
-/// The queue that was found empty last, and the changes until then.
+/// Vain looks, about 2 us of them, after which a program lets others have its processor.
+const PATIENCE: u32 = 1024;
+
+/// The queue that was found empty last, and the changes until then; and looks in vain since.
 #[derive(Debug)]
-pub(crate) struct Empty(AtomicU64);
+pub(crate) struct Empty(AtomicU64, AtomicU32);
 
 /// The same word again for something else needs 2^32 changes between two looks of a program.
 fn word(queue: Handle, changes: u64) -> u64 {
@@ -40,7 +43,7 @@ fn word(queue: Handle, changes: u64) -> u64 {
 
 impl Empty {
     pub(crate) fn new() -> Self {
-        Self(AtomicU64::new(word(Handle::INVALID, 0)))
+        Self(AtomicU64::new(word(Handle::INVALID, 0)), AtomicU32::new(0))
     }
 
     /// This queue is empty, after so many changes.
@@ -53,6 +56,18 @@ impl Empty {
     #[inline]
     pub(crate) fn is(&self, queue: Handle, changes: u64) -> bool {
         self.0.load(Ordering::Relaxed) == word(queue, changes)
+    }
+
+    /// The program looks in vain. Such a look makes no system call, so that an engine which the
+    /// system has woken on the same processor would wait for its turn, for a millisecond and more.
+    #[inline]
+    pub(crate) fn look_in_vain(&self) {
+        // Publishes nothing. Looks of several threads at a time may count as one.
+        let looks = self.1.load(Ordering::Relaxed).wrapping_add(1);
+        self.1.store(looks, Ordering::Relaxed);
+        if looks.is_multiple_of(PATIENCE) {
+            std::thread::yield_now();
+        }
     }
 }
 

@@ -350,6 +350,7 @@ impl Interface {
     /// [`Error::Queue`], [`Error::QueueEmpty`].
     pub fn event(&self, queue: Handle) -> Result<(Event, bool), Error> {
         if self.core.is_still_empty(queue) {
+            self.core.empty.look_in_vain();
             return Err(Error::QueueEmpty);
         }
         self.with(|state| {
