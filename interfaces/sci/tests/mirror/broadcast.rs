@@ -146,7 +146,7 @@ fn a_large_group_needs_no_stack() {
             let sender = nets[0].enter(|| host.connect_broadcast(id, Some(LIMIT))).expect("published");
             let window = sender.map(0..LARGE, Access::ReadWrite).expect("mapped");
             assert_eq!(window.kind(), Kind::Mirror);
-            [0, LARGE - 8].map(|at| window.store(at, 7_u64).expect("inside"));
+            [0, LARGE - 8].into_iter().for_each(|at| window.store(at, 7_u64).expect("inside"));
             until_is(&window.sequence(), SequenceStatus::Ok);
         };
         std::thread::Builder::new().stack_size(128 << 10).spawn_scoped(scope, store).expect("a thread");
