@@ -132,7 +132,7 @@ fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Inst
         }
         None => Ok(false),
     };
-    let elsewhere = members_elsewhere(shared, id);
+    let mut elsewhere = members_elsewhere(shared, id);
     let first = elsewhere.first().and_then(|member| usize::try_from(member.len).ok());
     let is_there = elsewhere.iter().any(|member| member.is_published);
     if len.is_some_and(|len| first.is_some_and(|first| first != len)) {
@@ -166,6 +166,15 @@ fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Inst
             state.groups.insert(id, group);
             Ok(())
         })?;
+        // A host that joined meanwhile has found nobody here. Both have their claims by now, so one
+        // of the two finds the other.
+        elsewhere = members_elsewhere(shared, id);
+        is_published |= elsewhere.iter().any(|member| member.is_published);
+        let len = shared.with(|state| Ok(state.groups.get(&id).map(|group| group.commons.len() as u64)))?;
+        if elsewhere.iter().any(|member| Some(member.len) != len) {
+            leave(shared, id);
+            return Err(Error::SegmentIdUsed);
+        }
     }
     match meet(shared, id, &elsewhere, deadline) {
         // A member that does not answer is told of a segment once it goes on.
