@@ -122,7 +122,10 @@ impl State {
         let known = self.connectors.get(&key).copied();
         let is_group = self.groups.get(&id).is_some_and(|group| group.commons.len as u64 == len);
         let is_other = self.groups.get(&id).is_some_and(|group| group.commons.key != memory);
-        if known.is_some_and(|target| target != Target::Member(id)) {
+        // A member keeps its memory: its lane would stay behind.
+        let member = self.groups.get(&id).and_then(|group| group.members.get(&key));
+        let has_moved = member.is_some_and(|member| member.memory != memory);
+        if has_moved || known.is_some_and(|target| target != Target::Member(id)) {
             return self.break_link(endpoint, peer);
         }
         if is_group && is_other && known.is_none() {

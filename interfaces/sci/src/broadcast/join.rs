@@ -100,7 +100,7 @@ fn members_of(place: &Place, id: u32) -> Vec<Membership> {
     let mut members = Vec::new();
     let mut from = 0;
     while let Ok(Some(member)) = names::find_member(place, (id, from), deadline) {
-        if member.place < from {
+        if member.place < from || member.place >= claims::MOST_MEMBERS {
             break;
         }
         from = member.place + 1;
