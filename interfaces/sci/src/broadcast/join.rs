@@ -9,6 +9,7 @@ use crate::nodes::{EVERY_NODE, Place};
 use crate::segment::{LocalSegment, RemoteSegment, available};
 use crate::shared::Shared;
 use crate::state::{Notices, Remote, State};
+use cci_mem::random::random;
 use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -64,7 +65,8 @@ fn join_here(id: u32, len: Option<usize>) -> Result<Joined, Error> {
             if available().is_some_and(|bytes| len as u64 > bytes) {
                 return Err(Error::NoSpace);
             }
-            Commons::create(len, random()?)?
+            let [key] = random().map_err(|_| Error::System)?;
+            Commons::create(len, key)?
         }
     };
     if len.is_some_and(|len| len != commons.len()) {
@@ -85,13 +87,6 @@ fn is_published_here(id: u32) -> bool {
         from = member.place + 1;
     }
     false
-}
-
-fn random() -> Result<u64, Error> {
-    let mut bytes = [0; 8];
-    // So few bytes come whole.
-    rustix::rand::getrandom(&mut bytes, rustix::rand::GetRandomFlags::empty()).map_err(|_| Error::System)?;
-    Ok(u64::from_ne_bytes(bytes))
 }
 
 /// Members of a group on another host. A host that does not answer has none.

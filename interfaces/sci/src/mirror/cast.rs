@@ -6,13 +6,12 @@ use crate::mirror::changes::Change;
 use crate::mirror::memory::Mirror;
 use crate::mirror::pass::{BUDGET, MOST_BYTES, Pass, Step};
 use crate::mirror::patch::emit;
-use crate::mirror::state::{Mirrors, SHORT, Transfer, Twin};
+use crate::mirror::state::{Mirrors, Transfer, Twin};
 use crate::state::State;
 use crate::wire::HEADER;
 use cci::{Endpoint, RmaHandle};
 use std::ops::Range;
 use std::sync::Arc;
-use std::time::Instant;
 
 /// The places that no RMA may write: a group has no owner whose memory one could name.
 const EVERYWHERE: Range<u64> = 0..u64::MAX;
@@ -54,17 +53,9 @@ impl State {
             let mut found = std::mem::take(&mut twin.found);
             twin.find(block, &mut found);
             if !found.is_empty() {
-                twin.changed[block] = Instant::now();
-                if twin.pause > SHORT {
-                    (twin.pause, twin.next) = (SHORT, twin.changed[block] + SHORT);
-                    self.mirrors.wake();
-                }
+                self.note_found(twin, (pass, &mut found));
                 let words = &twin.words;
-                let word = |place: u64| words[place as usize];
-                if pass.last.is_empty() {
-                    pass.last = found.take_last_line(word);
-                }
-                let (_, changes) = found.plan(std::iter::once(&EVERYWHERE), word);
+                let (_, changes) = found.plan(std::iter::once(&EVERYWHERE), |place| words[place as usize]);
                 self.cast_changes(endpoint, id, twin, &changes);
             }
             found.clear();

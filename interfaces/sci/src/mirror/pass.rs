@@ -182,6 +182,21 @@ impl State {
         Step::Ended
     }
 
+    /// Something was found in the block that the pass has come to: it is compared soon again. The
+    /// last line of the pass is kept apart.
+    pub(super) fn note_found(&mut self, twin: &mut Twin, (pass, found): (&mut Pass, &mut Found)) {
+        let now = Instant::now();
+        twin.changed[pass.rest] = now;
+        if twin.pause > SHORT {
+            (twin.pause, twin.next) = (SHORT, now + SHORT);
+            self.mirrors.wake();
+        }
+        if pass.last.is_empty() {
+            let words = &twin.words;
+            pass.last = found.take_last_line(|place| words[place as usize]);
+        }
+    }
+
     /// Sends what was found in a block, but for the last line of the pass.
     fn send_found(
         &mut self,
@@ -190,21 +205,13 @@ impl State {
         twin: &mut Twin,
         (pass, found): (&mut Pass, &mut Found),
     ) {
-        let block = pass.rest;
         if found.is_empty() {
             return;
         }
-        twin.changed[block] = Instant::now();
-        if twin.pause > SHORT {
-            (twin.pause, twin.next) = (SHORT, twin.changed[block] + SHORT);
-            self.mirrors.wake();
-        }
+        self.note_found(twin, (pass, found));
         // The twin has what was found.
         let words = &twin.words;
         let word = |place: u64| words[place as usize];
-        if pass.last.is_empty() {
-            pass.last = found.take_last_line(word);
-        }
         // An RMA could overtake a patch that was not confirmed.
         let (runs, others) = found.plan(twin.patched.iter().map(|(_, places)| places), word);
         for places in runs {
