@@ -17,7 +17,7 @@ use crate::compare::CompareArguments;
 use crate::device::DeviceArguments;
 use crate::examples;
 use crate::report::arguments::ReportArguments;
-use crate::results::ResultsArguments;
+use crate::results::{NarrowPlot, ResultsArguments};
 use cci_perf::peers::{PeerList, parse_list};
 use cci_report::names::{Abi, AttributeName, MemoryOrigin, Mode, Operation, ProbeKind, Target, Threads};
 use cci_report::sizes::{Sizes, parse_percent, parse_sizes, parse_time};
@@ -379,6 +379,8 @@ pub(crate) struct MeasurementArguments {
     /// Draw latency and bandwidth over size to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     pub(crate) plot: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) narrow: NarrowPlot,
 }
 
 #[derive(Args, Debug)]

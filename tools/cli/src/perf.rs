@@ -126,7 +126,7 @@ fn compared(measurement: Measurement, arguments: &ComparedArguments) -> Result<(
 }
 
 fn measure(plan: &Plan, arguments: &MeasurementArguments, mut status: PeerStatus) -> Result<(), UserError> {
-    let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     interrupt::watch()?;
     if arguments.local && !plan.is_virtual() {
         warn_of_one_processor();

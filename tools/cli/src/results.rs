@@ -18,13 +18,21 @@ pub(crate) struct FileArguments {
 
 impl FileArguments {
     fn paths<'a>(&'a self, plot: Option<&'a Path>) -> Paths<'a> {
-        Paths { json: self.json.as_deref(), csv: self.csv.as_deref(), plot, report: None }
+        Paths { json: self.json.as_deref(), csv: self.csv.as_deref(), plot, ..Paths::default() }
     }
 
     /// Opens them, and the plot where there is one, before anything is computed.
     pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, UserError> {
         Files::open(self.paths(plot))
     }
+}
+
+/// The plot for a page on which the other one would be too small to read.
+#[derive(Args, Clone, Debug, Default)]
+pub(crate) struct NarrowPlot {
+    /// Draw it for a narrow page too, its panels below each other, to this SVG file
+    #[arg(long, value_name = "FILE.svg", requires = "plot")]
+    pub(crate) plot_narrow: Option<PathBuf>,
 }
 
 /// Files of a measurement.
@@ -41,10 +49,15 @@ pub(crate) struct ResultsArguments {
 }
 
 impl ResultsArguments {
-    /// Opens them, and the plot where there is one, before the run, so that a mistake in a name
-    /// costs none.
-    pub(crate) fn open(&self, plot: Option<&Path>) -> Result<Files, UserError> {
-        let files = Files::open(Paths { report: self.report.as_deref(), ..self.files.paths(plot) })?;
+    /// Opens them before the run, so that a mistake in a name costs none.
+    pub(crate) fn open(&self) -> Result<Files, UserError> {
+        self.open_with_plots(None, &NarrowPlot::default())
+    }
+
+    /// The same, with the plots where there are any.
+    pub(crate) fn open_with_plots(&self, plot: Option<&Path>, narrow: &NarrowPlot) -> Result<Files, UserError> {
+        let narrow = narrow.plot_narrow.as_deref();
+        let files = Files::open(Paths { narrow, report: self.report.as_deref(), ..self.files.paths(plot) })?;
         Ok(Files { strict: self.strict, ..files })
     }
 }

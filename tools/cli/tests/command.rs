@@ -472,9 +472,10 @@ fn memory_threads_and_idleness_are_found_on_either_transport() {
 #[test]
 fn a_range_of_connections_gives_curves_of_transports_and_of_bare_sockets() {
     let directory = tempfile::tempdir().unwrap();
-    let plot = directory.path().join("memory.svg");
+    let [plot, narrow] = ["memory.svg", "narrow.svg"].map(|name| directory.path().join(name));
     let range = ["perf", "memory", "--connections", "50..1000", "--time", "300s", "--json", "-"];
-    let output = run(&[&range[..], &["--plot", plot.to_str().unwrap()]].concat());
+    let output =
+        run(&[&range[..], &["--plot", plot.to_str().unwrap(), "--plot-narrow", narrow.to_str().unwrap()]].concat());
     let said = text(&output.stderr);
     assert!(output.status.success(), "{said}");
     let document: Value = serde_json::from_str(&text(&output.stdout)).unwrap();
@@ -518,8 +519,10 @@ fn a_range_of_connections_gives_curves_of_transports_and_of_bare_sockets() {
     for expected in ["bare sockets, user", "verbs RC, computed", "sm, user", "* computed"] {
         assert!(said.contains(expected), "{expected}: {said}");
     }
-    let drawn = std::fs::read_to_string(plot).unwrap();
-    assert!(drawn.contains("<svg") && drawn.contains("verbs RC, computed"), "{drawn}");
+    for (path, width) in [(plot, "width=\"1160\""), (narrow, "width=\"480\"")] {
+        let drawn = std::fs::read_to_string(path).unwrap();
+        assert!(drawn.contains("<svg") && drawn.contains("verbs RC, computed") && drawn.contains(width), "{drawn}");
+    }
 }
 
 #[test]
@@ -830,6 +833,8 @@ fn bad_arguments_are_told_with_what_would_do() {
         (&["perf", "pingpong", "--local", "--transport", "pigeon"], "pigeon"),
         (&["perf", "pingpong", "--local", "--size", "1G", "--time", "short"], "exceeds the largest message"),
         (&["perf", "pingpong", "--local", "--plot", "x.png"], "drawn as SVG, not as png"),
+        (&["perf", "pingpong", "--local", "--plot", "x.svg", "--plot-narrow", "x.png"], "drawn as SVG, not as png"),
+        (&["perf", "pingpong", "--local", "--plot-narrow", "x.svg"], "--plot <FILE.svg>"),
         (&["perf", "pingpong", "--local", "--bidirectional"], "both ways already"),
         (&["perf", "rate", "--local", "--bidirectional", "--silent"], "without --silent"),
         (&["perf", "memory", "--connections", "1"], "from 2 to 1M"),

@@ -2,7 +2,7 @@
 
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
-use crate::results::ResultsArguments;
+use crate::results::{NarrowPlot, ResultsArguments};
 use cci_perf::interrupt;
 use cci_perf::methods::am::{AmOptions, measure};
 use cci_perf::methods::mappings::{self, MappingName, MappingsOptions};
@@ -50,11 +50,13 @@ pub(crate) struct AmArguments {
     /// over size, and short messages over credits where there are several numbers of these
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    narrow: NarrowPlot,
 }
 
 /// Measures.
 pub(crate) fn am(arguments: &AmArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     interrupt::watch()?;
     if !arguments.mapping.is_empty() {
         let options = MappingsOptions {

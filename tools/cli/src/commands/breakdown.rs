@@ -35,7 +35,7 @@ pub(crate) struct BreakdownArguments {
 
 /// Measures.
 pub(crate) fn breakdown(arguments: &BreakdownArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(None)?;
+    let mut files = arguments.results.open()?;
     interrupt::watch()?;
     let options = BreakdownOptions {
         device: arguments.device.asked(),

@@ -1,7 +1,7 @@
 //! `cci perf memory` and `cci perf idle`: what the library takes beside time of operations.
 
 use crate::conclusion::conclude_found;
-use crate::results::ResultsArguments;
+use crate::results::{NarrowPlot, ResultsArguments};
 use cci_perf::interrupt;
 use cci_perf::methods::{footprints, memory_curves};
 use cci_report::UserError;
@@ -36,6 +36,8 @@ pub(crate) struct MemoryArguments {
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
     #[command(flatten)]
+    narrow: NarrowPlot,
+    #[command(flatten)]
     shared: FootprintsArguments,
 }
 
@@ -53,7 +55,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), UserError> {
     if arguments.plot.is_some() && matches!(arguments.connections, Counts::UpTo(_)) {
         return Err(UserError::new("--plot draws the curves of a range: give --connections a range such as 1..1M"));
     }
-    let mut files = arguments.shared.results.open(arguments.plot.as_deref())?;
+    let mut files = arguments.shared.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     interrupt::watch()?;
     let transport = arguments.shared.transport.as_deref();
     let found = match arguments.connections {
@@ -65,7 +67,7 @@ pub(crate) fn memory(arguments: &MemoryArguments) -> Result<(), UserError> {
 
 /// Measures idleness.
 pub(crate) fn idle(arguments: &IdleArguments) -> Result<(), UserError> {
-    let mut files = arguments.shared.results.open(None)?;
+    let mut files = arguments.shared.results.open()?;
     interrupt::watch()?;
     conclude_found(footprints::idle(arguments.shared.transport.as_deref(), arguments.seconds)?, &mut files)
 }

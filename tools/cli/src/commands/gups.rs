@@ -46,7 +46,7 @@ fn parse_table(text: &str) -> Result<u64, String> {
 
 /// Measures.
 pub(crate) fn gups(arguments: &GupsArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(None)?;
+    let mut files = arguments.results.open()?;
     interrupt::watch()?;
     let options = GupsOptions {
         processes: arguments.processes,

@@ -3,7 +3,7 @@
 use crate::choice::choice;
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
-use crate::results::ResultsArguments;
+use crate::results::{NarrowPlot, ResultsArguments};
 use cci_perf::interrupt;
 use cci_perf::methods::logp::{LogpOptions, measure};
 use cci_report::UserError;
@@ -51,11 +51,13 @@ pub(crate) struct LogpArguments {
     /// standard output
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    narrow: NarrowPlot,
 }
 
 /// Measures.
 pub(crate) fn logp(arguments: &LogpArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     interrupt::watch()?;
     let options = LogpOptions {
         server: arguments.connect.clone(),

@@ -2,7 +2,7 @@
 
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
-use crate::results::ResultsArguments;
+use crate::results::{NarrowPlot, ResultsArguments};
 use cci_perf::interrupt;
 use cci_perf::methods::sci::SciOptions;
 use cci_perf::methods::sci::mpi::{MpiOptions, SIZES, measure};
@@ -40,11 +40,13 @@ pub(crate) struct MpiArguments {
     /// Draw the thesis's Figures 5, 12 and 13 to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    narrow: NarrowPlot,
 }
 
 /// Measures.
 pub(crate) fn mpi(arguments: &MpiArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     interrupt::watch()?;
     let of = SciOptions {
         device: arguments.device.asked(),

@@ -2,7 +2,7 @@
 
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
-use crate::results::ResultsArguments;
+use crate::results::{NarrowPlot, ResultsArguments};
 use cci_perf::interrupt;
 use cci_perf::methods::portals::{PortalsOptions, measure};
 use cci_report::UserError;
@@ -36,6 +36,8 @@ pub(crate) struct PortalsArguments {
     /// Draw figures over bytes and entries to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    narrow: NarrowPlot,
 }
 
 /// Who makes the progress of an interface: calls of the program, or an engine.
@@ -47,7 +49,7 @@ pub(crate) enum Mode {
 
 /// Measures.
 pub(crate) fn portals(arguments: &PortalsArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     interrupt::watch()?;
     let options = PortalsOptions {
         device: arguments.device.asked(),

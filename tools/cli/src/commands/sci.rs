@@ -2,7 +2,7 @@
 
 use crate::conclusion::{conclude_found, say};
 use crate::device::DeviceArguments;
-use crate::results::ResultsArguments;
+use crate::results::{NarrowPlot, ResultsArguments};
 use cci_perf::interrupt;
 use cci_perf::methods::sci::{SIZES, SciOptions, measure};
 use cci_report::UserError;
@@ -36,11 +36,13 @@ pub(crate) struct SciArguments {
     /// Draw both tests over bytes to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    narrow: NarrowPlot,
 }
 
 /// Measures.
 pub(crate) fn sci(arguments: &SciArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     interrupt::watch()?;
     let options = SciOptions {
         device: arguments.device.asked(),

@@ -2,7 +2,7 @@
 
 use crate::choice::choice;
 use crate::conclusion::{conclude_found, say};
-use crate::results::ResultsArguments;
+use crate::results::{NarrowPlot, ResultsArguments};
 use cci_perf::interrupt;
 use cci_perf::methods::splitc::{SplitcMapping, SplitcOptions, measure};
 use cci_report::UserError;
@@ -38,11 +38,13 @@ pub(crate) struct SplitcArguments {
     /// Draw words by type, and bulk puts over size, to this SVG file, - for standard output
     #[arg(long, value_name = "FILE.svg")]
     plot: Option<PathBuf>,
+    #[command(flatten)]
+    narrow: NarrowPlot,
 }
 
 /// Measures.
 pub(crate) fn splitc(arguments: &SplitcArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(arguments.plot.as_deref())?;
+    let mut files = arguments.results.open_with_plots(arguments.plot.as_deref(), &arguments.narrow)?;
     interrupt::watch()?;
     let options = SplitcOptions {
         transport: arguments.transport.clone(),

@@ -40,7 +40,7 @@ pub(crate) struct ThreadsArguments {
 
 /// Measures.
 pub(crate) fn threads(arguments: &ThreadsArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(None)?;
+    let mut files = arguments.results.open()?;
     interrupt::watch()?;
     let [size] = arguments.size.0[..] else {
         return Err(UserError::new("threads are measured with one size: give one"));

@@ -30,7 +30,7 @@ pub(crate) struct ViaArguments {
 
 /// Measures.
 pub(crate) fn via(arguments: &ViaArguments) -> Result<(), UserError> {
-    let mut files = arguments.results.open(None)?;
+    let mut files = arguments.results.open()?;
     interrupt::watch()?;
     let options = ViaOptions { device: arguments.device.asked(), time: arguments.time, launches: arguments.launches };
     conclude_found(measure(&options, &say)?, &mut files)

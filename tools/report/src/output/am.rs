@@ -1,8 +1,8 @@
 //! Active Messages beside CCI's own: the table on the terminal, and the plot.
 
-use super::plot::{AREA, Failed, Footer, INK, font};
+use super::plot::{Failed, INK, font};
+use super::sheet::{Shape, Sheet};
 use super::table::{align, scaled, time};
-use crate::environment::Environment;
 use crate::finding::{Am, AmPoint};
 use crate::sizes::show_size;
 use crate::{UserError, while_doing};
@@ -11,11 +11,30 @@ use plotters::prelude::*;
 /// Colours of CCI's own and of Active Messages, which differ in lightness too.
 const OWN: RGBColor = RGBColor(150, 160, 170);
 const ACTIVE: RGBColor = RGBColor(0, 84, 147);
-/// Where bars begin, behind the longest name of an exchange; the longest bar; and the height of a
-/// pair of bars. Pixels.
-const LABEL: i32 = 260;
-const LONGEST: f64 = 560.0;
-const ROW: u32 = 52;
+/// Above the first pair of bars, pixels.
+const TOP: i32 = 30;
+
+/// Places of bars, pixels.
+struct Layout {
+    /// Where bars begin: behind the longest name of an exchange, or below it.
+    label: i32,
+    /// The longest bar.
+    longest: f64,
+    /// From a pair of bars to the next one.
+    row: i32,
+    /// From the top of a row to its name, and to its bars.
+    name: i32,
+    bars: i32,
+}
+
+impl Layout {
+    const fn of(shape: Shape) -> Self {
+        match shape {
+            Shape::Wide => Self { label: 260, longest: 560.0, row: 54, name: 10, bars: 0 },
+            Shape::Narrow => Self { label: 24, longest: 180.0, row: 76, name: 0, bars: 19 },
+        }
+    }
+}
 
 /// The table.
 pub(crate) fn table(found: &Am) -> String {
@@ -72,42 +91,37 @@ pub(crate) fn cycles(found: &Am, point: &AmPoint) -> String {
 }
 
 /// The plot as SVG: for each exchange its time by CCI's own and by Active Messages, over the first.
-pub(super) fn svg(found: &Am, environment: &Environment) -> Result<String, UserError> {
+pub(super) fn svg(found: &Am, sheet: &Sheet<'_>) -> Result<String, UserError> {
     let mut text = String::new();
-    draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "a bar of some hundred pixels")]
-fn draw<'a>(found: &Am, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let footer = Footer::new(environment);
-    let rows = ROW * u32::try_from(found.points.len()).unwrap_or(0);
-    let (width, height) = (AREA.0, 70 + rows + 40 + footer.page().1.saturating_sub(AREA.1));
-    let root = SVGBackend::with_string(text, (width, height)).into_drawing_area();
-    root.fill(&WHITE)?;
+fn draw<'a>(found: &Am, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
+    let layout = Layout::of(sheet.shape);
+    let rows = layout.row * i32::try_from(found.points.len()).unwrap_or(0);
     let title = format!("Active Messages over {} beside CCI's own: time of an exchange", found.transport);
-    root.draw(&Text::new(title, (24, 14), font(19).color(&INK)))?;
+    let (root, panel) = sheet.page(text, &title, &[], u32::try_from(TOP + rows).unwrap_or(0))?;
     for (at, (name, color)) in [("CCI's own", OWN), ("Active Messages", ACTIVE)].into_iter().enumerate() {
         let left = 24 + 150 * i32::try_from(at).unwrap_or(0);
-        root.draw(&Rectangle::new([(left, 46), (left + 14, 58)], color.filled()))?;
-        root.draw(&Text::new(name, (left + 20, 46), font(13).color(&INK)))?;
+        panel.draw(&Rectangle::new([(left, 2), (left + 14, 14)], color.filled()))?;
+        panel.draw(&Text::new(name, (left + 20, 1), font(14).color(&INK)))?;
     }
     let relative = |point: &AmPoint| point.am_ns / point.own_ns.max(f64::MIN_POSITIVE);
     let longest = found.points.iter().map(relative).fold(1.0, f64::max);
-    let (panel, foot) = root.split_vertically(70 + rows);
     for (at, point) in found.points.iter().enumerate() {
-        let top = 70 + i32::try_from(ROW).unwrap_or(0) * i32::try_from(at).unwrap_or(0);
-        panel.draw(&Text::new(name(point), (24, top + 10), font(13).color(&INK)))?;
+        let top = TOP + layout.row * i32::try_from(at).unwrap_or(0);
+        panel.draw(&Text::new(name(point), (24, top + layout.name), font(14).color(&INK)))?;
         let added = format!("{} (added: {} cycles)", time(point.am_ns), cycles(found, point));
         let bars = [(1.0, OWN, format!("{} by {}", time(point.own_ns), point.own)), (relative(point), ACTIVE, added)];
         for (line, (value, color, told)) in bars.into_iter().enumerate() {
-            let top = top + 18 * i32::try_from(line).unwrap_or(0);
-            let end = LABEL + (value / longest * LONGEST) as i32;
-            panel.draw(&Rectangle::new([(LABEL, top), (end, top + 15)], color.filled()))?;
-            panel.draw(&Text::new(told, (end + 6, top + 1), font(12).color(&INK)))?;
+            let top = top + layout.bars + 19 * i32::try_from(line).unwrap_or(0);
+            let end = layout.label + (value / longest * layout.longest) as i32;
+            panel.draw(&Rectangle::new([(layout.label, top), (end, top + 16)], color.filled()))?;
+            panel.draw(&Text::new(told, (end + 6, top + 1), font(13).color(&INK)))?;
         }
     }
-    footer.draw(&foot)?;
     root.present()
 }
 
@@ -149,7 +163,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_plot_has_two_bars_for_each_exchange() {
-        let text = svg(&found(), &Environment::default()).unwrap();
+        let text = svg(&found(), &crate::output::sheet::tests::wide()).unwrap();
         for words in ["short, 4 arguments", "16 under way", "400.0 ns by send", "added: 40 ±4 cycles"] {
             assert!(text.contains(words), "{words}: {text}");
         }

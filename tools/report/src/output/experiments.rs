@@ -1,8 +1,8 @@
 //! Experiments with an interface beside CCI's own: tables on the terminal, and plots.
 
-use super::plot::{Failed, GRID, INK, font, page};
+use super::plot::{Failed, GRID, INK, font, labelled, short};
+use super::sheet::Sheet;
 use super::table::{align, scaled, time};
-use crate::environment::Environment;
 use crate::finding::PortalsPoint;
 use crate::sizes::show_size;
 use crate::{UserError, while_doing};
@@ -159,12 +159,12 @@ pub(super) fn svg(
     title: &str,
     (names, experiments): (&[&str], &[Experiment]),
     points: &[PortalsPoint],
-    environment: &Environment,
+    sheet: &Sheet<'_>,
 ) -> Result<String, UserError> {
     let drawn: Vec<_> =
         names.iter().filter_map(|name| experiments.iter().find(|experiment| experiment.name == *name)).collect();
     let mut text = String::new();
-    draw(title, &drawn, points, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    draw(title, &drawn, points, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)
 }
 
@@ -173,11 +173,11 @@ fn draw<'a>(
     title: &str,
     drawn: &[&Experiment],
     points: &[PortalsPoint],
-    environment: &Environment,
+    sheet: &Sheet<'_>,
     text: &'a mut String,
 ) -> Result<(), Failed<'a>> {
-    let (root, panels) = page(text, title, environment)?;
-    for (experiment, panel) in drawn.iter().zip(panels.split_evenly((1, drawn.len()))) {
+    let (root, panels) = sheet.panels(text, title, drawn.len())?;
+    for (experiment, panel) in drawn.iter().zip(panels) {
         let (points, ways) = experiment.found(points);
         if points.is_empty() {
             continue;
@@ -190,20 +190,28 @@ fn draw<'a>(
             points.iter().fold((f64::MAX, 0.0_f64), |(low, high), point| (low.min(of(point)), high.max(of(point))))
         };
         let (xs, ys) = (ends(&x), ends(&|point| point.value));
+        // Sizes are powers of two, counts of ten.
+        let base = if experiment.place == Place::Bytes { 2.0 } else { 10.0 };
         let mut chart = ChartBuilder::on(&panel)
             .margin(12)
-            .caption(caption, font(12).color(&INK))
+            .margin_right(30)
+            .caption(caption, font(14).color(&INK))
             .x_label_area_size(42)
             .y_label_area_size(70)
-            .build_cartesian_2d((xs.0..xs.1 * 1.1).log_scale(), (ys.0 * 0.8..ys.1 * 1.2).log_scale())?;
+            .build_cartesian_2d(
+                (xs.0..xs.1 * 1.1).log_scale().base(base),
+                labelled(ys.0 * 0.8..ys.1 * 1.2).log_scale(),
+            )?;
         chart
             .configure_mesh()
             .light_line_style(WHITE)
             .bold_line_style(GRID)
             .x_desc(across)
             .x_label_formatter(&|x| experiment.place(x.round() as u64))
-            .y_label_formatter(&|value| experiment.value(*value))
-            .label_style(font(11).color(&INK))
+            .x_labels(6)
+            .y_labels(6)
+            .y_label_formatter(&|value| short(&experiment.value(*value)))
+            .label_style(font(13).color(&INK))
             .draw()?;
         for (way, color) in ways.iter().zip(COLORS) {
             let line = || points.iter().filter(|point| point.way == *way).map(|point| (x(point), point.value));
@@ -213,7 +221,7 @@ fn draw<'a>(
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
             chart.draw_series(line().map(|at| Circle::new(at, 3, color.filled())))?;
         }
-        chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(11)).draw()?;
+        chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(13)).draw()?;
     }
     root.present()
 }

@@ -1,9 +1,9 @@
 //! Plots of mappings: bulk data over size, and short messages over what is swept.
 
 use super::mappings::label;
-use super::plot::{AREA, Area, Failed, GRID, INK, font, page, short};
+use super::plot::{Failed, GRID, INK, font, short};
+use super::sheet::{Area, Sheet};
 use super::table::{scaled, time};
-use crate::environment::Environment;
 use crate::finding::{MappingPoint, Mappings};
 use crate::sizes::show_size;
 use crate::{UserError, while_doing};
@@ -37,15 +37,14 @@ struct Panel<'p> {
 
 /// The plot as SVG: the paper's Figure 5; beside it, where credits or the messages after which they
 /// go back are swept, short messages over these.
-pub(crate) fn svg(found: &Mappings, environment: &Environment) -> Result<String, UserError> {
+pub(crate) fn svg(found: &Mappings, sheet: &Sheet<'_>) -> Result<String, UserError> {
     let mut text = String::new();
-    draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)
 }
 
-fn draw<'a>(found: &Mappings, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
+fn draw<'a>(found: &Mappings, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
     let title = format!("Active Messages by mapping over {}", found.transport);
-    let (root, panels) = page(text, &title, environment)?;
     let bulk = Panel {
         title: "Bulk data, 8 requests under way",
         across: "size",
@@ -62,12 +61,8 @@ fn draw<'a>(found: &Mappings, environment: &Environment, text: &'a mut String) -
     } else {
         ("credits", by_credits)
     };
-    if lines.is_empty() {
-        panel(&panels, &bulk)?;
-        return root.present();
-    }
-    let (left, right) = panels.split_horizontally(AREA.0 / 2);
-    panel(&left, &bulk)?;
+    let (root, panels) = sheet.panels(text, &title, if lines.is_empty() { 1 } else { 2 })?;
+    panel(&panels[0], &bulk)?;
     let sweep = Panel {
         title: "Short messages",
         across: name,
@@ -77,7 +72,7 @@ fn draw<'a>(found: &Mappings, environment: &Environment, text: &'a mut String) -
         show_up: &|ns| short(&time(*ns)),
         legend: SeriesLabelPosition::UpperRight,
     };
-    panel(&right, &sweep)?;
+    panels.get(1).map_or(Ok(()), |area| panel(area, &sweep))?;
     root.present()
 }
 
@@ -140,7 +135,7 @@ fn panel<'a>(area: &Area<'a>, panel: &Panel<'_>) -> Result<(), Failed<'a>> {
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
-        .label_style(font(13).color(&INK))
+        .label_style(font(15).color(&INK))
         .x_desc(panel.across)
         .y_desc(panel.up)
         .x_labels(9)
@@ -161,7 +156,7 @@ fn panel<'a>(area: &Area<'a>, panel: &Panel<'_>) -> Result<(), Failed<'a>> {
         .margin(12)
         .background_style(WHITE.filled())
         .border_style(GRID)
-        .label_font(font(13).color(&INK))
+        .label_font(font(15).color(&INK))
         .draw()
 }
 
@@ -206,9 +201,9 @@ mod tests {
 
     #[test]
     fn each_mapping_has_a_line_and_a_sweep_a_panel() {
-        let one = svg(&found(&[8]), &Environment::default()).unwrap();
+        let one = svg(&found(&[8]), &crate::output::sheet::tests::wide()).unwrap();
         assert!(one.contains("Bulk data") && !one.contains("Short messages"), "{one}");
-        let many = svg(&found(&[1, 8, 64]), &Environment::default()).unwrap();
+        let many = svg(&found(&[1, 8, 64]), &crate::output::sheet::tests::wide()).unwrap();
         for words in ["Bulk data", "v3, k 64", "Short messages", "v3: store", "credits"] {
             assert!(many.contains(words), "{words}: {many}");
         }
@@ -219,7 +214,7 @@ mod tests {
 
     #[test]
     fn nothing_can_be_drawn() {
-        let text = svg(&Mappings::default(), &Environment::default()).unwrap();
+        let text = svg(&Mappings::default(), &crate::output::sheet::tests::wide()).unwrap();
         assert!(text.contains("<svg") && !text.contains("NaN"), "{text}");
     }
 }

@@ -1,9 +1,9 @@
 //! Memory over peers and over connections: tables for the terminal, and the plot.
 
 use super::findings::bytes;
-use super::plot::{Area, Failed, GRID, INK, font, page, short};
+use super::plot::{Failed, GRID, INK, font, short};
+use super::sheet::{Area, Sheet};
 use super::table::{align, scaled};
-use crate::environment::Environment;
 use crate::memory_curves::{MemoryCurve, MemoryCurvePoint, MemoryCurves, Over, Space};
 use crate::{UserError, while_doing};
 use plotters::coord::combinators::{IntoLogRange, LogCoord};
@@ -52,16 +52,16 @@ const COLOURS: [RGBColor; 5] =
 type Chart<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<LogCoord<f64>, LogCoord<f64>>>;
 
 /// The plot as SVG: a panel over peers, one over connections.
-pub(super) fn svg(found: &MemoryCurves, environment: &Environment) -> Result<String, UserError> {
+pub(super) fn svg(found: &MemoryCurves, sheet: &Sheet<'_>) -> Result<String, UserError> {
     let mut text = String::new();
-    draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)
 }
 
-fn draw<'a>(found: &MemoryCurves, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let (root, panels) = page(text, "cci perf memory: bytes of one end", environment)?;
+fn draw<'a>(found: &MemoryCurves, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
     let overs = found.overs();
-    for (area, over) in panels.split_evenly((1, overs.len().max(1))).iter().zip(overs) {
+    let (root, panels) = sheet.panels(text, "cci perf memory: bytes of one end", overs.len().max(1))?;
+    for (area, over) in panels.iter().zip(overs) {
         panel(area, found, over)?;
     }
     root.present()
@@ -97,7 +97,7 @@ fn panel<'a>(area: &Area<'a>, found: &MemoryCurves, over: Over) -> Result<(), Fa
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
-        .label_style(font(13).color(&INK))
+        .label_style(font(15).color(&INK))
         .x_desc(over.name())
         .y_desc("bytes")
         .x_label_formatter(&|count| short(&scaled(*count, "")))
@@ -114,7 +114,7 @@ fn panel<'a>(area: &Area<'a>, found: &MemoryCurves, over: Over) -> Result<(), Fa
         .margin(12)
         .background_style(WHITE.filled())
         .border_style(GRID)
-        .label_font(font(13).color(&INK))
+        .label_font(font(15).color(&INK))
         .draw()
 }
 
@@ -162,13 +162,13 @@ mod tests {
 
     #[test]
     fn the_plot_has_a_panel_for_each_and_names_dashed_lines() {
-        let svg = svg(&found(), &Environment::default()).unwrap();
+        let svg = svg(&found(), &crate::output::sheet::tests::wide()).unwrap();
         for text in ["Peers, each", "Connections to one peer", "tcp, user (dashed: computed)", "queue pairs, computed"]
         {
             assert!(svg.contains(text), "{text}");
         }
         crate::output::plot::tests::assert_drawn_for_both_grounds(crate::finding::Finding::MemoryCurves(found()));
-        let none = super::svg(&MemoryCurves::default(), &Environment::default()).unwrap();
+        let none = super::svg(&MemoryCurves::default(), &crate::output::sheet::tests::wide()).unwrap();
         assert!(none.contains("<svg") && !none.contains("NaN"), "{none}");
     }
 }

@@ -18,12 +18,14 @@ mod parts;
 pub mod plot;
 pub(crate) mod portals;
 pub(crate) mod sci;
+pub mod sheet;
 mod side_by_side;
 mod signature;
 pub(crate) mod splitc;
 pub mod table;
 pub(crate) mod via;
 
+use self::sheet::Shape;
 use crate::html;
 use crate::row::Document;
 use crate::{UserError, while_doing};
@@ -70,6 +72,8 @@ pub struct Paths<'a> {
     pub csv: Option<&'a Path>,
     /// For the plot.
     pub plot: Option<&'a Path>,
+    /// For the plot of a narrow page.
+    pub narrow: Option<&'a Path>,
     /// For the page.
     pub report: Option<&'a Path>,
 }
@@ -83,6 +87,8 @@ pub struct Files {
     pub csv: Option<Sink>,
     /// For the plot.
     pub plot: Option<Sink>,
+    /// For the plot of a narrow page.
+    pub narrow: Option<Sink>,
     /// For the page.
     pub report: Option<Sink>,
     /// A run whose points are not accurate fails.
@@ -97,14 +103,16 @@ impl Files {
     /// A file cannot be written, or the plot's is named as one of another format than SVG.
     pub fn open(paths: Paths<'_>) -> Result<Self, UserError> {
         let open = |path: Option<&Path>| path.map(Sink::open).transpose();
-        paths.plot.map_or(Ok(()), must_be_svg)?;
-        let (json, csv, plot) = (open(paths.json)?, open(paths.csv)?, open(paths.plot)?);
-        Ok(Self { json, csv, plot, report: open(paths.report)?, strict: false })
+        paths.plot.into_iter().chain(paths.narrow).try_for_each(must_be_svg)?;
+        let (json, csv, plot, narrow) = (open(paths.json)?, open(paths.csv)?, open(paths.plot)?, open(paths.narrow)?);
+        Ok(Self { json, csv, plot, narrow, report: open(paths.report)?, strict: false })
     }
 
     /// Whether standard output is taken by one of them, so that the table goes to standard error.
     pub fn take_the_terminal(&self) -> bool {
-        [&self.json, &self.csv, &self.plot, &self.report].iter().any(|sink| matches!(sink, Some(Sink::Terminal)))
+        [&self.json, &self.csv, &self.plot, &self.narrow, &self.report]
+            .iter()
+            .any(|sink| matches!(sink, Some(Sink::Terminal)))
     }
 
     /// Fills them.
@@ -116,8 +124,10 @@ impl Files {
         if let Some(sink) = &mut self.csv {
             sink.write(&csv::text(document))?;
         }
-        if let Some(sink) = &mut self.plot {
-            sink.write(&plot::svg(document)?)?;
+        for (sink, shape) in [(&mut self.plot, Shape::Wide), (&mut self.narrow, Shape::Narrow)] {
+            if let Some(sink) = sink {
+                sink.write(&plot::svg(document, shape)?)?;
+            }
         }
         if let Some(sink) = &mut self.report {
             sink.write(&html::page_of(document))?;

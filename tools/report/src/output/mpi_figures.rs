@@ -1,9 +1,9 @@
 //! The thesis's Figures 5, 12 and 13, drawn of this machine with its figures of 1999 beside.
 
 use super::mpi::{Components, LONGEST, components, figures, ways};
-use super::plot::{Area, Failed, GRID, INK, font, page};
+use super::plot::{Failed, GRID, INK, font};
+use super::sheet::{Area, Sheet};
 use super::table::time;
-use crate::environment::Environment;
 use crate::finding::Mpi;
 use crate::thesis;
 use crate::{UserError, while_doing};
@@ -37,21 +37,21 @@ fn straight([from, to]: [f64; 2], of: impl Fn(f64) -> f64) -> Vec<(f64, f64)> {
 }
 
 /// The plot as SVG.
-pub(super) fn svg(found: &Mpi, environment: &Environment) -> Result<String, UserError> {
+pub(super) fn svg(found: &Mpi, sheet: &Sheet<'_>) -> Result<String, UserError> {
     let mut text = String::new();
-    draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)
 }
 
-fn draw<'a>(found: &Mpi, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let (root, panels) = page(text, "Windows of SCI and MPI on this host, beside the thesis of 1999", environment)?;
+fn draw<'a>(found: &Mpi, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
+    let (root, panels) = sheet.panels(text, "Windows of SCI and MPI on this host, beside the thesis of 1999", 3)?;
     let components = components(found);
     let drawn = [
         ("5: one way, by stores and by MPI", compared(found)),
         ("12: components of latency", parts(&components)),
         ("13: model and measured, half round trip", validated(&components)),
     ];
-    for ((caption, curves), area) in drawn.iter().zip(panels.split_evenly((1, 3))) {
+    for ((caption, curves), area) in drawn.iter().zip(panels) {
         panel(&area, caption, curves)?;
     }
     root.present()
@@ -116,7 +116,7 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
     let (least, most) = all().fold((f64::MAX, 0.0_f64), |(least, most), y| (least.min(y), most.max(y)));
     let mut chart = ChartBuilder::on(area)
         .margin(12)
-        .caption(caption, font(12).color(&INK))
+        .caption(caption, font(14).color(&INK))
         .x_label_area_size(42)
         .y_label_area_size(62)
         // Room above for the names of the curves.
@@ -129,7 +129,7 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
         .x_labels(8)
         .x_label_formatter(&|bytes| format!("{bytes:.0}"))
         .y_label_formatter(&|value| time(*value))
-        .label_style(font(11).color(&INK))
+        .label_style(font(13).color(&INK))
         .draw()?;
     for Curve { label, color, line, dots } in curves {
         let color = *color;
@@ -138,7 +138,7 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
         if color == OLD {
             // Named where they are: their colour is the same.
             let at = line.get(line.len() / 3).or_else(|| dots.first());
-            let named = at.map(|(x, y)| Text::new(label.clone(), (x + 6.0, y * 1.35), font(11).color(&OLD)));
+            let named = at.map(|(x, y)| Text::new(label.clone(), (x + 6.0, y * 1.35), font(13).color(&OLD)));
             chart.draw_series(named)?;
         } else {
             drawn
@@ -146,7 +146,7 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
                 .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
         }
     }
-    chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(11)).draw()?;
+    chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(13)).draw()?;
     Ok(())
 }
 
@@ -157,11 +157,11 @@ mod tests {
 
     #[test]
     fn the_three_figures_have_the_curves_of_both_times() {
-        let text = svg(&found(), &Environment::default()).unwrap();
+        let text = svg(&found(), &crate::output::sheet::tests::wide()).unwrap();
         for expected in ["5: one way", "12: components", "13: model", "1999: overhead", "openmpi", "windows: overhead"]
         {
             assert!(text.contains(expected), "{expected}: {text}");
         }
-        svg(&Mpi { points: vec![], ..found() }, &Environment::default()).unwrap();
+        svg(&Mpi { points: vec![], ..found() }, &crate::output::sheet::tests::wide()).unwrap();
     }
 }

@@ -1,8 +1,8 @@
 //! Myrinet Express beside CCI's own: the tables on the terminal, and the plot.
 
 use super::experiments::{self, Experiment, Place, Unit};
+use super::sheet::Sheet;
 use crate::UserError;
-use crate::environment::Environment;
 use crate::finding::Mx;
 
 /// Who runs.
@@ -122,11 +122,11 @@ const DRAWN: [&str; 3] = ["pingpong", "throughput", "random"];
 const DRAWN_BESIDE: [&str; 3] = ["pingpong", "over", "over-bandwidth"];
 
 /// The plot as SVG: figures over bytes and over receives.
-pub(super) fn svg(found: &Mx, environment: &Environment) -> Result<String, UserError> {
+pub(super) fn svg(found: &Mx, sheet: &Sheet<'_>) -> Result<String, UserError> {
     let title = format!("Myrinet Express over {}", found.transport);
     let has_beside = found.points.iter().any(|point| point.experiment == "over");
     let drawn = if has_beside { &DRAWN_BESIDE } else { &DRAWN };
-    experiments::svg(&title, (drawn, &EXPERIMENTS), &found.points, environment)
+    experiments::svg(&title, (drawn, &EXPERIMENTS), &found.points, sheet)
 }
 
 #[cfg(test)]
@@ -168,7 +168,7 @@ mod tests {
     fn the_plot_has_a_panel_for_each_experiment_that_is_drawn() {
         let mut found = found();
         for drawn in [DRAWN, DRAWN_BESIDE] {
-            let text = svg(&found, &Environment::default()).unwrap();
+            let text = svg(&found, &crate::output::sheet::tests::wide()).unwrap();
             for experiment in EXPERIMENTS.iter().filter(|experiment| drawn.contains(&experiment.name)) {
                 let caption = experiment.title.rsplit_once(", by ").map_or(experiment.title, |(caption, _)| caption);
                 assert!(text.contains(caption), "{caption}");

@@ -1,21 +1,18 @@
 //! Latency and bandwidth over size, as SVG for screen and print.
 
 use super::grounds::for_both_grounds;
+use super::sheet::{Area, Shape, Sheet};
 use super::side_by_side::name;
 use super::table::{subject, time, unit};
-use crate::environment::Environment;
 use crate::finding::Finding;
 use crate::row::{Document, Row};
 use crate::sizes::show_size;
 use crate::{UserError, while_doing};
-use plotters::coord::Shift;
 use plotters::coord::combinators::IntoLogRange;
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 use std::ops::Range;
 
-/// Two panels side by side.
-pub(crate) const AREA: (u32, u32) = (1160, 520);
 /// Colours that differ in lightness too, for print without colour.
 const MEASURED: RGBColor = RGBColor(0, 84, 147);
 const BARE: RGBColor = RGBColor(214, 116, 18);
@@ -38,57 +35,52 @@ const OTHERS: [RGBColor; 6] = [
 /// the curve.
 pub(crate) const CUT: f64 = 1.5;
 /// Pixels beside a panel, where its curves are named.
-const NAMES: u32 = 118;
+const NAMES: u32 = 136;
 /// Pixels from a name to the next one.
-const NAME_HEIGHT: i32 = 16;
-
-/// Characters of a line of the footer: so many fit in its width at 12 pixels.
-const LINE: usize = 165;
-/// Height of a line of the footer.
-const LINE_HEIGHT: u32 = 16;
+const NAME_HEIGHT: i32 = 18;
 
 /// Why a plot could not be drawn.
 pub type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
-/// The plot of a document, for a light and for a dark ground.
-pub fn svg(document: &Document) -> Result<String, UserError> {
-    drawn(document).map(|svg| for_both_grounds(&svg))
+/// The plot of a document for a page of this shape, for a light and for a dark ground.
+pub fn svg(document: &Document, shape: Shape) -> Result<String, UserError> {
+    drawn(document, &Sheet::new(&document.environment, shape)).map(|svg| for_both_grounds(&svg))
 }
 
 /// The plot of a document on a light ground.
-fn drawn(document: &Document) -> Result<String, UserError> {
+fn drawn(document: &Document, sheet: &Sheet<'_>) -> Result<String, UserError> {
     if let ([], [Finding::Logp(found)]) = (&document.rows[..], &document.findings[..]) {
-        return super::signature::svg(found, &document.environment);
+        return super::signature::svg(found, sheet);
     }
     if let ([], [Finding::MemoryCurves(found)]) = (&document.rows[..], &document.findings[..]) {
-        return super::memory_curves::svg(found, &document.environment);
+        return super::memory_curves::svg(found, sheet);
     }
     if let ([], [Finding::Am(found)]) = (&document.rows[..], &document.findings[..]) {
-        return super::am::svg(found, &document.environment);
+        return super::am::svg(found, sheet);
     }
     if let ([], [Finding::SplitC(found)]) = (&document.rows[..], &document.findings[..]) {
-        return super::splitc::svg(found, &document.environment);
+        return super::splitc::svg(found, sheet);
     }
     if let ([], [Finding::Mappings(found)]) = (&document.rows[..], &document.findings[..]) {
-        return super::mapping_curves::svg(found, &document.environment);
+        return super::mapping_curves::svg(found, sheet);
     }
     if let ([], [Finding::Portals(found)]) = (&document.rows[..], &document.findings[..]) {
-        return super::portals::svg(found, &document.environment);
+        return super::portals::svg(found, sheet);
     }
     if let ([], [Finding::Mx(found)]) = (&document.rows[..], &document.findings[..]) {
-        return super::mx::svg(found, &document.environment);
+        return super::mx::svg(found, sheet);
     }
     if let ([], [Finding::Sci(found)]) = (&document.rows[..], &document.findings[..]) {
-        return super::sci::svg(found, &document.environment);
+        return super::sci::svg(found, sheet);
     }
     if let ([], [Finding::Mpi(found)]) = (&document.rows[..], &document.findings[..]) {
-        return super::mpi_figures::svg(found, &document.environment);
+        return super::mpi_figures::svg(found, sheet);
     }
     if document.rows.is_empty() {
         return Err(UserError::new("there is nothing to draw: no size was measured"));
     }
     let mut text = String::new();
-    draw(document, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    draw(&document.rows, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)
 }
 
@@ -119,32 +111,11 @@ fn abscissa(row: &Row) -> f64 {
     row.size.max(1) as f64
 }
 
-/// Where something is drawn.
-pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
-
-/// An empty page with a heading and the footer of a run: the page, to be presented when it is full,
-/// and the place between the two.
-pub(super) fn page<'a>(
-    text: &'a mut String,
-    heading: &str,
-    environment: &Environment,
-) -> Result<(Area<'a>, Area<'a>), Failed<'a>> {
-    let footer = Footer::new(environment);
-    let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (above, rest) = root.split_vertically(44);
-    let (panels, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 44 - 30);
-    above.draw(&Text::new(heading, (24, 14), font(19).color(&INK)))?;
-    footer.draw(&foot)?;
-    Ok((root, panels))
-}
-
-fn draw<'a>(document: &Document, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let rows = &document.rows;
-    let (root, panels) = page(text, &subject(&rows[0]), &document.environment)?;
-    let (left, right) = panels.split_horizontally(AREA.0 / 2);
-    panel(&left, &times(rows))?;
-    panel(&right, &speeds(rows))?;
+fn draw<'a>(rows: &[Row], sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
+    let (root, panels) = sheet.panels(text, &subject(&rows[0]), 2)?;
+    for (area, drawn) in panels.iter().zip([times(rows), speeds(rows)]) {
+        panel(area, &drawn)?;
+    }
     root.present()
 }
 
@@ -206,55 +177,9 @@ fn unit_of(curves: &[Curve], units: &[(&'static str, f64)]) -> (&'static str, f6
     units.iter().find(fits).or(units.last()).copied().unwrap_or(("", 1.0))
 }
 
-/// What a run ran on, below a plot.
-pub(crate) struct Footer(Vec<String>);
-
-impl Footer {
-    /// The text of a footer, in lines that fit.
-    pub(crate) fn new(environment: &Environment) -> Self {
-        Self(wrapped(&environment.line(), LINE))
-    }
-
-    /// Width and height of a page with room for all of it.
-    pub(crate) fn page(&self) -> (u32, u32) {
-        let more = self.0.len().saturating_sub(1);
-        (AREA.0, AREA.1 + LINE_HEIGHT * u32::try_from(more).unwrap_or(0))
-    }
-
-    /// Draws it.
-    pub(crate) fn draw<'a>(&self, area: &DrawingArea<SVGBackend<'a>, Shift>) -> Result<(), Failed<'a>> {
-        let mut below = 6;
-        for line in &self.0 {
-            area.draw(&Text::new(line.as_str(), (24, below), font(12).color(&INK)))?;
-            below += i32::try_from(LINE_HEIGHT).unwrap_or(0);
-        }
-        Ok(())
-    }
-}
-
-/// A text in lines of at most so many characters, broken between words and where it is broken
-/// already.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
-    let mut lines = Vec::new();
-    for paragraph in text.lines() {
-        let mut line = String::new();
-        for word in paragraph.split(' ') {
-            if !line.is_empty() && line.chars().count() + 1 + word.chars().count() > width {
-                lines.push(std::mem::take(&mut line));
-            }
-            if !line.is_empty() {
-                line.push(' ');
-            }
-            line.push_str(word);
-        }
-        lines.push(line);
-    }
-    lines
-}
-
 /// Text of this height, pixels.
 pub fn font(size: i32) -> TextStyle<'static> {
-    ("sans-serif", size).into_text_style(&AREA)
+    ("sans-serif", size).into_text_style(&(0, 0))
 }
 
 /// Without decimals that are all zero: axes have round numbers.
@@ -273,8 +198,8 @@ fn number(value: f64) -> String {
     if text.contains('.') { text.trim_end_matches('0').trim_end_matches('.').to_owned() } else { text }
 }
 
-fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel) -> Result<(), Failed<'a>> {
-    let (across, up) = (span(&abscissas(panel), 1.15), span(&ordinates(panel), 1.8));
+fn panel<'a>(area: &Area<'a>, panel: &Panel) -> Result<(), Failed<'a>> {
+    let (across, up) = (span(&abscissas(panel), 1.15), labelled(span(&ordinates(panel), 1.8)));
     let mut chart = ChartBuilder::on(area)
         .caption(&panel.title, font(16).color(&INK))
         .margin(14)
@@ -287,11 +212,12 @@ fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel) -> Result
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
-        .label_style(font(13).color(&INK))
+        .label_style(font(15).color(&INK))
         .x_desc("size, bytes")
         .y_desc(panel.unit.0)
         .x_labels(8)
         .x_label_formatter(&|size| show_size(round(*size)).replace(" B", "").trim_end_matches('B').to_owned())
+        .y_labels(6)
         .y_label_formatter(&|value| number(value / panel.unit.1))
         .draw()?;
     if panel.band.len() > 1 {
@@ -309,7 +235,7 @@ fn panel<'a>(area: &DrawingArea<SVGBackend<'a>, Shift>, panel: &Panel) -> Result
     draw_names(area, &chart, panel)?;
     for (line, text) in notes(panel, &cut).iter().enumerate() {
         let below = 44 + NAME_HEIGHT * i32::try_from(line).unwrap_or(0);
-        area.draw(&Text::new(text.as_str(), (92, below), font(12).color(&INK)))?;
+        area.draw(&Text::new(text.as_str(), (92, below), font(14).color(&INK)))?;
     }
     Ok(())
 }
@@ -334,11 +260,7 @@ fn draw_curve<'a>(chart: &mut Chart<'a, '_>, curve: &Curve) -> Result<(), Failed
 }
 
 /// Writes the name and the last value of each curve beside its end, apart from each other.
-fn draw_names<'a>(
-    area: &DrawingArea<SVGBackend<'a>, Shift>,
-    chart: &Chart<'a, '_>,
-    panel: &Panel,
-) -> Result<(), Failed<'a>> {
+fn draw_names<'a>(area: &Area<'a>, chart: &Chart<'a, '_>, panel: &Panel) -> Result<(), Failed<'a>> {
     let (across, up) = area.get_pixel_range();
     let mut names: Vec<_> = panel
         .curves
@@ -353,7 +275,7 @@ fn draw_names<'a>(
     let mut heights: Vec<i32> = names.iter().map(|(y, ..)| *y).collect();
     apart(&mut heights, up.end - up.start - 60);
     for ((_, x, curve, value), y) in names.iter().zip(heights) {
-        let style = font(13).color(&curve.colour).pos(Pos::new(HPos::Left, VPos::Center));
+        let style = font(15).color(&curve.colour).pos(Pos::new(HPos::Left, VPos::Center));
         area.draw(&Text::new(format!("{} {value}", curve.name), (x + 9, y), style))?;
     }
     Ok(())
@@ -410,6 +332,22 @@ fn span(values: &[f64], margin: f64) -> Range<f64> {
     low / margin..high * margin
 }
 
+/// The range of a logarithmic axis, with two powers of ten at least: its labels.
+pub(super) fn labelled(range: Range<f64>) -> Range<f64> {
+    let (low, high) = (range.start.log10(), range.end.log10());
+    // The next powers outside of it.
+    let (below, above) = (low.ceil() - 1.0, high.floor() + 1.0);
+    let inside = high.floor() - low.ceil() + 1.0;
+    let (extend_down, extend_up) = match inside {
+        inside if inside >= 2.0 => (false, false),
+        inside if inside >= 1.0 => (low - below <= above - high, low - below > above - high),
+        _ => (true, true),
+    };
+    // A power itself is reached by a step of the rounding.
+    let start = if extend_down { 10_f64.powf(below) * (1.0 - 1e-9) } else { range.start };
+    start..if extend_up { 10_f64.powf(above) * (1.0 + 1e-9) } else { range.end }
+}
+
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size, positive and below 2^52")]
 fn round(size: f64) -> u64 {
     size.round() as u64
@@ -418,6 +356,7 @@ fn round(size: f64) -> u64 {
 #[cfg(test)]
 pub(super) mod tests {
     use super::*;
+    use crate::environment::Environment;
     use crate::names::Measurement;
     use crate::output::grounds::tests::assert_suits_both_grounds;
     use crate::row::tests::row;
@@ -426,16 +365,43 @@ pub(super) mod tests {
         Document::new(Environment::default(), rows, vec![], None)
     }
 
-    /// The plot of a finding has each of its colours for a light and for a dark ground.
+    /// The plot of a finding has each of its colours for a light and for a dark ground, and all of
+    /// its text on a page of each shape.
     pub(in super::super) fn assert_drawn_for_both_grounds(finding: Finding) {
         let document = Document::new(Environment::default(), vec![], vec![finding], None);
-        assert_suits_both_grounds(&svg(&document).unwrap());
+        for shape in [Shape::Wide, Shape::Narrow] {
+            let svg = svg(&document, shape).unwrap();
+            assert_suits_both_grounds(&svg);
+            assert_text_is_on_the_page(&svg);
+        }
+    }
+
+    /// A character is a little more than half as wide as text is high.
+    fn assert_text_is_on_the_page(svg: &str) {
+        let document = roxmltree::Document::parse(svg).unwrap();
+        let number = |node: &roxmltree::Node<'_, '_>, name| node.attribute(name).unwrap().parse::<f64>().unwrap();
+        let page = document.root_element();
+        let (width, height) = (number(&page, "width"), number(&page, "height"));
+        let is_upright = |node: &roxmltree::Node<'_, '_>| !node.has_attribute("transform");
+        for node in document.descendants().filter(|node| node.has_tag_name("text")).filter(is_upright) {
+            let words = node.text().unwrap_or("").trim();
+            #[expect(clippy::cast_precision_loss, reason = "a line of text")]
+            let long = 0.5 * number(&node, "font-size") * words.chars().count() as f64;
+            let from: f64 = match node.attribute("text-anchor") {
+                Some("middle") => -0.5,
+                Some("end") => -1.0,
+                _ => 0.0,
+            };
+            let left = from.mul_add(long, number(&node, "x"));
+            assert!(left >= 0.0 && left + long <= width, "{words} from {left} over {long} of {width}");
+            assert!(number(&node, "y") < height, "{words}");
+        }
     }
 
     #[test]
     fn a_plot_has_both_panels_and_every_point() {
         let rows: Vec<_> = [8, 64, 512, 4096].map(|size| row(Measurement::PingPong, size)).into();
-        let svg = svg(&document(rows)).unwrap();
+        let svg = svg(&document(rows), Shape::Wide).unwrap();
         for text in ["<svg", "Half round trip", "Bandwidth", "bare line 80", "cci sm 100", "size, bytes"] {
             assert!(svg.contains(text), "{text}");
         }
@@ -448,39 +414,54 @@ pub(super) mod tests {
         let mut rows: Vec<_> = [8, 64, 512, 4096].map(|size| row(Measurement::PingPong, size)).into();
         rows.iter_mut().for_each(|row| (row.probe, row.probe_ns) = (None, None));
         let triangles = |svg: &str| svg.matches("<polygon").count();
-        let whole = svg(&document(rows.clone())).unwrap();
+        let whole = svg(&document(rows.clone()), Shape::Wide).unwrap();
         assert!(!whole.contains("cut here"));
         rows[1].p99_ns = 1e9;
         rows[3].p99_ns = 2e9;
-        let cut = svg(&document(rows)).unwrap();
+        let cut = svg(&document(rows), Shape::Wide).unwrap();
         assert!(cut.contains("p99 cut here, up to 2 s"), "{cut}");
         assert_eq!(triangles(&cut), triangles(&whole) + 2, "one for each size that is cut");
     }
 
     #[test]
-    fn the_footer_stays_on_the_page_and_the_band_near_its_curve() {
+    fn all_text_stays_on_the_page_and_the_band_near_its_curve() {
         let mut rows: Vec<_> = [8, 4096].map(|size| row(Measurement::PingPong, size)).into();
         rows[0].p99_ns = 1e9;
         let path =
             crate::environment::Path { messages: "word ".repeat(60), rma: "word ".repeat(60), why: "word ".repeat(60) };
         let environment = Environment { path: Some(path), ..Environment::default() };
-        let svg = svg(&Document::new(environment, rows, vec![], None)).unwrap();
-        let texts = svg.split("<text").skip(1).filter_map(|text| text.split_once("\n")?.1.split_once('<'));
-        let widest = texts.map(|(text, _)| text.trim().chars().count()).max().unwrap();
-        assert!(widest <= LINE && widest > LINE / 2, "{widest}");
-        let height: f64 = svg.split_once("height=\"").unwrap().1.split('"').next().unwrap().parse().unwrap();
-        let ordinates = svg.split(" y=\"").skip(1).map(|rest| rest.split('"').next().unwrap().parse::<f64>().unwrap());
-        assert!(ordinates.fold(0.0, f64::max) < height, "{svg}");
-        // The axis ends near the median, and not near a second.
-        assert!(!svg.contains(">\nms\n") && svg.contains("p99 cut here, up to 1 s"), "{svg}");
-        assert_eq!(wrapped("a bb ccc\nd", 4), ["a bb", "ccc", "d"]);
+        let document = Document::new(environment, rows, vec![], None);
+        for shape in [Shape::Wide, Shape::Narrow] {
+            let svg = svg(&document, shape).unwrap();
+            assert_text_is_on_the_page(&svg);
+            // The axis ends near the median, and not near a second.
+            assert!(!svg.contains(">\nms\n") && svg.contains("p99 cut here, up to 1 s"), "{svg}");
+        }
+    }
+
+    #[test]
+    fn a_narrow_page_has_its_panels_below_each_other() {
+        let document = document([8, 4096].map(|size| row(Measurement::PingPong, size)).into());
+        let at = |shape, words: &str| {
+            let svg = svg(&document, shape).unwrap();
+            let all = roxmltree::Document::parse(&svg).unwrap();
+            let is_it = |node: &roxmltree::Node<'_, '_>| node.text().is_some_and(|text| text.trim() == words);
+            let it = all.descendants().find(|node| node.has_tag_name("text") && is_it(node)).unwrap();
+            ["x", "y"].map(|name| it.attribute(name).unwrap().parse::<f64>().unwrap())
+        };
+        let apart = |shape| {
+            let [left, right] = ["Half round trip", "Bandwidth"].map(|title| at(shape, title));
+            [right[0] - left[0], right[1] - left[1]].map(|distance| distance > 200.0)
+        };
+        assert_eq!(apart(Shape::Wide), [true, false]);
+        assert_eq!(apart(Shape::Narrow), [false, true]);
     }
 
     #[test]
     fn points_that_are_not_accurate_are_hollow() {
         let of = |accurate: bool| {
             let rows = [8, 64].map(|size| Row { accurate, ..row(Measurement::PingPong, size) });
-            svg(&document(rows.into())).unwrap()
+            svg(&document(rows.into()), Shape::Wide).unwrap()
         };
         let (sure, vague) = (of(true), of(false));
         assert!(!sure.contains("not accurate") && vague.contains("hollow: not accurate"));
@@ -498,7 +479,7 @@ pub(super) mod tests {
             ..own(size)
         };
         let rows = [8, 64].into_iter().flat_map(|size| [own(size), peer(size)]).collect();
-        let svg = svg(&document(rows)).unwrap();
+        let svg = svg(&document(rows), Shape::Wide).unwrap();
         assert!(svg.contains("cci sm 100") && svg.contains("openmpi shm 200"), "{svg}");
         assert_eq!(svg.matches("<circle").count(), 8, "two points of two libraries in two panels");
     }
@@ -507,7 +488,7 @@ pub(super) mod tests {
     fn names_stand_apart_and_on_the_panel() {
         let mut heights = [10, 12, 300, 301, 302];
         apart(&mut heights, 310);
-        assert_eq!(heights, [10, 26, 278, 294, 310]);
+        assert_eq!(heights, [10, 28, 274, 292, 310]);
     }
 
     #[test]
@@ -521,12 +502,23 @@ pub(super) mod tests {
     }
 
     #[test]
+    fn a_logarithmic_axis_has_two_labels() {
+        let powers = |range: Range<f64>| (-3..9).filter(|power| range.contains(&10_f64.powi(*power))).count();
+        let of = |low, high| labelled(low..high);
+        assert_eq!(of(5.0, 500.0), 5.0..500.0);
+        for (low, high) in [(90.0, 200.0), (2.0, 8.0), (2.0, 30.0), (20.0, 900.0), (10.0, 20.0), (0.02, 0.03)] {
+            let range = of(low, high);
+            assert!(powers(range.clone()) == 2 && range.start <= low && range.end >= high, "{range:?}");
+        }
+    }
+
+    #[test]
     fn one_size_alone_and_size_0_can_be_drawn() {
-        assert!(svg(&document(vec![row(Measurement::Bandwidth, 0)])).unwrap().contains("<svg"));
+        assert!(svg(&document(vec![row(Measurement::Bandwidth, 0)]), Shape::Wide).unwrap().contains("<svg"));
     }
 
     #[test]
     fn nothing_cannot_be_drawn() {
-        assert!(svg(&document(vec![])).unwrap_err().0.contains("nothing to draw"));
+        assert!(svg(&document(vec![]), Shape::Wide).unwrap_err().0.contains("nothing to draw"));
     }
 }

@@ -1,8 +1,8 @@
 //! Portals 3.3 beside CCI's own: the tables on the terminal, and the plot.
 
 use super::experiments::{self, Experiment, Place, Unit};
+use super::sheet::Sheet;
 use crate::UserError;
-use crate::environment::Environment;
 use crate::finding::Portals;
 
 /// All, in the order of the table.
@@ -223,9 +223,9 @@ fn without_engines(found: &Portals, experiment: &Experiment) -> Option<String> {
 const DRAWN: [&str; 3] = ["pingpong", "throughput", "depth"];
 
 /// The plot as SVG: figures over bytes and over entries.
-pub(super) fn svg(found: &Portals, environment: &Environment) -> Result<String, UserError> {
+pub(super) fn svg(found: &Portals, sheet: &Sheet<'_>) -> Result<String, UserError> {
     let title = format!("Portals 3.3 over {}", found.transport);
-    experiments::svg(&title, (&DRAWN, &EXPERIMENTS), &found.points, environment)
+    experiments::svg(&title, (&DRAWN, &EXPERIMENTS), &found.points, sheet)
 }
 
 #[cfg(test)]
@@ -265,7 +265,7 @@ pub(super) mod tests {
 
     #[test]
     fn the_plot_has_a_panel_for_each_experiment_that_is_drawn() {
-        let text = svg(&found(), &Environment::default()).unwrap();
+        let text = svg(&found(), &crate::output::sheet::tests::wide()).unwrap();
         for experiment in EXPERIMENTS.iter().filter(|experiment| DRAWN.contains(&experiment.name)) {
             let (caption, across) = experiment.title.rsplit_once(", by ").unwrap();
             assert!(text.contains(caption) && text.contains(across), "{}", experiment.title);

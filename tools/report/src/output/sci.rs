@@ -1,9 +1,9 @@
 //! Windows of SCI beside bare memory: the tables on the terminal, and the plot.
 
 use super::experiments::{self, Experiment, Place, Unit};
+use super::sheet::Sheet;
 use super::via;
 use crate::UserError;
-use crate::environment::Environment;
 use crate::finding::{PortalsPoint, Sci};
 
 /// Runs that differ by more are worth a warning, of 1.
@@ -61,9 +61,9 @@ pub(crate) fn table(found: &Sci) -> String {
 const DRAWN: [&str; 2] = ["oneway", "pingpong"];
 
 /// The plot as SVG: figures over bytes.
-pub(super) fn svg(found: &Sci, environment: &Environment) -> Result<String, UserError> {
+pub(super) fn svg(found: &Sci, sheet: &Sheet<'_>) -> Result<String, UserError> {
     let title = format!("Windows of SCI ({}) over {}", found.window, found.transport);
-    experiments::svg(&title, (&DRAWN, &EXPERIMENTS), &found.points, environment)
+    experiments::svg(&title, (&DRAWN, &EXPERIMENTS), &found.points, sheet)
 }
 
 #[cfg(test)]
@@ -116,7 +116,7 @@ pub(crate) mod tests {
 
     #[test]
     fn the_plot_has_a_panel_for_each_test() {
-        let text = svg(&found(), &Environment::default()).unwrap();
+        let text = svg(&found(), &crate::output::sheet::tests::wide()).unwrap();
         assert!(text.contains("half round trip") && text.contains("one-way stream"), "{text}");
     }
 }

@@ -1,9 +1,9 @@
 //! The LogP signature: time per request over the length of the burst, one line a delay.
 
 use super::logp::{delays, is_same};
-use super::plot::{AREA, Failed, Footer, GRID, INK, font, short};
+use super::plot::{Failed, GRID, INK, font, short};
+use super::sheet::Sheet;
 use super::table::time;
-use crate::environment::Environment;
 use crate::finding::Logp;
 use crate::sizes::show_size;
 use crate::{UserError, while_doing};
@@ -22,9 +22,9 @@ const LINES: [RGBColor; 7] = [
 ];
 
 /// The plot as SVG.
-pub(crate) fn svg(found: &Logp, environment: &Environment) -> Result<String, UserError> {
+pub(crate) fn svg(found: &Logp, sheet: &Sheet<'_>) -> Result<String, UserError> {
     let mut text = String::new();
-    draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)
 }
 
@@ -37,16 +37,9 @@ fn line(found: &Logp, delay: f64) -> Vec<(f64, f64)> {
     line
 }
 
-fn draw<'a>(found: &Logp, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
-    let footer = Footer::new(environment);
-    let root = SVGBackend::with_string(text, footer.page()).into_drawing_area();
-    root.fill(&WHITE)?;
-    let (heading, rest) = root.split_vertically(66);
-    let (panel, foot) = rest.split_vertically(i32::try_from(AREA.1).unwrap_or(0) - 66 - 30);
+fn draw<'a>(found: &Logp, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
     let title = format!("LogP signature over {} ({}), {}", found.transport, found.attribute, show_size(found.size));
-    heading.draw(&Text::new(title, (24, 12), font(19).color(&INK)))?;
-    heading.draw(&Text::new(parameters(found), (24, 42), font(14).color(&INK)))?;
-    footer.draw(&foot)?;
+    let (root, panel) = sheet.page(text, &title, &[parameters(found)], 430)?;
     let delays = delays(&found.points);
     let lines: Vec<_> = delays.iter().map(|delay| line(found, *delay)).collect();
     let heights = || lines.iter().flatten().map(|(_, height)| *height).filter(|height| *height > 0.0);
@@ -62,7 +55,7 @@ fn draw<'a>(found: &Logp, environment: &Environment, text: &'a mut String) -> Re
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
-        .label_style(font(13).color(&INK))
+        .label_style(font(15).color(&INK))
         .x_desc("requests in the burst")
         .y_desc("time per request")
         .x_label_formatter(&|length| format!("{length:.0}"))
@@ -83,7 +76,7 @@ fn draw<'a>(found: &Logp, environment: &Environment, text: &'a mut String) -> Re
         .margin(12)
         .background_style(WHITE.filled())
         .border_style(GRID)
-        .label_font(font(13).color(&INK))
+        .label_font(font(15).color(&INK))
         .draw()?;
     root.present()
 }
@@ -107,7 +100,7 @@ mod tests {
 
     #[test]
     fn the_signature_has_a_line_for_each_delay_and_says_the_parameters() {
-        let text = svg(&found(), &Environment::default()).unwrap();
+        let text = svg(&found(), &crate::output::sheet::tests::wide()).unwrap();
         for words in ["delay 0.0 ns", "delay 15.00 us", "L 5.00 us", "requests in the burst"] {
             assert!(text.contains(words), "{words}");
         }

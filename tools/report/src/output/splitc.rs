@@ -1,9 +1,9 @@
 //! Accesses of the global address space of Split-C: the paper's figures, then and now.
 
 use super::parts;
-use super::plot::{AREA, Failed, GRID, INK, font, page, short};
+use super::plot::{Failed, GRID, INK, font, short};
+use super::sheet::Sheet;
 use super::table::{align, scaled, time};
-use crate::environment::Environment;
 use crate::finding::{SplitC, SplitCPair};
 use crate::sizes::show_size;
 use crate::{UserError, while_doing};
@@ -112,21 +112,20 @@ fn bulk(found: &SplitC) -> Vec<Vec<String>> {
 }
 
 /// The plot as SVG: operations on words by type, and bulk puts over size.
-pub(super) fn svg(found: &SplitC, environment: &Environment) -> Result<String, UserError> {
+pub(super) fn svg(found: &SplitC, sheet: &Sheet<'_>) -> Result<String, UserError> {
     if found.words.is_empty() || found.bulk.is_empty() {
         return Err(UserError::new("there is nothing to draw: no operation was measured"));
     }
     let mut text = String::new();
-    draw(found, environment, &mut text).map_err(while_doing("cannot draw the plot"))?;
+    draw(found, sheet, &mut text).map_err(while_doing("cannot draw the plot"))?;
     Ok(text)
 }
 
-fn draw<'a>(found: &SplitC, environment: &Environment, text: &'a mut String) -> Result<(), Failed<'a>> {
+fn draw<'a>(found: &SplitC, sheet: &Sheet<'_>, text: &'a mut String) -> Result<(), Failed<'a>> {
     let title = format!("Split-C over {}: operations on a word by type, and bulk puts", found.transport);
-    let (root, panels) = page(text, &title, environment)?;
-    let (left, right) = panels.split_horizontally(AREA.0 / 2);
-    draw_words(found, &left)?;
-    draw_bulk(found, &right)?;
+    let (root, panels) = sheet.panels(text, &title, 2)?;
+    draw_words(found, &panels[0])?;
+    draw_bulk(found, &panels[1])?;
     root.present()
 }
 
@@ -155,9 +154,9 @@ fn draw_words<'b>(found: &SplitC, panel: &Panel<'_, 'b>) -> Result<(), Failed<'b
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
-        .label_style(font(13).color(&INK))
+        .label_style(font(15).color(&INK))
         .x_labels(0)
-        .x_desc(format!("{}; each: {}", OPERATIONS.join(", "), TYPES.join(", ")))
+        .x_desc(format!("{}; each: {} to {}", OPERATIONS.join(", "), TYPES[0], TYPES[TYPES.len() - 1]))
         .y_desc("time of an operation")
         .y_label_formatter(&|ns| short(&time(*ns)))
         .draw()?;
@@ -188,7 +187,7 @@ fn draw_bulk<'b>(found: &SplitC, panel: &Panel<'_, 'b>) -> Result<(), Failed<'b>
         .bold_line_style(GRID)
         .light_line_style(TRANSPARENT)
         .axis_style(INK)
-        .label_style(font(13).color(&INK))
+        .label_style(font(15).color(&INK))
         .x_desc("bytes")
         .y_desc("bytes per second")
         .x_label_formatter(&|bytes| format!("{bytes:.0}"))
@@ -225,7 +224,7 @@ fn legend<'b, C: CoordTranslate>(
         .margin(8)
         .background_style(WHITE.filled())
         .border_style(GRID)
-        .label_font(font(13).color(&INK))
+        .label_font(font(15).color(&INK))
         .draw()
 }
 
@@ -297,13 +296,13 @@ pub(crate) mod tests {
 
     #[test]
     fn the_plot_has_a_point_for_each_figure() {
-        let text = svg(&found(), &Environment::default()).expect("a plot");
+        let text = svg(&found(), &crate::output::sheet::tests::wide()).expect("a plot");
         for words in ["direct, put", "memcpy", "plateau", "time of an operation"] {
             assert!(text.contains(words), "{words}: {text}");
         }
         // Two words, four rates, and two in a legend.
         assert_eq!(text.matches("<circle").count(), 8);
         crate::output::plot::tests::assert_drawn_for_both_grounds(crate::finding::Finding::SplitC(found()));
-        assert!(svg(&SplitC::default(), &Environment::default()).is_err());
+        assert!(svg(&SplitC::default(), &crate::output::sheet::tests::wide()).is_err());
     }
 }
