@@ -199,7 +199,10 @@ fn number(value: f64) -> String {
 }
 
 fn panel<'a>(area: &Area<'a>, panel: &Panel) -> Result<(), Failed<'a>> {
-    let (across, up) = (span(&abscissas(panel), 1.15), labelled(span(&ordinates(panel), 1.8)));
+    let cut: Vec<_> = cuts(panel).filter(|(_, limit, high)| panel.band.len() > 1 && high > limit).collect();
+    let notes = notes(panel, &cut);
+    let (across, up) = (span(&abscissas(panel), 1.15), span(&ordinates(panel), 1.8));
+    let up = labelled(with_room(up, notes.len(), area.dim_in_pixel().1));
     let mut chart = ChartBuilder::on(area)
         .caption(&panel.title, font(16).color(&INK))
         .margin(14)
@@ -229,11 +232,10 @@ fn panel<'a>(area: &Area<'a>, panel: &Panel) -> Result<(), Failed<'a>> {
     for curve in panel.curves.iter().rev() {
         draw_curve(&mut chart, curve)?;
     }
-    let cut: Vec<_> = cuts(panel).filter(|(_, limit, high)| panel.band.len() > 1 && high > limit).collect();
     let marks = cut.iter().map(|(x, limit, _)| TriangleMarker::new((*x, *limit), 7, MEASURED.filled()));
     chart.draw_series(marks)?;
     draw_names(area, &chart, panel)?;
-    for (line, text) in notes(panel, &cut).iter().enumerate() {
+    for (line, text) in notes.iter().enumerate() {
         let below = 44 + NAME_HEIGHT * i32::try_from(line).unwrap_or(0);
         area.draw(&Text::new(text.as_str(), (92, below), font(14).color(&INK)))?;
     }
@@ -330,6 +332,16 @@ fn span(values: &[f64], margin: f64) -> Range<f64> {
     let low = values.iter().copied().fold(f64::INFINITY, f64::min).max(1e-3);
     let high = values.iter().copied().fold(0.0, f64::max).max(low);
     low / margin..high * margin
+}
+
+/// The range of a logarithmic axis, longer by so many lines of notes above the curves of a panel of
+/// this height.
+fn with_room(range: Range<f64>, notes: usize, height: u32) -> Range<f64> {
+    // Caption, margins, and the axis below.
+    const AROUND: f64 = 110.0;
+    let lines = f64::from(NAME_HEIGHT) * f64::from(u32::try_from(notes).unwrap_or(0));
+    let part = (lines / (f64::from(height) - AROUND)).clamp(0.0, 0.5);
+    range.start..range.end * (range.end / range.start).powf(part / (1.0 - part))
 }
 
 /// The range of a logarithmic axis, with two powers of ten at least: its labels.
@@ -499,6 +511,14 @@ pub(super) mod tests {
         };
         assert_eq!([of(9_000.0), of(10_000.0), of(5e7), of(5e12)], ["ns", "us", "ms", "s"]);
         assert_eq!([number(1234.4), number(3.24), number(2.0), number(0.25)], ["1234", "3.2", "2", "0.25"]);
+    }
+
+    #[test]
+    fn notes_have_room_above_the_curves() {
+        assert_eq!(with_room(1.0..10.0, 0, 446), 1.0..10.0);
+        // Three lines of 18 pixels, of 336 pixels of an axis.
+        let range = with_room(1.0..10.0, 3, 446);
+        assert!((1.0 - 10_f64.log10() / range.end.log10() - 54.0 / 336.0).abs() < 1e-9, "{range:?}");
     }
 
     #[test]
