@@ -54,10 +54,13 @@ fn prose(text: &str) -> String {
     prose
 }
 
-/// The targets of all links of a page.
+/// The targets of all links of a page, and of its pictures.
 fn links(text: &str) -> Vec<String> {
     let prose = prose(text);
-    let targets = prose.split("](").skip(1).filter_map(|rest| rest.split(')').next());
+    let after = |start: &str, end: char| -> Vec<&str> {
+        prose.split(start).skip(1).filter_map(|rest| rest.split(end).next()).collect()
+    };
+    let targets = [after("](", ')'), after("src=\"", '"'), after("srcset=\"", '"')].into_iter().flatten();
     targets.map(|target| target.trim().to_owned()).collect()
 }
 
@@ -125,14 +128,15 @@ fn every_link_between_pages_resolves() {
 
 #[test]
 fn a_broken_link_is_found() {
-    let text = "# A heading: one, two\n[a](ci.md) [b](no.md) [c](../Makefile#x) [d](#a-heading-one-two) [e](#no)\n\
+    let text = "# A heading: one, two\n<source srcset=\"no.svg\"><img src=\"ci.md\">\n[a](ci.md) [b](no.md) \
+                [c](../Makefile#x) [d](#a-heading-one-two) [e](#no)\n\
                 `[f](code.md)` [g](https://example.org/no)\n```\n[h](fenced.md)\n```\n    [i](indented.md)\n";
     let root = root();
     std::fs::read(root.join("docs/ci.md")).expect("the page that this test links to");
     assert_eq!(anchors(text), BTreeSet::from(["a-heading-one-two".to_owned()]));
     // The page exists, so that its own anchors are looked up in it, which has none of these.
     let found = broken(&root, Path::new("docs/ci.md"), text);
-    assert_eq!(found, ["docs/ci.md: no.md", "docs/ci.md: #a-heading-one-two", "docs/ci.md: #no"]);
+    assert_eq!(found, ["docs/ci.md: no.md", "docs/ci.md: #a-heading-one-two", "docs/ci.md: #no", "docs/ci.md: no.svg"]);
 }
 
 #[test]
