@@ -97,6 +97,44 @@ impl Shared {
         result
     }
 
+    /// As [`Shared::with`], for a call that leaves the thread nothing to do: it is not woken.
+    pub(crate) fn with_quietly<R>(&self, act: impl FnOnce(&mut State) -> Result<R, Error>) -> Result<R, Error> {
+        let mut state = self.lock()?;
+        let result = act(&mut state);
+        self.tell(&mut state);
+        let retired = std::mem::take(&mut state.retired);
+        drop(state);
+        drop(retired);
+        result
+    }
+
+    /// As [`Shared::with`], for a call that begins operations: takes the ends of those that have
+    /// ended at once. The thread is woken only for what is left. `takes`: how long the call may
+    /// copy.
+    pub(crate) fn with_events<R>(
+        &self,
+        takes: Duration,
+        act: impl FnOnce(&mut State) -> Result<R, Error>,
+        has_ended: impl FnOnce(&State) -> bool,
+    ) -> Result<R, Error> {
+        self.with_quietly(|state| {
+            let timer = state.peers.poll_timeout();
+            // The thread would wake up for each end, and wait for the lock.
+            self.set_driven(Some(Instant::now() + takes));
+            let result = act(state);
+            self.set_driven(Some(Instant::now()));
+            let is_quiet = self.take_events(state);
+            state.take_changes(&self.endpoint);
+            state.serve_self(&self.endpoint);
+            let is_left = !state.ready.is_empty() || state.is_backlogged() || state.peers.poll_timeout() != timer;
+            if !is_quiet || is_left || !has_ended(state) {
+                self.set_driven(None);
+                self.wake();
+            }
+            result
+        })
+    }
+
     /// Does what a call has left to do: messages of the host to itself, waits, callbacks, timers.
     fn finish(&self, state: &mut State) {
         state.serve_self(&self.endpoint);

@@ -41,7 +41,7 @@ impl Shared {
     }
 
     /// A thread of the program drives the endpoint for a while from now on, or no more.
-    fn set_driven(&self, now: Option<Instant>) {
+    pub(crate) fn set_driven(&self, now: Option<Instant>) {
         let until = now.map_or(0, |now| (now.saturating_duration_since(self.begun) + DRIVEN).as_nanos() as u64);
         // Publishes nothing.
         self.driven.store(until, Ordering::Relaxed);
