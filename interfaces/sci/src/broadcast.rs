@@ -9,6 +9,7 @@ use crate::claims::introduction_of_member;
 use crate::errors::Error;
 use crate::mirror::{Groups, apply};
 use crate::state::{Key, Partner, State, Target};
+use crate::types::Reason;
 use crate::wire::{Message, Patch};
 use cci::{Endpoint, Memory};
 use cci_mem::segment::Segment;
@@ -145,14 +146,20 @@ impl State {
         if is_answer {
             group.asked.remove(&peer);
         }
+        let mut former = None;
         if is_group && is_other {
+            former = group.members.keys().find(|of| of.0 == key.0 && **of != key).copied();
             group.members.insert(key, Member { memory, is_published });
             let (asked, confirmed) = (group.sent, group.sent);
             let lane = Lane { to: key, asked, confirmed, unconfirmed: VecDeque::new() };
             group.lanes.entry(memory).or_insert(lane);
         }
-        if !is_answer {
-            let own = group.join_message(id, true);
+        let own = (!is_answer).then(|| group.join_message(id, true));
+        if let Some(former) = former {
+            // A process is one member. So a peer has no more lanes than this process has groups.
+            self.forget_connector(endpoint, former, Reason::Lost);
+        }
+        if let Some(own) = own {
             self.send(endpoint, key.0, own);
         }
     }
@@ -289,6 +296,11 @@ impl State {
         for (key, _) in group.members {
             self.connectors.remove(&key);
             self.send(endpoint, key.0, Message::Disconnect { token: group.token });
+        }
+        // Those that have not answered yet have the join before them, or will have it.
+        for peer in group.asked {
+            // Refused only where the join was refused, too.
+            let _ = self.begin(endpoint, Some(peer), Message::Disconnect { token: group.token });
         }
         self.has_changed = true;
         Some(group.claim)

@@ -28,6 +28,8 @@ const BACKLOG: i32 = 128;
 pub(crate) const MOST_MEMBERS: u32 = 64;
 /// The pause while the owner has no room for another connect.
 const PAUSE: Duration = Duration::from_millis(1);
+/// How long is waited before the end of the wait itself is noticed.
+const SLICE: Duration = Duration::from_millis(50);
 
 /// What is named.
 #[derive(Clone, Copy, Debug)]
@@ -159,13 +161,13 @@ pub(crate) fn introduce_member(claim: &OwnedFd, introduction: &[u8], memory: Bor
 }
 
 /// Connects to the socket of a name. `None`: nobody has it.
-fn reach(node: u32, what: Named, deadline: Option<Instant>) -> Result<Option<OwnedFd>, Error> {
+fn reach(node: u32, what: Named, until: Until<'_>) -> Result<Option<OwnedFd>, Error> {
     let (socket, address) = (stream()?, address(node, what)?);
     loop {
         match connect(&socket, &address) {
             Ok(()) => break,
             Err(Errno::CONNREFUSED) => return Ok(None),
-            Err(Errno::AGAIN) => wait(None, deadline, Some(PAUSE))?,
+            Err(Errno::AGAIN) => wait(&[], until, Some(PAUSE))?,
             Err(Errno::INTR) => {}
             Err(_) => return Err(Error::System),
         }
@@ -173,19 +175,60 @@ fn reach(node: u32, what: Named, deadline: Option<Instant>) -> Result<Option<Own
     if is_own_user(&socket) { Ok(Some(socket)) } else { Err(Error::Access) }
 }
 
-/// Asks the member at a place of a group, which hands over the memory of the group. `None`: nobody
-/// has the place.
-pub(crate) fn find_member(
-    group: u32,
-    place: u32,
-    deadline: Option<Instant>,
-) -> Result<Option<(Membership, OwnedFd)>, Error> {
-    let Some(socket) = reach(0, Named::Member(group, place), deadline)? else { return Ok(None) };
+/// What the members of a group on this host have answered, from a place on.
+#[derive(Debug, Default)]
+pub(crate) struct Members {
+    /// In the order of their places.
+    pub(crate) found: Vec<(Membership, OwnedFd)>,
+    /// Places whose members have not answered: they are stopped, or slow.
+    pub(crate) mute: Vec<u32>,
+    /// The first place that nobody has.
+    pub(crate) free: Option<u32>,
+}
+
+/// Asks all members of a group from a place on at once, so that one that is stopped hides no other.
+/// Waits until `deadline` for those that do not answer.
+pub(crate) fn members(group: u32, from: u32, deadline: Option<Instant>) -> Result<Members, Error> {
+    let mut members = Members::default();
+    let mut asked = Vec::new();
+    for place in from..MOST_MEMBERS {
+        // One whose backlog is full is as mute as one that does not answer.
+        match reach(0, Named::Member(group, place), &Instant::now().into()) {
+            Ok(Some(socket)) => asked.push((place, socket)),
+            Ok(None) => members.free = members.free.or(Some(place)),
+            Err(Error::Timeout) => members.mute.push(place),
+            Err(why) => return Err(why),
+        }
+    }
+    while !asked.is_empty() {
+        let mut waiting = Vec::new();
+        for (place, socket) in asked {
+            match membership(&socket) {
+                Ok(Some(member)) => members.found.push(member),
+                Ok(None) => members.free = Some(members.free.map_or(place, |free| free.min(place))),
+                Err(Error::Timeout) => waiting.push((place, socket)),
+                Err(why) => return Err(why),
+            }
+        }
+        asked = waiting;
+        let sockets: Vec<_> = asked.iter().map(|(_, socket)| socket).collect();
+        if !sockets.is_empty() && wait(&sockets, &deadline.into(), None).is_err() {
+            break;
+        }
+    }
+    members.mute.extend(asked.iter().map(|(place, _)| *place));
+    members.found.sort_by_key(|(member, _)| member.place);
+    Ok(members)
+}
+
+/// What a member has sent: its introduction, and the memory of the group. `None`: it has left;
+/// [`Error::Timeout`]: nothing yet.
+fn membership(socket: &OwnedFd) -> Result<Option<(Membership, OwnedFd)>, Error> {
     loop {
         let mut bytes = [0; LONGEST];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let got = recvmsg(&socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC);
+        let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC);
         let descriptors = control.drain().filter_map(|message| match message {
             RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
             _ => None,
@@ -198,33 +241,23 @@ pub(crate) fn find_member(
             Ok(count) => {
                 return Membership::parse(&bytes[..count]).zip(memory).map(Some).ok_or(Error::System);
             }
-            Err(Errno::AGAIN) => wait(Some(&socket), deadline, None)?,
+            Err(Errno::AGAIN) => return Err(Error::Timeout),
             Err(Errno::INTR) => {}
             Err(_) => return Ok(None),
         }
     }
 }
 
-/// Asks the first member of a group from a place on. `None`: there is none.
-pub(crate) fn next_member(group: u32, from: u32, deadline: Option<Instant>) -> Result<Option<Membership>, Error> {
-    for place in from..MOST_MEMBERS {
-        match find_member(group, place, deadline) {
-            Ok(None) => {}
-            found => return found.map(|found| found.map(|(member, _)| member)),
-        }
-    }
-    Ok(None)
-}
-
-/// Asks who has claimed a name. `None`: nobody.
-pub(crate) fn find(node: u32, what: Named, deadline: Option<Instant>) -> Result<Option<Owner>, Error> {
-    let Some(socket) = reach(node, what, deadline)? else { return Ok(None) };
+/// Asks who has claimed a name. `None`: nobody. All tries use one place in the backlog of a stopped
+/// owner.
+pub(crate) fn find(node: u32, what: Named, until: Until<'_>) -> Result<Option<Owner>, Error> {
+    let Some(socket) = reach(node, what, until)? else { return Ok(None) };
     let (mut bytes, mut part) = (Vec::new(), [0; LONGEST]);
     loop {
         match rustix::io::read(&socket, &mut part) {
             Ok(0) => break,
             Ok(count) => bytes.extend(&part[..count]),
-            Err(Errno::AGAIN) => wait(Some(&socket), deadline, None)?,
+            Err(Errno::AGAIN) => wait(&[&socket], until, None)?,
             Err(Errno::INTR) => {}
             // The owner has closed the name, or has ended.
             Err(_) => return Ok(None),
@@ -239,14 +272,48 @@ pub(crate) fn find(node: u32, what: Named, deadline: Option<Instant>) -> Result<
     Owner::parse(&bytes).map(Some).ok_or(Error::System)
 }
 
-/// Waits for bytes of a socket, at most until the deadline or for `pause`.
-fn wait(socket: Option<&OwnedFd>, deadline: Option<Instant>, pause: Option<Duration>) -> Result<(), Error> {
-    let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+/// How long something is waited for.
+#[derive(Clone, Copy)]
+pub(crate) struct Limit<'a> {
+    pub(crate) deadline: Option<Instant>,
+    /// Whether nobody waits any more.
+    pub(crate) is_over: Option<&'a dyn Fn() -> bool>,
+}
+
+/// A limit that is handed on.
+pub(crate) type Until<'a> = &'a Limit<'a>;
+
+impl Limit<'_> {
+    pub(crate) fn is_over(&self) -> bool {
+        self.is_over.is_some_and(|is_over| is_over())
+    }
+}
+
+impl From<Option<Instant>> for Limit<'_> {
+    fn from(deadline: Option<Instant>) -> Self {
+        Self { deadline, is_over: None }
+    }
+}
+
+impl From<Instant> for Limit<'_> {
+    fn from(deadline: Instant) -> Self {
+        Some(deadline).into()
+    }
+}
+
+/// Waits for bytes of one of the sockets, for a while that ends with the limit at the latest. The
+/// caller looks again.
+fn wait(sockets: &[&OwnedFd], until: Until<'_>, pause: Option<Duration>) -> Result<(), Error> {
+    if until.is_over() {
+        return Err(Error::Cancelled);
+    }
+    let left = until.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
     if left.is_some_and(|left| left.is_zero()) {
         return Err(Error::Timeout);
     }
-    let limit = [left, pause].into_iter().flatten().min().and_then(|limit| Timespec::try_from(limit).ok());
-    let mut sockets: Vec<_> = socket.iter().map(|socket| PollFd::new(*socket, PollFlags::IN)).collect();
+    let slice = until.is_over.map(|_| SLICE);
+    let limit = [left, pause, slice].into_iter().flatten().min().and_then(|limit| Timespec::try_from(limit).ok());
+    let mut sockets: Vec<_> = sockets.iter().map(|socket| PollFd::new(*socket, PollFlags::IN)).collect();
     // A signal ends it early, and its caller looks again.
     let _ = poll(&mut sockets, limit.as_ref());
     Ok(())
@@ -260,15 +327,15 @@ mod tests {
     fn a_name_has_one_owner_and_is_free_again() {
         let node = 0x7000_0000 | std::process::id();
         let what = Named::Segment(1);
-        let limit = || Some(Instant::now() + Duration::from_secs(20));
-        assert_eq!(find(node, what, limit()), Ok(None));
+        let limit = || Limit::from(Instant::now() + Duration::from_secs(20));
+        assert_eq!(find(node, what, &limit()), Ok(None));
         let socket = claim(node, what).expect("free");
         assert_eq!(claim(node, what).err(), Some(Error::SegmentIdUsed));
         claim(node, Named::Interrupt(1)).expect("another name");
-        assert_eq!(find(node, what, Some(Instant::now())), Err(Error::Timeout), "nobody answers");
+        assert_eq!(find(node, what, &Instant::now().into()), Err(Error::Timeout), "nobody answers");
         let owner = Owner { number: 77, uri: "x://y".into() };
         let found = std::thread::scope(|scope| {
-            let finding = scope.spawn(|| find(node, what, limit()));
+            let finding = scope.spawn(|| find(node, what, &limit()));
             while !finding.is_finished() {
                 introduce(&socket, &owner.emit());
             }
@@ -276,7 +343,7 @@ mod tests {
         });
         assert_eq!(found, Ok(Some(owner)));
         drop(socket);
-        assert_eq!(find(node, what, limit()), Ok(None));
+        assert_eq!(find(node, what, &limit()), Ok(None));
     }
 
     #[test]

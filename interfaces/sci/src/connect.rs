@@ -1,6 +1,6 @@
 //! How a host finds owners and connects to them, and connects that do not wait.
 
-use crate::claims::{self, Named};
+use crate::claims::{self, Limit, Named};
 use crate::errors::Error;
 use crate::names;
 use crate::nodes::{Place, is_number};
@@ -15,9 +15,6 @@ use std::fmt;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-/// How long an owner on this host is waited for before the end of a connect is noticed.
-const SLICE: Duration = Duration::from_millis(50);
-
 /// Ends a connect early.
 type Stop<'a> = Option<&'a AtomicBool>;
 /// What a program wants to have called with the end of a connect.
@@ -28,6 +25,7 @@ type Callback = Box<dyn FnOnce(Result<RemoteSegment, Error>) + Send>;
 pub(crate) struct Pending {
     outcome: Option<Result<RemoteSegment, Error>>,
     callback: Option<Callback>,
+    stop: Arc<AtomicBool>,
 }
 
 fn is_stopped(stop: Stop<'_>) -> bool {
@@ -58,9 +56,11 @@ impl Shared {
         if self.with(|state| Ok(is_own(state)))? {
             return Ok(None);
         }
+        let is_over = || is_stopped(stop) || self.is_closed();
+        let until = Limit { deadline, is_over: Some(&is_over) };
         let owner = match place.is_here {
-            true => find_here(node, what, deadline, stop)?,
-            false => names::find(place, node, what, deadline)?,
+            true => claims::find(node, what, &until)?,
+            false => names::find(place, node, what, &until)?,
         };
         let owner = owner.ok_or(nobody)?;
         let peer = self.with(|state| Ok(state.peer_of(owner.number, &owner.uri)))?;
@@ -91,27 +91,6 @@ impl Shared {
         // An answer that comes later is disconnected; one that came as the wait ended counts.
         let outcome = self.with(|state| Ok(state.requests.remove(&token).and_then(|request| request.outcome)))?;
         if outcome == Some(Ok(())) { Ok(token) } else { answered.map(|()| token) }
-    }
-}
-
-/// As [`claims::find`]; looks after the end of the connect in between.
-fn find_here(
-    node: u32,
-    what: Named,
-    deadline: Option<Instant>,
-    stop: Stop<'_>,
-) -> Result<Option<claims::Owner>, Error> {
-    if stop.is_none() {
-        return claims::find(node, what, deadline);
-    }
-    loop {
-        let slice = Instant::now() + SLICE;
-        let is_last = deadline.is_some_and(|deadline| deadline <= slice);
-        match claims::find(node, what, if is_last { deadline } else { Some(slice) }) {
-            Err(Error::Timeout) if is_stopped(stop) => return Err(Error::Cancelled),
-            Err(Error::Timeout) if !is_last => {}
-            found => return found,
-        }
     }
 }
 
@@ -181,13 +160,15 @@ pub(crate) fn begin(
     deadline: Option<Instant>,
 ) -> Result<Connecting, Error> {
     shared.place(node)?;
+    let stop = Arc::new(AtomicBool::new(false));
+    let pending = Pending { stop: Arc::clone(&stop), ..Pending::default() };
     let key = shared.with(|state| {
         let key = state.next();
-        state.connecting.insert(key, Pending::default());
+        state.connecting.insert(key, pending);
         Ok(key)
     })?;
-    let connecting = Connecting { shared: Arc::clone(shared), key, stop: Arc::new(AtomicBool::new(false)) };
-    let (shared, stop) = (Arc::clone(shared), Arc::clone(&connecting.stop));
+    let connecting = Connecting { shared: Arc::clone(shared), key, stop: Arc::clone(&stop) };
+    let shared = Arc::clone(shared);
     let run = move || {
         let outcome = connect(&shared, (node, id), (deadline, Some(&stop)));
         // Dropped without the lock where nobody waits for it any more.
@@ -227,6 +208,8 @@ impl State {
     /// Removes a connect. What it has is dropped without the lock.
     pub(crate) fn forget_connect(&mut self, key: u64) {
         if let Some(pending) = self.connecting.remove(&key) {
+            // Publishes nothing.
+            pending.stop.store(true, Ordering::Relaxed);
             self.retired.push(Box::new(pending));
         }
     }
@@ -309,7 +292,7 @@ mod tests {
     use super::*;
     use crate::host::Host;
     use crate::options::Options;
-    use cci_testkit::sm_device;
+    use cci_testkit::{LIMIT, sm_device};
 
     /// The host answers itself before the end of the connect is noticed.
     #[test]
@@ -324,5 +307,47 @@ mod tests {
         drop(far);
         let left = host.shared.with(|state| Ok(state.remotes.len() + state.connectors.len()));
         assert_eq!(left, Ok(0), "it has ended for both");
+    }
+
+    /// A name that somebody has who does not answer.
+    fn mute(host: &Host) -> (u32, rustix::fd::OwnedFd) {
+        let id = fastrand::u32(..);
+        (id, claims::claim(host.node(), Named::Segment(id)).expect("free"))
+    }
+
+    #[test]
+    fn a_connect_takes_one_place_in_the_backlog_of_a_stopped_owner() {
+        let host = Host::open(&Options::new().device(sm_device())).expect("a host");
+        let (id, claim) = mute(&host);
+        let connecting = host.begin_connect(host.node(), id, Some(Duration::from_millis(220))).expect("a thread");
+        assert_eq!(connecting.wait(None).err(), Some(Error::Timeout));
+        let places = std::iter::from_fn(|| rustix::net::accept(&claim).ok()).count();
+        assert_eq!(places, 1);
+    }
+
+    #[test]
+    fn the_end_of_a_host_ends_its_connects() {
+        let host = Host::open(&Options::new().device(sm_device())).expect("a host");
+        let (id, claim) = mute(&host);
+        let connecting = host.begin_connect(host.node(), id, None).expect("a thread");
+        let shared = Arc::clone(&host.shared);
+        std::thread::scope(|scope| {
+            let waiting = scope.spawn(|| connect(&shared, (shared.nodes.own(), id), (None, None)).map(drop));
+            // Both are at it, and get no answer.
+            let (begun, mut asking) = (Instant::now(), Vec::new());
+            while asking.len() < 2 {
+                assert!(begun.elapsed() < LIMIT, "the connects have not begun");
+                asking.extend(rustix::net::accept(&claim));
+            }
+            drop(host);
+            assert!(matches!(waiting.join(), Ok(Err(Error::Cancelled))));
+        });
+        let begun = Instant::now();
+        // Its own, and that of the value.
+        while Arc::strong_count(&shared) > 2 {
+            assert!(begun.elapsed() < LIMIT, "its thread goes on");
+            std::thread::yield_now();
+        }
+        assert_eq!(connecting.wait(None).err(), Some(Error::NotInitialized));
     }
 }

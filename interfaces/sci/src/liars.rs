@@ -22,22 +22,22 @@ fn numbers() -> [u32; 3] {
 }
 
 /// A peer of a host that says what it likes.
-struct Liar {
+pub(crate) struct Liar {
     endpoint: Endpoint,
     peers: Peers<Vec<u8>>,
     host: Peer,
-    heard: Vec<Message>,
+    pub(crate) heard: Vec<Message>,
     is_up: bool,
 }
 
 impl Liar {
-    fn new(segment: u32) -> Self {
+    pub(crate) fn new(segment: u32) -> Self {
         Self::over(&sm_device(), segment)
     }
 
-    fn over(device: &cci::Device, segment: u32) -> Self {
+    pub(crate) fn over(device: &cci::Device, segment: u32) -> Self {
         let endpoint = Endpoint::open(device, &EndpointOptions::new().disconnect_events(true)).expect("open");
-        let owner = claims::find(NODE, Named::Segment(segment), None).expect("asked").expect("it is there");
+        let owner = claims::find(NODE, Named::Segment(segment), &None.into()).expect("asked").expect("it is there");
         let mut table = Table::new();
         table.insert(Name::Number(owner.number), owner.uri);
         let own = Name::Number(fastrand::u64(..));
@@ -49,7 +49,7 @@ impl Liar {
         liar
     }
 
-    fn progress(&mut self) {
+    pub(crate) fn progress(&mut self) {
         while let Some(event) = self.endpoint.get_event().expect("usable") {
             if let Some(Event::Received(message)) = self.peers.handle_event(&self.endpoint, event, Instant::now()) {
                 self.heard.push(Message::parse(&message.to_vec()).expect("a host says no nonsense"));
@@ -61,7 +61,7 @@ impl Liar {
         }
     }
 
-    fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
+    pub(crate) fn until(&mut self, what: &str, is_so: impl Fn(&Self) -> bool) {
         let begun = Instant::now();
         while !is_so(self) {
             assert!(begun.elapsed() < LIMIT, "waited in vain: {what}");
@@ -69,18 +69,22 @@ impl Liar {
         }
     }
 
-    /// Claims the name of a segment; with what those are told who ask for it.
-    fn claim(&self, segment: u32) -> (OwnedFd, Vec<u8>) {
+    pub(crate) fn owner(&self) -> claims::Owner {
         let number = match self.peers.own_name() {
             Name::Number(number) => *number,
             _ => panic!("it has a number"),
         };
+        claims::Owner { number, uri: self.endpoint.uri().to_owned() }
+    }
+
+    /// Claims the name of a segment; with what those are told who ask for it.
+    fn claim(&self, segment: u32) -> (OwnedFd, Vec<u8>) {
         let socket = claims::claim(NODE, Named::Segment(segment)).expect("free");
-        (socket, claims::Owner { number, uri: self.endpoint.uri().to_owned() }.emit())
+        (socket, self.owner().emit())
     }
 
     /// The bytes have left.
-    fn say(&mut self, bytes: Vec<u8>) {
+    pub(crate) fn say(&mut self, bytes: Vec<u8>) {
         let begun = Instant::now();
         loop {
             self.progress();

@@ -1,7 +1,7 @@
 //! The names of this host for other hosts (`docs/design/sci-mirror.md`, Finding a node of another
 //! host).
 
-use crate::claims::{self, Membership, Named, Owner};
+use crate::claims::{self, Membership, Named, Owner, Until};
 use crate::errors::Error;
 use crate::nodes::Place;
 use cci_mem::inherited::close_in_children;
@@ -25,6 +25,8 @@ const HEAD: usize = 24;
 const AGAIN: Duration = Duration::from_millis(50);
 /// How long an owner on this host is waited for.
 const PATIENCE: Duration = Duration::from_millis(200);
+/// How long members of a group are waited for: an answer comes before the question is asked again.
+const GROUP_PATIENCE: Duration = Duration::from_millis(25);
 /// How long a host that does not answer is asked.
 const REACH: Duration = Duration::from_secs(5);
 
@@ -80,12 +82,19 @@ impl Question {
 
     /// The answer. `None`: the owner is asleep, and who asks tries again.
     fn answer(self) -> Option<Vec<u8>> {
-        let deadline = Instant::now().checked_add(PATIENCE);
+        let now = Instant::now();
+        let mut mute = 0;
         let found = self.what.map(|what| match what {
             Named::Member(group, place) => {
-                claims::next_member(group, place, deadline).map(|found| found.map(|member| member.emit()))
+                claims::members(group, place, now.checked_add(GROUP_PATIENCE)).map(|members| {
+                    let first = members.found.first().map(|(member, _)| member);
+                    let is_before = |place: &&u32| first.is_none_or(|first| **place < first.place);
+                    mute = members.mute.iter().filter(is_before).count() as u32;
+                    first.map(Membership::emit)
+                })
             }
-            what => claims::find(self.node, what, deadline).map(|found| found.map(|owner| owner.emit())),
+            what => claims::find(self.node, what, &now.checked_add(PATIENCE).into())
+                .map(|found| found.map(|owner| owner.emit())),
         });
         let (says, introduction) = match found {
             None => (HERE, None),
@@ -94,20 +103,22 @@ impl Question {
             Some(Err(Error::Access)) => (ANOTHER_USER, None),
             Some(Err(_)) => return None,
         };
-        let mut bytes = [&ANSWER[..], &self.cookie.to_le_bytes(), &says.to_le_bytes(), &[0; 4]].concat();
+        let mut bytes = [&ANSWER[..], &self.cookie.to_le_bytes(), &says.to_le_bytes(), &mute.to_le_bytes()].concat();
         bytes.extend(introduction.into_iter().flatten());
         (bytes.len() <= LEN).then_some(bytes)
     }
 
-    /// The introduction in an answer to this question, read by `parse`; `None`: it is none.
-    fn read<R>(self, bytes: &[u8], parse: impl Fn(&[u8]) -> Option<R>) -> Option<Result<Option<R>, Error>> {
+    /// The introduction in an answer to this question, read by `parse`, and how many members before
+    /// it are mute; `None`: it is no answer.
+    fn read<R>(self, bytes: &[u8], parse: impl Fn(&[u8]) -> Option<R>) -> Option<Result<(Option<R>, u32), Error>> {
         let (head, rest) = bytes.strip_prefix(ANSWER)?.split_at_checked(HEAD - ANSWER.len())?;
         if head[..8] != self.cookie.to_le_bytes() {
             return None;
         }
+        let mute = u32::from_le_bytes(head[12..16].try_into().ok()?);
         match u32::from_le_bytes(head[8..12].try_into().ok()?) {
-            NOBODY | HERE => Some(Ok(None)),
-            OWNER => parse(rest).map(|found| Ok(Some(found))),
+            NOBODY | HERE => Some(Ok((None, mute))),
+            OWNER => parse(rest).map(|found| Ok((Some(found), mute))),
             ANOTHER_USER => Some(Err(Error::Access)),
             _ => None,
         }
@@ -185,7 +196,7 @@ fn ask_once<R>(
     question: Question,
     parse: impl Fn(&[u8]) -> Option<R>,
     limit: Duration,
-) -> std::io::Result<Result<Option<R>, Error>> {
+) -> std::io::Result<Result<(Option<R>, u32), Error>> {
     let own: SocketAddr = match address {
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
@@ -213,8 +224,8 @@ fn ask<R>(
     place: &Place,
     (node, what): (u32, Option<Named>),
     parse: impl Fn(&[u8]) -> Option<R>,
-    deadline: Option<Instant>,
-) -> Result<Option<R>, Error> {
+    until: Until<'_>,
+) -> Result<(Option<R>, u32), Error> {
     let addresses = (place.host.as_str(), place.port).to_socket_addrs();
     let address = addresses.ok().and_then(|mut all| all.next()).ok_or(Error::NodeNotResponding)?;
     let reach = Instant::now() + REACH;
@@ -224,13 +235,16 @@ fn ask<R>(
         rustix::rand::getrandom(&mut cookie, rustix::rand::GetRandomFlags::empty()).map_err(|_| Error::System)?;
         let question = Question { cookie: u64::from_ne_bytes(cookie), node, what };
         let begun = Instant::now();
-        let end = deadline.map_or(reach, |deadline| deadline.min(reach));
+        let end = until.deadline.map_or(reach, |deadline| deadline.min(reach));
         match ask_once(address, question, &parse, AGAIN.min(end.saturating_duration_since(begun))) {
             Ok(answer) => return answer,
             // Nobody has the port.
-            Err(why) if why.kind() == ErrorKind::ConnectionRefused => return Ok(None),
+            Err(why) if why.kind() == ErrorKind::ConnectionRefused => return Ok((None, 0)),
             Err(why) if is_final(&why) => return Err(Error::System),
             Err(_) => {}
+        }
+        if until.is_over() {
+            return Err(Error::Cancelled);
         }
         if Instant::now() >= end {
             return Err(if end == reach { Error::NodeNotResponding } else { Error::Timeout });
@@ -246,23 +260,23 @@ fn is_final(why: &IoError) -> bool {
 }
 
 /// As [`claims::find`], on another host.
-pub(crate) fn find(place: &Place, node: u32, what: Named, deadline: Option<Instant>) -> Result<Option<Owner>, Error> {
-    ask(place, (node, Some(what)), Owner::parse, deadline)
+pub(crate) fn find(place: &Place, node: u32, what: Named, until: Until<'_>) -> Result<Option<Owner>, Error> {
+    ask(place, (node, Some(what)), Owner::parse, until).map(|(owner, _)| owner)
 }
 
-/// Asks a host for the first member of a group from a place on.
+/// Asks a host for the first member of a group from a place on, and how many before it are mute.
 pub(crate) fn find_member(
     place: &Place,
     (group, at): (u32, u32),
     deadline: Option<Instant>,
-) -> Result<Option<Membership>, Error> {
-    ask(place, (0, Some(Named::Member(group, at))), Membership::parse, deadline)
+) -> Result<(Option<Membership>, u32), Error> {
+    ask(place, (0, Some(Named::Member(group, at))), Membership::parse, &deadline.into())
 }
 
 /// Whether a host can be reached.
 pub(crate) fn probe(place: &Place, node: u32) -> Result<(), Error> {
     let limit = Instant::now().checked_add(Duration::from_secs(1));
-    match ask(place, (node, None), Owner::parse, limit) {
+    match ask(place, (node, None), Owner::parse, &limit.into()) {
         Err(Error::Timeout) => Err(Error::NodeNotResponding),
         other => other.map(drop),
     }
@@ -271,6 +285,7 @@ pub(crate) fn probe(place: &Place, node: u32) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::claims::Limit;
 
     fn place(port: u16) -> Place {
         Place { host: "127.0.0.1".to_owned(), port, is_here: false }
@@ -284,18 +299,18 @@ mod tests {
     #[test]
     fn several_processes_answer_at_one_port_and_nobody_at_a_closed_one() {
         let (port, node) = (port(), 0x7100_0000 | std::process::id());
-        let limit = || Some(Instant::now() + Duration::from_secs(20));
+        let limit = || Limit::from(Instant::now() + Duration::from_secs(20));
         let what = Named::Segment(3);
-        assert_eq!(find(&place(port), node, what, limit()), Ok(None), "nobody has the port");
+        assert_eq!(find(&place(port), node, what, &limit()), Ok(None), "nobody has the port");
         assert_eq!(probe(&place(port), node), Ok(()), "its host is there");
         let first = Names::serve(port).expect("a port");
         let second = Names::serve(port).expect("the same port");
         for names in [first, second] {
-            assert_eq!(find(&place(port), node, what, limit()), Ok(None), "nobody has the name");
+            assert_eq!(find(&place(port), node, what, &limit()), Ok(None), "nobody has the name");
             let socket = claims::claim(node, what).expect("free");
             let owner = Owner { number: 7, uri: "x://y".into() };
             let found = std::thread::scope(|scope| {
-                let finding = scope.spawn(|| find(&place(port), node, what, limit()));
+                let finding = scope.spawn(|| find(&place(port), node, what, &limit()));
                 while !finding.is_finished() {
                     claims::introduce(&socket, &owner.emit());
                     std::thread::yield_now();
@@ -312,8 +327,8 @@ mod tests {
     fn who_does_not_answer_is_asked_until_the_time_is_over() {
         let mute = UdpSocket::bind("127.0.0.1:0").expect("a port");
         let place = place(mute.local_addr().expect("an address").port());
-        let limit = Some(Instant::now() + Duration::from_millis(120));
-        assert_eq!(find(&place, 4, Named::Interrupt(1), limit), Err(Error::Timeout));
+        let limit = Limit::from(Instant::now() + Duration::from_millis(120));
+        assert_eq!(find(&place, 4, Named::Interrupt(1), &limit), Err(Error::Timeout));
         mute.set_nonblocking(true).expect("a socket");
         let questions = std::iter::from_fn(|| mute.recv_from(&mut [0; LEN]).ok());
         assert!(questions.map(|(_, from)| from).collect::<std::collections::BTreeSet<_>>().len() >= 2);
@@ -328,10 +343,37 @@ mod tests {
         wrong[20] = 3;
         assert!(Question::parse(&wrong).is_none() && Question::parse(&[0; LEN]).is_none());
         let answer = Question { what: None, ..question }.answer().expect("at once");
-        assert_eq!(question.read(&answer, Owner::parse), Some(Ok(None)));
+        assert_eq!(question.read(&answer, Owner::parse), Some(Ok((None, 0))));
         assert_eq!(Question { cookie: 8, ..question }.read(&answer, Owner::parse), None);
         for len in 0..answer.len() {
             assert_eq!(question.read(&answer[..len], Owner::parse), None, "cut to {len}");
         }
+    }
+
+    /// The first member of a group is stopped: it says nothing.
+    #[test]
+    fn a_member_that_is_stopped_hides_no_other() {
+        let (port, group) = (port(), fastrand::u32(..));
+        let _names = Names::serve(port).expect("a port");
+        let _stopped = claims::claim(0, Named::Member(group, 0)).expect("free");
+        let second = claims::claim(0, Named::Member(group, 1)).expect("free");
+        let memory = cci_mem::segment::Segment::create("test", 4096).expect("memory");
+        let owner = Owner { number: 7, uri: "x://y".into() };
+        let told = claims::introduction_of_member((3, 4096), (true, 1), &owner.emit());
+        let limit = || Instant::now().checked_add(Duration::from_secs(20));
+        let (found, members) = std::thread::scope(|scope| {
+            let finding = scope.spawn(|| find_member(&place(port), (group, 0), limit()));
+            // What is mute is waited for until the limit.
+            let here = scope.spawn(|| claims::members(group, 0, Instant::now().checked_add(AGAIN)));
+            while !(finding.is_finished() && here.is_finished()) {
+                claims::introduce_member(&second, &told, memory.file_of().expect("a file"));
+                std::thread::yield_now();
+            }
+            (finding.join().expect("no panic"), here.join().expect("no panic").expect("asked"))
+        });
+        let member = Membership { memory: 3, len: 4096, is_published: true, place: 1, owner };
+        assert_eq!(found, Ok((Some(member.clone()), 1)));
+        assert_eq!((members.found.len(), &members.found[0].0), (1, &member));
+        assert_eq!((members.mute, members.free), (vec![0], Some(2)));
     }
 }

@@ -28,6 +28,7 @@ impl State {
                 Operation::Trigger(token) => self.on_trigger_sent(endpoint, token),
                 Operation::Transfer(token) => self.on_transfer_ended(endpoint, token, ended.outcome().is_ok()),
                 Operation::Mirror(token) => self.on_mirror_ended(endpoint, token, ended.outcome().is_ok()),
+                Operation::Probe(number) => self.on_probed(number),
                 Operation::Other => {}
             },
             Some(Event::EndpointFailed(_)) => {
@@ -219,6 +220,7 @@ impl State {
         let connection = self.peers.connection(peer).ok_or(Error::NodeNotResponding)?;
         let imported = endpoint.import(connection, handle);
         if matches!(imported, Err(ImportError::NotImplemented)) {
+            self.enter_far(peer);
             let mirror = self.mirrors.enter(endpoint, (from, token), (*handle, len))?;
             return Ok(Arc::new(Mapped::mirror(mirror, self.mark)));
         }
@@ -235,6 +237,7 @@ impl State {
 
     /// Bytes that another host has changed in a segment of this one.
     fn on_patch(&mut self, endpoint: &Endpoint, key: Key, patch: &Patch<'_>) {
+        key.0.into_iter().for_each(|peer| self.enter_far(peer));
         // One that was withdrawn has no connections any more.
         let is_applied = match self.connectors.get(&key) {
             Some(Target::Segment(id, _)) => {

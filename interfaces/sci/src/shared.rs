@@ -72,6 +72,11 @@ impl Shared {
         if state.is_closed { Err(Error::NotInitialized) } else { Ok(state) }
     }
 
+    /// Whether the host has ended, here or by a fork.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.lock().is_err()
+    }
+
     /// Whether other hosts can be reached.
     pub(crate) fn is_networked(&self) -> bool {
         self.names.lock().unwrap_or_else(PoisonError::into_inner).is_some()
@@ -286,7 +291,8 @@ impl Shared {
                 continue;
             }
             let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
-            let left = [timer, (!has_room).then_some(PAUSE)].into_iter().flatten().min();
+            let probe = state.probe(&self.endpoint).map(|at| at.saturating_duration_since(Instant::now()));
+            let left = [timer, probe, (!has_room).then_some(PAUSE)].into_iter().flatten().min();
             self.tell(&mut state);
             let has_failed = state.has_failed;
             let retired = std::mem::take(&mut state.retired);

@@ -16,7 +16,7 @@ use cci_peers::{Deferred, Directory, Found, Name, Peer, Peers, Table};
 use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Events of an object that nobody has taken, at most.
 const MOST_EVENTS: usize = 1024;
@@ -27,6 +27,10 @@ const KIND_SHIFT: u32 = 56;
 const TRIGGER: u64 = 1;
 const TRANSFER: u64 = 2;
 const MIRROR: u64 = 3;
+const PROBE: u64 = 4;
+/// How often peers over a network are sent something while all is quiet: the end of one that was
+/// killed is noticed by what is sent.
+const PROBES: Duration = Duration::from_secs(3);
 
 /// The other side of a connection; `None`: this host itself.
 pub(crate) type Partner = Option<Peer>;
@@ -171,6 +175,9 @@ pub(crate) struct State {
     pub(crate) mirrors: Mirrors,
     /// Messages of this host to itself.
     pub(crate) to_self: VecDeque<Message>,
+    /// Peers over a network, and whether a probe of one has not ended; when the next ones are due.
+    far: BTreeMap<Peer, bool>,
+    probe_at: Option<Instant>,
     /// Messages that wait for room in CCI.
     outbox: BTreeMap<Peer, VecDeque<Message>>,
     pub(crate) ready: VecDeque<Source>,
@@ -206,6 +213,8 @@ impl State {
             claims: BTreeMap::new(),
             mirrors: Mirrors::default(),
             to_self: VecDeque::new(),
+            far: BTreeMap::new(),
+            probe_at: None,
             outbox: BTreeMap::new(),
             ready: VecDeque::new(),
             running: None,
@@ -284,6 +293,39 @@ impl State {
         self.outbox.is_empty()
     }
 
+    /// A peer is over a network, which does not report its end by itself.
+    pub(crate) fn enter_far(&mut self, peer: Peer) {
+        self.far.entry(peer).or_insert(false);
+    }
+
+    /// Probes peers over a network that are due; when that is next.
+    pub(crate) fn probe(&mut self, endpoint: &Endpoint) -> Option<Instant> {
+        if self.far.is_empty() {
+            self.probe_at = None;
+            return None;
+        }
+        let now = Instant::now();
+        let due = *self.probe_at.get_or_insert(now + PROBES);
+        if due > now {
+            return Some(due);
+        }
+        for (peer, is_open) in self.far.iter_mut().filter(|(_, is_open)| !**is_open) {
+            let Some(connection) = self.peers.connection(*peer) else { continue };
+            // Of no interrupt: it is ignored. One that finds no room waits for the next time.
+            let nothing = Message::Taken { token: 0 }.emit();
+            let number = peer.index() as u64;
+            *is_open = endpoint.send(connection, &nothing, Notify::Always(context(PROBE, number))).is_ok();
+        }
+        self.probe_at = Some(now + PROBES);
+        self.probe_at
+    }
+
+    /// A probe has ended.
+    pub(crate) fn on_probed(&mut self, number: u64) {
+        let found = self.far.iter_mut().find(|(peer, _)| peer.index() as u64 == number);
+        found.into_iter().for_each(|(_, is_open)| *is_open = false);
+    }
+
     /// Whether messages to this peer wait for room.
     pub(crate) fn is_backed_up(&self, peer: Peer) -> bool {
         self.outbox.contains_key(&peer)
@@ -331,6 +373,7 @@ impl State {
         let partner = Some(peer);
         self.has_changed = true;
         self.outbox.remove(&peer);
+        self.far.remove(&peer);
         let keys: Vec<_> = self.connectors.range((partner, 0)..=(partner, u64::MAX)).map(|(key, _)| *key).collect();
         keys.into_iter().for_each(|key| self.forget_connector(endpoint, key, Reason::Lost));
         self.give_up_members(peer);
@@ -473,6 +516,7 @@ pub(crate) enum Operation {
     Trigger(u64),
     Transfer(u64),
     Mirror(u64),
+    Probe(u64),
     Other,
 }
 
@@ -483,6 +527,7 @@ impl Operation {
             TRIGGER => Self::Trigger(token),
             TRANSFER => Self::Transfer(token),
             MIRROR => Self::Mirror(token),
+            PROBE => Self::Probe(token),
             _ => Self::Other,
         }
     }

@@ -18,6 +18,8 @@ use std::time::{Duration, Instant};
 /// How long others who join on this host are waited for, and the pause between two tries.
 const PATIENCE: Duration = Duration::from_secs(5);
 const PAUSE: Duration = Duration::from_millis(1);
+/// The pause before members that are mute are asked again.
+const MUTE_PAUSE: Duration = Duration::from_millis(100);
 /// How long a member of this host, or another host, is asked.
 const REACH: Duration = Duration::from_secs(1);
 
@@ -44,19 +46,12 @@ struct Joined {
 /// Joins on this host: takes the memory from a member, or makes it.
 fn join_here(id: u32, len: Option<usize>) -> Result<Joined, Error> {
     let _turn = turn(id)?;
-    let (mut free, mut found, mut is_published, mut is_mute) = (None, None, false, false);
-    for place in 0..claims::MOST_MEMBERS {
-        match claims::find_member(id, place, Instant::now().checked_add(REACH)) {
-            Ok(None) => free = free.or(Some(place)),
-            Ok(Some((member, file))) => {
-                is_published |= member.is_published;
-                found = found.or(Some((member, file)));
-            }
-            // It is stopped: another member has the memory too.
-            Err(Error::Timeout) => is_mute = true,
-            Err(why) => return Err(why),
-        }
-    }
+    let members = claims::members(id, 0, Instant::now().checked_add(REACH))?;
+    let is_published = members.found.iter().any(|(member, _)| member.is_published);
+    let free = members.free;
+    // Of those that are stopped another member has the memory too.
+    let is_mute = !members.mute.is_empty();
+    let found = members.found.into_iter().next();
     let commons = match found {
         Some((member, file)) => Commons::attach(file, member.len, member.memory)?,
         None if is_mute => return Err(Error::Timeout),
@@ -79,39 +74,48 @@ fn join_here(id: u32, len: Option<usize>) -> Result<Joined, Error> {
 
 /// Whether a member of this host has a segment that is available.
 fn is_published_here(id: u32) -> bool {
-    let mut from = 0;
-    while let Ok(Some(member)) = claims::next_member(id, from, Instant::now().checked_add(REACH)) {
-        if member.is_published {
-            return true;
-        }
-        from = member.place + 1;
-    }
-    false
+    let members = claims::members(id, 0, Instant::now().checked_add(REACH));
+    members.is_ok_and(|members| members.found.iter().any(|(member, _)| member.is_published))
 }
 
-/// Members of a group on another host. A host that does not answer has none.
+/// Members of a group on another host. Those that are mute are asked again for a while. A host that
+/// does not answer has none.
 fn members_of(place: &Place, id: u32) -> Vec<Membership> {
     let deadline = Instant::now().checked_add(REACH);
-    let mut members = Vec::new();
-    let mut from = 0;
-    while let Ok(Some(member)) = names::find_member(place, (id, from), deadline) {
-        if member.place < from || member.place >= claims::MOST_MEMBERS {
-            break;
+    let mut members = BTreeMap::new();
+    loop {
+        let (mut from, mut is_mute) = (0, false);
+        loop {
+            let Ok((found, skipped)) = names::find_member(place, (id, from), deadline) else {
+                return members.into_values().collect();
+            };
+            is_mute |= skipped > 0;
+            let Some(member) = found.filter(|of| of.place >= from && of.place < claims::MOST_MEMBERS) else { break };
+            from = member.place + 1;
+            members.insert(member.place, member);
         }
-        from = member.place + 1;
-        members.push(member);
+        if !is_mute || deadline.is_none_or(|deadline| Instant::now() >= deadline) {
+            return members.into_values().collect();
+        }
+        std::thread::sleep(MUTE_PAUSE);
     }
-    members
 }
 
+/// Members of a group on all other hosts, which are asked at once; one after the other where there
+/// are no threads.
 fn members_elsewhere(shared: &Shared, id: u32) -> Vec<Membership> {
     if !shared.is_networked() {
         return Vec::new();
     }
-    let others = shared.nodes.others();
+    ask_all(&shared.nodes.others(), |place| members_of(place, id))
+}
+
+fn ask_all<P: Sync, M: Send>(places: &[P], ask: impl Fn(&P) -> Vec<M> + Sync) -> Vec<M> {
+    let ask = &ask;
     std::thread::scope(|scope| {
-        let asking: Vec<_> = others.iter().map(|place| scope.spawn(|| members_of(place, id))).collect();
-        asking.into_iter().flat_map(|one| one.join().unwrap_or_default()).collect()
+        let start = |place| std::thread::Builder::new().spawn_scoped(scope, move || ask(place)).map_err(|_| place);
+        let asking: Vec<_> = places.iter().map(start).collect();
+        asking.into_iter().flat_map(|one| one.map_or_else(ask, |one| one.join().unwrap_or_default())).collect()
     })
 }
 
@@ -256,4 +260,93 @@ pub(crate) fn create(shared: &Arc<Shared>, id: u32, len: usize) -> Result<LocalS
         leave(shared, id);
     }
     created
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::host::Host;
+    use crate::liars::Liar;
+    use crate::options::Options;
+    use crate::wire::Message;
+    use cci_testkit::sm_device;
+
+    /// A host with a member of a group, and a peer of it.
+    fn group() -> (Host, LocalSegment, LocalSegment, Liar) {
+        let host = Host::open(&Options::new().device(sm_device())).expect("a host");
+        let id = fastrand::u32(..) << 1;
+        let segment = host.create(id, 64).expect("memory");
+        segment.prepare().and_then(|()| segment.publish()).expect("room");
+        let member = host.create_broadcast(id | 1, 64).expect("memory");
+        let liar = Liar::new(id);
+        (host, segment, member, liar)
+    }
+
+    #[test]
+    fn a_peer_is_one_member_of_a_group() {
+        let (host, _segment, member, mut liar) = group();
+        for token in 1..=100 {
+            let (group, memory) = (member.id(), 1000 + token);
+            let join = Message::Join { token, group, len: 64, memory, is_answer: false, is_published: true };
+            liar.say(join.emit());
+        }
+        liar.until("all are answered", |liar| liar.heard.len() == 100);
+        let kept = host.shared.with(|state| {
+            let group = &state.groups[&member.id()];
+            let memories: Vec<_> = group.lanes.keys().copied().collect();
+            Ok((memories, group.members.len(), state.connectors.len()))
+        });
+        assert_eq!(kept, Ok((vec![1100], 1, 1)), "the last one");
+    }
+
+    #[test]
+    fn a_member_that_has_not_answered_is_told_of_a_leave() {
+        let (host, _segment, member, mut liar) = group();
+        let owner = liar.owner();
+        let mute = Membership { memory: 1, len: 64, is_published: true, place: 0, owner };
+        let id = member.id();
+        let limit = Instant::now().checked_add(Duration::from_millis(50));
+        let met = std::thread::scope(|scope| {
+            let meeting = scope.spawn(|| meet(&host.shared, id, &[mute], limit));
+            while !meeting.is_finished() {
+                liar.progress();
+            }
+            meeting.join().expect("no panic")
+        });
+        assert_eq!(met, Err(Error::Timeout));
+        let joined = |liar: &Liar| {
+            liar.heard.iter().find_map(|message| match message {
+                Message::Join { token, is_answer: false, .. } => Some(*token),
+                _ => None,
+            })
+        };
+        liar.until("it was asked", |liar| joined(liar).is_some());
+        drop(member);
+        let token = joined(&liar).expect("asked");
+        liar.until("it was told", |liar| liar.heard.contains(&Message::Disconnect { token }));
+    }
+
+    /// The child may have no threads.
+    #[test]
+    #[expect(unsafe_code, reason = "the process is forked")]
+    fn without_threads_one_host_is_asked_after_the_other() {
+        use rustix::process::{Resource, Rlimit, setrlimit};
+        // SAFETY: the child takes no lock but that of the allocator, which a fork leaves usable.
+        let child = unsafe { libc::fork() };
+        if child == 0 {
+            let none = Rlimit { current: Some(0), maximum: Some(0) };
+            let is_limited = setrlimit(Resource::Nproc, none).is_ok();
+            // SAFETY: the superuser has no limit. Of this process alone.
+            unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) };
+            let is_refused = std::thread::Builder::new().spawn(|| ()).is_err();
+            let asked = std::panic::catch_unwind(|| ask_all(&[1, 2, 3], |place| vec![*place]));
+            let is_asked = asked.is_ok_and(|asked| asked == [1, 2, 3]);
+            // SAFETY: ends at once.
+            unsafe { libc::_exit(i32::from(!is_limited) | i32::from(!is_refused) << 1 | i32::from(!is_asked) << 2) };
+        }
+        let mut status = 0;
+        // SAFETY: waits for the child.
+        assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+        assert_eq!(status, 0, "limited, refused, asked: 256, 512, 1024 where one is not");
+    }
 }

@@ -5,6 +5,7 @@ use crate::world::{host, until, until_is};
 use cci_sci::{Access, Error, Reason, SequenceStatus};
 use cci_testkit::LIMIT;
 use rustix::process::{Signal, kill_process};
+use std::time::Duration;
 
 #[test]
 fn an_owner_that_is_killed_is_noticed_and_no_store_faults() {
@@ -33,6 +34,17 @@ fn an_owner_that_is_killed_is_noticed_and_no_store_faults() {
     assert_eq!(bell.trigger(b"x"), Err(Error::NotConnected));
     assert_eq!(window.flush_reads(), Err(Error::SegmentNotConnected));
     assert_eq!(connection.map(0..1, Access::Read).err(), Some(Error::SegmentNotConnected));
+}
+
+/// Nothing is stored, and no call is made.
+#[test]
+fn an_owner_that_is_killed_while_all_is_quiet_is_noticed() {
+    let own = host(8);
+    let (mut owner, connection, window, sequence) = Owner::mapped(&own);
+    owner.kill();
+    assert_eq!(connection.wait(Some(Duration::from_secs(20))), Ok(Reason::Lost));
+    assert_eq!(sequence.check(), SequenceStatus::NotRetriable);
+    drop(window);
 }
 
 #[test]
