@@ -114,7 +114,9 @@ typedef enum {
     MX_PARAM_UNEXP_QUEUE_MAX = 1, /* bytes */
     MX_PARAM_CONTEXT_ID = 2,
     /* Of this library: the endpoint is not that of the rank, where the process is one of a job. */
-    MX_PARAM_OUTSIDE_JOB = 64
+    MX_PARAM_OUTSIDE_JOB = 64,
+    /* Of this library: how long sends and connects wait for an endpoint that nobody has. */
+    MX_PARAM_ABSENT_LIMIT = 65 /* ms */
 } mx_param_key_t;
 
 typedef struct {
@@ -126,6 +128,7 @@ typedef struct {
             uint8_t bits; /* 1 to 16 */
             uint8_t shift;
         } context_id;
+        uint32_t absent_limit;
     } val;
 } mx_param_t;
 

@@ -15,6 +15,8 @@ use std::time::Duration;
 const ANY: u32 = u32::MAX;
 /// A parameter of this library: the endpoint is not that of the rank.
 const OUTSIDE_JOB: u32 = 64;
+/// A parameter of this library: how long sends and connects wait for an endpoint that nobody has.
+const ABSENT_LIMIT: u32 = 65;
 
 pub(crate) fn init(api: c_int) -> Answer {
     if api >> 8 != 3 {
@@ -74,6 +76,10 @@ unsafe fn options(list: *const CParameter, count: u32) -> Result<Asked, Refusal>
                     options = options.context_ids(id.bits.into(), id.shift.into());
                 }
                 OUTSIDE_JOB => may_be_rank = false,
+                ABSENT_LIMIT => {
+                    let limit = Duration::from_millis(parameter.value.absent_limit.into());
+                    options = options.absent_limit(limit);
+                }
                 _ => return Err(Error::BadParameterName.into()),
             }
         }

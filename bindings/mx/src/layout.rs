@@ -174,6 +174,7 @@ pub(crate) union CValue {
     pub(crate) handler: Option<ErrorHandler>,
     pub(crate) unexpected_max: u32,
     pub(crate) context_id: CContextId,
+    pub(crate) absent_limit: u32,
 }
 
 /// `mx_param_t`.

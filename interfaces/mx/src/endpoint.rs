@@ -67,7 +67,7 @@ impl<B: Buffer> Endpoint<B> {
         rustix::rand::getrandom(&mut session, rustix::rand::GetRandomFlags::empty())
             .map_err(|source| cci::OpenError::system("no random numbers for a session", source))?;
         let own = Address::of(name, u32::from_ne_bytes(session));
-        let peers = cci_peers::Options::new().most_peers(MOST_PARTNERS);
+        let peers = cci_peers::Options::new().most_peers(MOST_PARTNERS).refusal_limit(options.absent_limit);
         let peers = Peers::new(cci_peers::Name::Number(name), directory, &peers)?;
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|source| cci::OpenError::system("no descriptor for an MX endpoint", source))?;

@@ -1,6 +1,7 @@
 //! How an endpoint is opened.
 
 use crate::errors::Error;
+use std::time::Duration;
 
 /// How an endpoint is opened.
 ///
@@ -17,13 +18,16 @@ pub struct Options {
     pub unexpected_max: u32,
     /// Bits of the match information that are a context id: their number and the lowest of them.
     pub context_bits: Option<(u32, u32)>,
+    /// How long sends and connects wait for an endpoint that nobody has: each attempt is refused.
+    /// 30 s.
+    pub absent_limit: Duration,
 }
 
 impl Options {
     /// The defaults.
     #[must_use]
     pub const fn new() -> Self {
-        Self { unexpected_max: 4 << 20, context_bits: None }
+        Self { unexpected_max: 4 << 20, context_bits: None, absent_limit: Duration::from_secs(30) }
     }
 
     /// Sets how many bytes of unexpected messages are kept.
@@ -37,6 +41,13 @@ impl Options {
     #[must_use]
     pub const fn context_ids(mut self, count: u32, shift: u32) -> Self {
         self.context_bits = Some((count, shift));
+        self
+    }
+
+    /// Sets how long sends and connects wait for an endpoint that nobody has.
+    #[must_use]
+    pub const fn absent_limit(mut self, limit: Duration) -> Self {
+        self.absent_limit = limit;
         self
     }
 

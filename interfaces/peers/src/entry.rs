@@ -49,6 +49,8 @@ pub(crate) struct Entry<W> {
     pub(crate) waiting: VecDeque<W>,
     /// When this side began to want a link, if it has none.
     pub(crate) wanted: Option<Instant>,
+    /// When the first of the last attempts, which were all refused, has ended.
+    pub(crate) refused: Option<Instant>,
     /// When the next attempt is to be made.
     pub(crate) next_at: Option<Instant>,
     /// The timer that is set.
@@ -71,6 +73,7 @@ impl<W> Entry<W> {
             way: Way::Idle,
             waiting: VecDeque::new(),
             wanted: None,
+            refused: None,
             next_at: None,
             timer: None,
             pause: PAUSES.0,
@@ -95,7 +98,7 @@ impl<W> Entry<W> {
 
     /// Nothing is wanted any more.
     pub(crate) fn settle(&mut self) {
-        (self.wanted, self.next_at, self.pause) = (None, None, PAUSES.0);
+        (self.wanted, self.refused, self.next_at, self.pause) = (None, None, None, PAUSES.0);
         self.last.clear();
     }
 }

@@ -5,7 +5,7 @@ use crate::entry::{Accepting, Dial, Way};
 use crate::errors::Lost;
 use crate::hello::{Hello, Welcome};
 use crate::peers::{LINK, Peer, Peers, context, is_accept, peer_of_context};
-use cci::{Attribute, Connection, EndpointFor, Event, Notify, Received, Request};
+use cci::{Attribute, Connection, EndpointFor, Event, Failure, Notify, Received, Request};
 use std::time::Instant;
 
 /// What becomes of a request.
@@ -68,6 +68,12 @@ impl<W> Peers<W> {
         match event {
             Event::Connected(_) => self.on_connected(endpoint, peer, (of, connection?)),
             Event::ConnectFailed(failed) => {
+                let entry = &mut self.entries[peer.index()];
+                // What is slow is there.
+                entry.refused = match failed.failure() {
+                    Failure::Refused => entry.refused.or(entry.wanted.and(Some(now))),
+                    _ => None,
+                };
                 let why = failed.reason().unwrap_or_else(|| failed.failure().to_string());
                 self.on_attempt_failed(peer, of, why, now);
             }

@@ -20,6 +20,9 @@ pub struct Options {
     /// How long they wait for one that was there and has gone. 1 s. When both sides connect at
     /// once, the connect of one is rejected, and it needs this time for the connect of the other.
     pub return_limit: Duration,
+    /// How long operations wait while each attempt is refused: nobody is there, or it does not want
+    /// this side. 30 s, so that a peer may come late.
+    pub refusal_limit: Duration,
     /// How many operations wait for each peer at most. 64.
     pub most_waiting: usize,
     /// How many peers there may be at most, those included that have come by themselves. 2^20.
@@ -33,6 +36,7 @@ impl Options {
         Self {
             limit: Duration::from_secs(30),
             return_limit: Duration::from_secs(1),
+            refusal_limit: Duration::from_secs(30),
             most_waiting: 64,
             most_peers: 1 << 20,
         }
@@ -49,6 +53,13 @@ impl Options {
     #[must_use]
     pub fn return_limit(mut self, limit: Duration) -> Self {
         self.return_limit = limit;
+        self
+    }
+
+    /// Sets how long operations wait while each attempt is refused.
+    #[must_use]
+    pub fn refusal_limit(mut self, limit: Duration) -> Self {
+        self.refusal_limit = limit;
         self
     }
 

@@ -316,7 +316,9 @@ impl<W> Peers<W> {
     fn deadline(&self, peer: Peer) -> Option<Instant> {
         let entry = &self.entries[peer.0 as usize];
         let limit = if entry.process.is_some() { self.options.return_limit } else { self.options.limit };
-        entry.wanted.and_then(|since| since.checked_add(limit))
+        let over = entry.wanted.and_then(|since| since.checked_add(limit));
+        let refused = entry.refused.and_then(|since| since.checked_add(self.options.refusal_limit));
+        over.map(|over| refused.map_or(over, |refused| refused.min(over)))
     }
 
     /// Makes an attempt to connect.

@@ -35,11 +35,18 @@ struct Status {
     context: *mut c_void,
 }
 
-/// `mx_param_t`, with an error handler.
+/// The value of an `mx_param_t`.
+#[repr(C)]
+union Value {
+    handler: *const c_void,
+    number: u32,
+}
+
+/// `mx_param_t`.
 #[repr(C)]
 struct Parameter {
     key: c_uint,
-    handler: *const c_void,
+    value: Value,
 }
 
 const _: () = assert!(size_of::<usize>() != 8 || (size_of::<Segment>() == 16 && size_of::<Status>() == 48));
@@ -65,6 +72,10 @@ const ANY: u32 = u32::MAX;
 /// A parameter of our library: the endpoint is not that of a rank, whose program joins its job
 /// itself.
 const OUTSIDE_JOB: c_uint = 64;
+/// A parameter of our library: how long a connect is tried that is refused each time, ms.
+const ABSENT_LIMIT: c_uint = 65;
+/// Long enough for a refusal that is no more than that of one of two connects at once.
+const ABSENT_MS: u32 = 1_000;
 /// What others name when they connect.
 const KEY: u32 = 0x4343_4921;
 const RECV_FINISHED: c_uint = 1;
@@ -281,16 +292,19 @@ impl cci_over::Wait for Waits {
 impl End {
     /// Opens an endpoint; without an id at any.
     pub(crate) fn open(library: &Arc<Library>, id: Option<u32>, inbound: Inbound) -> Result<Self, Code> {
-        let parameters = [(0, library.returns), (OUTSIDE_JOB, null())];
-        let parameters = parameters.map(|(key, handler)| Parameter { key, handler });
+        let parameters = [
+            Parameter { key: 0, value: Value { handler: library.returns } },
+            Parameter { key: OUTSIDE_JOB, value: Value { handler: null() } },
+            Parameter { key: ABSENT_LIMIT, value: Value { number: ABSENT_MS } },
+        ];
         let mut handle = null_mut();
         let mut open = |count| {
             let parameters = (&raw const parameters).cast();
             // SAFETY: so many parameters at most, and a place for the handle.
             checked(unsafe { (library.calls.open)(ANY, id.unwrap_or(ANY), KEY, parameters, count, &raw mut handle) })
         };
-        match open(2) {
-            // Another library than ours has no jobs.
+        match open(3) {
+            // Another library than ours has neither.
             Err(Code::BAD_PARAMETER) => open(1)?,
             opened => opened?,
         }

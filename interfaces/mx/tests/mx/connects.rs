@@ -3,8 +3,8 @@
 use crate::world::{KEY, NIC, TRANSPORTS, close, connect, device, end, post, refused, side, two, until, zeroes};
 use cci_mx::{Address, Code, Error, Options, Place, endpoint_options};
 use cci_peers::{Directory, Found, Name, Table};
-use cci_testkit::sm_device;
-use std::time::Duration;
+use cci_testkit::{LIMIT, sm_device};
+use std::time::{Duration, Instant};
 
 fn ends() -> [cci::Endpoint; 2] {
     [(); 2].map(|()| cci::Endpoint::open(&sm_device(), &endpoint_options()).expect("an endpoint"))
@@ -38,6 +38,25 @@ fn a_connect_waits_for_an_endpoint_that_comes_later() {
     }
     sides.push(side(second, 1, &table, &Options::new()));
     assert_eq!(end(&sides, 0, asked).source, sides[1].address());
+}
+
+/// An endpoint that is there and slow is not taken for one that nobody has.
+#[test]
+fn a_connect_that_is_refused_ends_soon_where_that_is_asked_for() {
+    let [first, second] = ends();
+    let mut table = Table::new();
+    table.insert(Name::Number(NIC << 32), first.uri());
+    table.insert(Name::Number(NIC << 32 | 1), second.uri());
+    let side = side(first, 0, &table, &Options::new().absent_limit(Duration::from_millis(50)));
+    let slow = side.connect((NIC, 1), KEY, Some(Duration::from_millis(400)));
+    assert_eq!(refused(slow), Error::Timeout, "it is there");
+    second.close().expect("a close");
+    let begun = Instant::now();
+    let asked = side.start_connect((NIC, 1), KEY, 0, 0).expect("room");
+    let status = side.wait(asked, Some(LIMIT)).expect("a request").expect("an end");
+    assert_eq!(status.code, Code::EndpointUnreachable);
+    let waited = begun.elapsed();
+    assert!((Duration::from_millis(50)..LIMIT / 3).contains(&waited), "{waited:?}");
 }
 
 #[test]
