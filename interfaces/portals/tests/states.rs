@@ -153,6 +153,8 @@ impl Scene {
         let (written, shown) = (filled(0), filled(3));
         let mut scene = Self { sides, partner, written, shown, seen: Vec::new() };
         scene.until("the partner", |scene| scene.count(PutEnd) == 1);
+        // Its own put has ended: it makes no call until it is told to.
+        scene.tell("step");
         scene.seen.clear();
         scene
     }
