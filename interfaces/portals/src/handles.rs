@@ -65,7 +65,7 @@ impl Handle {
         Self::make(Kind::Network, number, 0, 0)
     }
 
-    const fn index(self) -> usize {
+    pub(crate) const fn index(self) -> usize {
         (self.0 & ((1 << INDEX_BITS) - 1)) as usize
     }
 }

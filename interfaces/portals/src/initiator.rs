@@ -170,6 +170,32 @@ impl State {
         Ok(())
     }
 
+    /// What an operation has that cannot begin, although its call has returned.
+    fn facts_of_refused(&mut self, memory: Handle, region: Option<(u64, u64)>, to: &Target) -> Facts {
+        let whole = self.objects.memories.get(memory).map_or(0, |of| of.region.len());
+        let (offset, rlength) = region.unwrap_or((0, whole));
+        let link = self.objects.next_link();
+        let &Target { portal, bits, header, .. } = to;
+        let (initiator, uid, jid) = (self.own, self.uid, self.jid);
+        Facts { initiator, uid, jid, portal, bits, rlength, mlength: 0, offset, header, link, failure: 1 }
+    }
+
+    /// Ends a put that cannot begin, although its call has returned.
+    #[cold]
+    pub(crate) fn refuse_put(&mut self, memory: Handle, region: Option<(u64, u64)>, to: &Target) {
+        let facts = self.facts_of_refused(memory, region, to);
+        self.objects.report(memory, EventKind::SendStart, &facts);
+        self.objects.report(memory, EventKind::SendEnd, &facts);
+    }
+
+    /// Ends a get that cannot begin, although its call has returned.
+    #[cold]
+    pub(crate) fn refuse_get(&mut self, memory: Handle, region: Option<(u64, u64)>, from: &Target) {
+        let facts = self.facts_of_refused(memory, region, &Target { header: 0, ..*from });
+        self.objects.report(memory, EventKind::ReplyStart, &facts);
+        self.objects.report(memory, EventKind::ReplyEnd, &facts);
+    }
+
     pub(crate) fn get_put(
         &mut self,
         endpoint: &Endpoint,

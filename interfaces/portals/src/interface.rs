@@ -1,13 +1,14 @@
 //! Network interfaces.
 
 use crate::access::AccessEntry;
-use crate::changes::Empty;
+use crate::calls::{Calls, Handed};
 use crate::errors::Error;
 use crate::handles::Handle;
 use crate::initiator::Target;
 use crate::objects::{Match, Position, REGISTERS, Unlink};
 use crate::place::{Known, NotOpened, Place, Ranks};
 use crate::queue::Queue;
+use crate::shared::frames::Command;
 use crate::state::State;
 use crate::types::{Described, Descriptor, Event, Limits, ProcessId};
 use crate::waiting::Core;
@@ -110,10 +111,12 @@ impl Interface {
         let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
             .map_err(|source| cci::OpenError::system("no descriptor for a network interface", source))?;
         let uid = rustix::process::getuid().as_raw();
-        let state = State::new((number, limits.granted()), own, (uid, 0), peers);
+        let mut state = State::new((number, limits.granted()), own, (uid, 0), peers);
         let changes = state.objects.changes.clone();
-        let (state, changed, empty) = (Mutex::new(state), Condvar::new(), Empty::new());
-        let core = Arc::new(Core { endpoint, state, changed, wake, has_engine, changes, empty });
+        let (calls, commands) = has_engine.then(Calls::new).unzip();
+        state.commands = commands;
+        let (state, changed) = (Mutex::new(state), Condvar::new());
+        let core = Arc::new(Core { endpoint, state, changed, wake, calls, changes });
         let engine = if has_engine {
             let of_engine = Arc::clone(&core);
             let thread = std::thread::Builder::new().name("portals engine".into());
@@ -162,7 +165,7 @@ impl Interface {
     /// Whether an engine makes the progress.
     #[must_use]
     pub fn is_accelerated(&self) -> bool {
-        self.core.has_engine
+        self.core.has_engine()
     }
 
     pub(crate) fn core(&self) -> &Arc<Core> {
@@ -173,18 +176,64 @@ impl Interface {
         self.core.lock()
     }
 
-    /// Runs a call under the lock, and wakes those whom its changes may concern.
+    /// Runs a call under the lock, after the commands of calls before it, and wakes those whom its
+    /// changes may concern.
+    #[inline]
     fn with<R>(&self, act: impl FnOnce(&mut State) -> Result<R, Error>) -> Result<R, Error> {
+        if let Some(calls) = &self.core.calls {
+            return self.with_engine(calls, act);
+        }
         let mut state = self.lock();
         if state.is_closed {
             return Err(Error::Network);
         }
         let before = state.objects.changes.get();
         let result = act(&mut state);
-        if state.objects.changes.get() != before || self.core.has_engine && state.has_work() {
+        if state.objects.changes.get() != before {
             self.core.wake(&state);
         }
         result
+    }
+
+    #[inline(never)]
+    fn with_engine<R>(&self, calls: &Calls, act: impl FnOnce(&mut State) -> Result<R, Error>) -> Result<R, Error> {
+        let mut commands = calls.commands();
+        let mut state = self.lock();
+        if state.is_closed {
+            return Err(Error::Network);
+        }
+        let before = state.objects.changes.get();
+        state.follow(&self.core.endpoint, usize::MAX);
+        let result = act(&mut state);
+        let is_closed = state.is_closed;
+        commands.note(&mut state.objects, is_closed);
+        calls.note_room(&state);
+        if state.objects.changes.get() != before || state.has_work() {
+            self.core.wake(&state);
+        }
+        result
+    }
+
+    /// Begins an operation by a command, or under the lock.
+    #[inline]
+    fn begin(
+        &self,
+        of: (Handle, Option<(u64, u64)>),
+        to: &Target,
+        command: impl FnOnce() -> Command,
+        by_lock: impl FnOnce(&mut State) -> Result<(), Error>,
+    ) -> Result<(), Error> {
+        let handed = self.core.calls.as_ref().map_or(Handed::Refused, |calls| calls.hand_over(of, to, &command()));
+        match handed {
+            Handed::Over => Ok(()),
+            // Its result is that of the command, whatever becomes of the interface meanwhile.
+            Handed::Followed => self.with(|_| Ok(())).or(Ok(())),
+            Handed::Refused => self.with(|state| {
+                by_lock(state)?;
+                self.core.progress_at_times(state);
+                Ok(())
+            }),
+        }
     }
 
     /// Ends the interface: links close, operations end without events, waits end.
@@ -196,6 +245,7 @@ impl Interface {
         self.with(|state| {
             self.core.progress(state);
             state.close(&self.core.endpoint);
+            self.core.calls.iter().for_each(Calls::close);
             Ok(())
         })
     }
@@ -323,8 +373,12 @@ impl Interface {
             return Ok(Handle::NO_QUEUE);
         }
         self.with(|state| {
-            let queue = Queue::new(count, has_handler).ok_or(Error::NoSpace)?;
-            state.objects.queues.insert(queue).ok_or(Error::NoSpace)
+            let queue = Queue::new(count, has_handler, self.core.has_engine()).ok_or(Error::NoSpace)?;
+            let handle = state.objects.queues.insert(queue).ok_or(Error::NoSpace)?;
+            if let (Some(calls), Some(queue)) = (&self.core.calls, state.objects.queues.get(handle)) {
+                calls.add_queue(handle, queue);
+            }
+            Ok(handle)
         })
     }
 
@@ -334,7 +388,13 @@ impl Interface {
     ///
     /// [`Error::Queue`].
     pub fn free_queue(&self, queue: Handle) -> Result<(), Error> {
-        self.with(|state| state.objects.free_queue(queue))
+        self.with(|state| {
+            let has_handler = state.objects.free_queue(queue)?;
+            if let Some(calls) = &self.core.calls {
+                calls.remove_queue(queue, has_handler);
+            }
+            Ok(())
+        })
     }
 
     /// An event of a queue with a handler, for which the handler is to be called now; oldest first.
@@ -343,23 +403,19 @@ impl Interface {
         self.lock().objects.handled.pop_front()
     }
 
-    /// Makes progress, and takes the oldest event; and whether events before it were lost.
+    /// Takes the oldest event, and says whether events before it were lost. Makes progress first,
+    /// unless an engine does.
     ///
     /// # Errors
     ///
     /// [`Error::Queue`], [`Error::QueueEmpty`].
     pub fn event(&self, queue: Handle) -> Result<(Event, bool), Error> {
-        if self.core.is_still_empty(queue) {
-            self.core.empty.look_in_vain();
-            return Err(Error::QueueEmpty);
+        if let Some(calls) = &self.core.calls {
+            return calls.event(queue);
         }
         self.with(|state| {
-            self.core.progress_of_call(state);
-            let found = state.objects.queues.get_mut(queue).ok_or(Error::Queue)?.pop();
-            if found == Err(Error::QueueEmpty) {
-                self.core.empty.set(queue, state.objects.changes.get());
-            }
-            found
+            self.core.progress(state);
+            state.objects.queues.get_mut(queue).ok_or(Error::Queue)?.pop()
         })
     }
 
@@ -383,7 +439,13 @@ impl Interface {
         if queues.is_empty() {
             return Err(Error::Queue);
         }
+        if let Some(calls) = &self.core.calls
+            && let Some(found) = calls.look(queues, limit, &self.core.changes)
+        {
+            return found;
+        }
         let found = self.core.wait_for(limit, |state| {
+            let _reads = self.core.calls.as_ref().map(Calls::reads);
             for (index, handle) in queues.iter().enumerate() {
                 match state.objects.queues.get_mut(*handle).ok_or(Error::Queue).and_then(Queue::pop) {
                     Ok((event, is_lost)) => return Some(Ok((index, event, is_lost))),
@@ -427,11 +489,12 @@ impl Interface {
     /// lies outside of it; [`Error::Process`], [`Error::PortalIndex`], [`Error::AccessIndex`];
     /// [`Error::NoSpace`]: 65,536 operations are open.
     pub fn put(&self, memory: Handle, region: Option<(u64, u64)>, wants_ack: bool, to: &Target) -> Result<(), Error> {
-        self.with(|state| {
-            state.put(&self.core.endpoint, memory, region, wants_ack, to)?;
-            self.core.progress_at_times(state);
-            Ok(())
-        })
+        self.begin(
+            (memory, region),
+            to,
+            || Command::Put { memory, region, wants_ack, to: *to },
+            |state| state.put(&self.core.endpoint, memory, region, wants_ack, to),
+        )
     }
 
     /// Begins a get into a memory descriptor, or into a region of it.
@@ -440,11 +503,12 @@ impl Interface {
     ///
     /// As [`Interface::put`].
     pub fn get(&self, memory: Handle, region: Option<(u64, u64)>, from: &Target) -> Result<(), Error> {
-        self.with(|state| {
-            state.get(&self.core.endpoint, memory, region, from)?;
-            self.core.progress_at_times(state);
-            Ok(())
-        })
+        self.begin(
+            (memory, region),
+            from,
+            || Command::Get { memory, region, from: *from },
+            |state| state.get(&self.core.endpoint, memory, region, from),
+        )
     }
 
     /// Begins a swap: the target's bytes come to `memory`, and those of `source` go there.
@@ -508,6 +572,8 @@ impl Interface {
     /// Operations that are open, and messages of partners that broke the format.
     #[must_use]
     pub fn counts(&self) -> (usize, u64) {
+        // Those of commands count as well. Nothing else can be told of one that is closed.
+        let _ = self.with(|_| Ok(()));
         let state = self.lock();
         (state.operations.len(), state.malformed)
     }

@@ -32,6 +32,7 @@
 
 mod access;
 mod answers;
+mod calls;
 mod changes;
 mod errors;
 mod fast_path;
@@ -44,6 +45,7 @@ mod memory;
 mod objects;
 mod operations;
 pub mod options;
+mod packed;
 mod place;
 mod queue;
 pub mod shared;

@@ -182,6 +182,9 @@ pub(crate) struct Matched {
     pub(crate) length: u64,
 }
 
+/// Events that wait for handlers; the oldest are lost then, to their handlers alone.
+const MOST_HANDLED: usize = 1 << 16;
+
 /// Status registers, by number.
 pub(crate) const REGISTERS: usize = 6;
 
@@ -200,6 +203,8 @@ pub(crate) struct Objects {
     pub(crate) handled: VecDeque<(Handle, Event)>,
     /// Counts what waits may wait for.
     pub(crate) changes: Changes,
+    /// The memory descriptor that a call has made, changed or removed last.
+    pub(crate) touched: Option<Handle>,
 }
 
 impl Objects {
@@ -217,6 +222,7 @@ impl Objects {
             link: u32::MAX - 2,
             handled: VecDeque::new(),
             changes: Changes::new(),
+            touched: None,
         }
     }
 
@@ -338,7 +344,16 @@ impl Objects {
         described.threshold = described.threshold.max(-1);
         let leaves = leaves(&described);
         let memory = Memory { region, described, leaves, offset: 0, pending: 0, is_spent: false, unlink, entry };
-        self.memories.insert(memory).ok_or(Error::NoSpace)
+        self.touched = self.memories.insert(memory);
+        self.touched.ok_or(Error::NoSpace)
+    }
+
+    /// The length of a memory descriptor that stays active until a call changes or removes it.
+    pub(crate) fn steady(&self, handle: Handle) -> Option<u64> {
+        let memory = self.memories.get(handle)?;
+        let is_kept = memory.unlink == Unlink::Retain || memory.entry.is_none();
+        let is_steady = is_kept && memory.described.threshold < 0 && !memory.has(options::MAX_SIZE);
+        is_steady.then(|| memory.region.len())
     }
 
     pub(crate) fn attach_memory(&mut self, to: Handle, of: Descriptor, unlink: Unlink) -> Result<Handle, Error> {
@@ -372,6 +387,7 @@ impl Objects {
             return Err(Error::MemoryInUse);
         }
         self.remove_memory(handle);
+        self.touched = Some(handle);
         Ok(())
     }
 
@@ -403,6 +419,7 @@ impl Objects {
         if let Some(memory) = self.memories.get_mut(handle) {
             (memory.region, memory.offset, memory.is_spent) = (region, 0, false);
             (memory.leaves, memory.described) = (leaves(&described), described);
+            self.touched = Some(handle);
             if let Some(entry) = memory.entry {
                 self.lead(entry, Some(handle));
             }
@@ -410,9 +427,10 @@ impl Objects {
         Ok(old)
     }
 
-    pub(crate) fn free_queue(&mut self, handle: Handle) -> Result<(), Error> {
+    /// Ends a queue, and says whether it had a handler.
+    pub(crate) fn free_queue(&mut self, handle: Handle) -> Result<bool, Error> {
         self.changes.count();
-        self.queues.remove(handle).map(drop).ok_or(Error::Queue)
+        self.queues.remove(handle).map(|queue| queue.has_handler).ok_or(Error::Queue)
     }
 
     /// What kind of object a handle is of, if there is one.
@@ -485,13 +503,22 @@ impl Objects {
         let memory = self.memories.get(handle)?;
         let to = memory.described.queue;
         let queue = self.queues.get_mut(to)?;
-        let has_handler = queue.has_handler;
-        let event = queue.push(kind, handle, &memory.described, facts);
-        if has_handler {
-            self.handled.push_back((to, *event));
+        let sequence = queue.push(kind, handle, &memory.described, facts);
+        if queue.has_handler {
+            let event = queue.last();
+            self.hand_to_handler(to, event);
         }
         self.changes.count();
-        Some(event.sequence)
+        Some(sequence)
+    }
+
+    #[cold]
+    fn hand_to_handler(&mut self, of: Handle, event: Option<Event>) {
+        // An engine goes on while no call of the program takes them.
+        if self.handled.len() >= MOST_HANDLED {
+            self.handled.pop_front();
+        }
+        self.handled.extend(event.map(|event| (of, event)));
     }
 
     /// Ends an operation that was pending: its END event, and what goes by itself.

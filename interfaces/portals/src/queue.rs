@@ -2,7 +2,10 @@
 
 use crate::errors::Error;
 use crate::handles::Handle;
+use crate::packed::{WORDS, pack, unpack};
 use crate::types::{ANY, Described, Event, EventKind, ProcessId};
+use cci_mem::sync::{AtomicU64, Ordering, fence};
+use std::sync::Arc;
 
 /// Events of a queue at most.
 const MOST: u64 = 1 << 20;
@@ -42,14 +45,159 @@ impl Facts {
     }
 }
 
-/// A ring of events. When it is full, the oldest goes.
+/// An event in a ring: two lines.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Slot([AtomicU64; WORDS]);
+
+/// A counter in a line of its own.
+#[derive(Debug, Default)]
+#[repr(align(64))]
+struct Count(AtomicU64);
+
+/// A ring of events, with one writer and one reader at a time, who have no lock. The writer never
+/// waits: when the ring is full, the oldest event goes.
 #[derive(Debug)]
-pub(crate) struct Queue {
-    ring: Box<[Event]>,
+pub(crate) struct Ring {
+    slots: Box<[Slot]>,
+    /// Counts the events that are being written or were written. Before it grows to `n`, the event
+    /// `n - 1 - length` can be read whole.
+    begun: Count,
+    /// Counts the events that can be read.
+    written: AtomicU64,
+    /// Counts those that were read or lost. The reader's own.
+    read: Count,
+}
+
+impl Ring {
+    fn new(length: usize) -> Option<Self> {
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(length).ok()?;
+        slots.resize_with(length, Slot::default);
+        let (begun, read) = (Count::default(), Count::default());
+        Some(Self { slots: slots.into(), begun, written: AtomicU64::new(0), read })
+    }
+
+    #[inline]
+    fn slot(&self, number: u64) -> &Slot {
+        &self.slots[(number & (self.slots.len() as u64 - 1)) as usize]
+    }
+
+    /// The words that stand where this event is or was.
+    #[inline(always)]
+    fn words(&self, number: u64) -> [u64; WORDS] {
+        let slot = self.slot(number);
+        std::array::from_fn(|at| slot.0[at].load(Ordering::Relaxed))
+    }
+
+    /// The last event. The writer's.
+    fn last(&self) -> Option<Event> {
+        unpack(&self.words(self.written.load(Ordering::Relaxed).wrapping_sub(1)))
+    }
+
+    /// The writer's.
+    #[inline(always)]
+    fn push(&self, event: &Event) {
+        // Nobody else writes it.
+        let number = self.written.load(Ordering::Relaxed);
+        self.begun.0.store(number + 1, Ordering::Relaxed);
+        // A reader that finds a word of this event finds that it has begun.
+        fence(Ordering::Release);
+        let (words, slot) = (pack(event), self.slot(number));
+        for (to, word) in slot.0.iter().zip(&words) {
+            to.store(*word, Ordering::Relaxed);
+        }
+        self.written.store(number + 1, Ordering::Release);
+    }
+
+    /// Whether there is nothing to read. May be asked by anybody.
+    #[inline]
+    pub(crate) fn is_empty(&self) -> bool {
+        self.written.load(Ordering::Acquire) == self.read.0.load(Ordering::Relaxed)
+    }
+
+    /// The oldest event, and whether some before it were lost. The reader's.
+    #[inline]
+    pub(crate) fn pop(&self) -> Result<(Event, bool), Error> {
+        let length = self.slots.len() as u64;
+        let read = self.read.0.load(Ordering::Relaxed);
+        let mut next = read;
+        loop {
+            let written = self.written.load(Ordering::Acquire);
+            if written == next {
+                return Err(Error::QueueEmpty);
+            }
+            next = next.max(written.saturating_sub(length));
+            let words = self.words(next);
+            fence(Ordering::Acquire);
+            // Otherwise the writer has come by, or does so now.
+            if self.begun.0.load(Ordering::Relaxed) - next <= length {
+                self.read.0.store(next + 1, Ordering::Relaxed);
+                return unpack(&words).map(|event| (event, next != read)).ok_or(Error::Unknown);
+            }
+            next += 1;
+        }
+    }
+}
+
+/// A ring of events whose writer and reader have one lock.
+#[derive(Debug)]
+pub(crate) struct Plain {
+    slots: Box<[Event]>,
     /// Counts what was put in, and what was read or lost.
     written: u64,
     read: u64,
     has_lost: bool,
+}
+
+impl Plain {
+    fn new(length: usize) -> Option<Self> {
+        let mut slots = Vec::new();
+        slots.try_reserve_exact(length).ok()?;
+        slots.resize(length, Event::default());
+        Some(Self { slots: slots.into(), written: 0, read: 0, has_lost: false })
+    }
+
+    #[inline(always)]
+    fn push(&mut self, event: impl FnOnce() -> Event) {
+        let length = self.slots.len() as u64;
+        if self.written - self.read == length {
+            self.read += 1;
+            self.has_lost = true;
+        }
+        let slot = &mut self.slots[(self.written & (length - 1)) as usize];
+        *slot = event();
+        self.written += 1;
+    }
+
+    #[inline]
+    fn pop(&mut self) -> Result<(Event, bool), Error> {
+        if self.written == self.read {
+            return Err(Error::QueueEmpty);
+        }
+        let event = self.slots[(self.read & (self.slots.len() as u64 - 1)) as usize];
+        self.read += 1;
+        Ok((event, std::mem::take(&mut self.has_lost)))
+    }
+
+    fn last(&self) -> Option<Event> {
+        self.slots.get((self.written.wrapping_sub(1) & (self.slots.len() as u64 - 1)) as usize).copied()
+    }
+}
+
+/// Where the events of a queue are.
+#[derive(Debug)]
+pub(crate) enum Events {
+    /// In the generic mode.
+    Plain(Plain),
+    /// In the accelerated mode, where reads do not take the lock.
+    Shared(Arc<Ring>),
+}
+
+/// An event queue. When it is full, the oldest event goes.
+#[derive(Debug)]
+pub(crate) struct Queue {
+    pub(crate) events: Events,
     sequence: u32,
     /// The program has a handler that is called for each event.
     pub(crate) has_handler: bool,
@@ -57,32 +205,25 @@ pub(crate) struct Queue {
 
 impl Queue {
     /// A ring for at least `count` events, of which a power of two is made; `None`: too many, or
-    /// no memory.
-    pub(crate) fn new(count: u64, has_handler: bool) -> Option<Self> {
+    /// no memory. `is_shared`: it is read without the lock.
+    pub(crate) fn new(count: u64, has_handler: bool, is_shared: bool) -> Option<Self> {
         if count > MOST {
             return None;
         }
         let count = usize::try_from(count.max(2).checked_next_power_of_two()?).ok()?;
-        let mut ring = Vec::new();
-        ring.try_reserve_exact(count).ok()?;
-        ring.resize(count, Event::default());
+        let events =
+            if is_shared { Events::Shared(Arc::new(Ring::new(count)?)) } else { Events::Plain(Plain::new(count)?) };
         // Its first event has the number 0 after the wrap that tests see.
-        Some(Self { ring: ring.into(), written: 0, read: 0, has_lost: false, sequence: u32::MAX, has_handler })
+        Some(Self { events, sequence: u32::MAX, has_handler })
     }
 
-    /// Puts an event of a memory descriptor in, and returns it with its number.
+    /// Puts an event of a memory descriptor in, and returns its number.
     #[inline]
-    pub(crate) fn push(&mut self, kind: EventKind, memory: Handle, described: &Described, facts: &Facts) -> &Event {
+    pub(crate) fn push(&mut self, kind: EventKind, memory: Handle, described: &Described, facts: &Facts) -> u32 {
         self.sequence = self.sequence.wrapping_add(1);
-        let length = self.ring.len() as u64;
-        if self.written - self.read == length {
-            self.read += 1;
-            self.has_lost = true;
-        }
         let Facts { initiator, uid, jid, portal, bits, rlength, mlength, offset, header, link, failure } = *facts;
-        let place = &mut self.ring[(self.written & (length - 1)) as usize];
-        self.written += 1;
-        *place = Event {
+        let sequence = self.sequence;
+        let event = || Event {
             kind,
             initiator,
             uid,
@@ -97,24 +238,38 @@ impl Queue {
             header,
             link,
             failure,
-            sequence: self.sequence,
+            sequence,
         };
-        place
+        match &mut self.events {
+            Events::Plain(ring) => ring.push(event),
+            Events::Shared(ring) => ring.push(&event()),
+        }
+        sequence
+    }
+
+    /// The event that was put in last.
+    #[cold]
+    pub(crate) fn last(&self) -> Option<Event> {
+        match &self.events {
+            Events::Plain(ring) => ring.last(),
+            Events::Shared(ring) => ring.last(),
+        }
     }
 
     pub(crate) fn is_empty(&self) -> bool {
-        self.written == self.read
+        match &self.events {
+            Events::Plain(ring) => ring.written == ring.read,
+            Events::Shared(ring) => ring.is_empty(),
+        }
     }
 
-    /// The oldest event, and whether some before it were lost.
+    /// The oldest event, and whether some before it were lost. No other thread reads meanwhile.
     #[inline]
     pub(crate) fn pop(&mut self) -> Result<(Event, bool), Error> {
-        if self.is_empty() {
-            return Err(Error::QueueEmpty);
+        match &mut self.events {
+            Events::Plain(ring) => ring.pop(),
+            Events::Shared(ring) => ring.pop(),
         }
-        let event = self.ring[(self.read & (self.ring.len() as u64 - 1)) as usize];
-        self.read += 1;
-        Ok((event, std::mem::take(&mut self.has_lost)))
     }
 }
 
@@ -128,29 +283,69 @@ mod tests {
 
     #[test]
     fn the_oldest_events_go_and_the_next_read_says_so_once() {
-        let mut queue = Queue::new(5, false).expect("memory");
-        for link in 0..8 {
-            push(&mut queue, link);
+        for is_shared in [false, true] {
+            let mut queue = Queue::new(5, false, is_shared).expect("memory");
+            for link in 0..8 {
+                push(&mut queue, link);
+            }
+            assert_eq!(queue.last().map(|event| event.link), Some(7));
+            assert_eq!(queue.pop().map(|(event, is_lost)| (event.link, is_lost)), Ok((0, false)), "eight fit");
+            for link in 8..10 {
+                push(&mut queue, link);
+            }
+            assert_eq!(queue.pop().map(|(event, is_lost)| (event.link, is_lost)), Ok((2, true)), "one was lost");
+            for link in 3..10 {
+                assert_eq!(
+                    queue.pop().map(|(event, is_lost)| (event.link, event.sequence, is_lost)),
+                    Ok((link, link, false))
+                );
+            }
+            assert_eq!(queue.pop().map(|_| ()), Err(Error::QueueEmpty));
         }
-        assert_eq!(queue.pop().map(|(event, is_lost)| (event.link, is_lost)), Ok((0, false)), "eight fit");
-        for link in 8..10 {
-            push(&mut queue, link);
-        }
-        assert_eq!(queue.pop().map(|(event, is_lost)| (event.link, is_lost)), Ok((2, true)), "one was lost");
-        for link in 3..10 {
-            assert_eq!(
-                queue.pop().map(|(event, is_lost)| (event.link, event.sequence, is_lost)),
-                Ok((link, link, false))
-            );
-        }
-        assert_eq!(queue.pop().map(|_| ()), Err(Error::QueueEmpty));
     }
 
     #[test]
     fn a_queue_has_a_power_of_two_and_at_least_two() {
-        for (count, length) in [(1, 2), (2, 2), (3, 4), (5, 8), (1024, 1024)] {
-            assert_eq!(Queue::new(count, false).expect("memory").ring.len(), length);
+        let length = |queue: &Queue| match &queue.events {
+            Events::Plain(ring) => ring.slots.len(),
+            Events::Shared(ring) => ring.slots.len(),
+        };
+        for is_shared in [false, true] {
+            for (count, wanted) in [(1, 2), (2, 2), (3, 4), (5, 8), (1024, 1024)] {
+                assert_eq!(length(&Queue::new(count, false, is_shared).expect("memory")), wanted);
+            }
+            let too_many = [u64::MAX, 1 << 60].map(|count| Queue::new(count, false, is_shared));
+            assert!(too_many.iter().all(Option::is_none));
         }
-        assert!(Queue::new(u64::MAX, false).is_none() && Queue::new(1 << 60, false).is_none());
+    }
+
+    /// The reader is overtaken again and again.
+    #[test]
+    fn no_event_is_torn_while_the_writer_overtakes_the_reader() {
+        const EVENTS: u32 = 300_000;
+        for length in [2, 8] {
+            let mut queue = Queue::new(length, false, true).expect("memory");
+            let Events::Shared(ring) = &queue.events else { unreachable!("it is shared") };
+            let ring = Arc::clone(ring);
+            std::thread::scope(|scope| {
+                scope.spawn(move || {
+                    for link in 1..=EVENTS {
+                        let number = u64::from(link);
+                        let described = Described { user: number, ..Described::default() };
+                        let facts = Facts { bits: number, rlength: number, header: number, ..Facts::of_none(link) };
+                        queue.push(EventKind::Ack, Handle::NONE, &described, &facts);
+                    }
+                });
+                let mut last = 0;
+                while last < EVENTS {
+                    let Ok((event, is_lost)) = ring.pop() else { continue };
+                    let number = u64::from(event.link);
+                    assert_eq!([event.bits, event.rlength, event.header, event.described.user], [number; 4]);
+                    assert_eq!(event.sequence, event.link - 1);
+                    assert!(event.link > last && is_lost == (event.link != last + 1), "{last} and {}", event.link);
+                    last = event.link;
+                }
+            });
+        }
     }
 }

@@ -3,6 +3,7 @@
 use crate::memory::Source;
 use crate::objects::Objects;
 use crate::operations::{Operations, Phase, Whom};
+use crate::shared::rings::{COMMANDS, In, Own};
 use crate::types::{Limits, ProcessId};
 use crate::wire::{self, Answer, Head, LONGEST};
 use cci::{Connection, Endpoint, Event, Notify, SendError};
@@ -125,6 +126,8 @@ pub(crate) struct State {
     pub(crate) begun: u32,
     pub(crate) has_sleeper: bool,
     pub(crate) waiters: usize,
+    /// Commands of calls, where there is an engine.
+    pub(crate) commands: Option<In<COMMANDS, Own<COMMANDS>>>,
 }
 
 /// The name of a process among peers.
@@ -158,6 +161,7 @@ impl State {
             begun: 0,
             has_sleeper: false,
             waiters: 0,
+            commands: None,
         }
     }
 

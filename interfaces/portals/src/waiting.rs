@@ -1,8 +1,8 @@
 //! Progress, and waiting for it.
 
-use crate::changes::{Changes, Empty};
+use crate::calls::Calls;
+use crate::changes::Changes;
 use crate::errors::Error;
-use crate::handles::Handle;
 use crate::state::State;
 use cci::{Endpoint, PollError};
 use cci_mem::sync::spin;
@@ -17,9 +17,11 @@ const ROUNDS: usize = 16;
 /// One of so many calls that begin operations makes progress.
 const OFTEN: u32 = 8;
 /// How long a wait looks for events before it sleeps.
-const SPIN: Duration = Duration::from_micros(20);
+pub(crate) const SPIN: Duration = Duration::from_micros(20);
 /// Turns of an engine's loop between two looks.
-const LOOKS: usize = 16;
+const LOOKS: usize = 4;
+/// Commands that an engine follows before it looks for events.
+const COMMANDS: usize = 32;
 
 /// What the program and the engine share.
 pub(crate) struct Core {
@@ -29,61 +31,74 @@ pub(crate) struct Core {
     pub(crate) changed: Condvar,
     /// The same, for that thread.
     pub(crate) wake: OwnedFd,
-    /// A thread of its own makes the progress.
-    pub(crate) has_engine: bool,
+    /// What calls do without the lock, where a thread of its own makes the progress.
+    pub(crate) calls: Option<Calls>,
     /// What the state has of it too.
     pub(crate) changes: Changes,
-    pub(crate) empty: Empty,
 }
 
 impl Core {
-    /// Whether this queue was found empty, and nothing has changed since. Never without an engine,
-    /// where a look makes progress.
-    #[inline]
-    pub(crate) fn is_still_empty(&self, queue: Handle) -> bool {
-        self.has_engine && self.empty.is(queue, self.changes.get())
+    pub(crate) fn has_engine(&self) -> bool {
+        self.calls.is_some()
     }
 
+    /// Takes the lock for a call.
     pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+        match &self.calls {
+            Some(calls) => calls.lock(&self.state),
+            None => self.lock_at_once(),
+        }
+    }
+
+    fn lock_at_once(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The engine: makes progress until the interface is closed or has failed.
+    /// The engine: follows commands and makes progress until the interface is closed or has failed.
     pub(crate) fn run(&self) {
+        let Some(calls) = &self.calls else { return };
         let mut begun = Instant::now();
-        let mut state = self.lock();
+        let mut state = self.lock_at_once();
         while !state.is_closed && !state.has_failed {
             let before = state.objects.changes.get();
-            if self.progress(&mut state) > 0 {
-                begun = Instant::now();
-            }
+            let followed = state.follow(&self.endpoint, COMMANDS);
+            let has_worked = self.progress(&mut state) + followed > 0;
+            calls.note_room(&state);
             if state.objects.changes.get() != before {
                 self.wake(&state);
             }
             if state.is_closed || state.has_failed {
                 break;
             }
-            if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
+            if has_worked {
+                begun = Instant::now();
                 drop(state);
-                // The program's calls need the lock too.
+            } else if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
+                drop(state);
                 (0..LOOKS).for_each(|_| spin());
-            } else {
+            } else if calls.doze(&state) {
                 let left = state.left();
                 state.has_sleeper = true;
                 drop(state);
                 self.sleep(left);
-                self.lock().has_sleeper = false;
+                self.lock_at_once().has_sleeper = false;
+                calls.rise();
                 begun = Instant::now();
+            } else {
+                drop(state);
             }
-            state = self.lock();
+            calls.give_way();
+            state = self.lock_at_once();
         }
+        calls.end();
+        state.follow(&self.endpoint, usize::MAX);
         self.wake(&state);
     }
 
     /// Has those look again whom changes may concern.
     pub(crate) fn wake(&self, state: &State) {
         // An engine sleeps through what calls of the program leave to the program.
-        if state.has_sleeper && (!self.has_engine || state.is_closed || state.has_work()) {
+        if state.has_sleeper && (!self.has_engine() || state.is_closed || state.has_work()) {
             // Full means woken already.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
@@ -95,7 +110,7 @@ impl Core {
     /// Progress by a call of the program, unless an engine makes it.
     #[inline]
     pub(crate) fn progress_of_call(&self, state: &mut State) {
-        if !self.has_engine {
+        if !self.has_engine() {
             self.progress(state);
         }
     }
@@ -160,15 +175,15 @@ impl Core {
                 return if is_failed { Err(Error::Failed) } else { result };
             }
             let begun = *spins.get_or_insert_with(Instant::now);
-            if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
-                let changes = state.objects.changes.get();
+            // A wait has looked at its queues before, where there is an engine.
+            if !self.has_engine() && begun.elapsed() < SPIN && !cci::is_oversubscribed() {
                 drop(state);
-                self.until_changed(changes, begun);
+                spin();
                 state = self.lock();
                 continue;
             }
             // An engine sleeps there, or another thread.
-            if self.has_engine || state.has_sleeper {
+            if self.has_engine() || state.has_sleeper {
                 state.waiters += 1;
                 state = match left {
                     Some(left) => self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
@@ -183,14 +198,6 @@ impl Core {
             self.sleep(left);
             state = self.lock();
             state.has_sleeper = false;
-        }
-    }
-
-    /// A pause between two looks of a wait: with an engine until there is something to see.
-    fn until_changed(&self, changes: u64, begun: Instant) {
-        spin();
-        while self.has_engine && self.changes.get() == changes && begun.elapsed() < SPIN {
-            spin();
         }
     }
 

@@ -4,11 +4,12 @@ use super::rings::Frame;
 use crate::handles::Handle;
 use crate::initiator::Target;
 use crate::objects::{Match, Position, Unlink};
-use crate::types::{ANY, Described, Event, EventKind, ProcessId};
+use crate::packed::{halves, pack, pair, unpack};
+use crate::types::{Described, Event, ProcessId};
 
 /// What a program asks for. All but puts and gets are answered.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Command {
+pub(crate) enum Command {
     Queue(u64),
     FreeQueue(Handle),
     Attach { portal: u32, wanted: Match, unlink: Unlink, at: Position },
@@ -55,16 +56,6 @@ const ACK: u64 = 1 << 32;
 const WHOLE: u64 = 1 << 33;
 const IS_LOST: u64 = 1 << 40;
 
-/// Two halves, low and high.
-fn pair(low: u32, high: u32) -> u64 {
-    u64::from(high) << 32 | u64::from(low)
-}
-
-#[expect(clippy::cast_possible_truncation, reason = "the halves")]
-fn halves(word: u64) -> (u32, u32) {
-    (word as u32, (word >> 32) as u32)
-}
-
 fn unlink(bit: u32) -> Unlink {
     if bit == 0 { Unlink::Retain } else { Unlink::Unlink }
 }
@@ -105,7 +96,8 @@ fn read_request(body: &[u64; 7]) -> (Option<(u64, u64)>, bool, Target) {
 }
 
 impl Command {
-    pub(super) fn frame(&self) -> Frame {
+    #[inline]
+    pub(crate) fn frame(&self) -> Frame {
         let (kind, word, body) = match self {
             Self::Queue(count) => (QUEUE, 0, [*count, 0, 0, 0, 0, 0, 0]),
             Self::FreeQueue(queue) => (FREE_QUEUE, queue.bits(), [0; 7]),
@@ -129,7 +121,8 @@ impl Command {
     }
 
     /// What a line says. `None`: nothing that this library writes.
-    pub(super) fn parse(frame: &Frame) -> Option<Self> {
+    #[inline]
+    pub(crate) fn parse(frame: &Frame) -> Option<Self> {
         let Frame { kind, word, ref body } = *frame;
         let handle = Handle::from_bits(word);
         Some(match kind {
@@ -185,80 +178,29 @@ impl Returned {
     }
 }
 
-const KINDS: [EventKind; 12] = [
-    EventKind::GetStart,
-    EventKind::GetEnd,
-    EventKind::PutStart,
-    EventKind::PutEnd,
-    EventKind::GetPutStart,
-    EventKind::GetPutEnd,
-    EventKind::ReplyStart,
-    EventKind::ReplyEnd,
-    EventKind::SendStart,
-    EventKind::SendEnd,
-    EventKind::Ack,
-    EventKind::Unlink,
-];
-
 /// The two lines of an event, and whether events before it were lost.
 pub(super) fn write_event(event: &Event, is_lost: bool) -> [Frame; 2] {
-    let Event { described, .. } = event;
-    let first = [
-        event.initiator.word(),
-        pair(event.uid, event.jid),
-        event.bits,
-        event.rlength,
-        event.mlength,
-        event.offset,
-        event.header,
-    ];
-    let kind = event.kind as u64 | u64::from(event.failure) << 8;
-    let rest = [
-        described.start,
-        described.length,
-        described.max_size,
-        described.user,
-        pair(described.options, described.threshold.cast_unsigned()),
-        pair(event.link, event.sequence),
-        // The portal index is below 2^16, or any.
-        u64::from(event.portal & 0xffff) << 16 | if is_lost { IS_LOST } else { 0 } | kind,
-    ];
+    let [a, b, c, d, e, f, g, rest @ .., handles] = pack(event);
+    let [h, i, j, k, l, m, kind] = rest;
+    let (memory, queue) = halves(handles);
     [
-        Frame { kind: EVENT, word: event.memory.bits(), body: first },
-        Frame { kind: REST, word: described.queue.bits(), body: rest },
+        Frame { kind: EVENT, word: memory, body: [a, b, c, d, e, f, g] },
+        Frame { kind: REST, word: queue, body: [h, i, j, k, l, m, kind | if is_lost { IS_LOST } else { 0 }] },
     ]
 }
 
 /// The event of two lines. `None`: no engine writes that.
 pub(super) fn read_event(first: &Frame, rest: &Frame) -> Option<(Event, bool)> {
-    let [initiator, user, bits, rlength, mlength, offset, header] = first.body;
-    let [start, length, max_size, own, options, counts, kind] = rest.body;
-    let ((uid, jid), (options, threshold), (link, sequence)) = (halves(user), halves(options), halves(counts));
-    let queue = Handle::from_bits(rest.word);
-    let portal = (kind >> 16) as u32 & 0xffff;
-    let event = Event {
-        kind: *KINDS.get(usize::try_from(kind & 0xff).ok()?)?,
-        initiator: ProcessId::of_word(initiator),
-        uid,
-        jid,
-        portal: if portal == 0xffff { ANY } else { portal },
-        bits,
-        rlength,
-        mlength,
-        offset,
-        memory: Handle::from_bits(first.word),
-        described: Described { start, length, threshold: threshold.cast_signed(), max_size, options, user: own, queue },
-        header,
-        link,
-        failure: (kind >> 8) as u32 & 0xff,
-        sequence,
-    };
+    let [a, b, c, d, e, f, g] = first.body;
+    let [h, i, j, k, l, m, kind] = rest.body;
+    let event = unpack(&[a, b, c, d, e, f, g, h, i, j, k, l, m, kind, pair(first.word, rest.word)])?;
     Some((event, kind & IS_LOST != 0))
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::types::{ANY, EventKind};
 
     #[test]
     fn commands_come_back_from_their_lines() {
@@ -288,13 +230,12 @@ mod tests {
 
     #[test]
     fn events_come_back_from_their_lines() {
-        for (number, kind) in KINDS.into_iter().enumerate() {
-            assert_eq!(kind as usize, number);
-            let described = Described { user: 5, threshold: 3, ..Described::default() };
-            let portal = if number % 2 == 0 { ANY } else { 255 };
-            let event = Event { kind, portal, described, link: 1, sequence: u32::MAX, failure: 1, ..Event::default() };
-            let [first, rest] = write_event(&event, number == 3);
-            assert_eq!(read_event(&first, &rest), Some((event, number == 3)));
+        let described = Described { user: 5, threshold: 3, queue: Handle::from_bits(9), ..Described::default() };
+        for is_lost in [false, true] {
+            let memory = Handle::from_bits(8);
+            let event = Event { kind: EventKind::Ack, memory, described, failure: 1, ..Event::default() };
+            let [first, rest] = write_event(&event, is_lost);
+            assert_eq!(read_event(&first, &rest), Some((event, is_lost)));
             assert_eq!(
                 [first, rest].map(|frame| Returned::parse(&frame)),
                 [Some(Returned::Event), Some(Returned::Rest)]

@@ -22,10 +22,10 @@
 
 mod client;
 mod engine;
-mod frames;
+pub(crate) mod frames;
 #[cfg(test)]
 mod liars;
-mod rings;
+pub(crate) mod rings;
 mod serving;
 mod socket;
 

@@ -138,7 +138,7 @@ impl Serving {
             Command::Queue(count) => self.queue(count, state).map(value),
             Command::FreeQueue(queue) => {
                 self.queues.retain(|(of, _)| *of != queue);
-                objects.free_queue(queue).map(|()| 0)
+                objects.free_queue(queue).map(|_| 0)
             }
             Command::Attach { portal, wanted, unlink, at } => objects.attach(portal, wanted, unlink, at).map(value),
             Command::UnlinkEntry(entry) => objects.unlink_entry(entry).map(|()| 0),
@@ -168,7 +168,7 @@ impl Serving {
 
     fn queue(&mut self, count: u64, state: &mut State) -> Result<Handle, Error> {
         let held: u64 = self.queues.iter().map(|(_, count)| count).sum();
-        let queue = (1..=MOST_EVENTS - held).contains(&count).then(|| Queue::new(count, false)).flatten();
+        let queue = (1..=MOST_EVENTS - held).contains(&count).then(|| Queue::new(count, false, false)).flatten();
         let handle = state.objects.queues.insert(queue.ok_or(Error::NoSpace)?).ok_or(Error::NoSpace)?;
         self.queues.push((handle, count));
         Ok(handle)

@@ -1,7 +1,7 @@
 //! Interfaces whose progress is an engine's.
 
-use crate::world::{PUT, anything, bytes, device, other, pattern, put, two_modes, zeroes};
-use cci_portals::{Descriptor, Error, EventKind, Unlink, buffer};
+use crate::world::{PUT, Side, anything, bytes, device, id, other, pattern, put, two_modes, zeroes};
+use cci_portals::{Descriptor, Error, EventKind, Handle, Target, Unlink, buffer, options};
 use cci_testkit::LIMIT;
 use std::time::Instant;
 
@@ -77,4 +77,110 @@ fn a_wait_ends_with_an_event_and_with_the_interface() {
         there.ni.close().expect("it is open");
         assert_eq!(next(), Err(Error::Network));
     });
+}
+
+/// Commands that are on their way count for the calls behind them.
+#[test]
+fn a_call_with_a_result_follows_the_puts_before_it() {
+    for transport in ["sm", "tcp"] {
+        let sides = two_modes(&device(transport), [true, true]);
+        sides[1].post(anything(), &zeroes(8), PUT | options::MANAGE_REMOTE);
+        for round in 0..2_000 {
+            let source = sides[0].bind(&zeroes(8));
+            sides[0].ni.put(source, None, false, &other(1)).expect("room");
+            let begun = Instant::now();
+            while let Err(why) = sides[0].ni.unlink_memory(source) {
+                assert_eq!(why, Error::MemoryInUse, "{transport}, {round}");
+                assert!(begun.elapsed() < LIMIT, "its end cannot be seen");
+            }
+            // Not pending, so its events are there; gone, so that the next call names nothing.
+            let kinds = [(); 2].map(|()| sides[0].event().map(|event| event.kind));
+            assert_eq!(kinds, [Some(EventKind::SendStart), Some(EventKind::SendEnd)], "{transport}, {round}");
+            assert_eq!(sides[0].ni.put(source, None, false, &other(1)), Err(Error::Memory));
+        }
+    }
+}
+
+/// More puts than the ring of commands has lines, by two threads that poll nothing meanwhile.
+#[test]
+fn puts_of_each_thread_come_once_and_in_order() {
+    const PUTS: u64 = 3_000;
+    let sides = two_modes(&device("sm"), [true, true]);
+    let long = sides[1].ni.queue(4 * PUTS, false).expect("room");
+    let entry = sides[1].ni.attach(4, anything(), Unlink::Retain, cci_portals::Position::After).expect("room");
+    let memory = Descriptor::new(&zeroes(8)).options(PUT | options::MANAGE_REMOTE | options::EVENT_START_DISABLE);
+    sides[1].ni.attach_memory(entry, memory.events(long), Unlink::Retain).expect("room");
+    std::thread::scope(|scope| {
+        for thread in 0..2_u64 {
+            let Side { ni, .. } = &sides[0];
+            scope.spawn(move || {
+                let source = ni.bind(Descriptor::new(&zeroes(8)), Unlink::Retain).expect("room");
+                for number in 0..PUTS {
+                    let to = Target { header: thread << 32 | number, ..other(1) };
+                    ni.put(source, None, false, &to).expect("room");
+                }
+            });
+        }
+    });
+    let mut next = [0, 0];
+    for _ in 0..2 * PUTS {
+        let (_, event, is_lost) = sides[1].ni.poll(&[long], Some(LIMIT)).expect("each comes");
+        let (thread, number) = ((event.header >> 32) as usize, event.header & u64::from(u32::MAX));
+        assert_eq!((number, is_lost), (next[thread], false));
+        next[thread] += 1;
+    }
+    assert_eq!((next, sides[1].ni.event(long)), ([PUTS; 2], Err(Error::QueueEmpty)));
+}
+
+#[test]
+fn calls_return_the_codes_that_the_engine_would() {
+    let sides = two_modes(&device("sm"), [true, false]);
+    let ni = &sides[0].ni;
+    let source = sides[0].bind(&zeroes(8));
+    let to = other(1);
+    for region in [(0, 9), (8, 1), (u64::MAX, 2), (9, 0)] {
+        assert_eq!(ni.put(source, Some(region), false, &to), Err(Error::IllegalMemory), "{region:?}");
+        assert_eq!(ni.get(source, Some(region), &to), Err(Error::IllegalMemory), "{region:?}");
+    }
+    assert_eq!(ni.put(source, None, false, &Target { portal: 1 << 16, ..to }), Err(Error::PortalIndex));
+    assert_eq!(ni.get(source, None, &Target { access: 1 << 16, ..to }), Err(Error::AccessIndex));
+    // Shorter, then inactive, then steady again.
+    let new = |len| Descriptor::new(&zeroes(len));
+    ni.update(source, Some(new(4)), Handle::NO_QUEUE).expect("nothing is tested");
+    assert_eq!(ni.put(source, Some((0, 8)), false, &to), Err(Error::IllegalMemory));
+    ni.update(source, Some(new(4).threshold(0)), Handle::NO_QUEUE).expect("nothing is tested");
+    assert_eq!(ni.put(source, None, false, &to), Err(Error::Memory));
+    ni.update(source, Some(new(4)), Handle::NO_QUEUE).expect("nothing is tested");
+    // Nobody is there: operations stay open, all that there may be.
+    let absent = Target::at(id(7), 4);
+    let begun = (0..100_000).find(|_| ni.get(source, None, &absent) != Ok(()));
+    assert_eq!((begun, ni.put(source, None, false, &absent)), (Some(65_536), Err(Error::NoSpace)));
+    // A descriptor that its entry takes along.
+    let (entry, memory) = sides[0].post_descriptor(anything(), new(8), Unlink::Unlink);
+    ni.unlink_entry(entry).expect("nothing is pending");
+    assert_eq!(ni.put(memory, None, false, &to), Err(Error::Memory));
+    ni.close().expect("it is open");
+    assert_eq!(
+        (ni.put(source, None, false, &to), ni.event(sides[0].queue)),
+        (Err(Error::Network), Err(Error::Network))
+    );
+}
+
+#[test]
+fn a_queue_that_an_engine_fills_keeps_the_newest() {
+    let sides = two_modes(&device("sm"), [true, true]);
+    // Rounded up to 8.
+    let queue = sides[1].ni.queue(5, false).expect("room");
+    let (_, target) = sides[1].post(anything(), &zeroes(8), PUT | options::MANAGE_REMOTE);
+    let new = Descriptor::new(&zeroes(8)).options(PUT | options::MANAGE_REMOTE | options::EVENT_START_DISABLE);
+    sides[1].ni.update(target, Some(new.events(queue)), Handle::NO_QUEUE).expect("nothing is tested");
+    let source = sides[0].bind(&zeroes(8));
+    for header in 0..11 {
+        sides[0].ni.put(source, None, true, &Target { header, ..other(1) }).expect("room");
+        wait(&sides, EventKind::Ack);
+    }
+    let read = || sides[1].ni.event(queue).map(|(event, is_lost)| (event.header, is_lost));
+    assert_eq!(read(), Ok((3, true)));
+    assert!((4..11).all(|header| read() == Ok((header, false))));
+    assert_eq!(read(), Err(Error::QueueEmpty));
 }
