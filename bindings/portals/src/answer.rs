@@ -55,3 +55,16 @@ pub(crate) unsafe fn give<T>(to: *mut T, value: T) -> Answer {
     unsafe { to.write_unaligned(value) };
     Ok(())
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The one code that no program can provoke: it stands for faults of the library itself.
+    #[test]
+    fn a_fault_of_the_library_is_a_code() {
+        // Without the message of the panic.
+        let code = answer(|| std::panic::resume_unwind(Box::new(())));
+        assert_eq!(code, Error::Unknown.code());
+    }
+}
