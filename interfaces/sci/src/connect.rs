@@ -25,7 +25,6 @@ type Callback = Box<dyn FnOnce(Result<RemoteSegment, Error>) + Send>;
 pub(crate) struct Pending {
     outcome: Option<Result<RemoteSegment, Error>>,
     callback: Option<Callback>,
-    stop: Arc<AtomicBool>,
 }
 
 fn is_stopped(stop: Stop<'_>) -> bool {
@@ -160,15 +159,13 @@ pub(crate) fn begin(
     deadline: Option<Instant>,
 ) -> Result<Connecting, Error> {
     shared.place(node)?;
-    let stop = Arc::new(AtomicBool::new(false));
-    let pending = Pending { stop: Arc::clone(&stop), ..Pending::default() };
     let key = shared.with(|state| {
         let key = state.next();
-        state.connecting.insert(key, pending);
+        state.connecting.insert(key, Pending::default());
         Ok(key)
     })?;
-    let connecting = Connecting { shared: Arc::clone(shared), key, stop: Arc::clone(&stop) };
-    let shared = Arc::clone(shared);
+    let connecting = Connecting { shared: Arc::clone(shared), key, stop: Arc::new(AtomicBool::new(false)) };
+    let (shared, stop) = (Arc::clone(shared), Arc::clone(&connecting.stop));
     let run = move || {
         let outcome = connect(&shared, (node, id), (deadline, Some(&stop)));
         // Dropped without the lock where nobody waits for it any more.
@@ -208,8 +205,6 @@ impl State {
     /// Removes a connect. What it has is dropped without the lock.
     pub(crate) fn forget_connect(&mut self, key: u64) {
         if let Some(pending) = self.connecting.remove(&key) {
-            // Publishes nothing.
-            pending.stop.store(true, Ordering::Relaxed);
             self.retired.push(Box::new(pending));
         }
     }
