@@ -102,25 +102,49 @@ static HAS_JOINED: AtomicBool = AtomicBool::new(false);
 /// The job of this process, joined now if it names one. `None`: there is none.
 fn job(membership: &mut Membership) -> Result<Option<Arc<Job>>, Refusal> {
     // Publishes nothing: the membership is locked.
-    if membership.job.is_none() && Job::is_named() && !HAS_JOINED.swap(true, Ordering::Relaxed) {
+    if membership.job.is_none() && Job::is_named() && !HAS_JOINED.load(Ordering::Relaxed) {
         membership.job = Some(Arc::new(Job::join().map_err(|_| Error::Failure)?));
+        HAS_JOINED.store(true, Ordering::Relaxed);
     }
     Ok(membership.job.clone())
 }
 
-/// Where an endpoint is. The first one of a process in a job is that of its rank.
-fn place(id: Option<u32>, may_be_rank: bool) -> Result<Place, Refusal> {
+/// Opens an endpoint at its place. The first one of a process in a job is that of its rank.
+fn open_at_place(
+    id: Option<u32>,
+    key: u32,
+    options: &Options,
+    may_be_rank: bool,
+) -> Result<Endpoint<CSegment>, Refusal> {
+    // Before the other ranks find an endpoint that does not come about.
+    options.check()?;
     let (_context, device) = device()?;
-    let by_rule = || Place::by_rule(&device, id).map_err(|why| Refusal::from(why.code()));
+    let open = |place| Endpoint::open(place, key, options).map_err(|why| Refusal::from(why.code()));
+    let by_rule = || open(Place::by_rule(&device, id).map_err(|why| why.code())?);
     if !may_be_rank {
         return by_rule();
     }
     let mut membership = lock(&registry().membership);
+    if membership.has_failed {
+        return Err(Error::Failure.into());
+    }
     let job = if membership.ranks.is_empty() { job(&mut membership)? } else { None };
     let Some(job) = job else { return by_rule() };
-    let place = Place::of_job(job, &device, id).map_err(|why| why.code())?;
-    membership.ranks = place.ranks().collect();
-    Ok(place)
+    let place = Place::of_job(job, &device, id).map_err(|why| {
+        membership.has_failed = why.is_final();
+        why.code()
+    })?;
+    let ranks = place.ranks().collect();
+    match open(place) {
+        Ok(endpoint) => {
+            membership.ranks = ranks;
+            Ok(endpoint)
+        }
+        Err(why) => {
+            membership.has_failed = true;
+            Err(why)
+        }
+    }
 }
 
 /// The NIC of this host: that of an endpoint which is opened for this.
@@ -146,8 +170,7 @@ pub(crate) unsafe fn open(
     }
     // SAFETY: by the contract of the header.
     let (options, handler, may_be_rank) = unsafe { options(list, count) }?;
-    let place = place((id != ANY).then_some(id), may_be_rank)?;
-    let endpoint = Endpoint::open(place, key, &options).map_err(|why| why.code())?;
+    let endpoint = open_at_place((id != ANY).then_some(id), key, &options, may_be_rank)?;
     *lock(&registry.nic) = Some(endpoint.address().nic());
     let handle = registry.enter(End::new(endpoint, handler)).ok_or(Error::NoResources)?;
     // SAFETY: by the contract of the header.

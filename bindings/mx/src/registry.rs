@@ -83,6 +83,8 @@ pub(crate) struct Membership {
     pub(crate) job: Option<Arc<Job>>,
     /// NIC and id of each rank, once the first endpoint is open.
     pub(crate) ranks: Vec<(u64, u32)>,
+    /// The ranks have exchanged their places, and this one has no endpoint there.
+    pub(crate) has_failed: bool,
 }
 
 /// The registry of this process. It is never freed: calls of other threads may be in it. A child of

@@ -51,7 +51,12 @@ impl Options {
         self
     }
 
-    pub(crate) fn check(&self) -> Result<(), Error> {
+    /// Checks them, as [`crate::Endpoint::open`] does.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::BadParameterValue`]: a context id of no bits, of more than 16, or beyond bit 63.
+    pub fn check(&self) -> Result<(), Error> {
         match self.context_bits {
             Some((count, shift)) if count == 0 || count > 16 || shift > 64 - count => Err(Error::BadParameterValue),
             _ => Ok(()),

@@ -46,6 +46,13 @@ impl NotOpened {
             },
         }
     }
+
+    /// Whether [`Place::of_job`] has failed for good: the ranks have begun the exchange that each
+    /// makes once.
+    #[must_use]
+    pub fn is_final(&self) -> bool {
+        matches!(self, Self::Job(_) | Self::Refused(Error::Busy))
+    }
 }
 
 impl fmt::Display for NotOpened {

@@ -47,13 +47,19 @@ int main(int argc, char **argv) {
     mx_endpoint_t second;
     uint64_t nic, own_nic;
     mx_request_t request, sends[64];
-    mx_param_t outside;
+    mx_param_t outside, wrong;
     char name[32];
 
     CHECK(argc == 3);
     size = (uint32_t)atoi(argv[1]);
     OK(mx_init());
     CHECK_CODE(mx_hostname_to_nic_id("localhost", &own_nic), MX_SUCCESS);
+    /* What fails before the ranks meet is made up for by the next call. */
+    mx_set_error_handler(MX_ERRORS_RETURN);
+    memset(&wrong, 0, sizeof wrong);
+    wrong.key = MX_PARAM_CONTEXT_ID;
+    CHECK_CODE(mx_open_endpoint(MX_ANY_NIC, MX_ANY_ENDPOINT, KEY, &wrong, 1, &endpoint), MX_BAD_PARAM_VAL);
+    CHECK_CODE(mx_open_endpoint(MX_ANY_NIC, 2048, KEY, NULL, 0, &endpoint), MX_BAD_ENDPOINT_ID);
     OK(mx_open_endpoint(MX_ANY_NIC, MX_ANY_ENDPOINT, KEY, NULL, 0, &endpoint));
     OK(mx_get_endpoint_addr(endpoint, &own));
     OK(mx_decompose_endpoint_addr(own, &nic, &id));
@@ -66,7 +72,6 @@ int main(int argc, char **argv) {
     }
     CHECK(peers[id].stuff[0] == own.stuff[0] && peers[id].stuff[1] == own.stuff[1]);
     CHECK(has_lane() == (size > 1 && strcmp(argv[2], "tcp") != 0));
-    mx_set_error_handler(MX_ERRORS_RETURN);
     CHECK_CODE(mx_hostname_to_nic_id("job:99", &nic), MX_HOST_NOT_FOUND);
     CHECK_CODE(mx_hostname_to_nic_id("job:x", &nic), MX_HOST_NOT_FOUND);
     CHECK_CODE(mx_connect(endpoint, own_nic, size, KEY, PATIENCE * 1000, &peers[63]), MX_NIC_NOT_FOUND);
