@@ -61,7 +61,7 @@ impl DmaQueue {
         })
     }
 
-    /// Nothing of this is the thread's: a wake-up for each transfer would take half as long as 1 MiB.
+    /// Leaves the thread asleep: to wake it for each transfer takes half as long as 1 MiB.
     fn with<R>(&self, act: impl FnOnce(&mut State, &mut Queue) -> Result<R, Error>) -> Result<R, Error> {
         self.shared.with_quietly(|state| {
             let mut queue = state.queues.remove(&self.token).ok_or(Error::Cancelled)?;
