@@ -1,16 +1,17 @@
-//! What open, quiet segments cost: no processor time.
+//! What open, quiet segments cost: no processor time, but for probes over a network.
 
 #![forbid(unsafe_code)]
 
 use cci_sci::{Access, Host, Nodes, Options};
 use cci_testkit::process::{context_switches, processor_time};
 use cci_testkit::{LIMIT, device_of, sm_device};
+use std::io::Write;
 use std::time::Duration;
 
 #[test]
 fn quiet_segments_use_no_processor_time() {
     let seconds = if std::env::var_os("CCI_TEST_LONG").is_some() { 10 } else { 2 };
-    for device in [sm_device(), device_of("auto", &[])] {
+    for device in [sm_device(), device_of("auto", &[]), device_of("sock", &[("ip", "127.0.0.1")])] {
         let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone())).expect("a host");
         let (owner, other) = (open(), open());
         let id = std::process::id();
@@ -33,7 +34,10 @@ fn quiet_segments_use_no_processor_time() {
         let (time, switches) = (processor_time() - time, context_switches() - switches);
         let name = &device.transport;
         assert!(time < Duration::from_millis(10), "{name}: {time:?} of processor time");
-        assert!(switches <= 14, "{name}: {switches} context switches");
+        // Over a network both hosts probe each other every 3 s.
+        let most = if name == "sock" { 14 + (seconds / 3 + 1) * 16 } else { 14 };
+        assert!(switches <= most, "{name}: {switches} context switches");
+        let _ = writeln!(std::io::stderr(), "{name}: {time:?} in {seconds} s, {switches} context switches");
         window.store(0, 1_u8).expect("mapped");
         to_all.store(0, 1_u8).expect("mapped");
     }
