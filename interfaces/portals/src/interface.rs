@@ -205,6 +205,8 @@ impl Interface {
         let before = state.objects.changes.get();
         state.follow(&self.core.endpoint, usize::MAX);
         let result = act(&mut state);
+        // An engine that sleeps is not woken for messages of this process to itself.
+        state.serve_self(&self.core.endpoint);
         let is_closed = state.is_closed;
         commands.note(&mut state.objects, is_closed);
         calls.note_room(&state);
