@@ -257,8 +257,8 @@ impl Calls {
         found
     }
 
-    /// Looks at queues for a while, and says in which there was an event. `None`: in none, or a wait
-    /// has other things to look at.
+    /// Looks at queues for a while, and returns in which there was an event. `None`: in none, or a
+    /// wait has other things to look at.
     pub(crate) fn look(
         &self,
         queues: &[Handle],
