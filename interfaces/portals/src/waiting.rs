@@ -7,7 +7,7 @@ use crate::state::State;
 use cci::{Endpoint, PollError};
 use cci_mem::sync::spin;
 use rustix::event::{PollFd, PollFlags, poll};
-use std::os::fd::{AsFd, OwnedFd};
+use std::os::fd::OwnedFd;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -202,12 +202,14 @@ impl Core {
     }
 
     fn sleep(&self, left: Option<Duration>) {
-        let handle = self.endpoint.as_fd();
-        let _ = self.endpoint.arm();
-        let mut descriptors = [PollFd::new(&handle, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
-        let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
-        // A signal ends it early, and its caller looks again.
-        let _ = poll(&mut descriptors, left.as_ref());
+        // The descriptor is armed for this sleep only: whoever polls afterwards costs its peers no
+        // system calls.
+        if let Ok(sleeper) = self.endpoint.sleeper() {
+            let mut descriptors = [PollFd::new(&sleeper, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
+            let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
+            // A signal ends it early, and its caller looks again.
+            let _ = poll(&mut descriptors, left.as_ref());
+        }
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }

@@ -143,7 +143,7 @@ impl Engine {
         let is_asymmetric = self.programs.iter().any(|program| program.pairing() == Pairing::Asymmetric);
         (if is_asymmetric { Pairing::Asymmetric } else { Pairing::Symmetric }).heavy();
         if !self.programs.iter_mut().any(Serving::has_work) {
-            let of_programs = self.programs.iter().filter_map(Serving::prepare_sleep).min();
+            let of_programs = self.programs.iter().filter_map(Serving::left).min();
             let oldest = self.strangers.iter().map(|(_, since)| PATIENCE.saturating_sub(since.elapsed())).min();
             self.look([of_programs, oldest].into_iter().flatten().min());
         }
@@ -158,8 +158,13 @@ impl Engine {
         let listener = self.listener.iter().filter(|_| has_place);
         let mut on: Vec<BorrowedFd<'_>> = listener.map(AsFd::as_fd).collect();
         on.extend(self.strangers.iter().map(|(socket, _)| socket.as_fd()));
-        on.extend(self.programs.iter().flat_map(|of| [of.socket.as_fd(), of.endpoint().as_fd()]));
+        on.extend(self.programs.iter().map(|of| of.socket.as_fd()));
+        // Armed for this sleep only. One that cannot be armed is closed, which its program is told.
+        let sleeps = self.programs.iter().filter(|_| limit != Some(Duration::ZERO));
+        let sleepers: Vec<_> = sleeps.filter_map(|of| of.endpoint().sleeper().ok()).collect();
+        on.extend(sleepers.iter().map(AsFd::as_fd));
         let is_ready = socket::sleep(&on, limit);
+        drop(sleepers);
         if is_ready {
             self.programs.retain_mut(|program| {
                 let is_here = socket::take_wakes(&program.socket);

@@ -209,12 +209,9 @@ impl Serving {
         may_write || self.outgoing.len() < BATCH && !self.commands.is_empty()
     }
 
-    /// Has the endpoint's descriptor become readable once something comes, and returns how long a
-    /// sleep may last.
-    pub(super) fn prepare_sleep(&self) -> Option<Duration> {
-        let core = self.ni.core();
-        let _ = core.endpoint.arm();
-        core.lock().left()
+    /// How long a sleep may last.
+    pub(super) fn left(&self) -> Option<Duration> {
+        self.ni.core().lock().left()
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
