@@ -562,7 +562,11 @@ impl Interface {
 
     /// Sets the job of this process, for links that open from now on.
     pub fn set_job(&self, jid: u32) {
-        self.lock().jid = jid;
+        // Behind the commands of calls before it. One that is closed opens no links.
+        let _ = self.with(|state| {
+            state.jid = jid;
+            Ok(())
+        });
     }
 
     /// Whether the handle is that of an object of this interface.

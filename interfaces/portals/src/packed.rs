@@ -18,6 +18,9 @@ pub(crate) fn halves(word: u64) -> (u32, u32) {
     (word as u32, (word >> 32) as u32)
 }
 
+/// Beside the kind and the failure: the portal index is any.
+const IS_ANY: u32 = 1 << 15;
+
 /// By number.
 const KINDS: [EventKind; 12] = [
     EventKind::GetStart,
@@ -39,7 +42,8 @@ const KINDS: [EventKind; 12] = [
 pub(crate) fn pack(event: &Event) -> [u64; WORDS] {
     let Event { described, .. } = event;
     // The failure is 0 or 1; the portal index is below 2^16, or any.
-    let kind = event.kind as u32 | event.failure << 8 | event.portal << 16;
+    let is_any = if event.portal == ANY { IS_ANY } else { 0 };
+    let kind = event.kind as u32 | event.failure << 8 | is_any | event.portal << 16;
     [
         event.initiator.word(),
         pair(event.uid, event.jid),
@@ -66,13 +70,13 @@ pub(crate) fn unpack(words: &[u64; WORDS]) -> Option<Event> {
     let [start, length, max_size, own, options, counts, kind, handles] = rest;
     let ((uid, jid), (options, threshold), (link, sequence)) = (halves(user), halves(options), halves(counts));
     let ((kind, _), (memory, queue)) = (halves(kind), halves(handles));
-    let (portal, queue) = (kind >> 16, Handle::from_bits(queue));
+    let (portal, queue) = (if kind & IS_ANY == 0 { kind >> 16 } else { ANY }, Handle::from_bits(queue));
     Some(Event {
         kind: *KINDS.get((kind & 0xff) as usize)?,
         initiator: ProcessId::of_word(initiator),
         uid,
         jid,
-        portal: if portal == ANY >> 16 { ANY } else { portal },
+        portal,
         bits,
         rlength,
         mlength,
@@ -81,7 +85,7 @@ pub(crate) fn unpack(words: &[u64; WORDS]) -> Option<Event> {
         described: Described { start, length, threshold: threshold.cast_signed(), max_size, options, user: own, queue },
         header,
         link,
-        failure: kind >> 8 & 0xff,
+        failure: kind >> 8 & 0x7f,
         sequence,
     })
 }
@@ -101,7 +105,7 @@ mod tests {
                 initiator: ProcessId { nid: 5, pid: 6 },
                 uid: 8,
                 jid: 9,
-                portal: if number % 2 == 0 { ANY } else { 255 },
+                portal: [ANY, 255, 0xffff][number % 3],
                 bits: 10,
                 rlength: 11,
                 mlength: 12,

@@ -57,6 +57,7 @@ impl Core {
     /// The engine: follows commands and makes progress until the interface is closed or has failed.
     pub(crate) fn run(&self) {
         let Some(calls) = &self.calls else { return };
+        let _end = EndByPanic(self);
         let mut begun = Instant::now();
         let mut state = self.lock_at_once();
         while !state.is_closed && !state.has_failed {
@@ -211,5 +212,19 @@ impl Core {
             let _ = poll(&mut descriptors, left.as_ref());
         }
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+}
+
+/// The engine's thread. Dropped by a panic: calls go on without it, and waits end.
+struct EndByPanic<'c>(&'c Core);
+
+impl Drop for EndByPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.calls.iter().for_each(Calls::end);
+            let mut state = self.0.lock_at_once();
+            state.has_failed = true;
+            self.0.wake(&state);
+        }
     }
 }

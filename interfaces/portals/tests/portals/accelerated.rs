@@ -184,3 +184,30 @@ fn a_queue_that_an_engine_fills_keeps_the_newest() {
     assert!((4..11).all(|header| read() == Ok((header, false))));
     assert_eq!(read(), Err(Error::QueueEmpty));
 }
+
+/// A call with a result is behind those before it, which the engine may still have to follow.
+#[test]
+fn a_job_that_is_set_later_is_not_that_of_earlier_puts() {
+    let sides = two_modes(&device("sm"), [true, true]);
+    let source = sides[0].bind(&zeroes(8));
+    for round in 1..=300_u32 {
+        let own = sides[0].ni.identity().1;
+        for _ in 0..3 {
+            sides[0].ni.put(source, None, false, &other(1)).expect("room");
+        }
+        sides[0].ni.set_job(round);
+        for _ in 0..3 {
+            assert_eq!(wait(&sides, EventKind::SendEnd).jid, own, "round {round}");
+        }
+    }
+}
+
+#[test]
+fn the_last_portal_index_is_not_any_in_either_mode() {
+    for has_engine in [false, true] {
+        let sides = two_modes(&device("sm"), [has_engine, false]);
+        let source = sides[0].bind(&zeroes(8));
+        sides[0].ni.put(source, None, false, &Target { portal: 65_535, ..other(1) }).expect("room");
+        assert_eq!(wait(&sides, EventKind::SendStart).portal, 65_535);
+    }
+}
