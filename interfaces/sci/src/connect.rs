@@ -6,7 +6,7 @@ use crate::names;
 use crate::nodes::{Place, is_number};
 use crate::segment::RemoteSegment;
 use crate::shared::Shared;
-use crate::state::{Partner, Request, Source, State};
+use crate::state::{Call, Partner, Request, Source, State};
 use crate::types::Then;
 use crate::wire::Message;
 use cci_mem::sync::{AtomicBool, Ordering};
@@ -192,7 +192,7 @@ impl State {
     }
 
     /// The callback of a connect that has ended.
-    pub(crate) fn connect_call(&mut self, key: u64) -> Option<Box<dyn FnOnce() -> Then>> {
+    pub(crate) fn connect_call(&mut self, key: u64) -> Option<Call> {
         let pending = self.connecting.get_mut(&key).filter(|pending| pending.callback.is_some())?;
         let outcome = pending.outcome.take()?;
         let callback = pending.callback.take()?;

@@ -211,10 +211,13 @@ impl DmaQueue {
     ///
     /// [`Error::IllegalOperation`]: it is posted. [`Error::Cancelled`], [`Error::NotInitialized`].
     pub fn reset(&self) -> Result<(), Error> {
-        self.with(|state, queue| {
+        self.shared.with_quietly(|state| {
+            let queue = state.queues.get(&self.token).ok_or(Error::Cancelled)?;
             if queue.state == QueueState::Posted {
                 return Err(Error::IllegalOperation);
             }
+            state.keep_calls(self.token);
+            let Some(queue) = state.queues.get_mut(&self.token) else { return Ok(()) };
             retire(&mut state.retired, &mut queue.notices);
             queue.reset();
             Ok(())
@@ -235,6 +238,11 @@ impl DmaQueue {
     fn end(&self) -> Result<(), Error> {
         self.shared.with(|state| {
             state.has_changed = true;
+            state.keep_calls(self.token);
+            if self.shared.is_own_thread() {
+                // A callback removes it, and there is nobody else to make calls.
+                state.forget_calls(Source::Queue(self.token));
+            }
             state.cancel(Source::Queue(self.token));
             state.queues.remove(&self.token).map(drop).ok_or(Error::Cancelled)
         })?;

@@ -135,6 +135,10 @@ impl Queue {
         self.is_aborted = true;
     }
 
+    fn is_starved(&self) -> bool {
+        self.state == QueueState::Posted && self.open == 0
+    }
+
     fn is_ending(&self) -> bool {
         self.has_failed || self.is_aborted
     }
@@ -182,12 +186,17 @@ impl State {
         self.advance(endpoint, token);
     }
 
+    /// Whether a queue has nothing open, so that no end of its own has it go on.
+    pub(crate) fn has_starved_queue(&self) -> bool {
+        self.queues.values().any(Queue::is_starved)
+    }
+
     /// Begins what had no room before. False: there is still none for something.
     pub(crate) fn advance_all(&mut self, endpoint: &Endpoint) -> bool {
-        let starved = |queue: &Queue| queue.state == QueueState::Posted && queue.open == 0;
-        let tokens: Vec<_> = self.queues.iter().filter(|(_, queue)| starved(queue)).map(|(token, _)| *token).collect();
+        let starved = self.queues.iter().filter(|(_, queue)| queue.is_starved());
+        let tokens: Vec<_> = starved.map(|(token, _)| *token).collect();
         tokens.into_iter().for_each(|token| self.advance(endpoint, token));
-        !self.queues.values().any(starved)
+        !self.has_starved_queue()
     }
 
     /// A link is no more: transfers that have begun report their own ends.

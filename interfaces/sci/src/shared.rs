@@ -131,7 +131,10 @@ impl Shared {
             let is_quiet = self.take_events(state);
             state.take_changes(&self.endpoint);
             state.serve_self(&self.endpoint);
-            let is_left = !state.ready.is_empty() || state.is_backlogged() || state.peers.poll_timeout() != timer;
+            let is_left = !state.ready.is_empty()
+                || state.is_backlogged()
+                || state.has_starved_queue()
+                || state.peers.poll_timeout() != timer;
             if !is_quiet || is_left || !has_ended(state) {
                 self.set_driven(None);
                 self.wake();
@@ -223,7 +226,7 @@ impl Shared {
     /// Waits until the callback of an object that is removed has returned.
     pub(crate) fn settle(&self, source: Source) {
         // On the thread of the host it is the callback itself that removes.
-        let _ = self.wait_for(None, |state| (state.running != Some(source)).then_some(Ok(())));
+        let _ = self.wait_for(None, |state| (!state.will_call(source)).then_some(Ok(())));
     }
 
     /// Enters a claimed name; the number by which it is removed.

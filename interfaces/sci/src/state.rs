@@ -181,6 +181,8 @@ pub(crate) struct State {
     /// Messages that wait for room in CCI.
     outbox: BTreeMap<Peer, VecDeque<Message>>,
     pub(crate) ready: VecDeque<Source>,
+    /// Calls of callbacks that their objects have no more.
+    due: VecDeque<(Source, Call)>,
     /// Whose callback runs.
     pub(crate) running: Option<Source>,
     /// Somebody who waits may have what it waits for; and how many threads wait.
@@ -217,6 +219,7 @@ impl State {
             probe_at: None,
             outbox: BTreeMap::new(),
             ready: VecDeque::new(),
+            due: VecDeque::new(),
             running: None,
             has_changed: false,
             waiters: 0,
@@ -423,7 +426,10 @@ impl State {
     }
 
     /// The next callback that is due, with its event.
-    pub(crate) fn next_call(&mut self, endpoint: &Endpoint) -> Option<(Source, Box<dyn FnOnce() -> Then>)> {
+    pub(crate) fn next_call(&mut self, endpoint: &Endpoint) -> Option<(Source, Call)> {
+        if let Some(found) = self.due.pop_front() {
+            return Some(found);
+        }
         while let Some(source) = self.ready.pop_front() {
             let call = match source {
                 Source::Segment(id, life) => {
@@ -451,6 +457,28 @@ impl State {
             }
         }
         None
+    }
+
+    /// Ends of a queue that were not told yet: they are, whatever the program does with the queue,
+    /// which it sees ended already.
+    pub(crate) fn keep_calls(&mut self, token: u64) {
+        let Some(queue) = self.queues.get_mut(&token) else { return };
+        while let Some(call) = call_of(&mut queue.notices) {
+            self.due.push_back((Source::Queue(token), call));
+        }
+    }
+
+    /// Whether a callback of an object runs, or will.
+    pub(crate) fn will_call(&self, source: Source) -> bool {
+        self.running == Some(source) || self.due.iter().any(|(of, _)| *of == source)
+    }
+
+    /// Forgets the calls of an object: its own callback removes it.
+    pub(crate) fn forget_calls(&mut self, source: Source) {
+        let (gone, due) = std::mem::take(&mut self.due).into_iter().partition(|(of, _)| *of == source);
+        self.due = due;
+        let gone: VecDeque<_> = gone;
+        self.retired.push(Box::new(gone));
     }
 
     /// Removes a callback.
@@ -558,7 +586,10 @@ pub(crate) fn retire<E: 'static>(retired: &mut Vec<Box<dyn Send>>, notices: &mut
     }
 }
 
-fn call_of<E: 'static>(notices: &mut Notices<E>) -> Option<Box<dyn FnOnce() -> Then>> {
+/// A callback, with its event.
+pub(crate) type Call = Box<dyn FnOnce() -> Then + Send>;
+
+fn call_of<E: Send + 'static>(notices: &mut Notices<E>) -> Option<Call> {
     let callback = Arc::clone(notices.callback.as_ref()?);
     let event = notices.events.pop_front()?;
     Some(Box::new(move || {

@@ -97,6 +97,34 @@ fn a_callback_is_told_the_end_once() {
     }
 }
 
+/// Who waits sees the end before the callback has run, and goes on.
+#[test]
+fn a_callback_is_told_the_end_of_a_queue_that_is_reset_or_removed_at_once() {
+    let [first, second] = two();
+    let (own, _far, connection) = between(&first, &second);
+    for is_removed in [false, true] {
+        for _ in 0..50 {
+            let queue = first.dma_queue(1).expect("room");
+            queue.enqueue((&own, 0), (&connection, 0), SIZE, Direction::Write).expect("room");
+            let (sender, receiver) = channel();
+            let told = move |state| {
+                sender.send(state).expect("it is waited for");
+                Then::Continue
+            };
+            queue.post_with(told).expect("it has a transfer");
+            assert_eq!(queue.wait(Some(LIMIT)), Ok(QueueState::Done));
+            if is_removed {
+                queue.remove().expect("ended");
+                // It is not called afterwards.
+                assert_eq!(receiver.try_recv(), Ok(QueueState::Done));
+            } else {
+                queue.reset().expect("ended");
+                assert_eq!(receiver.recv_timeout(LIMIT), Ok(QueueState::Done));
+            }
+        }
+    }
+}
+
 #[test]
 fn transfers_to_a_segment_that_is_no_more_fail() {
     let [first, second] = two();
