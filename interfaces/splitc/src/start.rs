@@ -166,6 +166,7 @@ impl World {
             peers: (0..procs).map(|_| Peer::default()).collect(),
             traffic: RefCell::new(Traffic::default()),
             is_all_mapped: Cell::new(false),
+            own_changes: Cell::new(0),
             is_leaving: Cell::new(false),
             pairing: cci_mem::barrier::prepare(),
             failed: RefCell::default(),

@@ -58,6 +58,8 @@ pub struct World {
     pub(crate) traffic: RefCell<Traffic>,
     /// Whether the memory of all ranks is mapped here.
     pub(crate) is_all_mapped: Cell<bool>,
+    /// Atomic operations of this rank on its own memory.
+    pub(crate) own_changes: Cell<u32>,
     /// Whether this rank needs others only to come to their end.
     pub(crate) is_leaving: Cell<bool>,
     /// Who fences where a store meets a sleeper; asymmetric only if all ranks can.

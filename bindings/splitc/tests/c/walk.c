@@ -144,6 +144,20 @@ static void atomics(void)
         CHECK(exchange(shared, 0) == 1);
     }
     barrier();
+    /* The owner of a lock that another one holds finds it free once that one has released it. */
+    if (PROCS > 1) {
+        if (MYPROC == 1)
+            CHECK(test_and_set(shared) == 0);
+        barrier();
+        if (MYPROC == 0) {
+            while (test_and_set(shared) != 0)
+                ;
+            CHECK(exchange(shared, 0) == 1);
+        }
+        if (MYPROC == 1)
+            CHECK(exchange(shared, 0) == 1);
+        barrier();
+    }
     CHECK(cmp_swap(words, -1, 9) == 200 * PROCS && fetch_and_add(words, 0) == 200 * PROCS);
     barrier();
     on_one
