@@ -238,10 +238,11 @@ impl DmaQueue {
     fn end(&self) -> Result<(), Error> {
         self.shared.with(|state| {
             state.has_changed = true;
-            state.keep_calls(self.token);
             if self.shared.is_own_thread() {
                 // A callback removes it, and there is nobody else to make calls.
                 state.forget_calls(Source::Queue(self.token));
+            } else {
+                state.keep_calls(self.token);
             }
             state.cancel(Source::Queue(self.token));
             state.queues.remove(&self.token).map(drop).ok_or(Error::Cancelled)

@@ -93,13 +93,11 @@ impl Shared {
 
     /// Runs a call under the lock.
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State) -> Result<R, Error>) -> Result<R, Error> {
-        let mut state = self.lock()?;
-        let result = act(&mut state);
-        self.finish(&mut state);
-        let retired = std::mem::take(&mut state.retired);
-        drop(state);
-        drop(retired);
-        result
+        self.with_quietly(|state| {
+            let result = act(state);
+            self.finish(state);
+            result
+        })
     }
 
     /// As [`Shared::with`], for a call that leaves the thread nothing to do: it is not woken.

@@ -235,9 +235,9 @@ impl Client {
     /// # Errors
     ///
     /// [`Error::Process`], [`Error::PortalIndex`], [`Error::AccessIndex`]; [`Error::NoSpace`]: 256
-    /// commands wait for the engine, or 1,024 refusals for the program; [`Error::Network`]: it is gone; [`Error::NotInitialised`].
-    /// What the engine finds wrong is the result of a later call of [`Client::event`] or
-    /// [`Client::wait`].
+    /// commands wait for the engine, or 1,024 refusals for the program; [`Error::Network`]: it is
+    /// gone; [`Error::NotInitialised`]. What the engine finds wrong is the result of a later call
+    /// of [`Client::event`] or [`Client::wait`].
     #[inline]
     pub fn put(
         &mut self,

@@ -3,7 +3,7 @@
 use crate::world::{connect, host, published, refused, two};
 use cci_sci::{Access, Direction, Error, Host, LocalSegment, QueueState, Reason, RemoteSegment, Then, Withdraw};
 use cci_testkit::LIMIT;
-use std::sync::mpsc::channel;
+use std::sync::mpsc::{Receiver, channel};
 
 const SIZE: usize = 300_000;
 
@@ -11,6 +11,16 @@ fn pattern(segment: &LocalSegment, seed: usize) -> Vec<u8> {
     let bytes: Vec<u8> = (0..SIZE).map(|at| (at * 7 + at / 251 + seed) as u8).collect();
     segment.map(0..SIZE, Access::ReadWrite).and_then(|window| window.write(0, &bytes)).expect("mapped");
     bytes
+}
+
+/// A callback, and where the states come out that it is told.
+fn callback() -> (impl FnMut(QueueState) -> Then + Send + 'static, Receiver<QueueState>) {
+    let (sender, receiver) = channel();
+    let told = move |state| {
+        sender.send(state).expect("it is waited for");
+        Then::Continue
+    };
+    (told, receiver)
 }
 
 fn bytes(segment: &LocalSegment) -> Vec<u8> {
@@ -84,11 +94,7 @@ fn a_callback_is_told_the_end_once() {
     let queue = first.dma_queue(1).expect("room");
     for _ in 0..3 {
         queue.enqueue((&own, 0), (&connection, 0), SIZE, Direction::Write).expect("room");
-        let (sender, receiver) = channel();
-        let told = move |state| {
-            sender.send(state).expect("it is waited for");
-            Then::Continue
-        };
+        let (told, receiver) = callback();
         queue.post_with(told).expect("it has a transfer");
         assert_eq!(receiver.recv_timeout(LIMIT), Ok(QueueState::Done));
         queue.reset().expect("ended");
@@ -106,11 +112,7 @@ fn a_callback_is_told_the_end_of_a_queue_that_is_reset_or_removed_at_once() {
         for _ in 0..50 {
             let queue = first.dma_queue(1).expect("room");
             queue.enqueue((&own, 0), (&connection, 0), SIZE, Direction::Write).expect("room");
-            let (sender, receiver) = channel();
-            let told = move |state| {
-                sender.send(state).expect("it is waited for");
-                Then::Continue
-            };
+            let (told, receiver) = callback();
             queue.post_with(told).expect("it has a transfer");
             assert_eq!(queue.wait(Some(LIMIT)), Ok(QueueState::Done));
             if is_removed {

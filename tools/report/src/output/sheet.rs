@@ -27,7 +27,7 @@ const HEADING: i32 = 19;
 const EDGE: i32 = 24;
 
 impl Shape {
-    /// Pixels. Half of the wide one is a panel, and so nearly is the narrow one.
+    /// Pixels.
     pub(super) const fn width(self) -> u32 {
         match self {
             Self::Wide => 1160,
