@@ -29,13 +29,16 @@ def text(piece: bytes) -> bytes:
 
 
 async def client_of(connection: cci.Connection, table: bytearray, handle: bytes) -> None:
-    await connection.send(handle)
-    async for message in connection:
-        if len(message) == SLOT:
-            slot = bytes(message)
-            at = place(text(slot[: KEY - 1]))
-            table[at : at + SLOT] = slot
-            await connection.send(b"")
+    try:
+        await connection.send(handle)
+        async for message in connection:
+            if len(message) == SLOT:
+                slot = bytes(message)
+                at = place(text(slot[: KEY - 1]))
+                table[at : at + SLOT] = slot
+                await connection.send(b"")
+    except cci.Error as error:  # this client has gone; the others are served on
+        print("a client got no answer:", error, file=sys.stderr)
 
 
 async def serve() -> None:

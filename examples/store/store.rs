@@ -10,7 +10,7 @@
 //! The same as `store.c` and `store.py` beside it: their clients understand its
 //! server.
 
-#![expect(clippy::print_stdout, reason = "a program of the command line")]
+#![expect(clippy::print_stdout, clippy::print_stderr, reason = "a program of the command line")]
 #![forbid(unsafe_code)]
 
 use cci::{
@@ -47,7 +47,7 @@ fn text(piece: &[u8]) -> &[u8] {
 }
 
 fn serve() -> Result<(), Box<dyn Error>> {
-    let endpoint = Endpoint::open(Context::new()?.default_device()?, &EndpointOptions::new())?;
+    let endpoint = Endpoint::open(Context::new()?.default_device()?, &EndpointOptions::new().disconnect_events(true))?;
     let table = endpoint.register(SharedMemory::new(SLOTS as usize * SLOT)?, Rights::READ)?;
     println!("{}", endpoint.uri());
     while let Some(event) = endpoint.wait(None)? {
@@ -55,7 +55,7 @@ fn serve() -> Result<(), Box<dyn Error>> {
             Event::Request(request) => request.accept(0)?,
             Event::Accepted(accepted) => {
                 let Some(client) = accepted.connection() else { continue };
-                endpoint.send(client, &table.handle().to_bytes(), Notify::OnFailure(0))?;
+                answer(&endpoint, client, &table.handle().to_bytes());
             }
             Event::Received(message) => {
                 let (mut slot, client) = (message.to_vec(), message.connection());
@@ -65,26 +65,37 @@ fn serve() -> Result<(), Box<dyn Error>> {
                 if !table.write(place(text(&slot)), &slot) {
                     return Err("a place outside the table".into());
                 }
-                endpoint.send(client, b"", Notify::OnFailure(0))?;
+                answer(&endpoint, client, b"");
             }
-            // A client that has gone ends its own operations only.
+            Event::Disconnected(client) => {
+                if let Some(client) = client.connection() {
+                    endpoint.disconnect(client)?;
+                }
+            }
             _ => {}
         }
     }
     Ok(())
 }
 
+/// A client may have gone since it asked: then the answer fails, and the others are served on.
+fn answer(endpoint: &Endpoint, client: Connection, bytes: &[u8]) {
+    if let Err(error) = endpoint.send(client, bytes, Notify::OnFailure(0)) {
+        eprintln!("a client got no answer: {error}");
+    }
+}
+
 /// An endpoint with a connection to a server, and the handle of its table.
 fn connect(uri: &str) -> Result<(Endpoint, Connection, RmaHandle), Box<dyn Error>> {
     let endpoint = Endpoint::open(Context::new()?.device_for(uri)?, &EndpointOptions::new().disconnect_events(true))?;
     endpoint.connect(&Connect::to(uri).timeout(Duration::from_secs(10)))?;
-    let (server, handle) = answer(&endpoint)?;
+    let (server, handle) = answered(&endpoint)?;
     let table = RmaHandle::from_bytes(&handle).ok_or("the server sent something else than a handle")?;
     Ok((endpoint, server, table))
 }
 
 /// The next message, and whose it is.
-fn answer(endpoint: &Endpoint) -> Result<(Connection, Vec<u8>), Box<dyn Error>> {
+fn answered(endpoint: &Endpoint) -> Result<(Connection, Vec<u8>), Box<dyn Error>> {
     while let Some(event) = endpoint.wait(None)? {
         match event {
             Event::Received(message) => {
@@ -107,7 +118,7 @@ fn put(uri: &str, key: &str, value: &str) -> Result<(), Box<dyn Error>> {
     }
     endpoint.send(server, &slot, Notify::OnFailure(0))?;
     // The answer: the table has it.
-    answer(&endpoint).map(|_| ())
+    answered(&endpoint).map(|_| ())
 }
 
 fn get(uri: &str, key: &str) -> Result<(), Box<dyn Error>> {

@@ -27,3 +27,24 @@ def test_the_store_gets_what_was_put(program):
     assert program(store, uri, "get", "colour").end() == "green\n"
     missing = program(store, uri, "get", "shape")
     assert missing.process.wait(60) == 1
+
+
+LEAVES = """
+import os, signal, sys
+import cci
+
+connection = cci.sync.connect(sys.argv[1])
+bytes(connection.recv())
+for _ in range(100):
+    connection.post(b"colour".ljust(24, b"\\0") + b"green".ljust(40, b"\\0"))
+os.kill(os.getpid(), signal.SIGKILL)
+"""
+
+
+def test_the_store_outlives_clients_that_are_killed(program):
+    store = source("store/store.py")
+    uri = program(store).line()
+    for _ in range(10):
+        assert program(LEAVES, uri).process.wait(60) == -9
+    assert program(store, uri, "put", "colour", "red").end() == ""
+    assert program(store, uri, "get", "colour").end() == "red\n"

@@ -1,5 +1,6 @@
 //! Runs server and client of each example as two processes.
 
+use cci::{Connect, Context, Endpoint, EndpointOptions, Event, Notify};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::sync::mpsc::{Receiver, RecvTimeoutError, channel};
@@ -143,6 +144,32 @@ fn the_store_of_the_tutorial() {
         assert_eq!(output.status.code(), Some(1));
         assert!(String::from_utf8_lossy(&output.stderr).contains("no such key"));
     }
+}
+
+/// Clients that put, and leave before the answers: the server serves on.
+#[test]
+fn the_store_outlives_its_clients() {
+    let server = Program::start(env!("CARGO_BIN_EXE_store"), &[]);
+    let uri = server.line();
+    let context = Context::new().expect("devices");
+    let device = context.device_for(&uri).expect("a device");
+    let mut slot = [0; 64];
+    slot[..6].copy_from_slice(b"colour");
+    for round in 0..20 {
+        let endpoint = Endpoint::open(device, &EndpointOptions::new()).expect("an endpoint");
+        endpoint.connect(&Connect::to(&uri)).expect("asked for");
+        let client = loop {
+            if let Some(Event::Connected(connected)) = endpoint.wait(Some(LIMIT)).expect("no failure") {
+                break connected.connection().expect("it lasts");
+            }
+        };
+        slot[24] = b'a' + round;
+        for _ in 0..100 {
+            endpoint.send(client, &slot, Notify::OnFailure(0)).expect("there is room");
+        }
+        // Closing waits until the messages are delivered, and for no answers.
+    }
+    assert_eq!(Program::start(env!("CARGO_BIN_EXE_store"), &[&uri, "get", "colour"]).finish(), ["t"]);
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::prefix::{command, end, finish, here, program, root, scratch};
 use std::io::{BufRead, BufReader, Read};
+use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, ChildStdout, Stdio};
 
@@ -217,6 +218,22 @@ fn the_store_of_the_tutorial_gets_what_was_put() {
         assert_eq!(String::from_utf8_lossy(&missing.stderr), "no such key\n");
         server.kill();
     }
+}
+
+#[test]
+fn the_store_outlives_clients_that_leave() {
+    let dir = scratch();
+    let store = program(&root().join("examples/store/store.c"), dir.path());
+    let leaves = program(&here().join("tests/c/leaves_store.c"), dir.path());
+    let server = Server::start(&store, &[]);
+    let uri = server.uri.as_str();
+    for _ in 0..20 {
+        let status = command(&leaves).arg(uri).stdin(Stdio::null()).status().expect("it starts");
+        assert_eq!(status.signal(), Some(9));
+    }
+    assert_eq!(ask(&store, &[uri, "put", "colour", "red"]), "");
+    assert_eq!(ask(&store, &[uri, "get", "colour"]), "red\n");
+    server.kill();
 }
 
 #[test]
