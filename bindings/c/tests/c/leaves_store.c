@@ -1,4 +1,4 @@
-/* A client of examples/store that puts a hundred times, disconnects before it reads an answer, and is killed. */
+/* A client of examples/store that puts a hundred times, disconnects before any answer, and dies. */
 
 #include "../../../../examples/c/example.h"
 #include <signal.h>
