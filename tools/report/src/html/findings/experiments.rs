@@ -34,11 +34,50 @@ fn shown(experiment: &Experiment, value: f64) -> String {
     }
 }
 
-#[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
+/// What the values of an experiment are.
+fn measure(unit: Unit) -> &'static str {
+    match unit {
+        Unit::Time => "time",
+        Unit::Rate => "per second",
+        Unit::Bandwidth => "bytes per second",
+        Unit::Part => "part",
+        Unit::Bytes => "bytes",
+    }
+}
+
+/// The numbers of an experiment.
+fn numbers(experiment: &Experiment, points: &[&PortalsPoint]) -> FigureTable {
+    let rows = points.iter().map(|point| {
+        let spread = 100.0 * point.spread / point.value.abs().max(f64::MIN_POSITIVE);
+        vec![experiment.place(point.x), point.way.clone(), shown(experiment, point.value), format!("±{spread:.1} %")]
+    });
+    FigureTable { head: vec!["at", "way", measure(experiment.unit), "spread"], rows: rows.collect(), words: 2 }
+}
+
+/// A chart of an experiment with several places; the table alone of one with a single place, where
+/// a chart has no curves.
 fn figure(of: &Measured<'_>, experiment: &Experiment) -> Figure {
     let (points, ways) = experiment.found(of.points);
+    let title = format!("{}: {}", transport(of.transport), experiment.title);
+    let (note, runs) =
+        (format!("Expected: {}. Processors: {}.", experiment.expected, experiment.processors), vec![of.run]);
+    let table = numbers(experiment, &points);
+    if points.iter().all(|point| point.x == points[0].x) {
+        let (picture, table) = (table.draw(&title), FigureTable::default());
+        return Figure { note, picture, legend: Vec::new(), table, runs, is_wide: false, title };
+    }
+    let lines = lines(experiment, &points, &ways);
+    let entry = |line: &Line| Entry { look: line.look.clone(), name: line.label.clone(), detail: String::new() };
+    let legend = lines.iter().map(entry).collect();
+    let picture = chart(of, experiment, &title, lines).draw();
+    Figure { note, picture, legend, table, runs, is_wide: false, title }
+}
+
+/// The curves. What has 0 as its place has none on an axis of doublings: it is in the numbers.
+#[expect(clippy::cast_precision_loss, reason = "sizes below 2^52")]
+fn lines(experiment: &Experiment, points: &[&PortalsPoint], ways: &[&str]) -> Vec<Line> {
     let point = |point: &&PortalsPoint| Point {
-        x: point.x.max(1) as f64,
+        x: point.x as f64,
         y: point.value,
         band: None,
         is_accurate: true,
@@ -47,12 +86,12 @@ fn figure(of: &Measured<'_>, experiment: &Experiment) -> Figure {
     let line = |(at, way): (usize, &&str)| Line {
         label: (*way).into(),
         look: Look::of_number(at),
-        points: points.iter().filter(|point| point.way == **way).map(point).collect(),
+        points: points.iter().filter(|point| point.way == **way && point.x > 0).map(point).collect(),
     };
-    let lines: Vec<_> = ways.iter().enumerate().map(line).collect();
-    let all = || lines.iter().flat_map(|line| &line.points);
-    let title = format!("{}: {}", transport(of.transport), experiment.title);
-    let told: Vec<_> = all().map(|point| point.told.clone()).collect();
+    ways.iter().enumerate().map(line).collect()
+}
+
+fn chart(of: &Measured<'_>, experiment: &Experiment, title: &str, lines: Vec<Line>) -> Chart {
     let is_bytes = experiment.place == Place::Bytes;
     let of_value = match experiment.unit {
         Unit::Time => unit::time,
@@ -61,32 +100,13 @@ fn figure(of: &Measured<'_>, experiment: &Experiment) -> Figure {
         Unit::Part => unit::percent,
         Unit::Bytes => unit::size,
     };
-    let rows = points.iter().map(|point| {
-        let spread = 100.0 * point.spread / point.value.abs().max(f64::MIN_POSITIVE);
-        vec![experiment.place(point.x), point.way.clone(), shown(experiment, point.value), format!("±{spread:.1} %")]
-    });
-    Figure {
-        note: format!("Expected: {}. Processors: {}.", experiment.expected, experiment.processors),
-        picture: Chart {
-            id: format!("{}-{}-{}", of.anchor, experiment.name, of.number + 1),
-            description: format!("{title}. {}.", told.join("; ")),
-            x: Axis::new(
-                if is_bytes { "size" } else { "number" },
-                Spread::Binary,
-                all().map(|point| point.x),
-                if is_bytes { unit::size } else { unit::count },
-            ),
-            y: Axis::new("figure", Spread::Linear, all().map(|point| point.y).chain([0.0]), of_value),
-            lines: lines.clone(),
-        }
-        .draw(),
-        legend: lines
-            .iter()
-            .map(|line| Entry { look: line.look.clone(), name: line.label.clone(), detail: String::new() })
-            .collect(),
-        table: FigureTable { head: vec!["at", "way", "figure", "spread"], rows: rows.collect(), words: 2 },
-        runs: vec![of.run],
-        is_wide: false,
-        title,
-    }
+    let all = || lines.iter().flat_map(|line| &line.points);
+    let told: Vec<_> = all().map(|point| point.told.clone()).collect();
+    let of_place = if is_bytes { unit::size } else { unit::count };
+    let across = if is_bytes { "size" } else { "number" };
+    let x = Axis::new(across, Spread::Binary, all().map(|point| point.x), of_place);
+    let values = all().map(|point| point.y).chain([0.0]);
+    let y = Axis::new(measure(experiment.unit), Spread::Linear, values, of_value);
+    let id = format!("{}-{}-{}", of.anchor, experiment.name, of.number + 1);
+    Chart { id, description: format!("{title}. {}.", told.join("; ")), x, y, lines }
 }
