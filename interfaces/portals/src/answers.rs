@@ -7,7 +7,7 @@ use crate::state::{Out, READ, Sending, State};
 use crate::target::offered;
 use crate::types::EventKind;
 use crate::wire::{self, Answer, DONE, OFFERED, REPLY};
-use cci::{Connection, Endpoint, Rights};
+use cci::{Connection, Endpoint};
 
 impl State {
     /// An answer; false: it answers nothing.
@@ -208,13 +208,15 @@ impl State {
 
     /// Begins reads of what a peer has offered, as far as there is room.
     pub(crate) fn begin_reads(&mut self, endpoint: &Endpoint, connection: Connection, number: u64) -> Sending {
-        if self.operations.get_whole(number).is_some_and(|(_, reads)| reads.registered.is_empty())
-            && let Err(sending) = self.register(endpoint, connection, number, Rights::NONE)
+        if self.operations.get_whole(number).is_some_and(|(_, reads)| reads.own.is_none())
+            && let Err(sending) = self.register_own(endpoint, number)
         {
             return sending;
         }
         let Some((operation, reads)) = self.operations.get_whole(number) else { return Sending::Gone };
-        let sending = crate::transfer::begin(endpoint, connection, (operation.length, reads), READ | number);
+        let sending =
+            crate::transfer::begin(endpoint, connection, (operation.offset, operation.length, reads), READ | number);
+        self.has_begun_reads |= reads.open > 0;
         if matches!(sending, Sending::Gone) && reads.open == 0 {
             self.finish_reads(endpoint, number);
         }

@@ -180,10 +180,10 @@ impl Calls {
     }
 
     /// Takes the engine's lock, which the engine leaves to this call.
-    pub(crate) fn lock<'a>(&self, state: &'a Mutex<State>) -> MutexGuard<'a, State> {
+    pub(crate) fn lock<G>(&self, enter: impl FnOnce() -> G) -> G {
         // The engine pauses or does not: nothing depends on it.
         self.wanting.fetch_add(1, Ordering::Relaxed);
-        let state = state.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = enter();
         self.wanting.fetch_sub(1, Ordering::Relaxed);
         state
     }

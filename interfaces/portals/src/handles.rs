@@ -139,6 +139,10 @@ impl<V> Table<V> {
         Some(value)
     }
 
+    pub(crate) fn values_mut(&mut self) -> impl Iterator<Item = &mut V> {
+        self.places.iter_mut().filter_map(|place| place.value.as_mut())
+    }
+
     pub(crate) fn values(&self) -> impl Iterator<Item = &V> {
         self.places.iter().filter_map(|place| place.value.as_ref())
     }

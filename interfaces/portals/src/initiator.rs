@@ -2,12 +2,12 @@
 
 use crate::errors::Error;
 use crate::handles::Handle;
-use crate::operations::{Kind, Operation, Phase};
+use crate::operations::{Kind, Operation, Phase, Whom};
 use crate::queue::Facts;
 use crate::state::{Out, SENT, Sending, State};
 use crate::types::{EventKind, ProcessId};
-use crate::wire::{self, Answer, DONE, LONGEST, LONGEST_PARTS, OFFERED, REPLY, Request};
-use cci::{Connection, Endpoint, Notify, RegisterError, Registration, Rights};
+use crate::wire::{self, Answer, DONE, LONGEST, OFFERED, REPLY, Request};
+use cci::{Connection, Endpoint, Notify, RegisterError, Rights};
 
 /// Where an operation goes, and what it brings.
 ///
@@ -92,9 +92,8 @@ impl State {
         memory: Handle,
         at: (u64, u64),
         request: Request,
-        to: &Target,
+        (whom, to): (Whom, &Target),
     ) -> Result<u64, Error> {
-        let whom = self.whom(to.process).ok_or(Error::Process)?;
         if !self.operations.reserve() {
             return Err(Error::NoSpace);
         }
@@ -144,7 +143,11 @@ impl State {
     ) -> Result<(), Error> {
         let request = Request { wants_ack, ..self.request(wire::PUT, to)? };
         let at = self.check_region(memory, region)?;
-        let number = self.enter(Kind::Put, memory, at, request, to)?;
+        let whom = self.whom(to.process).ok_or(Error::Process)?;
+        if self.put_at_once(endpoint, whom, (memory, at.0, at.1), &request) {
+            return Ok(());
+        }
+        let number = self.enter(Kind::Put, memory, at, request, (whom, to))?;
         if let Some(operation) = self.operations.get(number) {
             self.objects.report(memory, EventKind::SendStart, &operation.facts);
         }
@@ -165,7 +168,8 @@ impl State {
         let to = &Target { header: 0, ..*to };
         let request = self.request(wire::GET, to)?;
         let at = self.check_region(memory, region)?;
-        let number = self.enter(Kind::Get, memory, at, Request { length: at.1, ..request }, to)?;
+        let whom = self.whom(to.process).ok_or(Error::Process)?;
+        let number = self.enter(Kind::Get, memory, at, Request { length: at.1, ..request }, (whom, to))?;
         self.send_off(endpoint, number);
         Ok(())
     }
@@ -208,7 +212,8 @@ impl State {
         if at.1 != from.1 || at.1 > u64::from(self.objects.limits.max_getput_md) {
             return Err(Error::IllegalMemory);
         }
-        let number = self.enter(Kind::GetPut, memory, at, request, to)?;
+        let whom = self.whom(to.process).ok_or(Error::Process)?;
+        let number = self.enter(Kind::GetPut, memory, at, request, (whom, to))?;
         self.begin(source);
         let source_link = self.objects.next_link();
         if let Some(operation) = self.operations.get_mut(number) {
@@ -278,42 +283,42 @@ impl State {
         }
     }
 
-    /// Registers bytes of an operation's memory for a link.
-    pub(crate) fn register(
-        &mut self,
-        endpoint: &Endpoint,
-        connection: Connection,
-        number: u64,
-        rights: Rights,
-    ) -> Result<(), Sending> {
+    /// Registers bytes of an operation's memory, which the partner of a link may read.
+    fn register(&mut self, endpoint: &Endpoint, connection: Connection, number: u64) -> Result<(), Sending> {
         let Some((operation, bulk)) = self.operations.get_whole(number) else { return Err(Sending::Gone) };
         let memory = self.objects.memories.get(operation.memory);
         let Some(parts) = memory.and_then(|memory| memory.region.cut(operation.offset, operation.length)) else {
             self.abandon(endpoint, number);
             return Err(Sending::Gone);
         };
-        let registered: Result<Vec<Registration<_>>, _> =
-            parts.into_iter().map(|part| endpoint.register_for(connection, part, rights)).collect();
-        match registered {
-            Ok(registered) => {
-                bulk.registered = registered;
-                Ok(())
-            }
-            Err(RegisterError::Disconnected) => Err(Sending::Lost),
-            Err(RegisterError::NoMemory) => Err(Sending::Blocked),
-            Err(_) => {
-                self.abandon(endpoint, number);
-                Err(Sending::Gone)
+        // Its message may have found no room before.
+        bulk.registered.clear();
+        for part in parts {
+            match endpoint.register_for(connection, part, Rights::READ) {
+                Ok(registered) => bulk.registered.push(registered),
+                Err(why) => {
+                    bulk.registered.clear();
+                    return Err(match why {
+                        RegisterError::Disconnected => Sending::Lost,
+                        RegisterError::NoMemory => Sending::Blocked,
+                        _ => {
+                            self.abandon(endpoint, number);
+                            Sending::Gone
+                        }
+                    });
+                }
             }
         }
+        Ok(())
     }
 
     fn send_offer(&mut self, endpoint: &Endpoint, connection: Connection, number: u64) -> Sending {
-        if let Err(sending) = self.register(endpoint, connection, number, Rights::READ) {
+        if let Err(sending) = self.register(endpoint, connection, number) {
             return sending;
         }
         let Some((operation, bulk)) = self.operations.get_whole(number) else { return Sending::Gone };
-        let mut message = Vec::with_capacity(LONGEST + LONGEST_PARTS);
+        let mut message = std::mem::take(&mut self.scratch);
+        message.clear();
         if operation.kind == Kind::Put {
             Request { kind: wire::OFFER, length: operation.length, ..operation.request }.emit(&mut message);
         } else {
@@ -321,7 +326,9 @@ impl State {
         }
         let parts = bulk.registered.iter().map(|part| (part.len(), part.handle()));
         wire::emit_parts(parts, &mut message);
-        match endpoint.send(connection, &message, Notify::OnFailure(SENT | number)) {
+        let sent = endpoint.send(connection, &message, Notify::OnFailure(SENT | number));
+        self.scratch = message;
+        match sent {
             Ok(()) => {
                 if let Some(operation) = self.operations.get_mut(number) {
                     operation.phase = Phase::Offered;

@@ -52,6 +52,11 @@ impl Region {
         self.len
     }
 
+    /// The parts that have bytes.
+    pub(crate) fn parts(&self) -> impl Iterator<Item = &Memory> {
+        self.parts.iter().filter(|part| part.len() > 0)
+    }
+
     pub(crate) fn contains(&self, offset: u64, len: u64) -> bool {
         offset.checked_add(len).is_some_and(|end| end <= self.len)
     }

@@ -6,6 +6,7 @@ use crate::changes::Changes;
 use crate::errors::Error;
 use crate::handles::{Handle, Kind, Table};
 use crate::memory::Region;
+use crate::operations::Own;
 use crate::options;
 use crate::queue::{Facts, Queue};
 use crate::types::{Described, Descriptor, Event, EventKind, Limits, ProcessId};
@@ -86,6 +87,8 @@ pub(crate) struct Entry {
 #[derive(Debug)]
 pub(crate) struct Memory {
     pub(crate) region: Region,
+    /// Its parts as this side's reads write them, once there was one.
+    pub(crate) own: Option<Own>,
     pub(crate) described: Described,
     /// The kinds of events that it leaves, a bit each.
     leaves: u16,
@@ -109,7 +112,7 @@ impl Memory {
 
     /// Whether it goes by itself, now.
     #[inline]
-    fn is_over(&self) -> bool {
+    pub(crate) fn is_over(&self) -> bool {
         self.unlink == Unlink::Unlink && !self.is_active() && self.pending == 0
     }
 
@@ -131,7 +134,23 @@ impl Memory {
         Offer { rights: self.described.options, room: u32::try_from(room).unwrap_or(u32::MAX) }
     }
 
+    /// Takes the space and the threshold that a request needs: offset and length.
+    #[inline]
+    fn claim(&mut self, wanted: &Wanted) -> (u64, u64) {
+        let is_remote = self.has(options::MANAGE_REMOTE);
+        let offset = if is_remote { wanted.offset } else { self.offset };
+        let length = wanted.length.min(self.region.len().saturating_sub(offset));
+        self.count();
+        if !is_remote {
+            self.offset += length;
+            let left = self.region.len() - self.offset;
+            self.is_spent = self.has(options::MAX_SIZE) && left < self.described.max_size;
+        }
+        (offset, length)
+    }
+
     /// Takes one from the threshold.
+    #[inline]
     pub(crate) fn count(&mut self) {
         if self.described.threshold > 0 {
             self.described.threshold -= 1;
@@ -180,6 +199,14 @@ pub(crate) struct Matched {
     pub(crate) memory: Handle,
     pub(crate) offset: u64,
     pub(crate) length: u64,
+}
+
+/// Where the bytes of a put are, and whether that is acknowledged.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Placed {
+    pub(crate) offset: u64,
+    pub(crate) length: u64,
+    pub(crate) has_ack: bool,
 }
 
 /// Events that wait for handlers; the oldest are lost then, to their handlers alone.
@@ -343,7 +370,8 @@ impl Objects {
         let (region, mut described) = self.check(descriptor)?;
         described.threshold = described.threshold.max(-1);
         let leaves = leaves(&described);
-        let memory = Memory { region, described, leaves, offset: 0, pending: 0, is_spent: false, unlink, entry };
+        let memory =
+            Memory { region, own: None, described, leaves, offset: 0, pending: 0, is_spent: false, unlink, entry };
         self.touched = self.memories.insert(memory);
         self.touched.ok_or(Error::NoSpace)
     }
@@ -417,7 +445,7 @@ impl Objects {
         }
         described.threshold = described.threshold.max(-1);
         if let Some(memory) = self.memories.get_mut(handle) {
-            (memory.region, memory.offset, memory.is_spent) = (region, 0, false);
+            (memory.region, memory.own, memory.offset, memory.is_spent) = (region, None, 0, false);
             (memory.leaves, memory.described) = (leaves(&described), described);
             self.touched = Some(handle);
             if let Some(entry) = memory.entry {
@@ -444,27 +472,64 @@ impl Objects {
     /// Finds the entry of a request, and takes the space and the threshold that it needs. `None`:
     /// nobody wants it, and it is counted.
     pub(crate) fn take(&mut self, wanted: &Wanted) -> Option<Matched> {
-        let found = if self.access.lets_in(wanted) { self.find(wanted) } else { None };
-        let Some(handle) = found else {
-            self.drop_request(wanted.length);
-            return None;
-        };
+        let handle = self.find_or_drop(wanted)?;
         let memory = self.memories.get_mut(handle)?;
-        let is_remote = memory.has(options::MANAGE_REMOTE);
-        let offset = if is_remote { wanted.offset } else { memory.offset };
-        let length = wanted.length.min(memory.region.len().saturating_sub(offset));
-        memory.count();
-        if !is_remote {
-            memory.offset += length;
-            let left = memory.region.len() - memory.offset;
-            memory.is_spent = memory.has(options::MAX_SIZE) && left < memory.described.max_size;
-        }
+        let (offset, length) = memory.claim(wanted);
         memory.pending += 1;
         self.registers[2] += 1;
         self.registers[3] += length;
         Some(Matched { memory: handle, offset, length })
     }
 
+    /// A put with its bytes, in one pass: found, placed by `copy`, which takes memory, offset and
+    /// length, and over, with its events. `None`: nobody wants it, and it is counted.
+    #[inline(always)]
+    pub(crate) fn place(&mut self, wanted: &Wanted, copy: impl FnOnce(&Region, u64, usize) -> bool) -> Option<Placed> {
+        let handle = self.find_or_drop(wanted)?;
+        let link = self.next_link();
+        let memory = self.memories.get_mut(handle)?;
+        let (offset, length) = memory.claim(wanted);
+        let leaves_start = memory.leaves(EventKind::PutStart);
+        self.registers[2] += 1;
+        self.registers[3] += length;
+        let mut facts = Facts {
+            initiator: wanted.initiator,
+            uid: wanted.uid,
+            jid: wanted.jid,
+            portal: wanted.portal,
+            bits: wanted.bits,
+            rlength: wanted.length,
+            mlength: length,
+            offset,
+            header: wanted.header,
+            link,
+            failure: 0,
+        };
+        if leaves_start {
+            self.push(handle, EventKind::PutStart, &facts);
+        }
+        let memory = self.memories.get(handle)?;
+        let is_in = copy(&memory.region, offset, length as usize);
+        let (has_ack, is_over) = (is_in && !memory.has(options::ACK_DISABLE), memory.is_over());
+        facts.failure = u32::from(!is_in);
+        let sequence =
+            if memory.leaves(EventKind::PutEnd) { self.push(handle, EventKind::PutEnd, &facts) } else { None };
+        if is_over {
+            self.settle(handle, sequence.unwrap_or(link));
+        }
+        Some(Placed { offset, length, has_ack })
+    }
+
+    #[inline]
+    fn find_or_drop(&mut self, wanted: &Wanted) -> Option<Handle> {
+        let found = if self.access.lets_in(wanted) { self.find(wanted) } else { None };
+        if found.is_none() {
+            self.drop_request(wanted.length);
+        }
+        found
+    }
+
+    #[cold]
     pub(crate) fn drop_request(&mut self, length: u64) {
         self.registers[0] += 1;
         self.registers[1] = self.registers[1].saturating_add(length);

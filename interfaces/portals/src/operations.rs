@@ -6,6 +6,7 @@ use crate::types::MAX_SWAP;
 use crate::wire::Request;
 use cci::{Memory, Registration, RmaHandle};
 use cci_peers::Peer;
+use std::sync::Arc;
 
 /// Operations of an interface at most.
 pub(crate) const MOST: usize = 65_536;
@@ -55,11 +56,16 @@ pub(crate) struct Bulk {
     pub(crate) begun: u64,
     pub(crate) open: u32,
     pub(crate) has_failed: bool,
-    /// Memory that takes part in RMA: what is offered, or read into.
+    /// What is offered.
     pub(crate) registered: Vec<Registration<Memory>>,
+    /// What is read into: the parts of the memory descriptor.
+    pub(crate) own: Option<Own>,
     /// What a swap has found.
     pub(crate) swapped: Swapped,
 }
+
+/// The parts of a memory descriptor, registered for this side's own reads: peers have no right.
+pub(crate) type Own = Arc<[Registration<Memory>]>;
 
 #[derive(Debug)]
 pub(crate) struct Swapped(pub(crate) [u8; MAX_SWAP]);
@@ -75,6 +81,7 @@ impl Bulk {
     fn clear(&mut self) {
         self.registered.clear();
         self.remote.clear();
+        self.own = None;
         (self.begun, self.open, self.has_failed) = (0, 0, false);
     }
 }

@@ -18,6 +18,8 @@ const KIND: u64 = 0xff << 56;
 
 /// Answers that may wait for a peer.
 const MOST_ANSWERS: usize = 65_536;
+/// One of so many calls makes progress that begin operations, or find an event.
+const OFTEN: u32 = 8;
 /// How long a sleep lasts while messages wait for room.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The longest put and reply that go in a message.
@@ -122,8 +124,10 @@ pub(crate) struct State {
     pub(crate) has_failed: bool,
     /// Messages of partners that broke the format.
     pub(crate) malformed: u64,
-    /// Counts operations of this process.
-    pub(crate) begun: u32,
+    /// Counts calls that may go on without progress.
+    calls: u32,
+    /// Reads have begun, of which some may have ended in the call.
+    pub(crate) has_begun_reads: bool,
     pub(crate) has_sleeper: bool,
     pub(crate) waiters: usize,
     /// Commands of calls, where there is an engine.
@@ -158,7 +162,8 @@ impl State {
             is_closed: false,
             has_failed: false,
             malformed: 0,
-            begun: 0,
+            calls: 0,
+            has_begun_reads: false,
             has_sleeper: false,
             waiters: 0,
             commands: None,
@@ -189,30 +194,37 @@ impl State {
     }
 
     /// Takes an event of the endpoint.
+    #[inline]
     pub(crate) fn take(&mut self, endpoint: &Endpoint, event: Event<'_>) {
-        // The clock is read for what opens and closes links alone.
-        if !matches!(event, Event::Received(_) | Event::Completed(_)) {
-            self.now = Instant::now();
-        }
-        match self.peers.handle_event(endpoint, event, self.now) {
-            Some(Event::Received(message)) => {
-                let Some(peer) = message.connection().and_then(|connection| self.peers.peer_of(connection)) else {
-                    return;
-                };
+        match event {
+            Event::Received(message) => {
+                let peer = message.connection().and_then(|connection| self.peers.peer_of(connection));
+                let Some(peer) = peer else { return self.take_other(endpoint, Event::Received(message)) };
                 let source = match message.bytes() {
                     Some(bytes) => Source::Bytes(bytes),
                     None => Source::View(message.view()),
                 };
                 self.take_message(endpoint, Whom::Peer(peer), &source);
             }
-            Some(Event::Completed(ended)) => {
-                let (context, is_done) = (ended.context(), ended.outcome().is_ok());
-                match context & KIND {
-                    SENT => self.on_sent(context & !KIND, is_done),
-                    READ => self.on_read(endpoint, context & !KIND, is_done),
-                    _ => {}
-                }
+            Event::Completed(ended) if ended.context() & KIND == SENT => {
+                self.on_sent(ended.context() & !KIND, ended.outcome().is_ok());
             }
+            event => self.take_other(endpoint, event),
+        }
+    }
+
+    #[inline(never)]
+    fn take_other(&mut self, endpoint: &Endpoint, event: Event<'_>) {
+        if let Event::Completed(ended) = &event
+            && ended.context() & KIND == READ
+        {
+            return self.on_read(endpoint, ended.context() & !KIND, ended.outcome().is_ok());
+        }
+        // The clock is read for what opens and closes links alone.
+        if !matches!(event, Event::Received(_) | Event::Completed(_)) {
+            self.now = Instant::now();
+        }
+        match self.peers.handle_event(endpoint, event, self.now) {
             Some(Event::EndpointFailed(_)) => self.has_failed = true,
             // A request is dropped here, and so rejected: it is a stranger's.
             _ => self.take_changes(endpoint),
@@ -221,6 +233,17 @@ impl State {
 
     #[inline(never)]
     fn take_message(&mut self, endpoint: &Endpoint, whom: Whom, source: &Source<'_>) {
+        let is_right = match source {
+            Source::Bytes(bytes) if bytes.first() == Some(&wire::PUT) => self.take_put(endpoint, whom, bytes),
+            _ => self.take_any(endpoint, whom, source),
+        };
+        if !is_right {
+            self.break_link(endpoint, whom);
+        }
+    }
+
+    #[inline(never)]
+    fn take_any(&mut self, endpoint: &Endpoint, whom: Whom, source: &Source<'_>) -> bool {
         let parsed = match source {
             Source::Bytes(bytes) => wire::parse(bytes),
             Source::View(view) => {
@@ -230,8 +253,12 @@ impl State {
                 wire::parse(&front[..len])
             }
         };
-        let is_right = parsed.is_some_and(|(head, len)| self.take_head(endpoint, whom, head, (source, len)));
-        if let (false, Whom::Peer(peer)) = (is_right, whom) {
+        parsed.is_some_and(|(head, len)| self.take_head(endpoint, whom, head, (source, len)))
+    }
+
+    #[cold]
+    fn break_link(&mut self, endpoint: &Endpoint, whom: Whom) {
+        if let Whom::Peer(peer) = whom {
             self.malformed += 1;
             self.peers.hang_up(endpoint, peer);
             self.on_down(endpoint, peer);
@@ -249,6 +276,13 @@ impl State {
             Head::Request(request) => self.take_request(endpoint, whom, &request, (source, from)),
             Head::Answer(answer) => self.take_answer(endpoint, whom, &answer, (source, from)),
         }
+    }
+
+    /// Whether a call that may go on without progress makes some.
+    #[inline]
+    pub(crate) fn is_progress_due(&mut self) -> bool {
+        self.calls = self.calls.wrapping_add(1);
+        self.calls.is_multiple_of(OFTEN)
     }
 
     /// What has become of links.
@@ -373,7 +407,7 @@ impl State {
     }
 
     /// Sends what found no room before.
-    pub(crate) fn pump_blocked(&mut self, endpoint: &Endpoint) {
+    fn pump_blocked(&mut self, endpoint: &Endpoint) {
         if self.blocked.is_empty() {
             return;
         }
@@ -382,8 +416,25 @@ impl State {
         }
     }
 
+    /// Whether something waits that no event of CCI is about.
+    #[inline]
+    pub(crate) fn has_deferred_work(&self) -> bool {
+        self.has_work() || self.peers.has_changes()
+    }
+
+    /// Goes on with what waited for room, with messages of this process to itself, and with what is
+    /// due by the clock.
+    #[inline(never)]
+    pub(crate) fn catch_up(&mut self, endpoint: &Endpoint) {
+        self.take_time(endpoint);
+        self.take_changes(endpoint);
+        self.pump_blocked(endpoint);
+        self.serve_self(endpoint);
+    }
+
     /// Whether an engine has something to do that no event tells it: messages of this process to
     /// itself, messages that wait for room, links to be opened.
+    #[inline]
     pub(crate) fn has_work(&self) -> bool {
         !self.to_self.is_empty() || !self.blocked.is_empty() || self.peers.poll_timeout().is_some()
     }
@@ -428,7 +479,7 @@ impl State {
     }
 
     /// What is due by the clock.
-    pub(crate) fn take_time(&mut self, endpoint: &Endpoint) {
+    fn take_time(&mut self, endpoint: &Endpoint) {
         if self.peers.poll_timeout().is_some() {
             self.now = Instant::now();
             self.peers.handle_timeout(endpoint, self.now);
@@ -442,6 +493,7 @@ impl State {
         self.objects.changes.count();
         self.peers.close(endpoint);
         self.operations = Operations::new();
+        self.objects.memories.values_mut().for_each(|memory| memory.own = None);
         self.partners = Partners(Vec::new());
         self.last = None;
         self.to_self.clear();

@@ -1,13 +1,13 @@
 //! Requests of others: they find an entry, or are dropped and counted.
 
 use crate::handles::Handle;
-use crate::memory::Source;
-use crate::objects::{Matched, Wanted};
+use crate::memory::{Region, Source};
+use crate::objects::{Matched, Placed, Wanted};
 use crate::operations::{Kind, Operation, Phase, Whom};
 use crate::options;
 use crate::queue::Facts;
 use crate::state::{Out, State};
-use crate::types::{EventKind, MAX_SWAP};
+use crate::types::{EventKind, MAX_SWAP, ProcessId};
 use crate::wire::{self, ACK, Answer, DONE, DROPPED, GET, GETPUT, LONGEST_PARTS, OFFER, PUT, REPLY, Request};
 use cci::{Endpoint, RmaHandle};
 
@@ -19,12 +19,42 @@ pub(crate) fn offered(source: &Source<'_>, from: usize, length: u64) -> Option<V
     (source.len() - from == len).then(|| wire::parse_parts(&parts[..len], length)).flatten()
 }
 
+/// What a request of this partner needs, which is for so many bytes.
+#[inline(always)]
+fn wanted(request: &Request, (initiator, uid, jid): (ProcessId, u32, u32), length: u64) -> Wanted {
+    Wanted {
+        initiator,
+        uid,
+        jid,
+        portal: request.portal.into(),
+        access: request.access.into(),
+        bits: request.bits,
+        operation: match request.kind {
+            GET => options::OP_GET,
+            GETPUT => options::OP_PUT | options::OP_GET,
+            _ => options::OP_PUT,
+        },
+        offset: request.offset,
+        length,
+        header: request.header,
+    }
+}
+
 /// Requests of one partner that may be open.
 const MOST_SERVED: u32 = 4_096;
 
 impl State {
+    /// A put whose bytes are there and private to this process; false: it is malformed.
+    #[inline(always)]
+    pub(crate) fn take_put(&mut self, endpoint: &Endpoint, whom: Whom, bytes: &[u8]) -> bool {
+        let Some((request, from)) = wire::parse_request(bytes) else { return false };
+        let Some(identity) = self.identity(whom) else { return false };
+        let wanted = wanted(&request, identity, (bytes.len() - from) as u64);
+        self.place(endpoint, whom, &request, &wanted, (&Source::Bytes(bytes), from));
+        true
+    }
+
     /// A request; false: it is malformed.
-    #[inline]
     pub(crate) fn take_request(
         &mut self,
         endpoint: &Endpoint,
@@ -47,24 +77,13 @@ impl State {
         if !is_right {
             return false;
         }
-        let wanted = Wanted {
-            initiator,
-            uid,
-            jid,
-            portal: request.portal.into(),
-            access: request.access.into(),
-            bits: request.bits,
-            operation: match request.kind {
-                GET => options::OP_GET,
-                GETPUT => options::OP_PUT | options::OP_GET,
-                _ => options::OP_PUT,
-            },
-            offset: request.offset,
-            length: if matches!(request.kind, GET | OFFER) { request.length } else { behind as u64 },
-            header: request.header,
-        };
-        let needs_operation = request.kind != PUT;
-        let found = if needs_operation && !self.may_serve(whom) {
+        let length = if matches!(request.kind, GET | OFFER) { request.length } else { behind as u64 };
+        let wanted = wanted(request, (initiator, uid, jid), length);
+        if request.kind == PUT {
+            self.place(endpoint, whom, request, &wanted, (source, from));
+            return true;
+        }
+        let found = if !self.may_serve(whom) {
             self.objects.drop_request(wanted.length);
             None
         } else {
@@ -86,6 +105,8 @@ impl State {
     }
 
     /// Tells the initiator that its request was dropped, where it waits for something.
+    #[cold]
+    #[inline(never)]
     fn refuse(&mut self, endpoint: &Endpoint, whom: Whom, request: &Request) {
         let kind = match request.kind {
             GET | GETPUT => REPLY,
@@ -97,6 +118,7 @@ impl State {
         self.post(endpoint, whom, Out::Answer(answer));
     }
 
+    #[inline(never)]
     fn serve(
         &mut self,
         endpoint: &Endpoint,
@@ -126,9 +148,6 @@ impl State {
             _ => EventKind::PutStart,
         };
         self.objects.report(memory, start, &facts);
-        if request.kind == PUT {
-            return self.place(endpoint, whom, request, (memory, facts), (source, from));
-        }
         let is_read = request.kind == OFFER;
         let operation = Operation {
             kind: if is_read { Kind::Take } else { Kind::Supply },
@@ -163,21 +182,21 @@ impl State {
     }
 
     /// Puts the bytes of a message in their place.
+    #[inline(always)]
     fn place(
         &mut self,
         endpoint: &Endpoint,
         whom: Whom,
         request: &Request,
-        (memory, facts): (Handle, Facts),
+        wanted: &Wanted,
         (source, from): (&Source<'_>, usize),
     ) {
-        let of = self.objects.memories.get(memory);
-        let is_in = of.is_some_and(|of| of.region.copy_from(facts.offset, source, from, facts.mlength as usize));
-        let has_ack = of.is_some_and(|of| !of.has(options::ACK_DISABLE));
-        self.objects.end(memory, EventKind::PutEnd, &Facts { failure: u32::from(!is_in), ..facts });
+        let copy = |region: &Region, offset, len| region.copy_from(offset, source, from, len);
+        let Some(Placed { offset, length, has_ack }) = self.objects.place(wanted, copy) else {
+            return self.refuse(endpoint, whom, request);
+        };
         if request.wants_ack {
-            let status = if has_ack && is_in { DONE } else { DROPPED };
-            let Facts { mlength: length, offset, .. } = facts;
+            let status = if has_ack { DONE } else { DROPPED };
             let ack = Answer { kind: ACK, status, operation: request.operation, length, offset, own: 0 };
             self.post(endpoint, whom, Out::Answer(ack));
         }

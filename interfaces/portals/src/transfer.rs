@@ -3,7 +3,7 @@
 use crate::operations::{Bulk, Kind, Operation, Phase};
 use crate::state::{Sending, State};
 use crate::wire;
-use cci::{Connection, Endpoint, Notify, Rma, RmaError};
+use cci::{Connection, Endpoint, Notify, RegisterError, Rights, Rma, RmaError};
 
 /// The part in which the byte at `offset` of the whole is, and the offset there.
 fn locate(lengths: impl Iterator<Item = u64>, mut offset: u64) -> Option<(usize, u64, u64)> {
@@ -20,18 +20,19 @@ fn locate(lengths: impl Iterator<Item = u64>, mut offset: u64) -> Option<(usize,
 pub(crate) fn begin(
     endpoint: &Endpoint,
     connection: Connection,
-    (length, reads): (u64, &mut Bulk),
+    (offset, length, reads): (u64, u64, &mut Bulk),
     context: u64,
 ) -> Sending {
+    let Some(own_parts) = reads.own.clone() else { return Sending::Gone };
     while reads.begun < length && !reads.has_failed {
-        let local = locate(reads.registered.iter().map(cci::Registration::len), reads.begun);
+        let local = locate(own_parts.iter().map(cci::Registration::len), offset + reads.begun);
         let remote = locate(reads.remote.iter().map(|(len, _)| *len), reads.begun);
         let (Some((own, own_offset, own_left)), Some((other, other_offset, other_left))) = (local, remote) else {
             reads.has_failed = true;
             break;
         };
         let len = own_left.min(other_left).min(length - reads.begun);
-        let rma = Rma::new(reads.registered[own].handle(), &reads.remote[other].1, len);
+        let rma = Rma::new(own_parts[own].handle(), &reads.remote[other].1, len);
         let rma = rma.local_offset(own_offset).remote_offset(other_offset);
         match endpoint.read(connection, &rma, Notify::Always(context)) {
             Ok(()) => {
@@ -47,6 +48,30 @@ pub(crate) fn begin(
 }
 
 impl State {
+    /// Has the memory descriptor of an operation registered for this side's reads. It stays so:
+    /// peers have no right to it, and whoever registers memory for each read pays for that each
+    /// time.
+    pub(crate) fn register_own(&mut self, endpoint: &Endpoint, number: u64) -> Result<(), Sending> {
+        let Some((operation, reads)) = self.operations.get_whole(number) else { return Err(Sending::Gone) };
+        let Some(memory) = self.objects.memories.get_mut(operation.memory) else {
+            self.abandon(endpoint, number);
+            return Err(Sending::Gone);
+        };
+        if memory.own.is_none() {
+            let parts = memory.region.parts().map(|part| endpoint.register(part.clone(), Rights::NONE));
+            match parts.collect() {
+                Ok(registered) => memory.own = Some(registered),
+                Err(RegisterError::NoMemory) => return Err(Sending::Blocked),
+                Err(_) => {
+                    self.abandon(endpoint, number);
+                    return Err(Sending::Gone);
+                }
+            }
+        }
+        reads.own.clone_from(&memory.own);
+        Ok(())
+    }
+
     /// A read has ended.
     pub(crate) fn on_read(&mut self, endpoint: &Endpoint, number: u64, is_done: bool) {
         let Some((operation, reads)) = self.operations.get_whole(number) else { return };
@@ -64,8 +89,6 @@ impl State {
             return;
         };
         let is_done = !reads.has_failed;
-        // Ends after the partner has its answer: nobody waits for it, and it grants nothing.
-        let _registered = std::mem::take(&mut reads.registered);
         let Some(operation) = self.operations.remove(number) else { return };
         let status = if is_done { wire::DONE } else { wire::FAILED };
         if operation.kind == Kind::Take {

@@ -5,17 +5,17 @@ use crate::changes::Changes;
 use crate::errors::Error;
 use crate::state::State;
 use cci::{Endpoint, PollError};
+use cci_mem::barrier::prepare;
+use cci_mem::guarded::{Guard, Guarded};
 use cci_mem::sync::spin;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::OwnedFd;
-use std::sync::{Condvar, Mutex, MutexGuard, PoisonError};
+use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Events taken by one call of CCI, and such calls before the program has its turn.
 const BATCH: usize = 64;
 const ROUNDS: usize = 16;
-/// One of so many calls that begin operations makes progress.
-const OFTEN: u32 = 8;
 /// How long a wait looks for events before it sleeps.
 pub(crate) const SPIN: Duration = Duration::from_micros(20);
 /// Turns of an engine's loop between two looks.
@@ -26,11 +26,15 @@ const COMMANDS: usize = 32;
 /// What the program and the engine share.
 pub(crate) struct Core {
     pub(crate) endpoint: Endpoint,
-    pub(crate) state: Mutex<State>,
-    /// Something has changed, for those who sleep while another thread sleeps on the descriptors.
-    pub(crate) changed: Condvar,
-    /// The same, for that thread.
-    pub(crate) wake: OwnedFd,
+    /// Biased towards the thread that uses it: a locked instruction would wait for stores to cache
+    /// lines of partners.
+    state: Guarded<State>,
+    /// Counts wake-ups of those who sleep while another thread sleeps on the descriptors. Locked
+    /// with the state held, and never the other way round.
+    epoch: Mutex<u64>,
+    changed: Condvar,
+    /// Something has changed, for the thread that sleeps on the descriptors.
+    wake: OwnedFd,
     /// What calls do without the lock, where a thread of its own makes the progress.
     pub(crate) calls: Option<Calls>,
     /// What the state has of it too.
@@ -38,20 +42,32 @@ pub(crate) struct Core {
 }
 
 impl Core {
+    pub(crate) fn new(endpoint: Endpoint, state: State, calls: Option<Calls>, wake: OwnedFd) -> Self {
+        let changes = state.objects.changes.clone();
+        let state = Guarded::new(state, prepare());
+        Self { endpoint, state, epoch: Mutex::new(0), changed: Condvar::new(), wake, calls, changes }
+    }
+
+    #[inline]
     pub(crate) fn has_engine(&self) -> bool {
         self.calls.is_some()
     }
 
     /// Takes the lock for a call.
-    pub(crate) fn lock(&self) -> MutexGuard<'_, State> {
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> Guard<'_, State> {
         match &self.calls {
-            Some(calls) => calls.lock(&self.state),
+            Some(calls) => calls.lock(|| self.lock_at_once()),
             None => self.lock_at_once(),
         }
     }
 
-    fn lock_at_once(&self) -> MutexGuard<'_, State> {
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    #[inline(always)]
+    pub(crate) fn lock_at_once(&self) -> Guard<'_, State> {
+        match self.state.enter() {
+            Ok(guard) => guard,
+            Err(_) => entered_twice(),
+        }
     }
 
     /// The engine: follows commands and makes progress until the interface is closed or has failed.
@@ -97,13 +113,23 @@ impl Core {
     }
 
     /// Has those look again whom changes may concern.
+    #[inline]
     pub(crate) fn wake(&self, state: &State) {
+        if state.has_sleeper || state.waiters > 0 {
+            self.wake_sleepers(state);
+        }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn wake_sleepers(&self, state: &State) {
         // An engine sleeps through what calls of the program leave to the program.
         if state.has_sleeper && (!self.has_engine() || state.is_closed || state.has_work()) {
             // Full means woken already.
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
         if state.waiters > 0 {
+            *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) += 1;
             self.changed.notify_all();
         }
     }
@@ -124,7 +150,8 @@ impl Core {
             match self.endpoint.poll(BATCH, |event| state.take(&self.endpoint, event)) {
                 Ok(found) => {
                     total += found;
-                    if found < BATCH {
+                    // The end of a read of mapped memory is there at once, and a partner waits.
+                    if found < BATCH && !std::mem::take(&mut state.has_begun_reads) {
                         break;
                     }
                 }
@@ -135,18 +162,16 @@ impl Core {
                 }
             }
         }
-        state.take_time(&self.endpoint);
-        state.take_changes(&self.endpoint);
-        state.pump_blocked(&self.endpoint);
-        state.serve_self(&self.endpoint);
+        if state.has_deferred_work() {
+            state.catch_up(&self.endpoint);
+        }
         total
     }
 
     /// What a call that has begun an operation does: its program may begin others, and read no
     /// event.
     pub(crate) fn progress_at_times(&self, state: &mut State) {
-        state.begun = state.begun.wrapping_add(1);
-        if state.begun.is_multiple_of(OFTEN) || !state.to_self.is_empty() {
+        if state.is_progress_due() || !state.to_self.is_empty() {
             self.progress_of_call(state);
         }
     }
@@ -185,12 +210,7 @@ impl Core {
             }
             // An engine sleeps there, or another thread.
             if self.has_engine() || state.has_sleeper {
-                state.waiters += 1;
-                state = match left {
-                    Some(left) => self.changed.wait_timeout(state, left).unwrap_or_else(PoisonError::into_inner).0,
-                    None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
-                };
-                state.waiters -= 1;
+                state = self.sleep_beside(state, left);
                 continue;
             }
             state.has_sleeper = true;
@@ -200,6 +220,22 @@ impl Core {
             state = self.lock();
             state.has_sleeper = false;
         }
+    }
+
+    /// Sleeps until another thread has changed something.
+    fn sleep_beside<'a>(&'a self, mut state: Guard<'a, State>, left: Option<Duration>) -> Guard<'a, State> {
+        state.waiters += 1;
+        let epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
+        let seen = *epoch;
+        drop(state);
+        let is_asleep = |epoch: &mut u64| *epoch == seen;
+        match left {
+            Some(left) => drop(self.changed.wait_timeout_while(epoch, left, is_asleep)),
+            None => drop(self.changed.wait_while(epoch, is_asleep)),
+        }
+        state = self.lock();
+        state.waiters -= 1;
+        state
     }
 
     fn sleep(&self, left: Option<Duration>) {
@@ -227,4 +263,10 @@ impl Drop for EndByPanic<'_> {
             self.0.wake(&state);
         }
     }
+}
+
+#[cold]
+#[inline(never)]
+fn entered_twice() -> ! {
+    panic!("memory of a descriptor called its interface as it was dropped; let it only free itself")
 }

@@ -178,8 +178,9 @@ pub(crate) fn parse(bytes: &[u8]) -> Option<(Head, usize)> {
     Some((head, bytes.len() - reader.0.len()))
 }
 
+/// As [`parse`], of a request whose kind is right.
 #[inline]
-fn parse_request(bytes: &[u8]) -> Option<(Request, usize)> {
+pub(crate) fn parse_request(bytes: &[u8]) -> Option<(Request, usize)> {
     let (fixed, rest) = bytes.split_first_chunk::<FIXED>()?;
     let [kind, flags, portal @ .., _, _, _, _] = *fixed.first_chunk::<8>()?;
     let [_, _, _, _, access @ .., third, fourth] = *fixed.first_chunk::<8>()?;

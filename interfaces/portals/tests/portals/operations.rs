@@ -304,3 +304,55 @@ fn a_descriptor_that_goes_by_itself_goes_after_its_last_operation() {
         }
     }
 }
+
+/// Its bytes have left the memory, and no event tells of it.
+#[test]
+fn a_short_put_that_leaves_no_events_is_over_as_its_call_returns() {
+    let quietly = options::EVENT_START_DISABLE | options::EVENT_END_DISABLE;
+    for transport in TRANSPORTS {
+        let sides = two(transport);
+        let (ni, memory) = (&sides[0].ni, zeroes(8));
+        sides[1].post(anything(), &memory, PUT | options::MANAGE_REMOTE);
+        // Opens the link.
+        put(&sides, 0, &[1], &other(1));
+        events(&sides, 1, &[PutStart, PutEnd]);
+        let silent = ni.bind(Descriptor::new(&buffer(vec![7; 8])), Unlink::Retain).expect("room");
+        let once = Descriptor::new(&buffer(vec![9; 8])).threshold(1).options(quietly).events(sides[0].queue);
+        let once = ni.bind(once, Unlink::Unlink).expect("room");
+        // The other side makes no progress meanwhile.
+        ni.put(silent, None, false, &other(1)).expect("room");
+        assert_eq!((ni.unlink_memory(silent), ni.counts().0), (Ok(()), 0), "{transport}");
+        ni.put(once, None, false, &other(1)).expect("room");
+        assert_eq!(ni.put(once, None, false, &other(1)), Err(Error::Memory), "it went by itself");
+        assert_eq!(sides[0].event().map(|event| event.kind), Some(Unlinked));
+        events(&sides, 1, &[PutStart, PutEnd, PutStart, PutEnd]);
+        assert_eq!((bytes(&memory), ni.status(4), ni.status(5)), (vec![9; 8], Ok(3), Ok(17)));
+        close(sides);
+    }
+}
+
+/// What this side reads goes to the same descriptor at other places, and to its new memory.
+#[test]
+fn long_puts_go_to_a_descriptor_again_and_to_the_memory_that_it_gets() {
+    const LEN: usize = 60_000;
+    for transport in TRANSPORTS {
+        let sides = two(transport);
+        let (first, of_first) = parts(&vec![0; 2 * LEN], &[LEN / 2, 0, LEN]);
+        let (second, of_second) = parts(&vec![0; 2 * LEN], &[LEN]);
+        let options = PUT | options::MANAGE_REMOTE;
+        let (_, target) = sides[1].post_descriptor(anything(), of_first.options(options), Unlink::Retain);
+        for (round, memory) in [&first, &second].into_iter().enumerate() {
+            let halves = [pattern(LEN, 2 * round), pattern(LEN, 2 * round + 1)];
+            for (at, half) in [1, 0].map(|at| (at, &halves[at])) {
+                put(&sides, 0, half, &Target { offset: (at * LEN) as u64, ..other(1) });
+                events(&sides, 1, &[PutStart, PutEnd]);
+            }
+            assert!(joined(memory) == halves.concat(), "round {round} over {transport}");
+            let next = of_second.clone().options(options).events(sides[1].queue);
+            sides[1].ni.update(target, Some(next), sides[1].queue).expect("quiet");
+        }
+        assert!(joined(&first) == [pattern(LEN, 0), pattern(LEN, 1)].concat(), "left alone since, over {transport}");
+        assert_eq!(sides[1].ni.unlink_memory(target), Ok(()));
+        close(sides);
+    }
+}
