@@ -2,7 +2,7 @@
 //! tools: a part of `cci::__binding`, whose promise each `unsafe` function needs.
 
 use crate::binding::{
-    ALL, Access, EndpointCell, EventCell, Flags, Threading, deregister, register, rma, rma_blocking, send,
+    ALL, Access, EndpointCell, EventCell, Flags, Source, Threading, deregister, register, rma, rma_blocking, send,
     send_blocking,
 };
 use crate::connection::Connection as Named;
@@ -10,6 +10,7 @@ use crate::endpoint::EndpointFor;
 use crate::endpoint_options::EndpointOptions;
 use crate::errors::BlockingError;
 use crate::event::Event;
+use crate::operations::Notify;
 use cci_mem::memory::Memory;
 use cci_proto::{RegisterError, Rights, RmaError, RmaHandle, SendError};
 use std::ptr::NonNull;
@@ -63,6 +64,22 @@ pub fn with_stamps(
     stamps: Option<std::sync::Arc<cci_transport::trace::Stamps>>,
 ) -> EndpointOptions {
     EndpointOptions { stamps, ..options }
+}
+
+/// As [`EndpointFor::send_vectored`], for bytes that others may write meanwhile.
+///
+/// # Errors
+///
+/// As that.
+#[inline]
+pub fn send_gathered<T>(
+    endpoint: &EndpointFor<T>,
+    connection: Named,
+    parts: &[Source<'_>],
+    notify: Notify,
+) -> Result<(), SendError> {
+    let (context, flags) = notify.parts();
+    send(endpoint.cell(), || connection.live(endpoint.cell()), parts.into(), context, flags)
 }
 
 /// The operations of the C contract with its flags and its handles, on an endpoint: what the

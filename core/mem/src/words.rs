@@ -19,8 +19,9 @@ pub(crate) fn before(address: *const u8, len: usize) -> usize {
 ///
 /// # Safety
 ///
-/// The bytes at `source` are readable and nobody writes them; those at `target` are writable, and
-/// others that use them meanwhile know that they change. The two do not overlap.
+/// The bytes at `source` are readable, and who writes them meanwhile spoils the copy alone; those at
+/// `target` are writable, and others that use them meanwhile know that they change. The two do not
+/// overlap.
 #[inline]
 pub(crate) unsafe fn copy_in(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: the caller answers for both.
@@ -51,8 +52,8 @@ unsafe fn long_out(source: *const u8, target: *mut u8, len: usize) {
     unsafe { copy::<OUT>(source, target, len, before(source, len)) };
 }
 
-/// Copies from shared memory to shared memory. Aligned words of the target are written whole; of
-/// the source, where both are aligned alike.
+/// Copies a message from shared memory to shared memory. Aligned words of the target are written
+/// whole; of the source, where both are aligned alike.
 ///
 /// # Safety
 ///
@@ -126,27 +127,59 @@ pub(crate) unsafe fn update(word: *mut u8, len: usize, change: impl Fn(u64) -> O
     unsafe { AtomicU64::from_ptr(word.cast()) }.fetch_update(set, seen, change).unwrap_or_else(|old| old)
 }
 
-/// Copies `len` bytes; aligned words begin after `head` bytes of what is shared.
+/// Copies `len` bytes; aligned words of what is shared begin after `head` bytes.
 #[inline]
 unsafe fn copy<const SIDE: Side>(source: *const u8, target: *mut u8, len: usize, head: usize) {
-    let blocks = (len - head) / COPY_BLOCK * COPY_BLOCK;
-    let words = (len - head) % COPY_BLOCK / WORD * WORD;
-    // Nothing beyond the copy is asked for: those lines may be another message's, and the peer is
-    // writing them.
-    let from_last = head + blocks.saturating_sub(AHEAD);
-    let (from_words, from_tail) = (head + blocks, head + blocks + words);
+    let shared = if SIDE == IN { target.cast_const() } else { source };
+    let from_blocks = head + words_to_line(shared.wrapping_add(head), len - head);
+    let blocks = (len - from_blocks) / COPY_BLOCK * COPY_BLOCK;
+    let words = (len - from_blocks) % COPY_BLOCK / WORD * WORD;
+    let (from_words, from_tail) = (from_blocks + blocks, from_blocks + blocks + words);
     // SAFETY: every range lies inside of the caller's, and words of the shared side are aligned.
     unsafe {
         (0..head).for_each(|at| byte::<SIDE>(source.add(at), target.add(at)));
-        (head..from_last).step_by(COPY_BLOCK).for_each(|at| {
-            ask_ahead(source.add(at), target.add(at));
-            block::<SIDE>(source.add(at), target.add(at));
-        });
-        (from_last..from_words).step_by(COPY_BLOCK).for_each(|at| block::<SIDE>(source.add(at), target.add(at)));
+        (head..from_blocks).step_by(WORD).for_each(|at| word::<SIDE>(source.add(at), target.add(at)));
+        copy_blocks::<SIDE>(source.add(from_blocks), target.add(from_blocks), blocks);
         (from_words..from_tail).step_by(WORD).for_each(|at| word::<SIDE>(source.add(at), target.add(at)));
         (from_tail..len).for_each(|at| byte::<SIDE>(source.add(at), target.add(at)));
     }
 }
+
+/// Bytes of words before the first line that begins at or behind this aligned word, where `len`
+/// bytes are worth that: a vector that lies in two lines of a peer waits for both.
+#[inline]
+fn words_to_line(word: *const u8, len: usize) -> usize {
+    if len < MANY_LINES { 0 } else { word.addr().wrapping_neg() % COPY_BLOCK }
+}
+
+/// Bytes of the shortest copy whose blocks are lines of the shared side.
+const MANY_LINES: usize = 4 * COPY_BLOCK;
+
+/// Copies `len` bytes, whole blocks.
+#[inline]
+unsafe fn copy_blocks<const SIDE: Side>(source: *const u8, target: *mut u8, len: usize) {
+    // By trial on AMD (Zen 4), of messages between two processors: stores of 16 bytes pass lines of
+    // a peer faster than longer ones and than `rep movsb`, and loads of 32 bytes faster than those
+    // of 16.
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if SIDE != IN && std::arch::is_x86_feature_detected!("avx") {
+        // SAFETY: the caller answers for the bytes; the processor has the instructions.
+        return unsafe { long_vectors::copy_blocks(source, target, len) };
+    }
+    // To ask for the lines of a message makes its copy slower, by the same trial.
+    let from_last = if SIDE == IN && len <= MESSAGE { 0 } else { len.saturating_sub(AHEAD) };
+    // SAFETY: the caller answers for the bytes.
+    unsafe {
+        (0..from_last).step_by(COPY_BLOCK).for_each(|at| {
+            ask_ahead(source.add(at), target.add(at));
+            block::<SIDE>(source.add(at), target.add(at));
+        });
+        (from_last..len).step_by(COPY_BLOCK).for_each(|at| block::<SIDE>(source.add(at), target.add(at)));
+    }
+}
+
+/// Bytes of a copy that is a message and no more.
+const MESSAGE: usize = 16 << 10;
 
 /// One word, at an aligned place of the shared side.
 #[inline(always)]
@@ -182,7 +215,8 @@ const AHEAD: usize = 2048;
 /// Bytes that [`block`] copies.
 const COPY_BLOCK: usize = 64;
 
-/// Asks for the lines that a long copy comes to.
+/// Asks for the lines that a long copy comes to. Nothing beyond the copy is asked for: those lines
+/// may be another message's, and the peer is writing them.
 #[inline(always)]
 fn ask_ahead(source: *const u8, target: *mut u8) {
     prefetch::at::<false>(source.wrapping_add(AHEAD));
@@ -209,6 +243,36 @@ unsafe fn block<const SIDE: Side>(source: *const u8, target: *mut u8) {
     for at in (0..COPY_BLOCK).step_by(WORD) {
         // SAFETY: inside of the 64 bytes that the caller answers for.
         unsafe { word::<SIDE>(source.add(at), target.add(at)) };
+    }
+}
+
+/// Blocks by vectors of 32 bytes. At addresses that are multiples of 8 they tear no words, as in
+/// [`block`].
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod long_vectors {
+    use super::{AHEAD, COPY_BLOCK, ask_ahead};
+    use std::arch::x86_64::{_mm256_loadu_si256, _mm256_storeu_si256};
+
+    /// # Safety
+    ///
+    /// As of [`super::copy_blocks`]; the processor has AVX.
+    #[target_feature(enable = "avx")]
+    pub(super) unsafe fn copy_blocks(source: *const u8, target: *mut u8, len: usize) {
+        let (mut at, from_last) = (0, len.saturating_sub(AHEAD));
+        while at < len {
+            // SAFETY: inside of the caller's ranges.
+            unsafe {
+                let (from, to) = (source.add(at), target.add(at));
+                if at < from_last {
+                    ask_ahead(from, to);
+                }
+                let first = _mm256_loadu_si256(from.cast());
+                let second = _mm256_loadu_si256(from.add(32).cast());
+                _mm256_storeu_si256(to.cast(), first);
+                _mm256_storeu_si256(to.add(32).cast(), second);
+            }
+            at += COPY_BLOCK;
+        }
     }
 }
 

@@ -74,6 +74,13 @@ impl<'a> From<&'a [IoSlice<'a>]> for Message<'a> {
     }
 }
 
+impl<'a> From<&'a [Source<'a>]> for Message<'a> {
+    #[inline]
+    fn from(parts: &'a [Source<'a>]) -> Self {
+        Self::Many(parts.into(), parts.iter().map(Source::len).sum())
+    }
+}
+
 /// How an operation reports its end. `send` and `rma` give a slot back only for
 /// [`Posted::Waited`], and only if the operation is still open: its state becomes `Ended` with the
 /// status in the event, and the caller releases it.
