@@ -410,6 +410,12 @@ impl GrantReader {
         Self { head: cursor, shift }
     }
 
+    /// Asks for the line of the next grant.
+    #[inline(always)]
+    pub fn prefetch(&self, words: &[AtomicU32]) {
+        prefetch::read(&words[self.head as usize & (words.len() - 1)]);
+    }
+
     /// The next granted slot, unchecked.
     #[inline]
     #[expect(clippy::cast_possible_truncation, reason = "the index is cut out of the word")]

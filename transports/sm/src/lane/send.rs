@@ -55,7 +55,7 @@ impl Wire {
         cell: &Connection,
         message: Message<'_>,
     ) -> Result<bool, Violation> {
-        let Some(slot) = self.take_at_hand() else { return Ok(false) };
+        let Some(slot) = self.take_at_hand()? else { return Ok(false) };
         let len = self.fill_slot(slot, message);
         let header = Header { kind: kind::MESSAGE_SLOT, len: 0, word: cell.remote.load(Ordering::Relaxed) };
         self.producer.push_words(self.outbound.ring, header, [pair(slot, len)]);
@@ -391,5 +391,35 @@ impl Lane {
             Op::Rma(pending) => self.step(state, core, pending),
             Op::Serve(serve) => self.advance_serve(state, serve),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::fixture::End;
+    use std::collections::BTreeSet;
+
+    #[test]
+    fn messages_there_and_back_use_one_payload_slot_of_each_direction() {
+        let (mut client, mut server) = (End::new(), End::new());
+        let there = client.connect(&mut server);
+        let mut seen = [BTreeSet::new(), BTreeSet::new()];
+        let accepted = (0..1_000_000).find_map(|_| server.call()).expect("it is accepted");
+        let mut cell = accepted.connection.get().expect("a connection");
+        assert!(accepted.give_back());
+        for _ in 0..100 {
+            for (at, addresses) in seen.iter_mut().enumerate() {
+                let (from, to) = if at == 0 { (&mut client, &mut server) } else { (&mut server, &mut client) };
+                from.send_bytes(if at == 0 { there } else { cell }, &[7; 4096]);
+                let message = to.message();
+                addresses.insert(message.words()[0]);
+                cell = message.connection.get().expect("a connection");
+                assert!(message.give_back());
+                // Nothing more: it grants the slot again.
+                while to.call().is_some() {}
+            }
+        }
+        // The first one was granted with others.
+        assert!(seen.iter().all(|addresses| addresses.len() <= 2), "{seen:?}");
     }
 }

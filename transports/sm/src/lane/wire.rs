@@ -19,6 +19,10 @@ use cci_transport::{Message, Slot};
 use rustix::io::Result;
 use std::sync::Arc;
 
+/// Payloads beyond this length, bytes, take each other's place in the nearest cache where the first
+/// slots of both directions are used in turn: 32 KiB.
+const CROWDING: u32 = 2048;
+
 /// The shared words of one direction. Borrowed from the segment of the [`Wire`] that holds it, and
 /// never handed out.
 pub(crate) struct Direction {
@@ -71,6 +75,9 @@ pub(crate) struct Wire {
     grant_reader: GrantReader,
     /// Slots that the peer granted and this side has not filled.
     granted: Vec<u16>,
+    /// A long payload has come since this side filled a slot: the peer has probably granted that
+    /// one again.
+    has_answer: bool,
     /// Which outbound slots are this side's to fill; a hostile peer may grant one twice.
     mine: u64,
     /// Which inbound slots the peer may fill.
@@ -127,6 +134,7 @@ impl Wire {
             grant_writer: GrantWriter::new(GRANT_SHIFT),
             grant_reader: GrantReader::new(GRANT_SHIFT),
             granted: Vec::with_capacity(SLOTS as usize),
+            has_answer: false,
             mine: 0,
             theirs: 0,
             reserved: 0,
@@ -273,19 +281,23 @@ impl Wire {
         self.granted.last().is_some_and(|slot| self.reserved & 1 << slot != 0)
     }
 
-    /// Takes an outbound slot to fill, without a look at the grants. The caller has asked
-    /// [`Wire::has_slot_at_hand`].
+    /// Takes an outbound slot to fill; the caller has asked [`Wire::has_slot_at_hand`].
     #[inline(always)]
-    pub(crate) fn take_at_hand(&mut self) -> Option<u32> {
-        let slot = self.granted.pop()?;
+    pub(crate) fn take_at_hand(&mut self) -> std::result::Result<Option<u32>, Violation> {
+        self.look_for_grants()?;
+        // What was granted just now may lack memory.
+        let at = self.granted.iter().rposition(|slot| self.reserved & 1 << slot != 0);
+        let Some(slot) = at.map(|at| self.granted.remove(at)) else { return Ok(None) };
         self.mine &= !(1 << slot);
-        Some(u32::from(slot))
+        Ok(Some(u32::from(slot)))
     }
 
-    /// Looks at the peer's grants if no slot is left to fill.
+    /// Looks at the peer's grants if no slot is left to fill, or if a long payload has come since
+    /// the last one was filled. Then the next message goes into the slot of the last one: its lines are
+    /// in the caches of both sides, where several slots in turn take each other's place.
     #[inline(always)]
     pub(crate) fn look_for_grants(&mut self) -> std::result::Result<(), Violation> {
-        if self.granted.is_empty() { self.read_grants() } else { Ok(()) }
+        if std::mem::take(&mut self.has_answer) || self.granted.is_empty() { self.read_grants() } else { Ok(()) }
     }
 
     /// Takes note of the outbound slots that the peer has granted since the last look.
@@ -373,6 +385,12 @@ impl Wire {
             return Err(Violation);
         }
         self.theirs &= !bit;
+        if len > CROWDING {
+            // The peer writes it once its program has returned what this side has sent, and this
+            // side reads it before it sends again.
+            self.has_answer = true;
+            self.grant_reader.prefetch(self.outbound.grants);
+        }
         let start = self.segment.bytes(self.inbound.slots + self.geometry.stride * slot as usize, self.geometry.stride);
         Ok(InboundPayload { start, slot, len })
     }
