@@ -1,6 +1,7 @@
 //! Structures of the header.
 
 use crate::answer::Refusal;
+use cci::__binding::Source;
 use cci::{Memory, View};
 use cci_mx::{Address, Buffer, Error, MAX_SEGMENTS, Segments, Status};
 use std::ffi::{c_char, c_uint, c_void};
@@ -109,13 +110,9 @@ impl Buffer for CSegment {
         view.copy_to(from, target) == len
     }
 
-    fn bytes(&self) -> Option<&[u8]> {
-        if self.length == 0 {
-            return Some(&[]);
-        }
-        // SAFETY: memory that the program gave for this, and leaves as it is until the request has
-        // ended.
-        Some(unsafe { std::slice::from_raw_parts(self.start, self.length as usize) })
+    fn source(&self) -> Option<Source<'_>> {
+        // SAFETY: memory that the program gave for this until the request has ended.
+        Some(unsafe { Source::new(self.start, self.length as usize) })
     }
 
     fn memory(&self) -> Memory {

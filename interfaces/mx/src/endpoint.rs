@@ -41,7 +41,7 @@ const MOST_PARTNERS: u32 = 1 << 16;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Endpoint<B: Buffer = Memory> {
-    core: Core<B>,
+    pub(crate) core: Core<B>,
     own: Address,
     key: u32,
     _job: Option<Arc<Job>>,

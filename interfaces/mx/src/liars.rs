@@ -118,6 +118,20 @@ fn offer(len: u32, parts: &[(u32, &cci::RmaHandle)]) -> Vec<u8> {
 }
 
 #[test]
+fn a_timer_of_a_request_that_has_ended_costs_later_calls_no_look_at_the_clock() {
+    let mut scene = Scene::introduced();
+    let has_timer = |scene: &Scene| scene.honest.core.lock().next_time().is_some();
+    let request = scene.honest.receive(buffer(vec![0; 4]), Match::ANY, 0).expect("room");
+    scene.honest.set_timeout(request, LIMIT).expect("open");
+    scene.honest.progress().expect("usable");
+    assert!(has_timer(&scene), "it is open");
+    scene.say(&eager(4, b"late"));
+    assert_eq!(scene.end(request).code, Code::Success);
+    scene.honest.progress().expect("usable");
+    assert!(!has_timer(&scene));
+}
+
+#[test]
 fn a_malformed_message_ends_the_link() {
     let ident = Header::ident(SESSION, WINDOW);
     let handle = cci::RmaHandle::from_bytes(&[1; 32]).expect("a handle");

@@ -229,6 +229,13 @@ impl<B> Requests<B> {
         (slot.life == request.life && !matches!(slot.stage, Stage::Free { .. })).then_some(slot)
     }
 
+    /// Whether it has not ended.
+    pub(crate) fn is_open(&self, request: Request) -> bool {
+        let slot = self.slots.get(request.index as usize);
+        let slot = slot.filter(|slot| slot.life == request.life && !matches!(slot.stage, Stage::Free { .. }));
+        slot.is_some_and(|slot| !slot.is_done())
+    }
+
     /// As [`Requests::get`], unless the program has forgotten it.
     #[inline]
     pub(crate) fn named(&mut self, request: Request) -> Result<&mut Slot<B>, Error> {

@@ -7,9 +7,9 @@ use crate::requests::{OWN, Outcome, Request, Stage};
 use crate::state::{Sending, State};
 use crate::types::{Address, Buffer, MAX_ENDPOINT_ID, MAX_SEGMENTS, Segments};
 use crate::wire::{self, EAGER, HEADER, Header, LONGEST, SYNC};
+use cci::__binding::send_gathered;
 use cci::{Connection, Endpoint, Notify};
 use cci_matching::Envelope;
-use std::io::IoSlice;
 
 /// The longest message that is gathered on the stack, bytes.
 const SHORT: usize = 112;
@@ -52,8 +52,8 @@ impl<B: Buffer> State<B> {
         Ok(request)
     }
 
-    /// The usual work in one pass: a short message to a partner for whom nothing waits. `None`:
-    /// nothing has been done.
+    /// The usual work in one pass: an eager message of one segment, or a short one, to a partner for
+    /// whom nothing waits. `None`: nothing has been done.
     #[inline]
     fn send_at_once(
         &mut self,
@@ -70,17 +70,22 @@ impl<B: Buffer> State<B> {
         if !partner.sends.is_empty() || partner.session != to.session() || partner.credit < cost {
             return None;
         }
-        if len > SHORT.min(partner.most_eager) {
+        if len > partner.most_eager {
             return None;
         }
         let credit = partner.credit_back();
-        let mut message = [0; HEADER + SHORT];
-        let header = Header { credit, ..Header::new(EAGER, len as u32, bits) };
-        message[..HEADER].copy_from_slice(&header.emit());
-        if !segments.copy_out(0, message.get_mut(HEADER..HEADER + len)?) {
-            return None;
+        let header = Header { credit, ..Header::new(EAGER, len as u32, bits) }.emit();
+        if len <= SHORT {
+            let mut message = [0; HEADER + SHORT];
+            message[..HEADER].copy_from_slice(&header);
+            if !segments.copy_out(0, message.get_mut(HEADER..HEADER + len)?) {
+                return None;
+            }
+            endpoint.send(connection, &message[..HEADER + len], Notify::OnFailure(0)).ok()?;
+        } else {
+            let parts = [header[..].into(), segments.source()?];
+            send_gathered(endpoint, connection, &parts, Notify::OnFailure(0)).ok()?;
         }
-        endpoint.send(connection, &message[..HEADER + len], Notify::OnFailure(0)).ok()?;
         partner.has_given(credit);
         partner.credit -= cost;
         self.counts.eager += 1;
@@ -120,8 +125,8 @@ impl<B: Buffer> State<B> {
         front[..HEADER].copy_from_slice(&header.emit());
         front[HEADER..].copy_from_slice(&request.bits().to_le_bytes());
         let front = &front[..if is_sync { LONGEST } else { HEADER }];
-        let sent = if let Some(bytes) = segments.bytes() {
-            endpoint.send_vectored(connection, &[IoSlice::new(front), IoSlice::new(bytes)], Notify::OnFailure(0))
+        let sent = if let Some(bytes) = segments.source() {
+            send_gathered(endpoint, connection, &[front.into(), bytes], Notify::OnFailure(0))
         } else {
             // It only grows, so that no bytes are cleared that are written anyway.
             if scratch.len() < front.len() + len {

@@ -471,6 +471,13 @@ impl<B: Buffer> State<B> {
     #[cold]
     #[inline(never)]
     pub(crate) fn take_time(&mut self, endpoint: &Endpoint) {
+        // A request that has ended leaves its timer, which must not cost later calls the clock.
+        while let Some(timer) = self.timers.first().copied().filter(|(_, request)| !self.requests.is_open(*request)) {
+            self.timers.remove(&timer);
+        }
+        if self.next_time().is_none() {
+            return;
+        }
         let now = Instant::now();
         self.peers.handle_timeout(endpoint, now);
         if self.peers.has_changes() {

@@ -1,6 +1,7 @@
 //! Addresses, segments and statuses.
 
 use crate::errors::Code;
+use cci::__binding::Source;
 use cci::{HeapBytes, Memory, View};
 use std::sync::Arc;
 
@@ -176,8 +177,8 @@ pub trait Buffer: Send + 'static {
         true
     }
 
-    /// The bytes in place, where nobody writes them while a request has them.
-    fn bytes(&self) -> Option<&[u8]> {
+    /// The bytes in place, to be copied once; `None`: they can be had by [`Buffer::copy_out`] only.
+    fn source(&self) -> Option<Source<'_>> {
         None
     }
 
@@ -200,6 +201,10 @@ impl Buffer for Memory {
 
     fn copy_view(&self, offset: usize, view: &View<'_>, from: usize, len: usize) -> bool {
         len == 0 || Memory::copy_view(self, offset as u64, view, from, len)
+    }
+
+    fn source(&self) -> Option<Source<'_>> {
+        Memory::source(self, Buffer::len(self))
     }
 
     fn memory(&self) -> Memory {
@@ -349,8 +354,8 @@ impl<B: Buffer> Segments<B> {
 
     /// The bytes of the one segment in place.
     #[inline]
-    pub(crate) fn bytes(&self) -> Option<&[u8]> {
-        if let Self::One(one) = self { one.bytes() } else { None }
+    pub(crate) fn source(&self) -> Option<Source<'_>> {
+        if let Self::One(one) = self { one.source() } else { None }
     }
 
     /// Whether they are within the limits.

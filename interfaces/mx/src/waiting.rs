@@ -219,11 +219,21 @@ impl<B: Buffer> Core<B> {
     }
 
     #[inline(never)]
-    fn call_handler<'a>(&'a self, state: Entered<'a, B>, pending: Pending<'_>) -> Entered<'a, B> {
+    fn call_handler<'a>(&'a self, mut state: Entered<'a, B>, pending: Pending<'_>) -> Entered<'a, B> {
         let head = &pending.head;
         let is_eager = head.header.kind == EAGER;
-        let copied = (is_eager && pending.message.bytes().is_none()).then(|| pending.message.to_vec());
-        let bytes = if is_eager { copied.as_deref().or(pending.message.bytes()) } else { None };
+        let mut scratch = std::mem::take(&mut state.scratch);
+        let bytes = match pending.message.bytes() {
+            _ if !is_eager => None,
+            None => {
+                let len = pending.message.len();
+                // It only grows, as where messages are gathered.
+                scratch.resize(scratch.len().max(len), 0);
+                let len = pending.message.copy_to(&mut scratch[..len]);
+                Some(&scratch[..len])
+            }
+            bytes => bytes,
+        };
         let session = state.partners.get(pending.number as usize).and_then(Option::as_ref).map_or(0, |of| of.session);
         let message = Unexpected {
             source: state.address(pending.number, session),
@@ -232,6 +242,7 @@ impl<B: Buffer> Core<B> {
             data: bytes.and_then(|bytes| bytes.get(head.from..)),
         };
         let (mut state, answer) = self.run_handler(state, &message);
+        state.scratch = scratch;
         state.after_handler(&self.endpoint, &pending, answer == Answer::Finished);
         state
     }
@@ -273,16 +284,17 @@ impl<B: Buffer> Core<B> {
         if let Some(found) = ready(&mut state) {
             return Ok(Some(found));
         }
-        let mut found = None;
+        let (mut found, is_look, handled) = (None, limit == Some(Duration::ZERO), state.counts.handled);
         let look = |state: &mut State<B>| {
             found = ready(state);
-            found.is_some()
+            // Where the handler has taken a message, its program goes on with that.
+            found.is_some() || is_look && state.counts.handled != handled
         };
         state = self.progress(state, look);
         if found.is_none() {
             found = ready(&mut state);
         }
-        if found.is_some() || limit == Some(Duration::ZERO) {
+        if found.is_some() || is_look {
             return Ok(found);
         }
         self.wait_long(state, limit, ready)

@@ -2,6 +2,7 @@
 
 use super::shots::{LONGEST, Load, Order, WINDOW};
 use crate::measure::driver::{DriverOptions, device};
+use cci::__binding::Source;
 use cci::{Memory, SharedMemory, View};
 use cci_mx::{Address, Buffer, Code, Endpoint, Match, Options, Place, Request, Segments, Status, endpoint_options};
 use cci_peers::{Name, Table};
@@ -81,6 +82,11 @@ impl Buffer for Piece {
             }
             Self::Memory(memory) => Buffer::copy_view(&**memory, offset, view, from, len),
         }
+    }
+
+    #[inline]
+    fn source(&self) -> Option<Source<'_>> {
+        if let Self::Memory(memory) = self { Buffer::source(&**memory) } else { None }
     }
 
     fn memory(&self) -> Memory {
