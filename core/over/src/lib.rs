@@ -45,7 +45,7 @@ pub use watcher::{Wait, Watcher};
 pub use wire::{Header, MOST_ENDPOINTS, Opening, Verb, short_tag, words};
 
 use cci_proto::Time;
-use cci_transport::{Core, ExpectedClients, PendingEvents, PollSet, Readiness, Transport, monotonic};
+use cci_transport::{Core, ExpectedClients, PendingEvents, PollSet, Readiness, Transport, coarse, monotonic};
 use inbox::Inbox;
 use sides::Sides;
 use std::collections::VecDeque;
@@ -76,6 +76,8 @@ pub struct Over<N: Network> {
     max_send_size: u32,
     /// When the clock was read last, and when something is due.
     now: Time,
+    /// The tick of the system that [`Over::now`] was read in.
+    tick: Time,
     alarm: Option<Time>,
     scratch: Vec<u8>,
 }
@@ -148,6 +150,7 @@ impl<N: Network + 'static> Over<N> {
             strays: 0,
             max_send_size,
             now: monotonic(),
+            tick: coarse(),
             alarm: None,
             scratch: vec![0; longest],
         };

@@ -210,6 +210,12 @@ pub trait Network: Send + Sized {
         bytes: &mut [u8],
     ) -> Option<Event<Self::Place, Self::Origin>>;
 
+    /// Whether [`Network::next`] may have something to return without asking the library. Then a
+    /// call that has found something goes on.
+    fn has_more(&self) -> bool {
+        true
+    }
+
     /// Makes progress. What has happened stays for [`Network::next`].
     fn progress(&mut self);
 

@@ -13,7 +13,7 @@ use cci_proto::{
 };
 use cci_transport::{
     Arming, Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport,
-    Unsent, monotonic, send_rest,
+    Unsent, coarse, monotonic, send_rest,
 };
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -21,17 +21,22 @@ use std::time::Duration;
 
 /// Events handled by one call.
 const BATCH: usize = 64;
+/// Longer than a tick of the system.
+const NEAR: Duration = Duration::from_millis(20);
 /// How long a deregistration waits for peers.
 const DEREGISTRATION: Duration = Duration::from_millis(100);
 
 impl<N: Network> Over<N> {
     /// Handles what has come, and what is late. It never waits. Returns whether something has come.
     pub(crate) fn make_progress(&mut self, core: &mut Core) -> bool {
-        // Once for all that the call handles.
-        self.now = monotonic();
+        self.look_at_clock(core);
         let mut found = 0;
         while found < BATCH && self.take_event(core) {
             found += 1;
+            // A program that polls has its event before the library is asked for another one.
+            if core.has_event() && !core.is_armed() && !self.net.has_more() {
+                break;
+            }
         }
         if !self.inbox.turns.is_empty() || !self.inbox.requests.is_empty() {
             self.deliver(core);
@@ -46,6 +51,17 @@ impl<N: Network> Over<N> {
         }
         self.pending_events.flush(core);
         found > 0
+    }
+
+    /// Reads the clock, once for all that a call handles; while the program polls and nothing is due
+    /// soon, once in a tick of the system.
+    #[inline]
+    fn look_at_clock(&mut self, core: &Core) {
+        let tick = coarse();
+        let is_near = self.alarm.is_some_and(|alarm| alarm <= tick + NEAR);
+        if tick != self.tick || is_near || core.is_armed() {
+            (self.now, self.tick) = (monotonic(), tick);
+        }
     }
 
     /// What waited for room in the library.

@@ -47,7 +47,7 @@ mod wakers;
 pub use tracing as __tracing;
 
 pub use call_handle::CallHandle;
-pub use clock::monotonic;
+pub use clock::{coarse, monotonic};
 pub use closing::{Unsent, send_rest};
 pub use connection_report::ConnectionReport;
 pub use connection_table::ConnectionTable;

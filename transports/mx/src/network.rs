@@ -139,6 +139,11 @@ impl Network for Mx {
         }
     }
 
+    #[inline]
+    fn has_more(&self) -> bool {
+        !self.incoming.is_empty() || !self.ended.is_empty() || !self.finished.is_empty()
+    }
+
     fn progress(&mut self) {
         while let Some(finished) = self.end.test_any() {
             let flight = self.requests.flights.get_mut(finished.token);
