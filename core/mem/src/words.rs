@@ -19,9 +19,9 @@ pub(crate) fn before(address: *const u8, len: usize) -> usize {
 ///
 /// # Safety
 ///
-/// The bytes at `source` are readable, and who writes them meanwhile spoils the copy alone; those at
-/// `target` are writable, and others that use them meanwhile know that they change. The two do not
-/// overlap.
+/// The bytes at `source` are readable, and who writes them meanwhile spoils the copy alone; those
+/// at `target` are writable, and others that use them meanwhile know that they change. The two do
+/// not overlap.
 #[inline]
 pub(crate) unsafe fn copy_in(source: *const u8, target: *mut u8, len: usize) {
     // SAFETY: the caller answers for both.

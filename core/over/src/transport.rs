@@ -29,12 +29,16 @@ const DEREGISTRATION: Duration = Duration::from_millis(100);
 impl<N: Network> Over<N> {
     /// Handles what has come, and what is late. It never waits. Returns whether something has come.
     pub(crate) fn make_progress(&mut self, core: &mut Core) -> bool {
+        self.make_progress_until(core, |_, _| false)
+    }
+
+    /// As [`Over::make_progress`], but leaves what comes after `is_enough` to later calls.
+    fn make_progress_until(&mut self, core: &mut Core, is_enough: impl Fn(&Self, &Core) -> bool) -> bool {
         self.look_at_clock(core);
         let mut found = 0;
         while found < BATCH && self.take_event(core) {
             found += 1;
-            // A program that polls has its event before the library is asked for another one.
-            if core.has_event() && !core.is_armed() && !self.net.has_more() {
+            if is_enough(self, core) {
                 break;
             }
         }
@@ -53,8 +57,8 @@ impl<N: Network> Over<N> {
         found > 0
     }
 
-    /// Reads the clock, once for all that a call handles; while the program polls and nothing is due
-    /// soon, once in a tick of the system.
+    /// Reads the clock, once for all that a call handles; while the program polls and nothing is
+    /// due soon, once in a tick of the system.
     #[inline]
     fn look_at_clock(&mut self, core: &Core) {
         let tick = coarse();
@@ -280,7 +284,9 @@ impl<N: Network> Transport for Over<N> {
     }
 
     fn progress(&mut self, core: &mut Core) {
-        let has_found = self.make_progress(core);
+        // A program that polls has its event before the library is asked for another one.
+        let is_enough = |over: &Self, core: &Core| core.has_event() && !core.is_armed() && !over.net.has_more();
+        let has_found = self.make_progress_until(core, is_enough);
         Readiness::on_progress(self, core, has_found, self.now);
     }
 

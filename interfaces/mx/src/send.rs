@@ -52,8 +52,8 @@ impl<B: Buffer> State<B> {
         Ok(request)
     }
 
-    /// The usual work in one pass: an eager message of one segment, or a short one, to a partner for
-    /// whom nothing waits. `None`: nothing has been done.
+    /// The usual work in one pass: an eager message of one segment, or a short one, to a partner
+    /// for whom nothing waits. `None`: nothing has been done.
     #[inline]
     fn send_at_once(
         &mut self,

@@ -189,8 +189,8 @@ impl Probe {
     }
 }
 
-/// Takes the next event, reads every byte of its message, and gives it back: its kind, and its length
-/// or status.
+/// Takes the next event, reads every byte of its message, and gives it back: its kind, and its
+/// length or status.
 #[inline]
 pub(crate) fn touch_next(endpoint: &cci::Endpoint) -> Result<Option<(cci::EventKind, u32)>, cci::PollError> {
     let Some(event) = endpoint.get_event()? else { return Ok(None) };

@@ -293,8 +293,8 @@ impl Wire {
     }
 
     /// Looks at the peer's grants if no slot is left to fill, or if a long payload has come since
-    /// the last one was filled. Then the next message goes into the slot of the last one: its lines are
-    /// in the caches of both sides, where several slots in turn take each other's place.
+    /// the last one was filled. Then the next message goes into the slot of the last one: its
+    /// lines are in the caches of both sides, where several slots in turn take each other's place.
     #[inline(always)]
     pub(crate) fn look_for_grants(&mut self) -> std::result::Result<(), Violation> {
         if std::mem::take(&mut self.has_answer) || self.granted.is_empty() { self.read_grants() } else { Ok(()) }
