@@ -54,7 +54,7 @@ impl Region {
 
     /// The parts that have bytes.
     pub(crate) fn parts(&self) -> impl Iterator<Item = &Memory> {
-        self.parts.iter().filter(|part| part.len() > 0)
+        self.parts.iter().filter(|part| !part.is_empty())
     }
 
     pub(crate) fn contains(&self, offset: u64, len: u64) -> bool {
