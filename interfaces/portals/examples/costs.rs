@@ -1,7 +1,7 @@
 //! What puts cost on shared memory: `cargo run --release -p cci-portals --example costs`. One
 //! thread drives both ends, so that a half round trip is all that both do for it, and nothing
-//! waits. Medians of 31 blocks. With a way (`message`, `put`, `told`, `long`) and a number of round trips it
-//! makes these and prints nothing: `ci/instructions --portals` counts their instructions.
+//! waits. Medians of 31 blocks. With a way (`message`, `put`, `told`, `long`) and a number of round
+//! trips it makes these and prints nothing: `ci/instructions --portals` counts their instructions.
 #![expect(clippy::print_stdout, reason = "a program that prints a table")]
 
 use cci::{Connect, Connection, Context, Endpoint, Event, Notify};
