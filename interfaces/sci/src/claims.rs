@@ -32,7 +32,7 @@ const PAUSE: Duration = Duration::from_millis(1);
 const SLICE: Duration = Duration::from_millis(50);
 
 /// What is named.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Named {
     Segment(u32),
     Interrupt(u32),
@@ -186,39 +186,79 @@ pub(crate) struct Members {
     pub(crate) free: Option<u32>,
 }
 
-/// Asks all members of a group from a place on at once, so that one that is stopped hides no other.
-/// Waits until `deadline` for those that do not answer.
-pub(crate) fn members(group: u32, from: u32, deadline: Option<Instant>) -> Result<Members, Error> {
-    let mut members = Members::default();
-    let mut asked = Vec::new();
-    for place in from..MOST_MEMBERS {
-        // One whose backlog is full is as mute as one that does not answer.
-        match reach(0, Named::Member(group, place), &Instant::now().into()) {
-            Ok(Some(socket)) => asked.push((place, socket)),
-            Ok(None) => members.free = members.free.or(Some(place)),
-            Err(Error::Timeout) => members.mute.push(place),
-            Err(why) => return Err(why),
-        }
+/// A question to all members of a group from a place on, at once, so that one that is stopped hides
+/// no other.
+pub(crate) struct AskedMembers {
+    waiting: Vec<(u32, OwnedFd)>,
+    members: Members,
+}
+
+impl AskedMembers {
+    /// A question to nobody.
+    pub(crate) fn none() -> Self {
+        Self { waiting: Vec::new(), members: Members::default() }
     }
-    while !asked.is_empty() {
-        let mut waiting = Vec::new();
-        for (place, socket) in asked {
-            match membership(&socket) {
-                Ok(Some(member)) => members.found.push(member),
-                Ok(None) => members.free = Some(members.free.map_or(place, |free| free.min(place))),
-                Err(Error::Timeout) => waiting.push((place, socket)),
+
+    pub(crate) fn begin(group: u32, from: u32) -> Result<Self, Error> {
+        let mut of = Self::none();
+        for place in from..MOST_MEMBERS {
+            // One whose backlog is full is as mute as one that does not answer.
+            match reach(0, Named::Member(group, place), &Instant::now().into()) {
+                Ok(Some(socket)) => of.waiting.push((place, socket)),
+                Ok(None) => of.members.free = of.members.free.or(Some(place)),
+                Err(Error::Timeout) => of.members.mute.push(place),
+                // Another user has the place.
+                Err(Error::Access) => {}
                 Err(why) => return Err(why),
             }
         }
-        asked = waiting;
-        let sockets: Vec<_> = asked.iter().map(|(_, socket)| socket).collect();
-        if !sockets.is_empty() && wait(&sockets, &deadline.into(), None).is_err() {
-            break;
+        Ok(of)
+    }
+
+    /// Takes what has come.
+    pub(crate) fn take(&mut self) {
+        for (place, socket) in std::mem::take(&mut self.waiting) {
+            match membership(&socket) {
+                Ok(Some(member)) => self.members.found.push(member),
+                Ok(None) => self.members.free = Some(self.members.free.map_or(place, |free| free.min(place))),
+                Err(Error::Timeout) => self.waiting.push((place, socket)),
+                // Who answers nonsense keeps the place, and is no member.
+                Err(_) => {}
+            }
         }
     }
-    members.mute.extend(asked.iter().map(|(place, _)| *place));
-    members.found.sort_by_key(|(member, _)| member.place);
-    Ok(members)
+
+    /// Those that have not answered.
+    pub(crate) fn waiting(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.waiting.iter().map(|(_, socket)| socket)
+    }
+
+    /// Whether nobody is waited for before the first one that has answered.
+    pub(crate) fn has_first(&self) -> bool {
+        let first = self.members.found.iter().map(|(member, _)| member.place).min();
+        self.waiting.iter().all(|(place, _)| first.is_some_and(|first| first < *place))
+    }
+
+    /// What is known by now.
+    pub(crate) fn end(self) -> Members {
+        let Self { waiting, mut members } = self;
+        members.mute.extend(waiting.iter().map(|(place, _)| *place));
+        members.found.sort_by_key(|(member, _)| member.place);
+        members
+    }
+}
+
+/// Asks all members of a group from a place on. Waits until `deadline` for those that do not
+/// answer.
+pub(crate) fn members(group: u32, from: u32, deadline: Option<Instant>) -> Result<Members, Error> {
+    let mut asked = AskedMembers::begin(group, from)?;
+    loop {
+        asked.take();
+        let sockets: Vec<_> = asked.waiting().collect();
+        if sockets.is_empty() || wait(&sockets, &deadline.into(), None).is_err() {
+            return Ok(asked.end());
+        }
+    }
 }
 
 /// What a member has sent: its introduction, and the memory of the group. `None`: it has left;
@@ -248,28 +288,50 @@ fn membership(socket: &OwnedFd) -> Result<Option<(Membership, OwnedFd)>, Error> 
     }
 }
 
-/// Asks who has claimed a name. `None`: nobody. All tries use one place in the backlog of a stopped
-/// owner.
+/// A question to who has claimed a name. It uses one place in the backlog of a stopped owner.
+pub(crate) struct AskedOwner {
+    pub(crate) socket: OwnedFd,
+    bytes: Vec<u8>,
+}
+
+impl AskedOwner {
+    /// `None`: nobody has the name. [`Error::Timeout`]: the owner has no room for a question.
+    pub(crate) fn begin(node: u32, what: Named, until: Until<'_>) -> Result<Option<Self>, Error> {
+        Ok(reach(node, what, until)?.map(|socket| Self { socket, bytes: Vec::new() }))
+    }
+
+    /// Takes what has come. [`Error::Timeout`]: not all of the answer.
+    pub(crate) fn take(&mut self) -> Result<Option<Owner>, Error> {
+        let mut part = [0; LONGEST];
+        loop {
+            match rustix::io::read(&self.socket, &mut part) {
+                Ok(0) => break,
+                Ok(count) => self.bytes.extend(&part[..count]),
+                Err(Errno::AGAIN) => return Err(Error::Timeout),
+                Err(Errno::INTR) => {}
+                // The owner has closed the name, or has ended.
+                Err(_) => return Ok(None),
+            }
+            if self.bytes.len() > LONGEST {
+                return Err(Error::System);
+            }
+        }
+        if self.bytes.is_empty() {
+            return Ok(None);
+        }
+        Owner::parse(&self.bytes).map(Some).ok_or(Error::System)
+    }
+}
+
+/// Asks who has claimed a name. `None`: nobody.
 pub(crate) fn find(node: u32, what: Named, until: Until<'_>) -> Result<Option<Owner>, Error> {
-    let Some(socket) = reach(node, what, until)? else { return Ok(None) };
-    let (mut bytes, mut part) = (Vec::new(), [0; LONGEST]);
+    let Some(mut asked) = AskedOwner::begin(node, what, until)? else { return Ok(None) };
     loop {
-        match rustix::io::read(&socket, &mut part) {
-            Ok(0) => break,
-            Ok(count) => bytes.extend(&part[..count]),
-            Err(Errno::AGAIN) => wait(&[&socket], until, None)?,
-            Err(Errno::INTR) => {}
-            // The owner has closed the name, or has ended.
-            Err(_) => return Ok(None),
-        }
-        if bytes.len() > LONGEST {
-            return Err(Error::System);
+        match asked.take() {
+            Err(Error::Timeout) => wait(&[&asked.socket], until, None)?,
+            found => return found,
         }
     }
-    if bytes.is_empty() {
-        return Ok(None);
-    }
-    Owner::parse(&bytes).map(Some).ok_or(Error::System)
 }
 
 /// How long something is waited for.
@@ -351,5 +413,39 @@ mod tests {
         for bytes in [&b""[..], b"ccisci01", b"ccisci0112345678", b"ccisci0212345678x://y", b"ccisci0112345678\xff"] {
             assert_eq!(Owner::parse(bytes), None, "{bytes:?}");
         }
+    }
+
+    /// A member that answers nonsense, one of another user, and one that is right.
+    #[test]
+    #[expect(unsafe_code, reason = "a thread takes another user")]
+    fn a_place_of_another_user_or_of_nonsense_is_passed_over() {
+        let group = fastrand::u32(..);
+        let nonsense = claim(0, Named::Member(group, 0)).expect("free");
+        let right = claim(0, Named::Member(group, 1)).expect("free");
+        let strange = address(0, Named::Member(group, 2)).expect("a name");
+        let others = std::thread::spawn(move || {
+            // SAFETY: of this thread alone, which ends with it.
+            let is_other = unsafe { libc::syscall(libc::SYS_setresuid, 65534, 65534, 65534) } == 0;
+            let socket = stream().expect("a socket");
+            bind(&socket, &strange).expect("free");
+            listen(&socket, BACKLOG).expect("bound");
+            (is_other, socket)
+        });
+        let (is_other, _strange) = others.join().expect("no panic");
+        let memory = cci_mem::segment::Segment::create("test", 4096).expect("memory");
+        let owner = Owner { number: 7, uri: "x://y".into() };
+        let told = introduction_of_member((3, 4096), (true, 1), &owner.emit());
+        let found = std::thread::scope(|scope| {
+            let asking = scope.spawn(|| members(group, 0, Instant::now().checked_add(Duration::from_secs(2))));
+            while !asking.is_finished() {
+                introduce(&nonsense, b"nonsense");
+                introduce_member(&right, &told, memory.file_of().expect("a file"));
+                std::thread::yield_now();
+            }
+            asking.join().expect("no panic").expect("passed over")
+        });
+        assert_eq!(found.found.iter().map(|(member, _)| member.place).collect::<Vec<_>>(), [1]);
+        // Without the right to be another user, it is one of this user that does not answer.
+        assert_eq!((found.mute, found.free), (if is_other { vec![] } else { vec![2] }, Some(3)));
     }
 }

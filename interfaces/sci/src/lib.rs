@@ -45,6 +45,7 @@ mod host;
 mod interrupts;
 #[cfg(test)]
 mod liars;
+mod lookups;
 mod mapped;
 mod mirror;
 mod names;

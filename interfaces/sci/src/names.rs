@@ -1,11 +1,12 @@
 //! The names of this host for other hosts (`docs/design/sci-mirror.md`, Finding a node of another
 //! host).
 
-use crate::claims::{self, Membership, Named, Owner, Until};
+use crate::claims::{Members, Membership, Named, Owner, Until};
 use crate::errors::Error;
+use crate::lookups;
 use crate::nodes::Place;
 use cci_mem::inherited::close_in_children;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, eventfd, poll};
+use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseport};
@@ -18,15 +19,11 @@ use std::time::{Duration, Instant};
 const QUESTION: &[u8; 8] = b"ccisciq1";
 const ANSWER: &[u8; 8] = b"cciscia1";
 /// Bytes of a question, and of an answer at most.
-const LEN: usize = 512;
+pub(crate) const LEN: usize = 512;
 /// Bytes of an answer before the owner.
 const HEAD: usize = 24;
 /// The pause before a question is asked again.
 const AGAIN: Duration = Duration::from_millis(50);
-/// How long an owner on this host is waited for.
-const PATIENCE: Duration = Duration::from_millis(200);
-/// How long members of a group are waited for: an answer comes before the question is asked again.
-const GROUP_PATIENCE: Duration = Duration::from_millis(25);
 /// How long a host that does not answer is asked.
 const REACH: Duration = Duration::from_secs(5);
 
@@ -36,12 +33,52 @@ const OWNER: u32 = 1;
 const HERE: u32 = 2;
 const ANOTHER_USER: u32 = 3;
 
+/// What is answered, to whomever has asked.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    says: u32,
+    /// Members of a group before the one that is introduced, which have not answered.
+    mute: u32,
+    introduction: Vec<u8>,
+}
+
+impl Answer {
+    pub(crate) const HERE: Self = Self { says: HERE, mute: 0, introduction: Vec::new() };
+
+    /// Who has a name. `None`: the owner does not answer, and who asks tries again.
+    pub(crate) fn of_owner(found: Result<Option<Owner>, Error>) -> Option<Self> {
+        let (says, introduction) = match found {
+            Ok(Some(owner)) => (OWNER, owner.emit()),
+            Ok(None) => (NOBODY, Vec::new()),
+            Err(Error::Access) => (ANOTHER_USER, Vec::new()),
+            Err(_) => return None,
+        };
+        Some(Self { says, mute: 0, introduction })
+    }
+
+    /// The first of these members.
+    pub(crate) fn of_members(members: &Members) -> Self {
+        let first = members.found.first().map(|(member, _)| member);
+        let is_before = |place: &&u32| first.is_none_or(|first| **place < first.place);
+        let mute = members.mute.iter().filter(is_before).count() as u32;
+        let says = if first.is_some() { OWNER } else { NOBODY };
+        Self { says, mute, introduction: first.map(Membership::emit).unwrap_or_default() }
+    }
+
+    /// `None`: it is longer than a question.
+    pub(crate) fn emit(&self, cookie: u64) -> Option<Vec<u8>> {
+        let words = [self.says.to_le_bytes(), self.mute.to_le_bytes()];
+        let bytes = [&ANSWER[..], &cookie.to_le_bytes(), words.as_flattened(), &self.introduction].concat();
+        (bytes.len() <= LEN).then_some(bytes)
+    }
+}
+
 /// A question: who has claimed a name; without one, whether anybody is there.
 #[derive(Clone, Copy, Debug)]
-struct Question {
-    cookie: u64,
-    node: u32,
-    what: Option<Named>,
+pub(crate) struct Question {
+    pub(crate) cookie: u64,
+    pub(crate) node: u32,
+    pub(crate) what: Option<Named>,
 }
 
 impl Question {
@@ -65,7 +102,7 @@ impl Question {
         bytes
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         // No shorter one: the answer is never longer than the question.
         let rest = bytes.strip_prefix(QUESTION).filter(|_| bytes.len() == LEN)?;
         let (cookie, rest) = rest.split_first_chunk()?;
@@ -78,34 +115,6 @@ impl Question {
             _ => return None,
         };
         Some(Self { cookie: u64::from_le_bytes(*cookie), node: word(0)?, what })
-    }
-
-    /// The answer. `None`: the owner is asleep, and who asks tries again.
-    fn answer(self) -> Option<Vec<u8>> {
-        let now = Instant::now();
-        let mut mute = 0;
-        let found = self.what.map(|what| match what {
-            Named::Member(group, place) => {
-                claims::members(group, place, now.checked_add(GROUP_PATIENCE)).map(|members| {
-                    let first = members.found.first().map(|(member, _)| member);
-                    let is_before = |place: &&u32| first.is_none_or(|first| **place < first.place);
-                    mute = members.mute.iter().filter(is_before).count() as u32;
-                    first.map(Membership::emit)
-                })
-            }
-            what => claims::find(self.node, what, &now.checked_add(PATIENCE).into())
-                .map(|found| found.map(|owner| owner.emit())),
-        });
-        let (says, introduction) = match found {
-            None => (HERE, None),
-            Some(Ok(Some(introduction))) => (OWNER, Some(introduction)),
-            Some(Ok(None)) => (NOBODY, None),
-            Some(Err(Error::Access)) => (ANOTHER_USER, None),
-            Some(Err(_)) => return None,
-        };
-        let mut bytes = [&ANSWER[..], &self.cookie.to_le_bytes(), &says.to_le_bytes(), &mute.to_le_bytes()].concat();
-        bytes.extend(introduction.into_iter().flatten());
-        (bytes.len() <= LEN).then_some(bytes)
     }
 
     /// The introduction in an answer to this question, read by `parse`, and how many members before
@@ -161,20 +170,7 @@ impl Names {
         let stop = std::sync::Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
         let stopped = std::sync::Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("cci-sci-names".into()).spawn(move || {
-            let mut bytes = [0; LEN + 1];
-            loop {
-                let mut descriptors = [PollFd::new(&socket, PollFlags::IN), PollFd::new(&*stopped, PollFlags::IN)];
-                // A signal ends it early, and the thread looks again.
-                let _ = poll(&mut descriptors, None);
-                if !descriptors[1].revents().is_empty() {
-                    return;
-                }
-                let Ok((len, from)) = socket.recv_from(&mut bytes) else { continue };
-                if let Some(answer) = Question::parse(&bytes[..len]).and_then(Question::answer) {
-                    // Who gets none asks again.
-                    let _ = socket.send_to(&answer, from);
-                }
-            }
+            lookups::serve(&socket, &stopped);
         })?;
         Ok(Self { stop, thread: Some(thread) })
     }
@@ -259,7 +255,7 @@ fn is_final(why: &IoError) -> bool {
     matches!(Errno::from_io_error(why), Some(Errno::MFILE | Errno::NFILE | Errno::NOMEM))
 }
 
-/// As [`claims::find`], on another host.
+/// As [`crate::claims::find`], on another host.
 pub(crate) fn find(place: &Place, node: u32, what: Named, until: Until<'_>) -> Result<Option<Owner>, Error> {
     ask(place, (node, Some(what)), Owner::parse, until).map(|(owner, _)| owner)
 }
@@ -285,7 +281,7 @@ pub(crate) fn probe(place: &Place, node: u32) -> Result<(), Error> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::claims::Limit;
+    use crate::claims::{self, Limit};
 
     fn place(port: u16) -> Place {
         Place { host: "127.0.0.1".to_owned(), port, is_here: false }
@@ -342,7 +338,7 @@ mod tests {
         let mut wrong = bytes;
         wrong[20] = 3;
         assert!(Question::parse(&wrong).is_none() && Question::parse(&[0; LEN]).is_none());
-        let answer = Question { what: None, ..question }.answer().expect("at once");
+        let answer = Answer::HERE.emit(9).expect("short");
         assert_eq!(question.read(&answer, Owner::parse), Some(Ok((None, 0))));
         assert_eq!(Question { cookie: 8, ..question }.read(&answer, Owner::parse), None);
         for len in 0..answer.len() {

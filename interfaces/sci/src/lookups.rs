@@ -1,0 +1,190 @@
+//! Questions of other hosts that wait for owners on this one. All wait at the same time, so that an
+//! owner that is stopped delays no answer about others.
+
+use crate::claims::{AskedMembers, AskedOwner, Named};
+use crate::errors::Error;
+use crate::names::{Answer, LEN, Question};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::fd::OwnedFd;
+use std::collections::VecDeque;
+use std::net::{SocketAddr, UdpSocket};
+use std::time::{Duration, Instant};
+
+/// How long an owner is waited for after the last question about it.
+const PATIENCE: Duration = Duration::from_millis(200);
+/// How long members of a group are waited for: an answer comes before the question is asked again.
+const GROUP_PATIENCE: Duration = Duration::from_millis(25);
+/// Lookups at a time, and who waits for one. What is more is asked again.
+const MOST: usize = 64;
+const MOST_ASKING: usize = 64;
+/// Questions that are taken before answers are looked for.
+const BURST: usize = 64;
+
+enum Asked {
+    Owner(AskedOwner),
+    Members(AskedMembers),
+}
+
+/// A name that is looked up, for all who ask for it.
+struct Lookup {
+    node: u32,
+    what: Named,
+    asked: Asked,
+    until: Instant,
+    /// The cookies of questions, and where they came from. The oldest have been asked again.
+    asking: VecDeque<(u64, SocketAddr)>,
+}
+
+impl Lookup {
+    /// The answer, once there is one. `Err`: there will be none.
+    fn advance(&mut self, now: Instant) -> Result<Option<Answer>, ()> {
+        let is_late = now >= self.until;
+        match &mut self.asked {
+            Asked::Owner(asked) => match asked.take() {
+                Err(Error::Timeout) if is_late => Err(()),
+                Err(Error::Timeout) => Ok(None),
+                found => Answer::of_owner(found).map(Some).ok_or(()),
+            },
+            Asked::Members(asked) => {
+                asked.take();
+                if !is_late && !asked.has_first() {
+                    return Ok(None);
+                }
+                let asked = std::mem::replace(asked, AskedMembers::none());
+                Ok(Some(Answer::of_members(&asked.end())))
+            }
+        }
+    }
+}
+
+/// All lookups.
+#[derive(Default)]
+struct Lookups(Vec<Lookup>);
+
+impl Lookups {
+    /// Takes a question. The answer, if there is one at once.
+    fn ask(&mut self, question: Question, from: SocketAddr, now: Instant) -> Option<Answer> {
+        let Question { cookie, node, what } = question;
+        let Some(what) = what else { return Some(Answer::HERE) };
+        let is_group = matches!(what, Named::Member(..));
+        let equal = |lookup: &&mut Lookup| lookup.what == what && (is_group || lookup.node == node);
+        if let Some(lookup) = self.0.iter_mut().find(equal) {
+            if lookup.asking.len() >= MOST_ASKING {
+                lookup.asking.pop_front();
+            }
+            lookup.asking.push_back((cookie, from));
+            if !is_group {
+                // So who asks again and again takes one place in the backlog of a stopped owner.
+                lookup.until = now + PATIENCE;
+            }
+            return None;
+        }
+        if self.0.len() >= MOST {
+            return None;
+        }
+        let (asked, patience) = match what {
+            Named::Member(group, place) => (Asked::Members(AskedMembers::begin(group, place).ok()?), GROUP_PATIENCE),
+            what => match AskedOwner::begin(node, what, &now.into()) {
+                Ok(Some(asked)) => (Asked::Owner(asked), PATIENCE),
+                Ok(None) => return Answer::of_owner(Ok(None)),
+                Err(why) => return Answer::of_owner(Err(why)),
+            },
+        };
+        let asking = VecDeque::from([(cookie, from)]);
+        self.0.push(Lookup { node, what, asked, until: now + patience, asking });
+        None
+    }
+
+    /// Answers what can be answered, and ends what has waited long enough.
+    fn advance(&mut self, now: Instant, mut send: impl FnMut(&Answer, (u64, SocketAddr))) {
+        self.0.retain_mut(|lookup| match lookup.advance(now) {
+            Ok(None) => true,
+            Ok(Some(answer)) => {
+                lookup.asking.drain(..).for_each(|asking| send(&answer, asking));
+                false
+            }
+            Err(()) => false,
+        });
+    }
+
+    fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
+        self.0.iter().flat_map(|lookup| -> Box<dyn Iterator<Item = &OwnedFd> + '_> {
+            match &lookup.asked {
+                Asked::Owner(asked) => Box::new(std::iter::once(&asked.socket)),
+                Asked::Members(asked) => Box::new(asked.waiting()),
+            }
+        })
+    }
+}
+
+/// Answers questions until `stop` is ready.
+pub(crate) fn serve(socket: &UdpSocket, stop: &OwnedFd) {
+    let mut lookups = Lookups::default();
+    let mut bytes = [0; LEN + 1];
+    loop {
+        let left = lookups.0.iter().map(|lookup| lookup.until.saturating_duration_since(Instant::now())).min();
+        let mut descriptors = vec![PollFd::new(socket, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
+        descriptors.extend(lookups.sockets().map(|socket| PollFd::new(socket, PollFlags::IN)));
+        // A signal ends it early, and the thread looks again.
+        let _ = poll(&mut descriptors, left.and_then(|left| Timespec::try_from(left).ok()).as_ref());
+        if !descriptors[1].revents().is_empty() {
+            return;
+        }
+        let now = Instant::now();
+        let send = |answer: &Answer, (cookie, to): (u64, SocketAddr)| {
+            if let Some(bytes) = answer.emit(cookie) {
+                // Who gets none asks again.
+                let _ = socket.send_to(&bytes, to);
+            }
+        };
+        for _ in 0..BURST {
+            let Ok((len, from)) = socket.recv_from(&mut bytes) else { break };
+            let Some(question) = Question::parse(&bytes[..len]) else { continue };
+            if let Some(answer) = lookups.ask(question, from, now) {
+                send(&answer, (question.cookie, from));
+            }
+        }
+        lookups.advance(now, send);
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::claims::{self, Limit, Owner};
+    use crate::names::{Names, find};
+    use crate::nodes::Place;
+
+    /// One owner is stopped, and many ask for it; the other one answers.
+    #[test]
+    fn a_stopped_owner_delays_no_answer_about_others() {
+        let port = UdpSocket::bind("[::]:0").and_then(|socket| socket.local_addr()).expect("a port").port();
+        let place = Place { host: "127.0.0.1".to_owned(), port, is_here: false };
+        let _names = Names::serve(port).expect("a port");
+        let node = 0x7200_0000 | std::process::id();
+        let stopped = claims::claim(node, Named::Segment(1)).expect("free");
+        let claim = claims::claim(node, Named::Segment(2)).expect("free");
+        let owner = Owner { number: 7, uri: "x://y".into() };
+        std::thread::scope(|scope| {
+            let ask = |id, limit| find(&place, node, Named::Segment(id), &Limit::from(Instant::now() + limit));
+            let mute: Vec<_> = (0..32).map(|_| scope.spawn(move || ask(1, Duration::from_secs(3)))).collect();
+            // Each of them has asked by now, and asks again.
+            while !poll_accepts(&stopped) {}
+            let asking = scope.spawn(move || ask(2, Duration::from_secs(2)));
+            while !asking.is_finished() {
+                claims::introduce(&claim, &owner.emit());
+                std::thread::yield_now();
+            }
+            assert_eq!(asking.join().expect("no panic"), Ok(Some(owner.clone())));
+            assert!(mute.into_iter().all(|one| one.join().expect("no panic") == Err(Error::Timeout)));
+        });
+        let places = std::iter::from_fn(|| rustix::net::accept(&stopped).ok()).count();
+        assert_eq!(places, 1, "places in the backlog, for equal questions");
+    }
+
+    /// Whether somebody waits for the owner.
+    fn poll_accepts(claim: &OwnedFd) -> bool {
+        let mut descriptors = [PollFd::new(claim, PollFlags::IN)];
+        matches!(poll(&mut descriptors, Some(&Timespec { tv_sec: 0, tv_nsec: 10_000_000 })), Ok(1))
+    }
+}
