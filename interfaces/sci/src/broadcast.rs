@@ -136,13 +136,20 @@ impl State {
             self.connectors.insert(key, Target::Member(id));
         }
         let Some(group) = self.groups.get_mut(&id) else {
-            if !is_answer {
+            // Also to an answer: what this process sent when it left may not have arrived.
+            if len > 0 {
                 let (token, group) = (0, id);
                 let none = Message::Join { token, group, len: 0, memory: 0, is_answer: true, is_published: false };
                 self.send(endpoint, key.0, none);
             }
             return;
         };
+        if len == 0 {
+            group.asked.remove(&peer);
+            let former: Vec<_> = group.members.keys().filter(|of| of.0 == key.0).copied().collect();
+            former.into_iter().for_each(|of| self.forget_connector(endpoint, of, Reason::Lost));
+            return;
+        }
         if is_answer {
             group.asked.remove(&peer);
         }
@@ -155,6 +162,8 @@ impl State {
             group.lanes.entry(memory).or_insert(lane);
         }
         let own = (!is_answer).then(|| group.join_message(id, true));
+        // One that only receives sends nothing by itself.
+        self.enter_far(peer);
         if let Some(former) = former {
             // A process is one member. So a peer has no more lanes than this process has groups.
             self.forget_connector(endpoint, former, Reason::Lost);
@@ -282,7 +291,13 @@ impl State {
         group.is_published = is_published;
         let message = group.join_message(id, true);
         let partners: BTreeSet<_> = group.members.keys().map(|key| key.0).collect();
+        // Those that have not answered yet have the join before it, or will have it.
+        let asked: Vec<_> = group.asked.iter().map(|peer| Some(*peer)).filter(|of| !partners.contains(of)).collect();
         partners.into_iter().for_each(|partner| self.send(endpoint, partner, message.clone()));
+        for partner in asked {
+            // Refused only where the join was refused, too.
+            let _ = self.begin(endpoint, partner, message.clone());
+        }
     }
 
     /// An object of this process leaves a group. The last one ends the membership; its claim.

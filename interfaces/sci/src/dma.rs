@@ -143,6 +143,7 @@ impl DmaQueue {
             // There is none from before: a reset has taken it.
             queue.notices.callback = callback.map(|callback| Arc::new(Mutex::new(callback)) as _);
             queue.state = QueueState::Posted;
+            queue.postings += 1;
             Ok(())
         })?;
         self.advance()

@@ -58,6 +58,8 @@ pub(crate) struct Queue {
     open: usize,
     has_failed: bool,
     is_aborted: bool,
+    /// How often it was posted.
+    pub(crate) postings: u64,
     pub(crate) notices: Notices<QueueState>,
 }
 
@@ -122,17 +124,25 @@ impl Queue {
             open: 0,
             has_failed: false,
             is_aborted: false,
+            postings: 0,
             notices: Notices::new(),
         }
     }
 
     pub(crate) fn reset(&mut self) {
-        *self = Self::new(self.most);
+        *self = Self { postings: self.postings, ..Self::new(self.most) };
     }
 
     /// Begins no further transfer.
     pub(crate) fn abort(&mut self) {
         self.is_aborted = true;
+    }
+
+    /// Whether a transfer keeps its order behind those that have not ended: a fence orders those of
+    /// one link.
+    fn follows_in_order(&self, transfer: &Transfer) -> bool {
+        let before = self.begun.checked_sub(1).and_then(|before| self.transfers.get(before));
+        transfer.partner.is_some() && before.is_some_and(|before| before.partner == transfer.partner)
     }
 
     fn is_starved(&self) -> bool {
@@ -149,8 +159,11 @@ impl State {
     pub(crate) fn advance(&mut self, endpoint: &Endpoint, token: u64) {
         // Apart meanwhile: a transfer looks at the state of the links.
         let Some(mut queue) = self.queues.remove(&token) else { return };
-        while !queue.is_ending() {
+        while queue.state == QueueState::Posted && !queue.is_ending() {
             let Some(transfer) = queue.transfers.get(queue.begun) else { break };
+            if queue.open > 0 && !queue.follows_in_order(transfer) {
+                break;
+            }
             match transfer.begin(endpoint, self, token, queue.begun == 0) {
                 Begun::Open => queue.open += 1,
                 Begun::Ended => {}

@@ -268,7 +268,7 @@ impl Shared {
         let mut state = self.enter();
         while !state.is_closed {
             let is_quiet = self.progress(&mut state);
-            if let Some((source, call)) = state.next_call(&self.endpoint) {
+            if let Some((source, call, posting)) = state.next_call(&self.endpoint) {
                 state.running = Some(source);
                 drop(state);
                 let then = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
@@ -279,7 +279,7 @@ impl Shared {
                 state = self.enter();
                 state.running = None;
                 if then == Then::Cancel {
-                    state.cancel(source);
+                    state.cancel_call(source, posting);
                 }
                 self.changed.notify_all();
                 continue;

@@ -312,6 +312,10 @@ impl State {
         if due > now {
             return Some(due);
         }
+        // Those that have nothing in common with this host any more are left alone.
+        let mut far = std::mem::take(&mut self.far);
+        far.retain(|peer, _| self.is_connected(*peer));
+        self.far = far;
         for (peer, is_open) in self.far.iter_mut().filter(|(_, is_open)| !**is_open) {
             let Some(connection) = self.peers.connection(*peer) else { continue };
             // Of no interrupt: it is ignored. One that finds no room waits for the next time.
@@ -321,6 +325,19 @@ impl State {
         }
         self.probe_at = Some(now + PROBES);
         self.probe_at
+    }
+
+    /// Whether there is a connection to a peer, or from it.
+    fn is_connected(&self, peer: Peer) -> bool {
+        let partner = Some(peer);
+        self.connectors.range((partner, 0)..=(partner, u64::MAX)).next().is_some()
+            || self.remotes.values().any(|remote| remote.partner == partner && !remote.is_lost)
+    }
+
+    /// Whether somebody is probed.
+    #[cfg(test)]
+    pub(crate) fn has_probes(&self) -> bool {
+        !self.far.is_empty()
     }
 
     /// A probe has ended.
@@ -426,9 +443,10 @@ impl State {
     }
 
     /// The next callback that is due, with its event.
-    pub(crate) fn next_call(&mut self, endpoint: &Endpoint) -> Option<(Source, Call)> {
-        if let Some(found) = self.due.pop_front() {
-            return Some(found);
+    pub(crate) fn next_call(&mut self, endpoint: &Endpoint) -> Option<(Source, Call, Option<u64>)> {
+        if let Some((source, call)) = self.due.pop_front() {
+            // Of a posting that is over.
+            return Some((source, call, None));
         }
         while let Some(source) = self.ready.pop_front() {
             let call = match source {
@@ -453,10 +471,25 @@ impl State {
                 Source::Connecting(key) => self.connect_call(key),
             };
             if let Some(call) = call {
-                return Some((source, call));
+                return Some((source, call, self.posting_of(source)));
             }
         }
         None
+    }
+
+    /// Which posting of a queue a callback is of; 0 of what is posted never.
+    fn posting_of(&self, source: Source) -> Option<u64> {
+        match source {
+            Source::Queue(token) => self.queues.get(&token).map(|queue| queue.postings),
+            _ => Some(0),
+        }
+    }
+
+    /// A callback has returned, and is not to be called again. One that was set since is.
+    pub(crate) fn cancel_call(&mut self, source: Source, posting: Option<u64>) {
+        if posting.is_some() && posting == self.posting_of(source) {
+            self.cancel(source);
+        }
     }
 
     /// Ends of a queue that were not told yet: they are, whatever the program does with the queue,

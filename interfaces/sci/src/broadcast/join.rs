@@ -23,12 +23,17 @@ const MUTE_PAUSE: Duration = Duration::from_millis(100);
 /// How long a member of this host, or another host, is asked.
 const REACH: Duration = Duration::from_secs(1);
 
+/// When a part of a join is over that lasts so long at most, and not beyond the limit of the whole.
+fn until(lasts: Duration, limit: Option<Instant>) -> Option<Instant> {
+    [Instant::now().checked_add(lasts), limit].into_iter().flatten().min()
+}
+
 /// The right to join on this host: one process at a time.
-fn turn(id: u32) -> Result<OwnedFd, Error> {
-    let begun = Instant::now();
+fn turn(id: u32, limit: Option<Instant>) -> Result<OwnedFd, Error> {
+    let end = until(PATIENCE, limit);
     loop {
         match claims::claim(0, Named::Joining(id)) {
-            Err(Error::SegmentIdUsed) if begun.elapsed() < PATIENCE => std::thread::sleep(PAUSE),
+            Err(Error::SegmentIdUsed) if end.is_none_or(|end| Instant::now() < end) => std::thread::sleep(PAUSE),
             Err(Error::SegmentIdUsed) => return Err(Error::Timeout),
             other => return other,
         }
@@ -44,9 +49,9 @@ struct Joined {
 }
 
 /// Joins on this host: takes the memory from a member, or makes it.
-fn join_here(id: u32, len: Option<usize>) -> Result<Joined, Error> {
-    let _turn = turn(id)?;
-    let members = claims::members(id, 0, Instant::now().checked_add(REACH))?;
+fn join_here(id: u32, len: Option<usize>, limit: Option<Instant>) -> Result<Joined, Error> {
+    let _turn = turn(id, limit)?;
+    let members = claims::members(id, 0, until(REACH, limit))?;
     let is_published = members.found.iter().any(|(member, _)| member.is_published);
     let free = members.free;
     // Of those that are stopped another member has the memory too.
@@ -73,15 +78,15 @@ fn join_here(id: u32, len: Option<usize>) -> Result<Joined, Error> {
 }
 
 /// Whether a member of this host has a segment that is available.
-fn is_published_here(id: u32) -> bool {
-    let members = claims::members(id, 0, Instant::now().checked_add(REACH));
+fn is_published_here(id: u32, limit: Option<Instant>) -> bool {
+    let members = claims::members(id, 0, until(REACH, limit));
     members.is_ok_and(|members| members.found.iter().any(|(member, _)| member.is_published))
 }
 
 /// Members of a group on another host. Those that are mute are asked again for a while. A host that
 /// does not answer has none.
-fn members_of(place: &Place, id: u32) -> Vec<Membership> {
-    let deadline = Instant::now().checked_add(REACH);
+fn members_of(place: &Place, id: u32, limit: Option<Instant>) -> Vec<Membership> {
+    let deadline = until(REACH, limit);
     let mut members = BTreeMap::new();
     loop {
         let (mut from, mut is_mute) = (0, false);
@@ -103,11 +108,11 @@ fn members_of(place: &Place, id: u32) -> Vec<Membership> {
 
 /// Members of a group on all other hosts, which are asked at once; one after the other where there
 /// are no threads.
-fn members_elsewhere(shared: &Shared, id: u32) -> Vec<Membership> {
+fn members_elsewhere(shared: &Shared, id: u32, limit: Option<Instant>) -> Vec<Membership> {
     if !shared.is_networked() {
         return Vec::new();
     }
-    ask_all(&shared.nodes.others(), |place| members_of(place, id))
+    ask_all(&shared.nodes.others(), |place| members_of(place, id, limit))
 }
 
 fn ask_all<P: Sync, M: Send>(places: &[P], ask: impl Fn(&P) -> Vec<M> + Sync) -> Vec<M> {
@@ -131,7 +136,9 @@ fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Inst
         }
         None => Ok(false),
     };
-    let mut elsewhere = members_elsewhere(shared, id);
+    // A segment waits for answers of members alone: `deadline` is of those.
+    let limit = deadline.filter(|_| len.is_none());
+    let mut elsewhere = members_elsewhere(shared, id, limit);
     let first = elsewhere.first().and_then(|member| usize::try_from(member.len).ok());
     let is_there = elsewhere.iter().any(|member| member.is_published);
     if len.is_some_and(|len| first.is_some_and(|first| first != len)) {
@@ -139,9 +146,9 @@ fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Inst
     }
     let mut is_published = is_there;
     if shared.with(again)? {
-        is_published |= len.is_none() && is_published_here(id);
+        is_published |= len.is_none() && is_published_here(id, limit);
     } else {
-        let Joined { commons, claim, place, is_published: is_here } = join_here(id, len.or(first))?;
+        let Joined { commons, claim, place, is_published: is_here } = join_here(id, len.or(first), limit)?;
         is_published |= is_here;
         shared.with(|state| {
             // Another thread may have joined meanwhile.
@@ -167,7 +174,7 @@ fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Inst
         })?;
         // A host that joined meanwhile has found nobody here. Both have their claims by now, so one
         // of the two finds the other.
-        elsewhere = members_elsewhere(shared, id);
+        elsewhere = members_elsewhere(shared, id, limit);
         is_published |= elsewhere.iter().any(|member| member.is_published);
         let len = shared.with(|state| Ok(state.groups.get(&id).map(|group| group.commons.len() as u64)))?;
         if elsewhere.iter().any(|member| Some(member.len) != len) {
@@ -324,6 +331,69 @@ mod tests {
         drop(member);
         let token = joined(&liar).expect("asked");
         liar.until("it was told", |liar| liar.heard.contains(&Message::Disconnect { token }));
+    }
+
+    /// It sends nothing by itself, and its end is to be noticed.
+    #[test]
+    fn a_member_is_probed_as_long_as_it_is_one() {
+        let (host, _segment, member, mut liar) = group();
+        let (group, is_answer, is_published) = (member.id(), false, true);
+        liar.say(Message::Join { token: 9, group, len: 64, memory: 5, is_answer, is_published }.emit());
+        liar.until("it is probed", |liar| liar.heard.contains(&Message::Taken { token: 0 }));
+        liar.say(Message::Disconnect { token: 9 }.emit());
+        let probes = || host.shared.with(|state| Ok(state.has_probes()));
+        liar.until("it is left alone", |_| probes() == Ok(false));
+    }
+
+    /// It had left when the answer to its join came.
+    #[test]
+    fn an_answer_to_who_has_left_is_told_of_the_leave() {
+        let (host, _segment, member, mut liar) = group();
+        let group = member.id() ^ 0x8000_0000;
+        let (token, is_answer, is_published) = (9, true, true);
+        liar.say(Message::Join { token, group, len: 64, memory: 5, is_answer, is_published }.emit());
+        let none = Message::Join { token: 0, group, len: 0, memory: 0, is_answer: true, is_published: false };
+        liar.until("it is told", |liar| liar.heard.contains(&none));
+        // And told so, a member is forgotten.
+        let (group, is_answer) = (member.id(), false);
+        liar.say(Message::Join { token, group, len: 64, memory: 5, is_answer, is_published }.emit());
+        let count = || host.shared.with(|state| Ok(state.groups[&group].members.len()));
+        liar.until("it is a member", |_| count() == Ok(1));
+        liar.say(Message::Join { token: 0, group, len: 0, memory: 0, is_answer: true, is_published: false }.emit());
+        liar.until("it is none", |_| count() == Ok(0));
+    }
+
+    #[test]
+    fn a_member_that_has_not_answered_is_told_of_a_segment() {
+        let (host, _segment, member, mut liar) = group();
+        let mute = Membership { memory: 1, len: 64, is_published: false, place: 0, owner: liar.owner() };
+        let id = member.id();
+        let limit = Instant::now().checked_add(Duration::from_millis(50));
+        let met = std::thread::scope(|scope| {
+            let meeting = scope.spawn(|| meet(&host.shared, id, &[mute], limit));
+            while !meeting.is_finished() {
+                liar.progress();
+            }
+            meeting.join().expect("no panic")
+        });
+        assert_eq!(met, Err(Error::Timeout));
+        member.prepare().and_then(|()| member.publish()).expect("room");
+        liar.until("it was told", |liar| {
+            let is_told = |message: &Message| matches!(message, Message::Join { is_published: true, .. });
+            liar.heard.iter().any(is_told)
+        });
+    }
+
+    /// Nobody answers on the other host, and another process is joining on this one.
+    #[test]
+    fn a_limit_holds_for_all_parts_of_a_connect() {
+        let (host, _segment, _member, _liar) = group();
+        let id = fastrand::u32(..);
+        let _joining = claims::claim(0, Named::Joining(id)).expect("free");
+        let begun = Instant::now();
+        let limit = Some(Duration::from_millis(100));
+        assert_eq!(host.connect_broadcast(id, limit).err(), Some(Error::Timeout));
+        assert!(begun.elapsed() < PATIENCE / 2, "{:?}", begun.elapsed());
     }
 
     /// The child may have no threads.

@@ -14,7 +14,7 @@ use std::time::{Duration, Instant};
 /// How long a call waits while nothing ends.
 const PATIENCE: Duration = Duration::from_secs(1);
 /// How long the thread of the host leaves the endpoint to the program after a call that drives it.
-const DRIVEN: Duration = Duration::from_micros(200);
+pub(super) const DRIVEN: Duration = Duration::from_micros(200);
 /// How long a call polls before it sleeps, and the longest sleep before it looks again.
 const SPIN: Duration = Duration::from_micros(100);
 const NAP: Duration = Duration::from_millis(5);

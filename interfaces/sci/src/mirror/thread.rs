@@ -1,5 +1,6 @@
 //! The thread that lets first stores through and compares what changes.
 
+use crate::mirror::calls::DRIVEN;
 use crate::mirror::memory::{Block, Mirror};
 use crate::mirror::pass::Step;
 use crate::mirror::state::{SHORT, Twin};
@@ -134,7 +135,8 @@ impl Shared {
     fn tend(&self, watch: &Watch) -> Option<Option<Duration>> {
         // A thread of the program compares meanwhile, and would have to wait for this one.
         if let Some(left) = self.driven_for() {
-            return Some(Some(left));
+            // It may end before, and does not wake this one.
+            return Some(Some(left.min(DRIVEN)));
         }
         let tokens: Vec<_> = self.lock().ok()?.mirrors.all.keys().copied().collect();
         let mut pause = None;
@@ -212,5 +214,41 @@ impl Twin {
             }
         }
         any
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::{Access, Host, Nodes, Options};
+    use cci_testkit::{LIMIT, device_of};
+    use std::time::{Duration, Instant};
+
+    /// A call that would take long ends soon: the thread had looked meanwhile.
+    #[test]
+    fn the_end_of_a_call_that_drives_is_noticed_soon() {
+        let device = device_of("sock", &[("ip", "127.0.0.1")]);
+        let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone())).expect("a host");
+        let (owner, other) = (open(), open());
+        let segment = owner.create(fastrand::u32(..), 4096).expect("memory");
+        segment.prepare().and_then(|()| segment.publish()).expect("room");
+        let own = segment.map(0..4096, Access::ReadWrite).expect("mapped");
+        let far = other.connect(owner.node(), segment.id(), Some(LIMIT)).expect("published");
+        let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
+        let until = |value: u64| {
+            let begun = Instant::now();
+            while own.load(0) != Ok(value) {
+                assert!(begun.elapsed() < LIMIT, "{value} was not sent");
+                std::thread::yield_now();
+            }
+        };
+        window.store(0, 1_u64).expect("inside");
+        until(1);
+        let long = 2 * LIMIT;
+        other.shared.set_driven(Some(Instant::now() + long));
+        window.store(0, 2_u64).expect("inside");
+        // The thread has looked by then; if it has not, it finds that nobody drives.
+        std::thread::sleep(Duration::from_millis(20));
+        other.shared.set_driven(None);
+        until(2);
     }
 }

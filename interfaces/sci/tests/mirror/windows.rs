@@ -222,3 +222,24 @@ fn queues_transfer_to_and_from_segments_of_other_hosts() {
     window.flush_reads().expect("connected");
     assert!(bytes(&window) == pattern(3));
 }
+
+/// What the first transfer reads is copied by the second one, within the host.
+#[test]
+fn a_copy_within_the_host_waits_for_the_transfer_before_it() {
+    let [owner, other] = two(true);
+    let segment = published(&owner, SIZE);
+    let between = published(&other, SIZE);
+    let last = published(&other, SIZE);
+    let (connection, _window) = connect(&other, &owner, &segment);
+    let within = other.connect(other.node(), last.id(), Some(LIMIT)).expect("published");
+    let queue = other.dma_queue(3).expect("room");
+    for round in 1..20 {
+        seen(&segment).write(0, &pattern(round)).expect("inside");
+        queue.enqueue((&between, 0), (&connection, 0), SIZE, Direction::Read).expect("room");
+        queue.enqueue((&between, 0), (&within, 0), SIZE, Direction::Write).expect("room");
+        queue.post().expect("it has transfers");
+        assert_eq!(queue.wait(Some(LIMIT)), Ok(QueueState::Done));
+        assert!(bytes(&seen(&last)) == pattern(round), "round {round}");
+        queue.reset().expect("ended");
+    }
+}

@@ -3,6 +3,7 @@
 use crate::world::{connect, host, published, refused, two};
 use cci_sci::{Access, Direction, Error, Host, LocalSegment, QueueState, Reason, RemoteSegment, Then, Withdraw};
 use cci_testkit::LIMIT;
+use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 
 const SIZE: usize = 300_000;
@@ -170,4 +171,31 @@ fn a_queue_that_is_aborted_ends() {
         Err(why) => assert_eq!((why, end), (Error::IllegalOperation, QueueState::Done)),
     }
     drop(host(4));
+}
+
+/// Its callback posts the queue again, with another callback, and wants no call any more.
+#[test]
+fn a_queue_that_its_callback_posts_again_has_the_new_callback() {
+    let [first, second] = two();
+    let (own, _far, connection) = between(&first, &second);
+    let queue = Arc::new(first.dma_queue(1).expect("room"));
+    let (sender, told) = channel();
+    queue.enqueue((&own, 0), (&connection, 0), SIZE, Direction::Write).expect("room");
+    let again = Arc::clone(&queue);
+    let posted = queue.post_with(move |state| {
+        let sender = sender.clone();
+        again.reset().expect("ended");
+        again.enqueue((&own, 0), (&connection, 0), SIZE, Direction::Write).expect("room");
+        let second = move |state| {
+            sender.send(state).expect("it is waited for");
+            Then::Cancel
+        };
+        again.post_with(second).expect("it has a transfer");
+        assert_eq!(state, QueueState::Done);
+        Then::Cancel
+    });
+    posted.expect("it has a transfer");
+    assert_eq!(told.recv_timeout(LIMIT), Ok(QueueState::Done));
+    // Its segments stay in its callback until then.
+    drop(queue);
 }
