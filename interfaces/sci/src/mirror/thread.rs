@@ -93,9 +93,10 @@ impl Watch {
         is_protected
     }
 
-    /// Lets all stores through that wait.
-    fn serve(&self) {
-        let Some(faults) = &self.faults else { return };
+    /// Lets all stores through that wait. Whether there was one.
+    fn serve(&self) -> bool {
+        let Some(faults) = &self.faults else { return false };
+        let mut any = false;
         while let Some(address) = faults.next() {
             let areas = self.areas();
             let offset =
@@ -103,8 +104,10 @@ impl Watch {
             let found = areas.iter().find_map(|(mirror, _)| Some((mirror, offset(mirror)?)));
             if let Some((mirror, offset)) = found {
                 self.open(mirror, offset / super::memory::BLOCK);
+                any = true;
             }
         }
+        any
     }
 
     fn sleep(&self, pause: Option<Duration>) {
@@ -141,8 +144,10 @@ impl Shared {
         let tokens: Vec<_> = self.lock().ok()?.mirrors.all.keys().copied().collect();
         let mut pause = None;
         for token in tokens {
-            // Others may have the lock in between, and stores that wait go on.
-            watch.serve();
+            // Others may have the lock in between, and stores that wait go on. One may be in a mirror
+            // that was found quiet just now.
+            let has_opened = watch.serve();
+            pause = pause.or(has_opened.then_some(SHORT));
             let mut state = self.lock().ok()?;
             let due = state.with_twin(token, |state, twin| state.tend(&self.endpoint, twin, watch)).flatten();
             pause = [pause, due].into_iter().flatten().min();

@@ -3,7 +3,7 @@
 use crate::world::{connect, published, seen, two, until};
 use cci_testkit::process::processor_time;
 use std::io::Write;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The system stores into a window whose pages are protected.
 #[test]
@@ -28,6 +28,26 @@ fn a_read_of_the_system_into_a_window_arrives() {
                 own.read(65_500, &mut bytes).expect("inside");
                 bytes == [round; 100]
             });
+        }
+    }
+}
+
+/// A first store comes while the thread finds other mirrors quiet: about when it has protected the
+/// first one, a millisecond after the store before.
+#[test]
+fn a_store_as_its_window_becomes_quiet_among_others_is_sent() {
+    let [owner, other] = two(true);
+    let segments: Vec<_> = (0..24).map(|_| published(&owner, 4096)).collect();
+    let windows: Vec<_> = segments.iter().map(|segment| connect(&other, &owner, segment)).collect();
+    let (own, window) = (seen(&segments[0]), &windows[0].1);
+    let mut random = fastrand::Rng::with_seed(5);
+    for round in 1..800_u64 {
+        window.store(0, round).expect("inside");
+        until("a store", || own.load(0) == Ok(round));
+        let pause = Duration::from_micros(random.u64(900..1400));
+        let begun = Instant::now();
+        while begun.elapsed() < pause {
+            std::hint::spin_loop();
         }
     }
 }
