@@ -88,6 +88,7 @@ extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_IO_MAP_IOSPACE;
 #define SCIPrepareSegment SISCI_NAME(SCIPrepareSegment)
 #define SCISetSegmentAvailable SISCI_NAME(SCISetSegmentAvailable)
 #define SCISetSegmentUnavailable SISCI_NAME(SCISetSegmentUnavailable)
+#define SCIRegisterSegmentMemory SISCI_NAME(SCIRegisterSegmentMemory)
 #define SCIRemoveSegment SISCI_NAME(SCIRemoveSegment)
 #define SCIGetLocalSegmentId SISCI_NAME(SCIGetLocalSegmentId)
 #define SCIWaitForLocalSegmentEvent SISCI_NAME(SCIWaitForLocalSegmentEvent)
@@ -151,6 +152,9 @@ void SCIPrepareSegment(sci_local_segment_t segment, unsigned int localAdapterNo,
 void SCISetSegmentAvailable(sci_local_segment_t segment, unsigned int localAdapterNo, unsigned int flags, sci_error_t
                             *error);
 void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAdapterNo, unsigned int flags, sci_error_t
+                              *error);
+/* Refused with SCI_ERR_NOT_IMPLEMENTED: each segment has memory of the library. */
+void SCIRegisterSegmentMemory(void *address, size_t size, sci_local_segment_t segment, unsigned int flags, sci_error_t
                               *error);
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 unsigned int SCIGetLocalSegmentId(sci_local_segment_t segment);

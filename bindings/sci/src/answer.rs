@@ -16,6 +16,7 @@ impl From<Error> for Refusal {
 
 /// Codes that the engine does not have.
 pub(crate) const FLAG_NOT_IMPLEMENTED: Refusal = Refusal(0x4000_0901);
+pub(crate) const NOT_IMPLEMENTED: Refusal = Refusal(0x4000_0907);
 pub(crate) const ILLEGAL_FLAG: Refusal = Refusal(0x4000_0902);
 pub(crate) const NO_SUCH_ADAPTER: Refusal = Refusal(0x4000_0909);
 pub(crate) const ILLEGAL_QUERY: Refusal = Refusal(0x4000_0917);

@@ -56,6 +56,8 @@ calls! {
     fn SCISetSegmentUnavailable(segment: Handle, adapter: c_uint, flags: c_uint, error: Code) =
         segments::withdraw(segment, adapter, flags, error);
     fn SCIRemoveSegment(segment: Handle, flags: c_uint, error: Code) = segments::remove(segment, flags, error);
+    fn SCIRegisterSegmentMemory(address: *mut c_void, size: usize, segment: Handle, flags: c_uint, error: Code) =
+        segments::register(address, size, segment, flags, error);
     fn SCIGetLocalSegmentId(segment: Handle) -> c_uint = segments::local_id(segment);
     fn SCIWaitForLocalSegmentEvent(
         segment: Handle, node: *mut c_uint, adapter: *mut c_uint, timeout: c_uint, flags: c_uint, error: Code,

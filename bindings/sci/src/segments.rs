@@ -1,6 +1,6 @@
 //! Segments of this process and of others.
 
-use crate::answer::{Answer, FLAG_NOT_IMPLEMENTED, WRONG, answer, check, offer};
+use crate::answer::{Answer, FLAG_NOT_IMPLEMENTED, NOT_IMPLEMENTED, WRONG, answer, check, offer};
 use crate::devices::device;
 use crate::far::{Far, call_back, call_back_later};
 use crate::flags::{self, has};
@@ -112,6 +112,19 @@ pub(crate) unsafe fn withdraw(handle: Handle, adapter: c_uint, given: c_uint, er
             (false, false) => Withdraw::Quiet,
         };
         Ok(segment.withdraw(how)?)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { with_local(handle, error, (), act) }
+}
+
+/// Refused: other processes can map memory of the library alone, and each segment has its own.
+pub(crate) unsafe fn register(address: *mut c_void, size: usize, handle: Handle, given: c_uint, error: *mut c_uint) {
+    let act = |_: &LocalSegment| {
+        flags::check(given, &[], &[])?;
+        if address.is_null() || size == 0 {
+            return Err(WRONG);
+        }
+        Err(NOT_IMPLEMENTED)
     };
     // SAFETY: by the contract of the header.
     unsafe { with_local(handle, error, (), act) }

@@ -65,7 +65,7 @@ codes! {
     /// No room.
     NoSpace = 0x4000_0904 => "no memory or no descriptor is left; free some, or ask for less",
     /// A node of another host, which this one cannot reach.
-    NotImplemented = 0x4000_0907 => "this host is not open to other hosts; set CCI_LISTEN to network, or name a device with an address",
+    NotImplemented = 0x4000_0907 => "this is not implemented, or this host is not open to other hosts; set CCI_LISTEN to network, or name a device with an address",
     /// The time is over.
     Timeout = 0x4000_090a => "the time is over; wait longer, or see that the other program runs",
     /// A range outside of the object.

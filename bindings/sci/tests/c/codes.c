@@ -69,6 +69,7 @@ static void segments(void) {
     FAILS(SCICreateSegment(sd, &own, id, 0, NULL, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCICreateSegment(sd, &own, id, (size_t)1 << 50, NULL, NULL, NONE, &error), SCI_ERR_NOSPC);
     FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_PRIVATE, &error), SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    FAILS(SCICreateSegment(sd, &own, id, SIZE, NULL, NULL, SCI_FLAG_EMPTY, &error), SCI_ERR_FLAG_NOT_IMPLEMENTED);
     FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_DMA_READ, &error), SCI_ERR_ILLEGAL_FLAG);
     FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_USE_CALLBACK, &error), SCI_ERR_ILLEGAL_PARAMETER);
     OK(SCICreateSegment(sd, &own, id, SIZE, NULL, NULL, NONE, &error));
@@ -76,6 +77,11 @@ static void segments(void) {
     CHECK(SCIGetLocalSegmentId(own) == id && SCIGetLocalSegmentId(BAD) == 0);
     FAILS(SCISetSegmentAvailable(own, 0, NONE, &error), SCI_ERR_SEGMENT_NOT_PREPARED);
     FAILS(SCIPrepareSegment(own, 1, NONE, &error), SCI_ERR_NO_SUCH_ADAPTERNO);
+    FAILS(SCIRegisterSegmentMemory(&node, sizeof node, own, NONE, &error), SCI_ERR_NOT_IMPLEMENTED);
+    FAILS(SCIRegisterSegmentMemory(NULL, sizeof node, own, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCIRegisterSegmentMemory(&node, 0, own, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCIRegisterSegmentMemory(&node, sizeof node, BAD, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCIRegisterSegmentMemory(&node, sizeof node, own, SCI_FLAG_EMPTY, &error), SCI_ERR_ILLEGAL_FLAG);
     OK(SCIPrepareSegment(own, 0, NONE, &error));
     FAILS(SCIPrepareSegment(own, 0, NONE, &error), SCI_ERR_ILLEGAL_OPERATION);
     FAILS(SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NO_SUCH_SEGMENT);
