@@ -38,6 +38,27 @@ fn each_test_has_a_figure_of_each_way_and_each_row_its_bar() {
 }
 
 #[test]
+fn mirror_windows_have_their_own_tests_and_rows_beside_rma() {
+    let plot = tempfile::NamedTempFile::new().unwrap();
+    let path = plot.path().to_str().unwrap();
+    let quick = ["sock", "--launches", "1", "--runs", "1", "--time", "2ms", "--size", "8"];
+    let output = run(&[&quick[..], &["--json", "-", "--plot", path]].concat());
+    let document: Value = serde_json::from_slice(&output.stdout)
+        .unwrap_or_else(|why| panic!("{why}: {}", String::from_utf8_lossy(&output.stderr)));
+    let found = &document["findings"][0];
+    assert_eq!(found["window"].as_str(), Some("mirror"));
+    let points = found["points"].as_array().unwrap();
+    let count = |experiment: &str| points.iter().filter(|point| point["experiment"] == experiment).count();
+    // Two windows by four ways and by two; one window by three; two percentiles by two ways.
+    assert_eq!(["pingpong", "turn", "confirm", "change", "watched"].map(count), [5, 8, 4, 3, 4], "{points:?}");
+    assert!(points.iter().all(|point| point["value"].as_f64().unwrap() > 0.0), "{points:?}");
+    let rows = found["rows"].as_array().unwrap();
+    let barred = rows.iter().filter(|row| row["bar"].as_f64().is_some());
+    assert_eq!((rows.len(), barred.count()), (9, 4), "{rows:?}");
+    assert!(std::fs::read_to_string(path).unwrap().contains("mirror window"));
+}
+
+#[test]
 fn what_cannot_be_measured_is_refused() {
     let refused = |arguments: &[&str]| {
         let output = run(arguments);

@@ -95,6 +95,26 @@ pub(crate) fn spread<R>(processors: &[usize], act: impl FnOnce() -> R) -> R {
     done
 }
 
+/// Does something while all threads of this process but this one may use all processors.
+pub(crate) fn with_others_free<R>(act: impl FnOnce() -> R) -> R {
+    let own = rustix::thread::gettid();
+    let tasks = fs::read_dir("/proc/self/task").into_iter().flatten().flatten();
+    let others = tasks.filter_map(|task| rustix::thread::Pid::from_raw(task.file_name().to_str()?.parse().ok()?));
+    let others: Vec<_> = others.filter(|task| *task != own).collect();
+    let before: Vec<_> = others.iter().map(|task| rustix::thread::sched_getaffinity(Some(*task))).collect();
+    let mut all = rustix::thread::CpuSet::new();
+    (0..rustix::thread::CpuSet::MAX_CPU).for_each(|cpu| all.set(cpu));
+    for task in &others {
+        // One that has ended needs none. The system leaves out what the process may not use.
+        let _ = rustix::thread::sched_setaffinity(Some(*task), &all);
+    }
+    let done = act();
+    for (task, before) in others.iter().zip(before) {
+        let _ = before.map(|before| rustix::thread::sched_setaffinity(Some(*task), &before));
+    }
+    done
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -131,5 +151,27 @@ mod tests {
     fn the_processor_is_named_as_the_kernel_names_it() {
         assert_eq!(processor("processor\t: 0\nmodel name\t: A 1 @ 2 GHz\n"), "A 1 @ 2 GHz");
         assert_eq!(processor(""), std::env::consts::ARCH);
+    }
+
+    #[test]
+    fn other_threads_are_free_meanwhile() {
+        let all = allowed();
+        let (out, asked) = std::sync::mpsc::channel();
+        let (ask, questions) = std::sync::mpsc::channel::<()>();
+        std::thread::scope(|scope| {
+            scope.spawn(move || {
+                pin(allowed()[0]).unwrap();
+                out.send(allowed()).unwrap();
+                questions.iter().for_each(|()| out.send(allowed()).unwrap());
+            });
+            let other = || {
+                ask.send(()).unwrap();
+                asked.recv().unwrap()
+            };
+            assert_eq!(asked.recv().unwrap(), all[..1]);
+            with_others_free(|| assert_eq!(other(), all));
+            assert_eq!(other(), all[..1]);
+            drop(ask);
+        });
     }
 }

@@ -409,6 +409,8 @@ pub enum ViaTold {
     Time,
     /// Its time in nanoseconds; less is better.
     Nanoseconds,
+    /// Nanoseconds that it takes more; fewer are better.
+    More,
 }
 
 impl ViaPoint {

@@ -11,6 +11,7 @@ pub(super) fn compared(row: ViaPoint, ours: &[f64], reference: &[f64], cycle_ns:
         ViaTold::Speed => reference / ours.max(f64::MIN_POSITIVE),
         ViaTold::Time => ours / reference.max(f64::MIN_POSITIVE),
         ViaTold::Nanoseconds => *ours,
+        ViaTold::More => ours - reference,
     };
     let figures: Vec<f64> = ours.iter().zip(reference).map(figure).collect();
     ViaPoint {

@@ -48,8 +48,13 @@ impl OwnEnd {
         Some(Path { messages: report.path, rma: report.rma_path, why: report.why })
     }
 
-    pub(super) fn connect(&mut self, uri: &str, handle: [u64; 4]) -> Result<(), UserError> {
+    /// Makes the memory of the other end known.
+    pub(super) fn know(&mut self, handle: [u64; 4]) {
         self.remote = Some(RmaHandle::from_words(handle));
+    }
+
+    pub(super) fn connect(&mut self, uri: &str, handle: [u64; 4]) -> Result<(), UserError> {
+        self.know(handle);
         let connect = Connect::to(uri).timeout(ARRIVAL);
         self.endpoint.connect(&connect).map_err(while_doing("cannot connect to the other end"))?;
         self.accept()

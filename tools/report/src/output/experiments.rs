@@ -151,8 +151,15 @@ fn rows(experiment: &Experiment, (points, sign): (&[&PortalsPoint], &str), ways:
     rows
 }
 
-const COLORS: [RGBColor; 4] =
-    [RGBColor(0, 84, 147), RGBColor(214, 116, 18), RGBColor(90, 90, 90), RGBColor(40, 132, 72)];
+/// As many as an experiment has ways.
+const COLORS: [RGBColor; 6] = [
+    RGBColor(0, 84, 147),
+    RGBColor(214, 116, 18),
+    RGBColor(90, 90, 90),
+    RGBColor(40, 132, 72),
+    RGBColor(132, 58, 140),
+    RGBColor(186, 38, 54),
+];
 
 /// The plot as SVG: a panel for each experiment of these names.
 pub(super) fn svg(

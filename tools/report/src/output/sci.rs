@@ -13,8 +13,11 @@ const fn timed(name: &'static str, title: &'static str, place: Place, expected: 
     Experiment { name, title, place, unit: Unit::Time, expected, processors: "one for each program", least: 1 }
 }
 
-/// All, in the order of the table.
-pub(crate) const EXPERIMENTS: [Experiment; 4] = [
+/// How many there are of shared windows.
+const OF_SHARED: usize = 4;
+
+/// All, in the order of the table. The last ones are of mirror windows alone.
+pub(crate) const EXPERIMENTS: [Experiment; 8] = [
     timed(
         "oneway",
         "(1) a message of a one-way stream, by bytes",
@@ -29,7 +32,36 @@ pub(crate) const EXPERIMENTS: [Experiment; 4] = [
     ),
     timed("check", "(3) a sequence check", Place::Count, "2 ns"),
     timed("dma", "(4) a transfer of a DMA queue, RMA writes beside it, by bytes", Place::Bytes, "1.0 of RMA"),
+    timed(
+        "turn",
+        "(5) half round trip of 8 bytes over a mirror window, by bytes of the window",
+        Place::Bytes,
+        "4 KiB: 1.15 of RMA writes, 1.3 at most, where who waits calls the library",
+    ),
+    timed(
+        "confirm",
+        "(6) one changed line until it is confirmed, by bytes of the window",
+        Place::Bytes,
+        "4 KiB: 2 times an RMA write at most; 64 KiB: 3 us more",
+    ),
+    timed(
+        "change",
+        "(7) all bytes of a mirror window changed, by bytes of the window",
+        Place::Bytes,
+        "1.5 times an RMA write, 1.8 at most",
+    ),
+    timed(
+        "watched",
+        "(8) 8 bytes to an owner that makes no call, median and 99th percentile, by percentile",
+        Place::Count,
+        "10 us with a free processor for its threads; without, the pieces of the system's scheduler",
+    ),
 ];
+
+/// Those that windows of this kind have.
+fn experiments_of(window: &str) -> &'static [Experiment] {
+    if window == "mirror" { &EXPERIMENTS } else { &EXPERIMENTS[..OF_SHARED] }
+}
 
 /// Figures whose runs differ by much.
 fn wide(points: &[PortalsPoint]) -> usize {
@@ -42,7 +74,7 @@ pub(crate) fn table(found: &Sci) -> String {
         "Windows of SCI ({}) over {}, {} launches, {} processors; of {} runs the minimum, and how far the slowest lies above",
         found.window, found.transport, found.launches, found.processors, found.runs
     );
-    let mut text = experiments::tables(head, &EXPERIMENTS, (&found.points, "+"), found.processors);
+    let mut text = experiments::tables(head, experiments_of(&found.window), (&found.points, "+"), found.processors);
     let wide = wide(&found.points);
     if wide > 0 {
         text += &format!(
@@ -57,13 +89,14 @@ pub(crate) fn table(found: &Sci) -> String {
     text + "\n"
 }
 
-/// Experiments that are drawn, as panels side by side.
-const DRAWN: [&str; 2] = ["oneway", "pingpong"];
+/// Experiments that are drawn, as panels side by side. The last one is of mirror windows alone.
+const DRAWN: [&str; 3] = ["oneway", "pingpong", "turn"];
 
 /// The plot as SVG: figures over bytes.
 pub(super) fn svg(found: &Sci, sheet: &Sheet<'_>) -> Result<String, UserError> {
     let title = format!("Windows of SCI ({}) over {}", found.window, found.transport);
-    experiments::svg(&title, (&DRAWN, &EXPERIMENTS), &found.points, sheet)
+    let drawn = if found.window == "mirror" { &DRAWN[..] } else { &DRAWN[..2] };
+    experiments::svg(&title, (drawn, &EXPERIMENTS), &found.points, sheet)
 }
 
 #[cfg(test)]

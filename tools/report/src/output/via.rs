@@ -40,6 +40,7 @@ pub(crate) fn row(point: &ViaPoint) -> Vec<String> {
             ViaTold::Speed => format!("{:.3} ±{:.3} of its speed", point.figure, point.figure_spread),
             ViaTold::Time => format!("{:.3} ±{:.3} of its time", point.figure, point.figure_spread),
             ViaTold::Nanoseconds => format!("{:.1} ±{:.1} ns", point.figure, point.figure_spread),
+            ViaTold::More => format!("{:.0} ±{:.0} ns more", point.figure, point.figure_spread),
         },
         limit(point.bar),
         limit(point.target),

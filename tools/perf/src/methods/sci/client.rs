@@ -1,7 +1,8 @@
 //! The end that measures: runs of all ways of a figure in turn.
 
 use super::end::{End, IN_A_ROW, LONG, MIRROR, Order};
-use super::loops::{Lane, Messages};
+use super::loops::{Lane, MIDDLE, Messages, SMALL};
+use super::mirrors::Brought;
 use crate::effort::{Effort, calibrate};
 use crate::interrupt;
 use crate::peers::{Answer, Program};
@@ -27,6 +28,11 @@ enum Test {
     PingPong,
     Check,
     Dma,
+    /// Of 8 bytes there and back, of a word until it is confirmed, and of all bytes of a window:
+    /// over mirror windows of so many bytes.
+    Turn,
+    Confirm,
+    Change,
 }
 
 impl Test {
@@ -36,8 +42,23 @@ impl Test {
             Self::PingPong => "pingpong",
             Self::Check => "check",
             Self::Dma => "dma",
+            Self::Turn => "turn",
+            Self::Confirm => "confirm",
+            Self::Change => "change",
         }
     }
+}
+
+impl Test {
+    /// An exchange is two messages.
+    fn is_there_and_back(self) -> bool {
+        matches!(self, Self::PingPong | Self::Turn)
+    }
+}
+
+/// The windows of so many bytes.
+fn windows_of(len: u64) -> usize {
+    1 + usize::from(len != SMALL as u64)
 }
 
 /// How it is done.
@@ -56,6 +77,10 @@ enum Way {
     Rma,
     /// One at a time.
     RmaAlone,
+    /// RMA writes in place of windows.
+    Written,
+    Confirmed,
+    Changed(Brought),
     /// The program with this number.
     Program(usize),
 }
@@ -63,6 +88,7 @@ enum Way {
 const ALIGNED: Way = Way::Window { is_aligned: true, flushes: false, drives: false };
 const UNALIGNED: Way = Way::Window { is_aligned: false, flushes: false, drives: false };
 const FLUSHED: Way = Way::Window { is_aligned: true, flushes: true, drives: false };
+const OF_MIRRORS: [Way; 5] = [ALIGNED, UNALIGNED, FLUSHED, LIBRARY, Way::Bare];
 /// For mirror windows: who waits does so in the library.
 const LIBRARY: Way = Way::Window { is_aligned: true, flushes: true, drives: true };
 
@@ -102,7 +128,7 @@ impl Client<'_> {
             return Ok(groups);
         }
         let ways: Vec<_> = match self.programs.len() {
-            0 if self.end.kind() == MIRROR => vec![ALIGNED, UNALIGNED, FLUSHED, LIBRARY, Way::Bare],
+            0 if self.end.kind() == MIRROR => OF_MIRRORS.into(),
             0 => vec![ALIGNED, UNALIGNED, FLUSHED, Way::Bare],
             count => [ALIGNED].into_iter().chain((0..count).map(Way::Program)).collect(),
         };
@@ -114,14 +140,49 @@ impl Client<'_> {
         if self.programs.is_empty() {
             groups.push(self.group(Test::Check, 1, &[Way::Check, Way::Load])?);
             groups.push(self.group(Test::Dma, LONG as u64, &[Way::Dma, Way::Rma, Way::RmaAlone])?);
+            if self.end.kind() == MIRROR {
+                self.measure_mirrors(&mut groups)?;
+            }
         }
         self.end.order(Order::End)?;
         Ok(groups)
     }
 
-    fn name(&self, way: Way) -> String {
+    /// What mirror windows alone have, by the bytes of a window.
+    fn measure_mirrors(&mut self, groups: &mut Vec<Group>) -> Result<(), UserError> {
+        let lens = [SMALL, MIDDLE].map(|len| len as u64);
+        for len in lens {
+            groups.push(self.group(Test::Turn, len, &[LIBRARY, FLUSHED, ALIGNED, Way::Written])?);
+        }
+        for len in lens {
+            groups.push(self.group(Test::Confirm, len, &[Way::Confirmed, Way::RmaAlone])?);
+        }
+        let changed = [Brought::Flushed, Brought::Confirmed].map(Way::Changed);
+        groups.push(self.group(Test::Change, lens[1], &[changed[0], changed[1], Way::RmaAlone])?);
+        self.watched(groups)
+    }
+
+    /// The median and the 99th percentile of messages to an owner that makes no call. A launch has
+    /// one of each.
+    fn watched(&self, groups: &mut Vec<Group>) -> Result<(), UserError> {
+        // Ten times as long as another figure: a message takes a millisecond.
+        let time = self.run * self.runs * 10;
+        let count = u64::try_from(time.as_millis()).unwrap_or(u64::MAX).max(1);
+        let mut found = Vec::new();
+        for (way, is_free) in [("free", true), ("shared", false)] {
+            found.push((way, self.end.send_watched(count, is_free, &self.bare)?));
+        }
+        for (at, percent) in [50, 99].into_iter().enumerate() {
+            let ways = found.iter().map(|(way, figures)| ((*way).into(), vec![figures[at]])).collect();
+            groups.push(Group { experiment: "watched".into(), x: percent, ways });
+        }
+        Ok(())
+    }
+
+    fn name(&self, test: Test, way: Way) -> String {
         match way {
             ALIGNED if !self.programs.is_empty() => "windows",
+            ALIGNED if test == Test::Turn => "unflushed",
             ALIGNED => "aligned",
             UNALIGNED => "unaligned",
             LIBRARY => "library",
@@ -130,8 +191,11 @@ impl Client<'_> {
             Way::Check => "check",
             Way::Load => "load",
             Way::Dma => "dma",
-            Way::Rma => "rma",
-            Way::RmaAlone => "alone",
+            Way::RmaAlone if test == Test::Dma => "alone",
+            Way::Rma | Way::RmaAlone | Way::Written => "rma",
+            Way::Confirmed => "window",
+            Way::Changed(Brought::Flushed) => "flushed",
+            Way::Changed(Brought::Confirmed) => "confirmed",
             Way::Program(at) => self.programs[at].name,
         }
         .into()
@@ -150,10 +214,10 @@ impl Client<'_> {
             for ((way, count), runs) in ways.iter().zip(&counts).zip(&mut runs) {
                 let took = self.block(test, x, *way, *count)?;
                 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-                runs.push(took.as_nanos() as f64 / *count as f64 / if test == Test::PingPong { 2.0 } else { 1.0 });
+                runs.push(took.as_nanos() as f64 / *count as f64 / if test.is_there_and_back() { 2.0 } else { 1.0 });
             }
         }
-        let ways = ways.iter().map(|way| self.name(*way)).zip(runs).collect();
+        let ways = ways.iter().map(|way| self.name(test, *way)).zip(runs).collect();
         Ok(Group { experiment: test.name().into(), x, ways })
     }
 
@@ -171,32 +235,35 @@ impl Client<'_> {
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
     fn block(&mut self, test: Test, x: u64, way: Way, count: u64) -> Result<Duration, UserError> {
         self.number += 1;
-        let is_apart = self.is_apart;
+        let is_turn = test == Test::Turn;
         let messages = |is_aligned, flushes, drives| Messages {
-            bytes: usize::try_from(x).unwrap_or_default(),
+            bytes: if is_turn { 8 } else { usize::try_from(x).unwrap_or_default() },
             is_aligned,
             flushes,
             drives,
-            stays: is_apart,
+            windows: if is_turn { windows_of(x) } else { 0 },
+            stays: is_turn || self.is_apart,
             stream: (test == Test::OneWay).then_some(self.number),
             warm: count.div_ceil(10),
             count,
         };
+        let end = &self.end;
         match way {
             Way::Window { is_aligned, flushes, drives } => {
                 let messages = messages(is_aligned, flushes, drives);
-                messages.reset(&self.end.windows);
-                self.end.order(Order::Windows(messages))?;
-                Ok(lead(&messages, &self.end.windows))
+                let windows = &end.windows[messages.windows];
+                lead(end, &messages, windows, Order::Windows)
             }
-            Way::Bare => {
-                let messages = messages(true, false, false);
-                messages.reset(&self.bare);
-                self.end.order(Order::Bare(messages))?;
-                Ok(lead(&messages, &self.bare))
+            Way::Bare => lead(end, &messages(true, false, false), &self.bare, Order::Bare),
+            Way::Written => lead(end, &messages(true, false, true), &end.writes()?, Order::Written),
+            Way::Confirmed => end.confirm_words(windows_of(x), self.number, count),
+            Way::Changed(brought) => end.change_all(windows_of(x), count, brought),
+            Way::RmaAlone => {
+                let len = if test == Test::Confirm { 8 } else { x };
+                end.write_alone(usize::try_from(len).unwrap_or_default(), count)
             }
             Way::Check => {
-                let sequence = self.end.windows.far.sequence();
+                let sequence = end.long().far.sequence();
                 let begin = Instant::now();
                 for _ in 0..count {
                     let _ = black_box(black_box(&sequence).check());
@@ -211,22 +278,21 @@ impl Client<'_> {
                 Ok(begin.elapsed())
             }
             Way::Dma => {
-                self.end.order(Order::Rest)?;
-                self.end.transfer()?;
+                end.order(Order::Rest)?;
+                end.transfer()?;
                 let begin = Instant::now();
                 for _ in 0..count.div_ceil(IN_A_ROW) {
-                    self.end.transfer()?;
+                    end.transfer()?;
                 }
                 // Of as many as were asked for.
                 let rounded = count.next_multiple_of(IN_A_ROW).max(1);
                 Ok(begin.elapsed().mul_f64(count as f64 / rounded as f64))
             }
-            Way::Rma | Way::RmaAlone => {
-                let at_once = if way == Way::Rma { IN_A_ROW } else { 1 };
-                self.end.order(Order::Rma)?;
-                self.end.write(count.div_ceil(10), at_once)?;
+            Way::Rma => {
+                end.order(Order::Rma)?;
+                end.write(LONG, count.div_ceil(10), IN_A_ROW)?;
                 let begin = Instant::now();
-                self.end.write(count, at_once)?;
+                end.write(LONG, count, IN_A_ROW)?;
                 Ok(begin.elapsed())
             }
             Way::Program(at) => {
@@ -240,10 +306,20 @@ impl Client<'_> {
     }
 }
 
-/// The client's part of a block.
-fn lead(messages: &Messages, lane: &impl Lane) -> Duration {
+/// The client's part of a block, after its order.
+fn lead(
+    end: &End,
+    messages: &Messages,
+    lane: &impl Lane,
+    order: impl FnOnce(Messages) -> Order,
+) -> Result<Duration, UserError> {
+    messages.reset(lane);
+    end.order(order(*messages))?;
     messages.run(lane, true, false);
     let begin = Instant::now();
     messages.run(lane, true, true);
-    begin.elapsed()
+    let took = begin.elapsed();
+    // The ends of the last messages are not those of the next block.
+    lane.flush();
+    Ok(took)
 }

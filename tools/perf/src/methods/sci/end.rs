@@ -1,7 +1,8 @@
 //! What both ends have: a host of SCI, a segment, windows, and interrupts by which the client tells
 //! the server what the next block is.
 
-use super::loops::{LEN, Messages, SMALL, Windows};
+use super::loops::{LEN, MIDDLE, Messages, SMALL, Windows};
+use super::mirrors::Watch;
 use crate::measure::driver::{DriverOptions, device};
 use crate::methods::own_end::OwnEnd;
 use cci::{Event, Rma, RmaError, SharedMemory};
@@ -19,17 +20,23 @@ pub(super) const LONG: usize = 1 << 20;
 const _: () = assert!(LONG <= LEN);
 /// What mirror windows are called.
 pub(super) const MIRROR: &str = "mirror";
+/// Polls before an end looks for the next order.
+const POLLS: usize = 64;
 /// Transfers of a queue.
 pub(super) const IN_A_ROW: u64 = 16;
 
 /// What the other end is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) enum Order {
-    /// Its part of messages by windows, or by bare memory.
+    /// Its part of messages by windows, by bare memory, or by RMA writes of CCI.
     Windows(Messages),
     Bare(Messages),
-    /// Progress for RMA of CCI.
+    Written(Messages),
+    /// Progress for RMA of CCI, or for the host of SCI.
     Rma,
+    Drive,
+    /// Polls its memory, and makes no call.
+    Watch(Watch),
     /// Nothing: the client works alone.
     Rest,
     End,
@@ -39,7 +46,7 @@ pub(super) enum Order {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct Card {
     node: u32,
-    segment: u32,
+    segments: Vec<u32>,
     bell: u32,
     own: String,
     /// Its memory, for RMA of CCI's own.
@@ -49,21 +56,26 @@ pub(super) struct Card {
 /// An end that waits for the other one.
 pub(super) struct Alone {
     host: Arc<Host>,
-    segment: LocalSegment,
+    segments: Vec<LocalSegment>,
     bell: DataInterrupt,
+    memory: SharedMemory,
     own: OwnEnd,
 }
 
 /// An end. What stands first is dropped first.
 pub(super) struct End {
-    pub(super) windows: Windows,
+    /// Of segments of [`LEN`], [`SMALL`] and [`MIDDLE`] bytes; of ends that are apart, of
+    /// [`SMALL`] bytes alone.
+    pub(super) windows: Vec<Windows>,
     queue: DmaQueue,
     far_bell: RemoteDataInterrupt,
-    far: RemoteSegment,
+    far: Vec<RemoteSegment>,
     bell: DataInterrupt,
-    segment: LocalSegment,
+    segments: Vec<LocalSegment>,
+    /// What RMA of CCI's own writes to.
+    pub(super) memory: SharedMemory,
     pub(super) own: OwnEnd,
-    _host: Arc<Host>,
+    host: Arc<Host>,
 }
 
 pub(super) fn failed(why: Error) -> UserError {
@@ -78,19 +90,25 @@ impl Alone {
         let host = Host::open(&options).map_err(while_doing("cannot open a host of SCI"))?;
         let host = Arc::new(host);
         // Ends in name spaces of their own have few bytes.
-        let len = if nodes_are_given { SMALL } else { LEN };
-        let segment = host.create(std::process::id(), len).map_err(failed)?;
-        segment.prepare().and_then(|()| segment.publish()).map_err(failed)?;
+        let lens: &[usize] = if nodes_are_given { &[SMALL] } else { &[LEN, SMALL, MIDDLE] };
+        let mut segments = Vec::new();
+        for (len, number) in lens.iter().zip(0_u32..) {
+            // The number of a process has 22 bits.
+            let segment = host.create(number << 24 | std::process::id(), *len).map_err(failed)?;
+            segment.prepare().and_then(|()| segment.publish()).map_err(failed)?;
+            segments.push(segment);
+        }
         let bell = host.data_interrupt(None).map_err(failed)?;
         // As segments are: memory of the library is copied by other means than a program's own.
         let memory = SharedMemory::new(LONG).map_err(while_doing("no memory for RMA"))?;
         let own = OwnEnd::open(opening, memory.memory())?;
-        Ok(Self { host, segment, bell, own })
+        Ok(Self { host, segments, bell, memory, own })
     }
 
     pub(super) fn card(&self) -> Card {
-        let (node, segment, bell) = (self.host.node(), self.segment.id(), self.bell.number());
-        Card { node, segment, bell, own: self.own.uri().to_owned(), handle: self.own.handle() }
+        let segments = self.segments.iter().map(LocalSegment::id).collect();
+        let (node, bell) = (self.host.node(), self.bell.number());
+        Card { node, segments, bell, own: self.own.uri().to_owned(), handle: self.own.handle() }
     }
 
     /// The end that measures: tells the other one how it is reached.
@@ -108,29 +126,39 @@ impl Alone {
         self.own.accept()?;
         let card = self.bell.wait(None).map_err(failed)?;
         let card: Card = serde_json::from_slice(&card).map_err(while_doing("cannot read a card"))?;
+        self.own.know(card.handle);
         let end = self.connect(&card)?;
         end.answer()?;
         Ok(end)
     }
 
     fn connect(self, other: &Card) -> Result<End, UserError> {
-        let Self { host, segment, bell, own } = self;
-        let far = host.connect(other.node, other.segment, None).map_err(failed)?;
+        let Self { host, segments, bell, memory, own } = self;
+        let (mut far, mut windows) = (Vec::new(), Vec::new());
+        for (segment, number) in segments.iter().zip(&other.segments) {
+            let connection = host.connect(other.node, *number, None).map_err(failed)?;
+            windows.push(Windows {
+                own: segment.map(0..segment.len(), Access::ReadWrite).map_err(failed)?,
+                far: connection.map(0..connection.len(), Access::ReadWrite).map_err(failed)?,
+                host: Arc::clone(&host),
+            });
+            far.push(connection);
+        }
         let far_bell = host.connect_data_interrupt(other.node, other.bell, None).map_err(failed)?;
-        let windows = Windows {
-            own: segment.map(0..segment.len(), Access::ReadWrite).map_err(failed)?,
-            far: far.map(0..far.len(), Access::ReadWrite).map_err(failed)?,
-            host: Arc::clone(&host),
-        };
         let queue = host.dma_queue(usize::try_from(IN_A_ROW).unwrap_or(1)).map_err(failed)?;
-        Ok(End { windows, queue, far_bell, far, bell, segment, own, _host: host })
+        Ok(End { windows, queue, far_bell, far, bell, segments, memory, own, host })
     }
 }
 
 impl End {
+    /// Windows to the longest segments.
+    pub(super) fn long(&self) -> &Windows {
+        &self.windows[0]
+    }
+
     /// How windows reach their segment.
     pub(super) fn kind(&self) -> &'static str {
-        if self.windows.far.kind() == Kind::Shared { "shared" } else { MIRROR }
+        if self.long().far.kind() == Kind::Shared { "shared" } else { MIRROR }
     }
 
     /// Gives an order, and waits until the other end is at it.
@@ -141,19 +169,35 @@ impl End {
     }
 
     fn await_answer(&self) -> Result<(), UserError> {
-        self.bell.wait(None).map(drop).map_err(failed)
+        self.await_bytes().map(drop)
+    }
+
+    /// What the other end answers when it has done its part.
+    pub(super) fn await_bytes(&self) -> Result<Vec<u8>, UserError> {
+        self.bell.wait(None).map_err(failed)
     }
 
     pub(super) fn answer(&self) -> Result<(), UserError> {
-        self.far_bell.trigger(&[]).map_err(failed)
+        self.answer_with(&[])
     }
 
-    /// The next order. While there is none this sleeps, or makes progress for CCI's own.
-    pub(super) fn next_order(&self, makes_progress: bool) -> Result<Order, UserError> {
+    pub(super) fn answer_with(&self, bytes: &[u8]) -> Result<(), UserError> {
+        self.far_bell.trigger(bytes).map_err(failed)
+    }
+
+    /// The order after the last one. While there is none this sleeps, or makes the progress that
+    /// the last one asks for.
+    pub(super) fn next_order(&self, last: Order) -> Result<Order, UserError> {
         let order = loop {
-            match self.bell.wait(makes_progress.then_some(Duration::ZERO)) {
+            match last {
+                Order::Rma => (0..POLLS).try_for_each(|_| self.progress().map(drop))?,
+                Order::Drive => (0..POLLS).try_for_each(|_| self.host.progress()).map_err(failed)?,
+                _ => {}
+            }
+            let limit = matches!(last, Order::Rma | Order::Drive).then_some(Duration::ZERO);
+            match self.bell.wait(limit) {
                 Ok(order) => break order,
-                Err(Error::Timeout) => drop(self.progress()?),
+                Err(Error::Timeout) => {}
                 Err(why) => return Err(failed(why)),
             }
         };
@@ -176,10 +220,10 @@ impl End {
         lost.map_or(Ok(ended), Err)
     }
 
-    /// So many RMA writes, `at_once` of them begun before their ends are awaited.
-    pub(super) fn write(&self, count: u64, at_once: u64) -> Result<(), UserError> {
+    /// So many RMA writes of `len` bytes, `at_once` of them begun before their ends are awaited.
+    pub(super) fn write(&self, len: usize, count: u64, at_once: u64) -> Result<(), UserError> {
         let (to, remote) = (self.own.to()?, self.own.remote()?);
-        let rma = Rma::new(self.own.memory.handle(), remote, LONG as u64);
+        let rma = Rma::new(self.own.memory.handle(), remote, len as u64);
         let mut left = count;
         while left > 0 {
             let (mut begun, mut ended) = (0, 0);
@@ -202,7 +246,7 @@ impl End {
     /// A queue of transfers, and its end.
     pub(super) fn transfer(&self) -> Result<(), UserError> {
         for _ in 0..IN_A_ROW {
-            let enqueued = self.queue.enqueue((&self.segment, 0), (&self.far, 0), LONG, Direction::Write);
+            let enqueued = self.queue.enqueue((&self.segments[0], 0), (&self.far[0], 0), LONG, Direction::Write);
             enqueued.map_err(failed)?;
         }
         self.queue.post().map_err(failed)?;

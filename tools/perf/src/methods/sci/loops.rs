@@ -18,8 +18,10 @@ const STAY: u64 = 64;
 pub(super) const LONGEST: u64 = 256 << 10;
 /// Bytes of a side's memory.
 pub(super) const LEN: usize = 1 << 20;
-/// Bytes of a side's memory where messages stay at one place, and of the longest message then.
+/// Bytes of a side's memory where messages stay at one place, and of the longest message in the
+/// smaller one.
 pub(super) const SMALL: usize = 4096;
+pub(super) const MIDDLE: usize = 64 << 10;
 pub(super) const LONGEST_SMALL: u64 = 2048;
 const _: () = assert!(LONGEST_SMALL as usize + 2 * LINE <= SMALL);
 const _: () = assert!(PLACES as usize * STRIDE + 2 * LINE + LONGEST as usize <= LEN);
@@ -117,6 +119,8 @@ pub(super) struct Messages {
     pub(super) flushes: bool,
     /// Who waits calls the library in between.
     pub(super) drives: bool,
+    /// The windows that they go through.
+    pub(super) windows: usize,
     /// All go to one place: a mirror window of few bytes is compared soon.
     pub(super) stays: bool,
     /// They go one way, to the place with this number, with a last acknowledgement; otherwise
@@ -282,7 +286,8 @@ mod tests {
     }
 
     fn messages(bytes: usize, is_aligned: bool, stream: Option<u64>) -> Messages {
-        Messages { bytes, is_aligned, flushes: true, drives: false, stays: false, stream, warm: 3, count: 20_000 }
+        let (warm, count) = (3, 20_000);
+        Messages { bytes, is_aligned, flushes: true, drives: false, windows: 0, stays: false, stream, warm, count }
     }
 
     #[test]

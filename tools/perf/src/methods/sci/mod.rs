@@ -4,6 +4,7 @@
 mod client;
 mod end;
 mod loops;
+mod mirrors;
 pub mod mpi;
 mod rows;
 
@@ -19,6 +20,7 @@ use cci_report::{UserError, while_doing};
 use cci_sci::Nodes;
 use client::{Client, Group, Other};
 use end::{Alone, Card, End, Order};
+use loops::{Lane, Messages};
 use rustix::thread::{LinkNameSpaceType, move_into_link_name_space};
 use serde::{Deserialize, Serialize};
 use std::fs::File;
@@ -114,7 +116,7 @@ pub fn measure(options: &SciOptions, warn: &dyn Fn(&str)) -> Result<Found, UserE
     let measured = launches("sci", options, &PeerSelection::default(), warn)?;
     let Measured { environment, transport, window, launches, interrupted, .. } = measured;
     let finding = Sci {
-        rows: rows::rows(&launches, window == "shared"),
+        rows: rows::rows(&launches, &window),
         transport,
         window,
         launches: launches.len() as u64,
@@ -241,24 +243,33 @@ impl Work for Role {
 /// Does what the other end orders, until it has measured all.
 fn serve(end: &End, channel: &mut Channel) -> Result<(), UserError> {
     let bare = channel.probe()?.stores();
-    let mut order = end.next_order(false)?;
+    let mut order = end.next_order(Order::Rest)?;
     loop {
         match order {
-            Order::Windows(messages) => messages.reset(&end.windows),
+            Order::Windows(messages) => messages.reset(&end.windows[messages.windows]),
             Order::Bare(messages) => messages.reset(&bare),
-            Order::Rma | Order::Rest | Order::End => {}
+            Order::Written(messages) => messages.reset(&end.writes()?),
+            Order::Watch(_) => bare.store::<8>(mirrors::WORD, 0),
+            Order::Rma | Order::Drive | Order::Rest | Order::End => {}
         }
         end.answer()?;
         match order {
-            Order::Windows(messages) => {
-                [false, true].iter().for_each(|timed| messages.run(&end.windows, false, *timed))
-            }
-            Order::Bare(messages) => [false, true].iter().for_each(|timed| messages.run(&bare, false, *timed)),
-            Order::Rma | Order::Rest => {}
+            Order::Windows(messages) => both_parts(&messages, &end.windows[messages.windows]),
+            Order::Bare(messages) => both_parts(&messages, &bare),
+            Order::Written(messages) => both_parts(&messages, &end.writes()?),
+            Order::Watch(watch) => end.watch(watch, &bare)?,
+            Order::Rma | Order::Drive | Order::Rest => {}
             Order::End => return Ok(()),
         }
-        order = end.next_order(order == Order::Rma)?;
+        order = end.next_order(order)?;
     }
+}
+
+/// The server's part of untimed messages, and of timed ones.
+fn both_parts(messages: &Messages, lane: &impl Lane) {
+    [false, true].iter().for_each(|timed| messages.run(lane, false, *timed));
+    // The ends of the last messages are not those of the next block.
+    lane.flush();
 }
 
 #[cfg(test)]

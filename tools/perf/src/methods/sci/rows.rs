@@ -1,6 +1,7 @@
 //! From the runs of all launches to figures, and to rows with bars.
 
 use super::client::Group;
+use super::end::MIRROR;
 use crate::methods::compared::compared;
 use cci_report::finding::{PortalsPoint, ViaPoint, ViaTold};
 use cci_report::statistics::median;
@@ -14,12 +15,16 @@ struct Row {
     way: &'static str,
     beside: (&'static str, &'static str),
     told: ViaTold,
-    /// Over shared windows.
-    bar: f64,
+    /// Windows of this kind have the bar.
+    kind: &'static str,
+    bar: Option<f64>,
     target: Option<f64>,
 }
 
-const ROWS: [Row; 4] = [
+/// What shared windows are called.
+const SHARED: &str = "shared";
+
+const ROWS: [Row; 10] = [
     Row {
         name: "a store, one way",
         experiment: "pingpong",
@@ -28,7 +33,8 @@ const ROWS: [Row; 4] = [
         way: "aligned",
         beside: ("bare", "bare line"),
         told: ViaTold::Time,
-        bar: 1.1,
+        kind: SHARED,
+        bar: Some(1.1),
         target: None,
     },
     Row {
@@ -39,7 +45,8 @@ const ROWS: [Row; 4] = [
         way: "aligned",
         beside: ("bare", "bare copy"),
         told: ViaTold::Speed,
-        bar: 0.95,
+        kind: SHARED,
+        bar: Some(0.95),
         target: None,
     },
     Row {
@@ -50,7 +57,8 @@ const ROWS: [Row; 4] = [
         way: "check",
         beside: ("load", "bare load"),
         told: ViaTold::Nanoseconds,
-        bar: 5.0,
+        kind: SHARED,
+        bar: Some(5.0),
         target: Some(2.0),
     },
     Row {
@@ -61,10 +69,41 @@ const ROWS: [Row; 4] = [
         way: "dma",
         beside: ("rma", "RMA of CCI"),
         told: ViaTold::Speed,
-        bar: 0.95,
+        kind: SHARED,
+        bar: Some(0.95),
         target: None,
     },
+    mirrored("polled by the library, window of 4 KiB", "turn", 4 << 10, "library", ViaTold::Time)
+        .bytes(8)
+        .bar(1.3, Some(1.15)),
+    mirrored("polled by the library, window of 64 KiB", "turn", 64 << 10, "library", ViaTold::Time).bytes(8),
+    mirrored("one line until confirmed, window of 4 KiB", "confirm", 4 << 10, "window", ViaTold::Time)
+        .bytes(8)
+        .bar(2.0, None),
+    mirrored("one line until confirmed, window of 64 KiB", "confirm", 64 << 10, "window", ViaTold::More)
+        .bytes(8)
+        .bar(3000.0, None),
+    mirrored("all bytes changed, flushed", "change", 64 << 10, "flushed", ViaTold::Speed).bar(0.55, Some(0.65)),
+    mirrored("all bytes changed, until confirmed", "change", 64 << 10, "confirmed", ViaTold::Speed),
 ];
+
+/// A row of mirror windows beside RMA writes, without a bar.
+const fn mirrored(name: &'static str, experiment: &'static str, x: u64, way: &'static str, told: ViaTold) -> Row {
+    let beside = ("rma", "RMA of CCI");
+    Row { name, experiment, x, bytes: x, way, beside, told, kind: MIRROR, bar: None, target: None }
+}
+
+impl Row {
+    const fn bytes(mut self, bytes: u64) -> Self {
+        self.bytes = bytes;
+        self
+    }
+
+    const fn bar(mut self, bar: f64, target: Option<f64>) -> Self {
+        (self.bar, self.target) = (Some(bar), target);
+        self
+    }
+}
 
 /// A point for each way of each figure of the first launch: the fastest run of all launches.
 pub(super) fn points(launches: &[Vec<Group>]) -> Vec<PortalsPoint> {
@@ -87,9 +126,9 @@ fn runs<'a>(launch: &'a [Group], experiment: &str, x: u64, way: &str) -> &'a [f6
     found.map_or(&[], |(_, runs)| runs)
 }
 
-/// The rows whose figures were measured; bars where they hold.
-pub(super) fn rows(launches: &[Vec<Group>], has_bars: bool) -> Vec<ViaPoint> {
-    ROWS.iter().filter_map(|row| row.point(launches, has_bars)).collect()
+/// The rows whose figures were measured; bars where they hold: of windows of this kind.
+pub(super) fn rows(launches: &[Vec<Group>], window: &str) -> Vec<ViaPoint> {
+    ROWS.iter().filter_map(|row| row.point(launches, row.kind == window)).collect()
 }
 
 impl Row {
@@ -108,7 +147,7 @@ impl Row {
             bytes: self.bytes,
             reference: self.beside.1.into(),
             told: self.told,
-            bar: has_bars.then_some(self.bar),
+            bar: self.bar.filter(|_| has_bars),
             target: self.target.filter(|_| has_bars),
             ..ViaPoint::default()
         };
@@ -143,13 +182,13 @@ mod tests {
 
     #[test]
     fn a_row_compares_within_launches_and_is_there_once_it_was_measured() {
-        let rows = rows(&[launch(1.0), launch(2.0)], true);
+        let rows = rows(&[launch(1.0), launch(2.0)], SHARED);
         assert_eq!(rows.iter().map(|row| row.bytes).collect::<Vec<_>>(), [8, 0, 1 << 20]);
         let close = |left: f64, right: f64| assert!((left - right).abs() < 1e-9, "{left} is not {right}");
         close(rows[0].figure, 1.05);
         close(rows[1].figure, 3.0);
         close(rows[2].figure, 0.9);
         assert_eq!(rows.iter().map(ViaPoint::is_reached).collect::<Vec<_>>(), [Some(true), Some(true), Some(false)]);
-        assert!(super::rows(&[launch(1.0)], false).iter().all(|row| row.bar.is_none() && row.target.is_none()));
+        assert!(super::rows(&[launch(1.0)], MIRROR).iter().all(|row| row.bar.is_none() && row.target.is_none()));
     }
 }

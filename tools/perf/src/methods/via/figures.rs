@@ -59,7 +59,7 @@ mod tests {
                 ViaTold::Cycles => close(point.figure, 80.0),
                 ViaTold::Speed => close(point.figure, 100.0 / 140.0),
                 ViaTold::Time => close(point.figure, 1.4),
-                ViaTold::Nanoseconds => unreachable!("no row of VIs has it"),
+                ViaTold::Nanoseconds | ViaTold::More => unreachable!("no row of VIs has it"),
             }
         }
         assert_eq!((points[0].bar, points[0].target), (Some(150.0), Some(80.0)));
