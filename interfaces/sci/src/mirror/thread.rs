@@ -144,8 +144,8 @@ impl Shared {
         let tokens: Vec<_> = self.lock().ok()?.mirrors.all.keys().copied().collect();
         let mut pause = None;
         for token in tokens {
-            // Others may have the lock in between, and stores that wait go on. One may be in a mirror
-            // that was found quiet just now.
+            // Others may have the lock in between, and stores that wait go on. One may be in a
+            // mirror that was found quiet just now.
             let has_opened = watch.serve();
             pause = pause.or(has_opened.then_some(SHORT));
             let mut state = self.lock().ok()?;
