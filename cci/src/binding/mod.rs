@@ -29,7 +29,7 @@ pub use cci_mem::arena::{allocate, free};
 pub use cci_mem::barrier::prepare;
 pub use cci_mem::cancellation::Uncancelled;
 pub use cci_mem::fork::PerProcess;
-pub use cci_mem::guarded::{Guard, Guarded, Threading};
+pub use cci_mem::guarded::{Guard, Guarded, Sleepers, Threading};
 pub use cci_mem::slab::Slab;
 pub use cci_mem::source::{Source, Sources};
 pub use cci_mem::sync::{AtomicU64, Ordering};

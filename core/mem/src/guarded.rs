@@ -23,8 +23,11 @@ use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
 
+mod sleepers;
 #[cfg(all(test, not(loom)))]
 mod tests;
+
+pub use sleepers::Sleepers;
 
 /// Who may use a [`Guarded`] value.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -5,11 +5,10 @@ use crate::requests::{ContextBits, OWN};
 use crate::state::{Pending, State};
 use crate::types::{Address, Buffer};
 use crate::wire::EAGER;
-use cci::__binding::{Guard, Guarded, prepare};
+use cci::__binding::{Guard, Guarded, Sleepers, prepare};
 use cci::{Endpoint, PollError};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::OwnedFd;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Events taken before a call looks whether it has what it wants.
@@ -80,10 +79,8 @@ pub(crate) struct Core<B> {
     state: Guarded<State<B>>,
     /// They do not change.
     pub(crate) context_bits: ContextBits,
-    /// Counts wake-ups of threads that sleep without a descriptor. Locked with the guard held, and
-    /// never the other way round.
-    epoch: Mutex<u64>,
-    changed: Condvar,
+    /// Threads that sleep without a descriptor.
+    sleepers: Sleepers,
     /// Something has changed, for the thread that sleeps on the descriptors.
     wake: OwnedFd,
 }
@@ -94,7 +91,7 @@ impl<B: Buffer> Core<B> {
     pub(crate) fn new(endpoint: Endpoint, state: State<B>, wake: OwnedFd) -> Self {
         let context_bits = state.requests.context_bits;
         let state = Guarded::new(state, prepare());
-        Self { endpoint, state, context_bits, epoch: Mutex::new(0), changed: Condvar::new(), wake }
+        Self { endpoint, state, context_bits, sleepers: Sleepers::new(), wake }
     }
 
     #[inline(always)]
@@ -135,8 +132,7 @@ impl<B: Buffer> Core<B> {
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
         if state.waiters > 0 {
-            *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-            self.changed.notify_all();
+            self.sleepers.wake_all();
         }
     }
 
@@ -357,14 +353,7 @@ impl<B: Buffer> Core<B> {
     fn sleep<'a>(&'a self, mut state: Entered<'a, B>, left: Option<Duration>, now: Instant) -> Entered<'a, B> {
         if state.has_sleeper || state.in_handler.is_some() {
             state.waiters += 1;
-            let epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
-            let seen = *epoch;
-            drop(state);
-            let is_asleep = |epoch: &mut u64| *epoch == seen;
-            match left {
-                Some(left) => drop(self.changed.wait_timeout_while(epoch, left, is_asleep)),
-                None => drop(self.changed.wait_while(epoch, is_asleep)),
-            }
+            self.sleepers.sleep(state, left);
             state = self.lock();
             state.waiters -= 1;
             return state;

@@ -6,11 +6,10 @@ use crate::errors::Error;
 use crate::state::State;
 use cci::{Endpoint, PollError};
 use cci_mem::barrier::prepare;
-use cci_mem::guarded::{Guard, Guarded};
+use cci_mem::guarded::{Guard, Guarded, Sleepers};
 use cci_mem::sync::spin;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::os::fd::OwnedFd;
-use std::sync::{Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Events taken by one call of CCI, and such calls before the program has its turn.
@@ -29,10 +28,8 @@ pub(crate) struct Core {
     /// Biased towards the thread that uses it: a locked instruction would wait for stores to cache
     /// lines of partners.
     state: Guarded<State>,
-    /// Counts wake-ups of those who sleep while another thread sleeps on the descriptors. Locked
-    /// with the state held, and never the other way round.
-    epoch: Mutex<u64>,
-    changed: Condvar,
+    /// Those who sleep while another thread sleeps on the descriptors.
+    sleepers: Sleepers,
     /// Something has changed, for the thread that sleeps on the descriptors.
     wake: OwnedFd,
     /// What calls do without the lock, where a thread of its own makes the progress.
@@ -45,7 +42,7 @@ impl Core {
     pub(crate) fn new(endpoint: Endpoint, state: State, calls: Option<Calls>, wake: OwnedFd) -> Self {
         let changes = state.objects.changes.clone();
         let state = Guarded::new(state, prepare());
-        Self { endpoint, state, epoch: Mutex::new(0), changed: Condvar::new(), wake, calls, changes }
+        Self { endpoint, state, sleepers: Sleepers::new(), wake, calls, changes }
     }
 
     #[inline]
@@ -129,8 +126,7 @@ impl Core {
             let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
         }
         if state.waiters > 0 {
-            *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-            self.changed.notify_all();
+            self.sleepers.wake_all();
         }
     }
 
@@ -225,14 +221,7 @@ impl Core {
     /// Sleeps until another thread has changed something.
     fn sleep_beside<'a>(&'a self, mut state: Guard<'a, State>, left: Option<Duration>) -> Guard<'a, State> {
         state.waiters += 1;
-        let epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = *epoch;
-        drop(state);
-        let is_asleep = |epoch: &mut u64| *epoch == seen;
-        match left {
-            Some(left) => drop(self.changed.wait_timeout_while(epoch, left, is_asleep)),
-            None => drop(self.changed.wait_while(epoch, is_asleep)),
-        }
+        self.sleepers.sleep(state, left);
         state = self.lock();
         state.waiters -= 1;
         state

@@ -1,20 +1,17 @@
 //! The lock of a NIC: biased towards the thread that uses it, as that of an endpoint of CCI; and
 //! where threads sleep until another one has changed something.
 
-use cci::__binding::{Guard, Guarded, prepare};
-use std::sync::{Condvar, Mutex, PoisonError};
+use cci::__binding::{Guard, Guarded, Sleepers, prepare};
 use std::time::Duration;
 
 pub(crate) struct Lock<T> {
     value: Guarded<T>,
-    /// Counts wake-ups. Locked with the guard held, and never the other way round.
-    epoch: Mutex<u64>,
-    changed: Condvar,
+    sleepers: Sleepers,
 }
 
 impl<T> Lock<T> {
     pub(crate) fn new(value: T) -> Self {
-        Self { value: Guarded::new(value, prepare()), epoch: Mutex::new(0), changed: Condvar::new() }
+        Self { value: Guarded::new(value, prepare()), sleepers: Sleepers::new() }
     }
 
     /// # Panics
@@ -30,21 +27,12 @@ impl<T> Lock<T> {
 
     /// Leaves, and sleeps until the next wake-up, at most for `left`.
     pub(crate) fn sleep(&self, guard: Guard<'_, T>, left: Option<Duration>) {
-        let epoch = self.epoch.lock().unwrap_or_else(PoisonError::into_inner);
-        let seen = *epoch;
-        drop(guard);
-        let is_asleep = |now: &mut u64| *now == seen;
-        match left {
-            Some(left) => drop(self.changed.wait_timeout_while(epoch, left, is_asleep)),
-            None => drop(self.changed.wait_while(epoch, is_asleep)),
-        }
+        self.sleepers.sleep(guard, left);
     }
 
     /// Wakes those who sleep.
-    #[cold]
     pub(crate) fn wake_all(&self) {
-        *self.epoch.lock().unwrap_or_else(PoisonError::into_inner) += 1;
-        self.changed.notify_all();
+        self.sleepers.wake_all();
     }
 }
 
