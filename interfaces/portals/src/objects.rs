@@ -193,6 +193,26 @@ pub(crate) struct Wanted {
     pub(crate) header: u64,
 }
 
+impl Wanted {
+    /// What events tell of it, with the place that was found.
+    #[inline]
+    pub(crate) fn facts(&self, offset: u64, length: u64, link: u32) -> Facts {
+        Facts {
+            initiator: self.initiator,
+            uid: self.uid,
+            jid: self.jid,
+            portal: self.portal,
+            bits: self.bits,
+            rlength: self.length,
+            mlength: length,
+            offset,
+            header: self.header,
+            link,
+            failure: 0,
+        }
+    }
+}
+
 /// Where a request goes.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Matched {
@@ -492,19 +512,7 @@ impl Objects {
         let leaves_start = memory.leaves(EventKind::PutStart);
         self.registers[2] += 1;
         self.registers[3] += length;
-        let mut facts = Facts {
-            initiator: wanted.initiator,
-            uid: wanted.uid,
-            jid: wanted.jid,
-            portal: wanted.portal,
-            bits: wanted.bits,
-            rlength: wanted.length,
-            mlength: length,
-            offset,
-            header: wanted.header,
-            link,
-            failure: 0,
-        };
+        let mut facts = wanted.facts(offset, length, link);
         if leaves_start {
             self.push(handle, EventKind::PutStart, &facts);
         }

@@ -129,19 +129,7 @@ impl State {
         remote: Option<Vec<(u64, RmaHandle)>>,
     ) {
         let Matched { memory, offset, length } = matched;
-        let facts = Facts {
-            initiator: wanted.initiator,
-            uid: wanted.uid,
-            jid: wanted.jid,
-            portal: wanted.portal,
-            bits: wanted.bits,
-            rlength: wanted.length,
-            mlength: length,
-            offset,
-            header: wanted.header,
-            link: self.objects.next_link(),
-            failure: 0,
-        };
+        let facts = wanted.facts(offset, length, self.objects.next_link());
         let start = match request.kind {
             GET => EventKind::GetStart,
             GETPUT => EventKind::GetPutStart,

@@ -289,6 +289,20 @@ mod tests {
         (host, segment, member, liar)
     }
 
+    /// Asks a peer that takes part in a group, and does not answer.
+    fn meet_mute(host: &Host, id: u32, liar: &mut Liar, is_published: bool) {
+        let mute = Membership { memory: 1, len: 64, is_published, place: 0, owner: liar.owner() };
+        let limit = Instant::now().checked_add(Duration::from_millis(50));
+        let met = std::thread::scope(|scope| {
+            let meeting = scope.spawn(|| meet(&host.shared, id, &[mute], limit));
+            while !meeting.is_finished() {
+                liar.progress();
+            }
+            meeting.join().expect("no panic")
+        });
+        assert_eq!(met, Err(Error::Timeout));
+    }
+
     #[test]
     fn a_peer_is_one_member_of_a_group() {
         let (host, _segment, member, mut liar) = group();
@@ -309,18 +323,7 @@ mod tests {
     #[test]
     fn a_member_that_has_not_answered_is_told_of_a_leave() {
         let (host, _segment, member, mut liar) = group();
-        let owner = liar.owner();
-        let mute = Membership { memory: 1, len: 64, is_published: true, place: 0, owner };
-        let id = member.id();
-        let limit = Instant::now().checked_add(Duration::from_millis(50));
-        let met = std::thread::scope(|scope| {
-            let meeting = scope.spawn(|| meet(&host.shared, id, &[mute], limit));
-            while !meeting.is_finished() {
-                liar.progress();
-            }
-            meeting.join().expect("no panic")
-        });
-        assert_eq!(met, Err(Error::Timeout));
+        meet_mute(&host, member.id(), &mut liar, true);
         let joined = |liar: &Liar| {
             liar.heard.iter().find_map(|message| match message {
                 Message::Join { token, is_answer: false, .. } => Some(*token),
@@ -366,17 +369,7 @@ mod tests {
     #[test]
     fn a_member_that_has_not_answered_is_told_of_a_segment() {
         let (host, _segment, member, mut liar) = group();
-        let mute = Membership { memory: 1, len: 64, is_published: false, place: 0, owner: liar.owner() };
-        let id = member.id();
-        let limit = Instant::now().checked_add(Duration::from_millis(50));
-        let met = std::thread::scope(|scope| {
-            let meeting = scope.spawn(|| meet(&host.shared, id, &[mute], limit));
-            while !meeting.is_finished() {
-                liar.progress();
-            }
-            meeting.join().expect("no panic")
-        });
-        assert_eq!(met, Err(Error::Timeout));
+        meet_mute(&host, member.id(), &mut liar, false);
         member.prepare().and_then(|()| member.publish()).expect("room");
         liar.until("it was told", |liar| {
             let is_told = |message: &Message| matches!(message, Message::Join { is_published: true, .. });

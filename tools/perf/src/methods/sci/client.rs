@@ -47,9 +47,7 @@ impl Test {
             Self::Change => "change",
         }
     }
-}
 
-impl Test {
     /// An exchange is two messages.
     fn is_there_and_back(self) -> bool {
         matches!(self, Self::PingPong | Self::Turn)
@@ -88,7 +86,6 @@ enum Way {
 const ALIGNED: Way = Way::Window { is_aligned: true, flushes: false, drives: false };
 const UNALIGNED: Way = Way::Window { is_aligned: false, flushes: false, drives: false };
 const FLUSHED: Way = Way::Window { is_aligned: true, flushes: true, drives: false };
-const OF_MIRRORS: [Way; 5] = [ALIGNED, UNALIGNED, FLUSHED, LIBRARY, Way::Bare];
 /// For mirror windows: who waits does so in the library.
 const LIBRARY: Way = Way::Window { is_aligned: true, flushes: true, drives: true };
 
@@ -128,7 +125,7 @@ impl Client<'_> {
             return Ok(groups);
         }
         let ways: Vec<_> = match self.programs.len() {
-            0 if self.end.kind() == MIRROR => OF_MIRRORS.into(),
+            0 if self.end.kind() == MIRROR => vec![ALIGNED, UNALIGNED, FLUSHED, LIBRARY, Way::Bare],
             0 => vec![ALIGNED, UNALIGNED, FLUSHED, Way::Bare],
             count => [ALIGNED].into_iter().chain((0..count).map(Way::Program)).collect(),
         };
