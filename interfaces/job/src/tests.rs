@@ -170,24 +170,31 @@ fn a_secret_must_be_the_same_on_both_sides() {
         variables.extend(secret.map(|byte| ("CCI_SECRET_FILE", secret_file(folder.path(), byte))));
         variables
     };
-    let pair = |first, second| {
+    let pair = |first, second, limit| {
         let store = format!("127.0.0.1:{}", free_port());
         // Files are written before a rank reads one.
         let [zero, one] = [with(0, &store, first), with(1, &store, second)];
         scope(|scope| {
-            let other = scope.spawn(|| join(&one, SHORT * 2).map(|joined| joined.secret.is_some()));
-            let first = join(&zero, SHORT * 2).map(|joined| joined.secret.is_some());
+            let other = scope.spawn(|| join(&one, LIMIT).map(|joined| joined.secret.is_some()));
+            let first = join(&zero, limit).map(|joined| joined.secret.is_some());
             (first, other.join().expect("no panic"))
         })
     };
-    assert_eq!(pair(Some(1), Some(1)), (Ok(true), Ok(true)));
-    assert_eq!(pair(None, None), (Ok(false), Ok(false)));
-    for (first, second) in [(Some(1), Some(2)), (Some(1), None), (None, Some(1))] {
-        let (first, second) = pair(first, second);
+    assert_eq!(pair(Some(1), Some(1), LIMIT), (Ok(true), Ok(true)));
+    assert_eq!(pair(None, None, LIMIT), (Ok(false), Ok(false)));
+    let differ = |first, second| {
+        // Rank 0 waits in vain, and rank 1 comes before it gives up.
+        let (first, second) = pair(first, second, SHORT * 4);
         assert!(matches!(&first, Err(JobError::NeverCame { ranks, .. }) if *ranks == [1]), "{first:?}");
         let second = second.expect_err("it must not join").to_string();
         assert!(second.contains("with the secret of the job"), "{second}");
-    }
+    };
+    scope(|scope| {
+        // Each with files of its own.
+        for (first, second) in [(Some(1), Some(2)), (Some(3), None), (None, Some(4))] {
+            scope.spawn(move || differ(first, second));
+        }
+    });
 }
 
 #[test]
@@ -344,6 +351,10 @@ fn a_store_that_does_not_answer_ends_in_an_error() {
 
 /// The error of a rank whose process manager sends these lines, one for each line that it gets.
 fn error_by_pmi(lines: &'static [&'static str]) -> String {
+    error_by_pmi_within(LIMIT, lines)
+}
+
+fn error_by_pmi_within(limit: Duration, lines: &'static [&'static str]) -> String {
     use std::os::fd::AsRawFd;
     let (manager, rank) = UnixStream::pair().expect("a pair");
     let descriptor = rank.as_raw_fd().to_string();
@@ -362,7 +373,7 @@ fn error_by_pmi(lines: &'static [&'static str]) -> String {
                 }
             }
         });
-        let error = error(&variables);
+        let error = join(&variables, limit).err().expect("it must not join").to_string();
         drop(rank);
         error
     })
@@ -374,8 +385,9 @@ fn a_process_manager_that_is_silent_or_lies_is_explained() {
     const MAXES: &str = "cmd=maxes kvsname_max=64 keylen_max=64 vallen_max=1024 rc=0";
     const SPACE: &str = "cmd=my_kvsname kvsname=space rc=0";
     const PUT: &str = "cmd=put_result rc=0";
-    assert!(error_by_pmi(&[]).contains("does not answer within the limit"));
-    assert!(error_by_pmi(&[INIT, MAXES, SPACE, PUT]).contains("does not answer within the limit"), "a barrier");
+    for silent_after in [&[][..], &[INIT, MAXES, SPACE, PUT]] {
+        assert!(error_by_pmi_within(SHORT, silent_after).contains("does not answer within the limit"));
+    }
     const INIT_2: &str = "cmd=response_to_init rc=-1 pmi_version=2 pmi_subversion=0";
     assert!(error_by_pmi(&["cmd=response_to_init rc=-1 pmi_version=3"]).contains("neither PMI-1 nor PMI-2"));
     assert!(error_by_pmi(&[INIT_2, INIT_2]).contains("does not speak PMI-2"));

@@ -105,8 +105,9 @@ fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {
     [&length.to_le_bytes()[..], &[kind], &parts.concat()].concat()
 }
 
+/// At least as long as the limit: nobody is given up before it has passed.
 fn milliseconds(limit: Duration) -> [u8; 4] {
-    u32::try_from(limit.as_millis()).unwrap_or(u32::MAX).to_le_bytes()
+    u32::try_from(limit.as_nanos().div_ceil(1_000_000)).unwrap_or(u32::MAX).to_le_bytes()
 }
 
 /// A key behind its length, which callers have checked.
@@ -289,6 +290,17 @@ mod tests {
             Reply::Refused(Refusal::Gone, vec![4, 5]),
             Reply::Ending(3),
         ]
+    }
+
+    #[test]
+    fn a_limit_is_not_shortened_on_the_way() {
+        let sent = |limit| match Request::parse(body(&Request::Exchange { limit, value: vec![] }.emit())) {
+            Some(Request::Exchange { limit, .. }) => limit,
+            other => panic!("{other:?}"),
+        };
+        assert_eq!(sent(Duration::from_micros(699_001)), Duration::from_millis(700));
+        assert_eq!(sent(Duration::from_millis(700)), Duration::from_millis(700));
+        assert_eq!(sent(Duration::MAX), Duration::from_millis(u32::MAX.into()));
     }
 
     /// What stands behind the length, which must be right.
