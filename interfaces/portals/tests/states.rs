@@ -21,8 +21,9 @@ use world::{GET, PUT, Side, bits, bytes, other, put, side_of_mode, zeroes};
 
 /// The role of the partner.
 const PARTNER: &str = "partner";
-/// Longer than what one call copies.
-const LONG: usize = 4 << 20;
+/// Longer than what a few calls copy, 1 MiB each: with an engine the answer may come while the
+/// partner is still in the call that asked, which copies then.
+const LONG: usize = 16 << 20;
 const SHORT: usize = 8;
 /// Calls after an end, in which nothing more happens.
 const CALLS: usize = 200;
@@ -237,14 +238,14 @@ impl Scene {
         assert!(stopped.is_some_and(|(_, status)| status.stopped()));
     }
 
-    fn break_down(&mut self, fault: Fault, is_own_work: bool) {
+    fn break_down(&mut self, what: &str, fault: Fault, is_own_work: bool) {
         if matches!(fault, Fault::Stop | Fault::StopAndKill) {
             self.stop();
             let ends = self.ends();
             for _ in 0..CALLS {
                 self.look();
             }
-            assert!(is_own_work || self.ends() == ends, "nobody else could do it: {:?}", self.seen);
+            assert!(is_own_work || self.ends() == ends, "{what}: nobody else could do it: {:?}", self.seen);
         }
         if matches!(fault, Fault::Fork | Fault::ForkAndKill) {
             self.partner.tell("fork");
@@ -271,7 +272,7 @@ impl Scene {
     fn play(&mut self, state: State, fault: Fault) {
         let what = format!("{state:?}, {fault:?}, engine: {}", self.sides[0].ni.is_accelerated());
         let memories = self.enter(state);
-        self.break_down(fault, state.is_own_work());
+        self.break_down(&what, fault, state.is_own_work());
         let ended = memories.len();
         let begun = Instant::now();
         while self.ends() < ended {
