@@ -16,10 +16,10 @@ const SOON: Duration = Duration::from_secs(10);
 /// The programs, built once per run of this test: that of the tests for either dialect, and the
 /// examples.
 fn program(name: &str) -> PathBuf {
-    static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let dir = BUILT.get_or_init(|| {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        let of = |name: &str| dir.path().join(name);
+        let dir = cci_testkit::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
+        let of = |name: &str| dir.join(name);
         build(&["bindings/am/tests/c/spmd.c"], &[], "amudp", &of("amudp"));
         build(&["bindings/am/tests/c/spmd.c"], &["-DWITH_AMMPI"], "ammpi", &of("ammpi"));
         for (example, dialect) in [("am_ring", "amudp"), ("am_sort", "ammpi"), ("am_stencil", "amudp")] {
@@ -27,7 +27,7 @@ fn program(name: &str) -> PathBuf {
         }
         dir
     });
-    dir.path().join(name)
+    dir.join(name)
 }
 
 /// The command `cci`.

@@ -23,20 +23,20 @@ fn cci() -> &'static Path {
 
 /// A C program of the tests, built once per run of this test.
 fn program(name: &str) -> PathBuf {
-    static BUILT: OnceLock<tempfile::TempDir> = OnceLock::new();
+    static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let dir = BUILT.get_or_init(|| {
-        let dir = tempfile::tempdir().expect("a temporary directory");
+        let dir = cci_testkit::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
         for name in ["walk", "wrong", "elsewhere"] {
             let source = here().join(format!("tests/c/{name}.c"));
-            installed().compile("splitc", &[source], &["-O2"], &dir.path().join(name));
+            installed().compile("splitc", &[source], &["-O2"], &dir.join(name));
         }
         let mut cpp = Command::new(std::env::var_os("CXX").unwrap_or_else(|| "c++".into()));
-        cpp.arg("-std=c++11").args(STRICT).args(["-O2", "-o"]).arg(dir.path().join("walk-cpp"));
+        cpp.arg("-std=c++11").args(STRICT).args(["-O2", "-o"]).arg(dir.join("walk-cpp"));
         cpp.arg(here().join("tests/cpp/walk.cpp"));
         succeed(cpp.args(installed().pkg_config("splitc", &["--cflags", "--libs"])));
         dir
     });
-    dir.path().join(name)
+    dir.join(name)
 }
 
 /// Runs a program as ranks of a job over a transport, or the default one.

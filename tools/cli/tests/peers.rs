@@ -7,7 +7,7 @@ use rustix::thread::{CpuSet, sched_getaffinity};
 use serde_json::Value;
 use std::fs;
 use std::io::{BufRead, BufReader, Write};
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
 use std::time::{Duration, Instant};
@@ -19,11 +19,12 @@ const PATIENCE: Duration = Duration::from_secs(60);
 const BUILD: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/../peers/build");
 
 /// The programs of all peers that are installed here, and what the build said of each.
-fn built() -> &'static (TempDir, String) {
-    static BUILT: OnceLock<(TempDir, String)> = OnceLock::new();
+fn built() -> &'static (PathBuf, String) {
+    static BUILT: OnceLock<(PathBuf, String)> = OnceLock::new();
     BUILT.get_or_init(|| {
-        let directory = tempfile::tempdir().unwrap();
-        let output = Command::new(BUILD).arg(directory.path()).output().unwrap();
+        // A static is never dropped, so that the programs lie where the next run finds them.
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join("peers");
+        let output = Command::new(BUILD).arg(&directory).output().unwrap();
         assert!(output.status.success(), "{}", text(&output.stderr));
         (directory, text(&output.stdout))
     })
@@ -71,7 +72,7 @@ fn bare_sockets_stand_beside_cci_in_each_measurement() {
         [&["pingpong", "--size", "8"][..], &["bw", "--size", "4096", "--touch"], &["rate", "--size", "8"]]
     {
         let arguments = ["--peers", "sockets", "--count", "50"];
-        let (output, document) = run(directory.path(), &[measurement, &arguments, &QUICK].concat());
+        let (output, document) = run(directory, &[measurement, &arguments, &QUICK].concat());
         assert!(output.status.success(), "{}", text(&output.stderr));
         let rows = medians(&document);
         let names: Vec<_> = rows.iter().map(|(library, setting, _)| format!("{library}:{setting}")).collect();
@@ -91,7 +92,7 @@ fn bare_sockets_stand_beside_cci_in_each_measurement() {
 fn every_installed_library_stands_beside_cci_and_the_others_are_left_out_by_name() {
     let (directory, said) = built();
     let arguments = ["pingpong", "--size", "8,4096", "--peers", "installed", "--count", "20"];
-    let (output, document) = run(directory.path(), &[&arguments[..], &QUICK].concat());
+    let (output, document) = run(directory, &[&arguments[..], &QUICK].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let rows = medians(&document);
     for line in said.lines() {
@@ -116,7 +117,7 @@ fn mpi_stands_beside_windows_where_it_is_installed() {
     let plot = tempfile::NamedTempFile::new().unwrap();
     let quick = ["mpi", "--transport", "sm", "--launches", "1", "--runs", "1", "--time", "1ms", "--size", "1,8,64,256"];
     let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
-    command.arg("perf").args(quick).args(["--local", "--json", "-", "--peers-in"]).arg(directory.path());
+    command.arg("perf").args(quick).args(["--local", "--json", "-", "--peers-in"]).arg(directory);
     let output = command.arg("--plot").arg(plot.path()).env_remove("CCI_CONFIG").stdin(Stdio::null()).output().unwrap();
     assert!(output.status.success(), "{}", text(&output.stderr));
     let document: Value = serde_json::from_slice(&output.stdout).unwrap();
@@ -135,7 +136,7 @@ fn mpi_stands_beside_windows_where_it_is_installed() {
 fn a_size_that_a_peer_cannot_carry_leaves_out_its_row_only() {
     let (directory, _) = built();
     let arguments = ["pingpong", "--op", "write", "--size", "8,64K", "--peers", "sockets:udp", "--count", "20"];
-    let (output, document) = run(directory.path(), &[&arguments[..], &QUICK].concat());
+    let (output, document) = run(directory, &[&arguments[..], &QUICK].concat());
     assert!(output.status.success(), "{}", text(&output.stderr));
     let libraries: Vec<_> = medians(&document).into_iter().map(|(library, ..)| library).collect();
     assert_eq!(libraries, ["cci", "sockets", "cci"]);
@@ -165,7 +166,7 @@ fn peers_that_die_or_talk_nonsense_are_lost_and_the_others_go_on() {
         ("nng", "printf 'peer 1\\tnng\\t9\\tfine\\n'; read line; echo ns 1; kill -9 $$"),
         ("zeromq", "printf 'peer 1\\tzeromq\\t9\\tfine\\n'; while read line; do echo ns soon; done"),
     ]);
-    fs::copy(built().0.path().join("sockets"), directory.path().join("sockets")).unwrap();
+    fs::copy(built().0.join("sockets"), directory.path().join("sockets")).unwrap();
     let arguments = ["pingpong", "--size", "8", "--count", "20", "--peers", "ucx:posix,nng:ipc,zeromq:tcp,sockets:tcp"];
     let (output, document) = run(directory.path(), &[&arguments[..], &QUICK].concat());
     assert_eq!(output.status.code(), Some(1));
@@ -225,7 +226,7 @@ fn process_of(path: &Path) -> Option<Pid> {
 #[test]
 fn a_killed_run_leaves_no_program_behind() {
     let (programs, _) = built();
-    let real = programs.path().join("sockets");
+    let real = programs.join("sockets");
     let directory = tempfile::tempdir().unwrap();
     let number = directory.path().join("number");
     // Written whole, then put in its place.
@@ -276,7 +277,7 @@ fn both_processes_of_a_program_sleep_between_blocks() {
     for (library, setting) in
         [("sockets", "tcp"), ("libfabric", "udp"), ("ucx", "tcp"), ("zeromq", "ipc"), ("nng", "ipc")]
     {
-        let program = programs.path().join(library);
+        let program = programs.join(library);
         if !program.exists() {
             continue;
         }
@@ -325,7 +326,7 @@ fn the_build_names_what_it_leaves_out_and_fails_when_a_program_does_not_compile(
 /// input.
 #[test]
 fn a_program_ends_when_nobody_asks_any_more_and_refuses_what_it_does_not_know() {
-    let program = built().0.path().join("sockets");
+    let program = built().0.join("sockets");
     let start = |setting: &str| {
         let mut command = Command::new(&program);
         command

@@ -1,11 +1,10 @@
 //! A library of C as it is installed, and the programs that are built against it.
 
-use crate::build;
+use crate::{build, run_folder};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output};
 use std::time::{Duration, Instant};
-use tempfile::TempDir;
 
 /// Longer than any program here takes; one that runs longer hangs.
 const PATIENCE: Duration = Duration::from_secs(120);
@@ -43,10 +42,10 @@ pub fn end(mut child: Child, what: &str) -> Output {
     child.wait_with_output().expect("its output")
 }
 
-/// A library below a prefix of its own, which ends with this value.
+/// A library below a prefix of its own, which is a [`run_folder`].
 pub struct Installed {
     here: PathBuf,
-    prefix: TempDir,
+    prefix: PathBuf,
 }
 
 impl Installed {
@@ -58,8 +57,8 @@ impl Installed {
     /// It cannot be built or installed.
     #[must_use]
     pub fn new(package: &str, here: &Path, tmp: &Path) -> Self {
-        let prefix = tempfile::tempdir().expect("a temporary directory");
-        succeed(Command::new(here.join("install.sh")).arg(build(package, tmp)).arg(prefix.path()));
+        let prefix = run_folder(tmp);
+        succeed(Command::new(here.join("install.sh")).arg(build(package, tmp)).arg(&prefix));
         Self { here: here.to_owned(), prefix }
     }
 
@@ -71,7 +70,7 @@ impl Installed {
     #[must_use]
     pub fn pkg_config(&self, name: &str, arguments: &[&str]) -> Vec<String> {
         let mut command = Command::new("pkg-config");
-        command.args(arguments).arg(name).env("PKG_CONFIG_PATH", self.prefix.path().join("lib/pkgconfig"));
+        command.args(arguments).arg(name).env("PKG_CONFIG_PATH", self.prefix.join("lib/pkgconfig"));
         String::from_utf8_lossy(&succeed(&mut command).stdout).split_whitespace().map(str::to_owned).collect()
     }
 
@@ -106,7 +105,7 @@ impl Installed {
     #[must_use]
     pub fn exported(&self, name: &str) -> [BTreeSet<String>; 2] {
         [("--dynamic", "so"), ("--extern-only", "a")].map(|(flag, kind)| {
-            let library = self.prefix.path().join(format!("lib/cci/compat/lib{name}.{kind}"));
+            let library = self.prefix.join(format!("lib/cci/compat/lib{name}.{kind}"));
             let output = succeed(Command::new("nm").args([flag, "--defined-only"]).arg(library));
             let text = String::from_utf8_lossy(&output.stdout).into_owned();
             let symbols = text.lines().filter(|line| line.split_whitespace().count() == 3);
@@ -117,7 +116,7 @@ impl Installed {
     /// Where it is installed.
     #[must_use]
     pub fn prefix(&self) -> &Path {
-        self.prefix.path()
+        &self.prefix
     }
 
     /// The names in a folder below the prefix, sorted.
@@ -127,7 +126,7 @@ impl Installed {
     /// There is no such folder.
     #[must_use]
     pub fn names_in(&self, folder: &str) -> Vec<String> {
-        let entries = std::fs::read_dir(self.prefix.path().join(folder)).expect("a directory");
+        let entries = std::fs::read_dir(self.prefix.join(folder)).expect("a directory");
         let mut names: Vec<_> =
             entries.map(|entry| entry.expect("an entry").file_name().to_string_lossy().into_owned()).collect();
         names.sort();

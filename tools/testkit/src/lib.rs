@@ -16,6 +16,7 @@ pub mod memory;
 pub mod namespace;
 mod peer;
 pub mod process;
+mod run_folder;
 pub mod simulation;
 pub mod sleepers;
 pub mod sm_raw;
@@ -25,6 +26,7 @@ mod world;
 
 pub use built::build;
 pub use peer::{Peer, open_pidfd};
+pub use run_folder::run_folder;
 pub use world::{
     LIMIT, World, device_of, drain, most, open, open_with, pattern, pattern_into, readable, sm_device, while_polled,
 };

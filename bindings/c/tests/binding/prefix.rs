@@ -39,13 +39,12 @@ fn build_of(package: &str) -> PathBuf {
 
 /// The prefix, made by `install.sh` once per run of this test.
 pub(crate) fn prefix() -> &'static Path {
-    static PREFIX: OnceLock<tempfile::TempDir> = OnceLock::new();
-    let made = PREFIX.get_or_init(|| {
-        let dir = tempfile::tempdir().expect("a temporary directory");
-        succeed(Command::new(here().join("install.sh")).arg(build()).arg(dir.path()));
+    static PREFIX: OnceLock<PathBuf> = OnceLock::new();
+    PREFIX.get_or_init(|| {
+        let dir = cci_testkit::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
+        succeed(Command::new(here().join("install.sh")).arg(build()).arg(&dir));
         dir
-    });
-    made.path()
+    })
 }
 
 /// A directory for the programs of one test.
