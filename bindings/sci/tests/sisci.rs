@@ -35,13 +35,18 @@ fn id() -> u32 {
     (std::process::id() & 0x7f_ffff) << 8 | *last
 }
 
+/// A node table of its own: a program that runs may be reading another one's.
+fn table(nodes: &str, dir: &Path) -> PathBuf {
+    let table = dir.join(format!("nodes.{}", id()));
+    std::fs::write(&table, nodes).expect("a table");
+    table
+}
+
 /// A program, without a configuration of the user's.
 fn command(program: &Path, node: u32, dir: &Path) -> Command {
-    let table = dir.join(format!("nodes.{node}"));
-    std::fs::write(&table, NODES).expect("a table");
     let mut command = Command::new(program);
     command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.env("SCI_NODES", &table).env("SCI_NODE", node.to_string());
+    command.env("SCI_NODES", table(NODES, dir)).env("SCI_NODE", node.to_string());
     command
 }
 
@@ -118,11 +123,12 @@ fn one_store_of_a_producer_reaches_consumers_in_two_name_spaces() {
 
 /// A program in a name space, whose hosts reach each other by a cable only.
 fn inside(net: &str, program: &Path, dir: &Path) -> Command {
-    let table = dir.join("nodes");
-    std::fs::write(&table, "4 10.0.0.1\n8 10.0.0.2\n").expect("a table");
     let mut command = command(Path::new("nsenter"), 4, dir);
     command.arg(format!("--net={net}")).arg(program);
-    command.env("SCI_NODES", &table).env_remove("SCI_NODE").env("CCI_LISTEN", "network");
+    command
+        .env("SCI_NODES", table("4 10.0.0.1\n8 10.0.0.2\n", dir))
+        .env_remove("SCI_NODE")
+        .env("CCI_LISTEN", "network");
     command
 }
 

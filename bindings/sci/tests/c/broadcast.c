@@ -26,8 +26,7 @@ static volatile unsigned int *join(unsigned int group) {
     OK(SCIConnectSegment(sd, &all, DIS_BROADCAST_NODEID_GROUP_ALL, group, 0, SCI_NO_CALLBACK, NULL, WAIT,
                          SCI_FLAG_BROADCAST, &error));
     CHECK(SCIGetRemoteSegmentSize(all) == SIZE);
-    OK(there_all = SCIMapRemoteSegment(all, &all_map, 0, SIZE, NULL, SCI_FLAG_BROADCAST, &error));
-    OK(SCICreateMapSequence(all_map, &sequence, SCI_NO_FLAGS, &error));
+    there_all = map_remote(all, &all_map, SCI_FLAG_BROADCAST);
     return mine;
 }
 
@@ -57,7 +56,7 @@ static void produce(volatile unsigned int *mine) {
         there_all[0] = item;
         SCIFlush(sequence, SCI_NO_FLAGS);
     }
-    CHECK(SCICheckSequence(sequence, SCI_NO_FLAGS, &error) == SCI_SEQ_OK);
+    confirm();
     for (from = 1; from < count; from++)
         until_word(mine, 16 + from, 1 + ITEMS);
 }
@@ -73,7 +72,7 @@ static void consume(volatile unsigned int *mine) {
         there_all[16 + rank] = 1 + item;
         SCIFlush(sequence, SCI_NO_FLAGS);
     }
-    CHECK(SCICheckSequence(sequence, SCI_NO_FLAGS, &error) == SCI_SEQ_OK);
+    confirm();
 }
 
 int main(int argc, char **argv) {

@@ -39,6 +39,31 @@ static sci_sequence_t sequence;
         CHECK_CODE((int)error, (int)(code));                                                                           \
     } while (0)
 
+/* Waits until all stores have arrived. A peer that does not run for a while is asked again. */
+static inline void confirm(void) {
+    time_t begun = time(NULL);
+    sci_sequence_status_t status;
+
+    while ((status = SCICheckSequence(sequence, SCI_NO_FLAGS, &error)) == SCI_SEQ_RETRIABLE)
+        CHECK(time(NULL) - begun < PATIENCE);
+    CHECK(status == SCI_SEQ_OK);
+}
+
+/* Maps a segment and begins a sequence. Over a network that reads, and the owner may be slow. */
+static inline volatile void *map_remote(sci_remote_segment_t segment, sci_map_t *map, unsigned int flags) {
+    time_t begun = time(NULL);
+    volatile void *address;
+
+    do {
+        address = SCIMapRemoteSegment(segment, map, 0, SIZE, NULL, flags, &error);
+        CHECK(time(NULL) - begun < PATIENCE);
+    } while (error == SCI_ERR_TIMEOUT);
+    OK((void)0);
+    OK(SCICreateMapSequence(*map, &sequence, SCI_NO_FLAGS, &error));
+    CHECK(SCIStartSequence(sequence, SCI_NO_FLAGS, &error) == SCI_SEQ_OK);
+    return address;
+}
+
 static inline void begin(int argc, char **argv) {
     time_t begun = time(NULL);
 
@@ -59,9 +84,7 @@ static inline void begin(int argc, char **argv) {
     } while (error == SCI_ERR_NO_SUCH_SEGMENT);
     OK((void)0);
     CHECK(SCIGetRemoteSegmentSize(far) == SIZE);
-    OK(there = SCIMapRemoteSegment(far, &far_map, 0, SIZE, NULL, SCI_NO_FLAGS, &error));
-    OK(SCICreateMapSequence(far_map, &sequence, SCI_NO_FLAGS, &error));
-    CHECK(SCIStartSequence(sequence, SCI_NO_FLAGS, &error) == SCI_SEQ_OK);
+    there = map_remote(far, &far_map, SCI_NO_FLAGS);
 }
 
 /* Waits until the other side has stored a value in this side's last byte but `at`. */
@@ -84,7 +107,7 @@ static inline void finish_together(const char *said) {
 
     there[SIZE - 3] = 99;
     until(2, 99);
-    CHECK(SCICheckSequence(sequence, SCI_NO_FLAGS, &error) == SCI_SEQ_OK);
+    confirm();
     OK(SCIRemoveSequence(sequence, SCI_NO_FLAGS, &error));
     OK(SCIUnmapSegment(far_map, SCI_NO_FLAGS, &error));
     OK(SCIDisconnectSegment(far, SCI_NO_FLAGS, &error));

@@ -21,13 +21,19 @@ static void send_bytes(unsigned int size, unsigned int end, unsigned char value)
     if (size <= 8) {
         store(there + end - size, size, value * UINT64_C(0x0101010101010101));
     } else {
+        time_t begun = time(NULL);
+
         memset(bytes, value, size);
-        OK(SCIMemCpy(sequence, bytes, far_map, end - size, size - 1, SCI_FLAG_ERROR_CHECK, &error));
+        do {
+            SCIMemCpy(sequence, bytes, far_map, end - size, size - 1, SCI_FLAG_ERROR_CHECK, &error);
+            CHECK(time(NULL) - begun < PATIENCE);
+        } while (error == SCI_ERR_TRANSFER_FAILED);
+        OK((void)0);
         SCIStoreBarrier(sequence, SCI_NO_FLAGS);
         there[end - 1] = value;
     }
     SCIFlush(sequence, SCI_NO_FLAGS);
-    CHECK(SCICheckSequence(sequence, SCI_NO_FLAGS, &error) == SCI_SEQ_OK);
+    confirm();
 }
 
 static void receive_bytes(unsigned int size, unsigned int end, unsigned char value) {

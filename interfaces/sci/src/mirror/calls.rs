@@ -13,6 +13,9 @@ use std::time::{Duration, Instant};
 
 /// How long a call waits while nothing ends.
 const PATIENCE: Duration = Duration::from_secs(1);
+/// The most that counts between two looks. A process that was stopped has not waited meanwhile:
+/// what came is looked at first.
+const MOST_BETWEEN: Duration = Duration::from_millis(50);
 /// How long the thread of the host leaves the endpoint to the program after a call that drives it.
 pub(super) const DRIVEN: Duration = Duration::from_micros(200);
 /// How long a call polls before it sleeps, and the longest sleep before it looks again.
@@ -70,7 +73,8 @@ impl Shared {
     /// or the host has ended.
     fn drive<R>(&self, mut ready: impl FnMut(&mut State) -> Option<R>) -> Option<R> {
         let mut state = self.lock().ok()?;
-        let (mut begun, mut ended, mut polls) = (None, state.mirrors.ended, 0_u32);
+        let (mut waited, mut ended, mut polls) = (Duration::ZERO, state.mirrors.ended, 0_u32);
+        let mut looked = None;
         loop {
             let found = ready(&mut state);
             if found.is_some() || state.is_closed || state.has_failed {
@@ -78,10 +82,10 @@ impl Shared {
                 return found;
             }
             let now = Instant::now();
+            waited += now.saturating_duration_since(looked.replace(now).unwrap_or(now)).min(MOST_BETWEEN);
             if state.mirrors.ended != ended {
-                (begun, ended) = (None, state.mirrors.ended);
+                (waited, ended) = (Duration::ZERO, state.mirrors.ended);
             }
-            let waited = now.saturating_duration_since(*begun.get_or_insert(now));
             if waited > PATIENCE {
                 // The thread goes on with what has begun.
                 state.mirrors.wake();
@@ -200,5 +204,30 @@ impl Shared {
             // What is late comes behind; sequences report it.
             let _ = self.flush_mirror(token, is_confirmed);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::PATIENCE;
+    use crate::{Host, Nodes, Options};
+    use cci_testkit::{LIMIT, sm_device};
+
+    /// What came meanwhile is looked at before the call gives up.
+    #[test]
+    fn a_process_that_was_stopped_has_not_waited_meanwhile() {
+        let host = Host::open(&Options::new().nodes(Nodes::new()).device(sm_device())).expect("a host");
+        let mut looks = 0;
+        let found = host.shared.drive(|_| {
+            looks += 1;
+            if looks == 2 {
+                std::thread::sleep(2 * PATIENCE);
+            }
+            (looks == 4).then_some(())
+        });
+        assert_eq!(found, Some(()));
+        let begun = std::time::Instant::now();
+        assert_eq!(host.shared.drive(|_| None::<()>), None);
+        assert!((PATIENCE..LIMIT).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     }
 }
