@@ -248,16 +248,20 @@ impl AskedMembers {
     }
 }
 
-/// Asks all members of a group from a place on. Waits until `deadline` for those that do not
-/// answer.
-pub(crate) fn members(group: u32, from: u32, deadline: Option<Instant>) -> Result<Members, Error> {
+/// Asks all members of a group from a place on. Waits so long for those that do not answer, while
+/// this process runs, and not beyond `deadline`.
+pub(crate) fn members(group: u32, from: u32, lasts: Duration, deadline: Option<Instant>) -> Result<Members, Error> {
     let mut asked = AskedMembers::begin(group, from)?;
+    let mut waited = Duration::ZERO;
     loop {
         asked.take();
         let sockets: Vec<_> = asked.waiting().collect();
-        if sockets.is_empty() || wait(&sockets, &deadline.into(), None).is_err() {
+        let begun = Instant::now();
+        let pause = SLICE.min(lasts.saturating_sub(waited));
+        if sockets.is_empty() || pause.is_zero() || wait(&sockets, &deadline.into(), Some(pause)).is_err() {
             return Ok(asked.end());
         }
+        waited += begun.elapsed().min(2 * SLICE);
     }
 }
 
@@ -436,7 +440,7 @@ mod tests {
         let owner = Owner { number: 7, uri: "x://y".into() };
         let told = introduction_of_member((3, 4096), (true, 1), &owner.emit());
         let found = std::thread::scope(|scope| {
-            let asking = scope.spawn(|| members(group, 0, Instant::now().checked_add(Duration::from_secs(2))));
+            let asking = scope.spawn(|| members(group, 0, Duration::from_secs(2), None));
             while !asking.is_finished() {
                 introduce(&nonsense, b"nonsense");
                 introduce_member(&right, &told, memory.file_of().expect("a file"));

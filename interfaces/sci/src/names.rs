@@ -24,8 +24,10 @@ pub(crate) const LEN: usize = 512;
 const HEAD: usize = 24;
 /// The pause before a question is asked again.
 const AGAIN: Duration = Duration::from_millis(50);
-/// How long a host that does not answer is asked.
+/// How long a host that does not answer is asked, while this process runs; and for members of a
+/// group.
 const REACH: Duration = Duration::from_secs(5);
+const GROUP_REACH: Duration = Duration::from_secs(1);
 
 /// What an answer says.
 const NOBODY: u32 = 0;
@@ -220,19 +222,19 @@ fn ask<R>(
     place: &Place,
     (node, what): (u32, Option<Named>),
     parse: impl Fn(&[u8]) -> Option<R>,
-    until: Until<'_>,
+    (reach, until): (Duration, Until<'_>),
 ) -> Result<(Option<R>, u32), Error> {
     let addresses = (place.host.as_str(), place.port).to_socket_addrs();
     let address = addresses.ok().and_then(|mut all| all.next()).ok_or(Error::NodeNotResponding)?;
-    let reach = Instant::now() + REACH;
+    let mut waited = Duration::ZERO;
     loop {
         let mut cookie = [0; 8];
         // So few bytes come whole.
         rustix::rand::getrandom(&mut cookie, rustix::rand::GetRandomFlags::empty()).map_err(|_| Error::System)?;
         let question = Question { cookie: u64::from_ne_bytes(cookie), node, what };
         let begun = Instant::now();
-        let end = until.deadline.map_or(reach, |deadline| deadline.min(reach));
-        match ask_once(address, question, &parse, AGAIN.min(end.saturating_duration_since(begun))) {
+        let left = until.deadline.map_or(AGAIN, |deadline| deadline.saturating_duration_since(begun));
+        match ask_once(address, question, &parse, AGAIN.min(left)) {
             Ok(answer) => return answer,
             // Nobody has the port.
             Err(why) if why.kind() == ErrorKind::ConnectionRefused => return Ok((None, 0)),
@@ -242,11 +244,16 @@ fn ask<R>(
         if until.is_over() {
             return Err(Error::Cancelled);
         }
-        if Instant::now() >= end {
-            return Err(if end == reach { Error::NodeNotResponding } else { Error::Timeout });
+        if left <= AGAIN && begun.elapsed() >= left {
+            return Err(Error::Timeout);
         }
         // A route that is missing is reported at once.
-        std::thread::sleep(AGAIN.min(end.saturating_duration_since(Instant::now())).saturating_sub(begun.elapsed()));
+        std::thread::sleep(AGAIN.min(left).saturating_sub(begun.elapsed()));
+        // While this process was stopped an answer may have come too late for its question.
+        waited += begun.elapsed().min(2 * AGAIN);
+        if waited >= reach {
+            return Err(Error::NodeNotResponding);
+        }
     }
 }
 
@@ -257,7 +264,7 @@ fn is_final(why: &IoError) -> bool {
 
 /// As [`crate::claims::find`], on another host.
 pub(crate) fn find(place: &Place, node: u32, what: Named, until: Until<'_>) -> Result<Option<Owner>, Error> {
-    ask(place, (node, Some(what)), Owner::parse, until).map(|(owner, _)| owner)
+    ask(place, (node, Some(what)), Owner::parse, (REACH, until)).map(|(owner, _)| owner)
 }
 
 /// Asks a host for the first member of a group from a place on, and how many before it are mute.
@@ -266,13 +273,13 @@ pub(crate) fn find_member(
     (group, at): (u32, u32),
     deadline: Option<Instant>,
 ) -> Result<(Option<Membership>, u32), Error> {
-    ask(place, (0, Some(Named::Member(group, at))), Membership::parse, &deadline.into())
+    ask(place, (0, Some(Named::Member(group, at))), Membership::parse, (GROUP_REACH, &deadline.into()))
 }
 
 /// Whether a host can be reached.
 pub(crate) fn probe(place: &Place, node: u32) -> Result<(), Error> {
     let limit = Instant::now().checked_add(Duration::from_secs(1));
-    match ask(place, (node, None), Owner::parse, &limit.into()) {
+    match ask(place, (node, None), Owner::parse, (REACH, &limit.into())) {
         Err(Error::Timeout) => Err(Error::NodeNotResponding),
         other => other.map(drop),
     }
@@ -360,7 +367,7 @@ mod tests {
         let (found, members) = std::thread::scope(|scope| {
             let finding = scope.spawn(|| find_member(&place(port), (group, 0), limit()));
             // What is mute is waited for until the limit.
-            let here = scope.spawn(|| claims::members(group, 0, Instant::now().checked_add(AGAIN)));
+            let here = scope.spawn(|| claims::members(group, 0, AGAIN, None));
             while !(finding.is_finished() && here.is_finished()) {
                 claims::introduce_member(&second, &told, memory.file_of().expect("a file"));
                 std::thread::yield_now();

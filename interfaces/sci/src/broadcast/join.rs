@@ -51,7 +51,7 @@ struct Joined {
 /// Joins on this host: takes the memory from a member, or makes it.
 fn join_here(id: u32, len: Option<usize>, limit: Option<Instant>) -> Result<Joined, Error> {
     let _turn = turn(id, limit)?;
-    let members = claims::members(id, 0, until(REACH, limit))?;
+    let members = claims::members(id, 0, REACH, limit)?;
     let is_published = members.found.iter().any(|(member, _)| member.is_published);
     let free = members.free;
     // Of those that are stopped another member has the memory too.
@@ -79,40 +79,64 @@ fn join_here(id: u32, len: Option<usize>, limit: Option<Instant>) -> Result<Join
 
 /// Whether a member of this host has a segment that is available.
 fn is_published_here(id: u32, limit: Option<Instant>) -> bool {
-    let members = claims::members(id, 0, until(REACH, limit));
+    let members = claims::members(id, 0, REACH, limit);
     members.is_ok_and(|members| members.found.iter().any(|(member, _)| member.is_published))
 }
 
-/// Members of a group on another host. Those that are mute are asked again for a while. A host that
-/// does not answer has none.
-fn members_of(place: &Place, id: u32, limit: Option<Instant>) -> Vec<Membership> {
-    let deadline = until(REACH, limit);
-    let mut members = BTreeMap::new();
+/// How long members of other hosts that are mute are asked again.
+#[derive(Clone, Copy)]
+enum Patience {
+    /// Without them the segment misses what they store.
+    Short,
+    /// Until the limit of the connect.
+    Long,
+}
+
+/// Members of a group on another host. Those that are mute are asked again. A host that does not
+/// answer has none. [`Error::Timeout`]: who connects has not found all.
+fn members_of(
+    shared: &Shared,
+    place: &Place,
+    id: u32,
+    (patience, limit): (Patience, Option<Instant>),
+) -> Result<Vec<Membership>, Error> {
+    let (mut members, mut asked) = (BTreeMap::new(), Duration::ZERO);
     loop {
         let (mut from, mut is_mute) = (0, false);
         loop {
-            let Ok((found, skipped)) = names::find_member(place, (id, from), deadline) else {
-                return members.into_values().collect();
+            let Ok((found, skipped)) = names::find_member(place, (id, from), limit) else {
+                return Ok(members.into_values().collect());
             };
             is_mute |= skipped > 0;
             let Some(member) = found.filter(|of| of.place >= from && of.place < claims::MOST_MEMBERS) else { break };
             from = member.place + 1;
             members.insert(member.place, member);
         }
-        if !is_mute || deadline.is_none_or(|deadline| Instant::now() >= deadline) {
-            return members.into_values().collect();
+        let is_over = match patience {
+            Patience::Short => asked >= REACH,
+            Patience::Long if limit.is_some_and(|limit| Instant::now() >= limit) => return Err(Error::Timeout),
+            Patience::Long => shared.is_closed(),
+        };
+        if !is_mute || is_over {
+            return Ok(members.into_values().collect());
         }
         std::thread::sleep(MUTE_PAUSE);
+        asked += MUTE_PAUSE;
     }
 }
 
 /// Members of a group on all other hosts, which are asked at once; one after the other where there
 /// are no threads.
-fn members_elsewhere(shared: &Shared, id: u32, limit: Option<Instant>) -> Vec<Membership> {
+fn members_elsewhere(
+    shared: &Shared,
+    id: u32,
+    (patience, limit): (Patience, Option<Instant>),
+) -> Result<Vec<Membership>, Error> {
     if !shared.is_networked() {
-        return Vec::new();
+        return Ok(Vec::new());
     }
-    ask_all(&shared.nodes.others(), |place| members_of(place, id, limit))
+    let asked = ask_all(&shared.nodes.others(), |place| vec![members_of(shared, place, id, (patience, limit))]);
+    Ok(asked.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
 fn ask_all<P: Sync, M: Send>(places: &[P], ask: impl Fn(&P) -> Vec<M> + Sync) -> Vec<M> {
@@ -138,7 +162,8 @@ fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Inst
     };
     // A segment waits for answers of members alone: `deadline` is of those.
     let limit = deadline.filter(|_| len.is_none());
-    let mut elsewhere = members_elsewhere(shared, id, limit);
+    let patience = (if len.is_some() { Patience::Short } else { Patience::Long }, limit);
+    let mut elsewhere = members_elsewhere(shared, id, patience)?;
     let first = elsewhere.first().and_then(|member| usize::try_from(member.len).ok());
     let is_there = elsewhere.iter().any(|member| member.is_published);
     if len.is_some_and(|len| first.is_some_and(|first| first != len)) {
@@ -174,7 +199,13 @@ fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Inst
         })?;
         // A host that joined meanwhile has found nobody here. Both have their claims by now, so one
         // of the two finds the other.
-        elsewhere = members_elsewhere(shared, id, limit);
+        elsewhere = match members_elsewhere(shared, id, patience) {
+            Ok(members) => members,
+            Err(why) => {
+                leave(shared, id);
+                return Err(why);
+            }
+        };
         is_published |= elsewhere.iter().any(|member| member.is_published);
         let len = shared.with(|state| Ok(state.groups.get(&id).map(|group| group.commons.len() as u64)))?;
         if elsewhere.iter().any(|member| Some(member.len) != len) {
