@@ -27,12 +27,12 @@ fn compile(source: &str, flags: &[&str], dir: &Path) -> PathBuf {
     program
 }
 
-/// A number of segments and interrupts that no other test of this run has.
+/// A number of segments and interrupts that no other test of this run has, nor the next few.
 fn id() -> u32 {
     static LAST: Mutex<u32> = Mutex::new(0);
     let mut last = LAST.lock().expect("no test panics here");
     *last += 1;
-    (std::process::id() & 0x7f_ffff) << 8 | *last
+    (std::process::id() & 0xf_ffff) << 11 | *last << 3
 }
 
 /// A node table of its own: a program that runs may be reading another one's.
@@ -158,9 +158,12 @@ fn programs_run_between_two_name_spaces_that_lose_frames() {
 
 /// Runs programs of nodes 4 and 8, each in a name space of its own.
 fn between(nets: &[namespace::Net; 2]) {
-    for (source, said) in
-        [("pingpong.c", "ping and pong\n"), ("producer.c", "produced and consumed\n"), ("dma.c", "transferred\n")]
-    {
+    for (source, said) in [
+        ("pingpong.c", "ping and pong\n"),
+        ("producer.c", "produced and consumed\n"),
+        ("dma.c", "transferred\n"),
+        ("stopped.c", "stopped and continued\n"),
+    ] {
         let dir = tempfile::tempdir().expect("a temporary directory");
         let program = compile(source, &[], dir.path());
         both(source, said, |rank| inside(&nets[rank as usize].path(), &program, dir.path()));
@@ -200,6 +203,12 @@ fn stores_go_to_and_fro_in_the_memory_of_a_file() {
         command.env("SCI_MEMORY", &file);
         command
     });
+}
+
+/// Shared windows need no owner that runs.
+#[test]
+fn stores_go_to_an_owner_that_is_stopped() {
+    run("stopped.c", "stopped and continued\n");
 }
 
 #[test]
