@@ -4,6 +4,8 @@
 mod calls;
 mod cast;
 mod changes;
+#[allow(unsafe_code)]
+mod lines;
 mod memory;
 mod pass;
 mod patch;

@@ -1,13 +1,17 @@
 //! What a program has changed: words compared with a twin, and how the changes are sent
 //! (`docs/design/sci-mirror.md`, A pass). No memory and no message is known here.
 
+use crate::mirror::lines;
 use cci_mem::sync::{AtomicU64, Ordering};
 use std::ops::Range;
 
 /// Bytes of a word.
 pub(crate) const WORD: usize = 8;
 /// Words of a line.
-const LINE: u64 = 8;
+pub(super) const LINE: u64 = 8;
+
+/// The words of a line.
+pub(super) type Line = [u64; LINE as usize];
 /// Words that have changed as a whole, in a row, from which on an RMA sends them.
 const BULK: u64 = 64;
 
@@ -51,12 +55,12 @@ impl Found {
         }
     }
 
-    /// Adds a line of words that have all changed in all their bytes, as `add` adds one.
+    /// Adds words that have all changed in all their bytes, as `add` adds one.
     #[inline]
-    fn add_line(&mut self, place: u64) {
+    fn add_run(&mut self, places: Range<u64>) {
         match self.runs.last_mut() {
-            Some(run) if run.start == place + LINE => run.start = place,
-            _ => self.runs.push(place..place + LINE),
+            Some(run) if run.start == places.end => run.start = places.start,
+            _ => self.runs.push(places),
         }
     }
 
@@ -199,11 +203,32 @@ pub(crate) trait Source {
         words
     }
 
-    /// Whether a line differs from what is known of it.
+    /// Passes lines that have not changed, from the last one down, then lines that have changed in
+    /// all their bytes, which `known` has afterwards: how many lines lie before the former, and
+    /// before the latter. Each line is loaded before those below it.
     #[inline]
-    fn differs(&self, line: usize, known: &[u64; LINE as usize]) -> bool {
-        self.line(line) != *known
+    fn advance(&self, known: &mut [Line]) -> (usize, usize)
+    where
+        Self: Sized,
+    {
+        advance_by_words(self, known)
     }
+}
+
+/// [`Source::advance`] by loads of words.
+pub(super) fn advance_by_words(source: &impl Source, known: &mut [Line]) -> (usize, usize) {
+    let same = (0..known.len()).rev().take_while(|at| source.line(*at) == known[*at]).count();
+    let top = known.len() - same;
+    let mut rest = top;
+    while rest > 0 {
+        let words = source.line(rest - 1);
+        if !words.iter().zip(&known[rest - 1]).all(|(word, known)| is_whole(word ^ known)) {
+            break;
+        }
+        known[rest - 1] = words;
+        rest -= 1;
+    }
+    (top, rest)
 }
 
 /// Words of memory, from the beginning of a line on.
@@ -215,29 +240,10 @@ impl Source for Words<'_> {
         self.0[at].load(Ordering::Acquire)
     }
 
+    /// By vectors where the processor has them: most lines have not changed.
     #[inline]
-    fn line(&self, line: usize) -> [u64; LINE as usize] {
-        let of = self.whole(line);
-        let mut words = [0; LINE as usize];
-        for at in (0..LINE as usize).rev() {
-            words[at] = of[at].load(Ordering::Acquire);
-        }
-        words
-    }
-
-    /// Word by word, and kept nowhere: most lines have not changed.
-    #[inline]
-    fn differs(&self, line: usize, known: &[u64; LINE as usize]) -> bool {
-        let words = self.whole(line).iter().zip(known).rev();
-        words.fold(0, |all, (word, known)| all | (word.load(Ordering::Acquire) ^ known)) != 0
-    }
-}
-
-impl Words<'_> {
-    /// A line, whose bounds are checked once.
-    #[inline]
-    fn whole(&self, line: usize) -> &[AtomicU64; LINE as usize] {
-        &self.0.as_chunks::<{ LINE as usize }>().0[line]
+    fn advance(&self, known: &mut [Line]) -> (usize, usize) {
+        lines::advance(self, known)
     }
 }
 
@@ -253,26 +259,27 @@ pub(crate) fn compare(source: &impl Source, twin: &mut [u64], first: u64, found:
             *known = word;
         }
     }
-    for (line, known) in lines.iter_mut().enumerate().rev() {
-        let begin = line * LINE as usize;
-        if source.differs(line, known) {
-            // Loaded again, before any line below it.
-            add_changed(first + begin as u64, source.line(line), known, found);
+    let mut rest = lines.len();
+    while rest > 0 {
+        let (top, left) = source.advance(&mut lines[..rest]);
+        let place = |line: usize| first + (line as u64) * LINE;
+        if left < top {
+            found.add_run(place(left)..place(top));
+        } else if left > 0 {
+            // Some bytes of this line have changed. It is loaded again, before any below it.
+            add_changed(place(left - 1), source.line(left - 1), &mut lines[left - 1], found);
         }
+        rest = if left < top { left } else { left.saturating_sub(1) };
     }
 }
 
 /// Adds the words of a line that have changed.
 #[inline]
-fn add_changed(place: u64, words: [u64; LINE as usize], known: &mut [u64; LINE as usize], found: &mut Found) {
-    let bits: [u64; LINE as usize] = std::array::from_fn(|at| words[at] ^ known[at]);
+fn add_changed(place: u64, words: Line, known: &mut Line, found: &mut Found) {
+    for at in (0..LINE as usize).rev().filter(|at| words[*at] != known[*at]) {
+        found.add(place + at as u64, words[at] ^ known[at], words[at]);
+    }
     *known = words;
-    if bits.iter().fold(0, |any, bits| any | same_bytes(*bits)) == 0 {
-        return found.add_line(place);
-    }
-    for at in (0..LINE as usize).rev().filter(|at| bits[*at] != 0) {
-        found.add(place + at as u64, bits[at], words[at]);
-    }
 }
 
 #[cfg(test)]

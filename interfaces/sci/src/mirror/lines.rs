@@ -1,0 +1,118 @@
+//! Lines of memory compared with what is known of them, by vectors where the processor has them.
+
+use crate::mirror::changes::{LINE, Line, Words, advance_by_words};
+use cci_mem::sync::AtomicU64;
+
+/// [`Source::advance`] of words of memory.
+pub(super) fn advance(own: &Words<'_>, known: &mut [Line]) -> (usize, usize) {
+    #[cfg(all(target_arch = "x86_64", not(miri)))]
+    if std::arch::is_x86_feature_detected!("avx2") {
+        let own = &own.0.as_chunks().0[..known.len()];
+        // SAFETY: the processor has the instructions, and the words begin a line.
+        return unsafe { vectors::advance(own, known) };
+    }
+    advance_by_words(own, known)
+}
+
+#[cfg(all(target_arch = "x86_64", not(miri)))]
+mod vectors {
+    use super::{AtomicU64, LINE, Line};
+    use cci_mem::sync::{Ordering, fence};
+    use std::arch::x86_64::{
+        __m256i, _mm256_cmpeq_epi8, _mm256_load_si256, _mm256_loadu_si256, _mm256_or_si256, _mm256_setzero_si256,
+        _mm256_storeu_si256, _mm256_testz_si256, _mm256_xor_si256,
+    };
+
+    type Own = [AtomicU64; LINE as usize];
+
+    /// Half a line of memory that the program may store to meanwhile. The processor loads in the
+    /// order of the program, and aligned words of 8 bytes whole; the fence is no instruction.
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn halves(own: &Own) -> [__m256i; 2] {
+        let at = own.as_ptr().cast::<__m256i>();
+        // SAFETY: a line has 64 bytes, which begin at a line of a mapping.
+        let halves = unsafe { [_mm256_load_si256(at), _mm256_load_si256(at.add(1))] };
+        fence(Ordering::Acquire);
+        halves
+    }
+
+    #[target_feature(enable = "avx2")]
+    #[inline]
+    fn bits(own: [__m256i; 2], known: &Line) -> [__m256i; 2] {
+        let at = known.as_ptr().cast::<__m256i>();
+        // SAFETY: a line has 64 bytes.
+        let known = unsafe { [_mm256_loadu_si256(at), _mm256_loadu_si256(at.add(1))] };
+        [_mm256_xor_si256(own[0], known[0]), _mm256_xor_si256(own[1], known[1])]
+    }
+
+    /// As [`super::advance`]. The words begin a line.
+    #[target_feature(enable = "avx2")]
+    pub(super) fn advance(own: &[Own], known: &mut [Line]) -> (usize, usize) {
+        let mut rest = known.len();
+        while rest > 0 {
+            let [low, high] = bits(halves(&own[rest - 1]), &known[rest - 1]);
+            let any = _mm256_or_si256(low, high);
+            if _mm256_testz_si256(any, any) == 0 {
+                break;
+            }
+            rest -= 1;
+        }
+        let top = rest;
+        let zero = _mm256_setzero_si256();
+        while rest > 0 {
+            let of = halves(&own[rest - 1]);
+            let [low, high] = bits(of, &known[rest - 1]);
+            let same = _mm256_or_si256(_mm256_cmpeq_epi8(low, zero), _mm256_cmpeq_epi8(high, zero));
+            if _mm256_testz_si256(same, same) == 0 {
+                break;
+            }
+            let at = known[rest - 1].as_mut_ptr().cast::<__m256i>();
+            // SAFETY: a line has 64 bytes.
+            unsafe {
+                _mm256_storeu_si256(at, of[0]);
+                _mm256_storeu_si256(at.add(1), of[1]);
+            }
+            rest -= 1;
+        }
+        (top, rest)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cci_mem::sync::Ordering;
+
+    /// Memory that begins at a line.
+    #[repr(align(64))]
+    struct Own([AtomicU64; 64 * LINE as usize]);
+
+    #[test]
+    fn vectors_pass_the_lines_that_words_pass() {
+        let mut random = fastrand::Rng::with_seed(7);
+        for _ in 0..if cfg!(miri) { 20 } else { 5000 } {
+            let own = Own(std::array::from_fn(|_| AtomicU64::new(random.u64(..))));
+            let count = random.usize(..=64);
+            let (same, whole) = (random.usize(..=count), random.usize(..=count));
+            let value = |at: usize| own.0[at].load(Ordering::Relaxed);
+            let mut known: Vec<Line> = (0..count)
+                .map(|line| {
+                    let word = |at| value(line * LINE as usize + at);
+                    let bits = match count - line {
+                        from_top if from_top <= same => 0,
+                        from_top if from_top <= same + whole => u64::MAX,
+                        _ => 0xff00,
+                    };
+                    std::array::from_fn(|at| word(at) ^ if bits == 0xff00 && at != 3 { 0 } else { bits })
+                })
+                .collect();
+            let mut other = known.clone();
+            let rest = count - same;
+            let expected = (rest, rest.saturating_sub(whole));
+            assert_eq!(advance(&Words(&own.0), &mut known), expected, "{count} lines");
+            assert_eq!(advance_by_words(&Words(&own.0), &mut other), expected);
+            assert!(known == other && (expected.1..rest).all(|line| known[line][5] == value(line * 8 + 5)));
+        }
+    }
+}
