@@ -1,7 +1,8 @@
 //! So many messages between two endpoints of this process, and nothing else: what `ci/instructions`
-//! counts the instructions of. Arguments: the transport, and how many messages.
+//! counts the instructions of. Arguments: the transport, how many messages, and `uu` for unreliable
+//! ones.
 
-use cci::{Connect, Context, EndpointOptions, Event, EventKind, LocalEndpoint, Notify};
+use cci::{Attribute, Connect, Context, EndpointOptions, Event, EventKind, LocalEndpoint, Notify};
 use std::error::Error;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -13,7 +14,9 @@ fn main() -> Result<(), Box<dyn Error>> {
     // Without a progress thread, whose instructions depend on time.
     let options = EndpointOptions::new();
     let (here, there) = (LocalEndpoint::open(device, &options)?, LocalEndpoint::open(device, &options)?);
-    here.connect(&Connect::to(there.uri()))?;
+    let is_unreliable = arguments.next().is_some_and(|kind| kind == "uu");
+    let attribute = if is_unreliable { Attribute::Unreliable } else { Attribute::ReliableOrdered };
+    here.connect(&Connect::to(there.uri()).attribute(attribute))?;
     let (mut ours, mut theirs) = (None, None);
     while ours.is_none() || theirs.is_none() {
         for (endpoint, connection) in [(&here, &mut ours), (&there, &mut theirs)] {

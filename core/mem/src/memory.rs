@@ -284,6 +284,20 @@ impl Memory {
         true
     }
 
+    /// Copies a source in, which lies elsewhere, as [`Memory::copy_in`] copies bytes.
+    #[inline]
+    #[must_use]
+    pub fn copy_source(&self, offset: u64, source: Source<'_>) -> bool {
+        let Some(span) = self.span(offset, source.len()) else { return false };
+        if !source.is_empty() {
+            let target = std::ptr::with_exposed_provenance_mut::<u8>(span.start);
+            // SAFETY: as in `copy_in`; the source is readable by the contract of `Source::new`, and
+            // lies elsewhere.
+            unsafe { words::copy_in(source.start(), target, source.len()) };
+        }
+        true
+    }
+
     /// Copies `len` bytes of a view, from `from` on, in; aligned words of 8 bytes are written
     /// whole. False, and nothing is written, when they do not lie inside of both as a whole.
     ///

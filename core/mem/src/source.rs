@@ -124,6 +124,12 @@ impl<'a> Source<'a> {
         bytes
     }
 
+    /// Returns where the bytes begin.
+    #[inline(always)]
+    pub(crate) const fn start(&self) -> *const u8 {
+        self.start
+    }
+
     /// Reads the whole words of 8 bytes in order, as numbers of this host's byte order.
     #[inline(always)]
     pub(crate) fn words(&self) -> Words<'a> {

@@ -14,16 +14,15 @@ impl<N: Network> Over<N> {
         let Some(event) = self.net.next(&self.registrations, &mut self.scratch) else { return false };
         match event {
             Event::Arrival(arrival) => {
-                let bytes = std::mem::take(&mut self.scratch);
-                let len = arrival.len.min(bytes.len());
+                let scratch = std::mem::take(&mut self.scratch);
+                let bytes = scratch.get(arrival.from..).unwrap_or_default();
+                let bytes = &bytes[..arrival.len.min(bytes.len())];
                 match Header::of(arrival.header) {
                     None => self.strays += 1,
-                    Some(header) if arrival.class == Class::Setup => {
-                        self.on_setup(core, (&arrival, header), &bytes[..len]);
-                    }
-                    Some(header) => self.on_arrival(core, (&arrival, header), &bytes[..len]),
+                    Some(header) if arrival.class == Class::Setup => self.on_setup(core, (&arrival, header), bytes),
+                    Some(header) => self.on_arrival(core, (&arrival, header), bytes),
                 }
-                self.scratch = bytes;
+                self.scratch = scratch;
             }
             Event::Ended(ended) => self.on_ended(core, ended),
             Event::Asked { side, reply } => self.on_asked(core, side, reply),
@@ -61,8 +60,13 @@ impl<N: Network> Over<N> {
         }
         side.hear(now);
         if class == Class::Unreliable {
-            if header.verb == Verb::Message {
-                self.show_or_drop(core, header.to, bytes);
+            let cell = side.cell;
+            if header.verb == Verb::Message
+                && (!self.inbox.turns.is_empty() || !self.inbox.show_message(core, cell, bytes))
+            {
+                // No slot is free.
+                cell.counters.on_dropped();
+                core.counters().on_dropped();
             }
             return;
         }
@@ -122,15 +126,6 @@ impl<N: Network> Over<N> {
                 }
             }
             _ => self.strays += 1,
-        }
-    }
-
-    /// An unreliable message: shown, or dropped where no slot is free.
-    fn show_or_drop(&mut self, core: &mut Core, number: u32, bytes: &[u8]) {
-        let Some(side) = self.sides.get_mut(number) else { return };
-        if !self.inbox.turns.is_empty() || !self.inbox.show_message(core, side.cell, bytes) {
-            side.cell.counters.on_dropped();
-            core.counters().on_dropped();
         }
     }
 

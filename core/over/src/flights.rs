@@ -22,6 +22,14 @@ impl<T> Flights<T> {
         !self.free.is_empty() || self.places.len() < usize::from(u16::MAX)
     }
 
+    /// The token that [`Flights::enter`] gives next.
+    #[inline]
+    #[must_use]
+    pub fn next(&self) -> u32 {
+        let index = self.free.last().map_or(self.places.len(), |index| usize::from(*index));
+        self.lives.get(index).map_or(index as u32, |_| self.token(index))
+    }
+
     /// Enters what has room, and returns its token.
     pub fn enter(&mut self, flight: T) -> u32 {
         let index = self.free.pop().unwrap_or_else(|| {
@@ -79,10 +87,13 @@ mod tests {
     #[test]
     fn a_token_finds_its_own_entry_alone() {
         let mut flights = Flights::new(4);
+        let next = flights.next();
         let first = flights.enter('a');
-        assert_eq!(flights.get_mut(first), Some(&mut 'a'));
+        assert_eq!((next, flights.get_mut(first)), (first, Some(&mut 'a')));
         assert_eq!((flights.leave(first), flights.leave(first)), (Some('a'), None));
+        let next = flights.next();
         let second = flights.enter('b');
+        assert_eq!(next, second);
         assert_eq!(second & 0xffff, first & 0xffff, "the same place");
         assert_eq!(flights.get_mut(first), None);
         assert_eq!(flights.tokens(|_| true), [second]);

@@ -1,6 +1,6 @@
 //! Peers that break the rules, over a network that is a list.
 
-use crate::network::{Arrival, Buffer, Class, Ended, Event, Goal, Network, Part, Put, Way, Words};
+use crate::network::{Arrival, Buffer, Class, Ended, Event, Goal, Network, Part, Put, Sent, Way, Words};
 use crate::sides::MOST_CONNECTIONS;
 use crate::wire::{Opening, Verb, header};
 use crate::{Header, Over, Parts, Registrations};
@@ -58,7 +58,7 @@ impl Network for Net {
         place == origin
     }
 
-    fn next(&mut self, _: &Registrations<()>, bytes: &mut [u8]) -> Option<Event<u32, u32>> {
+    fn next(&mut self, _: &Registrations<()>, bytes: &mut Vec<u8>) -> Option<Event<u32, u32>> {
         let (arrival, payload) = self.arrivals.pop_front()?;
         bytes[..payload.len()].copy_from_slice(&payload);
         Some(Event::Arrival(arrival))
@@ -85,10 +85,10 @@ impl Network for Net {
 
     fn give(&mut self, _: u32) {}
 
-    fn put(&mut self, _: Goal, put: &Put<u32>) -> bool {
+    fn put(&mut self, _: Goal, put: &Put<u32>) -> Sent {
         let bytes = put.bytes.map(|(buffer, _)| std::mem::take(&mut self.buffers[buffer as usize]));
         self.sent.extend(Header::of(put.header).map(|header| (header, bytes.unwrap_or_default())));
-        true
+        Sent::Begun
     }
 
     fn ask(&mut self, _: u32, _: u32, _: u64, _: &[u8]) -> bool {
@@ -142,7 +142,7 @@ impl End {
 
     /// A message of the peer, which is handled at once.
     fn hear(&mut self, origin: u32, class: Class, word: u64, bytes: &[u8]) {
-        let arrival = Arrival { origin, header: word, class, len: bytes.len(), has_failed: false };
+        let arrival = Arrival { origin, header: word, class, from: 0, len: bytes.len(), has_failed: false };
         self.over.net.arrivals.push_back((arrival, bytes.to_vec()));
         assert!(self.over.make_progress(&mut self.core));
     }

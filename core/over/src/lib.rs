@@ -36,7 +36,7 @@ mod watcher;
 mod wire;
 
 pub use flights::Flights;
-pub use network::{Arrival, Buffer, Class, Ended, Event, Fate, Goal, Network, Part, Put, Reply, Way, Words};
+pub use network::{Arrival, Buffer, Class, Ended, Event, Fate, Goal, Network, Part, Put, Reply, Sent, Way, Words};
 pub use pool::Pool;
 pub use registrations::Registrations;
 pub use side::PATIENCE;

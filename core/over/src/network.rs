@@ -80,6 +80,8 @@ pub struct Arrival<O> {
     pub header: u64,
     /// For which part of the endpoint it is.
     pub class: Class,
+    /// Where in the buffer its bytes begin.
+    pub from: usize,
     /// How many bytes of it are in the buffer.
     pub len: usize,
     /// Its bytes are not whole: its sender has died.
@@ -133,6 +135,25 @@ pub struct Put<P> {
     pub bytes: Option<Buffer>,
     /// Whether its end is the peer's word that it is there.
     pub ack: bool,
+}
+
+/// What has become of a message ([`Network::put`]).
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Sent {
+    /// There is no room, and the buffer is still the caller's.
+    No,
+    /// It is under way: an event reports its end.
+    Begun,
+    /// It has ended, as it should: no event follows.
+    Over,
+}
+
+impl Sent {
+    /// Whether there was room for it.
+    #[must_use]
+    pub fn has_begun(self) -> bool {
+        self != Self::No
+    }
 }
 
 /// The connection of a transfer.
@@ -202,12 +223,13 @@ pub trait Network: Send + Sized {
     /// Whether a sender may be this endpoint.
     fn is_from(place: Self::Place, origin: Self::Origin) -> bool;
 
-    /// Makes progress, and returns what has happened next. The bytes of a message are copied to
-    /// `bytes`, which is as long as the longest.
+    /// Makes progress, and returns what has happened next. The bytes of a message are in `bytes`,
+    /// at the place that [`Arrival`] gives. `bytes` comes as the last call has left it, and at
+    /// first as long as the longest message; a network may exchange it for memory of its own.
     fn next(
         &mut self,
         registrations: &Registrations<Self::Bound>,
-        bytes: &mut [u8],
+        bytes: &mut Vec<u8>,
     ) -> Option<Event<Self::Place, Self::Origin>>;
 
     /// Whether [`Network::next`] may have something to return without asking the library. Then a
@@ -257,8 +279,8 @@ pub trait Network: Send + Sized {
     /// Gives a buffer back that was not sent.
     fn give(&mut self, buffer: u32);
 
-    /// Sends a message. False: there is no room, and the buffer is still the caller's.
-    fn put(&mut self, goal: Goal, put: &Put<Self::Place>) -> bool;
+    /// Sends a message. The buffer is the network's, unless there is no room.
+    fn put(&mut self, goal: Goal, put: &Put<Self::Place>) -> Sent;
 
     /// Sends the request of a connection, which may be dropped: then, and where nobody has that
     /// name, [`Event::Asked`] follows. False: there is no room.

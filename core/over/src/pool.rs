@@ -67,8 +67,12 @@ impl Pool {
         let buffer = self.take()?;
         let (at, len) = (self.offset(buffer), message.len());
         let Self { memory, scratch, .. } = self;
-        message.copy_to(&mut scratch[..len]);
-        let is_in = memory.copy_in(at, &scratch[..len]);
+        let is_in = if let Message::One(bytes) = message {
+            memory.copy_source(at, *bytes)
+        } else {
+            message.copy_to(&mut scratch[..len]);
+            memory.copy_in(at, &scratch[..len])
+        };
         debug_assert!(is_in, "the facade checks lengths");
         Some((buffer, len))
     }

@@ -23,7 +23,7 @@ impl<N: Network> Over<N> {
         if bytes.is_none() && !payload.is_empty() {
             return false;
         }
-        let is_sent = self.net.put(Goal::Stray, &Put { to, class, header, bytes, ack: false });
+        let is_sent = self.net.put(Goal::Stray, &Put { to, class, header, bytes, ack: false }).has_begun();
         if let (false, Some((buffer, _))) = (is_sent, bytes) {
             self.net.give(buffer);
         }
@@ -107,7 +107,7 @@ impl<N: Network> Over<N> {
 
     /// Sends the request of a connect again after a while.
     pub(crate) fn ask_again(&mut self, number: u32, after: Duration) {
-        let retry = Some(self.now + after);
+        let retry = Some(monotonic() + after);
         if let Some(pending) = self.sides.get_mut(number).and_then(|side| side.pending.as_mut()) {
             pending.retry = retry;
         }
@@ -144,7 +144,7 @@ impl<N: Network> Over<N> {
         if failure == Failure::TimedOut {
             self.withdraw(&pending, to, tag);
         }
-        if let Some(side) = self.sides.remove(number, self.now) {
+        if let Some(side) = self.sides.remove(number, monotonic()) {
             core.end_connection(side.cell);
         }
         core.finish_opening(pending.slot, EventKind::Connect, pending.context, Err(failure));
@@ -159,7 +159,7 @@ impl<N: Network> Over<N> {
 
     /// The server has accepted.
     pub(crate) fn on_accepted(&mut self, core: &mut Core, (number, origin): (u32, N::Origin), bytes: &[u8]) {
-        let now = self.now;
+        let now = monotonic();
         let Some((opening, _)) = Opening::parse(bytes) else { return };
         let peer = self.net.at(origin, opening.endpoint);
         let Some(side) = self.sides.get_mut(number) else { return };
@@ -167,8 +167,8 @@ impl<N: Network> Over<N> {
         side.peer = peer;
         side.open(opening.number, opening.max_send_size, opening.window, now);
         core.finish_opening(pending.slot, EventKind::Connect, pending.context, Ok(side.cell));
-        let due = side.deadline();
-        self.remind(due);
+        // What is due next, now that the limit of the connect is not, is found by the next call.
+        self.remind(Some(now));
     }
 
     /// A client asks. With a token the program has answered already: by `expect`. More than there

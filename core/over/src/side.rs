@@ -1,7 +1,7 @@
 //! One end of a connection: its operations in order, its credits, and what arrives for it.
 
 use crate::inbox::Request;
-use crate::network::{Buffer, Class, Goal, Network, Part, Put, Way};
+use crate::network::{Buffer, Class, Goal, Network, Part, Put, Sent, Way};
 use crate::wire::{Verb, header};
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
@@ -176,7 +176,7 @@ impl<P: Copy> Side<P> {
         };
         let header = header(remote, verb, sequence, self.tag);
         let put = Put { to: self.peer, class: Class::Reliable, header, bytes, ack: false };
-        let is_sent = net.put(Goal::Control { side: self.number }, &put);
+        let is_sent = net.put(Goal::Control { side: self.number }, &put).has_begun();
         if !is_sent && let Some((buffer, _)) = bytes {
             net.give(buffer);
         } else if is_sequenced {
@@ -246,28 +246,21 @@ impl<P: Copy> Side<P> {
     pub(crate) fn start(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> bool {
         while let Some(at) = self.next() {
             let Some(remote) = self.remote.filter(|_| !self.is_closed) else { break };
-            let is_reliable = self.cell.attribute().is_reliable();
             let operation = &mut self.operations[at];
+            let serial = self.first + at as u64;
             let is_transfer = operation.stage == Stage::Waiting && operation.transfer.is_some();
             let begun = if is_transfer {
-                let serial = self.first + at as u64;
                 self.begin_transfer(net, at, serial, now)
             } else {
-                let goal = Goal::Message { side: self.number, serial: self.first + at as u64 };
-                let class = if is_reliable { Class::Reliable } else { Class::Unreliable };
-                let sequence = if is_reliable { self.next_sequence } else { 0 };
-                let header = header(remote, Verb::Message, sequence, self.tag);
-                let put = Put { to: self.peer, class, header, bytes: operation.message, ack: is_reliable };
-                let begun = net.has_room() && net.put(goal, &put);
-                if begun {
-                    let len = operation.message.take().map_or(0, |(_, len)| len);
-                    operation.stage = Stage::Message;
-                    self.next_sequence = self.next_sequence.wrapping_add(u8::from(is_reliable));
-                    self.credits -= u32::from(is_reliable);
-                    self.cell.counters.on_sent();
-                    core.counters().on_sent(len);
+                let message = operation.message;
+                let sent = self.put_message(core, net, (remote, serial), message);
+                let operation = &mut self.operations[at];
+                match sent {
+                    Sent::No => {}
+                    Sent::Begun => (operation.message, operation.stage) = (None, Stage::Message),
+                    Sent::Over => (operation.message, operation.outcome) = (None, Some(Ok(()))),
                 }
-                begun
+                sent.has_begun()
             };
             if !begun {
                 return !std::mem::replace(&mut self.is_stalled, true);
@@ -276,6 +269,66 @@ impl<P: Copy> Side<P> {
         }
         self.finish(core, net);
         false
+    }
+
+    /// Hands a message of the program to the network.
+    #[inline]
+    fn put_message(
+        &mut self,
+        core: &mut Core,
+        net: &mut impl Network<Place = P>,
+        (remote, serial): (u32, u64),
+        message: Option<Buffer>,
+    ) -> Sent {
+        if !net.has_room() {
+            return Sent::No;
+        }
+        let is_reliable = self.cell.attribute().is_reliable();
+        let (class, sequence) =
+            if is_reliable { (Class::Reliable, self.next_sequence) } else { (Class::Unreliable, 0) };
+        let header = header(remote, Verb::Message, sequence, self.tag);
+        let put = Put { to: self.peer, class, header, bytes: message, ack: is_reliable };
+        let sent = net.put(Goal::Message { side: self.number, serial }, &put);
+        if sent.has_begun() {
+            self.next_sequence = self.next_sequence.wrapping_add(u8::from(is_reliable));
+            self.credits -= u32::from(is_reliable);
+            self.cell.counters.on_sent();
+            core.counters().on_sent(message.map_or(0, |(_, len)| len));
+        }
+        sent
+    }
+
+    /// Sends an unreliable message before which none waits, and returns when it is late. `None`:
+    /// nothing was done, and the message is to be posted. One that ends at once is no operation.
+    #[inline]
+    pub(crate) fn send_at_once(
+        &mut self,
+        core: &mut Core,
+        net: &mut impl Network<Place = P>,
+        (slot, posted): (&'static Slot, Posted),
+        message: Buffer,
+        now: impl FnOnce() -> Time,
+    ) -> Option<Option<Time>> {
+        let remote = self.remote.filter(|_| self.operations.is_empty())?;
+        if self.cell.attribute().is_reliable() {
+            return None;
+        }
+        match self.put_message(core, net, (remote, self.first), Some(message)) {
+            Sent::No => None,
+            Sent::Over => {
+                self.cell.on_begun();
+                core.end_operation(slot, self.cell, posted, Ok(()));
+                Some(None)
+            }
+            Sent::Begun => {
+                let due = self.post(slot, posted, (None, None), now);
+                if let Some(operation) = self.operations.front_mut() {
+                    operation.stage = Stage::Message;
+                }
+                self.started = 1;
+                Some(due)
+            }
+        }
     }
 
     /// Another turn, after the library had no room.

@@ -58,9 +58,13 @@ impl<N: Network> Over<N> {
     }
 
     /// Reads the clock, once for all that a call handles; while the program polls and nothing is
-    /// due soon, once in a tick of the system.
+    /// due soon, once in a tick of the system. Where nothing is due at all, and nobody may sleep on
+    /// the handle, it is not read: then no time depends on [`Over::now`].
     #[inline]
     fn look_at_clock(&mut self, core: &Core) {
+        if self.alarm.is_none() && !core.is_armed() && !core.is_handle_in_use() {
+            return;
+        }
         let tick = coarse();
         let is_near = self.alarm.is_some_and(|alarm| alarm <= tick + NEAR);
         if tick != self.tick || is_near || core.is_armed() {
@@ -224,9 +228,16 @@ impl<N: Network> Transport for Over<N> {
             core.release(slot);
             return Err(SendError::NoBuffers);
         };
+        let waited = (posted == Posted::Waited).then_some(slot);
+        if let Some(due) = side.send_at_once(core, &mut self.net, (slot, posted), bytes, monotonic) {
+            if due.is_some() {
+                self.remind(due);
+            }
+            return Ok(waited);
+        }
         let due = side.post(slot, posted, (None, Some(bytes)), monotonic);
         self.begin(core, connection, due);
-        Ok((posted == Posted::Waited).then_some(slot))
+        Ok(waited)
     }
 
     fn rma(

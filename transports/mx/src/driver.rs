@@ -69,7 +69,9 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     let [seed] = random().map_err(|source| OpenError::system("no random numbers for an endpoint over MX", source))?;
     let lease = Lease::take(name)?;
     let inbound = Inbound::new(Arc::clone(parts.handle()));
-    let end = End::open(&lease.library, wanted, inbound).map_err(|code| refusal(&lease.library, name, code))?;
+    let messages = requests.pool.memory().clone();
+    let end =
+        End::open(&lease.library, wanted, inbound, messages).map_err(|code| refusal(&lease.library, name, code))?;
     let watcher = Watcher::new(end.waits(), "cci-mx", Arc::clone(parts.handle()));
     let mut mx = Mx {
         own: Place { nic: 0, id: 0, session: None, address: None },

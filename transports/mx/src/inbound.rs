@@ -3,57 +3,52 @@
 use crate::sys::Address;
 use cci_mem::barrier::prepare;
 use cci_mem::guarded::{Guard, Guarded};
+use cci_mem::sync::{AtomicBool, Ordering};
 use cci_transport::PollSet;
-use std::collections::VecDeque;
 use std::sync::Arc;
 
-/// Bytes that wait at most: more than all windows that are granted (`cci-over`). What may be lost
-/// is dropped earlier.
+/// Bytes that wait at most, with those of the records: more than all windows that are granted
+/// (`cci-over`). What may be lost is dropped earlier.
 const MOST: usize = 16 << 20;
 const MOST_LOSSY: usize = 1 << 20;
 
-/// A message, whose bytes lie behind those of the ones before.
+/// A message, and where its bytes begin among those of all.
 #[derive(Clone, Copy)]
 pub(crate) struct Record {
     pub(crate) source: Address,
     pub(crate) bits: u64,
+    pub(crate) from: usize,
     pub(crate) len: usize,
     /// Its bytes have not come with it.
     pub(crate) is_bare: bool,
 }
 
-/// Messages in the order of their arrival. Its memory is used again.
+/// Messages in the order of their arrival, without their bytes. Its memory is used again.
 #[derive(Default)]
 pub(crate) struct Batch {
-    records: VecDeque<Record>,
-    bytes: Vec<u8>,
+    records: Vec<Record>,
     read: usize,
 }
 
 impl Batch {
+    #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.records.is_empty()
+        self.read == self.records.len()
     }
 
-    /// Takes out the oldest message, with as many of its bytes as there is room for.
+    /// Takes out the oldest message.
     #[inline]
-    pub(crate) fn pop(&mut self, to: &mut [u8]) -> Option<Record> {
-        let record = self.records.pop_front()?;
-        let bytes = &self.bytes[self.read..self.read + record.len];
-        let len = record.len.min(to.len());
-        to[..len].copy_from_slice(&bytes[..len]);
-        self.read += record.len;
-        if self.records.is_empty() {
-            self.bytes.clear();
-            self.read = 0;
-        }
-        Some(Record { len, ..record })
+    pub(crate) fn pop(&mut self) -> Option<Record> {
+        let record = self.records.get(self.read).copied()?;
+        self.read += 1;
+        Some(record)
     }
 }
 
 #[derive(Default)]
 struct Waiting {
-    batch: Batch,
+    records: Vec<Record>,
+    bytes: Vec<u8>,
     /// A program sleeps on the OS handle.
     is_watched: bool,
 }
@@ -62,12 +57,14 @@ struct Waiting {
 pub(crate) struct Inbound {
     /// Biased: the thread of the program mostly is the one that runs the handler.
     waiting: Guarded<Waiting>,
+    /// Some wait: a call that finds none takes no lock.
+    has_some: AtomicBool,
     handle: Arc<PollSet>,
 }
 
 impl Inbound {
     pub(crate) fn new(handle: Arc<PollSet>) -> Self {
-        Self { waiting: Guarded::new(Waiting::default(), prepare()), handle }
+        Self { waiting: Guarded::new(Waiting::default(), prepare()), has_some: AtomicBool::new(false), handle }
     }
 
     #[inline]
@@ -83,13 +80,15 @@ impl Inbound {
     #[inline]
     pub(crate) fn push(&self, source: Address, bits: u64, data: Option<&[u8]>, is_lossy: bool) -> bool {
         let mut waiting = self.lock();
-        let batch = &mut waiting.batch;
-        let len = data.map_or(0, <[u8]>::len);
-        if batch.bytes.len() + len > if is_lossy { MOST_LOSSY } else { MOST } {
+        let Waiting { records, bytes, .. } = &mut *waiting;
+        let (from, len) = (bytes.len(), data.map_or(0, <[u8]>::len));
+        if size_of::<Record>() * records.len() + from + len > if is_lossy { MOST_LOSSY } else { MOST } {
             return false;
         }
-        batch.bytes.extend(data.unwrap_or_default());
-        batch.records.push_back(Record { source, bits, len, is_bare: data.is_none() });
+        bytes.extend_from_slice(data.unwrap_or_default());
+        records.push(Record { source, bits, from, len, is_bare: data.is_none() });
+        // Publishes nothing: what it announces is taken under the lock.
+        self.has_some.store(true, Ordering::Relaxed);
         let was_watched = std::mem::take(&mut waiting.is_watched);
         drop(waiting);
         if was_watched {
@@ -98,20 +97,28 @@ impl Inbound {
         was_watched
     }
 
-    /// Exchanges what has come for a batch that is empty.
+    /// Exchanges what has come for a batch that is empty, and for bytes that nobody reads any more.
     #[inline]
-    pub(crate) fn take(&self, batch: &mut Batch) {
-        let mut waiting = self.lock();
-        if !waiting.batch.is_empty() {
-            std::mem::swap(&mut waiting.batch, batch);
+    pub(crate) fn take(&self, batch: &mut Batch, bytes: &mut Vec<u8>) {
+        // As where it is stored. The library has run the handler before this call, or a later call
+        // finds it.
+        if !self.has_some.load(Ordering::Relaxed) {
+            return;
         }
+        batch.records.clear();
+        batch.read = 0;
+        bytes.clear();
+        let mut waiting = self.lock();
+        self.has_some.store(false, Ordering::Relaxed);
+        std::mem::swap(&mut waiting.records, &mut batch.records);
+        std::mem::swap(&mut waiting.bytes, bytes);
     }
 
     /// Has the waker, which was drained, written with the next message. False: one is there, and it
     /// is written already.
     pub(crate) fn watch(&self) -> bool {
         let mut waiting = self.lock();
-        if !waiting.batch.is_empty() {
+        if !waiting.records.is_empty() {
             self.handle.write_waker();
             return false;
         }

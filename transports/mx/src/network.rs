@@ -1,13 +1,14 @@
 //! MX as the shared part of the transport needs it.
 
-use crate::inbound::Batch;
+use crate::inbound::{Batch, Record};
 use crate::process::Lease;
-use crate::requests::{Aim, Bound, Flight, Requests};
+use crate::requests::{Aim, Begun, Bound, Flight, Requests};
 use crate::sys::{Address, End, Finished, RequestEnd, Waits};
 use crate::wire::{Own, Place, bits, header};
 use cci_mem::memory::Memory;
 use cci_over::{
-    Arrival, Buffer, Ended, Event, Fate, Goal, Header, Network, Part, Put, Registrations, Reply, Watcher, Way, Words,
+    Arrival, Buffer, Ended, Event, Fate, Goal, Header, Network, Part, Put, Registrations, Reply, Sent, Watcher, Way,
+    Words,
 };
 use cci_proto::Rights;
 use cci_transport::Message;
@@ -39,13 +40,13 @@ type Happened = Event<Place, Address>;
 
 impl Mx {
     #[inline]
-    fn next_message(&mut self, bytes: &mut [u8]) -> Option<Happened> {
-        let record = self.incoming.pop(bytes)?;
-        if record.is_bare {
+    fn next_message(&mut self) -> Option<Happened> {
+        let Record { source: origin, bits, from, len, is_bare } = self.incoming.pop()?;
+        if is_bare {
             return Some(Event::Stray);
         }
-        let (header, class) = header(record.bits);
-        Some(Event::Arrival(Arrival { origin: record.source, header, class, len: record.len, has_failed: false }))
+        let (header, class) = header(bits);
+        Some(Event::Arrival(Arrival { origin, header, class, from, len, has_failed: false }))
     }
 
     /// A request has ended.
@@ -111,12 +112,12 @@ impl Network for Mx {
     }
 
     #[inline]
-    fn next(&mut self, _: &Registrations<Bound>, bytes: &mut [u8]) -> Option<Happened> {
+    fn next(&mut self, _: &Registrations<Bound>, bytes: &mut Vec<u8>) -> Option<Happened> {
         // A wake-up can come before the wait that it was for.
         if !self.is_armed && self.watcher.take() == Some(None) {
             self.end.wake();
         }
-        if let Some(message) = self.next_message(bytes) {
+        if let Some(message) = self.next_message() {
             return Some(message);
         }
         if let Some(ended) = self.ended.pop_front() {
@@ -127,11 +128,13 @@ impl Network for Mx {
             return Some(self.on_finished(&finished));
         }
         // What a peer has sent comes before its end.
-        self.end.inbound().take(&mut self.incoming);
-        let message = self.next_message(bytes);
+        self.end.inbound().take(&mut self.incoming, bytes);
+        let message = self.next_message();
         match (message, finished) {
             (Some(message), finished) => {
-                self.finished.extend(finished);
+                if let Some(finished) = finished {
+                    self.finished.push_back(finished);
+                }
                 Some(message)
             }
             (None, Some(finished)) => Some(self.on_finished(&finished)),
@@ -187,13 +190,22 @@ impl Network for Mx {
     }
 
     #[inline]
-    fn put(&mut self, goal: Goal, put: &Put<Place>) -> bool {
+    fn put(&mut self, goal: Goal, put: &Put<Place>) -> Sent {
         let Some(address) = put.to.address else {
             // The peer has never been found, so nobody there waits for anything.
             put.bytes.into_iter().for_each(|(buffer, _)| self.requests.pool.give(buffer));
-            return true;
+            return Sent::Over;
         };
-        self.requests.send(&self.end, goal, (address, bits(put.header, put.class)), put.bytes, put.ack)
+        let to = (address, bits(put.header, put.class));
+        match self.requests.send(&self.end, goal, to, put.bytes, put.ack) {
+            None => Sent::No,
+            Some(Begun::Ended(RequestEnd::Done)) => Sent::Over,
+            Some(Begun::Entered) => Sent::Begun,
+            Some(Begun::Ended(_)) => {
+                self.ended.push_back(Ended { goal, fate: Fate::Gone });
+                Sent::Begun
+            }
+        }
     }
 
     /// Finds the endpoint, or sends the request if that is done.
@@ -207,7 +219,7 @@ impl Network for Mx {
         }
         let Some(bytes) = self.requests.pool.write(request) else { return false };
         let put = Put { to, class: cci_over::Class::Setup, header, bytes: Some(bytes), ack: true };
-        let is_sent = self.put(Goal::Control { side }, &put);
+        let is_sent = self.put(Goal::Control { side }, &put).has_begun();
         if !is_sent {
             self.requests.pool.give(bytes.0);
         }

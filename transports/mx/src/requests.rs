@@ -1,6 +1,6 @@
 //! Sends and receives under way in the library, and the memory of messages.
 
-use crate::sys::{Address, End, Finished, Lent};
+use crate::sys::{Address, End, Finished, Lent, RequestEnd};
 use crate::wire::Place;
 use cci_mem::memory::Memory;
 use cci_over::{Buffer, Flights, Goal, Pool};
@@ -42,6 +42,15 @@ impl Flight {
     pub(crate) fn new(aim: Aim) -> Self {
         Self { aim, buffer: None, data: None, len: 0, lent: None }
     }
+}
+
+/// A message that the library has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Begun {
+    /// Its request has ended.
+    Ended(RequestEnd),
+    /// Its end is to come.
+    Entered,
 }
 
 /// The requests of an endpoint.
@@ -91,7 +100,7 @@ impl Requests {
         Some(flight)
     }
 
-    /// Sends a message from a buffer. False: there is no room, and the buffer is the caller's.
+    /// Sends a message from a buffer. `None`: there is no room, and the buffer is the caller's.
     #[inline]
     pub(crate) fn send(
         &mut self,
@@ -100,18 +109,21 @@ impl Requests {
         to: (Address, u64),
         bytes: Option<Buffer>,
         is_sync: bool,
-    ) -> bool {
+    ) -> Option<Begun> {
         if !self.flights.has_room() {
-            return false;
+            return None;
         }
-        let memory = match bytes {
-            Some((buffer, len)) if len > 0 => self.pool.memory().part(self.pool.offset(buffer), len as u64),
-            _ => Some(Memory::none()),
-        };
-        let Some(memory) = memory else { return false };
+        let part = bytes.map_or((0, 0), |(buffer, len)| (self.pool.offset(buffer), len));
+        let lent = end.send_message(part, to, self.flights.next(), is_sync).ok()?;
         let buffer = bytes.map(|(buffer, _)| buffer);
-        let token = self.enter(Flight { buffer, ..Flight::new(Aim::Of(goal)) });
-        self.begin(token, end.send(memory, to, token, is_sync).ok())
+        // The library has taken the bytes of most messages before it returns: then nothing is
+        // entered, and no later call looks for the end.
+        if !is_sync && let Some(ended) = end.test(&lent) {
+            buffer.into_iter().for_each(|buffer| self.pool.give(buffer));
+            return Some(Begun::Ended(ended));
+        }
+        self.enter(Flight { buffer, lent: Some(lent), ..Flight::new(Aim::Of(goal)) });
+        Some(Begun::Entered)
     }
 
     /// Notes the request of a flight. False: there is none, and the flight is gone.

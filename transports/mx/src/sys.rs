@@ -35,6 +35,19 @@ struct Status {
     context: *mut c_void,
 }
 
+impl Status {
+    const EMPTY: Self = Self { code: 0, source: Address([0; 2]), bits: 0, length: 0, copied: 0, context: null_mut() };
+
+    fn end(&self) -> RequestEnd {
+        match self.code {
+            0 => RequestEnd::Done,
+            4 => RequestEnd::Late,
+            5 | 14 => RequestEnd::Partial,
+            _ => RequestEnd::Gone,
+        }
+    }
+}
+
 /// The value of an `mx_param_t`.
 #[repr(C)]
 union Value {
@@ -91,6 +104,7 @@ cci_over::calls! {
     isend: c"mx_isend", fn(Handle, *const Segment, u32, Address, u64, *mut c_void, *mut Handle);
     issend: c"mx_issend", fn(Handle, *const Segment, u32, Address, u64, *mut c_void, *mut Handle);
     irecv: c"mx_irecv", fn(Handle, *const Segment, u32, u64, u64, *mut c_void, *mut Handle);
+    test: c"mx_test", fn(Handle, *const Handle, *mut Status, *mut u32);
     cancel: c"mx_cancel", fn(Handle, *const Handle, *mut u32);
     test_any: c"mx_test_any", fn(Handle, u64, u64, *mut Status, *mut u32);
     peek: c"mx_peek", fn(Handle, u32, *mut Handle, *mut u32);
@@ -246,7 +260,7 @@ pub(crate) enum RequestEnd {
 }
 
 /// A request under way. It keeps the memory until [`Lent::free`]: where nobody calls that, for
-/// ever.
+/// ever. That of messages the endpoint keeps.
 #[derive(Debug)]
 pub(crate) struct Lent {
     /// Exposed.
@@ -255,6 +269,10 @@ pub(crate) struct Lent {
 }
 
 impl Lent {
+    fn new(request: Handle, memory: Memory) -> Self {
+        Self { request: request.expose_provenance(), memory: ManuallyDrop::new(memory) }
+    }
+
     /// Frees the memory of a request that has ended or was cancelled.
     pub(crate) fn free(self) {
         drop(ManuallyDrop::into_inner(self.memory));
@@ -266,6 +284,8 @@ pub(crate) struct End {
     shared: Arc<Shared>,
     /// The handler's own count of `shared`.
     context: usize,
+    /// The memory of messages, which is there until the endpoint has been closed.
+    messages: ManuallyDrop<Memory>,
 }
 
 impl fmt::Debug for End {
@@ -290,8 +310,14 @@ impl cci_over::Wait for Waits {
 }
 
 impl End {
-    /// Opens an endpoint; without an id at any.
-    pub(crate) fn open(library: &Arc<Library>, id: Option<u32>, inbound: Inbound) -> Result<Self, Code> {
+    /// Opens an endpoint; without an id at any. `messages` is the memory that messages are sent
+    /// from.
+    pub(crate) fn open(
+        library: &Arc<Library>,
+        id: Option<u32>,
+        inbound: Inbound,
+        messages: Memory,
+    ) -> Result<Self, Code> {
         let parameters = [
             Parameter { key: 0, value: Value { handler: library.returns } },
             Parameter { key: OUTSIDE_JOB, value: Value { handler: null() } },
@@ -312,7 +338,8 @@ impl End {
         let context = Arc::into_raw(Arc::clone(&shared));
         // SAFETY: the context stays until `free`.
         let code = unsafe { (library.calls.on_unexpected)(handle, on_unexpected, context.cast_mut().cast()) };
-        let mut end = Self { shared, context: context.expose_provenance() };
+        let messages = ManuallyDrop::new(messages);
+        let mut end = Self { shared, context: context.expose_provenance(), messages };
         if let Err(code) = checked(code) {
             end.close();
             end.free();
@@ -355,22 +382,58 @@ impl End {
     }
 
     /// Sends a part of memory. `is_sync`: it ends once it was matched.
-    pub(crate) fn send(
+    pub(crate) fn send(&self, memory: Memory, to: (Address, u64), token: u32, is_sync: bool) -> Result<Lent, Code> {
+        // SAFETY: one segment, of memory that the result keeps.
+        let request = unsafe { self.begin_send(segment(&memory), to, token, is_sync) }?;
+        Ok(Lent::new(request, memory))
+    }
+
+    /// Sends a message: so many bytes from an offset on of the memory of messages.
+    #[inline]
+    pub(crate) fn send_message(
         &self,
-        memory: Memory,
-        (to, bits): (Address, u64),
+        (offset, len): (u64, usize),
+        to: (Address, u64),
         token: u32,
         is_sync: bool,
     ) -> Result<Lent, Code> {
+        let span = self.messages.span(offset, len).ok_or(Code::BAD_PARAMETER)?;
+        // SAFETY: one segment, of memory that this endpoint keeps until it has been closed.
+        let request = unsafe { self.begin_send(segment_at(span.start(), len), to, token, is_sync) }?;
+        Ok(Lent::new(request, Memory::none()))
+    }
+
+    /// # Safety
+    ///
+    /// The segment stays readable until the request has ended, or the endpoint has been closed.
+    #[inline]
+    unsafe fn begin_send(
+        &self,
+        (segment, count): (Segment, u32),
+        (to, bits): (Address, u64),
+        token: u32,
+        is_sync: bool,
+    ) -> Result<Handle, Code> {
         let calls = &self.library().calls;
         let send = if is_sync { calls.issend } else { calls.isend };
-        let (segment, count) = segment(&memory);
         let mut request = null_mut();
-        // SAFETY: one segment, of memory that the result keeps.
+        // SAFETY: by the contract.
         checked(unsafe {
             send(self.shared.handle(), &raw const segment, count, to, bits, word(token), &raw mut request)
         })?;
-        Ok(Lent { request: request.expose_provenance(), memory: ManuallyDrop::new(memory) })
+        Ok(request)
+    }
+
+    /// How a request has ended, which is gone then; `None`: it has not.
+    #[inline]
+    pub(crate) fn test(&self, lent: &Lent) -> Option<RequestEnd> {
+        let request: Handle = std::ptr::with_exposed_provenance_mut(lent.request);
+        let (mut status, mut result) = (Status::EMPTY, 0);
+        // SAFETY: any handles, and places for the results.
+        let code = unsafe {
+            (self.library().calls.test)(self.shared.handle(), &raw const request, &raw mut status, &raw mut result)
+        };
+        (code == 0 && result != 0).then(|| status.end())
     }
 
     /// Receives a message with these match bits.
@@ -389,7 +452,7 @@ impl End {
                 &raw mut request,
             )
         })?;
-        Ok(Lent { request: request.expose_provenance(), memory: ManuallyDrop::new(memory) })
+        Ok(Lent::new(request, memory))
     }
 
     /// Takes a receive back. It comes back if it has matched.
@@ -411,28 +474,21 @@ impl End {
         checked(unsafe {
             (self.library().calls.iconnect)(self.shared.handle(), nic, id, KEY, 0, word(token), &raw mut request)
         })?;
-        Ok(Lent { request: request.expose_provenance(), memory: ManuallyDrop::new(Memory::none()) })
+        Ok(Lent::new(request, Memory::none()))
     }
 
     /// Makes progress, and takes the oldest request that has ended.
     #[inline]
     pub(crate) fn test_any(&self) -> Option<Finished> {
-        let source = Address([0; 2]);
-        let mut status = Status { code: 0, source, bits: 0, length: 0, copied: 0, context: null_mut() };
-        let mut result = 0;
+        let (mut status, mut result) = (Status::EMPTY, 0);
         // SAFETY: any handle, and places for the results.
         let code =
             unsafe { (self.library().calls.test_any)(self.shared.handle(), 0, 0, &raw mut status, &raw mut result) };
         if code != 0 || result == 0 {
             return None;
         }
-        let end = match status.code {
-            0 => RequestEnd::Done,
-            4 => RequestEnd::Late,
-            5 | 14 => RequestEnd::Partial,
-            _ => RequestEnd::Gone,
-        };
-        Some(Finished { token: status.context.addr() as u32, end, source: status.source, copied: status.copied })
+        let token = status.context.addr() as u32;
+        Some(Finished { token, end: status.end(), source: status.source, copied: status.copied })
     }
 
     /// Ends the waits of the moment.
@@ -453,6 +509,7 @@ impl End {
         if context != 0 {
             // SAFETY: from `into_raw` in `open`, once; the endpoint is closed, and no handler runs.
             drop(unsafe { Arc::from_raw(std::ptr::with_exposed_provenance::<Shared>(context)) });
+            drop(ManuallyDrop::into_inner(std::mem::replace(&mut self.messages, ManuallyDrop::new(Memory::none()))));
         }
     }
 }
@@ -462,8 +519,14 @@ fn segment(memory: &Memory) -> (Segment, u32) {
     if memory.is_empty() {
         return (Segment { start: null_mut(), length: 0 }, 0);
     }
-    let length = u32::try_from(memory.len()).unwrap_or(u32::MAX);
-    (Segment { start: std::ptr::with_exposed_provenance_mut(memory.start()), length }, 1)
+    let len = usize::try_from(memory.len()).unwrap_or(usize::MAX);
+    segment_at(memory.start(), len)
+}
+
+#[inline]
+fn segment_at(start: usize, len: usize) -> (Segment, u32) {
+    let length = u32::try_from(len).unwrap_or(u32::MAX);
+    (Segment { start: std::ptr::with_exposed_provenance_mut(start), length }, u32::from(len > 0))
 }
 
 fn word(token: u32) -> *mut c_void {

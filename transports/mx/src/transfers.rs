@@ -37,7 +37,7 @@ impl Mx {
         let Some(bytes) = self.requests.pool.write(&own.emit()) else { return false };
         let header = own_header(way.remote, way.tag);
         let put = Put { to: way.to, class: Class::Reliable, header, bytes: Some(bytes), ack: false };
-        let is_sent = self.put(Goal::Control { side: way.number }, &put);
+        let is_sent = self.put(Goal::Control { side: way.number }, &put).has_begun();
         if !is_sent {
             self.requests.pool.give(bytes.0);
         }

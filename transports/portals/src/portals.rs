@@ -8,7 +8,7 @@ use crate::watcher::Queue;
 use crate::wire::{Address, Class, REGISTRATIONS};
 use cci_mem::memory::Memory;
 use cci_over::{
-    Arrival, Buffer, Ended, Event, Fate, Goal, Network, PATIENCE, Part, Registrations, Reply, Watcher, Way, Words,
+    Arrival, Buffer, Ended, Event, Fate, Goal, Network, PATIENCE, Part, Registrations, Reply, Sent, Watcher, Way, Words,
 };
 use cci_proto::{Rights, Time};
 use cci_transport::Message;
@@ -56,7 +56,7 @@ impl Portals {
         let len = usize::try_from(event.len).unwrap_or(usize::MAX).min(bytes.len());
         let is_whole = self.blocks(class).copy_out(event.user, event.offset, &mut bytes[..len]);
         let has_failed = event.has_failed || !is_whole;
-        Event::Arrival(Arrival { origin: event.initiator, header: event.header, class, len, has_failed })
+        Event::Arrival(Arrival { origin: event.initiator, header: event.header, class, from: 0, len, has_failed })
     }
 
     /// A put or a get has ended.
@@ -136,7 +136,7 @@ impl Network for Portals {
     }
 
     #[inline]
-    fn next(&mut self, _: &Registrations<Bound>, bytes: &mut [u8]) -> Option<Happened> {
+    fn next(&mut self, _: &Registrations<Bound>, bytes: &mut Vec<u8>) -> Option<Happened> {
         let event = match self.watcher.take() {
             Some(handed) => handed?,
             None => self.net.interface.event(self.net.queue).ok()??,
@@ -221,9 +221,10 @@ impl Network for Portals {
     }
 
     #[inline]
-    fn put(&mut self, goal: Goal, put: &cci_over::Put<Address>) -> bool {
+    fn put(&mut self, goal: Goal, put: &cci_over::Put<Address>) -> Sent {
         let cci_over::Put { to, class, header, bytes, ack } = *put;
-        self.net.put(Aim::Of(goal), &Put { to, class: class.into(), header, bytes, ack }).is_ok()
+        let begun = self.net.put(Aim::Of(goal), &Put { to, class: class.into(), header, bytes, ack });
+        if begun.is_ok() { Sent::Begun } else { Sent::No }
     }
 
     /// The request, an empty put to the same endpoint, and the sentinel behind both.
