@@ -211,8 +211,7 @@ impl Registry {
         if let Some(slot) = self.ends.write().unwrap_or_else(PoisonError::into_inner).all.get_mut(place) {
             *slot = None;
         }
-        let last = LAST.try_with(|last| last.try_borrow_mut().ok().and_then(|mut last| last.take()));
-        drop(last);
+        keep(None);
         // A handler of another thread still holds an event; then the last one who keeps it closes.
         if !end.endpoint.is_handling() {
             // SAFETY: the engine is closed, and takes no event any more; it holds none outside of
@@ -226,31 +225,45 @@ impl Registry {
 /// Runs a call on an endpoint.
 #[inline]
 pub(crate) fn with_end<R>(handle: Handle, act: impl FnOnce(Result<&Arc<End>, Refusal>) -> R) -> R {
+    // Acquires what `make` has published.
+    let registry = REGISTRY.load(Ordering::Acquire).cast_const();
+    let mut act = Some(act);
+    // Borrowed for the call: a handler that calls again may borrow it as well, and only a call that
+    // is in no other one changes it.
+    let done = LAST.try_with(|last| {
+        let last = last.try_borrow().ok()?;
+        let (of, kept, end) = last.as_ref()?;
+        // Acquires what `close` has done.
+        let is_it = (*of, *kept) == (registry, handle) && !end.is_closed.load(Ordering::Acquire);
+        if is_it { act.take().map(|act| act(Ok(end))) } else { None }
+    });
+    match (done, act) {
+        (Ok(Some(result)), _) => result,
+        (_, Some(act)) => with_another_end(handle, act),
+        (_, None) => unreachable!("a call that was run gives its result"),
+    }
+}
+
+/// Runs a call on an endpoint that is not the one that this thread has used last, and keeps it.
+#[inline(never)]
+fn with_another_end<R>(handle: Handle, act: impl FnOnce(Result<&Arc<End>, Refusal>) -> R) -> R {
     let registry = registry();
     if let Err(why) = registry.check() {
         return act(Err(why));
     }
-    let key = (std::ptr::from_ref(registry), handle);
-    // Taken out meanwhile: a handler may call again.
-    let kept = LAST.try_with(|last| last.try_borrow_mut().ok().and_then(|mut last| last.take())).ok().flatten();
-    // Acquires what `close` has done.
-    let is_it =
-        |of: &(*const Registry, Handle, Arc<End>)| (of.0, of.1) == key && !of.2.is_closed.load(Ordering::Acquire);
-    let end = match kept.filter(is_it) {
-        Some((.., end)) => end,
-        None => match registry.find(handle) {
-            Some(end) => end,
-            None => return act(Err(Error::BadEndpoint.into())),
-        },
-    };
+    let Some(end) = registry.find(handle) else { return act(Err(Error::BadEndpoint.into())) };
     let result = act(Ok(&end));
     // Acquires as above. A thread that is ending keeps nothing.
     if !end.is_closed.load(Ordering::Acquire) {
-        let _ = LAST.try_with(|last| {
-            if let Ok(mut last) = last.try_borrow_mut() {
-                *last = Some((key.0, key.1, end));
-            }
-        });
+        keep(Some((std::ptr::from_ref(registry), handle, end)));
     }
     result
+}
+
+/// Has this thread keep another endpoint, or none, unless a call on the one that it keeps is under
+/// way.
+fn keep(new: Option<(*const Registry, Handle, Arc<End>)>) {
+    let before = LAST.try_with(|last| last.try_borrow_mut().ok().map(|mut last| std::mem::replace(&mut *last, new)));
+    // Its last owner may call the program.
+    drop(before);
 }
