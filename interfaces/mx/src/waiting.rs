@@ -230,9 +230,9 @@ impl<B: Buffer> Core<B> {
             }
             bytes => bytes,
         };
-        let session = state.partners.get(pending.number as usize).and_then(Option::as_ref).map_or(0, |of| of.session);
+        let partner = state.partners.get(pending.number as usize).and_then(Option::as_ref);
         let message = Unexpected {
-            source: state.address(pending.number, session),
+            source: partner.map_or(Address::of(0, 0), |of| Address::of(of.name, of.session)),
             bits: head.header.long,
             length: head.header.word,
             data: bytes.and_then(|bytes| bytes.get(head.from..)),
@@ -281,13 +281,15 @@ impl<B: Buffer> Core<B> {
             return Ok(Some(found));
         }
         let (mut found, is_look, handled) = (None, limit == Some(Duration::ZERO), state.counts.handled);
+        let before = state.requests.changes;
         let look = |state: &mut State<B>| {
             found = ready(state);
             // Where the handler has taken a message, its program goes on with that.
             found.is_some() || is_look && state.counts.handled != handled
         };
         state = self.progress(state, look);
-        if found.is_none() {
+        // What no event has brought: a time-out, a message to itself.
+        if found.is_none() && state.requests.changes != before {
             found = ready(&mut state);
         }
         if found.is_some() || is_look {
