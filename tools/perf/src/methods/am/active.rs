@@ -248,6 +248,7 @@ impl<M: Mapping> Active<M> {
             Load::Bulk(len) => {
                 self.exchanges(shot, count, |endpoint, to, _| endpoint.request_bulk_from(to, TAKE, &[], 0..len, 0))
             }
+            Load::Spread(_) => Err(UserError::new("the area of Active Messages is one place")),
         }
     }
 

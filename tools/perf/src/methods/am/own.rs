@@ -117,17 +117,20 @@ impl Own {
     pub(in crate::methods) fn run(&mut self, shot: &Shot, way: Way, count: u64) -> Result<(), UserError> {
         let (to, message) = (self.end.to()?, vec![shot.kind(); shot.message()]);
         match shot.load {
-            Load::Bulk(bytes) => self.exchanges(shot, count, |own| own.write(to, bytes, &message)),
-            _ if way == Way::Reserve => self.exchanges(shot, count, |own| own.send(Way::Reserve, to, &message)),
-            _ => self.exchanges(shot, count, |own| own.send(Way::Send, to, &message)),
+            Load::Bulk(bytes) => self.exchanges(shot, count, |own, _| own.write(to, (0, bytes), &message)),
+            Load::Spread(bytes) => self.exchanges(shot, count, |own, number| {
+                own.write(to, (AREA as u64 * (1 + number % shot.window), bytes), &message)
+            }),
+            _ if way == Way::Reserve => self.exchanges(shot, count, |own, _| own.send(Way::Reserve, to, &message)),
+            _ => self.exchanges(shot, count, |own, _| own.send(Way::Send, to, &message)),
         }
     }
 
     /// Writes, and tells by a message. False: no room now.
     #[inline(always)]
-    fn write(&self, to: Connection, bytes: u64, message: &[u8]) -> Result<bool, UserError> {
+    fn write(&self, to: Connection, (offset, bytes): (u64, u64), message: &[u8]) -> Result<bool, UserError> {
         let remote = self.end.remote()?;
-        let rma = Rma::new(self.end.memory.handle(), remote, bytes).message(message);
+        let rma = Rma::new(self.end.memory.handle(), remote, bytes).remote_offset(offset).message(message);
         match self.end.endpoint.write(to, &rma, Notify::OnFailure(0)) {
             Ok(()) => Ok(true),
             Err(RmaError::NoBuffers) => Ok(false),
@@ -140,11 +143,11 @@ impl Own {
         &mut self,
         shot: &Shot,
         count: u64,
-        start: impl Fn(&Self) -> Result<bool, UserError>,
+        start: impl Fn(&Self, u64) -> Result<bool, UserError>,
     ) -> Result<(), UserError> {
         let (mut sent, mut answered) = (0, 0);
         while answered < count {
-            while sent < count && sent - answered < shot.window && start(self)? {
+            while sent < count && sent - answered < shot.window && start(self, sent)? {
                 sent += 1;
             }
             answered += self.poll(|_, _| Ok((0, None)))?.answers;

@@ -55,6 +55,9 @@ pub(in crate::methods) enum Load {
     Echo(usize),
     /// So many bytes into the target's memory, an acknowledgement back.
     Bulk(u64),
+    /// The same, into as many places as there are exchanges under way, in turn: 1 MiB each, behind
+    /// the first MiB of the target's memory.
+    Spread(u64),
 }
 
 /// What one line of the table is about.
@@ -83,7 +86,7 @@ impl Shot {
     /// The ways of it: Active Messages, and what CCI itself has.
     pub(in crate::methods) fn ways(&self) -> &'static [Way] {
         match self.load {
-            Load::Bulk(_) => &[Way::Active, Way::Write],
+            Load::Bulk(_) | Load::Spread(_) => &[Way::Active, Way::Write],
             Load::Short(_) | Load::Medium(_) | Load::Echo(_) => &[Way::Active, Way::Send, Way::Reserve],
         }
     }
@@ -104,7 +107,7 @@ impl Shot {
         match self.load {
             Load::Short(arguments) => HEADER + 4 * arguments,
             Load::Medium(bytes) | Load::Echo(bytes) => HEADER + bytes,
-            Load::Bulk(_) => BULK_MESSAGE,
+            Load::Bulk(_) | Load::Spread(_) => BULK_MESSAGE,
         }
     }
 

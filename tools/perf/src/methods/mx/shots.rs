@@ -61,7 +61,9 @@ fn own_echo(bytes: u64) -> Option<OwnShot> {
 }
 
 fn stream(experiment: &'static str, bytes: u64, window: u64) -> Shot {
-    let own = Some(OwnShot { name: "write", load: OwnLoad::Bulk(bytes), window });
+    // As many places as messages have, or the same one each time.
+    let load = if window > 1 { OwnLoad::Spread(bytes) } else { OwnLoad::Bulk(bytes) };
+    let own = Some(OwnShot { name: "write", load, window });
     Shot { experiment, x: bytes, load: Load::Stream { bytes, window }, own }
 }
 
