@@ -1,6 +1,6 @@
-//! Peers that break the rules, over a network that is a list.
+//! Peers that break the rules, and ends of messages, over a network that is a list.
 
-use crate::network::{Arrival, Buffer, Class, Ended, Event, Goal, Network, Part, Put, Sent, Way, Words};
+use crate::network::{Arrival, Buffer, Class, Ended, Event, Fate, Goal, Network, Part, Put, Sent, Way, Words};
 use crate::sides::MOST_CONNECTIONS;
 use crate::wire::{Opening, Verb, header};
 use crate::{Header, Over, Parts, Registrations};
@@ -25,6 +25,9 @@ struct Net {
     arrivals: VecDeque<(Arrival<u32>, Vec<u8>)>,
     sent: Vec<(Header, Vec<u8>)>,
     buffers: Vec<Vec<u8>>,
+    /// What was begun and has not ended, and whether a message ends as it is sent.
+    begun: VecDeque<Goal>,
+    ends_at_once: bool,
 }
 
 impl Network for Net {
@@ -59,6 +62,9 @@ impl Network for Net {
     }
 
     fn next(&mut self, _: &Registrations<()>, bytes: &mut Vec<u8>) -> Option<Event<u32, u32>> {
+        if let Some(goal) = self.begun.pop_front() {
+            return Some(Event::Ended(Ended { goal, fate: Fate::Done }));
+        }
         let (arrival, payload) = self.arrivals.pop_front()?;
         bytes[..payload.len()].copy_from_slice(&payload);
         Some(Event::Arrival(arrival))
@@ -74,8 +80,10 @@ impl Network for Net {
         0
     }
 
-    fn write_message(&mut self, _: &Message<'_>) -> Option<Buffer> {
-        None
+    fn write_message(&mut self, message: &Message<'_>) -> Option<Buffer> {
+        let mut bytes = vec![0; message.len()];
+        message.copy_to(&mut bytes);
+        self.write(&bytes)
     }
 
     fn write(&mut self, bytes: &[u8]) -> Option<Buffer> {
@@ -85,9 +93,15 @@ impl Network for Net {
 
     fn give(&mut self, _: u32) {}
 
-    fn put(&mut self, _: Goal, put: &Put<u32>) -> Sent {
+    fn put(&mut self, goal: Goal, put: &Put<u32>) -> Sent {
         let bytes = put.bytes.map(|(buffer, _)| std::mem::take(&mut self.buffers[buffer as usize]));
         self.sent.extend(Header::of(put.header).map(|header| (header, bytes.unwrap_or_default())));
+        if self.ends_at_once {
+            return Sent::Over;
+        }
+        if matches!(goal, Goal::Message { .. }) {
+            self.begun.push_back(goal);
+        }
         Sent::Begun
     }
 
@@ -148,7 +162,10 @@ impl End {
     }
 
     fn request(&mut self, tag: u64) {
-        let attribute = Attribute::ReliableOrdered;
+        self.request_of(Attribute::ReliableOrdered, tag);
+    }
+
+    fn request_of(&mut self, attribute: Attribute, tag: u64) {
         let opening = Opening { endpoint: 0, number: REMOTE, attribute, max_send_size: 64, window: 8, tag, token: 0 };
         let mut bytes = Vec::new();
         opening.emit(&mut bytes);
@@ -163,8 +180,12 @@ impl End {
 
     /// An open connection: its cell, and its number here.
     fn connected() -> (Self, &'static Connection, u32) {
+        Self::connected_by(Attribute::ReliableOrdered)
+    }
+
+    fn connected_by(attribute: Attribute) -> (Self, &'static Connection, u32) {
         let mut end = Self::new();
-        end.request(TAG);
+        end.request_of(attribute, TAG);
         let request = end.event(EventKind::ConnectRequest);
         end.over.accept(&mut end.core, request, 0).expect("an accept");
         assert!(request.give_back());
@@ -261,4 +282,34 @@ fn an_answer_to_what_was_not_asked_yet_ends_nothing() {
     assert!(end.core.pop().is_none(), "it was not answered since");
     answer(&mut end, 2);
     assert!(end.event(EventKind::Send).give_back());
+}
+
+#[test]
+fn a_message_that_has_left_ends_at_once_but_not_before_an_earlier_one() {
+    let (mut end, cell, _) = End::connected_by(Attribute::Unreliable);
+    let send = |end: &mut End, posted| {
+        let sent = end.over.send(&mut end.core, cell, Message::One(b"x"[..].into()), posted);
+        assert!(matches!(sent, Ok(None)), "nobody waits");
+    };
+    let context = |slot: &'static Slot| {
+        let context = slot.words()[1];
+        assert!(slot.give_back());
+        context
+    };
+    end.over.net.ends_at_once = true;
+    // More than there are slots, so each is back.
+    for _ in 0..2 * OPTIONS.send_count {
+        send(&mut end, Posted::Silent(1));
+    }
+    assert!(end.core.pop().is_none());
+    send(&mut end, Posted::Event(2));
+    assert_eq!(context(end.event(EventKind::Send)), 2);
+    end.over.net.ends_at_once = false;
+    send(&mut end, Posted::Event(3));
+    end.over.net.ends_at_once = true;
+    send(&mut end, Posted::Event(4));
+    assert!(end.core.pop().is_none(), "the first of the two is under way");
+    assert!(end.over.make_progress(&mut end.core));
+    assert_eq!([context(end.event(EventKind::Send)), context(end.event(EventKind::Send))], [3, 4]);
+    assert_eq!((end.sent(Verb::Message), end.core.pop().is_none()), (2 * OPTIONS.send_count + 3, true));
 }

@@ -82,7 +82,7 @@ impl Inbound {
         let mut waiting = self.lock();
         let Waiting { records, bytes, .. } = &mut *waiting;
         let (from, len) = (bytes.len(), data.map_or(0, <[u8]>::len));
-        if size_of::<Record>() * records.len() + from + len > if is_lossy { MOST_LOSSY } else { MOST } {
+        if size_of::<Record>() * (records.len() + 1) + from + len > if is_lossy { MOST_LOSSY } else { MOST } {
             return false;
         }
         bytes.extend_from_slice(data.unwrap_or_default());
@@ -129,5 +129,58 @@ impl Inbound {
     /// The program calls again.
     pub(crate) fn unwatch(&self) {
         self.lock().is_watched = false;
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn inbound() -> Inbound {
+        Inbound::new(Arc::new(PollSet::new().expect("a descriptor")))
+    }
+
+    #[test]
+    fn messages_are_exchanged_whole_and_in_order() {
+        let (inbound, mut batch, mut bytes) = (inbound(), Batch::default(), vec![7; 64]);
+        for round in 0..3_u64 {
+            inbound.take(&mut batch, &mut bytes);
+            assert!(batch.is_empty());
+            let sent = [&b"one"[..], b"", b"three"];
+            for (bits, data) in (round..).zip(sent) {
+                assert!(!inbound.push(Address::NONE, bits, Some(data), true), "nobody watches");
+            }
+            inbound.push(Address::NONE, 9, None, false);
+            inbound.take(&mut batch, &mut bytes);
+            for (bits, data) in (round..).zip(sent) {
+                let record = batch.pop().expect("a message");
+                let found = &bytes[record.from..record.from + record.len];
+                assert_eq!((record.bits, found, record.is_bare), (bits, data, false));
+            }
+            assert!(batch.pop().is_some_and(|record| record.is_bare) && batch.pop().is_none());
+        }
+    }
+
+    #[test]
+    fn messages_without_bytes_are_bounded_too() {
+        let (inbound, mut batch, mut bytes) = (inbound(), Batch::default(), Vec::new());
+        for _ in 0..=MOST_LOSSY {
+            inbound.push(Address::NONE, 0, Some(b""), true);
+        }
+        inbound.take(&mut batch, &mut bytes);
+        let count = std::iter::from_fn(|| batch.pop()).count();
+        assert!(count > 0 && count * size_of::<Record>() <= MOST_LOSSY, "{count}");
+    }
+
+    #[test]
+    fn who_watches_is_woken_once_and_not_before_what_is_there() {
+        let (inbound, mut batch, mut bytes) = (inbound(), Batch::default(), Vec::new());
+        assert!(inbound.watch());
+        assert!(inbound.push(Address::NONE, 0, Some(b"x"), true) && !inbound.push(Address::NONE, 1, Some(b"y"), true));
+        assert!(!inbound.watch(), "two messages wait");
+        inbound.take(&mut batch, &mut bytes);
+        assert!(inbound.watch());
+        inbound.unwatch();
+        assert!(!inbound.push(Address::NONE, 2, None, false));
     }
 }

@@ -17,6 +17,11 @@ use std::sync::Arc;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Address([u64; 2]);
 
+#[cfg(test)]
+impl Address {
+    pub(crate) const NONE: Self = Self([0; 2]);
+}
+
 /// `mx_segment_t`.
 #[repr(C)]
 struct Segment {
