@@ -49,12 +49,12 @@ fn mirror_windows_have_their_own_tests_and_rows_beside_rma() {
     assert_eq!(found["window"].as_str(), Some("mirror"));
     let points = found["points"].as_array().unwrap();
     let count = |experiment: &str| points.iter().filter(|point| point["experiment"] == experiment).count();
-    // Two windows by four ways and by two; one window by three; two percentiles by two ways.
-    assert_eq!(["pingpong", "turn", "confirm", "change", "watched"].map(count), [5, 8, 4, 3, 4], "{points:?}");
+    // Two windows by four ways and by three; one window by three; two percentiles by two ways.
+    assert_eq!(["pingpong", "turn", "confirm", "change", "watched"].map(count), [5, 8, 6, 3, 4], "{points:?}");
     assert!(points.iter().all(|point| point["value"].as_f64().unwrap() > 0.0), "{points:?}");
     let rows = found["rows"].as_array().unwrap();
     let barred = rows.iter().filter(|row| row["bar"].as_f64().is_some());
-    assert_eq!((rows.len(), barred.count()), (9, 4), "{rows:?}");
+    assert_eq!((rows.len(), barred.count()), (11, 5), "{rows:?}");
     assert!(std::fs::read_to_string(path).unwrap().contains("mirror window"));
 }
 

@@ -114,6 +114,11 @@ impl Components {
 fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Failed<'a>> {
     let all = || curves.iter().flat_map(|curve| curve.line.iter().chain(&curve.dots)).map(|(_, y)| *y);
     let (least, most) = all().fold((f64::MAX, 0.0_f64), |(least, most), y| (least.min(y), most.max(y)));
+    let (width, height) = area.dim_in_pixel();
+    // Of one pixel: bytes, and the factor of a time.
+    let across = LONGEST as f64 * 1.02 / f64::from(width.saturating_sub(86).max(1));
+    let up = (most * 30.0 / (least * 0.7)).max(1.0).ln() / f64::from(height.saturating_sub(86).max(1));
+    let scale = [across, up];
     let mut chart = ChartBuilder::on(area)
         .margin(12)
         .caption(caption, font(14).color(&INK))
@@ -137,9 +142,9 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
         let drawn = chart.draw_series(LineSeries::new(line.iter().copied(), color.stroke_width(2)))?;
         if color == OLD {
             // Named where they are: their colour is the same.
-            let at = line.get(line.len() / 3).or_else(|| dots.first());
-            let named = at.map(|(x, y)| Text::new(label.clone(), (x + 6.0, y * 1.35), font(13).color(&OLD)));
-            chart.draw_series(named)?;
+            let others = curves.iter().filter(|curve| curve.color != OLD || curve.label != *label);
+            let named = name_place(label, if line.is_empty() { dots } else { line }, others, &scale);
+            chart.draw_series(named.map(|at| Text::new(label.clone(), at, font(13).color(&OLD))))?;
         } else {
             drawn
                 .label(label.clone())
@@ -148,6 +153,31 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
     }
     chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(13)).draw()?;
     Ok(())
+}
+
+/// Where a name stands beside its line: above or below it, where it covers the fewest others.
+/// `scale`: bytes of a pixel, and the logarithm of the factor of one.
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
+fn name_place<'c>(
+    label: &str,
+    line: &[(f64, f64)],
+    others: impl Iterator<Item = &'c Curve>,
+    [across, up]: &[f64; 2],
+) -> Option<(f64, f64)> {
+    let taken: Vec<_> = others.flat_map(|curve| curve.line.iter().chain(&curve.dots)).collect();
+    let (width, height) = (label.len() as f64 * 6.5 * across, 15.0 * up);
+    let right = LONGEST as f64 - width;
+    let places = line.iter().filter(|(x, _)| line.len() == 1 || *x + 6.0 <= right).flat_map(|(x, y)| {
+        // The place is the upper left corner.
+        [18.0, -4.0].map(|above| (x + 6.0, y * (above * up).exp()))
+    });
+    let covered = |(x, y): &(f64, f64)| {
+        let is_covered = |(other, of): &&&(f64, f64)| {
+            (*x - 4.0 * across..x + width).contains(other) && (y * (-height).exp()..*y * (3.0 * up).exp()).contains(of)
+        };
+        taken.iter().filter(is_covered).count()
+    };
+    places.min_by_key(covered)
 }
 
 #[cfg(test)]

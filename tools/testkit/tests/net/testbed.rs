@@ -46,11 +46,23 @@ fn running(group: u32) -> usize {
     stats.filter(is_running).count()
 }
 
+/// Runs of the test bed of which one has to reach the bar: one round of a machine that does other
+/// things may be disturbed.
+const TRIES: usize = 3;
+
 pub(crate) fn measures_and_validates() {
     let out = Folder::new("whole");
-    let output = bed(&out).output().expect("the test bed");
-    let (table, said) = (String::from_utf8_lossy(&output.stdout), String::from_utf8_lossy(&output.stderr));
-    assert!(output.status.success(), "{said}");
+    let mut tables = (0..TRIES).map(|_| {
+        let output = bed(&out).output().expect("the test bed");
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        String::from_utf8_lossy(&output.stdout).into_owned()
+    });
+    // Windows of SCI are predicted as well as messages are, but for two points.
+    let reached = tables.find(|table| {
+        say!("{table}");
+        table.contains("points more: reached")
+    });
+    let table = reached.expect("in no run the paths left out are predicted over windows as they are by messages");
     for text in ["2 o_0 - l_f", "ring:4 0-2", "torus:2x4 0-5", "Median error", "over mirror windows of SCI"] {
         assert!(table.contains(text), "{text} is not in {table}");
     }
@@ -58,7 +70,6 @@ pub(crate) fn measures_and_validates() {
     assert!(document.contains("\"name\": \"torus:4x4 0-10\""), "{document}");
     let document = fs::read_to_string(out.0.join("torus-4x4-0-10.windows.1.json")).expect("a document");
     assert!(document.contains("\"window\": \"mirror\""), "{document}");
-    say!("{table}");
 }
 
 /// Killed in the middle of it, it leaves no process behind, and with the processes the name spaces

@@ -78,6 +78,8 @@ enum Way {
     /// RMA writes in place of windows.
     Written,
     Confirmed,
+    /// Messages of CCI in place of windows, and their answers.
+    Answered,
     Changed(Brought),
     /// The program with this number.
     Program(usize),
@@ -152,7 +154,7 @@ impl Client<'_> {
             groups.push(self.group(Test::Turn, len, &[LIBRARY, FLUSHED, ALIGNED, Way::Written])?);
         }
         for len in lens {
-            groups.push(self.group(Test::Confirm, len, &[Way::Confirmed, Way::RmaAlone])?);
+            groups.push(self.group(Test::Confirm, len, &[Way::Confirmed, Way::RmaAlone, Way::Answered])?);
         }
         let changed = [Brought::Flushed, Brought::Confirmed].map(Way::Changed);
         groups.push(self.group(Test::Change, lens[1], &[changed[0], changed[1], Way::RmaAlone])?);
@@ -191,6 +193,7 @@ impl Client<'_> {
             Way::RmaAlone if test == Test::Dma => "alone",
             Way::Rma | Way::RmaAlone | Way::Written => "rma",
             Way::Confirmed => "window",
+            Way::Answered => "message",
             Way::Changed(Brought::Flushed) => "flushed",
             Way::Changed(Brought::Confirmed) => "confirmed",
             Way::Program(at) => self.programs[at].name,
@@ -254,6 +257,7 @@ impl Client<'_> {
             Way::Bare => lead(end, &messages(true, false, false), &self.bare, Order::Bare),
             Way::Written => lead(end, &messages(true, false, true), &end.writes()?, Order::Written),
             Way::Confirmed => end.confirm_words(windows_of(x), self.number, count),
+            Way::Answered => end.answer_messages(count),
             Way::Changed(brought) => end.change_all(windows_of(x), count, brought),
             Way::RmaAlone => {
                 let len = if test == Test::Confirm { 8 } else { x };

@@ -2,7 +2,7 @@
 //! the server what the next block is.
 
 use super::loops::{LEN, MIDDLE, Messages, SMALL, Windows};
-use super::mirrors::Watch;
+use super::mirrors::{ANSWER, Watch};
 use crate::measure::driver::{DriverOptions, device};
 use crate::methods::own_end::OwnEnd;
 use cci::{Event, Rma, RmaError, SharedMemory};
@@ -35,6 +35,8 @@ pub(super) enum Order {
     /// Progress for RMA of CCI, or for the host of SCI.
     Rma,
     Drive,
+    /// Answers each message of CCI by one.
+    Answers,
     /// Polls its memory, and makes no call.
     Watch(Watch),
     /// Nothing: the client works alone.
@@ -191,10 +193,11 @@ impl End {
         let order = loop {
             match last {
                 Order::Rma => (0..POLLS).try_for_each(|_| self.progress().map(drop))?,
+                Order::Answers => (0..POLLS).try_for_each(|_| self.exchange(Some(ANSWER)).map(drop))?,
                 Order::Drive => (0..POLLS).try_for_each(|_| self.host.progress()).map_err(failed)?,
                 _ => {}
             }
-            let limit = matches!(last, Order::Rma | Order::Drive).then_some(Duration::ZERO);
+            let limit = matches!(last, Order::Rma | Order::Drive | Order::Answers).then_some(Duration::ZERO);
             match self.bell.wait(limit) {
                 Ok(order) => break order,
                 Err(Error::Timeout) => {}

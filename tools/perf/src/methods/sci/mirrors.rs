@@ -5,7 +5,7 @@ use super::end::{End, LONG, Order, failed};
 use super::loops::{Lane, Windows};
 use crate::machine;
 use crate::probe::Stores;
-use cci::{Connection, Rma, RmaError, RmaHandle};
+use cci::{Connection, Event, Notify, Rma, RmaError, RmaHandle};
 use cci_report::{UserError, while_doing};
 use cci_sci::SequenceStatus;
 use rustix::time::{ClockId, clock_gettime};
@@ -95,6 +95,10 @@ pub(super) enum Brought {
     Confirmed,
 }
 
+/// Bytes of a message that has a changed word, and of its confirmation.
+const PATCH: usize = 48;
+pub(super) const ANSWER: usize = 24;
+
 fn now_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
     u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
@@ -162,6 +166,45 @@ impl End {
         let begin = Instant::now();
         self.write(len, count, 1)?;
         Ok(begin.elapsed())
+    }
+
+    /// So many messages of CCI of a patch's length, each with an answer of a confirmation's.
+    pub(super) fn answer_messages(&self, count: u64) -> Result<Duration, UserError> {
+        self.order(Order::Answers)?;
+        let turn = |_: u64| {
+            self.send(PATCH)?;
+            while !self.exchange(None)? {}
+            Ok::<_, UserError>(())
+        };
+        let warm = count.div_ceil(10);
+        (0..warm).try_for_each(turn)?;
+        let begin = Instant::now();
+        (0..count).try_for_each(turn)?;
+        Ok(begin.elapsed())
+    }
+
+    fn send(&self, len: usize) -> Result<(), UserError> {
+        let sent = self.own.endpoint.send(self.own.to()?, &[0x5a; PATCH][..len], Notify::OnFailure(1));
+        sent.map_err(while_doing("cannot send"))
+    }
+
+    /// Takes events of CCI's own until there are none, and answers each message with so many bytes.
+    /// Whether there was one.
+    pub(super) fn exchange(&self, answer: Option<usize>) -> Result<bool, UserError> {
+        let mut any = false;
+        while let Some(event) = self.own.endpoint.get_event().map_err(while_doing("cannot take events"))? {
+            match event {
+                Event::Received(message) => {
+                    drop(message);
+                    any = true;
+                    answer.map_or(Ok(()), |len| self.send(len))?;
+                }
+                Event::Completed(done) => done.outcome().map_err(while_doing("an operation failed"))?,
+                Event::Disconnected(_) => return Err(UserError::new("the other end is gone")),
+                _ => {}
+            }
+        }
+        Ok(any)
     }
 
     /// Sends messages to an owner that makes no call: the median of their times and the 99th

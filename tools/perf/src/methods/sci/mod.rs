@@ -250,7 +250,7 @@ fn serve(end: &End, channel: &mut Channel) -> Result<(), UserError> {
             Order::Bare(messages) => messages.reset(&bare),
             Order::Written(messages) => messages.reset(&end.writes()?),
             Order::Watch(_) => bare.store::<8>(mirrors::WORD, 0),
-            Order::Rma | Order::Drive | Order::Rest | Order::End => {}
+            Order::Rma | Order::Drive | Order::Answers | Order::Rest | Order::End => {}
         }
         end.answer()?;
         match order {
@@ -258,7 +258,7 @@ fn serve(end: &End, channel: &mut Channel) -> Result<(), UserError> {
             Order::Bare(messages) => both_parts(&messages, &bare),
             Order::Written(messages) => both_parts(&messages, &end.writes()?),
             Order::Watch(watch) => end.watch(watch, &bare)?,
-            Order::Rma | Order::Drive | Order::Rest => {}
+            Order::Rma | Order::Drive | Order::Answers | Order::Rest => {}
             Order::End => return Ok(()),
         }
         order = end.next_order(order)?;

@@ -24,7 +24,7 @@ struct Row {
 /// What shared windows are called.
 const SHARED: &str = "shared";
 
-const ROWS: [Row; 10] = [
+const ROWS: [Row; 12] = [
     Row {
         name: "a store, one way",
         experiment: "pingpong",
@@ -83,6 +83,13 @@ const ROWS: [Row; 10] = [
     mirrored("one line until confirmed, window of 64 KiB", "confirm", 64 << 10, "window", ViaTold::More)
         .bytes(8)
         .bar(3000.0, None),
+    mirrored("one line until confirmed, window of 4 KiB", "confirm", 4 << 10, "window", ViaTold::Time)
+        .beside("message", "message, answer")
+        .bytes(8),
+    mirrored("one line until confirmed, window of 64 KiB", "confirm", 64 << 10, "window", ViaTold::More)
+        .beside("message", "message, answer")
+        .bytes(8)
+        .bar(3000.0, None),
     mirrored("all bytes changed, flushed", "change", 64 << 10, "flushed", ViaTold::Speed).bar(0.55, Some(0.65)),
     mirrored("all bytes changed, until confirmed", "change", 64 << 10, "confirmed", ViaTold::Speed),
 ];
@@ -96,6 +103,11 @@ const fn mirrored(name: &'static str, experiment: &'static str, x: u64, way: &'s
 impl Row {
     const fn bytes(mut self, bytes: u64) -> Self {
         self.bytes = bytes;
+        self
+    }
+
+    const fn beside(mut self, way: &'static str, name: &'static str) -> Self {
+        self.beside = (way, name);
         self
     }
 
