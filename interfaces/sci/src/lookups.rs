@@ -154,6 +154,8 @@ mod tests {
     use crate::claims::{self, Limit, Owner};
     use crate::names::{Names, find};
     use crate::nodes::Place;
+    use cci_mem::sync::{AtomicBool, Ordering};
+    use cci_testkit::LIMIT;
 
     /// One owner is stopped, and many ask for it; the other one answers.
     #[test]
@@ -165,18 +167,25 @@ mod tests {
         let stopped = claims::claim(node, Named::Segment(1)).expect("free");
         let claim = claims::claim(node, Named::Segment(2)).expect("free");
         let owner = Owner { number: 7, uri: "x://y".into() };
+        let is_answered = AtomicBool::new(false);
+        // Publishes nothing.
+        let is_over = || is_answered.load(Ordering::Relaxed);
+        let ask = |id, limit: Limit<'_>| find(&place, node, Named::Segment(id), &limit);
+        let deadline = || Instant::now().checked_add(LIMIT);
+        let ask_mute = || ask(1, Limit { deadline: deadline(), is_over: Some(&is_over) });
+        let ask_other = || ask(2, Limit::from(Instant::now() + LIMIT / 2));
         std::thread::scope(|scope| {
-            let ask = |id, limit| find(&place, node, Named::Segment(id), &Limit::from(Instant::now() + limit));
-            let mute: Vec<_> = (0..32).map(|_| scope.spawn(move || ask(1, Duration::from_secs(3)))).collect();
-            // Each of them has asked by now, and asks again.
+            let mute: Vec<_> = (0..32).map(|_| scope.spawn(ask_mute)).collect();
+            // Each of them has asked by now, and asks again until the other one is answered.
             while !poll_accepts(&stopped) {}
-            let asking = scope.spawn(move || ask(2, Duration::from_secs(2)));
+            let asking = scope.spawn(ask_other);
             while !asking.is_finished() {
                 claims::introduce(&claim, &owner.emit());
                 std::thread::yield_now();
             }
+            is_answered.store(true, Ordering::Relaxed);
             assert_eq!(asking.join().expect("no panic"), Ok(Some(owner.clone())));
-            assert!(mute.into_iter().all(|one| one.join().expect("no panic") == Err(Error::Timeout)));
+            assert!(mute.into_iter().all(|one| one.join().expect("no panic") == Err(Error::Cancelled)));
         });
         let places = std::iter::from_fn(|| rustix::net::accept(&stopped).ok()).count();
         assert_eq!(places, 1, "places in the backlog, for equal questions");
