@@ -217,11 +217,14 @@ impl<N: Network> Transport for Over<N> {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        // A program that only sends makes no other calls.
-        if self.sides.of(connection).is_some_and(|side| side.is_low()) {
-            self.make_progress(core);
-        }
-        let side = self.sides.of(connection).filter(|side| !side.is_closed).ok_or(SendError::Disconnected)?;
+        let side = match self.sides.of(connection) {
+            Some(side) if !side.is_closed && !side.is_low() => side,
+            _ => {
+                // A program that only sends makes no other calls.
+                self.make_progress(core);
+                self.sides.of(connection).filter(|side| !side.is_closed).ok_or(SendError::Disconnected)?
+            }
+        };
         let slot = core.take_send().ok_or(SendError::NoBuffers)?;
         // The program has its bytes back when this call returns.
         let Some(bytes) = self.net.write_message(&message) else {

@@ -260,7 +260,7 @@ impl<B: Buffer> State<B> {
             return is_right.then_some(Taken::Done);
         }
         let link = partner.link;
-        if header.credit > 0 && !self.on_credit(endpoint, number, header.credit) {
+        if !self.on_credit(endpoint, number, header.credit) {
             return None;
         }
         match header.kind {

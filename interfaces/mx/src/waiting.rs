@@ -152,7 +152,7 @@ impl<B: Buffer> Core<B> {
             match self.endpoint.get_event() {
                 Ok(Some(event)) => {
                     if let Some(pending) = state.take(&self.endpoint, event) {
-                        state = self.call_handler(state, pending);
+                        state = self.call_handler(state, &pending);
                     }
                 }
                 Ok(None) | Err(PollError::NoBuffers) => break,
@@ -215,7 +215,7 @@ impl<B: Buffer> Core<B> {
     }
 
     #[inline(never)]
-    fn call_handler<'a>(&'a self, mut state: Entered<'a, B>, pending: Pending<'_>) -> Entered<'a, B> {
+    fn call_handler<'a>(&'a self, mut state: Entered<'a, B>, pending: &Pending<'_>) -> Entered<'a, B> {
         let head = &pending.head;
         let is_eager = head.header.kind == EAGER;
         let mut scratch = std::mem::take(&mut state.scratch);
@@ -230,16 +230,16 @@ impl<B: Buffer> Core<B> {
             }
             bytes => bytes,
         };
-        let partner = state.partners.get(pending.number as usize).and_then(Option::as_ref);
+        let session = state.partners.get(pending.number as usize).and_then(Option::as_ref).map_or(0, |of| of.session);
         let message = Unexpected {
-            source: partner.map_or(Address::of(0, 0), |of| Address::of(of.name, of.session)),
+            source: state.address(pending.number, session),
             bits: head.header.long,
             length: head.header.word,
             data: bytes.and_then(|bytes| bytes.get(head.from..)),
         };
         let (mut state, answer) = self.run_handler(state, &message);
         state.scratch = scratch;
-        state.after_handler(&self.endpoint, &pending, answer == Answer::Finished);
+        state.after_handler(&self.endpoint, pending, answer == Answer::Finished);
         state
     }
 
@@ -281,15 +281,13 @@ impl<B: Buffer> Core<B> {
             return Ok(Some(found));
         }
         let (mut found, is_look, handled) = (None, limit == Some(Duration::ZERO), state.counts.handled);
-        let before = state.requests.changes;
         let look = |state: &mut State<B>| {
             found = ready(state);
             // Where the handler has taken a message, its program goes on with that.
             found.is_some() || is_look && state.counts.handled != handled
         };
         state = self.progress(state, look);
-        // What no event has brought: a time-out, a message to itself.
-        if found.is_none() && state.requests.changes != before {
+        if found.is_none() {
             found = ready(&mut state);
         }
         if found.is_some() || is_look {
