@@ -245,10 +245,9 @@ impl<M: Mapping> Active<M> {
             Load::Echo(len) => self.exchanges(shot, count, |endpoint, to, bytes| {
                 endpoint.request_medium(to, RETURN, &[], payload(bytes, len))
             }),
-            Load::Bulk(len) => {
+            Load::Bulk(len) | Load::Spread(len) => {
                 self.exchanges(shot, count, |endpoint, to, _| endpoint.request_bulk_from(to, TAKE, &[], 0..len, 0))
             }
-            Load::Spread(_) => Err(UserError::new("the area of Active Messages is one place")),
         }
     }
 

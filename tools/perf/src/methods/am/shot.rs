@@ -56,7 +56,7 @@ pub(in crate::methods) enum Load {
     /// So many bytes into the target's memory, an acknowledgement back.
     Bulk(u64),
     /// The same, into as many places as there are exchanges under way, in turn: 1 MiB each, behind
-    /// the first MiB of the target's memory.
+    /// the first MiB of the target's memory. Active Messages have one place.
     Spread(u64),
 }
 
