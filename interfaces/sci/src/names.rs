@@ -233,8 +233,9 @@ fn ask<R>(
         rustix::rand::getrandom(&mut cookie, rustix::rand::GetRandomFlags::empty()).map_err(|_| Error::System)?;
         let question = Question { cookie: u64::from_ne_bytes(cookie), node, what };
         let begun = Instant::now();
-        let left = until.deadline.map_or(AGAIN, |deadline| deadline.saturating_duration_since(begun));
-        match ask_once(address, question, &parse, AGAIN.min(left)) {
+        let left = until.deadline.map(|deadline| deadline.saturating_duration_since(begun));
+        let pause = left.map_or(AGAIN, |left| AGAIN.min(left));
+        match ask_once(address, question, &parse, pause) {
             Ok(answer) => return answer,
             // Nobody has the port.
             Err(why) if why.kind() == ErrorKind::ConnectionRefused => return Ok((None, 0)),
@@ -244,11 +245,11 @@ fn ask<R>(
         if until.is_over() {
             return Err(Error::Cancelled);
         }
-        if left <= AGAIN && begun.elapsed() >= left {
+        if left.is_some_and(|left| begun.elapsed() >= left) {
             return Err(Error::Timeout);
         }
         // A route that is missing is reported at once.
-        std::thread::sleep(AGAIN.min(left).saturating_sub(begun.elapsed()));
+        std::thread::sleep(pause.saturating_sub(begun.elapsed()));
         // While this process was stopped an answer may have come too late for its question.
         waited += begun.elapsed().min(2 * AGAIN);
         if waited >= reach {
@@ -335,6 +336,22 @@ mod tests {
         mute.set_nonblocking(true).expect("a socket");
         let questions = std::iter::from_fn(|| mute.recv_from(&mut [0; LEN]).ok());
         assert!(questions.map(|(_, from)| from).collect::<std::collections::BTreeSet<_>>().len() >= 2);
+    }
+
+    #[test]
+    fn a_question_without_a_limit_is_asked_again() {
+        let other = UdpSocket::bind("127.0.0.1:0").expect("a port");
+        let place = place(other.local_addr().expect("an address").port());
+        let answering = std::thread::spawn(move || {
+            other.set_read_timeout(Some(Duration::from_secs(20))).expect("a limit");
+            let mut bytes = [0; LEN];
+            other.recv(&mut bytes).expect("a question, which is lost");
+            let (_, from) = other.recv_from(&mut bytes).expect("the question again");
+            let cookie = Question::parse(&bytes).expect("a question").cookie;
+            other.send_to(&Answer::HERE.emit(cookie).expect("short"), from).expect("room");
+        });
+        assert_eq!(find(&place, 4, Named::Interrupt(1), &Limit::from(None)), Ok(None));
+        answering.join().expect("no panic");
     }
 
     #[test]

@@ -101,13 +101,17 @@ fn members_of(
     (patience, limit): (Patience, Option<Instant>),
 ) -> Result<Vec<Membership>, Error> {
     let (mut members, mut asked) = (BTreeMap::new(), Duration::ZERO);
+    let mut was_mute = false;
     loop {
         let (mut from, mut is_mute) = (0, false);
         loop {
-            let Ok((found, skipped)) = names::find_member(place, (id, from), limit) else {
-                return Ok(members.into_values().collect());
+            let (found, skipped) = match (names::find_member(place, (id, from), limit), patience) {
+                (Ok(answer), _) => answer,
+                (Err(Error::Timeout), Patience::Long) if was_mute => return Err(Error::Timeout),
+                (Err(_), _) => return Ok(members.into_values().collect()),
             };
             is_mute |= skipped > 0;
+            was_mute |= is_mute;
             let Some(member) = found.filter(|of| of.place >= from && of.place < claims::MOST_MEMBERS) else { break };
             from = member.place + 1;
             members.insert(member.place, member);
