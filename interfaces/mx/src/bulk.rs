@@ -69,11 +69,11 @@ impl Bulks {
 fn register(
     endpoint: &Endpoint,
     connection: Connection,
-    (memory, registered): (&mut Vec<Memory>, &mut Vec<Registration<Memory>>),
+    (memory, registered): (impl Iterator<Item = Memory>, &mut Vec<Registration<Memory>>),
     rights: Rights,
 ) -> Result<(), RegisterError> {
-    for memory in &*memory {
-        match endpoint.register_for(connection, memory.clone(), rights) {
+    for memory in memory {
+        match endpoint.register_for(connection, memory, rights) {
             Ok(registration) => registered.push(registration),
             Err(why) => {
                 registered.clear();
@@ -81,7 +81,6 @@ fn register(
             }
         }
     }
-    memory.clear();
     Ok(())
 }
 
@@ -133,7 +132,8 @@ impl<B: Buffer> State<B> {
             segments.copy_out(0, &mut gathered);
             bulk.memory.push(crate::types::buffer(gathered));
         }
-        if let Err(why) = register(endpoint, connection, (&mut bulk.memory, &mut bulk.registered), Rights::READ) {
+        let Bulk { memory, registered, .. } = bulk;
+        if let Err(why) = register(endpoint, connection, (memory.drain(..), registered), Rights::READ) {
             bulks.free(place);
             return match why {
                 RegisterError::NoMemory | RegisterError::Disconnected => Sending::Blocked,
@@ -199,8 +199,10 @@ impl<B: Buffer> State<B> {
     pub(crate) fn begin_reads(&mut self, endpoint: &Endpoint, connection: Connection, place: u32) -> bool {
         let Some(bulk) = self.bulks.get_mut(place).filter(|bulk| bulk.is_reading) else { return true };
         if bulk.registered.is_empty() && bulk.failed.is_none() {
-            match register(endpoint, connection, (&mut bulk.memory, &mut bulk.registered), Rights::NONE) {
-                Ok(()) => {}
+            let Bulk { memory, registered, .. } = bulk;
+            // It is tried again where there is no room.
+            match register(endpoint, connection, (memory.iter().cloned(), registered), Rights::NONE) {
+                Ok(()) => memory.clear(),
                 Err(RegisterError::NoMemory | RegisterError::Disconnected) => return false,
                 Err(_) => bulk.failed = Some(Code::NoResources),
             }
