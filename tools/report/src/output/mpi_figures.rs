@@ -142,8 +142,7 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
         let drawn = chart.draw_series(LineSeries::new(line.iter().copied(), color.stroke_width(2)))?;
         if color == OLD {
             // Named where they are: their colour is the same.
-            let others = curves.iter().filter(|curve| curve.color != OLD || curve.label != *label);
-            let named = name_place(label, if line.is_empty() { dots } else { line }, others, &scale);
+            let named = name_place(label, if line.is_empty() { dots } else { line }, curves, &scale);
             chart.draw_series(named.map(|at| Text::new(label.clone(), at, font(13).color(&OLD))))?;
         } else {
             drawn
@@ -155,16 +154,11 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
     Ok(())
 }
 
-/// Where a name stands beside its line: above or below it, where it covers the fewest others.
+/// Where a name stands beside its line: above or below it, where it covers the fewest points.
 /// `scale`: bytes of a pixel, and the logarithm of the factor of one.
 #[expect(clippy::cast_precision_loss, reason = "a small number")]
-fn name_place<'c>(
-    label: &str,
-    line: &[(f64, f64)],
-    others: impl Iterator<Item = &'c Curve>,
-    [across, up]: &[f64; 2],
-) -> Option<(f64, f64)> {
-    let taken: Vec<_> = others.flat_map(|curve| curve.line.iter().chain(&curve.dots)).collect();
+fn name_place(label: &str, line: &[(f64, f64)], curves: &[Curve], [across, up]: &[f64; 2]) -> Option<(f64, f64)> {
+    let taken: Vec<_> = curves.iter().flat_map(|curve| curve.line.iter().chain(&curve.dots)).collect();
     let (width, height) = (label.len() as f64 * 6.5 * across, 15.0 * up);
     let right = LONGEST as f64 - width;
     let places = line.iter().filter(|(x, _)| line.len() == 1 || *x + 6.0 <= right).flat_map(|(x, y)| {
