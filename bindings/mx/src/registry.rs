@@ -235,10 +235,21 @@ pub(crate) fn with_end<R>(handle: Handle, act: impl FnOnce(Result<&Arc<End>, Ref
         let (of, kept, end) = last.as_ref()?;
         // Acquires what `close` has done.
         let is_it = (*of, *kept) == (registry, handle) && !end.is_closed.load(Ordering::Acquire);
-        if is_it { act.take().map(|act| act(Ok(end))) } else { None }
+        if !is_it {
+            return None;
+        }
+        let result = act.take().map(|act| act(Ok(end)));
+        result.map(|result| (result, end.is_closed.load(Ordering::Acquire)))
     });
     match (done, act) {
-        (Ok(Some(result)), _) => result,
+        (Ok(Some((result, is_closed))), _) => {
+            // Another thread, or a handler, has closed it meanwhile: the last owner lets its
+            // endpoint of CCI go.
+            if is_closed {
+                keep(None);
+            }
+            result
+        }
         (_, Some(act)) => with_another_end(handle, act),
         (_, None) => unreachable!("a call that was run gives its result"),
     }
