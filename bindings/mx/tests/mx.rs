@@ -117,6 +117,11 @@ fn an_endpoint_sends_to_itself_and_probes() {
 }
 
 #[test]
+fn an_endpoint_that_is_closed_under_a_handler_gives_all_back() {
+    run_alone("closing.c", "closed\n");
+}
+
+#[test]
 fn a_fork_in_each_phase_of_a_large_message_changes_nothing() {
     run("fork.c", "whole\n");
 }
