@@ -195,17 +195,39 @@ fn stores_go_to_and_fro() {
 }
 
 /// As a device that hosts share.
-#[test]
-fn stores_go_to_and_fro_in_the_memory_of_a_file() {
+/// Runs the ping-pong in the memory of a plain file.
+fn in_a_file(start: impl Fn(u32, &Path, &Path) -> Command) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = compile("pingpong.c", &[], dir.path());
     let file = dir.path().join("memory");
     std::fs::File::create(&file).and_then(|file| file.set_len(1 << 20)).expect("a file");
     both("pingpong.c", "ping and pong\n", |rank| {
-        let mut command = command(&program, 4 + 4 * rank, dir.path());
+        let mut command = start(rank, &program, dir.path());
         command.env("SCI_MEMORY", &file);
         command
     });
+    // The segment of each has the last of the longest messages, 65,000 bytes of one value.
+    let bytes = std::fs::read(&file).expect("a file");
+    let stored = bytes.iter().filter(|byte| **byte == 100).count();
+    assert!(stored >= 2 * 65_000, "{stored}");
+}
+
+#[test]
+fn stores_go_to_and_fro_in_the_memory_of_a_file() {
+    in_a_file(|rank, program, dir| command(program, 4 + 4 * rank, dir));
+}
+
+/// As between two machines that share the memory of a device, and do not reach each other by CCI.
+#[test]
+fn stores_go_to_and_fro_in_a_file_that_two_name_spaces_share() {
+    if namespace::may_be_made() {
+        let nets = namespace::pair(1500);
+        in_a_file(|rank, program, dir| {
+            let mut command = inside(&nets[rank as usize].path(), program, dir);
+            command.env_remove("CCI_LISTEN").env("BY_DIRECTORY", "yes");
+            command
+        });
+    }
 }
 
 /// Shared windows need no owner that runs.

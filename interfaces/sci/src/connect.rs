@@ -102,8 +102,13 @@ pub(crate) fn connect(
     // The memory of a device needs no way to the owner. One of this host is asked first: it is told
     // of the connection.
     let is_elsewhere = shared.nodes.is_here(node) == Some(false);
-    if is_elsewhere && let Some(far) = find_in_device(shared, node, id)? {
-        return Ok(far);
+    if is_elsewhere {
+        if let Some(far) = find_in_device(shared, node, id)? {
+            return Ok(far);
+        }
+        if !shared.is_networked() && shared.with(|state| Ok(state.device.is_some()))? {
+            return Err(Error::NoSuchSegment);
+        }
     }
     let is_own = |state: &State| node == state.own_node && state.has_segment(id);
     let find = || shared.find((node, Named::Segment(id)), until, is_own, Error::NoSuchSegment);
@@ -121,7 +126,10 @@ pub(crate) fn connect(
     let request = Request { partner, node, segment: Some(id), outcome: None };
     let own = shared.nodes.own();
     let token = shared.ask(request, until, |token| Message::Connect { token, segment: id, node: own })?;
-    RemoteSegment::new(shared, token)
+    let asked = RemoteSegment::new(shared, token)?;
+    // It may have been published since, and a mirror is the longer way to the memory of a device.
+    let far = if is_elsewhere { find_in_device(shared, node, id)? } else { None };
+    Ok(far.unwrap_or(asked))
 }
 
 fn find_in_device(shared: &Arc<Shared>, node: u32, id: u32) -> Result<Option<RemoteSegment>, Error> {
