@@ -24,14 +24,15 @@ mod vectors {
 
     type Own = [AtomicU64; LINE as usize];
 
-    /// A line of memory that the program may store to meanwhile, loaded before those that are loaded
-    /// after it; of the line there is no order. Aligned words of 8 bytes are loaded whole.
+    /// A line of memory that the program may store to meanwhile, loaded before those that are
+    /// loaded after it; of the line there is no order. Aligned words of 8 bytes are loaded whole.
     #[target_feature(enable = "avx2")]
     #[inline]
     fn halves(own: &Own) -> [__m256i; 2] {
         let at = own.as_ptr().cast::<__m256i>();
-        // SAFETY: a line has 64 bytes, and begins at a line of a mapping. Volatile loads are made one
-        // by one and in the order of the program; a fence between others lets the compiler join them.
+        // SAFETY: a line has 64 bytes, and begins at a line of a mapping. Volatile loads are made
+        // one by one and in the order of the program; a fence between others lets the compiler join
+        // them.
         unsafe { [at.read_volatile(), at.add(1).read_volatile()] }
     }
 
