@@ -74,10 +74,10 @@ impl Buffers {
         }
     }
 
-    /// Where `len` bytes of a buffer begin; none when they lie outside.
+    /// Where `len` bytes of a buffer begin; none when they, or a byte after them, lie outside.
     #[inline]
     fn at(&self, number: u32, offset: usize, len: usize) -> Option<*mut u8> {
-        let inside = number < self.count && offset.checked_add(len)? <= self.stride * LINE;
+        let inside = number < self.count && offset.checked_add(len)? <= self.capacity();
         let first = number as usize * self.stride;
         // SAFETY: `number` is below the count, so that the buffer is inside the region, and the
         // offset inside the buffer.
@@ -99,7 +99,7 @@ impl Buffers {
     /// after them.
     #[inline]
     pub fn show<C: Sync, E: Sync>(&mut self, slot: &Slot<C, E>, kind: u32, number: u32, len: u32, third: u64) {
-        let Some(payload) = self.at(number, 0, len as usize + 1) else { return };
+        let Some(payload) = self.at(number, 0, len as usize) else { return };
         // SAFETY: `at` has checked that `len` bytes and one more lie in the buffer, whose region is
         // mapped for ever and private; `write` is not called for a buffer that an event shows.
         unsafe {
@@ -116,5 +116,21 @@ impl Drop for Buffers {
         if let Ok((_, store)) = STORE.get(Regions::new) {
             store.give(self.lines);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_written_leaves_room_for_the_zero_byte_after_it() {
+        let mut buffers = Buffers::new(1, 100).expect("address space");
+        let number = buffers.take().expect("a buffer");
+        let bytes = vec![1; buffers.capacity() + 1];
+        assert_eq!(bytes.len(), 2 * LINE);
+        assert!(buffers.write(number, 0, &bytes[1..]) && buffers.write(number, 1, &bytes[2..]));
+        assert!(!buffers.write(number, 0, &bytes) && !buffers.write(number, 1, &bytes[1..]));
+        assert!(!buffers.write(number, usize::MAX, &bytes[1..]));
     }
 }

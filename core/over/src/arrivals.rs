@@ -4,8 +4,8 @@ use crate::inbox::Request;
 use crate::network::{Arrival, Class, Ended, Event, Fate, Goal, Network, Reply};
 use crate::side::Early;
 use crate::wire::{Header, Opening, Verb, short_tag, words};
-use crate::{Over, PATIENCE};
-use cci_proto::{Atomic, Failure, Rights};
+use crate::{Over, PATIENCE, longest};
+use cci_proto::{Atomic, Failure, MAX_REQUEST, Rights};
 use cci_transport::Core;
 
 impl<N: Network> Over<N> {
@@ -34,7 +34,8 @@ impl<N: Network> Over<N> {
 
     /// What is for an endpoint, and not for a connection.
     fn on_setup(&mut self, core: &mut Core, (arrival, header): (&Arrival<N::Origin>, Header), bytes: &[u8]) {
-        let Some((opening, payload)) = Opening::parse(bytes).filter(|_| !arrival.has_failed) else {
+        let is_fine = |payload: &[u8]| !arrival.has_failed && payload.len() <= MAX_REQUEST;
+        let Some((opening, payload)) = Opening::parse(bytes).filter(|(_, payload)| is_fine(payload)) else {
             return self.strays += 1;
         };
         let from = self.net.at(arrival.origin, opening.endpoint);
@@ -47,16 +48,31 @@ impl<N: Network> Over<N> {
         }
     }
 
+    /// Bytes of the longest that a peer may send on a connection. A network hands over what comes
+    /// as it is.
+    #[inline]
+    fn most_of(&self, verb: Verb) -> usize {
+        if verb == Verb::Message { self.max_send_size as usize } else { longest(self.max_send_size) }
+    }
+
     /// What is for a connection.
     fn on_arrival(&mut self, core: &mut Core, (arrival, header): (&Arrival<N::Origin>, Header), bytes: &[u8]) {
         let Arrival { origin, class, has_failed, .. } = *arrival;
-        let now = self.now;
+        let (now, most) = (self.now, self.most_of(header.verb));
         let side = self.sides.get_mut(header.to);
         let side = side.filter(|side| N::is_from(side.peer, origin) && short_tag(side.tag) == header.tag);
         let Some(side) = side else { return self.on_late((arrival, header), bytes) };
         if has_failed {
             // Its bytes are not whole: the peer has died while they were read.
             return self.break_side(core, header.to, Failure::Disconnected);
+        }
+        if bytes.len() > most {
+            // No slot could take it, and it would hold up what comes after it.
+            self.strays += 1;
+            if class == Class::Reliable {
+                self.break_side(core, header.to, Failure::Disconnected);
+            }
+            return;
         }
         side.hear(now);
         if class == Class::Unreliable {

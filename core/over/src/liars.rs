@@ -7,7 +7,7 @@ use crate::{Header, Over, Parts, Registrations};
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
-use cci_proto::{Access, Atomic, Attribute, EventKind, Rights};
+use cci_proto::{Access, Atomic, Attribute, EventKind, MAX_REQUEST, Rights};
 use cci_transport::{Connection, Core, CoreOptions, Endpoint, Message, Posted, Rma, Slot, Transport};
 use std::collections::VecDeque;
 
@@ -66,7 +66,8 @@ impl Network for Net {
             return Some(Event::Ended(Ended { goal, fate: Fate::Done }));
         }
         let (arrival, payload) = self.arrivals.pop_front()?;
-        bytes[..payload.len()].copy_from_slice(&payload);
+        // Whole, however long it is.
+        *bytes = payload;
         Some(Event::Arrival(arrival))
     }
 
@@ -166,9 +167,14 @@ impl End {
     }
 
     fn request_of(&mut self, attribute: Attribute, tag: u64) {
+        self.request_with(attribute, tag, &[]);
+    }
+
+    fn request_with(&mut self, attribute: Attribute, tag: u64, payload: &[u8]) {
         let opening = Opening { endpoint: 0, number: REMOTE, attribute, max_send_size: 64, window: 8, tag, token: 0 };
         let mut bytes = Vec::new();
         opening.emit(&mut bytes);
+        bytes.extend(payload);
         self.hear(LIAR, Class::Setup, header(0, Verb::Request, 0, tag), &bytes);
     }
 
@@ -186,15 +192,21 @@ impl End {
     fn connected_by(attribute: Attribute) -> (Self, &'static Connection, u32) {
         let mut end = Self::new();
         end.request_of(attribute, TAG);
-        let request = end.event(EventKind::ConnectRequest);
-        end.over.accept(&mut end.core, request, 0).expect("an accept");
+        let (cell, number) = end.accept();
+        (end, cell, number)
+    }
+
+    /// Accepts the next request: the cell of the connection, and its number here.
+    fn accept(&mut self) -> (&'static Connection, u32) {
+        let request = self.event(EventKind::ConnectRequest);
+        self.over.accept(&mut self.core, request, 0).expect("an accept");
         assert!(request.give_back());
-        let accepted = end.event(EventKind::Accept);
+        let accepted = self.event(EventKind::Accept);
         let cell = accepted.connection.get().expect("accepted");
         assert!(accepted.give_back());
-        let (_, bytes) = end.over.net.sent.pop().expect("an answer");
+        let (_, bytes) = self.over.net.sent.pop().expect("an answer");
         let (opening, _) = Opening::parse(&bytes).expect("an opening");
-        (end, cell, opening.number)
+        (cell, opening.number)
     }
 
     /// What was sent with this verb.
@@ -227,6 +239,49 @@ fn requests_that_nobody_answers_are_bounded() {
     assert_eq!((end.over.inbox.requests.len(), end.sent(Verb::Reject)), (MOST_CONNECTIONS, 0));
     end.request(u64::MAX);
     assert_eq!((end.over.inbox.requests.len(), end.sent(Verb::Reject)), (MOST_CONNECTIONS, 1));
+}
+
+#[test]
+fn a_request_that_is_too_long_blocks_no_other() {
+    let mut end = End::new();
+    let too_long = vec![1; MAX_REQUEST + 1];
+    for (tag, len) in [(1, MAX_REQUEST), (2, MAX_REQUEST + 1)] {
+        end.request_with(Attribute::ReliableOrdered, tag, &too_long[..len]);
+    }
+    end.request_with(Attribute::ReliableOrdered, 3, &[1; 8 << 10]);
+    end.request(4);
+    for tag in [1, 4] {
+        let slot = end.event(EventKind::ConnectRequest);
+        assert_eq!(end.over.inbox.shown.get(slot).map(|request| request.opening.tag), Some(tag));
+    }
+    assert_eq!((end.core.pop().is_none(), end.over.inbox.requests.len(), end.over.strays), (true, 0, 2));
+}
+
+#[test]
+fn a_message_that_is_too_long_ends_its_connection_and_blocks_no_other() {
+    for len in [LONGEST as usize + 1, 8 << 10] {
+        let (mut end, _, number) = End::connected();
+        end.hear(LIAR, Class::Reliable, header(number, Verb::Message, 0, TAG), &vec![1; LONGEST as usize]);
+        assert!(end.event(EventKind::Recv).give_back());
+        end.request(TAG + 1);
+        let (_, other) = end.accept();
+        end.hear(LIAR, Class::Reliable, header(number, Verb::Message, 1, TAG), &vec![1; len]);
+        end.event(EventKind::Disconnect);
+        end.hear(LIAR, Class::Reliable, header(other, Verb::Message, 0, TAG + 1), b"of another connection");
+        end.event(EventKind::Recv);
+        assert_eq!((end.over.sides.get(number).is_none(), end.over.strays), (true, 1));
+    }
+}
+
+#[test]
+fn what_is_too_long_and_may_be_lost_is_lost() {
+    let (mut end, _, number) = End::connected_by(Attribute::Unreliable);
+    for len in [LONGEST as usize + 1, 8 << 10] {
+        end.hear(LIAR, Class::Unreliable, header(number, Verb::Message, 0, TAG), &vec![1; len]);
+    }
+    assert_eq!((end.core.pop().is_none(), end.over.strays), (true, 2));
+    end.hear(LIAR, Class::Unreliable, header(number, Verb::Message, 0, TAG), b"short");
+    end.event(EventKind::Recv);
 }
 
 #[test]

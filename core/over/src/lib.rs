@@ -121,8 +121,13 @@ impl Parts {
     /// Bytes of the longest message that the network carries: a request, or one of the program.
     #[must_use]
     pub fn longest(&self) -> usize {
-        (cci_proto::MAX_REQUEST + Opening::LEN).max(self.max_send_size as usize)
+        longest(self.max_send_size)
     }
+}
+
+/// As [`Parts::longest`].
+fn longest(max_send_size: u32) -> usize {
+    (cci_proto::MAX_REQUEST + Opening::LEN).max(max_send_size as usize)
 }
 
 impl<N: Network + 'static> Over<N> {
