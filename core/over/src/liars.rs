@@ -28,6 +28,8 @@ struct Net {
     /// What was begun and has not ended, and whether a message ends as it is sent.
     begun: VecDeque<Goal>,
     ends_at_once: bool,
+    /// Messages of operations that it takes, if not all.
+    room: Option<usize>,
 }
 
 impl Network for Net {
@@ -74,7 +76,7 @@ impl Network for Net {
     fn progress(&mut self) {}
 
     fn has_room(&self) -> bool {
-        true
+        self.room != Some(0)
     }
 
     fn unsent(&self) -> usize {
@@ -97,10 +99,14 @@ impl Network for Net {
     fn put(&mut self, goal: Goal, put: &Put<u32>) -> Sent {
         let bytes = put.bytes.map(|(buffer, _)| std::mem::take(&mut self.buffers[buffer as usize]));
         self.sent.extend(Header::of(put.header).map(|header| (header, bytes.unwrap_or_default())));
+        let is_message = matches!(goal, Goal::Message { .. });
+        if is_message && let Some(room) = &mut self.room {
+            *room -= 1;
+        }
         if self.ends_at_once {
             return Sent::Over;
         }
-        if matches!(goal, Goal::Message { .. }) {
+        if is_message {
             self.begun.push_back(goal);
         }
         Sent::Begun
@@ -367,4 +373,20 @@ fn a_message_that_has_left_ends_at_once_but_not_before_an_earlier_one() {
     assert!(end.over.make_progress(&mut end.core));
     assert_eq!([context(end.event(EventKind::Send)), context(end.event(EventKind::Send))], [3, 4]);
     assert_eq!((end.sent(Verb::Message), end.core.pop().is_none()), (2 * OPTIONS.send_count + 3, true));
+}
+
+#[test]
+fn a_message_that_has_left_ends_though_the_next_one_finds_no_room() {
+    let (mut end, cell, _) = End::connected_by(Attribute::Unreliable);
+    (end.over.net.ends_at_once, end.over.net.room) = (true, Some(0));
+    for context in [1, 2] {
+        let sent = end.over.send(&mut end.core, cell, Message::One(b"x"[..].into()), Posted::Event(context));
+        assert!(matches!(sent, Ok(None)), "nobody waits");
+    }
+    for context in [1, 2] {
+        end.over.net.room = Some(1);
+        end.over.make_progress(&mut end.core);
+        assert_eq!(end.event(EventKind::Send).words()[1], context);
+        assert!(end.core.pop().is_none(), "there was room for one");
+    }
 }

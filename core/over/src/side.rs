@@ -263,6 +263,8 @@ impl<P: Copy> Side<P> {
                 sent.has_begun()
             };
             if !begun {
+                // Earlier ones may have ended as they were sent.
+                self.finish(core, net);
                 return !std::mem::replace(&mut self.is_stalled, true);
             }
             self.started = self.started.max(at + 1);
