@@ -2,6 +2,7 @@
 
 use crate::network::{Arrival, Buffer, Class, Ended, Event, Fate, Goal, Network, Part, Put, Sent, Way, Words};
 use crate::sides::MOST_CONNECTIONS;
+use crate::transport::UNHEARD;
 use crate::wire::{Opening, Verb, header};
 use crate::{Header, Over, Parts, Registrations};
 use cci_mem::arena::SharedMemory;
@@ -161,10 +162,15 @@ impl End {
         Self { core, over: Over::new(Net::default(), parts) }
     }
 
-    /// A message of the peer, which is handled at once.
-    fn hear(&mut self, origin: u32, class: Class, word: u64, bytes: &[u8]) {
+    /// A message of the peer.
+    fn come(&mut self, origin: u32, class: Class, word: u64, bytes: &[u8]) {
         let arrival = Arrival { origin, header: word, class, from: 0, len: bytes.len(), has_failed: false };
         self.over.net.arrivals.push_back((arrival, bytes.to_vec()));
+    }
+
+    /// A message of the peer, which is handled at once.
+    fn hear(&mut self, origin: u32, class: Class, word: u64, bytes: &[u8]) {
+        self.come(origin, class, word, bytes);
         assert!(self.over.make_progress(&mut self.core));
     }
 
@@ -389,4 +395,19 @@ fn a_message_that_has_left_ends_though_the_next_one_finds_no_room() {
         assert_eq!(end.event(EventKind::Send).words()[1], context);
         assert!(end.core.pop().is_none(), "there was room for one");
     }
+}
+
+#[test]
+fn who_only_sends_answers_its_peer_and_hears_of_its_end() {
+    let (mut end, cell, number) = End::connected_by(Attribute::Unreliable);
+    end.over.net.ends_at_once = true;
+    let mut send_until = |verb, is_over: &dyn Fn(&End, bool) -> bool| {
+        end.come(LIAR, Class::Reliable, header(number, verb, 0, TAG), b"");
+        (0..=UNHEARD).any(|_| {
+            let sent = end.over.send(&mut end.core, cell, Message::One(b"x"[..].into()), Posted::Silent(0));
+            is_over(&end, sent.is_err())
+        })
+    };
+    assert!(send_until(Verb::Ping, &|end, has_failed| !has_failed && end.sent(Verb::Pong) == 1));
+    assert!(send_until(Verb::Close, &|_, has_failed| has_failed));
 }

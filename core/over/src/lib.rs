@@ -74,6 +74,8 @@ pub struct Over<N: Network> {
     /// Messages for connections that do not exist, or that no connection understands.
     strays: u64,
     max_send_size: u32,
+    /// Sends since this side last looked for what has come.
+    unheard: u32,
     /// When the clock was read last, and when something is due.
     now: Time,
     /// The tick of the system that [`Over::now`] was read in.
@@ -154,6 +156,7 @@ impl<N: Network + 'static> Over<N> {
             owed: VecDeque::new(),
             strays: 0,
             max_send_size,
+            unheard: 0,
             now: monotonic(),
             tick: coarse(),
             alarm: None,

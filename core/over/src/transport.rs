@@ -21,6 +21,8 @@ use std::time::Duration;
 
 /// Events handled by one call.
 const BATCH: usize = 64;
+/// Sends after which a call of a program that only sends looks for what has come.
+pub(crate) const UNHEARD: u32 = 64;
 /// Longer than a tick of the system.
 const NEAR: Duration = Duration::from_millis(20);
 /// How long a deregistration waits for peers.
@@ -34,6 +36,7 @@ impl<N: Network> Over<N> {
 
     /// As [`Over::make_progress`], but leaves what comes after `is_enough` to later calls.
     fn make_progress_until(&mut self, core: &mut Core, is_enough: impl Fn(&Self, &Core) -> bool) -> bool {
+        self.unheard = 0;
         self.look_at_clock(core);
         let mut found = 0;
         while found < BATCH && self.take_event(core) {
@@ -217,8 +220,10 @@ impl<N: Network> Transport for Over<N> {
         message: Message<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
+        self.unheard += 1;
+        let is_due = self.unheard > UNHEARD;
         let side = match self.sides.of(connection) {
-            Some(side) if !side.is_closed && !side.is_low() => side,
+            Some(side) if !side.is_closed && !side.is_low() && !is_due => side,
             _ => {
                 // A program that only sends makes no other calls.
                 self.make_progress(core);
