@@ -2,15 +2,18 @@
 
 use crate::network::{Arrival, Buffer, Class, Ended, Event, Fate, Goal, Network, Part, Put, Sent, Way, Words};
 use crate::sides::MOST_CONNECTIONS;
-use crate::transport::UNHEARD;
+use crate::transport::{NEAR, UNHEARD};
 use crate::wire::{Opening, Verb, header};
 use crate::{Header, Over, Parts, Registrations};
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
 use cci_proto::{Access, Atomic, Attribute, EventKind, MAX_REQUEST, Rights};
-use cci_transport::{Connection, Core, CoreOptions, Endpoint, Message, Posted, Rma, Slot, Transport};
+use cci_transport::{
+    Connect, Connection, Core, CoreOptions, Endpoint, Message, Posted, Rma, Slot, Transport, monotonic,
+};
 use std::collections::VecDeque;
+use std::time::Duration;
 
 const OPTIONS: CoreOptions =
     CoreOptions { recv_count: 8, send_count: 8, rma_count: 8, disconnect_events: true, ways: 0 };
@@ -144,6 +147,13 @@ impl Network for Net {
     fn end(&mut self, _: Vec<()>) {}
 }
 
+/// The peer's word of a connection.
+fn opening(attribute: Attribute, tag: u64) -> Vec<u8> {
+    let mut bytes = Vec::new();
+    Opening { endpoint: 0, number: REMOTE, attribute, max_send_size: 64, window: 8, tag, token: 0 }.emit(&mut bytes);
+    bytes
+}
+
 /// An endpoint whose peer is the test.
 struct End {
     core: Core,
@@ -183,9 +193,7 @@ impl End {
     }
 
     fn request_with(&mut self, attribute: Attribute, tag: u64, payload: &[u8]) {
-        let opening = Opening { endpoint: 0, number: REMOTE, attribute, max_send_size: 64, window: 8, tag, token: 0 };
-        let mut bytes = Vec::new();
-        opening.emit(&mut bytes);
+        let mut bytes = opening(attribute, tag);
         bytes.extend(payload);
         self.hear(LIAR, Class::Setup, header(0, Verb::Request, 0, tag), &bytes);
     }
@@ -410,4 +418,28 @@ fn who_only_sends_answers_its_peer_and_hears_of_its_end() {
     };
     assert!(send_until(Verb::Ping, &|end, has_failed| !has_failed && end.sent(Verb::Pong) == 1));
     assert!(send_until(Verb::Close, &|_, has_failed| has_failed));
+}
+
+#[test]
+fn the_limits_of_accepted_connects_are_forgotten_together() {
+    let mut end = End::new();
+    let attribute = Attribute::ReliableOrdered;
+    let timeout = Some(Duration::from_secs(3600));
+    let uri = LIAR.to_string();
+    for context in 0..2 {
+        end.over
+            .begin_connect(&mut end.core, &Connect { uri: &uri, payload: &[], attribute, context, timeout })
+            .expect("a connect");
+    }
+    let before = monotonic();
+    for number in end.over.sides.numbers() {
+        let tag = end.over.sides.get(number).expect("it waits").tag;
+        end.hear(LIAR, Class::Reliable, header(number, Verb::Accept, 0, tag), &opening(attribute, tag));
+        assert!(end.event(EventKind::Connect).give_back());
+        assert!(end.over.alarm.is_none_or(|alarm| alarm >= before + NEAR), "not a look at all of them for each");
+    }
+    while end.over.alarm.is_some() {
+        assert!(monotonic() < before + Duration::from_secs(10), "nothing is due");
+        end.over.make_progress(&mut end.core);
+    }
 }

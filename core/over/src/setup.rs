@@ -4,6 +4,7 @@ use crate::inbox::Request;
 use crate::network::{Class, Goal, Network, Put};
 use crate::side::PendingConnect;
 use crate::sides::MOST_CONNECTIONS;
+use crate::transport::NEAR;
 use crate::wire::{Opening, Verb, header};
 use crate::{Over, PATIENCE};
 use cci_mem::sync::Ordering;
@@ -167,8 +168,11 @@ impl<N: Network> Over<N> {
         side.peer = peer;
         side.open(opening.number, opening.max_send_size, opening.window, now);
         core.finish_opening(pending.slot, EventKind::Connect, pending.context, Ok(side.cell));
-        // What is due next, now that the limit of the connect is not, is found by the next call.
-        self.remind(Some(now));
+        // What is due next, now that the limit of the connect is not, is found by one look at all
+        // connections for those that are accepted meanwhile.
+        let again = pending.deadline.map(|_| now + NEAR);
+        let due = side.deadline().into_iter().chain(again).min();
+        self.remind(due);
     }
 
     /// A client asks. With a token the program has answered already: by `expect`. More than there

@@ -24,7 +24,7 @@ const BATCH: usize = 64;
 /// Sends after which a call of a program that only sends looks for what has come.
 pub(crate) const UNHEARD: u32 = 64;
 /// Longer than a tick of the system.
-const NEAR: Duration = Duration::from_millis(20);
+pub(crate) const NEAR: Duration = Duration::from_millis(20);
 /// How long a deregistration waits for peers.
 const DEREGISTRATION: Duration = Duration::from_millis(100);
 
