@@ -30,8 +30,15 @@ impl<P> Inbox<P> {
     }
 
     /// Queues a RECV event. False: no slot is free.
+    #[inline]
     pub(crate) fn show_message(&mut self, core: &mut Core, cell: &'static Connection, bytes: &[u8]) -> bool {
-        self.slots.message(core, cell, bytes) || self.slots.starve(core) && self.slots.message(core, cell, bytes)
+        self.slots.message(core, cell, bytes) || self.show_starved(core, cell, bytes)
+    }
+
+    /// Again, after the slots that the program has given back were taken.
+    #[cold]
+    fn show_starved(&mut self, core: &mut Core, cell: &'static Connection, bytes: &[u8]) -> bool {
+        self.slots.starve(core) && self.slots.message(core, cell, bytes)
     }
 
     /// Queues CONNECT_REQUEST events of the requests that wait, as far as slots are free.
