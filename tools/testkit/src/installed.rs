@@ -42,7 +42,7 @@ pub fn end(mut child: Child, what: &str) -> Output {
     child.wait_with_output().expect("its output")
 }
 
-/// A library below a prefix of its own, which is a [`run_folder`].
+/// A library below a prefix of its own, which is a [`run_folder()`].
 pub struct Installed {
     here: PathBuf,
     prefix: PathBuf,
