@@ -1,5 +1,6 @@
 //! Bytes that a program lends for a call: an address and a length, and never a reference.
 
+#[cfg(not(loom))]
 use crate::words;
 use std::fmt;
 use std::io::IoSlice;
@@ -31,6 +32,7 @@ pub struct Source<'a> {
 /// Bytes of the shortest copy to lines of a peer that the C library makes no better. A longer one
 /// it makes by `rep movsb`, which takes three times as long on AMD (Zen 3, Zen 4) where the target
 /// begins a few bytes further in its page than the source.
+#[cfg(not(loom))]
 const MANY: usize = 256;
 
 const _: () = assert!(size_of::<Source<'_>>() == size_of::<libc::iovec>());
@@ -103,6 +105,7 @@ impl<'a> Source<'a> {
     ///
     /// As many bytes are writable at `target`, are none of these bytes, and nobody reads them
     /// before they are published.
+    #[cfg(not(loom))]
     #[inline]
     pub unsafe fn copy_to_shared(&self, target: *mut u8) {
         // SAFETY: readable by the contract of `new`, writable by that of this function, by which
@@ -125,6 +128,7 @@ impl<'a> Source<'a> {
     }
 
     /// Returns where the bytes begin.
+    #[cfg(not(loom))]
     #[inline(always)]
     pub(crate) const fn start(&self) -> *const u8 {
         self.start

@@ -3,7 +3,7 @@
 use crate::mirror::changes::{LINE, Line, Words, advance_by_words};
 use cci_mem::sync::AtomicU64;
 
-/// [`Source::advance`] of words of memory.
+/// [`Source::advance`](crate::mirror::changes::Source::advance) of words of memory.
 pub(super) fn advance(own: &Words<'_>, known: &mut [Line]) -> (usize, usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if std::arch::is_x86_feature_detected!("avx2") {
