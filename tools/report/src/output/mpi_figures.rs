@@ -136,13 +136,17 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
         .y_label_formatter(&|value| time(*value))
         .label_style(font(13).color(&INK))
         .draw()?;
+    // Points of the names that stand already.
+    let mut names = Vec::new();
     for Curve { label, color, line, dots } in curves {
         let color = *color;
         chart.draw_series(dots.iter().map(|at| Circle::new(*at, 3, color.filled())))?;
         let drawn = chart.draw_series(LineSeries::new(line.iter().copied(), color.stroke_width(2)))?;
         if color == OLD {
             // Named where they are: their colour is the same.
-            let named = name_place(label, if line.is_empty() { dots } else { line }, curves, &scale);
+            let beside = if line.is_empty() { dots } else { line };
+            let named = name_place(label, beside, (curves, &names), &scale);
+            names.extend(named.iter().flat_map(|at| points_of_name(label, *at, &scale)));
             chart.draw_series(named.map(|at| Text::new(label.clone(), at, font(13).color(&OLD))))?;
         } else {
             drawn
@@ -157,9 +161,15 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
 /// Where a name stands beside its line: above or below it, where it covers the fewest points.
 /// `scale`: bytes of a pixel, and the logarithm of the factor of one.
 #[expect(clippy::cast_precision_loss, reason = "a small number")]
-fn name_place(label: &str, line: &[(f64, f64)], curves: &[Curve], [across, up]: &[f64; 2]) -> Option<(f64, f64)> {
-    let taken: Vec<_> = curves.iter().flat_map(|curve| curve.line.iter().chain(&curve.dots)).collect();
-    let (width, height) = (label.len() as f64 * 6.5 * across, 15.0 * up);
+fn name_place(
+    label: &str,
+    line: &[(f64, f64)],
+    (curves, names): (&[Curve], &[(f64, f64)]),
+    scale: &[f64; 2],
+) -> Option<(f64, f64)> {
+    let [across, up] = scale;
+    let taken: Vec<_> = curves.iter().flat_map(|curve| curve.line.iter().chain(&curve.dots)).chain(names).collect();
+    let [width, height] = name_size(label, scale);
     let right = LONGEST as f64 - width;
     let places = line.iter().filter(|(x, _)| line.len() == 1 || *x + 6.0 <= right).flat_map(|(x, y)| {
         // The place is the upper left corner.
@@ -172,6 +182,19 @@ fn name_place(label: &str, line: &[(f64, f64)], curves: &[Curve], [across, up]: 
         taken.iter().filter(is_covered).count()
     };
     places.min_by_key(covered)
+}
+
+/// Width of a name, bytes, and the logarithm of the factor of its height.
+#[expect(clippy::cast_precision_loss, reason = "a small number")]
+fn name_size(label: &str, [across, up]: &[f64; 2]) -> [f64; 2] {
+    [label.len() as f64 * 6.5 * across, 15.0 * up]
+}
+
+/// Points all over a name whose upper left corner is here.
+fn points_of_name(label: &str, (x, y): (f64, f64), scale: &[f64; 2]) -> impl Iterator<Item = (f64, f64)> + use<> {
+    let [width, height] = name_size(label, scale);
+    let row = move |down: f64| (0..=8).map(move |part| (x + width * f64::from(part) / 8.0, y * (-height * down).exp()));
+    [0.0, 0.5, 1.0].into_iter().flat_map(row)
 }
 
 #[cfg(test)]
@@ -187,5 +210,14 @@ mod tests {
             assert!(text.contains(expected), "{expected}: {text}");
         }
         svg(&Mpi { points: vec![], ..found() }, &crate::output::sheet::tests::wide()).unwrap();
+    }
+
+    #[test]
+    fn a_name_covers_no_other() {
+        let (line, scale) = ([(1.0, 100.0), (250.0, 100.0)], [1.0, 0.01]);
+        let first = name_place("a name", &line, (&[], &[]), &scale).unwrap();
+        let names: Vec<_> = points_of_name("a name", first, &scale).collect();
+        assert_ne!(name_place("a name", &line, (&[], &names), &scale), Some(first));
+        assert_eq!(name_place("a name", &line, (&[], &[]), &scale), Some(first), "nothing is there");
     }
 }
