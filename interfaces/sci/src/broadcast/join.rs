@@ -88,18 +88,14 @@ fn is_published_here(id: u32, limit: Option<Instant>) -> bool {
 enum Patience {
     /// Without them the segment misses what they store.
     Short,
-    /// Until the limit of the connect.
-    Long,
+    /// Until the limit of the connect, if it has one.
+    Long(Option<Instant>),
 }
 
 /// Members of a group on another host. Those that are mute are asked again. A host that does not
 /// answer has none. [`Error::Timeout`]: who connects has not found all.
-fn members_of(
-    shared: &Shared,
-    place: &Place,
-    id: u32,
-    (patience, limit): (Patience, Option<Instant>),
-) -> Result<Vec<Membership>, Error> {
+fn members_of(shared: &Shared, place: &Place, id: u32, patience: Patience) -> Result<Vec<Membership>, Error> {
+    let limit = if let Patience::Long(limit) = patience { limit } else { None };
     let (mut members, mut asked) = (BTreeMap::new(), Duration::ZERO);
     let mut was_mute = false;
     loop {
@@ -107,7 +103,7 @@ fn members_of(
         loop {
             let (found, skipped) = match (names::find_member(place, (id, from), limit), patience) {
                 (Ok(answer), _) => answer,
-                (Err(Error::Timeout), Patience::Long) if was_mute => return Err(Error::Timeout),
+                (Err(Error::Timeout), Patience::Long(_)) if was_mute => return Err(Error::Timeout),
                 (Err(_), _) => return Ok(members.into_values().collect()),
             };
             is_mute |= skipped > 0;
@@ -118,8 +114,8 @@ fn members_of(
         }
         let is_over = match patience {
             Patience::Short => asked >= REACH,
-            Patience::Long if limit.is_some_and(|limit| Instant::now() >= limit) => return Err(Error::Timeout),
-            Patience::Long => shared.is_closed(),
+            Patience::Long(Some(limit)) if Instant::now() >= limit => return Err(Error::Timeout),
+            Patience::Long(_) => shared.is_closed(),
         };
         if !is_mute || is_over {
             return Ok(members.into_values().collect());
@@ -131,15 +127,11 @@ fn members_of(
 
 /// Members of a group on all other hosts, which are asked at once; one after the other where there
 /// are no threads.
-fn members_elsewhere(
-    shared: &Shared,
-    id: u32,
-    (patience, limit): (Patience, Option<Instant>),
-) -> Result<Vec<Membership>, Error> {
+fn members_elsewhere(shared: &Shared, id: u32, patience: Patience) -> Result<Vec<Membership>, Error> {
     if !shared.is_networked() {
         return Ok(Vec::new());
     }
-    let asked = ask_all(&shared.nodes.others(), |place| vec![members_of(shared, place, id, (patience, limit))]);
+    let asked = ask_all(&shared.nodes.others(), |place| vec![members_of(shared, place, id, patience)]);
     Ok(asked.into_iter().collect::<Result<Vec<_>, _>>()?.concat())
 }
 
@@ -166,7 +158,7 @@ fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Inst
     };
     // A segment waits for answers of members alone: `deadline` is of those.
     let limit = deadline.filter(|_| len.is_none());
-    let patience = (if len.is_some() { Patience::Short } else { Patience::Long }, limit);
+    let patience = if len.is_some() { Patience::Short } else { Patience::Long(deadline) };
     let mut elsewhere = members_elsewhere(shared, id, patience)?;
     let first = elsewhere.first().and_then(|member| usize::try_from(member.len).ok());
     let is_there = elsewhere.iter().any(|member| member.is_published);
