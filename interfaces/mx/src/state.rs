@@ -50,13 +50,24 @@ pub(crate) enum Sending {
     Starved,
 }
 
-/// A message that no receive has matched, for the unexpected handler.
+/// A message that has come. It stays where it was parsed until the unexpected handler has seen it: a
+/// copy of what was just written in parts would wait for those stores.
 pub(crate) struct Pending<'e> {
     pub(crate) message: Received<'e>,
     pub(crate) number: u32,
-    pub(crate) link: u32,
     pub(crate) head: Head,
+    /// What its sender was charged.
     pub(crate) cost: u32,
+}
+
+impl Pending<'_> {
+    #[inline]
+    pub(crate) fn source(&self) -> Source<'_> {
+        match self.message.bytes() {
+            Some(bytes) => Source::Bytes(bytes),
+            None => Source::View(self.message.view()),
+        }
+    }
 }
 
 pub(crate) struct State<B> {
@@ -178,21 +189,21 @@ impl<B: Buffer> State<B> {
         }
     }
 
-    /// Takes an event of CCI. What comes back is for the unexpected handler.
+    /// Takes an event of CCI. True: what is left in `place` is for the unexpected handler.
     #[inline]
-    pub(crate) fn take<'e>(&mut self, endpoint: &Endpoint, event: Event<'e>) -> Option<Pending<'e>> {
+    pub(crate) fn take<'e>(&mut self, endpoint: &Endpoint, event: Event<'e>, place: &mut Option<Pending<'e>>) -> bool {
         if let Event::Received(message) = event {
             let known = message.connection().and_then(|connection| self.peers.peer_of(connection));
             return match known {
-                Some(peer) => self.take_message(endpoint, peer, message),
+                Some(peer) => self.take_message(endpoint, peer, message, place),
                 None => {
                     self.take_other(endpoint, Event::Received(message));
-                    None
+                    false
                 }
             };
         }
         self.take_other(endpoint, event);
-        None
+        false
     }
 
     #[inline(never)]
@@ -222,30 +233,40 @@ impl<B: Buffer> State<B> {
     }
 
     #[inline]
-    fn take_message<'e>(&mut self, endpoint: &Endpoint, peer: Peer, message: Received<'e>) -> Option<Pending<'e>> {
+    fn take_message<'e>(
+        &mut self,
+        endpoint: &Endpoint,
+        peer: Peer,
+        message: Received<'e>,
+        place: &mut Option<Pending<'e>>,
+    ) -> bool {
         if self.peers.has_changes() {
             self.take_changes(endpoint);
         }
         let number = peer.index() as u32;
-        let (head, source) = match message.bytes() {
-            Some(bytes) => (wire::parse(bytes, bytes.len()), Source::Bytes(bytes)),
+        let head = match message.bytes() {
+            Some(bytes) => wire::parse(bytes, bytes.len()),
             None => {
                 let (view, mut front) = (message.view(), [0; LONGEST]);
                 view.prefetch();
                 let len = view.copy_to(0, &mut front);
-                (wire::parse(&front[..len], view.len()), Source::View(view))
+                wire::parse(&front[..len], view.len())
             }
         };
         let Some(head) = head else {
             self.break_link(endpoint, number);
-            return None;
+            return false;
         };
-        match self.take_head(endpoint, number, &head, &source) {
-            Some(Taken::Done) => None,
-            Some(Taken::Unmatched { cost, link }) => Some(Pending { message, number, link, head, cost }),
+        let pending = place.insert(Pending { message, number, head, cost: 0 });
+        match self.take_head(endpoint, number, &pending.head, &pending.source()) {
+            Some(Taken::Done) => false,
+            Some(Taken::Unmatched { cost }) => {
+                pending.cost = cost;
+                true
+            }
             None => {
                 self.break_link(endpoint, number);
-                None
+                false
             }
         }
     }
@@ -305,7 +326,7 @@ impl<B: Buffer> State<B> {
             return Some(Taken::Done);
         }
         if self.has_handler {
-            return Some(Taken::Unmatched { cost, link });
+            return Some(Taken::Unmatched { cost });
         }
         self.keep(endpoint, (number, link, cost), head, source);
         Some(Taken::Done)
@@ -399,7 +420,7 @@ impl<B: Buffer> State<B> {
         }
         if self.has_handler {
             self.buffers.give_back(Body::Offered(offer));
-            return Some(Taken::Unmatched { cost, link });
+            return Some(Taken::Unmatched { cost });
         }
         self.counts.unexpected += 1;
         let of = (head.header.word, head.number);
@@ -432,11 +453,11 @@ impl<B: Buffer> State<B> {
     }
 
     /// What the unexpected handler has left: the receives that it has posted come first.
-    pub(crate) fn after_handler(&mut self, endpoint: &Endpoint, pending: &Pending<'_>, is_finished: bool) {
-        let Pending { message, number, link, head, cost } = pending;
+    pub(crate) fn after_handler(&mut self, endpoint: &Endpoint, pending: &Pending<'_>, link: u32, is_finished: bool) {
+        let Pending { number, head, cost, .. } = pending;
         self.in_handler = None;
         self.requests.changes += 1;
-        let is_current = self.partner(*number).is_some_and(|of| of.link == *link && of.connection.is_some());
+        let is_current = self.partner(*number).is_some_and(|of| of.link == link && of.connection.is_some());
         if !is_current || self.is_closed {
             return;
         }
@@ -447,19 +468,16 @@ impl<B: Buffer> State<B> {
             }
             return self.release(endpoint, *number, *cost);
         }
-        let source = match message.bytes() {
-            Some(bytes) => Source::Bytes(bytes),
-            None => Source::View(message.view()),
-        };
+        let source = pending.source();
         let has_handler = std::mem::replace(&mut self.has_handler, false);
         let taken = if head.header.kind == EAGER {
-            self.take_eager(endpoint, (*number, *link, *cost), head, &source)
+            self.take_eager(endpoint, (*number, link, *cost), head, &source)
         } else {
             // Charged again below.
             if let Some(partner) = self.partner(*number) {
                 partner.uncharge(*cost);
             }
-            self.take_large(endpoint, (*number, *link), head, &source)
+            self.take_large(endpoint, (*number, link), head, &source)
         };
         self.has_handler = has_handler;
         if taken.is_none() {
@@ -566,7 +584,8 @@ impl<B: Buffer> State<B> {
 /// What has become of a message.
 enum Taken {
     Done,
-    Unmatched { cost: u32, link: u32 },
+    /// It is for the unexpected handler.
+    Unmatched { cost: u32 },
 }
 
 /// How a receive ends that has got so many bytes.

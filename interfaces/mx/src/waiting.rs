@@ -151,8 +151,11 @@ impl<B: Buffer> Core<B> {
         for _ in 0..BATCH {
             match self.endpoint.get_event() {
                 Ok(Some(event)) => {
-                    if let Some(pending) = state.take(&self.endpoint, event) {
-                        state = self.call_handler(state, &pending);
+                    let mut place = None;
+                    if state.take(&self.endpoint, event, &mut place)
+                        && let Some(pending) = &place
+                    {
+                        state = self.call_handler(state, pending);
                     }
                 }
                 Ok(None) | Err(PollError::NoBuffers) => break,
@@ -217,29 +220,34 @@ impl<B: Buffer> Core<B> {
     #[inline(never)]
     fn call_handler<'a>(&'a self, mut state: Entered<'a, B>, pending: &Pending<'_>) -> Entered<'a, B> {
         let head = &pending.head;
-        let is_eager = head.header.kind == EAGER;
-        let mut scratch = std::mem::take(&mut state.scratch);
-        let bytes = match pending.message.bytes() {
-            _ if !is_eager => None,
-            None => {
+        let partner = state.partners.get(pending.number as usize).and_then(Option::as_ref);
+        let (name, session, link) = partner.map_or((0, 0, 0), |of| (of.name, of.session, of.link));
+        let mut message = Unexpected {
+            source: Address::of(name, session),
+            bits: head.header.long,
+            length: head.header.word,
+            data: None,
+        };
+        let answer;
+        match pending.message.bytes() {
+            None if head.header.kind == EAGER => {
+                let mut scratch = std::mem::take(&mut state.scratch);
                 let len = pending.message.len();
                 // It only grows, as where messages are gathered.
                 scratch.resize(scratch.len().max(len), 0);
                 let len = pending.message.copy_to(&mut scratch[..len]);
-                Some(&scratch[..len])
+                message.data = scratch[..len].get(head.from..);
+                (state, answer) = self.run_handler(state, &message);
+                state.scratch = scratch;
             }
-            bytes => bytes,
-        };
-        let session = state.partners.get(pending.number as usize).and_then(Option::as_ref).map_or(0, |of| of.session);
-        let message = Unexpected {
-            source: state.address(pending.number, session),
-            bits: head.header.long,
-            length: head.header.word,
-            data: bytes.and_then(|bytes| bytes.get(head.from..)),
-        };
-        let (mut state, answer) = self.run_handler(state, &message);
-        state.scratch = scratch;
-        state.after_handler(&self.endpoint, pending, answer == Answer::Finished);
+            bytes => {
+                // An offer has no bytes of the message.
+                let bytes = bytes.filter(|_| head.header.kind == EAGER);
+                message.data = bytes.and_then(|bytes| bytes.get(head.from..));
+                (state, answer) = self.run_handler(state, &message);
+            }
+        }
+        state.after_handler(&self.endpoint, pending, link, answer == Answer::Finished);
         state
     }
 

@@ -49,8 +49,9 @@ impl Mx {
         Some(Event::Arrival(Arrival { origin, header, class, from, len, has_failed: false }))
     }
 
-    /// A request has ended.
-    #[inline]
+    /// A request has ended. Inline, so that the event of a message that has come, which the same
+    /// call returns, stays in registers.
+    #[inline(always)]
     fn on_finished(&mut self, finished: &Finished) -> Happened {
         let Some(flight) = self.requests.finish(finished) else { return Event::Nothing };
         let fate = match finished.end {

@@ -51,6 +51,14 @@ impl Status {
             _ => RequestEnd::Gone,
         }
     }
+
+    /// Out of line: where nothing has ended, a load ahead of that answer would wait for the stores
+    /// that have just cleared the status.
+    #[inline(never)]
+    fn finished(&self) -> Finished {
+        let token = self.context.addr() as u32;
+        Finished { token, end: self.end(), source: self.source, copied: self.copied }
+    }
 }
 
 /// The value of an `mx_param_t`.
@@ -489,11 +497,7 @@ impl End {
         // SAFETY: any handle, and places for the results.
         let code =
             unsafe { (self.library().calls.test_any)(self.shared.handle(), 0, 0, &raw mut status, &raw mut result) };
-        if code != 0 || result == 0 {
-            return None;
-        }
-        let token = status.context.addr() as u32;
-        Some(Finished { token, end: status.end(), source: status.source, copied: status.copied })
+        (code == 0 && result != 0).then(|| status.finished())
     }
 
     /// Ends the waits of the moment.
