@@ -2,11 +2,11 @@
 
 use crate::inbox::Request;
 use crate::network::{Arrival, Class, Ended, Event, Fate, Goal, Network, Reply};
-use crate::side::Early;
+use crate::side::{Early, Wants};
 use crate::wire::{Header, Opening, Verb, short_tag, words};
 use crate::{Over, PATIENCE, longest};
 use cci_proto::{Atomic, Failure, MAX_REQUEST, Rights};
-use cci_transport::Core;
+use cci_transport::{Core, monotonic};
 
 impl<N: Network> Over<N> {
     /// Handles what has happened next. False: nothing has.
@@ -101,8 +101,8 @@ impl<N: Network> Over<N> {
                 side.early.push(Early { sequence, verb, payload: bytes.to_vec() });
             }
             Verb::Credit => {
-                let waits = side.on_credit(core, &mut self.net, now);
-                self.stall(header.to, waits);
+                let wants = side.on_credit(core, &mut self.net, now);
+                self.follow(header.to, wants);
             }
             Verb::NotReady => {
                 side.is_refused = true;
@@ -116,7 +116,8 @@ impl<N: Network> Over<N> {
             }
             Verb::AtomicDone => {
                 if let Some([serial, is_done, old]) = words(bytes) {
-                    side.on_atomic(core, &mut self.net, (serial, (is_done == 1).then_some(old)), now);
+                    let wants = side.on_atomic(core, &mut self.net, (serial, (is_done == 1).then_some(old)), now);
+                    self.follow(header.to, wants);
                 }
             }
             Verb::Accept => self.on_accepted(core, (header.to, origin), bytes),
@@ -219,16 +220,16 @@ impl<N: Network> Over<N> {
             }
         };
         let Some(side) = self.sides.get_mut(number) else { return self.go_on(core) };
-        let waits = match (ended.goal, ended.fate) {
+        let wants = match (ended.goal, ended.fate) {
             (_, Fate::Gone) => return self.break_side(core, number, Failure::Disconnected),
             (Goal::Message { .. }, _) => side.on_message(core, &mut self.net, serial, now),
             (Goal::Write { .. } | Goal::Read { .. }, fate) => {
                 let outcome = if fate == Fate::Done { Ok(()) } else { Err(Failure::RemoteHandle) };
                 side.on_data(core, &mut self.net, serial, outcome, now)
             }
-            (Goal::Control { .. } | Goal::Stray, _) => false,
+            (Goal::Control { .. } | Goal::Stray, _) => Wants::default(),
         };
-        self.stall(number, waits);
+        self.follow(number, wants);
         self.go_on(core);
     }
 
@@ -246,10 +247,17 @@ impl<N: Network> Over<N> {
         }
     }
 
-    /// Notes a connection that waits for room in the library.
-    pub(crate) fn stall(&mut self, number: u32, waits: bool) {
-        if waits {
+    /// Notes what a connection needs.
+    pub(crate) fn follow(&mut self, number: u32, wants: Wants) {
+        if wants.room {
             self.stalled.push_back(number);
+        }
+        if wants.probe {
+            if self.alarm.is_none() {
+                // Nothing was due, so that the clock was not read.
+                self.now = monotonic();
+            }
+            self.remind(Some(self.now + PATIENCE));
         }
     }
 
@@ -261,8 +269,8 @@ impl<N: Network> Over<N> {
             let Some(number) = self.stalled.pop_front() else { return };
             let now = self.now;
             let side = self.sides.get_mut(number);
-            let waits = side.is_some_and(|side| side.restart(core, &mut self.net, now));
-            self.stall(number, waits);
+            let wants = side.map_or_else(Wants::default, |side| side.restart(core, &mut self.net, now));
+            self.follow(number, wants);
         }
     }
 }

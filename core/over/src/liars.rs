@@ -8,7 +8,7 @@ use crate::{Header, Over, Parts, Registrations};
 use cci_mem::arena::SharedMemory;
 use cci_mem::guarded::Threading;
 use cci_mem::memory::Memory;
-use cci_proto::{Access, Atomic, Attribute, EventKind, MAX_REQUEST, Rights};
+use cci_proto::{Access, Atomic, Attribute, EventKind, MAX_REQUEST, Rights, RmaHandle};
 use cci_transport::{
     Connect, Connection, Core, CoreOptions, Endpoint, Message, Posted, Rma, Slot, Transport, monotonic,
 };
@@ -34,6 +34,9 @@ struct Net {
     ends_at_once: bool,
     /// Messages of operations that it takes, if not all.
     room: Option<usize>,
+    /// Transfers that it has begun, and writes of which the peer was asked what has become.
+    moved: Vec<Goal>,
+    doubted: Vec<u64>,
 }
 
 impl Network for Net {
@@ -120,7 +123,13 @@ impl Network for Net {
         true
     }
 
-    fn transfer(&mut self, _: Goal, _: &Way<u32>, _: Part) -> bool {
+    fn transfer(&mut self, goal: Goal, _: &Way<u32>, _: Part) -> bool {
+        self.moved.push(goal);
+        true
+    }
+
+    fn doubt(&mut self, _: u32, serial: u64, _: &Way<u32>, _: &Part) -> bool {
+        self.doubted.push(serial);
         true
     }
 
@@ -229,6 +238,11 @@ impl End {
         (cell, opening.number)
     }
 
+    fn register(&mut self) -> RmaHandle {
+        let memory = SharedMemory::new(4096).expect("memory").memory();
+        self.over.register(&mut self.core, memory, Rights::NONE, None).expect("a registration")
+    }
+
     /// What was sent with this verb.
     fn sent(&self, verb: Verb) -> usize {
         self.over.net.sent.iter().filter(|(header, _)| header.verb == verb).count()
@@ -321,23 +335,55 @@ fn what_others_send_and_what_is_malformed_does_nothing() {
     assert!(end.core.pop().is_none() && end.over.sides.get(number).is_some());
 }
 
+/// An RMA of 8 bytes; as far as this side can tell the handle is the peer's too.
+fn rma(handle: &RmaHandle, access: Access, fence: bool) -> Rma<'_> {
+    Rma { local: handle, local_offset: 0, remote: handle, remote_offset: 0, len: 8, access, fence, message: None }
+}
+
+#[test]
+fn a_write_that_begins_late_is_asked_about_too() {
+    let (mut end, cell, number) = End::connected();
+    let local = end.register();
+    end.over.rma(&mut end.core, cell, &rma(&local, Access::Read, false), Posted::Event(1)).expect("a read");
+    // It waits for the read.
+    end.over.rma(&mut end.core, cell, &rma(&local, Access::Write, true), Posted::Event(2)).expect("a write");
+    let read = Goal::Read { side: number, serial: 0 };
+    assert_eq!(end.over.net.moved, [read]);
+    let until = |end: &mut End, is_over: &dyn Fn(&End) -> bool| {
+        let limit = monotonic() + Duration::from_secs(10);
+        while !is_over(end) {
+            assert!(monotonic() < limit, "{:?} of {:?}", end.over.net.doubted, end.over.net.moved);
+            end.over.make_progress(&mut end.core);
+        }
+    };
+    until(&mut end, &|end| end.over.alarm.is_none());
+    end.over.net.begun.push_back(read);
+    until(&mut end, &|end| end.over.net.moved.len() == 2);
+    until(&mut end, &|end| end.over.net.doubted == [1]);
+}
+
+#[test]
+fn what_finds_no_room_after_an_atomic_operation_gets_its_turn() {
+    let (mut end, cell, number) = End::connected();
+    let local = end.register();
+    let access = Access::Atomic(Atomic::FetchAdd(1));
+    end.over.rma(&mut end.core, cell, &rma(&local, access, false), Posted::Event(1)).expect("an operation");
+    // It waits for the operation.
+    end.over.rma(&mut end.core, cell, &rma(&local, Access::Write, true), Posted::Event(2)).expect("a write");
+    end.over.net.room = Some(0);
+    let words = [0, 1, 40].map(u64::to_le_bytes).concat();
+    end.hear(LIAR, Class::Reliable, header(number, Verb::AtomicDone, 0, TAG), &words);
+    assert!(end.event(EventKind::Send).give_back() && end.over.net.moved.is_empty());
+    end.over.net.room = None;
+    end.over.make_progress(&mut end.core);
+    assert_eq!(end.over.net.moved, [Goal::Write { side: number, serial: 1 }]);
+}
+
 #[test]
 fn an_answer_to_what_was_not_asked_yet_ends_nothing() {
     let (mut end, cell, number) = End::connected();
-    let memory = SharedMemory::new(4096).expect("memory").memory();
-    let local = end.over.register(&mut end.core, memory, Rights::NONE, None).expect("a registration");
-    // As far as this side can tell it is the peer's too.
-    let access = Access::Atomic(Atomic::FetchAdd(1));
-    let rma = Rma {
-        local: &local,
-        local_offset: 0,
-        remote: &local,
-        remote_offset: 0,
-        len: 8,
-        access,
-        fence: false,
-        message: None,
-    };
+    let local = end.register();
+    let rma = rma(&local, Access::Atomic(Atomic::FetchAdd(1)), false);
     for context in 0..3 {
         end.over.rma(&mut end.core, cell, &rma, Posted::Event(context)).expect("an operation");
     }

@@ -27,6 +27,15 @@ pub(crate) struct PendingConnect<P> {
     pub(crate) retry: Option<Time>,
 }
 
+/// What a connection needs once operations were started.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Wants {
+    /// A turn, when the library has room.
+    pub(crate) room: bool,
+    /// A look after [`PATIENCE`]: a write has begun, and may be dropped.
+    pub(crate) probe: bool,
+}
+
 /// How an operation has ended.
 type Outcome = Result<(), Failure>;
 
@@ -75,6 +84,18 @@ struct Operation {
     stage: Stage,
     /// How it has ended. The event waits for earlier operations.
     outcome: Option<Outcome>,
+}
+
+impl Operation {
+    /// A write whose data are under way since then, and whose target was not asked about them.
+    fn may_be_dropped(&self) -> Option<(Time, &Transfer)> {
+        match (self.stage, self.outcome, &self.transfer) {
+            (Stage::Data(since, false), None, Some(transfer)) if transfer.access == Access::Write => {
+                Some((since, transfer))
+            }
+            _ => None,
+        }
+    }
 }
 
 /// What has come before its turn.
@@ -241,16 +262,18 @@ impl<P: Copy> Side<P> {
         self.operations.iter().take(self.started).any(|operation| operation.outcome.is_none())
     }
 
-    /// Starts operations in order, as far as there are credits and room. Returns whether it waits
-    /// for room in the library.
-    pub(crate) fn start(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> bool {
+    /// Starts operations in order, as far as there are credits and room.
+    pub(crate) fn start(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> Wants {
+        let mut wants = Wants::default();
         while let Some(at) = self.next() {
             let Some(remote) = self.remote.filter(|_| !self.is_closed) else { break };
             let operation = &mut self.operations[at];
             let serial = self.first + at as u64;
             let is_transfer = operation.stage == Stage::Waiting && operation.transfer.is_some();
             let begun = if is_transfer {
-                self.begin_transfer(net, at, serial, now)
+                let begun = self.begin_transfer(net, at, serial, now);
+                wants.probe |= self.operations[at].may_be_dropped().is_some();
+                begun
             } else {
                 let message = operation.message;
                 let sent = self.put_message(core, net, (remote, serial), message);
@@ -263,14 +286,14 @@ impl<P: Copy> Side<P> {
                 sent.has_begun()
             };
             if !begun {
-                // Earlier ones may have ended as they were sent.
-                self.finish(core, net);
-                return !std::mem::replace(&mut self.is_stalled, true);
+                wants.room = !std::mem::replace(&mut self.is_stalled, true);
+                break;
             }
             self.started = self.started.max(at + 1);
         }
+        // Some may have ended as they were sent.
         self.finish(core, net);
-        false
+        wants
     }
 
     /// Hands a message of the program to the network.
@@ -334,7 +357,7 @@ impl<P: Copy> Side<P> {
     }
 
     /// Another turn, after the library had no room.
-    pub(crate) fn restart(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> bool {
+    pub(crate) fn restart(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> Wants {
         self.is_stalled = false;
         self.start(core, net, now)
     }
@@ -406,12 +429,12 @@ impl<P: Copy> Side<P> {
         net: &mut impl Network<Place = P>,
         (serial, old): (u64, Option<u64>),
         now: Time,
-    ) {
-        let Some(operation) = self.operation(serial, Stage::is_data) else { return };
+    ) -> Wants {
+        let Some(operation) = self.operation(serial, Stage::is_data) else { return Wants::default() };
         let Some(transfer) =
             operation.transfer.as_ref().filter(|transfer| matches!(transfer.access, Access::Atomic(_)))
         else {
-            return;
+            return Wants::default();
         };
         let outcome = match old {
             None => Err(Failure::RemoteHandle),
@@ -423,7 +446,7 @@ impl<P: Copy> Side<P> {
             }
         };
         self.atomics = self.atomics.saturating_sub(1);
-        self.on_data(core, net, serial, outcome, now);
+        self.on_data(core, net, serial, outcome, now)
     }
 
     /// The operation with this number, if it is not over and is at this. A peer may answer what was
@@ -441,8 +464,8 @@ impl<P: Copy> Side<P> {
         serial: u64,
         outcome: Outcome,
         now: Time,
-    ) -> bool {
-        let Some(operation) = self.operation(serial, Stage::is_data) else { return false };
+    ) -> Wants {
+        let Some(operation) = self.operation(serial, Stage::is_data) else { return Wants::default() };
         if outcome.is_ok() && operation.message.is_some() {
             operation.stage = Stage::Between;
         } else {
@@ -458,16 +481,16 @@ impl<P: Copy> Side<P> {
         net: &mut impl Network<Place = P>,
         serial: u64,
         now: Time,
-    ) -> bool {
+    ) -> Wants {
         if let Some(operation) = self.operation(serial, |stage| stage == Stage::Message) {
             operation.outcome = Some(Ok(()));
         }
         self.finish(core, net);
-        self.has_unsent() && self.start(core, net, now)
+        if self.has_unsent() { self.start(core, net, now) } else { Wants::default() }
     }
 
     /// The peer's program has taken messages.
-    pub(crate) fn on_credit(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> bool {
+    pub(crate) fn on_credit(&mut self, core: &mut Core, net: &mut impl Network<Place = P>, now: Time) -> Wants {
         self.is_refused = false;
         // A peer that gives more than it has granted gains nothing.
         self.credits = (self.credits + self.batch).min(self.batch * 2);
@@ -495,12 +518,8 @@ impl<P: Copy> Side<P> {
         let (mut next, way) = (None, self.way()?);
         for at in 0..self.started {
             let operation = &mut self.operations[at];
-            let (Stage::Data(since, false), None, Some(transfer)) =
-                (operation.stage, operation.outcome, &operation.transfer)
-            else {
-                continue;
-            };
-            let (Some(part), Access::Write) = (transfer.part(), transfer.access) else { continue };
+            let Some((since, transfer)) = operation.may_be_dropped() else { continue };
+            let Some(part) = transfer.part() else { continue };
             if now < since + PATIENCE {
                 next = Some(since + PATIENCE).into_iter().chain(next).min();
                 continue;

@@ -149,8 +149,8 @@ impl<N: Network> Over<N> {
         let now = self.now;
         let Some(side) = self.sides.of(connection) else { return };
         let number = side.number;
-        let waits = side.start(core, &mut self.net, now);
-        self.stall(number, waits);
+        let wants = side.start(core, &mut self.net, now);
+        self.follow(number, wants);
     }
 }
 
@@ -271,6 +271,7 @@ impl<N: Network> Transport for Over<N> {
         self.now = monotonic();
         let now = self.now;
         let due = side.post(slot, posted, (Some(transfer), written.flatten()), || now);
+        // Before it begins, so that the clock is not read again.
         let probe = matches!(access, Access::Write).then(|| now + PATIENCE);
         self.begin(core, connection, [due, probe].into_iter().flatten().min());
         Ok((posted == Posted::Waited).then_some(slot))

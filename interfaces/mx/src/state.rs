@@ -585,7 +585,9 @@ impl<B: Buffer> State<B> {
 enum Taken {
     Done,
     /// It is for the unexpected handler.
-    Unmatched { cost: u32 },
+    Unmatched {
+        cost: u32,
+    },
 }
 
 /// How a receive ends that has got so many bytes.
