@@ -68,7 +68,7 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     let requests = Requests::new(count, parts.longest())?;
     let [seed] = random().map_err(|source| OpenError::system("no random numbers for an endpoint over MX", source))?;
     let lease = Lease::take(name)?;
-    let inbound = Inbound::new(Arc::clone(parts.handle()));
+    let inbound = Inbound::new(Arc::clone(parts.handle()), parts.longest());
     let messages = requests.pool.memory().clone();
     let end =
         End::open(&lease.library, wanted, inbound, messages).map_err(|code| refusal(&lease.library, name, code))?;

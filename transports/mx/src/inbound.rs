@@ -60,11 +60,16 @@ pub(crate) struct Inbound {
     /// Some wait: a call that finds none takes no lock.
     has_some: AtomicBool,
     handle: Arc<PollSet>,
+    /// Bytes that are kept of a message at most.
+    most: usize,
 }
 
 impl Inbound {
-    pub(crate) fn new(handle: Arc<PollSet>) -> Self {
-        Self { waiting: Guarded::new(Waiting::default(), prepare()), has_some: AtomicBool::new(false), handle }
+    /// For messages of at most `longest` bytes. One byte more is kept, by which a message that is
+    /// longer is known.
+    pub(crate) fn new(handle: Arc<PollSet>, longest: usize) -> Self {
+        let waiting = Guarded::new(Waiting::default(), prepare());
+        Self { waiting, has_some: AtomicBool::new(false), handle, most: longest + 1 }
     }
 
     #[inline]
@@ -81,11 +86,11 @@ impl Inbound {
     pub(crate) fn push(&self, source: Address, bits: u64, data: Option<&[u8]>, is_lossy: bool) -> bool {
         let mut waiting = self.lock();
         let Waiting { records, bytes, .. } = &mut *waiting;
-        let (from, len) = (bytes.len(), data.map_or(0, <[u8]>::len));
+        let (from, len) = (bytes.len(), data.map_or(0, <[u8]>::len).min(self.most));
         if size_of::<Record>() * (records.len() + 1) + from + len > if is_lossy { MOST_LOSSY } else { MOST } {
             return false;
         }
-        bytes.extend_from_slice(data.unwrap_or_default());
+        bytes.extend_from_slice(&data.unwrap_or_default()[..len]);
         records.push(Record { source, bits, from, len, is_bare: data.is_none() });
         // Publishes nothing: what it announces is taken under the lock.
         self.has_some.store(true, Ordering::Relaxed);
@@ -136,8 +141,10 @@ impl Inbound {
 mod tests {
     use super::*;
 
+    const LONGEST: usize = 8;
+
     fn inbound() -> Inbound {
-        Inbound::new(Arc::new(PollSet::new().expect("a descriptor")))
+        Inbound::new(Arc::new(PollSet::new().expect("a descriptor")), LONGEST)
     }
 
     #[test]
@@ -170,6 +177,17 @@ mod tests {
         inbound.take(&mut batch, &mut bytes);
         let count = std::iter::from_fn(|| batch.pop()).count();
         assert!(count > 0 && count * size_of::<Record>() <= MOST_LOSSY, "{count}");
+    }
+
+    #[test]
+    fn a_message_that_is_too_long_is_known_and_not_kept() {
+        let (inbound, mut batch, mut bytes) = (inbound(), Batch::default(), Vec::new());
+        for len in [LONGEST, LONGEST + 1, 1 << 20] {
+            inbound.push(Address::NONE, 0, Some(&vec![7; len]), false);
+        }
+        inbound.take(&mut batch, &mut bytes);
+        let lens: Vec<_> = std::iter::from_fn(|| batch.pop()).map(|record| record.len).collect();
+        assert_eq!((lens, bytes.len()), (vec![LONGEST, LONGEST + 1, LONGEST + 1], 3 * LONGEST + 2));
     }
 
     #[test]
