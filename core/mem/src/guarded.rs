@@ -132,6 +132,15 @@ impl<T> Guarded<T> {
     /// has revoked its right.
     #[inline(always)]
     fn enter_own(&self, owner: usize, number: usize) -> Result<Result<Guard<'_, T>, Outside<'_, T>>, WrongThread> {
+        let (slot, is_still) = self.mark_own(owner, number)?;
+        let guard = self.guard(Some(slot));
+        Ok(if is_still { Ok(guard) } else { Err(guard.outside()) })
+    }
+
+    /// Sets the owner slot `number` of the thread that `owner` names. False: another thread has
+    /// revoked its right.
+    #[inline(always)]
+    fn mark_own(&self, owner: usize, number: usize) -> Result<(&AtomicU32, bool), WrongThread> {
         let slot = &self.slots[number];
         // Acquire: pairs with the last exit of an ended thread that had the same token.
         if slot.load(Ordering::Acquire) != 0 {
@@ -140,9 +149,7 @@ impl<T> Guarded<T> {
         slot.store(1, Ordering::Relaxed);
         // Either this thread sees the revocation, or the revoking thread sees the owner slot.
         Pairing::Asymmetric.light();
-        let is_still = self.owner.load(Ordering::Acquire) == owner;
-        let guard = self.guard(Some(slot));
-        Ok(if is_still { Ok(guard) } else { Err(guard.outside()) })
+        Ok((slot, self.owner.load(Ordering::Acquire) == owner))
     }
 
     /// Whether a thread has a guard: a hint, since it may change at once.
@@ -163,18 +170,20 @@ impl<T> Guarded<T> {
         let owner = self.owner.load(Ordering::Relaxed);
         let number = owner ^ me;
         if number < ALIGNMENT {
-            if let Ok(guard) = self.enter_own(owner, number)? {
-                return Ok(guard);
+            let (slot, is_still) = self.mark_own(owner, number)?;
+            if is_still {
+                return Ok(self.guard(Some(slot)));
             }
+            self.leave(slot);
         } else if owner == MANY {
             self.lock.acquire(self.pairing);
             // Acquire: pairs with `hand_over`.
             if self.owner.load(Ordering::Acquire) == MANY {
-                return Ok(self.admit(me));
+                return Ok(self.guard(self.admit(me)));
             }
             self.lock.release(self.pairing);
         }
-        self.enter_slow(me)
+        Ok(self.guard(self.enter_slow(me)?))
     }
 
     /// The owner slot that an owner word names.
@@ -188,17 +197,20 @@ impl<T> Guarded<T> {
     }
 
     /// Enters by the slow path: another thread has the bias, no thread has claimed the value yet,
-    /// or it is being handed over.
+    /// or it is being handed over. Returns what [`Guard::slot`] is: a guard would come back in
+    /// memory, and the fast path would write its own there too.
     #[cold]
-    fn enter_slow(&self, me: usize) -> Result<Guard<'_, T>, WrongThread> {
+    #[inline(never)]
+    fn enter_slow(&self, me: usize) -> Result<Option<&AtomicU32>, WrongThread> {
         loop {
             if self.owner.load(Ordering::Relaxed) & MANY == 0 {
                 // Acquire and release order this after `hand_over`, and a second candidate after
                 // the first.
                 match self.owner.compare_exchange(NOBODY, me, Ordering::AcqRel, Ordering::Acquire) {
-                    Ok(_) => return self.enter(),
+                    Ok(_) => return self.enter().map(Guard::into_slot),
                     Err(owner) if owner & MANY != 0 => {}
-                    Err(owner) => return if owner == me { self.enter() } else { Err(WrongThread) },
+                    Err(owner) if owner == me => return self.enter().map(Guard::into_slot),
+                    Err(_) => return Err(WrongThread),
                 }
             }
             self.lock.acquire(self.pairing);
@@ -286,27 +298,27 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// A guard for the holder of the lock: with the bias, if this thread has entered often enough
-    /// without another in between.
+    /// What [`Guard::slot`] is for the holder of the lock: with the bias, if this thread has entered
+    /// often enough without another in between.
     #[inline(always)]
-    fn admit(&self, me: usize) -> Guard<'_, T> {
+    fn admit(&self, me: usize) -> Option<&AtomicU32> {
         let policy = &self.policy;
         let is_again = policy.last.load(Ordering::Relaxed) == me;
         let streak = if is_again { policy.streak.load(Ordering::Relaxed).wrapping_add(1) } else { 0 };
         policy.last.store(me, Ordering::Relaxed);
         policy.streak.store(streak, Ordering::Relaxed);
-        if streak >= policy.needed.load(Ordering::Relaxed) { self.grant_bias(me) } else { self.guard(None) }
+        if streak >= policy.needed.load(Ordering::Relaxed) { self.grant_bias(me) } else { None }
     }
 
     /// Replaces the lock by the bias, if the kernel can revoke it and the thread has an owner slot
     /// or finds a free one.
     #[cold]
-    fn grant_bias(&self, me: usize) -> Guard<'_, T> {
+    fn grant_bias(&self, me: usize) -> Option<&AtomicU32> {
         let policy = &self.policy;
         policy.streak.store(0, Ordering::Relaxed);
         let has = |token: usize| self.tokens.iter().position(|own| own.load(Ordering::Relaxed) == token);
         let at = has(me).or_else(|| has(NOBODY));
-        let (Some(at), Pairing::Asymmetric) = (at, self.pairing) else { return self.guard(None) };
+        let (Some(at), Pairing::Asymmetric) = (at, self.pairing) else { return None };
         let next = policy.needed.load(Ordering::Relaxed).saturating_mul(STREAK_FACTOR);
         policy.needed.store(next.min(LONGEST_STREAK), Ordering::Relaxed);
         let owner = me | (at + 1) << BIAS_SHIFT | MANY;
@@ -316,7 +328,7 @@ impl<T> Guarded<T> {
         self.owner.store(owner, Ordering::Relaxed);
         // The next holder waits until this thread has left.
         self.lock.release_at_once(self.pairing);
-        self.guard(Some(slot))
+        Some(slot)
     }
 }
 
@@ -383,6 +395,13 @@ impl<'a, T> Guard<'a, T> {
     #[inline(always)]
     pub fn outside(self) -> Outside<'a, T> {
         Outside(Some(self))
+    }
+
+    /// Takes the guard apart; its access goes on.
+    fn into_slot(self) -> Option<&'a AtomicU32> {
+        let slot = self.slot;
+        std::mem::forget(self);
+        slot
     }
 }
 
