@@ -1,8 +1,9 @@
 //! A lock that is acquired with one locked instruction and released without any.
 //!
-//! The releasing thread stores and then, after a light fence, checks for waiters. A waiter pays
-//! with a heavy fence before it sleeps. A holder may be preempted, so a waiter spins briefly and
-//! then sleeps on a futex. The lock is not fair: a thread that releases and acquires it again at
+//! The releasing thread stores and then, after a light fence, checks whether a waiter sleeps. A
+//! waiter pays with a heavy fence before it sleeps. A holder may be preempted, so a waiter spins
+//! briefly and then sleeps on a futex. Whoever wakes it takes down its mark first: a thread that
+//! acquires and releases the lock many times before the waiter runs makes one system call. The lock is not fair: a thread that releases and acquires it again at
 //! once is faster than a waiter that was just woken. So a waiter that was woken in vain a few times
 //! asks for a *handoff*: the thread that releases the lock then sleeps until that waiter has it.
 
@@ -27,7 +28,10 @@ const HANDOFF_LIMIT: Duration = Duration::from_millis(1);
 /// The bare lock.
 pub struct Lock {
     held: AtomicU32,
+    /// Waiters past their spinning, asleep or awake.
     waiters: AtomicU32,
+    /// Not 0 while a waiter may sleep that nobody has woken; they sleep on it.
+    asleep: AtomicU32,
     /// How many waiters have asked for a handoff.
     handoffs: AtomicU32,
 }
@@ -36,7 +40,8 @@ impl Lock {
     /// Free.
     #[must_use]
     pub fn new() -> Self {
-        Self { held: AtomicU32::new(0), waiters: AtomicU32::new(0), handoffs: AtomicU32::new(0) }
+        let zero = || AtomicU32::new(0);
+        Self { held: zero(), waiters: zero(), asleep: zero(), handoffs: zero() }
     }
 
     /// Waits for the lock and takes it.
@@ -69,17 +74,26 @@ impl Lock {
             return;
         }
         self.waiters.fetch_add(1, Ordering::Relaxed);
-        // Either the holder sees this waiter after it stores 0, or the swap below sees that 0.
-        pairing.heavy_here();
         let mut in_vain = 0;
-        while !self.try_take() {
+        loop {
+            // Anew each time: whoever has woken this thread has taken it down.
+            self.asleep.store(1, Ordering::Relaxed);
+            // Either the holder sees the mark after it stores 0, or the swap below sees that 0.
+            pairing.heavy_here();
+            if self.try_take() {
+                break;
+            }
             if in_vain == HANDOFF_AFTER {
                 self.handoffs.fetch_add(1, Ordering::Relaxed);
             }
-            futex::wait(&self.held, 1, futex::LIMIT);
+            futex::wait(&self.asleep, 1, futex::LIMIT);
             in_vain += 1;
         }
-        self.waiters.fetch_sub(1, Ordering::Relaxed);
+        if self.waiters.fetch_sub(1, Ordering::Relaxed) > 1 {
+            // The wake-up of this thread has taken down the mark of all; its release wakes the next
+            // one.
+            self.asleep.store(1, Ordering::Relaxed);
+        }
         if in_vain > HANDOFF_AFTER {
             self.handoffs.fetch_sub(1, Ordering::Relaxed);
             futex::wake_all(&self.handoffs);
@@ -99,28 +113,34 @@ impl Lock {
         }
     }
 
+    /// Wakes a waiter. One whose mark is taken down before it sleeps looks again.
+    fn wake_one(&self) {
+        self.asleep.store(0, Ordering::Relaxed);
+        futex::wake_one(&self.asleep);
+    }
+
     /// Releases the lock without a handoff, for a holder that the next one may wait for. Only its
     /// holder may.
     pub(crate) fn release_at_once(&self, pairing: Pairing) {
         if self.let_go(pairing) {
-            futex::wake_one(&self.held);
+            self.wake_one();
         }
     }
 
-    /// Frees the lock. Returns whether a thread waits for it.
+    /// Frees the lock. Returns whether a thread sleeps until then.
     #[inline(always)]
     fn let_go(&self, pairing: Pairing) -> bool {
         // Publishes what the holder wrote to the next holder.
         self.held.store(0, Ordering::Release);
         pairing.light();
-        self.waiters.load(Ordering::Relaxed) != 0
+        self.asleep.load(Ordering::Relaxed) != 0
     }
 
     /// Wakes a waiter, and waits until those that asked for a handoff had the lock.
     #[cold]
     #[inline(never)]
     fn hand_off(&self) {
-        futex::wake_one(&self.held);
+        self.wake_one();
         let handoffs = self.handoffs.load(Ordering::Relaxed);
         if handoffs != 0 {
             futex::wait(&self.handoffs, handoffs, HANDOFF_LIMIT);
@@ -193,5 +213,40 @@ mod tests {
             lock.release(pairing);
             assert!(rounds < MOST_ROUNDS, "no handoff reached the waiter");
         });
+    }
+
+    /// A waiter that is woken, and does not run yet, costs the holder no further system calls.
+    #[test]
+    fn one_wake_up_reaches_a_waiter_that_does_not_run_yet() {
+        const ROUNDS: u32 = 1_000;
+        let lock = Lock::new();
+        let pairing = crate::barrier::prepare();
+        pin();
+        lock.acquire(pairing);
+        let wakes = std::thread::scope(|scope| {
+            scope.spawn(|| {
+                pin();
+                give_others_precedence();
+                lock.acquire(pairing);
+                lock.release(pairing);
+            });
+            while lock.asleep.load(Ordering::Relaxed) == 0 {
+                std::thread::sleep(HOLD);
+            }
+            // So it sleeps, or is about to.
+            std::thread::sleep(HOLD);
+            let mut wakes = 0;
+            for _ in 0..ROUNDS {
+                if lock.let_go(pairing) {
+                    lock.wake_one();
+                    wakes += 1;
+                }
+                lock.acquire(pairing);
+            }
+            lock.release(pairing);
+            wakes
+        });
+        // Whenever it runs in between it may sleep once more.
+        assert!(wakes > 0 && wakes < ROUNDS / 10, "{wakes} wake-ups in {ROUNDS} releases");
     }
 }
