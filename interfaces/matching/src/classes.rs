@@ -80,10 +80,45 @@ struct Class {
     masks: Masks,
     /// Those in its buckets.
     entries: u32,
+    spread: Spread,
     buckets: Buckets,
 }
 
+/// How many entries in the buckets of a class have a key of each of a few kinds. A message of a
+/// kind that none has needs no hash: it is for the newest entry, or unexpected.
+#[derive(Debug)]
+struct Spread([u32; SPREAD]);
+
+const SPREAD: usize = 64;
+
+impl Spread {
+    #[inline]
+    fn of((source, bits): Key) -> usize {
+        // Multiplicative hashing (Knuth, The Art of Computer Programming, volume 3, 6.4): the upper
+        // bits depend on all.
+        let mixed = source.rotate_left(32).wrapping_add(bits).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+        (mixed >> (64 - SPREAD.ilog2())) as usize
+    }
+}
+
 impl Class {
+    fn new(masks: Masks) -> Self {
+        Self { masks, entries: 0, spread: Spread([0; SPREAD]), buckets: Buckets::default() }
+    }
+
+    /// Counts an entry that joins or leaves the buckets.
+    #[inline]
+    fn count(&mut self, key: Key, change: impl Fn(u32) -> u32) {
+        let kind = &mut self.spread.0[Spread::of(key)];
+        (self.entries, *kind) = (change(self.entries), change(*kind));
+    }
+
+    /// Whether an entry in the buckets may match.
+    #[inline]
+    fn may_match(&self, envelope: &Envelope) -> bool {
+        self.spread.0[Spread::of(self.masks.key(envelope))] > 0
+    }
+
     /// The first entry that matches, or [`NONE`].
     #[inline]
     fn first<T>(&self, entries: &Nodes<Entry<T>>, envelope: &Envelope) -> u32 {
@@ -104,6 +139,8 @@ pub(crate) struct Classes<T> {
     /// there. Most programs wait for the message that they have asked for last: it is found without
     /// being entered and taken out again.
     newest: u32,
+    /// The class of the entry that was inserted last: the next one mostly has its masks.
+    recent: ClassNumber,
 }
 
 fn links(chains: &mut Chains, at: u32) -> Option<&mut Links> {
@@ -112,27 +149,45 @@ fn links(chains: &mut Chains, at: u32) -> Option<&mut Links> {
 
 impl<T> Classes<T> {
     pub(crate) const fn new() -> Self {
-        Self { entries: Nodes::new(), chains: Chains(Vec::new()), classes: Vec::new(), heads: Vec::new(), newest: NONE }
+        Self {
+            entries: Nodes::new(),
+            chains: Chains(Vec::new()),
+            classes: Vec::new(),
+            heads: Vec::new(),
+            newest: NONE,
+            recent: ClassNumber(NonZeroU32::MIN),
+        }
     }
 
     /// Makes room for an entry with this pattern, and returns the number of its class; `None`:
     /// there is no memory.
+    #[inline]
     fn reserve(&mut self, pattern: &Pattern) -> Option<ClassNumber> {
-        self.entries.reserve().ok()?;
-        self.chains.0.try_reserve((self.entries.len() + 1).saturating_sub(self.chains.0.len())).ok()?;
-        let is_it = |class: &Class| class.masks == pattern.masks;
+        // A place that was used before has its chain.
+        if !self.entries.has_free() {
+            self.entries.reserve().ok()?;
+            self.chains.0.try_reserve((self.entries.len() + 1).saturating_sub(self.chains.0.len())).ok()?;
+        }
+        if self.classes.get(self.recent.place()).is_none_or(|class| class.masks != pattern.masks) {
+            self.recent = ClassNumber::of(self.class_of(pattern.masks)?);
+        }
+        Some(self.recent)
+    }
+
+    /// The place of the class with these masks; `None`: there is no memory.
+    #[inline(never)]
+    fn class_of(&mut self, masks: Masks) -> Option<usize> {
+        let is_it = |class: &Class| class.masks == masks;
         let found = self.classes.iter().position(is_it);
-        let at = match found.or_else(|| self.classes.iter().position(|class| class.entries == 0)) {
-            Some(at) => at,
-            None => {
-                self.classes.try_reserve(1).ok()?;
-                // A lookup has room for the heads of all.
-                self.heads.try_reserve(self.classes.len() + 1).ok()?;
-                self.classes.push(Class { masks: pattern.masks, entries: 0, buckets: Buckets::default() });
-                self.classes.len() - 1
-            }
-        };
-        Some(ClassNumber::of(at))
+        if let Some(at) = found.or_else(|| self.classes.iter().position(|class| class.entries == 0)) {
+            self.classes[at].masks = masks;
+            return Some(at);
+        }
+        self.classes.try_reserve(1).ok()?;
+        // A lookup has room for the heads of all.
+        self.heads.try_reserve(self.classes.len() + 1).ok()?;
+        self.classes.push(Class::new(masks));
+        Some(self.classes.len() - 1)
     }
 
     /// Makes room in the buckets of a class for one more entry.
@@ -145,7 +200,7 @@ impl<T> Classes<T> {
         let Self { entries, chains, classes, .. } = self;
         let Some((number, wanted)) = entries.get(index).map(|entry| (entry.class, entry.wanted)) else { return };
         let class = &mut classes[number.place()];
-        class.entries += 1;
+        class.count(wanted.key(), |count| count + 1);
         class.buckets.change(wanted.key(), entries, key_of, |entries, list| {
             let prev = predecessor(entries, chains, *list, (number, wanted, label), near);
             list.link(chains, links, (index, prev));
@@ -155,13 +210,26 @@ impl<T> Classes<T> {
     /// Puts the newest entry into its bucket; `None`: there is no memory, and it stays where it is.
     #[inline]
     fn link_newest(&mut self) -> Option<()> {
-        let index = self.newest;
-        if index != NONE {
-            self.reserve_bucket(self.entries.get(index)?.class)?;
-            self.newest = NONE;
-            self.link(index, self.label(index)?, [NONE; 2]);
-        }
+        if self.newest == NONE { Some(()) } else { self.link_at(self.newest) }
+    }
+
+    #[inline(never)]
+    fn link_at(&mut self, index: u32) -> Option<()> {
+        self.reserve_bucket(self.entries.get(index)?.class)?;
+        self.newest = NONE;
+        self.link(index, self.label(index)?, [NONE; 2]);
         Some(())
+    }
+
+    /// Inserts an entry behind all others.
+    #[inline]
+    pub(crate) fn insert_last(&mut self, pattern: Pattern, label: u64, item: T) -> Result<Ticket, NoMemory<T>> {
+        let number = self.link_newest().and_then(|()| self.reserve(&pattern));
+        let Some(number) = number else { return Err(NoMemory(item)) };
+        let ticket = self.entries.insert(Entry { wanted: pattern.wanted, class: number, item });
+        self.chains.begin(ticket.index, label);
+        self.newest = ticket.index;
+        Ok(ticket)
     }
 
     /// Inserts an entry. `near` are entries that may have its class and key, and stand next to it:
@@ -173,21 +241,18 @@ impl<T> Classes<T> {
         item: T,
         near: [u32; 2],
     ) -> Result<Ticket, NoMemory<T>> {
-        let is_last = near == [NONE; 2];
+        if near == [NONE; 2] {
+            return self.insert_last(pattern, label, item);
+        }
         let mut reserve = || {
             self.link_newest()?;
             let number = self.reserve(&pattern)?;
-            if is_last { Some(number) } else { self.reserve_bucket(number).map(|()| number) }
+            self.reserve_bucket(number).map(|()| number)
         };
         let Some(number) = reserve() else { return Err(NoMemory(item)) };
         let ticket = self.entries.insert(Entry { wanted: pattern.wanted, class: number, item });
         self.chains.begin(ticket.index, label);
-        self.classes[number.place()].masks = pattern.masks;
-        if is_last {
-            self.newest = ticket.index;
-        } else {
-            self.link(ticket.index, label, near);
-        }
+        self.link(ticket.index, label, near);
         Ok(ticket)
     }
 
@@ -206,7 +271,7 @@ impl<T> Classes<T> {
         let Self { entries, chains, classes, .. } = self;
         let (Some(entry), Some(chain)) = (entries.get(index), chains.get(index)) else { return };
         let (key, class) = (entry.wanted.key(), &mut classes[entry.class.place()]);
-        class.entries -= 1;
+        class.count(key, |count| count - 1);
         class.buckets.change(key, entries, key_of, |_, list| list.unlink(chains, links, chain.links));
     }
 
@@ -232,6 +297,51 @@ impl<T> Classes<T> {
         if let Some(chain) = self.chains.0.get_mut(at as usize) {
             chain.label = label;
         }
+    }
+
+    /// Takes out the first entry that matches, whatever it offers.
+    #[inline]
+    pub(crate) fn take(&mut self, envelope: &Envelope) -> Option<T> {
+        let linked = self.entries.len() - usize::from(self.newest != NONE);
+        if linked == 0 { self.take_newest(envelope) } else { self.take_linked(envelope) }
+    }
+
+    #[inline(never)]
+    fn take_linked(&mut self, envelope: &Envelope) -> Option<T> {
+        let mut in_use = (0..self.classes.len()).filter(|at| self.classes[*at].entries > 0);
+        let at = match (in_use.next(), in_use.next()) {
+            (Some(only), None) => self.take_first(only, envelope),
+            _ => self.find_linked(envelope, Offer::NONE, &mut |_, _| true).inspect(|at| self.unlink(*at)),
+        };
+        match at {
+            Some(at) => self.entries.remove(at).map(|entry| entry.item),
+            None => self.take_newest(envelope),
+        }
+    }
+
+    /// Takes the first entry of a class that matches out of its bucket.
+    #[inline]
+    fn take_first(&mut self, class: usize, envelope: &Envelope) -> Option<u32> {
+        let Self { entries, chains, classes, .. } = self;
+        let class = &mut classes[class];
+        if !class.may_match(envelope) {
+            return None;
+        }
+        let key = class.masks.key(envelope);
+        let at = class.buckets.take_first(key, chains, |_, at| key_of(entries, at), links)?;
+        class.count(key, |count| count - 1);
+        Some(at)
+    }
+
+    /// As [`Classes::take`], of the newest entry alone.
+    #[inline]
+    fn take_newest(&mut self, envelope: &Envelope) -> Option<T> {
+        let Self { entries, classes, newest, .. } = self;
+        let entry = entries.get(*newest)?;
+        if classes.get(entry.class.place())?.masks.key(envelope) != entry.wanted.key() {
+            return None;
+        }
+        entries.remove(std::mem::replace(newest, NONE)).map(|entry| entry.item)
     }
 
     /// The first entry that matches and that `accepts`, which is asked for each that matches and

@@ -87,6 +87,27 @@ impl Buckets {
         found.copied().unwrap_or(List::EMPTY)
     }
 
+    /// Takes the first node out of the list of a key.
+    #[inline]
+    pub(crate) fn take_first<C>(
+        &mut self,
+        key: Key,
+        nodes: &mut C,
+        key_of: impl Fn(&C, u32) -> Option<Key>,
+        links: impl Fn(&mut C, u32) -> Option<&mut Links>,
+    ) -> Option<u32> {
+        let hash = self.seed.hash_one(key);
+        let mut found = self.lists.find_entry(hash, |list| key_of(nodes, list.first) == Some(key)).ok()?;
+        let list = found.get_mut();
+        let first = list.first;
+        let own = *links(nodes, first)?;
+        list.unlink(nodes, links, own);
+        if list.is_empty() {
+            found.remove();
+        }
+        Some(first)
+    }
+
     /// Changes the list of a key, for which there is room. An empty list takes none.
     #[inline]
     pub(crate) fn change<C>(

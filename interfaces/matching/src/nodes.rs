@@ -28,6 +28,12 @@ impl<N> Nodes<N> {
         self.places.len() - self.free.len()
     }
 
+    /// Whether there is a place that was used before.
+    #[inline]
+    pub(crate) fn has_free(&self) -> bool {
+        !self.free.is_empty()
+    }
+
     /// Makes room for one more, so that [`Nodes::insert`] cannot fail, nor [`Nodes::remove`].
     pub(crate) fn reserve(&mut self) -> Result<(), TryReserveError> {
         if self.free.is_empty() {
@@ -39,15 +45,20 @@ impl<N> Nodes<N> {
     }
 
     /// Inserts a node, for which there is room.
+    #[inline]
     pub(crate) fn insert(&mut self, node: N) -> Ticket {
-        let index = self.free.pop().unwrap_or_else(|| {
-            self.places.push(Place { life: 0, node: None });
-            // `reserve` has failed long before: a place takes more than a byte.
-            u32::try_from(self.places.len() - 1).unwrap_or(NONE)
-        });
+        let index = self.free.pop().unwrap_or_else(|| self.add_place());
         let place = &mut self.places[index as usize];
         place.node = Some(node);
         Ticket { index, life: place.life }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn add_place(&mut self) -> u32 {
+        self.places.push(Place { life: 0, node: None });
+        // `reserve` has failed long before: a place takes more than a byte.
+        u32::try_from(self.places.len() - 1).unwrap_or(NONE)
     }
 
     /// The node of a ticket.
@@ -76,6 +87,7 @@ impl<N> Nodes<N> {
     }
 
     /// Takes out the node at an index.
+    #[inline]
     pub(crate) fn remove(&mut self, index: u32) -> Option<N> {
         let place = self.places.get_mut(index as usize)?;
         let node = place.node.take()?;

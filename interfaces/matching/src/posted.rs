@@ -1,8 +1,7 @@
 //! Receives that wait for messages.
 
 use crate::classes::Classes;
-use crate::nodes::NONE;
-use crate::pattern::{Envelope, Offer, Pattern};
+use crate::pattern::{Envelope, Pattern};
 use crate::{NoMemory, Ticket};
 
 /// Posted receives: a message goes to the oldest that matches.
@@ -41,16 +40,17 @@ impl<T> Posted<T> {
     /// # Errors
     ///
     /// There is no memory.
+    #[inline]
     pub fn post(&mut self, pattern: Pattern, item: T) -> Result<Ticket, NoMemory<T>> {
-        let ticket = self.classes.insert(pattern, self.next, item, [NONE; 2])?;
+        let ticket = self.classes.insert_last(pattern, self.next, item)?;
         self.next += 1;
         Ok(ticket)
     }
 
     /// Takes out the oldest receive that matches a message.
+    #[inline]
     pub fn take(&mut self, message: &Envelope) -> Option<T> {
-        let at = self.classes.find(message, Offer::NONE, |_, _| true)?;
-        self.classes.remove(at).map(|entry| entry.item)
+        self.classes.take(message)
     }
 
     /// Takes out a receive that no message has matched.

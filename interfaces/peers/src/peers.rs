@@ -440,6 +440,13 @@ impl<W> Peers<W> {
         !self.changes.is_empty()
     }
 
+    /// Whether [`Peers::handle_timeout`] is to be called some time.
+    #[inline]
+    #[must_use]
+    pub fn has_timeout(&self) -> bool {
+        !self.timers.is_empty()
+    }
+
     /// When [`Peers::handle_timeout`] is to be called next.
     #[must_use]
     pub fn poll_timeout(&self) -> Option<Instant> {
