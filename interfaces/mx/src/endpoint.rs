@@ -234,12 +234,7 @@ impl<B: Buffer> Endpoint<B> {
     /// As [`Endpoint::test`].
     #[inline]
     pub fn wait(&self, request: Request, limit: Option<Duration>) -> Result<Option<Status>, Error> {
-        let found = self.core.wait_for(limit, |state| match state.requests.named(request) {
-            Ok(slot) if !slot.is_done() => None,
-            Ok(_) => state.consume(request.index()).map(Ok),
-            Err(why) => Some(Err(why)),
-        })?;
-        found.transpose()
+        self.core.wait_for(limit, |state| state.requests.find_ended(request), |state, found| Ok(state.consume(found?)))
     }
 
     /// As [`Endpoint::test`], of the oldest finished request that matches.
@@ -260,10 +255,7 @@ impl<B: Buffer> Endpoint<B> {
     #[inline]
     pub fn wait_any(&self, wanted: Match, limit: Option<Duration>) -> Result<Option<Status>, Error> {
         self.core.context_bits.check(wanted)?;
-        self.core.wait_for(limit, |state| {
-            let index = state.requests.find_done(wanted)?;
-            state.consume(index)
-        })
+        self.core.wait_for(limit, |state| state.requests.find_done(wanted), |state, found| Ok(state.consume(found)))
     }
 
     /// The oldest request that has ended, which stays; waits for one at most for `limit`.
@@ -272,7 +264,7 @@ impl<B: Buffer> Endpoint<B> {
     ///
     /// As [`Endpoint::test_any`].
     pub fn peek(&self, limit: Option<Duration>) -> Result<Option<Request>, Error> {
-        self.core.wait_for(limit, |state| state.requests.oldest())
+        self.core.wait_for(limit, |state| state.requests.oldest(), |_, found| Ok(Some(found)))
     }
 
     /// The oldest unexpected message that matches, which stays; waits for one at most for `limit`.
@@ -282,7 +274,7 @@ impl<B: Buffer> Endpoint<B> {
     /// As [`Endpoint::test_any`].
     pub fn probe(&self, wanted: Match, limit: Option<Duration>) -> Result<Option<Status>, Error> {
         self.core.context_bits.check(wanted)?;
-        self.core.wait_for(limit, |state| state.probe(wanted))
+        self.core.wait_for(limit, |state| state.probe(wanted), |_, found| Ok(Some(found)))
     }
 
     /// Whether the memory of a send is the program's again, though the request may not have ended;
@@ -292,11 +284,11 @@ impl<B: Buffer> Endpoint<B> {
     ///
     /// [`Error::BadRequest`]: of no send; as [`Endpoint::test`].
     pub fn buffered(&self, request: Request, limit: Option<Duration>) -> Result<bool, Error> {
-        let found = self.core.wait_for(limit, |state| match state.is_buffered(request) {
+        let ready = |state: &mut State<B>| match state.is_buffered(request) {
             Ok(false) => None,
             other => Some(other),
-        })?;
-        found.unwrap_or(Ok(false))
+        };
+        Ok(self.core.wait_for(limit, ready, |_, found| found.map(Some))?.unwrap_or(false))
     }
 
     /// Takes a receive back; false: it has matched, or has ended.

@@ -101,8 +101,22 @@ impl Partner {
         self.given += cost;
     }
 
+    /// Takes an eager message of this cost that gives credit back. False: it breaks the rules, or
+    /// something waits for the credit; nothing has changed then.
+    #[inline(always)]
+    pub(crate) fn takes_at_once(&mut self, back: u16, cost: u32) -> bool {
+        let credit = self.credit + u32::from(back);
+        let may_take = self.is_known && self.given >= cost && credit <= self.most_credit;
+        if !may_take || (back > 0 && !self.sends.is_empty()) {
+            return false;
+        }
+        (self.credit, self.given) = (credit, self.given - cost);
+        true
+    }
+
     /// Whether so much is due that a message of its own gives it back.
-    fn owes_much(&self) -> bool {
+    #[inline]
+    pub(crate) fn owes_much(&self) -> bool {
         self.owed > 0 && self.owed >= (self.window / 2).min(MUCH)
     }
 }
@@ -113,13 +127,17 @@ impl<B: Buffer> State<B> {
     }
 
     /// The partner of a name; `None`: there are too many.
+    #[inline]
     pub(crate) fn partner_of(&mut self, name: u64) -> Option<u32> {
         // Programs go on with the partner that they were with.
-        if let Some((last, number)) = self.last
-            && last == name
-        {
-            return Some(number);
+        match self.last {
+            Some((last, number)) if last == name => Some(number),
+            _ => self.another_partner_of(name),
         }
+    }
+
+    #[inline(never)]
+    fn another_partner_of(&mut self, name: u64) -> Option<u32> {
         let peer = self.peers.peer(&Name::Number(name)).ok()?;
         let number = self.enter_partner(peer, name);
         self.last = Some((name, number));

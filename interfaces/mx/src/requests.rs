@@ -148,26 +148,34 @@ impl<B> Requests<B> {
     /// Makes room for a request, and returns its index; `None`: there is none.
     #[inline]
     pub(crate) fn reserve(&mut self) -> Option<u32> {
-        if self.free != NONE {
-            return Some(self.free);
-        }
+        if self.free == NONE { self.reserve_new() } else { Some(self.free) }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn reserve_new(&mut self) -> Option<u32> {
         let has_room = self.slots.len() < MOST_REQUESTS && self.slots.try_reserve(1).is_ok();
         has_room.then_some(self.slots.len() as u32)
     }
 
-    /// Enters a request where [`Requests::reserve`] has made room.
-    #[inline]
+    /// Enters a request where [`Requests::reserve`] has made room. Inlined, so that its stage is
+    /// written once, where it stays.
+    #[inline(always)]
     pub(crate) fn insert(&mut self, context: u64, bits: u64, stage: Stage<B>) -> Request {
-        self.open += 1;
         let index = self.free;
-        if let Some(slot) = self.slots.get_mut(index as usize) {
-            if let Stage::Free { next } = slot.stage {
-                self.free = next;
-            }
-            (slot.is_forgotten, slot.is_hidden, slot.has_timer) = (false, false, false);
-            (slot.context, slot.bits, slot.stage) = (context, bits, stage);
-            return Request { index, life: slot.life };
-        }
+        let Some(slot) = self.slots.get_mut(index as usize) else { return self.insert_new(context, bits, stage) };
+        // All of this list are free.
+        let Stage::Free { next } = slot.stage else { return self.insert_new(context, bits, stage) };
+        (self.free, self.open) = (next, self.open + 1);
+        (slot.is_forgotten, slot.is_hidden, slot.has_timer) = (false, false, false);
+        (slot.context, slot.bits, slot.stage) = (context, bits, stage);
+        Request { index, life: slot.life }
+    }
+
+    #[cold]
+    #[inline(never)]
+    fn insert_new(&mut self, context: u64, bits: u64, stage: Stage<B>) -> Request {
+        self.open += 1;
         let index = self.slots.len() as u32;
         let (is_forgotten, is_hidden, has_timer) = (false, false, false);
         self.slots.push(Slot { life: 1, is_forgotten, is_hidden, has_timer, context, bits, stage });
@@ -185,7 +193,7 @@ impl<B> Requests<B> {
     }
 
     /// Enters a request that is finished already.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn insert_done(&mut self, context: u64, bits: u64, outcome: Outcome) -> Request {
         let request = self.insert(context, bits, Stage::Done { all: [NONE; 2], own: [NONE; 2], outcome });
         self.changes += 1;
@@ -202,6 +210,7 @@ impl<B> Requests<B> {
         }
     }
 
+    #[inline(never)]
     fn link_done(&mut self, index: u32) {
         let Some(bits) = self.slots.get(index as usize).map(|slot| slot.bits) else { return };
         link(&mut self.slots, &mut self.done, index, true);
@@ -211,7 +220,6 @@ impl<B> Requests<B> {
     }
 
     /// Takes a finished request out of the lists.
-    #[inline]
     fn unlink_done(&mut self, index: u32, bits: u64) {
         if index == self.newest {
             self.newest = NONE;
@@ -258,7 +266,6 @@ impl<B> Requests<B> {
     }
 
     /// Takes a request out, and returns what it was.
-    #[inline]
     pub(crate) fn remove(&mut self, index: u32) -> Option<Stage<B>> {
         let slot = self.slots.get_mut(index as usize)?;
         let stage = std::mem::replace(&mut slot.stage, Stage::Free { next: self.free });
@@ -270,7 +277,6 @@ impl<B> Requests<B> {
 
     /// A request has ended: it joins the finished ones, or is gone if it was forgotten. Returns
     /// what it was.
-    #[inline]
     pub(crate) fn finish(&mut self, index: u32, outcome: Outcome) -> Option<Stage<B>> {
         self.changes += 1;
         let slot = self.slots.get_mut(index as usize)?;
@@ -285,17 +291,59 @@ impl<B> Requests<B> {
         Some(before)
     }
 
-    /// Consumes a finished request: how it has ended, its context and its match bits.
-    #[inline]
-    pub(crate) fn consume(&mut self, index: u32) -> Option<(Outcome, u64, u64)> {
-        let slot = self.slots.get(index as usize)?;
-        let Stage::Done { outcome, .. } = slot.stage else { return None };
-        let (context, bits) = (slot.context, slot.bits);
-        if !slot.is_hidden {
-            self.unlink_done(index, bits);
+    /// Puts a message with these bits into the posted receive at an index, which ends as `fill`
+    /// tells.
+    #[inline(always)]
+    pub(crate) fn deliver(&mut self, index: u32, bits: u64, fill: impl FnOnce(&Segments<B>) -> Outcome) {
+        let Some(slot) = self.slots.get_mut(index as usize) else { return };
+        let Stage::Posted { segments, .. } = &slot.stage else { return };
+        let outcome = fill(segments);
+        slot.bits = bits;
+        if slot.is_forgotten | slot.is_hidden {
+            self.finish(index, outcome);
+            return;
         }
-        self.remove(index);
-        Some((outcome, context, bits))
+        slot.stage = Stage::Done { all: [NONE; 2], own: [NONE; 2], outcome };
+        self.changes += 1;
+        self.enter_done(index);
+    }
+
+    /// Whether a request has ended: its index then.
+    #[inline]
+    pub(crate) fn find_ended(&self, request: Request) -> Option<Result<u32, Error>> {
+        let slot = self.slots.get(request.index as usize).filter(|slot| slot.life == request.life);
+        match slot {
+            Some(slot) if slot.is_forgotten || matches!(slot.stage, Stage::Free { .. }) => Some(Err(Error::BadRequest)),
+            Some(slot) if slot.is_done() => Some(Ok(request.index)),
+            Some(_) => None,
+            None => Some(Err(Error::BadRequest)),
+        }
+    }
+
+    /// Consumes a finished request: how it has ended, its context and its match bits.
+    #[inline(always)]
+    pub(crate) fn consume(&mut self, index: u32) -> Option<(Outcome, u64, u64)> {
+        if index != self.newest {
+            self.leave_lists(index);
+        }
+        let slot = self.slots.get_mut(index as usize)?;
+        let Stage::Done { outcome, .. } = slot.stage else { return None };
+        let ended = (outcome, slot.context, slot.bits);
+        slot.stage = Stage::Free { next: self.free };
+        slot.life = slot.life.wrapping_add(1);
+        (self.free, self.open) = (index, self.open - 1);
+        if index == self.newest {
+            self.newest = NONE;
+        }
+        Some(ended)
+    }
+
+    /// Takes a finished request out of the lists, unless it is hidden.
+    #[inline(never)]
+    fn leave_lists(&mut self, index: u32) {
+        if let Some(slot) = self.slots.get(index as usize).filter(|slot| slot.is_done() && !slot.is_hidden) {
+            self.unlink_done(index, slot.bits);
+        }
     }
 
     /// The oldest finished request.
@@ -305,8 +353,19 @@ impl<B> Requests<B> {
     }
 
     /// The oldest finished request that matches; the mask compares the context id.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn find_done(&mut self, wanted: Match) -> Option<u32> {
+        if self.done.first == NONE { self.find_newest(wanted) } else { self.find_older(wanted) }
+    }
+
+    #[inline(always)]
+    fn find_newest(&self, wanted: Match) -> Option<u32> {
+        let newest = self.slots.get(self.newest as usize)?;
+        wanted.covers(newest.bits).then_some(self.newest)
+    }
+
+    #[inline(never)]
+    fn find_older(&mut self, wanted: Match) -> Option<u32> {
         let has_contexts = !self.by_context.is_empty();
         let list = if has_contexts { self.by_context[self.context_bits.id(wanted.bits)] } else { self.done };
         let mut at = list.first;
@@ -316,8 +375,7 @@ impl<B> Requests<B> {
             }
             at = slot.links(!has_contexts)?[1];
         }
-        let newest = self.slots.get(self.newest as usize)?;
-        wanted.covers(newest.bits).then_some(self.newest)
+        self.find_newest(wanted)
     }
 }
 

@@ -11,8 +11,10 @@ use cci::__binding::send_gathered;
 use cci::{Connection, Endpoint, Notify};
 use cci_matching::Envelope;
 
-/// The longest message that is gathered on the stack, bytes.
+/// The longest data that are gathered on the stack, bytes; and those for which less of it is
+/// cleared.
 const SHORT: usize = 112;
+const SHORTEST: usize = 8;
 
 /// Why segments are refused.
 pub(crate) fn check<B: Buffer>(segments: &Segments<B>) -> Result<(), Error> {
@@ -21,6 +23,23 @@ pub(crate) fn check<B: Buffer>(segments: &Segments<B>) -> Result<(), Error> {
         _ if segments.parts().len() > MAX_SEGMENTS => Err(Error::SegmentCount),
         _ => Err(Error::BadSegment),
     }
+}
+
+/// Sends data of this length behind a header; `None`: nothing is sent.
+#[inline(always)]
+fn send_short<const MOST: usize, B: Buffer>(
+    endpoint: &Endpoint,
+    connection: Connection,
+    header: Header,
+    segments: &Segments<B>,
+    len: usize,
+) -> Option<()> {
+    let mut message = [0; MOST];
+    message[..HEADER].copy_from_slice(&header.emit());
+    if len > 0 && !segments.copy_out(0, message.get_mut(HEADER..HEADER + len)?) {
+        return None;
+    }
+    endpoint.send(connection, &message[..HEADER + len], Notify::OnFailure(0)).ok()
 }
 
 impl<B: Buffer> State<B> {
@@ -54,7 +73,7 @@ impl<B: Buffer> State<B> {
 
     /// The usual work in one pass: an eager message of one segment, or a short one, to a partner
     /// for whom nothing waits. `None`: nothing has been done.
-    #[inline]
+    #[inline(always)]
     fn send_at_once(
         &mut self,
         endpoint: &Endpoint,
@@ -74,15 +93,13 @@ impl<B: Buffer> State<B> {
             return None;
         }
         let credit = partner.credit_back();
-        let header = Header { credit, ..Header::new(EAGER, len as u32, bits) }.emit();
-        if len <= SHORT {
-            let mut message = [0; HEADER + SHORT];
-            message[..HEADER].copy_from_slice(&header);
-            if !segments.copy_out(0, message.get_mut(HEADER..HEADER + len)?) {
-                return None;
-            }
-            endpoint.send(connection, &message[..HEADER + len], Notify::OnFailure(0)).ok()?;
+        let header = Header { credit, ..Header::new(EAGER, len as u32, bits) };
+        if len <= SHORTEST {
+            send_short::<{ HEADER + SHORTEST }, B>(endpoint, connection, header, segments, len)?;
+        } else if len <= SHORT {
+            send_short::<{ HEADER + SHORT }, B>(endpoint, connection, header, segments, len)?;
         } else {
+            let header = header.emit();
             let parts = [header[..].into(), segments.source()?];
             send_gathered(endpoint, connection, &parts, Notify::OnFailure(0)).ok()?;
         }
@@ -150,6 +167,8 @@ impl<B: Buffer> State<B> {
         counts.eager += 1;
         if is_sync {
             slot.stage = Stage::Sent { peer: number, session, length: len as u32 };
+            // For those who wait for its memory.
+            requests.changes += 1;
         } else {
             self.end(request.index(), Code::Success);
         }

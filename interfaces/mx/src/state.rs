@@ -8,7 +8,9 @@ use crate::options::Options;
 use crate::requests::{ContextBits, NONE, OWN, Outcome, Request, Requests, Stage};
 use crate::types::{Address, Buffer, Status};
 use crate::waiting::Handler;
-use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, Head, IDENT, LARGE, LONGEST, LONGEST_OFFER, REFUSED};
+use crate::wire::{
+    self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, HEADER, Head, Header, IDENT, LARGE, LONGEST, LONGEST_OFFER, REFUSED,
+};
 use cci::{Endpoint, Event, Received};
 use cci_matching::{Envelope, Posted, Unexpected};
 use cci_peers::{Peer, Peers};
@@ -192,17 +194,76 @@ impl<B: Buffer> State<B> {
     /// Takes an event of CCI. True: what is left in `place` is for the unexpected handler.
     #[inline]
     pub(crate) fn take<'e>(&mut self, endpoint: &Endpoint, event: Event<'e>, place: &mut Option<Pending<'e>>) -> bool {
-        if let Event::Received(message) = event {
-            let known = message.connection().and_then(|connection| self.peers.peer_of(connection));
-            return match known {
-                Some(peer) => self.take_message(endpoint, peer, message, place),
-                None => {
-                    self.take_other(endpoint, Event::Received(message));
-                    false
-                }
-            };
+        let Event::Received(message) = event else {
+            self.take_other(endpoint, event);
+            return false;
+        };
+        match self.take_at_once(endpoint, &message) {
+            AtOnce::Taken => false,
+            AtOnce::Unmatched(header, number, cost) if self.has_handler => {
+                let head = Head { header, number: None, from: HEADER };
+                *place = Some(Pending { message, number, head, cost });
+                true
+            }
+            AtOnce::Unmatched(header, number, cost) => {
+                self.keep_at_once(endpoint, &message, (header, number, cost));
+                false
+            }
+            AtOnce::Other => self.take_any(endpoint, message, place),
         }
-        self.take_other(endpoint, event);
+    }
+
+    /// The usual work in one pass: a short eager message, which a posted receive takes, by a link
+    /// on which nothing waits.
+    #[inline(always)]
+    fn take_at_once(&mut self, endpoint: &Endpoint, message: &Received<'_>) -> AtOnce {
+        let Some((header, data)) = message.bytes().and_then(wire::parse_eager) else { return AtOnce::Other };
+        let peer = message.connection().and_then(|connection| self.peers.peer_of(connection));
+        let Some(peer) = peer.filter(|_| !self.peers.has_changes()) else { return AtOnce::Other };
+        let Self { requests, posted, partners, counts, .. } = self;
+        let Some(Some(partner)) = partners.get_mut(peer.index()) else { return AtOnce::Other };
+        let (number, cost) = (peer.index() as u32, wire::cost_of_bytes(data.len()));
+        if !partner.takes_at_once(header.credit, cost) {
+            return AtOnce::Other;
+        }
+        let Some(index) = posted.take(&Envelope { source: u64::from(number), bits: header.long }) else {
+            return AtOnce::Unmatched(header, number, cost);
+        };
+        counts.expected += 1;
+        requests.deliver(index, header.long, |segments| {
+            let copied = segments.len().min(data.len());
+            let is_in = copied == 0 || segments.copy_in(0, &data[..copied]);
+            Outcome { peer: number, session: partner.session, ..received(header.word, copied, is_in) }
+        });
+        partner.owed += cost;
+        if partner.owes_much() {
+            self.pump(endpoint, number);
+        }
+        AtOnce::Taken
+    }
+
+    /// Keeps a message that [`State::take_at_once`] has taken as far as that.
+    #[inline(never)]
+    fn keep_at_once(
+        &mut self,
+        endpoint: &Endpoint,
+        message: &Received<'_>,
+        (header, number, cost): (Header, u32, u32),
+    ) {
+        let link = self.partner(number).map_or(0, |partner| partner.link);
+        let head = Head { header, number: None, from: HEADER };
+        let source = Source::Bytes(message.bytes().unwrap_or_default());
+        self.keep(endpoint, (number, link, cost), &head, &source);
+    }
+
+    /// Any message.
+    #[inline(never)]
+    fn take_any<'e>(&mut self, endpoint: &Endpoint, message: Received<'e>, place: &mut Option<Pending<'e>>) -> bool {
+        let known = message.connection().and_then(|connection| self.peers.peer_of(connection));
+        if let Some(peer) = known {
+            return self.take_message(endpoint, peer, message, place);
+        }
+        self.take_other(endpoint, Event::Received(message));
         false
     }
 
@@ -338,13 +399,11 @@ impl<B: Buffer> State<B> {
         self.counts.expected += 1;
         let session = self.partner(number).map_or(0, |partner| partner.session);
         let length = head.header.word;
-        let Some(slot) = self.requests.at(index) else { return };
-        let Stage::Posted { segments, .. } = &slot.stage else { return };
-        let copied = segments.len().min(length as usize);
-        let is_in = copied == 0 || source.copy_into(head.from, copied, segments);
-        slot.bits = head.header.long;
-        let outcome = Outcome { peer: number, session, ..received(length, copied, is_in) };
-        self.requests.finish(index, outcome);
+        self.requests.deliver(index, head.header.long, |segments| {
+            let copied = segments.len().min(length as usize);
+            let is_in = copied == 0 || source.copy_into(head.from, copied, segments);
+            Outcome { peer: number, session, ..received(length, copied, is_in) }
+        });
         if let Some(sender) = head.number {
             self.post(endpoint, number, Control::Answer(DONE, 0, sender));
         }
@@ -511,7 +570,7 @@ impl<B: Buffer> State<B> {
     #[inline]
     pub(crate) fn has_deferred_work(&self) -> bool {
         let is_idle = self.blocked.is_empty() && self.to_self.is_empty() && !self.peers.has_changes();
-        !is_idle || self.next_time().is_some()
+        !is_idle || self.peers.has_timeout() || !self.timers.is_empty()
     }
 
     /// When the next thing is due by the clock.
@@ -579,6 +638,15 @@ impl<B: Buffer> State<B> {
         self.blocked.clear();
         self.last = None;
     }
+}
+
+/// What has become of a message in [`State::take_at_once`].
+enum AtOnce {
+    Taken,
+    /// It has this header, is of this partner, and was charged so much.
+    Unmatched(Header, u32, u32),
+    /// Nothing: it is for [`State::take_any`].
+    Other,
 }
 
 /// What has become of a message.

@@ -7,6 +7,9 @@ use std::sync::Arc;
 
 /// Bytes that are copied at a time where they cannot be reached in place.
 const PIECE: usize = 512;
+/// Bytes that are copied by two instructions, because the length is known: most short messages have
+/// as many.
+const WORD: usize = 8;
 /// Segments of a request at most.
 ///
 /// # Example
@@ -261,13 +264,13 @@ impl<B> From<Vec<B>> for Segments<B> {
 
 impl<B: Buffer> Segments<B> {
     /// Bytes of all.
-    #[inline]
+    #[inline(always)]
     #[must_use]
     pub fn len(&self) -> usize {
         match self {
             Self::None => 0,
             Self::One(one) => one.len(),
-            Self::Many(many) => many.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len())),
+            Self::Many(many) => sum(many),
         }
     }
 
@@ -287,6 +290,7 @@ impl<B: Buffer> Segments<B> {
 
     /// Calls `act` for each run of bytes inside of one segment, in the range of the whole: the
     /// segment, the offset there, and the range. Stops at the first that fails.
+    #[inline(never)]
     fn runs(&self, offset: usize, len: usize, mut act: impl FnMut(&B, usize, std::ops::Range<usize>) -> bool) -> bool {
         let (mut skip, mut done) = (offset, 0);
         for part in self.parts() {
@@ -307,19 +311,25 @@ impl<B: Buffer> Segments<B> {
     }
 
     /// Copies bytes out; false where they do not lie inside.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy_out(&self, offset: usize, target: &mut [u8]) -> bool {
         match self {
-            Self::One(one) => one.copy_out(offset, target),
+            Self::One(one) => match <&mut [u8; WORD]>::try_from(&mut *target) {
+                Ok(word) => one.copy_out(offset, word),
+                Err(_) => one.copy_out(offset, target),
+            },
             _ => self.runs(offset, target.len(), |part, at, range| part.copy_out(at, &mut target[range])),
         }
     }
 
     /// Copies bytes in; false where they do not lie inside.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn copy_in(&self, offset: usize, bytes: &[u8]) -> bool {
         match self {
-            Self::One(one) => one.copy_in(offset, bytes),
+            Self::One(one) => match <&[u8; WORD]>::try_from(bytes) {
+                Ok(word) => one.copy_in(offset, word),
+                Err(_) => one.copy_in(offset, bytes),
+            },
             _ => self.runs(offset, bytes.len(), |part, at, range| part.copy_in(at, &bytes[range])),
         }
     }
@@ -362,6 +372,11 @@ impl<B: Buffer> Segments<B> {
     pub(crate) fn are_right(&self) -> bool {
         self.parts().len() <= MAX_SEGMENTS && u32::try_from(self.len()).is_ok()
     }
+}
+
+#[inline(never)]
+fn sum<B: Buffer>(parts: &[B]) -> usize {
+    parts.iter().fold(0, |sum: usize, part| sum.saturating_add(part.len()))
 }
 
 #[cfg(test)]

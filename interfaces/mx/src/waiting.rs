@@ -138,7 +138,7 @@ impl<B: Buffer> Core<B> {
 
     /// Takes what has come until `is_enough`, or until nothing comes; and wakes those whom it may
     /// concern. The lock is let go of while the unexpected handler runs.
-    #[inline]
+    #[inline(always)]
     pub(crate) fn progress<'a>(
         &'a self,
         mut state: Entered<'a, B>,
@@ -272,44 +272,52 @@ impl<B: Buffer> Core<B> {
         (state, answer)
     }
 
-    /// Makes progress until `ready` gives something, at most for `limit`, or until a wake-up of the
-    /// program. Sleeps meanwhile: one thread on the descriptors, others until it has found
-    /// something.
-    #[inline]
-    pub(crate) fn wait_for<R>(
+    /// Makes progress until `ready` finds something, at most for `limit`, or until a wake-up of the
+    /// program; and returns what `take` makes of it. Sleeps meanwhile: one thread on the
+    /// descriptors, others until it has found something.
+    #[inline(always)]
+    pub(crate) fn wait_for<F, R>(
         &self,
         limit: Option<Duration>,
-        mut ready: impl FnMut(&mut State<B>) -> Option<R>,
+        mut ready: impl FnMut(&mut State<B>) -> Option<F>,
+        take: impl FnOnce(&mut State<B>, F) -> Result<Option<R>, Error>,
     ) -> Result<Option<R>, Error> {
         let mut state = self.lock();
         if state.is_closed {
             return Err(Error::BadEndpoint);
         }
-        if let Some(found) = ready(&mut state) {
-            return Ok(Some(found));
-        }
-        let (mut found, is_look, handled) = (None, limit == Some(Duration::ZERO), state.counts.handled);
-        let look = |state: &mut State<B>| {
-            found = ready(state);
-            // Where the handler has taken a message, its program goes on with that.
-            found.is_some() || is_look && state.counts.handled != handled
-        };
-        state = self.progress(state, look);
+        let mut found = ready(&mut state);
         if found.is_none() {
-            found = ready(&mut state);
+            let (is_look, handled) = (limit == Some(Duration::ZERO), state.counts.handled);
+            let before = state.requests.changes;
+            state = self.progress(state, |state: &mut State<B>| {
+                found = ready(state);
+                // Where the handler has taken a message, its program goes on with that.
+                found.is_some() || is_look && state.counts.handled != handled
+            });
+            // What was deferred may have ended it.
+            if found.is_none() && state.requests.changes != before {
+                found = ready(&mut state);
+            }
+            if found.is_none() && !is_look {
+                (state, found) = self.wait_long(state, limit, ready)?;
+            }
         }
-        if found.is_some() || is_look {
-            return Ok(found);
+        // In one place, where the result is written once.
+        match found {
+            Some(found) => take(&mut state, found),
+            None => Ok(None),
         }
-        self.wait_long(state, limit, ready)
     }
 
-    fn wait_long<'a, R>(
+    /// As [`Core::wait_for`], after the first look. With the lock, as long as that of the look.
+    #[inline(never)]
+    fn wait_long<'a, F>(
         &'a self,
         mut state: Entered<'a, B>,
         limit: Option<Duration>,
-        mut ready: impl FnMut(&mut State<B>) -> Option<R>,
-    ) -> Result<Option<R>, Error> {
+        mut ready: impl FnMut(&mut State<B>) -> Option<F>,
+    ) -> Result<(Entered<'a, B>, Option<F>), Error> {
         let (wakes, me) = (state.wakes, this_thread());
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let (mut begun, mut looks) = (None, 0_u32);
@@ -325,7 +333,7 @@ impl<B: Buffer> Core<B> {
             if found.is_some() {
                 // One of those who wait takes over the sleep on the descriptors.
                 self.wake(&state);
-                return Ok(found);
+                return Ok((state, found));
             }
             if state.is_closed {
                 return Err(Error::BadEndpoint);
@@ -346,7 +354,7 @@ impl<B: Buffer> Core<B> {
             // In its own handler it would wait for ever.
             if is_over || state.in_handler == Some(me) {
                 self.wake(&state);
-                return Ok(None);
+                return Ok((state, None));
             }
             if now.saturating_duration_since(*begun.get_or_insert(now)) < SPIN && !cci::is_oversubscribed() {
                 drop(state);

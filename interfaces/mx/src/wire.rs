@@ -121,6 +121,16 @@ pub(crate) fn parse(front: &[u8], len: usize) -> Option<Head> {
     }
 }
 
+/// The header of a whole eager message that nobody waits for, and its data; `None`: it is another
+/// one.
+#[inline]
+pub(crate) fn parse_eager(bytes: &[u8]) -> Option<(Header, &[u8])> {
+    let (front, data) = bytes.split_first_chunk::<HEADER>()?;
+    let header = Header::read(front);
+    let is_right = header.kind == EAGER && header.flags == 0 && header.word as usize == data.len();
+    is_right.then_some((header, data))
+}
+
 /// What an eager message costs.
 #[inline]
 pub(crate) const fn cost_of_bytes(len: usize) -> u32 {
