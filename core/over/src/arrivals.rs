@@ -13,6 +13,7 @@ impl<N: Network> Over<N> {
     pub(crate) fn take_event(&mut self, core: &mut Core) -> bool {
         let Some(event) = self.net.next(&self.registrations, &mut self.scratch) else { return false };
         match event {
+            Event::Arrival(arrival) if arrival.class == Class::Unreliable => self.on_unreliable(core, &arrival),
             Event::Arrival(arrival) => {
                 let scratch = std::mem::take(&mut self.scratch);
                 let bytes = scratch.get(arrival.from..).unwrap_or_default();
@@ -55,9 +56,40 @@ impl<N: Network> Over<N> {
         if verb == Verb::Message { self.max_send_size as usize } else { longest(self.max_send_size) }
     }
 
-    /// What is for a connection.
+    /// A message that may be lost. Nothing that comes so changes a connection.
+    #[inline]
+    fn on_unreliable(&mut self, core: &mut Core, arrival: &Arrival<N::Origin>) {
+        let Self { sides, inbox, scratch, .. } = self;
+        let header = Header::of(arrival.header);
+        let side = header.and_then(|header| {
+            let side = sides.get_mut(header.to)?;
+            let is_its = N::is_from(side.peer, arrival.origin) && short_tag(side.tag) == header.tag;
+            (is_its && header.verb == Verb::Message).then_some(side)
+        });
+        let Some(side) = side else { return self.strays += 1 };
+        if arrival.has_failed {
+            // Its bytes are not whole: the peer has died while they were read.
+            let number = side.number;
+            return self.break_side(core, number, Failure::Disconnected);
+        }
+        let bytes = scratch.get(arrival.from..).unwrap_or_default();
+        let bytes = &bytes[..arrival.len.min(bytes.len())];
+        if bytes.len() > self.max_send_size as usize {
+            // No slot could take it.
+            return self.strays += 1;
+        }
+        side.hear(self.now);
+        let cell = side.cell;
+        if !inbox.turns.is_empty() || !inbox.show_message(core, cell, bytes) {
+            // No slot is free.
+            cell.counters.on_dropped();
+            core.counters().on_dropped();
+        }
+    }
+
+    /// What is for a connection, and must not be lost.
     fn on_arrival(&mut self, core: &mut Core, (arrival, header): (&Arrival<N::Origin>, Header), bytes: &[u8]) {
-        let Arrival { origin, class, has_failed, .. } = *arrival;
+        let Arrival { origin, has_failed, .. } = *arrival;
         let (now, most) = (self.now, self.most_of(header.verb));
         let side = self.sides.get_mut(header.to);
         let side = side.filter(|side| N::is_from(side.peer, origin) && short_tag(side.tag) == header.tag);
@@ -69,23 +101,9 @@ impl<N: Network> Over<N> {
         if bytes.len() > most {
             // No slot could take it, and it would hold up what comes after it.
             self.strays += 1;
-            if class == Class::Reliable {
-                self.break_side(core, header.to, Failure::Disconnected);
-            }
-            return;
+            return self.break_side(core, header.to, Failure::Disconnected);
         }
         side.hear(now);
-        if class == Class::Unreliable {
-            let cell = side.cell;
-            if header.verb == Verb::Message
-                && (!self.inbox.turns.is_empty() || !self.inbox.show_message(core, cell, bytes))
-            {
-                // No slot is free.
-                cell.counters.on_dropped();
-                core.counters().on_dropped();
-            }
-            return;
-        }
         match header.verb {
             Verb::Message | Verb::Close | Verb::Atomic if side.keeps_too_much() => {
                 // It has sent more than it has credits for, and would fill this memory.

@@ -516,16 +516,21 @@ impl<B: Buffer> State<B> {
         let Pending { number, head, cost, .. } = pending;
         self.in_handler = None;
         self.requests.changes += 1;
-        let is_current = self.partner(*number).is_some_and(|of| of.link == link && of.connection.is_some());
-        if !is_current || self.is_closed {
-            return;
-        }
+        let partner = self.partners.get_mut(*number as usize).and_then(Option::as_mut);
+        // Another one has the number, or the link has ended.
+        let partner = partner.filter(|of| of.link == link && of.connection.is_some());
+        let Some(partner) = partner.filter(|_| !self.is_closed) else { return };
         if is_finished {
             self.counts.handled += 1;
+            partner.owed += cost;
+            let owes_much = partner.owes_much();
             if let Some(sender) = head.number {
                 self.post(endpoint, *number, Control::Answer(DONE, 0, sender));
             }
-            return self.release(endpoint, *number, *cost);
+            if owes_much {
+                self.pump(endpoint, *number);
+            }
+            return;
         }
         let source = pending.source();
         let has_handler = std::mem::replace(&mut self.has_handler, false);

@@ -114,15 +114,15 @@ impl Requests {
             return None;
         }
         let part = bytes.map_or((0, 0), |(buffer, len)| (self.pool.offset(buffer), len));
-        let lent = end.send_message(part, to, self.flights.next(), is_sync).ok()?;
+        let sending = end.send_message(part, to, self.flights.next(), is_sync).ok()?;
         let buffer = bytes.map(|(buffer, _)| buffer);
         // The library has taken the bytes of most messages before it returns: then nothing is
         // entered, and no later call looks for the end.
-        if !is_sync && let Some(ended) = end.test(&lent) {
+        if !is_sync && let Some(ended) = end.test(&sending) {
             buffer.into_iter().for_each(|buffer| self.pool.give(buffer));
             return Some(Begun::Ended(ended));
         }
-        self.enter(Flight { buffer, lent: Some(lent), ..Flight::new(Aim::Of(goal)) });
+        self.enter(Flight { buffer, lent: Some(sending.into()), ..Flight::new(Aim::Of(goal)) });
         Some(Begun::Entered)
     }
 

@@ -292,6 +292,15 @@ impl Lent {
     }
 }
 
+/// The request of a message, whose memory the endpoint keeps.
+pub(crate) struct Sending(Handle);
+
+impl From<Sending> for Lent {
+    fn from(sending: Sending) -> Self {
+        Self::new(sending.0, Memory::none())
+    }
+}
+
 /// An open endpoint.
 pub(crate) struct End {
     shared: Arc<Shared>,
@@ -409,11 +418,11 @@ impl End {
         to: (Address, u64),
         token: u32,
         is_sync: bool,
-    ) -> Result<Lent, Code> {
+    ) -> Result<Sending, Code> {
         let span = self.messages.span(offset, len).ok_or(Code::BAD_PARAMETER)?;
         // SAFETY: one segment, of memory that this endpoint keeps until it has been closed.
         let request = unsafe { self.begin_send(segment_at(span.start(), len), to, token, is_sync) }?;
-        Ok(Lent::new(request, Memory::none()))
+        Ok(Sending(request))
     }
 
     /// # Safety
@@ -439,12 +448,11 @@ impl End {
 
     /// How a request has ended, which is gone then; `None`: it has not.
     #[inline]
-    pub(crate) fn test(&self, lent: &Lent) -> Option<RequestEnd> {
-        let request: Handle = std::ptr::with_exposed_provenance_mut(lent.request);
+    pub(crate) fn test(&self, sending: &Sending) -> Option<RequestEnd> {
         let (mut status, mut result) = (Status::EMPTY, 0);
         // SAFETY: any handles, and places for the results.
         let code = unsafe {
-            (self.library().calls.test)(self.shared.handle(), &raw const request, &raw mut status, &raw mut result)
+            (self.library().calls.test)(self.shared.handle(), &raw const sending.0, &raw mut status, &raw mut result)
         };
         (code == 0 && result != 0).then(|| status.end())
     }
