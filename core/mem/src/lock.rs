@@ -2,10 +2,11 @@
 //!
 //! The releasing thread stores and then, after a light fence, checks whether a waiter sleeps. A
 //! waiter pays with a heavy fence before it sleeps. A holder may be preempted, so a waiter spins
-//! briefly and then sleeps on a futex. Whoever wakes it takes down its mark first: a thread that
-//! acquires and releases the lock many times before the waiter runs makes one system call. The lock is not fair: a thread that releases and acquires it again at
-//! once is faster than a waiter that was just woken. So a waiter that was woken in vain a few times
-//! asks for a *handoff*: the thread that releases the lock then sleeps until that waiter has it.
+//! briefly and then sleeps on a futex. The thread that wakes it takes its mark down first: one that
+//! acquires and releases the lock many times before the waiter runs makes one system call. The lock
+//! is not fair: a thread that releases and acquires it again at once is faster than a waiter that
+//! was just woken. So a waiter that was woken in vain a few times asks for a *handoff*: the thread
+//! that releases the lock then sleeps until that waiter has it.
 
 use crate::barrier::Pairing;
 use crate::futex;

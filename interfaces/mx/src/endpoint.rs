@@ -305,6 +305,7 @@ impl<B: Buffer> Endpoint<B> {
     /// # Errors
     ///
     /// [`Error::BadRequest`].
+    #[inline]
     pub fn forget(&self, request: Request) -> Result<(), Error> {
         self.core.with(|state| state.forget(request))
     }

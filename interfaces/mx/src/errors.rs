@@ -7,7 +7,8 @@ macro_rules! codes {
     ($(#[$outer:meta])* $name:ident: $($(#[$inner:meta])* $variant:ident = $code:literal => $text:literal,)+) => {
         $(#[$outer])*
         #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u8)]
+        // A byte would be copied with its neighbours, by a load that waits for two stores.
+        #[repr(u32)]
         #[expect(clippy::exhaustive_enums, reason = "the codes are those of MX")]
         pub enum $name {
             $($(#[$inner])* $variant = $code,)+

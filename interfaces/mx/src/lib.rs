@@ -34,6 +34,7 @@
 #![forbid(unsafe_code)]
 
 mod arrivals;
+mod at_once;
 mod bulk;
 mod endpoint;
 mod errors;

@@ -120,6 +120,7 @@ impl<B: Buffer> State<B> {
     }
 
     /// Nobody will ask for a request.
+    #[inline]
     pub(crate) fn forget(&mut self, request: Request) -> Result<(), Error> {
         let slot = self.requests.named(request)?;
         if slot.is_done() {

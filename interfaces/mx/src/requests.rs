@@ -323,7 +323,8 @@ impl<B> Requests<B> {
     /// Consumes a finished request: how it has ended, its context and its match bits.
     #[inline(always)]
     pub(crate) fn consume(&mut self, index: u32) -> Option<(Outcome, u64, u64)> {
-        if index != self.newest {
+        let is_newest = index == self.newest;
+        if !is_newest {
             self.leave_lists(index);
         }
         let slot = self.slots.get_mut(index as usize)?;
@@ -332,7 +333,7 @@ impl<B> Requests<B> {
         slot.stage = Stage::Free { next: self.free };
         slot.life = slot.life.wrapping_add(1);
         (self.free, self.open) = (index, self.open - 1);
-        if index == self.newest {
+        if is_newest {
             self.newest = NONE;
         }
         Some(ended)

@@ -1,6 +1,7 @@
 //! What the lock of an endpoint protects, and what becomes of events of CCI.
 
 use crate::arrivals::{Arrival, Body, Buffers, Source};
+use crate::at_once::AtOnce;
 use crate::bulk::Bulks;
 use crate::errors::Code;
 use crate::links::{Control, Partner};
@@ -9,7 +10,7 @@ use crate::requests::{ContextBits, NONE, OWN, Outcome, Request, Requests, Stage}
 use crate::types::{Address, Buffer, Status};
 use crate::waiting::Handler;
 use crate::wire::{
-    self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, HEADER, Head, Header, IDENT, LARGE, LONGEST, LONGEST_OFFER, REFUSED,
+    self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, HEADER, Head, IDENT, LARGE, LONGEST, LONGEST_OFFER, REFUSED,
 };
 use cci::{Endpoint, Event, Received};
 use cci_matching::{Envelope, Posted, Unexpected};
@@ -211,49 +212,6 @@ impl<B: Buffer> State<B> {
             }
             AtOnce::Other => self.take_any(endpoint, message, place),
         }
-    }
-
-    /// The usual work in one pass: a short eager message, which a posted receive takes, by a link
-    /// on which nothing waits.
-    #[inline(always)]
-    fn take_at_once(&mut self, endpoint: &Endpoint, message: &Received<'_>) -> AtOnce {
-        let Some((header, data)) = message.bytes().and_then(wire::parse_eager) else { return AtOnce::Other };
-        let peer = message.connection().and_then(|connection| self.peers.peer_of(connection));
-        let Some(peer) = peer.filter(|_| !self.peers.has_changes()) else { return AtOnce::Other };
-        let Self { requests, posted, partners, counts, .. } = self;
-        let Some(Some(partner)) = partners.get_mut(peer.index()) else { return AtOnce::Other };
-        let (number, cost) = (peer.index() as u32, wire::cost_of_bytes(data.len()));
-        if !partner.takes_at_once(header.credit, cost) {
-            return AtOnce::Other;
-        }
-        let Some(index) = posted.take(&Envelope { source: u64::from(number), bits: header.long }) else {
-            return AtOnce::Unmatched(header, number, cost);
-        };
-        counts.expected += 1;
-        requests.deliver(index, header.long, |segments| {
-            let copied = segments.len().min(data.len());
-            let is_in = copied == 0 || segments.copy_in(0, &data[..copied]);
-            Outcome { peer: number, session: partner.session, ..received(header.word, copied, is_in) }
-        });
-        partner.owed += cost;
-        if partner.owes_much() {
-            self.pump(endpoint, number);
-        }
-        AtOnce::Taken
-    }
-
-    /// Keeps a message that [`State::take_at_once`] has taken as far as that.
-    #[inline(never)]
-    fn keep_at_once(
-        &mut self,
-        endpoint: &Endpoint,
-        message: &Received<'_>,
-        (header, number, cost): (Header, u32, u32),
-    ) {
-        let link = self.partner(number).map_or(0, |partner| partner.link);
-        let head = Head { header, number: None, from: HEADER };
-        let source = Source::Bytes(message.bytes().unwrap_or_default());
-        self.keep(endpoint, (number, link, cost), &head, &source);
     }
 
     /// Any message.
@@ -643,15 +601,6 @@ impl<B: Buffer> State<B> {
         self.blocked.clear();
         self.last = None;
     }
-}
-
-/// What has become of a message in [`State::take_at_once`].
-enum AtOnce {
-    Taken,
-    /// It has this header, is of this partner, and was charged so much.
-    Unmatched(Header, u32, u32),
-    /// Nothing: it is for [`State::take_any`].
-    Other,
 }
 
 /// What has become of a message.
