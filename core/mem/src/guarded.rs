@@ -298,8 +298,8 @@ impl<T> Guarded<T> {
         }
     }
 
-    /// What [`Guard::slot`] is for the holder of the lock: with the bias, if this thread has entered
-    /// often enough without another in between.
+    /// What [`Guard::slot`] is for the holder of the lock: with the bias, if this thread has
+    /// entered often enough without another in between.
     #[inline(always)]
     fn admit(&self, me: usize) -> Option<&AtomicU32> {
         let policy = &self.policy;
