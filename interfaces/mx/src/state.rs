@@ -53,8 +53,8 @@ pub(crate) enum Sending {
     Starved,
 }
 
-/// A message that has come. It stays where it was parsed until the unexpected handler has seen it: a
-/// copy of what was just written in parts would wait for those stores.
+/// A message that has come. It stays where it was parsed until the unexpected handler has seen it:
+/// a copy of what was just written in parts would wait for those stores.
 pub(crate) struct Pending<'e> {
     pub(crate) message: Received<'e>,
     pub(crate) number: u32,
