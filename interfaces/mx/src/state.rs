@@ -103,6 +103,8 @@ pub(crate) struct State<B> {
     /// The unexpected handler, unless it runs; and how often it was set.
     pub(crate) handler: Option<Handler>,
     pub(crate) handler_number: u64,
+    /// Counts how often progress has let go of the lock for the handler.
+    pub(crate) releases: u64,
     /// The thread that is in the unexpected handler.
     pub(crate) in_handler: Option<usize>,
     pub(crate) is_closed: bool,
@@ -141,6 +143,7 @@ impl<B: Buffer> State<B> {
             has_handler: false,
             handler: None,
             handler_number: 0,
+            releases: 0,
             in_handler: None,
             is_closed: false,
             has_failed: false,

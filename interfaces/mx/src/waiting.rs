@@ -260,6 +260,7 @@ impl<B: Buffer> Core<B> {
         drop(state);
         let answer = turn.handler.as_ref().map_or(Answer::Continue, |handler| handler(message));
         let mut state = self.lock();
+        state.releases += 1;
         turn.put_back(&mut state);
         let replaced = turn.handler.take();
         std::mem::forget(turn);
@@ -289,14 +290,15 @@ impl<B: Buffer> Core<B> {
         let mut found = ready(&mut state);
         if found.is_none() {
             let (is_look, handled) = (limit == Some(Duration::ZERO), state.counts.handled);
-            let before = state.requests.changes;
+            let (before, releases) = (state.requests.changes, state.releases);
             state = self.progress(state, |state: &mut State<B>| {
                 found = ready(state);
                 // Where the handler has taken a message, its program goes on with that.
                 found.is_some() || is_look && state.counts.handled != handled
             });
-            // What was deferred may have ended it.
-            if found.is_none() && state.requests.changes != before {
+            // What was deferred may have ended it; and while the handler ran another thread may have
+            // consumed what was found, and have used its place again.
+            if state.releases != releases || found.is_none() && state.requests.changes != before {
                 found = ready(&mut state);
             }
             if found.is_none() && !is_look {
@@ -322,13 +324,14 @@ impl<B: Buffer> Core<B> {
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let (mut begun, mut looks) = (None, 0_u32);
         loop {
-            let mut found = None;
+            let (mut found, releases) = (None, state.releases);
             state = self.progress(state, |state| {
                 found = ready(state);
                 found.is_some()
             });
-            if found.is_none() && !state.is_closed {
-                found = ready(&mut state);
+            // As in `wait_for`.
+            if found.is_none() || state.releases != releases {
+                found = if state.is_closed { None } else { ready(&mut state) };
             }
             if found.is_some() {
                 // One of those who wait takes over the sleep on the descriptors.

@@ -120,6 +120,38 @@ fn a_handler_sees_what_an_endpoint_sends_to_itself() {
     assert_eq!(sides[0].pending(), (0, 1));
 }
 
+/// A wait has found its request, and runs the handler before it consumes it. The handler consumes
+/// it instead, and its place is used again.
+#[test]
+fn what_a_handler_consumes_is_not_found_again_in_its_place() {
+    let sides = two("sm");
+    let to = [connect(&sides, 1, 0), connect(&sides, 0, 1)];
+    let sides: Vec<_> = sides.into_iter().map(Arc::new).collect();
+    let (own, back) = (Arc::downgrade(&sides[1]), to[0]);
+    let sent = Arc::new(Mutex::new(None));
+    let place = Arc::clone(&sent);
+    let handler = move |message: &Unexpected<'_>| {
+        let endpoint = own.upgrade().expect("it lives");
+        if message.bits == 9 {
+            // What it sends to itself is handled when the wait has found its request.
+            endpoint.forget(endpoint.send(zeroes(8), endpoint.address(), 8, 0).expect("room")).expect("a request");
+        } else {
+            let received = endpoint.test_any(Match::exact(1)).expect("usable").expect("it has ended");
+            assert_eq!((received.code, received.bits), (Code::Success, 1));
+            *place.lock().expect("no panic") = Some(endpoint.send(zeroes(8), back, 7, 0).expect("room"));
+        }
+        Answer::Finished
+    };
+    sides[1].on_unexpected(Some(handler)).expect("usable");
+    let (receive, _) = post(&sides[1], 8, 1);
+    for bits in [9, 1] {
+        sides[0].forget(sides[0].send(zeroes(8), to[1], bits, 0).expect("room")).expect("a request");
+    }
+    assert_eq!(sides[1].wait(receive, Some(Duration::from_secs(5))), Err(Error::BadRequest), "it is consumed");
+    let send = sent.lock().expect("no panic").take().expect("the handler has sent");
+    assert_eq!(sides[1].test(send).expect("a request").map(|status| status.bits), Some(7));
+}
+
 #[test]
 fn a_handler_that_panics_leaves_the_endpoint_usable() {
     let sides = two("sm");
