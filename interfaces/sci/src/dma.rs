@@ -62,13 +62,8 @@ impl DmaQueue {
     }
 
     /// Leaves the thread asleep: to wake it for each transfer takes half as long as 1 MiB.
-    fn with<R>(&self, act: impl FnOnce(&mut State, &mut Queue) -> Result<R, Error>) -> Result<R, Error> {
-        self.shared.with_quietly(|state| {
-            let mut queue = state.queues.remove(&self.token).ok_or(Error::Cancelled)?;
-            let result = act(state, &mut queue);
-            state.queues.insert(self.token, queue);
-            result
-        })
+    fn with<R>(&self, act: impl FnOnce(&mut Queue) -> Result<R, Error>) -> Result<R, Error> {
+        self.shared.with_quietly(|state| act(state.queues.get_mut(&self.token).ok_or(Error::Cancelled)?))
     }
 
     /// Adds a transfer of `len` bytes between these offsets.
@@ -86,7 +81,9 @@ impl DmaQueue {
         len: usize,
         direction: Direction,
     ) -> Result<(), Error> {
-        self.with(|state, queue| {
+        self.shared.with_quietly(|state| {
+            let found = local.registered(state).and_then(|own| Ok((own, remote.registered(state)?)));
+            let queue = state.queues.get_mut(&self.token).ok_or(Error::Cancelled)?;
             if !matches!(queue.state, QueueState::Idle | QueueState::Gather) {
                 return Err(Error::IllegalOperation);
             }
@@ -96,8 +93,7 @@ impl DmaQueue {
             if len == 0 {
                 return Err(Error::IllegalParameter);
             }
-            let (own, own_handle) = local.registered(state)?;
-            let (partner, remote, remote_handle) = remote.registered(state)?;
+            let ((own, own_handle), (partner, remote, remote_handle)) = found?;
             own.check(local_offset, len)?;
             remote.check(remote_offset, len)?;
             queue.transfers.push(Transfer {
@@ -136,7 +132,7 @@ impl DmaQueue {
     }
 
     fn start(&self, callback: Option<impl FnMut(QueueState) -> Then + Send + 'static>) -> Result<(), Error> {
-        self.with(|_, queue| {
+        self.with(|queue| {
             if queue.state != QueueState::Gather {
                 return Err(Error::IllegalOperation);
             }
@@ -151,7 +147,7 @@ impl DmaQueue {
 
     /// Begins what there is room for, and takes the ends of what has ended at once.
     fn advance(&self) -> Result<(), Error> {
-        let bytes = self.with(|_, queue| Ok(queue.transfers.iter().map(|transfer| transfer.len).sum::<u64>()))?;
+        let bytes = self.with(|queue| Ok(queue.transfers.iter().map(|transfer| transfer.len).sum::<u64>()))?;
         let takes = Duration::from_nanos(bytes / BYTES_PER_NS);
         let act = |state: &mut State| {
             state.advance(&self.shared.endpoint, self.token);
@@ -168,7 +164,7 @@ impl DmaQueue {
     ///
     /// [`Error::Cancelled`], [`Error::NotInitialized`].
     pub fn state(&self) -> Result<QueueState, Error> {
-        self.with(|_, queue| Ok(queue.state))
+        self.with(|queue| Ok(queue.state))
     }
 
     /// Waits until the queue is not posted any more, at most for `limit`.
@@ -196,7 +192,7 @@ impl DmaQueue {
     /// [`Error::IllegalOperation`]: it is not posted. [`Error::Cancelled`],
     /// [`Error::NotInitialized`].
     pub fn abort(&self) -> Result<(), Error> {
-        self.with(|_, queue| {
+        self.with(|queue| {
             if queue.state != QueueState::Posted {
                 return Err(Error::IllegalOperation);
             }
@@ -232,7 +228,7 @@ impl DmaQueue {
     /// [`Error::Busy`]: it is posted. [`Error::Cancelled`]: it was removed before.
     /// [`Error::NotInitialized`].
     pub fn remove(&self) -> Result<(), Error> {
-        self.with(|_, queue| if queue.state == QueueState::Posted { Err(Error::Busy) } else { Ok(()) })?;
+        self.with(|queue| if queue.state == QueueState::Posted { Err(Error::Busy) } else { Ok(()) })?;
         self.end()
     }
 

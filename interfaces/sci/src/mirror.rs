@@ -16,6 +16,7 @@ mod state;
 mod sys;
 mod thread;
 
+pub(crate) use calls::Looks;
 pub(crate) use memory::{Mirror, Sent};
 pub(crate) use patch::{Groups, apply};
 pub(crate) use state::Mirrors;

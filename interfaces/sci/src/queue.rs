@@ -196,7 +196,9 @@ impl State {
         let Some(queue) = self.queues.get_mut(&token) else { return };
         queue.open = queue.open.saturating_sub(1);
         queue.has_failed |= !is_ok;
-        self.advance(endpoint, token);
+        if queue.open == 0 || queue.begun < queue.transfers.len() && !queue.is_ending() {
+            self.advance(endpoint, token);
+        }
     }
 
     /// Whether a queue has nothing open, so that no end of its own has it go on.

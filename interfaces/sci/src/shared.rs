@@ -2,6 +2,7 @@
 
 use crate::claims;
 use crate::errors::Error;
+use crate::mirror::Looks;
 use crate::names::Names;
 use crate::nodes::Nodes;
 use crate::state::{Source, State};
@@ -20,8 +21,9 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 64;
 /// The pause before what had no room is tried again.
 const PAUSE: Duration = Duration::from_millis(1);
-/// The pause of the thread between two looks while a thread of the program drives the endpoint.
-const LOOK: Duration = Duration::from_millis(5);
+/// The pause of the thread between two looks at the state while a thread of the program drives the
+/// endpoint: peers that it has come to know are to be probed.
+const LOOK: Duration = Duration::from_millis(100);
 
 /// What the objects of a host share.
 pub(crate) struct Shared {
@@ -198,6 +200,7 @@ impl Shared {
         mut ready: impl FnMut(&mut State) -> Option<Result<R, Error>>,
     ) -> Result<R, Error> {
         let mut state = self.lock()?;
+        let mut is_left_to_thread = false;
         loop {
             if let Some(found) = ready(&mut state) {
                 self.finish(&mut state);
@@ -213,6 +216,11 @@ impl Shared {
                 return Err(Error::Timeout);
             }
             self.check_wait()?;
+            if !std::mem::replace(&mut is_left_to_thread, true) && self.driven_for().is_some() {
+                // It would look only after a while, and this one takes no events.
+                self.set_driven(None);
+                self.wake();
+            }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout);
@@ -265,6 +273,7 @@ impl Shared {
     /// The thread of the host.
     pub(crate) fn run(&self) {
         let _ = self.thread.set(std::thread::current().id());
+        let mut looks = Looks::default();
         let mut state = self.enter();
         while !state.is_closed {
             let is_quiet = self.progress(&mut state);
@@ -303,7 +312,7 @@ impl Shared {
                 state = self.enter();
                 continue;
             }
-            self.sleep(left, has_failed);
+            self.sleep(left, has_failed, &mut looks);
             state = self.enter();
         }
     }
@@ -327,12 +336,18 @@ impl Shared {
         is_quiet
     }
 
+    /// Looks after links whose time has come.
+    pub(crate) fn serve_timers(&self, state: &mut State, now: Instant) {
+        if state.peers.poll_timeout().is_some_and(|at| at <= now) {
+            state.peers.handle_timeout(&self.endpoint, now);
+            state.take_changes(&self.endpoint);
+        }
+    }
+
     /// Takes what has come. False: there may be more.
     fn progress(&self, state: &mut State) -> bool {
         let is_quiet = self.take_events(state);
-        if state.peers.poll_timeout().is_some_and(|at| at <= Instant::now()) {
-            state.peers.handle_timeout(&self.endpoint, Instant::now());
-        }
+        self.serve_timers(state, Instant::now());
         state.take_changes(&self.endpoint);
         state.serve_self(&self.endpoint);
         self.introduce(state);
@@ -355,13 +370,18 @@ impl Shared {
     }
 
     /// Sleeps until there is something to do. While a thread of the program drives the endpoint
-    /// this one neither locks nor calls it, but for a look at times: what the program has taken may
-    /// have set timers of links.
-    fn sleep(&self, left: Option<Duration>, has_failed: bool) {
+    /// this one neither locks nor calls it: who would have to wait for the other one takes its
+    /// processor. Behind that it looks at all: what the program has taken may have set timers.
+    fn sleep(&self, left: Option<Duration>, has_failed: bool, looks: &mut Looks) {
         let left = [left, self.driven_for().map(|_| LOOK)].into_iter().flatten().min();
         let until = left.map(|left| Instant::now() + left);
+        let mut was_driven = false;
         loop {
-            let driven = self.driven_for();
+            let driven = self.next_look(looks);
+            if driven.is_none() && was_driven {
+                break;
+            }
+            was_driven = driven.is_some();
             // An endpoint that has failed would be ready for ever. Its descriptor is armed for this
             // sleep alone: a thread of the program that polls then pays for no sleeper.
             let is_armed = !has_failed && driven.is_none();

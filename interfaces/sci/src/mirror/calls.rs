@@ -17,12 +17,29 @@ const PATIENCE: Duration = Duration::from_secs(1);
 /// what came is looked at first.
 const MOST_BETWEEN: Duration = Duration::from_millis(50);
 /// How long the thread of the host leaves the endpoint to the program after a call that drives it.
-pub(super) const DRIVEN: Duration = Duration::from_micros(200);
+const DRIVEN: Duration = Duration::from_micros(200);
+/// The longest pause between two looks whether the program still drives it.
+const RARELY: Duration = Duration::from_millis(2);
 /// How long a call polls before it sleeps, and the longest sleep before it looks again.
 const SPIN: Duration = Duration::from_micros(100);
 const NAP: Duration = Duration::from_millis(5);
 /// Polls in vain after which other threads may have the processor.
 const PATIENT: u32 = 8;
+
+/// The looks of a thread of the host whether the program still drives the endpoint. A wake-up takes
+/// its processor for as long as a message takes; so who has driven for long is looked at rarely.
+#[derive(Default)]
+pub(crate) struct Looks {
+    /// Since when it has been found to drive.
+    since: Option<Instant>,
+}
+
+impl Looks {
+    /// The pause before the next look.
+    fn pause(&mut self, now: Instant) -> Duration {
+        now.saturating_duration_since(*self.since.get_or_insert(now)).clamp(DRIVEN, RARELY)
+    }
+}
 
 impl Shared {
     /// Lets hosts have mirrors.
@@ -38,6 +55,7 @@ impl Shared {
         let now = Instant::now();
         self.set_driven(Some(now));
         self.take_events(&mut state);
+        self.serve_timers(&mut state, now);
         state.compare_due(&self.endpoint, now);
         self.finish_driving(state);
         Ok(())
@@ -55,6 +73,16 @@ impl Shared {
         // As in `set_driven`.
         let until = Duration::from_nanos(self.driven.load(Ordering::Relaxed));
         until.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero())
+    }
+
+    /// How long a thread of the host leaves the endpoint to the program before it looks again.
+    /// `None`: nobody drives it.
+    pub(crate) fn next_look(&self, looks: &mut Looks) -> Option<Duration> {
+        if self.driven_for().is_none() {
+            looks.since = None;
+            return None;
+        }
+        Some(looks.pause(Instant::now()))
     }
 
     /// Leaves to the thread of the host what is its own: callbacks, and what waits for room.
@@ -94,7 +122,9 @@ impl Shared {
             }
             if waited < SPIN || self.is_own_thread() {
                 self.set_driven(Some(now));
-                if self.take_events(&mut state) {
+                let is_quiet = self.take_events(&mut state);
+                self.serve_timers(&mut state, now);
+                if is_quiet {
                     polls += 1;
                     state.pump(&self.endpoint);
                     drop(state);
@@ -209,9 +239,34 @@ impl Shared {
 
 #[cfg(test)]
 mod tests {
-    use super::PATIENCE;
-    use crate::{Host, Nodes, Options};
+    use super::{DRIVEN, Looks, PATIENCE, RARELY};
+    use crate::{Error, Host, Nodes, Options};
     use cci_testkit::{LIMIT, sm_device};
+    use std::time::{Duration, Instant};
+
+    /// Each look takes the processor of the program that drives.
+    #[test]
+    fn who_has_driven_for_long_is_looked_at_rarely() {
+        let (mut looks, mut now, mut count) = (Looks::default(), Instant::now(), 0);
+        let end = now + Duration::from_millis(100);
+        assert_eq!(looks.pause(now), DRIVEN);
+        while now < end {
+            (now, count) = (now + looks.pause(now), count + 1);
+        }
+        assert!(looks.pause(now) == RARELY && count < 60, "{count} looks in 100 ms");
+    }
+
+    /// The thread takes what comes; it would look only after a while.
+    #[test]
+    fn a_call_that_waits_leaves_the_endpoint_to_the_thread() {
+        let host = Host::open(&Options::new().nodes(Nodes::new()).device(sm_device())).expect("a host");
+        let bell = host.data_interrupt(None).expect("a number");
+        for (limit, is_left) in [(Duration::ZERO, false), (Duration::from_millis(1), true)] {
+            host.shared.set_driven(Some(Instant::now() + LIMIT));
+            assert_eq!(bell.wait(Some(limit)), Err(Error::Timeout));
+            assert_eq!(host.shared.driven_for().is_none(), is_left);
+        }
+    }
 
     /// What came meanwhile is looked at before the call gives up.
     #[test]
@@ -226,7 +281,7 @@ mod tests {
             (looks == 4).then_some(())
         });
         assert_eq!(found, Some(()));
-        let begun = std::time::Instant::now();
+        let begun = Instant::now();
         assert_eq!(host.shared.drive(|_| None::<()>), None);
         assert!((PATIENCE..LIMIT).contains(&begun.elapsed()), "{:?}", begun.elapsed());
     }

@@ -1,6 +1,6 @@
 //! The thread that lets first stores through and compares what changes.
 
-use crate::mirror::calls::DRIVEN;
+use crate::mirror::calls::Looks;
 use crate::mirror::memory::{Block, Mirror};
 use crate::mirror::pass::Step;
 use crate::mirror::state::{SHORT, Twin};
@@ -125,9 +125,10 @@ pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<Joi
     std::thread::Builder::new().name("cci-sci-mirror".into()).spawn(move || {
         // Refused, the thread only wakes later.
         let _ = rustix::thread::set_current_timer_slack(SLACK);
+        let mut looks = Looks::default();
         loop {
             watch.serve();
-            let Some(pause) = host.tend(&watch) else { return };
+            let Some(pause) = host.tend(&watch, &mut looks) else { return };
             watch.sleep(pause);
         }
     })
@@ -135,11 +136,11 @@ pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<Joi
 
 impl Shared {
     /// Compares what is due; the pause until something is. `None`: the host has ended.
-    fn tend(&self, watch: &Watch) -> Option<Option<Duration>> {
+    fn tend(&self, watch: &Watch, looks: &mut Looks) -> Option<Option<Duration>> {
         // A thread of the program compares meanwhile, and would have to wait for this one.
-        if let Some(left) = self.driven_for() {
-            // It may end before, and does not wake this one.
-            return Some(Some(left.min(DRIVEN)));
+        let look = self.next_look(looks);
+        if look.is_some() {
+            return Some(look);
         }
         let tokens: Vec<_> = self.lock().ok()?.mirrors.all.keys().copied().collect();
         let mut pause = None;
