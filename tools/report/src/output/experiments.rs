@@ -1,5 +1,6 @@
 //! Experiments with an interface beside CCI's own: tables on the terminal, and plots.
 
+use super::legend;
 use super::plot::{Failed, GRID, INK, font, labelled, short};
 use super::sheet::Sheet;
 use super::table::{align, scaled, time};
@@ -161,6 +162,10 @@ const COLORS: [RGBColor; 6] = [
     RGBColor(186, 38, 54),
 ];
 
+/// Pixels between the edge of a panel and its axis, and beside what names the axis.
+const MARGIN: i32 = 12;
+const LABELS: i32 = 70;
+
 /// The plot as SVG: a panel for each experiment of these names.
 pub(super) fn svg(
     title: &str,
@@ -191,6 +196,8 @@ fn draw<'a>(
         }
         // A panel is too narrow for all of a title: its end names the axis.
         let (caption, across) = experiment.title.rsplit_once(", by ").unwrap_or((experiment.title, ""));
+        let colored: Vec<_> = ways.iter().copied().zip(COLORS).collect();
+        let panel = legend::heading(&panel, caption, &colored, MARGIN + LABELS)?;
         // Nothing has no place on a logarithmic axis.
         let x = |point: &PortalsPoint| point.x.max(1) as f64;
         let ends = |of: &dyn Fn(&PortalsPoint) -> f64| {
@@ -200,11 +207,10 @@ fn draw<'a>(
         // Sizes are powers of two, counts of ten.
         let base = if experiment.place == Place::Bytes { 2.0 } else { 10.0 };
         let mut chart = ChartBuilder::on(&panel)
-            .margin(12)
+            .margin(MARGIN)
             .margin_right(30)
-            .caption(caption, font(14).color(&INK))
             .x_label_area_size(42)
-            .y_label_area_size(70)
+            .y_label_area_size(LABELS)
             .build_cartesian_2d(
                 (xs.0..xs.1 * 1.1).log_scale().base(base),
                 labelled(ys.0 * 0.8..ys.1 * 1.2).log_scale(),
@@ -220,15 +226,51 @@ fn draw<'a>(
             .y_label_formatter(&|value| short(&experiment.value(*value)))
             .label_style(font(13).color(&INK))
             .draw()?;
-        for (way, color) in ways.iter().zip(COLORS) {
-            let line = || points.iter().filter(|point| point.way == *way).map(|point| (x(point), point.value));
-            chart
-                .draw_series(LineSeries::new(line(), color.stroke_width(2)))?
-                .label((*way).to_owned())
-                .legend(move |(x, y)| PathElement::new([(x, y), (x + 16, y)], color.stroke_width(2)));
+        for (way, color) in colored {
+            let line = || points.iter().filter(|point| point.way == way).map(|point| (x(point), point.value));
+            chart.draw_series(LineSeries::new(line(), color.stroke_width(2)))?;
             chart.draw_series(line().map(|at| Circle::new(at, 3, color.filled())))?;
         }
-        chart.configure_series_labels().position(SeriesLabelPosition::UpperLeft).label_font(font(13)).draw()?;
     }
     root.present()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Of each line of the text that has this mark, the number in this attribute.
+    fn heights(svg: &str, mark: &str, attribute: &str) -> Vec<f64> {
+        let found = svg.lines().filter(|line| line.contains(mark)).filter_map(|line| {
+            let (_, rest) = line.split_once(&format!("{attribute}=\""))?;
+            rest.split('"').next()?.parse().ok()
+        });
+        found.collect()
+    }
+
+    /// The first way is the slowest one where the axis begins.
+    #[test]
+    fn no_name_lies_on_a_line() {
+        let point = |x, way: &str, value| {
+            let (experiment, way) = ("turn".into(), way.into());
+            PortalsPoint { experiment, x, way, value, spread: 0.0 }
+        };
+        let ways = ["library", "flushed", "unflushed", "watched", "rma"];
+        let points: Vec<_> = [4096, 65_536]
+            .into_iter()
+            .flat_map(|x| ways.iter().zip([5.0, 4.0, 3.0, 2.0, 1.0]).map(move |(way, ns)| point(x, way, ns * 1e3)))
+            .collect();
+        let experiments = &crate::output::sci::EXPERIMENTS;
+        for sheet in [crate::output::sheet::tests::wide(), crate::output::sheet::tests::narrow()] {
+            let text = svg("windows", (&["turn"], experiments), &points, &sheet).unwrap();
+            let highest = heights(&text, "<circle", "cy").into_iter().fold(f64::INFINITY, f64::min);
+            let lines: Vec<&str> = text.lines().collect();
+            for way in ways {
+                // The text of a name is the line behind its element.
+                let at = lines.iter().position(|line| *line == way).unwrap();
+                let [height] = heights(lines[at - 1], "<text", "y")[..] else { panic!("{}", lines[at - 1]) };
+                assert!(height + 6.0 < highest, "{way} at {height}, a point at {highest}");
+            }
+        }
+    }
 }

@@ -7,6 +7,7 @@ pub(crate) mod experiments;
 pub mod findings;
 pub mod grounds;
 mod gups;
+mod legend;
 mod logp;
 mod mapping_curves;
 mod mappings;

@@ -121,7 +121,7 @@ fn write<'a>(area: &Area<'a>, lines: &[String], top: i32, (size, height): (i32, 
 
 /// A text in lines of at most so many characters, broken between words and where it is broken
 /// already.
-fn wrapped(text: &str, width: usize) -> Vec<String> {
+pub(super) fn wrapped(text: &str, width: usize) -> Vec<String> {
     let mut lines = Vec::new();
     for paragraph in text.lines() {
         let mut line = String::new();
@@ -149,6 +149,11 @@ pub(super) mod tests {
     /// A wide page for a run on nothing.
     pub(in super::super) fn wide() -> Sheet<'static> {
         Sheet::new(&NOWHERE, Shape::Wide)
+    }
+
+    /// A narrow one.
+    pub(in super::super) fn narrow() -> Sheet<'static> {
+        Sheet::new(&NOWHERE, Shape::Narrow)
     }
 
     #[test]
