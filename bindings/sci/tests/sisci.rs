@@ -32,7 +32,21 @@ fn id() -> u32 {
     static LAST: Mutex<u32> = Mutex::new(0);
     let mut last = LAST.lock().expect("no test panics here");
     *last += 1;
-    (std::process::id() & 0xf_ffff) << 11 | *last << 3
+    number(std::process::id(), *last)
+}
+
+/// Of a process and how many it has had. Behind the last one the first one comes again: its program
+/// has ended long before.
+fn number(process: u32, count: u32) -> u32 {
+    (process & 0xf_ffff) << 11 | (count & 0xff) << 3
+}
+
+#[test]
+fn no_number_is_that_of_another_process() {
+    let process = |number: u32| number >> 11;
+    let (own, next) = (1 << 20 | 7, 8);
+    assert!((0..1000).all(|count| process(number(own, count)) == 7 && process(number(next, count)) == 8));
+    assert!((0..255).all(|count| number(own, count) + 8 == number(own, count + 1)));
 }
 
 /// A node table of its own: a program that runs may be reading another one's.

@@ -145,6 +145,7 @@ impl Queue {
         transfer.partner.is_some() && before.is_some_and(|before| before.partner == transfer.partner)
     }
 
+    /// Whether it is posted and has nothing open: then it goes on once there is room.
     fn is_starved(&self) -> bool {
         self.state == QueueState::Posted && self.open == 0
     }
@@ -155,11 +156,15 @@ impl Queue {
 }
 
 impl State {
-    /// Begins as many transfers as there is room for.
+    /// Begins as many transfers of a posted queue as there is room for. Others are left alone here,
+    /// whoever calls.
     pub(crate) fn advance(&mut self, endpoint: &Endpoint, token: u64) {
+        if self.queues.get(&token).is_none_or(|queue| queue.state != QueueState::Posted) {
+            return;
+        }
         // Apart meanwhile: a transfer looks at the state of the links.
         let Some(mut queue) = self.queues.remove(&token) else { return };
-        while queue.state == QueueState::Posted && !queue.is_ending() {
+        while !queue.is_ending() {
             let Some(transfer) = queue.transfers.get(queue.begun) else { break };
             if queue.open > 0 && !queue.follows_in_order(transfer) {
                 break;
@@ -176,7 +181,7 @@ impl State {
             queue.begun += 1;
         }
         let is_over = queue.is_ending() || queue.begun == queue.transfers.len();
-        if queue.state == QueueState::Posted && queue.open == 0 && is_over {
+        if queue.open == 0 && is_over {
             queue.state = match (queue.has_failed, queue.is_aborted) {
                 (true, _) => QueueState::Error,
                 (false, true) => QueueState::Aborted,
@@ -214,11 +219,10 @@ impl State {
         !self.has_starved_queue()
     }
 
-    /// A link is no more: transfers that have begun report their own ends.
+    /// A link is no more: transfers that have begun report their own ends. A queue that is posted
+    /// later fails then.
     pub(crate) fn fail_queues(&mut self, endpoint: &Endpoint, partner: Partner) {
-        let uses = |queue: &Queue| {
-            queue.state == QueueState::Posted && queue.transfers.iter().any(|transfer| transfer.partner == partner)
-        };
+        let uses = |queue: &Queue| queue.transfers.iter().any(|transfer| transfer.partner == partner);
         let tokens: Vec<_> = self.queues.iter().filter(|(_, queue)| uses(queue)).map(|(token, _)| *token).collect();
         for token in tokens {
             if let Some(queue) = self.queues.get_mut(&token) {
@@ -226,5 +230,57 @@ impl State {
             }
             self.advance(endpoint, token);
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Direction, Error, Host, Nodes, Options};
+    use cci_testkit::sm_device;
+
+    /// Ends of others, room, and lost links come at any time.
+    #[test]
+    fn a_queue_that_is_not_posted_is_left_alone() {
+        let host = Host::open(&Options::new().nodes(Nodes::new()).device(sm_device())).expect("a host");
+        let segment = host.create(fastrand::u32(..), 4096).expect("memory");
+        segment.prepare().and_then(|()| segment.publish()).expect("room");
+        let remote = host.connect(host.node(), segment.id(), None).expect("published");
+        let queue = host.dma_queue(1).expect("room");
+        queue.enqueue((&segment, 0), (&remote, 64), 8, Direction::Write).expect("room");
+        let token = |state: &State| *state.queues.keys().next().expect("a queue");
+        let left = host.shared.with(|state| {
+            let is_starved = state.has_starved_queue();
+            state.advance(&host.shared.endpoint, token(state));
+            Ok((is_starved, state.queues[&token(state)].begun))
+        });
+        assert_eq!((left, queue.state()), (Ok((false, 0)), Ok(QueueState::Gather)));
+        // Nothing has begun: whoever looks has it go on.
+        let began = host.shared.with_quietly(|state| {
+            let token = token(state);
+            state.queues.get_mut(&token).expect("a queue").state = QueueState::Posted;
+            let refused = state.has_starved_queue();
+            state.advance(&host.shared.endpoint, token);
+            Ok((refused, state.queues[&token].state))
+        });
+        assert_eq!(began, Ok((true, QueueState::Done)));
+    }
+
+    #[test]
+    fn a_queue_that_is_posted_takes_no_other_call() {
+        let host = Host::open(&Options::new().nodes(Nodes::new()).device(sm_device())).expect("a host");
+        let queue = host.dma_queue(1).expect("room");
+        let set = |state, open| {
+            host.shared.with_quietly(|of| {
+                of.queues.values_mut().for_each(|queue| (queue.state, queue.open) = (state, open));
+                Ok(())
+            })
+        };
+        set(QueueState::Posted, 1).expect("open");
+        assert_eq!([queue.post(), queue.reset()], [Err(Error::IllegalOperation); 2]);
+        assert_eq!(queue.remove(), Err(Error::Busy));
+        set(QueueState::Done, 0).expect("open");
+        assert_eq!(queue.abort(), Err(Error::IllegalOperation));
+        assert_eq!([queue.reset(), queue.remove()], [Ok(()); 2]);
     }
 }
