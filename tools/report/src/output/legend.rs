@@ -17,6 +17,8 @@ const STROKE: i32 = 16;
 const GAP: i32 = 6;
 const LETTER: i32 = 7;
 const BEHIND: i32 = 14;
+/// A letter of the title.
+const TITLE_LETTER: i32 = 6;
 /// Between the edge of a panel and what is drawn in it.
 const EDGE: i32 = 12;
 
@@ -48,7 +50,7 @@ pub(super) fn heading<'a>(
 ) -> Result<Area<'a>, Failed<'a>> {
     let (across, height) = panel.dim_in_pixel();
     let across = i32::try_from(across).unwrap_or(i32::MAX);
-    let title = wrapped(title, usize::try_from((across - EDGE) / LETTER).unwrap_or(0));
+    let title = wrapped(title, usize::try_from((across - EDGE) / TITLE_LETTER).unwrap_or(0));
     let lines = u32::try_from(title.len()).unwrap_or(0);
     let places = places(names, across - left - EDGE);
     let rows = places.last().map_or(0, |(row, _)| row + 1);
