@@ -46,6 +46,21 @@ fn document(links: f64, switchings: f64) -> Value {
     })
 }
 
+/// The same times, as `cci perf sci --json` writes those of windows.
+fn of_windows(links: f64, switchings: f64, window: &str) -> Value {
+    let mut document = document(links, switchings);
+    let point = |bytes: u32| {
+        let ns = time(links, switchings, bytes.into());
+        json!({ "experiment": "pingpong", "x": bytes, "way": "library", "value": ns, "spread": 0.0 })
+    };
+    document["rows"] = json!([]);
+    document["findings"] = json!([{
+        "kind": "sci", "transport": "sock", "window": window, "launches": 1, "runs": 1, "processors": 2, "rows": [],
+        "points": [point(64), point(256)]
+    }]);
+    document
+}
+
 /// Files of some paths, each with its counts in it.
 fn files(directory: &Path) -> Vec<PathBuf> {
     let paths = [("one", 1.0, 0.0), ("two", 2.0, 0.0), ("four", 4.0, 0.0), ("turn", 4.0, 1.0), ("left", 3.0, 1.0)];
@@ -119,6 +134,37 @@ fn paths_left_out_are_predicted() {
     // half.
     let median = [&fitted[..], &left_out, &["--statistic", "median"]].concat();
     assert!(told(&model(directory.path(), &median)).contains(": ok"));
+}
+
+#[test]
+fn mirror_windows_are_fitted_as_messages_are() {
+    let directory = tempfile::tempdir().unwrap();
+    let at = directory.path();
+    let write = |name: &str, mut document: Value, (links, switchings): (f64, f64)| {
+        document["path"] = json!({ "name": name, "p": links, "s": switchings });
+        std::fs::write(at.join(format!("{name}.json")), document.to_string()).unwrap();
+    };
+    for (name, links, switchings) in [("one", 1.0, 0.0), ("four", 4.0, 0.0), ("turn", 4.0, 1.0), ("left", 3.0, 1.0)] {
+        write(name, of_windows(links, switchings, "mirror"), (links, switchings));
+    }
+    let fitted = ["one.json", "four.json", "turn.json"];
+    let fit = told(&model(at, &[&["fit"], &fitted[..], &["--fix", "l_p=7ns"]].concat()));
+    assert!(fit.contains("2085.000") && fit.contains("670.000"), "{fit}");
+    let validate = [&["validate"], &fitted[..], &["--left-out", "left.json"]].concat();
+    assert!(told(&model(at, &validate)).contains("Median error 0.00 %"));
+    // A path that does not have these parts.
+    write("left", of_windows(16.0, 8.0, "mirror"), (3.0, 1.0));
+    assert!(told(&model(at, &validate)).contains("MISSES bar"));
+    // Windows within a host, and MPI beside them, have no path.
+    let mut mpi = of_windows(1.0, 0.0, "shared");
+    write("shared", mpi.clone(), (1.0, 0.0));
+    mpi["findings"][0]["kind"] = "mpi".into();
+    mpi["findings"][0]["programs"] = json!(["Open MPI 4.1"]);
+    write("mpi", mpi, (1.0, 0.0));
+    for file in ["shared.json", "mpi.json"] {
+        let why = refused(&model(at, &["fit", file]));
+        assert!(why.contains(file) && why.contains("`cci perf sci` over a network"), "{why}");
+    }
 }
 
 #[test]
