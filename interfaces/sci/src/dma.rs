@@ -5,7 +5,7 @@ use crate::queue::{Queue, QueueState, Transfer};
 use crate::segment::{LocalSegment, RemoteSegment};
 use crate::shared::Shared;
 use crate::state::{Source, State, retire};
-use crate::types::Then;
+use crate::types::{Then, deadline};
 use std::fmt;
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
@@ -178,9 +178,10 @@ impl DmaQueue {
             Some(queue) if queue.state == QueueState::Posted => None,
             Some(queue) => Some(Ok(queue.state)),
         };
-        match self.shared.with_quietly(|state| Ok(ended(state)))? {
+        let deadline = deadline(limit);
+        match self.shared.poll_while_it_moves(deadline, ended)? {
             Some(found) => found,
-            None => self.shared.wait_for(limit, ended),
+            None => self.shared.wait_until(deadline, limit == Some(Duration::ZERO), ended),
         }
     }
 

@@ -322,7 +322,10 @@ impl Shared {
         let mut is_quiet = false;
         for _ in 0..BATCH {
             match self.endpoint.get_event() {
-                Ok(Some(event)) => state.take(&self.endpoint, event),
+                Ok(Some(event)) => {
+                    state.taken += 1;
+                    state.take(&self.endpoint, event);
+                }
                 Ok(None) | Err(PollError::NoBuffers) => {
                     is_quiet = true;
                     break;

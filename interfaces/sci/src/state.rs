@@ -188,6 +188,8 @@ pub(crate) struct State {
     /// Somebody who waits may have what it waits for; and how many threads wait.
     pub(crate) has_changed: bool,
     pub(crate) waiters: u32,
+    /// Events of the endpoint so far.
+    pub(crate) taken: u64,
     pub(crate) is_closed: bool,
     pub(crate) has_failed: bool,
     /// Callbacks that are no more: dropped without the lock, since they may own objects.
@@ -223,6 +225,7 @@ impl State {
             running: None,
             has_changed: false,
             waiters: 0,
+            taken: 0,
             is_closed: false,
             has_failed: false,
             retired: Vec::new(),

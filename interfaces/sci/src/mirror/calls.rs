@@ -23,6 +23,8 @@ const RARELY: Duration = Duration::from_millis(2);
 /// How long a call polls before it sleeps, and the longest sleep before it looks again.
 const SPIN: Duration = Duration::from_micros(100);
 const NAP: Duration = Duration::from_millis(5);
+/// How long nothing comes before a wait for long transfers sleeps.
+const STILL: Duration = Duration::from_millis(2);
 /// Polls in vain after which other threads may have the processor.
 const PATIENT: u32 = 8;
 
@@ -139,6 +141,42 @@ impl Shared {
             self.tell(&mut state);
             self.wake();
             state = self.wait_a_while(state, Some(NAP));
+        }
+    }
+
+    /// Drives the endpoint until `ready` gives something, as long as events come: who waits for
+    /// long transfers polls for them, and no thread hands over to another one. `None`: none has
+    /// come for a while, it is past the deadline, or this is the thread of the host.
+    pub(crate) fn poll_while_it_moves<R>(
+        &self,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut(&mut State) -> Option<R>,
+    ) -> Result<Option<R>, Error> {
+        let (mut state, mut moved, mut polls) = (self.lock()?, Instant::now(), 0_u32);
+        loop {
+            let (found, now) = (ready(&mut state), Instant::now());
+            let is_over = now >= moved + STILL || deadline.is_some_and(|at| at <= now) || state.has_failed;
+            if found.is_some() || is_over || self.is_own_thread() {
+                self.finish_driving(state);
+                return Ok(found);
+            }
+            self.set_driven(Some(now));
+            let taken = state.taken;
+            let is_quiet = self.take_events(&mut state);
+            self.serve_timers(&mut state, now);
+            if state.taken != taken {
+                moved = now;
+            } else if is_quiet {
+                polls += 1;
+                state.pump(&self.endpoint);
+                state.advance_all(&self.endpoint);
+                self.tell(&mut state);
+                drop(state);
+                if polls % PATIENT == 0 {
+                    std::thread::yield_now();
+                }
+                state = self.lock()?;
+            }
         }
     }
 
