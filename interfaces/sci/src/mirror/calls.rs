@@ -146,7 +146,8 @@ impl Shared {
 
     /// Drives the endpoint until `ready` gives something, as long as events come: who waits for
     /// long transfers polls for them, and no thread hands over to another one. `None`: none has
-    /// come for a while, it is past the deadline, or this is the thread of the host.
+    /// come for a while, it is past the deadline, a callback is due, or this is the thread of the
+    /// host.
     pub(crate) fn poll_while_it_moves<R>(
         &self,
         deadline: Option<Instant>,
@@ -156,7 +157,9 @@ impl Shared {
         loop {
             let (found, now) = (ready(&mut state), Instant::now());
             let is_over = now >= moved + STILL || deadline.is_some_and(|at| at <= now) || state.has_failed;
-            if found.is_some() || is_over || self.is_own_thread() {
+            // Callbacks are the thread's.
+            let is_left = !state.ready.is_empty() || !state.to_self.is_empty();
+            if found.is_some() || is_over || is_left || self.is_own_thread() {
                 self.finish_driving(state);
                 return Ok(found);
             }
@@ -166,17 +169,17 @@ impl Shared {
             self.serve_timers(&mut state, now);
             if state.taken != taken {
                 moved = now;
-            } else if is_quiet {
-                polls += 1;
-                state.pump(&self.endpoint);
-                state.advance_all(&self.endpoint);
-                self.tell(&mut state);
-                drop(state);
-                if polls % PATIENT == 0 {
-                    std::thread::yield_now();
-                }
-                state = self.lock()?;
             }
+            state.pump(&self.endpoint);
+            state.advance_all(&self.endpoint);
+            self.tell(&mut state);
+            // Others may have the lock, and the processor.
+            drop(state);
+            polls += u32::from(is_quiet);
+            if is_quiet && polls % PATIENT == 0 {
+                std::thread::yield_now();
+            }
+            state = self.lock()?;
         }
     }
 
