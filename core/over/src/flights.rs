@@ -16,6 +16,13 @@ impl<T> Flights<T> {
         Self { places: Vec::with_capacity(room), lives: Vec::with_capacity(room), free: Vec::with_capacity(room) }
     }
 
+    /// Whether nothing is under way.
+    #[inline]
+    #[must_use]
+    pub fn is_empty(&self) -> bool {
+        self.free.len() == self.places.len()
+    }
+
     /// Whether there is a token for another one.
     #[must_use]
     pub fn has_room(&self) -> bool {

@@ -351,7 +351,7 @@ impl<B: Buffer> Endpoint<B> {
         Ok(())
     }
 
-    /// Makes progress.
+    /// Makes progress, until nothing has come or the unexpected handler has taken a message.
     ///
     /// # Errors
     ///
@@ -361,7 +361,8 @@ impl<B: Buffer> Endpoint<B> {
         if state.is_closed {
             return Err(Error::BadEndpoint);
         }
-        let state = self.core.progress(state, |_| false);
+        let handled = state.counts.handled;
+        let state = self.core.progress(state, |state| state.counts.handled != handled);
         if state.has_failed { Err(Error::NicDead) } else { Ok(()) }
     }
 

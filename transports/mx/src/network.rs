@@ -39,6 +39,17 @@ pub(crate) struct Mx {
 type Happened = Event<Place, Address>;
 
 impl Mx {
+    /// Has the library make progress, and takes a request that has ended.
+    #[inline]
+    fn take_ended(&self) -> Option<Finished> {
+        if self.requests.flights.is_empty() {
+            // None can.
+            self.end.progress();
+            return None;
+        }
+        self.end.test_any()
+    }
+
     #[inline]
     fn next_message(&mut self) -> Option<Happened> {
         let Record { source: origin, bits, from, len, is_bare } = self.incoming.pop()?;
@@ -124,7 +135,7 @@ impl Network for Mx {
         if let Some(ended) = self.ended.pop_front() {
             return Some(Event::Ended(ended));
         }
-        let finished = self.finished.pop_front().or_else(|| self.end.test_any());
+        let finished = self.finished.pop_front().or_else(|| self.take_ended());
         if let Some(finished) = finished.filter(|finished| finished.end == RequestEnd::Done) {
             return Some(self.on_finished(&finished));
         }

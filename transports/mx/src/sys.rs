@@ -120,6 +120,7 @@ cci_over::calls! {
     test: c"mx_test", fn(Handle, *const Handle, *mut Status, *mut u32);
     cancel: c"mx_cancel", fn(Handle, *const Handle, *mut u32);
     test_any: c"mx_test_any", fn(Handle, u64, u64, *mut Status, *mut u32);
+    progress: c"mx_progress", fn(Handle);
     peek: c"mx_peek", fn(Handle, u32, *mut Handle, *mut u32);
     iconnect: c"mx_iconnect", fn(Handle, u64, u32, u32, u64, *mut c_void, *mut Handle);
     get_address: c"mx_get_endpoint_addr", fn(Handle, *mut Address);
@@ -496,6 +497,13 @@ impl End {
             (self.library().calls.iconnect)(self.shared.handle(), nic, id, KEY, 0, word(token), &raw mut request)
         })?;
         Ok(Lent::new(request, Memory::none()))
+    }
+
+    /// Makes progress, until nothing has come or the handler has taken a message.
+    #[inline]
+    pub(crate) fn progress(&self) {
+        // SAFETY: any handle.
+        let _ = unsafe { (self.library().calls.progress)(self.shared.handle()) };
     }
 
     /// Makes progress, and takes the oldest request that has ended.
