@@ -179,7 +179,8 @@ impl Shared {
             if is_quiet && polls % PATIENT == 0 {
                 std::thread::yield_now();
             }
-            state = self.lock()?;
+            // It was closed meanwhile.
+            state = self.lock().map_err(|_| Error::Cancelled)?;
         }
     }
 

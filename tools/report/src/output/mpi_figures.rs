@@ -1,7 +1,7 @@
 //! The thesis's Figures 5, 12 and 13, drawn of this machine with its figures of 1999 beside.
 
 use super::mpi::{Components, LONGEST, components, figures, ways};
-use super::plot::{Failed, GRID, INK, font};
+use super::plot::{Failed, GRID, INK, font, short};
 use super::sheet::{Area, Sheet};
 use super::table::time;
 use crate::finding::Mpi;
@@ -133,7 +133,7 @@ fn panel<'a>(area: &Area<'a>, caption: &str, curves: &[Curve]) -> Result<(), Fai
         .x_desc("bytes")
         .x_labels(8)
         .x_label_formatter(&|bytes| format!("{bytes:.0}"))
-        .y_label_formatter(&|value| time(*value))
+        .y_label_formatter(&|value| short(&time(*value)))
         .label_style(font(13).color(&INK))
         .draw()?;
     // Points of the names that stand already.
