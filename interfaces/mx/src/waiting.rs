@@ -296,7 +296,7 @@ impl<B: Buffer> Core<B> {
                 // Where the handler has taken a message, its program goes on with that.
                 found.is_some() || is_look && state.counts.handled != handled
             });
-            // What was deferred may have ended it; and while the handler ran another thread may have
+            // What was deferred may have ended it. While the handler ran, another thread may have
             // consumed what was found, and have used its place again.
             if state.releases != releases || found.is_none() && state.requests.changes != before {
                 found = ready(&mut state);
