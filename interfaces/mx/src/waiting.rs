@@ -290,7 +290,7 @@ impl<B: Buffer> Core<B> {
         let mut found = ready(&mut state);
         if found.is_none() {
             let (is_look, handled) = (limit == Some(Duration::ZERO), state.counts.handled);
-            let (before, releases) = (state.requests.changes, state.releases);
+            let (before, releases, wakes) = (state.requests.changes, state.releases, state.wakes);
             state = self.progress(state, |state: &mut State<B>| {
                 found = ready(state);
                 // Where the handler has taken a message, its program goes on with that.
@@ -302,7 +302,7 @@ impl<B: Buffer> Core<B> {
                 found = ready(&mut state);
             }
             if found.is_none() && !is_look {
-                (state, found) = self.wait_long(state, limit, ready)?;
+                (state, found) = self.wait_long(state, limit, wakes, ready)?;
             }
         }
         // In one place, where the result is written once.
@@ -312,15 +312,17 @@ impl<B: Buffer> Core<B> {
         }
     }
 
-    /// As [`Core::wait_for`], after the first look. With the lock, as long as that of the look.
+    /// As [`Core::wait_for`], after the first look, before which there had been so many wake-ups.
+    /// With the lock, as long as that of the look.
     #[inline(never)]
     fn wait_long<'a, F>(
         &'a self,
         mut state: Entered<'a, B>,
         limit: Option<Duration>,
+        wakes: u64,
         mut ready: impl FnMut(&mut State<B>) -> Option<F>,
     ) -> Result<(Entered<'a, B>, Option<F>), Error> {
-        let (wakes, me) = (state.wakes, this_thread());
+        let me = this_thread();
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let (mut begun, mut looks) = (None, 0_u32);
         loop {

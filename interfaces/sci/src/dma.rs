@@ -132,7 +132,8 @@ impl DmaQueue {
     }
 
     fn start(&self, callback: Option<impl FnMut(QueueState) -> Then + Send + 'static>) -> Result<(), Error> {
-        self.with(|queue| {
+        self.shared.with_quietly(|state| {
+            let queue = state.queues.get_mut(&self.token).ok_or(Error::Cancelled)?;
             if queue.state != QueueState::Gather {
                 return Err(Error::IllegalOperation);
             }
@@ -140,6 +141,7 @@ impl DmaQueue {
             queue.notices.callback = callback.map(|callback| Arc::new(Mutex::new(callback)) as _);
             queue.state = QueueState::Posted;
             queue.postings += 1;
+            state.moves += 1;
             Ok(())
         })?;
         self.advance()

@@ -9,7 +9,7 @@ use crate::state::{Source, State};
 use crate::types::{Then, deadline};
 use cci::{Endpoint, PollError};
 use cci_mem::fork::Mark;
-use cci_mem::sync::AtomicU64;
+use cci_mem::sync::{AtomicBool, AtomicU64, Ordering, fence};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -43,6 +43,8 @@ pub(crate) struct Shared {
     /// ns.
     pub(crate) begun: Instant,
     pub(crate) driven: AtomicU64,
+    /// The thread sleeps without the endpoint's descriptor, because a thread of the program drives.
+    pub(crate) is_napping: AtomicBool,
     thread: OnceLock<ThreadId>,
 }
 
@@ -57,8 +59,22 @@ impl Shared {
         let (mark, state) = (state.mark, Mutex::new(state));
         let (changed, thread) = (Condvar::new(), OnceLock::new());
         let names = Mutex::new(None);
-        let (begun, driven) = (Instant::now(), AtomicU64::new(0));
-        Self { endpoint, nodes, names, state, changed, wake, asked, introduction, mark, begun, driven, thread }
+        let (begun, driven, is_napping) = (Instant::now(), AtomicU64::new(0), AtomicBool::new(false));
+        Self {
+            endpoint,
+            nodes,
+            names,
+            state,
+            changed,
+            wake,
+            asked,
+            introduction,
+            mark,
+            begun,
+            driven,
+            is_napping,
+            thread,
+        }
     }
 
     fn enter(&self) -> MutexGuard<'_, State> {
@@ -216,16 +232,24 @@ impl Shared {
                 return Err(Error::Timeout);
             }
             self.check_wait()?;
-            if !std::mem::replace(&mut is_left_to_thread, true) && self.driven_for().is_some() {
-                // It would look only after a while, and this one takes no events.
-                self.set_driven(None);
-                self.wake();
-            }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout);
             }
+            if !std::mem::replace(&mut is_left_to_thread, true) {
+                self.leave_to_thread();
+            }
             state = self.wait_a_while(state, left);
+        }
+    }
+
+    /// Has the thread take events, for a call that takes none while it sleeps.
+    pub(crate) fn leave_to_thread(&self) {
+        self.set_driven(None);
+        // Either the thread sees that nobody drives, or this one sees that it naps.
+        fence(Ordering::SeqCst);
+        if self.is_napping.load(Ordering::Relaxed) {
+            self.wake();
         }
     }
 
@@ -323,7 +347,7 @@ impl Shared {
         for _ in 0..BATCH {
             match self.endpoint.get_event() {
                 Ok(Some(event)) => {
-                    state.taken += 1;
+                    state.moves += 1;
                     state.take(&self.endpoint, event);
                 }
                 Ok(None) | Err(PollError::NoBuffers) => {
@@ -380,7 +404,11 @@ impl Shared {
         let until = left.map(|left| Instant::now() + left);
         let mut was_driven = false;
         loop {
+            self.is_napping.store(true, Ordering::Relaxed);
+            // Pairs with that of `leave_to_thread`.
+            fence(Ordering::SeqCst);
             let driven = self.next_look(looks);
+            self.is_napping.store(driven.is_some(), Ordering::Relaxed);
             if driven.is_none() && was_driven {
                 break;
             }
@@ -403,6 +431,7 @@ impl Shared {
                 break;
             }
         }
+        self.is_napping.store(false, Ordering::Relaxed);
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }

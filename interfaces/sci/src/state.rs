@@ -188,8 +188,10 @@ pub(crate) struct State {
     /// Somebody who waits may have what it waits for; and how many threads wait.
     pub(crate) has_changed: bool,
     pub(crate) waiters: u32,
-    /// Events of the endpoint so far.
-    pub(crate) taken: u64,
+    /// Events of the endpoint so far, and queues that were posted.
+    pub(crate) moves: u64,
+    /// How many of them a wait has seen, and when.
+    pub(crate) seen: Option<(u64, Instant)>,
     pub(crate) is_closed: bool,
     pub(crate) has_failed: bool,
     /// Callbacks that are no more: dropped without the lock, since they may own objects.
@@ -198,6 +200,13 @@ pub(crate) struct State {
 }
 
 impl State {
+    /// When a wait has first seen the last of what moves.
+    pub(crate) fn last_move(&mut self, now: Instant) -> Instant {
+        let (_, at) =
+            *self.seen.insert(self.seen.filter(|(moves, _)| *moves == self.moves).unwrap_or((self.moves, now)));
+        at
+    }
+
     pub(crate) fn new(peers: Peers<Message>, hosts: Hosts, own_node: u32, mark: Mark) -> Self {
         Self {
             peers,
@@ -225,7 +234,8 @@ impl State {
             running: None,
             has_changed: false,
             waiters: 0,
-            taken: 0,
+            moves: 0,
+            seen: None,
             is_closed: false,
             has_failed: false,
             retired: Vec::new(),

@@ -58,6 +58,7 @@ impl Shared {
         self.set_driven(Some(now));
         self.take_events(&mut state);
         self.serve_timers(&mut state, now);
+        state.advance_all(&self.endpoint);
         state.compare_due(&self.endpoint, now);
         self.finish_driving(state);
         Ok(())
@@ -126,6 +127,7 @@ impl Shared {
                 self.set_driven(Some(now));
                 let is_quiet = self.take_events(&mut state);
                 self.serve_timers(&mut state, now);
+                state.advance_all(&self.endpoint);
                 if is_quiet {
                     polls += 1;
                     state.pump(&self.endpoint);
@@ -146,17 +148,18 @@ impl Shared {
 
     /// Drives the endpoint until `ready` gives something, as long as events come: who waits for
     /// long transfers polls for them, and no thread hands over to another one. `None`: none has
-    /// come for a while, it is past the deadline, a callback is due, or this is the thread of the
-    /// host.
+    /// come for a while, though calls before this one are counted, it is past the deadline, a
+    /// callback is due, or this is the thread of the host.
     pub(crate) fn poll_while_it_moves<R>(
         &self,
         deadline: Option<Instant>,
         mut ready: impl FnMut(&mut State) -> Option<R>,
     ) -> Result<Option<R>, Error> {
-        let (mut state, mut moved, mut polls) = (self.lock()?, Instant::now(), 0_u32);
+        let (mut state, mut polls) = (self.lock()?, 0_u32);
         loop {
             let (found, now) = (ready(&mut state), Instant::now());
-            let is_over = now >= moved + STILL || deadline.is_some_and(|at| at <= now) || state.has_failed;
+            let is_still = now >= state.last_move(now) + STILL;
+            let is_over = is_still || deadline.is_some_and(|at| at <= now) || state.has_failed;
             // Callbacks are the thread's.
             let is_left = !state.ready.is_empty() || !state.to_self.is_empty();
             if found.is_some() || is_over || is_left || self.is_own_thread() {
@@ -164,12 +167,9 @@ impl Shared {
                 return Ok(found);
             }
             self.set_driven(Some(now));
-            let taken = state.taken;
             let is_quiet = self.take_events(&mut state);
             self.serve_timers(&mut state, now);
-            if state.taken != taken {
-                moved = now;
-            }
+            state.compare_due(&self.endpoint, now);
             state.pump(&self.endpoint);
             state.advance_all(&self.endpoint);
             self.tell(&mut state);
@@ -282,7 +282,9 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::{DRIVEN, Looks, PATIENCE, RARELY};
-    use crate::{Error, Host, Nodes, Options};
+    use crate::mirror::connected;
+    use crate::{Access, Error, Host, Nodes, Options};
+    use cci_mem::sync::Ordering;
     use cci_testkit::{LIMIT, sm_device};
     use std::time::{Duration, Instant};
 
@@ -308,6 +310,53 @@ mod tests {
             assert_eq!(bell.wait(Some(limit)), Err(Error::Timeout));
             assert_eq!(host.shared.driven_for().is_none(), is_left);
         }
+    }
+
+    /// It naps for a while after a program has ceased to drive, too.
+    #[test]
+    fn a_call_that_waits_wakes_a_thread_that_naps() {
+        let host = Host::open(&Options::new().nodes(Nodes::new()).device(sm_device())).expect("a host");
+        let naps = &host.shared.is_napping;
+        // It takes the mark down before it sleeps, and again once it is woken.
+        while !naps.load(Ordering::Relaxed) {
+            naps.store(true, Ordering::Relaxed);
+            std::thread::sleep(Duration::from_millis(50));
+        }
+        host.shared.leave_to_thread();
+        let begun = Instant::now();
+        while naps.load(Ordering::Relaxed) {
+            assert!(begun.elapsed() < LIMIT, "nobody has woken it");
+            std::thread::yield_now();
+        }
+    }
+
+    #[test]
+    fn who_waits_for_a_queue_compares_mirrors_meanwhile() {
+        let (_owner, segment, other, far) = connected();
+        let own = segment.map(0..4096, Access::ReadWrite).expect("mapped");
+        let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
+        window.store(0, 1_u64).expect("inside");
+        let found = other.shared.poll_while_it_moves(Some(Instant::now() + LIMIT), |state| {
+            state.moves += 1;
+            (own.load(0) == Ok(1_u64)).then_some(())
+        });
+        assert_eq!(found, Ok(Some(())));
+    }
+
+    #[test]
+    fn where_nothing_moves_a_wait_polls_once_for_all_calls() {
+        let host = Host::open(&Options::new().nodes(Nodes::new()).device(sm_device())).expect("a host");
+        let looks = |shared: &crate::shared::Shared| {
+            let mut looks = 0;
+            let found = shared.poll_while_it_moves(None, |_| {
+                looks += 1;
+                None::<()>
+            });
+            assert_eq!(found, Ok(None));
+            looks
+        };
+        assert!(looks(&host.shared) > 1);
+        assert_eq!(looks(&host.shared), 1);
     }
 
     /// What came meanwhile is looked at before the call gives up.

@@ -225,20 +225,16 @@ impl Twin {
 
 #[cfg(test)]
 mod tests {
-    use crate::{Access, Host, Nodes, Options};
-    use cci_testkit::{LIMIT, device_of};
+    use crate::Access;
+    use crate::mirror::connected;
+    use cci_testkit::LIMIT;
     use std::time::{Duration, Instant};
 
     /// A call that would take long ends soon: the thread had looked meanwhile.
     #[test]
     fn the_end_of_a_call_that_drives_is_noticed_soon() {
-        let device = device_of("sock", &[("ip", "127.0.0.1")]);
-        let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone())).expect("a host");
-        let (owner, other) = (open(), open());
-        let segment = owner.create(fastrand::u32(..), 4096).expect("memory");
-        segment.prepare().and_then(|()| segment.publish()).expect("room");
+        let (_owner, segment, other, far) = connected();
         let own = segment.map(0..4096, Access::ReadWrite).expect("mapped");
-        let far = other.connect(owner.node(), segment.id(), Some(LIMIT)).expect("published");
         let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
         let until = |value: u64| {
             let begun = Instant::now();
