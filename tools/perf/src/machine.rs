@@ -118,6 +118,11 @@ pub(crate) fn with_others_free<R>(act: impl FnOnce() -> R) -> R {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use std::sync::{Mutex, PoisonError};
+
+    /// Whoever holds it says where the threads of this process may run: [`with_others_free`] changes
+    /// those of other tests too.
+    static PLACES: Mutex<()> = Mutex::new(());
 
     #[test]
     fn ends_go_to_different_cores_then_different_threads_then_the_same() {
@@ -130,6 +135,7 @@ mod tests {
 
     #[test]
     fn a_thread_that_is_started_meanwhile_may_go_where_its_starter_may_not() {
+        let _places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
         let all = allowed();
         std::thread::scope(|scope| {
             scope.spawn(|| {
@@ -155,6 +161,7 @@ mod tests {
 
     #[test]
     fn other_threads_are_free_meanwhile() {
+        let _places = PLACES.lock().unwrap_or_else(PoisonError::into_inner);
         let all = allowed();
         let (out, asked) = std::sync::mpsc::channel();
         let (ask, questions) = std::sync::mpsc::channel::<()>();

@@ -2,6 +2,7 @@
 
 use super::run;
 use cci_splitc::{Error, Fault, World};
+use std::io::Write;
 use std::path::Path;
 use std::process::ExitCode;
 use std::time::{Duration, Instant};
@@ -39,12 +40,12 @@ pub(crate) fn fails(world: &World) -> Result<(), Fault> {
     world.store_sync(1)
 }
 
-/// Says why a rank ends, as programs do. The launcher would end the others at a status that is not
-/// 0, and they would say nothing.
-#[expect(clippy::print_stderr, reason = "a program's last words")]
+/// Says why a rank ends, as programs do, by one write: ranks share the pipe. The launcher would end
+/// the others at a status that is not 0, and they would say nothing.
 pub(crate) fn report(why: &Error) -> ExitCode {
     let is_expected = matches!(why, Error::Fault(Fault::Gone { .. }));
-    eprintln!("{why}");
+    // Without an output there is nobody to tell.
+    let _ = std::io::stderr().write_all(format!("{why}\n").as_bytes());
     if is_expected { ExitCode::SUCCESS } else { ExitCode::from(3) }
 }
 
