@@ -120,8 +120,8 @@ mod tests {
     use super::*;
     use std::sync::{Mutex, PoisonError};
 
-    /// Whoever holds it says where the threads of this process may run: [`with_others_free`] changes
-    /// those of other tests too.
+    /// Whoever holds it decides where threads of this process may run: [`with_others_free`] changes
+    /// other tests, too.
     static PLACES: Mutex<()> = Mutex::new(());
 
     #[test]
