@@ -2,11 +2,19 @@
 
 use crate::inbox::Request;
 use crate::network::{Arrival, Class, Ended, Event, Fate, Goal, Network, Reply};
-use crate::side::{Early, Wants};
+use crate::side::{Early, Side, Wants};
+use crate::sides::Sides;
 use crate::wire::{Header, Opening, Verb, short_tag, words};
 use crate::{Over, PATIENCE, longest};
 use cci_proto::{Atomic, Failure, MAX_REQUEST, Rights};
 use cci_transport::{Core, monotonic};
+
+/// The connection that a message names, if it is of this sender.
+#[inline]
+fn side_of<N: Network>(sides: &mut Sides<N::Place>, origin: N::Origin, header: Header) -> Option<&mut Side<N::Place>> {
+    let side = sides.get_mut(header.to)?;
+    (N::is_from(side.peer, origin) && short_tag(side.tag) == header.tag).then_some(side)
+}
 
 impl<N: Network> Over<N> {
     /// Handles what has happened next. False: nothing has.
@@ -16,8 +24,7 @@ impl<N: Network> Over<N> {
             Event::Arrival(arrival) if arrival.class == Class::Unreliable => self.on_unreliable(core, &arrival),
             Event::Arrival(arrival) => {
                 let scratch = std::mem::take(&mut self.scratch);
-                let bytes = scratch.get(arrival.from..).unwrap_or_default();
-                let bytes = &bytes[..arrival.len.min(bytes.len())];
+                let bytes = arrival.bytes(&scratch);
                 match Header::of(arrival.header) {
                     None => self.strays += 1,
                     Some(header) if arrival.class == Class::Setup => self.on_setup(core, (&arrival, header), bytes),
@@ -61,19 +68,15 @@ impl<N: Network> Over<N> {
     fn on_unreliable(&mut self, core: &mut Core, arrival: &Arrival<N::Origin>) {
         let Self { sides, inbox, scratch, .. } = self;
         let header = Header::of(arrival.header);
-        let side = header.and_then(|header| {
-            let side = sides.get_mut(header.to)?;
-            let is_its = N::is_from(side.peer, arrival.origin) && short_tag(side.tag) == header.tag;
-            (is_its && header.verb == Verb::Message).then_some(side)
-        });
+        let header = header.filter(|header| header.verb == Verb::Message);
+        let side = header.and_then(|header| side_of::<N>(sides, arrival.origin, header));
         let Some(side) = side else { return self.strays += 1 };
         if arrival.has_failed {
             // Its bytes are not whole: the peer has died while they were read.
             let number = side.number;
             return self.break_side(core, number, Failure::Disconnected);
         }
-        let bytes = scratch.get(arrival.from..).unwrap_or_default();
-        let bytes = &bytes[..arrival.len.min(bytes.len())];
+        let bytes = arrival.bytes(scratch);
         if bytes.len() > self.max_send_size as usize {
             // No slot could take it.
             return self.strays += 1;
@@ -91,8 +94,7 @@ impl<N: Network> Over<N> {
     fn on_arrival(&mut self, core: &mut Core, (arrival, header): (&Arrival<N::Origin>, Header), bytes: &[u8]) {
         let Arrival { origin, has_failed, .. } = *arrival;
         let (now, most) = (self.now, self.most_of(header.verb));
-        let side = self.sides.get_mut(header.to);
-        let side = side.filter(|side| N::is_from(side.peer, origin) && short_tag(side.tag) == header.tag);
+        let side = side_of::<N>(&mut self.sides, origin, header);
         let Some(side) = side else { return self.on_late((arrival, header), bytes) };
         if has_failed {
             // Its bytes are not whole: the peer has died while they were read.

@@ -88,6 +88,15 @@ pub struct Arrival<O> {
     pub has_failed: bool,
 }
 
+impl<O> Arrival<O> {
+    /// Its bytes in the buffer.
+    #[inline]
+    pub(crate) fn bytes<'a>(&self, buffer: &'a [u8]) -> &'a [u8] {
+        let bytes = buffer.get(self.from..).unwrap_or_default();
+        &bytes[..self.len.min(bytes.len())]
+    }
+}
+
 /// What has become of a request ([`Network::ask`]).
 #[derive(Clone, Copy, Debug)]
 pub enum Reply<P> {

@@ -40,8 +40,7 @@ impl<B: Buffer> State<B> {
             let is_in = copied == 0 || segments.copy_in(0, &data[..copied]);
             Outcome { peer: number, session: partner.session, ..received(header.word, copied, is_in) }
         });
-        partner.owed += cost;
-        if partner.owes_much() {
+        if partner.owe(cost) {
             self.pump(endpoint, number);
         }
         AtOnce::Taken

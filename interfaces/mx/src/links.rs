@@ -114,9 +114,17 @@ impl Partner {
         true
     }
 
+    /// A message that was charged holds nothing any more. Returns whether so much is due that a
+    /// message of its own gives it back.
+    #[inline]
+    pub(crate) fn owe(&mut self, cost: u32) -> bool {
+        self.owed += cost;
+        self.owes_much()
+    }
+
     /// Whether so much is due that a message of its own gives it back.
     #[inline]
-    pub(crate) fn owes_much(&self) -> bool {
+    fn owes_much(&self) -> bool {
         self.owed > 0 && self.owed >= (self.window / 2).min(MUCH)
     }
 }
@@ -278,8 +286,7 @@ impl<B: Buffer> State<B> {
     #[inline]
     pub(crate) fn release(&mut self, endpoint: &Endpoint, number: u32, cost: u32) {
         let Some(partner) = self.partner(number) else { return };
-        partner.owed += cost;
-        if partner.owes_much() {
+        if partner.owe(cost) {
             self.pump(endpoint, number);
         }
     }

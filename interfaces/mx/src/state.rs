@@ -483,8 +483,7 @@ impl<B: Buffer> State<B> {
         let Some(partner) = partner.filter(|_| !self.is_closed) else { return };
         if is_finished {
             self.counts.handled += 1;
-            partner.owed += cost;
-            let owes_much = partner.owes_much();
+            let owes_much = partner.owe(*cost);
             if let Some(sender) = head.number {
                 self.post(endpoint, *number, Control::Answer(DONE, 0, sender));
             }
