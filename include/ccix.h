@@ -227,8 +227,8 @@ struct ccix_peer {
  */
 CCI_DECLSPEC int ccix_request_peer(const cci_event_t *conn_req, struct ccix_peer *peer);
 
-struct ccix_connection_info {
-    /* sizeof(struct ccix_connection_info) */
+struct ccix_connection_report {
+    /* sizeof(struct ccix_connection_report) */
     uint32_t size;
     /* Largest frame. */
     uint32_t mtu;
@@ -265,7 +265,7 @@ struct ccix_connection_info {
  * Reports on a connection. CCI_EINVAL: it is closed, or `size` is too small to hold anything but
  * itself.
  */
-CCI_DECLSPEC int ccix_connection_info(cci_connection_t *connection, struct ccix_connection_info *info);
+CCI_DECLSPEC int ccix_connection_info(cci_connection_t *connection, struct ccix_connection_report *info);
 
 /*
  * -------------------------------------------------------------------------------------------------
@@ -436,8 +436,8 @@ CCI_DECLSPEC int ccix_job_join(const struct timeval *limit);
  */
 CCI_DECLSPEC int ccix_job_leave(void);
 
-struct ccix_job_info {
-    /* sizeof(struct ccix_job_info) */
+struct ccix_job_report {
+    /* sizeof(struct ccix_job_report) */
     uint32_t size;
     /* The number of this process in the job, and how many processes the job has. */
     uint32_t rank;
@@ -459,7 +459,7 @@ struct ccix_job_info {
  * Writes what is known of the job and of this process in it. CCI_EINVAL: `size` holds nothing but
  * itself.
  */
-CCI_DECLSPEC int ccix_job_info(struct ccix_job_info *info);
+CCI_DECLSPEC int ccix_job_info(struct ccix_job_report *info);
 
 /*
  * Publishes `length` bytes of this rank, at most 65536, under a key of 1 to 255 bytes. Over PMI

@@ -14,7 +14,7 @@ static void check_job(int status, const char *what)
 
 int main(int argc, char **argv)
 {
-    struct ccix_job_info job = {0};
+    struct ccix_job_report job = {0};
     struct timeval limit = {60, 0};
     cci_endpoint_t *endpoint;
     cci_event_t *event;

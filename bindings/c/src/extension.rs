@@ -209,7 +209,7 @@ unsafe extern "C" fn ccix_connection_info(connection: *const ConnectionCell, inf
     // SAFETY: by the contract above.
     guard::on_connection_at_length(unsafe { handles::connection(connection) }, |named| {
         // SAFETY: by the contract above.
-        let size = unsafe { size_of_place(info, "set size to sizeof(struct ccix_connection_info)") }?;
+        let size = unsafe { size_of_place(info, "set size to sizeof(struct ccix_connection_report)") }?;
         let filled = connection_info(&report(named)?, size);
         // SAFETY: `size` bytes are writable by the contract above, and `filled` has them.
         unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&filled).cast::<u8>(), info.cast::<u8>(), size) };

@@ -95,7 +95,7 @@ extern "C" fn ccix_job_leave() -> c_int {
 unsafe extern "C" fn ccix_job_info(info: *mut JobInfo) -> c_int {
     guard::call(|| {
         // SAFETY: by the contract above.
-        let size = unsafe { extension::size_of_place(info, "set size to sizeof(struct ccix_job_info)") }?;
+        let size = unsafe { extension::size_of_place(info, "set size to sizeof(struct ccix_job_report)") }?;
         let filled = with_job(|job| Ok(describe(job, size)))?;
         // SAFETY: `size` bytes are writable by the contract above, and `filled` has them.
         unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&filled).cast::<u8>(), info.cast::<u8>(), size) };

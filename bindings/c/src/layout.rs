@@ -49,7 +49,7 @@ pub(crate) struct Peer {
     pub(crate) key: [u8; 32],
 }
 
-/// `struct ccix_connection_info`.
+/// `struct ccix_connection_report`.
 #[repr(C)]
 pub(crate) struct ConnectionInfo {
     pub(crate) size: u32,
@@ -72,7 +72,7 @@ pub(crate) struct ConnectionInfo {
     pub(crate) why_text: [u8; 1024],
 }
 
-/// `struct ccix_job_info`.
+/// `struct ccix_job_report`.
 #[repr(C)]
 pub(crate) struct JobInfo {
     pub(crate) size: u32,

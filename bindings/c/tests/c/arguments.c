@@ -126,7 +126,7 @@ static void options(void)
 
 static void extensions(void)
 {
-    struct ccix_connection_info info;
+    struct ccix_connection_report info;
     struct ccix_endpoint_options asked = {sizeof(asked), 4, 0, 0, NULL};
     cci_endpoint_t *other = NULL;
     void *ptr = NULL;

@@ -152,8 +152,8 @@ static const char *call_everything(cci_endpoint_t **of_others)
     cci_event_t *event;
     cci_os_handle_t fd;
     struct iovec parts[2] = {{"ab", 2}, {"cd", 2}};
-    struct ccix_connection_info info;
-    struct ccix_job_info job = {sizeof(job), 0, 0, 0, 0, 0, 0, 0, {0}};
+    struct ccix_connection_report info;
+    struct ccix_job_report job = {sizeof(job), 0, 0, 0, 0, 0, 0, 0, {0}};
     struct ccix_peer peer;
     struct timeval now = {0, 0};
     uint32_t caps, value = 1000000 * PATIENCE, buffers = BUFFERS;

@@ -8,7 +8,7 @@ static void connections_are_reported(void)
 {
     cci_endpoint_t *endpoint = open_endpoint(NULL);
     struct pair pair = connect_self(endpoint, CCI_CONN_ATTR_RO);
-    struct ccix_connection_info info;
+    struct ccix_connection_report info;
 
     CHECK_OK(cci_send(pair.client, "x", 1, NULL, CCI_FLAG_SILENT));
     CHECK_OK(cci_return_event(expect(endpoint, CCI_EVENT_RECV)));

@@ -17,7 +17,7 @@ static char memory[64];
 
 static void inherited_handles_are_dead(void)
 {
-    struct ccix_connection_info info;
+    struct ccix_connection_report info;
     cci_event_t *event = NULL;
     cci_rma_handle_t *other;
     uint32_t value = 0;

@@ -6,9 +6,9 @@
 
 #include <time.h>
 
-static struct ccix_job_info info_of_job(void)
+static struct ccix_job_report info_of_job(void)
 {
-    struct ccix_job_info info;
+    struct ccix_job_report info;
     memset(&info, 0, sizeof(info));
     CHECK_STATUS(ccix_job_info(&info), CCI_EINVAL);
     info.size = 8;
@@ -19,7 +19,7 @@ static struct ccix_job_info info_of_job(void)
     return info;
 }
 
-static void values(const struct ccix_job_info *job)
+static void values(const struct ccix_job_report *job)
 {
     char text[8] = "before", all[2][4];
     uint32_t lengths[2], length = sizeof(text);
@@ -67,7 +67,7 @@ static int alone(void)
 
 int main(int argc, char **argv)
 {
-    struct ccix_job_info job;
+    struct ccix_job_report job;
     cci_endpoint_t *endpoint = NULL, *second = NULL;
     cci_device_t *device = NULL;
     char *uri, published[256];

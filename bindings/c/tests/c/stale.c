@@ -6,7 +6,7 @@ static void after_disconnect(void)
 {
     cci_endpoint_t *endpoint = open_endpoint(NULL);
     struct pair pair = connect_self(endpoint, CCI_CONN_ATTR_RO);
-    struct ccix_connection_info info;
+    struct ccix_connection_report info;
     uint32_t value = 1;
     cci_event_t *event;
 
