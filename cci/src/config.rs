@@ -10,7 +10,8 @@ use crate::names::SharedNames;
 use crate::transports::{
     Known, RMA_RIGHTS, built_names, driver, driver_for_scheme, drivers, inspect, keep_ways, names,
 };
-use advice::{advice, nearest};
+use advice::advice;
+pub(crate) use advice::nearest;
 use cci_proto::Status;
 use cci_transport::{Check, Condition, Driver, OpenError, Scope};
 use ini::{Entry, Mistake, Section};

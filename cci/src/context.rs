@@ -83,6 +83,10 @@ impl Context {
     }
 
     fn from_bytes(file: Option<(&str, &[u8])>) -> Result<Self, OpenError> {
+        #[cfg(feature = "tracing")]
+        for sentence in crate::environment::unknown_variables() {
+            cci_transport::log_event!(warn, "{sentence}");
+        }
         let selection = std::env::var_os("CCI_CTP").unwrap_or_default();
         Self::of(config::devices(file, &selection.to_string_lossy())?)
     }

@@ -67,6 +67,7 @@ mod context;
 mod device;
 mod endpoint;
 mod endpoint_options;
+mod environment;
 mod errors;
 mod event;
 mod import;
@@ -98,6 +99,7 @@ pub use context::Context;
 pub use device::{Device, Pci};
 pub use endpoint::{Endpoint, EndpointFor, LocalEndpoint, ManyThreads, OneThread, wait_for_copies};
 pub use endpoint_options::EndpointOptions;
+pub use environment::unknown_variables;
 pub use errors::{BlockingError, CloseError};
 pub use event::{
     AcceptFailed, Accepted, Completed, ConnectFailed, Connected, DetachedEvent, Disconnected, EndpointFailed, Event,

@@ -10,7 +10,7 @@ pub(super) fn advice(word: &str, known: &[&str]) -> String {
 }
 
 /// The known word that was probably meant.
-pub(super) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
+pub(crate) fn nearest<'k>(word: &str, known: &[&'k str]) -> Option<&'k str> {
     // Beyond this length nothing is near, and the distance costs time in proportion to it.
     if word.len() > 64 {
         return None;

@@ -132,6 +132,15 @@ fn doctor_gives_a_remedy_for_each_thing_that_is_not_ok() {
 }
 
 #[test]
+fn doctor_names_misspelt_variables_with_the_nearest_right_name() {
+    let output = cci(&["doctor"]).env("CCI_CPT", "sm").env("CCI_SOCK_PROT", "5000").output().unwrap();
+    let text = text(&output.stdout);
+    for expected in ["CCI_CPT is set, and nothing reads it", "did you mean CCI_CTP?", "did you mean CCI_SOCK_PORT?"] {
+        assert!(text.contains(expected), "{expected}: {text}");
+    }
+}
+
+#[test]
 fn doctor_fails_where_no_device_is_left() {
     let output = cci(&["doctor"]).env("CCI_CTP", "none").output().unwrap();
     assert_eq!(output.status.code(), Some(1));

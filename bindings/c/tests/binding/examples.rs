@@ -178,7 +178,7 @@ fn logged(level: &str) -> String {
     let dir = scratch();
     let server = Server::start(&example("echo_server", dir.path()), &[]);
     let mut client = command(&example("echo_client", dir.path()));
-    client.args([&server.uri, "hello"]).env("CCI_LOG", level);
+    client.args([&server.uri, "hello"]).env("CCI_LOG", level).env("CCI_CPT", "sm");
     let client = client.stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
     let output = finish(client.spawn().expect("the client starts"), "client");
     assert_eq!(String::from_utf8_lossy(&output.stdout), "hello\n");
@@ -190,6 +190,8 @@ fn logged(level: &str) -> String {
 fn the_library_logs_slow_paths_where_it_is_asked_to() {
     assert_eq!(logged(""), "", "never uninvited");
     assert_eq!(logged("error"), "", "nothing went wrong");
+    let warn = logged("warn");
+    assert!(warn.contains(" WARN CCI_CPT is set, and nothing reads it; did you mean CCI_CTP?"), "{warn}");
     let info = logged("info");
     assert!(info.contains(" INFO endpoint opened uri=") && !info.contains("DEBUG"), "{info}");
     let debug = logged("debug");

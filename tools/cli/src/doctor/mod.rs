@@ -3,6 +3,7 @@
 //! `docs/design/doctor.md` has what is examined, and why.
 
 mod devices;
+mod environment;
 mod finding;
 mod firewall;
 mod groups;
@@ -49,6 +50,7 @@ fn examine(host: &Host) -> Vec<Finding> {
     let files = [rights::findings, processors::findings, memory::findings, network::findings, firewall::findings];
     let mut all: Vec<_> = files.iter().flat_map(|findings| findings(host)).collect();
     all.extend(libraries::findings(host, std::env::var_os("LD_LIBRARY_PATH").as_deref()));
+    all.extend(environment::findings(cci::unknown_variables()));
     all.extend(devices::findings());
     all
 }
