@@ -59,7 +59,7 @@ pub(super) struct Inbox {
 
 impl Inbox {
     pub(super) fn new(core: &Core, largest: usize) -> rustix::io::Result<Self> {
-        let slots = u32::try_from(core.recv_count().1).map_err(|_| rustix::io::Errno::NOMEM)?;
+        let slots = u32::try_from(core.recv_slots()).map_err(|_| rustix::io::Errno::NOMEM)?;
         let buffers = Buffers::new(slots, largest)?;
         // Address space only until slots are used, so that no message allocates.
         let mut partial_messages = Vec::new();
@@ -170,6 +170,25 @@ impl Inbox {
     /// A slot and a buffer.
     fn take_with_buffer(&mut self, core: &mut Core, who: u32) -> Option<(&'static Slot, u32)> {
         let slot = self.take(core, who)?;
+        self.with_buffer(core, slot, who)
+    }
+
+    /// A slot and a buffer for a connection request, which has slots of its own where messages have
+    /// taken all others.
+    fn take_for_request(&mut self, core: &mut Core) -> Option<(&'static Slot, u32)> {
+        if self.closing {
+            return None;
+        }
+        let slot = self.take_fair(core, STRANGER);
+        let slot = slot.or_else(|| core.take_recv_for_request(|slot| self.release(slot)));
+        if slot.is_none() {
+            core.starve();
+        }
+        self.with_buffer(core, slot?, STRANGER)
+    }
+
+    /// Adds a buffer to a slot.
+    fn with_buffer(&mut self, core: &mut Core, slot: &'static Slot, who: u32) -> Option<(&'static Slot, u32)> {
         slot.payload.store(0, Ordering::Relaxed);
         // There are as many buffers as slots.
         let Some(buffer) = self.buffers.take() else {
@@ -255,7 +274,7 @@ impl Inbox {
 
     /// Queues a connection request for the program. False: no slot is free.
     pub(super) fn show_request(&mut self, core: &mut Core, index: Index, attribute: Attribute, payload: &[u8]) -> bool {
-        let Some((slot, buffer)) = self.take_with_buffer(core, STRANGER) else { return false };
+        let Some((slot, buffer)) = self.take_for_request(core) else { return false };
         let Some(len) = u32::try_from(payload.len()).ok().filter(|_| self.buffers.write(buffer, 0, payload)) else {
             self.give_back(core, slot);
             return false;

@@ -31,7 +31,7 @@ impl ReceiveSlots {
     ///
     /// Out of address space.
     pub fn new(core: &Core, max_send_size: u32) -> rustix::io::Result<Self> {
-        let count = u32::try_from(core.recv_count().1).map_err(|_| rustix::io::Errno::NOMEM)?;
+        let count = u32::try_from(core.recv_slots()).map_err(|_| rustix::io::Errno::NOMEM)?;
         Ok(Self { buffers: Buffers::new(count, (max_send_size as usize).max(MAX_REQUEST))? })
     }
 
@@ -74,9 +74,9 @@ impl ReceiveSlots {
         Some(slot)
     }
 
-    /// A slot with a buffer that has these bytes.
-    fn take_with_buffer(&mut self, core: &mut Core, bytes: &[u8]) -> Option<(&'static Slot, u32)> {
-        let slot = self.take(core)?;
+    /// The buffer of a slot, with these bytes. `None`: the slot is given back.
+    fn with_buffer(&mut self, core: &mut Core, slot: &'static Slot, bytes: &[u8]) -> Option<u32> {
+        slot.payload.store(0, Ordering::Relaxed);
         let buffer = self.buffers.take();
         let Some(buffer) = buffer.filter(|buffer| self.buffers.write(*buffer, 0, bytes)) else {
             buffer.into_iter().for_each(|buffer| self.buffers.give(buffer));
@@ -84,7 +84,7 @@ impl ReceiveSlots {
             return None;
         };
         slot.payload.store(u64::from(buffer) + 1, Ordering::Relaxed);
-        Some((slot, buffer))
+        Some(buffer)
     }
 
     /// Queues the RECV event of a message. False: no slot is free.
@@ -95,7 +95,8 @@ impl ReceiveSlots {
             slot.fill_inline_bytes(EventKind::Recv as u32, bytes, cell.address());
             slot
         } else {
-            let Some((slot, buffer)) = self.take_with_buffer(core, bytes) else { return false };
+            let Some(slot) = self.take(core) else { return false };
+            let Some(buffer) = self.with_buffer(core, slot, bytes) else { return false };
             let len = u32::try_from(bytes.len()).unwrap_or(0);
             self.buffers.show(slot, EventKind::Recv as u32, buffer, len, cell.address());
             slot
@@ -110,7 +111,8 @@ impl ReceiveSlots {
     /// Queues the CONNECT_REQUEST event of a request, and returns the slot by which the program
     /// answers it. `None`: no slot is free.
     pub fn request(&mut self, core: &mut Core, attribute: Attribute, payload: &[u8]) -> Option<&'static Slot> {
-        let (slot, buffer) = self.take_with_buffer(core, payload)?;
+        let slot = core.take_recv_for_request(|slot| self.release(slot))?;
+        let buffer = self.with_buffer(core, slot, payload)?;
         // The facade marks an answered request here.
         slot.mark.store(0, Ordering::Relaxed);
         slot.connection.set(None);

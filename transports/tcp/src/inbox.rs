@@ -97,11 +97,11 @@ impl Inbox {
         is_delivered
     }
 
-    /// Queues a connection request. False: strangers have their quarter of the slots, or none is
-    /// free.
+    /// Queues a connection request. False: strangers have their quarter of the slots, or not even a
+    /// slot for requests is free.
     pub(crate) fn request(&mut self, core: &mut Core, request: Request, payload: &[u8]) -> bool {
         let (limit, _) = core.recv_count();
-        if self.requests.len() >= (limit / 4).max(1) || self.spare(core) == 0 {
+        if self.requests.len() >= (limit / 4).max(1) {
             return false;
         }
         let Some(slot) = self.slots.request(core, request.attribute, payload) else { return false };

@@ -13,6 +13,12 @@ use std::ops::Range;
 /// Taken slots that one sweep checks: two for each slot newly taken keep up with the program.
 const SWEEP: usize = 2;
 
+/// Of the receive slots, this part once more is for connection requests alone, and never fewer than
+/// [`LEAST_FOR_REQUESTS`]: what peers have sent, and the program has not returned, keeps no newcomer
+/// out.
+const PART_FOR_REQUESTS: usize = 16;
+const LEAST_FOR_REQUESTS: usize = 16;
+
 pub(super) type SlotPool = Pool<Connection, Endpoint>;
 
 /// The slots, and who has each.
@@ -22,6 +28,8 @@ pub(super) struct Slots {
     /// Addresses of the send slots, which stand between the others.
     send_slots: Range<usize>,
     recv: SlotPool,
+    /// Receive slots beyond the limit that only connection requests may take.
+    for_requests: usize,
     send: SlotPool,
     rma: SlotPool,
     /// Send slots in use by this endpoint, and how many of them only answers may take.
@@ -38,7 +46,9 @@ impl Slots {
     ) -> Result<(Self, Option<Vec<SlotPool>>), OpenError> {
         let system = |source: rustix::io::Errno| OpenError::system("no memory for the slots of an endpoint", source);
         let (_, globals) = globals().map_err(system)?;
-        let recv_count = options.recv_count * usize::from(options.ways.clamp(1, MOST_WAYS));
+        let for_requests = (options.recv_count / PART_FOR_REQUESTS).max(LEAST_FOR_REQUESTS);
+        let of_way = options.recv_count + for_requests;
+        let recv_count = of_way * usize::from(options.ways.clamp(1, MOST_WAYS));
         let count = recv_count + options.send_count + options.rma_count;
         let all = globals.slots.take(count).map_err(system)?;
         if all.len() >= u32::MAX as usize {
@@ -48,15 +58,16 @@ impl Slots {
         let (recv, rest) = all.split_at(recv_count);
         let (send, rma) = rest.split_at(options.send_count);
         let send_slots = send.as_ptr_range().start.addr()..send.as_ptr_range().end.addr();
-        let pools = Pool::new(&recv[..options.recv_count], options.recv_count).and_then(|first| {
-            let ways = (options.ways > 0).then(|| ways_of(recv, options.recv_count)).transpose()?;
+        let pools = Pool::new(&recv[..of_way], options.recv_count).and_then(|first| {
+            let ways = (options.ways > 0).then(|| ways_of(recv, of_way, options.recv_count)).transpose()?;
             Ok((first, ways, Pool::new(send, options.send_count)?, Pool::new(rma, options.rma_count)?))
         });
         let (recv, ways, send, rma) = pools.map_err(|_| {
             globals.slots.give(all);
             OpenError::new(Status::NoMem, "no memory for the slots of an endpoint")
         })?;
-        Ok((Self { endpoint, all, send_slots, recv, send_limit: send.limit(), send, rma, answers: 0 }, ways))
+        let send_limit = send.limit();
+        Ok((Self { endpoint, all, send_slots, recv, for_requests, send, rma, send_limit, answers: 0 }, ways))
     }
 
     /// Swaps the pool of receive slots for another one.
@@ -168,9 +179,10 @@ impl Slots {
     }
 }
 
-/// The pools of ways with `count` receive slots each, and none in place of the first.
-fn ways_of(recv: &'static [Slot], count: usize) -> Result<Vec<SlotPool>, TryReserveError> {
-    let others = recv.chunks(count).skip(1).map(|slots| Pool::new(slots, count));
+/// The pools of ways with `count` slots each, `limit` of which are for messages, and none in place
+/// of the first.
+fn ways_of(recv: &'static [Slot], count: usize, limit: usize) -> Result<Vec<SlotPool>, TryReserveError> {
+    let others = recv.chunks(count).skip(1).map(|slots| Pool::new(slots, limit));
     std::iter::once(Pool::new(&[], 0)).chain(others).collect()
 }
 
@@ -183,11 +195,21 @@ fn has_free(pool: &mut SlotPool) -> bool {
 }
 
 impl Core {
-    /// A slot for an arriving message or request. `released` sees slots that the program has
-    /// returned, to free what they hold.
+    /// A slot for an arriving message. `released` sees slots that the program has returned, to free
+    /// what they hold.
     #[inline]
     pub fn take_recv(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
         self.slots.take_recv(released)
+    }
+
+    /// A slot for a connection request: also one of those that messages may not take. `released` as
+    /// for [`Core::take_recv`].
+    pub fn take_recv_for_request(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
+        let limit = self.slots.recv.limit();
+        self.slots.recv.set_limit(limit + self.slots.for_requests);
+        let slot = self.slots.take_recv(released);
+        self.slots.recv.set_limit(limit);
+        slot
     }
 
     /// The only receive slot that is taken, if the program has returned it: to be filled and handed
@@ -268,10 +290,17 @@ impl Core {
         self.slots.recv.all_borrowed() && self.others_hold_all_recv()
     }
 
-    /// Receive slots: limit and capacity, of the current way.
+    /// Receive slots for messages: limit and capacity, of the current way.
     #[must_use]
     pub fn recv_count(&self) -> (usize, usize) {
-        (self.slots.recv.limit(), self.slots.recv.capacity())
+        (self.slots.recv.limit(), self.slots.recv.capacity().saturating_sub(self.slots.for_requests))
+    }
+
+    /// All receive slots of a way, those for connection requests among them: who has a payload for
+    /// each needs so many.
+    #[must_use]
+    pub fn recv_slots(&self) -> usize {
+        self.slots.recv.capacity()
     }
 
     /// Receive slots that could be taken now, without those that the program has returned lately.
@@ -326,7 +355,7 @@ impl Core {
     ///
     /// None, or more than the endpoint was opened with.
     pub fn set_recv_count(&mut self, count: u32) -> Result<(), OptionError> {
-        let limit = in_range(count, self.slots.recv.capacity())?;
+        let limit = in_range(count, self.recv_count().1)?;
         self.slots.recv.set_limit(limit);
         self.set_recv_limit_of_ways(limit);
         Ok(())

@@ -202,7 +202,7 @@ impl Core {
     /// The way whose receive slot this is.
     #[must_use]
     pub fn way_of_slot(&self, slot: &Slot) -> u8 {
-        let of_one = self.recv_count().1.max(1);
+        let of_one = self.recv_slots().max(1);
         let number = self.slots.number(slot) / of_one;
         u8::try_from(number).ok().filter(|way| *way < self.way_count()).unwrap_or(0)
     }

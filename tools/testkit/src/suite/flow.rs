@@ -209,3 +209,21 @@ pub fn flood_leaves_room(device: &Device) {
         (0..20).for_each(|_| world.step());
     }
 }
+
+/// A program that holds every receive buffer, full of what one peer has sent, goes on to get
+/// connection requests: newcomers connect, more of them than one.
+pub fn newcomers_connect_where_all_buffers_are_held(device: &Device) {
+    const BUFFERS: usize = 32;
+    let (flooder, other, b) =
+        (open(device), open(device), open_with(device, |options| options.recv_buffers = BUFFERS as u32));
+    let world = World::new([&flooder, &other, &b]);
+    let (flood, _) = world.connect(0, 2, RO);
+    let sent = fill(&flooder, flood, 0, 60);
+    assert!(sent > BUFFERS as u64, "only {sent} messages accepted");
+    world.until("the program to hold every buffer", || world.waiting(2, EventKind::Recv) >= BUFFERS);
+    let newcomers: Vec<_> = (0..4).map(|_| world.connect(1, 2, RO)).collect();
+    assert_eq!(world.waiting(2, EventKind::Recv), BUFFERS, "requests have buffers beside those of messages");
+    let (connection, _) = newcomers[3];
+    other.send(connection, b"me too", 0).expect("a send");
+    while world.next(2, EventKind::Recv).received().expect("a message").to_vec() != b"me too" {}
+}

@@ -95,7 +95,7 @@ macro_rules! conformance {
                     other_connections_live, keepalive_comes_at_once, answered_client_leaves;
                 flow: sender_without_buffers, receiver_without_buffers, receiver_that_never_returns,
                     peer_that_never_polls, sends_while_holding_everything,
-                    send_timeout_spares_others, flood_leaves_room;
+                    send_timeout_spares_others, flood_leaves_room, newcomers_connect_where_all_buffers_are_held;
                 keepalive: silent_peer, silent_for_its_time, polling_peer, set_later;
                 rma: lengths_and_offsets, large_write, large_read, both_origins,
                     freed_memory_is_kept, changing_memory, changing_word_is_whole,

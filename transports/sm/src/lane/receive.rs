@@ -86,7 +86,8 @@ impl Lane {
     /// `taken`: frames of its turn so far.
     #[cold]
     fn makes_way(&mut self, state: &mut EndpointState, core: &Core, kind: u8, taken: u32) -> bool {
-        if !matches!(kind, kind::MESSAGE | kind::MESSAGE_SLOT | kind::CONNECT | kind::LANDED) {
+        // A request has slots of its own where messages have taken the others.
+        if !matches!(kind, kind::MESSAGE | kind::MESSAGE_SLOT | kind::LANDED) {
             return false;
         }
         if taken > 0 {

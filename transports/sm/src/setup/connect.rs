@@ -2,7 +2,6 @@
 
 use crate::format::address::Address;
 use crate::format::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
-use crate::lane::receive::take_recv;
 use crate::lane::send::NO_PAYLOAD;
 use crate::lane::state::{EndpointState, PayloadToken};
 use crate::lane::table::{PendingConnect, PendingRequest, Redirected};
@@ -61,7 +60,8 @@ impl Lane {
             self.on_expected(state, core, body[2], (header.word, attribute, max_send_size));
             return Ok(true);
         }
-        let Some(slot) = take_recv(core, &mut state.released) else { return Ok(false) };
+        let Some(slot) = core.take_recv_for_request(|slot| state.released.add(slot)) else { return Ok(false) };
+        slot.payload.store(0, Ordering::Relaxed);
         let number = self.number();
         let Some(wire) = self.wire.as_mut() else {
             core.release(slot);
