@@ -173,11 +173,13 @@ typedef enum cci_event_type {
     /* Nothing was heard from the peer for the connection's keepalive time. */
     CCI_EVENT_KEEPALIVE_TIMEDOUT = 6,
     /* The endpoint's device has failed; the endpoint can only be destroyed. */
-    CCI_EVENT_ENDPOINT_DEVICE_FAILED = 7
+    CCI_EVENT_ENDPOINT_DEVICE_FAILED = 7,
     /*
-     * ccix.h adds CCIX_EVENT_DISCONNECT (0x100): the peer of event->keepalive.connection has
-     * disconnected or died. Only endpoints that ask for it get it (ccix_create_endpoint()).
+     * Those of ccix.h, which has their meaning. Only endpoints that ask for them get them
+     * (ccix_create_endpoint(), ccix_import()).
      */
+    CCIX_EVENT_DISCONNECT = 0x100,
+    CCIX_EVENT_IMPORT_ENDED = 0x101
 } cci_event_type_t;
 
 /*
@@ -265,7 +267,7 @@ typedef const union cci_event {
     cci_event_endpoint_device_failed_t dev_failed;
 } cci_event_t;
 
-/* The name of an event's type. */
+/* The name of an event's type, those of ccix.h among them. */
 static inline const char *cci_event_type_str(cci_event_type_t type)
 {
     switch (type) {
@@ -285,6 +287,10 @@ static inline const char *cci_event_type_str(cci_event_type_t type)
         return "CCI_EVENT_KEEPALIVE_TIMEDOUT";
     case CCI_EVENT_ENDPOINT_DEVICE_FAILED:
         return "CCI_EVENT_ENDPOINT_DEVICE_FAILED";
+    case CCIX_EVENT_DISCONNECT:
+        return "CCIX_EVENT_DISCONNECT";
+    case CCIX_EVENT_IMPORT_ENDED:
+        return "CCIX_EVENT_IMPORT_ENDED";
     }
     return "unknown event type";
 }
@@ -568,7 +574,14 @@ CCI_DECLSPEC int cci_sendv(cci_connection_t *connection, const struct iovec *dat
  * -------------------------------------------------------------------------------------------------
  */
 
-/* Names a registration, by content: programs copy it and send it to peers as 32 bytes. */
+/*
+ * Names a registration, by content: programs copy it and send it to peers as 32 bytes. The type is
+ * constant. A place for a handle that arrives is a `struct cci_rma_handle`:
+ *
+ *     struct cci_rma_handle theirs;
+ *     memcpy(&theirs, event->recv.ptr, sizeof theirs);
+ *     cci_rma(connection, NULL, 0, mine, 0, &theirs, 0, length, context, CCI_FLAG_WRITE);
+ */
 typedef const struct cci_rma_handle {
     uint64_t stuff[4];
 } cci_rma_handle_t;

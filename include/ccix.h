@@ -86,18 +86,15 @@ CCI_DECLSPEC int ccix_free(void *ptr);
 #define CCIX_ENDPOINT_DISCONNECT_EVENTS (1u << 1)
 
 /*
- * event->type of a disconnect: the peer has disconnected or died. The connection is
- * event->keepalive.connection; the program still disconnects it by cci_disconnect(). All that the
- * peer had sent was delivered before. Only endpoints with CCIX_ENDPOINT_DISCONNECT_EVENTS raise it.
- * A peer whose host dies says nothing: CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT bounds how long a silent
- * peer goes unnoticed.
- */
-#define CCIX_EVENT_DISCONNECT 0x100
-/*
- * event->type when memory imported by ccix_import() is its registration's no more:
+ * CCIX_EVENT_DISCONNECT, a value of cci_event_type_t: the peer has disconnected or died. The
+ * connection is event->keepalive.connection; the program still disconnects it by cci_disconnect().
+ * All that the peer had sent was delivered before. Only endpoints with
+ * CCIX_ENDPOINT_DISCONNECT_EVENTS raise it. A peer whose host dies says nothing:
+ * CCI_OPT_ENDPT_KEEPALIVE_TIMEOUT bounds how long a silent peer goes unnoticed.
+ *
+ * CCIX_EVENT_IMPORT_ENDED: memory imported by ccix_import() is its registration's no more, and
  * ccix_check_import() tells which. The connection is event->keepalive.connection.
  */
-#define CCIX_EVENT_IMPORT_ENDED 0x101
 
 struct ccix_endpoint_options {
     /* sizeof(struct ccix_endpoint_options) */

@@ -71,7 +71,7 @@ static void serve(char *table)
             answer(event->accept.connection, handle, sizeof(*handle));
         } else if (event->type == CCI_EVENT_RECV) {
             put(table, event);
-        } else if ((int)event->type == CCIX_EVENT_DISCONNECT) {
+        } else if (event->type == CCIX_EVENT_DISCONNECT) {
             check(cci_disconnect(event->keepalive.connection), "cci_disconnect");
         }
         check(cci_return_event(event), "cci_return_event");

@@ -68,7 +68,7 @@ fn a_project_may_ask_for_the_static_library_and_for_a_version() {
     succeed(Command::new("cmake").arg("--build").arg(dir.path().join("build")).args(["--target", "cci"]));
     let output = succeed(Command::new("readelf").arg("-d").arg(dir.path().join("build/cci")));
     assert!(!String::from_utf8_lossy(&output.stdout).contains("libcci.so.2"));
-    for version in ["2.3", "3.0", "1.0"] {
+    for version in ["2.3", "3.0", "1.0", "0.9", "0.2.0"] {
         let dir = scratch();
         let (is_well, text) = configure(dir.path(), &PROJECT.replace("cci 2.2", &format!("cci {version}")), &[]);
         assert!(!is_well && text.contains("version: 2.2.0"), "{version}: {text}");

@@ -199,7 +199,16 @@ static void disconnects_are_told(void)
     CHECK(event->type == CCI_EVENT_RECV);
     CHECK_OK(cci_return_event(event));
     event = next_of(server, client);
-    CHECK((int)event->type == CCIX_EVENT_DISCONNECT);
+    CHECK(event->type == CCIX_EVENT_DISCONNECT);
+    CHECK(strcmp(cci_event_type_str(event->type), "CCIX_EVENT_DISCONNECT") == 0);
+    CHECK(strcmp(cci_event_type_str(CCIX_EVENT_IMPORT_ENDED), "CCIX_EVENT_IMPORT_ENDED") == 0);
+    /* The compiler refuses, by -Wswitch, a case that is not in the enumeration. */
+    switch (event->type) {
+    case CCIX_EVENT_DISCONNECT:
+        break;
+    default:
+        CHECK(0);
+    }
     CHECK(event->keepalive.connection == pair.server && pair.server->context == MARK(3));
     CHECK_OK(cci_return_event(event));
     CHECK_STATUS(cci_send(pair.server, "x", 1, NULL, 0), CCI_ERR_DISCONNECTED);
