@@ -17,6 +17,7 @@ macro_rules! say {
 }
 
 mod auto;
+mod deadlines;
 mod dissector;
 mod jobs;
 mod killed;
@@ -75,6 +76,7 @@ const TESTS: &[Test] = &[
     Test("tcp_notices_a_pulled_cable_by_30_s_of_silence", tcp::pulled_without_a_timeout, &["ip", "nft"]),
     Test("tcp_tells_of_a_reset_at_once", tcp::reset, &["ip", "nft"]),
     Test("tcp_tells_refused_from_dropped", tcp::refused_or_dropped, &["ip", "nft"]),
+    Test("a_connect_ends_in_time_whatever_happened_on_the_way", deadlines::closed_then_silent, &["ip", "nft"]),
     Test("tcp_passes_a_firewall_with_one_port", tcp::one_port, &["ip", "nft"]),
     Test("tcp_streams_carry_what_one_flow_may_not", streams::capped_flows, &["ip", "nft", "tc"]),
     Test("tcp_streams_lose_nothing_by_a_loss_of_2_percent", streams::loss, &["ip", "nft"]),

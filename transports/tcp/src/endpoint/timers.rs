@@ -139,7 +139,7 @@ impl Lane {
                 self.end(s, Cause::Idle);
                 None
             }
-            Phase::Paused(at) => Some(at),
+            Phase::Paused(at) => (at > now).then_some(at),
             Phase::Open if self.work.is_some() => self.check_silence(s, now),
             Phase::Open if self.dialed && self.table.is_empty() && self.out.is_empty() => {
                 self.end_after(s, now, IDLE_LIMIT)
@@ -191,12 +191,13 @@ impl Tcp {
         for number in 0..self.lanes.len() {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             let Some((lane, shared)) = self.lane(number) else { continue };
-            let next = lane.check(shared, core, now);
+            // Its deadlines hold whether it dials now or not.
+            if let Some(next) = lane.check(shared, core, now) {
+                shared.check_by(next);
+            }
             let is_due = matches!(lane.phase, Phase::Paused(at) if at <= now) || lane.phase == Phase::Queued;
             if is_due {
                 self.dial(core, number);
-            } else if let Some(next) = next {
-                shared.check_by(next);
             }
         }
         if !self.shared.active.is_empty() {

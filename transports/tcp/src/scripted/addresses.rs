@@ -1,7 +1,8 @@
 //! A host that has several addresses.
 
 use crate::endpoint::PendingName;
-use crate::fixture::{End, LIMIT};
+use crate::fixture::{End, LIMIT, Script};
+use crate::setup::dial::DIALING;
 use cci_proto::{Attribute, EventKind, Status};
 use cci_transport::{Slot, monotonic};
 use std::net::{SocketAddr, TcpListener, TcpStream};
@@ -62,15 +63,18 @@ fn closed() -> SocketAddr {
     TcpListener::bind("127.0.0.2:0").and_then(|listener| listener.local_addr()).expect("a port")
 }
 
-/// An address that answers nothing: its backlog is full, and nobody accepts.
+/// Fills the backlog of a listener: its address answers nothing any more, as nobody accepts.
+fn fill(listener: &TcpListener, address: SocketAddr) -> Vec<TcpStream> {
+    rustix::net::listen(listener, 0).expect("a backlog of one");
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(300)).ok();
+    std::iter::from_fn(connect).collect()
+}
+
+/// An address that answers nothing.
 fn silent() -> (SocketAddr, TcpListener, Vec<TcpStream>) {
     let listener = TcpListener::bind("127.0.0.3:0").expect("a port");
-    rustix::net::listen(&listener, 0).expect("a backlog of one");
     let address = listener.local_addr().expect("an address");
-    let mut fill = Vec::new();
-    while let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(300)) {
-        fill.push(stream);
-    }
+    let fill = fill(&listener, address);
     (address, listener, fill)
 }
 
@@ -137,4 +141,39 @@ fn where_no_address_answers_each_is_named() {
     let reason = client.fails(Status::TimedOut);
     assert!(reason.contains(&format!("nobody listens at tcp://{first}")), "{reason}");
     assert!(reason.contains(&format!("tcp://{silent} does not answer")), "{reason}");
+}
+
+/// The peer closes the first stream and answers no further one: the lane has paused and dials
+/// again, and the connect ends at its deadline all the same.
+#[test]
+fn a_connect_ends_in_time_though_its_lane_is_dialed_again() {
+    let mut client = End::new();
+    let listener = TcpListener::bind("127.0.0.2:0").expect("a port");
+    let address = listener.local_addr().expect("an address");
+    let begun = monotonic();
+    client.connect(&format!("tcp://{address}"), Duration::from_secs(1));
+    let first = Script::answer(&listener, &mut client);
+    let _fill = fill(&listener, address);
+    drop(first);
+    client.fails(Status::TimedOut);
+    assert!(monotonic() - begun >= Duration::from_secs(1), "not before its deadline");
+}
+
+/// As many lanes dial as may, in vain: connects that wait for their turn end at their deadlines.
+#[test]
+fn connects_that_wait_for_their_turn_to_dial_end_in_time() {
+    let mut client = End::new();
+    let listener = TcpListener::bind("0.0.0.0:0").expect("a port");
+    let port = listener.local_addr().expect("an address").port();
+    let _fill = fill(&listener, SocketAddr::from(([127, 0, 0, 1], port)));
+    let to = |number: u8| format!("tcp://127.0.1.{number}:{port}");
+    (1..=DIALING).for_each(|number| client.connect(&to(u8::try_from(number).expect("few")), 2 * LIMIT));
+    for (number, millis) in [(201, 200), (202, 400), (203, 600)] {
+        client.connect(&to(number), Duration::from_millis(millis));
+    }
+    for _ in 0..3 {
+        let slot = client.next(EventKind::Connect);
+        assert_eq!(slot.detail(), Status::TimedOut as u32);
+        assert!(slot.give_back());
+    }
 }

@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 /// Lanes that dial at a time.
-const DIALING: usize = 64;
+pub(crate) const DIALING: usize = 64;
 /// What the kernel queues of a stream that it could not send yet, bytes: nothing overtakes it.
 const UNSENT: i32 = 256 << 10;
 /// First and longest pause after a dial that failed.

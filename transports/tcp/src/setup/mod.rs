@@ -2,7 +2,7 @@
 
 pub(crate) mod addresses;
 mod connect;
-mod dial;
+pub(crate) mod dial;
 mod hello;
 pub(crate) mod listen;
 mod teardown;
