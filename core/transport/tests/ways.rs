@@ -238,3 +238,19 @@ fn requests_and_ends_of_connects_go_to_the_transport_over_the_ways() {
         assert_eq!((event.kind(), event.words()[0]), (EventKind::Connect as u32, 70));
     }
 }
+
+#[test]
+fn what_a_way_reports_of_a_connect_is_not_explained_by_the_slots_last_event() {
+    for ways in [0, 1, 2] {
+        let mut core = core(ways);
+        core.enter_way(0);
+        let slot = core.take_send().expect("a slot");
+        core.finish_opening(slot, EventKind::Connect, 7, Err(Failure::Refused));
+        core.explain(slot, "nobody is there".into());
+        // The next connect has the same slot, and its way gives no reason.
+        core.finish_opening(slot, EventKind::Connect, 8, Err(Failure::Refused));
+        assert_eq!(core.reason(slot), None);
+        core.leave_way();
+        core.take_outcomes();
+    }
+}

@@ -61,6 +61,8 @@ impl Core {
         context: u64,
         outcome: Result<&'static Connection, Failure>,
     ) {
+        // The slot may still have what explained an earlier event in it.
+        self.forget_reason(slot);
         if !self.keep_opening(slot, kind, context, outcome) {
             self.fill_opening(slot, kind, context, outcome);
             self.push(slot);
@@ -79,7 +81,7 @@ impl Core {
             Ok(connection) => (Status::Success, connection.address()),
             Err(failure) => (failure.status(), 0),
         };
-        self.reasons.0.remove(&std::ptr::from_ref(slot).addr());
+        self.forget_reason(slot);
         crate::log_event!(debug, event = ?kind, status = ?status, "handshake ended");
         slot.fill(kind as u32, status as u32, [context, address]);
         match outcome {
@@ -93,6 +95,10 @@ impl Core {
     pub fn explain(&mut self, slot: &'static Slot, reason: String) {
         crate::log_event!(info, reason = %reason, "connect failed");
         self.reasons.0.insert(std::ptr::from_ref(slot).addr(), reason);
+    }
+
+    fn forget_reason(&mut self, slot: &'static Slot) {
+        self.reasons.0.remove(&std::ptr::from_ref(slot).addr());
     }
 
     /// The reason that [`Core::explain`] stored for the CONNECT event in this slot.

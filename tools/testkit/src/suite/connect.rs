@@ -116,6 +116,38 @@ pub fn nobody_listens(device: &Device) {
     assert_eq!((ended.outcome(), ended.context()), (Err(Failure::Refused), 9));
 }
 
+/// However often connects have failed, the reason of each is short, the same as the first time, and
+/// names no other endpoint. Some events are taken by a wait, and some are kept while others come.
+pub fn failed_many_times(device: &Device) {
+    let (client, server, closed) = (open(device), open(device), open(device));
+    let uris = [server.uri().to_owned(), closed.uri().to_owned()];
+    closed.close().expect("a close");
+    let world = World::new([&client, &server]);
+    let handle = client.handle().expect("a handle");
+    let addresses = uris.each_ref().map(|uri| uri.split("://").nth(1).expect("an address").to_owned());
+    let (mut first, mut kept, begun) = ([None, None], None, Instant::now());
+    for round in 0..2000u64 {
+        // Where an absent peer is waited for, fewer have to do.
+        if round >= 8 && begun.elapsed() > LIMIT / 6 {
+            break;
+        }
+        let at = usize::from(!round.is_multiple_of(2));
+        client.connect(&Connect::to(&uris[at]).context(round).timeout(LIMIT)).expect("a connect");
+        if at == 0 {
+            world.next(1, EventKind::ConnectRequest).into_request().expect("a request").reject().expect("a reject");
+        } else if round % 20 == 1 && world.waiting(0, EventKind::Connect) == 0 {
+            readable(&handle, Duration::from_millis(1));
+        }
+        let ended = world.next(0, EventKind::Connect);
+        assert_eq!((ended.outcome(), ended.context()), (Err(Failure::Refused), round));
+        let reason = ended.reason().unwrap_or_default();
+        assert!(reason.len() < 1000, "round {round}: {} bytes: {reason}", reason.len());
+        assert!(!reason.contains(&addresses[1 - at]), "round {round}: {reason}");
+        assert_eq!(*first[at].get_or_insert_with(|| reason.clone()), reason, "round {round}");
+        kept = (round % 3 == 0).then_some(ended).or(kept.filter(|_| round % 3 != 2));
+    }
+}
+
 /// A peer that answers nothing: ETIMEDOUT, not before the time.
 pub fn connect_times_out(device: &Device) {
     let (client, server) = (open(device), open(device));
