@@ -6,6 +6,7 @@ use crate::endpoint_options::EndpointOptions;
 use crate::errors::CloseError;
 use crate::names::SharedNames;
 use crate::transports;
+use cci_mem::descriptors;
 use cci_mem::guarded::Threading;
 use cci_proto::{Status, Unusable};
 use cci_transport::{Body, Core, CoreOptions, OpenError, room_for};
@@ -240,7 +241,7 @@ impl<T> EndpointFor<T> {
     /// No descriptor left, or the endpoint cannot be used here.
     pub fn handle(&self) -> Result<OwnedFd, OpenError> {
         binding::handle(self.cell).map_err(|why| OpenError::new(why.status(), why.to_string()))?;
-        let handle = self.as_fd().try_clone_to_owned();
+        let handle = descriptors::duplicate(self);
         handle.map_err(|source| OpenError::system("cannot duplicate the endpoint's handle", source))
     }
 

@@ -22,6 +22,7 @@ fn program(name: &str) -> PathBuf {
         let of = |name: &str| dir.join(name);
         build(&["bindings/am/tests/c/spmd.c"], &[], "amudp", &of("amudp"));
         build(&["bindings/am/tests/c/spmd.c"], &["-DWITH_AMMPI"], "ammpi", &of("ammpi"));
+        build(&["bindings/am/tests/c/descriptors.c"], &[], "amudp", &of("descriptors"));
         for (example, dialect) in [("am_ring", "amudp"), ("am_sort", "ammpi"), ("am_stencil", "amudp")] {
             build(&[&format!("examples/am/{example}.c")], &[], dialect, &of(example));
         }
@@ -64,6 +65,33 @@ fn lines(output: &Output) -> Vec<&str> {
 
 fn of_each(workers: u32, line: impl Fn(u32) -> String) -> Vec<String> {
     (0..workers).map(line).collect()
+}
+
+/// Of workers of `cci run`, and of a master, which has none either.
+#[test]
+fn no_descriptor_is_inherited_or_a_standard_one() {
+    let workers = of_each(2, |worker| format!("worker {worker} of 2"));
+    for (transport, when) in
+        ["", "sm", "sock", "tcp"].iter().flat_map(|at| ["closed", "closing"].map(|when| (at, when)))
+    {
+        let file = program("configuration").with_extension(format!("{transport}.descriptors.ini"));
+        let mut master = command(&program("descriptors"));
+        master.args(["2", "L"]);
+        for (mut job, is_master) in [(run(2, &program("descriptors")), false), (master, true)] {
+            if !transport.is_empty() {
+                let ip = if *transport == "sm" { "" } else { "ip = 127.0.0.1\n" };
+                std::fs::write(&file, format!("[device]\ntransport = {transport}\n{ip}")).expect("a configuration");
+                job.env("CCI_CONFIG", &file);
+            }
+            let output = output(job.env("DESCRIPTORS", when));
+            if is_master && when == "closed" {
+                // Its workers have nowhere to print to.
+                assert!(output.status.success(), "{transport}: {output:?}");
+            } else {
+                assert_eq!(lines(&output), workers, "{transport}, {when}");
+            }
+        }
+    }
 }
 
 #[test]

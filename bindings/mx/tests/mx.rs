@@ -72,13 +72,18 @@ fn run_alone(source: &str, said: &str) {
 
 /// Runs a program in two processes over each transport.
 fn run(source: &str, said: &str) {
+    run_with(source, "", said);
+}
+
+/// `descriptors`: when the program closes its standard descriptors.
+fn run_with(source: &str, descriptors: &str, said: &str) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = compile(source, dir.path());
     for transport in TRANSPORTS {
         let first = ids(2);
         let start = |rank: u32| {
             let mut command = command(&program, transport, dir.path());
-            command.args([rank, first + rank].map(|word| word.to_string()));
+            command.args([rank, first + rank].map(|word| word.to_string())).env("DESCRIPTORS", descriptors);
             command.arg("localhost").arg((first + 1 - rank).to_string()).spawn().expect("the program starts")
         };
         let ranks = [0, 1].map(start);
@@ -104,6 +109,11 @@ fn each_call_works_and_each_code_is_provoked() {
 #[test]
 fn messages_go_to_and_fro() {
     run("pingpong.c", "ping and pong\n");
+}
+
+#[test]
+fn no_descriptor_is_inherited_or_a_standard_one() {
+    ["never", "closed", "closing"].iter().for_each(|when| run_with("descriptors.c", when, "exchanged\n"));
 }
 
 #[test]

@@ -69,6 +69,11 @@ fn run(source: &str, size: u32, transports: &[&'static str], said: &str) {
 }
 
 fn run_in(mode: &str, source: &str, size: u32, transports: &[&'static str], said: &str) {
+    run_with((mode, ""), source, size, transports, said);
+}
+
+/// `descriptors`: when the program closes its standard descriptors.
+fn run_with((mode, descriptors): (&str, &str), source: &str, size: u32, transports: &[&'static str], said: &str) {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = compile(source, dir.path());
     for &transport in transports {
@@ -78,7 +83,7 @@ fn run_in(mode: &str, source: &str, size: u32, transports: &[&'static str], said
         let start = |rank: u32| {
             let mut command = command(&program, transport, dir.path());
             command.env("PTL_MY_RID", rank.to_string()).env("PTL_NIDMAP", &nids).env("PTL_PIDMAP", &map);
-            command.env("CCI_PORTALS_MODE", mode);
+            command.env("CCI_PORTALS_MODE", mode).env("DESCRIPTORS", descriptors);
             command.spawn().expect("the program starts")
         };
         let ranks: Vec<_> = (0..size).map(start).collect();
@@ -87,6 +92,13 @@ fn run_in(mode: &str, source: &str, size: u32, transports: &[&'static str], said
             ranks.into_iter().map(|child| std::thread::spawn(move || finish(child, transport))).collect();
         let words: Vec<_> = ends.into_iter().map(|end| end.join().unwrap_or_default()).collect();
         assert!(words.iter().all(|words| words == said), "{source} over '{transport}', {mode}: {words:?}");
+    }
+}
+
+#[test]
+fn no_descriptor_is_inherited_or_a_standard_one() {
+    for when in ["never", "closed", "closing"] {
+        MODES.iter().for_each(|mode| run_with((mode, when), "descriptors.c", 2, &TRANSPORTS, "exchanged\n"));
     }
 }
 

@@ -1,9 +1,10 @@
 //! Waiting for an endpoint: looks, then sleeps, with the interpreter released; Ctrl-C ends it.
 
+use cci_mem::descriptors;
 use crate::errors::Refusal;
 use cci::{Endpoint, PollError};
 use pyo3::prelude::*;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
@@ -82,7 +83,7 @@ impl Sleepers {
         let spare = self.spare.lock().unwrap_or_else(PoisonError::into_inner).pop();
         let waker = match spare {
             Some(waker) => waker,
-            None => Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).map_err(std::io::Error::from)?),
+            None => Arc::new(descriptors::eventfd(0).map_err(std::io::Error::from)?),
         };
         self.asleep.lock().unwrap_or_else(PoisonError::into_inner).push(Arc::clone(&waker));
         Ok(Sleeper { sleepers: self, waker, wait })

@@ -322,6 +322,19 @@ fn each_header_stands_alone_in_c_and_in_cxx() {
 
 /// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
 #[test]
+fn no_descriptor_is_inherited_or_a_standard_one() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("descriptors.c", &[], dir.path());
+    for when in ["never", "closed", "closing"] {
+        both("descriptors.c", "exchanged\n", |rank| {
+            let mut command = command(&program, 4 + 4 * rank, dir.path());
+            command.env("DESCRIPTORS", when);
+            command
+        });
+    }
+}
+
+#[test]
 fn it_lies_in_directories_of_its_own() {
     assert_eq!(installed().names_in("include"), ["cci"]);
     assert_eq!(installed().names_in("lib"), ["cci", "pkgconfig"]);

@@ -26,7 +26,7 @@ fn program(name: &str) -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let dir = BUILT.get_or_init(|| {
         let dir = cci_testkit::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
-        for name in ["walk", "wrong", "elsewhere"] {
+        for name in ["walk", "wrong", "elsewhere", "descriptors"] {
             let source = here().join(format!("tests/c/{name}.c"));
             installed().compile("splitc", &[source], &["-O2"], &dir.join(name));
         }
@@ -41,7 +41,10 @@ fn program(name: &str) -> PathBuf {
 
 /// Runs a program as ranks of a job over a transport, or the default one.
 fn run(ranks: u32, name: &str, arguments: &[&str], transport: &str) -> Output {
-    let mut command = Command::new(cci());
+    run_by(Command::new(cci()), ranks, name, arguments, transport)
+}
+
+fn run_by(mut command: Command, ranks: u32, name: &str, arguments: &[&str], transport: &str) -> Output {
     command.args(["run", "-n", &ranks.to_string()]).arg(program(name)).args(arguments);
     command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());
     command.stdout(Stdio::piped()).stderr(Stdio::piped());
@@ -75,6 +78,19 @@ fn every_call_does_what_the_headers_state() {
 #[test]
 fn every_call_does_the_same_by_messages() {
     [2, 3].into_iter().for_each(|ranks| walks(ranks, "walk", "sock"));
+}
+
+#[test]
+fn no_descriptor_is_inherited_or_a_standard_one() {
+    for (transport, when) in ["", "sock"].iter().flat_map(|at| ["never", "closed", "closing"].map(|when| (at, when))) {
+        let mut command = Command::new(cci());
+        command.env("DESCRIPTORS", when);
+        let output = run_by(command, 2, "descriptors", &[], transport);
+        assert!(output.status.success() && output.stderr.is_empty(), "'{transport}', {when}: {output:?}");
+        let mut lines: Vec<&str> = text(&output.stdout).lines().collect();
+        lines.sort_unstable();
+        assert_eq!(lines, ["rank 0 of 2", "rank 1 of 2"]);
+    }
 }
 
 #[test]

@@ -49,7 +49,10 @@ fn command(program: &Path, arguments: &[&str]) -> Command {
 }
 
 fn start(program: &Path, arguments: &[&str], transport: &str, dir: &Path) -> Child {
-    let mut command = command(program, arguments);
+    start_with(command(program, arguments), transport, dir)
+}
+
+fn start_with(mut command: Command, transport: &str, dir: &Path) -> Child {
     if !transport.is_empty() {
         let file = dir.join(format!("{transport}.ini"));
         let (transport, ip) = match transport {
@@ -81,6 +84,18 @@ fn structures_and_constants_are_those_of_vipl() {
 #[test]
 fn it_conforms_call_by_call() {
     assert_eq!(run("conformance.c", &[], &TRANSPORTS), ["conforms\n"; 4]);
+}
+
+#[test]
+fn no_descriptor_is_inherited_or_a_standard_one() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile(&here().join("tests/c/descriptors.c"), &[], dir.path());
+    for (transport, when) in TRANSPORTS.iter().flat_map(|at| ["never", "closed", "closing"].map(|when| (at, when))) {
+        let mut command = command(&program, &[]);
+        command.env("DESCRIPTORS", when);
+        let said = finish(start_with(command, transport, dir.path()), &format!("{transport}, {when}"));
+        assert_eq!(said, "exchanged\n");
+    }
 }
 
 #[test]

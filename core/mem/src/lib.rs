@@ -31,6 +31,8 @@ pub mod counters;
 #[allow(unsafe_code)]
 mod crc;
 #[cfg(not(loom))]
+pub mod descriptors;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod fork;
 mod futex;

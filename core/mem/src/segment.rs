@@ -4,12 +4,10 @@
 //! under a mapping, and pages are reserved before anyone is told to write there: neither side ever
 //! meets SIGBUS.
 
+use crate::descriptors;
 use crate::ring::Entry;
 use crate::sync::{AtomicU32, AtomicU64};
-use rustix::fs::{
-    FallocateFlags, MemfdFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate,
-    memfd_create,
-};
+use rustix::fs::{FallocateFlags, SealFlags, fallocate, fcntl_add_seals, fcntl_get_seals, fstat, fstatfs, ftruncate};
 use rustix::io::{Errno, Result};
 use rustix::mm::{Advice, MapFlags, ProtFlags, madvise, mmap, munmap};
 use rustix::process::{Resource, getrlimit};
@@ -70,7 +68,7 @@ impl Segment {
         if limit.is_some_and(|limit| len as u64 > limit) {
             return Err(Errno::FBIG);
         }
-        let fd = memfd_create(name, MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+        let fd = descriptors::memory_file(name)?;
         ftruncate(&fd, len as u64)?;
         Ok(fd)
     }
@@ -228,7 +226,7 @@ impl Segment {
     ///
     /// No descriptor left.
     pub fn share(&self) -> std::io::Result<File> {
-        Ok(File::from(self.file_of()?.try_clone_to_owned()?))
+        Ok(File::from(descriptors::duplicate(self.file_of()?)?))
     }
 
     fn at<T>(&self, offset: usize, count: usize) -> *const T {

@@ -2,8 +2,9 @@
 //! Blocking calls).
 
 use crate::Readiness;
+use cci_mem::descriptors;
 use rustix::event::Timespec;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::Result;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -51,7 +52,7 @@ impl CallHandle {
     /// No descriptor is left, or no memory. It is absent still.
     pub fn open(&mut self, handle: BorrowedFd<'_>, readiness: &mut Readiness) -> Result<()> {
         if self.epoll.is_none() {
-            let epoll = epoll::create(CreateFlags::CLOEXEC)?;
+            let epoll = descriptors::epoll()?;
             epoll::add(&epoll, handle, EventData::new_u64(0), EventFlags::IN | EventFlags::ET)?;
             self.epoll = Some(Arc::new(epoll));
             readiness.on_wait_in_call();

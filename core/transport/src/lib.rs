@@ -81,6 +81,7 @@ pub use timeout::Timeout;
 
 pub use cci_mem::random::random;
 
+use cci_mem::descriptors;
 use cci_mem::memory::Memory;
 use cci_mem::source::Source;
 use cci_proto::{
@@ -395,7 +396,7 @@ pub trait Transport: Send {
     /// nobody takes them meanwhile. None when there is something to do already, or no descriptor is
     /// left. A transport keeps its descriptor and gives it again for the next wait.
     fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
-        if self.arm(core) { self.handle().try_clone_to_owned().ok().map(Arc::new) } else { None }
+        if self.arm(core) { descriptors::duplicate(self.handle()).ok().map(Arc::new) } else { None }
     }
 
     /// Makes the handle readable if there is something to do. Called at the end of every call while

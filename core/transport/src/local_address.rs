@@ -2,9 +2,10 @@
 
 use crate::{Arguments, Check, Key, OpenError};
 use cci_mem::cancellation::Uncancelled;
+use cci_mem::descriptors;
 use cci_mem::interfaces::{InterfaceAddress, interface_addresses};
 use cci_proto::Status;
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV6};
 use std::os::fd::AsFd;
 
 /// An address of this host.
@@ -114,7 +115,7 @@ pub fn interface_index(socket: impl AsFd, name: &str) -> Option<u32> {
 pub fn source_address(to: &SocketAddr) -> std::io::Result<IpAddr> {
     let _uncancelled = Uncancelled::new();
     let any: IpAddr = if to.is_ipv4() { Ipv4Addr::UNSPECIFIED.into() } else { Ipv6Addr::UNSPECIFIED.into() };
-    let probe = UdpSocket::bind((any, 0))?;
+    let probe = descriptors::udp((any, 0))?;
     probe.connect(to)?;
     Ok(probe.local_addr()?.ip())
 }

@@ -1,11 +1,12 @@
 //! The descriptors of an OS handle: an epoll descriptor with a timer and a waker in it
 //! (`docs/design/threading.md`).
 
+use cci_mem::descriptors;
 use cci_proto::Time;
-use rustix::event::epoll::{self, CreateFlags, Event, EventData, EventFlags};
-use rustix::event::{EventfdFlags, Timespec, eventfd};
+use rustix::event::Timespec;
+use rustix::event::epoll::{self, Event, EventData, EventFlags};
 use rustix::io::{Result, read, write};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
 
@@ -51,9 +52,9 @@ impl PollSet {
     ///
     /// No descriptor is left, or no memory.
     pub fn new() -> Result<Self> {
-        let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
-        let timer = timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?;
-        let waker = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let epoll = Arc::new(descriptors::epoll()?);
+        let timer = descriptors::timer()?;
+        let waker = Arc::new(descriptors::eventfd(0)?);
         let set = Self { epoll, timer, waker };
         set.watch(&set.timer, Self::TIMER, EventFlags::IN)?;
         set.watch(&*set.waker, Self::WAKER, EventFlags::IN)?;
@@ -167,7 +168,7 @@ mod tests {
     #[test]
     fn a_descriptor_makes_the_handle_readable_while_it_is_watched() {
         let set = PollSet::new().expect("descriptors");
-        let event = eventfd(1, EventfdFlags::CLOEXEC).expect("a descriptor");
+        let event = descriptors::eventfd(1).expect("a descriptor");
         assert!(!is_readable(&set));
         set.watch(&event, 7, EventFlags::IN).expect("watched");
         assert_eq!(ready_keys(&set), [7]);

@@ -1,7 +1,7 @@
 //! What other threads wake an endpoint's program by, without the endpoint's lock.
 
 use crate::lock;
-use rustix::event::{EventfdFlags, eventfd};
+use cci_mem::descriptors;
 use rustix::io::{Errno, Result};
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, MutexGuard};
@@ -44,7 +44,7 @@ impl Wakers {
         if let Some(waiting) = &open.waiting {
             return Ok(Arc::clone(waiting));
         }
-        let made = Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let made = Arc::new(descriptors::eventfd(0)?);
         open.waiting = Some(Arc::clone(&made));
         Ok(made)
     }

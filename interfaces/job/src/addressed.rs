@@ -6,9 +6,9 @@ use crate::proof::Secret;
 use crate::server::Server;
 use crate::source::{Environment, Source, cannot};
 use crate::store_client::Client;
+use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream, ToSocketAddrs};
-use std::os::unix::net::UnixStream;
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -55,7 +55,7 @@ impl Address {
             return Ok(self);
         }
         // Only an address of this host can be bound.
-        if TcpListener::bind((self.found.ip(), 0)).is_err() {
+        if descriptors::listener((self.found.ip(), 0)).is_err() {
             return Err(cannot(format!(
                 "the store {} is on another host, and ranks have no secret; set CCI_SECRET_FILE, or \
                  CCI_LISTEN=network to do without",
@@ -87,7 +87,7 @@ fn connect(address: &Address, deadline: Instant) -> Result<TcpStream, JobError> 
     let mut pause = Duration::from_millis(1);
     loop {
         let left = deadline.saturating_duration_since(Instant::now()).max(AGAIN);
-        match TcpStream::connect_timeout(&address.found, left) {
+        match descriptors::stream_within(&address.found, left) {
             Ok(socket) => return Ok(socket),
             Err(error) if Instant::now() >= deadline => {
                 return Err(cannot(format!("no store at {}: {error}; see that rank 0 runs there", address.name)));
@@ -107,9 +107,9 @@ struct Served {
 
 fn serve(address: &Address, size: u32, secret: Option<&Secret>, limit: Duration) -> Result<Served, JobError> {
     let failed = |error: std::io::Error| cannot(format!("rank 0 cannot serve the store at {}: {error}", address.name));
-    let listener = TcpListener::bind(address.found).map_err(failed)?;
+    let listener = descriptors::listener(address.found).map_err(failed)?;
     let mut server = Server::new(size, secret.cloned()).map_err(failed)?;
-    let (ours, for_the_rank) = UnixStream::pair().map_err(failed)?;
+    let (ours, for_the_rank) = descriptors::stream_pair().map_err(failed)?;
     server.adopt(ours, 0, Local { rank: 0, size: 1, processors: 1 }).map_err(failed)?;
     server.listen(listener).map_err(failed)?;
     let thread = std::thread::Builder::new().name("cci-job-store".into()).spawn(move || run(server)).map_err(failed)?;

@@ -5,6 +5,7 @@ use crate::proof::{Claim, Nonce, Prover, Secret, random};
 use crate::store::Store;
 use crate::stream::{Broken, Stream};
 use crate::wire::{Hello, LONGEST_REQUEST, Reply, Request, Welcome};
+use cci_mem::descriptors;
 use rustix::event::{Timespec, epoll};
 use std::collections::BTreeMap;
 use std::io;
@@ -93,7 +94,7 @@ impl Server {
         Ok(Self {
             store: Store::new(size),
             secret,
-            epoll: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            epoll: descriptors::epoll()?,
             listener: None,
             connections: BTreeMap::new(),
             names: vec![None; size as usize],
@@ -196,7 +197,7 @@ impl Server {
 
     /// Takes new connections, each of which gets a challenge.
     fn accept(&mut self) {
-        while let Some(Ok((socket, _))) = self.listener.as_ref().map(TcpListener::accept) {
+        while let Some(Ok(socket)) = self.listener.as_ref().map(descriptors::accept_stream) {
             let most = self.names.len() + MORE_STRANGERS;
             // Small frames are to leave at once.
             if self.connections.len() >= most || socket.set_nodelay(true).is_err() {

@@ -2,6 +2,7 @@
 
 #![allow(unsafe_code)]
 
+use cci_mem::descriptors;
 use std::io;
 use std::os::fd::{BorrowedFd, OwnedFd};
 
@@ -11,7 +12,5 @@ pub(crate) fn take(descriptor: i32) -> io::Result<OwnedFd> {
     // SAFETY: the caller has seen the descriptor open; should another thread close it meanwhile,
     // both calls are refused or duplicate another one, and neither touches memory.
     let inherited = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    let own = inherited.try_clone_to_owned()?;
-    rustix::io::fcntl_setfd(inherited, rustix::io::FdFlags::CLOEXEC)?;
-    Ok(own)
+    Ok(descriptors::take_over(inherited)?)
 }

@@ -9,8 +9,8 @@ use crate::types::{Address, Buffer, Match, Segments, Status};
 use crate::waiting::{Answer, Core, Unexpected, this_thread};
 use cci::Memory;
 use cci_job::Job;
+use cci_mem::descriptors;
 use cci_peers::Peers;
-use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
 use std::sync::Arc;
 use std::time::Duration;
@@ -69,7 +69,7 @@ impl<B: Buffer> Endpoint<B> {
         let own = Address::of(name, u32::from_ne_bytes(session));
         let peers = cci_peers::Options::new().most_peers(MOST_PARTNERS).refusal_limit(options.absent_limit);
         let peers = Peers::new(cci_peers::Name::Number(name), directory, &peers)?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let wake = descriptors::eventfd(0)
             .map_err(|source| cci::OpenError::system("no descriptor for an MX endpoint", source))?;
         let core = Core::new(endpoint, State::new(own, key, options, peers), wake);
         Ok(Self { core, own, key, _job: job })

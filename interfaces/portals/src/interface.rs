@@ -13,9 +13,9 @@ use crate::state::State;
 use crate::types::{Described, Descriptor, Event, Limits, ProcessId};
 use crate::waiting::Core;
 use cci_job::Job;
+use cci_mem::descriptors;
 use cci_mem::guarded::Guard;
 use cci_peers::{Options, Peers};
-use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -109,7 +109,7 @@ impl Interface {
         let Place { endpoint, own, directory, ranks, job } = place;
         let options = Options::new().limit(LIMIT).most_peers(1 << 16);
         let peers = Peers::new(crate::state::name_of(own), directory, &options)?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let wake = descriptors::eventfd(0)
             .map_err(|source| cci::OpenError::system("no descriptor for a network interface", source))?;
         let uid = rustix::process::getuid().as_raw();
         let mut state = State::new((number, limits.granted()), own, (uid, 0), peers);

@@ -2,17 +2,17 @@
 //! process (`docs/design/sci.md`, Names).
 
 use crate::errors::Error;
+use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recvmsg, send, sendmsg,
-    socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    SocketAddrUnix, SocketType, bind, connect, listen, send, sendmsg,
 };
-use std::io::{IoSlice, IoSliceMut};
+use std::io::IoSlice;
 use std::mem::MaybeUninit;
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -114,8 +114,7 @@ fn address(node: u32, what: Named) -> Result<SocketAddrUnix, Error> {
 }
 
 fn stream() -> Result<OwnedFd, Error> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    let socket = socket_with(AddressFamily::UNIX, SocketType::STREAM, flags, None).map_err(|_| Error::NoSpace)?;
+    let socket = descriptors::socket(AddressFamily::UNIX, SocketType::STREAM).map_err(|_| Error::NoSpace)?;
     close_in_children(&socket);
     Ok(socket)
 }
@@ -139,7 +138,7 @@ pub(crate) fn claim(node: u32, what: Named) -> Result<OwnedFd, Error> {
 
 /// Answers all who ask for a claimed name.
 pub(crate) fn introduce(claim: &OwnedFd, introduction: &[u8]) {
-    while let Ok(asking) = accept_with(claim, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+    while let Ok(asking) = descriptors::accept(claim) {
         if is_own_user(&asking) {
             // So few bytes fit an empty socket; who is gone asks no more.
             let _ = send(&asking, introduction, SendFlags::NOSIGNAL);
@@ -149,7 +148,7 @@ pub(crate) fn introduce(claim: &OwnedFd, introduction: &[u8]) {
 
 /// Answers all who ask for the name of a member of a group, with the memory of the group.
 pub(crate) fn introduce_member(claim: &OwnedFd, introduction: &[u8], memory: BorrowedFd<'_>) {
-    while let Ok(asking) = accept_with(claim, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+    while let Ok(asking) = descriptors::accept(claim) {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let descriptors = [memory];
@@ -272,12 +271,8 @@ fn membership(socket: &OwnedFd) -> Result<Option<(Membership, OwnedFd)>, Error> 
         let mut bytes = [0; LONGEST];
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = RecvAncillaryBuffer::new(&mut space);
-        let got = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC);
-        let descriptors = control.drain().filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
-            _ => None,
-        });
-        let memory: Option<OwnedFd> = descriptors.flatten().next();
+        let got = descriptors::receive(socket, &mut bytes, &mut control, RecvFlags::empty());
+        let memory: Option<OwnedFd> = descriptors::received(&mut control).next();
         match got.map(|got| got.bytes) {
             // The member has left, or has ended.
             Ok(0) => return Ok(None),

@@ -7,6 +7,7 @@ use crate::errors::{Error, NotOpened};
 use crate::nodes::Nodes;
 use crate::sys::{FileMap, map_file};
 use cci::Memory;
+use cci_mem::descriptors;
 use cci_mem::fork::Mark;
 use cci_mem::sync::{AtomicU64, Ordering, fence};
 use rustix::fd::OwnedFd;
@@ -91,8 +92,8 @@ impl DeviceMemory {
     pub(crate) fn open(path: &Path, nodes: &Nodes) -> Result<Self, NotOpened> {
         // A pipe does not wait for its other end.
         let flags = OFlags::RDWR | OFlags::CLOEXEC | OFlags::NONBLOCK | OFlags::NOCTTY;
-        let file =
-            open(path, flags, Mode::empty()).map_err(|why| refused(path, &format!("cannot be opened: {why}")))?;
+        let file = open(path, flags, Mode::empty()).and_then(descriptors::above_standard);
+        let file = file.map_err(|why| refused(path, &format!("cannot be opened: {why}")))?;
         let of = fstat(&file)?;
         let (size, is_plain) = match FileType::from_raw_mode(of.st_mode) {
             FileType::RegularFile if others_may_cut(&file, &of) => {

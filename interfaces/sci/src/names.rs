@@ -5,12 +5,12 @@ use crate::claims::{Members, Membership, Named, Owner, Until};
 use crate::errors::Error;
 use crate::lookups;
 use crate::nodes::Place;
+use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
-use rustix::event::{EventfdFlags, eventfd};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseport};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, socket_with};
+use rustix::net::{AddressFamily, SocketType, bind};
 use std::io::{Error as IoError, ErrorKind};
 use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs, UdpSocket};
 use std::thread::JoinHandle;
@@ -138,9 +138,8 @@ impl Question {
 
 /// A socket that all processes of this user may have at once.
 fn socket(port: u16) -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
     let of = |family| {
-        let socket = socket_with(family, SocketType::DGRAM, flags, None)?;
+        let socket = descriptors::socket(family, SocketType::DGRAM)?;
         close_in_children(&socket);
         set_socket_reuseport(&socket, true)?;
         Ok(socket)
@@ -169,7 +168,7 @@ pub(crate) struct Names {
 impl Names {
     pub(crate) fn serve(port: u16) -> std::io::Result<Self> {
         let socket = UdpSocket::from(socket(port)?);
-        let stop = std::sync::Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?);
+        let stop = std::sync::Arc::new(descriptors::eventfd(0)?);
         let stopped = std::sync::Arc::clone(&stop);
         let thread = std::thread::Builder::new().name("cci-sci-names".into()).spawn(move || {
             lookups::serve(&socket, &stopped);
@@ -199,7 +198,7 @@ fn ask_once<R>(
         SocketAddr::V4(_) => (Ipv4Addr::UNSPECIFIED, 0).into(),
         SocketAddr::V6(_) => (Ipv6Addr::UNSPECIFIED, 0).into(),
     };
-    let socket = UdpSocket::bind(own)?;
+    let socket = descriptors::udp(own)?;
     socket.connect(address)?;
     socket.send(&question.emit())?;
     let begun = Instant::now();

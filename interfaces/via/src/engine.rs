@@ -9,7 +9,7 @@ use crate::state::{State, Vi, check};
 use crate::task::WorkQueue;
 use cci::__binding::Guard;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
-use rustix::event::{EventfdFlags, eventfd};
+use cci_mem::descriptors;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};
@@ -79,8 +79,7 @@ impl<T: Token> Core<T> {
     /// As [`Endpoint::open`], or no descriptor is left.
     pub fn open(device: &Device) -> Result<Self, OpenError> {
         let endpoint = Endpoint::open(device, &EndpointOptions::new().disconnect_events(true))?;
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
-            .map_err(|source| OpenError::system("no descriptor for a NIC", source))?;
+        let wake = descriptors::eventfd(0).map_err(|source| OpenError::system("no descriptor for a NIC", source))?;
         let host = host_of(endpoint.uri());
         Ok(Self { endpoint, state: Lock::new(State::new()), wake, host })
     }

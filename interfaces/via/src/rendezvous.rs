@@ -2,6 +2,7 @@
 
 use crate::attributes::{Access, MAX_DISCRIMINATOR, Reliability, Tag, ViAttributes};
 use crate::errors::Error;
+use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -232,7 +233,7 @@ pub(crate) struct Listener {
 
 impl Listener {
     pub(crate) fn bind(on: IpAddr, discriminator: &[u8]) -> Result<Self, Error> {
-        let bound = ports(discriminator).into_iter().find_map(|port| TcpListener::bind((on, port)).ok());
+        let bound = ports(discriminator).into_iter().find_map(|port| descriptors::listener((on, port)).ok());
         let socket = bound.ok_or(Error::Resource("all ports of this discriminator are taken; choose another one"))?;
         socket.set_nonblocking(true).map_err(|_| Error::Resource("a socket cannot be set up"))?;
         Ok(Self { socket, discriminator: discriminator.to_vec(), callers: Vec::new() })
@@ -241,10 +242,8 @@ impl Listener {
     /// A client that has asked; those for another discriminator are told so.
     pub(crate) fn poll(&mut self) -> Option<Asking> {
         while self.callers.len() < MOST_CALLERS {
-            let Ok((stream, _)) = self.socket.accept() else { break };
-            if stream.set_nonblocking(true).is_ok() {
-                self.callers.push(Caller { stream, buffer: Vec::new(), since: Instant::now() });
-            }
+            let Ok(stream) = descriptors::accept_stream(&self.socket) else { break };
+            self.callers.push(Caller { stream, buffer: Vec::new(), since: Instant::now() });
         }
         let mut at = 0;
         while let Some(caller) = self.callers.get_mut(at) {
@@ -333,7 +332,7 @@ impl Question {
             }
             let port = self.ports.next().ok_or(Error::NoMatch)?;
             let address = SocketAddr::from((self.host, port));
-            match TcpStream::connect_timeout(&address, left.max(Duration::from_millis(1))) {
+            match descriptors::stream_within(&address, left.max(Duration::from_millis(1))) {
                 Ok(mut stream) => {
                     if stream.set_nonblocking(true).is_ok() && write_frame(&mut stream, &self.ask).is_ok() {
                         self.stream = Some((stream, Vec::new()));

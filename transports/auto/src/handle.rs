@@ -1,9 +1,10 @@
 //! The OS handle: an epoll descriptor with the handles of all ways in it.
 
 use crate::auto::{Auto, MOST_WAYS, NO_WAY, WARM};
+use cci_mem::descriptors;
 use cci_proto::Time;
 use cci_transport::{Arming, Core, HandleCheck, Readiness};
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
+use rustix::event::epoll::{self, EventData, EventFlags};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -109,7 +110,7 @@ impl CallSet {
     fn put(&mut self, way: u8, own: Arc<OwnedFd>) -> rustix::io::Result<()> {
         let epoll = match &mut self.epoll {
             Some(epoll) => epoll,
-            none => none.insert(Arc::new(epoll::create(CreateFlags::CLOEXEC)?)),
+            none => none.insert(Arc::new(descriptors::epoll()?)),
         };
         let Some(place) = self.own.get_mut(usize::from(way)) else { return Ok(()) };
         if place.as_ref().is_some_and(|before| Arc::ptr_eq(before, &own)) {

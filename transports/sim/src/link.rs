@@ -4,10 +4,10 @@ use crate::address::{self, SimAddress};
 use crate::keys::Settings;
 use crate::network::Time;
 use crate::shared::{Arrival, RECV_BUFFER, Shared};
+use cci_mem::descriptors;
 use cci_proto::{Address, ConnectError};
 use cci_reliable::{Groups, Incoming, Link, Outgoing, Wait};
 use cci_transport::OpenError;
-use rustix::event::{EventfdFlags, eventfd};
 use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -35,7 +35,7 @@ impl SimLink {
     /// short.
     pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
-        let handle = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)
+        let handle = descriptors::eventfd(0)
             .map_err(|error| OpenError::system("cannot open a sim endpoint: no eventfd", error))?;
         let handle = Arc::new(handle);
         let (shared, seat, node, port) = Shared::join(&settings, handle.clone())?;

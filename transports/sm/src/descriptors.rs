@@ -2,15 +2,15 @@
 
 use crate::format::address::Address;
 use crate::sys::{self, Peer};
+use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_mem::sync::{AtomicU32, Ordering};
 use cci_proto::{Status, Time};
 use cci_transport::{OpenError, PollSet, child_holds};
-use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
-use rustix::event::{EventfdFlags, eventfd};
+use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
-use rustix::net::{AddressFamily, Shutdown, SocketFlags, SocketType, accept_with, bind, listen, shutdown, socket_with};
+use rustix::net::{AddressFamily, Shutdown, SocketType, bind, listen, shutdown};
 use std::sync::Arc;
 
 /// Connections that may wait to be taken.
@@ -72,7 +72,7 @@ impl Drop for Control {
     fn drop(&mut self) {
         let _ = shutdown(&self.listener, Shutdown::Both);
         for _ in 0..=BACKLOG {
-            match accept_with(&self.listener, SocketFlags::CLOEXEC) {
+            match descriptors::accept(&self.listener) {
                 Ok(socket) => drop(shutdown(&socket, Shutdown::Both)),
                 Err(_) => break,
             }
@@ -111,8 +111,7 @@ impl Control {
 
     fn listen(service: Option<Address>) -> std::result::Result<(OwnedFd, Address), OpenError> {
         let system = |source: Errno| OpenError::system("cannot make the socket of an sm endpoint", source);
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-        let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(system)?;
+        let socket = descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET).map_err(system)?;
         let pid = std::process::id();
         let count = if service.is_some() { 1 } else { MAX_ID };
         let next = NEXT_ID.load(Ordering::Relaxed);
@@ -224,8 +223,8 @@ impl Control {
 
     /// Makes what a call waits on while events do; `sockets` are those of the lanes that there are.
     pub(crate) fn make_quiet<'l>(&mut self, sockets: impl Iterator<Item = &'l OwnedFd>) -> Result<()> {
-        let epoll = Arc::new(epoll::create(CreateFlags::CLOEXEC)?);
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let epoll = Arc::new(descriptors::epoll()?);
+        let event = descriptors::eventfd(0)?;
         for fd in [self.set.timer(), event.as_fd()] {
             epoll::add(&epoll, fd, EventData::new_u64(0), EventFlags::IN)?;
         }
@@ -284,7 +283,7 @@ impl Control {
 
     /// Takes a connection. None: no more now.
     pub(crate) fn accept(&mut self, now: u64) -> Option<OwnedFd> {
-        match accept_with(&self.listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+        match descriptors::accept(&self.listener) {
             Ok(socket) => {
                 close_in_children(&socket);
                 Some(socket)

@@ -2,10 +2,11 @@
 
 use crate::format::layout::{MAX_SEND_SIZE, SEND_SIZES};
 use crate::sm::Sm;
+use cci_mem::descriptors;
 use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Scope, Transport, TransportOptions};
-use rustix::fs::{MemfdFlags, SealFlags, fcntl_add_seals, memfd_create};
+use rustix::fs::{SealFlags, fcntl_add_seals};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketAddrUnix, SocketFlags, SocketType, bind, socket_with};
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType, bind};
 
 const NUMBER: Check = Check::Number(0, u32::MAX as u64);
 
@@ -68,12 +69,12 @@ fn first_refusal(steps: &[(&str, Step)]) -> Option<String> {
 }
 
 fn segment() -> Result<(), Errno> {
-    let segment = memfd_create("cci-probe", MemfdFlags::CLOEXEC | MemfdFlags::ALLOW_SEALING)?;
+    let segment = descriptors::memory_file("cci-probe")?;
     fcntl_add_seals(&segment, SealFlags::FUTURE_WRITE)
 }
 
 fn socket() -> Result<(), Errno> {
-    let socket = socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, SocketFlags::CLOEXEC, None)?;
+    let socket = descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET)?;
     // Bound to no name, Linux chooses a free abstract one.
     bind(&socket, &SocketAddrUnix::new_unnamed())
 }

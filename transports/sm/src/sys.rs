@@ -2,6 +2,7 @@
 //! processes, and who is at the other end of a socket.
 
 use cci_mem::address_space::Tag;
+use cci_mem::descriptors;
 use cci_mem::memory::Memory;
 use cci_mem::segment::Segment;
 use cci_mem::streaming;
@@ -239,10 +240,10 @@ pub(crate) fn peer(socket: impl AsFd, about: Credentials) -> Result<Peer, Errno>
     };
     let pidfd = if done == 0 && fd >= 0 {
         // SAFETY: a descriptor that the kernel has just made for us.
-        unsafe { OwnedFd::from_raw_fd(fd) }
+        descriptors::above_standard(unsafe { OwnedFd::from_raw_fd(fd) })?
     } else {
         let pid = rustix::process::Pid::from_raw(about.pid).ok_or(Errno::SRCH)?;
-        rustix::process::pidfd_open(pid, rustix::process::PidfdFlags::empty())?
+        descriptors::process(pid)?
     };
     Ok(Peer { pid: about.pid, uid: about.uid, pidfd })
 }

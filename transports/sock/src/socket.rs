@@ -1,10 +1,11 @@
 //! How the UDP sockets of an endpoint are made.
 
 use crate::sys::{self, Choice};
+use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, socket_with, sockopt};
+use rustix::net::{AddressFamily, SocketType, sockopt};
 
 /// Largest frame, bytes: fits into a datagram of either family.
 pub const MAX_FRAME: u16 = 65_000;
@@ -41,7 +42,7 @@ pub(crate) fn prepare_to_receive(socket: &OwnedFd, how: How) -> Result<(), Errno
 /// A UDP socket that never blocks.
 pub(crate) fn datagram_socket(is_v4: bool) -> Result<OwnedFd, Errno> {
     let family = if is_v4 { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    let socket = descriptors::socket(family, SocketType::DGRAM)?;
     close_in_children(&socket);
     Ok(socket)
 }

@@ -4,6 +4,7 @@ use crate::driver::DRIVER;
 use crate::endpoint::Tcp;
 use crate::lane::shared::Shared;
 use crate::settings::{MSS, SCHEME, Settings};
+use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
 use cci_transport::{
@@ -13,7 +14,7 @@ use cci_transport::{
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, listen, socket_with};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname, listen};
 use std::net::{IpAddr, SocketAddr};
 
 /// Streams that wait to be accepted.
@@ -78,7 +79,7 @@ fn listen_at(settings: &Settings) -> Result<(OwnedFd, String), OpenError> {
 
 fn listen_on(local: &LocalAddress, port: u16) -> Result<(OwnedFd, u16), Errno> {
     let family = if local.ip.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)?;
+    let socket = descriptors::socket(family, SocketType::STREAM)?;
     close_in_children(&socket);
     // A port whose last streams are still in TIME_WAIT can be used again at once.
     set_socket_reuseaddr(&socket, true)?;

@@ -12,6 +12,7 @@ mod ready;
 
 pub use driver::DRIVER;
 
+use cci_mem::descriptors;
 use cci_proto::{Address, ConnectError, Status, Time};
 use cci_reliable::{Incoming, Link, Outgoing, Wait};
 use cci_transport::{OpenError, monotonic};
@@ -51,7 +52,7 @@ impl UdpLink {
             _ => return Err(OpenError::new(Status::Inval, "the service is no port; give a number from 1 to 65535")),
         };
         let refused = |error| OpenError::system(format!("cannot open UDP port {port} on 127.0.0.1"), error);
-        let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, port)).map_err(refused)?;
+        let socket = descriptors::udp((Ipv4Addr::LOCALHOST, port)).map_err(refused)?;
         // No call of a link blocks.
         socket.set_nonblocking(true).map_err(refused)?;
         let uri = format!("{SCHEME}{}", socket.local_addr().map_err(refused)?);

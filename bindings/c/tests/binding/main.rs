@@ -2,6 +2,7 @@
 
 mod behaviour;
 mod cmake;
+mod descriptors;
 mod examples;
 mod headers;
 mod jobs;

@@ -2,7 +2,7 @@
 
 use super::Core;
 use crate::Slot;
-use rustix::event::{EventfdFlags, eventfd};
+use cci_mem::descriptors;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 
@@ -59,7 +59,7 @@ impl Core {
     pub fn fall_asleep(&mut self, slot: &'static Slot) -> Option<Arc<OwnedFd>> {
         let waker = match self.sleepers.spare.pop() {
             Some(spare) => spare,
-            None => Arc::new(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK).ok()?),
+            None => Arc::new(descriptors::eventfd(0).ok()?),
         };
         self.sleepers.asleep.push((slot, Arc::clone(&waker)));
         Some(waker)

@@ -2,11 +2,12 @@
 //! repeatedly.
 
 use crate::monotonic;
+use cci_mem::descriptors;
 use cci_mem::schedule::{NEVER, Schedule};
 use cci_mem::sync::{AtomicBool, Ordering};
 use cci_proto::Time;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
-use rustix::time::{Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, timerfd_create, timerfd_settime};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -22,8 +23,8 @@ pub(super) struct Alarm {
 impl Alarm {
     pub(super) fn new() -> rustix::io::Result<Self> {
         Ok(Self {
-            timer: timerfd_create(TimerfdClockId::Monotonic, TimerfdFlags::CLOEXEC | TimerfdFlags::NONBLOCK)?,
-            doorbell: eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?,
+            timer: descriptors::timer()?,
+            doorbell: descriptors::eventfd(0)?,
             schedule: Schedule::default(),
             refused: AtomicBool::new(false),
         })
@@ -133,7 +134,7 @@ mod tests {
 
     #[test]
     fn a_wait_has_an_end_without_a_timer() {
-        let (alarm, watch) = (Alarm::new().expect("a timer"), eventfd(0, EventfdFlags::CLOEXEC).expect("a descriptor"));
+        let (alarm, watch) = (Alarm::new().expect("a timer"), descriptors::eventfd(0).expect("a descriptor"));
         alarm.refuse();
         alarm.plan(Some(monotonic() + Duration::from_millis(1)));
         alarm.wait(&watch, None);

@@ -6,6 +6,7 @@ use super::alarm::Alarm;
 use super::attachment::{Activity, Attachment, CHECK_EVERY, PARKED};
 use crate::{BackgroundWork, Endpoint, lock, monotonic, quiet_thread};
 use cci_mem::cancellation::Uncancelled;
+use cci_mem::descriptors;
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
@@ -71,7 +72,7 @@ pub(super) fn attach(
     handle: BorrowedFd<'_>,
 ) -> Option<(Arc<ProgressThread>, Arc<Attachment>)> {
     let _uncancelled = Uncancelled::new();
-    let handle = handle.try_clone_to_owned().ok()?;
+    let handle = descriptors::duplicate(handle).ok()?;
     let mut current = current()?;
     let progress = match &current.progress {
         Some((progress, _)) => Arc::clone(progress),
@@ -121,7 +122,7 @@ impl ProgressThread {
             active: AtomicU32::new(0),
             postponed: AtomicU64::new(0),
             alarm: Alarm::new()?,
-            watch: epoll::create(epoll::CreateFlags::CLOEXEC)?,
+            watch: descriptors::epoll()?,
             ended: AtomicBool::new(false),
             thread: OnceLock::new(),
             has_ended: Mutex::new(false),

@@ -116,7 +116,7 @@ impl Manager {
     fn send(&mut self, mut rest: &[u8], deadline: Instant) -> Result<(), JobError> {
         while !rest.is_empty() {
             let socket = self.wait(PollFlags::OUT, deadline)?;
-            let sent = rustix::io::write(socket, rest);
+            let sent = rustix::net::send(socket, rest, rustix::net::SendFlags::NOSIGNAL);
             rest = &rest[sent.map_err(|error| lost(format!("the process manager has gone: {error}")))?..];
         }
         Ok(())

@@ -4,8 +4,9 @@ mod manager;
 
 use crate::error::JobError;
 use crate::source::{Environment, Source, cannot, check, lost};
+use cci_mem::descriptors;
 use manager::{Manager, Version, Words};
-use std::net::{TcpStream, ToSocketAddrs};
+use std::net::ToSocketAddrs;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -227,7 +228,7 @@ fn connected(address: &str) -> Result<OwnedFd, JobError> {
     let failed = |error: std::io::Error| cannot(format!("no process manager at PMI_PORT {address}: {error}"));
     let found = address.to_socket_addrs().map_err(failed)?;
     let found: Vec<_> = found.collect();
-    TcpStream::connect(&found[..]).map(Into::into).map_err(failed)
+    descriptors::stream(&found[..]).map(Into::into).map_err(failed)
 }
 
 impl Source for Pmi {

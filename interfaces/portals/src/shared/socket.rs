@@ -3,14 +3,14 @@
 use crate::errors::Error;
 use crate::types::ProcessId;
 use cci_mem::barrier::Pairing;
+use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::{Errno, IoSlice, IoSliceMut};
+use rustix::io::{Errno, IoSlice};
 use rustix::net::sockopt::socket_peercred;
 use rustix::net::{
-    AddressFamily, RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage,
-    SendFlags, SocketAddrUnix, SocketFlags, SocketType, accept_with, bind, connect, listen, recv, recvmsg, send,
-    sendmsg, socket_with,
+    AddressFamily, RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
+    SocketAddrUnix, SocketType, bind, connect, listen, recv, send, sendmsg,
 };
 use std::mem::MaybeUninit;
 use std::time::{Duration, Instant};
@@ -65,8 +65,7 @@ fn address(name: &str) -> Result<SocketAddrUnix, Errno> {
 }
 
 fn socket() -> Result<OwnedFd, Errno> {
-    let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
-    socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None)
+    descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET)
 }
 
 /// Whether the other side is of this user: anybody may take a name, and connect to one.
@@ -83,7 +82,7 @@ pub(super) fn listen_at(name: &str) -> Result<OwnedFd, Errno> {
 
 /// The next program that has come, if it is of this user.
 pub(super) fn accept(listener: &OwnedFd) -> Option<Option<OwnedFd>> {
-    let socket = accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK).ok()?;
+    let socket = descriptors::accept(listener).ok()?;
     Some(is_of_this_user(&socket).then_some(socket))
 }
 
@@ -113,14 +112,13 @@ pub(super) fn take_hello(socket: &OwnedFd) -> Option<Result<(Hello, OwnedFd), Er
     let mut bytes = [0; HELLO];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let received = recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, RecvFlags::CMSG_CLOEXEC);
+    let received = descriptors::receive(socket, &mut bytes, &mut control, RecvFlags::empty());
     let received = match received {
         Err(Errno::AGAIN | Errno::INTR) => return None,
         Err(why) => return Some(Err(why)),
         Ok(received) => received,
     };
-    let rights = |message| if let RecvAncillaryMessage::ScmRights(all) = message { Some(all) } else { None };
-    let segment = control.drain().filter_map(rights).flatten().last();
+    let segment = descriptors::received(&mut control).last();
     let [magic, flags, pid, len] = words(&bytes);
     let is_right = received.bytes == HELLO && magic == MAGIC;
     Some(match segment.filter(|_| is_right) {

@@ -1,6 +1,7 @@
 //! The unsafe code below mirrors: private pages, and the kernel's notice of their first store.
 
 use cci::Memory;
+use cci_mem::descriptors;
 use cci_mem::sync::{AtomicU64, Ordering};
 use rustix::fd::{FromRawFd, OwnedFd};
 use rustix::fs::{Mode, OFlags, open};
@@ -149,7 +150,7 @@ impl Faults {
     pub(crate) fn open() -> Option<Self> {
         let flags = UserfaultfdFlags::CLOEXEC | UserfaultfdFlags::NONBLOCK;
         // SAFETY: the descriptor is used on pages of mirrors alone.
-        let opened = unsafe { userfaultfd(flags) };
+        let opened = unsafe { userfaultfd(flags) }.and_then(descriptors::above_standard);
         let faults = Self(opened.or_else(|_| by_device(flags)).ok()?);
         let mut api = Api { version: VERSION, features: HAS_PROTECTION, calls: 0 };
         faults.call::<API, _>(&mut api).ok()?;
@@ -227,13 +228,13 @@ unsafe impl Ioctl for New {
 
     unsafe fn output_from_ptr(descriptor: IoctlOutput, _: *mut std::ffi::c_void) -> rustix::io::Result<OwnedFd> {
         // SAFETY: by the contract of the trait.
-        Ok(unsafe { OwnedFd::from_raw_fd(descriptor) })
+        descriptors::above_standard(unsafe { OwnedFd::from_raw_fd(descriptor) })
     }
 }
 
 /// Where the user may not call the system, but open the device.
 fn by_device(flags: UserfaultfdFlags) -> Result<OwnedFd, Errno> {
-    let device = open("/dev/userfaultfd", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?;
+    let device = descriptors::above_standard(open("/dev/userfaultfd", OFlags::RDWR | OFlags::CLOEXEC, Mode::empty())?)?;
     // SAFETY: as of the system call.
     unsafe { ioctl(&device, New(flags)) }
 }

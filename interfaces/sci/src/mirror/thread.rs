@@ -7,7 +7,8 @@ use crate::mirror::state::{SHORT, Twin};
 use crate::mirror::sys::Faults;
 use crate::shared::Shared;
 use crate::state::State;
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use cci_mem::descriptors;
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::num::NonZeroU64;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -37,7 +38,7 @@ pub(crate) struct Watch {
 impl Watch {
     pub(crate) fn new(is_protecting: bool) -> rustix::io::Result<Self> {
         let faults = is_protecting.then(Faults::open).flatten();
-        let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        let wake = descriptors::eventfd(0)?;
         Ok(Self { faults, wake, areas: Mutex::new(Vec::new()), gate: Mutex::new(()) })
     }
 

@@ -19,7 +19,7 @@ use crate::peers::PeerEvent;
 use crate::point::Point;
 use crate::probe::shared;
 use crate::probe::shared::Shared;
-use crate::probe::{Probe, Side, WakePair};
+use crate::probe::{Probe, Side, WakePair, pass_on};
 use crate::task;
 use crate::task::Task;
 use cci_report::environment::Path;
@@ -203,6 +203,7 @@ fn spawn(
     let task =
         EndTask { uri: uri.map(str::to_owned), cpu, memory: memory.number(), wake: wake.numbers(), plan: plan.clone() };
     let mut command = task::command(&task)?;
+    pass_on(&mut command, memory, wake);
     let spawned = command.stdin(Stdio::null()).stdout(Stdio::piped()).spawn();
     let mut child = spawned.map_err(while_doing("cannot start an end of the run"))?;
     let output = child.stdout.take();

@@ -81,7 +81,7 @@ enum Bell {
 impl Bell {
     fn new(transport: &str) -> std::io::Result<Self> {
         if scope(transport) == Some(Scope::Host) {
-            return Ok(Self::Eventfd(eventfd(0, EventfdFlags::NONBLOCK)?));
+            return Ok(Self::Eventfd(eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?));
         }
         if transport == STREAMS {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;

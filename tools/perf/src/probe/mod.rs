@@ -20,6 +20,9 @@ use buffer::Buffer;
 use cci_report::names::ProbeKind;
 use shared::Shared;
 use std::io;
+use std::os::fd::BorrowedFd;
+use std::os::unix::process::CommandExt;
+use std::process::Command;
 use std::time::{Duration, Instant};
 
 /// Which end of a probe this process is. The client takes the time.
@@ -36,6 +39,22 @@ impl Side {
             Self::Server => Self::Client,
         }
     }
+}
+
+/// Has what this command starts inherit the descriptors of a probe, which every other program finds
+/// closed.
+pub(crate) fn pass_on(command: &mut Command, memory: &Shared, wake: &WakePair) {
+    let [client, server] = wake.numbers();
+    let numbers = [memory.number(), client, server];
+    let prepared = move || {
+        numbers.into_iter().try_for_each(|number| {
+            // SAFETY: the caller keeps it open until the command has been started.
+            let descriptor = unsafe { BorrowedFd::borrow_raw(number) };
+            Ok(rustix::io::fcntl_setfd(descriptor, rustix::io::FdFlags::empty())?)
+        })
+    };
+    // SAFETY: between fork and exec it makes system calls and touches no memory but its own.
+    unsafe { command.pre_exec(prepared) };
 }
 
 /// What a probe that looks into the other process needs: the memory that its RMA goes to.

@@ -60,9 +60,9 @@ pub(crate) struct Shared {
 unsafe impl Send for Shared {}
 
 impl Shared {
-    /// A new file. Its descriptor is inherited by programs that this process executes.
+    /// A new file. A child has its descriptor by [`pass_on`](super::pass_on).
     pub(crate) fn create(len: usize) -> io::Result<Self> {
-        let fd = memfd_create("cci-probe", MemfdFlags::empty())?;
+        let fd = memfd_create("cci-probe", MemfdFlags::CLOEXEC)?;
         ftruncate(&fd, len as u64)?;
         Self::map(fd)
     }

@@ -14,9 +14,10 @@ pub(crate) const NAP: Timespec = Timespec { tv_sec: 1, tv_nsec: 0 };
 pub(crate) struct Pair([OwnedFd; 2]);
 
 impl Pair {
-    /// New descriptors, inherited by programs that this process executes.
+    /// New descriptors. A child has them by [`pass_on`](super::pass_on).
     pub(crate) fn create() -> io::Result<Self> {
-        Ok(Self([eventfd(0, EventfdFlags::NONBLOCK)?, eventfd(0, EventfdFlags::NONBLOCK)?]))
+        let flags = EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK;
+        Ok(Self([eventfd(0, flags)?, eventfd(0, flags)?]))
     }
 
     /// Descriptors that the parent passed on under these numbers.

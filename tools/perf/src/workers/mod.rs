@@ -11,9 +11,9 @@ pub(crate) use self::worker::{Channel, Work, WorkerTask};
 
 use crate::interrupt;
 use crate::machine::{allowed, two_processors};
-use crate::probe::WakePair;
 use crate::probe::shared;
 use crate::probe::shared::Shared;
+use crate::probe::{WakePair, pass_on};
 use crate::task;
 use cci_report::{UserError, while_doing};
 use serde::Serialize;
@@ -94,6 +94,7 @@ impl Workers {
             wake: wake.numbers(),
         };
         let mut command = task::command(&task)?;
+        pass_on(&mut command, memory, wake);
         let mut child = command.stdin(Stdio::piped()).stdout(Stdio::piped()).spawn().map_err(&failed)?;
         let (input, output) = (child.stdin.take(), child.stdout.take());
         let sender = sender.clone();

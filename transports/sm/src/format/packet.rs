@@ -4,12 +4,10 @@ use crate::format::layout::{Geometry, RING_SHIFT, SEND_SIZES, SLOTS, VERSION};
 use cci_mem::address_space::Tag;
 use cci_mem::barrier::Pairing;
 use cci_mem::cancellation::Uncancelled;
+use cci_mem::descriptors;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
-use rustix::io::{Errno, IoSlice, IoSliceMut};
-use rustix::net::{
-    RecvAncillaryBuffer, RecvAncillaryMessage, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags,
-    recvmsg, sendmsg,
-};
+use rustix::io::{Errno, IoSlice};
+use rustix::net::{RecvAncillaryBuffer, RecvFlags, SendAncillaryBuffer, SendAncillaryMessage, SendFlags, sendmsg};
 use std::mem::MaybeUninit;
 
 /// Bytes of a packet.
@@ -225,20 +223,12 @@ pub(crate) fn receive(socket: impl AsFd) -> Arrived {
     let mut bytes = [0; PACKET + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let flags = RecvFlags::DONTWAIT | RecvFlags::CMSG_CLOEXEC;
-    let got = match recvmsg(socket, &mut [IoSliceMut::new(&mut bytes)], &mut control, flags) {
+    let got = match descriptors::receive(socket, &mut bytes, &mut control, RecvFlags::DONTWAIT) {
         Ok(got) => got,
         Err(Errno::AGAIN | Errno::INTR) => return Arrived::Nothing,
         Err(_) => return Arrived::Closed,
     };
-    let fds: Vec<OwnedFd> = control
-        .drain()
-        .filter_map(|message| match message {
-            RecvAncillaryMessage::ScmRights(fds) => Some(fds),
-            _ => None,
-        })
-        .flatten()
-        .collect();
+    let fds: Vec<OwnedFd> = descriptors::received(&mut control).collect();
     match (got.bytes, Packet::parse(&bytes[..got.bytes])) {
         (1, _) if fds.is_empty() => Arrived::Wake,
         (_, Some(packet)) => Arrived::Packet(Box::new(packet), fds),

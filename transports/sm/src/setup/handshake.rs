@@ -12,11 +12,12 @@ use crate::memory::registry::{PeerRegistry, REGISTRY_LEN};
 use crate::sys::{self, CopyError, Peer, Way};
 use cci_mem::address_space::Tag;
 use cci_mem::cancellation::Uncancelled;
+use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_mem::segment::Segment;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, socket_with};
+use rustix::net::{AddressFamily, SocketType, connect};
 
 /// How a lane ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -42,10 +43,8 @@ impl Lane {
     /// Tries to reach the listener. Stays `Connecting` when its backlog is full.
     pub(crate) fn open_socket(&mut self, state: &mut EndpointState, address: Address) -> Result<(), Cause> {
         let _uncancelled = Uncancelled::new();
-        let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         self.peer.set_address(address);
-        let socket =
-            socket_with(AddressFamily::UNIX, SocketType::SEQPACKET, flags, None).map_err(|_| Cause::NoMemory)?;
+        let socket = descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET).map_err(|_| Cause::NoMemory)?;
         close_in_children(&socket);
         let name = address.socket().map_err(|_| Cause::NobodyListens)?;
         match connect(&socket, &name) {

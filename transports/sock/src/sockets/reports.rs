@@ -3,11 +3,12 @@
 use crate::address;
 use crate::socket::{How, MAX_FRAME, overhead};
 use crate::sys::{Report, is_same_network, take_report};
+use cci_mem::descriptors;
 use cci_mem::memory::Span;
 use cci_proto::Address;
 use cci_reliable::{Incoming, Outgoing};
 use rustix::fd::{AsFd, BorrowedFd};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, getsockname, socket_with};
+use rustix::net::{AddressFamily, SocketType, bind, getsockname};
 use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// Bytes that are kept of a frame that was too long: a frame header and more.
@@ -78,7 +79,7 @@ fn is_local(address: &Address, socket: BorrowedFd<'_>) -> bool {
     if name.ip().is_loopback() || own.is_some_and(|own| own.ip() == name.ip()) {
         return true;
     }
-    let other = socket_with(family, SocketType::DGRAM, SocketFlags::CLOEXEC, None);
+    let other = descriptors::socket(family, SocketType::DGRAM);
     other.is_ok_and(|other| is_same_network(socket, other.as_fd()) && bind(&other, &name).is_ok())
 }
 

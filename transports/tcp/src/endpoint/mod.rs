@@ -8,6 +8,7 @@ mod transport;
 
 use crate::lane::shared::Shared;
 use crate::lane::{Lane, Phase};
+use cci_mem::descriptors;
 use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, Time};
 use cci_transport::{Background, CallHandle, Connection, Core, PollSet, Readiness, Resolver, Slot};
@@ -75,7 +76,7 @@ impl Tcp {
         shared.set.watch(&listener, LISTENER, EventFlags::IN)?;
         let resolver = Resolver::new(shared.set.waker());
         let mut tcp = Self {
-            spare: rustix::io::dup(&listener).ok(),
+            spare: descriptors::duplicate(&listener).ok(),
             shared,
             lanes: Vec::new(),
             free: Vec::new(),

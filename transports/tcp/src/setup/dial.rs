@@ -5,13 +5,14 @@ use crate::endpoint::Tcp;
 use crate::lane::shared::{Cause, Shared};
 use crate::lane::{Lane, Phase};
 use crate::sys;
+use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_transport::Core;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_tcp_congestion, set_tcp_nodelay, socket_error};
-use rustix::net::{AddressFamily, SocketFlags, SocketType, connect, getsockname, socket_with};
+use rustix::net::{AddressFamily, SocketType, connect, getsockname};
 use std::net::SocketAddr;
 use std::time::Duration;
 
@@ -38,7 +39,7 @@ pub(crate) fn configure(s: &Shared, socket: &OwnedFd, peer: SocketAddr) {
 /// A socket for a stream to this address.
 pub(crate) fn open(peer: SocketAddr) -> Result<OwnedFd, Errno> {
     let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    socket_with(family, SocketType::STREAM, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK, None)
+    descriptors::socket(family, SocketType::STREAM)
 }
 
 /// How long to wait after so many dials that failed, and one more.

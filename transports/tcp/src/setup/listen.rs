@@ -8,11 +8,12 @@ use crate::lane::shared::{Cause, Shared};
 use crate::lane::{Lane, Phase};
 use crate::sys;
 use cci_mem::cancellation::Uncancelled;
+use cci_mem::descriptors;
 use cci_transport::Core;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
-use rustix::net::{Shutdown, SocketFlags, accept_with, getpeername, shutdown};
+use rustix::net::{Shutdown, getpeername, shutdown};
 use std::net::{IpAddr, SocketAddr};
 
 /// Streams accepted in one call.
@@ -42,7 +43,7 @@ impl Tcp {
         self.has_streams = false;
         for _ in 0..ACCEPTED {
             let Some(listener) = &self.listener else { return };
-            match accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK) {
+            match descriptors::accept(listener) {
                 Ok(socket) => self.on_stream(core, socket),
                 Err(Errno::MFILE | Errno::NFILE) => return self.turn_one_away(),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
@@ -59,8 +60,8 @@ impl Tcp {
         let _uncancelled = Uncancelled::new();
         let Some(listener) = &self.listener else { return };
         drop(self.spare.take());
-        drop(accept_with(listener, SocketFlags::CLOEXEC | SocketFlags::NONBLOCK));
-        self.spare = rustix::io::dup(listener).ok();
+        drop(descriptors::accept(listener));
+        self.spare = descriptors::duplicate(listener).ok();
     }
 
     fn on_stream(&mut self, core: &mut Core, socket: OwnedFd) {
