@@ -26,7 +26,8 @@ struct Scene {
 
 fn name() -> Vec<u8> {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    format!("liar{}.{}", std::process::id(), LAST.fetch_add(1, Ordering::Relaxed)).into_bytes()
+    // What differs comes first: the ports of names that differ in their last byte are often the same.
+    format!("{}.{}.liar", LAST.fetch_add(1, Ordering::Relaxed), std::process::id()).into_bytes()
 }
 
 fn attributes(reliability: Reliability) -> ViAttributes {
@@ -307,4 +308,62 @@ fn a_vi_that_waits_takes_no_processor_time() {
     assert_eq!(scene.vi.wait_received(Some(limit)).err(), Some(crate::Error::Timeout));
     let taken = nanoseconds(used()) - nanoseconds(before);
     assert!(taken < 50_000_000, "{taken} ns of 500 ms");
+}
+
+/// Frames that are none: a length of nothing, alone and with what follows it, and lengths beyond
+/// the longest frame.
+const FALSE_FRAMES: [&[u8]; 6] =
+    [&[0, 0], &[0, 0, 1], &[0, 0, 0, 0, 0], &[0xFF, 0xFF, 1], &[0xFF, 0x07, 9], &[1, 0, 2, 1, 0, 2]];
+
+#[test]
+fn a_frame_of_no_length_ends_its_sender_alone() {
+    let device = device_of("sm", &[]);
+    let nic = Nic::open(&device).expect("a NIC");
+    let attributes = attributes(Reliability::Delivery);
+    let vi = Vi::new(&nic, &ViAttributes { tag: nic.protection().expect("a tag"), ..attributes }, None, None);
+    let (vi, at) = (vi.expect("a VI"), Address::new(nic.host(), &name()));
+    let port = crate::rendezvous::ports(&at.discriminator)[0];
+    std::thread::scope(|scope| {
+        let accepted = scope.spawn(|| nic.listen(&at, Some(LIMIT)).expect("a client").accept(vi).expect("agreed"));
+        for frame in FALSE_FRAMES {
+            let begun = Instant::now();
+            let mut stream = loop {
+                assert!(begun.elapsed() < LIMIT, "nobody listens");
+                if let Ok(stream) = TcpStream::connect(("127.0.0.1", port)) {
+                    break stream;
+                }
+            };
+            stream.write_all(frame).expect("a listener");
+            // The listener closes it, at once or at its end.
+            let _ = stream.shutdown(std::net::Shutdown::Write);
+            let _ = stream.read(&mut [0; 1]);
+        }
+        let (liar, connection) = connect(&device, &ask(&at, &attributes));
+        assert!(accepted.join().expect("the server").is_connected());
+        drop((liar, connection));
+    });
+}
+
+#[test]
+fn a_false_server_ends_nobodys_question() {
+    let device = device_of("sm", &[]);
+    let nic = Nic::open(&device).expect("a NIC");
+    let tag = nic.protection().expect("a tag");
+    let attributes = ViAttributes { tag, ..attributes(Reliability::Delivery) };
+    for frame in FALSE_FRAMES {
+        let remote = Address::new(nic.host(), &name());
+        let port = crate::rendezvous::ports(&remote.discriminator)[0];
+        let listener = TcpListener::bind(("127.0.0.1", port)).expect("a free port");
+        std::thread::scope(|scope| {
+            let server = scope.spawn(|| {
+                let (mut stream, _) = listener.accept().expect("a client");
+                stream.write_all(frame).expect("a client");
+                let _ = stream.read_to_end(&mut Vec::new());
+            });
+            let vi = Vi::new(&nic, &attributes, None, None).expect("a VI");
+            let refused = vi.request(&Address::new(nic.host(), b"client"), &remote, LIMIT);
+            assert_eq!(refused.err().map(|(_, why)| why), Some(crate::Error::NoMatch), "{frame:?}");
+            server.join().expect("the server");
+        });
+    }
 }

@@ -103,24 +103,30 @@ fn write_frame(stream: &mut TcpStream, body: &[u8]) -> std::io::Result<()> {
     stream.write_all(&frame)
 }
 
-/// The frame of a stream that does not block, once it is whole.
-fn read_frame(stream: &mut TcpStream, buffer: &mut Vec<u8>) -> std::io::Result<Option<Vec<u8>>> {
+/// Bytes that the frame at the front of a buffer still lacks. `None`: it is empty, or too long.
+fn missing(buffer: &[u8]) -> Option<usize> {
+    let whole = match buffer.first_chunk::<2>() {
+        None => 2,
+        Some(length) => match usize::from(u16::from_le_bytes(*length)) {
+            0 => return None,
+            length => length + 2,
+        },
+    };
+    (whole <= LONGEST).then(|| whole.saturating_sub(buffer.len()))
+}
+
+/// The frame of a stream that does not block, once it is whole. Reads no byte behind it.
+fn read_frame(stream: &mut impl Read, buffer: &mut Vec<u8>) -> std::io::Result<Option<Vec<u8>>> {
+    let mut piece = [0; LONGEST];
     loop {
-        let wanted = match buffer.first_chunk::<2>() {
-            None => 2,
-            Some(length) => 2 + usize::from(u16::from_le_bytes(*length)),
+        let space = match missing(buffer) {
+            None => return Err(ErrorKind::InvalidData.into()),
+            Some(0) => return Ok(Some(buffer.split_off(2))),
+            Some(space) => piece.get_mut(..space).ok_or(ErrorKind::InvalidData)?,
         };
-        if wanted > LONGEST {
-            return Err(ErrorKind::InvalidData.into());
-        }
-        if buffer.len() >= wanted && wanted > 2 {
-            return Ok(Some(buffer.split_off(2)));
-        }
-        let mut piece = [0; LONGEST];
-        let space = (wanted - buffer.len()).max(1);
-        match stream.read(&mut piece[..space]) {
+        match stream.read(space) {
             Ok(0) => return Err(ErrorKind::UnexpectedEof.into()),
-            Ok(count) => buffer.extend_from_slice(&piece[..count]),
+            Ok(count) => buffer.extend_from_slice(space.get(..count).ok_or(ErrorKind::InvalidData)?),
             Err(why) if why.kind() == ErrorKind::WouldBlock => return Ok(None),
             Err(why) if why.kind() == ErrorKind::Interrupted => {}
             Err(why) => return Err(why),
