@@ -1,18 +1,80 @@
 //! Arguments of calls, checked: what is wrong names the argument, its value and what to give.
 
 use cci::{Attribute, RmaHandle};
-use pyo3::exceptions::PyValueError;
+use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
+use pyo3::types::{PyInt, PyString};
 use std::time::Duration;
 
-/// Seconds as a time; `None`: no limit.
-pub(crate) fn seconds(name: &str, value: Option<f64>) -> PyResult<Option<Duration>> {
+/// The first number of seconds that no duration holds. Whoever gives more sets no limit.
+const ENDLESS: f64 = 1.8e19;
+
+/// What a program gives as seconds, or None.
+pub(crate) type Seconds<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
+
+/// Seconds as a number, from 0 on; `None`: no limit.
+fn number(name: &str, value: Seconds<'_, '_>) -> PyResult<Option<f64>> {
     let Some(value) = value else { return Ok(None) };
-    if value == f64::INFINITY {
+    let seconds = match value.extract::<f64>() {
+        Ok(seconds) => seconds,
+        // A whole number beyond the range of a float.
+        Err(why) if why.is_instance_of::<PyOverflowError>(value.py()) => {
+            if value.lt(0)? {
+                f64::NEG_INFINITY
+            } else {
+                f64::INFINITY
+            }
+        }
+        Err(_) => {
+            let kind = value.get_type().name()?;
+            return Err(PyTypeError::new_err(format!("{name} is a {kind}; give seconds as a number, or None")));
+        }
+    };
+    if seconds >= ENDLESS {
         return Ok(None);
     }
-    let time = Duration::try_from_secs_f64(value).map(Some);
-    time.map_err(|_| PyValueError::new_err(format!("{name} is {value}; give seconds from 0 on, or None")))
+    if seconds.is_nan() || seconds < 0.0 {
+        return Err(PyValueError::new_err(format!("{name} is {seconds}; give seconds from 0 on, or None")));
+    }
+    Ok(Some(seconds))
+}
+
+/// Seconds as a time; `None`: no limit.
+pub(crate) fn seconds(name: &str, value: Seconds<'_, '_>) -> PyResult<Option<Duration>> {
+    Ok(number(name, value)?.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()))
+}
+
+/// Checks seconds for the Python half of the package, which waits by itself. None: no limit.
+#[pyfunction(name = "seconds")]
+#[pyo3(signature = (name, value))]
+pub(crate) fn checked_seconds(name: &str, value: Seconds<'_, '_>) -> PyResult<Option<f64>> {
+    number(name, value)
+}
+
+/// An address to open an endpoint at; `None`: for processes of this host.
+pub(crate) fn address<'a>(value: Option<&'a Bound<'_, PyAny>>) -> PyResult<Option<&'a str>> {
+    let Some(value) = value else { return Ok(None) };
+    match value.cast::<PyString>() {
+        Ok(text) => text.to_str().map(Some),
+        Err(_) if value.is_exact_instance_of::<PyInt>() => Err(PyTypeError::new_err(format!(
+            "address is the number {value}; give a port as \":{value}\", or as \"TRANSPORT://:{value}\""
+        ))),
+        Err(_) => {
+            let kind = value.get_type().name()?;
+            Err(PyTypeError::new_err(format!(
+                "address is a {kind}; give a port as \":5000\" or \"TRANSPORT://:5000\", cci.job(), or None for this host"
+            )))
+        }
+    }
+}
+
+/// The URI of a server.
+#[pyfunction]
+pub(crate) fn checked_uri<'py>(uri: &Bound<'py, PyAny>) -> PyResult<Bound<'py, PyString>> {
+    uri.cast::<PyString>().cloned().map_err(|_| {
+        let kind = uri.get_type().name().map_or_else(|_| "object".to_owned(), |kind| kind.to_string());
+        PyTypeError::new_err(format!("uri is a {kind}; give the string that the server has as its uri"))
+    })
 }
 
 /// A count from `least` on.

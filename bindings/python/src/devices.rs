@@ -1,6 +1,6 @@
 //! The devices of this host, and the addresses that programs open endpoints at.
 
-use crate::arguments;
+use crate::arguments::{self, Seconds};
 use crate::errors::{OrRaise, error};
 use cci::{Context, EndpointOptions, Status};
 use pyo3::prelude::*;
@@ -78,8 +78,8 @@ impl Options {
         recv_buffers: Option<i64>,
         send_buffers: Option<i64>,
         max_message: i64,
-        keepalive: Option<f64>,
-        send_timeout: Option<f64>,
+        keepalive: Seconds<'_, '_>,
+        send_timeout: Seconds<'_, '_>,
     ) -> PyResult<Self> {
         Ok(Self {
             recv_buffers: arguments::count("recv_buffers", recv_buffers, 1)?,

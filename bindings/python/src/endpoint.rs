@@ -1,6 +1,6 @@
 //! Endpoints as CCI has them.
 
-use crate::arguments;
+use crate::arguments::{self, Seconds};
 use crate::connection::RawConnection;
 use crate::devices::{Options, open_at};
 use crate::errors::{OrRaise, Refusal};
@@ -69,16 +69,16 @@ impl Endpoint {
     #[expect(clippy::too_many_arguments, reason = "one for each keyword")]
     fn new(
         py: Python<'_>,
-        address: Option<&str>,
+        address: Option<&Bound<'_, PyAny>>,
         recv_buffers: Option<i64>,
         send_buffers: Option<i64>,
         max_message: i64,
-        keepalive: Option<f64>,
-        send_timeout: Option<f64>,
+        keepalive: Seconds<'_, '_>,
+        send_timeout: Seconds<'_, '_>,
         disconnect_events: bool,
     ) -> PyResult<Self> {
         let options = Options::new(recv_buffers, send_buffers, max_message, keepalive, send_timeout)?;
-        let endpoint = open_at(py, address, &Options { disconnect_events, ..options })?;
+        let endpoint = open_at(py, arguments::address(address)?, &Options { disconnect_events, ..options })?;
         Ok(Self { opened: Opened::new(endpoint), sleepers: Sleepers::default(), kept: Mutex::new(None) })
     }
 
@@ -122,7 +122,7 @@ impl Endpoint {
     /// The next event; None: the time, in seconds, is over. Looks for 50 us, then sleeps, without
     /// the interpreter. Ctrl-C ends it.
     #[pyo3(signature = (timeout=None))]
-    fn wait(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<Event>> {
+    fn wait(&self, py: Python<'_>, timeout: Seconds<'_, '_>) -> PyResult<Option<Event>> {
         let mut deadline = Deadline::new(arguments::seconds("timeout", timeout)?);
         let mut time = SPIN;
         loop {
@@ -157,15 +157,16 @@ impl Endpoint {
     fn connect(
         &self,
         py: Python<'_>,
-        uri: &str,
+        uri: &Bound<'_, PyAny>,
         attribute: &str,
         payload: Option<&[u8]>,
         context: u64,
-        timeout: Option<f64>,
+        timeout: Seconds<'_, '_>,
     ) -> PyResult<()> {
         let attribute = arguments::attribute(attribute)?;
         let timeout = arguments::seconds("timeout", timeout)?;
-        let connect = Connect::to(uri)
+        let uri = arguments::checked_uri(uri)?;
+        let connect = Connect::to(uri.to_str()?)
             .attribute(attribute)
             .payload(payload.unwrap_or_default())
             .context(context)

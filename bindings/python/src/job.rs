@@ -1,6 +1,6 @@
 //! The job that this process belongs to.
 
-use crate::arguments;
+use crate::arguments::{self, Seconds};
 use crate::devices::{Options, context};
 use crate::errors::{OrRaise, error};
 use cci::Status;
@@ -63,7 +63,7 @@ impl Job {
 /// timeout: for how long this call and later ones wait for other ranks, seconds.
 #[pyfunction]
 #[pyo3(signature = (*, timeout=None))]
-pub(crate) fn job(py: Python<'_>, timeout: Option<f64>) -> PyResult<Job> {
+pub(crate) fn job(py: Python<'_>, timeout: Seconds<'_, '_>) -> PyResult<Job> {
     let limit = arguments::seconds("timeout", timeout)?;
     let join = limit.map_or(Join::new(), |limit| Join::new().limit(limit));
     Ok(Job(Arc::new(interruptible(py, move || join.join())?)))

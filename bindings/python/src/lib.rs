@@ -30,6 +30,8 @@ fn _cci(module: &Bound<'_, PyModule>) -> PyResult<()> {
     module.add_class::<job::Job>()?;
     module.add_class::<message::Message>()?;
     module.add_class::<registration::Registration>()?;
+    module.add_function(wrap_pyfunction!(arguments::checked_seconds, module)?)?;
+    module.add_function(wrap_pyfunction!(arguments::checked_uri, module)?)?;
     module.add_function(wrap_pyfunction!(devices::devices, module)?)?;
     module.add_function(wrap_pyfunction!(job::job, module)?)?;
     module.add("__version__", env!("CARGO_PKG_VERSION"))

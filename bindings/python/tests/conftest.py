@@ -14,6 +14,8 @@ LIMIT = 60
 
 
 class AsyncioLoop:
+    name = "asyncio"
+
     def __init__(self, factory=None):
         self._factory = factory
 
@@ -31,6 +33,8 @@ class AsyncioLoop:
 
 
 class TrioLoop:
+    name = "trio"
+
     def run(self, main):
         import trio
 

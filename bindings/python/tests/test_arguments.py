@@ -1,5 +1,7 @@
 """Bad input: each call names the argument, its value and the remedy."""
 
+import asyncio
+
 import pytest
 
 import cci
@@ -25,17 +27,50 @@ OPENING = [
     ({"send_timeout": -0.5}, ValueError, "send_timeout is -0.5; give seconds"),
     ({"address": "carrier-pigeon"}, cci.Error, "no device or transport is named carrier-pigeon; give one of"),
     ({"address": "sm://here"}, cci.Error, "here"),
-    ({"address": 5000}, TypeError, "address"),
+    ({"address": 5000}, TypeError, 'address is the number 5000; give a port as ":5000", or as "TRANSPORT://:5000"'),
+    ({"address": ("", 5000)}, TypeError, 'address is a tuple; give a port as ":5000" or'),
+    ({"address": b":5000"}, TypeError, 'address is a bytes; give a port as ":5000" or'),
+    ({"address": "5000"}, cci.Error, "no device or transport is named 5000; .* or a port as :5000"),
+    ({"address": "localhost:5000"}, cci.Error, "no device or transport is named localhost:5000; .* or a port as :5000"),
 ]
 
 
 @pytest.mark.parametrize("options, kind, sentence", OPENING, ids=lambda value: str(value))
 @pytest.mark.parametrize("opener", [cci.Endpoint, cci.sync.listen, cci.listen])
 def test_opening_refuses(opener, options, kind, sentence):
-    if opener is not cci.Endpoint and options.get("address") == 5000:
-        sentence = "Job"
     with pytest.raises(kind, match=sentence):
         opener(**options)
+
+
+URIS = [
+    (5000, TypeError, "uri is a int; give the string that the server has as its uri"),
+    (None, TypeError, "uri is a NoneType; give the string"),
+    (b"sm://1/1", TypeError, "uri is a bytes; give the string"),
+    ("localhost:5000", cci.Invalid, "URI"),
+    (":5000", cci.Invalid, "URI"),
+]
+
+
+@pytest.mark.parametrize("uri, kind, sentence", URIS, ids=lambda value: str(value))
+def test_connecting_refuses(ends, uri, kind, sentence):
+    with cci.sync.listen("sm") as server:
+        for connect in (ends.connect, server.connect, cci.sync.connect):
+            with pytest.raises(kind, match=sentence):
+                connect(uri)
+
+    async def main():
+        async with cci.listen("sm") as server:
+            for connect in (server.connect, cci.connect):
+                with pytest.raises(kind, match=sentence):
+                    await connect(uri)
+
+    asyncio.run(main())
+
+
+def test_options_without_a_hash_are_named():
+    with pytest.raises(TypeError) as raised:
+        cci.sync.connect("sm://1/1", recv_buffers=[])
+    assert "recv_buffers" in str(raised.value) + str(raised.value.__notes__)
 
 
 CALLS = [

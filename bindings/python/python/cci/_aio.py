@@ -3,15 +3,16 @@
 from __future__ import annotations
 
 from _thread import get_ident
+from collections import deque
 from collections.abc import AsyncIterator, Awaitable, Callable, Coroutine, Generator
 from time import monotonic
 from typing import TYPE_CHECKING, Any, TypeVar
 from weakref import WeakValueDictionary
 
 from . import _loops
-from ._cci import Hub
+from ._cci import Hub, seconds
 from ._errors import Disconnected, Error, of_status, timed_out
-from ._peers import Listener, Peer, hub_at
+from ._peers import Listener, Peer, hub_at, way_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -22,10 +23,9 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-# The key of waits for accepted connections, as `Hub.progress` gives it.
+# The key of waits for accepted connections, as `Hub.progress` gives it. Waits for room for a
+# connection have its number below zero: any progress may give it.
 _ACCEPTED = 0
-# The key of waits for room: any progress may give it. No connection or operation has it.
-_ROOM = -1
 # After as many waits that were over at once other tasks get their turn.
 _TURNS = 64
 
@@ -50,7 +50,10 @@ class _Reactor:
         # Waits in a row that were over at once.
         self.turns = 0
         self.failure: Error | None = None
-        self._waiters: dict[int, set[_loops.Waiter]] = {}
+        # The waits for each key, in the order in which they are served. Only the first one looks.
+        self.lines: dict[int, deque[_loops.Waiter]] = {}
+        # The keys of waits for room, in the order in which their first waits came.
+        self._rooms: dict[int, None] = {}
 
     def attach(self) -> None:
         """Belongs to the running event loop from now on. Refuses another one."""
@@ -77,21 +80,23 @@ class _Reactor:
             # Closed, or a forked child: whoever waits finds that out by itself.
             self.failure = failure
             self._detach()
-            for key in list(self._waiters):
-                self.wake(key)
+            self.wake_all(list(self.lines))
             return
         self.wake_all(keys)
 
     def wake(self, key: int) -> None:
-        for waiter in self._waiters.get(key, ()):
-            waiter.set()
+        """Wakes the first wait for this key. When that ends, it wakes the next one."""
+        line = self.lines.get(key)
+        if line:
+            line[0].set()
 
     def wake_all(self, keys: list[int]) -> None:
         """Wakes the waits for these keys, and those for room."""
+        # First those for room: a task that sends without pause would take it before them.
+        for key in self._rooms:
+            self.wake(key)
         for key in keys:
             self.wake(key)
-        if _ROOM in self._waiters:
-            self.wake(_ROOM)
 
     def _detach(self) -> None:
         if self._loop is not None:
@@ -100,8 +105,7 @@ class _Reactor:
     def close(self) -> None:
         self._detach()
         self.hub.close()
-        for key in list(self._waiters):
-            self.wake(key)
+        self.wake_all(list(self.lines))
 
     def __del__(self) -> None:
         self._detach()
@@ -120,41 +124,79 @@ class _Reactor:
     async def wait(
         self, key: int, attempt: Callable[[], T | None], timeout: float | None = None
     ) -> T | None:
-        """Repeats ``attempt`` until it gives something; None: the time is over."""
+        """Repeats ``attempt`` until it gives something; None: the time is over.
+
+        What an attempt gives is returned without a further suspension, so that no cancellation
+        takes it away.
+        """
         if self.running() is not self.home:
             self.attach()
         assert self._loop is not None
         self.turns += 1
         if self.turns >= _TURNS:
             await self.checkpoint()
-        end = None if timeout is None else monotonic() + timeout
-        while True:
+        # Whoever waits already comes first.
+        if key not in self.lines:
             done = attempt()
             if done is not None:
                 return done
-            if self.failure is not None:
-                raise self.failure
-            left = None if end is None else end - monotonic()
-            if left is not None and left <= 0:
-                return None
-            self.turns = 0
-            waiter = self._loop.waiter()
-            waiters = self._waiters.setdefault(key, set())
-            waiters.add(waiter)
-            try:
-                await waiter.wait(left)
-            finally:
-                waiters.discard(waiter)
-                if not waiters:
-                    self._waiters.pop(key, None)
+        if timeout is None:
+            return await self._queue(key, attempt, None)
+        return await self._queue(key, attempt, monotonic() + timeout)
 
-    async def end(self, begin: Callable[[], int], timeout: float | None, what: str) -> int:
-        """Begins an operation when there is room, and waits for its end."""
+    async def _queue(
+        self, key: int, attempt: Callable[[], T | None], end: float | None
+    ) -> T | None:
+        """Waits until those that came before are served, and then for something."""
+        assert self._loop is not None
+        line = self.lines.setdefault(key, deque())
+        waiter = self._loop.waiter()
+        line.append(waiter)
+        if key < 0:
+            self._rooms.setdefault(key)
+        try:
+            while True:
+                # Before the attempt: what comes after it must not be missed.
+                waiter.clear()
+                if line[0] is waiter:
+                    done = attempt()
+                    if done is not None:
+                        return done
+                    if self.failure is not None:
+                        raise self.failure
+                left = None if end is None else end - monotonic()
+                if left is not None and left <= 0:
+                    return None
+                self.turns = 0
+                await waiter.wait(left)
+        finally:
+            self._leave(key, line, waiter)
+
+    def _leave(self, key: int, line: deque[_loops.Waiter], waiter: _loops.Waiter) -> None:
+        """Ends a wait. The next one looks, for what this one has left or was woken for."""
+        was_first = line[0] is waiter
+        line.remove(waiter)
+        if not line:
+            del self.lines[key]
+        elif was_first:
+            line[0].set()
+        if key < 0 and was_first:
+            # Other connections come before the next of this one.
+            del self._rooms[key]
+            if line:
+                self._rooms[key] = None
+
+    async def end(
+        self, peer: int, begin: Callable[[], int], timeout: float | None, what: str
+    ) -> int:
+        """Begins an operation of a connection when there is room, and waits for its end."""
         start = monotonic()
-        operation = await self.wait(_ROOM, lambda: begin() or None, timeout)
-        left = None if timeout is None else timeout - (monotonic() - start)
+        left = timeout = seconds("timeout", timeout)
+        operation = await self.wait(-peer, lambda: begin() or None, left)
         if operation is not None:
             try:
+                if timeout is not None:
+                    left = timeout - (monotonic() - start)
                 done = await self.wait(operation, lambda: self.hub.ended(operation), left)
             except BaseException:
                 self.hub.forget(operation)
@@ -178,10 +220,10 @@ class Connection(Peer[Coroutine[Any, Any, None], Coroutine[Any, Any, int]]):
         self._reactor = reactor
 
     async def _word(self, begin: Callable[[], int], timeout: float | None, what: str) -> int:
-        return await self._reactor.end(begin, timeout, what)
+        return await self._reactor.end(self._peer, begin, timeout, what)
 
     async def _done(self, begin: Callable[[], int], timeout: float | None, what: str) -> None:
-        await self._reactor.end(begin, timeout, what)
+        await self._reactor.end(self._peer, begin, timeout, what)
 
     async def send(self, data: Buffer, *, timeout: float | None = None) -> None:
         """Sends a message of any size, and returns when it is delivered.
@@ -191,7 +233,9 @@ class Connection(Peer[Coroutine[Any, Any, None], Coroutine[Any, Any, int]]):
         may have delivered the message.
         """
         hub, peer = self._hub, self._peer
-        await self._reactor.end(lambda: hub.send(peer, data), timeout, "the message was not delivered")
+        await self._reactor.end(
+            peer, lambda: hub.send(peer, data), timeout, "the message was not delivered"
+        )
 
     def post(self, data: Buffer) -> None:
         """Sends a message without waiting. A failure is raised by a later call.
@@ -211,18 +255,22 @@ class Connection(Peer[Coroutine[Any, Any, None], Coroutine[Any, Any, int]]):
 
         Raises ``Disconnected`` once the peer is gone and all messages are received; ``TimedOut``.
         """
-        message = self._at_once()
-        if message is None:
-            return await self._later(timeout)
+        if timeout is not None:
+            timeout = seconds("timeout", timeout)
+        # Before a message is taken: a cancellation at a suspension after that would lose it.
         if self._reactor.turns >= _TURNS:
             await self._reactor.checkpoint()
-        return message
+        message = self._at_once()
+        return await self._later(timeout) if message is None else message
 
     def _at_once(self) -> Message | None:
         """The next message, if it is here, or comes while the loop has nothing else to do."""
         reactor = self._reactor
         if reactor.runner._thread_id != get_ident() and reactor.running() is not reactor.home:
             reactor.attach()
+        if self._peer in reactor.lines:
+            # Whoever waits already comes first.
+            return None
         spin = reactor.spin
         if spin > 0 and reactor.ready and not reactor.is_idle():
             spin = 0.0
@@ -246,20 +294,18 @@ class Connection(Peer[Coroutine[Any, Any, None], Coroutine[Any, Any, int]]):
         return self
 
     async def __anext__(self) -> Message:
-        try:
-            message = self._at_once()
-            if message is None:
-                return await self._later(None)
-        except Disconnected:
-            raise StopAsyncIteration from None
         if self._reactor.turns >= _TURNS:
             await self._reactor.checkpoint()
-        return message
+        try:
+            message = self._at_once()
+            return await self._later(None) if message is None else message
+        except Disconnected:
+            raise StopAsyncIteration from None
 
     def close(self) -> None:
         """Closes the connection. Messages that were not received are gone."""
         super().close()
-        self._reactor.wake(self._peer)
+        self._reactor.wake_all([self._peer])
 
     async def __aenter__(self) -> Self:
         return self
@@ -282,6 +328,7 @@ class Server(Listener):
     async def accept(self, *, timeout: float | None = None) -> Connection:
         """Returns the connection of the next client."""
         reactor = self._reactor
+        timeout = seconds("timeout", timeout)
         peer = await reactor.wait(_ACCEPTED, reactor.hub.try_accept, timeout)
         if peer is None:
             assert timeout is not None
@@ -322,6 +369,14 @@ class Server(Listener):
         self.close()
 
 
+def _checked_spin(spin: float) -> float:
+    """Seconds for which a wait looks; a loop that looks without end would do nothing else."""
+    checked = seconds("spin", spin)
+    if checked is None:
+        raise ValueError(f"spin is {spin}; give seconds from 0 on, as 20e-6")
+    return checked
+
+
 def listen(
     address: str | Job | None = None,
     *,
@@ -343,6 +398,7 @@ def listen(
     spin: seconds for which a task that waits looks before it lets the loop sleep; only asyncio's own
     loop, and only while no other task is ready.
     """
+    spin_time = _checked_spin(spin)
     hub = hub_at(
         address,
         recv_buffers=recv_buffers,
@@ -351,7 +407,7 @@ def listen(
         keepalive=keepalive,
         send_timeout=send_timeout,
     )
-    return Server(_Reactor(hub, spin))
+    return Server(_Reactor(hub, spin_time))
 
 
 class _Connecting:
@@ -380,7 +436,7 @@ _clients: WeakValueDictionary[tuple[Any, ...], _Reactor] = WeakValueDictionary()
 
 def _client(uri: str, options: dict[str, Any], spin: float) -> _Reactor:
     loop = _loops.current()
-    key = (loop.home, uri.partition("://")[0], spin, tuple(options.values()))
+    key = (loop.home, spin, *way_of(uri, options))
     reactor = _clients.get(key)
     if reactor is None or reactor.hub.closed or reactor.failure is not None:
         reactor = _Reactor(Hub(uri=uri, **options), spin)
@@ -429,7 +485,9 @@ def connect(
         "send_timeout": send_timeout,
     }
 
+    spin_time = _checked_spin(spin)
+
     async def begin() -> Connection:
-        return await _connected(_client(uri, options, spin), uri, attribute, payload, timeout)
+        return await _connected(_client(uri, options, spin_time), uri, attribute, payload, timeout)
 
     return _Connecting(begin)

@@ -19,7 +19,11 @@ class Watcher(Protocol):
 class Waiter(Protocol):
     """A wait of one task."""
 
-    def set(self) -> None: ...
+    def set(self) -> None:
+        """Ends the wait that is under way, or the next one."""
+
+    def clear(self) -> None:
+        """Takes that back."""
 
     async def wait(self, timeout: float | None) -> None: ...
 
@@ -115,6 +119,10 @@ class _AsyncioWaiter:
         if not self._future.done():
             self._future.set_result(None)
 
+    def clear(self) -> None:
+        if self._future.done():
+            self._future = self._loop.create_future()
+
     async def wait(self, timeout: float | None) -> None:
         timer = None if timeout is None else self._loop.call_later(timeout, self.set)
         try:
@@ -199,6 +207,10 @@ class _TrioWaiter:
 
     def set(self) -> None:
         self._event.set()
+
+    def clear(self) -> None:
+        if self._event.is_set():
+            self._event = self._trio.Event()
 
     async def wait(self, timeout: float | None) -> None:
         if timeout is None:

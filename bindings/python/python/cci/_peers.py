@@ -5,11 +5,11 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import TYPE_CHECKING, Any, Generic, TypeVar
 
-from ._cci import Hub
+from ._cci import Hub, Job, checked_uri
 from ._errors import of_status
 
 if TYPE_CHECKING:
-    from ._cci import Job, Registration
+    from ._cci import Registration
 
 # What a call gives that waits for the end of an operation: nothing, or a word; or what is awaited
 # for it.
@@ -147,6 +147,12 @@ class Listener:
 
 def hub_at(address: str | Job | None, **options: Any) -> Hub:
     """A hub that others connect to: at an address, or of a job."""
-    if address is None or isinstance(address, str):
-        return Hub(address, **options)
-    return Hub(None, of_job=address, **options)
+    if isinstance(address, Job):
+        return Hub(None, of_job=address, **options)
+    return Hub(address, **options)
+
+
+def way_of(uri: str, options: dict[str, Any]) -> tuple[str, str]:
+    """What the clients have in common that share an endpoint: how their URIs begin, and their options."""
+    # As text, because what a program gives by mistake may have no hash.
+    return checked_uri(uri).partition("://")[0], repr(options)

@@ -20,9 +20,9 @@ from time import monotonic
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
-from ._cci import Hub
+from ._cci import Hub, seconds
 from ._errors import Disconnected, Error, timed_out
-from ._peers import Listener, Peer, hub_at
+from ._peers import Listener, Peer, hub_at, way_of
 
 if TYPE_CHECKING:
     from typing import Self
@@ -87,6 +87,7 @@ class Connection(Peer[None, int]):
             raise StopIteration from None
 
     def _word(self, begin: Callable[[], int], timeout: float | None, what: str) -> int:
+        timeout = seconds("timeout", timeout)
         start = monotonic()
         operation = begin() or self._hub.wait_begin(begin, timeout)
         if operation == 0:
@@ -227,7 +228,7 @@ def connect(
         "spin": spin,
     }
     # An endpoint of the parent is of no use to a forked child.
-    key = (os.getpid(), uri.partition("://")[0], tuple(options.values()))
+    key = (os.getpid(), *way_of(uri, options))
     shared = _clients.get(key)
     if shared is None or shared.hub.closed:
         shared = _Shared(Hub(uri=uri, **options))

@@ -3,6 +3,7 @@
 use super::calls::{End, NO_ROOM, Span, register};
 use super::state::{Changes, Keep, Operation};
 use super::{BATCH, Hub};
+use crate::arguments::Seconds;
 use crate::devices::{Options, open_at, open_for};
 use crate::errors::{OrRaise, error};
 use crate::message::Message;
@@ -11,6 +12,7 @@ use crate::{arguments, job};
 use cci::{Atomic, Connect};
 use pyo3::prelude::*;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
+use std::time::Duration;
 
 #[pymethods]
 impl Hub {
@@ -21,22 +23,22 @@ impl Hub {
     #[expect(clippy::too_many_arguments, reason = "one for each keyword")]
     fn new(
         py: Python<'_>,
-        address: Option<&str>,
+        address: Option<&Bound<'_, PyAny>>,
         uri: Option<&str>,
         of_job: Option<&job::Job>,
         recv_buffers: Option<i64>,
         send_buffers: Option<i64>,
         max_message: i64,
-        keepalive: Option<f64>,
-        send_timeout: Option<f64>,
-        spin: Option<f64>,
+        keepalive: Seconds<'_, '_>,
+        send_timeout: Seconds<'_, '_>,
+        spin: Seconds<'_, '_>,
     ) -> PyResult<Self> {
         let options = Options::new(recv_buffers, send_buffers, max_message, keepalive, send_timeout)?;
         let spin = arguments::seconds("spin", spin)?;
         let endpoint = match (of_job, uri) {
             (Some(job), _) => job.open(py, &options)?,
             (None, Some(uri)) => open_for(py, uri, &options)?,
-            (None, None) => open_at(py, address, &options)?,
+            (None, None) => open_at(py, arguments::address(address)?, &options)?,
         };
         Self::over(endpoint, uri.is_none(), spin)
     }
@@ -91,7 +93,8 @@ impl Hub {
         if message.is_some() || spin <= 0.0 {
             return Ok(message);
         }
-        let time = arguments::seconds("spin", Some(spin))?.unwrap_or_default();
+        // Checked where the program has given it.
+        let time = Duration::try_from_secs_f64(spin).unwrap_or_default();
         let endpoint = self.opened.get(py)?;
         let mut changes = Changes::default();
         if !self.spin(py, &endpoint, time, &mut changes) {
@@ -112,7 +115,7 @@ impl Hub {
     }
 
     /// Waits for the next message of a connection; None: the time is over.
-    fn recv(&self, py: Python<'_>, peer: u64, timeout: Option<f64>) -> PyResult<Option<Message>> {
+    fn recv(&self, py: Python<'_>, peer: u64, timeout: Seconds<'_, '_>) -> PyResult<Option<Message>> {
         let limit = arguments::seconds("timeout", timeout)?;
         self.wait(py, limit, || self.take_message(py, peer))
     }
@@ -124,7 +127,7 @@ impl Hub {
     }
 
     /// Waits for an accepted connection; None: the time is over.
-    fn accept(&self, py: Python<'_>, timeout: Option<f64>) -> PyResult<Option<u64>> {
+    fn accept(&self, py: Python<'_>, timeout: Seconds<'_, '_>) -> PyResult<Option<u64>> {
         let limit = arguments::seconds("timeout", timeout)?;
         self.wait(py, limit, || self.try_accept(py))
     }
@@ -133,17 +136,18 @@ impl Hub {
     fn connect(
         &self,
         py: Python<'_>,
-        uri: &str,
+        uri: &Bound<'_, PyAny>,
         attribute: &str,
         payload: &[u8],
-        timeout: Option<f64>,
+        timeout: Seconds<'_, '_>,
     ) -> PyResult<u64> {
         let attribute = arguments::attribute(attribute)?;
         let timeout = arguments::seconds("timeout", timeout)?;
+        let uri = arguments::checked_uri(uri)?;
         let endpoint = self.opened.get(py)?;
         let peer = self.number();
         self.state().connecting(peer);
-        let connect = Connect::to(uri).attribute(attribute).payload(payload).timeout(timeout).context(peer);
+        let connect = Connect::to(uri.to_str()?).attribute(attribute).payload(payload).timeout(timeout).context(peer);
         endpoint.connect(&connect).or_raise(py).inspect_err(|_| {
             let mut state = self.state();
             state.operations.remove(&peer);
@@ -190,7 +194,7 @@ impl Hub {
         &self,
         py: Python<'py>,
         operation: u64,
-        timeout: Option<f64>,
+        timeout: Seconds<'_, '_>,
     ) -> PyResult<Option<Bound<'py, PyAny>>> {
         let limit = arguments::seconds("timeout", timeout)?;
         self.wait(py, limit, || self.ended(py, operation))
@@ -198,7 +202,7 @@ impl Hub {
 
     /// Repeats a call that begins an operation until there is room. Returns the operation; 0: the
     /// time is over.
-    fn wait_begin(&self, py: Python<'_>, begin: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<u64> {
+    fn wait_begin(&self, py: Python<'_>, begin: &Bound<'_, PyAny>, timeout: Seconds<'_, '_>) -> PyResult<u64> {
         let limit = arguments::seconds("timeout", timeout)?;
         let begun = self.wait(py, limit, || {
             let operation: u64 = begin.call0()?.extract()?;
@@ -228,7 +232,13 @@ impl Hub {
     }
 
     /// Sends a message and waits until it is delivered. False: the time is over.
-    fn send_wait(&self, py: Python<'_>, peer: u64, data: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<bool> {
+    fn send_wait(
+        &self,
+        py: Python<'_>,
+        peer: u64,
+        data: &Bound<'_, PyAny>,
+        timeout: Seconds<'_, '_>,
+    ) -> PyResult<bool> {
         let limit = arguments::seconds("timeout", timeout)?;
         let mut operation = NO_ROOM;
         let ended = self.wait(py, limit, || {
@@ -246,11 +256,17 @@ impl Hub {
     }
 
     /// Sends a message as `post`, and waits for room. False: the time is over.
-    fn post_wait(&self, py: Python<'_>, peer: u64, data: &Bound<'_, PyAny>, timeout: Option<f64>) -> PyResult<bool> {
+    fn post_wait(
+        &self,
+        py: Python<'_>,
+        peer: u64,
+        data: &Bound<'_, PyAny>,
+        timeout: Seconds<'_, '_>,
+    ) -> PyResult<bool> {
+        let limit = arguments::seconds("timeout", timeout)?;
         if self.post(py, peer, data)? {
             return Ok(true);
         }
-        let limit = arguments::seconds("timeout", timeout)?;
         let sent = self.wait(py, limit, || Ok(self.post(py, peer, data)?.then_some(())))?;
         Ok(sent.is_some())
     }
