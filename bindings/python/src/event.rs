@@ -3,7 +3,7 @@
 use crate::connection::RawConnection;
 use crate::errors::{Refusal, error};
 use crate::message::Message;
-use crate::opened::{Gauge, Held};
+use crate::opened::{Gauge, Held, Payload};
 use cci::{DetachedEvent, Endpoint, EventKind, RequestError, Status, Unanswered};
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
@@ -48,7 +48,7 @@ impl Event {
         match event {
             event @ cci::Event::Received(_) => {
                 let held = Held::new(event).counted(gauge);
-                taken.message = Some(Py::new(py, Message::new(held))?);
+                taken.message = Some(Py::new(py, Message::new(Payload::InPlace(held)))?);
             }
             event @ cci::Event::Request(_) => {
                 taken.request = Mutex::new(Some((event.detach(), Arc::clone(endpoint))));

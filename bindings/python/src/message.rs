@@ -1,7 +1,7 @@
 //! Received messages.
 
 use crate::export::{Export, fill};
-use crate::opened::Held;
+use crate::opened::Payload;
 use pyo3::exceptions::PyBufferError;
 use pyo3::ffi;
 use pyo3::prelude::*;
@@ -11,21 +11,19 @@ use std::ffi::c_int;
 /// A received message: an object with the buffer protocol, read-only.
 ///
 /// `bytes(message)` copies it; `memoryview(message)` shows it where it arrived, without a copy. The
-/// message holds a receive buffer of its endpoint until it and all its views are gone, on any
+/// message may hold a receive buffer of its endpoint until it and all its views are gone, on any
 /// thread. Views stay valid after the connection and the endpoint are closed.
 #[pyclass(frozen, module = "cci")]
-pub(crate) struct Message(Held);
+pub(crate) struct Message(Payload);
 
 impl Message {
-    pub(crate) fn new(held: Held) -> Self {
-        Self(held)
+    pub(crate) fn new(payload: Payload) -> Self {
+        Self(payload)
     }
 
     fn copy<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
         PyBytes::new_with(py, self.__len__(), |target| {
-            if let Some(received) = self.0.received() {
-                received.copy_to(target);
-            }
+            self.0.copy_to(target);
             Ok(())
         })
     }
@@ -34,7 +32,7 @@ impl Message {
 #[pymethods]
 impl Message {
     fn __len__(&self) -> usize {
-        self.0.received().map_or(0, cci::Received::len)
+        self.0.len()
     }
 
     fn __bytes__<'py>(&self, py: Python<'py>) -> PyResult<Bound<'py, PyBytes>> {
@@ -56,14 +54,13 @@ impl Message {
 
     #[allow(unsafe_code, reason = "the buffer protocol")]
     unsafe fn __getbuffer__(slf: Bound<'_, Self>, view: *mut ffi::Py_buffer, flags: c_int) -> PyResult<()> {
-        let Some(received) = slf.get().0.received() else {
+        let Some((address, len)) = slf.get().0.place() else {
             return Err(PyBufferError::new_err("the message has no bytes to show"));
         };
-        let bytes = received.view();
         // An empty message may have no address.
-        let start = if bytes.is_empty() { std::ptr::NonNull::dangling().as_ptr() } else { bytes.address().cast_mut() };
+        let start = if len == 0 { std::ptr::NonNull::dangling().as_ptr() } else { address.cast_mut() };
         // SAFETY: called by Python with its view. The payload stays where it is, and readable,
-        // until the event is given back, which is not before this object goes.
-        unsafe { fill(view, flags, slf.as_any(), start, bytes.len()) }
+        // until the event is given back or the copy is freed, which is not before this object goes.
+        unsafe { fill(view, flags, slf.as_any(), start, len) }
     }
 }

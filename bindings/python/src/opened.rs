@@ -56,6 +56,11 @@ impl Gauge {
         self.held.load(Ordering::Relaxed)
     }
 
+    /// The receive buffers of the endpoint.
+    pub(crate) fn slots(&self) -> usize {
+        usize::try_from(self.slots).unwrap_or(usize::MAX)
+    }
+
     pub(crate) fn are_all_held(&self) -> bool {
         self.held() >= self.slots
     }
@@ -99,6 +104,56 @@ impl Held {
 
     pub(crate) fn received(&self) -> Option<&cci::Received<'static>> {
         self.event.received()
+    }
+}
+
+/// A received message: where it arrived, or a copy that holds no buffer.
+pub(crate) enum Payload {
+    InPlace(Held),
+    Copied(Box<[u8]>),
+}
+
+impl Payload {
+    pub(crate) fn len(&self) -> usize {
+        match self {
+            Self::InPlace(held) => held.received().map_or(0, cci::Received::len),
+            Self::Copied(bytes) => bytes.len(),
+        }
+    }
+
+    /// Copies its bytes to a buffer of its length.
+    pub(crate) fn copy_to(&self, target: &mut [u8]) {
+        match self {
+            Self::InPlace(held) => {
+                if let Some(received) = held.received() {
+                    received.copy_to(target);
+                }
+            }
+            Self::Copied(bytes) => target.copy_from_slice(bytes),
+        }
+    }
+
+    /// Where its bytes lie as long as it lives; `None`: there are none to show.
+    pub(crate) fn place(&self) -> Option<(*const u8, usize)> {
+        match self {
+            Self::InPlace(held) => held.received().map(|received| {
+                let view = received.view();
+                (view.address(), view.len())
+            }),
+            Self::Copied(bytes) => Some((bytes.as_ptr(), bytes.len())),
+        }
+    }
+
+    /// Counts a buffer that it holds as the program's.
+    pub(crate) fn counted(self, gauge: &Arc<Gauge>) -> Self {
+        match self {
+            Self::InPlace(held) => Self::InPlace(held.counted(gauge)),
+            copied @ Self::Copied(_) => copied,
+        }
+    }
+
+    pub(crate) fn is_in_place(&self) -> bool {
+        matches!(self, Self::InPlace(_))
     }
 }
 

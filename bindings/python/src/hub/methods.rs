@@ -60,8 +60,7 @@ impl Hub {
 
     /// Closes the endpoint with all its connections, and ends all waits.
     fn close(&self, py: Python<'_>) {
-        let peers = std::mem::take(&mut self.state().peers);
-        drop(peers);
+        self.state().forget_all();
         self.opened.close(py);
         self.sleepers.wake();
     }
@@ -158,9 +157,7 @@ impl Hub {
 
     /// Closes a connection. Its unread messages are gone; its operations end with an error.
     fn disconnect(&self, py: Python<'_>, peer: u64) {
-        let gone = self.state().peers.remove(&peer);
-        let connection = gone.as_ref().and_then(|peer| peer.connection);
-        drop(gone);
+        let connection = self.state().forget(peer);
         if let (Some(connection), Some(endpoint)) = (connection, self.opened.share()) {
             // It may have ended by itself.
             let _ = py.detach(|| endpoint.disconnect(connection));

@@ -4,6 +4,7 @@
 mod calls;
 mod methods;
 mod state;
+mod unread;
 
 use crate::errors::{Refusal, error};
 use crate::message::Message;
@@ -50,17 +51,18 @@ impl Drop for Hub {
         if !self.is_here() {
             // A thread that the child lacks may have been about to change it.
             let state = self.state.get_mut().unwrap_or_else(PoisonError::into_inner);
-            std::mem::forget(std::mem::take(state));
+            std::mem::forget(std::mem::replace(state, State::new(false, &self.opened.gauge)));
         }
     }
 }
 
 impl Hub {
     pub(crate) fn over(endpoint: Endpoint, is_listening: bool, spin: Option<Duration>) -> PyResult<Self> {
+        let opened = Opened::new(endpoint);
         Ok(Self {
-            opened: Opened::new(endpoint),
-            state: Mutex::new(State::new(is_listening)),
-            state_of_child: Mutex::default(),
+            state: Mutex::new(State::new(is_listening, &opened.gauge)),
+            state_of_child: Mutex::new(State::new(false, &opened.gauge)),
+            opened,
             process: Process::current()?,
             sleepers: Sleepers::default(),
             spin: spin.unwrap_or(SPIN),
@@ -186,8 +188,8 @@ impl Hub {
     fn take_message(&self, py: Python<'_>, peer: u64) -> PyResult<Option<Message>> {
         let mut state = self.state();
         let is_starving = state.is_starving;
-        let known = state.peers.get_mut(&peer).ok_or_else(|| self.unknown(py))?;
-        let Some(held) = known.queue.pop_front() else {
+        let Some(message) = state.next_message(peer) else {
+            let known = state.peers.get_mut(&peer).ok_or_else(|| self.unknown(py))?;
             if let Some((status, sentence)) = known.unsent.take().or_else(|| known.lost.clone()) {
                 drop(state);
                 return Err(error(py, status, &sentence));
@@ -200,14 +202,14 @@ impl Hub {
             return Ok(None);
         };
         drop(state);
-        if let Err(raised) = self.opened.gauge.warn(py) {
+        if message.is_in_place()
+            && let Err(raised) = self.opened.gauge.warn(py)
+        {
             // The message stays where it was: the call has not received it.
-            if let Some(known) = self.state().peers.get_mut(&peer) {
-                known.queue.push_front(held);
-            }
+            self.state().put_back(peer, message);
             return Err(raised);
         }
-        Ok(Some(Message::new(held.counted(&self.opened.gauge))))
+        Ok(Some(Message::new(message.counted(&self.opened.gauge))))
     }
 }
 

@@ -1,11 +1,13 @@
 //! What a hub knows of its connections and operations, and what events change of it.
 
+use super::unread::{Totals, Unread};
 use crate::export::Export;
-use crate::opened::Held;
+use crate::opened::{Gauge, Payload};
 use crate::registration::Registration;
 use cci::{Connection, DetachedEvent, Endpoint, Event, Failure, RequestError, Status, Unanswered};
 use pyo3::prelude::*;
 use std::collections::{HashMap, VecDeque};
+use std::sync::Arc;
 
 /// The key of a wait for accepted connections.
 pub(crate) const ACCEPTED: u64 = 0;
@@ -20,7 +22,7 @@ pub(crate) type Ended = (Status, String);
 pub(crate) struct Peer {
     /// None until it is open.
     pub(crate) connection: Option<Connection>,
-    pub(crate) queue: VecDeque<Held>,
+    pub(crate) unread: Unread,
     /// Why nothing comes or goes any more.
     pub(crate) lost: Option<Ended>,
     /// Why a posted message has not arrived; told once, by the next call.
@@ -29,7 +31,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     fn new(connection: Option<Connection>) -> Self {
-        Self { connection, queue: VecDeque::new(), lost: None, unsent: None }
+        Self { connection, unread: Unread::default(), lost: None, unsent: None }
     }
 }
 
@@ -55,14 +57,19 @@ pub(crate) struct Operation {
     pub(crate) is_awaited: bool,
 }
 
-#[derive(Default)]
 pub(crate) struct State {
     pub(crate) peers: HashMap<u64, Peer>,
+    /// Of the messages that wait to be received.
+    pub(crate) totals: Totals,
+    /// Of those that the program holds.
+    gauge: Arc<Gauge>,
     pub(crate) operations: HashMap<u64, Operation>,
     pub(crate) accepted: VecDeque<u64>,
     /// Requests that found no send buffer for their answer.
     unanswered: VecDeque<DetachedEvent>,
     is_listening: bool,
+    /// Lost connections may be among the accepted ones.
+    has_lost: bool,
     /// The keys of waits that a call of another wait has changed.
     pub(crate) untold: Vec<u64>,
     /// All buffers are held, and no event waits.
@@ -80,8 +87,20 @@ pub(crate) struct Changes {
 
 impl State {
     /// Of an endpoint that takes requests of others, or rejects them.
-    pub(crate) fn new(is_listening: bool) -> Self {
-        Self { is_listening, ..Self::default() }
+    pub(crate) fn new(is_listening: bool, gauge: &Arc<Gauge>) -> Self {
+        Self {
+            peers: HashMap::new(),
+            totals: Totals::new(gauge.slots()),
+            gauge: Arc::clone(gauge),
+            operations: HashMap::new(),
+            accepted: VecDeque::new(),
+            unanswered: VecDeque::new(),
+            is_listening,
+            has_lost: false,
+            untold: Vec::new(),
+            is_starving: false,
+            next: 0,
+        }
     }
 
     /// A number for a connection or an operation, from 1.
@@ -101,9 +120,13 @@ impl State {
         self.is_starving = false;
         match event {
             Event::Received(message) => {
+                if self.totals.is_short() && self.has_lost {
+                    self.forget_unseen();
+                }
                 let peer = message.connection().and_then(|connection| connection.context());
                 if let Some((number, peer)) = peer.and_then(|number| Some((number, self.peers.get_mut(&number)?))) {
-                    peer.queue.push_back(Held::new(Event::Received(message)));
+                    let held = usize::try_from(self.gauge.held()).unwrap_or(usize::MAX);
+                    peer.unread.push(message, &mut self.totals, held);
                     changes.keys.push(number);
                 }
             }
@@ -171,6 +194,7 @@ impl State {
         {
             peer.lost = peer.lost.take().or_else(|| failure.clone());
             changes.keys.push(number);
+            self.settle_rest(number);
         }
         if operation != POSTED && self.operations.get(&operation).is_some_and(|operation| operation.is_awaited) {
             self.settle(operation, failure.map_or(Ok(()), Err), changes);
@@ -200,11 +224,64 @@ impl State {
         changes.keys.push(operation);
     }
 
+    /// The next message of a connection.
+    pub(crate) fn next_message(&mut self, peer: u64) -> Option<Payload> {
+        self.peers.get_mut(&peer)?.unread.pop(&mut self.totals)
+    }
+
+    /// Takes back the message that was taken last.
+    pub(crate) fn put_back(&mut self, peer: u64, message: Payload) {
+        if let Some(known) = self.peers.get_mut(&peer) {
+            known.unread.put_back(message, &mut self.totals);
+        }
+    }
+
+    /// Forgets a connection and its unread messages.
+    pub(crate) fn forget(&mut self, peer: u64) -> Option<Connection> {
+        let mut known = self.peers.remove(&peer)?;
+        known.unread.clear(&mut self.totals);
+        known.connection
+    }
+
+    /// Forgets all connections.
+    pub(crate) fn forget_all(&mut self) {
+        for (_, mut known) in self.peers.drain() {
+            known.unread.clear(&mut self.totals);
+        }
+    }
+
+    /// Nothing follows from a peer: gives back the buffers of what it has left.
+    fn settle_rest(&mut self, number: u64) {
+        let Some(peer) = self.peers.get_mut(&number) else { return };
+        peer.unread.leave_buffers(&mut self.totals);
+        self.has_lost = true;
+    }
+
+    /// Forgets lost connections that the program has never seen, the oldest first, as clients that
+    /// never came: it reads too little of what they have left.
+    #[cold]
+    fn forget_unseen(&mut self) {
+        self.has_lost = false;
+        let Self { peers, accepted, totals, has_lost, .. } = self;
+        accepted.retain(|number| {
+            let is_lost = peers.get(number).is_some_and(|peer| peer.lost.is_some());
+            if is_lost && !totals.is_short() {
+                *has_lost = true;
+                return true;
+            }
+            if is_lost && let Some(mut peer) = peers.remove(number) {
+                peer.unread.clear(totals);
+            }
+            !is_lost
+        });
+    }
+
     fn lose(&mut self, connection: Option<Connection>, why: Failure, changes: &mut Changes) {
         let Some(number) = connection.and_then(|connection| connection.context()) else { return };
         if let Some(peer) = self.peers.get_mut(&number) {
             peer.lost.get_or_insert_with(|| (why.status(), why.to_string()));
             changes.keys.push(number);
+            self.settle_rest(number);
         }
     }
 
