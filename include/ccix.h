@@ -24,9 +24,9 @@ CCI_DECLSPEC const char *ccix_last_error(void);
 
 /*
  * Why the connect failed that this event tells of (CCI_EVENT_CONNECT with a status other than
- * CCI_SUCCESS), as a sentence: the peer's own words when it refused the handshake, for one. ""
- * where no more is known than the status says, and for other events. To be asked before the event
- * is returned; the text is valid until this thread's next ccix_event_reason().
+ * CCI_SUCCESS), as a sentence: the peer's own words when it refused the handshake, for one, and what
+ * the status means where no more is known. "" for other events. To be asked before the event is
+ * returned; the text is valid until this thread's next ccix_event_reason().
  */
 CCI_DECLSPEC const char *ccix_event_reason(const cci_event_t *event);
 

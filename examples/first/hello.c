@@ -29,5 +29,5 @@ int main(int argc, char **argv)
             return puts(event->recv.ptr) < 0;
         cci_return_event(event);
     }
-    return 1;
+    return failed(ccix_last_error());
 }

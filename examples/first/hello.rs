@@ -11,6 +11,9 @@ fn main() -> Result<(), Box<dyn std::error::Error>> {
     let endpoint = Endpoint::open(Context::new()?.device_for(&uri)?, &EndpointOptions::new())?;
     endpoint.connect(&Connect::to(&uri))?;
     while let Some(event) = endpoint.wait(None)? {
+        if let Some(reason) = event.reason() {
+            return Err(reason.into());
+        }
         event.outcome()?;
         if let Event::Connected(it) = &event {
             endpoint.send(it.connection().ok_or("gone")?, b"hello", Notify::OnFailure(0))?;

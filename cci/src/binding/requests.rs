@@ -2,7 +2,7 @@
 
 use super::ANSWERED;
 use cci_mem::sync::Ordering;
-use cci_proto::{EventKind, RequestError, Status};
+use cci_proto::{EventKind, Failure, RequestError, Status};
 use cci_transport::{Endpoint, Peer, Slot, Transport};
 use std::time::Duration;
 
@@ -72,15 +72,16 @@ pub fn accept_on(slot: &'static Slot, worker: &Endpoint, context: u64) -> Result
     answered
 }
 
-/// Why the connect failed that this event tells of, as a sentence; none for other events, and where
-/// its status says all.
+/// Why the connect failed that this event tells of, as a sentence: that of its status where no more
+/// is known. None for other events.
 #[must_use]
 pub fn reason(slot: &'static Slot) -> Option<String> {
     let failed = slot.kind() == EventKind::Connect as u32 && slot.detail() != Status::Success as u32;
     if !failed || slot.state() != cci_mem::slot::State::Borrowed {
         return None;
     }
-    slot.owner.get()?.with(|core, _| core.reason(slot).map(str::to_owned)).ok()?
+    let known = slot.owner.get()?.with(|core, _| core.reason(slot).map(str::to_owned)).ok()?;
+    known.or_else(|| Failure::from_status(Status::from_u32(slot.detail())?).map(|failure| failure.to_string()))
 }
 
 fn check_request(slot: &'static Slot) -> Result<(), RequestError> {

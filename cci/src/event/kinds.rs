@@ -128,7 +128,8 @@ impl Completed<'_> {
 pub struct ConnectFailed<'e>(pub(super) Held<'e>);
 
 impl ConnectFailed<'_> {
-    /// Returns why the connect failed, as a sentence, where more is known than the failure tells.
+    /// Returns why the connect failed, as a sentence: that of the failure where no more is known.
+    /// `None`: the endpoint is closed.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         crate::binding::reason(self.0.slot)

@@ -166,8 +166,9 @@ impl<'e> Event<'e> {
         }
     }
 
-    /// Returns why a connect failed, as a sentence, where more is known than [`Event::outcome`]
-    /// tells: the peer's own words when it refused the handshake, for one. `None` for other events.
+    /// Returns why a connect failed, as a sentence: the peer's own words when it refused the
+    /// handshake, for one, and that of [`Event::outcome`] where no more is known. `None` for other
+    /// events.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         binding::reason(self.held().slot)

@@ -105,6 +105,12 @@ fn shown_client(page: &str, source: &str, hello: &str) {
         assert_eq!(Program::start(hello, &[&uri]).finish(), ["hello"]);
         drop(server);
     }
+    let server = Program::start_on("sock", env!("CARGO_BIN_EXE_echo"), &["server"]);
+    let uri = server.line();
+    drop(server);
+    let output = Command::new(hello).arg(&uri).output().expect("ran");
+    let text = String::from_utf8_lossy(&output.stderr);
+    assert!(!output.status.success() && text.split_whitespace().count() > 5, "{uri}: {text}");
     let output = Command::new(hello).output().expect("ran");
     assert_eq!(output.status.code(), Some(1), "without a URI");
 }

@@ -64,6 +64,8 @@ fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<Connectio
 /// `reason`: what the library knows beyond the failure.
 fn not_reached(uri: &str, failure: Option<Failure>, reason: Option<&str>, timeout: Duration) -> UserError {
     let advice = failure.map_or_else(|| "it ended without a reason".into(), |it| advice(uri, it, timeout));
+    // What the failure means is in the advice.
+    let reason = reason.filter(|reason| failure.is_none_or(|failure| failure.to_string() != *reason));
     let reason = reason.map_or_else(String::new, |reason| format!("{reason}; "));
     UserError(format!("{uri} was not reached: {reason}{advice}"))
 }

@@ -115,6 +115,26 @@ fn the_lines_of_the_readme_are_those_of_an_example_that_says_hello() {
     says_hello(&program(&source, dir.path()), &example("echo_server", dir.path()));
 }
 
+/// Whoever forgot to start the server reads a sentence.
+#[test]
+fn the_client_of_the_readme_gives_a_reason_without_a_server() {
+    let dir = scratch();
+    let client = program(&root().join("examples/first/hello.c"), dir.path());
+    let server = example("echo_server", dir.path());
+    for transports in ["", "sock", "tcp", "^auto"] {
+        let server = Server::start_on(transports, &server, &[]);
+        let uri = server.uri.clone();
+        server.kill();
+        let mut client = command(&client);
+        let client = client.arg(&uri).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::piped());
+        let output = end(client.spawn().expect("the client starts"), "client");
+        let text = String::from_utf8_lossy(&output.stderr).into_owned();
+        assert!(!output.status.success() && output.stdout.is_empty(), "{uri}: {output:?}");
+        let reason = text.strip_prefix("hello: ").unwrap_or_default().trim();
+        assert!(reason.len() > 20, "{uri}: {text:?}");
+    }
+}
+
 #[test]
 fn the_client_of_the_page_says_hello() {
     let dir = scratch();
