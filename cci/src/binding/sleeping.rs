@@ -5,6 +5,7 @@ use cci_mem::sync::{AtomicU64, Ordering};
 use cci_proto::{Failure, Status, Unusable};
 use cci_transport::{Core, Endpoint, Slot, Transport, is_oversubscribed};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::Duration;
@@ -12,6 +13,9 @@ use std::time::Duration;
 /// The longest sleep of a blocking call. It bounds what another thread could cost that polls, so
 /// that the handle is not armed, and then makes no call any more.
 const LONGEST_SLEEP: Duration = Duration::from_millis(100);
+
+/// How long a thread pauses where the system refuses to let it sleep.
+const REFUSED: Duration = Duration::from_millis(1);
 
 /// Looks this often at a blocking operation before it sleeps: about the time of a wake-up.
 const BLOCKING_SPINS: u32 = 2000;
@@ -96,7 +100,12 @@ impl Sleep {
     /// Sleeps until a descriptor is readable.
     fn until(self, limit: Duration) -> Self {
         let limit = Timespec { tv_sec: 0, tv_nsec: i64::from(limit.subsec_nanos()) };
-        Self { is_over: self.poll(limit) == Ok(0), ..self }
+        let ended = self.poll(limit);
+        if ended.is_err_and(|error| error != Errno::INTR) {
+            // The system refuses the sleep: the caller's loop must not spin.
+            std::thread::sleep(REFUSED);
+        }
+        Self { is_over: ended == Ok(0), ..self }
     }
 
     fn is_readable(&self) -> bool {

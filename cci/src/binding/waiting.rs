@@ -12,6 +12,9 @@ use std::time::{Duration, Instant};
 /// Where the next wait for several endpoints begins. Relaxed: it publishes nothing.
 static START: AtomicUsize = AtomicUsize::new(0);
 
+/// How long a thread pauses where the system refuses to let it sleep.
+const REFUSED: Duration = Duration::from_millis(1);
+
 /// The descriptor that [`wake`] writes.
 ///
 /// # Errors
@@ -204,6 +207,7 @@ impl Sleep {
     /// and nobody has taken that yet.
     #[expect(unsafe_code, reason = "the handles belong to endpoints")]
     fn until(&self, limit: Option<Duration>) -> bool {
+        let pause = limit.map_or(REFUSED, |limit| limit.min(REFUSED));
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
         let handles = self.handles.iter().map(|handle| {
             // SAFETY: open as long as the endpoint. One that is closed meanwhile has written its
@@ -213,8 +217,11 @@ impl Sleep {
         });
         let wakers = self.wakers.iter().map(|waker| PollFd::new(waker, PollFlags::IN));
         let mut all: Vec<PollFd<'_>> = wakers.chain(handles).collect();
-        // A signal ends the sleep early, which the caller's loop allows.
-        let _ = poll(&mut all, limit.as_ref());
+        // A signal ends the sleep early, which the caller's loop allows. Where the system refuses
+        // it, a pause keeps that loop from spinning.
+        if poll(&mut all, limit.as_ref()).is_err_and(|error| error != Errno::INTR) {
+            std::thread::sleep(pause);
+        }
         all[..self.wakers.len()].iter().any(|polled| polled.revents().contains(PollFlags::IN))
     }
 

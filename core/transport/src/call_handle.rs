@@ -5,10 +5,13 @@ use crate::Readiness;
 use cci_mem::descriptors;
 use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
+use std::time::Duration;
 
+/// How long a call sleeps where the system refuses to drain its descriptor.
+const PAUSE: Duration = Duration::from_micros(200);
 const NO_TIME: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
 /// The descriptor that blocking calls of an endpoint sleep on: an edge-triggered epoll descriptor
@@ -64,7 +67,11 @@ impl CallHandle {
     pub fn drain(&self) {
         if let Some(epoll) = &self.epoll {
             let mut events = [Event { flags: EventFlags::empty(), data: EventData::new_u64(0) }; 1];
-            let _ = epoll::wait(epoll, &mut events[..], Some(&NO_TIME));
+            match epoll::wait(epoll, &mut events[..], Some(&NO_TIME)) {
+                Ok(_) | Err(Errno::INTR) => {}
+                // What cannot be drained stays readable. A pause keeps the call from spinning.
+                Err(_) => std::thread::sleep(PAUSE),
+            }
         }
     }
 

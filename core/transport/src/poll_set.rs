@@ -3,8 +3,8 @@
 
 use cci_mem::descriptors;
 use cci_proto::Time;
-use rustix::event::Timespec;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::{Result, read, write};
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -121,6 +121,18 @@ impl PollSet {
         epoll::wait(&self.epoll, events, Some(&ZERO))
     }
 
+    /// Whether the handle is readable, for whatever reason: where [`PollSet::ready`] fails.
+    #[must_use]
+    pub fn is_readable(&self) -> bool {
+        poll(&mut [PollFd::new(&self.epoll, PollFlags::IN)], Some(&ZERO)) == Ok(1)
+    }
+
+    /// Whether the timer has fired, and was not drained.
+    #[must_use]
+    pub fn is_timer_readable(&self) -> bool {
+        poll(&mut [PollFd::new(&self.timer, PollFlags::IN)], Some(&ZERO)) == Ok(1)
+    }
+
     /// Sets the timer to a time of [`monotonic`](crate::monotonic); `None`: never. False: the
     /// system refuses, and the timer is as before.
     pub fn set_timer(&self, at: Option<Time>) -> bool {
@@ -153,7 +165,6 @@ impl PollSet {
 mod tests {
     use super::*;
     use crate::monotonic;
-    use rustix::event::{PollFd, PollFlags, poll};
 
     fn ready_keys(set: &PollSet) -> Vec<u64> {
         let mut events = [PollSet::NO_EVENT; 4];
@@ -161,36 +172,32 @@ mod tests {
         events[..count].iter().map(|event| event.data.u64()).collect()
     }
 
-    fn is_readable(set: &PollSet) -> bool {
-        poll(&mut [PollFd::new(&set.handle(), PollFlags::IN)], Some(&ZERO)) == Ok(1)
-    }
-
     #[test]
     fn a_descriptor_makes_the_handle_readable_while_it_is_watched() {
         let set = PollSet::new().expect("descriptors");
         let event = descriptors::eventfd(1).expect("a descriptor");
-        assert!(!is_readable(&set));
+        assert!(!set.is_readable());
         set.watch(&event, 7, EventFlags::IN).expect("watched");
         assert_eq!(ready_keys(&set), [7]);
         set.rewatch(&event, 7, EventFlags::empty()).expect("watched for nothing");
-        assert!(!is_readable(&set));
+        assert!(!set.is_readable());
         set.rewatch(&event, 8, EventFlags::IN).expect("watched again");
         assert_eq!(ready_keys(&set), [8]);
         set.unwatch(&event).expect("watched until now");
-        assert!(!is_readable(&set));
+        assert!(!set.is_readable());
     }
 
     #[test]
     fn the_timer_fires_at_its_time_and_is_quiet_once_drained() {
         let set = PollSet::new().expect("descriptors");
         assert!(set.set_timer(Some(Time(monotonic().0 + 3_600_000_000_000))));
-        assert!(!is_readable(&set) && !set.drain_timer(), "in an hour");
+        assert!(!set.is_readable() && !set.drain_timer(), "in an hour");
         for past in [Time(0), monotonic()] {
             assert!(set.set_timer(Some(past)));
             assert!(poll(&mut [PollFd::new(&set.handle(), PollFlags::IN)], None) == Ok(1));
-            assert!(set.drain_timer() && !is_readable(&set));
+            assert!(set.drain_timer() && !set.is_readable());
         }
         assert!(set.set_timer(Some(Time(0))) && set.set_timer(None));
-        assert!(!is_readable(&set), "it is off");
+        assert!(!set.is_readable(), "it is off");
     }
 }

@@ -365,15 +365,24 @@ pub fn select_readable(fd: impl AsFd, limit: Duration) -> bool {
 ///
 /// The system takes no filter.
 pub fn refuse_call(number: libc::c_long) {
+    refuse_call_with(number, libc::EPERM);
+}
+
+/// The same with another error.
+///
+/// # Panics
+///
+/// The system takes no filter.
+pub fn refuse_call_with(number: libc::c_long, error: i32) {
     const ALLOW: u32 = 0x7fff_0000;
-    const REFUSE: u32 = 0x0005_0000 | libc::EPERM as u32;
-    let number = u32::try_from(number).expect("a number of a call");
+    const REFUSE: u32 = 0x0005_0000;
+    let (number, error) = (u32::try_from(number).expect("a number of a call"), error.cast_unsigned());
     let step = |code: u32, jt: u8, jf: u8, k: u32| libc::sock_filter { code: code as u16, jt, jf, k };
     // Loads the number of the call; is it this one?
     let mut filter = [
         step(libc::BPF_LD | libc::BPF_W | libc::BPF_ABS, 0, 0, 0),
         step(libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K, 0, 1, number),
-        step(libc::BPF_RET | libc::BPF_K, 0, 0, REFUSE),
+        step(libc::BPF_RET | libc::BPF_K, 0, 0, REFUSE | error),
         step(libc::BPF_RET | libc::BPF_K, 0, 0, ALLOW),
     ];
     let program = libc::sock_fprog { len: filter.len() as u16, filter: filter.as_mut_ptr() };

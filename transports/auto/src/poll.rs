@@ -3,6 +3,7 @@
 use crate::auto::{Auto, NO_WAY, WARM};
 use cci_proto::Time;
 use cci_transport::{Core, PollSet, Readiness, Slot, monotonic};
+use rustix::io::Errno;
 use std::time::Duration;
 
 /// Descriptors that one look at the handle reports: each way, timer and waker.
@@ -58,7 +59,12 @@ impl Auto {
             return 0;
         }
         let mut events = [PollSet::NO_EVENT; READY];
-        let count = self.set.ready(&mut events).unwrap_or(0);
+        let count = match self.set.ready(&mut events) {
+            Ok(count) => count,
+            Err(Errno::INTR) => 0,
+            // Which are is not reported: all have their turn.
+            Err(_) => return u32::MAX,
+        };
         let ways = events[..count].iter().map(|event| event.data.u64());
         ways.filter(|key| *key < self.ways.len() as u64).fold(0, |ready, way| ready | 1 << way)
     }

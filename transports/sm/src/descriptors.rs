@@ -256,12 +256,34 @@ impl Control {
 
     /// Fills in what is ready now. The vector is the caller's to use again, so that a look
     /// allocates nothing. True: more may be ready than one look finds.
-    pub(crate) fn ready(&self, found: &mut Vec<Ready>) -> bool {
+    ///
+    /// # Errors
+    ///
+    /// The system refuses to report that.
+    pub(crate) fn ready(&self, found: &mut Vec<Ready>) -> Result<bool> {
         found.clear();
         let mut events = [PollSet::NO_EVENT; 32];
-        let Ok(count) = self.set.ready(&mut events) else { return true };
+        let count = match self.set.ready(&mut events) {
+            Ok(count) => count,
+            Err(Errno::INTR) => return Ok(true),
+            Err(error) => return Err(error),
+        };
         found.extend(events[..count].iter().filter_map(|event| Self::decode(event.data.u64(), event.flags)));
-        count == events.len()
+        Ok(count == events.len())
+    }
+
+    /// What may be ready besides the sockets of lanes, where the system refuses to report what is.
+    #[cold]
+    pub(crate) fn suppose_ready(&self, found: &mut Vec<Ready>) {
+        found.push(Ready::Waker);
+        if self.set.is_timer_readable() {
+            found.push(Ready::Timer);
+        }
+        if self.is_listening() {
+            found.push(Ready::Listener);
+        }
+        let dead = self.peers.iter().filter(|known| known.peer.is_dead());
+        found.extend(dead.map(|known| Ready::Death(known.peer.pid.cast_unsigned())));
     }
 
     #[expect(clippy::cast_possible_truncation, reason = "the number is the low half")]
@@ -294,7 +316,13 @@ impl Control {
                 self.resting = Some(now);
                 None
             }
-            Err(_) => None,
+            Err(Errno::AGAIN | Errno::INTR | Errno::CONNABORTED) => None,
+            // A listener that stays readable would keep the program awake.
+            Err(_) => {
+                self.watch_listener(false);
+                self.resting = Some(now);
+                None
+            }
         }
     }
 

@@ -4,7 +4,7 @@ use cci_proto::Time;
 use cci_transport::{PollSet, monotonic};
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{BorrowedFd, OwnedFd};
-use rustix::io::Result;
+use rustix::io::{Errno, Result};
 use std::sync::Arc;
 
 /// Keys of the descriptors.
@@ -129,8 +129,16 @@ impl Ready {
     /// What makes the handle readable now, but for the waker.
     pub(crate) fn poll(&self) -> Found {
         let mut events = [PollSet::NO_EVENT; 8];
-        let count = self.set.ready(&mut events).unwrap_or(0);
         let mut found = Found::default();
+        let count = match self.set.ready(&mut events) {
+            Ok(count) => count,
+            Err(Errno::INTR) => 0,
+            Err(_) => {
+                // What is ready is not reported: every queue of errors may have something.
+                let any = self.set.is_readable();
+                return Found { any, reports: any, connected_reports: any, outward_reports: any };
+            }
+        };
         for event in &events[..count] {
             let (what, flags) = (event.data.u64(), event.flags);
             found.any |= what != PollSet::WAKER;

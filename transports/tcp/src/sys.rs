@@ -47,6 +47,26 @@ fn counted(result: libc::c_long) -> Result<usize> {
     usize::try_from(result).map_err(|_| last_error())
 }
 
+/// Whether an error of a stream says that its peer or the way there is gone. Any other means that
+/// the system refuses the call.
+pub(crate) fn is_end_of_stream(error: Errno) -> bool {
+    matches!(
+        error,
+        Errno::PIPE
+            | Errno::CONNRESET
+            | Errno::CONNABORTED
+            | Errno::CONNREFUSED
+            | Errno::TIMEDOUT
+            | Errno::HOSTUNREACH
+            | Errno::HOSTDOWN
+            | Errno::NETUNREACH
+            | Errno::NETDOWN
+            | Errno::NETRESET
+            | Errno::NOTCONN
+            | Errno::PROTO
+    )
+}
+
 /// Sends bytes, as many as the kernel takes.
 #[inline]
 pub(crate) fn send(socket: impl AsFd, bytes: &[u8]) -> Result<usize> {

@@ -52,6 +52,7 @@ impl Core {
     pub fn end_connection(&mut self, connection: &'static Connection) {
         if self.has_connection(connection) {
             self.connections.open.remove(connection.place());
+            self.break_reasons.forget(connection.place());
             connection.end();
             self.count_connections();
             self.connections.cells.give(connection);

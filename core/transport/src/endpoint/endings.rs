@@ -11,6 +11,19 @@ use std::collections::BTreeMap;
 #[derive(Default)]
 pub(super) struct ConnectReasons(BTreeMap<usize, String>);
 
+/// Why connections broke that the program has not disconnected, by their places.
+#[derive(Default)]
+pub(super) struct BreakReasons(BTreeMap<u32, String>);
+
+impl BreakReasons {
+    /// The place is another connection's from now on.
+    pub(super) fn forget(&mut self, place: u32) {
+        if !self.0.is_empty() {
+            self.0.remove(&place);
+        }
+    }
+}
+
 impl Core {
     /// Ends an operation that was posted: releases its slot, or queues its event, or wakes the
     /// thread that waits.
@@ -105,6 +118,18 @@ impl Core {
     #[must_use]
     pub fn reason(&self, slot: &'static Slot) -> Option<&str> {
         self.reasons.0.get(&std::ptr::from_ref(slot).addr()).map(String::as_str)
+    }
+
+    /// Stores why a connection breaks: a sentence for its report.
+    pub fn explain_break(&mut self, connection: &Connection, reason: String) {
+        crate::log_event!(warn, reason = %reason, "connection broke");
+        self.break_reasons.0.insert(connection.place(), reason);
+    }
+
+    /// Why a connection broke, where [`Core::explain_break`] was told.
+    #[must_use]
+    pub fn why_broken(&self, connection: &Connection) -> Option<&str> {
+        self.break_reasons.0.get(&connection.place()).map(String::as_str)
     }
 
     /// The events of a connection that has broken: as the program has asked for them. A program

@@ -32,7 +32,7 @@ use crate::{OpenError, Slot};
 use cci_mem::counters::Home;
 use cci_mem::sync::Ordering;
 use connections::Connections;
-use endings::ConnectReasons;
+use endings::{BreakReasons, ConnectReasons};
 use events::Events;
 use memory::SharedWithPeers;
 use os_handle::OsHandle;
@@ -73,6 +73,7 @@ pub struct Core {
     events: Events,
     connections: Connections,
     reasons: ConnectReasons,
+    break_reasons: BreakReasons,
     shortage: Shortage,
     counters: Home,
     waits: Box<Waits>,
@@ -102,6 +103,7 @@ impl Core {
             slots,
             connections: Connections::default(),
             reasons: ConnectReasons::default(),
+            break_reasons: BreakReasons::default(),
             shortage: Shortage::default(),
             counters,
             waits: Box::default(),

@@ -7,9 +7,13 @@ use cci_mem::schedule::{NEVER, Schedule};
 use cci_mem::sync::{AtomicBool, Ordering};
 use cci_proto::Time;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
 use rustix::time::{Itimerspec, TimerfdTimerFlags, timerfd_settime};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
+
+/// How long a thread pauses where the system refuses to let it sleep.
+const REFUSED: Duration = Duration::from_millis(1);
 
 pub(super) struct Alarm {
     timer: OwnedFd,
@@ -81,7 +85,10 @@ impl Alarm {
         let left = limit.map(|limit| Duration::from_nanos(limit.since(monotonic())));
         let left = left.and_then(|left| Timespec::try_from(left).ok());
         let mut all = [&self.timer, &self.doorbell, watch].map(|fd| PollFd::new(fd, PollFlags::IN));
-        let _ = poll(&mut all, left.as_ref());
+        if poll(&mut all, left.as_ref()).is_err_and(|error| error != Errno::INTR) {
+            // Refused, which keeps the thread from sleeping: it must not spin.
+            std::thread::sleep(REFUSED);
+        }
         let [timer, doorbell, _] = all.map(|fd| !fd.revents().is_empty());
         let mut counter = [0; 8];
         if timer {

@@ -11,6 +11,7 @@ use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
 use rustix::event::{Timespec, epoll};
+use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
@@ -27,6 +28,8 @@ const END_LIMIT: Duration = Duration::from_secs(1);
 /// Up to this many active endpoints, a program that postpones the alarm checks how old their last
 /// poll is.
 const FEW: u32 = 16;
+/// How often all endpoints are looked at where the system refuses to report arrivals.
+const UNREPORTED: Duration = Duration::from_millis(1);
 /// Epoll events taken in one call.
 const ARRIVALS: usize = 64;
 
@@ -278,7 +281,17 @@ fn round(progress: &ProgressThread, tasks: &mut [Task]) -> Next {
 fn take_arrivals(progress: &ProgressThread, tasks: &mut [Task]) {
     let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; ARRIVALS];
     let none = Timespec { tv_sec: 0, tv_nsec: 0 };
-    let count = epoll::wait(&progress.watch, &mut events[..], Some(&none)).unwrap_or(0);
+    let count = match epoll::wait(&progress.watch, &mut events[..], Some(&none)) {
+        Ok(count) => count,
+        Err(Errno::INTR) => 0,
+        Err(_) => {
+            // Arrivals are not reported one by one, and stay reported: each endpoint is looked at,
+            // after a pause that keeps the thread from spinning.
+            std::thread::sleep(UNREPORTED);
+            tasks.iter_mut().for_each(|task| task.has_arrival |= task.is_watched);
+            0
+        }
+    };
     for event in &events[..count] {
         let number = event.data.u64();
         if let Ok(at) = tasks.binary_search_by_key(&number, |task| task.attachment.number) {

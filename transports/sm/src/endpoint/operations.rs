@@ -556,7 +556,7 @@ impl Transport for Sm {
         }
     }
 
-    fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
+    fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport {
         let lane = self.lane_of(connection);
         let mut report = ConnectionReport {
             path: "lane in shared memory, polled by the receiver, woken over a Unix socket while it sleeps".into(),
@@ -565,7 +565,7 @@ impl Transport for Sm {
             ..ConnectionReport::of("sm", connection)
         };
         let Some(lane) = lane else {
-            report.why = "the peer is gone".into();
+            report.why = core.why_broken(connection).unwrap_or("the peer is gone").into();
             return report;
         };
         (report.rma_path, report.why) = match lane.peer.no_process_vm() {

@@ -210,6 +210,8 @@ pub(crate) enum Arrived {
     Nothing,
     /// The other side has closed.
     Closed,
+    /// The system refuses the call.
+    Refused(Errno),
     /// A wake-up.
     Wake,
     /// A packet.
@@ -226,7 +228,8 @@ pub(crate) fn receive(socket: impl AsFd) -> Arrived {
     let got = match descriptors::receive(socket, &mut bytes, &mut control, RecvFlags::DONTWAIT) {
         Ok(got) => got,
         Err(Errno::AGAIN | Errno::INTR) => return Arrived::Nothing,
-        Err(_) => return Arrived::Closed,
+        Err(Errno::CONNRESET | Errno::PIPE | Errno::NOTCONN) => return Arrived::Closed,
+        Err(error) => return Arrived::Refused(error),
     };
     let fds: Vec<OwnedFd> = descriptors::received(&mut control).collect();
     match (got.bytes, Packet::parse(&bytes[..got.bytes])) {

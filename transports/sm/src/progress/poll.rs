@@ -178,7 +178,15 @@ impl Sm {
         let mut ready = std::mem::take(&mut self.ready);
         let mut fired = false;
         self.looked = true;
-        self.unfinished = self.state.control.ready(&mut ready);
+        self.unfinished = match self.state.control.ready(&mut ready) {
+            Ok(is_unfinished) => is_unfinished,
+            Err(_) => {
+                self.state.control.suppose_ready(&mut ready);
+                let with_socket = self.lanes.iter().flatten().filter(|lane| lane.peer.socket().is_some());
+                ready.extend(with_socket.map(|lane| Ready::Socket(lane.number(), false)));
+                false
+            }
+        };
         // New lanes come last: a number that is freed here must not be taken for its successor.
         ready.sort_by_key(|what| *what == Ready::Listener);
         // What they tell of opens and closes descriptors.

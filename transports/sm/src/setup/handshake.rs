@@ -44,7 +44,11 @@ impl Lane {
     pub(crate) fn open_socket(&mut self, state: &mut EndpointState, address: Address) -> Result<(), Cause> {
         let _uncancelled = Uncancelled::new();
         self.peer.set_address(address);
-        let socket = descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET).map_err(|_| Cause::NoMemory)?;
+        let socket =
+            descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET).map_err(|error| match error {
+                Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => Cause::NoMemory,
+                error => self.refused_call("socket", error),
+            })?;
         close_in_children(&socket);
         let name = address.socket().map_err(|_| Cause::NobodyListens)?;
         match connect(&socket, &name) {
@@ -53,7 +57,8 @@ impl Lane {
                 self.phase = Phase::Connecting(address);
                 return Ok(());
             }
-            Err(_) => return Err(Cause::NobodyListens),
+            Err(Errno::CONNREFUSED | Errno::PROTOTYPE) => return Err(Cause::NobodyListens),
+            Err(error) => return Err(self.refused_call("connect", error)),
         }
         let peer = state.control.peer_of(&socket);
         let process = peer.map_err(|why| self.refused_handshake(why))?;
@@ -66,7 +71,7 @@ impl Lane {
         let [registry, ready] = state.files().map_err(no_file)?;
         let fds = [wire.segment().file_of().map_err(no_file)?, registry, ready];
         packet::limit_unread(&socket);
-        packet::send(&socket, &hello, &fds).map_err(cause_of_failed_send)?;
+        packet::send(&socket, &hello, &fds).map_err(|error| self.cause_of_failed_send(error))?;
         wire.close_file();
         self.wire = Some(wire);
         self.peer.set_socket(socket);
@@ -86,6 +91,20 @@ impl Lane {
     fn refused_handshake(&mut self, why: String) -> Cause {
         self.peer.set_refusal(why);
         Cause::Refused
+    }
+
+    fn cause_of_failed_send(&mut self, error: Errno) -> Cause {
+        match error {
+            Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM => Cause::NoMemory,
+            Errno::PIPE | Errno::CONNRESET | Errno::NOTCONN | Errno::AGAIN => Cause::Gone,
+            error => self.refused_call("sendmsg", error),
+        }
+    }
+
+    /// The system refuses a call that the lane needs.
+    fn refused_call(&mut self, call: &str, error: Errno) -> Cause {
+        let error = std::io::Error::from(error);
+        self.refused_handshake(format!("the system refuses {call} ({error}); allow this call"))
     }
 
     fn watch(&self, state: &mut EndpointState) -> Result<(), Cause> {
@@ -112,6 +131,7 @@ impl Lane {
             let step = match packet::receive(socket) {
                 Arrived::Nothing => return Ok(true),
                 Arrived::Closed => return Err(Cause::Gone),
+                Arrived::Refused(error) => Err(self.refused_call("recvmsg", error)),
                 Arrived::Wake => {
                     self.schedule.on_wake_up_read();
                     self.sleeping.on_wake_up_read();
@@ -145,7 +165,7 @@ impl Lane {
             Arrived::Packet(packet, fds) => self.on_packet(state, &packet, fds),
             Arrived::Garbage => Err(Cause::Violation),
             // A hang-up stays readable and is handled where the socket is read.
-            Arrived::Nothing | Arrived::Closed | Arrived::Wake => Ok(()),
+            Arrived::Nothing | Arrived::Closed | Arrived::Wake | Arrived::Refused(_) => Ok(()),
         };
         if step.is_err() {
             state.protocol_errors.push(self.number());
@@ -200,7 +220,8 @@ impl Lane {
         let socket = self.peer.socket().ok_or(Cause::Gone)?;
         let files = state.files().map_err(|_| Cause::NoMemory)?;
         packet::limit_unread(socket);
-        packet::send(socket, &welcome, &files).map_err(cause_of_failed_send)?;
+        let sent = packet::send(socket, &welcome, &files);
+        sent.map_err(|error| self.cause_of_failed_send(error))?;
         self.usable(state, packet, registry);
         Ok(())
     }
@@ -269,13 +290,6 @@ impl Lane {
 }
 
 /// Why a first packet could not be sent.
-fn cause_of_failed_send(errno: Errno) -> Cause {
-    match errno {
-        Errno::TOOMANYREFS | Errno::NOBUFS | Errno::NOMEM => Cause::NoMemory,
-        _ => Cause::Gone,
-    }
-}
-
 /// Maps the ready bitmap of the peer that sent this packet.
 fn attach_doorbell(ready: OwnedFd, packet: &Packet) -> rustix::io::Result<Doorbell> {
     let mut page = Segment::attach(ready, READY_LEN)?;

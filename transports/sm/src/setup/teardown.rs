@@ -140,6 +140,9 @@ impl Sm {
                 let reason = cause.sentence(&lane.peer.name(), lane.peer.refusal());
                 lane.refuse_connect(self.state.now, core, number, (cause.of_connect(), reason));
             } else {
+                if let (Some(why), Some(cell)) = (lane.peer.refusal(), lane.table.open_cell(number)) {
+                    core.explain_break(cell, why.to_owned());
+                }
                 lane.break_connection(&mut self.state, core, number, Failure::Disconnected);
             }
         }

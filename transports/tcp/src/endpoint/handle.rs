@@ -20,7 +20,7 @@ impl Tcp {
     /// Whether a descriptor other than the waker is ready.
     fn is_ready(&mut self) -> bool {
         let mut events = [PollSet::NO_EVENT; 8];
-        let count = self.shared.set.ready(&mut events).unwrap_or(0);
+        let Ok(count) = self.shared.set.ready(&mut events) else { return self.shared.set.is_readable() };
         events[..count].iter().any(|event| event.data.u64() != PollSet::WAKER)
     }
 

@@ -19,7 +19,7 @@ use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 /// Key of the listening socket.
-const LISTENER: u64 = u64::MAX - 2;
+pub(crate) const LISTENER: u64 = u64::MAX - 2;
 /// Calls that look at all descriptors after several lanes have delivered.
 const LOOKS: u32 = 64;
 
@@ -63,6 +63,8 @@ pub(crate) struct Tcp {
     call_handle: CallHandle,
     /// Where the search for unused grants goes on.
     recall_at: usize,
+    /// When streams are accepted again, after the system refused that.
+    pub(crate) listens_at: Option<Time>,
 }
 
 impl Tcp {
@@ -97,6 +99,7 @@ impl Tcp {
             timer: Some(None),
             call_handle: CallHandle::default(),
             recall_at: 0,
+            listens_at: None,
         };
         // The handle is readable until it is armed: a program that sleeps first must not miss
         // anything.

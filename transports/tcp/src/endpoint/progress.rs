@@ -6,6 +6,7 @@ use crate::lane::grants::kept_for_asking;
 use cci_proto::Time;
 use cci_transport::{Background, BackgroundWork, Core, Gauge, PollSet, monotonic};
 use rustix::event::epoll::EventFlags;
+use rustix::io::Errno;
 use std::time::Duration;
 
 /// Descriptors reported at once.
@@ -87,7 +88,11 @@ impl Tcp {
     /// Looks at all descriptors.
     fn read_all(&mut self, core: &mut Core) -> bool {
         let mut events = [PollSet::NO_EVENT; READY];
-        let count = self.shared.set.ready(&mut events).unwrap_or(0);
+        let count = match self.shared.set.ready(&mut events) {
+            Ok(count) => count,
+            Err(Errno::INTR) => 0,
+            Err(_) => return self.read_unreported(core),
+        };
         let mut found = false;
         for event in &events[..count] {
             let (key, flags) = (event.data.u64(), event.flags);
@@ -104,6 +109,24 @@ impl Tcp {
             }
         }
         found
+    }
+
+    /// Looks at all descriptors by themselves, because the system refuses to report which are
+    /// ready.
+    #[cold]
+    fn read_unreported(&mut self, core: &mut Core) -> bool {
+        self.has_streams = self.listens_at.is_none();
+        if self.shared.set.drain_timer() {
+            self.readiness.on_timer_fired();
+            self.timer = Some(None);
+        }
+        let mut keys = Vec::new();
+        for lane in self.lanes.iter().flatten().filter(|lane| lane.socket.is_some()) {
+            let room = if lane.is_blocked { EventFlags::OUT } else { EventFlags::empty() };
+            keys.push((lane.key(), EventFlags::IN | room));
+            keys.extend(lane.stream_keys().map(|key| (key, EventFlags::IN | EventFlags::OUT)));
+        }
+        keys.into_iter().fold(false, |found, (key, flags)| self.on_ready(core, key, flags) | found)
     }
 
     fn on_ready(&mut self, core: &mut Core, key: u64, flags: EventFlags) -> bool {

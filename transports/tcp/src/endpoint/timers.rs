@@ -188,6 +188,7 @@ impl Tcp {
     pub(super) fn check_timers(&mut self, core: &mut Core, now: Time) {
         self.shared.check_at = None;
         while self.shared.expected.expire(core, now).is_some() {}
+        self.listen_again(now);
         for number in 0..self.lanes.len() {
             let number = u32::try_from(number).unwrap_or(u32::MAX);
             let Some((lane, shared)) = self.lane(number) else { continue };

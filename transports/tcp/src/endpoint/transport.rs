@@ -242,7 +242,7 @@ impl Transport for Tcp {
         self.check_timers(core, now);
     }
 
-    fn report(&self, _: &Core, connection: &'static Connection) -> ConnectionReport {
+    fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport {
         let mut report = ConnectionReport {
             path: "TCP".into(),
             rma_path: "fragments of the stream, from registered memory into registered memory".into(),
@@ -251,7 +251,7 @@ impl Transport for Tcp {
         };
         let number = connection.lane.load(Ordering::Relaxed) as usize;
         let Some(lane) = self.lanes.get(number).and_then(Option::as_deref) else {
-            report.why = "the peer is gone".into();
+            report.why = core.why_broken(connection).unwrap_or("the peer is gone").into();
             return report;
         };
         if lane.checks {

@@ -22,6 +22,7 @@ use output::Output;
 use receive::Incoming;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
+use rustix::io::Errno;
 use shared::{Cause, Shared, name_of};
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -263,6 +264,15 @@ impl Lane {
         }
     }
 
+    /// It is over, because the system refuses a call. No peer causes that, and trying again would
+    /// meet the same.
+    #[cold]
+    pub(crate) fn end_refused(&mut self, s: &mut Shared, call: &str, error: Errno) {
+        let (peer, error) = (self.peer_uri(), std::io::Error::from(error));
+        let reason = format!("the system refuses {call} for the stream to {peer} ({error}); allow this call");
+        self.end(s, Cause::System(reason));
+    }
+
     /// What it has while operations are open.
     #[inline]
     pub(crate) fn work(&mut self, s: &mut Shared) -> &mut Work {
@@ -468,7 +478,7 @@ impl Lane {
     }
 
     /// Watches the stream for room, or stops that.
-    pub(crate) fn watch_room(&mut self, s: &Shared, on: bool) {
+    pub(crate) fn watch_room(&mut self, s: &mut Shared, on: bool) {
         if self.watches_room != on {
             self.watches_room = on;
             if !self.watch(s) {
@@ -477,15 +487,19 @@ impl Lane {
         }
     }
 
-    /// Watches the stream for what it waits for now. False: the system refuses.
-    pub(crate) fn watch(&mut self, s: &Shared) -> bool {
+    /// Watches the stream for what it waits for now. False: the system has no room for that.
+    pub(crate) fn watch(&mut self, s: &mut Shared) -> bool {
         let Some(socket) = &self.socket else { return false };
         let read = if self.is_stalled() { EventFlags::empty() } else { EventFlags::IN };
         let room = if self.watches_room { EventFlags::OUT } else { EventFlags::empty() };
         let watch = if self.is_unwatched { PollSet::watch } else { PollSet::rewatch };
-        let is_watched = watch(&s.set, socket, self.key(), read | room).is_ok();
-        self.is_unwatched &= !is_watched;
-        is_watched
+        match watch(&s.set, socket, self.key(), read | room) {
+            Ok(()) => self.is_unwatched = false,
+            Err(Errno::NOMEM | Errno::NOSPC) => return false,
+            // A lane that nobody reports would keep its program awake for ever, or never wake it.
+            Err(error) => self.end_refused(s, "epoll_ctl", error),
+        }
+        true
     }
 
     /// Stops watching the stream, if it is watched for bytes alone: the endpoint reads it in each

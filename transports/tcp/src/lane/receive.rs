@@ -114,9 +114,7 @@ impl Lane {
             let has_target = self.incoming.left > 0 && self.incoming.sum.is_none();
             let received = if has_target { self.receive_bytes(s, core) } else { self.receive_frames(s, core) };
             match received {
-                Ok((0, _)) | Err(Errno::CONNRESET | Errno::PIPE | Errno::TIMEDOUT | Errno::HOSTUNREACH) => {
-                    self.end(s, Cause::Gone);
-                }
+                Ok((0, _)) => self.end(s, Cause::Gone),
                 Ok((count, is_all)) => {
                     total += count;
                     if is_all {
@@ -125,7 +123,8 @@ impl Lane {
                 }
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
-                Err(_) => self.end(s, Cause::Gone),
+                Err(error) if sys::is_end_of_stream(error) => self.end(s, Cause::Gone),
+                Err(error) => self.end_refused(s, "recvfrom", error),
             }
         }
         if total > 0 {

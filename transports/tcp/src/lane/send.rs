@@ -232,13 +232,7 @@ impl Lane {
                     self.feed(s, core);
                     return;
                 }
-                Err(_) => {
-                    // What has arrived is read first: the end of the stream comes behind it.
-                    self.out.take_buffer();
-                    self.is_blocked = true;
-                    self.watch_room(s, false);
-                    return;
-                }
+                Err(error) => return self.on_send_failed(s, error),
             }
         }
         if self.is_blocked {
@@ -249,6 +243,19 @@ impl Lane {
             }
         }
         self.give_buffer_back(s);
+    }
+
+    /// The stream takes no bytes any more.
+    #[cold]
+    fn on_send_failed(&mut self, s: &mut Shared, error: Errno) {
+        if !sys::is_end_of_stream(error) {
+            let has_fragment = self.work.as_ref().is_some_and(|work| work.fragment.is_some());
+            return self.end_refused(s, if has_fragment { "sendmsg" } else { "sendto" }, error);
+        }
+        // What has arrived is read first: the end of the stream comes behind it.
+        self.out.take_buffer();
+        self.is_blocked = true;
+        self.watch_room(s, false);
     }
 
     /// Sends one thing. False: nothing is left for this call.

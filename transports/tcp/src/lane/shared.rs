@@ -35,6 +35,8 @@ pub(crate) enum Cause {
     Joins([u64; 2], usize),
     /// Setting it up failed; why, in a sentence.
     Refused(String),
+    /// The system refuses a call that it needs; which one, in a sentence.
+    System(String),
 }
 
 /// Where a connect goes on.

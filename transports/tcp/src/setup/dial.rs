@@ -36,6 +36,12 @@ pub(crate) fn configure(s: &Shared, socket: &OwnedFd, peer: SocketAddr) {
     }
 }
 
+/// Whether a dial that failed for this may succeed later.
+fn may_pass(error: Errno) -> bool {
+    let is_shortage = matches!(error, Errno::AGAIN | Errno::ADDRNOTAVAIL | Errno::NOBUFS | Errno::NOMEM | Errno::INTR);
+    is_shortage || sys::is_end_of_stream(error)
+}
+
 /// A socket for a stream to this address.
 pub(crate) fn open(peer: SocketAddr) -> Result<OwnedFd, Errno> {
     let family = if peer.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
@@ -77,11 +83,15 @@ impl Tcp {
         lane.socket = Some(socket);
         lane.on_watched(true);
         (lane.phase, lane.is_dialing) = (Phase::Dialing, true);
+        if let (Ok(()) | Err(Errno::INPROGRESS), Err(error)) = (begun, is_watched) {
+            lane.end_refused(shared, "epoll_ctl", error);
+        }
         self.dialing += 1;
-        match begun {
-            Ok(()) => self.on_connected(core, number),
-            Err(Errno::INPROGRESS) if is_watched.is_ok() => {}
-            Err(error) => self.on_dial_failed(number, error),
+        match (begun, is_watched) {
+            (Ok(()) | Err(Errno::INPROGRESS), Err(_)) => {}
+            (Ok(()), Ok(())) => self.on_connected(core, number),
+            (Err(Errno::INPROGRESS), Ok(())) => {}
+            (Err(error), _) => self.on_dial_failed(number, error),
         }
     }
 
@@ -90,8 +100,11 @@ impl Tcp {
         let Some((lane, _)) = self.lane(number) else { return };
         let Some(socket) = &lane.socket else { return };
         match socket_error(socket) {
-            Ok(Ok(())) if rustix::net::getpeername(socket).is_ok() => self.on_connected(core, number),
-            Ok(Ok(())) => {}
+            Ok(Ok(())) => match rustix::net::getpeername(socket) {
+                Ok(_) => self.on_connected(core, number),
+                Err(Errno::NOTCONN) => {}
+                Err(error) => self.on_dial_failed(number, error),
+            },
             Ok(Err(error)) | Err(error) => self.on_dial_failed(number, error),
         }
     }
@@ -129,12 +142,18 @@ impl Tcp {
         let waited = shared.now - lane.idle_since;
         let is_over = match error {
             Errno::CONNREFUSED => is_own || waited >= STARTING,
-            Errno::ACCESS | Errno::PERM | Errno::INVAL | Errno::AFNOSUPPORT => true,
-            _ => false,
+            error => !may_pass(error),
         };
         if is_over {
-            let (peer, error) = (lane.peer_uri(), std::io::Error::from(error));
-            let reason = format!("nobody listens at {peer} ({error}); start the server first, and check its URI");
+            let (peer, why) = (lane.peer_uri(), std::io::Error::from(error));
+            let reason = match error {
+                Errno::CONNREFUSED => {
+                    format!("nobody listens at {peer} ({why}); start the server first, and check its URI")
+                }
+                _ => {
+                    format!("the system does not let this process connect to {peer} ({why}); check filters and routes")
+                }
+            };
             lane.end(shared, Cause::Refused(reason));
         } else {
             let now = shared.now;

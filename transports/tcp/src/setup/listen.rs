@@ -2,19 +2,21 @@
 
 use super::dial::configure;
 use super::hello::own_hello;
-use crate::endpoint::Tcp;
+use crate::endpoint::{LISTENER, Tcp};
 use crate::frame::Refusal;
 use crate::lane::shared::{Cause, Shared};
 use crate::lane::{Lane, Phase};
 use crate::sys;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::descriptors;
+use cci_proto::Time;
 use cci_transport::Core;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::{Shutdown, getpeername, shutdown};
 use std::net::{IpAddr, SocketAddr};
+use std::time::Duration;
 
 /// Streams accepted in one call.
 const ACCEPTED: usize = 64;
@@ -22,6 +24,8 @@ const ACCEPTED: usize = 64;
 /// the second limit.
 pub(crate) const STRANGERS: usize = 256;
 const OF_ONE_ADDRESS: usize = 32;
+/// How long nothing is accepted after the system has refused to.
+const REST: Duration = Duration::from_secs(1);
 
 /// What strangers are counted by; `None`: an address of this host.
 fn counted(ip: IpAddr) -> Option<u64> {
@@ -47,10 +51,35 @@ impl Tcp {
                 Ok(socket) => self.on_stream(core, socket),
                 Err(Errno::MFILE | Errno::NFILE) => return self.turn_one_away(),
                 Err(Errno::INTR | Errno::CONNABORTED) => {}
-                Err(_) => return,
+                Err(Errno::AGAIN) => return,
+                Err(_) => return self.rest(),
             }
         }
         self.has_streams = true;
+    }
+
+    /// The system refuses to accept: a listener that stays readable would keep the program awake.
+    #[cold]
+    fn rest(&mut self) {
+        let Some(listener) = &self.listener else { return };
+        if self.shared.set.rewatch(listener, LISTENER, EventFlags::empty()).is_ok() {
+            let at = self.shared.now + REST;
+            self.listens_at = Some(at);
+            self.shared.check_by(at);
+        }
+    }
+
+    /// Accepts again, once a while has passed since the system refused to.
+    pub(crate) fn listen_again(&mut self, now: Time) {
+        let Some(at) = self.listens_at else { return };
+        if at > now {
+            return self.shared.check_by(at);
+        }
+        self.listens_at = None;
+        if let Some(listener) = &self.listener {
+            // Where that is refused, nobody accepts: clients see a server that does not answer.
+            let _ = self.shared.set.rewatch(listener, LISTENER, EventFlags::IN);
+        }
     }
 
     /// No descriptor is left: one stream is accepted by the spare one, and closed, so that the
@@ -60,8 +89,13 @@ impl Tcp {
         let _uncancelled = Uncancelled::new();
         let Some(listener) = &self.listener else { return };
         drop(self.spare.take());
-        drop(descriptors::accept(listener));
+        let turned = descriptors::accept(listener);
+        let is_readable_still = matches!(&turned, Err(error) if *error != Errno::AGAIN);
+        drop(turned);
         self.spare = descriptors::duplicate(listener).ok();
+        if is_readable_still {
+            self.rest();
+        }
     }
 
     fn on_stream(&mut self, core: &mut Core, socket: OwnedFd) {
@@ -77,7 +111,7 @@ impl Tcp {
             return lane.end(shared, Cause::Gone);
         }
         lane.socket = Some(socket);
-        shared.check_by(shared.now + std::time::Duration::from_secs(5));
+        shared.check_by(shared.now + Duration::from_secs(5));
         // What lies ready is read at once, so that who has said HELLO is not taken for a scanner.
         lane.receive(shared, core);
     }

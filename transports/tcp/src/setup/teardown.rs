@@ -59,6 +59,9 @@ impl Tcp {
                     Err(reason) => end_connect(shared, core, cell, &pending, failure, Some(reason)),
                 }
             } else {
+                if matches!(cause, Cause::System(_) | Cause::Violation | Cause::Silent) {
+                    core.explain_break(cell, why(&lane, cause).1);
+                }
                 lane.break_connection(shared, core, local, Failure::Disconnected);
             }
         }
@@ -150,7 +153,7 @@ impl Tcp {
 fn why(lane: &Lane, cause: &Cause) -> (Failure, String) {
     let peer = lane.peer_uri();
     match cause {
-        Cause::Refused(reason) => (Failure::Refused, reason.clone()),
+        Cause::Refused(reason) | Cause::System(reason) => (Failure::Refused, reason.clone()),
         Cause::Violation => {
             (Failure::Refused, format!("{peer} does not speak the protocol of tcp endpoints; check the URI"))
         }

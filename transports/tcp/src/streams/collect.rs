@@ -218,7 +218,9 @@ impl Lane {
                 Err(Errno::AGAIN) => break,
                 Err(Errno::INTR) => {}
                 Err(Errno::PROTO) => self.end(s, Cause::Violation),
-                Ok(0) | Err(_) => self.on_stream_ended(s, index),
+                Ok(0) => self.on_stream_ended(s, index),
+                Err(error) if sys::is_end_of_stream(error) => self.on_stream_ended(s, index),
+                Err(error) => self.end_refused(s, "recvfrom", error),
             }
         }
         if total > 0 {

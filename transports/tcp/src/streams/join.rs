@@ -137,8 +137,11 @@ impl Lane {
         let Some(stream) = self.stream(index) else { return };
         let Some(socket) = &stream.socket else { return };
         let outcome = match socket_error(socket) {
-            Ok(Ok(())) if getpeername(socket).is_err() => return,
-            Ok(Ok(())) => sys::send(socket, &hello.emit()),
+            Ok(Ok(())) => match getpeername(socket) {
+                Err(Errno::NOTCONN) => return,
+                Err(error) => Err(error),
+                Ok(_) => sys::send(socket, &hello.emit()),
+            },
             Ok(Err(error)) | Err(error) => Err(error),
         };
         match outcome {
@@ -158,7 +161,8 @@ impl Lane {
         match sys::receive(socket, &mut stream.head[stream.head_len..HELLO]) {
             Ok(count @ 1..) => stream.head_len += count,
             Err(Errno::AGAIN | Errno::INTR) => return,
-            Ok(0) | Err(_) => return self.on_stream_failed(s, index, "the peer closes it"),
+            Ok(0) => return self.on_stream_failed(s, index, "the peer closes it"),
+            Err(error) => return self.on_stream_failed(s, index, &std::io::Error::from(error).to_string()),
         }
         if stream.head_len < HELLO {
             return;
@@ -202,13 +206,13 @@ impl Lane {
     }
 
     /// Watches a stream for what it waits for now.
-    pub(super) fn watch_stream(&mut self, s: &Shared, index: usize) {
+    pub(super) fn watch_stream(&mut self, s: &mut Shared, index: usize) {
         let key = self.stream_key(index);
         let Some(stream) = self.stream(index) else { return };
         let room = if stream.is_blocked { EventFlags::OUT } else { EventFlags::empty() };
-        if let Some(socket) = &stream.socket {
-            // Where the system refuses, the lane's timers end what does not go on.
-            let _ = s.set.rewatch(socket, key, EventFlags::IN | room);
+        let Some(socket) = &stream.socket else { return };
+        if let Err(error) = s.set.rewatch(socket, key, EventFlags::IN | room) {
+            self.end_refused(s, "epoll_ctl", error);
         }
     }
 

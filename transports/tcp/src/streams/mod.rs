@@ -94,6 +94,12 @@ impl Lane {
         FURTHER | (index as u64) << INDEX_AT | self.key() & !(u64::MAX << INDEX_AT)
     }
 
+    /// The keys of all further streams.
+    pub(crate) fn stream_keys(&self) -> impl Iterator<Item = u64> + '_ {
+        let count = self.further.as_ref().map_or(0, |further| further.streams.len());
+        (0..count).map(|index| self.stream_key(index))
+    }
+
     /// The index of the further stream to which a key of this lane belongs.
     fn index_of(&self, key: u64) -> Option<usize> {
         let index = usize::try_from(key >> INDEX_AT & (MOST_STREAMS - 1)).ok()?;

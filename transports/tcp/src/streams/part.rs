@@ -6,6 +6,7 @@ use crate::lane::shared::Shared;
 use crate::lane::work::{Fragment, FragmentOf};
 use crate::lane::{Lane, Phase};
 use crate::rma::local_piece;
+use crate::sys;
 use cci_mem::sync::Ordering;
 use cci_proto::Failure;
 use cci_transport::Core;
@@ -68,7 +69,8 @@ impl Lane {
                     self.watch_stream(s, index);
                 }
                 Err(Errno::FAULT) => self.on_unreadable(s, core, of, Failure::Copy),
-                Err(_) => self.on_stream_ended(s, index),
+                Err(error) if sys::is_end_of_stream(error) => self.on_stream_ended(s, index),
+                Err(error) => self.end_refused(s, "sendmsg", error),
             }
         }
     }

@@ -1,0 +1,240 @@
+//! Where a filter refuses a system call, before an endpoint opens or later: opening says so, or
+//! every operation ends, nothing hangs and nothing spins. The peer is a process without a filter.
+
+#![forbid(unsafe_code)]
+
+use cci::__binding::{Contract, Flags};
+use cci::{
+    Connect, ConnectError, Connection, ConnectionOption, Context, Endpoint, EndpointOptions, Event, EventKind, Failure,
+    Rights, Rma, RmaHandle, SharedMemory,
+};
+use cci_testkit::memory::Origin;
+use cci_testkit::{LIMIT, readable, sys};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::{Duration, Instant};
+
+/// What names the part of a child: transport, number of the call, errno, when, and the peer's URI.
+const PART: &str = "CCI_TEST_PART";
+/// Bytes of an RMA: more than a stream takes at once.
+const LEN: usize = 4 << 20;
+/// How long a connect may take.
+const TIMEOUT: Duration = Duration::from_secs(2);
+/// Processor time that a child may use, much less than one that spins until the limit.
+const WORK: Duration = Duration::from_secs(8);
+
+/// The calls by which endpoints send, receive, wait and copy.
+const CALLS: [(&str, libc::c_long); 12] = [
+    ("sendto", libc::SYS_sendto),
+    ("sendmsg", libc::SYS_sendmsg),
+    ("sendmmsg", libc::SYS_sendmmsg),
+    ("recvfrom", libc::SYS_recvfrom),
+    ("recvmsg", libc::SYS_recvmsg),
+    ("recvmmsg", libc::SYS_recvmmsg),
+    ("epoll_wait", libc::SYS_epoll_wait),
+    ("epoll_pwait", libc::SYS_epoll_pwait),
+    ("epoll_ctl", libc::SYS_epoll_ctl),
+    ("timerfd_settime", libc::SYS_timerfd_settime),
+    ("process_vm_readv", libc::SYS_process_vm_readv),
+    ("process_vm_writev", libc::SYS_process_vm_writev),
+];
+
+/// An endpoint that reports disconnects.
+fn open(transport: &str) -> Result<Endpoint, String> {
+    let context = Context::new().map_err(|error| error.to_string())?;
+    let device = context.devices().iter().find(|device| device.transport == transport).ok_or("no device")?;
+    let mut options = EndpointOptions::new();
+    options.disconnect_events = true;
+    Endpoint::open(device, &options).map_err(|error| error.to_string())
+}
+
+/// Serves until it is told to end: accepts who asks, tells of its memory, and takes messages.
+fn serve(server: &Endpoint, handle: &RmaHandle, is_over: &AtomicBool) {
+    while !is_over.load(Ordering::Relaxed) {
+        match server.get_event() {
+            Ok(Some(Event::Request(request))) => drop(request.accept(1)),
+            Ok(Some(Event::Accepted(accepted))) => {
+                if let Some(connection) = accepted.connection() {
+                    let _ = server.send(connection, &handle.to_bytes(), 2);
+                }
+            }
+            Ok(Some(event)) => drop(event),
+            Ok(None) => std::thread::sleep(Duration::from_millis(1)),
+            Err(_) => {}
+        }
+    }
+}
+
+/// Operations that have begun: the context of each, and what it is.
+struct Open<'e> {
+    endpoint: &'e Endpoint,
+    all: Vec<(u64, &'static str)>,
+    last: u64,
+    /// What was refused, or has failed, in words.
+    failed: Vec<String>,
+}
+
+impl<'e> Open<'e> {
+    fn at(endpoint: &'e Endpoint) -> Self {
+        Self { endpoint, all: Vec::new(), last: 100, failed: Vec::new() }
+    }
+
+    /// Begins one.
+    fn begin<E: std::fmt::Display>(&mut self, what: &'static str, begin: impl FnOnce(&Endpoint, u64) -> Result<(), E>) {
+        self.last += 1;
+        match begin(self.endpoint, self.last) {
+            Ok(()) => self.all.push((self.last, what)),
+            Err(error) => self.failed.push(format!("{what}: {error}")),
+        }
+    }
+
+    /// Sleeps on the handle until all have ended. Which connection opened.
+    fn wait(&mut self) -> Option<Connection> {
+        let (handle, begun) = (self.endpoint.handle().expect("a handle"), Instant::now());
+        let mut opened = None;
+        while !self.all.is_empty() {
+            assert!(begun.elapsed() < LIMIT, "open for ever: {:?}", self.all);
+            let Some(event) = self.endpoint.get_event().expect("usable") else {
+                readable(&handle, LIMIT);
+                continue;
+            };
+            let Some(at) = self.all.iter().position(|(context, _)| *context == event.context()) else { continue };
+            let (_, what) = self.all.remove(at);
+            match event.outcome() {
+                Ok(()) => opened = event.connection().filter(|_| event.kind() == EventKind::Connect),
+                Err(failure) => {
+                    let reason = event.reason().unwrap_or_default();
+                    // A refused call is named, wherever the transport knows of one.
+                    let is_named = reason.contains("(os error") || failure == Failure::TimedOut;
+                    assert!(event.kind() != EventKind::Connect || is_named, "{what}: {failure:?}: {reason}");
+                    self.failed.push(format!("{what}: {failure:?} {reason}"));
+                }
+            }
+        }
+        opened
+    }
+}
+
+fn connect(uri: &str) -> impl FnOnce(&Endpoint, u64) -> Result<(), ConnectError> {
+    move |endpoint, context| endpoint.connect(&Connect::to(uri).context(context).timeout(TIMEOUT))
+}
+
+/// Connects, and takes the peer's word of its memory. `None`: the connect has ended otherwise.
+fn connected(endpoint: &Endpoint, uri: &str) -> Option<(Connection, RmaHandle)> {
+    let mut open = Open::at(endpoint);
+    open.begin("connect", connect(uri));
+    let connection = open.wait()?;
+    endpoint.set_option(connection, ConnectionOption::SendTimeout, TIMEOUT).expect("an option");
+    let begun = Instant::now();
+    while begun.elapsed() < 4 * TIMEOUT {
+        if let Some(Event::Received(received)) = endpoint.get_event().expect("usable") {
+            return Some((connection, RmaHandle::from_bytes(&received.to_vec()).expect("a handle")));
+        }
+    }
+    None
+}
+
+/// Begins operations of each kind, and waits for their ends. A connection that breaks reports which
+/// call is refused.
+fn operations(endpoint: &Endpoint, (connection, remote): (Connection, RmaHandle), uri: &str) {
+    let memory = [Origin::Library, Origin::Program].map(|origin| origin.allocate(LEN));
+    let own = memory.each_ref().map(|memory| endpoint.register_memory(memory.memory(), Rights::NONE));
+    let own = own.map(|own| own.expect("a registration"));
+    let mut open = Open::at(endpoint);
+    open.begin("send", |endpoint, context| endpoint.send(connection, b"hello", context));
+    for local in &own {
+        let rma = Rma::new(local, &remote, LEN as u64);
+        open.begin("write", |endpoint, context| endpoint.rma(connection, &rma, context, Flags::WRITE));
+        open.begin("read", |endpoint, context| endpoint.rma(connection, &rma, context, Flags::READ));
+    }
+    open.begin("large", |endpoint, context| endpoint.send_large(connection, &memory[0].memory(), context));
+    open.begin("connect", connect(uri));
+    open.wait();
+    open.begin("late send", |endpoint, context| endpoint.send(connection, b"hello", context));
+    open.wait();
+    let is_broken = open.failed.iter().any(|failed| failed.starts_with("late send"));
+    let why = endpoint.report(connection).map(|report| report.why).unwrap_or_default();
+    // Over datagrams a refused call is a loss, until the send timeout.
+    assert!(!is_broken || uri.starts_with("sock:") || why.contains("(os error"), "{why}: {:?}", open.failed);
+}
+
+/// A child: what it does with the filter.
+fn play(part: &str) {
+    let words: Vec<&str> = part.split(' ').collect();
+    let [transport, number, error, when, uri] = words[..] else { panic!("{part}") };
+    let refuse = || sys::refuse_call_with(number.parse().expect("a number"), error.parse().expect("an errno"));
+    if when == "before" {
+        refuse();
+    }
+    let endpoint = match open(transport) {
+        Ok(endpoint) => endpoint,
+        Err(error) => return assert!(when == "before" && error.contains("(os error"), "{error}"),
+    };
+    match connected(&endpoint, uri) {
+        Some(peer) => {
+            if when == "after" {
+                refuse();
+            }
+            operations(&endpoint, peer, uri);
+        }
+        None => assert_eq!(when, "before"),
+    }
+    let begun = Instant::now();
+    endpoint.close().expect("closed");
+    assert!(begun.elapsed() < LIMIT, "closing took {:?}", begun.elapsed());
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    assert!(Duration::from_secs(used.tv_sec.unsigned_abs()) < WORK, "it spins");
+}
+
+/// Plays a part in a child. What is wrong.
+fn run(test: &str, part: &str) -> Option<String> {
+    let output = std::process::Command::new(std::env::current_exe().expect("this test"))
+        .args(["--exact", test, "--test-threads=1", "--nocapture"])
+        .env(PART, part)
+        .env("RUST_BACKTRACE", "0")
+        .output()
+        .expect("the child runs");
+    let text = [output.stdout, output.stderr].concat();
+    (!output.status.success()).then(|| format!("{part}: {}", String::from_utf8_lossy(&text)))
+}
+
+fn refuse_each(test: &str, transport: &str) {
+    if let Some(part) = std::env::var_os(PART) {
+        return play(part.to_str().expect("text"));
+    }
+    let server = open(transport).expect("an endpoint");
+    let memory = SharedMemory::new(LEN).expect("memory");
+    let handle = server.register_memory(memory.memory(), Rights::READ_WRITE).expect("a registration");
+    let is_over = AtomicBool::new(false);
+    let wrong: Vec<String> = std::thread::scope(|scope| {
+        scope.spawn(|| serve(&server, &handle, &is_over));
+        let all =
+            CALLS.iter().flat_map(|call| [("before", libc::ENOSYS), ("after", libc::EPERM)].map(|how| (call, how)));
+        let part = |((_, number), (when, error)): (&(&str, libc::c_long), _)| {
+            format!("{transport} {number} {error} {when} {}", server.uri())
+        };
+        let wrong = all.filter_map(|how| Some(format!("{}: {}", how.0.0, run(test, &part(how))?))).collect();
+        is_over.store(true, Ordering::Relaxed);
+        wrong
+    });
+    assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+#[test]
+fn operations_end_on_tcp_whichever_call_is_refused() {
+    refuse_each("operations_end_on_tcp_whichever_call_is_refused", "tcp");
+}
+
+#[test]
+fn operations_end_on_sock_whichever_call_is_refused() {
+    refuse_each("operations_end_on_sock_whichever_call_is_refused", "sock");
+}
+
+#[test]
+fn operations_end_on_sm_whichever_call_is_refused() {
+    refuse_each("operations_end_on_sm_whichever_call_is_refused", "sm");
+}
+
+#[test]
+fn operations_end_on_auto_whichever_call_is_refused() {
+    refuse_each("operations_end_on_auto_whichever_call_is_refused", "auto");
+}
