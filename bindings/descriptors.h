@@ -106,7 +106,9 @@ static inline void check_executed(const char *when)
     strcpy(end, ") ;; *) if [ -L $f ]; then readlink $f >&2; exit 1; fi;; esac; done");
     posix_spawn_file_actions_init(&actions);
     for (at = 0; at < 3; at++) {
-        posix_spawn_file_actions_adddup2(&actions, COPIES + at, at);
+        if (fcntl(COPIES + at, F_GETFD) >= 0) {
+            posix_spawn_file_actions_adddup2(&actions, COPIES + at, at);
+        }
     }
     if (posix_spawn(&child, sh, &actions, NULL, arguments, environ) != 0 || waitpid(child, &status, 0) != child ||
         status != 0) {

@@ -1,4 +1,4 @@
-//! The unsafe code of the crate: a descriptor that the environment names.
+//! The unsafe code of the crate: a descriptor that the environment names, and for tests a signal.
 
 #![allow(unsafe_code)]
 
@@ -13,4 +13,24 @@ pub(crate) fn take(descriptor: i32) -> io::Result<OwnedFd> {
     // both calls are refused or duplicate another one, and neither touches memory.
     let inherited = unsafe { BorrowedFd::borrow_raw(descriptor) };
     Ok(descriptors::take_over(inherited)?)
+}
+
+/// What this returns has been done with SIGPIPE blocked, and whether the thread was sent one.
+#[cfg(test)]
+pub(crate) fn sigpipe_of<R>(work: impl FnOnce() -> R) -> (R, bool) {
+    let mut signals = std::mem::MaybeUninit::uninit();
+    // SAFETY: sets of signals of this function's own.
+    unsafe {
+        libc::sigemptyset(signals.as_mut_ptr());
+        libc::sigaddset(signals.as_mut_ptr(), libc::SIGPIPE);
+        libc::pthread_sigmask(libc::SIG_BLOCK, signals.as_ptr(), std::ptr::null_mut());
+    }
+    let done = work();
+    let mut pending = std::mem::MaybeUninit::uninit();
+    // SAFETY: the call fills the set in.
+    let was_sent = unsafe {
+        libc::sigpending(pending.as_mut_ptr());
+        libc::sigismember(pending.as_ptr(), libc::SIGPIPE) == 1
+    };
+    (done, was_sent)
 }

@@ -401,6 +401,18 @@ fn a_process_manager_that_is_silent_or_lies_is_explained() {
     assert!(error_by_pmi(lie).contains("that no rank of this version has put"));
 }
 
+#[test]
+fn a_process_manager_that_has_gone_is_an_error_and_no_signal() {
+    use std::os::fd::AsRawFd;
+    let (manager, rank) = UnixStream::pair().expect("a pair");
+    drop(manager);
+    let descriptor = rank.as_raw_fd().to_string();
+    let variables = [("PMI_FD", descriptor), ("PMI_RANK", "0".into()), ("PMI_SIZE", "2".into())].into();
+    let (joined, was_sent) = crate::sys::sigpipe_of(|| join(&variables, LIMIT));
+    assert!(joined.err().expect("nobody answers").to_string().contains("the process manager has gone"));
+    assert!(!was_sent, "it would end the program");
+}
+
 /// A process manager of one rank that speaks PMI-2 only, until the rank leaves. What it has been
 /// asked.
 fn serve_pmi_2(manager: UnixStream) -> Vec<String> {

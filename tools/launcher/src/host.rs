@@ -5,6 +5,7 @@ use crate::frames::{Frames, Kind, emit};
 use crate::remote::Plan;
 use crate::sys;
 use cci_job::{Local, Server};
+use cci_mem::descriptors;
 use cci_report::{UserError, while_doing};
 use rustix::process::{Pid, Signal, kill_process_group};
 use std::collections::{BTreeMap, BTreeSet};
@@ -89,7 +90,7 @@ impl RemoteHost {
         self.is_ready = true;
         let size = u32::try_from(self.ranks.len()).expect("ranks have numbers of that type");
         for (at, rank) in (0..).zip(&self.ranks) {
-            let (ours, theirs) = UnixStream::pair()?;
+            let (ours, theirs) = descriptors::stream_pair()?;
             theirs.set_nonblocking(true)?;
             server.adopt(ours, *rank, Local { rank: at, size, processors })?;
             self.bridges.insert(*rank, Feed::new(theirs));

@@ -1,5 +1,6 @@
 //! Signals of the launcher, as bytes of a pipe beside a flag for each.
 
+use cci_mem::descriptors;
 use cci_report::{UserError, while_doing};
 use rustix::process::Signal;
 use signal_hook::{flag, low_level};
@@ -37,7 +38,7 @@ impl AsFd for Signals {
 impl Signals {
     pub(crate) fn watch() -> Result<Self, UserError> {
         let failed = while_doing("cannot wait for signals");
-        let (pipe, write) = UnixStream::pair().map_err(&failed)?;
+        let (pipe, write) = descriptors::stream_pair().map_err(&failed)?;
         pipe.set_nonblocking(true).map_err(&failed)?;
         let mut flags = Vec::new();
         for signal in WATCHED.into_iter().filter(|signal| *signal == Signal::CHILD || !is_ignored(*signal)) {

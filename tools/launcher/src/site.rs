@@ -5,6 +5,7 @@ use crate::feed::Feed;
 use crate::output::{CHANNELS, Channel};
 use crate::sys;
 use cci_job::DESCRIPTOR;
+use cci_mem::descriptors;
 use cci_report::names::Choice;
 use cci_report::{UserError, while_doing};
 use rustix::pipe::{PipeFlags, pipe_with};
@@ -118,11 +119,11 @@ impl Site {
             .map_err(while_doing("cannot become the parent of what ranks leave behind"))?;
         let processors = processors();
         let (mut site, mut ends) = (Self::default(), Vec::new());
-        let (read, write) = pipe_with(PipeFlags::CLOEXEC | PipeFlags::NONBLOCK)
-            .map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
+        let (read, write) = pipe(PipeFlags::NONBLOCK).map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
         site.failures = Some((read, task.clone()));
         for (at, rank) in ranks.iter().enumerate() {
-            let (ours, theirs) = UnixStream::pair().map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
+            let (ours, theirs) =
+                descriptors::stream_pair().map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
             let mut command = task.command(*rank, at, ranks.len());
             command.env(DESCRIPTOR, theirs.as_raw_fd().to_string());
             let own = processors.get(at % processors.len().max(1)).filter(|_| task.bind == Bind::Core);
@@ -251,6 +252,12 @@ impl Task {
     }
 }
 
+/// A pipe, also for a program without standard descriptors that starts its own workers.
+fn pipe(flags: PipeFlags) -> rustix::io::Result<(OwnedFd, OwnedFd)> {
+    let (read, write) = pipe_with(flags | PipeFlags::CLOEXEC)?;
+    Ok((descriptors::above_standard(read)?, descriptors::above_standard(write)?))
+}
+
 /// Starts a rank. `failures`: it is not waited for, and writes there why it cannot run.
 fn spawn(
     command: &mut Command,
@@ -260,8 +267,7 @@ fn spawn(
 ) -> std::io::Result<Process> {
     let mut outputs = [None, None];
     if streams.are_outputs_piped {
-        let [(output, to_output), (errors, to_errors)] =
-            [pipe_with(PipeFlags::CLOEXEC)?, pipe_with(PipeFlags::CLOEXEC)?];
+        let [(output, to_output), (errors, to_errors)] = [pipe(PipeFlags::empty())?, pipe(PipeFlags::empty())?];
         command.stdout(to_output).stderr(to_errors);
         outputs = [Some(output), Some(errors)];
     }

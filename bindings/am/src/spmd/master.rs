@@ -71,7 +71,13 @@ fn launch(ranks: c_int, words: &[OsString], options: RunOptions) -> c_int {
     let speaker = words.first().map(|word| word.to_string_lossy().into_owned());
     let arguments = words.iter().skip(1).cloned().collect();
     let ranks = ranks.unsigned_abs();
-    match cci_launcher::run(&RunOptions { ranks, program, arguments, speaker, ..options }) {
+    // A pipe without a reader is an error to the launcher. Workers get the signal's default back.
+    // SAFETY: no handler is set.
+    let before = unsafe { libc::signal(libc::SIGPIPE, libc::SIG_IGN) };
+    let ran = cci_launcher::run(&RunOptions { ranks, program, arguments, speaker, ..options });
+    // SAFETY: what the call before has returned.
+    unsafe { libc::signal(libc::SIGPIPE, before) };
+    match ran {
         Ok(status) => c_int::from(status),
         Err(why) => failed(&why.to_string()),
     }

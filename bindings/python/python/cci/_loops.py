@@ -5,9 +5,15 @@ from __future__ import annotations
 import os
 import sys
 from collections.abc import Callable, Generator
+from fcntl import F_DUPFD_CLOEXEC, fcntl
 from types import coroutine
 from typing import Any, Protocol
 from weakref import ref
+
+
+def _copy_of(descriptor: int) -> int:
+    """Never standard input, output or error, which the program may have closed."""
+    return fcntl(descriptor, F_DUPFD_CLOEXEC, 3)
 
 
 class Watcher(Protocol):
@@ -52,7 +58,7 @@ class Asyncio:
 
     def watch(self, descriptor: int, watcher: Watcher) -> None:
         """Has ``on_readable`` called when the descriptor is readable; of a copy, which is ours."""
-        self._watched = os.dup(descriptor)
+        self._watched = _copy_of(descriptor)
         weak = ref(watcher)
 
         def readable() -> None:
@@ -147,7 +153,7 @@ class Trio:
         self._scope: Any = None
 
     def watch(self, descriptor: int, watcher: Watcher) -> None:
-        watched = os.dup(descriptor)
+        watched = _copy_of(descriptor)
         weak = ref(watcher)
         trio = self._trio
         scope = self._scope = trio.CancelScope()
