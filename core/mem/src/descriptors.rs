@@ -28,7 +28,8 @@ const LOWEST: i32 = 3;
 
 /// Moves a descriptor that was just made to 3 or above, if it is below.
 ///
-/// Nothing may have been done with it yet: an epoll set would go on watching the number that it had.
+/// Nothing may have been done with it yet: an epoll set would go on watching the number that it
+/// had.
 ///
 /// # Errors
 ///
@@ -89,8 +90,8 @@ pub fn receive(
     rustix::net::recvmsg(socket, &mut [IoSliceMut::new(bytes)], control, flags | RecvFlags::CMSG_CLOEXEC)
 }
 
-/// The descriptors that [`receive`] has got, in their order. Where no number is left for one, it and
-/// those after it are closed: the system does the same.
+/// The descriptors that [`receive`] has got, in their order. Where no number is left for one, it
+/// and those after it are closed: the system does the same.
 pub fn received(control: &mut RecvAncillaryBuffer<'_>) -> impl Iterator<Item = OwnedFd> {
     let descriptors = control.drain().filter_map(|message| match message {
         RecvAncillaryMessage::ScmRights(descriptors) => Some(descriptors),
