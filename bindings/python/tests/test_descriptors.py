@@ -59,7 +59,7 @@ def test_no_descriptor_is_inherited_or_a_standard_one(program, address, when):
                 if {when!r} == "closing":
                     assert not executed()
                     close_standard()
-                for size in (0, 100, 1_000_000):
+                for size in (0, 100, 1000):
                     client.post(bytes(size))
                     assert len(ends[0].recv(timeout=60)) == size
                 try:
