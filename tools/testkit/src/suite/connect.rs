@@ -3,7 +3,7 @@
 use super::lengths;
 use crate::sys::RawEvent;
 use crate::world::{LIMIT, World, drain, most, open, open_with, pattern, readable};
-use cci::{Attribute, Connect, ConnectError, Device, EventKind, Failure, Notify, RequestError};
+use cci::{Attribute, Connect, ConnectError, Device, Endpoint, EventKind, Failure, Notify, RequestError};
 use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;
@@ -160,6 +160,64 @@ pub fn connect_times_out(device: &Device) {
     // A coarse clock may be a tick ahead.
     assert!(begun.elapsed() >= timeout - Duration::from_millis(20), "after {:?}", begun.elapsed());
     assert_eq!(drain(&client), 0, "one event ends a connect");
+}
+
+/// How long a connect waits for a server that lives and has no room: longer than an unused lane or
+/// stream is kept.
+const NO_ROOM: Duration = Duration::from_millis(2500);
+
+/// A connect to a server without room waits for its whole time; its reason has these words.
+fn assert_times_out(client: &Endpoint, uri: &str, words: &str, mut meanwhile: impl FnMut()) {
+    let begun = Instant::now();
+    client.connect(&Connect::to(uri).context(8).timeout(NO_ROOM)).expect("a connect");
+    let ended = loop {
+        if let Some(event) = client.get_event().expect("an endpoint") {
+            break event;
+        }
+        assert!(begun.elapsed() < NO_ROOM + LIMIT, "the connect does not end");
+        meanwhile();
+    };
+    let reason = ended.reason().unwrap_or_default();
+    assert_eq!((ended.outcome(), ended.context()), (Err(Failure::TimedOut), 8), "{reason}");
+    assert!(begun.elapsed() >= NO_ROOM - Duration::from_millis(20), "after {:?}: {reason}", begun.elapsed());
+    assert!(reason.contains(words), "{reason}");
+}
+
+/// A live server whose program holds every receive buffer, and polls or sleeps: a connect waits for
+/// its whole time. Once a buffer is back the next one is accepted.
+pub fn server_without_buffers(device: &Device) {
+    const BUFFERS: usize = 16;
+    let (client, other) = (open(device), open(device));
+    let server = open_with(device, |options| options.recv_buffers = 16);
+    let mut held = Vec::new();
+    let connection = World::new([&other, &server]).connect(0, 1, RO).0;
+    for number in 0..BUFFERS as u64 {
+        other.send(connection, b"held", Notify::OnFailure(number)).expect("a send");
+    }
+    let begun = Instant::now();
+    while held.len() < BUFFERS {
+        assert!(begun.elapsed() < LIMIT, "only {} messages have come", held.len());
+        drain(&other);
+        held.extend(server.get_event().expect("buffers are left"));
+    }
+    assert_times_out(&client, server.uri(), "no room for another request", || {
+        drain(&other);
+        assert!(server.get_event().is_err(), "every buffer is held");
+    });
+    // While the program sleeps nothing is told apart.
+    assert_times_out(&client, server.uri(), "", || ());
+    held.clear();
+    let world = World::new([&client, &server, &other]);
+    client.connect(&Connect::to(server.uri()).payload(b"now").context(9).timeout(LIMIT)).expect("a connect");
+    loop {
+        let request = world.next(1, EventKind::ConnectRequest).into_request().expect("a request");
+        if request.payload() == b"now" {
+            request.accept(10).expect("an accept");
+            break;
+        }
+        request.reject().expect("a reject");
+    }
+    assert_eq!(world.next(0, EventKind::Connect).outcome(), Ok(()));
 }
 
 /// A server that comes after the client has given up: it sees no request, or one that it accepts in

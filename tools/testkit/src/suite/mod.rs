@@ -76,7 +76,8 @@ macro_rules! conformance {
             $crate::conformance_tests! { $device, $exceptions;
                 connect: connect_and_accept, payload_of_every_length, payload_too_long, bad_uri,
                     multicast_without_multicast, reject, dropped_request_is_rejected,
-                    nobody_listens, failed_many_times, connect_times_out, late_accept, timeout_of_zero,
+                    nobody_listens, failed_many_times, connect_times_out, server_without_buffers, late_accept,
+                    timeout_of_zero,
                     patient_connect, two_connects_in_flight, many_connects_in_flight,
                     connect_to_itself, request_kept_open, double_answer, accept_of_another_event,
                     return_of_unanswered_request, many_connections, reconnect_many_times;

@@ -102,11 +102,13 @@ impl Lane {
         }
     }
 
+    /// Whether nothing needs the lane. A frame in its ring does: it may be a request that waits for
+    /// a receive slot, or for the program's next call.
     fn is_idle(&self) -> bool {
         self.queue.is_empty()
             && self.requests.is_empty()
             && self.held.is_empty()
-            && !self.wire.as_ref().is_some_and(|wire| wire.is_copying())
+            && !self.wire.as_ref().is_some_and(|wire| wire.is_copying() || wire.has_frame())
     }
 
     fn give_up_connects(&mut self, core: &mut Core, now: u64) {
@@ -115,6 +117,7 @@ impl Lane {
             let reason = match self.phase {
                 Phase::Connecting(address) => format!("too many wait to be taken by {address} already"),
                 Phase::HelloSent => format!("{} took the connection, but does not answer", self.peer.name()),
+                _ if self.is_refused() => format!("{} has no room for another request", self.peer.name()),
                 _ => format!("the program at {} has not answered the request", self.peer.name()),
             };
             self.refuse_connect(now, core, *number, (Failure::TimedOut, reason));
@@ -124,10 +127,14 @@ impl Lane {
         }
     }
 
+    /// Whether the peer has no room for what lies in its ring.
+    fn is_refused(&self) -> bool {
+        self.wire.as_ref().is_some_and(|wire| wire.outbound.rnr.load(Ordering::Relaxed) != 0)
+    }
+
     /// A send has waited for too long: the receiver had no room, or did not answer at all.
     fn give_up(&mut self, state: &mut EndpointState, core: &mut Core, cell: &'static Connection) {
-        let refused = self.wire.as_ref().is_some_and(|wire| wire.outbound.rnr.load(Ordering::Relaxed) != 0);
-        let failure = if refused { Failure::NotReady } else { Failure::TimedOut };
+        let failure = if self.is_refused() { Failure::NotReady } else { Failure::TimedOut };
         let number = cell.local.load(Ordering::Relaxed);
         let remote = cell.remote.load(Ordering::Relaxed);
         self.break_connection(state, core, number, failure);
