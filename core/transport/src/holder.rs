@@ -1,7 +1,42 @@
-//! Finds out whether a child of this process holds a socket name, because it was forked without the
-//! handlers of `fork`.
+//! Names of sockets that other processes hold. A child of `fork` holds copies until it first runs
+//! and closes them. One that was forked without the handlers of `fork` keeps them.
 
+use rustix::io::Errno;
 use std::fs;
+use std::time::Duration;
+
+/// The pauses before a name that is in use is tried again: 50 ms together.
+const PAUSES: [Duration; 7] = {
+    let millis = Duration::from_millis;
+    [millis(1), millis(1), millis(2), millis(4), millis(8), millis(16), millis(18)]
+};
+
+/// Binds a name by `bind`, and tries it again for 50 ms while it is in use: a child of `fork` may
+/// hold it that has not run yet. Blocks the thread for so long.
+///
+/// # Errors
+///
+/// Those of `bind`.
+///
+/// ```
+/// use rustix::io::Errno;
+///
+/// let mut tries = 0;
+/// let bound = cci_transport::retry_in_use(|| {
+///     tries += 1;
+///     if tries < 3 { Err(Errno::ADDRINUSE) } else { Ok(tries) }
+/// });
+/// assert_eq!(bound, Ok(3));
+/// ```
+pub fn retry_in_use<T>(mut bind: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+    for pause in PAUSES {
+        match bind() {
+            Err(Errno::ADDRINUSE) => std::thread::sleep(pause),
+            done => return done,
+        }
+    }
+    bind()
+}
 
 /// Whether a child of this process has a socket that a table of the system (`/proc/net/udp`) lists.
 /// `inode` returns the socket's inode from the columns of its line, and `None` for other lines.
@@ -47,6 +82,21 @@ fn has_socket(process: u32, inode: u64) -> bool {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_name_that_stays_in_use_is_given_up_and_other_errors_are_no_reason_to_wait() {
+        let tries = |error: Errno| {
+            let mut tries = 0;
+            let outcome: Result<(), _> = retry_in_use(|| {
+                tries += 1;
+                Err(error)
+            });
+            assert_eq!(outcome, Err(error));
+            tries
+        };
+        assert_eq!([tries(Errno::ADDRINUSE), tries(Errno::ACCESS)], [PAUSES.len() + 1, 1]);
+        assert_eq!(PAUSES.iter().sum::<Duration>(), Duration::from_millis(50));
+    }
 
     #[test]
     fn a_parent_is_found_behind_any_name() {

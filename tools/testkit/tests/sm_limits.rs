@@ -105,3 +105,27 @@ fn limits_other_users_are_refused_both_ways() {
     drop(peer);
     world.until("its descriptors to be closed", || descriptors() <= before);
 }
+
+/// A server that was opened by root and goes on as another user is nobody's peer: the reasons say
+/// of which users the two sides are, and nothing of a death.
+#[test]
+fn limits_a_server_that_has_dropped_its_privileges_says_so() {
+    let _alone = alone();
+    if !rustix::process::geteuid().is_root() {
+        return;
+    }
+    let mut server = Peer::spawn(PROGRAM, "serve-as-nobody", &[]);
+    let uri = server.line();
+    let endpoint = open(&sm_device());
+    let world = World::new([&endpoint]);
+    for _ in 0..20 {
+        endpoint.connect(&Connect::to(&uri).context(1).timeout(LIMIT)).expect("a connect");
+        let ended = world.next(0, EventKind::Connect);
+        let reason = ended.reason().expect("a reason");
+        assert_eq!(ended.outcome(), Err(Failure::Refused), "{reason}");
+        assert!(reason.contains("it says: this process is of user 65534, yours of user 0"), "{reason}");
+    }
+    let told = Peer::spawn(PROGRAM, "connect-as-nobody", &[&uri]).line();
+    let wanted = "its endpoint was opened by user 0, and this process is of user 65534";
+    assert!(told.starts_with("Err(Refused)") && told.contains(wanted), "{told}");
+}

@@ -92,3 +92,17 @@ fn a_killed_peer_of_an_idle_endpoint_is_told_by_the_keepalive() {
     let event = world.first(0);
     assert_eq!((event.kind(), event.connection()), (EventKind::Disconnect, Some(connection)));
 }
+
+/// A name that an endpoint had is there for the next one at once, also while a child of `fork` that
+/// has not run yet holds it. A child that takes longer is named.
+#[test]
+fn a_name_can_be_opened_again_right_after_a_fork() {
+    for transport in ["sock", "tcp", "sm"] {
+        let line = Peer::spawn(PROGRAM, "fork-and-open-again", &[transport]).line();
+        let (well, badly) = line.split_once(" of 50").expect("a count");
+        let well: u32 = well.parse().expect("a number");
+        assert!(well == 50 || badly.contains("child"), "{transport}: {line}");
+        // A loaded machine may let a child run late now and then.
+        assert!(well >= 40, "{transport}: {line}");
+    }
+}

@@ -6,7 +6,7 @@ use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_mem::sync::{AtomicU32, Ordering};
 use cci_proto::{Status, Time};
-use cci_transport::{OpenError, PollSet, child_holds};
+use cci_transport::{OpenError, PollSet, child_holds, retry_in_use};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
@@ -118,7 +118,9 @@ impl Control {
         for tried in 0..count {
             let id = (next + tried) % MAX_ID;
             let address = service.unwrap_or(Address { pid, id });
-            match bind(&socket, &address.socket().map_err(system)?) {
+            let name = address.socket().map_err(system)?;
+            let bound = if service.is_some() { retry_in_use(|| bind(&socket, &name)) } else { bind(&socket, &name) };
+            match bound {
                 Ok(()) => {
                     listen(&socket, BACKLOG).map_err(system)?;
                     if service.is_none() {
@@ -137,7 +139,9 @@ impl Control {
                 Some(address) if is_held_by_child(address) => {
                     format!("a child process of this program still holds {address}; end it, or choose another service")
                 }
-                Some(address) => format!("another endpoint of this host has {address}; choose another service"),
+                Some(address) => format!(
+                    "another endpoint of this host has {address}, maybe in a forked child; choose another service"
+                ),
                 None => format!("all {MAX_ID} names of this process are taken; close endpoints"),
             },
         ))
@@ -152,13 +156,31 @@ impl Control {
         self.set.shared_handle()
     }
 
+    /// As [`Control::peer_of`], of a process that has connected to the listener. What is wrong fits
+    /// into a REFUSE.
+    pub(crate) fn client_of(&self, socket: &OwnedFd) -> std::result::Result<Arc<Peer>, String> {
+        let user = rustix::process::geteuid().as_raw();
+        match sys::credentials(socket) {
+            Ok(about) if about.uid != user => {
+                Err(format!("this process is of user {user}, yours of user {}", about.uid))
+            }
+            _ => self.peer_of(socket),
+        }
+    }
+
     /// The process at the other end of a socket, if it belongs to our user; else why it is no peer.
     /// While a process lives nobody else has its number, unless that is 0: then it has none here.
     pub(crate) fn peer_of(&self, socket: &OwnedFd) -> std::result::Result<Arc<Peer>, String> {
         let no_peer = |errno: Errno| format!("the kernel does not tell which process listens there: {errno}");
+        // Of a listener: as it was when it began to listen.
         let about = sys::credentials(socket).map_err(no_peer)?;
-        if about.uid != rustix::process::geteuid().as_raw() {
-            return Err("another user listens there".into());
+        let user = rustix::process::geteuid().as_raw();
+        if about.uid != user {
+            return Err(format!(
+                "its endpoint was opened by user {}, and this process is of user {user}; open endpoints of sm after the \
+                 change of user, and as one user, or use another transport",
+                about.uid
+            ));
         }
         let same = |known: &&Watched| about.pid != 0 && known.peer.pid == about.pid && !known.peer.is_dead();
         if let Some(known) = self.peers.iter().find(same) {

@@ -9,7 +9,7 @@ use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
 use cci_transport::{
     Arguments, Condition, Core, LocalAddress, OpenError, Transport, TransportOptions, child_holds_port,
-    interface_index, random, room_for,
+    interface_index, random, retry_in_use, room_for,
 };
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -65,7 +65,13 @@ fn listen_at(settings: &Settings) -> Result<(OwnedFd, String), OpenError> {
     let (first, last) = settings.ports;
     let mut refused = None;
     for port in first..=last {
-        match listen_on(&settings.local, port) {
+        // Of a range the next port is tried instead.
+        let opened = if first == last && port != 0 {
+            retry_in_use(|| listen_on(&settings.local, port))
+        } else {
+            listen_on(&settings.local, port)
+        };
+        match opened {
             Ok((socket, port)) => return Ok((socket, format!("{SCHEME}{}", settings.local.host_and_port(port)))),
             Err(error) => refused = Some((port, error)),
         }
@@ -100,7 +106,10 @@ fn refusal(settings: &Settings, port: u16, error: Errno) -> OpenError {
         Errno::ADDRINUSE if is_held_by_child(ip, port) => {
             format!("a child process of this program still holds port {port}; end it, or choose another port")
         }
-        Errno::ADDRINUSE => format!("port {port} of {ip} is in use; choose another port, or none to get a free one"),
+        Errno::ADDRINUSE => format!(
+            "port {port} of {ip} is in use; choose another port, or none to get a free one; another process holds it, \
+             maybe a forked child"
+        ),
         Errno::ADDRNOTAVAIL => format!("this host has no address {ip}; write one of its own for the key ip"),
         Errno::ACCESS => {
             let what = format!("port {port} is not for this user; choose one above 1023, or none to get a free one");

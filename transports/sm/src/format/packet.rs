@@ -225,7 +225,14 @@ pub(crate) fn receive(socket: impl AsFd) -> Arrived {
     let mut bytes = [0; PACKET + 1];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(MAX_FDS))];
     let mut control = RecvAncillaryBuffer::new(&mut space);
-    let got = match descriptors::receive(socket, &mut bytes, &mut control, RecvFlags::DONTWAIT) {
+    let mut take = || descriptors::receive(&socket, &mut bytes, &mut control, RecvFlags::DONTWAIT);
+    // A peer that closes before it has read all gives this error once; what it has sent before
+    // comes after it.
+    let got = match take() {
+        Err(Errno::CONNRESET) => take(),
+        got => got,
+    };
+    let got = match got {
         Ok(got) => got,
         Err(Errno::AGAIN | Errno::INTR) => return Arrived::Nothing,
         Err(Errno::CONNRESET | Errno::PIPE | Errno::NOTCONN) => return Arrived::Closed,

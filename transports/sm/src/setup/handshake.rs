@@ -71,7 +71,13 @@ impl Lane {
         let [registry, ready] = state.files().map_err(no_file)?;
         let fds = [wire.segment().file_of().map_err(no_file)?, registry, ready];
         packet::limit_unread(&socket);
-        packet::send(&socket, &hello, &fds).map_err(|error| self.cause_of_failed_send(error))?;
+        if let Err(error) = packet::send(&socket, &hello, &fds) {
+            // A server that refuses this process may have said so and closed by now.
+            return Err(match packet::receive(&socket) {
+                Arrived::Packet(packet, _) if packet.kind == Kind::Refuse => self.refused_by_words(&packet),
+                _ => self.cause_of_failed_send(error),
+            });
+        }
         wire.close_file();
         self.wire = Some(wire);
         self.peer.set_socket(socket);
@@ -82,7 +88,12 @@ impl Lane {
 
     /// Takes a connection of the listener.
     pub(crate) fn answer_socket(&mut self, state: &mut EndpointState, socket: OwnedFd) -> Result<(), Cause> {
-        self.peer.set_process(state.control.peer_of(&socket).map_err(|_| Cause::Refused)?);
+        let process = state.control.client_of(&socket).map_err(|why| {
+            // The client learns the reason; it sees the hang-up in any case.
+            let _ = packet::send(&socket, &Packet::new(Kind::Refuse, &why), &[]);
+            Cause::Refused
+        })?;
+        self.peer.set_process(process);
         self.peer.set_socket(socket);
         self.watch(state)
     }
@@ -105,6 +116,13 @@ impl Lane {
     fn refused_call(&mut self, call: &str, error: Errno) -> Cause {
         let error = std::io::Error::from(error);
         self.refused_handshake(format!("the system refuses {call} ({error}); allow this call"))
+    }
+
+    /// Keeps the peer's own words about why there is no handshake.
+    fn refused_by_words(&mut self, packet: &Packet) -> Cause {
+        // They may reach a terminal.
+        let words: String = packet.text.chars().filter(|letter| !letter.is_control()).collect();
+        self.refused_handshake(format!("it says: {words}"))
     }
 
     fn watch(&self, state: &mut EndpointState) -> Result<(), Cause> {
@@ -178,11 +196,7 @@ impl Lane {
         match (packet.kind, self.phase) {
             (Kind::Hello, Phase::Answering(_)) => self.on_hello(state, packet, fds),
             (Kind::Welcome, Phase::HelloSent) => self.on_welcome(state, packet, fds),
-            (Kind::Refuse, Phase::HelloSent) => {
-                // A peer's words may reach a terminal.
-                let words: String = packet.text.chars().filter(|letter| !letter.is_control()).collect();
-                Err(self.refused_handshake(format!("it says: {words}")))
-            }
+            (Kind::Refuse, Phase::HelloSent) => Err(self.refused_by_words(packet)),
             (Kind::Segment, Phase::Ready) => self.on_segment(state, packet, fds),
             (Kind::SegmentGone, Phase::Ready) => {
                 self.peer_memory.remove(packet.number);

@@ -69,6 +69,34 @@ pub(crate) fn lose_first_thread(uri: &str) {
     end_thread();
 }
 
+/// Opens an endpoint, forks, closes it, and opens another one of the same name, again and again.
+/// Says how often that went well, and how it failed.
+pub(crate) fn fork_and_open_again(transport: &str) {
+    const ROUNDS: u32 = 50;
+    let device = match transport {
+        "sm" => sm_device(),
+        _ => cci_testkit::device_of(transport, &[("ip", "127.0.0.1")]),
+    };
+    let (mut well, mut badly) = (0, String::new());
+    for _ in 0..ROUNDS {
+        let first = open(&device);
+        let uri = first.uri().to_owned();
+        let name = match transport {
+            "sm" => uri.split_once("://").expect("a name").1,
+            _ => uri.rsplit_once(':').expect("a port").1,
+        };
+        let options = EndpointOptions::new().service(name);
+        let Some(child) = fork_process() else { std::process::exit(0) };
+        drop(first);
+        match cci::Endpoint::open(&device, &options) {
+            Ok(_) => well += 1,
+            Err(error) => badly = error.to_string(),
+        }
+        waitpid(Some(child), WaitOptions::empty()).expect("an own child");
+    }
+    say(&format!("{well} of {ROUNDS} {badly}"));
+}
+
 /// Looks whether somebody writes to memory at [`PLACE`].
 pub(crate) fn look() {
     let memory = PrivateMemory::at(PLACE.0, PLACE.1);

@@ -228,6 +228,28 @@ pub(crate) fn nobody(uri: &str) {
     hear();
 }
 
+/// As a server that begins as root and goes on as another user: accepts everybody of that user.
+pub(crate) fn serve_as_nobody() {
+    let endpoint = open(&sm_device());
+    cci_testkit::sys::become_user(65_534);
+    die_with_parent();
+    say(endpoint.uri());
+    loop {
+        drain(&endpoint);
+        std::thread::yield_now();
+    }
+}
+
+/// Connects as another user, and says why that fails.
+pub(crate) fn connect_as_nobody(uri: &str) {
+    cci_testkit::sys::become_user(65_534);
+    die_with_parent();
+    let endpoint = open(&sm_device());
+    endpoint.connect(&Connect::to(uri).context(1).timeout(LIMIT)).expect("a connect");
+    let ended = World::new([&endpoint]).next(0, EventKind::Connect);
+    say(&format!("{:?} {}", ended.outcome(), ended.reason().unwrap_or_default()));
+}
+
 /// The first handles of a fresh process.
 pub(crate) fn handles() {
     let endpoint = open(&sm_device());

@@ -71,6 +71,7 @@ fn main() {
         ["echo-over", transport] => traffic::echo(&device(transport)),
         ["echo-over-sock", interface] => traffic::echo(&device_of("sock", &[("interface", interface)])),
         ["echo-over-ways", ways] => traffic::echo(&device_of("auto", &[("ways", ways)])),
+        ["meet-over-ways", ways, uri] => traffic::meet(&device_of("auto", &[("ways", ways)]), uri),
         ["devices"] => traffic::devices(),
         ["echo-with-descriptors", spare] => {
             limits::spare_descriptors(spare.parse().expect("a number"));
@@ -108,6 +109,9 @@ fn main() {
         ["little-memory", transport] => limits::little_memory(&device(transport)),
         ["backlog", id] => limits::backlog(id.parse().expect("a number")),
         ["nobody", uri] => limits::nobody(uri),
+        ["serve-as-nobody"] => limits::serve_as_nobody(),
+        ["connect-as-nobody", uri] => limits::connect_as_nobody(uri),
+        ["fork-and-open-again", transport] => child::fork_and_open_again(transport),
         ["handles"] => limits::handles(),
         ["connect-many", transport, uri, endpoints, each] => {
             let count = |text: &str| text.parse().expect("a count");

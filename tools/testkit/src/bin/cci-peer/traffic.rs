@@ -67,6 +67,17 @@ pub(crate) fn echo(device: &Device) -> ! {
     }
 }
 
+/// Connects, and says by which path, or why there is none.
+pub(crate) fn meet(device: &Device, uri: &str) {
+    let endpoint = open(device);
+    endpoint.connect(&Connect::to(uri).context(1).timeout(LIMIT)).expect("a connect");
+    let event = World::new([&endpoint]).next(0, EventKind::Connect);
+    match event.connection() {
+        Some(connection) => say(&endpoint.report(connection).expect("open").path),
+        None => say(&event.reason().unwrap_or_default()),
+    }
+}
+
 /// Opens an endpoint on the default device, and says its URI, or why there is none.
 pub(crate) fn open_default() {
     let opened = cci::Context::new().and_then(|context| {
