@@ -234,7 +234,7 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
         let what = format!("no way can be opened; {}", down.join("; "));
         return Err(OpenError::new(Status::NoDev, what));
     }
-    let place = Place::here()?;
+    let place = Place::here();
     let secret = arguments.text("secret").and_then(Secret::parse);
     let [drawn] = random().map_err(system)?;
     let identity = secret.as_ref().map_or(drawn, |secret| secret.mark(drawn));

@@ -2,6 +2,7 @@
 //! (`docs/design/auto.md`, Connecting).
 
 use crate::auto::Auto;
+use crate::host::is_guessed;
 use crate::uri::{SCHEME, Uri, is_loopback};
 use cci_proto::ConnectError;
 use cci_transport::{Scope, source_address};
@@ -145,7 +146,9 @@ impl Auto {
         } else if way.scope < Scope::Network && uri.place.user != self.place.user {
             "the endpoint is another user's".into()
         } else if !is_here && is_loopback(rest) {
-            format!("{rest} is an address of another host itself")
+            let advice =
+                if is_guessed() { "; mount /proc, by which endpoints of one host know each other" } else { "" };
+            format!("{rest} is an address of another host itself{advice}")
         } else if !is_here && way.stays_here() {
             "its socket is local; give it a service, or listen = network".into()
         } else {
