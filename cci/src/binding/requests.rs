@@ -72,16 +72,24 @@ pub fn accept_on(slot: &'static Slot, worker: &Endpoint, context: u64) -> Result
     answered
 }
 
-/// Why the connect failed that this event tells of, as a sentence: that of its status where no more
-/// is known. None for other events.
+/// Why the connect failed, or the peer is lost, that this event tells of, as a sentence; none for
+/// other events. Of a connect it is that of its status where no more is known.
 #[must_use]
 pub fn reason(slot: &'static Slot) -> Option<String> {
-    let failed = slot.kind() == EventKind::Connect as u32 && slot.detail() != Status::Success as u32;
-    if !failed || slot.state() != cci_mem::slot::State::Borrowed {
+    if slot.state() != cci_mem::slot::State::Borrowed {
         return None;
     }
-    let known = slot.owner.get()?.with(|core, _| core.reason(slot).map(str::to_owned)).ok()?;
-    known.or_else(|| Failure::from_status(Status::from_u32(slot.detail())?).map(|failure| failure.to_string()))
+    let (kind, owner) = (slot.kind(), slot.owner.get()?);
+    if kind == EventKind::Connect as u32 && slot.detail() != Status::Success as u32 {
+        let known = owner.with(|core, _| core.reason(slot).map(str::to_owned)).ok()?;
+        let failure = || Failure::from_status(Status::from_u32(slot.detail())?);
+        return known.or_else(|| failure().map(|failure| failure.to_string()));
+    }
+    if kind != EventKind::Disconnect as u32 && kind != EventKind::KeepaliveTimedOut as u32 {
+        return None;
+    }
+    let connection = slot.connection.get()?;
+    owner.with(|core, transport| transport.report(core, connection).moved).ok()?
 }
 
 fn check_request(slot: &'static Slot) -> Result<(), RequestError> {

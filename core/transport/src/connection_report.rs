@@ -50,6 +50,9 @@ pub struct ConnectionReport {
     pub dropped: u64,
     /// Frames that the whole endpoint dropped because their connection does not exist (any more).
     pub strays: u64,
+    /// Frames of the peer that were dropped because they came from another address: how many, from
+    /// where, and what to do. `None`: there were none.
+    pub moved: Option<String>,
 }
 
 impl ConnectionReport {

@@ -186,7 +186,7 @@ impl Host for Books {
                 );
                 Some(Standing::Open)
             }
-            Event::Refused(_) => {
+            Event::Refused { .. } => {
                 let (_, standing) = known.expect("a known connection is refused");
                 assert!(!matches!(standing, Standing::Open | Standing::Broken), "{standing:?}");
                 None

@@ -111,7 +111,7 @@ impl Host for Program {
                 Delivery::Request(index, u32::from_be_bytes(*own))
             }
             Event::Open { .. } if user & ACCEPTED == 0 => Delivery::Opened(index, number(user)),
-            Event::Refused(failure) | Event::Broken(failure) => Delivery::Ended(number(user), failure),
+            Event::Refused { failure, .. } | Event::Broken(failure) => Delivery::Ended(number(user), failure),
             Event::Open { .. } | Event::Expected { .. } | Event::Silent | Event::Redirected { .. } => return true,
         };
         self.deliveries.push(delivery);

@@ -1,5 +1,6 @@
 //! What callers pass to an engine, and what they get from it.
 
+use super::connection::moved::Moved;
 use super::host::{Op, Target};
 use crate::{Access, Address, Attribute};
 use core::time::Duration;
@@ -129,6 +130,8 @@ pub struct Report {
     pub resent: u64,
     /// Times that the peer had no slot.
     pub not_ready: u32,
+    /// Frames of the peer that came from another address, if there were some. They were dropped.
+    pub moved: Option<Moved>,
 }
 
 /// Counters of an endpoint.

@@ -65,7 +65,12 @@ pub enum Event<'a> {
     },
     /// A connect, or an accept that was not confirmed, ended without a connection; the index is
     /// free.
-    Refused(Failure),
+    Refused {
+        /// Why.
+        failure: Failure,
+        /// The peer has answered the CONNECT with a cookie, so that an endpoint is there.
+        is_answered: bool,
+    },
     /// The peer asks the client to go elsewhere: `follow` with the address, or `close`.
     Redirected {
         /// The other endpoint's URI.

@@ -30,6 +30,7 @@ mod waits;
 mod tests;
 
 pub use api::{Config, Open, PathMtu, Post, Report, Rma, Stats, Transmit};
+pub use connection::moved::Moved;
 pub use flow::limits::MAX_LARGE;
 pub use host::{Event, Host, Index, MessageBuffer, Op, Source, Target};
 #[cfg(any(test, feature = "recording_host"))]

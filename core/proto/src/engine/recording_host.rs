@@ -37,6 +37,8 @@ pub struct RecordingHost {
     pub broken: Vec<(Index, Failure)>,
     /// Failures of connects that were refused.
     pub refused: Vec<Failure>,
+    /// Whether the peers of those had answered.
+    pub answered: Vec<bool>,
     /// Times that a peer was silent for the keepalive timeout.
     pub silent: u32,
     /// The registered memory. Its handle is `[7, 7]`.
@@ -166,7 +168,10 @@ impl Host for RecordingHost {
         match event {
             Event::Request { .. } | Event::Expected { .. } => self.requests.push(index),
             Event::Open { .. } => self.opened.push(index),
-            Event::Refused(failure) => self.refused.push(failure),
+            Event::Refused { failure, is_answered } => {
+                self.refused.push(failure);
+                self.answered.push(is_answered);
+            }
             Event::Broken(failure) => self.broken.push((index, failure)),
             Event::Silent => self.silent += 1,
             Event::Redirected { .. } => {}

@@ -3,6 +3,7 @@
 use super::api::{Config, Report, Stats};
 use super::connection::conn::{Conn, NONE, SmallPeers, bit};
 use super::connection::exchange::Exchange;
+use super::connection::moved::MovedPeers;
 use super::connection::table::Table;
 use super::connection::timer::Timers;
 use super::connection::unreachable::Unreachable;
@@ -33,6 +34,8 @@ pub struct Engine {
     pub(super) random: Random,
     pub(super) table: Table,
     pub(super) small_peers: SmallPeers,
+    /// Peers whose frames come from other addresses.
+    pub(super) moved: MovedPeers,
     pub(super) flows: Flows,
     pub(super) frames: FramePool,
     pub(super) holds: FramePool,
@@ -102,6 +105,7 @@ impl Engine {
             random: Random::new([random[2] ^ random[4], random[3] ^ random[5]]),
             table: Table::new(),
             small_peers: SmallPeers::default(),
+            moved: MovedPeers::default(),
             flows: Flows::new(),
             frames: FramePool::new(config.frames, stride),
             holds: FramePool::new(config.holds, stride),
@@ -159,7 +163,7 @@ impl Engine {
     pub fn report(&self, index: Index) -> Report {
         let Some(conn) = self.table.get(index.0) else { return Report::default() };
         let rtt = (conn.srtt > 0).then(|| Duration::from_micros(conn.srtt.into()));
-        let mut report = Report { rtt, mtu: conn.mtu, ..Report::default() };
+        let mut report = Report { rtt, mtu: conn.mtu, moved: self.moved.of(index.0), ..Report::default() };
         let mtu = u64::from(conn.mtu.max(1));
         let mut window = u64::from(conn.peer_buffer);
         if let Some(flow) = self.flows.get(conn.flow) {

@@ -539,7 +539,7 @@ impl Host for CheckedHost<'_> {
             }
             Event::Request { attribute, payload } => ConnectionEvent::Request(attribute, payload.to_vec()),
             Event::Open { max_send_size, .. } => ConnectionEvent::Open(max_send_size),
-            Event::Refused(failure) => ConnectionEvent::Refused(failure),
+            Event::Refused { failure, .. } => ConnectionEvent::Refused(failure),
             Event::Broken(failure) => ConnectionEvent::Broken(failure),
             Event::Silent => ConnectionEvent::Silent,
             Event::Expected { attribute, token } => ConnectionEvent::Expected(attribute, token),

@@ -3,6 +3,7 @@
 pub(super) mod conn;
 pub(super) mod exchange;
 pub(super) mod ids;
+pub(super) mod moved;
 mod other_addresses;
 pub(super) mod rtt;
 pub(super) mod table;

@@ -1,7 +1,7 @@
 //! Input: frames of the sequence, in order, out of order and repeated.
 
 use super::context::{FrameOutcome, RecvCtx};
-use crate::engine::connection::conn::{NONE, State, bit};
+use crate::engine::connection::conn::{Conn, NONE, State, bit};
 use crate::engine::connection::rtt::ack_deadline;
 use crate::engine::connection::timer::DelayedAck;
 use crate::engine::flow::batch::Ops;
@@ -64,11 +64,23 @@ impl Engine {
         let is_for_peer = wire::verify_head(frame).is_ok_and(|header| {
             let index = self.table.find(header.to).filter(|_| header.kind != Kind::Connect);
             index.is_some_and(|index| {
-                self.table.get(index).is_some_and(|conn| conn.to == *from) || self.may_answer(index, from)
+                let is_peer = self.table.get(index).is_some_and(|conn| conn.to == *from);
+                is_peer || self.may_answer(index, from) || self.note_moved(index, from, &header)
             })
         });
         self.stats.strays += u64::from(!is_for_peer);
         is_for_peer
+    }
+
+    /// Counts a frame that is dropped for its sender's address, if the peer of the connection can
+    /// have sent it: the frame has both identifiers. Returns false.
+    #[cold]
+    pub(crate) fn note_moved(&mut self, index: u32, from: &Address, header: &Header) -> bool {
+        let is_of_peer = |conn: &Conn| conn.peer != 0 && conn.peer == header.from && conn.to != *from;
+        if self.table.get(index).is_some_and(is_of_peer) {
+            self.moved.note(index, from);
+        }
+        false
     }
 
     /// Parses a DATA frame for a connection of this endpoint, from its peer. Returns `None` for
@@ -103,6 +115,7 @@ impl Engine {
         let Some(conn) = self.table.get(index) else { return };
         if conn.peer != header.from || conn.to != *from {
             self.stats.strays += 1;
+            self.note_moved(index, from, &header);
             return;
         }
         self.confirm_accepting(now, index, host);

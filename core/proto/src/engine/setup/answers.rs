@@ -43,6 +43,7 @@ impl Engine {
                 return self.on_answer(now, index, (from, header), frame, host);
             }
             self.stats.strays += 1;
+            self.note_moved(index, from, header);
             return;
         };
         if conn.state == State::Asking {

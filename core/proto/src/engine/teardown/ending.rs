@@ -162,7 +162,7 @@ impl Engine {
         }
         if was_accepting {
             self.remove(now, index);
-            host.event(Index(index), host_cookie, Event::Refused(failure));
+            host.event(Index(index), host_cookie, Event::Refused { failure, is_answered: true });
         } else {
             host.event(Index(index), host_cookie, Event::Broken(failure));
         }
@@ -171,8 +171,9 @@ impl Engine {
     /// Refuses a connection that was never open: the host gets an event, and the index is free.
     pub(crate) fn refuse<H: Host>(&mut self, now: Time, index: u32, failure: Failure, host: &mut H) {
         let Some(host_cookie) = self.table.get(index).map(|conn| conn.host_cookie) else { return };
+        let is_answered = self.exchanges.get(&index).is_some_and(|exchange| exchange.cookie != 0);
         self.remove(now, index);
-        host.event(Index(index), host_cookie, Event::Refused(failure));
+        host.event(Index(index), host_cookie, Event::Refused { failure, is_answered });
     }
 
     /// Forgets a connection that has no flow.
@@ -182,6 +183,7 @@ impl Engine {
         self.unreachable.remove(&index);
         self.farewells.remove(&index);
         self.small_peers.forget(index);
+        self.moved.forget(index);
         self.table.remove(index);
     }
 

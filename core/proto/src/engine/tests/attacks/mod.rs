@@ -9,6 +9,7 @@ mod handshake;
 mod hostile;
 mod identity;
 mod memory;
+mod moved;
 mod order;
 mod path;
 mod rate;
