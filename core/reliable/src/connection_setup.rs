@@ -48,6 +48,7 @@ impl<L: Link> Reliable<L> {
             kind: EventKind::Connect,
             context: connect.context,
             redirected: false,
+            to: *to,
             tried: (!others.is_empty()).then(|| self.tried(addresses)),
         };
         // The engine's index follows below; the engine reports no event before.
@@ -79,6 +80,25 @@ impl<L: Link> Reliable<L> {
         self.transmit(core, now, false);
         self.run_deferred(core, now);
         Ok(())
+    }
+
+    /// Stores why a connect to this address has timed out. `is_answered`: an endpoint is there.
+    #[cold]
+    pub(super) fn explain_timeout(&self, core: &mut Core, slot: &'static Slot, to: &Address, is_answered: bool) {
+        let mut name = String::new();
+        // A string takes everything.
+        let _ = self.link.write_name(to, &mut name);
+        let reason = match core.reason(slot) {
+            // It names all addresses.
+            Some(tried) if !is_answered => tried.to_owned(),
+            Some(tried) => format!("{tried}; one has answered, but not the program"),
+            None if is_answered => {
+                format!("the program at {name} has not answered the request, or has no room for another request")
+            }
+            None => format!("{name} does not answer; start its program, and have firewalls let its port pass"),
+        };
+        let silence = self.link.silence(to).filter(|_| !is_answered);
+        core.explain(slot, silence.map_or(reason.clone(), |why| format!("{reason}; {why}")));
     }
 
     /// A sentence about the addresses of a host.

@@ -1,7 +1,7 @@
 //! Connections by the cookie that the engine passes with every call: the place among the endpoint's
 //! connections, plus one. So the engine's cookies need no table of their own.
 
-use cci_proto::EventKind;
+use cci_proto::{Address, EventKind};
 use cci_transport::{Connection, Core, Slot};
 use std::collections::BTreeMap;
 
@@ -15,6 +15,8 @@ pub(super) struct PendingConnection {
     pub(super) context: u64,
     /// The client was redirected once. A second redirection is refused, so that redirections end.
     pub(super) redirected: bool,
+    /// Where a client asks, at first if its host has several addresses.
+    pub(super) to: Address,
     /// Where it asks, if its host has several addresses: a sentence for its failure.
     pub(super) tried: Option<String>,
 }

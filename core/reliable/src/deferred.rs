@@ -7,7 +7,7 @@ use super::shares::NOBODY;
 use crate::Link;
 use cci_mem::sync::Ordering;
 use cci_proto::engine::Index;
-use cci_proto::{Attribute, EventKind, Failure, Time};
+use cci_proto::{Address, Attribute, EventKind, Failure, Time};
 use cci_transport::{Connection, Core, Slot};
 
 /// A call of the engine that is due.
@@ -36,6 +36,15 @@ pub(super) enum DeferredCall {
     Reject(Index),
     /// Close a connection of the engine that the endpoint does not need.
     Close(Index),
+    /// Explain the event of a connect that has timed out.
+    ExplainTimeout {
+        /// The slot of the event.
+        slot: &'static Slot,
+        /// Where the connect has asked.
+        to: Address,
+        /// An endpoint has answered.
+        is_answered: bool,
+    },
     /// Pass the timeouts of the connection with this cookie to the engine.
     UpdateTimeouts(u32),
 }
@@ -65,6 +74,9 @@ impl<L: Link> Reliable<L> {
                     let _ = self.engine.reject(now, index);
                 }
                 DeferredCall::Close(index) => self.close_index(core, now, index),
+                DeferredCall::ExplainTimeout { slot, to, is_answered } => {
+                    self.explain_timeout(core, slot, &to, is_answered)
+                }
                 DeferredCall::UpdateTimeouts(cookie) => {
                     if let Some(cell) = cell(core, cookie) {
                         self.set_timeouts(now, cell);
@@ -92,6 +104,9 @@ impl<L: Link> Reliable<L> {
             self.close_index(core, now, index);
             return self.host.give_up(core, cookie, Failure::Refused);
         };
+        if let Some(opening) = self.host.openings.get(cookie) {
+            opening.to = address;
+        }
         self.engine.follow(now, index, address, token);
         self.engine.set_path(index, self.link.path_mtu(&address));
     }
@@ -109,7 +124,14 @@ impl<L: Link> Reliable<L> {
             let _ = self.engine.reject(now, index);
             return self.host.fail_opening(core, (slot, EventKind::Accept, context), Failure::NoMemory);
         };
-        let opening = PendingConnection { slot, kind: EventKind::Accept, context, redirected: false, tried: None };
+        let opening = PendingConnection {
+            slot,
+            kind: EventKind::Accept,
+            context,
+            redirected: false,
+            to: Address::default(),
+            tried: None,
+        };
         let cookie = self.enter(cell, index, opening);
         match self.engine.accept(now, index, cookie) {
             Ok(()) => self.set_timeouts(now, cell),

@@ -87,6 +87,15 @@ impl HostState {
         core.end_connection(cell);
     }
 
+    /// Handles the end of a connect, or of an accept, without a connection.
+    fn on_refused(&mut self, core: &mut Core, cookie: u32, failure: Failure, is_answered: bool) {
+        let opening = self.openings.get(cookie).map(|opening| (opening.kind, opening.slot, opening.to));
+        self.give_up(core, cookie, failure);
+        if let (Some((EventKind::Connect, Some(slot), to)), Failure::TimedOut) = (opening, failure) {
+            self.deferred.push(DeferredCall::ExplainTimeout { slot, to, is_answered });
+        }
+    }
+
     /// Handles the open connection. False: no slot is free for the event.
     fn on_open(&mut self, core: &mut Core, cookie: u32, max_send_size: u32, peer: &Address) -> bool {
         let (Some(cell), Some(opening)) = (cell(core, cookie), self.openings.get(cookie)) else { return true };
@@ -331,7 +340,7 @@ impl Host for HostCtx<'_> {
                 state.deferred.push(DeferredCall::AcceptExpected { index, attribute, token })
             }
             Event::Open { max_send_size, peer } => return state.on_open(core, cookie, max_send_size, &peer),
-            Event::Refused(failure) => state.give_up(core, cookie, failure),
+            Event::Refused { failure, is_answered } => state.on_refused(core, cookie, failure, is_answered),
             Event::Redirected { uri, token } => {
                 let uri = String::from_utf8_lossy(uri).into_owned();
                 state.deferred.push(DeferredCall::Redirect { index, cookie, uri, token });

@@ -125,6 +125,12 @@ pub trait Link: Wait + Send + 'static {
     ///
     /// Those of `text`.
     fn write_name(&self, to: &Address, text: &mut dyn fmt::Write) -> fmt::Result;
+    /// What may keep frames from this address, which does not answer, or its answers from here: a
+    /// sentence, where the link can tell. It may make system calls.
+    fn silence(&self, to: &Address) -> Option<String> {
+        let _ = to;
+        None
+    }
     /// Whether its time is not that of the system.
     fn is_virtual(&self) -> bool {
         false
@@ -240,6 +246,7 @@ macro_rules! forward_most {
             path_mtu(to: &cci_proto::Address) -> cci_proto::engine::PathMtu;
             path(to: &cci_proto::Address) -> (String, String);
             write_name(to: &cci_proto::Address, text: &mut dyn std::fmt::Write) -> std::fmt::Result;
+            silence(to: &cci_proto::Address) -> Option<String>;
             is_virtual() -> bool;
         }
         $crate::link::forward! { exclusive:

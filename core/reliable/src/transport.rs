@@ -6,7 +6,7 @@ use super::deferred::index_of;
 use super::host::HostCtx;
 use crate::Link;
 use cci_mem::memory::Memory;
-use cci_proto::engine::Index;
+use cci_proto::engine::{Index, Moved};
 use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
 use cci_transport::{
     BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, Message, Peer, Posted, Readiness,
@@ -267,6 +267,10 @@ impl<L: Link> Transport for Reliable<L> {
             let engine = self.engine.report(index_of(connection));
             (report.mtu, report.rtt, report.window) = (engine.mtu.into(), engine.rtt, engine.window);
             report.rnr += u64::from(engine.not_ready);
+            report.moved = engine.moved.map(|moved| self.moved_sentence(&moved));
+        }
+        if let Some(moved) = &report.moved {
+            report.why = format!("{}; {moved}", report.why);
         }
         if let Some(limitation) = self.background.limitation() {
             report.why = format!("{}; {limitation}", report.why);
@@ -289,6 +293,19 @@ impl<L: Link> Transport for Reliable<L> {
 }
 
 impl<L: Link> Reliable<L> {
+    /// A sentence about frames of a peer that came from another address.
+    #[cold]
+    fn moved_sentence(&self, moved: &Moved) -> String {
+        let mut from = String::new();
+        // A string takes everything.
+        let _ = self.link.write_name(&moved.from, &mut from);
+        format!(
+            "{} frames of this connection came from {from} and were dropped, because its peer is known at another address: \
+             a NAT between has mapped the peer anew; connect again, and set a keepalive shorter than the NAT remembers",
+            moved.frames
+        )
+    }
+
     /// Sends CLOSE to every peer, twice to one that was heard lately, and closes all connections.
     fn say_farewell(&mut self, core: &mut Core) {
         let now = self.link.now();

@@ -56,8 +56,9 @@ impl LocalAddress {
     }
 
     /// Chooses the address that the keys `ip` and `interface` name, or that an endpoint has without
-    /// them: the first IPv4 address of an interface that is up and no loop-back, else the
-    /// loop-back's.
+    /// them: of an interface that is up and no loop-back the first IPv4 address, else the first
+    /// IPv6 address that is good beyond its own link, else an IPv4 address that is not; without
+    /// any, the loop-back interface's.
     ///
     /// # Errors
     ///
@@ -179,9 +180,13 @@ fn pick(lines: &[InterfaceAddress], ip: Option<IpAddr>, interface: Option<&str>)
     let chosen = match ip {
         // All of 127.0.0.0/8 is the loop-back's, though it lists one address only.
         Some(ip) => usable().find(|(line, own)| *own == ip || line.loopback && ip.is_ipv4() && ip.is_loopback()),
+        None if interface.is_some() => {
+            usable().min_by_key(|(line, own)| (line.loopback, own.is_ipv6(), is_link_local(own)))
+        }
+        // Every interface that is up has a link-local address of IPv6, which no other link reaches.
         None => usable()
-            .filter(|(_, own)| interface.is_some() || own.is_ipv4())
-            .min_by_key(|(line, own)| (line.loopback, own.is_ipv6(), is_link_local(own))),
+            .filter(|(_, own)| own.is_ipv4() || !is_link_local(own))
+            .min_by_key(|(line, own)| (line.loopback, is_link_local(own), own.is_ipv6())),
     };
     match (chosen, ip) {
         (Some((line, own)), _) => {
@@ -192,8 +197,9 @@ fn pick(lines: &[InterfaceAddress], ip: Option<IpAddr>, interface: Option<&str>)
             Status::NoDev,
             match interface {
                 Some(name) => format!("interface {name} has no IP address; give it one, or name another interface"),
-                None => "no interface that is up has an IPv4 address; bring one up, or name an address with the key ip"
-                    .into(),
+                None => {
+                    "no interface that is up has an IP address; bring one up, or name an address with the key ip".into()
+                }
             },
         )),
     }
@@ -281,6 +287,28 @@ mod tests {
         let expected = ["10.0.1.1", "10.0.2.1", "2001:db8::1"].map(|ip| ip.parse::<IpAddr>().expect("an IP"));
         assert_eq!(reached(&lines), expected);
         assert!(reached(&lines[..1]).is_empty());
+    }
+
+    #[test]
+    fn an_endpoint_without_keys_is_where_others_reach_it() {
+        let line = |(name, ip): &(&str, &str)| InterfaceAddress {
+            name: (*name).into(),
+            up: true,
+            loopback: *name == "lo",
+            ip: Some(ip.parse().expect("an IP")),
+        };
+        let chosen = |all: &[(&str, &str)]| {
+            let lines: Vec<_> = all.iter().map(line).collect();
+            pick(&lines, None, None).expect("an address").ip.to_string()
+        };
+        let lo = [("lo", "127.0.0.1"), ("lo", "::1")];
+        let with = |more: &[(&'static str, &'static str)]| chosen(&[&lo[..], more].concat());
+        assert_eq!(with(&[("e0", "2001:db8::1"), ("e1", "10.0.0.1")]), "10.0.0.1");
+        assert_eq!(with(&[("e0", "fe80::1"), ("e0", "2001:db8::1")]), "2001:db8::1");
+        assert_eq!(with(&[("e0", "169.254.1.1"), ("e1", "2001:db8::1")]), "2001:db8::1");
+        assert_eq!(with(&[("e0", "169.254.1.1"), ("e1", "fe80::1")]), "169.254.1.1");
+        assert_eq!(with(&[("e0", "fe80::1")]), "127.0.0.1", "a link without addresses of its own");
+        assert_eq!(chosen(&lo[1..]), "::1");
     }
 
     fn given(key: &str, value: &str) -> Result<Option<IpAddr>, OpenError> {

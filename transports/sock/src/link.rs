@@ -18,8 +18,8 @@ use std::sync::Arc;
 const GROUPS_EVERY: u32 = 16;
 
 /// A link over UDP: one socket, however many peers there are, one for the peer that frames go to,
-/// and one for peers on other hosts where the first is on the loop-back interface. Not to be used
-/// by two threads at once; it may move.
+/// and one for peers to which routes lead from another address. Not to be used by two threads at
+/// once; it may move.
 pub struct Sock {
     pub(crate) sockets: Sockets,
     pub(crate) uri: String,
@@ -33,7 +33,8 @@ pub struct Sock {
     pub(crate) calls: u32,
     pub(crate) no_coalescing: Option<String>,
     pub(crate) unchecked_on_host: bool,
-    /// Other hosts are reached by the outward socket, with frames that have this size at first.
+    /// Hosts to which routes lead from another address are reached by the outward socket, with
+    /// frames that have this size at first.
     pub(crate) outward_base: Option<u16>,
     /// Connects that cannot be made, and why, by the numbers of their lookups.
     pub(crate) refusals: Vec<(u64, String)>,
@@ -59,11 +60,11 @@ impl Sock {
     ///
     /// No frames can be sent there: why.
     fn leave(&mut self, to: Address) -> Result<Address, String> {
-        match self.outward_base {
-            Some(base) if !address::ip(&to).is_loopback() => {
-                self.sockets.reach_out(to, base, &self.ready).map_err(|error| why_not(&to, error))
-            }
-            _ => Ok(to),
+        let Some(base) = self.outward_base.filter(|_| !address::ip(&to).is_loopback()) else { return Ok(to) };
+        match self.sockets.reach_out(to, self.local.ip, base, &self.ready) {
+            // The route may come, or frames may leave without it: the own socket can send them.
+            Err(_) if !self.local.loopback => Ok(to),
+            reached => reached.map_err(|error| why_not(&to, error)),
         }
     }
 
@@ -217,6 +218,24 @@ impl Link for Sock {
             }
         };
         (path, why)
+    }
+
+    fn silence(&self, to: &Address) -> Option<String> {
+        let (own, ip) = (self.local.ip, address::ip(to));
+        if address::is_outward(to) || ip.is_loopback() {
+            return None;
+        }
+        match self.sockets.source_of(to) {
+            Ok(source) if source == own || source == ip => None,
+            Ok(_) if self.local.loopback => Some(format!(
+                "frames from {own} do not leave this host; leave out the keys ip and interface, or set connect = network"
+            )),
+            Ok(source) => Some(format!(
+                "frames leave from {own}, but the routes lead to {ip} from {source}; leave out the keys ip and interface, \
+                 or name {source}"
+            )),
+            Err(error) => Some(why_not(to, error)),
+        }
     }
 
     fn names(&mut self) -> Option<&mut dyn Names> {

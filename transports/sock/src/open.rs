@@ -12,7 +12,7 @@ use crate::sys::{self, Choice};
 use cci_proto::{Status, decimal};
 use cci_transport::{
     Arguments, HostAnswer, LocalAddress, OpenError, Resolver, child_holds_port, interface_index, is_endpoint_ip,
-    room_for,
+    retry_in_use, room_for,
 };
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -38,20 +38,23 @@ struct Settings {
     buffer: Option<usize>,
     unchecked_on_host: bool,
     connects_outward: bool,
+    /// No key says which address the endpoint has.
+    chooses_address: bool,
 }
 
 impl Settings {
     fn parse(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let all = DRIVER.with_environment(arguments);
         let keys = Arguments::check(&DRIVER, &all)?;
-        let ip = LocalAddress::given_ip(&keys)?;
+        let (ip, interface) = (LocalAddress::given_ip(&keys)?, keys.text("interface").map(str::to_owned));
         let refused = |service: &str| {
             let what = format!("the service '{service}' is not a port; write a decimal number from 0 to 65535");
             OpenError::new(Status::Inval, what)
         };
         Ok(Self {
             ip,
-            interface: keys.text("interface").map(str::to_owned),
+            chooses_address: ip.is_none() && interface.is_none(),
+            interface,
             port: match service {
                 Some(service) => decimal(service).ok_or_else(|| refused(service))?,
                 None => keys.parsed("port").unwrap_or(0),
@@ -102,8 +105,8 @@ impl Sock {
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,
             unchecked_on_host: settings.unchecked_on_host,
-            // From another address than the loop-back interface's the own socket reaches all hosts.
-            outward_base: (settings.connects_outward && local.loopback)
+            // An address that a key names is the one from which frames leave.
+            outward_base: (if local.loopback { settings.connects_outward } else { settings.chooses_address })
                 .then(|| if settings.mtu.is_some() { base_mtu } else { base_mtu.min(BASE_FRAME) }),
             refusals: Vec::new(),
             local,
@@ -125,7 +128,10 @@ fn is_held_by_child(ip: IpAddr, port: u16) -> bool {
 /// Binds the socket; returns its port.
 fn bind_to(socket: &OwnedFd, local: &LocalAddress, port: u16) -> Result<u16, OpenError> {
     let ip = local.ip;
-    bind(socket, &local.socket(port)).map_err(|error| match error {
+    let name = local.socket(port);
+    // Without a port the system has looked at all of them.
+    let bound = if port == 0 { bind(socket, &name) } else { retry_in_use(|| bind(socket, &name)) };
+    bound.map_err(|error| match error {
         Errno::ADDRINUSE if port == 0 => {
             OpenError::new(Status::AddrNotAvail, format!("all ports of {ip} are in use; close endpoints"))
         }
@@ -135,7 +141,10 @@ fn bind_to(socket: &OwnedFd, local: &LocalAddress, port: u16) -> Result<u16, Ope
             OpenError::new(Status::AddrNotAvail, what)
         }
         Errno::ADDRINUSE => {
-            let what = format!("port {port} of {ip} is in use; choose another port, or none to get a free one");
+            let what = format!(
+                "port {port} of {ip} is in use; choose another port, or none to get a free one; another process holds it, \
+                 maybe a forked child"
+            );
             OpenError::new(Status::AddrNotAvail, what)
         }
         Errno::ACCESS => {

@@ -24,10 +24,13 @@ mod killed;
 mod loss;
 mod multicast;
 mod names;
+mod nat;
 mod path_mtu;
 mod pids;
 mod pingpong;
+mod proc;
 mod reject;
+mod routes;
 mod shares;
 mod streams;
 mod tcp;
@@ -56,6 +59,12 @@ const TESTS: &[Test] = &[
     Test("a_peer_that_is_killed_on_another_host_is_told_of", killed::elsewhere, &["ip"]),
     Test("a_silent_name_server_holds_no_call_up", names::silent, &["ip", "unshare", "mount"]),
     Test("a_host_with_two_addresses_is_reached_by_the_second", names::several_addresses, &["ip", "nft", "mount"]),
+    Test("a_host_on_two_networks_reaches_servers_on_both", routes::two_networks, &["ip"]),
+    Test("an_address_that_is_named_is_kept_and_silence_has_a_reason", routes::named_address, &["ip"]),
+    Test("a_server_with_two_addresses_answers_from_the_one_asked", routes::server_with_two_addresses, &["ip"]),
+    Test("a_host_without_ipv4_has_an_endpoint_that_others_reach", routes::without_ipv4, &["ip"]),
+    Test("a_nat_that_maps_a_client_anew_is_noticed", nat::maps_anew, &["ip", "nft"]),
+    Test("endpoints_open_and_connect_without_proc", proc::opens_and_connects, &["unshare", "mount", "env"]),
     Test("path_mtu_is_found_where_a_router_tells", path_mtu::told, &["ip"]),
     Test("path_mtu_is_found_where_nobody_tells", path_mtu::untold, &["ip", "nft"]),
     Test("a_path_that_shrinks_under_traffic_loses_nothing_where_a_router_tells", path_mtu::shrinks_told, &["ip", "tc"]),

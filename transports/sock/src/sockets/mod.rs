@@ -27,6 +27,7 @@ use outward::Outward;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+use std::net::IpAddr;
 use transmit::{Blocked, Transmitter};
 use turns::{Source, Turns};
 
@@ -94,15 +95,27 @@ impl Sockets {
         &self.own.socket
     }
 
-    /// The address by which the outward socket reaches this one, or the address itself where the
-    /// host is this one. Opens the socket when it is first needed. `mtu`: the largest frame that
-    /// leaves there for certain, bytes.
+    /// The address of this host from which frames to `to` leave, as the routes say: `to` itself
+    /// where it is one of this host.
     ///
     /// # Errors
     ///
     /// No route leads there, or the system has no socket.
-    pub(crate) fn reach_out(&mut self, to: Address, mtu: u16, ready: &Ready) -> Result<Address, Errno> {
-        if outward::is_of_this_host(self.own.socket.as_fd(), &to)? {
+    pub(crate) fn source_of(&self, to: &Address) -> Result<IpAddr, Errno> {
+        outward::source_of(self.own.socket.as_fd(), to)
+    }
+
+    /// The address by which the outward socket reaches this one, or the address itself where the
+    /// host is this one, or the routes lead there from `own`, the address of the own socket. Opens
+    /// the socket when it is first needed. `mtu`: the largest frame that leaves there for certain,
+    /// bytes.
+    ///
+    /// # Errors
+    ///
+    /// No route leads there, or the system has no socket.
+    pub(crate) fn reach_out(&mut self, to: Address, own: IpAddr, mtu: u16, ready: &Ready) -> Result<Address, Errno> {
+        let source = self.source_of(&to)?;
+        if source == own || source == address::ip(&to) {
             return Ok(to);
         }
         if self.outward.is_none() {

@@ -1,5 +1,5 @@
-//! The outward socket: an endpoint whose own socket is on the loop-back interface reaches other
-//! hosts by it. Nobody connects to the endpoint there (`docs/design/sock.md`).
+//! The outward socket: an endpoint reaches by it the hosts to which the routes do not lead from the
+//! address of its own socket. Nobody connects to the endpoint there (`docs/design/sock.md`).
 
 use super::bound::Bound;
 use crate::address;
@@ -47,18 +47,18 @@ impl Outward {
     }
 }
 
-/// Whether an address is one of this host, which routes to itself.
+/// The address of this host from which frames to `to` leave, as the routes say: `to` itself where
+/// it is one of this host.
 ///
 /// # Errors
 ///
 /// No route leads there, or the system has no socket to ask by.
 #[cold]
-pub(super) fn is_of_this_host(own: BorrowedFd<'_>, to: &Address) -> Result<bool, Errno> {
+pub(super) fn source_of(own: BorrowedFd<'_>, to: &Address) -> Result<IpAddr, Errno> {
     let _uncancelled = Uncancelled::new();
     let probe = socket_beside(own, address::is_v4(to))?;
     connect(&probe, &address::socket(to))?;
-    let from = getsockname(&probe).and_then(SocketAddr::try_from)?;
-    Ok(from.ip() == address::ip(to))
+    Ok(getsockname(&probe).and_then(SocketAddr::try_from)?.ip())
 }
 
 /// A socket in the network name space of the own one, where a thread that has moved makes none. On
