@@ -234,6 +234,8 @@ impl Link for Sock {
                 "frames leave from {own}, but the routes lead to {ip} from {source}; leave out the keys ip and interface, \
                  or name {source}"
             )),
+            // Whose thread asks says nothing about the endpoint.
+            Err(Errno::XDEV) => None,
             Err(error) => Some(why_not(to, error)),
         }
     }

@@ -33,7 +33,7 @@ fn an_interface_that_is_down_is_said_to_be() {
         assert_eq!(error.status, Status::NoDev);
         assert!(error.to_string().contains("interface lo is down; bring it up"), "{error}");
         let error = try_open(&[], None).err().expect("nothing is up");
-        assert!(error.to_string().contains("no interface that is up has an IPv4 address"), "{error}");
+        assert!(error.to_string().contains("no interface that is up has an IP address"), "{error}");
     });
     in_own_network(&["ip link set lo up", "ip link add v0 type veth peer name v1", "ip link set v0 up"], || {
         // Up, with a link-local IPv6 address at most.
