@@ -3,7 +3,7 @@
 use super::ANSWERED;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, RequestError, Status};
-use cci_transport::{Core, Endpoint, Peer, Slot, Transport};
+use cci_transport::{Endpoint, Peer, Slot, Transport};
 use std::time::Duration;
 
 /// Accepts a request on its own endpoint.
@@ -90,10 +90,9 @@ pub fn reason(slot: &'static Slot) -> Option<String> {
     }
     let connection = slot.connection.get()?;
     let life = slot.mark.load(Ordering::Relaxed);
-    let of_life = |core: &Core, transport: &mut dyn Transport| {
-        (connection.generation() == life).then(|| transport.report(core, connection).moved)
-    };
-    owner.with(|core, transport| of_life(core, transport)).ok()??
+    let moved = owner
+        .with(|core, transport| (connection.generation() == life).then(|| transport.report(core, connection).moved));
+    moved.ok()??
 }
 
 fn check_request(slot: &'static Slot) -> Result<(), RequestError> {
@@ -108,7 +107,7 @@ fn check_request(slot: &'static Slot) -> Result<(), RequestError> {
 
 fn answer(
     slot: &'static Slot,
-    act: impl FnOnce(&mut Core, &mut dyn Transport) -> Result<(), RequestError>,
+    act: impl FnOnce(&mut cci_transport::Core, &mut dyn Transport) -> Result<(), RequestError>,
 ) -> Result<(), RequestError> {
     let owner = slot.owner.get().ok_or(RequestError::NotARequest)?;
     owner.with(|core, transport| {
