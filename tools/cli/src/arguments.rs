@@ -16,6 +16,7 @@ use crate::commands::via::ViaArguments;
 use crate::compare::CompareArguments;
 use crate::device::DeviceArguments;
 use crate::examples;
+use crate::programs;
 use crate::report::arguments::ReportArguments;
 use crate::results::{NarrowPlot, ResultsArguments};
 use cci_perf::peers::{PeerList, parse_list};
@@ -50,14 +51,18 @@ impl Arguments {
     ///
     /// What is wrong with it, or the help that it asks for.
     pub(crate) fn read(words: impl IntoIterator<Item = OsString>) -> Result<Self, clap::Error> {
-        Self::try_parse_from(measurement_first(without_help_of_help(words.into_iter().collect()))).map_err(
-            |mut error| {
-                if error.kind() == ErrorKind::InvalidSubcommand {
-                    error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![known(&error).into()]));
-                }
-                error
-            },
-        )
+        let words = measurement_first(without_help_of_help(words.into_iter().collect()));
+        let (words, more) = programs::split(words);
+        let mut all = Self::try_parse_from(words).map_err(|mut error| {
+            if error.kind() == ErrorKind::InvalidSubcommand {
+                error.insert(ContextKind::Suggested, ContextValue::StyledStrs(vec![known(&error).into()]));
+            }
+            error
+        })?;
+        if let Command::Run(run) = &mut all.command {
+            run.more = programs::parse(more)?;
+        }
+        Ok(all)
     }
 }
 

@@ -47,7 +47,8 @@ Examples:
 pub(crate) const RUN: &str = "\
 Examples:
   cci run -n 4 ./program
-  cci run -n 8 --hosts one:4,two:4 --label ./program argument";
+  cci run -n 8 --hosts one:4,two:4 --label ./program argument
+  cci run -n 1 ./server : -n 4 ./client argument";
 
 pub(crate) const JOB: &str = "\
 Examples:

@@ -15,6 +15,7 @@ mod info;
 mod job;
 mod model;
 mod perf;
+mod programs;
 mod report;
 mod results;
 mod run;

@@ -1,7 +1,8 @@
 //! `cci run`: starts a parallel job.
 
 use crate::choice::choice;
-use cci_launcher::{Bind, Host, RunOptions, parse_hostfile, parse_hosts};
+use crate::programs::Part;
+use cci_launcher::{Bind, Host, Program, RunOptions, parse_hostfile, parse_hosts};
 use cci_report::UserError;
 use clap::Args;
 use std::ffi::OsString;
@@ -11,13 +12,13 @@ use std::path::PathBuf;
 #[derive(Args, Debug)]
 pub(crate) struct RunArguments {
     /// How many processes
-    #[arg(short = 'n', long = "ranks", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "remote")]
+    #[arg(short = 'n', long = "ranks", alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..), required_unless_present = "remote")]
     ranks: Option<u32>,
     /// Hosts, with the processes that each gets at first: HOST:SLOTS,...
-    #[arg(short = 'H', long, value_name = "HOST:SLOTS,...", conflicts_with = "hostfile")]
+    #[arg(short = 'H', long, alias = "host", value_name = "HOST:SLOTS,...", conflicts_with = "hostfile")]
     hosts: Option<String>,
     /// A file with a host a line: HOST:SLOTS
-    #[arg(long, value_name = "FILE")]
+    #[arg(short = 'f', long, alias = "machinefile", value_name = "FILE")]
     hostfile: Option<PathBuf>,
     /// What starts programs on other hosts, called as COMMAND HOST PROGRAM...; ssh if not given
     #[arg(long, value_name = "COMMAND")]
@@ -31,7 +32,7 @@ pub(crate) struct RunArguments {
     /// Serve the launcher of another host by standard input
     #[arg(long, hide = true)]
     remote: bool,
-    /// The program and its arguments
+    /// The program and its arguments; more programs of the same job follow as `: -n N PROGRAM...`
     #[arg(
         value_name = "PROGRAM",
         trailing_var_arg = true,
@@ -39,23 +40,40 @@ pub(crate) struct RunArguments {
         required_unless_present = "remote"
     )]
     program: Vec<OsString>,
+    /// The programs behind `:`, which have a command line of their own.
+    #[arg(skip)]
+    pub(crate) more: Vec<Part>,
 }
 
 /// Runs a job; the status that it ends with.
 pub(crate) fn run(arguments: &RunArguments) -> Result<u8, UserError> {
-    let Some(((program, rest), ranks)) = arguments.program.split_first().zip(arguments.ranks) else {
+    if arguments.remote {
         return cci_launcher::remote().map(|()| 0);
-    };
-    cci_launcher::run(&RunOptions {
-        ranks,
-        hosts: hosts(arguments)?,
-        rsh: arguments.rsh.clone(),
-        bind: arguments.bind,
-        label: arguments.label,
-        program: program.clone(),
-        arguments: rest.to_vec(),
-        ..Default::default()
-    })
+    }
+    cci_launcher::run(&arguments.options()?)
+}
+
+impl RunArguments {
+    /// What the launcher is to do.
+    pub(crate) fn options(&self) -> Result<RunOptions, UserError> {
+        let (program, arguments) = self.program.split_first().expect("required without --remote");
+        Ok(RunOptions {
+            ranks: self.ranks.expect("required without --remote"),
+            hosts: hosts(self)?,
+            rsh: self.rsh.clone(),
+            bind: self.bind,
+            label: self.label,
+            program: program.clone(),
+            arguments: arguments.to_vec(),
+            more: self.more.iter().filter_map(program_of).collect(),
+            ..Default::default()
+        })
+    }
+}
+
+fn program_of(part: &Part) -> Option<Program> {
+    let (program, arguments) = part.program.split_first()?;
+    Some(Program { ranks: part.ranks, program: program.clone(), arguments: arguments.to_vec() })
 }
 
 fn hosts(arguments: &RunArguments) -> Result<Vec<Host>, UserError> {

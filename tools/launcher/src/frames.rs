@@ -1,5 +1,9 @@
 //! Frames between launchers: `kind u8 | rank u32 | length u32 | bytes`, little-endian.
 
+use crate::feed::Feed;
+use crate::polling::read_into;
+use std::os::fd::{AsFd, BorrowedFd};
+
 /// The most bytes of a frame: more than a pipe is read for at once, and any plan.
 const LONGEST: usize = 16 << 20;
 
@@ -18,9 +22,12 @@ pub(crate) enum Kind {
     Errors,
     Ready,
     Ended,
+    Taken,
+    Pause,
+    Resume,
 }
 
-const KINDS: [Kind; 9] = [
+const KINDS: [Kind; 12] = [
     Kind::Start,
     Kind::Store,
     Kind::StoreEnd,
@@ -30,19 +37,29 @@ const KINDS: [Kind; 9] = [
     Kind::Errors,
     Kind::Ready,
     Kind::Ended,
+    Kind::Taken,
+    Kind::Pause,
+    Kind::Resume,
 ];
 
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Frame {
+pub(crate) struct Frame<'a> {
     pub(crate) kind: Kind,
     pub(crate) rank: u32,
-    pub(crate) bytes: Vec<u8>,
+    pub(crate) bytes: &'a [u8],
 }
 
-/// The bytes of a frame. `bytes` is at most as long as one read of a pipe, or a plan.
-pub(crate) fn emit(kind: Kind, rank: u32, bytes: &[u8]) -> Vec<u8> {
-    let length = u32::try_from(bytes.len()).expect("below the longest frame");
-    [&[kind as u8], &rank.to_le_bytes()[..], &length.to_le_bytes(), bytes].concat()
+/// Sends a frame. `bytes` is at most as long as one read of a pipe, or a plan.
+pub(crate) fn send<F: AsFd>(to: &mut Feed<F>, kind: Kind, rank: u32, bytes: &[u8]) {
+    to.push_both(&head(kind, rank, bytes.len()), bytes);
+}
+
+fn head(kind: Kind, rank: u32, length: usize) -> [u8; HEAD] {
+    let length = u32::try_from(length).expect("below the longest frame");
+    let mut head = [kind as u8; HEAD];
+    head[1..5].copy_from_slice(&rank.to_le_bytes());
+    head[5..].copy_from_slice(&length.to_le_bytes());
+    head
 }
 
 /// The other side sent what is no frame.
@@ -51,20 +68,28 @@ pub(crate) struct NoFrame;
 
 /// Cuts what arrives into frames.
 #[derive(Default)]
-pub(crate) struct Frames(Vec<u8>);
+pub(crate) struct Frames {
+    buffer: Vec<u8>,
+    /// Where the next frame begins.
+    next: usize,
+}
 
 impl Frames {
-    pub(crate) fn push(&mut self, bytes: &[u8]) {
-        self.0.extend_from_slice(bytes);
+    /// Reads what there is, without blocking: how many bytes, none at the end, nothing if there is
+    /// nothing now.
+    pub(crate) fn read(&mut self, from: BorrowedFd<'_>) -> Option<usize> {
+        // What is left is a part of one frame.
+        self.buffer.drain(..std::mem::take(&mut self.next));
+        read_into(from, &mut self.buffer)
     }
 
-    pub(crate) fn next(&mut self) -> Result<Option<Frame>, NoFrame> {
-        let Some((head, rest)) = self.0.split_first_chunk::<HEAD>() else { return Ok(None) };
+    pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, NoFrame> {
+        let Some((head, rest)) = self.buffer[self.next..].split_first_chunk::<HEAD>() else { return Ok(None) };
         let [kind, rank @ .., l0, l1, l2, l3] = *head;
         let length = u32::from_le_bytes([l0, l1, l2, l3]) as usize;
         let kind = KINDS.into_iter().find(|known| *known as u8 == kind).filter(|_| length <= LONGEST).ok_or(NoFrame)?;
-        let Some(bytes) = rest.get(..length).map(<[u8]>::to_vec) else { return Ok(None) };
-        self.0.drain(..HEAD + length);
+        let Some(bytes) = rest.get(..length) else { return Ok(None) };
+        self.next += HEAD + length;
         Ok(Some(Frame { kind, rank: u32::from_le_bytes(rank), bytes }))
     }
 }
@@ -72,27 +97,33 @@ impl Frames {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use rustix::pipe::{PipeFlags, pipe_with};
 
     #[test]
     fn frames_are_whole_however_they_arrive() {
-        let all: Vec<u8> = KINDS.iter().flat_map(|kind| emit(*kind, 70_000, &[*kind as u8; 300])).collect();
+        let frame = |kind: &Kind| [&head(*kind, 70_000, 300)[..], &[*kind as u8; 300]].concat();
+        let all: Vec<u8> = KINDS.iter().flat_map(frame).collect();
+        let (from, to) = pipe_with(PipeFlags::NONBLOCK).expect("a pipe");
         let mut frames = Frames::default();
         let mut found = Vec::new();
         for piece in all.chunks(7) {
-            frames.push(piece);
+            assert_eq!(rustix::io::write(&to, piece), Ok(piece.len()));
+            assert_eq!(frames.read(from.as_fd()), Some(piece.len()));
             while let Some(frame) = frames.next().expect("a frame") {
-                assert_eq!((frame.rank, frame.bytes), (70_000, vec![frame.kind as u8; 300]));
+                assert_eq!((frame.rank, frame.bytes), (70_000, &[frame.kind as u8; 300][..]));
                 found.push(frame.kind);
             }
         }
+        assert_eq!(frames.read(from.as_fd()), None);
+        drop(to);
+        assert_eq!(frames.read(from.as_fd()), Some(0));
         assert_eq!(found, KINDS);
     }
 
     #[test]
     fn what_is_no_frame_is_refused() {
         for wrong in [&b"Welcome to this host"[..], &[1, 0, 0, 0, 0, 0xff, 0xff, 0xff, 0xff]] {
-            let mut frames = Frames::default();
-            frames.push(wrong);
+            let mut frames = Frames { buffer: wrong.to_vec(), next: 0 };
             assert_eq!(frames.next(), Err(NoFrame));
         }
     }

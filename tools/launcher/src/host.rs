@@ -1,7 +1,7 @@
 //! Another host, as the launcher of the job sees it: a remote launcher behind pipes.
 
-use crate::feed::Feed;
-use crate::frames::{Frames, Kind, emit};
+use crate::feed::{Feed, MOST};
+use crate::frames::{Frames, Kind, send};
 use crate::remote::Plan;
 use crate::sys;
 use cci_job::{Local, Server};
@@ -30,6 +30,8 @@ pub(crate) struct RemoteHost {
     pub(crate) running: BTreeSet<u32>,
     /// Whether its ranks have been started.
     is_ready: bool,
+    /// How many bytes of standard input rank 0 has not taken.
+    input_in_flight: usize,
     /// The way between each rank and the store.
     pub(crate) bridges: BTreeMap<u32, Feed<UnixStream>>,
 }
@@ -69,6 +71,7 @@ impl RemoteHost {
             running: ranks.iter().copied().collect(),
             ranks,
             is_ready: false,
+            input_in_flight: 0,
             bridges: BTreeMap::new(),
         };
         let plan = serde_json::to_vec(plan).map_err(while_doing("cannot write the plan of a host"))?;
@@ -77,7 +80,28 @@ impl RemoteHost {
     }
 
     pub(crate) fn send(&mut self, kind: Kind, rank: u32, bytes: &[u8]) {
-        self.to.push(&emit(kind, rank, bytes));
+        send(&mut self.to, kind, rank, bytes);
+    }
+
+    /// Sends standard input for rank 0; nothing is its end.
+    pub(crate) fn send_input(&mut self, bytes: &[u8]) {
+        self.send(Kind::Input, 0, bytes);
+        self.input_in_flight += bytes.len();
+    }
+
+    /// Rank 0 has taken so many bytes of its input.
+    pub(crate) fn take_credit(&mut self, bytes: u32) {
+        self.input_in_flight = self.input_in_flight.saturating_sub(bytes as usize);
+    }
+
+    /// Whether more of standard input may be read for rank 0.
+    pub(crate) fn takes_input(&self) -> bool {
+        self.input_in_flight < MOST && self.has_room()
+    }
+
+    /// Whether this rank is there.
+    pub(crate) fn has(&self, rank: u32) -> bool {
+        self.ranks.binary_search(&rank).is_ok()
     }
 
     /// Sends a signal to all its ranks.

@@ -1,20 +1,21 @@
 //! The launcher of a job: one loop over everything that may happen.
 
-use crate::RunOptions;
+mod handle;
+
 use crate::end::End;
-use crate::feed::Feed;
-use crate::frames::{Frame, Kind};
 use crate::host::RemoteHost;
 use crate::hosts::{self, Host};
-use crate::output::{Channel, Output};
-use crate::polling::{Polling, read};
+use crate::output::{CHANNELS, Channel, Output};
+use crate::polling::Polling;
 use crate::remote::Plan;
 use crate::signals::Signals;
-use crate::site::{Site, Streams, Task, channels, count_of_processors, kill_orphans};
+use crate::site::{Site, Streams, Task, count_of_processors, kill_orphans};
+use crate::{Program, RunOptions};
 use cci_job::{Local, Secret, Server};
 use cci_report::{UserError, while_doing};
+use handle::Name;
 use rustix::process::{Pid, Signal};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, stdin};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
@@ -34,21 +35,6 @@ const AFTER_A_KILL: Duration = Duration::from_secs(2);
 /// How long a remote launcher may take to start its ranks.
 const START: Duration = Duration::from_secs(30);
 
-/// What may be ready.
-enum Name {
-    Signals,
-    Server,
-    Terminal,
-    Output,
-    Errors,
-    Rank(usize, Channel),
-    RankInput(usize),
-    Host(usize),
-    HostRoom(usize),
-    Bridge(usize, u32),
-    BridgeRoom(usize, u32),
-}
-
 /// The job is to end.
 struct Ending {
     status: u8,
@@ -66,6 +52,10 @@ struct Launcher {
     output: Output,
     /// Whether standard input is copied to rank 0.
     copies_input: bool,
+    /// Whether ranks have been cut off from what nobody reads: standard output, standard error.
+    are_closed: [bool; 2],
+    /// The ranks on other hosts that are not read, and which channel of each.
+    paused: BTreeSet<(u32, Channel)>,
     /// Where each rank is, for messages.
     places: BTreeMap<u32, String>,
     begin: Instant,
@@ -81,23 +71,24 @@ struct Launcher {
 ///
 /// The job cannot be started.
 pub fn run(options: &RunOptions) -> Result<u8, UserError> {
-    let (here, others) = split(options);
-    let mut launcher = Launcher::new(options, &here)?;
+    let task = task(options)?;
+    let (here, others) = split(options, task.size);
+    let mut launcher = Launcher::new(options, task.size, &here, !others.is_empty())?;
     // What has been started ends with a failure of the rest.
-    let served = launcher.start(options, &here, others).and_then(|()| launcher.serve());
+    let served = launcher.start(options, task, &here, others).and_then(|()| launcher.serve());
     launcher.site.signal(Signal::KILL);
     launcher.leave_hosts()?;
     kill_orphans()?;
     launcher.write_the_rest()?;
-    served.map(|()| launcher.ending.map_or(0, |ending| ending.status))
+    served.map(|()| launcher.status())
 }
 
 /// Splits hosts into this one and others, each with its ranks.
-fn split(options: &RunOptions) -> (Vec<u32>, Vec<(String, Vec<u32>)>) {
+fn split(options: &RunOptions, size: u32) -> (Vec<u32>, Vec<(String, Vec<u32>)>) {
     let alone = [Host { name: "localhost".into(), slots: 1 }];
     let all = if options.hosts.is_empty() { &alone[..] } else { &options.hosts };
     let (mut here, mut others) = (Vec::new(), Vec::new());
-    for (host, ranks) in all.iter().zip(hosts::place(options.ranks, all)) {
+    for (host, ranks) in all.iter().zip(hosts::place(size, all)) {
         match hosts::is_this(&host.name) {
             true => here.extend(ranks),
             false if ranks.is_empty() => (),
@@ -106,6 +97,21 @@ fn split(options: &RunOptions) -> (Vec<u32>, Vec<(String, Vec<u32>)>) {
     }
     here.sort_unstable();
     (here, others)
+}
+
+/// What all ranks run, each its part, as those of other hosts need it.
+fn task(options: &RunOptions) -> Result<Task, UserError> {
+    let first =
+        Program { ranks: options.ranks, program: options.program.clone(), arguments: options.arguments.clone() };
+    let programs: Vec<Program> = std::iter::once(first).chain(options.more.iter().cloned()).collect();
+    let size = programs.iter().try_fold(0, |size: u32, program| size.checked_add(program.ranks));
+    Ok(Task {
+        programs,
+        directory: std::env::current_dir().ok(),
+        environment: environment(),
+        bind: options.bind,
+        size: size.ok_or_else(|| UserError::new("the programs have more than 4294967295 ranks; start fewer"))?,
+    })
 }
 
 /// What ranks of other hosts have of this environment.
@@ -119,17 +125,23 @@ fn environment() -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
 
 impl Launcher {
     /// The launcher of a job whose ranks here are these. Nothing has been started yet.
-    fn new(options: &RunOptions, here: &[u32]) -> Result<Self, UserError> {
+    fn new(options: &RunOptions, size: u32, here: &[u32], has_others: bool) -> Result<Self, UserError> {
         let signals = Signals::watch()?;
         let secret = Secret::fresh().map_err(while_doing("cannot draw a secret"))?;
-        let server = Server::new(options.ranks, Some(secret)).map_err(while_doing("cannot serve the job"))?;
+        let server = Server::new(size, Some(secret)).map_err(while_doing("cannot serve the job"))?;
         Ok(Self {
             signals,
             server,
             site: Site::default(),
             hosts: Vec::new(),
-            output: Output::new(options.label, options.speaker.as_deref().unwrap_or("cci run")),
+            output: Output::new(
+                options.label || has_others,
+                options.label,
+                options.speaker.as_deref().unwrap_or("cci run"),
+            ),
             copies_input: stdin().is_terminal() || here.first() != Some(&0),
+            are_closed: [false; 2],
+            paused: BTreeSet::new(),
             places: BTreeMap::new(),
             begin: Instant::now(),
             ending: None,
@@ -137,30 +149,21 @@ impl Launcher {
     }
 
     /// Starts launchers on other hosts, which takes them longest, and then the ranks here.
-    fn start(&mut self, options: &RunOptions, here: &[u32], others: Vec<(String, Vec<u32>)>) -> Result<(), UserError> {
-        let mut task = Task {
-            program: options.program.clone(),
-            arguments: options.arguments.clone(),
-            directory: std::env::current_dir().ok(),
-            environment: environment(),
-            bind: options.bind,
-            size: options.ranks,
-        };
+    fn start(
+        &mut self,
+        options: &RunOptions,
+        mut task: Task,
+        here: &[u32],
+        others: Vec<(String, Vec<u32>)>,
+    ) -> Result<(), UserError> {
         for (name, ranks) in others {
             self.places.extend(ranks.iter().map(|rank| (*rank, name.clone())));
-            self.hosts.push(RemoteHost::start(
-                options.rsh.as_deref(),
-                options.command.as_ref(),
-                &name,
-                &Plan { ranks, task: task.clone() },
-            )?);
+            let plan = Plan { ranks, task: task.clone() };
+            self.hosts.push(RemoteHost::start(options.rsh.as_deref(), options.command.as_ref(), &name, &plan)?);
         }
         (task.directory, task.environment) = (None, Vec::new());
-        self.start_here(
-            &task,
-            here,
-            Streams { are_outputs_piped: options.label, is_input_piped: stdin().is_terminal() },
-        )
+        let streams = Streams { are_outputs_piped: options.label, is_input_piped: stdin().is_terminal() };
+        self.start_here(&task, here, streams)
     }
 
     fn start_here(&mut self, task: &Task, ranks: &[u32], streams: Streams) -> Result<(), UserError> {
@@ -188,9 +191,32 @@ impl Launcher {
             for name in self.polling().wait(limit)? {
                 self.handle(name)?;
             }
+            self.close_unread();
+            self.pause_ranks();
+            self.take_failure();
             self.keep_deadlines();
         }
         Ok(())
+    }
+
+    /// What cannot be written ends the job. Without a reader SIGPIPE ends those ranks that write.
+    fn take_failure(&mut self) {
+        let Some((status, Some(why))) = self.output.failure() else { return };
+        self.output.report(&why);
+        if self.ending.as_ref().is_none_or(|ending| !ending.is_asked) {
+            self.ending = None;
+            self.end(status, AFTER_A_FAILURE);
+            self.ask_to_end();
+        }
+    }
+
+    /// The status that the job ends with.
+    fn status(&mut self) -> u8 {
+        let status = self.ending.as_ref().map_or(0, |ending| ending.status);
+        match self.output.failure() {
+            Some((lost, _)) if status == 0 => lost,
+            _ => status,
+        }
     }
 
     /// A rank may have ended the job.
@@ -217,155 +243,12 @@ impl Launcher {
     fn until_deadline(&self) -> Option<Duration> {
         let start = self.hosts.iter().any(RemoteHost::starts).then(|| self.begin + START);
         let ending = self.ending.as_ref().map(|ending| ending.deadline);
-        start.into_iter().chain(ending).min().map(|deadline| deadline.saturating_duration_since(Instant::now()))
-    }
-
-    fn polling(&self) -> Polling<'_, Name> {
-        let mut polling = Polling::new();
-        polling.read(Some(self.signals.as_fd()), Name::Signals);
-        polling.read(Some(self.server.as_fd()), Name::Server);
-        polling.read(self.copies_input.then(rustix::stdio::stdin).filter(|_| self.takes_input()), Name::Terminal);
-        polling.write(self.output.output.waits(), Name::Output);
-        polling.write(self.output.errors.waits(), Name::Errors);
-        let has_room = self.output.has_room();
-        for (at, process) in self.site.processes.iter().enumerate() {
-            for (channel, from) in channels(process).filter(|_| has_room) {
-                polling.read(Some(from), Name::Rank(at, channel));
-            }
-            polling.write(process.input.as_ref().and_then(Feed::waits), Name::RankInput(at));
-        }
-        for (at, host) in self.hosts.iter().enumerate() {
-            polling.read(host.from().filter(|_| has_room), Name::Host(at));
-            polling.write(host.waits(), Name::HostRoom(at));
-            for (rank, bridge) in &host.bridges {
-                polling.read(bridge.open().filter(|_| host.has_room()), Name::Bridge(at, *rank));
-                polling.write(bridge.waits(), Name::BridgeRoom(at, *rank));
-            }
-        }
-        polling
-    }
-
-    /// Whether what rank 0 is to read has room.
-    fn takes_input(&self) -> bool {
-        let here = self.site.processes.first().filter(|process| process.rank == 0);
-        match here {
-            Some(process) => process.input.as_ref().is_some_and(Feed::has_room),
-            None => self.hosts.iter().any(|host| host.running.contains(&0) && host.has_room()),
-        }
-    }
-
-    fn handle(&mut self, name: Name) -> Result<(), UserError> {
-        match name {
-            Name::Signals => self.take_signals(),
-            Name::Server => (),
-            Name::Terminal => self.take_input(),
-            Name::Output => self.output.output.flush(),
-            Name::Errors => self.output.errors.flush(),
-            Name::Rank(at, channel) => self.take_output(at, channel),
-            Name::RankInput(at) => self.site.processes[at].input.iter_mut().for_each(Feed::flush),
-            Name::Host(at) => return self.take_frames(at),
-            Name::HostRoom(at) => self.hosts[at].to().flush(),
-            Name::Bridge(at, rank) => self.take_store(at, rank),
-            Name::BridgeRoom(at, rank) => {
-                self.hosts[at].bridges.get_mut(&rank).into_iter().for_each(Feed::flush);
-            }
-        }
-        Ok(())
-    }
-
-    fn take_output(&mut self, at: usize, channel: Channel) {
-        let process = &mut self.site.processes[at];
-        let Some(bytes) = process.output(channel).and_then(read) else { return };
-        // Without a reader the rank shall get SIGPIPE, as if it wrote to him.
-        if bytes.is_empty() || self.output.is_closed(channel) {
-            process.close(channel);
-        }
-        self.output.take(process.rank, channel, &bytes);
-    }
-
-    /// Copies standard input to rank 0.
-    fn take_input(&mut self) {
-        let Some(bytes) = read(stdin().as_fd()) else { return };
-        self.copies_input = !bytes.is_empty();
-        for input in self.site.processes.iter_mut().filter_map(|process| process.input.as_mut()) {
-            if bytes.is_empty() { input.end() } else { input.push(&bytes) }
-        }
-        if let Some(host) = self.hosts.iter_mut().find(|host| host.running.contains(&0)) {
-            host.send(Kind::Input, 0, &bytes);
-        }
-    }
-
-    fn take_store(&mut self, at: usize, rank: u32) {
-        let host = &mut self.hosts[at];
-        let Some(bytes) = host.bridges.get(&rank).and_then(Feed::open).and_then(read) else { return };
-        if bytes.is_empty() {
-            host.bridges.remove(&rank);
-            host.send(Kind::StoreEnd, rank, &[]);
-        } else {
-            host.send(Kind::Store, rank, &bytes);
-        }
-    }
-
-    fn take_frames(&mut self, at: usize) -> Result<(), UserError> {
-        let Some(bytes) = self.hosts[at].from().and_then(read) else { return Ok(()) };
-        if bytes.is_empty() {
-            self.lose(at, "its launcher has gone; see what it has written");
-            return Ok(());
-        }
-        self.hosts[at].frames().push(&bytes);
-        loop {
-            match self.hosts[at].frames().next() {
-                Ok(Some(frame)) => self.take_frame(at, &frame)?,
-                Ok(None) => return Ok(()),
-                Err(_) => {
-                    self.lose(at, "it writes something else than cci run; see that its shell prints nothing");
-                    return Ok(());
-                }
-            }
-        }
-    }
-
-    fn take_frame(&mut self, at: usize, frame: &Frame) -> Result<(), UserError> {
-        let (host, rank) = (&mut self.hosts[at], frame.rank);
-        match frame.kind {
-            Kind::Ready => {
-                let processors = frame.bytes[..].try_into().map_or(1, u32::from_le_bytes);
-                let ready = host.ready(&mut self.server, processors);
-                ready.map_err(while_doing("cannot serve a rank; raise ulimit -n"))?;
-            }
-            Kind::Store => host.bridges.get_mut(&rank).into_iter().for_each(|bridge| bridge.push(&frame.bytes)),
-            Kind::StoreEnd => drop(host.bridges.remove(&rank)),
-            Kind::Output => self.output.take(rank, Channel::Output, &frame.bytes),
-            Kind::Errors => self.output.take(rank, Channel::Errors, &frame.bytes),
-            Kind::Ended => {
-                if host.running.remove(&rank) {
-                    let end = End::parse(&frame.bytes).unwrap_or(End::Status(1));
-                    self.ended(rank, &end);
-                }
-            }
-            Kind::Start | Kind::Input | Kind::Signal => (),
-        }
-        Ok(())
-    }
-
-    /// Gives up a host, and with it the job.
-    fn lose(&mut self, at: usize, why: &str) {
-        let host = &mut self.hosts[at];
-        let lost = host.leave();
-        if let Some(rank) = lost.first() {
-            self.ended(*rank, &End::NotStarted(format!("is lost with its host: {why}")));
-        }
-    }
-
-    fn take_signals(&mut self) {
-        for signal in self.signals.take() {
-            match signal {
-                Signal::CHILD => self.take_ends(),
-                Signal::TSTP => self.stop(),
-                Signal::USR1 | Signal::USR2 | Signal::CONT => self.signal(signal),
-                signal => self.interrupt(signal),
-            }
-        }
+        start
+            .into_iter()
+            .chain(ending)
+            .chain(self.output.deadline())
+            .min()
+            .map(|deadline| deadline.saturating_duration_since(Instant::now()))
     }
 
     fn signal(&mut self, signal: Signal) {
@@ -383,6 +266,15 @@ impl Launcher {
         }
         // A process may always stop itself.
         let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
+    }
+
+    /// Gives up a host, and with it the job.
+    fn lose(&mut self, at: usize, why: &str) {
+        let host = &mut self.hosts[at];
+        let lost = host.leave();
+        if let Some(rank) = lost.first() {
+            self.ended(*rank, &End::NotStarted(format!("is lost with its host: {why}")));
+        }
     }
 
     /// The user asks the job to end: at once if for the second time.
@@ -440,6 +332,7 @@ impl Launcher {
 
     fn keep_deadlines(&mut self) {
         let now = Instant::now();
+        self.output.keep_deadlines(now);
         if now >= self.begin + START {
             for at in 0..self.hosts.len() {
                 if self.hosts[at].starts() {
@@ -488,30 +381,27 @@ impl Launcher {
 
     /// Writes what ranks wrote last, unless the user asks to end once more.
     fn write_the_rest(&mut self) -> Result<(), UserError> {
+        // Nothing comes from other hosts any more.
+        let elsewhere: Vec<u32> = self.places.keys().copied().collect();
+        for (rank, channel) in elsewhere.iter().flat_map(|rank| CHANNELS.map(|channel| (*rank, channel))) {
+            self.output.take(rank, channel, &[]);
+        }
         let is_read = |launcher: &Self| launcher.site.processes.iter().all(crate::site::Process::is_read);
         while !(is_read(self) && self.output.is_done()) {
             let mut polling = self.polling_output();
             polling.read(Some(self.signals.as_fd()), Name::Signals);
-            for name in polling.wait(None)? {
+            let limit = self.output.deadline().map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            for name in polling.wait(limit)? {
                 match name {
                     Name::Signals if self.signals.take().iter().any(|signal| *signal != Signal::CHILD) => return Ok(()),
                     Name::Signals => (),
                     name => self.handle(name)?,
                 }
             }
+            self.close_unread();
+            self.take_failure();
+            self.output.keep_deadlines(Instant::now());
         }
         Ok(())
-    }
-
-    fn polling_output(&self) -> Polling<'_, Name> {
-        let mut polling = Polling::new();
-        polling.write(self.output.output.waits(), Name::Output);
-        polling.write(self.output.errors.waits(), Name::Errors);
-        for (at, process) in self.site.processes.iter().enumerate().filter(|_| self.output.has_room()) {
-            for (channel, from) in channels(process) {
-                polling.read(Some(from), Name::Rank(at, channel));
-            }
-        }
-        polling
     }
 }

@@ -10,6 +10,7 @@ mod feed;
 mod frames;
 mod host;
 mod hosts;
+mod labels;
 mod launcher;
 mod output;
 mod polling;
@@ -23,6 +24,7 @@ pub use launcher::run;
 pub use remote::remote;
 pub use site::Bind;
 
+use serde::{Deserialize, Serialize};
 use std::ffi::OsString;
 
 /// What to run, where and how.
@@ -40,7 +42,7 @@ use std::ffi::OsString;
 #[derive(Clone, Debug, Default)]
 #[expect(clippy::exhaustive_structs, reason = "the command makes it")]
 pub struct RunOptions {
-    /// How many ranks, at least 1.
+    /// How many ranks run `program`, at least 1.
     pub ranks: u32,
     /// The hosts; none for this one alone.
     pub hosts: Vec<Host>,
@@ -54,8 +56,33 @@ pub struct RunOptions {
     pub program: OsString,
     /// Its arguments.
     pub arguments: Vec<OsString>,
+    /// The programs of more ranks, whose numbers follow.
+    pub more: Vec<Program>,
     /// What messages begin with; `cci run` if nothing.
     pub speaker: Option<String>,
     /// The command `cci` on other hosts; the path of this program if none.
     pub command: Option<OsString>,
+}
+
+/// A program of a job that has several.
+///
+/// ```
+/// let clients = cci_launcher::Program { ranks: 2, program: "./client".into(), arguments: Vec::new() };
+/// let options = cci_launcher::RunOptions {
+///     ranks: 1,
+///     program: "./server".into(),
+///     more: vec![clients],
+///     ..Default::default()
+/// };
+/// assert_eq!(options.more[0].ranks, 2);
+/// ```
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[expect(clippy::exhaustive_structs, reason = "the command makes it")]
+pub struct Program {
+    /// How many ranks run it, at least 1.
+    pub ranks: u32,
+    /// The program.
+    pub program: OsString,
+    /// Its arguments.
+    pub arguments: Vec<OsString>,
 }

@@ -1,11 +1,11 @@
 //! What ranks write, as it is or with the rank in front of each line.
 
 use crate::feed::Feed;
-use std::collections::BTreeMap;
-use std::io::{Stderr, Stdout, stderr, stdout};
-
-/// The longest line that is kept until its end comes.
-const LONGEST_LINE: usize = 65_536;
+use crate::labels::Labels;
+use rustix::io::Errno;
+use rustix::stdio::{stderr, stdout};
+use std::os::fd::BorrowedFd;
+use std::time::Instant;
 
 /// Which of the two a rank wrote to.
 #[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Debug)]
@@ -16,98 +16,135 @@ pub(crate) enum Channel {
 
 pub(crate) const CHANNELS: [Channel; 2] = [Channel::Output, Channel::Errors];
 
+impl Channel {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Output => "standard output",
+            Self::Errors => "standard error",
+        }
+    }
+}
+
+/// The status of a shell for a process that SIGPIPE has ended.
+const BROKEN_PIPE: u8 = 141;
+
+/// The launcher's own standard output or standard error.
+struct Stream {
+    feed: Feed<BorrowedFd<'static>>,
+    labels: Option<Labels>,
+    /// Whether bytes of ranks go this way.
+    carries: bool,
+    /// Whether bytes of ranks could not be written.
+    has_lost: bool,
+}
+
 /// The launcher's own standard output and standard error.
 pub(crate) struct Output {
-    pub(crate) output: Feed<Stdout>,
-    pub(crate) errors: Feed<Stderr>,
-    label: bool,
+    streams: [Stream; 2],
     /// What messages begin with.
     speaker: String,
-    /// The begun lines.
-    lines: BTreeMap<(u32, Channel), Vec<u8>>,
+    is_reported: bool,
 }
 
 impl Output {
-    pub(crate) fn new(label: bool, speaker: &str) -> Self {
-        let speaker = speaker.to_owned();
-        Self { output: Feed::new(stdout()), errors: Feed::new(stderr()), label, speaker, lines: BTreeMap::new() }
+    /// `carries`: the launcher reads what ranks write, and labels it or not.
+    pub(crate) fn new(carries: bool, label: bool, speaker: &str) -> Self {
+        let stream = |to| {
+            let labels = label.then(Labels::default);
+            Stream { feed: Feed::shared(to), labels, carries, has_lost: false }
+        };
+        Self { streams: [stream(stdout()), stream(stderr())], speaker: speaker.to_owned(), is_reported: false }
     }
 
     /// Whether ranks may be read.
     pub(crate) fn has_room(&self) -> bool {
-        self.output.has_room() && self.errors.has_room()
+        self.streams.iter().all(|stream| stream.feed.has_room())
     }
 
     /// Whether everything has been written.
     pub(crate) fn is_done(&self) -> bool {
-        self.output.is_done() && self.errors.is_done()
+        self.streams.iter().all(|stream| stream.feed.is_done() && stream.labels.as_ref().is_none_or(Labels::is_done))
     }
 
     /// Whether nobody reads this channel any more.
     pub(crate) fn is_closed(&self, channel: Channel) -> bool {
-        match channel {
-            Channel::Output => self.output.open().is_none(),
-            Channel::Errors => self.errors.open().is_none(),
-        }
+        self.streams[channel as usize].feed.open().is_none()
     }
 
-    fn push(&mut self, channel: Channel, bytes: &[u8]) {
-        match channel {
-            Channel::Output => self.output.push(bytes),
-            Channel::Errors => self.errors.push(bytes),
+    /// The descriptor of a channel, if something waits for room there.
+    pub(crate) fn waits(&self, channel: Channel) -> Option<BorrowedFd<'_>> {
+        self.streams[channel as usize].feed.waits()
+    }
+
+    /// Writes what the descriptor of a channel takes, which is ready.
+    pub(crate) fn flush(&mut self, channel: Channel) {
+        let stream = &mut self.streams[channel as usize];
+        stream.feed.flush();
+        // Bytes of ranks waited, or a message of the launcher behind which some may have.
+        stream.has_lost |= stream.carries && stream.feed.failure().is_some();
+        if let Some(labels) = &mut stream.labels {
+            labels.restart();
+            labels.settle(&mut stream.feed);
         }
     }
 
     /// Takes what a rank wrote; nothing is its end.
     pub(crate) fn take(&mut self, rank: u32, channel: Channel, bytes: &[u8]) {
-        if !self.label {
-            return self.push(channel, bytes);
+        let stream = &mut self.streams[channel as usize];
+        stream.has_lost |= !bytes.is_empty() && stream.feed.open().is_none();
+        match &mut stream.labels {
+            Some(labels) => labels.take(rank, bytes, &mut stream.feed),
+            None => stream.feed.push(bytes),
         }
-        let mut line = self.lines.remove(&(rank, channel)).unwrap_or_default();
-        line.extend_from_slice(bytes);
-        let whole = whole(&line, bytes.is_empty());
-        let labelled = labelled(rank, &line[..whole]);
-        self.push(channel, &labelled);
-        if whole < line.len() {
-            self.lines.insert((rank, channel), line.split_off(whole));
+    }
+
+    /// Whether a rank's channel is not to be read, because a line of another rank comes first.
+    pub(crate) fn is_full(&self, rank: u32, channel: Channel) -> bool {
+        self.streams[channel as usize].labels.as_ref().is_some_and(|labels| labels.is_full(rank))
+    }
+
+    /// The ranks, and channels of each, that are not to be read.
+    pub(crate) fn full(&self) -> impl Iterator<Item = (u32, Channel)> {
+        let labels = CHANNELS.into_iter().filter_map(|at| Some((at, self.streams[at as usize].labels.as_ref()?)));
+        labels.flat_map(|(channel, labels)| labels.full().map(move |rank| (rank, channel)))
+    }
+
+    /// When `keep_deadlines` is to be called.
+    pub(crate) fn deadline(&self) -> Option<Instant> {
+        self.streams.iter().filter(|_| self.has_room()).filter_map(|stream| stream.labels.as_ref()?.deadline()).min()
+    }
+
+    /// Breaks off long lines that do not go on while other ranks wait.
+    pub(crate) fn keep_deadlines(&mut self, now: Instant) {
+        if !self.has_room() {
+            return;
+        }
+        for stream in &mut self.streams {
+            if let Some(labels) = stream.labels.as_mut().filter(|labels| labels.deadline().is_some_and(|at| now >= at))
+            {
+                labels.break_off(&mut stream.feed);
+            }
         }
     }
 
     /// Writes a message of the launcher's own.
     pub(crate) fn report(&mut self, text: &str) {
-        self.errors.push(format!("{}: {text}\n", self.speaker).as_bytes());
+        self.streams[1].feed.push(format!("{}: {text}\n", self.speaker).as_bytes());
     }
-}
 
-/// How much of what came is whole lines: all at the end, or where a line is too long.
-fn whole(text: &[u8], is_end: bool) -> usize {
-    if is_end || text.len() > LONGEST_LINE {
-        return text.len();
-    }
-    text.iter().rposition(|byte| *byte == b'\n').map_or(0, |last| last + 1)
-}
-
-/// Each line behind its rank; a last one without an end gets one.
-fn labelled(rank: u32, lines: &[u8]) -> Vec<u8> {
-    let mut text = Vec::with_capacity(lines.len() + 16);
-    for line in lines.split_inclusive(|byte| *byte == b'\n') {
-        text.extend_from_slice(format!("[{rank}] ").as_bytes());
-        text.extend_from_slice(line);
-    }
-    if text.last().is_some_and(|last| *last != b'\n') {
-        text.push(b'\n');
-    }
-    text
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn lines_are_labelled_whole() {
-        assert_eq!(labelled(3, b"a\n\nb"), b"[3] a\n[3] \n[3] b\n");
-        assert_eq!((whole(b"a\nb", false), whole(b"ab", false), whole(b"ab", true)), (2, 0, 2));
-        assert_eq!(whole(&[b'x'; LONGEST_LINE + 1], false), LONGEST_LINE + 1);
+    /// The status that a job has because of what could not be written, and, once, the reason to be
+    /// reported. Without a reader it is that of SIGPIPE, which needs no words.
+    pub(crate) fn failure(&mut self) -> Option<(u8, Option<String>)> {
+        let lost = |channel: &Channel| self.streams[*channel as usize].has_lost;
+        let failure = |channel: Channel| Some((channel, self.streams[channel as usize].feed.failure()?));
+        let mut failures = CHANNELS.into_iter().filter(lost).filter_map(failure);
+        let (channel, error) = failures.clone().find(|(_, error)| *error != Errno::PIPE).or_else(|| failures.next())?;
+        if error == Errno::PIPE {
+            return Some((BROKEN_PIPE, None));
+        }
+        let why =
+            || format!("cannot write to {}: {error}; make room there; the job ends with status 1", channel.name());
+        let is_new = !std::mem::replace(&mut self.is_reported, true);
+        Some((1, is_new.then(why)))
     }
 }

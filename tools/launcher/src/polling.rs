@@ -1,6 +1,7 @@
 //! One wait for many descriptors, each with what it is for.
 
 use cci_report::{UserError, while_doing};
+use rustix::buffer::spare_capacity;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::os::fd::BorrowedFd;
@@ -46,15 +47,22 @@ impl<'a, T> Polling<'a, T> {
     }
 }
 
+/// The most bytes that one read takes.
+const READ: usize = 65_536;
+
 /// Reads what there is from a descriptor that is ready; nothing at its end.
 pub(crate) fn read(from: BorrowedFd<'_>) -> Option<Vec<u8>> {
-    let mut bytes = vec![0; 65_536];
-    let length = match rustix::io::read(from, &mut bytes) {
-        Ok(length) => length,
-        Err(Errno::AGAIN | Errno::INTR) => return None,
+    let mut bytes = Vec::new();
+    read_into(from, &mut bytes).map(|_| bytes)
+}
+
+/// Adds what there is at a descriptor that is ready: how many bytes, none at its end.
+pub(crate) fn read_into(from: BorrowedFd<'_>, bytes: &mut Vec<u8>) -> Option<usize> {
+    bytes.reserve(READ);
+    match rustix::io::read(from, spare_capacity(bytes)) {
+        Ok(length) => Some(length),
+        Err(Errno::AGAIN | Errno::INTR) => None,
         // A terminal or a socket that is gone has ended.
-        Err(_) => 0,
-    };
-    bytes.truncate(length);
-    Some(bytes)
+        Err(_) => Some(0),
+    }
 }

@@ -1,7 +1,8 @@
 //! The launcher of another host: it reads frames, and ends when its standard input does.
 
-use crate::feed::Feed;
-use crate::frames::{Frame, Frames, Kind, emit};
+use crate::end::End;
+use crate::feed::{Feed, MOST};
+use crate::frames::{Frame, Frames, Kind, send};
 use crate::output::{CHANNELS, Channel};
 use crate::polling::{Polling, read};
 use crate::signals::Signals;
@@ -9,7 +10,7 @@ use crate::site::{Site, Streams, Task, channels, count_of_processors, kill_orpha
 use cci_report::{UserError, while_doing};
 use rustix::process::Signal;
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::io::{Stdout, stdin, stdout};
 use std::os::fd::AsFd;
 use std::os::unix::net::UnixStream;
@@ -43,7 +44,16 @@ struct Remote {
     /// Connections of ranks to the store.
     stores: BTreeMap<u32, Feed<UnixStream>>,
     is_input_open: bool,
+    /// How many bytes of rank 0's input it has not taken, or are not yet reported.
+    input: usize,
+    /// Ranks that have ended, whose last output is still to be read.
+    ended: VecDeque<(u32, End)>,
+    /// What is not read, because the launcher keeps enough of it.
+    paused: BTreeSet<(u32, Channel)>,
 }
+
+/// How many bytes rank 0 takes between two reports: the launcher always has leave to send more.
+const REPORT: usize = MOST / 4;
 
 /// Serves a launcher on another host by standard input and output, until all ranks have ended or
 /// the input does.
@@ -55,10 +65,13 @@ pub fn remote() -> Result<(), UserError> {
     let mut remote = Remote {
         signals: Signals::watch()?,
         frames: Frames::default(),
-        output: Feed::new(stdout()),
+        output: Feed::shared(stdout()),
         site: Site::default(),
         stores: BTreeMap::new(),
         is_input_open: true,
+        input: 0,
+        ended: VecDeque::new(),
+        paused: BTreeSet::new(),
     };
     let served = remote.serve();
     remote.site.signal(Signal::KILL);
@@ -72,6 +85,7 @@ impl Remote {
             for name in self.polling().wait(None)? {
                 self.handle(name)?;
             }
+            self.report_ends();
         }
         Ok(())
     }
@@ -83,7 +97,8 @@ impl Remote {
         polling.write(self.output.waits(), Name::Output);
         let has_room = self.output.has_room();
         for (at, process) in self.site.processes.iter().enumerate() {
-            for (channel, from) in channels(process).filter(|_| has_room) {
+            let is_read = |channel| has_room && !self.paused.contains(&(process.rank, channel));
+            for (channel, from) in channels(process).filter(|(channel, _)| is_read(*channel)) {
                 polling.read(Some(from), Name::Rank(at, channel));
             }
             polling.write(process.input.as_ref().and_then(Feed::waits), Name::RankInput(at));
@@ -101,7 +116,10 @@ impl Remote {
             Name::Input => return self.take_input(),
             Name::Output => self.output.flush(),
             Name::Rank(at, channel) => self.take_output(at, channel),
-            Name::RankInput(at) => self.site.processes[at].input.iter_mut().for_each(Feed::flush),
+            Name::RankInput(at) => {
+                self.site.processes[at].input.iter_mut().for_each(Feed::flush);
+                self.report_input();
+            }
             Name::Store(rank) => self.take_store(rank),
             Name::StoreRoom(rank) => self.stores.get_mut(&rank).into_iter().for_each(Feed::flush),
         }
@@ -114,37 +132,61 @@ impl Remote {
         if self.signals.take().iter().any(|signal| ends.contains(signal)) {
             self.is_input_open = false;
         }
-        for (rank, end) in self.site.reap().0 {
+        self.ended.extend(self.site.reap().0);
+    }
+
+    /// Reports ranks that have ended, each after what it wrote last.
+    fn report_ends(&mut self) {
+        while self.output.has_room() {
+            let Some((rank, end)) = self.ended.pop_front() else { return };
             self.take_last_output(rank);
-            self.output.push(&emit(Kind::Ended, rank, &end.emit()));
+            send(&mut self.output, Kind::Ended, rank, &end.emit());
         }
     }
 
     fn take_input(&mut self) -> Result<(), UserError> {
-        let Some(bytes) = read(stdin().as_fd()) else { return Ok(()) };
-        self.is_input_open = !bytes.is_empty();
-        self.frames.push(&bytes);
+        let mut frames = std::mem::take(&mut self.frames);
+        self.is_input_open = frames.read(stdin().as_fd()) != Some(0);
         loop {
-            match self.frames.next() {
+            match frames.next() {
                 Ok(Some(frame)) => self.obey(&frame)?,
-                Ok(None) => return Ok(()),
+                Ok(None) => break,
                 Err(_) => {
                     return Err(UserError::new("standard input is not that of cci run; start ranks by cci run -H"));
                 }
             }
         }
+        self.frames = frames;
+        Ok(())
     }
 
-    fn obey(&mut self, frame: &Frame) -> Result<(), UserError> {
+    fn obey(&mut self, frame: &Frame<'_>) -> Result<(), UserError> {
         match frame.kind {
-            Kind::Start => return self.start(&frame.bytes),
-            Kind::Store => self.stores.get_mut(&frame.rank).into_iter().for_each(|store| store.push(&frame.bytes)),
+            Kind::Start => return self.start(frame.bytes),
+            Kind::Store => self.stores.get_mut(&frame.rank).into_iter().for_each(|store| store.push(frame.bytes)),
             Kind::StoreEnd => self.stores.get_mut(&frame.rank).into_iter().for_each(Feed::end),
-            Kind::Signal => self.signal(&frame.bytes),
-            Kind::Input => self.feed(&frame.bytes),
-            Kind::Output | Kind::Errors | Kind::Ready | Kind::Ended => (),
+            Kind::Signal => self.signal(frame.bytes),
+            Kind::Input => self.feed(frame.bytes),
+            Kind::Output => self.close(Channel::Output),
+            Kind::Errors => self.close(Channel::Errors),
+            Kind::Pause | Kind::Resume => self.pause(frame),
+            Kind::Ready | Kind::Ended | Kind::Taken => (),
         }
         Ok(())
+    }
+
+    /// Nobody reads this channel any more: ranks that write to it get SIGPIPE.
+    fn close(&mut self, channel: Channel) {
+        self.site.processes.iter_mut().for_each(|process| process.close(channel));
+    }
+
+    fn pause(&mut self, frame: &Frame<'_>) {
+        for channel in CHANNELS.into_iter().filter(|channel| frame.bytes == [*channel as u8]) {
+            match frame.kind {
+                Kind::Pause => self.paused.insert((frame.rank, channel)),
+                _ => self.paused.remove(&(frame.rank, channel)),
+            };
+        }
     }
 
     fn start(&mut self, plan: &[u8]) -> Result<(), UserError> {
@@ -157,7 +199,7 @@ impl Remote {
             end.set_nonblocking(true).map_err(while_doing("cannot connect a rank"))?;
             self.stores.insert(*rank, Feed::new(end));
         }
-        self.output.push(&emit(Kind::Ready, 0, &count_of_processors().to_le_bytes()));
+        send(&mut self.output, Kind::Ready, 0, &count_of_processors().to_le_bytes());
         // What could not be started gives no signal.
         self.take_signals();
         Ok(())
@@ -175,6 +217,22 @@ impl Remote {
         for input in self.site.processes.iter_mut().filter_map(|process| process.input.as_mut()) {
             if bytes.is_empty() { input.end() } else { input.push(bytes) }
         }
+        self.input += bytes.len();
+        self.report_input();
+    }
+
+    /// Reports how much rank 0 has taken of its input, and that it takes no more.
+    fn report_input(&mut self) {
+        let Some(input) = self.site.processes.iter_mut().find_map(|process| process.input.as_mut()) else { return };
+        let taken = self.input.saturating_sub(input.len());
+        if input.failure().is_some() {
+            self.input = 0;
+            self.site.processes.iter_mut().for_each(|process| process.input = None);
+            send(&mut self.output, Kind::Input, 0, &[]);
+        } else if taken >= REPORT {
+            self.input -= taken;
+            send(&mut self.output, Kind::Taken, 0, &u32::try_from(taken).unwrap_or(u32::MAX).to_le_bytes());
+        }
     }
 
     fn take_output(&mut self, at: usize, channel: Channel) {
@@ -184,7 +242,7 @@ impl Remote {
             process.close(channel);
         }
         let kind = if channel == Channel::Output { Kind::Output } else { Kind::Errors };
-        self.output.push(&emit(kind, process.rank, &bytes));
+        send(&mut self.output, kind, process.rank, &bytes);
     }
 
     /// Takes what a rank wrote before it ended; what it has left behind may write more, which goes
@@ -203,9 +261,9 @@ impl Remote {
         let Some(bytes) = self.stores.get(&rank).and_then(Feed::open).and_then(read) else { return };
         if bytes.is_empty() {
             self.stores.remove(&rank);
-            self.output.push(&emit(Kind::StoreEnd, rank, &[]));
+            send(&mut self.output, Kind::StoreEnd, rank, &[]);
         } else {
-            self.output.push(&emit(Kind::Store, rank, &bytes));
+            send(&mut self.output, Kind::Store, rank, &bytes);
         }
     }
 }

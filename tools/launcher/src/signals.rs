@@ -40,6 +40,11 @@ impl Signals {
         let failed = while_doing("cannot wait for signals");
         let (pipe, write) = descriptors::stream_pair().map_err(&failed)?;
         pipe.set_nonblocking(true).map_err(&failed)?;
+        // A write without a reader shall fail and not end a program that has become a launcher. The
+        // ranks get what a signal does by itself again.
+        if !is_ignored(Signal::PIPE) {
+            flag::register(Signal::PIPE.as_raw(), Arc::default()).map_err(&failed)?;
+        }
         let mut flags = Vec::new();
         for signal in WATCHED.into_iter().filter(|signal| *signal == Signal::CHILD || !is_ignored(*signal)) {
             let flag = Arc::new(AtomicBool::new(false));

@@ -1,5 +1,6 @@
 //! The ranks of one host: started, signalled, reaped.
 
+use crate::Program;
 use crate::end::{End, NOT_STARTED};
 use crate::feed::Feed;
 use crate::output::{CHANNELS, Channel};
@@ -12,7 +13,7 @@ use rustix::pipe::{PipeFlags, pipe_with};
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, kill_process_group};
 use rustix::thread::{CpuSet, sched_getaffinity};
 use serde::{Deserialize, Serialize};
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::OsString;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, OwnedFd};
 use std::os::unix::net::UnixStream;
@@ -23,6 +24,9 @@ use std::time::{Duration, Instant};
 
 /// How long processes that somebody left behind may take to die.
 const ORPHANS: Duration = Duration::from_secs(2);
+
+/// The variable with the number of a rank's program among those of the job.
+const PROGRAM: &str = "CCI_APPNUM";
 
 /// Which processors a rank may use.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -40,11 +44,11 @@ impl Choice for Bind {
         &[(Self::Core, "core", "one, in turn"), (Self::None, "none", "those that this command may use")];
 }
 
-/// What each rank runs.
+/// What the ranks run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Task {
-    pub(crate) program: OsString,
-    pub(crate) arguments: Vec<OsString>,
+    /// The first ranks of the job run the first of these, and so on.
+    pub(crate) programs: Vec<Program>,
     /// The directory, where it is not that of the launcher.
     pub(crate) directory: Option<PathBuf>,
     pub(crate) environment: Vec<(OsString, OsString)>,
@@ -111,8 +115,8 @@ pub(crate) fn count_of_processors() -> u32 {
 }
 
 impl Site {
-    /// Starts these ranks: the first one alone, because what it cannot run none can, and the
-    /// others at once. Returns the launcher's ends of their connections to the store. `reap`
+    /// Starts these ranks: the first one of each program alone, because what it cannot run none can,
+    /// and the others at once. Returns the launcher's ends of their connections to the store. `reap`
     /// reports a rank that cannot be started, and those after it that are not started.
     pub(crate) fn start(task: &Task, ranks: &[u32], streams: Streams) -> Result<(Self, Vec<UnixStream>), UserError> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
@@ -121,6 +125,7 @@ impl Site {
         let (mut site, mut ends) = (Self::default(), Vec::new());
         let (read, write) = pipe(PipeFlags::NONBLOCK).map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
         site.failures = Some((read, task.clone()));
+        let mut started = BTreeSet::new();
         for (at, rank) in ranks.iter().enumerate() {
             let (ours, theirs) =
                 descriptors::stream_pair().map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
@@ -128,10 +133,11 @@ impl Site {
             command.env(DESCRIPTOR, theirs.as_raw_fd().to_string());
             let own = processors.get(at % processors.len().max(1)).filter(|_| task.bind == Bind::Core);
             sys::prepare(&mut command, Some(theirs.as_raw_fd()), own.map(|own| one(*own)));
-            match spawn(&mut command, *rank, streams, Some(write.as_fd()).filter(|_| at > 0)) {
+            let is_first = started.insert(task.program(*rank).0);
+            match spawn(&mut command, *rank, streams, Some(write.as_fd()).filter(|_| !is_first)) {
                 Ok(process) => site.processes.push(process),
                 Err(why) => {
-                    let why = End::NotStarted(task.cannot_start(&why));
+                    let why = End::NotStarted(task.cannot_start(*rank, &why));
                     site.not_started.extend(ranks[at..].iter().map(|rank| (*rank, why.clone())));
                     break;
                 }
@@ -182,7 +188,8 @@ impl Site {
         // One is written whole, and read whole.
         while rustix::io::read(from, failure.as_flattened_mut()) == Ok(8) {
             let why = std::io::Error::from_raw_os_error(i32::from_le_bytes(failure[1]));
-            found.push((u32::from_le_bytes(failure[0]), End::NotStarted(task.cannot_start(&why))));
+            let rank = u32::from_le_bytes(failure[0]);
+            found.push((rank, End::NotStarted(task.cannot_start(rank, &why))));
         }
         found
     }
@@ -232,9 +239,11 @@ fn one(processor: usize) -> CpuSet {
 
 impl Task {
     fn command(&self, rank: u32, at: usize, count: usize) -> Command {
-        let mut command = Command::new(&self.program);
-        command.args(&self.arguments).process_group(0);
+        let (number, program) = self.program(rank);
+        let mut command = Command::new(&program.program);
+        command.args(&program.arguments).process_group(0);
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.env(PROGRAM, number.to_string());
         command.env("RANK", rank.to_string()).env("WORLD_SIZE", self.size.to_string());
         command.env("LOCAL_RANK", at.to_string()).env("LOCAL_WORLD_SIZE", count.to_string());
         if let Some(directory) = &self.directory {
@@ -243,8 +252,19 @@ impl Task {
         command
     }
 
-    fn cannot_start(&self, why: &std::io::Error) -> String {
-        let program = self.program.display();
+    /// What a rank runs, and the number of that program.
+    fn program(&self, rank: u32) -> (usize, &Program) {
+        let mut end = 0_u32;
+        let ends = self.programs.iter().map(|program| {
+            end = end.saturating_add(program.ranks);
+            end
+        });
+        let number = ends.take_while(|end| *end <= rank).count().min(self.programs.len() - 1);
+        (number, &self.programs[number])
+    }
+
+    fn cannot_start(&self, rank: u32, why: &std::io::Error) -> String {
+        let program = self.program(rank).1.program.display();
         match self.directory.as_ref().filter(|directory| !directory.is_dir()) {
             Some(directory) => format!("cannot start in {}, which is no directory there", directory.display()),
             None => format!("cannot start '{program}': {why}; name a program that the host has"),

@@ -1,0 +1,383 @@
+//! `cci run`: what goes into ranks and comes out of them, on this host and elsewhere.
+
+use rustix::fs::{OFlags, fcntl_getfl, fcntl_setfl};
+use std::io::{BufRead, BufReader, Read, Write};
+use std::ops::{Deref, DerefMut};
+use std::path::Path;
+use std::process::{Child, Command, Output, Stdio};
+use std::time::{Duration, Instant};
+
+/// Longer than anything takes on a busy machine.
+const LONG: Duration = Duration::from_secs(60);
+
+/// What the launchers may have in memory besides what they need anyway.
+const MORE_MEMORY: u64 = 8 << 20;
+
+/// A folder with a command that stands for `ssh`: it forgets the host and runs the rest here.
+struct Elsewhere(tempfile::TempDir);
+
+impl Elsewhere {
+    fn new() -> Self {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().expect("a folder");
+        let path = folder.path().join("rsh");
+        std::fs::write(&path, "#!/bin/sh\nshift; exec \"$@\"\n").expect("a file");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).expect("a mode");
+        Self(folder)
+    }
+
+    /// A pipe with a name.
+    fn fifo(&self) -> String {
+        let fifo = self.0.path().join("fifo");
+        assert!(Command::new("mkfifo").arg(&fifo).status().expect("mkfifo").success());
+        fifo.into_os_string().into_string().expect("text")
+    }
+
+    /// `cci run` with its first ranks there.
+    fn run(&self, arguments: &[&str]) -> Command {
+        let rsh = self.0.path().join("rsh");
+        let mut command = run(&["-H", "there:2", "--rsh", rsh.to_str().expect("text")]);
+        command.args(arguments);
+        command
+    }
+}
+
+fn run(arguments: &[&str]) -> Command {
+    let mut command = Command::new(env!("CARGO_BIN_EXE_cci"));
+    command.arg("run").args(arguments).stdin(Stdio::null());
+    for variable in ["CCI_JOB_FD", "PMI_FD", "PMI_PORT", "CCI_STORE", "CCI_LISTEN"] {
+        command.env_remove(variable);
+    }
+    command
+}
+
+fn text(bytes: &[u8]) -> &str {
+    std::str::from_utf8(bytes).expect("text")
+}
+
+/// A job that does not outlive a test that fails.
+struct Job(Option<Child>);
+
+impl Deref for Job {
+    type Target = Child;
+
+    fn deref(&self) -> &Child {
+        self.0.as_ref().expect("it runs")
+    }
+}
+
+impl DerefMut for Job {
+    fn deref_mut(&mut self) -> &mut Child {
+        self.0.as_mut().expect("it runs")
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if let Some(mut job) = self.0.take() {
+            let _ = job.kill();
+            let _ = job.wait();
+        }
+    }
+}
+
+fn spawn(command: &mut Command) -> Job {
+    Job(Some(command.spawn().expect("the command")))
+}
+
+/// Waits for the end of a job, and kills one that does not end.
+fn ended(mut job: Job) -> Output {
+    let begin = Instant::now();
+    while job.try_wait().expect("the job").is_none() {
+        assert!(begin.elapsed() < LONG, "it does not end");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    job.0.take().expect("it runs").wait_with_output().expect("its end")
+}
+
+/// Resident bytes of a process.
+fn resident(pid: u32) -> u64 {
+    let status = std::fs::read_to_string(format!("/proc/{pid}/status")).unwrap_or_default();
+    let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));
+    let kib = line.and_then(|line| line.trim().strip_suffix(" kB")?.trim().parse::<u64>().ok());
+    kib.unwrap_or(0) * 1024
+}
+
+/// The job's launcher, and those that it has started.
+fn launchers(job: &Job) -> Vec<u32> {
+    let children = std::fs::read_to_string(format!("/proc/{0}/task/{0}/children", job.id())).unwrap_or_default();
+    std::iter::once(job.id()).chain(children.split_whitespace().filter_map(|pid| pid.parse().ok())).collect()
+}
+
+/// Gives a job as much as it takes, as long as it takes more within a while; how much that was.
+fn filled(input: &mut std::process::ChildStdin, until: usize) -> usize {
+    let flags = fcntl_getfl(&*input).expect("flags");
+    fcntl_setfl(&*input, flags | OFlags::NONBLOCK).expect("flags");
+    let (mut given, mut last) = (0, Instant::now());
+    while given < until && last.elapsed() < Duration::from_secs(1) {
+        match input.write(&[b'i'; 65_536]) {
+            Ok(length) => (given, last) = (given + length, Instant::now()),
+            Err(why) if why.kind() == std::io::ErrorKind::WouldBlock => std::thread::sleep(Duration::from_millis(1)),
+            Err(why) => panic!("{why}"),
+        }
+    }
+    fcntl_setfl(&*input, flags).expect("flags");
+    given
+}
+
+#[test]
+fn a_rank_elsewhere_that_does_not_read_takes_no_more_than_its_share_of_standard_input() {
+    let elsewhere = Elsewhere::new();
+    let fifo = elsewhere.fifo();
+    let script = "echo on; read go <$0; cat >/dev/null; exit 5";
+    let mut command = elsewhere.run(&["-n", "1", "sh", "-c", script, &fifo]);
+    let mut job = spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut output = BufReader::new(job.stdout.take().expect("a pipe"));
+    output.read_line(&mut String::new()).expect("the rank runs");
+    let before: Vec<(u32, u64)> = launchers(&job).iter().map(|pid| (*pid, resident(*pid))).collect();
+    assert_eq!(before.len(), 2, "a launcher here and one there");
+    let mut input = job.stdin.take().expect("a pipe");
+    let given = filled(&mut input, 64 << 20);
+    for (pid, before) in &before {
+        let more = resident(*pid).saturating_sub(*before);
+        assert!(more <= MORE_MEMORY, "{more} bytes more at a launcher after {given} bytes");
+    }
+    // What waits for the rank, and what the pipes of both ends hold.
+    assert!(given <= (1 << 20) + 8 * 65_536, "{given} bytes wait");
+    std::fs::write(&fifo, "go\n").expect("a reader");
+    drop(input);
+    assert_eq!(ended(job).status.code(), Some(5), "the rank has read to the end");
+}
+
+/// How long a job elsewhere takes for so much input, which it counts, beside what pipes take.
+fn time_of_input(elsewhere: &Elsewhere, length: usize) -> Duration {
+    let mut command = elsewhere.run(&["-n", "1", "wc", "-c"]);
+    let mut job = spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let begin = Instant::now();
+    let mut input = job.stdin.take().expect("a pipe");
+    for _ in 0..length >> 20 {
+        input.write_all(&[b'i'; 1 << 20]).expect("a reader");
+    }
+    drop(input);
+    let ended = ended(job);
+    assert_eq!(text(&ended.stdout).trim(), length.to_string());
+    begin.elapsed()
+}
+
+#[test]
+fn much_input_for_elsewhere_takes_time_in_proportion() {
+    let elsewhere = Elsewhere::new();
+    let (few, many) = (8 << 20, 128 << 20);
+    let time_of = |length| (0..3).map(|_| time_of_input(&elsewhere, length)).min().expect("a time");
+    let (short, long) = (time_of(few), time_of(many));
+    // In proportion it is 16 times at most. The square would be 256 times.
+    assert!(long < short.max(Duration::from_millis(100)) * 64, "{short:?} and {long:?}");
+}
+
+#[test]
+fn signals_reach_a_rank_elsewhere_that_does_not_read_its_input() {
+    let elsewhere = Elsewhere::new();
+    let script = "trap 'exit 7' USR1; echo on; while :; do sleep 0.01; done";
+    let mut command = elsewhere.run(&["-n", "1", "sh", "-c", script]);
+    let mut job = spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut output = BufReader::new(job.stdout.take().expect("a pipe"));
+    output.read_line(&mut String::new()).expect("the rank runs");
+    let mut input = job.stdin.take().expect("a pipe");
+    filled(&mut input, 64 << 20);
+    rustix::process::kill_process(rustix::process::Pid::from_child(&job), rustix::process::Signal::USR1).expect("it");
+    assert_eq!(ended(job).status.code(), Some(7));
+}
+
+#[test]
+fn input_that_a_rank_elsewhere_has_closed_is_left_to_others() {
+    let elsewhere = Elsewhere::new();
+    let mut command = elsewhere.run(&["-n", "1", "sh", "-c", "exec <&-; echo on; exec sleep 1000"]);
+    let mut job = spawn(command.stdin(Stdio::piped()).stdout(Stdio::piped()));
+    let mut output = BufReader::new(job.stdout.take().expect("a pipe"));
+    output.read_line(&mut String::new()).expect("the rank runs");
+    let given = filled(job.stdin.as_mut().expect("a pipe"), 64 << 20);
+    assert!(given < 2 << 20, "{given} bytes are gone");
+    rustix::process::kill_process(rustix::process::Pid::from_child(&job), rustix::process::Signal::TERM).expect("it");
+    assert_eq!(ended(job).status.code(), Some(143));
+}
+
+/// The status of a job of which a reader takes the first bytes and leaves.
+fn unread(command: &mut Command, is_error: bool) -> Option<i32> {
+    let (output, errors) = if is_error { (Stdio::null(), Stdio::piped()) } else { (Stdio::piped(), Stdio::null()) };
+    let mut job = spawn(command.stdout(output).stderr(errors));
+    let mut some = [0; 4096];
+    match is_error {
+        true => job.stderr.take().expect("a pipe").read_exact(&mut some).expect("lines"),
+        false => job.stdout.take().expect("a pipe").read_exact(&mut some).expect("lines"),
+    }
+    ended(job).status.code()
+}
+
+#[test]
+fn a_job_elsewhere_that_nobody_reads_ends_by_sigpipe() {
+    let elsewhere = Elsewhere::new();
+    for label in [&[][..], &["--label"]] {
+        for is_error in [false, true] {
+            let script = if is_error { "exec yes >&2" } else { "exec yes" };
+            let mut command = elsewhere.run(&[label, &["-n", "3", "sh", "-c", script]].concat());
+            assert_eq!(unread(&mut command, is_error), Some(141), "{label:?} {is_error}");
+        }
+    }
+    for is_error in [false, true] {
+        let script = if is_error { "exec yes >&2" } else { "exec yes" };
+        assert_eq!(unread(&mut run(&["--label", "-n", "2", "sh", "-c", script]), is_error), Some(141));
+    }
+}
+
+#[test]
+fn a_last_line_without_a_reader_has_the_status_of_sigpipe() {
+    let elsewhere = Elsewhere::new();
+    for mut command in [run(&["--label", "-n", "1", "echo", "last"]), elsewhere.run(&["-n", "1", "echo", "last"])] {
+        let (reader, writer) = std::io::pipe().expect("a pipe");
+        drop(reader);
+        let job = spawn(command.stdout(writer).stderr(Stdio::piped()));
+        let ended = ended(job);
+        assert_eq!((ended.status.code(), text(&ended.stderr)), (Some(141), ""));
+    }
+}
+
+/// The lines of a job, each as its label, its first byte and its length without the label.
+fn shapes(command: &mut Command) -> Vec<(String, u8, usize)> {
+    let mut job = spawn(command.stdout(Stdio::piped()));
+    let mut text_of_all = Vec::new();
+    job.stdout.take().expect("a pipe").read_to_end(&mut text_of_all).expect("lines");
+    assert!(ended(job).status.success());
+    let lines = text_of_all.split_inclusive(|byte| *byte == b'\n');
+    let shape = |line: &[u8]| {
+        let end = line.iter().position(|byte| *byte == b' ').expect("a label");
+        (text(&line[..end]).to_owned(), line[end + 1], line.len() - end - 2)
+    };
+    let mut shapes: Vec<_> = lines.map(shape).collect();
+    shapes.sort_unstable();
+    shapes
+}
+
+#[test]
+fn long_lines_of_several_ranks_stay_whole() {
+    let elsewhere = Elsewhere::new();
+    let letters = "head -c 3000000 /dev/zero | tr '\\0' $L";
+    let script = format!("L=$(printf '\\141'); {letters}; {letters}; echo; echo end");
+    let expected: Vec<_> =
+        (0..4).flat_map(|rank| [(format!("[{rank}]"), b'a', 6_000_000), (format!("[{rank}]"), b'e', 3)]).collect();
+    assert_eq!(shapes(&mut run(&["-n", "4", "--label", "sh", "-c", &script])), expected);
+    assert_eq!(shapes(&mut elsewhere.run(&["-n", "4", "--label", "sh", "-c", &script])), expected);
+}
+
+/// The rank with the long line goes on only when the other one has written all of its own.
+#[test]
+fn a_long_line_waits_for_other_ranks_and_is_not_broken_by_what_fits_beside_it() {
+    let elsewhere = Elsewhere::new();
+    let fifo = elsewhere.fifo();
+    let script = "long() { head -c 100000 /dev/zero | tr '\\0' a; }
+        if test $RANK = 0; then long; read on <$0; long; echo; else
+        i=0; while test $i -lt 1000; do echo line; i=$((i+1)); done; echo on >$0; fi";
+    let mut expected = vec![("[0]".to_owned(), b'a', 200_000)];
+    expected.extend((0..1000).map(|_| ("[1]".to_owned(), b'l', 4)));
+    let arguments = ["-n", "2", "--label", "sh", "-c", script, &fifo];
+    assert_eq!(shapes(&mut run(&arguments)), expected);
+    assert_eq!(shapes(&mut elsewhere.run(&arguments)), expected);
+}
+
+/// As above, but the other rank writes more than is kept: the line is broken off, and nothing hangs
+/// or is lost.
+#[test]
+fn a_long_line_that_waits_for_a_rank_that_is_not_read_is_broken_off() {
+    let elsewhere = Elsewhere::new();
+    let fifo = elsewhere.fifo();
+    let script = "long() { head -c 100000 /dev/zero | tr '\\0' a; }
+        if test $RANK = 0; then long; read on <$0; long; echo; else
+        yes line | head -n 1000000; echo on >$0; fi";
+    let arguments = ["-n", "2", "--label", "sh", "-c", script, &fifo];
+    for mut command in [run(&arguments), elsewhere.run(&arguments)] {
+        let shapes = shapes(&mut command);
+        let of_0: Vec<usize> = shapes.iter().filter(|shape| shape.0 == "[0]").map(|shape| shape.2).collect();
+        assert_eq!((of_0.iter().sum::<usize>(), of_0.len()), (200_000, 2), "{of_0:?}");
+        assert_eq!(shapes.iter().filter(|shape| shape.0 == "[1]").count(), 1_000_000);
+    }
+}
+
+#[test]
+fn endless_lines_need_bounded_memory_and_end_with_their_reader() {
+    let elsewhere = Elsewhere::new();
+    for mut command in
+        [run(&["-n", "3", "--label", "cat", "/dev/zero"]), elsewhere.run(&["-n", "3", "--label", "cat", "/dev/zero"])]
+    {
+        let mut job = spawn(command.stdout(Stdio::piped()).stderr(Stdio::null()));
+        let mut output = job.stdout.take().expect("a pipe");
+        let mut some = vec![0; 1 << 20];
+        output.read_exact(&mut some).expect("bytes");
+        let before = resident(job.id());
+        (0..100).for_each(|_| output.read_exact(&mut some).expect("bytes"));
+        let more = resident(job.id()).saturating_sub(before);
+        assert!(more <= MORE_MEMORY, "{more} bytes more");
+        drop(output);
+        assert_eq!(ended(job).status.code(), Some(141));
+    }
+}
+
+/// What a rank leaves behind holds its output open, so that its end is not seen there.
+#[test]
+fn a_begun_line_of_a_rank_elsewhere_is_written_at_its_end() {
+    let elsewhere = Elsewhere::new();
+    let script = "sleep 1000 & printf begun";
+    let output = elsewhere.run(&["-n", "1", "--label", "sh", "-c", script]).output().expect("the command");
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "[0] begun\n"));
+}
+
+/// The end of a job that writes a line to this file, by its standard output or standard error.
+fn written_to(path: &Path, command: &mut Command, is_error: bool) -> Output {
+    let file = || std::fs::OpenOptions::new().append(true).open(path).expect("the file");
+    let (output, errors) = if is_error { (Stdio::piped(), file().into()) } else { (file().into(), Stdio::piped()) };
+    ended(spawn(command.stdout(output).stderr(errors)))
+}
+
+#[test]
+fn a_full_disk_ends_the_job_with_a_status_and_a_reason() {
+    let elsewhere = Elsewhere::new();
+    let full = Path::new("/dev/full");
+    let why = "cci run: cannot write to standard output: No space left on device (os error 28); make room there; \
+               the job ends with status 1\n";
+    for script in ["echo out", "echo out; exec sleep 1000", "exec yes"] {
+        for mut command in [
+            run(&["-n", "2", "--label", "sh", "-c", script]),
+            elsewhere.run(&["-n", "2", "--label", "sh", "-c", script]),
+            elsewhere.run(&["-n", "3", "sh", "-c", script]),
+        ] {
+            let ended = written_to(full, &mut command, false);
+            assert_eq!((ended.status.code(), text(&ended.stderr)), (Some(1), why), "{script}");
+        }
+    }
+    for script in ["echo error >&2", "echo error >&2; exec sleep 1000"] {
+        for mut command in
+            [run(&["-n", "2", "--label", "sh", "-c", script]), elsewhere.run(&["-n", "2", "sh", "-c", script])]
+        {
+            assert_eq!(written_to(full, &mut command, true).status.code(), Some(1), "{script}");
+        }
+    }
+    // Nothing was lost: ranks of this host write themselves, or nothing.
+    assert_eq!(written_to(full, &mut run(&["-n", "2", "--label", "true"]), false).status.code(), Some(0));
+}
+
+#[test]
+fn a_disk_that_fills_up_keeps_what_it_took_and_ends_the_job() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let path = folder.path().join("output");
+    std::fs::write(&path, "").expect("a file");
+    // A limit of the size of files fails as a full disk does, with another reason.
+    let script = format!(
+        "trap '' XFSZ; ulimit -f 64; exec {} run -n 2 --label sh -c 'yes line | head -n 100000' >>{}",
+        env!("CARGO_BIN_EXE_cci"),
+        path.display()
+    );
+    let ended = Command::new("bash").args(["-c", &script]).output().expect("a shell");
+    let errors = text(&ended.stderr);
+    assert_eq!(ended.status.code(), Some(1), "{errors}");
+    assert!(errors.contains("cannot write to standard output: File too large"), "{errors}");
+    let kept = std::fs::read(&path).expect("the file");
+    assert!(kept.len() == 64 * 1024 && kept.starts_with(b"["), "{}", kept.len());
+}
