@@ -60,6 +60,8 @@ pub fn run() -> ExitCode {
         Command::Top(arguments) => top::top(arguments),
         Command::Bench(arguments) => bench::bench(arguments),
     };
+    // What does not end with a line is written last.
+    let outcome = outcome.and_then(|()| std::io::stdout().flush().map_err(while_doing("cannot write the answer")));
     if let Err(why) = &outcome {
         complain(&why.0);
     }

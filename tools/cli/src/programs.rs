@@ -71,12 +71,10 @@ fn program(run: &clap::Command, words: &mut [OsString], start: usize) -> Option<
 /// Whether the value of an option, without its first dash, is the next word.
 fn takes_next(run: &clap::Command, option: &str) -> bool {
     let has_name = |known: &clap::Arg| match option.strip_prefix('-') {
-        Some(long) => known
-            .get_long_and_visible_aliases()
-            .into_iter()
-            .flatten()
-            .chain(known.get_all_aliases().into_iter().flatten())
-            .any(|name| name == long),
+        Some(long) => {
+            let aliases = known.get_all_aliases().unwrap_or_default();
+            known.get_long().into_iter().chain(aliases).any(|name| name == long)
+        }
         None => option.chars().eq(known.get_short()),
     };
     run.get_arguments().find(|known| has_name(known)).is_some_and(|known| known.get_action().takes_values())
@@ -114,7 +112,7 @@ mod tests {
 
     #[test]
     fn programs_stand_between_colons_each_with_its_ranks() {
-        let of = |line| programs(line).expect("a command line");
+        let of = |line: &str| programs(line).expect("a command line");
         let expected = [(2, "./server -v".to_owned()), (3, "./client".to_owned()), (1, "./last x".to_owned())];
         assert_eq!(of("cci run -n 2 ./server -v : -n 3 ./client : --ranks=1 ./last x"), expected);
         assert_eq!(of("cci run --label -H a:2,b -n2 ./server -v : -np 3 ./client : -n1 ./last x"), expected);
@@ -126,7 +124,7 @@ mod tests {
 
     #[test]
     fn words_of_other_launchers_are_understood_before_the_program_alone() {
-        let of = |line| programs(line).expect("a command line");
+        let of = |line: &str| programs(line).expect("a command line");
         assert_eq!(of("cci run -np 4 ./program -np 5"), [(4, "./program -np 5".to_owned())]);
         for hosts in ["-hosts a,b", "-host a,b", "--host a,b", "-H a,b"] {
             assert_eq!(of(&format!("cci run {hosts} --np 4 x")), [(4, "x".to_owned())]);

@@ -236,7 +236,10 @@ fn a_rank_that_lies_to_the_store_is_named_and_the_others_are_told() {
 fn the_secret_is_in_no_argument_and_no_environment() {
     let script = "tr '\\0' '\\n' </proc/$$/environ | grep -E '^(CCI_|RANK|WORLD|LOCAL)' | sed 's/=.*//'";
     let ended = output(run(&["-n", "1", "sh", "-c", script]).env_remove("CCI_INTERRUPTS"));
-    assert_eq!(lines(&ended.stdout), ["CCI_JOB_FD", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "RANK", "WORLD_SIZE"]);
+    assert_eq!(
+        lines(&ended.stdout),
+        ["CCI_APPNUM", "CCI_JOB_FD", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "RANK", "WORLD_SIZE"]
+    );
 }
 
 #[test]

@@ -2,6 +2,7 @@
 
 use crate::feed::Feed;
 use crate::labels::Labels;
+use cci_report::UserError;
 use rustix::io::Errno;
 use rustix::stdio::{stderr, stdout};
 use std::os::fd::BorrowedFd;
@@ -142,8 +143,10 @@ impl Output {
         if error == Errno::PIPE {
             return Some((BROKEN_PIPE, None));
         }
-        let why =
-            || format!("cannot write to {}: {error}; make room there; the job ends with status 1", channel.name());
+        let why = || {
+            let to = channel.name();
+            UserError::new(format!("cannot write to {to}: {error}; make room there; the job ends with status 1")).0
+        };
         let is_new = !std::mem::replace(&mut self.is_reported, true);
         Some((1, is_new.then(why)))
     }

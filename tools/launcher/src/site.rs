@@ -115,9 +115,9 @@ pub(crate) fn count_of_processors() -> u32 {
 }
 
 impl Site {
-    /// Starts these ranks: the first one of each program alone, because what it cannot run none can,
-    /// and the others at once. Returns the launcher's ends of their connections to the store. `reap`
-    /// reports a rank that cannot be started, and those after it that are not started.
+    /// Starts these ranks: the first one of each program alone, because what it cannot run none
+    /// can, and the others at once. Returns the launcher's ends of their connections to the store.
+    /// `reap` reports a rank that cannot be started, and those after it that are not started.
     pub(crate) fn start(task: &Task, ranks: &[u32], streams: Streams) -> Result<(Self, Vec<UnixStream>), UserError> {
         rustix::process::set_child_subreaper(Some(rustix::process::getpid()))
             .map_err(while_doing("cannot become the parent of what ranks leave behind"))?;

@@ -20,8 +20,13 @@ const HELP: &str = include_str!("help.txt");
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.iter().any(|argument| argument == "--help") {
-        let _ = std::io::stdout().write_all(HELP.as_bytes());
-        return ExitCode::SUCCESS;
+        return match std::io::stdout().write_all(HELP.as_bytes()) {
+            Err(why) if why.kind() != std::io::ErrorKind::BrokenPipe => {
+                let _ = std::io::stderr().write_all(format!("splitcc: cannot write the help: {why}\n").as_bytes());
+                ExitCode::FAILURE
+            }
+            _ => ExitCode::SUCCESS,
+        };
     }
     let outcome = arguments::parse(arguments)
         .map_err(|why| (2, vec![why]))

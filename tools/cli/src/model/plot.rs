@@ -32,8 +32,7 @@ pub(crate) fn plot(arguments: &PlotArguments) -> Result<(), UserError> {
     for (name, svg) in figures {
         let path = arguments.out.join(name);
         Sink::open(&path)?.write(&svg)?;
-        // Whoever closed standard output has the figures all the same.
-        let _ = writeln!(stdout(), "plot: {}", path.display());
+        writeln!(stdout(), "plot: {}", path.display()).map_err(while_doing("cannot write the answer"))?;
     }
     Ok(())
 }
