@@ -52,13 +52,24 @@ pub(crate) fn split(mut words: Vec<OsString>) -> (Vec<OsString>, Vec<Vec<OsStrin
 
 /// Where the program begins; nothing if its words are to be left as they are, because `--` stands
 /// before it, or if there is none. Translates the options before it.
-fn program(run: &clap::Command, words: &mut [OsString], start: usize) -> Option<usize> {
+fn program(run: &clap::Command, words: &mut Vec<OsString>, start: usize) -> Option<usize> {
     let mut at = start;
     while let Some(word) = words.get_mut(at) {
         if let Some((_, own)) = SHORT.iter().find(|(other, _)| *word == *other) {
             *word = own.into();
         }
-        let text = word.to_string_lossy();
+        let is_text = word.to_str().is_some();
+        let text = word.to_string_lossy().into_owned();
+        // The parser would take `-n2` for a program, as a program may begin with a dash.
+        if let Some((option, value)) = text.split_at_checked(2).filter(|(_, value)| !value.is_empty())
+            && is_text
+            && option != "--"
+            && option.strip_prefix('-').is_some_and(|short| takes_next(run, short))
+        {
+            words.splice(at..=at, [option.into(), value.strip_prefix('=').unwrap_or(value).into()]);
+            at += 2;
+            continue;
+        }
         match text.strip_prefix('-') {
             Some("-") => return None,
             Some(rest) if !rest.is_empty() => at += if takes_next(run, rest) { 2 } else { 1 },
@@ -139,11 +150,11 @@ mod tests {
 
     #[test]
     fn a_program_without_its_ranks_is_refused_with_both_forms() {
-        for line in ["cci run -n 2 a : b", "cci run -n 2 a :", "cci run -n 2 a : -n 0 b", "cci run -n 2 a : --label b"]
-        {
+        for line in ["cci run -n 2 a : b", "cci run -n 2 a :", "cci run -n 2 a : --label b"] {
             let why = programs(line).expect_err("a refusal");
             assert!(why.contains(": -n <N> <PROGRAM>...") && why.contains("-n <N> -- <PROGRAM>"), "{line}: {why}");
         }
+        assert!(programs("cci run -n 2 a : -n 0 b").expect_err("a refusal").contains("0 is not in 1.."));
         assert!(programs("cci run -n 2 : -n 2 a").expect_err("a refusal").contains("<PROGRAM>"));
     }
 }

@@ -776,6 +776,27 @@ fn help_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
+fn an_answer_that_cannot_be_written_is_an_error() {
+    let folder = tempfile::tempdir().unwrap();
+    let out = folder.path().to_str().unwrap();
+    for arguments in [
+        &["info"][..],
+        &["info", "--json"],
+        &["doctor"],
+        &["model"],
+        &["model", "plot", "--out", out],
+        &["completion", "bash"],
+        &["top", "--once"],
+        &["top", "--once", "--json"],
+    ] {
+        let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+        let output = cci(arguments).stdout(full).output().unwrap();
+        assert_eq!(output.status.code(), Some(1), "{arguments:?}");
+        assert!(text(&output.stderr).contains("No space left on device"), "{}", text(&output.stderr));
+    }
+}
+
+#[test]
 fn help_fits_a_terminal_of_100_columns() {
     for arguments in [&["--help"][..], &["perf", "pingpong", "--help"], &["perf", "--help"], &["model", "plot", "-h"]] {
         let text = text(&run(arguments).stdout);
