@@ -1,14 +1,16 @@
 //! A job whose store rank 0 serves, at an address that all ranks know.
 
 use crate::error::JobError;
+use crate::listener::{self, Listener, Place};
 use crate::place::Local;
 use crate::proof::Secret;
 use crate::server::Server;
 use crate::source::{Environment, Source, cannot};
-use crate::store_client::Client;
+use crate::store_client::{Client, CutOff};
 use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::os::fd::OwnedFd;
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
 
@@ -18,11 +20,17 @@ const OTHERS: Duration = Duration::from_secs(5);
 /// The longest wait before a rank tries again to connect to a store that is not there yet.
 const AGAIN: Duration = Duration::from_millis(50);
 
+/// How often a rank comes again that the store has turned away after its HELLO: a store that has no
+/// place does so before that, and one that refuses the proof goes on to do so.
+const MOST_REFUSALS: u32 = 10;
+
 /// Where the store of a job is.
 #[derive(Debug)]
 pub(crate) struct Address {
     name: String,
     found: SocketAddr,
+    /// Whether anybody may come without a secret.
+    is_open: bool,
 }
 
 impl Address {
@@ -45,14 +53,20 @@ impl Address {
         let mut addresses =
             (host, port).to_socket_addrs().map_err(|error| cannot(format!("the store's host '{host}': {error}")))?;
         let found = addresses.next().ok_or_else(|| cannot(format!("the store's host '{host}' has no address")))?;
-        Ok(Self { name: format!("{host}:{port}"), found })
+        Ok(Self { name: format!("{host}:{port}"), found, is_open: false })
+    }
+
+    /// How ranks reach the store. Without proofs it is the system that names the user of a rank.
+    fn place(&self) -> Place {
+        if self.is_open { Place::Port(self.found) } else { Place::User(self.found) }
     }
 
     /// The address to use: any if ranks prove the secret or the user allows it, and the loop-back
     /// address otherwise.
-    pub(crate) fn allowed(self, is_open: bool) -> Result<Self, JobError> {
+    pub(crate) fn allowed(self, has_secret: bool, is_open: bool) -> Result<Self, JobError> {
+        let is_open = has_secret || is_open;
         if is_open || self.found.ip().is_loopback() {
-            return Ok(self);
+            return Ok(Self { is_open, ..self });
         }
         // Only an address of this host can be bound.
         if descriptors::listener((self.found.ip(), 0)).is_err() {
@@ -78,19 +92,42 @@ pub(crate) fn join(
         return Ok(Box::new(serve(address, size, secret, limit)?));
     }
     let deadline = Instant::now() + limit;
-    let socket = connect(address, deadline)?;
-    Ok(Box::new(Client::connected(socket, rank, size, secret, deadline.saturating_duration_since(Instant::now()))?))
+    let (mut pause, mut refusals, mut turned_away) = (Duration::from_millis(1), 0, None);
+    loop {
+        let socket = connect(address, deadline)?;
+        let left = deadline.saturating_duration_since(Instant::now());
+        let unmet = match Client::connected(socket, rank, size, secret, left) {
+            Ok(client) => return Ok(Box::new(client)),
+            Err(unmet) => unmet,
+        };
+        refusals += u32::from(unmet.at == CutOff::AfterHello);
+        let left = deadline.saturating_duration_since(Instant::now());
+        if left.is_zero() {
+            // The last attempt may have had no time.
+            return Err(turned_away.unwrap_or(unmet.error));
+        }
+        if unmet.at == CutOff::Never || refusals == MOST_REFUSALS {
+            return Err(unmet.error);
+        }
+        turned_away = Some(unmet.error);
+        // Nothing tells when the store has a place.
+        sleep(pause.min(left));
+        pause = (pause * 2).min(AGAIN);
+    }
 }
 
 /// Connects once rank 0 listens.
-fn connect(address: &Address, deadline: Instant) -> Result<TcpStream, JobError> {
+fn connect(address: &Address, deadline: Instant) -> Result<OwnedFd, JobError> {
     let mut pause = Duration::from_millis(1);
     loop {
         let left = deadline.saturating_duration_since(Instant::now()).max(AGAIN);
-        match descriptors::stream_within(&address.found, left) {
+        match listener::connect(address.place(), left) {
             Ok(socket) => return Ok(socket),
             Err(error) if Instant::now() >= deadline => {
-                return Err(cannot(format!("no store at {}: {error}; see that rank 0 runs there", address.name)));
+                return Err(cannot(format!(
+                    "no store at {}: {error}; see that rank 0 runs there, and with a secret as this rank",
+                    address.name
+                )));
             }
             // Rank 0 may not listen yet, and nothing tells when it does.
             Err(_) => sleep(pause),
@@ -107,17 +144,17 @@ struct Served {
 
 fn serve(address: &Address, size: u32, secret: Option<&Secret>, limit: Duration) -> Result<Served, JobError> {
     let failed = |error: std::io::Error| cannot(format!("rank 0 cannot serve the store at {}: {error}", address.name));
-    let listener = descriptors::listener(address.found).map_err(failed)?;
+    let listener = Listener::bind(address.place()).map_err(failed)?;
     let mut server = Server::new(size, secret.cloned()).map_err(failed)?;
     let (ours, for_the_rank) = descriptors::stream_pair().map_err(failed)?;
     server.adopt(ours, 0, Local { rank: 0, size: 1, processors: 1 }).map_err(failed)?;
-    server.listen(listener).map_err(failed)?;
+    server.listen_at(listener).map_err(failed)?;
     let thread = std::thread::Builder::new().name("cci-job-store".into()).spawn(move || run(server)).map_err(failed)?;
     let (client, _) = Client::trusted(for_the_rank.into(), limit)?;
     Ok(Served { client: Some(client), thread: Some(thread) })
 }
 
-/// Serves until no connection is left, or for some time after rank 0 has left.
+/// Serves until no rank is left, or for some time after rank 0 has left.
 fn run(mut server: Server) {
     let mut last: Option<Instant> = None;
     let mut has_begun = false;
@@ -128,7 +165,9 @@ fn run(mut server: Server) {
             last = last.or_else(|| Some(Instant::now() + OTHERS));
         }
         let left = last.map(|last| last.saturating_duration_since(Instant::now()));
-        if has_begun && server.connections() == 0 || left.is_some_and(|left| left.is_zero()) {
+        // Who takes them is the program, which has none to show them with.
+        drop(server.reports());
+        if has_begun && !server.serves_any() || left.is_some_and(|left| left.is_zero()) {
             return;
         }
         let timeout = timeout.into_iter().chain(left).min().and_then(|timeout| Timespec::try_from(timeout).ok());

@@ -26,6 +26,7 @@ mod endpoint;
 mod error;
 mod job;
 mod joining;
+mod listener;
 mod place;
 mod pmi;
 mod pmix;
@@ -34,6 +35,8 @@ mod server;
 mod source;
 mod store;
 mod store_client;
+#[cfg(test)]
+mod strangers;
 mod stream;
 mod sys;
 #[cfg(test)]

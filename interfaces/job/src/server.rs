@@ -1,10 +1,12 @@
 //! The store with its sockets: those of a launcher's ranks, and those of ranks that come by TCP.
 
+use crate::listener::Listener;
 use crate::place::Local;
 use crate::proof::{Claim, Nonce, Prover, Secret, random};
 use crate::store::Store;
 use crate::stream::{Broken, Stream};
 use crate::wire::{Hello, LONGEST_REQUEST, Reply, Request, Welcome};
+use cci_admission::{Admission, Arrival, BURST, Failed, Limits, Origin};
 use cci_mem::descriptors;
 use rustix::event::{Timespec, epoll};
 use std::collections::BTreeMap;
@@ -20,6 +22,12 @@ const STRANGER: Duration = Duration::from_secs(10);
 /// How many connections may be about to prove who they are, beside one for each rank.
 const MORE_STRANGERS: usize = 64;
 
+/// Bytes that a connection may send before that: a HELLO has 78.
+const BEFORE: usize = 4096;
+
+/// Reports that are kept until they are taken.
+const MOST_REPORTS: usize = 64;
+
 /// No wait.
 const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 
@@ -27,11 +35,8 @@ const NOW: Timespec = Timespec { tv_sec: 0, tv_nsec: 0 };
 const LISTENER: u64 = 0;
 
 enum State {
-    /// Came by TCP; to prove itself until the deadline.
-    Stranger {
-        challenge: Nonce,
-        deadline: Duration,
-    },
+    /// Came to the listener; to prove itself with this.
+    Stranger(Nonce),
     /// Holds the descriptor that the launcher made for this rank.
     Inherited {
         rank: u32,
@@ -67,7 +72,10 @@ pub struct Server {
     store: Store,
     secret: Option<Secret>,
     epoll: OwnedFd,
-    listener: Option<TcpListener>,
+    listener: Option<Listener>,
+    /// Whether the system tells of who comes to the listener.
+    is_accepting: bool,
+    admission: Admission<u64>,
     connections: BTreeMap<u64, Connection>,
     /// The connection of each rank that has joined.
     names: Vec<Option<u64>>,
@@ -91,11 +99,14 @@ impl Server {
     ///
     /// The system has no descriptor left.
     pub fn new(size: u32, secret: Option<Secret>) -> io::Result<Self> {
+        let places = (size as usize).saturating_add(MORE_STRANGERS);
         Ok(Self {
             store: Store::new(size),
             secret,
             epoll: descriptors::epoll()?,
             listener: None,
+            is_accepting: true,
+            admission: Admission::new(Limits { places, patience: STRANGER, bytes: BEFORE }),
             connections: BTreeMap::new(),
             names: vec![None; size as usize],
             next: LISTENER + 1,
@@ -121,7 +132,12 @@ impl Server {
     ///
     /// The system refuses.
     pub fn listen(&mut self, listener: TcpListener) -> io::Result<()> {
-        listener.set_nonblocking(true)?;
+        self.listen_at(Listener::Port(listener))
+    }
+
+    /// As [`Server::listen`], wherever ranks come to.
+    pub(crate) fn listen_at(&mut self, listener: Listener) -> io::Result<()> {
+        listener.set_nonblocking()?;
         epoll::add(&self.epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
         self.listener = Some(listener);
         Ok(())
@@ -145,12 +161,13 @@ impl Server {
         self.names.get(rank as usize).is_some_and(Option::is_some)
     }
 
-    /// How many connections there are.
-    pub(crate) fn connections(&self) -> usize {
-        self.connections.len()
+    /// Whether a rank has a connection, or the descriptor for one. Strangers do not count.
+    pub(crate) fn serves_any(&self) -> bool {
+        self.connections.values().any(|connection| !matches!(connection.state, State::Stranger(_)))
     }
 
-    /// Takes why connections were closed since the last call, a sentence each.
+    /// Takes why connections were closed since the last call, a sentence each: at most the first
+    /// 64, so that strangers fill no memory of who does not take them.
     pub fn reports(&mut self) -> Vec<String> {
         std::mem::take(&mut self.reports)
     }
@@ -174,40 +191,68 @@ impl Server {
             Ok(_) | Err(rustix::io::Errno::INTR) => (),
             Err(error) => return Err(error.into()),
         }
-        for event in ready {
-            match event.data.u64() {
-                LISTENER => self.accept(),
-                name => self.serve(name),
-            }
+        // Who has sent something is served before newcomers need room.
+        let names: Vec<u64> = ready.iter().map(|event| event.data.u64()).collect();
+        names.iter().filter(|name| **name != LISTENER).for_each(|name| self.serve(*name));
+        if names.contains(&LISTENER) {
+            self.accept();
         }
         let now = self.now();
         self.store.handle_timeout(now);
-        self.close_late(now);
+        while let Some(name) = self.admission.poll_late(now) {
+            self.close(name, Some("it has not proved anything for 10 s"));
+        }
         self.answer();
-        Ok(self.timeout(now))
+        self.watch_listener(now);
+        let timeouts = self.admission.poll_timeout().into_iter().chain(self.store.poll_timeout());
+        Ok(timeouts.min().map(|deadline| deadline.saturating_sub(now)))
     }
 
-    fn timeout(&self, now: Duration) -> Option<Duration> {
-        let strangers = self.connections.values().filter_map(|connection| match connection.state {
-            State::Stranger { deadline, .. } => Some(deadline),
-            _ => None,
-        });
-        strangers.chain(self.store.poll_timeout()).min().map(|deadline| deadline.saturating_sub(now))
+    /// Has the system tell of newcomers, unless there is no descriptor for one.
+    fn watch_listener(&mut self, now: Duration) {
+        let may_accept = self.admission.may_accept(now);
+        let Some(listener) = self.listener.as_ref().filter(|_| may_accept != self.is_accepting) else { return };
+        let flags = if may_accept { epoll::EventFlags::IN } else { epoll::EventFlags::empty() };
+        // Of a descriptor that has been added.
+        let _ = epoll::modify(&self.epoll, listener, epoll::EventData::new_u64(LISTENER), flags);
+        self.is_accepting = may_accept;
     }
 
-    /// Takes new connections, each of which gets a challenge.
+    /// Takes new connections.
     fn accept(&mut self) {
-        while let Some(Ok(socket)) = self.listener.as_ref().map(descriptors::accept_stream) {
-            let most = self.names.len() + MORE_STRANGERS;
-            // Small frames are to leave at once.
-            if self.connections.len() >= most || socket.set_nodelay(true).is_err() {
-                continue;
+        for _ in 0..BURST {
+            let Some(listener) = &self.listener else { return };
+            match listener.accept() {
+                Ok(Some((socket, origin))) => self.meet(socket, origin),
+                Ok(None) => (),
+                Err(why) => match self.admission.handle_failed_accept(self.begin.elapsed(), &why) {
+                    Failed::Again => (),
+                    Failed::Later => return,
+                    Failed::Close(name) => self.put_out(name),
+                },
             }
-            let Ok(challenge) = random() else { continue };
-            let state = State::Stranger { challenge, deadline: self.now() + STRANGER };
-            if let Ok(name) = self.add(socket.into(), state) {
-                self.send(name, Reply::Challenge(challenge).emit().into());
-            }
+        }
+    }
+
+    /// Gives a new connection a challenge, if there is a place.
+    fn meet(&mut self, socket: OwnedFd, origin: Origin) {
+        let Ok(challenge) = random() else { return };
+        match self.admission.handle_arrival(self.now(), self.next, origin) {
+            Arrival::Admitted => (),
+            Arrival::Replaces(name) => self.put_out(name),
+            Arrival::Refused => return,
+        }
+        match self.add(socket, State::Stranger(challenge)) {
+            Ok(name) => self.send(name, Reply::Challenge(challenge).emit().into()),
+            Err(_) => self.admission.remove(&self.next),
+        }
+    }
+
+    /// Closes a stranger that makes room, unless its proof has come meanwhile.
+    fn put_out(&mut self, name: u64) {
+        self.serve(name);
+        if self.rank(name).is_none() {
+            self.close(name, None);
         }
     }
 
@@ -224,7 +269,10 @@ impl Server {
             }
         }
         match received {
-            Ok(()) => self.watch(name),
+            Ok(length) if !self.admission.handle_bytes(&name, length) => {
+                self.close(name, Some("more than 4096 bytes before its proof"));
+            }
+            Ok(_) => self.watch(name),
             Err(Broken::Ended | Broken::TooLong) => self.close(name, None),
         }
     }
@@ -270,7 +318,7 @@ impl Server {
         let &Hello { rank, size, nonce, proof } = hello;
         let (local, challenge) = match self.connections[&name].state {
             State::Inherited { rank, local } => return self.welcome(name, rank, local),
-            State::Stranger { challenge, .. } => (Local { rank: 0, size: 1, processors: 1 }, challenge),
+            State::Stranger(challenge) => (Local { rank: 0, size: 1, processors: 1 }, challenge),
             State::Joined(_) => return Err("a second HELLO"),
         };
         let claim = Claim { challenge, hello: nonce, rank, size };
@@ -295,6 +343,7 @@ impl Server {
     }
 
     fn joined(&mut self, name: u64, welcome: Welcome) {
+        self.admission.remove(&name);
         self.names[welcome.rank as usize] = Some(name);
         if let Some(connection) = self.connections.get_mut(&name) {
             connection.state = State::Joined(welcome.rank);
@@ -342,9 +391,10 @@ impl Server {
     /// Ends a connection, and with it what others wait for from its rank.
     fn close(&mut self, name: u64, wrong: Option<&str>) {
         let Some(connection) = self.connections.remove(&name) else { return };
-        if let Some(wrong) = wrong {
+        self.admission.remove(&name);
+        if let Some(wrong) = wrong.filter(|_| self.reports.len() < MOST_REPORTS) {
             let who = match connection.state {
-                State::Stranger { .. } => "a stranger".to_owned(),
+                State::Stranger(_) => "a stranger".to_owned(),
                 State::Inherited { rank, .. } | State::Joined(rank) => format!("rank {rank}"),
             };
             self.reports.push(format!("the store has closed the connection of {who}: {wrong}"));
@@ -352,17 +402,6 @@ impl Server {
         if let State::Joined(rank) | State::Inherited { rank, .. } = connection.state {
             self.names[rank as usize] = None;
             self.store.handle_gone(rank);
-        }
-    }
-
-    /// Closes the connections that have not proved anything in time.
-    fn close_late(&mut self, now: Duration) {
-        let is_late =
-            |connection: &Connection| matches!(connection.state, State::Stranger { deadline, .. } if deadline <= now);
-        let late: Vec<u64> =
-            self.connections.iter().filter(|(_, connection)| is_late(connection)).map(|(name, _)| *name).collect();
-        for name in late {
-            self.close(name, Some("it has not proved anything for 10 s"));
         }
     }
 }

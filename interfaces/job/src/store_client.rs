@@ -7,7 +7,6 @@ use crate::stream::Stream;
 use crate::wire::{Hello, LONGEST_VALUE, Refusal, Reply, Request, Welcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
-use std::net::TcpStream;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -25,6 +24,23 @@ pub(crate) struct Client {
     /// Whether a launcher serves the store.
     is_launched: bool,
     ended: Option<u8>,
+}
+
+/// Why a rank did not join a store that listens.
+pub(crate) struct Unmet {
+    pub(crate) error: JobError,
+    pub(crate) at: CutOff,
+}
+
+/// At what point of the handshake the store has closed the connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum CutOff {
+    /// It had no place or no descriptor.
+    BeforeChallenge,
+    /// It has refused the proof, or another stranger has taken the place.
+    AfterHello,
+    /// It has not.
+    Never,
 }
 
 fn lost(why: &str) -> JobError {
@@ -65,25 +81,31 @@ impl Client {
 
     /// Joins a store that listens: both sides prove the secret.
     pub(crate) fn connected(
-        socket: TcpStream,
+        socket: OwnedFd,
         rank: u32,
         size: u32,
         secret: Option<&Secret>,
         limit: Duration,
-    ) -> Result<Self, JobError> {
-        socket.set_nodelay(true).map_err(|error| cannot(format!("the store's socket: {error}")))?;
-        let mut client = Self::over(socket.into())?;
-        let Reply::Challenge(challenge) = client.answer(Instant::now() + limit)? else {
-            return Err(cannot("something else than a job's store listens there; choose another port"));
+    ) -> Result<Self, Unmet> {
+        let never = |error| Unmet { error, at: CutOff::Never };
+        let mut client = Self::over(socket).map_err(never)?;
+        let challenge = match client.answer(Instant::now() + limit) {
+            Ok(Reply::Challenge(challenge)) => challenge,
+            Ok(_) => {
+                return Err(never(cannot("something else than a job's store listens there; choose another port")));
+            }
+            Err(error) if error == ended() => return Err(Unmet { error, at: CutOff::BeforeChallenge }),
+            Err(error) => return Err(never(error)),
         };
-        let hello = random().map_err(|error| cannot(format!("no random numbers: {error}")))?;
+        let hello = random().map_err(|error| never(cannot(format!("no random numbers: {error}"))))?;
         let claim = Claim { challenge, hello, rank, size };
         let proof = claim.proof(Prover::Rank, secret);
-        let welcome = client.hello(Hello { rank, size, nonce: hello, proof }, limit)?;
+        let hello = Hello { rank, size, nonce: hello, proof };
+        let welcome = client.hello(hello, limit).map_err(|error| Unmet { error, at: CutOff::AfterHello })?;
         if !claim.is_proven(Prover::Store, secret, &welcome.proof) {
-            return Err(cannot(
+            return Err(never(cannot(
                 "the store does not prove the secret of this job; give all ranks the same CCI_SECRET_FILE",
-            ));
+            )));
         }
         Ok(client)
     }

@@ -46,8 +46,8 @@ impl Stream {
         self.longest = longest;
     }
 
-    /// Takes what has arrived, at most one chunk.
-    pub(crate) fn receive(&mut self) -> Result<(), Broken> {
+    /// Takes what has arrived, at most one chunk; how many bytes.
+    pub(crate) fn receive(&mut self) -> Result<usize, Broken> {
         let before = self.inbound.len();
         self.inbound.resize(before + CHUNK, 0);
         let result = recv(&self.socket, &mut self.inbound[before..], RecvFlags::DONTWAIT);
@@ -55,7 +55,7 @@ impl Stream {
         self.inbound.truncate(before + length);
         match result {
             Ok((0, _)) => Err(Broken::Ended),
-            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(()),
+            Ok(_) | Err(Errno::AGAIN | Errno::INTR) => Ok(length),
             Err(_) => Err(Broken::Ended),
         }
     }

@@ -34,3 +34,12 @@ pub(crate) fn sigpipe_of<R>(work: impl FnOnce() -> R) -> (R, bool) {
     };
     (done, was_sent)
 }
+
+/// Runs this in a thread that is of another user from now on. `None`: this user may not.
+#[cfg(test)]
+pub(crate) fn as_another_user<T>(run: impl FnOnce() -> T) -> Option<T> {
+    const NOBODY: libc::uid_t = 65_534;
+    // SAFETY: the bare system call changes this thread alone, and takes no memory.
+    let is_other = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) } == 0;
+    is_other.then(run)
+}

@@ -19,13 +19,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::thread::{JoinHandle, scope};
 use std::time::{Duration, Instant};
 
-const LIMIT: Duration = Duration::from_secs(20);
+pub(crate) const LIMIT: Duration = Duration::from_secs(20);
 
 /// Shorter than any test waits, longer than a busy machine needs to begin.
-const SHORT: Duration = Duration::from_millis(700);
+pub(crate) const SHORT: Duration = Duration::from_millis(700);
 
 /// A port that was free a moment ago.
-fn free_port() -> u16 {
+pub(crate) fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").and_then(|listener| listener.local_addr()).expect("a port").port()
 }
 
@@ -57,7 +57,7 @@ pub(crate) fn ranks<T: Send>(size: u32, rank: impl Fn(crate::Job) -> T + Sync) -
 }
 
 /// The variables of a rank whose store is at an address.
-fn variables(rank: u32, size: u32, store: &str) -> BTreeMap<&'static str, String> {
+pub(crate) fn variables(rank: u32, size: u32, store: &str) -> BTreeMap<&'static str, String> {
     [
         ("OMPI_COMM_WORLD_RANK", rank.to_string()),
         ("OMPI_COMM_WORLD_SIZE", size.to_string()),
@@ -66,7 +66,7 @@ fn variables(rank: u32, size: u32, store: &str) -> BTreeMap<&'static str, String
     .into()
 }
 
-fn join(variables: &BTreeMap<&'static str, String>, limit: Duration) -> Result<Joined, JobError> {
+pub(crate) fn join(variables: &BTreeMap<&'static str, String>, limit: Duration) -> Result<Joined, JobError> {
     joining::join(&Environment(&|name| variables.get(name).map(Into::into)), limit)
 }
 
@@ -75,7 +75,7 @@ fn error(variables: &BTreeMap<&'static str, String>) -> String {
     join(variables, SHORT).err().expect("it must not join").to_string()
 }
 
-fn secret_file(folder: &Path, byte: u8) -> String {
+pub(crate) fn secret_file(folder: &Path, byte: u8) -> String {
     let path = folder.join(format!("secret-{byte}"));
     std::fs::write(&path, [byte; 64]).expect("a file");
     std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o600)).expect("a mode");
@@ -175,7 +175,7 @@ fn a_secret_must_be_the_same_on_both_sides() {
         // Files are written before a rank reads one.
         let [zero, one] = [with(0, &store, first), with(1, &store, second)];
         scope(|scope| {
-            let other = scope.spawn(|| join(&one, LIMIT).map(|joined| joined.secret.is_some()));
+            let other = scope.spawn(|| join(&one, limit).map(|joined| joined.secret.is_some()));
             let first = join(&zero, limit).map(|joined| joined.secret.is_some());
             (first, other.join().expect("no panic"))
         })
@@ -187,7 +187,8 @@ fn a_secret_must_be_the_same_on_both_sides() {
         let (first, second) = pair(first, second, SHORT * 4);
         assert!(matches!(&first, Err(JobError::NeverCame { ranks, .. }) if *ranks == [1]), "{first:?}");
         let second = second.expect_err("it must not join").to_string();
-        assert!(second.contains("with the secret of the job"), "{second}");
+        // Without a secret a store is at another place.
+        assert!(second.contains("with the secret of the job") || second.contains("with a secret as"), "{second}");
     };
     scope(|scope| {
         // Each with files of its own.
@@ -223,8 +224,8 @@ fn wrong_variables_are_explained() {
 }
 
 /// A server of three ranks in a thread, which reports until it is told to end.
-struct Fixture {
-    address: SocketAddr,
+pub(crate) struct Fixture {
+    pub(crate) address: SocketAddr,
     reports: Receiver<String>,
     end: Sender<()>,
     thread: Option<JoinHandle<()>>,
@@ -235,7 +236,7 @@ struct Fixture {
 }
 
 impl Fixture {
-    fn new() -> Self {
+    pub(crate) fn new() -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
         let address = listener.local_addr().expect("an address");
         let mut server = Server::new(3, None).expect("a server");
@@ -255,18 +256,18 @@ impl Fixture {
         Self { address, reports, end, thread: Some(thread), ranks, bare }
     }
 
-    fn report(&self) -> String {
+    pub(crate) fn report(&self) -> String {
         self.reports.recv_timeout(LIMIT).expect("a report")
     }
 
     /// Ranks 0 and 1 still get values of each other.
-    fn others_are_unharmed(&mut self, key: &str) {
+    pub(crate) fn others_are_unharmed(&mut self, key: &str) {
         self.ranks[0].publish(key, b"value").expect("a store that serves");
         assert_eq!(self.ranks[1].look_up(0, key, LIMIT), Ok(b"value".to_vec()));
     }
 }
 
-fn serve(mut server: Server, ended: &Receiver<()>, report: &Sender<String>) {
+pub(crate) fn serve(mut server: Server, ended: &Receiver<()>, report: &Sender<String>) {
     while ended.try_recv().is_err() {
         let timeout = server.progress().expect("progress");
         server.reports().into_iter().for_each(|text| report.send(text).expect("a listening test"));
@@ -286,7 +287,7 @@ impl Drop for Fixture {
 }
 
 /// Whether the other side has closed the connection.
-fn is_closed(mut stream: impl Read) -> bool {
+pub(crate) fn is_closed(mut stream: impl Read) -> bool {
     let mut bytes = Vec::new();
     stream.read_to_end(&mut bytes).is_ok_and(|_| true)
 }
@@ -494,20 +495,8 @@ fn a_false_store_gets_no_rank() {
         });
         let socket = TcpStream::connect(address).expect("a store");
         let secret = Secret::from_bytes([7; 32]);
-        let error = Client::connected(socket, 1, 2, Some(&secret), LIMIT).err().expect("no proof").to_string();
+        let error =
+            Client::connected(socket.into(), 1, 2, Some(&secret), LIMIT).err().expect("no proof").error.to_string();
         assert!(error.contains("the store does not prove the secret"), "{error}");
     });
-}
-
-#[test]
-fn strangers_do_not_fill_the_store() {
-    let mut fixture = Fixture::new();
-    let crowd: Vec<TcpStream> = (0..200).map(|_| TcpStream::connect(fixture.address).expect("a connection")).collect();
-    fixture.others_are_unharmed("key");
-    // Three ranks, and 64 besides one for each.
-    let served = crowd.iter().filter(|stream| {
-        stream.set_read_timeout(Some(LIMIT)).expect("a limit");
-        matches!((&mut &**stream).read(&mut [0; 4]), Ok(4))
-    });
-    assert_eq!(served.count(), 64);
 }

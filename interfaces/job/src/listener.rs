@@ -1,0 +1,100 @@
+//! Where a store listens: at a port, or at a name that only processes of this user reach.
+
+use cci_admission::Origin;
+use cci_mem::descriptors;
+use rustix::net::sockopt::socket_peercred;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddress, UnixListener, UnixStream};
+use std::time::Duration;
+
+/// How ranks reach a store.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Place {
+    /// By TCP: ranks prove the secret, or the user allows anybody.
+    Port(SocketAddr),
+    /// By the abstract Unix socket that has this address in its name: the system names the user of
+    /// each side, so that no other user of the host takes the number of a rank.
+    User(SocketAddr),
+}
+
+/// The listening socket of a store.
+pub(crate) enum Listener {
+    Port(TcpListener),
+    User(UnixListener),
+}
+
+impl AsFd for Listener {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Port(listener) => listener.as_fd(),
+            Self::User(listener) => listener.as_fd(),
+        }
+    }
+}
+
+fn name_of(address: SocketAddr) -> io::Result<UnixAddress> {
+    let user = rustix::process::geteuid().as_raw();
+    UnixAddress::from_abstract_name(format!("cci-job/{user}/{address}"))
+}
+
+fn is_of_this_user(socket: &UnixStream) -> bool {
+    socket_peercred(socket).is_ok_and(|peer| peer.uid == rustix::process::geteuid())
+}
+
+impl Listener {
+    pub(crate) fn bind(place: Place) -> io::Result<Self> {
+        match place {
+            Place::Port(address) => descriptors::listener(address).map(Self::Port),
+            Place::User(address) => {
+                let listener = UnixListener::bind_addr(&name_of(address)?)?;
+                Ok(Self::User(descriptors::above_standard(listener)?))
+            },
+        }
+    }
+
+    pub(crate) fn set_nonblocking(&self) -> io::Result<()> {
+        match self {
+            Self::Port(listener) => listener.set_nonblocking(true),
+            Self::User(listener) => listener.set_nonblocking(true),
+        }
+    }
+
+    /// The next connection, and where it comes from. `None`: it is of another user, or has ended.
+    pub(crate) fn accept(&self) -> io::Result<Option<(OwnedFd, Origin)>> {
+        match self {
+            Self::Port(listener) => {
+                let (socket, from) = listener.accept()?;
+                let socket = descriptors::above_standard(socket)?;
+                // Small frames are to leave at once.
+                let is_alive = socket.set_nodelay(true).is_ok();
+                Ok(is_alive.then(|| (socket.into(), Origin::of(from.ip()))))
+            }
+            Self::User(listener) => {
+                let (socket, _) = listener.accept()?;
+                let socket = descriptors::above_standard(socket)?;
+                Ok(is_of_this_user(&socket).then(|| (socket.into(), Origin::Here)))
+            }
+        }
+    }
+}
+
+/// Connects to the store at a place.
+pub(crate) fn connect(place: Place, limit: Duration) -> io::Result<OwnedFd> {
+    match place {
+        Place::Port(address) => {
+            let socket = descriptors::stream_within(&address, limit)?;
+            socket.set_nodelay(true)?;
+            Ok(socket.into())
+        }
+        Place::User(address) => {
+            let socket = descriptors::above_standard(UnixStream::connect_addr(&name_of(address)?)?)?;
+            match is_of_this_user(&socket) {
+                true => Ok(socket.into()),
+                false => Err(io::Error::other("its name is taken by another user")),
+            }
+        }
+    }
+}
