@@ -105,6 +105,8 @@ pub(crate) fn sleep<W: Watch>(mappings: &[&ViaMapping<W>], limit: Duration) {
     let is_connecting = mappings.iter().any(|mapping| !mapping.table.borrow().connecting.is_empty());
     let limit = if is_connecting { limit.min(STEP) } else { limit };
     let doors: Vec<_> = mappings.iter().map(|mapping| mapping.door.borrow()).collect();
+    let left = doors.iter().filter_map(|door| door.clients.left()).min();
+    let limit = left.map_or(limit, |left| left.min(limit));
     let peers = doors.iter().flat_map(|door| door.clients.descriptors());
     sleep_on(sleepers.iter().flatten().map(AsFd::as_fd).chain(peers), Some(limit));
 }

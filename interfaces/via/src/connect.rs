@@ -78,6 +78,12 @@ impl Clients {
     pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
         self.0.descriptors()
     }
+
+    /// Returns how long a sleep on these descriptors may last; `None`: for ever.
+    #[must_use]
+    pub fn left(&self) -> Option<Duration> {
+        self.0.left()
+    }
 }
 
 impl std::fmt::Debug for Clients {
@@ -133,7 +139,7 @@ impl<T: Token> Core<T> {
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout);
             }
-            self.sleep_with(clients.descriptors(), left);
+            self.sleep_with(clients.descriptors(), left.into_iter().chain(clients.left()).min());
         }
     }
 
@@ -244,7 +250,7 @@ impl<T: Token> Core<T> {
                 return Err(Error::Timeout);
             }
             self.with(|state| self.progress(state));
-            self.sleep_with(question.descriptor().into_iter(), left);
+            self.sleep_with(question.descriptor().into_iter(), left.into_iter().chain(question.left()).min());
         }
     }
 

@@ -367,3 +367,40 @@ fn a_false_server_ends_nobodys_question() {
         });
     }
 }
+
+/// More silent strangers than places and backlog; each that is put out comes again.
+#[test]
+fn silent_strangers_keep_no_client_out() {
+    let device = device_of("sm", &[]);
+    let (nic, other) = (Nic::open(&device).expect("a NIC"), Nic::open(&device).expect("another"));
+    let vi_of = |nic: &Nic| {
+        let tag = nic.protection().expect("a tag");
+        Vi::new(nic, &ViAttributes { tag, ..attributes(Reliability::Delivery) }, None, None).expect("a VI")
+    };
+    let (vi, client) = (vi_of(&nic), vi_of(&other));
+    let at = Address::new(nic.host(), &name());
+    let port = crate::rendezvous::ports(&at.discriminator)[0];
+    let is_over = std::sync::atomic::AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        let accepted = scope.spawn(|| nic.listen(&at, Some(3 * LIMIT)).expect("a client").accept(vi).expect("agreed"));
+        let crowd = scope.spawn(|| {
+            let mut crowd = std::collections::VecDeque::new();
+            while !is_over.load(Ordering::Relaxed) {
+                let address = (std::net::Ipv4Addr::LOCALHOST, port).into();
+                let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(20)) else { continue };
+                crowd.push_back(stream);
+                if crowd.len() > 180 {
+                    crowd.pop_front();
+                    std::thread::sleep(Duration::from_millis(2));
+                }
+            }
+        });
+        std::thread::sleep(Duration::from_millis(500));
+        let own = Address::new(other.host(), &name());
+        let connected = client.request(&own, &at, 2 * LIMIT).map_err(|(_, why)| why);
+        is_over.store(true, Ordering::Relaxed);
+        crowd.join().expect("no panic");
+        assert!(connected.is_ok(), "{:?}", connected.err());
+        assert!(accepted.join().expect("the server").is_connected());
+    });
+}

@@ -136,11 +136,15 @@ impl<T: Token> Core<T> {
             };
             let left = peer.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match &peer.role {
-                Role::Listens(listener) => self.sleep_with(listener.descriptors(), left),
+                Role::Listens(listener) => {
+                    self.sleep_with(listener.descriptors(), left.into_iter().chain(listener.left()).min());
+                }
                 Role::Asks { question, not_before } => {
                     let pause = not_before.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
                     let pause =
                         if question.is_some() { left } else { Some(left.map_or(pause, |left| left.min(pause))) };
+                    let again = question.as_ref().and_then(Question::left);
+                    let pause = pause.into_iter().chain(again).min();
                     let descriptor = question.as_ref().and_then(Question::descriptor);
                     self.sleep_with(descriptor.into_iter(), pause);
                 }

@@ -2,6 +2,7 @@
 
 use crate::attributes::{Access, MAX_DISCRIMINATOR, Reliability, Tag, ViAttributes};
 use crate::errors::Error;
+use cci_admission::{Admission, Arrival, BURST, Failed, Limits, Origin};
 use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
@@ -49,8 +50,11 @@ const PORTS: usize = 8;
 const FIRST_PORT: u64 = 16_384;
 const PORT_COUNT: u64 = 16_384;
 /// Clients that have connected and not asked yet, and for how long they may.
-const MOST_CALLERS: usize = 64;
-const CALLER_LIMIT: Duration = Duration::from_secs(2);
+const CALLERS: Limits = Limits { places: 64, patience: Duration::from_secs(2), bytes: 2 * LONGEST };
+/// Before a client that was cut off asks again, and how long it does: another program may have the
+/// port, and close whatever comes.
+const AGAIN: Duration = Duration::from_millis(20);
+const CUT_OFF: Duration = Duration::from_secs(60);
 /// The longest frame, bytes.
 const LONGEST: usize = 2_048;
 const MAGIC: &[u8] = b"VIAq\x02";
@@ -225,9 +229,9 @@ impl Asking {
 }
 
 struct Caller {
+    name: u64,
     stream: TcpStream,
     buffer: Vec<u8>,
-    since: Instant,
 }
 
 /// Waits for clients that ask for a discriminator.
@@ -235,6 +239,11 @@ pub(crate) struct Listener {
     socket: TcpListener,
     discriminator: Vec<u8>,
     callers: Vec<Caller>,
+    admission: Admission<u64>,
+    next: u64,
+    begin: Instant,
+    /// Whether the system has a descriptor for a client.
+    may_accept: bool,
 }
 
 impl Listener {
@@ -242,37 +251,106 @@ impl Listener {
         let bound = ports(discriminator).into_iter().find_map(|port| descriptors::listener((on, port)).ok());
         let socket = bound.ok_or(Error::Resource("all ports of this discriminator are taken; choose another one"))?;
         socket.set_nonblocking(true).map_err(|_| Error::Resource("a socket cannot be set up"))?;
-        Ok(Self { socket, discriminator: discriminator.to_vec(), callers: Vec::new() })
+        let (discriminator, callers, admission) = (discriminator.to_vec(), Vec::new(), Admission::new(CALLERS));
+        Ok(Self { socket, discriminator, callers, admission, next: 0, begin: Instant::now(), may_accept: true })
     }
 
     /// A client that has asked; those for another discriminator are told so.
     pub(crate) fn poll(&mut self) -> Option<Asking> {
-        while self.callers.len() < MOST_CALLERS {
-            let Ok(stream) = descriptors::accept_stream(&self.socket) else { break };
-            self.callers.push(Caller { stream, buffer: Vec::new(), since: Instant::now() });
+        let now = self.begin.elapsed();
+        self.may_accept = self.admission.may_accept(now);
+        // Who has asked is served before newcomers need room.
+        let names: Vec<u64> = self.callers.iter().map(|caller| caller.name).collect();
+        if let Some(asking) = names.into_iter().find_map(|name| self.read(name)) {
+            return Some(asking);
         }
-        let mut at = 0;
-        while let Some(caller) = self.callers.get_mut(at) {
-            match read_frame(&mut caller.stream, &mut caller.buffer) {
-                Ok(None) if caller.since.elapsed() < CALLER_LIMIT => at += 1,
-                Ok(Some(frame)) => {
-                    let mut stream = self.callers.swap_remove(at).stream;
-                    let Some((wanted, attributes, address, is_peer)) = parse_ask(&frame) else { continue };
-                    if wanted == self.discriminator {
-                        return Some(Asking { stream, attributes, address, is_peer });
+        while let Some(late) = self.admission.poll_late(now) {
+            self.end(late);
+        }
+        if !self.may_accept {
+            return None;
+        }
+        (0..BURST).map_while(|_| self.accept(now)).flatten().next()
+    }
+
+    /// Takes one client in. It may have asked already, or one that makes room has. `None`: nobody
+    /// is to be accepted now.
+    fn accept(&mut self, now: Duration) -> Option<Option<Asking>> {
+        let accepted = self.socket.accept().and_then(|(stream, from)| Ok((descriptors::above_standard(stream)?, from)));
+        let (stream, origin) = match accepted {
+            Ok((stream, from)) => (stream, Origin::of(from.ip())),
+            Err(why) => {
+                return match self.admission.handle_failed_accept(now, &why) {
+                    Failed::Close(name) => Some(self.put_out(name)),
+                    Failed::Again => Some(None),
+                    Failed::Later => {
+                        self.may_accept = self.admission.may_accept(now);
+                        None
                     }
-                    // Who does not take the answer learns nothing.
-                    let _ = write_frame(&mut stream, &Answer::Other.emit());
-                }
-                _ => drop(self.callers.swap_remove(at)),
+                };
             }
+        };
+        if stream.set_nonblocking(true).is_err() {
+            return Some(None);
         }
+        self.next += 1;
+        let name = self.next;
+        let out = match self.admission.handle_arrival(now, name, origin) {
+            Arrival::Admitted => None,
+            Arrival::Replaces(other) => self.put_out(other),
+            Arrival::Refused => return Some(None),
+        };
+        self.callers.push(Caller { name, stream, buffer: Vec::new() });
+        Some(out.or_else(|| self.read(name)))
+    }
+
+    /// Ends a client that makes room, unless its question has come.
+    fn put_out(&mut self, name: u64) -> Option<Asking> {
+        let asking = self.read(name);
+        self.end(name);
+        asking
+    }
+
+    fn end(&mut self, name: u64) -> Option<Caller> {
+        self.admission.remove(&name);
+        let at = self.callers.iter().position(|caller| caller.name == name)?;
+        Some(self.callers.swap_remove(at))
+    }
+
+    /// Takes what a client has sent. A question for this discriminator is returned.
+    fn read(&mut self, name: u64) -> Option<Asking> {
+        let caller = self.callers.iter_mut().find(|caller| caller.name == name)?;
+        let before = caller.buffer.len();
+        let frame = match read_frame(&mut caller.stream, &mut caller.buffer) {
+            Ok(None) => {
+                let received = caller.buffer.len() - before;
+                if !self.admission.handle_bytes(&name, received) {
+                    self.end(name);
+                }
+                return None;
+            }
+            frame => frame,
+        };
+        let mut stream = self.end(name)?.stream;
+        let frame = frame.ok().flatten()?;
+        let (wanted, attributes, address, is_peer) = parse_ask(&frame)?;
+        if wanted == self.discriminator {
+            return Some(Asking { stream, attributes, address, is_peer });
+        }
+        // Who does not take the answer learns nothing.
+        let _ = write_frame(&mut stream, &Answer::Other.emit());
         None
+    }
+
+    /// For how long a sleep may last: then a client is late, or a descriptor may be free.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.admission.poll_timeout().map(|at| at.saturating_sub(self.begin.elapsed()))
     }
 
     /// What becomes readable when `poll` may have something.
     pub(crate) fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        std::iter::once(self.socket.as_fd()).chain(self.callers.iter().map(|caller| caller.stream.as_fd()))
+        let listener = self.may_accept.then(|| self.socket.as_fd());
+        listener.into_iter().chain(self.callers.iter().map(|caller| caller.stream.as_fd()))
     }
 }
 
@@ -297,6 +375,11 @@ pub(crate) struct Question {
     ports: std::array::IntoIter<u16, PORTS>,
     ask: Vec<u8>,
     stream: Option<(TcpStream, Vec<u8>)>,
+    /// Where it begins again, if a server has cut it off: that one had no place.
+    first: [u16; PORTS],
+    is_cut_off: bool,
+    not_before: Option<Instant>,
+    begun: Instant,
 }
 
 impl Question {
@@ -314,7 +397,9 @@ impl Question {
         // Each address of the loop-back network is this host.
         let is_here = remote.host.is_ipv4() && remote.host.is_loopback();
         let host = if is_here { Ipv4Addr::LOCALHOST.into() } else { remote.host };
-        Self { host, ports: ports(&remote.discriminator).into_iter(), ask, stream: None }
+        let first = ports(&remote.discriminator);
+        let (ports, begun) = (first.into_iter(), Instant::now());
+        Self { host, ports, ask, stream: None, first, is_cut_off: false, not_before: None, begun }
     }
 
     /// What it sends.
@@ -332,16 +417,33 @@ impl Question {
                     Ok(Some(Some(Answer::Accept(accept)))) => return Ok(Some(accept)),
                     Ok(Some(Some(Answer::Reject))) => return Err(Error::Reject),
                     Ok(Some(Some(Answer::Mismatch(why)))) => return Err(why),
-                    // Somebody else's port.
-                    _ => self.stream = None,
+                    // Without a word: the server has no place. With one: somebody else's port.
+                    Err(_) => {
+                        self.is_cut_off |= buffer.is_empty();
+                        self.stream = None;
+                    }
+                    Ok(Some(_)) => self.stream = None,
                 }
             }
-            let port = self.ports.next().ok_or(Error::NoMatch)?;
+            if self.not_before.is_some_and(|at| at > Instant::now()) {
+                return Ok(None);
+            }
+            self.not_before = None;
+            let Some(port) = self.ports.next() else {
+                if !self.is_cut_off || self.begun.elapsed() >= CUT_OFF {
+                    return Err(Error::NoMatch);
+                }
+                (self.ports, self.is_cut_off) = (self.first.into_iter(), false);
+                self.not_before = Some(Instant::now() + AGAIN);
+                continue;
+            };
             let address = SocketAddr::from((self.host, port));
             match descriptors::stream_within(&address, left.max(Duration::from_millis(1))) {
                 Ok(mut stream) => {
                     if stream.set_nonblocking(true).is_ok() && write_frame(&mut stream, &self.ask).is_ok() {
                         self.stream = Some((stream, Vec::new()));
+                    } else {
+                        self.is_cut_off = true;
                     }
                 }
                 Err(why) => match why.kind() {
@@ -351,6 +453,11 @@ impl Question {
                 },
             }
         }
+    }
+
+    /// For how long a sleep may last: then it asks again.
+    pub(crate) fn left(&self) -> Option<Duration> {
+        self.not_before.map(|at| at.saturating_duration_since(Instant::now()))
     }
 
     pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
