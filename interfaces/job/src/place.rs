@@ -68,7 +68,7 @@ fn split(place: &[u8]) -> (&[u8], &[u8]) {
 
 /// The rank's own place among all.
 pub(crate) fn local(rank: u32, places: &[Vec<u8>]) -> Local {
-    let own = split(&places[rank as usize]).0;
+    let own = places.get(rank as usize).map_or(&[][..], |place| split(place).0);
     let here: Vec<(usize, &[u8])> = places
         .iter()
         .map(|place| split(place))

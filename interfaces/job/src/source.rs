@@ -63,7 +63,16 @@ pub(crate) fn lost(why: impl Into<String>) -> JobError {
     JobError::Lost(why.into())
 }
 
+/// The most ranks of a job: lists of ranks fit into memory.
+const MOST_RANKS: u32 = 1 << 20;
+
+/// Checks what a launcher, or a store, states.
 pub(crate) fn check(rank: u32, size: u32) -> Result<(), JobError> {
-    let is_right = rank < size;
-    if is_right { Ok(()) } else { Err(cannot(format!("rank {rank} is not below the size {size} of the job"))) }
+    if rank >= size {
+        return Err(cannot(format!("rank {rank} is not below the size {size} of the job")));
+    }
+    if size > MOST_RANKS {
+        return Err(cannot(format!("the job has {size} ranks; start at most 1048576")));
+    }
+    Ok(())
 }

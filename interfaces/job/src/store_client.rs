@@ -2,7 +2,7 @@
 
 use crate::error::JobError;
 use crate::proof::{Claim, Prover, Secret, random};
-use crate::source::{Source, cannot};
+use crate::source::{Source, cannot, check};
 use crate::stream::Stream;
 use crate::wire::{Hello, LONGEST_VALUE, Refusal, Reply, Request, Welcome};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -76,6 +76,8 @@ impl Client {
         client.is_launched = true;
         let hello = Hello { rank: 0, size: 0, nonce: [0; 32], proof: [0; 32] };
         let welcome = client.hello(hello, limit)?;
+        check(welcome.rank, welcome.size)?;
+        client.expect(welcome.size);
         Ok((client, welcome))
     }
 
@@ -107,18 +109,30 @@ impl Client {
                 "the store does not prove the secret of this job; give all ranks the same CCI_SECRET_FILE",
             )));
         }
+        // A store that nobody has to prove anything to can state what it likes.
+        if (welcome.rank, welcome.size) != (rank, size) {
+            let (other, of) = (welcome.rank, welcome.size);
+            return Err(cannot(format!(
+                "the store takes rank {rank} of {size} for rank {other} of {of}; see that all ranks name the same store"
+            )));
+        }
+        client.expect(size);
         Ok(client)
+    }
+
+    /// Allows the answers that a job of this size has.
+    fn expect(&mut self, size: u32) {
+        self.size = size;
+        let longest = (LONGEST_VALUE + 4).saturating_mul(size as usize).saturating_add(1);
+        if let Some(stream) = &mut self.stream {
+            stream.allow(longest);
+        }
     }
 
     fn hello(&mut self, hello: Hello, limit: Duration) -> Result<Welcome, JobError> {
         let Reply::Welcome(welcome) = self.request(&Request::Hello(hello), limit).map_err(|_| turned_away())? else {
             return Err(turned_away());
         };
-        self.size = welcome.size;
-        let longest = (LONGEST_VALUE + 4).saturating_mul(welcome.size as usize).saturating_add(1);
-        if let Some(stream) = &mut self.stream {
-            stream.allow(longest);
-        }
         Ok(welcome)
     }
 

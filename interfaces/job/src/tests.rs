@@ -216,6 +216,7 @@ fn wrong_variables_are_explained() {
     };
     assert!(with("OMPI_COMM_WORLD_RANK", "two").contains("OMPI_COMM_WORLD_RANK is 'two'"));
     assert!(with("OMPI_COMM_WORLD_RANK", "2").contains("rank 2 is not below the size 2"));
+    assert!(with("OMPI_COMM_WORLD_SIZE", "4294967295").contains("has 4294967295 ranks; start at most 1048576"));
     assert!(with("CCI_STORE", "here").contains("write HOST:PORT"));
     assert!(with("CCI_JOB_FD", "1000000").contains("CCI_JOB_FD names descriptor 1000000"));
     assert!(with("PMI_PORT", "x").contains("no process manager at PMI_PORT x"));
@@ -499,4 +500,33 @@ fn a_false_store_gets_no_rank() {
             Client::connected(socket.into(), 1, 2, Some(&secret), LIMIT).err().expect("no proof").error.to_string();
         assert!(error.contains("the store does not prove the secret"), "{error}");
     });
+}
+
+#[test]
+fn a_store_of_another_size_ends_in_an_error() {
+    for (rank, size) in [(0, 0), (0, 1), (1, 1), (1, 3), (u32::MAX, u32::MAX)] {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let store = listener.local_addr().expect("an address").to_string();
+        scope(|scope| {
+            scope.spawn(|| {
+                let (mut stream, _) = listener.accept().expect("a rank");
+                let local = Local { rank: 0, size: 1, processors: 1 };
+                let welcome = Reply::Welcome(Welcome { rank, size, local, proof: [0; 32], secret: None });
+                let values = Reply::Values(vec![Vec::new(); size.min(3) as usize]);
+                let replies = [Reply::Challenge([1; 32]), welcome, values].map(|reply| reply.emit()).concat();
+                stream.write_all(&replies).expect("a rank");
+                assert!(is_closed(stream));
+            });
+            let mut variables = variables(1, 2, &store);
+            // By TCP though there is no secret.
+            variables.insert("CCI_LISTEN", "network".into());
+            let error = error(&variables);
+            assert!(error.contains("takes rank 1 of 2 for"), "{error}");
+        });
+        let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+        let local = Local { rank: 0, size: 1, processors: 1 };
+        let welcome = Reply::Welcome(Welcome { rank, size, local, proof: [0; 32], secret: None });
+        ours.write_all(&welcome.emit()).expect("room");
+        assert_eq!(Client::trusted(theirs.into(), LIMIT).is_err(), rank >= size, "rank {rank} of {size}");
+    }
 }
