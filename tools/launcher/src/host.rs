@@ -111,7 +111,10 @@ impl RemoteHost {
 
     /// Has the store serve its ranks, on a host of so many processors.
     pub(crate) fn ready(&mut self, server: &mut Server, processors: u32) -> std::io::Result<()> {
-        self.is_ready = true;
+        // One that states it again would have sockets made until none are left.
+        if std::mem::replace(&mut self.is_ready, true) {
+            return Ok(());
+        }
         let size = u32::try_from(self.ranks.len()).expect("ranks have numbers of that type");
         for (at, rank) in (0..).zip(&self.ranks) {
             let (ours, theirs) = descriptors::stream_pair()?;

@@ -117,7 +117,8 @@ impl Remote {
             Name::Output => self.output.flush(),
             Name::Rank(at, channel) => self.take_output(at, channel),
             Name::RankInput(at) => {
-                self.site.processes[at].input.iter_mut().for_each(Feed::flush);
+                let process = self.site.processes.get_mut(at);
+                process.into_iter().flat_map(|process| &mut process.input).for_each(Feed::flush);
                 self.report_input();
             }
             Name::Store(rank) => self.take_store(rank),
@@ -162,7 +163,8 @@ impl Remote {
 
     fn obey(&mut self, frame: &Frame<'_>) -> Result<(), UserError> {
         match frame.kind {
-            Kind::Start => return self.start(frame.bytes),
+            // A host starts its ranks once.
+            Kind::Start if self.site.processes.is_empty() => return self.start(frame.bytes),
             Kind::Store => self.stores.get_mut(&frame.rank).into_iter().for_each(|store| store.push(frame.bytes)),
             Kind::StoreEnd => self.stores.get_mut(&frame.rank).into_iter().for_each(Feed::end),
             Kind::Signal => self.signal(frame.bytes),
@@ -170,7 +172,7 @@ impl Remote {
             Kind::Output => self.close(Channel::Output),
             Kind::Errors => self.close(Channel::Errors),
             Kind::Pause | Kind::Resume => self.pause(frame),
-            Kind::Ready | Kind::Ended | Kind::Taken => (),
+            Kind::Start | Kind::Ready | Kind::Ended | Kind::Taken => (),
         }
         Ok(())
     }
@@ -236,7 +238,7 @@ impl Remote {
     }
 
     fn take_output(&mut self, at: usize, channel: Channel) {
-        let process = &mut self.site.processes[at];
+        let Some(process) = self.site.processes.get_mut(at) else { return };
         let Some(bytes) = process.output(channel).and_then(read) else { return };
         if bytes.is_empty() {
             process.close(channel);
