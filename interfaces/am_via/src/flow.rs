@@ -68,7 +68,8 @@ impl Flow {
     /// A message of the peer has come.
     #[inline]
     pub(crate) fn came(&mut self, class: Class) {
-        self.owed[class as usize] += 1;
+        // A peer that sends without credit may lose count of it.
+        self.owed[class as usize] = self.owed[class as usize].wrapping_add(1);
     }
 
     /// Returns what is owed to the peer; the caller sends it, or [`Flow::owe`] takes it back.
@@ -78,13 +79,13 @@ impl Flow {
     }
 
     pub(crate) fn owe(&mut self, back: [u16; 2]) {
-        self.owed = [0, 1].map(|at| self.owed[at] + back[at]);
+        self.owed = [0, 1].map(|at| self.owed[at].wrapping_add(back[at]));
     }
 
     /// Whether an update is due.
     #[inline]
     pub(crate) fn is_due(&self) -> bool {
-        self.owed[0] + self.owed[1] >= self.every
+        self.owed[0].wrapping_add(self.owed[1]) >= self.every
     }
 }
 

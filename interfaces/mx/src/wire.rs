@@ -95,13 +95,13 @@ pub(crate) fn parse(front: &[u8], len: usize) -> Option<Head> {
     let (bytes, behind) = front.split_first_chunk::<HEADER>()?;
     let header = Header::read(bytes);
     if header.kind == EAGER && header.flags == 0 {
-        return (header.word as usize == len - HEADER).then_some(Head { header, number: None, from: HEADER });
+        return (header.word as usize + HEADER == len).then_some(Head { header, number: None, from: HEADER });
     }
     let numbered = || behind.first_chunk().map(|bytes| u64::from_le_bytes(*bytes));
     match header.kind {
         EAGER if header.flags == SYNC => {
             let number = numbered()?;
-            (header.word as usize == len - LONGEST).then_some(Head { header, number: Some(number), from: LONGEST })
+            (header.word as usize + LONGEST == len).then_some(Head { header, number: Some(number), from: LONGEST })
         }
         LARGE if header.flags <= ONE => Some(Head { header, number: Some(numbered()?), from: LONGEST }),
         IDENT => {

@@ -14,10 +14,12 @@ use crate::wire::{self, HEADER, Header, Hello, Kind, MAX_ARGUMENTS, RemoteSegmen
 /// Otherwise one that was asked back at once, because others wait too, would go from poll to poll
 /// of those who wait, and none could use it.
 const FRESH: u8 = 2;
+/// Credits that a target can have given, at most: what comes back with replies is added to them.
+const MOST_CREDITS: u32 = 1 << 30;
 
 /// A peer has broken the protocol.
 #[derive(Debug)]
-pub(super) struct Violation;
+pub(crate) struct Violation;
 
 /// The header of a message.
 #[inline]
@@ -32,7 +34,7 @@ pub(super) fn header_of(message: Arrived<'_>) -> Result<Header, Violation> {
 /// Reads the arguments of a message: how many there are, and what follows them. In registers: what
 /// goes by way of memory waits there behind the message, whose lines the peer has.
 #[inline(always)]
-pub(super) fn arguments_of<'m>(
+pub(crate) fn arguments_of<'m>(
     header: Header,
     message: Arrived<'m>,
     into: &mut [u32; MAX_ARGUMENTS],
@@ -84,7 +86,7 @@ fn longest<M: Mapping>(mapping: &M, channel: M::Channel) -> u32 {
 
 /// Begins a message in parts. One of more than `most` bytes is refused, and its parts are passed
 /// over.
-pub(super) fn assembly(
+pub(crate) fn assembly(
     header: Header,
     arguments: [u32; MAX_ARGUMENTS],
     rest: Payload<'_>,
@@ -105,7 +107,7 @@ pub(super) fn assembly(
 
 impl Assembly {
     /// Adds a part; whether it was the last.
-    pub(super) fn add(&mut self, part: Payload<'_>) -> Result<bool, Violation> {
+    pub(crate) fn add(&mut self, part: Payload<'_>) -> Result<bool, Violation> {
         let came = self.came + part.len();
         if came > self.total || part.is_empty() {
             return Err(Violation);
@@ -480,7 +482,8 @@ impl<S, M: Mapping> Turn<'_, S, M> {
 
     fn granted(&mut self, index: u32, count: u32) -> Result<(), Violation> {
         let target = self.core.targets.get(index).ok_or(Violation)?;
-        target.available = target.available.checked_add(count).ok_or(Violation)?;
+        let available = target.available.checked_add(count).filter(|available| *available <= MOST_CREDITS);
+        target.available = available.ok_or(Violation)?;
         target.is_wanting = false;
         if std::mem::replace(&mut target.fresh, FRESH) == 0 {
             self.core.due.push_back(Due::Fresh(index));
