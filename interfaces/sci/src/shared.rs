@@ -276,6 +276,15 @@ impl Shared {
         }
     }
 
+    /// Ends waits, those of later calls too: nothing more can be trusted to come.
+    fn fail(&self) {
+        let mut state = self.enter();
+        state.has_failed = true;
+        state.running = None;
+        drop(state);
+        self.changed.notify_all();
+    }
+
     /// Ends the host for this process and for others.
     pub(crate) fn close(&self) {
         let mut state = self.enter();
@@ -439,5 +448,42 @@ impl Shared {
 /// Starts the thread of a host.
 pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("cci-sci".into()).spawn(move || shared.run())
+    std::thread::Builder::new().name("cci-sci".into()).spawn(move || {
+        let _end = EndByPanic(&shared);
+        shared.run();
+    })
+}
+
+/// Dropped by a panic of a thread of the host: waits end, and so do later ones.
+pub(crate) struct EndByPanic<'s>(pub(crate) &'s Shared);
+
+impl Drop for EndByPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.fail();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{Host, Nodes, Options};
+
+    /// A panic of the thread that takes events would leave those who wait to it for ever.
+    #[test]
+    fn a_panic_of_a_thread_ends_waits() {
+        let host = Host::open(&Options::new().nodes(Nodes::new())).expect("a host");
+        let shared = Arc::clone(&host.shared);
+        std::thread::scope(|scope| {
+            let waits = scope.spawn(|| shared.wait_for(None, |_| None::<Result<(), Error>>));
+            let fails = scope.spawn(|| {
+                let _end = EndByPanic(&shared);
+                std::panic::resume_unwind(Box::new(()));
+            });
+            assert!(fails.join().is_err());
+            assert_eq!(waits.join().expect("no panic"), Err(Error::System));
+        });
+        assert_eq!(shared.wait_for(None, |_| None::<Result<(), Error>>), Err(Error::System), "a later one");
+    }
 }

@@ -5,7 +5,7 @@ use crate::mirror::memory::{Block, Mirror};
 use crate::mirror::pass::Step;
 use crate::mirror::state::{SHORT, Twin};
 use crate::mirror::sys::Faults;
-use crate::shared::Shared;
+use crate::shared::{EndByPanic, Shared};
 use crate::state::State;
 use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -124,6 +124,8 @@ impl Watch {
 /// Starts the thread.
 pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<JoinHandle<()>> {
     std::thread::Builder::new().name("cci-sci-mirror".into()).spawn(move || {
+        let _end = EndByPanic(&host);
+        let _open = OpenByPanic(&watch);
         // Refused, the thread only wakes later.
         let _ = rustix::thread::set_current_timer_slack(SLACK);
         let mut looks = Looks::default();
@@ -133,6 +135,22 @@ pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<Joi
             watch.sleep(pause);
         }
     })
+}
+
+/// Dropped by a panic of the thread: stores that wait, and later ones, go through.
+struct OpenByPanic<'w>(&'w Watch);
+
+impl Drop for OpenByPanic<'_> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            let left: Vec<_> = self.0.areas().drain(..).collect();
+            if let Some(faults) = &self.0.faults {
+                left.iter()
+                    .filter(|(_, is_watched)| *is_watched)
+                    .for_each(|(mirror, _)| faults.unregister(&mirror.region));
+            }
+        }
+    }
 }
 
 impl Shared {
