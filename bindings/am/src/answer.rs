@@ -63,6 +63,15 @@ pub(crate) fn answer<D: Dialect>(name: &str, act: impl FnOnce() -> Answer) -> c_
     }
 }
 
+/// Runs a call that has no code for a failure; a panic in it becomes `otherwise`.
+pub(crate) fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
+        // Its destructor could panic in turn.
+        std::mem::forget(payload);
+        otherwise
+    })
+}
+
 #[cold]
 fn refused<D: Dialect>(name: &str, refusal: Refusal) -> c_int {
     if D::is_verbose() {

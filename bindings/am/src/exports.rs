@@ -1,6 +1,6 @@
 //! The symbols: each call for each dialect that has it.
 
-use crate::answer::answer;
+use crate::answer::{answer, guarded};
 use crate::calls;
 use crate::dialect::{Dialect, Mpi, Now, Udp};
 use crate::endpoint::{self as cells, Bundle, Endpoint};
@@ -95,12 +95,12 @@ fn are_equal<D: Dialect>(one: D::Name, other: D::Name) -> c_int {
 
 #[unsafe(export_name = "AMUDP_enEqual")]
 extern "C" fn udp_are_equal(one: <Udp as Dialect>::Name, other: <Udp as Dialect>::Name) -> c_int {
-    are_equal::<Udp>(one, other)
+    guarded(0, || are_equal::<Udp>(one, other))
 }
 
 #[unsafe(export_name = "AMMPI_enEqual")]
 extern "C" fn mpi_are_equal(one: <Mpi as Dialect>::Name, other: <Mpi as Dialect>::Name) -> c_int {
-    are_equal::<Mpi>(one, other)
+    guarded(0, || are_equal::<Mpi>(one, other))
 }
 
 /// The mask itself; that of what is no bundle has no event.
@@ -111,5 +111,5 @@ extern "C" fn mpi_are_equal(one: <Mpi as Dialect>::Name, other: <Mpi as Dialect>
 #[unsafe(export_name = "AMNOW_GetEventMask")]
 unsafe extern "C" fn now_event_mask(bundle: Eb) -> c_int {
     // SAFETY: by the contract.
-    unsafe { cells::bundle(bundle) }.map_or(0, |bundle| bundle.mask.get())
+    guarded(0, || unsafe { cells::bundle(bundle) }.map_or(0, |bundle| bundle.mask.get()))
 }

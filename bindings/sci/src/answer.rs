@@ -1,7 +1,7 @@
 //! What calls return, and the boundary that no panic crosses.
 
 use cci_sci::Error;
-use std::ffi::{CStr, c_char, c_uint};
+use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
 /// Why a call was refused: a code of SISCI.
@@ -58,6 +58,45 @@ pub(crate) unsafe fn offer<T>(to: *mut T, value: T) {
         // SAFETY: by the contract.
         unsafe { to.write_unaligned(value) };
     }
+}
+
+/// What a call gives that has panicked before it could put a code anywhere.
+pub(crate) trait Otherwise {
+    const OTHERWISE: Self;
+}
+
+impl Otherwise for () {
+    const OTHERWISE: Self = ();
+}
+
+impl Otherwise for c_int {
+    const OTHERWISE: Self = 0;
+}
+
+impl Otherwise for c_uint {
+    const OTHERWISE: Self = 0;
+}
+
+impl Otherwise for usize {
+    const OTHERWISE: Self = 0;
+}
+
+impl<T> Otherwise for *const T {
+    const OTHERWISE: Self = std::ptr::null();
+}
+
+impl<T> Otherwise for *mut T {
+    const OTHERWISE: Self = std::ptr::null_mut();
+}
+
+/// Runs a call: no panic crosses it, even of one that does not use [`answer`].
+#[inline]
+pub(crate) fn guarded<R: Otherwise>(act: impl FnOnce() -> R) -> R {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
+        // Its destructor could panic in turn.
+        std::mem::forget(payload);
+        R::OTHERWISE
+    })
 }
 
 /// Refuses NULL where a result must be asked for.

@@ -25,7 +25,7 @@ macro_rules! calls {
                 #[unsafe(export_name = concat!($prefix, stringify!($name)))]
                 unsafe extern "C" fn $name($($arg: $type),*) $(-> $result)? {
                     // SAFETY: the contract of the header is passed on.
-                    unsafe { $call }
+                    answer::guarded(|| unsafe { $call })
                 }
             )+
         }

@@ -9,6 +9,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 /// The status of a program that cannot go on.
 const STATUS: i32 = 1;
 
+/// The library is wrong.
+pub(crate) const INSIDE: &str = "the library failed inside; report what stands above";
+
 /// Writes a line to standard error, with the rank where it is known.
 pub(crate) fn say(why: &dyn fmt::Display) {
     let rank = program::rank().map_or(String::new(), |rank| format!("rank {rank}: "));
@@ -21,6 +24,15 @@ pub(crate) fn end(why: &dyn fmt::Display) -> ! {
     say(why);
     // SAFETY: it runs the program's handlers, which may use what this library has.
     unsafe { libc::exit(STATUS) }
+}
+
+/// Runs what cannot fail but by a fault of the library, which ends the program.
+pub(crate) fn guarded<T>(act: impl FnOnce() -> T) -> T {
+    catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
+        // Its destructor could panic in turn.
+        std::mem::forget(payload);
+        end(&INSIDE)
+    })
 }
 
 /// Calls `act` with the world of this thread; a fault ends the program.
@@ -37,6 +49,9 @@ pub(crate) fn with<T>(act: impl FnOnce(&World) -> Result<T, Fault>) -> T {
     match outcome {
         Ok(Ok(value)) => value,
         Ok(Err(why)) => end(&why),
-        Err(_) => end(&"the library failed inside; report what stands above"),
+        Err(payload) => {
+            std::mem::forget(payload);
+            end(&INSIDE)
+        }
     }
 }

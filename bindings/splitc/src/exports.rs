@@ -1,6 +1,6 @@
 //! The symbols.
 
-use crate::ending::{end, with};
+use crate::ending::{end, guarded, with};
 use crate::memory;
 use crate::program::{self, CWorld};
 use cci_splitc::{Change, Completion, Fault, Op, World};
@@ -97,7 +97,7 @@ export! {
     sc_store_sync(n: usize) => with(|world| world.store_sync(n as u64));
     sc_all_store_sync() => with(World::all_store_sync);
     sc_reset_store_sync() => with(|world| { world.reset_store_sync(); Ok(()) });
-    sc_seconds() -> c_double => seconds();
+    sc_seconds() -> c_double => guarded(seconds);
     sc_reduce_i(operator: c_int, value: c_int) -> c_int => with(|world| world.reduce(operation(operator), value));
     sc_reduce_l(operator: c_int, value: c_long) -> c_long => with(|world| world.reduce(operation(operator), value));
     sc_reduce_f(operator: c_int, value: c_float) -> c_float => with(|world| world.reduce(operation(operator), value));
@@ -113,14 +113,14 @@ export! {
     sc_broadcast_bytes(bytes: *mut c_void, n: usize, from: c_int) => with(|world| broadcast_bytes(world, bytes, n, from));
     sc_spread_malloc(count: usize, size: usize) -> u64 => with(|world| spread(world, count, size));
     sc_spread_free(memory: u64) => with(|world| world.free_spread(memory));
-    sc_malloc(n: usize) -> *mut c_void => memory::allocate(n);
-    sc_calloc(count: usize, n: usize) -> *mut c_void => memory::allocate_zeroes(count, n);
+    sc_malloc(n: usize) -> *mut c_void => guarded(|| memory::allocate(n));
+    sc_calloc(count: usize, n: usize) -> *mut c_void => guarded(|| memory::allocate_zeroes(count, n));
     sc_realloc(old: *mut c_void, n: usize) -> *mut c_void => {
         // SAFETY: by the header.
-        unsafe { memory::resize(old, n) }
+        guarded(|| unsafe { memory::resize(old, n) })
     };
     sc_free(old: *mut c_void) => {
         // SAFETY: by the header.
-        unsafe { memory::free(old) }
+        guarded(|| unsafe { memory::free(old) })
     };
 }

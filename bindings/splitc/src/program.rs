@@ -1,6 +1,6 @@
 //! The life of a program: its start, its end, and the world in between.
 
-use crate::ending::{end, say};
+use crate::ending::{INSIDE, end, guarded, say};
 use cci_splitc::{Way, World};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
@@ -44,6 +44,16 @@ fn take() -> Option<World> {
     (!world.is_null()).then(|| *unsafe { Box::from_raw(world) })
 }
 
+/// Ends the world, if there is one. A panic leaves nothing to go on with: the process ends.
+fn end_well() -> Option<Result<(), String>> {
+    let ended = std::panic::catch_unwind(|| take().map(|world| world.end().map_err(|fault| fault.to_string())));
+    ended.unwrap_or_else(|payload| {
+        // Its destructor could panic in turn.
+        std::mem::forget(payload);
+        Some(Err(INSIDE.to_owned()))
+    })
+}
+
 unsafe extern "C" {
     /// Of the GNU C library: as `atexit`, with the status.
     safe fn on_exit(act: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
@@ -54,7 +64,7 @@ unsafe extern "C" {
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     if status == 0
         && PROCESS.get() == std::process::id()
-        && let Some(Err(fault)) = take().map(World::end)
+        && let Some(Err(fault)) = end_well()
     {
         say(&fault);
         // SAFETY: a handler cannot call `exit`; what the program has buffered is written here.
@@ -86,7 +96,7 @@ pub(crate) unsafe fn run(
         end(&"splitc_run within splitc_run, or without a program; call it once");
     };
     // SAFETY: the program has one thread, by the header.
-    let world = unsafe { World::start_with_statics() }.unwrap_or_else(|why| end(&why));
+    let world = guarded(|| unsafe { World::start_with_statics() }).unwrap_or_else(|why| end(&why));
     let (me, procs) = (world.me() as c_int, world.procs() as c_int);
     let procslog = if world.procs().is_power_of_two() { world.procs().trailing_zeros() as c_int } else { -1 };
     let world = Box::new(world);
@@ -99,7 +109,7 @@ pub(crate) unsafe fn run(
     // SAFETY: the program's function, with its arguments.
     let status = unsafe { program(argc, argv) };
     if status == 0
-        && let Some(Err(fault)) = take().map(World::end)
+        && let Some(Err(fault)) = end_well()
     {
         // The rank stands in the sentence no more.
         end(&format_args!("rank {me}: {fault}"));

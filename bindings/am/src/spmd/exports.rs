@@ -2,7 +2,7 @@
 
 use super::ending::{self, OnExit};
 use super::{JOINED, Joined, WORLD, collective, environment, master, start};
-use crate::answer::{Refusal, answer};
+use crate::answer::{Refusal, answer, guarded};
 use crate::dialect::{Dialect, Mpi, Udp};
 use crate::endpoint::{Bundle, Endpoint};
 use cci_job::Job;
@@ -55,12 +55,18 @@ fn joined() -> Option<&'static Joined> {
     JOINED.get().filter(|_| WORLD.get().is_some())
 }
 
-/// Exports what both dialects have.
+/// What the calls without a code give in place of a rank, or of a failure.
+const NONE: c_int = -1;
+
+/// Exports what both dialects have: the symbols, the signature, what a panic becomes, the call.
 macro_rules! both {
-    ($(($udp:literal, $mpi:literal) $arguments:tt -> $answer:ty { $body:expr })*) => {
-        $(both! { @one Udp $udp $arguments $answer, $body } both! { @one Mpi $mpi $arguments $answer, $body })*
+    ($(($udp:literal, $mpi:literal) $arguments:tt -> $answer:ty, $otherwise:expr, { $body:expr })*) => {
+        $(
+            both! { @one Udp $udp $arguments $answer, $otherwise, $body }
+            both! { @one Mpi $mpi $arguments $answer, $otherwise, $body }
+        )*
     };
-    (@one $dialect:ident $symbol:literal ($($argument:ident: $type:ty),*) $answer:ty, $body:expr) => {
+    (@one $dialect:ident $symbol:literal ($($argument:ident: $type:ty),*) $answer:ty, $otherwise:expr, $body:expr) => {
         const _: () = {
             #[allow(dead_code)]
             type D = $dialect;
@@ -73,35 +79,37 @@ macro_rules! both {
             unsafe extern "C" fn export($($argument: $type),*) -> $answer {
                 #[allow(unused_unsafe)]
                 // SAFETY: by the contract of the header.
-                unsafe { $body }
+                guarded($otherwise, || unsafe { $body })
             }
         };
     };
 }
 
 both! {
-    ("AMUDP_SPMDExit", "AMMPI_SPMDExit") (status: c_int) -> c_int { ending::exit(status) }
-    ("AMUDP_SPMDNumProcs", "AMMPI_SPMDNumProcs") () -> c_int {
+    ("AMUDP_SPMDExit", "AMMPI_SPMDExit") (status: c_int) -> c_int, NONE, { ending::exit(status) }
+    ("AMUDP_SPMDNumProcs", "AMMPI_SPMDNumProcs") () -> c_int, 0, {
         joined().map_or(0, |joined| joined.size as c_int)
     }
-    ("AMUDP_SPMDMyProc", "AMMPI_SPMDMyProc") () -> c_int { joined().map_or(-1, |joined| joined.rank as c_int) }
-    ("AMUDP_SPMDBarrier", "AMMPI_SPMDBarrier") () -> c_int { answer::<D>(NAME, || collective::barrier::<D>(NAME)) }
-    ("AMUDP_SPMDAllGather", "AMMPI_SPMDAllGather") (source: *const c_void, target: *mut c_void, len: usize) -> c_int {
+    ("AMUDP_SPMDMyProc", "AMMPI_SPMDMyProc") () -> c_int, NONE, {
+        joined().map_or(NONE, |joined| joined.rank as c_int)
+    }
+    ("AMUDP_SPMDBarrier", "AMMPI_SPMDBarrier") () -> c_int, NONE, { answer::<D>(NAME, || collective::barrier::<D>(NAME)) }
+    ("AMUDP_SPMDAllGather", "AMMPI_SPMDAllGather") (source: *const c_void, target: *mut c_void, len: usize) -> c_int, NONE, {
         answer::<D>(NAME, || {
             // SAFETY: by the contract of the header.
             unsafe { collective::gather::<D>(NAME, source, target, len) }
         })
     }
-    ("AMUDP_SPMDBroadcast", "AMMPI_SPMDBroadcast") (buffer: *mut c_void, len: usize, root: c_int) -> c_int {
+    ("AMUDP_SPMDBroadcast", "AMMPI_SPMDBroadcast") (buffer: *mut c_void, len: usize, root: c_int) -> c_int, NONE, {
         answer::<D>(NAME, || {
             // SAFETY: by the contract of the header.
             unsafe { collective::broadcast::<D>(NAME, buffer, len, root) }
         })
     }
-    ("AMUDP_SPMDgetenvMaster", "AMMPI_SPMDgetenvMaster") (name: *const c_char) -> *const c_char {
+    ("AMUDP_SPMDgetenvMaster", "AMMPI_SPMDgetenvMaster") (name: *const c_char) -> *const c_char, std::ptr::null(), {
         environment::get(name)
     }
-    ("AMUDP_SPMDSetExitCallback", "AMMPI_SPMDSetExitCallback") (callback: Option<OnExit>) -> c_int {
+    ("AMUDP_SPMDSetExitCallback", "AMMPI_SPMDSetExitCallback") (callback: Option<OnExit>) -> c_int, NONE, {
         answer::<D>(NAME, || {
             ending::set_callback(callback);
             Ok(())
@@ -111,7 +119,7 @@ both! {
 
 #[unsafe(export_name = "AMUDP_SPMDIsWorker")]
 extern "C" fn udp_is_worker(_: *mut *mut c_char) -> c_int {
-    c_int::from(Job::is_named())
+    guarded(0, || c_int::from(Job::is_named()))
 }
 
 #[unsafe(export_name = "AMMPI_SPMDIsWorker")]

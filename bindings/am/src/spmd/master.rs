@@ -1,7 +1,7 @@
 //! The master of a program that starts its own workers: it becomes their launcher, and never
 //! returns.
 
-use crate::answer::{Answer, Refusal, say};
+use crate::answer::{Answer, Refusal, guarded, say};
 use cci_launcher::RunOptions;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;
@@ -85,10 +85,14 @@ fn launch(ranks: c_int, words: &[OsString], options: RunOptions) -> c_int {
 
 extern "C" fn local(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
     // SAFETY: the words that the library or a C program passes on.
-    launch(ranks, &unsafe { words(count, start) }, RunOptions::default())
+    guarded(1, || launch(ranks, &unsafe { words(count, start) }, RunOptions::default()))
 }
 
 extern "C" fn ssh(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
+    guarded(1, || by_ssh(ranks, count, start))
+}
+
+fn by_ssh(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
     let Some(servers) = variable("SSH_SERVERS") else {
         return failed("AMUDP_SSH_SERVERS is not set; name the hosts in it, between spaces");
     };
@@ -113,6 +117,10 @@ fn quoted(word: &OsStr) -> String {
 }
 
 extern "C" fn custom(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
+    guarded(1, || by_command(ranks, count, start))
+}
+
+fn by_command(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
     let Some(command) = variable("CSPAWN_CMD") else {
         return failed("AMUDP_CSPAWN_CMD is not set; write the command in it, %N for the workers, %C for theirs");
     };
