@@ -8,8 +8,8 @@
 #                            time in each send
 # make net                   sock and tcp between network name spaces: loss, path MTU, firewalls,
 #                            groups (part of make test)
-# make fuzz SECONDS=n         look for inputs that break parsers, the engine or tcp; the corpus is
-#                             part of make test
+# make fuzz SECONDS=n         look for inputs that break parsers, the engine or tcp; the corpus, and
+#                             changes of it at random, are part of make test
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are
 #                            kept in tools/testkit/seeds.txt
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is

@@ -138,6 +138,16 @@ fn from_bytes(bytes: &[u8]) -> Result<Vec<Device>, Mistake> {
     Ok(devices)
 }
 
+/// Reads bytes as a file and as a selection, without trying any device.
+pub(crate) fn check_bytes(bytes: &[u8]) {
+    let Ok(text) = std::str::from_utf8(bytes) else { return };
+    let _ = Selection::parse(text);
+    for section in ini::parse(text).unwrap_or_default() {
+        let Ok(known) = transport(&section) else { continue };
+        let _ = (check_keys(&section, known), arguments(&section, known));
+    }
+}
+
 fn device(section: &Section<'_>) -> Result<Device, Mistake> {
     let known = transport(section)?;
     check_keys(section, known)?;

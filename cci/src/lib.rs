@@ -70,6 +70,8 @@ mod endpoint_options;
 mod environment;
 mod errors;
 mod event;
+#[doc(hidden)]
+pub mod fuzzing;
 mod import;
 mod names;
 mod operations;

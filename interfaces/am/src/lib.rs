@@ -23,6 +23,8 @@ mod endpoint;
 mod engine;
 mod errors;
 mod forms;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handlers;
 mod mapping;
 mod message;

@@ -47,6 +47,8 @@ mod bulk;
 mod channel;
 mod flow;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(test)]
 mod hypotheses;
 mod mapping;

@@ -85,7 +85,7 @@ impl Door {
 }
 
 /// The address in a name.
-fn address_of(name: &str) -> Option<Address> {
+pub(crate) fn address_of(name: &str) -> Option<Address> {
     let (host, word) = name.strip_prefix(SCHEME)?.split_once('/')?;
     let host: IpAddr = match host.strip_prefix('[') {
         Some(host) => host.strip_suffix(']')?.parse::<Ipv6Addr>().ok()?.into(),

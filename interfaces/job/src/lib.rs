@@ -24,6 +24,8 @@ mod addressed;
 #[cfg(feature = "cci")]
 mod endpoint;
 mod error;
+#[doc(hidden)]
+pub mod fuzzing;
 mod job;
 mod joining;
 mod listener;

@@ -38,6 +38,8 @@ mod at_once;
 mod bulk;
 mod endpoint;
 mod errors;
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(test)]
 mod liars;
 mod links;

@@ -56,6 +56,8 @@ mod directory;
 mod entry;
 mod errors;
 mod events;
+#[doc(hidden)]
+pub mod fuzzing;
 mod hello;
 mod hosts;
 mod name;

@@ -36,6 +36,8 @@ mod calls;
 mod changes;
 mod errors;
 mod fast_path;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handles;
 mod initiator;
 mod interface;

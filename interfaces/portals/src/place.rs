@@ -266,7 +266,7 @@ fn write_entry(id: ProcessId, uri: &str, card: &mut Vec<u8>) {
 }
 
 /// All that a rank has told of itself.
-fn entries(mut card: &[u8]) -> Vec<(ProcessId, String)> {
+pub(crate) fn entries(mut card: &[u8]) -> Vec<(ProcessId, String)> {
     let mut found = Vec::new();
     while let Some((word, rest)) = card.split_first_chunk::<8>()
         && let Some((len, rest)) = rest.split_first_chunk::<4>()
@@ -300,7 +300,7 @@ impl Directory for Known {
 
 /// URIs by nodes and numbers of processes.
 #[derive(Debug, PartialEq, Eq)]
-enum Rule {
+pub(crate) enum Rule {
     /// A port of a host: what stands before its address.
     Port(String),
     /// This node, and what stands before the number.
@@ -309,7 +309,7 @@ enum Rule {
 
 impl Rule {
     /// The rule by which this side's URI is made.
-    fn of(uri: &str, own: ProcessId) -> Option<Self> {
+    pub(crate) fn of(uri: &str, own: ProcessId) -> Option<Self> {
         let (scheme, rest) = uri.split_once("://")?;
         let port = format!(":{}", FIRST_PORT + own.pid);
         if rest.contains(',') {

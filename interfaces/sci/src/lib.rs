@@ -41,6 +41,8 @@ mod connect;
 mod device_memory;
 mod dma;
 mod errors;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod interrupts;
 #[cfg(test)]

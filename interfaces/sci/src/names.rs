@@ -121,7 +121,11 @@ impl Question {
 
     /// The introduction in an answer to this question, read by `parse`, and how many members before
     /// it are mute; `None`: it is no answer.
-    fn read<R>(self, bytes: &[u8], parse: impl Fn(&[u8]) -> Option<R>) -> Option<Result<(Option<R>, u32), Error>> {
+    pub(crate) fn read<R>(
+        self,
+        bytes: &[u8],
+        parse: impl Fn(&[u8]) -> Option<R>,
+    ) -> Option<Result<(Option<R>, u32), Error>> {
         let (head, rest) = bytes.strip_prefix(ANSWER)?.split_at_checked(HEAD - ANSWER.len())?;
         if head[..8] != self.cookie.to_le_bytes() {
             return None;

@@ -28,6 +28,8 @@ mod carrier;
 mod collective;
 mod fault;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod layout;
 mod looks;
 mod mapping;

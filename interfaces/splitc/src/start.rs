@@ -94,7 +94,7 @@ pub fn run<T>(main: impl FnOnce(&World) -> Result<T, Fault>) -> Result<T, Error>
 }
 
 /// What a rank gives to all others at the start.
-struct Card {
+pub(crate) struct Card {
     /// 1: a sleeper can fence for all.
     fences: u64,
     len: u64,
@@ -103,21 +103,21 @@ struct Card {
 }
 
 impl Card {
-    fn emit(&self) -> Vec<u8> {
+    pub(crate) fn emit(&self) -> Vec<u8> {
         let words = [self.fences, self.len, self.statics.0, self.statics.1];
         let words = words.into_iter().chain(self.handles.iter().flat_map(RmaHandle::words));
         words.flat_map(u64::to_le_bytes).collect()
     }
 
     /// What the rank has registered.
-    fn pieces(&self) -> Vec<Piece> {
+    pub(crate) fn pieces(&self) -> Vec<Piece> {
         let [own, statics] = self.handles;
         let own = Piece { start: OWN, len: self.len, handle: own };
         let statics = Piece { start: self.statics.0, len: self.statics.1, handle: statics };
         vec![own, statics]
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let words: Vec<u64> = bytes.as_chunks::<8>().0.iter().map(|word| u64::from_le_bytes(*word)).collect();
         let &[fences, len, start, statics, a, b, c, d, e, f, g, h] = words.as_slice() else { return None };
         let handles = [[a, b, c, d], [e, f, g, h]].map(RmaHandle::from_words);

@@ -58,6 +58,8 @@ mod connect;
 pub mod engine;
 mod errors;
 mod fast_path;
+#[doc(hidden)]
+pub mod fuzzing;
 #[cfg(test)]
 mod liars;
 mod lock;

@@ -120,7 +120,7 @@ fn missing(buffer: &[u8]) -> Option<usize> {
 }
 
 /// The frame of a stream that does not block, once it is whole. Reads no byte behind it.
-fn read_frame(stream: &mut impl Read, buffer: &mut Vec<u8>) -> std::io::Result<Option<Vec<u8>>> {
+pub(crate) fn read_frame(stream: &mut impl Read, buffer: &mut Vec<u8>) -> std::io::Result<Option<Vec<u8>>> {
     let mut piece = [0; LONGEST];
     loop {
         let space = match missing(buffer) {
@@ -154,7 +154,7 @@ pub(crate) struct Accept {
 }
 
 impl Answer {
-    fn emit(&self) -> Vec<u8> {
+    pub(crate) fn emit(&self) -> Vec<u8> {
         match self {
             Self::Other => vec![0],
             Self::Reject => vec![1],
@@ -171,7 +171,7 @@ impl Answer {
         }
     }
 
-    fn parse(bytes: &[u8]) -> Option<Self> {
+    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
         let mut reader = Reader(bytes);
         let [kind] = reader.array()?;
         Some(match kind {
@@ -354,7 +354,7 @@ impl Listener {
     }
 }
 
-fn parse_ask(frame: &[u8]) -> Option<(&[u8], ViAttributes, Address, bool)> {
+pub(crate) fn parse_ask(frame: &[u8]) -> Option<(&[u8], ViAttributes, Address, bool)> {
     let mut reader = Reader(frame.strip_prefix(MAGIC)?);
     let [model, family, own, wanted] = reader.array()?;
     let attributes = reader.attributes()?;

@@ -42,7 +42,7 @@ const KINDS: [Kind; 12] = [
     Kind::Resume,
 ];
 
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Frame<'a> {
     pub(crate) kind: Kind,
     pub(crate) rank: u32,
@@ -54,7 +54,7 @@ pub(crate) fn send<F: AsFd>(to: &mut Feed<F>, kind: Kind, rank: u32, bytes: &[u8
     to.push_both(&head(kind, rank, bytes.len()), bytes);
 }
 
-fn head(kind: Kind, rank: u32, length: usize) -> [u8; HEAD] {
+pub(crate) fn head(kind: Kind, rank: u32, length: usize) -> [u8; HEAD] {
     let length = u32::try_from(length).expect("below the longest frame");
     let mut head = [kind as u8; HEAD];
     head[1..5].copy_from_slice(&rank.to_le_bytes());
@@ -81,6 +81,12 @@ impl Frames {
         // What is left is a part of one frame.
         self.buffer.drain(..std::mem::take(&mut self.next));
         read_into(from, &mut self.buffer)
+    }
+
+    /// Adds what has arrived.
+    pub(crate) fn push(&mut self, piece: &[u8]) {
+        self.buffer.drain(..std::mem::take(&mut self.next));
+        self.buffer.extend_from_slice(piece);
     }
 
     pub(crate) fn next(&mut self) -> Result<Option<Frame<'_>>, NoFrame> {

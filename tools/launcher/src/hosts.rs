@@ -38,6 +38,11 @@ pub fn parse_hosts(text: &str) -> Result<Vec<Host>, UserError> {
 pub fn parse_hostfile(path: &Path) -> Result<Vec<Host>, UserError> {
     let text =
         std::fs::read_to_string(path).map_err(while_doing(&format!("cannot read the hostfile {}", path.display())))?;
+    hosts_of(&text, path)
+}
+
+/// The hosts in the text of a hostfile.
+pub(crate) fn hosts_of(text: &str, path: &Path) -> Result<Vec<Host>, UserError> {
     let mut hosts = Vec::new();
     for (number, line) in (1..).zip(text.lines()) {
         let line = line.split('#').next().unwrap_or_default();

@@ -8,6 +8,8 @@
 mod end;
 mod feed;
 mod frames;
+#[doc(hidden)]
+pub mod fuzzing;
 mod host;
 mod hosts;
 mod labels;

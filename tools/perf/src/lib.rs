@@ -9,6 +9,8 @@
 pub mod child;
 pub mod device;
 pub mod effort;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod interrupt;
 pub mod machine;
 pub mod measure;

@@ -10,6 +10,8 @@ pub mod documents;
 pub mod environment;
 mod error;
 pub mod finding;
+#[doc(hidden)]
+pub mod fuzzing;
 pub mod html;
 pub mod memory_curves;
 pub mod names;

@@ -1,6 +1,8 @@
 //! `cci top`: the endpoints of this host's processes, live, once, or as metrics.
 #![forbid(unsafe_code)]
 
+#[doc(hidden)]
+pub mod fuzzing;
 mod keys;
 mod listen;
 mod metrics;

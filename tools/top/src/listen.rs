@@ -232,7 +232,7 @@ impl Client {
                 Err(_) => return Next::Ends,
             }
             if self.request.windows(4).any(|end| end == b"\r\n\r\n") {
-                return Next::Asks(request(&self.request));
+                return Next::Asks(method_and_path(&self.request));
             }
             if self.request.len() > LONGEST {
                 return Next::Asks(None);
@@ -262,7 +262,7 @@ fn answer(request: Option<&str>, text: &Result<String, UserError>) -> Vec<u8> {
 }
 
 /// Method and path of a request, without its query; `None`: it is no request.
-fn request(bytes: &[u8]) -> Option<String> {
+pub(crate) fn method_and_path(bytes: &[u8]) -> Option<String> {
     let text = String::from_utf8_lossy(bytes);
     let mut words = text.lines().next().unwrap_or_default().split(' ');
     let (method, target, version) = (words.next(), words.next(), words.next());

@@ -157,15 +157,23 @@ fn read(path: &Path) -> Result<((u64, u64), Snapshot), Unreadable> {
 
 /// The process's number in its own name space.
 fn own_pid(path: &Path) -> Option<u32> {
-    let status = std::fs::read_to_string(path.join("status")).ok()?;
+    pid_of(&std::fs::read_to_string(path.join("status")).ok()?)
+}
+
+/// The process number in a `/proc/PID/status`, in the process's own name space.
+pub(crate) fn pid_of(status: &str) -> Option<u32> {
     let line = status.lines().find_map(|line| line.strip_prefix("NSpid:"))?;
     line.split_ascii_whitespace().last()?.parse().ok()
 }
 
 /// Name of the program, without what could move a terminal's cursor, and the state.
 fn described(path: &Path) -> (String, char) {
-    let stat = std::fs::read(path.join("stat")).unwrap_or_default();
-    let stat = String::from_utf8_lossy(&stat);
+    name_and_state(&std::fs::read(path.join("stat")).unwrap_or_default())
+}
+
+/// What `described` returns of a `/proc/PID/stat`.
+pub(crate) fn name_and_state(stat: &[u8]) -> (String, char) {
+    let stat = String::from_utf8_lossy(stat);
     // The name stands in brackets and may have brackets itself.
     let (Some(begin), Some(end)) = (stat.find('('), stat.rfind(')')) else { return ("?".into(), '?') };
     let name = stat.get(begin + 1..end).unwrap_or("?");

@@ -24,7 +24,7 @@ const PROVEN: u64 = u64::from_le_bytes(REQUEST_MAGICS[1]);
 
 /// What stands before the program's payload in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Head {
+pub(crate) enum Head {
     Plain {
         /// Of the endpoint that the client wants.
         target: u64,
@@ -40,7 +40,7 @@ enum Head {
 }
 
 impl Head {
-    fn write(self) -> [u8; REQUEST_HEAD] {
+    pub(crate) fn write(self) -> [u8; REQUEST_HEAD] {
         let mut bytes = [0; REQUEST_HEAD];
         let words = match self {
             Self::Plain { target, connect: [first, second] } => [MAGIC, target, first, second],
@@ -53,7 +53,7 @@ impl Head {
     }
 
     /// Reads a header. `None`: the request comes from an endpoint that has no ways.
-    fn read(bytes: &[u8; REQUEST_HEAD]) -> Option<Self> {
+    pub(crate) fn read(bytes: &[u8; REQUEST_HEAD]) -> Option<Self> {
         let word = |at: usize| bytes[8 * at..].first_chunk().copied().map(u64::from_le_bytes);
         let (first, rest) = (word(1)?, [word(2)?, word(3)?]);
         match word(0)? {

@@ -23,6 +23,8 @@ mod auto;
 mod broker;
 mod connect;
 mod driver;
+#[doc(hidden)]
+pub mod fuzzing;
 mod handle;
 mod host;
 mod known;

@@ -15,6 +15,8 @@
 #![deny(unsafe_code)]
 
 mod driver;
+#[doc(hidden)]
+pub mod fuzzing;
 mod inbound;
 mod network;
 mod process;

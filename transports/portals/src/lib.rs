@@ -16,6 +16,8 @@
 
 mod blocks;
 mod driver;
+#[doc(hidden)]
+pub mod fuzzing;
 mod net;
 mod network;
 mod portals;

@@ -9,6 +9,8 @@ mod endpoint;
 #[cfg(test)]
 mod fixture;
 mod format;
+#[doc(hidden)]
+pub mod fuzzing;
 mod lane;
 mod memory;
 mod progress;

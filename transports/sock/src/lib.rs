@@ -4,6 +4,8 @@
 
 mod address;
 mod driver;
+#[doc(hidden)]
+pub mod fuzzing;
 mod groups;
 mod link;
 mod open;

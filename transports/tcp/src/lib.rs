@@ -20,6 +20,8 @@ mod endpoint;
 #[cfg(test)]
 mod fixture;
 mod frame;
+#[doc(hidden)]
+pub mod fuzzing;
 mod inbox;
 mod lane;
 mod open;

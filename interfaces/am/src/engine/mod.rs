@@ -23,6 +23,11 @@ use crate::peers::{Peer, Source, Table, Target};
 use crate::records::Records;
 use crate::staging::Staging;
 use crate::wire::{HEAD, Head, MAX_ARGUMENTS};
+/// For the fuzz targets.
+pub(crate) mod fuzzing {
+    pub(crate) use super::incoming::{arguments_of, assembly};
+}
+
 use requests::Unsent;
 use std::collections::VecDeque;
 use time::Clock;

@@ -23,6 +23,7 @@
 mod client;
 mod engine;
 pub(crate) mod frames;
+pub(crate) mod fuzzing;
 #[cfg(test)]
 mod liars;
 pub(crate) mod rings;

@@ -220,7 +220,7 @@ pub(crate) fn recv<P: Driver, T: DeserializeOwned>(
     }
 }
 
-fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, UserError> {
+pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, UserError> {
     serde_json::from_slice(bytes).map_err(while_doing("the other end sent a control message that is malformed"))
 }
 

@@ -2,7 +2,7 @@
 
 pub(crate) mod am;
 mod breakdown;
-mod csv;
+pub(crate) mod csv;
 pub(crate) mod experiments;
 pub mod findings;
 pub mod grounds;

@@ -18,7 +18,7 @@ use std::time::Duration;
 const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Host and port of a URI.
-fn host_and_port(uri: &str) -> Option<HostAndPort<'_>> {
+pub(crate) fn host_and_port(uri: &str) -> Option<HostAndPort<'_>> {
     HostAndPort::parse(uri.strip_prefix(SCHEME)?)
 }
 

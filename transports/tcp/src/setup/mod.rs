@@ -7,5 +7,6 @@ mod hello;
 pub(crate) mod listen;
 mod teardown;
 
+pub(crate) use connect::host_and_port;
 pub(crate) use dial::{configure, open, pause_after};
 pub(crate) use hello::own_hello;
