@@ -26,7 +26,7 @@ struct Scene {
 
 fn name() -> Vec<u8> {
     static LAST: AtomicU32 = AtomicU32::new(0);
-    // What differs comes first: the ports of names that differ in their last byte are often the same.
+    // What differs comes first: names that differ in their last byte often have the same ports.
     format!("{}.{}.liar", LAST.fetch_add(1, Ordering::Relaxed), std::process::id()).into_bytes()
 }
 

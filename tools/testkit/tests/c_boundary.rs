@@ -1,5 +1,5 @@
-//! No panic crosses into a C program: each function that a binding exports runs its body in a guard.
-//! The sources are read, so that a new function cannot forget it.
+//! No panic crosses into a C program: each function that a binding exports runs its body in a
+//! guard. The sources are read, so that a new function cannot forget it.
 
 use std::path::{Path, PathBuf};
 
