@@ -131,7 +131,7 @@ impl Endpoint {
             time = left.map_or(time, |left| left.min(time));
             let found = match self.next(py, &endpoint)? {
                 Some(event) => Some(event),
-                None => spin(py, time, || endpoint.get_event()).or_raise(py)?,
+                None => spin(py, &self.sleepers, time, || endpoint.get_event()).or_raise(py)?,
             };
             if let Some(event) = found {
                 return self.taken(py, event, &endpoint).map(Some);
@@ -147,7 +147,7 @@ impl Endpoint {
             if let Some(event) = self.next(py, &endpoint)? {
                 return self.taken(py, event, &endpoint).map(Some);
             }
-            py.detach(|| sleeper.sleep(deadline.left()));
+            py.detach(|| sleeper.sleep(deadline.left(), &[]));
             py.check_signals()?;
         }
     }

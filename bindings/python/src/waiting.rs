@@ -2,6 +2,7 @@
 
 use cci_mem::descriptors;
 use crate::errors::Refusal;
+use cci::__binding::{AtomicU64, Ordering};
 use cci::{Endpoint, PollError};
 use pyo3::prelude::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -14,7 +15,7 @@ pub(crate) const SPIN: Duration = Duration::from_micros(50);
 
 /// How long the main thread sleeps at a time. A signal ends its sleep, but for one that comes
 /// between the last look at signals and the sleep, and for one that another thread has got.
-const SLICE: Duration = Duration::from_millis(100);
+pub(crate) const SLICE: Duration = Duration::from_millis(100);
 
 /// How many looks go between two readings of the clock.
 const LOOKS: u32 = 16;
@@ -26,6 +27,7 @@ const ATTACHED_LOOKS: u32 = 32;
 /// Repeats a look for a while: at first with the interpreter, then without.
 pub(crate) fn spin<T: Send>(
     py: Python<'_>,
+    sleepers: &Sleepers,
     time: Duration,
     mut look: impl FnMut() -> Result<Option<T>, PollError> + Send,
 ) -> Result<Option<T>, PollError> {
@@ -37,6 +39,7 @@ pub(crate) fn spin<T: Send>(
             return Ok(Some(found));
         }
     }
+    let _waiting = sleepers.enter();
     py.detach(|| spin_released(time, look))
 }
 
@@ -64,6 +67,18 @@ fn spin_released<T>(
 pub(crate) struct Sleepers {
     asleep: Mutex<Vec<Arc<OwnedFd>>>,
     spare: Mutex<Vec<Arc<OwnedFd>>>,
+    /// Threads that wait for the endpoint without the interpreter: they look or sleep. Relaxed: a
+    /// count that publishes nothing, and decides only whether another thread looks too.
+    waits: AtomicU64,
+}
+
+/// A thread that waits.
+pub(crate) struct Waiting<'a>(&'a AtomicU64);
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::Relaxed);
+    }
 }
 
 /// A thread that is about to sleep.
@@ -89,6 +104,17 @@ impl Sleepers {
         Ok(Sleeper { sleepers: self, waker, wait })
     }
 
+    /// Counts a thread that waits.
+    pub(crate) fn enter(&self) -> Waiting<'_> {
+        self.waits.fetch_add(1, Ordering::Relaxed);
+        Waiting(&self.waits)
+    }
+
+    /// Whether a thread waits.
+    pub(crate) fn has_waits(&self) -> bool {
+        self.waits.load(Ordering::Relaxed) > 0
+    }
+
     /// Ends all sleeps.
     pub(crate) fn wake(&self) {
         for waker in &*self.asleep.lock().unwrap_or_else(PoisonError::into_inner) {
@@ -99,9 +125,14 @@ impl Sleepers {
 }
 
 impl Sleeper<'_> {
-    /// Sleeps until the endpoint has something to do, `wake` is called, a signal comes, or the time
-    /// is over. Without the interpreter.
-    pub(crate) fn sleep(&self, limit: Option<Duration>) {
+    /// What ends its sleep.
+    fn descriptors(&self) -> [PollFd<'_>; 2] {
+        [PollFd::new(&self.wait, PollFlags::IN), PollFd::new(&self.waker, PollFlags::IN)]
+    }
+
+    /// Sleeps until the endpoint, or that of one beside it, has something to do, `wake` is called, a
+    /// signal comes, or the time is over. Without the interpreter.
+    pub(crate) fn sleep(&self, limit: Option<Duration>, beside: &[Sleeper<'_>]) {
         let is_main = rustix::thread::gettid() == rustix::process::getpid();
         let limit = match limit {
             Some(limit) if is_main => Some(limit.min(SLICE)),
@@ -109,7 +140,12 @@ impl Sleeper<'_> {
             limit => limit,
         };
         let limit = limit.and_then(|limit| Timespec::try_from(limit).ok());
-        let mut all = [PollFd::new(&self.wait, PollFlags::IN), PollFd::new(&self.waker, PollFlags::IN)];
+        if beside.is_empty() {
+            let _ = poll(&mut self.descriptors(), limit.as_ref());
+            return;
+        }
+        let mut all: Vec<PollFd<'_>> = self.descriptors().into();
+        all.extend(beside.iter().flat_map(Sleeper::descriptors));
         let _ = poll(&mut all, limit.as_ref());
     }
 }

@@ -189,3 +189,44 @@ def test_messages_that_were_copied_are_as_those_in_place():
             view = memoryview(message)
             assert view.readonly and view == expected and view.nbytes == len(expected)
     assert bytes(kept[40]) == bytes([40]) * 2000
+
+
+ECHO = """
+    import cci, sys
+    with cci.sync.listen(sys.argv[1] or None, recv_buffers=int(sys.argv[2]) or None) as server:
+        print(server.uri, flush=True)
+        try:
+            for connection in server:
+                for message in connection:
+                    connection.post(message, timeout=60)
+        except cci.Disconnected:
+            pass
+"""
+
+
+def test_twenty_thousand_posts_to_a_server_that_posts_them_back_come_back(program, address):
+    echo = program(ECHO, address or "", "0")
+    with cci.sync.connect(echo.line(), timeout=LIMIT) as connection:
+        for number in range(20_000):
+            connection.post(number.to_bytes(4, "big"), timeout=LIMIT)
+        for number in range(20_000):
+            assert connection.recv(timeout=LIMIT) == number.to_bytes(4, "big")
+
+
+def test_two_that_post_to_each_other_and_receive_nothing_are_told_what_to_do(program):
+    echo = program(ECHO, "sm", "16")
+    with cci.sync.connect(echo.line(), timeout=LIMIT, recv_buffers=16, send_buffers=16) as connection:
+        posted = 0
+        with pytest.raises(cci.TimedOut, match="no room for the message came within 2 s; receive what"):
+            for _ in range(10_000):
+                connection.post(posted.to_bytes(4, "big") + bytes(1000), timeout=2)
+                posted += 1
+        # Whoever does that goes on.
+        for number in range(posted):
+            assert bytes(connection.recv(timeout=LIMIT))[:4] == number.to_bytes(4, "big")
+
+
+def test_a_post_waits_for_room_thirty_seconds_at_most():
+    import inspect
+
+    assert inspect.signature(cci.sync.Connection.post).parameters["timeout"].default == 30

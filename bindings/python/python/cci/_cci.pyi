@@ -189,6 +189,7 @@ class Hub:
         keepalive: float | None = None,
         send_timeout: float | None = None,
         spin: float | None = None,
+        waits: bool = False,
     ) -> Self: ...
     @property
     def uri(self) -> str: ...

@@ -63,6 +63,6 @@ def of_status(status: int, sentence: str) -> Error:
     return error
 
 
-def timed_out(what: str, timeout: float) -> Error:
+def timed_out(what: str, timeout: float, remedy: str = "") -> Error:
     """The exception of a wait that the program has limited."""
-    return of_status(110, f"{what} within {timeout:g} s")
+    return of_status(110, f"{what} within {timeout:g} s" + (remedy and f"; {remedy}"))

@@ -34,6 +34,13 @@ if TYPE_CHECKING:
 __all__ = ["Connection", "Server", "connect", "listen"]
 
 
+# Seconds for which a post waits for room: two programs that post to each other and receive nothing
+# would wait for ever.
+_POST_LIMIT = 30.0
+# What is to be done then.
+_RECEIVE = "receive what the peer has sent, or give post() a longer timeout"
+
+
 class _Shared:
     """A hub that several connections use; it is closed with the last of them."""
 
@@ -60,11 +67,14 @@ class Connection(Peer[None, int]):
             assert timeout is not None
             raise timed_out("the message was not delivered", timeout)
 
-    def post(self, data: Buffer, *, timeout: float | None = None) -> None:
-        """Sends a message, and returns when there is room for it. A later call raises a failure."""
+    def post(self, data: Buffer, *, timeout: float | None = _POST_LIMIT) -> None:
+        """Sends a message, and returns when there is room for it. A later call raises a failure.
+
+        Without room it waits, at most 30 s unless another ``timeout`` is given; None: without end.
+        """
         if not self._hub.post_wait(self._peer, data, timeout):
             assert timeout is not None
-            raise timed_out("no room for the message came", timeout)
+            raise timed_out("no room for the message came", timeout, _RECEIVE)
 
     def recv(self, *, timeout: float | None = None) -> Message:
         """Returns the next message. It holds a receive buffer until it and its views are gone.
@@ -183,6 +193,7 @@ def listen(
         keepalive=keepalive,
         send_timeout=send_timeout,
         spin=spin,
+        waits=True,
     )
     return Server(_Shared(hub))
 
@@ -231,6 +242,6 @@ def connect(
     key = (os.getpid(), *way_of(uri, options))
     shared = _clients.get(key)
     if shared is None or shared.hub.closed:
-        shared = _Shared(Hub(uri=uri, **options))
+        shared = _Shared(Hub(uri=uri, waits=True, **options))
         _clients[key] = shared
     return _connected(shared, uri, attribute, payload, timeout)

@@ -2,7 +2,7 @@
 
 use super::calls::{End, NO_ROOM, Span, register};
 use super::state::{Changes, Keep, Operation};
-use super::{BATCH, Hub};
+use super::{BATCH, Hub, serving};
 use crate::arguments::Seconds;
 use crate::devices::{Options, open_at, open_for};
 use crate::errors::{OrRaise, error};
@@ -16,10 +16,11 @@ use std::time::Duration;
 
 #[pymethods]
 impl Hub {
-    /// Opens an endpoint: at an address, for a URI, or of a job.
+    /// Opens an endpoint: at an address, for a URI, or of a job. `waits`: for calls that wait, which
+    /// serve it too while they wait for others.
     #[new]
     #[pyo3(signature = (address=None, *, uri=None, of_job=None, recv_buffers=None, send_buffers=None,
-                        max_message=1 << 30, keepalive=None, send_timeout=None, spin=None))]
+                        max_message=1 << 30, keepalive=None, send_timeout=None, spin=None, waits=false))]
     #[expect(clippy::too_many_arguments, reason = "one for each keyword")]
     fn new(
         py: Python<'_>,
@@ -32,6 +33,7 @@ impl Hub {
         keepalive: Seconds<'_, '_>,
         send_timeout: Seconds<'_, '_>,
         spin: Seconds<'_, '_>,
+        waits: bool,
     ) -> PyResult<Self> {
         let options = Options::new(recv_buffers, send_buffers, max_message, keepalive, send_timeout)?;
         let spin = arguments::seconds("spin", spin)?;
@@ -40,7 +42,11 @@ impl Hub {
             (None, Some(uri)) => open_for(py, uri, &options)?,
             (None, None) => open_at(py, arguments::address(address)?, &options)?,
         };
-        Self::over(endpoint, uri.is_none(), spin)
+        let hub = Self::over(endpoint, uri.is_none(), spin)?;
+        if waits {
+            serving::enter(&hub.0);
+        }
+        Ok(hub)
     }
 
     #[getter]

@@ -3,19 +3,22 @@
 
 mod calls;
 mod methods;
+mod serving;
 mod state;
 mod unread;
 
 use crate::errors::{Refusal, error};
 use crate::message::Message;
 use crate::opened::Opened;
-use crate::waiting::{Deadline, SPIN, Sleepers, spin};
+use crate::waiting::{Deadline, SLICE, SPIN, Sleepers, spin};
 pub(crate) use calls::{Span, register};
 use cci::__binding::PerProcess;
 use cci::{Endpoint, PollError, Unusable};
 use pyo3::prelude::*;
+use serving::Others;
 use state::{Changes, State};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::ops::Deref;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 /// How many events one call of `progress` takes, by one lock.
@@ -23,7 +26,10 @@ const BATCH: usize = 16;
 
 /// An endpoint with its connections: what the classes of the package are built on.
 #[pyclass(frozen, module = "cci._cci", weakref)]
-pub(crate) struct Hub {
+pub(crate) struct Hub(Arc<Inner>);
+
+/// What a hub consists of, which a wait of its thread on another one uses too.
+pub(crate) struct Inner {
     opened: Opened,
     state: Mutex<State>,
     /// What a forked child has in its place, which stays empty.
@@ -31,6 +37,14 @@ pub(crate) struct Hub {
     process: &'static Process,
     sleepers: Sleepers,
     spin: Duration,
+}
+
+impl Deref for Hub {
+    type Target = Inner;
+
+    fn deref(&self) -> &Inner {
+        &self.0
+    }
 }
 
 /// This process: a forked child has another one. Not without size, so that its address is its own.
@@ -46,7 +60,7 @@ impl Process {
     }
 }
 
-impl Drop for Hub {
+impl Drop for Inner {
     fn drop(&mut self) {
         if !self.is_here() {
             // A thread that the child lacks may have been about to change it.
@@ -59,16 +73,18 @@ impl Drop for Hub {
 impl Hub {
     pub(crate) fn over(endpoint: Endpoint, is_listening: bool, spin: Option<Duration>) -> PyResult<Self> {
         let opened = Opened::new(endpoint);
-        Ok(Self {
+        Ok(Self(Arc::new(Inner {
             state: Mutex::new(State::new(is_listening, &opened.gauge)),
             state_of_child: Mutex::new(State::new(false, &opened.gauge)),
             opened,
             process: Process::current()?,
             sleepers: Sleepers::default(),
             spin: spin.unwrap_or(SPIN),
-        })
+        })))
     }
+}
 
+impl Inner {
     /// Whether this process has opened it, and is no forked child of that one.
     fn is_here(&self) -> bool {
         Process::current().is_ok_and(|process| std::ptr::eq(process, self.process))
@@ -82,32 +98,12 @@ impl Hub {
         state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// The error of a call on a connection that the program has closed, or that is its parent's.
-    fn unknown(&self, py: Python<'_>) -> PyErr {
-        if !self.is_here() {
-            return Unusable::Forked.raise(py);
-        }
-        error(py, cci::Status::Disconnected, "this connection has been closed here; connect again")
-    }
-
     /// Takes one event over, if there is one. By one lock with the look, so that no thread
     /// overtakes another with a later event: a message before its connection, or before the
     /// message before it.
     fn take(&self, endpoint: &Endpoint, changes: &mut Changes) -> Result<Option<()>, PollError> {
         let mut state = self.state();
         Ok(endpoint.get_event()?.map(|event| state.handle(endpoint, event, changes)))
-    }
-
-    /// Looks for an event for a while, and takes it over.
-    fn spin(&self, py: Python<'_>, endpoint: &Endpoint, time: Duration, changes: &mut Changes) -> bool {
-        // Without a buffer nothing comes; the next look finds out again.
-        matches!(spin(py, time, || self.take(endpoint, changes)), Ok(Some(())))
-    }
-
-    /// One look for an event. False: there is none now.
-    fn look(&self, py: Python<'_>, endpoint: &Endpoint, changes: &mut Changes) -> PyResult<bool> {
-        let found = self.take(endpoint, changes);
-        self.looked(py, endpoint, found.map(|found| found.is_some()), changes)
     }
 
     /// What a look has found, if anything; what is done when it found nothing.
@@ -130,6 +126,28 @@ impl Hub {
             Err(why) => return Err(why.raise(py)),
         }
         Ok(false)
+    }
+}
+
+impl Hub {
+    /// The error of a call on a connection that the program has closed, or that is its parent's.
+    fn unknown(&self, py: Python<'_>) -> PyErr {
+        if !self.is_here() {
+            return Unusable::Forked.raise(py);
+        }
+        error(py, cci::Status::Disconnected, "this connection has been closed here; connect again")
+    }
+
+    /// Looks for an event for a while, and takes it over.
+    fn spin(&self, py: Python<'_>, endpoint: &Endpoint, time: Duration, changes: &mut Changes) -> bool {
+        // Without a buffer nothing comes; the next look finds out again.
+        matches!(spin(py, &self.sleepers, time, || self.take(endpoint, changes)), Ok(Some(())))
+    }
+
+    /// One look for an event. False: there is none now.
+    fn look(&self, py: Python<'_>, endpoint: &Endpoint, changes: &mut Changes) -> PyResult<bool> {
+        let found = self.take(endpoint, changes);
+        self.looked(py, endpoint, found.map(|found| found.is_some()), changes)
     }
 
     /// Repeats `attempt` until it gives something, and makes progress in between; `None`: the time
@@ -163,12 +181,18 @@ impl Hub {
                 continue;
             }
             drop(changes);
+            let others = Others::beside(&self.0);
+            let is_served = others.serve(py);
             py.check_signals()?;
             let left = deadline.left();
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
+            if is_served {
+                continue;
+            }
             let sleeper = self.sleepers.announce(py, &endpoint)?;
+            let beside = others.announce(py);
             // What came before the announcement woke nobody.
             if let Some(done) = attempt()? {
                 return Ok(Some(done));
@@ -179,7 +203,13 @@ impl Hub {
                 continue;
             }
             drop(changes);
-            py.detach(|| sleeper.sleep(left));
+            if others.serve(py) {
+                continue;
+            }
+            let left = if others.are_more { Some(left.map_or(SLICE, |left| left.min(SLICE))) } else { left };
+            let waiting = self.sleepers.enter();
+            py.detach(|| sleeper.sleep(left, &beside));
+            drop(waiting);
             py.check_signals()?;
         }
     }
