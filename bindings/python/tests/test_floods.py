@@ -230,3 +230,32 @@ def test_a_post_waits_for_room_thirty_seconds_at_most():
     import inspect
 
     assert inspect.signature(cci.sync.Connection.post).parameters["timeout"].default == 30
+
+
+ENDLESS = """
+    import cci, sys
+    with cci.sync.connect(sys.argv[1]) as connection:
+        print("begins", flush=True)
+        try:
+            while True:
+                connection.post(bytes(8), timeout=60)
+        except cci.Disconnected:
+            pass
+"""
+
+
+@pytest.mark.parametrize("transport", ["sm", "sock", "tcp"])
+def test_a_flood_of_one_does_not_hold_up_the_deadline_of_a_wait_for_another(program, transport):
+    with cci.sync.listen(transport) as server:
+        quiet = server.connect(server.uri, timeout=LIMIT)
+        other = server.accept(timeout=LIMIT)
+        floods = [program(ENDLESS, server.uri) for _ in range(2)]
+        busy = [server.accept(timeout=LIMIT) for _ in floods]
+        assert [one.line() for one in floods] == ["begins"] * 2
+        start = time.monotonic()
+        with pytest.raises(cci.TimedOut):
+            quiet.recv(timeout=0.1)
+        # Without the look at the deadline: until all copies are full, or without end.
+        assert time.monotonic() - start < 2
+        for end in (*busy, other):
+            end.close()

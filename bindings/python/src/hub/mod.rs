@@ -24,6 +24,9 @@ use std::time::Duration;
 /// How many events one call of `progress` takes, by one lock.
 const BATCH: usize = 16;
 
+/// After so many events a wait looks at signals and at its deadline.
+const FOUND: u32 = 64;
+
 /// An endpoint with its connections: what the classes of the package are built on.
 #[pyclass(frozen, module = "cci._cci", weakref)]
 pub(crate) struct Hub(Arc<Inner>);
@@ -150,6 +153,22 @@ impl Hub {
         self.looked(py, endpoint, found.map(|found| found.is_some()), changes)
     }
 
+    /// Takes an event over: looks, and at first spins. False: none has come.
+    fn find(&self, py: Python<'_>, deadline: &mut Deadline, has_looked: &mut bool) -> PyResult<bool> {
+        let endpoint = self.opened.get(py)?;
+        let mut changes = Changes::default();
+        let mut is_found = self.look(py, &endpoint, &mut changes)?;
+        if !is_found && !*has_looked {
+            let left = deadline.left().map_or(self.spin, |left| left.min(self.spin));
+            is_found = self.spin(py, &endpoint, left, &mut changes);
+        }
+        *has_looked = !is_found;
+        if is_found && !changes.keys.is_empty() {
+            self.sleepers.wake();
+        }
+        Ok(is_found)
+    }
+
     /// Repeats `attempt` until it gives something, and makes progress in between; `None`: the time
     /// is over. Looks, then sleeps, without the interpreter. A signal's handler may raise.
     fn wait<T>(
@@ -160,27 +179,23 @@ impl Hub {
     ) -> PyResult<Option<T>> {
         let mut deadline = Deadline::new(limit);
         let mut has_looked = false;
+        let mut found = 0_u32;
         loop {
             // First: what was closed tells so by itself.
             if let Some(done) = attempt()? {
                 return Ok(Some(done));
             }
-            let endpoint = self.opened.get(py)?;
-            let mut changes = Changes::default();
-            let mut is_found = self.look(py, &endpoint, &mut changes)?;
-            if !is_found && !has_looked {
-                let left = deadline.left().map_or(self.spin, |left| left.min(self.spin));
-                is_found = self.spin(py, &endpoint, left, &mut changes);
-                has_looked = !is_found;
-            }
-            if is_found {
-                has_looked = false;
-                if !changes.keys.is_empty() {
-                    self.sleepers.wake();
+            if self.find(py, &mut deadline, &mut has_looked)? {
+                found = found.wrapping_add(1);
+                // Events of others that do not end hold up neither signals nor the deadline.
+                if found % FOUND == 0 {
+                    py.check_signals()?;
+                    if deadline.left() == Some(Duration::ZERO) {
+                        return attempt();
+                    }
                 }
                 continue;
             }
-            drop(changes);
             let others = Others::beside(&self.0);
             let is_served = others.serve(py);
             py.check_signals()?;
@@ -188,30 +203,43 @@ impl Hub {
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            if is_served {
-                continue;
-            }
-            let sleeper = self.sleepers.announce(py, &endpoint)?;
-            let beside = others.announce(py);
-            // What came before the announcement woke nobody.
-            if let Some(done) = attempt()? {
+            if !is_served && let Some(done) = self.sleep(py, left, &others, &mut attempt)? {
                 return Ok(Some(done));
             }
-            let mut changes = Changes::default();
-            if self.look(py, &endpoint, &mut changes)? {
-                self.sleepers.wake();
-                continue;
-            }
-            drop(changes);
-            if others.serve(py) {
-                continue;
-            }
-            let left = if others.are_more { Some(left.map_or(SLICE, |left| left.min(SLICE))) } else { left };
-            let waiting = self.sleepers.enter();
-            py.detach(|| sleeper.sleep(left, &beside));
-            drop(waiting);
-            py.check_signals()?;
         }
+    }
+
+    /// Sleeps until something comes, here or for others of this thread, unless `attempt` gives
+    /// something first.
+    fn sleep<T>(
+        &self,
+        py: Python<'_>,
+        left: Option<Duration>,
+        others: &Others,
+        attempt: &mut impl FnMut() -> PyResult<Option<T>>,
+    ) -> PyResult<Option<T>> {
+        let endpoint = self.opened.get(py)?;
+        let sleeper = self.sleepers.announce(py, &endpoint)?;
+        let beside = others.announce(py);
+        // What came before the announcement woke nobody.
+        if let Some(done) = attempt()? {
+            return Ok(Some(done));
+        }
+        let mut changes = Changes::default();
+        if self.look(py, &endpoint, &mut changes)? {
+            self.sleepers.wake();
+            return Ok(None);
+        }
+        drop(changes);
+        if others.serve(py) {
+            return Ok(None);
+        }
+        let left = if others.are_more { Some(left.map_or(SLICE, |left| left.min(SLICE))) } else { left };
+        let waiting = self.sleepers.enter();
+        py.detach(|| sleeper.sleep(left, &beside));
+        drop(waiting);
+        py.check_signals()?;
+        Ok(None)
     }
 
     /// The next message of a connection, if there is one.
