@@ -130,8 +130,8 @@ impl Sleeper<'_> {
         [PollFd::new(&self.wait, PollFlags::IN), PollFd::new(&self.waker, PollFlags::IN)]
     }
 
-    /// Sleeps until the endpoint, or that of one beside it, has something to do, `wake` is called, a
-    /// signal comes, or the time is over. Without the interpreter.
+    /// Sleeps until the endpoint, or that of one beside it, has something to do, `wake` is called,
+    /// a signal comes, or the time is over. Without the interpreter.
     pub(crate) fn sleep(&self, limit: Option<Duration>, beside: &[Sleeper<'_>]) {
         let is_main = rustix::thread::gettid() == rustix::process::getpid();
         let limit = match limit {

@@ -16,8 +16,8 @@ use std::time::Duration;
 
 #[pymethods]
 impl Hub {
-    /// Opens an endpoint: at an address, for a URI, or of a job. `waits`: for calls that wait, which
-    /// serve it too while they wait for others.
+    /// Opens an endpoint: at an address, for a URI, or of a job. `waits`: for calls that wait;
+    /// those of this thread serve it too while they wait for others.
     #[new]
     #[pyo3(signature = (address=None, *, uri=None, of_job=None, recv_buffers=None, send_buffers=None,
                         max_message=1 << 30, keepalive=None, send_timeout=None, spin=None, waits=false))]
