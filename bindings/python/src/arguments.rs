@@ -3,7 +3,7 @@
 use cci::{Attribute, RmaHandle};
 use pyo3::exceptions::{PyOverflowError, PyTypeError, PyValueError};
 use pyo3::prelude::*;
-use pyo3::types::{PyInt, PyString};
+use pyo3::types::{PyFloat, PyInt, PyString};
 use std::time::Duration;
 
 /// The first number of seconds that no duration holds. Whoever gives more sets no limit.
@@ -13,8 +13,17 @@ const ENDLESS: f64 = 1.8e19;
 pub(crate) type Seconds<'a, 'py> = Option<&'a Bound<'py, PyAny>>;
 
 /// Seconds as a number, from 0 on; `None`: no limit.
-fn number(name: &str, value: Seconds<'_, '_>) -> PyResult<Option<f64>> {
+pub(crate) fn number(name: &str, value: Seconds<'_, '_>) -> PyResult<Option<f64>> {
     let Some(value) = value else { return Ok(None) };
+    match value.cast_exact::<PyFloat>().map(|value| value.value()) {
+        Ok(usual) if (0.0..ENDLESS).contains(&usual) => Ok(Some(usual)),
+        _ => unusual(name, value),
+    }
+}
+
+/// The same of what is no float, or no time.
+#[cold]
+fn unusual(name: &str, value: &Bound<'_, PyAny>) -> PyResult<Option<f64>> {
     let seconds = match value.extract::<f64>() {
         Ok(seconds) => seconds,
         // A whole number beyond the range of a float.
@@ -41,7 +50,12 @@ fn number(name: &str, value: Seconds<'_, '_>) -> PyResult<Option<f64>> {
 
 /// Seconds as a time; `None`: no limit.
 pub(crate) fn seconds(name: &str, value: Seconds<'_, '_>) -> PyResult<Option<Duration>> {
-    Ok(number(name, value)?.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()))
+    Ok(number(name, value)?.and_then(duration))
+}
+
+/// A number of seconds that was checked.
+pub(crate) fn duration(seconds: f64) -> Option<Duration> {
+    Duration::try_from_secs_f64(seconds).ok()
 }
 
 /// Checks seconds for the Python half of the package, which waits by itself. None: no limit.

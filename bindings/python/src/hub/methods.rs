@@ -266,10 +266,11 @@ impl Hub {
         data: &Bound<'_, PyAny>,
         timeout: Seconds<'_, '_>,
     ) -> PyResult<bool> {
-        let limit = arguments::seconds("timeout", timeout)?;
+        let limit = arguments::number("timeout", timeout)?;
         if self.post(py, peer, data)? {
             return Ok(true);
         }
+        let limit = limit.and_then(arguments::duration);
         let sent = self.wait(py, limit, || Ok(self.post(py, peer, data)?.then_some(())))?;
         Ok(sent.is_some())
     }

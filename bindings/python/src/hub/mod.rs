@@ -245,9 +245,10 @@ impl Hub {
     /// The next message of a connection, if there is one.
     fn take_message(&self, py: Python<'_>, peer: u64) -> PyResult<Option<Message>> {
         let mut state = self.state();
-        let is_starving = state.is_starving;
-        let Some(message) = state.next_message(peer) else {
-            let known = state.peers.get_mut(&peer).ok_or_else(|| self.unknown(py))?;
+        let State { peers, totals, is_starving, .. } = &mut *state;
+        let is_starving = *is_starving;
+        let known = peers.get_mut(&peer).ok_or_else(|| self.unknown(py))?;
+        let Some(message) = known.unread.pop(totals) else {
             if let Some((status, sentence)) = known.unsent.take().or_else(|| known.lost.clone()) {
                 drop(state);
                 return Err(error(py, status, &sentence));

@@ -7,6 +7,7 @@ use crate::registration::Registration;
 use cci::{Connection, DetachedEvent, Endpoint, Event, Failure, RequestError, Status, Unanswered};
 use pyo3::prelude::*;
 use std::collections::{HashMap, VecDeque};
+use std::hash::{BuildHasherDefault, Hasher};
 use std::sync::Arc;
 
 /// The key of a wait for accepted connections.
@@ -14,6 +15,31 @@ pub(crate) const ACCEPTED: u64 = 0;
 
 /// The context of a message whose success nobody waits for.
 pub(crate) const POSTED: u64 = 0;
+
+/// Connections or operations by their number.
+pub(crate) type ByNumber<T> = HashMap<u64, T, BuildHasherDefault<NumberHasher>>;
+
+/// Spreads numbers, which this side gives one after the other: no peer chooses them.
+#[derive(Default)]
+pub(crate) struct NumberHasher(u64);
+
+impl Hasher for NumberHasher {
+    fn write(&mut self, bytes: &[u8]) {
+        for byte in bytes {
+            self.write_u64(u64::from(*byte));
+        }
+    }
+
+    #[inline]
+    fn write_u64(&mut self, number: u64) {
+        self.0 = (self.0 ^ number).wrapping_mul(0x9e37_79b9_7f4a_7c15);
+    }
+
+    #[inline]
+    fn finish(&self) -> u64 {
+        self.0
+    }
+}
 
 /// A status and its sentence.
 pub(crate) type Ended = (Status, String);
@@ -58,12 +84,12 @@ pub(crate) struct Operation {
 }
 
 pub(crate) struct State {
-    pub(crate) peers: HashMap<u64, Peer>,
+    pub(crate) peers: ByNumber<Peer>,
     /// Of the messages that wait to be received.
     pub(crate) totals: Totals,
     /// Of those that the program holds.
     gauge: Arc<Gauge>,
-    pub(crate) operations: HashMap<u64, Operation>,
+    pub(crate) operations: ByNumber<Operation>,
     pub(crate) accepted: VecDeque<u64>,
     /// Requests that found no send buffer for their answer.
     unanswered: VecDeque<DetachedEvent>,
@@ -89,10 +115,10 @@ impl State {
     /// Of an endpoint that takes requests of others, or rejects them.
     pub(crate) fn new(is_listening: bool, gauge: &Arc<Gauge>) -> Self {
         Self {
-            peers: HashMap::new(),
+            peers: HashMap::default(),
             totals: Totals::new(gauge.slots()),
             gauge: Arc::clone(gauge),
-            operations: HashMap::new(),
+            operations: HashMap::default(),
             accepted: VecDeque::new(),
             unanswered: VecDeque::new(),
             is_listening,
@@ -222,11 +248,6 @@ impl State {
         }
         open.outcome = Some(outcome);
         changes.keys.push(operation);
-    }
-
-    /// The next message of a connection.
-    pub(crate) fn next_message(&mut self, peer: u64) -> Option<Payload> {
-        self.peers.get_mut(&peer)?.unread.pop(&mut self.totals)
     }
 
     /// Takes back the message that was taken last.
