@@ -154,13 +154,18 @@ impl Hub {
     }
 
     /// Takes an event over: looks, and at first spins. False: none has come.
-    fn find(&self, py: Python<'_>, deadline: &mut Deadline, has_looked: &mut bool) -> PyResult<bool> {
-        let endpoint = self.opened.get(py)?;
+    fn find(
+        &self,
+        py: Python<'_>,
+        endpoint: &Endpoint,
+        deadline: &mut Deadline,
+        has_looked: &mut bool,
+    ) -> PyResult<bool> {
         let mut changes = Changes::default();
-        let mut is_found = self.look(py, &endpoint, &mut changes)?;
+        let mut is_found = self.look(py, endpoint, &mut changes)?;
         if !is_found && !*has_looked {
             let left = deadline.left().map_or(self.spin, |left| left.min(self.spin));
-            is_found = self.spin(py, &endpoint, left, &mut changes);
+            is_found = self.spin(py, endpoint, left, &mut changes);
         }
         *has_looked = !is_found;
         if is_found && !changes.keys.is_empty() {
@@ -185,10 +190,14 @@ impl Hub {
             if let Some(done) = attempt()? {
                 return Ok(Some(done));
             }
-            if self.find(py, &mut deadline, &mut has_looked)? {
+            let Some(endpoint) = self.opened.share() else {
+                // It was closed after the attempt, which may say it in its own way.
+                return attempt()?.map_or_else(|| Err(Unusable::Closed.raise(py)), |done| Ok(Some(done)));
+            };
+            if self.find(py, &endpoint, &mut deadline, &mut has_looked)? {
                 found = found.wrapping_add(1);
                 // Events of others that do not end hold up neither signals nor the deadline.
-                if found % FOUND == 0 {
+                if found.is_multiple_of(FOUND) {
                     py.check_signals()?;
                     if deadline.left() == Some(Duration::ZERO) {
                         return attempt();
@@ -203,7 +212,7 @@ impl Hub {
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            if !is_served && let Some(done) = self.sleep(py, left, &others, &mut attempt)? {
+            if !is_served && let Some(done) = self.sleep(py, &endpoint, left, &others, &mut attempt)? {
                 return Ok(Some(done));
             }
         }
@@ -214,19 +223,23 @@ impl Hub {
     fn sleep<T>(
         &self,
         py: Python<'_>,
+        endpoint: &Endpoint,
         left: Option<Duration>,
         others: &Others,
         attempt: &mut impl FnMut() -> PyResult<Option<T>>,
     ) -> PyResult<Option<T>> {
-        let endpoint = self.opened.get(py)?;
-        let sleeper = self.sleepers.announce(py, &endpoint)?;
+        let sleeper = self.sleepers.announce(py, endpoint)?;
         let beside = others.announce(py);
-        // What came before the announcement woke nobody.
+        // A close before the announcement woke nobody.
+        if self.opened.share().is_none() {
+            return Ok(None);
+        }
+        // Nor did what came before it.
         if let Some(done) = attempt()? {
             return Ok(Some(done));
         }
         let mut changes = Changes::default();
-        if self.look(py, &endpoint, &mut changes)? {
+        if self.look(py, endpoint, &mut changes)? {
             self.sleepers.wake();
             return Ok(None);
         }
