@@ -36,6 +36,7 @@ static uint64_t state, seed, made;
 static enum function last[LAST];
 static signed char how[LAST];
 static int is_child;
+static pid_t parent;
 
 uint64_t draw(void) {
     state ^= state >> 12;
@@ -159,14 +160,26 @@ static void run_one(uint64_t weights) {
     operation->run();
 }
 
+/* Whether the other process has made its calls, or is gone. */
+static int other_has_ended(pid_t child) {
+    siginfo_t of;
+
+    if (processes == 1 || __atomic_load_n(&board->ended[!process], __ATOMIC_ACQUIRE))
+        return 1;
+    if (child == 0)
+        return getppid() != parent;
+    of.si_pid = 0;
+    return waitid(P_PID, (id_t)child, &of, WEXITED | WNOHANG | WNOWAIT) == 0 && of.si_pid == child;
+}
+
 /* Runs until this process and the other one have made so many calls. */
-static void run(uint64_t calls) {
+static void run(uint64_t calls, pid_t child) {
     const struct operation *operation;
     uint64_t weights = 0;
 
     for (operation = operations; operation->run; operation++)
         weights += operation->weight;
-    while (made < calls || (processes == 2 && !__atomic_load_n(&board->ended[!process], __ATOMIC_ACQUIRE))) {
+    while (made < calls || !other_has_ended(child)) {
         run_one(weights);
         if (made >= calls)
             __atomic_store_n(&board->ended[process], 1, __ATOMIC_RELEASE);
@@ -276,6 +289,7 @@ int main(int argc, char **argv) {
     board = share(sizeof *board);
     counts = share(2 * sizeof *counts);
     if (processes == 2) {
+        parent = getpid();
         child = fork();
         if (child < 0) {
             perror("fork");
@@ -286,7 +300,7 @@ int main(int argc, char **argv) {
     state = (seed * 2 + (uint64_t)process + 1) * 0x9e3779b97f4a7c15ull;
     watch();
     set_up();
-    run(calls);
+    run(calls, child);
     tear_down();
     alarm(0);
     return judge(child, all);

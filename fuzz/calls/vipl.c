@@ -1,0 +1,496 @@
+/*
+ * Random calls of libvipl: vipl.h.
+ *
+ * Not called, by the contract: a descriptor that is posted is not touched and not posted again; waits
+ * without a limit; addresses shorter than their lengths say; calls of a forked child on a NIC of its
+ * parent, for a child opens its own.
+ */
+
+#include "calls.h"
+
+#include <vipl.h>
+
+#define NICS 2
+#define VIS 8
+#define QUEUES 3
+#define SLOTS 64
+#define SLOT 128
+#define BYTES 65536u
+
+static VIP_NIC_HANDLE nics[NICS];
+static VIP_PROTECTION_HANDLE tags[NICS];
+static VIP_VI_HANDLE vis[VIS];
+static unsigned nic_of[VIS];
+static VIP_CQ_HANDLE queues[QUEUES];
+static VIP_CONN_HANDLE connection;
+static VIP_MEM_HANDLE handles[NICS], others[4];
+static unsigned char descriptors[SLOTS * SLOT + BYTES] __attribute__((aligned(4096)));
+static unsigned char *const data = descriptors + SLOTS * SLOT;
+static volatile char is_posted[SLOTS];
+
+typedef union {
+    VIP_NET_ADDRESS address;
+    unsigned char room[4 + 16 + 64];
+} ADDRESS;
+
+static unsigned a_place(void) {
+    return below(NICS);
+}
+
+static VIP_NIC_HANDLE a_nic(unsigned at) {
+    return one_in(200) ? (VIP_NIC_HANDLE)(uintptr_t)draw() : nics[at];
+}
+
+static VIP_VI_HANDLE a_vi(void) {
+    return one_in(200) ? (VIP_VI_HANDLE)(uintptr_t)draw() : vis[below(VIS)];
+}
+
+static VIP_CQ_HANDLE a_queue(void) {
+    return one_in(200) ? (VIP_CQ_HANDLE)(uintptr_t)draw() : queues[below(QUEUES - !one_in(9))];
+}
+
+static VIP_VI_ATTRIBUTES attributes_of(unsigned nic) {
+    static const VIP_RELIABILITY_LEVEL levels[] = {VIP_SERVICE_UNRELIABLE, VIP_SERVICE_RELIABLE_DELIVERY,
+                                                   VIP_SERVICE_RELIABLE_RECEPTION};
+    VIP_VI_ATTRIBUTES attributes = {levels[one_in(8) ? below(3) : 1], 65536, NULL, tags[nic], VIP_TRUE, VIP_FALSE};
+
+    if (one_in(100))
+        attributes.ReliabilityLevel = (VIP_RELIABILITY_LEVEL)draw();
+    if (one_in(100))
+        attributes.MaxTransferSize = draw();
+    if (one_in(100))
+        attributes.Ptag = (VIP_PROTECTION_HANDLE)(uintptr_t)draw();
+    return attributes;
+}
+
+static void note_done(VIP_DESCRIPTOR *descriptor) {
+    size_t at = (size_t)((unsigned char *)descriptor - descriptors) / SLOT;
+
+    if (!descriptor)
+        return;
+    PROMISE(at < SLOTS && is_posted[at]);
+    is_posted[at] = 0;
+}
+
+static int is_done(VIP_RETURN code) {
+    return code == VIP_SUCCESS || code == VIP_DESCRIPTOR_ERROR;
+}
+
+/* A free slot; NULL: all are posted. */
+static VIP_DESCRIPTOR *fill(void) {
+    unsigned at = below(SLOTS), segment;
+    VIP_DESCRIPTOR *descriptor = (VIP_DESCRIPTOR *)(void *)(descriptors + at * SLOT);
+
+    if (is_posted[at])
+        return NULL;
+    memset(descriptor, 0, SLOT);
+    descriptor->Control.SegCount = (VIP_UINT16)(one_in(3) ? below(5) : 1);
+    descriptor->Control.Control = one_in(6) ? VIP_CONTROL_IMMEDIATE : 0;
+    descriptor->Control.ImmediateData = (VIP_UINT32)draw();
+    if (one_in(100))
+        descriptor->Control.Control = (VIP_UINT16)draw();
+    for (segment = 0; segment < 4; segment++) {
+        VIP_DATA_SEGMENT *local = &((VIP_DESCRIPTOR_SEGMENT *)(void *)(descriptor->Data + segment))->Local;
+        uint32_t length = one_in(20) ? length_to(BYTES) : length_to(2000);
+
+        local->Data.Address = data + below(BYTES - length + 1);
+        local->Handle = one_in(50) ? (VIP_MEM_HANDLE)draw() : handles[0];
+        local->Length = one_in(200) ? (VIP_UINT32)draw() : length;
+    }
+    return descriptor;
+}
+
+/* Memory of the own NIC, and of the peer for RDMA. */
+static void address_memory(VIP_DESCRIPTOR *descriptor, unsigned nic, int rdma) {
+    unsigned segment, first = 0;
+    VIP_DESCRIPTOR_SEGMENT *segments = descriptor->Data;
+
+    if (rdma) {
+        int of = processes == 2 && one_in(2) ? !process : process;
+
+        memcpy(&segments->Remote.Data.AddressBits, board->entries[of][8], 8);
+        memcpy(&segments->Remote.Handle, board->entries[of][8] + 8 + 4 * below(NICS), 4);
+        descriptor->Control.Control |= one_in(4) ? VIP_CONTROL_OP_RDMAREAD : VIP_CONTROL_OP_RDMAWRITE;
+        if (descriptor->Control.SegCount == 0)
+            descriptor->Control.SegCount = 1;
+        first = 1;
+    }
+    for (segment = first; segment < 4; segment++)
+        if (segments[segment].Local.Handle == handles[0])
+            segments[segment].Local.Handle = handles[nic];
+}
+
+static void post(void) {
+    unsigned at = below(VIS);
+    VIP_DESCRIPTOR *descriptor = fill();
+    VIP_MEM_HANDLE handle = one_in(100) ? (VIP_MEM_HANDLE)draw() : handles[nic_of[at]];
+    int is_receive = one_in(2);
+    unsigned slot;
+    VIP_RETURN code;
+
+    if (!descriptor)
+        return;
+    slot = (unsigned)((unsigned char *)descriptor - descriptors) / SLOT;
+    address_memory(descriptor, nic_of[at], !is_receive && one_in(4));
+    if (one_in(300))
+        descriptor = (VIP_DESCRIPTOR *)(void *)((unsigned char *)descriptor + 8);
+    /* Before the call: a handler may take it back before that returns. */
+    is_posted[slot] = 1;
+    if (is_receive)
+        code = CALL(VipPostRecv, vis[at], one_in(300) ? NULL : descriptor, handle);
+    else
+        code = CALL(VipPostSend, vis[at], descriptor, handle);
+    if (code != VIP_SUCCESS)
+        is_posted[slot] = 0;
+}
+
+/* Takes what has completed. */
+static void take(void) {
+    VIP_VI_HANDLE vi = a_vi();
+    VIP_DESCRIPTOR *descriptor = NULL;
+    VIP_RETURN code;
+
+    switch (below(8)) {
+    case 0:
+        code = CALL_GOOD(VipSendWait, is_done(result_), VipSendWait(vi, 1, &descriptor));
+        break;
+    case 1:
+        code = CALL_GOOD(VipRecvWait, is_done(result_), VipRecvWait(vi, 1, &descriptor));
+        break;
+    case 2:
+    case 3:
+    case 4:
+        code = CALL_GOOD(VipSendDone, is_done(result_), VipSendDone(vi, one_in(300) ? NULL : &descriptor));
+        break;
+    default:
+        code = CALL_GOOD(VipRecvDone, is_done(result_), VipRecvDone(vi, one_in(300) ? NULL : &descriptor));
+    }
+    if (is_done(code))
+        note_done(descriptor);
+}
+
+static void take_from_queue(void) {
+    VIP_VI_HANDLE vi = NULL;
+    VIP_BOOLEAN is_receive = 0;
+    VIP_DESCRIPTOR *descriptor = NULL;
+    VIP_RETURN code;
+
+    if (one_in(8))
+        code = CALL(VipCQWait, a_queue(), 1, &vi, &is_receive);
+    else
+        code = CALL(VipCQDone, a_queue(), one_in(300) ? NULL : &vi, &is_receive);
+    if (code != VIP_SUCCESS || !vi)
+        return;
+    if (is_receive)
+        code = CALL_GOOD(VipRecvDone, is_done(result_), VipRecvDone(vi, &descriptor));
+    else
+        code = CALL_GOOD(VipSendDone, is_done(result_), VipSendDone(vi, &descriptor));
+    if (is_done(code))
+        note_done(descriptor);
+}
+
+/* An address of this host. */
+static ADDRESS address_at(unsigned nic, const char *name) {
+    VIP_NIC_ATTRIBUTES attributes;
+    ADDRESS address;
+
+    memset(&address, 0, sizeof address);
+    if (CALL(VipQueryNic, nics[nic], &attributes) != VIP_SUCCESS || attributes.NicAddressLen > 16)
+        return address;
+    address.address.HostAddressLen = attributes.NicAddressLen;
+    address.address.DiscriminatorLen = (VIP_UINT16)strlen(name);
+    memcpy(address.room + 4, attributes.LocalNicAddress, attributes.NicAddressLen);
+    memcpy(address.room + 4 + attributes.NicAddressLen, name, strlen(name));
+    return address;
+}
+
+/* Both sides of the peer-to-peer model, which need no thread that waits. */
+static void connect_peers(void) {
+    static unsigned rounds;
+    unsigned one = below(VIS), other = (one + 1 + below(VIS - 1)) % VIS, tries;
+    char names[2][32];
+    ADDRESS addresses[2];
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_RETURN codes[2] = {VIP_NOT_DONE, VIP_NOT_DONE};
+
+    rounds++;
+    snprintf(names[0], sizeof names[0], "a%d.%u", (int)getpid(), rounds);
+    snprintf(names[1], sizeof names[1], "b%d.%u", (int)getpid(), rounds);
+    addresses[0] = address_at(nic_of[one], names[0]);
+    addresses[1] = address_at(nic_of[other], names[1]);
+    if (CALL(VipConnectPeerRequest, vis[one], &addresses[0].address, &addresses[1].address, 200) != VIP_SUCCESS)
+        return;
+    if (CALL(VipConnectPeerRequest, vis[other], &addresses[1].address, &addresses[0].address, 200) != VIP_SUCCESS)
+        return;
+    for (tries = 0; tries < 200 && (codes[0] == VIP_NOT_DONE || codes[1] == VIP_NOT_DONE); tries++) {
+        codes[0] = CALL(VipConnectPeerDone, vis[one], &attributes);
+        codes[1] = one_in(10) ? CALL(VipConnectPeerWait, vis[other], &attributes)
+                              : CALL(VipConnectPeerDone, vis[other], &attributes);
+    }
+}
+
+/* The client and server model between two processes: the one waits, the other one asks. */
+static void serve(void) {
+    ADDRESS local = address_at(0, process ? "cs1" : "cs0"), remote;
+    unsigned at = below(VIS);
+    VIP_VI_ATTRIBUTES attributes;
+    char name[24];
+
+    snprintf(name, sizeof name, "%u.%d", *(unsigned *)(void *)board->entries[0][9], process);
+    local = address_at(nic_of[at], name);
+    if (CALL(VipConnectWait, nics[nic_of[at]], &local.address, 20, &remote.address, &attributes, &connection) !=
+        VIP_SUCCESS)
+        return;
+    if (one_in(4))
+        CALL(VipConnectReject, connection);
+    else if (CALL(VipConnectAccept, connection, vis[at]) != VIP_SUCCESS || one_in(20))
+        CALL(VipConnectReject, connection);
+}
+
+static void ask(void) {
+    ADDRESS local = address_at(0, "client"), remote;
+    char name[24];
+    VIP_VI_ATTRIBUTES attributes;
+    unsigned at = below(VIS), tries;
+
+    snprintf(name, sizeof name, "%u.%d", *(unsigned *)(void *)board->entries[0][9], !process);
+    remote = address_at(nic_of[at], name);
+    for (tries = 0; tries < 20; tries++)
+        if (CALL(VipConnectRequest, vis[at], &local.address, &remote.address, 20, &attributes) != VIP_NO_MATCH)
+            return;
+}
+
+static void connect_some(void) {
+    if (processes == 1 || one_in(4))
+        connect_peers();
+    else if (one_in(2))
+        serve();
+    else
+        ask();
+}
+
+static void disconnect(void) {
+    CALL(VipDisconnect, a_vi());
+}
+
+/* Takes all back, so that the VI can go. */
+static void destroy(unsigned at) {
+    VIP_DESCRIPTOR *descriptor = NULL;
+
+    CALL(VipDisconnect, vis[at]);
+    while (is_done(CALL_GOOD(VipSendDone, is_done(result_), VipSendDone(vis[at], &descriptor))) && descriptor) {
+        note_done(descriptor);
+        descriptor = NULL;
+    }
+    while (is_done(CALL_GOOD(VipRecvDone, is_done(result_), VipRecvDone(vis[at], &descriptor))) && descriptor) {
+        note_done(descriptor);
+        descriptor = NULL;
+    }
+    if (CALL(VipDestroyVi, vis[at]) == VIP_SUCCESS && !one_in(10))
+        vis[at] = NULL;
+}
+
+static void create_vi(void) {
+    unsigned at = below(VIS), nic = a_place();
+    VIP_VI_ATTRIBUTES attributes = attributes_of(nic);
+    VIP_CQ_HANDLE send = one_in(3) ? queues[nic] : NULL, receive = one_in(3) ? queues[nic] : NULL;
+    VIP_VI_HANDLE vi = NULL;
+
+    if (vis[at])
+        destroy(at);
+    if (CALL(VipCreateVi, a_nic(nic), one_in(300) ? NULL : &attributes, send, receive, one_in(300) ? NULL : &vi) ==
+        VIP_SUCCESS) {
+        vis[at] = vi;
+        nic_of[at] = nic;
+    }
+}
+
+static void ask_vi(void) {
+    VIP_VI_STATE state;
+    VIP_VI_ATTRIBUTES attributes;
+    VIP_BOOLEAN is_empty[2];
+    unsigned at = below(VIS);
+
+    CALL(VipQueryVi, one_in(200) ? a_vi() : vis[at], one_in(100) ? NULL : &state, &attributes, is_empty, is_empty + 1);
+    attributes = attributes_of(nic_of[at]);
+    if (one_in(3))
+        CALL(VipSetViAttributes, vis[at], one_in(100) ? NULL : &attributes);
+}
+
+static void register_memory(void) {
+    unsigned nic = a_place(), at = below(4);
+    VIP_MEM_ATTRIBUTES attributes = {tags[nic], (VIP_BOOLEAN)below(2), (VIP_BOOLEAN)below(2)};
+    VIP_MEM_HANDLE handle = 0;
+
+    CALL(VipDeregisterMem, nics[nic], data, others[at]);
+    if (one_in(50))
+        attributes.Ptag = (VIP_PROTECTION_HANDLE)(uintptr_t)draw();
+    if (CALL(VipRegisterMem, a_nic(nic), one_in(100) ? NULL : data, one_in(100) ? 0 : 1 + length_to(BYTES - 1),
+             one_in(300) ? NULL : &attributes, one_in(300) ? NULL : &handle) == VIP_SUCCESS)
+        others[at] = handle;
+    CALL(VipQueryMem, nics[nic], data, others[below(4)], &attributes);
+    attributes.Ptag = tags[nic];
+    CALL(VipSetMemAttributes, nics[nic], data, others[below(4)], &attributes);
+}
+
+static void create_queue(void) {
+    unsigned at = below(NICS);
+    VIP_CQ_HANDLE queue = NULL;
+
+    if (queues[at] && CALL(VipDestroyCQ, queues[at]) != VIP_SUCCESS) {
+        CALL(VipResizeCQ, queues[at], one_in(50) ? draw() : 1 + below(500));
+        return;
+    }
+    queues[at] = NULL;
+    if (CALL(VipCreateCQ, a_nic(at), one_in(50) ? draw() : 16 + below(200), one_in(300) ? NULL : &queue) == VIP_SUCCESS)
+        queues[at] = queue;
+}
+
+/* They run on a thread of the library. */
+static void on_completion(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_DESCRIPTOR *descriptor) {
+    (void)context, (void)nic, (void)vi;
+    note_done(descriptor);
+}
+
+static void on_entry(VIP_PVOID context, VIP_NIC_HANDLE nic, VIP_VI_HANDLE vi, VIP_BOOLEAN is_receive) {
+    (void)context, (void)nic, (void)vi, (void)is_receive;
+}
+
+static void on_fault(VIP_PVOID context, VIP_ERROR_DESCRIPTOR *fault) {
+    (void)context;
+    PROMISE(fault->ErrorCode <= VIP_ERROR_CATASTROPHIC);
+}
+
+static void notify(void) {
+    switch (below(4)) {
+    case 0:
+        CALL(VipSendNotify, a_vi(), NULL, on_completion);
+        break;
+    case 1:
+        CALL(VipRecvNotify, a_vi(), NULL, on_completion);
+        break;
+    case 2:
+        CALL(VipCQNotify, a_queue(), NULL, one_in(50) ? NULL : on_entry);
+        break;
+    default:
+        CALL(VipErrorCallback, a_nic(a_place()), NULL, one_in(2) ? on_fault : NULL);
+    }
+}
+
+static void names(void) {
+    unsigned nic = a_place();
+    ADDRESS address = address_at(nic, "");
+    char name[256];
+    VIP_ULONG length = one_in(4) ? below(sizeof name) : sizeof name;
+
+    CALL(VipNSInit, a_nic(nic), NULL);
+    CALL(VipNSGetHostByName, nics[nic], one_in(50) ? NULL : "localhost", &address.address, below(2));
+    CALL(VipNSGetHostByAddr, nics[nic], &address.address, name, one_in(100) ? NULL : &length);
+    if (one_in(3))
+        CALL(VipNSShutdown, nics[nic]);
+    CALL(VipQuerySystemManagementInfo, nics[nic], draw(), name);
+}
+
+static void tag(void) {
+    unsigned nic = a_place();
+    VIP_PROTECTION_HANDLE of = NULL;
+
+    if (CALL(VipCreatePtag, a_nic(nic), one_in(200) ? NULL : &of) == VIP_SUCCESS)
+        CALL(VipDestroyPtag, nics[nic], of);
+    CALL(VipDestroyPtag, nics[nic], one_in(2) ? of : tags[nic]);
+}
+
+static void open_nic(unsigned at) {
+    VIP_MEM_ATTRIBUTES attributes = {NULL, VIP_TRUE, VIP_TRUE};
+
+    if (CALL(VipOpenNic, "/dev/via0", &nics[at]) != VIP_SUCCESS)
+        return;
+    CALL(VipCreatePtag, nics[at], &tags[at]);
+    attributes.Ptag = tags[at];
+    CALL(VipRegisterMem, nics[at], descriptors, sizeof descriptors, &attributes, &handles[at]);
+    CALL(VipErrorCallback, nics[at], NULL, on_fault);
+    memcpy(board->entries[process][8], &(void *){data}, 8);
+    memcpy(board->entries[process][8] + 8 + 4 * at, &handles[at], 4);
+}
+
+/* All of a NIC goes, then the NIC. */
+static void reopen(void) {
+    unsigned nic = a_place(), at;
+
+    for (at = 0; at < VIS; at++)
+        if (vis[at] && nic_of[at] == nic)
+            destroy(at);
+    if (queues[nic] && CALL(VipDestroyCQ, queues[nic]) == VIP_SUCCESS)
+        queues[nic] = NULL;
+    for (at = 0; at < 4; at++)
+        CALL(VipDeregisterMem, nics[nic], data, others[at]);
+    CALL(VipDeregisterMem, nics[nic], descriptors, handles[nic]);
+    CALL(VipDestroyPtag, nics[nic], tags[nic]);
+    if (CALL(VipCloseNic, nics[nic]) == VIP_SUCCESS)
+        open_nic(nic);
+    else
+        CALL(VipRegisterMem, nics[nic], descriptors, sizeof descriptors,
+             &(VIP_MEM_ATTRIBUTES){tags[nic], VIP_TRUE, VIP_TRUE}, &handles[nic]);
+    for (at = 0; at < NICS; at++)
+        create_queue();
+    for (at = 0; at < VIS; at++) {
+        create_vi();
+        connect_peers();
+    }
+}
+
+/* A child opens a NIC of its own. */
+static void as_child(void) {
+    VIP_NIC_HANDLE nic = NULL;
+    VIP_PROTECTION_HANDLE of;
+
+    if (CALL(VipOpenNic, "/dev/via0", &nic) != VIP_SUCCESS)
+        return;
+    CALL(VipCreatePtag, nic, &of);
+    CALL(VipDestroyPtag, nic, of);
+    CALL(VipCloseNic, nic);
+}
+
+static void fork_child(void) {
+    in_fork(as_child);
+}
+
+const struct operation operations[] = {
+    {post, 120},          {take, 90},         {take_from_queue, 20}, {connect_some, 6}, {disconnect, 1},
+    {create_vi, 2},       {ask_vi, 20},       {register_memory, 8},  {create_queue, 1}, {notify, 1},
+    {names, 1},           {tag, 3},           {reopen, 1},           {fork_child, 1},   {NULL, 0},
+};
+
+static const char both[] = "the server and the client of one process would each wait for the other one";
+
+const struct left_out left_out[] = {
+    {AT_VipQuerySystemManagementInfo, "", 0, "the library has no such information"},
+    {AT_VipConnectWait, NULL, 2, both},
+    {AT_VipConnectAccept, NULL, 2, both},
+    {AT_VipConnectReject, NULL, 2, both},
+    {AT_VipConnectRequest, NULL, 2, both},
+    {0, NULL, 0, NULL},
+};
+
+void set_up(void) {
+    unsigned at;
+
+    if (process == 0)
+        *(unsigned *)(void *)board->entries[0][9] = (unsigned)getpid();
+    for (at = 0; at < NICS; at++)
+        open_nic(at);
+    for (at = 0; at < 4; at++)
+        create_queue();
+    for (at = 0; at < 2 * VIS; at++)
+        create_vi();
+}
+
+void tear_down(void) {
+    unsigned at;
+
+    for (at = 0; at < VIS; at++)
+        if (vis[at])
+            destroy(at);
+    for (at = 0; at < NICS; at++)
+        CALL(VipCloseNic, nics[at]);
+}
