@@ -10,6 +10,8 @@
 #                            groups (part of make test)
 # make fuzz SECONDS=n         look for inputs that break parsers, the engine or tcp; the corpus, and
 #                             changes of it at random, are part of make test
+# make calls CALLS=n         n random calls of each C library over each transport, with sanitizers
+#                            (needs a nightly Rust); a few are part of make test
 # make seeds N=n             n simulated worlds, each with another bad network; failing seeds are
 #                            kept in tools/testkit/seeds.txt
 # make soak SECONDS=n        as many simulated worlds as there is time for, from a seed that is
@@ -43,7 +45,7 @@
 #                            as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
 # make nightly               what takes too long for every change: Miri, sanitizers, 64-bit Arm,
-#                            packages, ...; at most 95 minutes
+#                            packages, ...; at most 110 minutes
 # make release DRY=yes       what a release would do; without DRY: checks versions and tree, builds,
 #                            tests, tags
 # make deny                  licences, advisories and sources of the dependencies (needs cargo-deny)
@@ -54,12 +56,13 @@ export PATH := $(PATH):$(HOME)/.cargo/bin
 PREFIX ?= /usr/local
 PROFILE ?= release
 N ?= 1000
+CALLS ?= 100000
 SECONDS ?= 60
 DESTDIR ?=
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz seeds soak jobs testbed install wheel deb archive book am-gasnet splitc-programs portals-oracle peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz calls seeds soak jobs testbed install wheel deb archive book am-gasnet splitc-programs portals-oracle peers peers-deps nightly release deny clean
 
 all: build
 
@@ -108,6 +111,9 @@ net: prepare
 
 fuzz: prepare
 	@ci/fuzz $(SECONDS)
+
+calls: prepare
+	@ci/calls --calls $(CALLS)
 
 seeds: prepare
 	cargo run --locked --release -p cci-testkit --bin cci-seeds -- --seeds $(N) --keep tools/testkit/seeds.txt
