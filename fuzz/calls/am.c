@@ -550,7 +550,7 @@ static void fork_child(void) {
 }
 
 const struct operation operations[] = {
-    {request, 160},       {poll_bundles, 80}, {change_map, 10}, {ask_map, 20}, {others, 12}, {wait_for_event, 4},
+    {request, 160},       {poll_bundles, 80}, {change_map, 10}, {ask_map, 20}, {others, 12}, {wait_for_event, 20},
     {allocate_endpoint, 1}, {terminate, 1},   {initialize, 1},  {fork_child, 1},
 #if !NOW
     {job, 2},
