@@ -51,7 +51,7 @@ impl Listener {
             Place::User(address) => {
                 let listener = UnixListener::bind_addr(&name_of(address)?)?;
                 Ok(Self::User(descriptors::above_standard(listener)?))
-            },
+            }
         }
     }
 

@@ -112,9 +112,9 @@ impl Client {
         // A store that nobody has to prove anything to can state what it likes.
         if (welcome.rank, welcome.size) != (rank, size) {
             let (other, of) = (welcome.rank, welcome.size);
-            return Err(cannot(format!(
+            return Err(never(cannot(format!(
                 "the store takes rank {rank} of {size} for rank {other} of {of}; see that all ranks name the same store"
-            )));
+            ))));
         }
         client.expect(size);
         Ok(client)

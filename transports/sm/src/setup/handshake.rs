@@ -44,11 +44,10 @@ impl Lane {
     pub(crate) fn open_socket(&mut self, state: &mut EndpointState, address: Address) -> Result<(), Cause> {
         let _uncancelled = Uncancelled::new();
         self.peer.set_address(address);
-        let socket =
-            descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET).map_err(|error| match error {
-                Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => Cause::NoMemory,
-                error => self.refused_call("socket", error),
-            })?;
+        let socket = descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET).map_err(|error| match error {
+            Errno::MFILE | Errno::NFILE | Errno::NOBUFS | Errno::NOMEM => Cause::NoMemory,
+            error => self.refused_call("socket", error),
+        })?;
         close_in_children(&socket);
         let name = address.socket().map_err(|_| Cause::NobodyListens)?;
         match connect(&socket, &name) {
