@@ -7,6 +7,7 @@ use crate::server::Server;
 use crate::source::Environment;
 use crate::store_client::Client;
 use crate::wire::{Reply, Request};
+use cci_mem::descriptors;
 use std::ffi::OsString;
 use std::io::Write;
 use std::net::Shutdown;
@@ -38,7 +39,7 @@ pub fn store(mut bytes: &[u8]) {
     let mut server = Server::new(RANKS, None).expect("a descriptor");
     let mut ends: Vec<Option<UnixStream>> = Vec::new();
     for rank in 0..RANKS {
-        let (ours, theirs) = UnixStream::pair().expect("a socket");
+        let (ours, theirs) = descriptors::stream_pair().expect("a socket");
         theirs.set_nonblocking(true).expect("a socket");
         server.adopt(ours, rank, Local { rank, size: RANKS, processors: 1 }).expect("a descriptor");
         ends.push(Some(theirs));
@@ -109,7 +110,7 @@ pub fn places(mut bytes: &[u8]) {
 /// A socket whose other end has sent this, and sends no more.
 fn said(bytes: &[u8]) -> Option<OwnedFd> {
     // The other end stays open, or what the rank sends would fail: the socket holds it.
-    let (mut other, socket) = UnixStream::pair().ok()?;
+    let (mut other, socket) = descriptors::stream_pair().ok()?;
     other.write_all(&bytes[..bytes.len().min(MOST)]).ok()?;
     other.shutdown(Shutdown::Write).ok()?;
     OTHERS.with_borrow_mut(|others| *others = Some(other));

@@ -49,8 +49,8 @@ impl Listener {
         match place {
             Place::Port(address) => descriptors::listener(address).map(Self::Port),
             Place::User(address) => {
-                let listener = UnixListener::bind_addr(&name_of(address)?)?;
-                Ok(Self::User(descriptors::above_standard(listener)?))
+                let name = name_of(address)?;
+                Ok(Self::User(descriptors::above_standard(UnixListener::bind_addr(&name)?)?))
             }
         }
     }
@@ -63,18 +63,16 @@ impl Listener {
     }
 
     /// The next connection, and where it comes from. `None`: it is of another user, or has ended.
-    pub(crate) fn accept(&self) -> io::Result<Option<(OwnedFd, Origin)>> {
+    pub(crate) fn newcomer(&self) -> io::Result<Option<(OwnedFd, Origin)>> {
         match self {
             Self::Port(listener) => {
-                let (socket, from) = listener.accept()?;
-                let socket = descriptors::above_standard(socket)?;
+                let socket = descriptors::accept_stream(listener)?;
                 // Small frames are to leave at once.
-                let is_alive = socket.set_nodelay(true).is_ok();
-                Ok(is_alive.then(|| (socket.into(), Origin::of(from.ip()))))
+                let from = socket.set_nodelay(true).and_then(|()| socket.peer_addr());
+                Ok(from.ok().map(|from| (socket.into(), Origin::of(from.ip()))))
             }
             Self::User(listener) => {
-                let (socket, _) = listener.accept()?;
-                let socket = descriptors::above_standard(socket)?;
+                let socket = UnixStream::from(descriptors::accept(listener)?);
                 Ok(is_of_this_user(&socket).then(|| (socket.into(), Origin::Here)))
             }
         }

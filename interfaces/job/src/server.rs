@@ -222,7 +222,7 @@ impl Server {
     fn accept(&mut self) {
         for _ in 0..BURST {
             let Some(listener) = &self.listener else { return };
-            match listener.accept() {
+            match listener.newcomer() {
                 Ok(Some((socket, origin))) => self.meet(socket, origin),
                 Ok(None) => (),
                 Err(why) => match self.admission.handle_failed_accept(self.begin.elapsed(), &why) {
