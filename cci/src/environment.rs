@@ -12,6 +12,7 @@ const PREFIX: &str = "CCI_";
 /// beside these.
 static KNOWN: &[&str] = &[
     "CCI_AM_START_LIMIT",
+    "CCI_APPNUM",
     "CCI_CONFIG",
     "CCI_COUNTERS",
     "CCI_CTP",

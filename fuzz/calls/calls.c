@@ -133,8 +133,8 @@ static void watch(void) {
 }
 
 /*
- * Whether a child can call. Its sanitizer waits for ever for the lock of its allocator where another
- * thread of the parent held that; without threads nobody does.
+ * Whether a child can call. Its sanitizer waits for ever for the lock of its allocator where
+ * another thread of the parent held that; without threads nobody does.
  */
 static int may_fork(void) {
 #ifdef __SANITIZE_ADDRESS__

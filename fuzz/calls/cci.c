@@ -1,10 +1,11 @@
 /*
  * Random calls of libcci: cci.h and ccix.h.
  *
- * Not called, by the contract: BLOCKING without a send timeout, which may wait for this very thread;
- * calls on memory that is unmapped; changes of bytes that NO_COPY or an operation still uses;
- * reading of an event that was returned; a pointer that the library never gave, or that it
- * gave as something else; a multicast group, which would leave this host. Stale pointers are passed: the library promises to refuse them.
+ * Not called, by the contract: BLOCKING without a send timeout, which may wait for this very
+ * thread; calls on memory that is unmapped; changes of bytes that NO_COPY or an operation still
+ * uses; reading of an event that was returned; a pointer that the library never gave, or that it
+ * gave as something else; a multicast group, which would leave this host. Stale pointers are
+ * passed: the library promises to refuse them.
  */
 
 #include "calls.h"

@@ -1,9 +1,9 @@
 /*
  * Random calls of libsplitc: control.h and split-c.h.
  *
- * All ranks draw the same numbers, because each call of all ranks is made by all. Not called, by the
- * contract: whatever cannot be done, for it ends the program; calls of all ranks by one alone; waits
- * for stores that nobody makes.
+ * All ranks draw the same numbers, because each call of all ranks is made by all. Not called, by
+ * the contract: whatever cannot be done, for it ends the program; calls of all ranks by one alone;
+ * waits for stores that nobody makes.
  */
 
 #include "calls.h"

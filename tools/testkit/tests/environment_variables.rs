@@ -18,6 +18,7 @@ fn named_below(place: &Path, found: &mut BTreeSet<String>) {
                 lines.flat_map(|line| line.split("\"CCI_").skip(1)).filter_map(|rest| rest.split('"').next());
             let is_name =
                 |end: &&str| !end.is_empty() && end.bytes().all(|byte| byte == b'_' || byte.is_ascii_uppercase());
+            let is_name = |end: &&str| is_name(end) && !end.contains("TEST_");
             found.extend(literals.filter(is_name).map(|end| format!("CCI_{end}")));
         }
     }

@@ -13,9 +13,9 @@ use std::ops::Range;
 /// Taken slots that one sweep checks: two for each slot newly taken keep up with the program.
 const SWEEP: usize = 2;
 
-/// Of the receive slots, this part once more is for connection requests alone, and never fewer than
-/// [`LEAST_FOR_REQUESTS`]: what peers have sent, and the program has not returned, keeps no newcomer
-/// out.
+/// Of the receive slots, this part once more is for connection requests alone, and never fewer
+/// than [`LEAST_FOR_REQUESTS`]: what peers have sent, and the program has not returned, keeps no
+/// newcomer out.
 const PART_FOR_REQUESTS: usize = 16;
 const LEAST_FOR_REQUESTS: usize = 16;
 
