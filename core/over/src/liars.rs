@@ -267,7 +267,7 @@ fn who_sends_more_than_its_window_loses_the_connection_and_what_it_left() {
 #[test]
 fn requests_that_nobody_answers_are_bounded() {
     let mut end = End::new();
-    for tag in 0..(MOST_CONNECTIONS + OPTIONS.recv_count) as u64 {
+    for tag in 0..(MOST_CONNECTIONS + end.core.recv_slots()) as u64 {
         end.request(tag);
     }
     assert_eq!((end.over.inbox.requests.len(), end.sent(Verb::Reject)), (MOST_CONNECTIONS, 0));
