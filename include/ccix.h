@@ -24,8 +24,8 @@ CCI_DECLSPEC const char *ccix_last_error(void);
 
 /*
  * Why the connect failed that this event tells of (CCI_EVENT_CONNECT with a status other than
- * CCI_SUCCESS), as a sentence: the peer's own words when it refused the handshake, for one, and what
- * the status means where no more is known. Of CCIX_EVENT_DISCONNECT and
+ * CCI_SUCCESS), as a sentence: the peer's own words when it refused the handshake, for one, and
+ * what the status means where no more is known. Of CCIX_EVENT_DISCONNECT and
  * CCI_EVENT_KEEPALIVE_TIMEDOUT: frames of the peer that came from another address, where a NAT has
  * mapped it anew. "" for other events. To be asked before the event is returned; the text is valid
  * until this thread's next ccix_event_reason().

@@ -501,7 +501,7 @@ static void disconnect(void) {
 }
 
 static void connection_info(void) {
-    struct ccix_connection_info info;
+    struct ccix_connection_report info;
 
     memset(&info, 0, sizeof info);
     info.size = one_in(10) ? below(sizeof info + 1) : sizeof info;
@@ -694,7 +694,7 @@ static void finalize(void) {
 /* Calls of the job of this process, which has one rank. Once it was left, none joins it again. */
 static void job(void) {
     struct timeval limit = {5, 0};
-    struct ccix_job_info info = {0};
+    struct ccix_job_report info = {0};
     char key[16] = "key";
     char value[64];
     uint32_t length = sizeof value;

@@ -1,9 +1,9 @@
 /*
  * Random calls of libvipl: vipl.h.
  *
- * Not called, by the contract: a descriptor that is posted is not touched and not posted again; waits
- * without a limit; addresses shorter than their lengths say; calls of a forked child on a NIC of its
- * parent, for a child opens its own.
+ * Not called, by the contract: a descriptor that is posted is not touched and not posted again;
+ * waits without a limit; addresses shorter than their lengths say; calls of a forked child on a NIC
+ * of its parent, for a child opens its own.
  */
 
 #include "calls.h"

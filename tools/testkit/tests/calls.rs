@@ -1,5 +1,5 @@
-//! Some thousands of random calls of each C library, as it was built for the tests. `ci/calls` makes
-//! many more, over each transport, with sanitizers.
+//! Some thousands of random calls of each C library, as it was built for the tests. `ci/calls`
+//! makes many more, over each transport, with sanitizers.
 
 use std::path::{Path, PathBuf};
 use std::process::Command;
