@@ -1,9 +1,9 @@
 //! Waiting for an endpoint: looks, then sleeps, with the interpreter released; Ctrl-C ends it.
 
-use cci_mem::descriptors;
 use crate::errors::Refusal;
 use cci::__binding::{AtomicU64, Ordering};
 use cci::{Endpoint, PollError};
+use cci_mem::descriptors;
 use pyo3::prelude::*;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::OwnedFd;
