@@ -133,7 +133,7 @@ jobs: prepare
 # in testbed-out.
 testbed: prepare
 	cargo build --locked --release -p cci-cli
-	cargo build --locked --release -p cci-testkit --bin cci-testbed
+	cargo build --locked --release -p cci-testbed
 	$(TARGET)/release/cci-testbed --out testbed-out
 
 install: prepare

@@ -34,7 +34,6 @@ mod routes;
 mod shares;
 mod streams;
 mod tcp;
-mod testbed;
 mod traffic;
 
 use cci_testkit::namespace::{self, has};
@@ -109,8 +108,6 @@ const TESTS: &[Test] = &[
     Test("ranks_of_two_hosts_connect_by_their_names", jobs::ring, &["ip", "mount", "unshare"]),
     Test("ranks_of_two_hosts_accept_no_stranger", jobs::strangers, &["ip", "mount", "unshare"]),
     Test("ranks_without_a_secret_stay_on_the_loop_back_interface", jobs::without_a_secret, &["ip"]),
-    Test("the_test_bed_measures_and_validates", testbed::measures_and_validates, &["ip"]),
-    Test("the_test_bed_leaves_nothing_when_killed", testbed::leaves_nothing_when_killed, &["ip"]),
 ];
 
 fn main() -> ExitCode {

@@ -1,11 +1,15 @@
 //! The test bed of `cci model`, in short, and interrupted.
 
-use crate::pingpong::command;
+#![forbid(unsafe_code)]
+
+use cci_testkit::build;
+use cci_testkit::namespace::{has, may_be_made};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// A folder that goes away with this value.
@@ -26,10 +30,18 @@ impl Drop for Folder {
     }
 }
 
+/// One test bed at a time, since what one does disturbs what another measures. `None`: there can be
+/// none here.
+fn alone() -> Option<MutexGuard<'static, ()>> {
+    static ONE: Mutex<()> = Mutex::new(());
+    (has("ip") && may_be_made()).then(|| ONE.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
 /// The test bed in a process group of its own, by which all that it starts is known.
 fn bed(out: &Folder) -> Command {
     let mut bed = Command::new(env!("CARGO_BIN_EXE_cci-testbed"));
-    bed.args(["--rounds", "1", "--time", "20ms", "--cci"]).arg(command()).arg("--out").arg(&out.0).process_group(0);
+    let command = build("cci-cli", Path::new(env!("CARGO_TARGET_TMPDIR"))).join("cci");
+    bed.args(["--rounds", "1", "--time", "20ms", "--cci"]).arg(command).arg("--out").arg(&out.0).process_group(0);
     bed
 }
 
@@ -50,7 +62,9 @@ fn running(group: u32) -> usize {
 /// things may be disturbed.
 const TRIES: usize = 3;
 
-pub(crate) fn measures_and_validates() {
+#[test]
+fn the_test_bed_measures_and_validates() {
+    let Some(_alone) = alone() else { return };
     let out = Folder::new("whole");
     let mut tables = (0..TRIES).map(|_| {
         let output = bed(&out).output().expect("the test bed");
@@ -59,7 +73,6 @@ pub(crate) fn measures_and_validates() {
     });
     // Windows of SCI are predicted as well as messages are, but for two points.
     let reached = tables.find(|table| {
-        say!("{table}");
         table.contains("points more: reached")
     });
     let table = reached.expect("in no run the paths left out are predicted over windows as they are by messages");
@@ -74,7 +87,9 @@ pub(crate) fn measures_and_validates() {
 
 /// Killed in the middle of it, it leaves no process behind, and with the processes the name spaces
 /// end.
-pub(crate) fn leaves_nothing_when_killed() {
+#[test]
+fn the_test_bed_leaves_nothing_when_killed() {
+    let Some(_alone) = alone() else { return };
     let out = Folder::new("killed");
     let mut child = bed(&out).stdout(Stdio::null()).stderr(Stdio::piped()).spawn().expect("the test bed");
     let group = child.id();
