@@ -40,6 +40,8 @@ esac
 "$here/../install-library" "$build" cci_c cci "$here/exported.list" "$target/$lib"
 
 install -m 644 "$root/include/cci.h" "$root/include/ccix.h" "$target/include/"
+install -d "$target/share/cci"
+install -m 644 "$here/tsan.supp" "$target/share/cci/"
 
 release=$(sed -n '/^\[workspace.package\]/,/^\[/s/^version = "\(.*\)"/\1/p' "$root/Cargo.toml")
 sed -e "s|@PREFIX@|$prefix|" -e "s|@RELEASE@|$release|" -e "s|{prefix}/lib$|{prefix}/$lib|" \

@@ -72,9 +72,7 @@ fn the_test_bed_measures_and_validates() {
         String::from_utf8_lossy(&output.stdout).into_owned()
     });
     // Windows of SCI are predicted as well as messages are, but for two points.
-    let reached = tables.find(|table| {
-        table.contains("points more: reached")
-    });
+    let reached = tables.find(|table| table.contains("points more: reached"));
     let table = reached.expect("in no run the paths left out are predicted over windows as they are by messages");
     for text in ["2 o_0 - l_f", "ring:4 0-2", "torus:2x4 0-5", "Median error", "over mirror windows of SCI"] {
         assert!(table.contains(text), "{text} is not in {table}");

@@ -8,4 +8,5 @@ mod headers;
 mod jobs;
 mod layers;
 mod prefix;
+mod sanitized;
 mod symbols;
