@@ -94,19 +94,15 @@ impl Far {
                 State::Connected(segment) => return of_segment(&segment, left),
                 State::Ended => return Err(Error::SegmentNotConnected.into()),
             };
-            let begun = Instant::now();
-            match connecting.wait(left) {
-                // Another thread has taken it.
-                Err(Error::Cancelled) => std::thread::yield_now(),
-                // That of this wait, or of the connect.
-                Err(Error::Timeout) if left.is_some_and(|left| begun.elapsed() >= left) => {
-                    return Err(Error::Timeout.into());
-                }
-                Err(why @ (Error::IllegalOperation | Error::NotInitialized)) => return Err(why.into()),
-                outcome => {
+            match connecting.outcome(left) {
+                Ok(outcome) => {
                     let events = self.settle(outcome);
                     self.events().extend(events);
                 }
+                // Another thread has taken it, and is about to enter it here.
+                Err(Error::Cancelled) if left != Some(Duration::ZERO) => std::thread::yield_now(),
+                Err(Error::Cancelled) => return Err(Error::Timeout.into()),
+                Err(why) => return Err(why.into()),
             }
         }
     }
@@ -205,15 +201,39 @@ mod tests {
         assert!(ended_while_waiting(&far, is_waiting) != Err(true), "it waits no longer");
     }
 
+    /// A connect to a segment whose owner does not answer, and that owner.
+    fn unanswered(host: &Host, id: c_uint, limit: Option<Duration>) -> (Far, UnixListener) {
+        let user = std::fs::metadata("/proc/self").expect("Linux").st_uid();
+        let name = format!("cci-sci/{user}/{}/s/{id}", host.node());
+        let address = SocketAddr::from_abstract_name(name).expect("short");
+        let owner = UnixListener::bind_addr(&address).expect("free");
+        (Far::connecting(host.begin_connect(host.node(), id, limit).expect("a thread"), id), owner)
+    }
+
+    #[test]
+    fn a_connect_that_times_out_is_told_though_each_wait_only_looks() {
+        let host = Host::open(&Options::new().device(sm_device())).expect("a host");
+        let (far, _owner) = unanswered(&host, !std::process::id() ^ 1, Some(Duration::from_millis(1)));
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let late = Refusal::from(Error::Timeout);
+            let end = loop {
+                match far.wait(Some(Duration::ZERO)) {
+                    Err(why) if why == late => std::thread::yield_now(),
+                    end => break end.ok(),
+                }
+            };
+            let _ = tell.send((end, far.wait(Some(Duration::ZERO)).err()));
+        });
+        let (end, after) = told.recv_timeout(LIMIT).expect("a wait that only looks returns");
+        assert_eq!(end, Some((Reason::Lost, Error::Timeout.code())));
+        assert!(after == Some(Error::SegmentNotConnected.into()), "it is told once");
+    }
+
     #[test]
     fn a_connect_that_is_ended_ends_for_who_waits() {
         let host = Host::open(&Options::new().device(sm_device())).expect("a host");
-        let (id, user) = (!std::process::id(), std::fs::metadata("/proc/self").expect("Linux").st_uid());
-        // An owner that does not answer.
-        let name = format!("cci-sci/{user}/{}/s/{id}", host.node());
-        let address = SocketAddr::from_abstract_name(name).expect("short");
-        let _owner = UnixListener::bind_addr(&address).expect("free");
-        let far = Far::connecting(host.begin_connect(host.node(), id, None).expect("a thread"), id);
+        let (far, _owner) = unanswered(&host, !std::process::id(), None);
         let is_waiting =
             || matches!(&*far.state.lock().expect("no panic"), State::Connecting(of) if Arc::strong_count(of) > 1);
         assert_eq!(ended_while_waiting(&far, is_waiting), Err(false), "it is no connection any more");

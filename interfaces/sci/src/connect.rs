@@ -25,6 +25,8 @@ type Callback = Box<dyn FnOnce(Result<RemoteSegment, Error>) + Send>;
 pub(crate) struct Pending {
     outcome: Option<Result<RemoteSegment, Error>>,
     callback: Option<Callback>,
+    /// Also once the callback has been taken to be called.
+    has_callback: bool,
 }
 
 fn is_stopped(stop: Stop<'_>) -> bool {
@@ -223,20 +225,30 @@ impl Connecting {
     ///
     /// # Errors
     ///
-    /// Those of [`crate::Host::connect`]. [`Error::Timeout`]: also of this wait.
-    /// [`Error::Cancelled`]: it was given before. [`Error::IllegalOperation`]: it has a callback,
-    /// or this is one.
+    /// Those of [`crate::Host::connect`], and those of [`Connecting::outcome`]. A time-out is of
+    /// either.
     pub fn wait(&self, limit: Option<Duration>) -> Result<RemoteSegment, Error> {
+        self.outcome(limit)?
+    }
+
+    /// Waits for the end of the connect, at most for `limit`, and keeps the errors of the wait apart
+    /// from those of the connect, which are inside. The end is given once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]: of this wait; the connect goes on. [`Error::Cancelled`]: it was given
+    /// before. [`Error::IllegalOperation`]: it has a callback, or this is one.
+    pub fn outcome(&self, limit: Option<Duration>) -> Result<Result<RemoteSegment, Error>, Error> {
         self.shared.wait_for(limit, |state| {
             let Entry::Occupied(mut entry) = state.connecting.entry(self.key) else {
                 return Some(Err(Error::Cancelled));
             };
-            if entry.get().callback.is_some() {
+            if entry.get().has_callback {
                 return Some(Err(Error::IllegalOperation));
             }
             let outcome = entry.get_mut().outcome.take()?;
             entry.remove();
-            Some(outcome)
+            Some(Ok(outcome))
         })
     }
 
@@ -250,7 +262,7 @@ impl Connecting {
     pub fn on_end(&self, callback: impl FnOnce(Result<RemoteSegment, Error>) + Send + 'static) -> Result<(), Error> {
         self.shared.with(|state| {
             let pending = state.connecting.get_mut(&self.key).ok_or(Error::Cancelled)?;
-            if pending.callback.is_some() {
+            if std::mem::replace(&mut pending.has_callback, true) {
                 return Err(Error::IllegalOperation);
             }
             pending.callback = Some(Box::new(callback));
