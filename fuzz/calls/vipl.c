@@ -2,8 +2,7 @@
  * Random calls of libvipl: vipl.h.
  *
  * Not called, by the contract: a descriptor that is posted is not touched and not posted again;
- * waits without a limit; addresses shorter than their lengths say; calls of a forked child on a NIC
- * of its parent, for a child opens its own.
+ * waits without a limit; addresses shorter than their lengths say.
  */
 
 #include "calls.h"
@@ -439,13 +438,27 @@ static void reopen(void) {
     }
 }
 
+/* Calls on the NICs of the parent, which are refused. */
+static void call_parents(void) {
+    static void (*const calls[])(void) = {post, take, take_from_queue, connect_peers, disconnect, ask_vi,
+                                          register_memory, notify, names, tag, reopen};
+    unsigned at;
+
+    for (at = 0; at < 20; at++)
+        calls[below(sizeof calls / sizeof *calls)]();
+}
+
 /* A child opens a NIC of its own. */
 static void as_child(void) {
     VIP_NIC_HANDLE nic = NULL;
     VIP_PROTECTION_HANDLE of;
 
+    if (one_in(2))
+        call_parents();
     if (CALL(VipOpenNic, "/dev/via0", &nic) != VIP_SUCCESS)
         return;
+    PROMISE(nic != nics[0] && nic != nics[1]);
+    call_parents();
     CALL(VipCreatePtag, nic, &of);
     CALL(VipDestroyPtag, nic, of);
     CALL(VipCloseNic, nic);

@@ -1,9 +1,12 @@
 //! Handles: a kind, the number of a NIC, and a number there, in the shape of a pointer.
 
-use crate::answer::PARAMETER;
+use crate::answer::{PARAMETER, RESOURCE};
+use crate::inherited::Inherited;
 use crate::nic::Nic;
+use cci_mem::fork::PerProcess;
+use cci_mem::sync::{AtomicPtr, AtomicU32, Ordering};
 use std::ffi::{c_int, c_void};
-use std::sync::{Arc, PoisonError, RwLock};
+use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
 /// A handle as C has it. It is compared and taken apart, never followed.
 pub(crate) type Handle = *mut c_void;
@@ -19,13 +22,53 @@ pub(crate) enum Kind {
 
 const NIC_BITS: u32 = 20;
 
-/// NICs by number: each number once in the life of a process.
+/// The last number of a NIC. A forked child goes on from there, so that no NIC of its own has a
+/// number of its parent's.
+static LAST: AtomicU32 = AtomicU32::new(0);
+
+/// The NICs of a process.
 struct Nics {
-    last: u32,
-    open: Vec<Arc<Nic>>,
+    open: RwLock<Vec<Arc<Nic>>>,
+    inherited: Inherited,
 }
 
-static NICS: RwLock<Nics> = RwLock::new(Nics { last: 0, open: Vec::new() });
+/// The NICs of this process. A child of a fork gets a table of its own, since the locks of this one
+/// may be held for ever there.
+#[inline]
+fn nics() -> Result<&'static Nics, c_int> {
+    static NICS: PerProcess<Nics> = PerProcess::new();
+    NICS.get(|| Nics { open: RwLock::default(), inherited: inherited() }).map(|(_, nics)| nics).map_err(|_| RESOURCE)
+}
+
+/// The table into which a NIC was entered last: in a child's first call that of its parent.
+static USED: AtomicPtr<Nics> = AtomicPtr::new(std::ptr::null_mut());
+
+fn inherited() -> Inherited {
+    // Acquires the table.
+    // SAFETY: null, or a table of `nics`, which is never freed.
+    let parent = unsafe { USED.load(Ordering::Acquire).as_ref() };
+    Inherited::new(LAST.load(Ordering::Relaxed), parent.and_then(Nics::try_read).as_deref().map_or(&[], Vec::as_slice))
+}
+
+impl Nics {
+    #[inline]
+    fn read(&self) -> RwLockReadGuard<'_, Vec<Arc<Nic>>> {
+        self.open.read().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn write(&self) -> RwLockWriteGuard<'_, Vec<Arc<Nic>>> {
+        self.open.write().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    /// The NICs, unless a thread changes them.
+    fn try_read(&self) -> Option<RwLockReadGuard<'_, Vec<Arc<Nic>>>> {
+        match self.open.try_read() {
+            Ok(open) => Some(open),
+            Err(TryLockError::Poisoned(open)) => Some(open.into_inner()),
+            Err(TryLockError::WouldBlock) => None,
+        }
+    }
+}
 
 pub(crate) fn make(kind: Kind, nic: u32, number: u32) -> Handle {
     let bits = (kind as usize) << (32 + NIC_BITS) | (nic as usize) << 32 | number as usize;
@@ -38,10 +81,17 @@ pub(crate) fn open(kind: Kind, handle: Handle) -> Result<(Arc<Nic>, u32), c_int>
     if bits >> (32 + NIC_BITS) != kind as usize {
         return Err(PARAMETER);
     }
-    let nic = (bits >> 32) as u32 & ((1 << NIC_BITS) - 1);
-    let nics = NICS.read().unwrap_or_else(PoisonError::into_inner);
-    let found = nics.open.iter().find(|other| other.number == nic);
-    found.map(|nic| (Arc::clone(nic), bits as u32)).ok_or(PARAMETER)
+    let number = (bits >> 32) as u32 & ((1 << NIC_BITS) - 1);
+    let nics = nics()?;
+    let open = nics.read();
+    let found = open.iter().find(|other| other.number == number);
+    match found {
+        Some(nic) => Ok((Arc::clone(nic), bits as u32)),
+        None => {
+            drop(open);
+            Err(nics.inherited.refuse(number))
+        }
+    }
 }
 
 /// The number of an object that belongs to this NIC.
@@ -52,18 +102,23 @@ pub(crate) fn of_nic(kind: Kind, nic: &Nic, handle: Handle) -> Option<u32> {
 
 /// Enters a NIC that is made with its number; none when all numbers are used up.
 pub(crate) fn enter(make: impl FnOnce(u32) -> Result<Arc<Nic>, c_int>) -> Result<u32, c_int> {
-    let mut nics = NICS.write().unwrap_or_else(PoisonError::into_inner);
-    let number = nics.last + 1;
-    if number >= 1 << NIC_BITS {
-        return Err(crate::answer::RESOURCE);
-    }
-    let nic = make(number)?;
-    nics.last = number;
-    nics.open.push(nic);
+    let nics = nics()?;
+    // Publishes nothing: a number is used once, whoever gets it.
+    let last =
+        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| (last + 1 < 1 << NIC_BITS).then_some(last + 1));
+    let number = last.map_err(|_| RESOURCE)? + 1;
+    let nic = make(number).inspect_err(|_| {
+        // It is free again, unless another thread has taken the next one.
+        let _ = LAST.compare_exchange(number, number - 1, Ordering::Relaxed, Ordering::Relaxed);
+    })?;
+    nics.write().push(nic);
+    // Publishes the table.
+    USED.store(std::ptr::from_ref(nics).cast_mut(), Ordering::Release);
     Ok(number)
 }
 
 pub(crate) fn remove(nic: &Arc<Nic>) {
-    let mut nics = NICS.write().unwrap_or_else(PoisonError::into_inner);
-    nics.open.retain(|other| !Arc::ptr_eq(other, nic));
+    if let Ok(nics) = nics() {
+        nics.write().retain(|other| !Arc::ptr_eq(other, nic));
+    }
 }

@@ -8,6 +8,7 @@ mod connections;
 mod descriptor;
 mod exports;
 mod handles;
+mod inherited;
 mod layout;
 mod memory;
 mod names;

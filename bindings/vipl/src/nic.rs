@@ -18,6 +18,9 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 /// What the program calls when something goes wrong outside of its calls.
 pub(crate) type ErrorHandler = unsafe extern "C" fn(*mut c_void, *mut ErrorDescriptor);
 
+/// An error handler, and its context.
+pub(crate) type Told = (ErrorHandler, usize);
+
 /// A NIC of a C program.
 pub(crate) struct Nic {
     pub(crate) core: Core<Descriptor>,
@@ -27,8 +30,7 @@ pub(crate) struct Nic {
     address: Vec<u8>,
     /// Clients that have asked, by number; and the last number.
     pub(crate) asking: Mutex<(u32, HashMap<u32, Asking>)>,
-    /// With its context.
-    handler: Mutex<Option<(ErrorHandler, usize)>>,
+    handler: Mutex<Option<Told>>,
     pub(crate) notifier: Notifier,
     pub(crate) has_names: Mutex<bool>,
 }
@@ -36,6 +38,12 @@ pub(crate) struct Nic {
 /// A lock whose holder never leaves a mess.
 pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
     mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}
+
+/// Calls an error handler.
+pub(crate) fn tell((handler, context): Told, descriptor: &mut ErrorDescriptor) {
+    // SAFETY: the program's function, called without any lock.
+    unsafe { handler(std::ptr::with_exposed_provenance_mut(context), std::ptr::from_mut(descriptor)) };
 }
 
 /// The NIC of a handle.
@@ -78,7 +86,7 @@ impl Nic {
     /// Calls the error handler for each fault that it has not been called for.
     #[cold]
     pub(crate) fn tell_faults(&self) {
-        let Some((handler, context)) = *lock(&self.handler) else { return };
+        let Some(told) = *lock(&self.handler) else { return };
         while let Some(fault) = self.core.fault() {
             let object = |kind, number: Option<u32>| {
                 number.map_or(std::ptr::null_mut(), |number| make(kind, self.number, number))
@@ -98,9 +106,13 @@ impl Nic {
                 resource,
                 error: fault.code as c_int,
             };
-            // SAFETY: the program's function, called without any lock.
-            unsafe { handler(std::ptr::with_exposed_provenance_mut(context), &raw mut descriptor) };
+            tell(told, &mut descriptor);
         }
+    }
+
+    /// The error handler, unless a thread has its lock.
+    pub(crate) fn try_handler(&self) -> Option<Told> {
+        *self.handler.try_lock().ok()?
     }
 }
 

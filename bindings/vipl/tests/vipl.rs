@@ -104,6 +104,11 @@ fn it_fails_as_documented() {
 }
 
 #[test]
+fn a_child_that_is_forked_amid_calls_is_refused_at_once() {
+    assert_eq!(run("forked.c", &[], &TRANSPORTS), ["refused\n"; 4]);
+}
+
+#[test]
 fn nics_have_addresses_of_ipv6() {
     if has_ipv6() {
         assert_eq!(run("conformance.c", &[], &[IPV6]), ["conforms\n"]);

@@ -438,8 +438,8 @@ static void forked(void) {
     child = fork();
     CHECK(child >= 0);
     if (child == 0) {
-        (void)VipQueryVi(client.vi, &state, NULL, NULL, NULL);
-        (void)VipQueryVi(client.vi, &state, NULL, NULL, NULL);
+        CHECK_CODE(VipQueryVi(client.vi, &state, NULL, NULL, NULL), VIP_ERROR_RESOURCE);
+        CHECK_CODE(VipQueryVi(client.vi, &state, NULL, NULL, NULL), VIP_ERROR_RESOURCE);
         _exit(client.faults[VIP_ERROR_CATASTROPHIC] == 1 ? 0 : 1);
     }
     CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
