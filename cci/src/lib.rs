@@ -77,6 +77,7 @@ mod names;
 mod operations;
 mod option_names;
 mod options;
+mod pause;
 mod raw;
 mod registration;
 mod reserved;
@@ -89,8 +90,8 @@ pub use cci_mem::arena::SharedMemory;
 pub use cci_mem::memory::{HeapBytes, Memory};
 pub use cci_mem::view::View;
 pub use cci_proto::{
-    Alignment, Atomic, Attribute, CONN_REQ_LEN, ConnectError, EventKind, Failure, ImportError, OptionError, PollError,
-    RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
+    Alignment, Atomic, Attribute, CONN_REQ_LEN, ConnectError, EventKind, Failure, ImportError, OptionError, PauseError,
+    PollError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Status, Unusable,
 };
 #[cfg(feature = "trace")]
 pub use cci_transport::trace;

@@ -1,7 +1,7 @@
 //! Connections: made, reported about, closed.
 
-use cci_proto::{CONN_REQ_LEN, ConnectError, OptionError};
-use cci_transport::{Connect, Connection, ConnectionReport, Endpoint};
+use cci_proto::{CONN_REQ_LEN, ConnectError, OptionError, PauseError};
+use cci_transport::{Connect, Connection, ConnectionReport, ConnectionState, Endpoint};
 
 /// Asks for a connection.
 ///
@@ -45,4 +45,34 @@ pub fn report(
         let connection = live().ok_or(OptionError::Disconnected)?;
         Ok(transport.report(core, connection))
     })?
+}
+
+/// Stops the delivery of a connection's messages.
+///
+/// # Errors
+///
+/// Not open, not reliable, not offered, or the endpoint cannot be used here.
+pub fn pause(endpoint: &Endpoint, live: impl Fn() -> Option<&'static Connection>) -> Result<(), PauseError> {
+    endpoint.with(|core, transport| {
+        let connection = pausable(live())?;
+        transport.pause(core, connection)
+    })?
+}
+
+/// Delivers the messages of a paused connection again.
+///
+/// # Errors
+///
+/// As [`pause`].
+pub fn resume(endpoint: &Endpoint, live: impl Fn() -> Option<&'static Connection>) -> Result<(), PauseError> {
+    endpoint.with(|core, transport| {
+        let connection = pausable(live())?;
+        transport.resume(core, connection)
+    })?
+}
+
+fn pausable(live: Option<&'static Connection>) -> Result<&'static Connection, PauseError> {
+    let connection = live.filter(|connection| connection.state() == ConnectionState::Open);
+    let connection = connection.ok_or(PauseError::Disconnected)?;
+    if connection.attribute().is_reliable() { Ok(connection) } else { Err(PauseError::Unreliable) }
 }

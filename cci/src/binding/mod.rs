@@ -40,7 +40,7 @@ pub use cci_transport::{
 };
 
 pub use batch::poll;
-pub use connections::{connect, disconnect, report};
+pub use connections::{connect, disconnect, pause, report, resume};
 pub use events::{get_event, give_back, put_back, refill, return_event};
 pub use large::{send_large, send_large_blocking, set_large_limit};
 pub use options::{OptionValue, connection_option, endpoint_option, set_connection_option, set_endpoint_option};

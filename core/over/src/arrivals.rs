@@ -183,20 +183,14 @@ impl<N: Network> Over<N> {
         match verb {
             Verb::Close => self.on_close(core, number),
             Verb::Atomic => self.on_atomic_request(number, bytes),
-            _ if side.backlog.is_empty() && self.inbox.turns.is_empty() => {
+            _ if !side.holds_messages && self.inbox.turns.is_empty() => {
                 if self.inbox.show_message(core, side.cell, bytes) {
                     self.take_one(number);
                 } else {
-                    side.backlog.push_back(bytes.to_vec());
-                    self.inbox.turns.push_back(number);
+                    self.hold(core, number, bytes);
                 }
             }
-            _ => {
-                if side.backlog.is_empty() {
-                    self.inbox.turns.push_back(number);
-                }
-                side.backlog.push_back(bytes.to_vec());
-            }
+            _ => self.hold(core, number, bytes),
         }
     }
 

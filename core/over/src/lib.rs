@@ -25,6 +25,7 @@ mod inbox;
 #[cfg(test)]
 mod liars;
 mod network;
+mod pause;
 mod pool;
 mod registrations;
 mod setup;

@@ -131,6 +131,10 @@ pub(crate) struct Side<P> {
     pub(crate) early: Vec<Early>,
     /// Messages that wait for a receive slot.
     pub(crate) backlog: VecDeque<Vec<u8>>,
+    /// The next message goes to the backlog: others wait there, or the connection is paused.
+    pub(crate) holds_messages: bool,
+    /// The program wants no message now.
+    pub(crate) is_paused: bool,
     /// The peer was told that its messages wait.
     pub(crate) has_refused: bool,
     /// The peer has told that messages wait there.
@@ -165,6 +169,8 @@ impl<P: Copy> Side<P> {
             expected: 0,
             early: Vec::new(),
             backlog: VecDeque::new(),
+            holds_messages: false,
+            is_paused: false,
             has_refused: false,
             is_refused: false,
             is_closed: false,

@@ -9,7 +9,8 @@ use crate::side::{PATIENCE, Side, Transfer};
 use crate::wire::Verb;
 use cci_mem::memory::Memory;
 use cci_proto::{
-    Access, ConnectError, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
+    Access, ConnectError, Failure, PauseError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+    Time,
 };
 use cci_transport::{
     Arming, Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport,
@@ -97,7 +98,8 @@ impl<N: Network> Over<N> {
         self.inbox.show_requests(core);
         while let Some(number) = self.inbox.turns.pop_front() {
             let Some(side) = self.sides.get_mut(number) else { continue };
-            let Some(bytes) = side.backlog.front() else { continue };
+            // It gets its turn with its resumption.
+            let Some(bytes) = side.backlog.front().filter(|_| !side.is_paused) else { continue };
             if !self.inbox.show_message(core, side.cell, bytes) {
                 self.inbox.turns.push_front(number);
                 break;
@@ -105,6 +107,7 @@ impl<N: Network> Over<N> {
             side.backlog.pop_front();
             side.has_refused = false;
             let (is_last, is_closed) = (side.backlog.is_empty(), side.is_closed);
+            side.holds_messages = !is_last;
             if !is_last {
                 self.inbox.turns.push_back(number);
             }
@@ -211,6 +214,14 @@ impl<N: Network> Transport for Over<N> {
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
         self.end_side(core, connection);
+    }
+
+    fn pause(&mut self, _: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.pause_side(connection)
+    }
+
+    fn resume(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.resume_side(core, connection)
     }
 
     fn send(

@@ -254,6 +254,25 @@ refusals! {
 }
 
 refusals! {
+    /// Why a connection could not be paused or resumed.
+    ///
+    /// # Example
+    ///
+    /// ```
+    /// # use cci_proto as cci;
+    /// use cci::{PauseError, Status};
+    ///
+    /// assert_eq!(PauseError::Unreliable.status(), Status::Inval);
+    /// assert_eq!(PauseError::NotImplemented.status(), Status::NotImplemented);
+    /// ```
+    PauseError {
+        NotImplemented => NotImplemented, "this transport pauses no connection; receive its messages";
+        Unreliable => Inval, "an unreliable connection is not paused; return its events, or disconnect it";
+        Disconnected => Disconnected, "the connection to be paused or resumed is not open";
+    }
+}
+
+refusals! {
     /// Why an option could not be set or read.
     ///
     /// # Example

@@ -29,8 +29,8 @@ pub use alignment::Alignment;
 pub use attr::Attribute;
 pub use decimal::decimal;
 pub use error::{
-    ConnectError, Failure, ImportError, OptionError, PollError, RegisterError, RequestError, RmaError, SendError,
-    Unusable,
+    ConnectError, Failure, ImportError, OptionError, PauseError, PollError, RegisterError, RequestError, RmaError,
+    SendError, Unusable,
 };
 pub use event::EventKind;
 pub use flags::Flags;

@@ -2,7 +2,7 @@
 
 use super::cookies::{PendingConnections, cell, place};
 use super::deferred::DeferredCall;
-use super::inbox::Inbox;
+use super::inbox::{Inbox, is_paused};
 use super::operation_table::{Local, Operations};
 use super::outbox::COPIED;
 use super::registrations::{FrameMemory, Registrations};
@@ -218,6 +218,10 @@ impl Host for HostCtx<'_> {
             Some(cell) => self.state.inbox.deliver(self.core, cell, buffer),
             None => self.state.inbox.abandon(self.core, buffer),
         }
+    }
+
+    fn is_paused(&self, cookie: u32) -> bool {
+        cell(self.core, cookie).is_some_and(is_paused)
     }
 
     fn abandon(&mut self, buffer: MessageBuffer) {

@@ -1,6 +1,6 @@
 //! The inbox: receive slots, payload buffers, and the messages that arrive in them.
 
-use super::shares::{NOBODY, STRANGER, Shares};
+use super::shares::{NOBODY, PAUSED, STRANGER, Shares};
 use cci_mem::buffers::Buffers;
 use cci_mem::ring::BODY;
 use cci_mem::sync::Ordering;
@@ -81,11 +81,23 @@ impl Inbox {
 
     /// A connection is open no more, if it was.
     pub(super) fn detach(&mut self, cell: &'static Connection) {
-        let peer = cell.lane.load(Ordering::Relaxed);
+        let peer = cell.lane.load(Ordering::Relaxed) & !PAUSED;
+        cell.lane.store(NOBODY, Ordering::Relaxed);
         if peer != NOBODY {
-            cell.lane.store(NOBODY, Ordering::Relaxed);
             self.shares.detach(peer);
         }
+    }
+
+    /// Takes no message of an open connection.
+    pub(super) fn pause(&self, cell: &'static Connection) {
+        cell.lane.store(cell.lane.load(Ordering::Relaxed) | PAUSED, Ordering::Relaxed);
+    }
+
+    /// Takes messages again. False: the connection is not paused.
+    pub(super) fn resume(&self, cell: &'static Connection) -> bool {
+        let was_paused = is_paused(cell);
+        cell.lane.store(cell.lane.load(Ordering::Relaxed) & !PAUSED, Ordering::Relaxed);
+        was_paused
     }
 
     /// Takes back what a slot held that the program has returned.
@@ -130,6 +142,10 @@ impl Inbox {
     /// No slot was free: makes the program's next return call the endpoint, and checks once more.
     #[cold]
     fn take_last(&mut self, core: &mut Core, who: u32) -> Option<&'static Slot> {
+        if who & PAUSED != 0 {
+            // A returned event changes nothing for it.
+            return None;
+        }
         core.starve();
         self.sweep(core);
         self.take_fair(core, who)
@@ -287,6 +303,11 @@ impl Inbox {
         core.push_request(slot, payload);
         true
     }
+}
+
+/// Whether the program takes no message of a connection.
+pub(super) fn is_paused(cell: &Connection) -> bool {
+    cell.lane.load(Ordering::Relaxed) & PAUSED != 0
 }
 
 /// Stores an entry by a slot's number. The list has room for all.

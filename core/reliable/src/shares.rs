@@ -13,6 +13,8 @@ use std::collections::BTreeMap;
 pub(super) const STRANGER: u32 = (1 << 30) - 2;
 /// Nobody: a connection that is not open.
 pub(super) const NOBODY: u32 = (1 << 30) - 1;
+/// Set in a connection's class: it is paused, and takes no slot.
+pub(super) const PAUSED: u32 = 1 << 31;
 /// Endpoints with fewer slots have no reserve: their programs count on each of them.
 const FEW: usize = 16;
 
@@ -195,13 +197,29 @@ impl Shares {
     /// Whether one may take a slot while `free` of `limit` are free.
     #[inline]
     pub(super) fn may_take(&self, who: u32, free: usize, limit: usize) -> bool {
-        if who == STRANGER {
-            return self.may_ask(free, limit);
+        if who >= STRANGER {
+            return self.may_take_unnamed(who, free, limit);
         }
+        self.may_take_named(who, free, limit)
+    }
+
+    #[inline(always)]
+    fn may_take_named(&self, who: u32, free: usize, limit: usize) -> bool {
         // Without a reserve the pool alone decides, which also finds slots that the program has
         // returned just now.
         let reserve = self.reserve(limit);
         reserve == 0 || free > reserve || self.is_below(who, free, limit)
+    }
+
+    /// Whether a stranger may take a slot, or what belongs to no open connection. A paused
+    /// connection may not.
+    #[cold]
+    fn may_take_unnamed(&self, who: u32, free: usize, limit: usize) -> bool {
+        match who {
+            STRANGER => self.may_ask(free, limit),
+            NOBODY => self.may_take_named(who, free, limit),
+            _ => false,
+        }
     }
 
     /// Whether a peer is below its shares, and leaves a slot for each that has none.
@@ -300,6 +318,14 @@ mod tests {
         assert_eq!((shares.active, shares.idle, shares.active_networks), (0, 0, 0));
         assert!(shares.by_address.is_empty() && shares.by_network.is_empty());
         assert_eq!(shares.attach(&address(3, 1)), two, "its place is used again");
+    }
+
+    #[test]
+    fn a_paused_connection_takes_none() {
+        let mut shares = Shares::new();
+        let peer = shares.attach(&address(1, 1));
+        assert!(shares.may_take(peer, 256, 256) && !shares.may_take(peer | PAUSED, 256, 256));
+        assert!(shares.may_take(NOBODY, 256, 256) && !shares.may_take(NOBODY | PAUSED, 256, 256));
     }
 
     #[test]

@@ -7,7 +7,7 @@ use super::host::HostCtx;
 use crate::Link;
 use cci_mem::memory::Memory;
 use cci_proto::engine::{Index, Moved};
-use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
+use cci_proto::{ConnectError, PauseError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
 use cci_transport::{
     BackgroundWork, Connect, Connection, ConnectionReport, ConnectionState, Core, Message, Peer, Posted, Readiness,
     Rma, Slot, Transport, Unsent, send_rest,
@@ -75,6 +75,30 @@ impl<L: Link> Transport for Reliable<L> {
         self.background.on_call();
         self.disconnect_peer(core, connection);
         self.after(core);
+    }
+
+    fn pause(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.background.on_call();
+        self.host.inbox.pause(connection);
+        core.landings().pause(connection);
+        self.after(core);
+        Ok(())
+    }
+
+    fn resume(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.background.on_call();
+        core.landings().resume(connection);
+        if self.host.inbox.resume(connection) {
+            let now = self.link.now();
+            self.engine.resume_paused(index_of(connection), &mut HostCtx { state: &mut self.host, core });
+            if core.landings().is_waiting() {
+                self.land(core);
+            }
+            self.transmit(core, now, false);
+            self.run_deferred(core, now);
+        }
+        self.after(core);
+        Ok(())
     }
 
     #[inline]

@@ -85,7 +85,8 @@ use cci_mem::descriptors;
 use cci_mem::memory::Memory;
 use cci_mem::source::Source;
 use cci_proto::{
-    Alignment, ConnectError, Flags, ImportError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+    Alignment, ConnectError, Flags, ImportError, PauseError, RegisterError, RequestError, Rights, RmaError, RmaHandle,
+    SendError,
 };
 use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::Arc;
@@ -164,6 +165,28 @@ pub trait Transport: Send {
 
     /// Closes a connection at once: its open operations end with failure events.
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection);
+
+    /// Takes no more messages of a connection, which is open and reliable, until
+    /// [`Transport::resume`]. The peer keeps them: what it may have under way is bounded. A second
+    /// call changes nothing, and the end of the connection ends the pause.
+    ///
+    /// # Errors
+    ///
+    /// This transport does not.
+    fn pause(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        let _ = (core, connection);
+        Err(PauseError::NotImplemented)
+    }
+
+    /// Takes the messages of a connection again, paused or not.
+    ///
+    /// # Errors
+    ///
+    /// As [`Transport::pause`].
+    fn resume(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        let _ = (core, connection);
+        Err(PauseError::NotImplemented)
+    }
 
     /// Sends a message.
     ///

@@ -36,6 +36,7 @@ cci_testkit::conformance!(copy, || device("copy"), except: [
     ("large::memory_is_used_again", NO_LARGE),
     ("large::many_times", NO_LARGE),
     ("large::few_buffers", NO_LARGE),
+    ("pause::large_messages_wait", NO_LARGE),
 ]);
 
 /// The strategy `bind`: what differs is how messages are sent.

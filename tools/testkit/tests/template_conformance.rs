@@ -23,4 +23,5 @@ cci_testkit::conformance!(template, || device_of("template", &[]), except: [
     ("large::memory_is_used_again", NO_LARGE),
     ("large::many_times", NO_LARGE),
     ("large::few_buffers", NO_LARGE),
+    ("pause::large_messages_wait", NO_LARGE),
 ]);

@@ -4,7 +4,8 @@ use crate::auto::{Auto, NO_WAY};
 use cci_mem::memory::Memory;
 use cci_mem::source::Source;
 use cci_proto::{
-    Alignment, ConnectError, Flags, ImportError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError,
+    Alignment, ConnectError, Flags, ImportError, PauseError, RegisterError, RequestError, Rights, RmaError, RmaHandle,
+    SendError,
 };
 use cci_transport::{
     BackgroundWork, Connect, Connection, ConnectionReport, Core, Imported, Message, Peer, Posted, Readiness, Rma, Slot,
@@ -60,6 +61,16 @@ impl Transport for Auto {
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
         self.why.remove(&connection.place());
         self.call_for(core, connection, |transport, core| transport.disconnect(core, connection));
+    }
+
+    fn pause(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.call_for(core, connection, |transport, core| transport.pause(core, connection))
+            .unwrap_or(Err(PauseError::Disconnected))
+    }
+
+    fn resume(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.call_for(core, connection, |transport, core| transport.resume(core, connection))
+            .unwrap_or(Err(PauseError::Disconnected))
     }
 
     #[inline]

@@ -101,11 +101,11 @@ impl Sm {
             return;
         }
         // What still names it would be taken to name the next lane of this number.
-        let EndpointState { newly_hot, newly_timed, protocol_errors, wanting, .. } = &mut self.state;
+        let EndpointState { newly_hot, newly_timed, protocol_errors, contention, .. } = &mut self.state;
         for list in [&mut self.hot, &mut self.timed, newly_hot, newly_timed, protocol_errors] {
             list.retain(|other| *other != number);
         }
-        wanting.retain(|other| *other != number);
+        contention.remove(number);
         self.vacant.push(number);
     }
 

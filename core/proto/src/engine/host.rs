@@ -205,6 +205,12 @@ pub trait Host {
     /// been accepted.
     fn placed(&mut self, _op: Op, _at: u64, _bytes: &[u8]) {}
 
+    /// Returns whether the host takes no message of a connection until it calls
+    /// [`Engine::resume_paused`](super::Engine::resume_paused). Asked after a refusal.
+    fn is_paused(&self, _host_cookie: u32) -> bool {
+        false
+    }
+
     /// Reports the end of an operation. Its number belongs to the host again.
     fn ended(&mut self, op: Op, outcome: Result<(), Failure>);
 

@@ -54,6 +54,8 @@ pub struct Landings {
     /// Of the same limits, what the other ways had in use when they were last looked at.
     elsewhere: InUse,
     waiting: VecDeque<Asked>,
+    /// Paused connections, and what they want.
+    paused: Vec<(&'static Connection, VecDeque<Asked>)>,
     open: Vec<Landing>,
     landed: Landed<Connection, Endpoint, Writer>,
     /// Memory for further messages of its writer, the oldest first.
@@ -97,8 +99,29 @@ impl Landings {
             return Err(Failure::TooLong);
         }
         counts.waiting += 1;
-        self.waiting.push_back(asked);
+        match self.paused.iter_mut().find(|(paused, _)| std::ptr::eq(*paused, asked.connection)) {
+            Some((_, wanted)) => wanted.push_back(asked),
+            None => self.waiting.push_back(asked),
+        }
         Ok(())
+    }
+
+    /// Gives no more memory for large messages of a connection.
+    pub fn pause(&mut self, connection: &'static Connection) {
+        if self.paused.iter().any(|(paused, _)| std::ptr::eq(*paused, connection)) {
+            return;
+        }
+        let (wanted, others) = self.waiting.drain(..).partition(|asked| std::ptr::eq(asked.connection, connection));
+        self.waiting = others;
+        self.paused.push((connection, wanted));
+    }
+
+    /// Gives memory again. [`Core::place_landings`] follows.
+    pub fn resume(&mut self, connection: &'static Connection) {
+        if let Some(at) = self.paused.iter().position(|(paused, _)| std::ptr::eq(*paused, connection)) {
+            let (_, wanted) = self.paused.swap_remove(at);
+            self.waiting.extend(wanted);
+        }
     }
 
     fn counts(&mut self, connection: &'static Connection) -> &mut Counts {
@@ -242,6 +265,7 @@ impl Landings {
     /// be called until there is none. Each slot goes back, each registration ends, and then its
     /// memory is [given up](Landings::give_up).
     pub fn forget(&mut self, connection: &'static Connection) -> Option<Landing> {
+        self.paused.retain(|(paused, _)| !std::ptr::eq(*paused, connection));
         let counts = self.counts.get_mut(connection.place() as usize)?;
         self.spare.retain(|(writer, _)| !is(*writer, connection));
         if std::mem::take(&mut counts.waiting) > 0 {

@@ -13,6 +13,7 @@ pub mod large;
 pub mod message;
 pub mod options;
 pub mod order;
+pub mod pause;
 pub mod rma;
 pub mod rma_private;
 pub mod rma_rights;
@@ -97,6 +98,8 @@ macro_rules! conformance {
                 flow: sender_without_buffers, receiver_without_buffers, receiver_that_never_returns,
                     peer_that_never_polls, sends_while_holding_everything,
                     send_timeout_spares_others, flood_leaves_room, newcomers_connect_where_all_buffers_are_held;
+                pause: nothing_is_lost, others_go_on, at_any_moment, this_side_goes_on, death_is_told,
+                    ends_with_the_connection, refused, sleepers, large_messages_wait;
                 keepalive: silent_peer, silent_for_its_time, polling_peer, set_later;
                 rma: lengths_and_offsets, large_write, large_read, both_origins,
                     freed_memory_is_kept, changing_memory, changing_word_is_whole,

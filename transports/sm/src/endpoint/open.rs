@@ -6,6 +6,7 @@ use crate::driver::DRIVER;
 use crate::format::address::Address;
 use crate::format::layout::MAX_SEND_SIZE;
 use crate::format::layout::READY_LEN;
+use crate::lane::admission::Contention;
 use crate::lane::state::{EndpointState, Released};
 use crate::memory::registry::Registry;
 use crate::sm::{NO_LANE, Sm};
@@ -13,7 +14,6 @@ use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
 use cci_transport::{Arguments, ExpectedClients, OpenError, PendingEvents, Readiness, globals, random};
-use std::collections::VecDeque;
 
 /// What the keys of a device say.
 struct Settings {
@@ -80,7 +80,7 @@ impl Sm {
             spilled: Vec::new(),
             spilled_free: Vec::new(),
             refusing: 0,
-            wanting: VecDeque::new(),
+            contention: Contention::default(),
             deadlines_moved: false,
             timer_refused: false,
             strays: 0,

@@ -13,8 +13,8 @@ use cci_mem::ring::{BODY, Header, Violation};
 use cci_mem::source::Source;
 use cci_mem::sync::Ordering;
 use cci_proto::{
-    ConnectError, EventKind, Failure, Flags, ImportError, RegisterError, RequestError, Rights, RmaError, RmaHandle,
-    SendError,
+    ConnectError, EventKind, Failure, Flags, ImportError, PauseError, RegisterError, RequestError, Rights, RmaError,
+    RmaHandle, SendError,
 };
 use cci_transport::{
     Connect, Connection, ConnectionReport, Core, HandleCheck, Imported, Message, Peer, Posted, Readiness, Rma, Slot,
@@ -332,6 +332,14 @@ impl Transport for Sm {
         }
         self.state.pending_events.forget(connection);
         self.state.deadlines_moved = true;
+    }
+
+    fn pause(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.set_paused(core, connection, true)
+    }
+
+    fn resume(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.set_paused(core, connection, false)
     }
 
     #[inline]

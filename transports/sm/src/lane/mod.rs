@@ -3,6 +3,7 @@
 pub(crate) mod activity;
 pub(crate) mod admission;
 pub(crate) mod operation;
+pub(crate) mod pause;
 pub(crate) mod peer;
 pub(crate) mod queue;
 pub(crate) mod receive;
@@ -201,6 +202,7 @@ impl Lane {
         failure: Failure,
     ) {
         let Some((cell, pending)) = self.leave(number, state.now) else { return };
+        self.resume(state, number);
         self.start_timing(state);
         if let Some(pending) = pending {
             fail_connect(core, cell, &pending, failure);

@@ -43,13 +43,18 @@ impl Lane {
                 break;
             };
             wire.consumer.prefetch(wire.inbound.ring);
-            let kept = (state.wanting.is_empty() || !self.makes_way(state, core, header.kind, taken))
+            let kept = (!state.contention.is_on() || !self.makes_way(state, core, header, taken))
                 && match header.kind {
                     kind::MESSAGE => self.take_message(state, core, header)?,
                     kind::MESSAGE_SLOT => self.take_message_slot(state, core, header)?,
                     _ => self.take_control(state, core, header)?,
                 };
             if !kept {
+                if self.is_paused(header) {
+                    self.stop(state, core);
+                    refused = true;
+                    break;
+                }
                 if self.queue.is_backlogged() {
                     // It waits for room for answers, not for a slot that others could have.
                     self.admit(state, core);
@@ -82,10 +87,14 @@ impl Lane {
         self.held.inbound() as usize * 4 >= limit
     }
 
-    /// Whether the slots that are free are for lanes that want them and come before this one;
-    /// `taken`: frames of its turn so far.
+    /// Whether a frame stays in the ring: its connection is paused, or the slots that are free are
+    /// for lanes that want them and come before this one. `taken`: frames of its turn so far.
     #[cold]
-    fn makes_way(&mut self, state: &mut EndpointState, core: &Core, kind: u8, taken: u32) -> bool {
+    fn makes_way(&mut self, state: &mut EndpointState, core: &Core, header: Header, taken: u32) -> bool {
+        let kind = header.kind;
+        if self.is_paused(header) {
+            return true;
+        }
         // A request has slots of its own where messages have taken the others.
         if !matches!(kind, kind::MESSAGE | kind::MESSAGE_SLOT | kind::LANDED) {
             return false;
@@ -93,14 +102,14 @@ impl Lane {
         if taken > 0 {
             self.stop_wanting(state);
         }
-        let first = state.wanting.front().is_none_or(|number| *number == self.number);
-        !first && core.recv_free() <= state.wanting.len()
+        let first = state.contention.first().is_none_or(|number| number == self.number);
+        !first && core.recv_free() <= state.contention.wanting()
     }
 
     /// It has got a slot, or needs none any more.
     fn stop_wanting(&mut self, state: &mut EndpointState) {
         if self.admission.end_wanting() {
-            state.wanting.retain(|number| *number != self.number);
+            state.contention.remove(self.number);
             // Those that made way did so for this one; nobody else would tell them.
             state.lanes_changed |= state.refusing > 0;
         }
@@ -112,7 +121,7 @@ impl Lane {
     fn refuse(&mut self, state: &mut EndpointState, core: &mut Core) -> bool {
         self.admission.set_held_back(true);
         if !self.has_its_share(core) && self.admission.begin_wanting() {
-            state.wanting.push_back(self.number);
+            state.contention.push(self.number);
         }
         if !self.admission.begin_refusing() {
             return false;
@@ -250,7 +259,7 @@ impl Lane {
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         let published = || self.wire.as_ref().is_some_and(|wire| wire.has_frame());
-        !self.admission.is_refusing()
+        !(self.admission.is_refusing() || self.admission.is_stopped())
             && (self.phase == Phase::Draining
                 || self.phase == Phase::Ready && !self.queue.is_backlogged() && published())
     }

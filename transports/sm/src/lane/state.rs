@@ -1,6 +1,7 @@
 //! What all lanes of an endpoint share.
 
 use crate::descriptors::Control;
+use crate::lane::admission::Contention;
 use crate::lane::queue::QueuedPayload;
 use crate::lane::table::Redirected;
 use crate::memory::registry::Registry;
@@ -12,7 +13,6 @@ use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, MAX_REQUEST};
 use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, Slot};
 use rustix::fd::BorrowedFd;
-use std::collections::VecDeque;
 
 /// What all lanes of an endpoint share. The endpoint has it beside its lanes, so that a lane can be
 /// held with it.
@@ -58,9 +58,8 @@ pub(crate) struct EndpointState {
     pub(crate) spilled_free: Vec<u32>,
     /// Lanes that refuse what lies in their ring.
     pub(crate) refusing: u32,
-    /// Lanes with less than a quarter of the receive slots that found none free, and have got none
-    /// since: they get those that become free, in this order.
-    pub(crate) wanting: VecDeque<u32>,
+    /// Who comes first where slots are few, and whether connections are paused.
+    pub(crate) contention: Contention,
     /// Peers wait for memory for large messages.
     pub(crate) landings_wait: bool,
     /// Something that moves a deadline has happened since the timer was set.

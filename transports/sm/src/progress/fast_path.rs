@@ -181,7 +181,7 @@ impl Sm {
             [number]
                 if !has_deferred
                     && self.timed.is_empty()
-                    && self.state.wanting.is_empty()
+                    && !self.state.contention.is_on()
                     && !self.state.landings_wait
                     && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.admission.is_held_back()) =>
             {

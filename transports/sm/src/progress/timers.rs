@@ -142,7 +142,7 @@ impl Lane {
     }
 
     fn keep_alive(&mut self, state: &mut EndpointState, core: &mut Core) {
-        if !self.activity.is_watchful() {
+        if !self.activity.is_watchful() || self.admission.is_stopped() {
             return;
         }
         let now = state.now;

@@ -230,6 +230,7 @@ impl Lane {
         let known = self.table.cell(number).is_some_and(|other| std::ptr::eq(other, cell));
         if known {
             self.leave(number, state.now);
+            self.resume(state, number);
             state.registry.orphan(cell);
             self.imports.forget(cell);
             self.end_landings(state, core, cell);

@@ -83,6 +83,7 @@ impl Sm {
         if drains {
             // A client whose CONNECT arrives now asks again on another lane.
             lane.phase = Phase::Draining;
+            lane.end_stop(&mut self.state);
             if lane.receive(&mut self.state, core, RING_ENTRIES).is_err() {
                 return self.finish_teardown(core, number, Cause::Violation);
             }

@@ -5,7 +5,7 @@ use crate::lane::shared::name_of;
 use crate::sys;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
-use cci_proto::{ConnectError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
+use cci_proto::{ConnectError, PauseError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError};
 use cci_transport::{
     BackgroundWork, Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot,
     Transport, monotonic,
@@ -74,6 +74,33 @@ impl Transport for Tcp {
         self.background.on_call();
         self.disconnect_peer(core, connection);
         self.after();
+    }
+
+    fn pause(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.background.on_call();
+        let (lane, shared) = self.lane_of(connection).ok_or(PauseError::Disconnected)?;
+        lane.pause_connection(shared, connection.local.load(Ordering::Relaxed));
+        lane.flush(shared, core);
+        core.landings().pause(connection);
+        self.after();
+        Ok(())
+    }
+
+    fn resume(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
+        self.background.on_call();
+        let (lane, shared) = self.lane_of(connection).ok_or(PauseError::Disconnected)?;
+        lane.end_pause(shared, connection.local.load(Ordering::Relaxed));
+        core.landings().resume(connection);
+        if self.shared.grants_due {
+            self.give_grants(core);
+        }
+        if core.landings().is_waiting() {
+            self.land(core);
+        }
+        self.send_rest_now(core);
+        self.bury_ended(core);
+        self.after();
+        Ok(())
     }
 
     #[inline]

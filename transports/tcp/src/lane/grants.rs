@@ -22,6 +22,8 @@ pub(crate) struct Given {
     window: u32,
     /// The peer was asked for what it does not use, and has not answered.
     pub(crate) recalled: bool,
+    /// A connection of the lane is paused: the window is 0.
+    paused: bool,
 }
 
 /// Of so many slots, those that peers get one at a time, when they ask.
@@ -31,7 +33,7 @@ pub(crate) fn kept_for_asking(slots: usize) -> usize {
 
 impl Default for Given {
     fn default() -> Self {
-        Self { limit: 0, told: 0, received: 0, taken: 0, window: FIRST, recalled: false }
+        Self { limit: 0, told: 0, received: 0, taken: 0, window: FIRST, recalled: false, paused: false }
     }
 }
 
@@ -114,8 +116,22 @@ impl Given {
             return None;
         }
         let back = self.outstanding();
-        (self.limit, self.told, self.recalled, self.window) = (sent, sent, false, FIRST);
+        (self.limit, self.told, self.recalled) = (sent, sent, false);
+        self.window = if self.paused { 0 } else { FIRST };
         Some(back)
+    }
+
+    /// Grants nothing more. Returns how many come back at once, because the peer was not told of
+    /// them. A window of 0 wants none: what grants does not ask for the pause.
+    pub(crate) fn pause(&mut self) -> u32 {
+        let back = self.limit.wrapping_sub(self.told);
+        (self.limit, self.window, self.paused) = (self.told, 0, true);
+        back
+    }
+
+    /// Grants again.
+    pub(crate) fn resume(&mut self) {
+        (self.window, self.paused) = (FIRST, false);
     }
 }
 
@@ -215,6 +231,24 @@ mod tests {
         assert!(!credit.is_left());
         assert_eq!((given.on_returned(sent + 1), given.on_returned(sent)), (None, Some(3)));
         assert_eq!((given.outstanding(), given.wanted()), (0, 4));
+    }
+
+    #[test]
+    fn a_paused_peer_gets_no_grant() {
+        let (mut given, mut credit) = (Given::default(), Credit::default());
+        given.add(4, MOST);
+        assert!(credit.on_granted(given.tell()));
+        given.add(given.wanted(), MOST);
+        given.add(2, MOST);
+        assert_eq!(given.pause(), 2, "the peer does not know of these");
+        assert_eq!((given.wanted(), given.may_tell(), given.outstanding()), (0, false, 4));
+        credit.on_sent();
+        assert!(given.on_received());
+        given.recalled = true;
+        assert_eq!(given.on_returned(credit.give_back()), Some(3));
+        assert_eq!((given.wanted(), given.is_urgent()), (0, false), "still paused");
+        given.resume();
+        assert_eq!(given.wanted(), FIRST);
     }
 
     #[test]

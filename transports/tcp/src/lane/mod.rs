@@ -5,6 +5,7 @@ pub(crate) mod further;
 pub(crate) mod grants;
 pub(crate) mod operation;
 pub(crate) mod output;
+pub(crate) mod pause;
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod serving;
@@ -132,6 +133,8 @@ pub(crate) struct Lane {
     owes: bool,
     /// Taken messages that no frame has told the peer of.
     untold: bool,
+    /// Paused connections, by this side's numbers.
+    pub(crate) paused: Vec<u32>,
     /// In [`Shared::wanting`]: the peer wants grants.
     pub(crate) is_wanting: bool,
     /// It has said so after it was asked to give grants back, and before its answer.
@@ -189,6 +192,7 @@ impl Lane {
             is_active: false,
             owes: false,
             untold: false,
+            paused: Vec::new(),
             is_wanting: false,
             wanted_in_recall: false,
             wants: false,
@@ -395,6 +399,7 @@ impl Lane {
         number: u32,
     ) -> Option<(&'static Connection, Option<PendingConnect>)> {
         let left = self.table.leave(number)?;
+        self.end_pause(s, number);
         left.0.lane.store(NO_LANE, Ordering::Relaxed);
         if self.table.is_empty() {
             self.idle_since = s.now;

@@ -386,6 +386,11 @@ impl Lane {
     fn on_want(&mut self, s: &mut Shared) {
         // The answer says at least that somebody is there.
         self.owe(s);
+        self.want_grants(s);
+    }
+
+    /// Has the lane get grants in its turn.
+    pub(super) fn want_grants(&mut self, s: &mut Shared) {
         if self.given.recalled {
             self.wanted_in_recall = true;
         } else if !self.is_wanting && self.given.wanted() > 0 {

@@ -268,7 +268,7 @@ impl Engine {
         let had_gap = self.flow_mut(index).is_some_and(|flow| !flow.reorder_queue.is_empty());
         match self.apply_next(index, records, host) {
             FrameOutcome::Done => self.advance(index, host),
-            FrameOutcome::NoSlot => self.await_slot(index, Some(records)),
+            FrameOutcome::NoSlot => self.await_slot(index, Some(records), host),
             FrameOutcome::Dropped => {}
         }
         self.schedule_ack(now, index, bytes, had_gap || was_refused);

@@ -1,7 +1,7 @@
 //! Frames that await a receive slot.
 
 use crate::engine::connection::conn::bit;
-use crate::engine::host::Host;
+use crate::engine::host::{Host, Index};
 use crate::engine::state::Engine;
 use crate::wire::Records;
 
@@ -10,8 +10,8 @@ const MOST_WITHOUT_SLOT: u32 = 4;
 
 impl Engine {
     /// Handles a next in-order frame that found no slot: it is held, or the peer retransmits it
-    /// when there are slots.
-    pub(super) fn await_slot(&mut self, index: u32, records: Option<Records<'_>>) {
+    /// when there are slots. A paused connection awaits its resumption, and no slot.
+    pub(super) fn await_slot<H: Host>(&mut self, index: u32, records: Option<Records<'_>>, host: &H) {
         self.stats.refused += 1;
         let held = records.and_then(|records| self.hold(records, 0));
         let Some(ctx) = self.recv_ctx(index) else { return };
@@ -19,7 +19,7 @@ impl Engine {
             ctx.flow.reorder_queue.put(0, held);
         }
         ctx.conn.set(bit::RNR | bit::ACK_NOW);
-        if ctx.flow.next_frame.await_slot() {
+        if ctx.flow.next_frame.await_slot() && !host.is_paused(ctx.conn.host_cookie) {
             self.awaiting_slot.push_back(index);
         }
         self.mark_ready(index);
@@ -42,6 +42,17 @@ impl Engine {
         if self.awaiting_slot.len() > 1 {
             // The next call begins with another connection.
             self.awaiting_slot.rotate_left(1);
+        }
+    }
+
+    /// Delivers messages of a connection that the host takes again, and notifies its peer.
+    pub fn resume_paused<H: Host>(&mut self, index: Index, host: &mut H) {
+        let Index(index) = index;
+        // It may have waited for a slot before the pause.
+        self.awaiting_slot.retain(|other| *other != index);
+        let Some(ctx) = self.recv_ctx_of_flow(index) else { return };
+        if ctx.flow.next_frame.take_awaits_slot() {
+            self.resume(index, host);
         }
     }
 

@@ -57,7 +57,7 @@ impl Engine {
                     self.end_parts(index, ended, host);
                     match outcome {
                         FrameOutcome::Done | FrameOutcome::Dropped => {}
-                        FrameOutcome::NoSlot => return self.await_slot(index, None),
+                        FrameOutcome::NoSlot => return self.await_slot(index, None, host),
                     }
                 }
             }

@@ -330,12 +330,12 @@ fn nothing_names_a_lane_that_is_gone() {
     let number = server.sm.hot.first().copied().or_else(|| server.sm.timed.first().copied()).expect("a lane");
     let state = &mut server.sm.state;
     state.protocol_errors.push(number);
-    state.wanting.push_back(number);
+    state.contention.push(number);
     state.newly_hot.push(number);
     server.sm.remove_lane(number);
     let (sm, state) = (&server.sm, &server.sm.state);
     for list in [&sm.hot, &sm.timed, &state.newly_hot, &state.newly_timed, &state.protocol_errors] {
         assert!(!list.contains(&number), "{list:?}");
     }
-    assert!(state.wanting.is_empty() && sm.vacant == [number]);
+    assert!(state.contention.wanting() == 0 && sm.vacant == [number]);
 }
