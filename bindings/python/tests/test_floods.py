@@ -259,3 +259,99 @@ def test_a_flood_of_one_does_not_hold_up_the_deadline_of_a_wait_for_another(prog
         assert time.monotonic() - start < 2
         for end in (*busy, other):
             end.close()
+
+
+# Posts for ever, and says so when it has had to wait for the first time.
+RELENTLESS = """
+    import cci, sys
+    with cci.sync.connect(sys.argv[1]) as connection:
+        number, is_told = 0, False
+        while True:
+            try:
+                connection.post(number.to_bytes(8, "big") + bytes(992), timeout=1)
+                number += 1
+            except cci.TimedOut:
+                if not is_told:
+                    print("waits", flush=True)
+                is_told = True
+            except cci.Disconnected:
+                break
+"""
+
+
+def anonymous_memory():
+    """Bytes of this process that are its own."""
+    with open("/proc/self/status") as status:
+        lines = dict(line.split(":", 1) for line in status)
+    return int(lines["RssAnon"].split()[0]) * 1024
+
+
+def test_a_flood_without_end_lets_others_go_on_and_fills_no_memory(program, address):
+    with cci.sync.listen(address) as server:
+        before = anonymous_memory()
+        flood = program(RELENTLESS, server.uri)
+        unread = server.accept(timeout=LIMIT)
+        serve_others(server, lambda: has_line(flood))
+        assert flood.line() == "waits"
+        second = program(
+            """
+            import cci, sys
+            with cci.sync.connect(sys.argv[1], timeout=60) as connection:
+                for number in range(200):
+                    connection.send(bytes(1 << 20), timeout=60)
+                    connection.send(b"%d" % number, timeout=60)
+                    assert connection.recv(timeout=60) == b"%d" % number
+                for number in range(10_000):
+                    connection.post(b"%d" % number, timeout=60)
+                assert connection.recv(timeout=60) == b"end"
+            print("served")
+            """,
+            server.uri,
+        )
+        other = server.accept(timeout=LIMIT)
+        for number in range(200):
+            assert len(other.recv(timeout=LIMIT)) == 1 << 20
+            other.post(other.recv(timeout=LIMIT), timeout=LIMIT)
+        for number in range(10_000):
+            assert other.recv(timeout=LIMIT) == b"%d" % number
+        other.send(b"end", timeout=LIMIT)
+        assert second.end() == "served\n"
+        assert anonymous_memory() - before < 160 << 20
+        # It goes on with what is received, in order.
+        for number in range(100_000):
+            assert bytes(unread.recv(timeout=LIMIT))[:8] == number.to_bytes(8, "big")
+        unread.close()
+        flood.process.kill()
+
+
+def test_a_peer_that_waits_is_reached_by_what_this_side_begins(program):
+    """Over sm, what answers stands in line behind the messages that nobody receives."""
+    with cci.sync.listen("sm", recv_buffers=64) as server:
+        flood = program(
+            """
+            import cci, sys, threading
+            with cci.sync.connect(sys.argv[1]) as connection:
+                memory = bytearray(1 << 20)
+                with connection.register(memory, read=True, write=True) as registration:
+                    connection.send(bytes(registration.handle))
+                    is_full = False
+                    while not is_full:
+                        try:
+                            connection.post(bytes(1000), timeout=1)
+                        except cci.TimedOut:
+                            is_full = True
+                    print("waits", flush=True)
+                    message = connection.recv(timeout=60)
+                    print(len(message), flush=True)
+                    sys.stdin.read()
+            """,
+            server.uri,
+        )
+        unread = server.accept(timeout=LIMIT)
+        handle = bytes(unread.recv(timeout=LIMIT))
+        serve_others(server, lambda: has_line(flood))
+        assert flood.line() == "waits"
+        unread.send(bytes(2 << 20), timeout=LIMIT)
+        assert flood.line() == str(2 << 20)
+        assert len(handle) == 32
+        flood.process.kill()

@@ -43,6 +43,8 @@ const ROOM_WAKES: (&str, &str) = ("?handle::room_wakes", "counts how often the h
 /// go on.
 const ROOM_IS_TOLD: (&str, &str) = ("?handle::room_is_told", "a quiet handle takes seconds");
 const RETURN_WAKES: (&str, &str) = ("?handle::returned_event_wakes_the_refused", "a quiet handle takes seconds");
+const PAUSED_SLEEPERS: (&str, &str) =
+    ("?pause::sleepers", "virtual time goes on to the next retry of a peer that waits");
 
 cci_testkit::conformance!(sim, good, except: [
     MULTICAST,
@@ -53,6 +55,7 @@ cci_testkit::conformance!(sim, good, except: [
     ROOM_WAKES,
     ROOM_IS_TOLD,
     RETURN_WAKES,
+    PAUSED_SLEEPERS,
 ]);
 cci_testkit::conformance!(sim_under_faults, bad, except: [
     MULTICAST,
@@ -63,6 +66,7 @@ cci_testkit::conformance!(sim_under_faults, bad, except: [
     ROOM_WAKES,
     ROOM_IS_TOLD,
     RETURN_WAKES,
+    PAUSED_SLEEPERS,
     ("message::every_length", "expects every message of an unreliable connection, and some are lost"),
     ("?connect::many_connections", "expects messages of different connections in the order in which they were sent"),
     ("?disconnect::published_is_delivered", "expects messages of an unordered connection in order"),

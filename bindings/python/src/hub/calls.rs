@@ -51,6 +51,7 @@ impl Hub {
             let number = state.number();
             let open = Operation { keep, peer, outcome: None, is_awaited: end == End::Awaited };
             state.operations.insert(number, open);
+            state.resume(&endpoint, peer);
             number
         };
         let sent = endpoint.send_large(connection, &memory, operation);
@@ -96,6 +97,7 @@ impl Hub {
         let connection = self.connection(py, peer)?;
         let endpoint = self.opened.get(py)?;
         let operation = self.operation(peer, keep, End::Awaited);
+        self.state().resume(&endpoint, peer);
         match begin(&endpoint, connection, operation) {
             Ok(()) => Ok(operation),
             Err(why) => {

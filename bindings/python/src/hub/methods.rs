@@ -151,7 +151,11 @@ impl Hub {
         let uri = arguments::checked_uri(uri)?;
         let endpoint = self.opened.get(py)?;
         let peer = self.number();
-        self.state().connecting(peer);
+        {
+            let mut state = self.state();
+            state.connecting(peer);
+            state.resume_all(&endpoint);
+        }
         let connect = Connect::to(uri.to_str()?).attribute(attribute).payload(payload).timeout(timeout).context(peer);
         endpoint.connect(&connect).or_raise(py).inspect_err(|_| {
             let mut state = self.state();

@@ -3,6 +3,7 @@
 
 mod calls;
 mod methods;
+mod pauses;
 mod serving;
 mod state;
 mod unread;
@@ -273,6 +274,12 @@ impl Hub {
             }
             return Ok(None);
         };
+        if known.is_paused
+            && known.unread.has_room_again(totals)
+            && let Some(endpoint) = self.opened.share()
+        {
+            state.resume(&endpoint, peer);
+        }
         drop(state);
         if message.is_in_place()
             && let Err(raised) = self.opened.gauge.warn(py)

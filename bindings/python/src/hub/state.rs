@@ -49,6 +49,10 @@ pub(crate) struct Peer {
     /// None until it is open.
     pub(crate) connection: Option<Connection>,
     pub(crate) unread: Unread,
+    /// The library takes no message of it until the program has received some.
+    pub(crate) is_paused: bool,
+    /// The library pauses no such connection.
+    pub(super) is_unpausable: bool,
     /// Why nothing comes or goes any more.
     pub(crate) lost: Option<Ended>,
     /// Why a posted message has not arrived; told once, by the next call.
@@ -57,7 +61,7 @@ pub(crate) struct Peer {
 
 impl Peer {
     fn new(connection: Option<Connection>) -> Self {
-        Self { connection, unread: Unread::default(), lost: None, unsent: None }
+        Self { connection, unread: Unread::default(), is_paused: false, is_unpausable: false, lost: None, unsent: None }
     }
 }
 
@@ -154,6 +158,9 @@ impl State {
                     let held = usize::try_from(self.gauge.held()).unwrap_or(usize::MAX);
                     peer.unread.push(message, &mut self.totals, held);
                     changes.keys.push(number);
+                    if peer.unread.is_over(&self.totals) && !peer.is_paused {
+                        self.pause(endpoint, number);
+                    }
                 }
             }
             Event::Completed(completed) => {

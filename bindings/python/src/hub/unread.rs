@@ -35,10 +35,15 @@ impl Totals {
         Self { buffers, in_place: 0, copied: 0 }
     }
 
-    /// Whether little more may be copied.
+    /// Whether half of what may be copied is used: no peer is paused before that.
     #[inline]
     pub(crate) fn is_short(&self) -> bool {
-        self.copied > self.most() / 4 * 3
+        self.copied > self.most() / 2
+    }
+
+    /// Bytes that may still be copied.
+    fn left(&self) -> usize {
+        self.most().saturating_sub(self.copied)
     }
 
     /// Bytes that are copied at most.
@@ -76,6 +81,19 @@ impl Unread {
         self.in_place += 1;
         totals.in_place += 1;
         self.messages.push_back(Payload::InPlace(Held::new(cci::Event::Received(message))));
+    }
+
+    /// Whether the peer is to wait: more of it is copied than is left for everybody. So one peer
+    /// has a half, and each of many has as much as is left.
+    #[inline]
+    pub(crate) fn is_over(&self, totals: &Totals) -> bool {
+        self.copied > totals.left()
+    }
+
+    /// Whether a peer that waits is to go on.
+    #[cold]
+    pub(crate) fn has_room_again(&self, totals: &Totals) -> bool {
+        self.messages.is_empty() || self.copied <= totals.left() / 2
     }
 
     /// The next message.
