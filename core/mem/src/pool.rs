@@ -107,6 +107,8 @@ pub struct Pool<C: 'static, E: 'static> {
     /// there is nothing to sweep.
     borrowed: usize,
     limit: usize,
+    /// Up to this many taken slots [`Pool::renew`] finds one: the limit, or none.
+    renewable: usize,
     /// [`FEW`], or the limit if that is less.
     few: usize,
     /// The one taken last, until it is freed, and unless more than `few` are taken. Where one slot
@@ -124,7 +126,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         let (mut free, taken) = (Vec::new(), Turns::new(slots.len())?);
         free.try_reserve_exact(slots.len())?;
         let limit = limit.min(slots.len());
-        Ok(Self { slots, fresh: 0, free, taken, borrowed: 0, limit, few: FEW.min(limit), last: None })
+        Ok(Self { slots, fresh: 0, free, taken, borrowed: 0, limit, renewable: limit, few: FEW.min(limit), last: None })
     }
 
     /// How many may be taken at a time.
@@ -139,9 +141,23 @@ impl<C: Sync, E: Sync> Pool<C, E> {
         self.slots.len()
     }
 
+    /// Whether a slot is one of this class.
+    #[must_use]
+    pub fn has(&self, slot: &Slot<C, E>) -> bool {
+        self.slots.as_ptr_range().contains(&std::ptr::from_ref(slot))
+    }
+
+    /// As [`Pool::set_limit`], while some slots are not for whoever comes next: [`Pool::renew`]
+    /// finds none then.
+    pub fn set_limit_without_renewal(&mut self, limit: usize) {
+        self.set_limit(limit);
+        self.renewable = 0;
+    }
+
     /// Changes the limit; slots above it that are taken stay so until returned.
     pub fn set_limit(&mut self, limit: usize) {
         self.limit = limit.min(self.slots.len());
+        self.renewable = self.limit;
         self.few = FEW.min(self.limit);
         if self.taken.len > self.few {
             self.last = None;
@@ -196,7 +212,7 @@ impl<C: Sync, E: Sync> Pool<C, E> {
     /// freed if it was returned too, so that they become few again.
     #[inline(always)]
     pub fn renew(&mut self, mut released: impl FnMut(&'static Slot<C, E>)) -> Option<&'static Slot<C, E>> {
-        if self.borrowed == 0 || self.taken.len > self.limit {
+        if self.borrowed == 0 || self.taken.len > self.renewable {
             return None;
         }
         let at = self.taken.front()?;

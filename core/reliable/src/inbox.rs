@@ -189,18 +189,15 @@ impl Inbox {
         self.with_buffer(core, slot, who)
     }
 
-    /// A slot and a buffer for a connection request, which has slots of its own where messages have
-    /// taken all others.
+    /// A slot and a buffer for a connection request, which has slots of its own, and its share of
+    /// the others beyond them.
     fn take_for_request(&mut self, core: &mut Core) -> Option<(&'static Slot, u32)> {
         if self.closing {
             return None;
         }
-        let slot = self.take_fair(core, STRANGER);
-        let slot = slot.or_else(|| core.take_recv_for_request(|slot| self.release(slot)));
-        if slot.is_none() {
-            core.starve();
-        }
-        self.with_buffer(core, slot?, STRANGER)
+        let slot = core.take_recv_for_request(|slot| self.release(slot));
+        let slot = slot.or_else(|| self.take(core, STRANGER))?;
+        self.with_buffer(core, slot, STRANGER)
     }
 
     /// Adds a buffer to a slot.

@@ -109,9 +109,19 @@ impl ReceiveSlots {
     }
 
     /// Queues the CONNECT_REQUEST event of a request, and returns the slot by which the program
-    /// answers it. `None`: no slot is free.
-    pub fn request(&mut self, core: &mut Core, attribute: Attribute, payload: &[u8]) -> Option<&'static Slot> {
-        let slot = core.take_recv_for_request(|slot| self.release(slot))?;
+    /// answers it. `None`: no slot is free. `has_spare`: it may have a slot of messages where all
+    /// slots for requests are taken.
+    pub fn request(
+        &mut self,
+        core: &mut Core,
+        attribute: Attribute,
+        payload: &[u8],
+        has_spare: bool,
+    ) -> Option<&'static Slot> {
+        let slot = match core.take_recv_for_request(|slot| self.release(slot)) {
+            None if has_spare => self.take(core)?,
+            slot => slot?,
+        };
         let buffer = self.with_buffer(core, slot, payload)?;
         // The facade marks an answered request here.
         slot.mark.store(0, Ordering::Relaxed);

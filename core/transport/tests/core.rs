@@ -105,6 +105,55 @@ fn the_number_of_slots_can_change_up_to_the_capacity() {
     assert!(core.take_send().is_some() && core.take_send().is_none());
 }
 
+/// Takes slots for requests, until none of theirs is left.
+fn ask_all(core: &mut Core) -> Vec<&'static Slot> {
+    let mut asked = Vec::new();
+    while let Some(slot) = core.take_recv_for_request(|_| ()) {
+        slot.fill(EventKind::ConnectRequest as u32, 0, [0, 0]);
+        core.push(slot);
+        asked.extend(core.pop());
+    }
+    asked
+}
+
+/// Gives slots back, as the program does.
+fn give_back(slots: Vec<&'static Slot>) {
+    slots.into_iter().for_each(|slot| assert!(slot.give_back()));
+}
+
+#[test]
+fn requests_and_messages_take_no_slots_of_each_other() {
+    let (mut core, _) = core(&OPTIONS);
+    let message = |core: &mut Core| {
+        let slot = core.take_recv(|_| ())?;
+        slot.fill(EventKind::Recv as u32, 0, [0, 0]);
+        core.push(slot);
+        core.pop()
+    };
+    let all = |core: &mut Core| std::iter::from_fn(|| message(core)).collect::<Vec<_>>();
+    for limit in [8, 3] {
+        core.set_recv_count(limit).expect("within the capacity");
+        let limit = limit as usize;
+        let requests = ask_all(&mut core);
+        assert_eq!((requests.len(), core.recv_free()), (16, limit));
+        let mut messages = all(&mut core);
+        assert_eq!((messages.len(), core.recv_free()), (limit, 0));
+        // What requests leave is for requests, and what messages leave for messages.
+        give_back(requests);
+        assert!(message(&mut core).is_none());
+        let requests = ask_all(&mut core);
+        assert_eq!(requests.len(), 16);
+        give_back(messages.split_off(1));
+        assert!(core.take_recv_for_request(|_| ()).is_none());
+        messages.extend(all(&mut core));
+        assert_eq!(messages.len(), limit);
+        give_back(messages);
+        give_back(requests);
+        core.sweep_all_recv(|_| ());
+        assert_eq!((core.recv_free(), core.recv_count().0), (limit, limit));
+    }
+}
+
 #[test]
 fn send_and_rma_slots_are_apart() {
     let (mut core, _) = core(&OPTIONS);

@@ -104,7 +104,8 @@ impl Inbox {
         if self.requests.len() >= (limit / 4).max(1) {
             return false;
         }
-        let Some(slot) = self.slots.request(core, request.attribute, payload) else { return false };
+        let has_spare = self.spare(core) > 0;
+        let Some(slot) = self.slots.request(core, request.attribute, payload, has_spare) else { return false };
         self.requests.insert(slot, request);
         self.has_delivered = true;
         true

@@ -236,6 +236,12 @@ fn sixty_four_peers_of_one_network_get_through_one_as_well_as_the_other() {
     let held = waiting(&b, EventKind::Recv);
     assert!((128..256).contains(&held), "{held} messages of the flood");
     let (last, cell) = (&peers[63], cells[63]);
+    // As many hosts ask as may: they leave the last one its slot.
+    for host in 2000..2064 {
+        Stranger::new(&hub, host, &b).ask(&b, 1);
+    }
+    assert!((16..64).contains(&waiting(&b, EventKind::ConnectRequest)));
+    assert_eq!(waiting(&b, EventKind::Recv), held);
     last.send(cell, b"modest", 1);
     until(&[last, &b], || waiting(&b, EventKind::Recv) > held);
     assert_eq!(outcome(&[last, &b], 0, EventKind::Send).0, Some(Status::Success));

@@ -6,7 +6,8 @@ use super::shortage;
 use super::{Core, CoreOptions};
 use crate::{Connection, OpenError, Slot};
 use cci_mem::pool::Pool;
-use cci_proto::{OptionError, Status};
+use cci_mem::slot::State;
+use cci_proto::{EventKind, OptionError, Status};
 use std::collections::TryReserveError;
 use std::ops::Range;
 
@@ -28,8 +29,12 @@ pub(super) struct Slots {
     /// Addresses of the send slots, which stand between the others.
     send_slots: Range<usize>,
     recv: SlotPool,
-    /// Receive slots beyond the limit that only connection requests may take.
+    /// Receive slots for messages; the limit of `recv` is larger by each request in `asked`.
+    recv_limit: usize,
+    /// Receive slots beyond that limit that only connection requests may take, of each way.
     for_requests: usize,
+    /// The requests that have such slots, of all ways.
+    asked: Vec<&'static Slot>,
     send: SlotPool,
     rma: SlotPool,
     /// Send slots in use by this endpoint, and how many of them only answers may take.
@@ -66,8 +71,22 @@ impl Slots {
             globals.slots.give(all);
             OpenError::new(Status::NoMem, "no memory for the slots of an endpoint")
         })?;
-        let send_limit = send.limit();
-        Ok((Self { endpoint, all, send_slots, recv, for_requests, send, rma, send_limit, answers: 0 }, ways))
+        let (recv_limit, send_limit) = (recv.limit(), send.limit());
+        let asked = Vec::new();
+        let slots = Self {
+            endpoint,
+            all,
+            send_slots,
+            recv,
+            recv_limit,
+            for_requests,
+            asked,
+            send,
+            rma,
+            send_limit,
+            answers: 0,
+        };
+        Ok((slots, ways))
     }
 
     /// Swaps the pool of receive slots for another one.
@@ -80,7 +99,53 @@ impl Slots {
     }
 
     pub(super) fn set_recv_limit(&mut self, limit: usize) {
-        self.recv.set_limit(limit);
+        self.recv_limit = limit;
+        if self.asked.is_empty() {
+            self.recv.set_limit(limit);
+        } else {
+            self.check_requests();
+        }
+    }
+
+    /// Forgets requests whose slots are free again, or have messages by now, so that the limit
+    /// allows as many messages as ever. Returns how many requests of this way are left.
+    #[cold]
+    fn check_requests(&mut self) -> usize {
+        let request = EventKind::ConnectRequest as u32;
+        self.asked.retain(|slot| slot.state() != State::Free && slot.kind() == request);
+        let asked = self.asked.iter().filter(|slot| self.recv.has(slot)).count();
+        self.set_limit_beside(asked);
+        asked
+    }
+
+    /// Lets messages take as many slots as ever beside so many requests, and not those of requests
+    /// that were returned.
+    fn set_limit_beside(&mut self, asked: usize) {
+        if asked == 0 {
+            self.recv.set_limit(self.recv_limit);
+        } else {
+            self.recv.set_limit_without_renewal(self.recv_limit + asked);
+        }
+    }
+
+    /// A slot that messages may not take. None: as many requests have one as may.
+    #[cold]
+    fn take_for_request(&mut self, mut released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
+        self.recv.sweep(SWEEP, &mut released);
+        let mut asked = self.check_requests();
+        if asked >= self.for_requests {
+            self.recv.sweep_all(released);
+            asked = self.check_requests();
+        }
+        if asked >= self.for_requests || self.asked.try_reserve(1).is_err() {
+            return None;
+        }
+        // More than the limit are taken where it was lowered.
+        self.recv.set_limit(self.recv.in_use().max(self.recv_limit + asked) + 1);
+        let slot = self.recv.take();
+        self.set_limit_beside(asked + usize::from(slot.is_some()));
+        self.asked.extend(slot);
+        slot.inspect(|slot| slot.owner.set(Some(self.endpoint)))
     }
 
     /// The number of a slot among all of the endpoint.
@@ -100,7 +165,7 @@ impl Slots {
 
     /// Slots in use, slots that the program has, and the limit, of the receive class.
     pub(super) fn recv_gauges(&self) -> [usize; 3] {
-        [self.recv.in_use(), self.recv.borrowed(), self.recv.limit()]
+        [self.recv.in_use(), self.recv.borrowed(), self.recv_limit]
     }
 
     /// Slots in use and the limit: of the send class, and of RMA descriptors.
@@ -115,8 +180,32 @@ impl Slots {
     }
 
     #[inline(always)]
-    fn take_recv(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
-        Self::take_from(&mut self.recv, self.endpoint, released)
+    fn take_recv(&mut self, mut released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
+        match self.recv.renew(&mut released) {
+            Some(slot) => Some(slot),
+            None => self.take_another_recv(released),
+        }
+    }
+
+    #[inline(never)]
+    fn take_another_recv(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
+        if self.asked.is_empty() {
+            return Self::take_another(&mut self.recv, self.endpoint, released);
+        }
+        self.take_beside_requests(released)
+    }
+
+    /// Takes a slot for a message where requests have slots of their own: what those leave is not
+    /// for messages.
+    #[cold]
+    fn take_beside_requests(&mut self, mut released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
+        self.recv.sweep(SWEEP, &mut released);
+        self.check_requests();
+        if self.recv.in_use() >= self.recv.limit() {
+            self.recv.sweep_all(released);
+            self.check_requests();
+        }
+        self.recv.take().inspect(|slot| slot.owner.set(Some(self.endpoint)))
     }
 
     #[inline(always)]
@@ -202,14 +291,11 @@ impl Core {
         self.slots.take_recv(released)
     }
 
-    /// A slot for a connection request: also one of those that messages may not take. `released` as
-    /// for [`Core::take_recv`].
+    /// A slot for a connection request, of those that messages may not take. None: all of them have
+    /// requests, and another one takes its turn among messages. `released` as for
+    /// [`Core::take_recv`].
     pub fn take_recv_for_request(&mut self, released: impl FnMut(&'static Slot)) -> Option<&'static Slot> {
-        let limit = self.slots.recv.limit();
-        self.slots.recv.set_limit(limit + self.slots.for_requests);
-        let slot = self.slots.take_recv(released);
-        self.slots.recv.set_limit(limit);
-        slot
+        self.slots.take_for_request(released)
     }
 
     /// The only receive slot that is taken, if the program has returned it: to be filled and handed
@@ -243,6 +329,9 @@ impl Core {
     /// Frees all receive slots that the program has returned.
     pub fn sweep_all_recv(&mut self, released: impl FnMut(&'static Slot)) {
         self.slots.recv.sweep_all(released);
+        if !self.slots.asked.is_empty() {
+            self.slots.check_requests();
+        }
     }
 
     /// A slot for a send or a control event.
@@ -293,7 +382,7 @@ impl Core {
     /// Receive slots for messages: limit and capacity, of the current way.
     #[must_use]
     pub fn recv_count(&self) -> (usize, usize) {
-        (self.slots.recv.limit(), self.slots.recv.capacity().saturating_sub(self.slots.for_requests))
+        (self.slots.recv_limit, self.slots.recv.capacity().saturating_sub(self.slots.for_requests))
     }
 
     /// All receive slots of a way, those for connection requests among them: who has a payload for
@@ -356,7 +445,7 @@ impl Core {
     /// None, or more than the endpoint was opened with.
     pub fn set_recv_count(&mut self, count: u32) -> Result<(), OptionError> {
         let limit = in_range(count, self.recv_count().1)?;
-        self.slots.recv.set_limit(limit);
+        self.slots.set_recv_limit(limit);
         self.set_recv_limit_of_ways(limit);
         Ok(())
     }

@@ -95,13 +95,18 @@ impl Lane {
         if self.is_paused(header) {
             return true;
         }
-        // A request has slots of its own where messages have taken the others.
+        // A request has slots of its own, and decides by itself beyond them.
         if !matches!(kind, kind::MESSAGE | kind::MESSAGE_SLOT | kind::LANDED) {
             return false;
         }
         if taken > 0 {
             self.stop_wanting(state);
         }
+        self.are_others_first(state, core)
+    }
+
+    /// Whether the slots that are free are for other lanes.
+    pub(crate) fn are_others_first(&self, state: &EndpointState, core: &Core) -> bool {
         let first = state.contention.first().is_none_or(|number| number == self.number);
         !first && core.recv_free() <= state.contention.wanting()
     }

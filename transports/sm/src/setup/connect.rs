@@ -2,6 +2,7 @@
 
 use crate::format::address::Address;
 use crate::format::layout::{NO_SLOT, NOTHING, body, kind, pair, unpair};
+use crate::lane::receive::take_recv;
 use crate::lane::send::NO_PAYLOAD;
 use crate::lane::state::{EndpointState, PayloadToken};
 use crate::lane::table::{PendingConnect, PendingRequest, Redirected};
@@ -60,7 +61,13 @@ impl Lane {
             self.on_expected(state, core, body[2], (header.word, attribute, max_send_size));
             return Ok(true);
         }
-        let Some(slot) = core.take_recv_for_request(|slot| state.released.add(slot)) else { return Ok(false) };
+        let slot = match core.take_recv_for_request(|slot| state.released.add(slot)) {
+            // Beyond its own slots a request takes its turn among messages.
+            None if self.are_others_first(state, core) => None,
+            None => take_recv(core, &mut state.released),
+            slot => slot,
+        };
+        let Some(slot) = slot else { return Ok(false) };
         slot.payload.store(0, Ordering::Relaxed);
         let number = self.number();
         let Some(wire) = self.wire.as_mut() else {

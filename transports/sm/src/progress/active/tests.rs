@@ -6,8 +6,8 @@ use crate::progress::poll::{LOOK_EVERY, SWEEP_EVERY};
 use cci_mem::arena::SharedMemory;
 use cci_mem::hints::{BITS, WORDS};
 use cci_mem::sync::Ordering;
-use cci_proto::{Access, EventKind, Rights};
-use cci_transport::{Connection, Posted, Rma, Slot, Transport};
+use cci_proto::{Access, Attribute, EventKind, Rights};
+use cci_transport::{Connect, Connection, Posted, Rma, Slot, Transport};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::time::Instant;
 
@@ -250,6 +250,41 @@ fn a_hundred_senders_get_at_least_half_of_their_share() {
     }
     assert_eq!(taken.len(), SENDERS, "some got nothing");
     assert!(taken.values().all(|own| *own >= 10), "{taken:?}");
+}
+
+/// Peers that ask for connections without end have the slots for requests, and of the others only
+/// what no lane wants: a message waits for those that were queued before it, and no others.
+#[test]
+fn requests_without_end_leave_slots_for_the_messages_of_others() {
+    const PEERS: usize = 4;
+    const EACH: usize = 50;
+    let mut clients = Clients::new(1 + PEERS);
+    let Clients { server, clients } = &mut clients;
+    server.core.set_recv_count(8).expect("fewer");
+    let uri = server.sm.uri().to_owned();
+    let (modest, greedy) = clients.split_first_mut().expect("several");
+    for (client, _) in &mut *greedy {
+        let attribute = Attribute::ReliableOrdered;
+        let connect = Connect { uri: &uri, payload: b"", attribute, context: 0, timeout: Some(LIMIT) };
+        (0..EACH).for_each(|_| client.sm.connect(&mut client.core, &connect).expect("a connect"));
+    }
+    // The program takes nothing until all slots are taken.
+    (0..1000).for_each(|_| server.sm.progress(&mut server.core));
+    modest.0.send(modest.1);
+    (0..1000).for_each(|_| server.sm.progress(&mut server.core));
+    let (begin, mut requests) = (Instant::now(), 0);
+    loop {
+        assert!(begin.elapsed() < LIMIT, "no message behind {requests} requests");
+        let Some(slot) = server.call() else { continue };
+        if slot.kind() == EventKind::Recv as u32 {
+            break;
+        }
+        server.sm.reject(&mut server.core, slot).expect("a rejection");
+        assert!(slot.give_back());
+        requests += 1;
+    }
+    // The queue has 72 at a time: those before the message had a slot, and those until it is out.
+    assert!(requests <= 2 * (8 + 64), "{requests} of {} requests came first", PEERS * EACH);
 }
 
 /// An endpoint with one lane, which spins.
