@@ -34,7 +34,7 @@ impl Inbox {
     /// Queues CONNECT_REQUEST events of the requests that wait, as far as slots are free.
     pub(crate) fn show_requests(&mut self, core: &mut Core) {
         while let Some(request) = self.requests.front() {
-            match self.slots.request(core, request.attribute, &request.payload) {
+            match self.slots.request(core, request.attribute, &request.payload, true) {
                 Some(slot) => self.requests.pop_front().into_iter().for_each(|asked| self.shown.insert(slot, asked)),
                 None if self.slots.starve(core) => {}
                 None => break,
