@@ -13,11 +13,12 @@ impl<T> EndpointFor<T> {
     ///
     /// - Nothing is lost, and the order stays. Messages that have reached this endpoint are still
     ///   delivered: those that wait as events, and a bounded number behind them.
-    /// - This side's sends and RMA go on, and so does its memory for the peer's RMA. On `sm` the
-    ///   peer's frames wait in one ring. So answers that this side awaits from that peer (RMA that
-    ///   the peer relays, large messages, connects), and the peer's other connections to this
-    ///   endpoint, wait as well. On `tcp`, messages of the peer's other connections to this endpoint
-    ///   wait too. On all others only this connection waits.
+    /// - This side's sends and RMA go on. What the peer begins behind a message that waits, its RMA
+    ///   too, may wait with it.
+    /// - Other connections of the same two endpoints wait as well where they share a lane: on `tcp`
+    ///   their messages from that peer, on `sm` everything from that peer. There, answers that this
+    ///   side awaits (RMA that the peer relays, large messages, connects) are among it. Elsewhere
+    ///   only this connection waits.
     /// - The death of the peer, and the close of its endpoint, end the connection as ever. On `sm` a
     ///   peer that disconnects, and goes on with its endpoint, is reported after the resume.
     /// - The peer's send timeout and keepalive run on. Its late sends fail with

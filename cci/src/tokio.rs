@@ -45,6 +45,8 @@
 //! # }
 //! ```
 
+mod room;
+
 use crate::endpoint::Endpoint;
 use crate::event::Event;
 use cci_proto::PollError;
@@ -114,6 +116,7 @@ pub struct AsyncEndpoint(AsyncFd<Watched>);
 /// An endpoint as the runtime knows it: by its descriptor.
 struct Watched {
     endpoint: Endpoint,
+    senders: room::Senders,
     descriptor: RawFd,
 }
 
@@ -141,7 +144,7 @@ impl AsyncEndpoint {
     /// Called outside of a runtime, or in one without I/O.
     #[expect(unsafe_code, reason = "the descriptor must stay open while the runtime watches it")]
     pub fn new(endpoint: Endpoint) -> Result<Self, OpenError> {
-        let watched = Watched { descriptor: endpoint.as_fd().as_raw_fd(), endpoint };
+        let watched = Watched { descriptor: endpoint.as_fd().as_raw_fd(), endpoint, senders: room::Senders::default() };
         // SAFETY: an endpoint's descriptor is the same, and open, as long as the endpoint, which
         // `Watched` owns.
         let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) };
@@ -174,11 +177,17 @@ impl AsyncEndpoint {
     /// here, or the runtime is shutting down.
     pub async fn next_event(&self) -> Result<Event<'_>, WaitError> {
         loop {
-            if let Some(event) = self.get_event()? {
+            let event = self.get_event()?;
+            self.senders().on_look();
+            if let Some(event) = event {
                 return Ok(event);
             }
             self.readable().await.map_err(WaitError::Runtime)?;
         }
+    }
+
+    fn senders(&self) -> &room::Senders {
+        &self.0.get_ref().senders
     }
 
     /// Ends the watching, and returns the endpoint.

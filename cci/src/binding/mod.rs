@@ -312,6 +312,20 @@ pub fn arm(endpoint: &Endpoint) -> Result<(), Unusable> {
     })
 }
 
+/// Makes progress, and arms a descriptor that is readable when a call could move something; events
+/// that wait do not count. None: there is something to do already, or no descriptor is left.
+///
+/// # Errors
+///
+/// The endpoint cannot be used here.
+#[cfg(feature = "tokio")]
+pub(crate) fn progress_and_arm(endpoint: &Endpoint) -> Result<Option<std::sync::Arc<std::os::fd::OwnedFd>>, Unusable> {
+    endpoint.with(|core, transport| {
+        transport.progress(core);
+        transport.arm_in_call(core)
+    })
+}
+
 /// The endpoint's handle itself, for a binding: open as long as the endpoint. From now on the
 /// endpoint arms it.
 ///
