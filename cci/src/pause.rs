@@ -19,8 +19,8 @@ impl<T> EndpointFor<T> {
     ///   their messages from that peer, on `sm` everything from that peer. There, answers that this
     ///   side awaits (RMA that the peer relays, large messages, connects) are among it. Elsewhere
     ///   only this connection waits.
-    /// - The death of the peer, and the close of its endpoint, end the connection as ever. On `sm` a
-    ///   peer that disconnects, and goes on with its endpoint, is reported after the resume.
+    /// - The death of the peer, and the close of its endpoint, end the connection as ever. On `sm`
+    ///   a peer that disconnects, and goes on with its endpoint, is reported after the resume.
     /// - The peer's send timeout and keepalive run on. Its late sends fail with
     ///   [`crate::Failure::NotReady`] or [`crate::Failure::TimedOut`].
     /// - The pause ends with the connection.

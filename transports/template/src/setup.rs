@@ -158,7 +158,6 @@ impl Template {
 
     /// The peer has closed. Its messages that wait for a slot come before the DISCONNECT event.
     pub(crate) fn on_close(&mut self, core: &mut Core, number: u32) {
-        self.end_pause(number);
         let Some(side) = self.sides.get_mut(&number) else { return };
         side.is_closed = true;
         side.fail(core, Failure::Disconnected);

@@ -60,8 +60,6 @@ pub(crate) struct Side {
     started: usize,
     /// Messages that wait for a receive slot.
     pub(crate) backlog: VecDeque<Vec<u8>>,
-    /// The program wants no message now.
-    pub(crate) is_paused: bool,
     /// The peer was told that its messages wait.
     pub(crate) has_refused: bool,
     /// The peer has told that messages wait there.
@@ -81,7 +79,6 @@ impl Side {
             operations: VecDeque::new(),
             started: 0,
             backlog: VecDeque::new(),
-            is_paused: false,
             has_refused: false,
             is_refused: false,
             is_closed: false,
@@ -92,14 +89,6 @@ impl Side {
     /// Sends a frame to the peer. False: the peer's endpoint is closed, or not known yet.
     pub(crate) fn push(&self, frame: impl FnOnce(u32) -> Frame) -> bool {
         self.peer.as_ref().is_some_and(|(peer, to)| peer.push(frame(*to)))
-    }
-
-    /// Tells the peer that its messages wait, once.
-    pub(crate) fn refuse(&mut self, core: &Core) {
-        if !std::mem::replace(&mut self.has_refused, true) {
-            core.counters().on_refused();
-            self.push(|to| Frame::NotReady { to });
-        }
     }
 
     /// Adds an operation: a message, an RMA, or an RMA and the message after its data.

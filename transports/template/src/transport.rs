@@ -8,9 +8,7 @@ use crate::setup::number_in;
 use crate::side::Side;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
-use cci_proto::{
-    ConnectError, Failure, PauseError, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time,
-};
+use cci_proto::{ConnectError, Failure, RegisterError, RequestError, Rights, RmaError, RmaHandle, SendError, Time};
 use cci_transport::{
     Connect, Connection, ConnectionReport, Core, Message, Peer, Posted, Readiness, Rma, Slot, Transport, Unsent, lock,
     monotonic, send_rest,
@@ -58,9 +56,7 @@ impl Template {
     fn on_message(&mut self, core: &mut Core, to: u32, bytes: Vec<u8>) {
         let Some(side) = self.sides.get_mut(&to) else { return };
         if side.cell.attribute().is_reliable() {
-            if side.is_paused && side.backlog.is_empty() {
-                side.refuse(core);
-            } else if side.backlog.is_empty() {
+            if side.backlog.is_empty() {
                 self.inbox.turns.push_back(to);
             }
             side.backlog.push_back(bytes);
@@ -76,8 +72,7 @@ impl Template {
         self.inbox.show_requests(core);
         while let Some(number) = self.inbox.turns.pop_front() {
             let Some(side) = self.sides.get_mut(&number) else { continue };
-            // It gets its turn with its resumption.
-            let Some(bytes) = side.backlog.front().filter(|_| !side.is_paused) else { continue };
+            let Some(bytes) = side.backlog.front() else { continue };
             if !self.inbox.show_message(core, side.cell, bytes) {
                 self.inbox.turns.push_front(number);
                 break;
@@ -93,18 +88,12 @@ impl Template {
         }
         // Backpressure: senders learn why they wait, once.
         for number in &self.inbox.turns {
-            if let Some(side) = self.sides.get_mut(number) {
-                side.refuse(core);
+            if let Some(side) = self.sides.get_mut(number)
+                && !std::mem::replace(&mut side.has_refused, true)
+            {
+                core.counters().on_refused();
+                side.push(|to| Frame::NotReady { to });
             }
-        }
-    }
-
-    /// Ends the pause of a connection, if there is one: what waits has its turn.
-    pub(crate) fn end_pause(&mut self, number: u32) {
-        let Some(side) = self.sides.get_mut(&number) else { return };
-        if std::mem::take(&mut side.is_paused) && !side.backlog.is_empty() {
-            self.inbox.turns.retain(|other| *other != number);
-            self.inbox.turns.push_back(number);
         }
     }
 
@@ -180,23 +169,6 @@ impl Transport for Template {
         }
         self.pending_events.forget(connection);
         core.end_connection(connection);
-    }
-
-    /// Its messages wait in the backlog, and their senders for the acknowledgements.
-    fn pause(&mut self, _: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
-        let side = self.sides.get_mut(&number_in(connection)).ok_or(PauseError::Disconnected)?;
-        side.is_paused = !side.is_closed;
-        Ok(())
-    }
-
-    fn resume(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
-        let number = number_in(connection);
-        if !self.sides.contains_key(&number) {
-            return Err(PauseError::Disconnected);
-        }
-        self.end_pause(number);
-        self.deliver(core);
-        Ok(())
     }
 
     fn send(
