@@ -57,7 +57,8 @@ impl Senders {
     }
 }
 
-/// Watches a copy of a descriptor, which the runtime may watch already. `None`: the runtime refuses.
+/// Watches a copy of a descriptor, which the runtime may watch already. `None`: the runtime
+/// refuses.
 #[expect(unsafe_code, reason = "the descriptor must stay open while the runtime watches it")]
 fn watch(descriptor: impl AsFd) -> Option<AsyncFd<OwnedFd>> {
     let own = descriptors::duplicate(descriptor).ok()?;
