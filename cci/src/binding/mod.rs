@@ -22,7 +22,6 @@ use crate::errors::{BlockingError, CloseError};
 use cci_proto::{Atomic, OptionError, RmaError, SendError, Unusable};
 use cci_transport::{Connection, Endpoint, Posted, Slot, keep_copies};
 use std::os::fd::{AsRawFd, RawFd};
-use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::time::Duration;
 
 pub use cci_mem::arena::{allocate, free};
@@ -286,17 +285,7 @@ fn shut(mut body: cci_transport::Body) -> Result<(), CloseError> {
 /// Closes an endpoint in whose call a panic was caught: it says farewell to its peers, and every
 /// later call is refused. Cannot panic.
 pub fn abandon(endpoint: &'static Endpoint) {
-    let farewell = catch_unwind(AssertUnwindSafe(|| {
-        endpoint.failed.store(true, Ordering::Relaxed);
-        if let Ok(mut body) = endpoint.close() {
-            let said = catch_unwind(AssertUnwindSafe(|| body.transport.close(&mut body.core, Duration::ZERO)));
-            // Not dropped: its state is not to be trusted, and the program may still hold its OS
-            // handle.
-            std::mem::forget((body, said));
-        }
-    }));
-    // The destructor of what was thrown could panic in turn.
-    std::mem::forget(farewell);
+    endpoint.abandon();
 }
 
 /// Arms the endpoint's handle now, if it was handed out: ends adaptive spin and spinning.

@@ -42,6 +42,8 @@ struct State {
     random: u64,
     /// The links take nothing.
     full: bool,
+    /// Receiving in the progress thread panics.
+    panics: bool,
     /// When the clock was stopped.
     stopped: Option<Instant>,
     /// Memory of frames that were taken.
@@ -78,6 +80,7 @@ impl Hub {
             faults: Faults::default(),
             random: 0x9e37_79b9_7f4a_7c15,
             full: false,
+            panics: false,
             stopped: None,
             // Enough for all, so that none is allocated for a frame.
             spare: (0..512).map(|_| Vec::with_capacity(MTU.into())).collect(),
@@ -103,6 +106,11 @@ impl Hub {
 
     pub(crate) fn set_full(&self, full: bool) {
         self.lock().full = full;
+    }
+
+    /// Receiving in the progress thread panics from now on.
+    pub(crate) fn set_panics(&self) {
+        self.lock().panics = true;
     }
 
     /// No time passes any more.
@@ -348,6 +356,8 @@ impl Link for MemoryLink {
     }
 
     fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+        let panics = self.hub.lock().panics;
+        assert!(!panics || std::thread::current().name() != Some("cci-progress"), "on purpose");
         let mut count = 0;
         while count < budget {
             let mut state = self.hub.lock();

@@ -194,3 +194,25 @@ fn it_survives_a_program_that_makes_calls_for_a_second_and_does_not_poll() {
     }
     a.deregister(&staying).expect("it ends");
 }
+
+#[test]
+fn a_panic_in_one_endpoint_fails_that_endpoint_and_the_thread_goes_on_for_others() {
+    let (broken, sound) = (Hub::new(), Hub::new());
+    let failing = End::open(&broken, How::default());
+    let (a, b) = (End::open(&sound, How::default()), End::open(&sound, How::default()));
+    let (to_b, _) = join(&[&a, &b], RO);
+    let waiting = failing.cell.waiting().expect("a descriptor");
+    broken.set_panics();
+    let memory = SharedMemory::new(64).expect("memory");
+    failing.register(memory.memory(), Rights::READ);
+    let mut asleep = [rustix::event::PollFd::new(&*waiting, rustix::event::PollFlags::IN)];
+    let limit = rustix::event::Timespec { tv_sec: 60, tv_nsec: 0 };
+    assert_eq!(rustix::event::poll(&mut asleep, Some(&limit)), Ok(1), "nothing wakes a sleeper");
+    assert_eq!(failing.cell.with(|_, _| ()), Err(cci_proto::Unusable::Failed));
+    // The sender makes no call: its lost message is repeated in the background.
+    std::thread::sleep(Duration::from_millis(100));
+    sound.set_faults(Faults { lost: 1000, ..Faults::default() });
+    a.send(to_b, &pattern(1, 20), 1);
+    sound.set_faults(Faults::default());
+    assert_eq!(message(&[&b], 0), pattern(1, 20));
+}

@@ -13,7 +13,9 @@ use cci_mem::source::Source;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
 use cci_proto::{Flags, PollError, SendError, Unusable};
 use std::os::fd::OwnedFd;
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
+use std::time::Duration;
 
 /// What is behind the lock.
 pub struct Body {
@@ -113,6 +115,29 @@ impl Endpoint {
         }
         let place = self.body.seize(|body| body.is_some() && self.generation() == life).ok_or(Unusable::Closed)?;
         self.take_body(place)
+    }
+
+    /// Closes an endpoint in whose call or step a panic was caught: it sends farewell to its peers,
+    /// its sleepers wake, and every later call fails with [`Unusable::Failed`]. Cannot panic.
+    #[cold]
+    pub fn abandon(&self) {
+        let farewell = catch_unwind(AssertUnwindSafe(|| {
+            self.failed.store(true, Ordering::Relaxed);
+            // A program that sleeps on the OS handle makes a call, and learns of the failure.
+            self.ring();
+            if let Ok(mut body) = self.close() {
+                let said = catch_unwind(AssertUnwindSafe(|| body.transport.close(&mut body.core, Duration::ZERO)));
+                // Not dropped: its state is not to be trusted, and the program may still hold its
+                // OS handle. Rung again, since the farewell may have drained it.
+                let waker = catch_unwind(AssertUnwindSafe(|| body.transport.waker()));
+                if let Ok(waker) = &waker {
+                    let _ = rustix::io::write(waker, &1u64.to_ne_bytes());
+                }
+                std::mem::forget((body, said, waker));
+            }
+        }));
+        // The destructor of what was thrown could panic in turn.
+        std::mem::forget(farewell);
     }
 
     fn take_body(&self, mut place: Guard<'_, Option<Body>>) -> Result<Body, Unusable> {

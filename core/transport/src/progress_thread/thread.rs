@@ -13,6 +13,7 @@ use cci_proto::Time;
 use rustix::event::{Timespec, epoll};
 use rustix::io::Errno;
 use std::os::fd::{BorrowedFd, OwnedFd};
+use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::{JoinHandle, ThreadId};
 use std::time::Duration;
@@ -96,12 +97,7 @@ pub(super) fn attach(
 /// Detaches an endpoint for good; the thread ends with the last one. The caller must not hold the
 /// endpoint's lock.
 pub(super) fn detach(progress: &Arc<ProgressThread>, attachment: &Arc<Attachment>) {
-    let Some(mut current) = current() else { return };
-    lock(&progress.attachments).retain(|other| other.number != attachment.number);
-    progress.changes.fetch_add(1, Ordering::SeqCst);
-    let is_last = lock(&progress.attachments).is_empty();
-    let thread = if is_last { current.progress.take_if(|(here, _)| Arc::ptr_eq(here, progress)) } else { None };
-    drop(current);
+    let (is_last, thread) = remove(progress, attachment);
     if progress.is_own_thread() {
         // A failure inside the thread's own step closes the endpoint. The step holds the handle,
         // which is dropped with the attachment.
@@ -112,9 +108,30 @@ pub(super) fn detach(progress: &Arc<ProgressThread>, attachment: &Arc<Attachment
     if let Some(handle) = attachment.handle().take() {
         let _ = epoll::delete(&progress.watch, &handle);
     }
-    if let Some((_, thread)) = thread {
+    if let Some(thread) = thread {
         progress.end(thread);
     }
+}
+
+/// Detaches an endpoint that has failed inside a step of this thread, which ends with the last one.
+fn leave_thread(progress: &ProgressThread, attachment: &Attachment) {
+    let (is_last, _) = remove(progress, attachment);
+    if is_last {
+        progress.ended.store(true, Ordering::SeqCst);
+    }
+}
+
+/// Removes an endpoint from the list. Returns whether it was the last one, and then the thread.
+fn remove(progress: &ProgressThread, attachment: &Attachment) -> (bool, Option<JoinHandle<()>>) {
+    // A new endpoint is attached to this thread, or finds none: never to one that is to end.
+    let Some(mut current) = current() else { return (false, None) };
+    let mut attachments = lock(&progress.attachments);
+    attachments.retain(|other| other.number != attachment.number);
+    let is_last = attachments.is_empty();
+    drop(attachments);
+    progress.changes.fetch_add(1, Ordering::SeqCst);
+    let thread = current.progress.take_if(|(here, _)| is_last && std::ptr::eq(&raw const **here, progress));
+    (is_last, thread.map(|(_, thread)| thread))
 }
 
 impl ProgressThread {
@@ -409,7 +426,7 @@ impl Task {
     /// Makes one step for the endpoint, and schedules the next.
     fn step_in_background(&mut self, progress: &ProgressThread, polled: u32, next: &mut Next) {
         self.has_arrival = false;
-        match self.step() {
+        match self.step_or_abandon(progress) {
             None => self.phase = Phase::Closed,
             Some(BackgroundWork::Done) => {
                 self.watch(progress, false);
@@ -433,6 +450,19 @@ impl Task {
                 }
             }
         }
+    }
+
+    /// As [`Task::step`]. After a panic the endpoint has failed, and the thread goes on for others.
+    fn step_or_abandon(&mut self, progress: &ProgressThread) -> Option<BackgroundWork> {
+        catch_unwind(AssertUnwindSafe(|| self.step())).unwrap_or_else(|payload| {
+            // Its destructor could panic in turn.
+            std::mem::forget(payload);
+            self.watch(progress, false);
+            self.attachment.endpoint.abandon();
+            leave_thread(progress, &self.attachment);
+            self.attachment.handle().take();
+            None
+        })
     }
 
     /// Makes one step inside the endpoint. `None`: the endpoint is closed.
