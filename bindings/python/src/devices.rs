@@ -113,7 +113,8 @@ impl Options {
     }
 }
 
-/// An address: `TRANSPORT://SERVICE`, `TRANSPORT`, `:SERVICE`; nothing is the default device.
+/// An address: `TRANSPORT://SERVICE`, `TRANSPORT`, `:SERVICE`, `HOST:SERVICE`; nothing is the
+/// default device.
 struct Address<'a> {
     transport: Option<&'a str>,
     service: Option<&'a str>,
@@ -123,7 +124,7 @@ impl<'a> Address<'a> {
     fn parse(text: &'a str) -> Self {
         let (transport, service) = match text.split_once("://") {
             Some((transport, service)) => (transport, service),
-            None if text.starts_with(':') => ("", text),
+            None if text.contains(':') => ("", text),
             None => (text, ""),
         };
         let given = |part: &'a str| Some(part).filter(|part| !part.is_empty());

@@ -44,11 +44,11 @@ const MISTAKES: &[(&str, &str)] = &[
     ("[p]\ntransport = port\n", "cci.ini:2: unknown transport 'port' of [p]; did you mean 'portals'?"),
     (
         "[sm0]\ntransport = sm\nz = 3\n",
-        "cci.ini:3: unknown key 'z' of [sm0]; known are transport, priority, default, rma_rights, path, mss, pid, id, rma",
+        "cci.ini:3: unknown key 'z' of [sm0]; known are transport, priority, default, rma_rights, path, mss, pid, id, port, rma",
     ),
     (
         "[sm0]\ntransport = sm\ninterface = lo\n",
-        "cci.ini:3: unknown key 'interface' of [sm0]; known are transport, priority, default, rma_rights, path, mss, pid, id, rma",
+        "cci.ini:3: unknown key 'interface' of [sm0]; known are transport, priority, default, rma_rights, path, mss, pid, id, port, rma",
     ),
     ("[a]\ntransport = sock\nbufsiz = 9\n", "cci.ini:3: unknown key 'bufsiz' of [a]; did you mean 'bufsize'?"),
     ("[a]\ntransport = tcp\nPort = 9\n", "cci.ini:3: unknown key 'Port' of [a]; did you mean 'port'?"),

@@ -50,5 +50,9 @@ pub const REQUEST_HEAD: usize = 32;
 /// What such a header begins with: that of a plain connect, and of one that proves a secret.
 pub const REQUEST_MAGICS: [[u8; 8]; 2] = [*b"cci-ways", *b"cci-prov"];
 
+/// The target, in such a header of a plain connect, that stands for whoever listens at the address
+/// to which the request is sent. No endpoint has this identity.
+pub const WHOEVER_LISTENS: u64 = 0;
+
 /// The longest payload of a CONNECT frame, bytes.
 pub const MAX_REQUEST: usize = CONN_REQ_LEN + REQUEST_HEAD;

@@ -33,6 +33,7 @@ mod readiness;
 mod receive_slots;
 mod registrations;
 mod resolver;
+mod service;
 mod snapshot;
 mod spin_policy;
 mod telemetry;
@@ -76,6 +77,7 @@ pub use readiness::{Arming, HandleCheck, Readiness};
 pub use receive_slots::ReceiveSlots;
 pub use registrations::{Registered, RegistrationTable};
 pub use resolver::{Found, HostAnswer, Resolver};
+pub use service::Service;
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use timeout::Timeout;
 

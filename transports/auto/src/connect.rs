@@ -5,7 +5,7 @@ use crate::known::KnownRequests;
 use crate::route::{Candidate, Route};
 use crate::secret::Secret;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, ConnectError, EventKind, Failure, REQUEST_HEAD, REQUEST_MAGICS, Time};
+use cci_proto::{Attribute, ConnectError, EventKind, Failure, REQUEST_HEAD, REQUEST_MAGICS, Time, WHOEVER_LISTENS};
 use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -18,6 +18,9 @@ const NEXT_AFTER: Duration = Duration::from_millis(100);
 /// How long an address of a way has before another one is: all of them have had their turn before
 /// the next way is slow to come.
 const NEXT_ADDRESS: Duration = Duration::from_millis(40);
+
+/// Where the target stands in a plain header.
+const TARGET: std::ops::Range<usize> = 8..16;
 
 /// The same of an endpoint that proves a secret.
 const PROVEN: u64 = u64::from_le_bytes(REQUEST_MAGICS[1]);
@@ -80,6 +83,23 @@ struct Pending {
     has_timed_out: bool,
     /// Why ways were not taken.
     reasons: Vec<String>,
+    /// What to do if the server was restarted.
+    advice: Option<String>,
+}
+
+impl Pending {
+    /// Why the connect has failed.
+    fn why(&self, failure: Failure) -> String {
+        let advice = self.advice.as_ref().filter(|_| failure == Failure::Refused);
+        self.reasons.iter().chain(advice).map(String::as_str).collect::<Vec<_>>().join("; ")
+    }
+}
+
+/// What to do if another endpoint has come to where the URI leads. The URI names the old one for
+/// ever.
+fn restarted(place: Option<&str>) -> String {
+    let by_port = place.map_or(String::new(), |place| format!(", or connect to {place}, whoever listens there"));
+    format!("if the server was restarted, its URI is another one: ask it for that{by_port}")
 }
 
 /// A way that was asked for a connect.
@@ -138,14 +158,15 @@ impl Auto {
     /// Starts a connect by the best way.
     pub(crate) fn begin_connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
         let route = if connect.attribute.is_multicast() { Self::ways_to_group } else { Self::ways_to };
-        let Route { left, reasons, target } = route(self, connect.uri)?;
+        let Route { left, reasons, target, place } = route(self, connect.uri)?;
         let head = match target {
             Some(target) => {
                 let connect: [u64; 2] = random().map_err(|_| ConnectError::NoMemory)?;
                 let proven =
                     |secret: &Secret| Head::Proven { nonce: connect[0], proof: secret.proof(target, connect[0]) };
                 // Who has not the secret could not check a proof.
-                let secret = self.secret.as_ref().filter(|secret| secret.is_of(target));
+                let is_known = |secret: &&Secret| target != WHOEVER_LISTENS && secret.is_of(target);
+                let secret = self.secret.as_ref().filter(is_known);
                 secret.map_or(Head::Plain { target, connect }, proven).write().to_vec()
             }
             None => Vec::new(),
@@ -160,6 +181,7 @@ impl Auto {
             open: 0,
             has_timed_out: false,
             reasons,
+            advice: target.filter(|target| *target != WHOEVER_LISTENS).map(|_| restarted(place.as_deref())),
         };
         let number = self.connects.number();
         self.plain = NO_WAY;
@@ -175,7 +197,7 @@ impl Auto {
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
         let behind = core.newest_event();
         core.finish_of_way(slot, (EventKind::Connect, pending.context), Err(Failure::Refused), behind);
-        core.explain(slot, pending.reasons.join("; "));
+        core.explain(slot, pending.why(Failure::Refused));
         Ok(())
     }
 
@@ -189,19 +211,23 @@ impl Auto {
             pending.next_at = None;
             let now = monotonic();
             let is_late = pending.deadline.is_some_and(|deadline| deadline <= now) && !pending.reasons.is_empty();
-            let Some(Candidate { way, uri, label }) =
+            let Some(Candidate { way, uri, label, target }) =
                 pending.left.pop_front().filter(|_| !is_late || pending.open == 0)
             else {
                 return Ok(false);
             };
-            let (attribute, payload) = (pending.attribute, std::mem::take(&mut pending.payload));
+            let (attribute, mut payload) = (pending.attribute, std::mem::take(&mut pending.payload));
+            if let Some((target, word)) = target.zip(payload.get_mut(TARGET)) {
+                word.copy_from_slice(&target.to_le_bytes());
+            }
             let timeout = pending.deadline.map(|deadline| deadline - now);
             let number = self.connects.number();
             let request = Connect { uri: &uri, payload: &payload, attribute, context: number, timeout };
             let begun = self.within(core, way, |transport, core| transport.connect(core, &request));
             let is_network = self.ways.get(usize::from(way)).is_some_and(|way| way.scope == Scope::Network);
             // A group does not answer: whoever has joined it is connected.
-            let waits = is_network && !attribute.is_multicast();
+            // Who has the name of a port within this host may be another one, which is stopped.
+            let waits = (is_network || target.is_some()) && !attribute.is_multicast();
             let next =
                 self.connects.pending.get(&connect).and_then(|pending| pending.left.front()).map(|next| next.way);
             let is_same_way = next.is_some_and(|next| self.name(next) == self.name(way));
@@ -210,7 +236,7 @@ impl Auto {
             match begun {
                 Some(Ok(())) => {
                     pending.open += 1;
-                    // A way within this host refuses at once what it cannot reach.
+                    // A way within this host refuses at once what it cannot reach otherwise.
                     let turn = if is_same_way { NEXT_ADDRESS } else { NEXT_AFTER };
                     pending.next_at = (waits && !pending.left.is_empty()).then(|| now + turn);
                     self.connects.attempts.insert(number, Attempt { connect, way, label, turn });
@@ -311,7 +337,7 @@ impl Auto {
         };
         let failure = if pending.has_timed_out { Failure::TimedOut } else { failure };
         core.finish_of_way(slot, (EventKind::Connect, pending.context), Err(failure), behind);
-        core.explain(slot, pending.reasons.join("; "));
+        core.explain(slot, pending.why(failure));
         self.connects.pending.remove(&connect);
     }
 
@@ -342,7 +368,7 @@ impl Auto {
     fn on_request(&mut self, core: &mut Core, slot: &'static Slot, head: &[u8; REQUEST_HEAD]) {
         let connect = match (Head::read(head), &self.secret) {
             (None, None) => return core.push(slot),
-            (Some(Head::Plain { target, connect }), None) => (target == self.identity).then_some(connect),
+            (Some(Head::Plain { target, connect }), None) => self.is_target(target).then_some(connect),
             (Some(Head::Proven { nonce, proof }), Some(secret)) => {
                 secret.proves(self.identity, nonce, proof).then_some(proof)
             }

@@ -4,9 +4,9 @@ use crate::auto::{Auto, MOST_WAYS, Way};
 use crate::host::Place;
 use crate::secret::Secret;
 use crate::uri::{LONGEST, Uri};
-use cci_proto::Status;
+use cci_proto::{Status, decimal};
 use cci_transport::{
-    Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, LocalAddress, OpenError, Over, Scope,
+    Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, LocalAddress, OpenError, Over, Scope, Service,
     Transport, TransportOptions, random,
 };
 use std::net::{IpAddr, SocketAddr};
@@ -24,7 +24,7 @@ pub static DRIVER: Driver = Driver {
         Key { name: "ways", check: Check::By(ways) },
         Key { name: "listen", check: Check::OneOf(&["local", "network"]) },
         LocalAddress::IP,
-        Key { name: "port", check: Check::Number(0, 65_535) },
+        Key { name: PORT, check: Check::Number(0, 65_535) },
         Key { name: "secret", check: Check::Secret(secret) },
     ],
     loopback: &[("listen", "local")],
@@ -38,6 +38,9 @@ pub static DRIVER: Driver = Driver {
         inspect,
     }),
 };
+
+/// The key of a port: of this transport, and of ways.
+const PORT: &str = "port";
 
 /// The most addresses at which the ways of the network listen.
 const MOST_ADDRESSES: usize = 3;
@@ -136,6 +139,21 @@ fn keys_of(driver: &Driver, is_network: bool) -> Vec<(String, String)> {
     driver.loopback.iter().chain(connects).map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect()
 }
 
+/// The keys of a way of an endpoint that listens so. A way within this host has the port too where
+/// it takes one: `cci://HOST:PORT` leads to it ([`crate::port`]).
+fn keys_for(driver: &Driver, listen: &Listen) -> Vec<(String, String)> {
+    if driver.scope < Scope::Network {
+        let port = listen.port.as_deref().filter(|port| *port != "0" && driver.key(PORT).is_some());
+        return port.map(|port| (PORT.to_owned(), port.to_owned())).into_iter().collect();
+    }
+    let mut own = keys_of(driver, listen.is_network);
+    if let Some(ip) = listen.ip.filter(|_| !listen.is_network && takes_address(driver)) {
+        own.retain(|(key, _)| key != "ip" && key != "interface");
+        own.push(("ip".to_owned(), ip.to_string()));
+    }
+    own
+}
+
 /// Whether endpoints on the loop-back interface connect to other hosts: those over a link need a
 /// key for that.
 pub(crate) fn connects_outward(driver: &Driver) -> bool {
@@ -150,7 +168,8 @@ fn with_address(
     listen: &Listen,
     before: Option<SocketAddr>,
 ) -> Vec<(String, String)> {
-    if listen.is_network && takes_address(driver) && !says_where(driver, &own) {
+    let is_said = !listen.is_named && says_where(driver, &own);
+    if listen.is_network && takes_address(driver) && !is_said {
         // Without an address the transport says what it lacks.
         let ip = before.map(|before| before.ip()).or_else(|| listen.first_address());
         own.extend(ip.map(|ip| ("ip".to_owned(), ip.to_string())));
@@ -158,23 +177,26 @@ fn with_address(
     own
 }
 
-/// What a device and the environment say of who may reach an endpoint.
+/// What a service, a device and the environment say of who may reach an endpoint.
 struct Listen {
     is_network: bool,
     port: Option<String>,
-    /// The only address, where the network is open.
+    /// The service names the address.
+    is_named: bool,
+    /// The only address; where the network is not open, one of the loop-back interface.
     ip: Option<IpAddr>,
 }
 
 impl Listen {
     fn new(arguments: Arguments<'_>, service: Option<&str>) -> Result<Self, OpenError> {
         let refused = |what: String| OpenError::new(Status::Inval, what);
-        let port = match service {
-            Some(service) if service.parse::<u16>().is_err() => {
-                return Err(refused(format!("the service is '{service}'; auto takes a port, from 0 to 65535")));
+        let (named, port) = match service {
+            Some(text) => {
+                let Service { ip, port } = Service::parse(text)?;
+                let port: u16 = decimal(port).ok_or_else(|| Service::refusal(text))?;
+                (ip, Some(port.to_string()))
             }
-            Some(service) => Some(service.to_owned()),
-            None => arguments.text("port").map(str::to_owned),
+            None => (None, arguments.text(PORT).map(str::to_owned)),
         };
         let variable = std::env::var("CCI_LISTEN").ok().filter(|value| !value.is_empty());
         let said = match (arguments.text("listen"), variable.as_deref()) {
@@ -186,8 +208,19 @@ impl Listen {
             }
             (None, None) => None,
         };
-        let ip = LocalAddress::given_ip(&arguments)?;
-        Ok(Self { is_network: said.unwrap_or(service.is_some()), port, ip })
+        let Some(ip) = named else {
+            let is_network = said.unwrap_or(service.is_some());
+            let ip = LocalAddress::given_ip(&arguments)?.filter(|_| is_network);
+            return Ok(Self { is_network, port, is_named: false, ip });
+        };
+        let is_network = !ip.is_loopback();
+        if is_network && said == Some(false) {
+            return Err(refused(format!(
+                "the service names the address {ip}, but listen is local; name a loop-back address such as 127.0.0.1, \
+                 or set listen = network"
+            )));
+        }
+        Ok(Self { is_network, port, is_named: true, ip: Some(ip) })
     }
 
     /// The address at which each way of the network listens.
@@ -217,7 +250,7 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     let most = usize::from(core.way_count());
     for driver in candidates.iter().copied().take(most) {
         let before = ways.iter().rev().find_map(Way::address);
-        let own = with_address(keys_of(driver, listen.is_network), driver, &listen, before);
+        let own = with_address(keys_for(driver, &listen), driver, &listen, before);
         let service = listen.port.as_deref().filter(|_| driver.scope == Scope::Network);
         let open = |service: Option<&str>| open_way(core, (driver, &own, service), options, ways.len());
         // One port for all ways, where nobody has it: firewalls and people know one number.
@@ -357,6 +390,10 @@ mod tests {
 
     #[test]
     fn the_network_opens_only_if_somebody_says_so() {
+        let listen_at = |pairs: &[(&str, &str)], service: &str| {
+            let pairs: Vec<_> = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
+            Listen::new(Arguments::check(&DRIVER, &pairs).expect("right"), Some(service))
+        };
         let listen = |pairs: &[(&str, &str)], service| {
             let pairs: Vec<_> = pairs.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned())).collect();
             let arguments = Arguments::check(&DRIVER, &pairs).expect("right");
@@ -368,10 +405,22 @@ mod tests {
         assert_eq!(listen(&[], Some("5000")).expect("fine"), (true, port("5000")));
         assert_eq!(listen(&[("listen", "local")], Some("5000")).expect("fine"), (false, port("5000")));
         assert_eq!(listen(&[("listen", "network")], None).expect("fine"), (true, None));
-        for service in ["1234/0", "", "65536"] {
+        let at = |service| {
+            let listen = listen_at(&[], service).expect(service);
+            (listen.is_network, listen.port, listen.ip.map(|ip| ip.to_string()))
+        };
+        let address = |ip: &str| Some(ip.to_owned());
+        assert_eq!(at("127.0.0.1:5000"), (false, port("5000"), address("127.0.0.1")));
+        assert_eq!(at("[::1]:5000"), (false, port("5000"), address("::1")));
+        assert_eq!(at("localhost:0"), (false, port("0"), address("127.0.0.1")));
+        assert_eq!(at("192.0.2.1:5000"), (true, port("5000"), address("192.0.2.1")));
+        let contradiction = listen(&[("listen", "local")], Some("192.0.2.1:5000")).expect_err("a contradiction");
+        assert!(contradiction.to_string().contains("listen is local"), "{contradiction}");
+        for service in ["1234/0", "", "65536", "localhost", "tcp://127.0.0.1:5000", "127.0.0.1", "127.0.0.1:"] {
             let error = listen(&[], Some(service)).expect_err("no port");
             assert_eq!(error.status, Status::Inval);
-            assert!(error.to_string().contains(service), "{error}");
+            assert!(error.to_string().contains(&format!("'{service}'")), "{error}");
+            assert!(error.to_string().contains("such as 127.0.0.1:5000"), "{error}");
         }
         let pairs = [("listen", "network"), ("ip", "192.0.2.7")].map(|(key, value)| (key.to_owned(), value.to_owned()));
         let only = Listen::new(Arguments::check(&DRIVER, &pairs).expect("right"), None).expect("fine");

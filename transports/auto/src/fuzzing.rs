@@ -8,6 +8,7 @@ use cci_proto::REQUEST_HEAD;
 pub fn uri(bytes: &[u8]) {
     let text = String::from_utf8_lossy(bytes);
     let _ = is_loopback(&text);
+    let _ = crate::port::parse(&text);
     let Some(uri) = Uri::parse(&text) else { return };
     for (name, _) in &uri.ways {
         assert!(!uri.rests(name).is_empty());

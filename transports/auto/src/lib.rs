@@ -6,6 +6,7 @@
 //! uri      what a URI has, and which ways of it this endpoint can go
 //! auto     the ways and the core; operations of the trait Transport
 //! poll     which way is polled when
+//! port     endpoints by host and port
 //! handle   the OS handle
 //! accept   requests and accepts that have not ended
 //! broker   clients that are sent from one endpoint to another
@@ -30,6 +31,7 @@ mod host;
 mod known;
 mod memory;
 mod poll;
+mod port;
 mod route;
 mod secret;
 mod transport;

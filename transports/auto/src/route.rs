@@ -3,6 +3,7 @@
 
 use crate::auto::Auto;
 use crate::host::is_guessed;
+use crate::port;
 use crate::uri::{SCHEME, Uri, is_loopback};
 use cci_proto::ConnectError;
 use cci_transport::{Scope, source_address};
@@ -17,6 +18,8 @@ pub(crate) struct Candidate {
     pub(crate) uri: String,
     /// The way, and which address where the peer has several: for sentences.
     pub(crate) label: String,
+    /// Whom the request is for, where that is not the route's target.
+    pub(crate) target: Option<u64>,
 }
 
 /// What leads to a URI.
@@ -27,10 +30,19 @@ pub(crate) struct Route {
     pub(crate) reasons: Vec<String>,
     /// The identity of the endpoint, if it has ways.
     pub(crate) target: Option<u64>,
+    /// A URI of whoever listens where the endpoint listened, if it has a port.
+    pub(crate) place: Option<String>,
+}
+
+impl Route {
+    /// To an endpoint with ways.
+    pub(crate) fn new(reasons: Vec<String>, target: u64) -> Self {
+        Self { left: VecDeque::new(), reasons, target: Some(target), place: None }
+    }
 }
 
 /// An address of the peer, with the routes to it.
-struct Address {
+pub(crate) struct Address {
     /// The peer's URI of a way without the scheme.
     rest: String,
     /// `None`: it is no address.
@@ -40,13 +52,13 @@ struct Address {
 }
 
 impl Address {
-    fn of(rest: String) -> Self {
+    pub(crate) fn of(rest: String) -> Self {
         let ip = rest.parse().ok().map(|at: SocketAddr| at.ip());
         Self { rest, ip, source: None }
     }
 
     /// Asks for the routes.
-    fn find_source(&mut self) -> std::io::Result<()> {
+    pub(crate) fn find_source(&mut self) -> std::io::Result<()> {
         if let Ok(at) = self.rest.parse() {
             self.source = Some(source_address(&at)?);
         }
@@ -57,6 +69,11 @@ impl Address {
     fn nearness(&self) -> u32 {
         self.source.zip(self.ip).map_or(0, |(from, to)| common_bits(from, to))
     }
+}
+
+/// Why a way does not lead to an address.
+pub(crate) fn no_address_like(rest: &str) -> String {
+    format!("it has no address of the family of {rest}; let it listen at one, with the key ip")
 }
 
 /// How many leading bits two addresses have in common (RFC 6724, section 5, rule 9): many in one
@@ -78,11 +95,16 @@ impl Auto {
             // Where none suits, the first one says why.
             let first = || self.ways_of(scheme).next();
             let way = self.way_for(scheme, &address).or_else(first).ok_or(ConnectError::BadUri)?;
-            let left = VecDeque::from([Candidate { way, uri: text.to_owned(), label: scheme.to_owned() }]);
-            return Ok(Route { left, reasons: Vec::new(), target: None });
+            let candidate = Candidate { way, uri: text.to_owned(), label: scheme.to_owned(), target: None };
+            return Ok(Route { left: VecDeque::from([candidate]), reasons: Vec::new(), target: None, place: None });
         }
-        let uri = Uri::parse(text).ok_or(ConnectError::BadUri)?;
-        let mut route = Route { left: VecDeque::new(), reasons: self.down.clone(), target: Some(uri.identity) };
+        let Some(uri) = Uri::parse(text) else {
+            let at = text.strip_prefix(SCHEME).and_then(port::parse).ok_or(ConnectError::BadUri)?;
+            return self.ways_to_port(&at);
+        };
+        let mut route = Route::new(self.down.clone(), uri.identity);
+        route.place =
+            uri.ways.iter().find_map(|(_, rest)| rest.parse().ok()).map(|at: SocketAddr| format!("{SCHEME}{at}"));
         for number in self.numbers() {
             let name = self.name(number);
             // Each transport once, at the place of its first way.
@@ -127,7 +149,7 @@ impl Auto {
             match self.may_try(name, &address, uri) {
                 Ok(way) => {
                     let uri = format!("{name}://{rest}");
-                    route.left.push_back(Candidate { way, uri, label: label(rest) });
+                    route.left.push_back(Candidate { way, uri, label: label(rest), target: None });
                 }
                 Err(why) => route.reasons.push(format!("{}: {why}", label(rest))),
             }
@@ -137,9 +159,7 @@ impl Auto {
     /// The way by which an address of an endpoint is tried, or why there is none.
     fn may_try(&self, name: &str, address: &Address, uri: &Uri<'_>) -> Result<u8, String> {
         let rest = &address.rest;
-        let number = self.way_for(name, address).ok_or_else(|| {
-            format!("it has no address of the family of {rest}; let it listen at one, with the key ip")
-        })?;
+        let number = self.way_for(name, address).ok_or_else(|| no_address_like(rest))?;
         let (way, is_here) = (&self.ways[usize::from(number)], uri.place.host == self.place.host);
         let why = if way.scope < Scope::Network && !is_here {
             "the endpoint is on another host".into()
@@ -164,7 +184,7 @@ impl Auto {
 
     /// The way of a transport from which frames leave for an address: the one at the address that
     /// the routes choose, else one of the same family, else one that sends from any.
-    fn way_for(&self, name: &str, to: &Address) -> Option<u8> {
+    pub(crate) fn way_for(&self, name: &str, to: &Address) -> Option<u8> {
         let ip_of = |number: u8| self.ways[usize::from(number)].address().map(|at| at.ip());
         let is_source = |number: &u8| to.source.is_some() && ip_of(*number) == to.source;
         let is_of_family = |number: &u8| match (ip_of(*number), to.ip) {
@@ -187,13 +207,13 @@ impl Auto {
         let left: VecDeque<_> = links
             .map(|way| {
                 let label = self.name(way).to_owned();
-                Candidate { way, uri: format!("{label}://{group}"), label }
+                Candidate { way, uri: format!("{label}://{group}"), label, target: None }
             })
             .collect();
         if left.is_empty() {
             return Err(ConnectError::NotImplemented);
         }
-        Ok(Route { left, reasons: Vec::new(), target: None })
+        Ok(Route { left, reasons: Vec::new(), target: None, place: None })
     }
 }
 

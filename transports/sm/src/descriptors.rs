@@ -18,6 +18,17 @@ const BACKLOG: i32 = 128;
 /// Endpoints of one process.
 const MAX_ID: u32 = 1 << 16;
 
+/// Which name the listener of an endpoint gets.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Name {
+    /// The next number of this process that is free.
+    Free,
+    /// This one, or none.
+    Exactly(Address),
+    /// The one that stands for a port, where nobody has it; else as [`Name::Free`].
+    OfPort(u16),
+}
+
 /// Which descriptor is ready.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Ready {
@@ -100,10 +111,19 @@ const SOCKET: u64 = 2 << 32;
 const DEATH: u64 = 3 << 32;
 
 impl Control {
-    /// Binds the service, or the next free number of this process, and makes the descriptors.
-    pub(crate) fn open(service: Option<Address>) -> std::result::Result<(Self, Address), OpenError> {
+    /// Binds the name, and makes the descriptors.
+    pub(crate) fn open(name: Name) -> std::result::Result<(Self, Address), OpenError> {
         let system = |source: Errno| OpenError::system("cannot make the descriptors of an sm endpoint", source);
-        let (listener, address) = Self::listen(service)?;
+        let (listener, address) = match name {
+            Name::Free => Self::listen(None)?,
+            Name::Exactly(address) => Self::listen(Some(address))?,
+            // Another address of this host may have an endpoint with that port, and so may another
+            // user, who must not keep this one from opening.
+            Name::OfPort(port) => match Self::listen(Some(Address::of_port(port))) {
+                Err(taken) if taken.status == Status::AddrNotAvail => Self::listen(None)?,
+                done => done?,
+            },
+        };
         let set = PollSet::new().map_err(system)?;
         set.watch(&listener, LISTENER, EventFlags::IN).map_err(system)?;
         Ok((Self { set, listener, quiet: None, peers: Vec::new(), resting: None }, address))
@@ -406,14 +426,14 @@ mod tests {
     #[test]
     fn the_number_of_a_closed_endpoint_is_not_used_for_the_next_one() {
         let number = |opened: std::result::Result<(Control, Address), OpenError>| opened.map(|(_, it)| it.id).ok();
-        let first = number(Control::open(None)).expect("a name");
+        let first = number(Control::open(Name::Free)).expect("a name");
         // Other tests of this process may take numbers meanwhile.
         for _ in 0..100 {
-            assert_ne!(number(Control::open(None)), Some(first));
+            assert_ne!(number(Control::open(Name::Free)), Some(first));
         }
         let service = Address { pid: u32::MAX, id: first };
         assert_eq!(
-            [(); 2].map(|()| number(Control::open(Some(service)))),
+            [(); 2].map(|()| number(Control::open(Name::Exactly(service)))),
             [Some(first); 2],
             "a service can be had again"
         );

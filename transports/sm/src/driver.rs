@@ -25,6 +25,7 @@ pub static DRIVER: Driver = Driver {
         Key { name: "mss", check: Check::Number(*SEND_SIZES.start() as u64, *SEND_SIZES.end() as u64) },
         Key { name: "pid", check: NUMBER },
         Key { name: "id", check: NUMBER },
+        Key { name: "port", check: Check::Number(1, u16::MAX as u64) },
         Key { name: "rma", check: Check::OneOf(&["auto", "segment"]) },
     ],
     loopback: &[],

@@ -11,8 +11,8 @@ use crate::sockets::Sockets;
 use crate::sys::{self, Choice};
 use cci_proto::{Status, decimal};
 use cci_transport::{
-    Arguments, HostAnswer, LocalAddress, OpenError, Resolver, child_holds_port, interface_index, is_endpoint_ip,
-    retry_in_use, room_for,
+    Arguments, HostAnswer, LocalAddress, OpenError, Resolver, Service, child_holds_port, interface_index,
+    is_endpoint_ip, retry_in_use, room_for,
 };
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -47,16 +47,16 @@ impl Settings {
         let all = DRIVER.with_environment(arguments);
         let keys = Arguments::check(&DRIVER, &all)?;
         let (ip, interface) = (LocalAddress::given_ip(&keys)?, keys.text("interface").map(str::to_owned));
-        let refused = |service: &str| {
-            let what = format!("the service '{service}' is not a port; write a decimal number from 0 to 65535");
-            OpenError::new(Status::Inval, what)
-        };
+        let named = service.map(Service::parse).transpose()?;
+        // The service stands above the keys.
+        let at = named.and_then(|service| service.ip);
+        let (ip, interface) = if at.is_some() { (at, None) } else { (ip, interface) };
         Ok(Self {
             ip,
             chooses_address: ip.is_none() && interface.is_none(),
             interface,
             port: match service {
-                Some(service) => decimal(service).ok_or_else(|| refused(service))?,
+                Some(text) => named.and_then(|service| decimal(service.port)).ok_or_else(|| Service::refusal(text))?,
                 None => keys.parsed("port").unwrap_or(0),
             },
             mtu: keys.parsed("mtu"),

@@ -1,7 +1,7 @@
 //! The settings of a device.
 
-use cci_proto::{Status, decimal};
-use cci_transport::{Arguments, LocalAddress, OpenError};
+use cci_proto::decimal;
+use cci_transport::{Arguments, LocalAddress, OpenError, Service};
 use std::net::{IpAddr, Ipv4Addr};
 use std::ops::RangeInclusive;
 
@@ -42,12 +42,14 @@ impl Settings {
     /// `port`.
     pub(crate) fn read(keys: &Arguments<'_>, service: Option<&str>) -> Result<Self, OpenError> {
         let (given, interface) = (LocalAddress::given_ip(keys)?, keys.text("interface"));
+        let named = service.map(Service::parse).transpose()?;
         let ports = match service {
-            Some(service) => ports(service).map_err(|remedy| {
-                OpenError::new(Status::Inval, format!("the service '{service}' is not a port; {remedy}"))
-            })?,
+            Some(text) => named.and_then(|service| ports(service.port).ok()).ok_or_else(|| Service::refusal(text))?,
             None => keys.text("port").and_then(|port| ports(port).ok()).unwrap_or((0, 0)),
         };
+        // The service stands above the keys.
+        let at = named.and_then(|service| service.ip);
+        let (given, interface) = if at.is_some() { (at, None) } else { (given, interface) };
         let ip = given.or(interface.is_none().then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         Ok(Self {
             local: LocalAddress::choose(ip, interface)?,
@@ -83,6 +85,7 @@ pub(crate) fn ports(text: &str) -> Result<(u16, u16), String> {
 mod tests {
     use super::*;
     use crate::open::settings;
+    use cci_proto::Status;
 
     #[test]
     fn a_port_is_a_number_or_a_range() {
@@ -136,7 +139,7 @@ mod tests {
             let sentence = error.to_string();
             assert!(sentence.contains(want) && sentence.contains(key), "{sentence}");
         }
-        assert!(refused("port", "1", Some("x")).to_string().contains("the service 'x' is not a port"));
+        assert!(refused("port", "1", Some("x")).to_string().contains("the service 'x' is not PORT or ADDRESS:PORT"));
         for (key, value, status, want) in [
             ("ip", "203.0.113.77", Status::AddrNotAvail, "this host has no address 203.0.113.77"),
             ("interface", "no-such", Status::NoDev, "there is no interface no-such; this host has"),

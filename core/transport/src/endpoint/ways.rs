@@ -12,9 +12,15 @@ use super::os_handle::OsHandle;
 use super::slots::SlotPool;
 use crate::{Connection, Slot};
 use cci_mem::sync::Ordering;
-use cci_proto::{EventKind, Failure, REQUEST_HEAD, REQUEST_MAGICS};
+use cci_proto::{EventKind, Failure, REQUEST_HEAD, REQUEST_MAGICS, WHOEVER_LISTENS};
 use std::cell::Cell;
 use std::mem::swap;
+
+/// Whether the payload of a request begins with a header for whoever listens at its address.
+fn is_for_whoever_listens(payload: &[u8]) -> bool {
+    let target = payload.get(8..16).filter(|_| payload.len() >= REQUEST_HEAD);
+    payload.starts_with(&REQUEST_MAGICS[0]) && target == Some(&WHOEVER_LISTENS.to_le_bytes()[..])
+}
 
 /// What a way has done that the transport over the ways decides about.
 pub enum Outcome {
@@ -243,13 +249,13 @@ impl Core {
         self.ways.as_ref().is_none_or(|ways| ways.all_borrowed(self.way()))
     }
 
-    /// Whether a request is for an endpoint with ways, and this one has none: it was opened at the
-    /// address of an endpoint that was closed. The transport rejects the request; here it is
-    /// counted.
+    /// Whether a request is for another endpoint, which has ways, while this one has none: it was
+    /// opened at the address of an endpoint that was closed. The transport rejects the request;
+    /// here it is counted.
     pub fn is_stray_request(&self, payload: &[u8]) -> bool {
         let is_for_ways =
             REQUEST_MAGICS.iter().any(|magic| payload.starts_with(magic)) && payload.len() >= REQUEST_HEAD;
-        let is_stray = is_for_ways && self.ways.is_none();
+        let is_stray = is_for_ways && self.ways.is_none() && !is_for_whoever_listens(payload);
         if is_stray {
             self.counters().strays.fetch_add(1, Ordering::Relaxed);
         }
@@ -257,9 +263,15 @@ impl Core {
     }
 
     /// Queues a filled request. With ways it goes to the transport over them
-    /// ([`Core::take_outcomes`]), with what `head` has copied of its payload.
+    /// ([`Core::take_outcomes`]), with what `head` has copied of its payload. Without them the
+    /// program does not see a header for whoever listens here.
     pub fn push_request(&mut self, slot: &'static Slot, head: &[u8]) {
-        let Some(ways) = &mut self.ways else { return self.push(slot) };
+        let Some(ways) = &mut self.ways else {
+            if is_for_whoever_listens(head) {
+                slot.skip_payload(REQUEST_HEAD as u32);
+            }
+            return self.push(slot);
+        };
         let mut kept = [0; REQUEST_HEAD];
         let len = head.len().min(REQUEST_HEAD);
         kept[..len].copy_from_slice(&head[..len]);

@@ -28,6 +28,7 @@ mod nat;
 mod path_mtu;
 mod pids;
 mod pingpong;
+mod ports;
 mod proc;
 mod reject;
 mod routes;
@@ -56,6 +57,13 @@ const TESTS: &[Test] = &[
     Test("nothing_is_lost_or_doubled_by_loss_duplication_and_reordering", loss::everything, &["ip", "nft", "tc"]),
     Test("a_moment_of_reject_heals", reject::heals, &["ip", "nft"]),
     Test("a_peer_that_is_killed_on_another_host_is_told_of", killed::elsewhere, &["ip"]),
+    Test("a_restarted_server_is_found_by_its_port", ports::restarted, &["ip"]),
+    Test("whoever_listens_at_a_port_is_found_by_every_way", ports::every_way, &["ip"]),
+    Test("endpoints_of_one_port_at_two_addresses_are_told_apart", ports::two_addresses, &["ip"]),
+    Test("a_slow_server_sees_one_request_at_its_port", ports::slow_server, &["ip"]),
+    Test("an_endpoint_with_a_secret_is_not_found_by_its_port", ports::secret, &["ip"]),
+    Test("a_service_names_the_address_on_its_host_and_for_others", ports::between_hosts, &["ip"]),
+    Test("a_wrong_service_names_the_right_form_in_every_transport", ports::wrong_services, &["ip"]),
     Test("a_silent_name_server_holds_no_call_up", names::silent, &["ip", "unshare", "mount"]),
     Test("a_host_with_two_addresses_is_reached_by_the_second", names::several_addresses, &["ip", "nft", "mount"]),
     Test("a_host_on_two_networks_reaches_servers_on_both", routes::two_networks, &["ip"]),

@@ -1,7 +1,7 @@
 //! Opening an endpoint.
 
 use crate::clock::precise_now;
-use crate::descriptors::Control;
+use crate::descriptors::{Control, Name};
 use crate::driver::DRIVER;
 use crate::format::address::Address;
 use crate::format::layout::MAX_SEND_SIZE;
@@ -18,7 +18,7 @@ use cci_transport::{Arguments, ExpectedClients, OpenError, PendingEvents, Readin
 /// What the keys of a device say.
 struct Settings {
     max_send_size: u32,
-    service: Option<Address>,
+    name: Name,
     no_process_vm: Option<String>,
 }
 
@@ -29,9 +29,11 @@ impl Settings {
         let pid = || arguments.parsed("pid").unwrap_or_else(std::process::id);
         Ok(Self {
             max_send_size: arguments.parsed("mss").unwrap_or(MAX_SEND_SIZE),
-            service: match service {
-                Some(service) => Some(Address::for_service(service)?),
-                None => arguments.parsed("id").map(|id| Address { pid: pid(), id }),
+            name: match (service, arguments.parsed("id"), arguments.parsed("port")) {
+                (Some(service), ..) => Name::Exactly(Address::for_service(service)?),
+                (None, Some(id), _) => Name::Exactly(Address { pid: pid(), id }),
+                (None, None, Some(port)) => Name::OfPort(port),
+                (None, None, None) => Name::Free,
             },
             no_process_vm: by_segment.then(|| "the key rma=segment of the device says so".into()),
         })
@@ -53,7 +55,7 @@ impl Sm {
         cci_mem::streaming::threshold();
         let system = |source: rustix::io::Errno| OpenError::system("cannot open an sm endpoint", source);
         let [first_id, second_id, first_key, second_key] = random().map_err(system)?;
-        let (control, address) = Control::open(settings.service)?;
+        let (control, address) = Control::open(settings.name)?;
         let state = EndpointState {
             uri: address.to_string(),
             id: [first_id, second_id],

@@ -21,7 +21,18 @@ impl Address {
 
     /// From a URI of this transport.
     pub(crate) fn from_uri(uri: &str) -> Option<Self> {
-        Self::from_service(uri.strip_prefix("sm://")?)
+        let rest = uri.strip_prefix("sm://")?;
+        match rest.strip_prefix(':') {
+            Some(port) => {
+                number(port).and_then(|port| u16::try_from(port).ok()).filter(|port| *port > 0).map(Self::of_port)
+            }
+            None => Self::from_service(rest),
+        }
+    }
+
+    /// Of the endpoint that processes of this host find by a port. No process has the number 0.
+    pub(crate) fn of_port(port: u16) -> Self {
+        Self { pid: 0, id: port.into() }
     }
 
     /// Name of the listening socket.
@@ -34,7 +45,10 @@ impl Address {
         Self::from_service(service).ok_or_else(|| {
             OpenError::new(
                 Status::Inval,
-                format!("the service '{service}' of sm is not of the form PID/ID, two decimal numbers"),
+                format!(
+                    "the service '{service}' of sm is not of the form PID/ID; write two decimal numbers, such as \
+                     4711/0, or give a port to the default device"
+                ),
             )
         })
     }
@@ -74,5 +88,15 @@ mod tests {
         }
         let address = Address { pid: 7, id: 0 };
         assert_eq!(Address::from_uri(&address.to_string()), Some(address));
+    }
+
+    #[test]
+    fn a_port_stands_for_the_endpoint_that_has_its_name() {
+        let of_port = Address::of_port(5000);
+        assert_eq!(Address::from_uri("sm://:5000"), Some(of_port));
+        assert_eq!(Address::from_uri(&of_port.to_string()), Some(of_port));
+        for wrong in ["sm://:", "sm://:0", "sm://:05", "sm://:65536", "sm://:+1", "sm://::1"] {
+            assert_eq!(Address::from_uri(wrong), None, "{wrong}");
+        }
     }
 }
