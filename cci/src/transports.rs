@@ -37,7 +37,7 @@ static OTHERS: &[(&str, u32, Option<&[&str]>)] = &[
     ("sm", 20, None),
     ("sock", 30, None),
     ("sim", 10, None),
-    ("tcp", 30, Some(&["ip", "interface", "port", "mss", "congestion", "check", "mtu", "bufsize"])),
+    ("tcp", 30, Some(&["ip", "interface", "port", "mss", "congestion", "check", "listen", "mtu", "bufsize"])),
     ("ofi", 50, None),
     ("verbs", 50, None),
     ("gni", 50, None),

@@ -38,6 +38,18 @@ impl LocalAddress {
     /// The key `interface`: the name of an interface.
     pub const INTERFACE: Key = Key { name: "interface", check: Check::By(check_interface_key) };
 
+    /// The key `listen`: whether an endpoint listens on this host only, where no key and no service
+    /// names its address.
+    pub const LISTEN: Key = Key { name: "listen", check: Check::OneOf(&["local", "network"]) };
+
+    /// The keys of a device that is found without a configuration: it listens on this host only,
+    /// unless `CCI_LISTEN` is `network`.
+    #[must_use]
+    pub fn found() -> Vec<(String, String)> {
+        let is_open = std::env::var("CCI_LISTEN").is_ok_and(|value| value == "network");
+        vec![(Self::LISTEN.name.to_owned(), if is_open { "network" } else { "local" }.to_owned())]
+    }
+
     /// The value of the key [`LocalAddress::IP`], if it is given.
     ///
     /// # Errors

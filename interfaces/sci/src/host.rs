@@ -292,14 +292,16 @@ impl Host {
 /// Whether endpoints of a device can be reached by other hosts.
 fn is_open(device: &Device) -> bool {
     let Some(driver) = cci::driver(&device.transport) else { return false };
-    let reaches = |(key, value): (String, String)| match key.as_str() {
-        "listen" => Some(value == "network"),
+    let given = driver.with_environment(&device.arguments);
+    let address = given.iter().find_map(|(key, value)| match key.as_str() {
         "ip" => Some(!value.parse().is_ok_and(|ip: IpAddr| ip.is_loopback())),
         "interface" => Some(value != "lo"),
         _ => None,
-    };
-    let given = driver.with_environment(&device.arguments).into_iter().find_map(reaches);
-    given.unwrap_or_else(|| std::env::var("CCI_LISTEN").is_ok_and(|value| value == "network"))
+    });
+    let listen = given.iter().find(|(key, _)| key == "listen").map(|(_, value)| value == "network");
+    // Of one transport the address stands above `listen`; over several it counts below.
+    let said = if driver.over.is_some() { listen.or(address) } else { address.or(listen) };
+    said.unwrap_or_else(|| std::env::var("CCI_LISTEN").is_ok_and(|value| value == "network"))
 }
 
 impl Drop for Host {

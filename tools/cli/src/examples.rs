@@ -29,7 +29,7 @@ pub(crate) const PERF: &str = "\
 Examples:
   cci perf pingpong --local
   cci perf bw --local --op write --size 64K..64M --plot bandwidth.svg
-  cci perf --server --transport sock --key port=5000
+  cci perf --server --transport sock --key port=5000 --key listen=network
   cci perf pingpong --connect sock://192.0.2.1:5000
   cci perf pingpong --local --touch --peers installed";
 

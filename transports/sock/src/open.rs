@@ -27,6 +27,9 @@ const BASE_FRAME: u16 = 1200;
 pub(crate) const MIN_PACKET: u64 = 1280;
 /// More than the buffers of datagrams and the tables of an endpoint take, bytes.
 const BUFFERS: usize = 4 << 20;
+/// The loop-back interface.
+const LOOPBACK: &str = "lo";
+
 /// The settings of a device.
 #[derive(Debug, Default)]
 struct Settings {
@@ -51,10 +54,13 @@ impl Settings {
         // The service stands above the keys.
         let at = named.and_then(|service| service.ip);
         let (ip, interface) = if at.is_some() { (at, None) } else { (ip, interface) };
+        let is_local = keys.text("listen") == Some("local");
+        // Not of the key `ip`: the loop-back interface may have one family alone.
+        let home = (is_local && ip.is_none() && interface.is_none()).then(|| LOOPBACK.to_owned());
         Ok(Self {
             ip,
-            chooses_address: ip.is_none() && interface.is_none(),
-            interface,
+            chooses_address: ip.is_none() && interface.is_none() && home.is_none(),
+            interface: interface.or(home),
             port: match service {
                 Some(text) => named.and_then(|service| decimal(service.port)).ok_or_else(|| Service::refusal(text))?,
                 None => keys.parsed("port").unwrap_or(0),
@@ -62,7 +68,7 @@ impl Settings {
             mtu: keys.parsed("mtu"),
             buffer: keys.parsed("bufsize"),
             unchecked_on_host: keys.text("check") == Some("remote"),
-            connects_outward: keys.text("connect") == Some("network"),
+            connects_outward: keys.text("connect").map_or(is_local, |value| value == "network"),
         })
     }
 }

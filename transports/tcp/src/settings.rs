@@ -50,7 +50,8 @@ impl Settings {
         // The service stands above the keys.
         let at = named.and_then(|service| service.ip);
         let (given, interface) = if at.is_some() { (at, None) } else { (given, interface) };
-        let ip = given.or(interface.is_none().then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
+        let is_local = interface.is_none() && keys.text("listen") != Some("network");
+        let ip = given.or(is_local.then_some(IpAddr::V4(Ipv4Addr::LOCALHOST)));
         Ok(Self {
             local: LocalAddress::choose(ip, interface)?,
             ports,
@@ -108,6 +109,7 @@ mod tests {
         assert_eq!(read("mss", "65536", None).expect("keys").mss, Some(65_536));
         assert_eq!(read("check", "remote", None).expect("keys").checks, Checks::Remote);
         assert_eq!(read("check", "always", None).expect("keys").checks, Checks::Always);
+        assert!(read("listen", "local", None).expect("keys").local.loopback);
         assert!(read("interface", "lo", None).expect("keys").local.loopback);
         assert_eq!(read("ip", "127.3.2.1", None).expect("keys").local.ip, IpAddr::from([127, 3, 2, 1]));
     }
@@ -132,7 +134,7 @@ mod tests {
             ("check", "never", "write off or remote or always"),
             ("streams", "0", "write a whole number from 1 to 8"),
             ("streams", "9", "write a whole number from 1 to 8"),
-            ("prot", "1", "its keys are ip, interface, port, mss, congestion, check, streams"),
+            ("prot", "1", "its keys are ip, interface, port, mss, congestion, check, streams, listen"),
         ] {
             let error = refused(key, value, None);
             assert_eq!(error.status, Status::Inval, "{error}");

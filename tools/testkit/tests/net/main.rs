@@ -63,6 +63,7 @@ const TESTS: &[Test] = &[
     Test("a_slow_server_sees_one_request_at_its_port", ports::slow_server, &["ip"]),
     Test("an_endpoint_with_a_secret_is_not_found_by_its_port", ports::secret, &["ip"]),
     Test("a_service_names_the_address_on_its_host_and_for_others", ports::between_hosts, &["ip"]),
+    Test("a_found_device_is_reached_from_its_host_alone", ports::found_devices, &["ip"]),
     Test("a_wrong_service_names_the_right_form_in_every_transport", ports::wrong_services, &["ip"]),
     Test("a_silent_name_server_holds_no_call_up", names::silent, &["ip", "unshare", "mount"]),
     Test("a_host_with_two_addresses_is_reached_by_the_second", names::several_addresses, &["ip", "nft", "mount"]),

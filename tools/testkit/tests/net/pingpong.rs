@@ -41,6 +41,22 @@ fn serve(net: &Net, keys: &[&str]) -> (Running, String) {
     (server, uri.trim().to_owned())
 }
 
+/// Where a server without a configuration listens, with this value of `CCI_LISTEN`.
+pub(crate) fn uri_of_server(net: &Net, transport: &str, listen: &str) -> String {
+    let mut server = Running(net.enter(|| {
+        let arguments = ["perf", "--server", "--transport", transport];
+        Command::new(command())
+            .args(arguments)
+            .env("CCI_LISTEN", listen)
+            .stdout(Stdio::piped())
+            .spawn()
+            .expect("a server")
+    }));
+    let mut uri = String::new();
+    BufReader::new(server.0.stdout.take().expect("its output")).read_line(&mut uri).expect("a line");
+    uri.trim().to_owned()
+}
+
 fn play(mtu: u32) {
     let nets = pair(mtu);
     let (_server, uri) = serve(&nets[1], &[]);

@@ -1,6 +1,6 @@
 //! Endpoints of `auto` at a fixed port: `cci://HOST:PORT`, and services that name an address.
 
-use cci::{Connect, Connection, Endpoint, EndpointOptions, EventKind, Failure, Status};
+use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, EventKind, Failure, Status};
 use cci_testkit::namespace::{Net, pair};
 use cci_testkit::{LIMIT, World, device_of, open, open_with};
 use std::time::{Duration, Instant};
@@ -184,4 +184,36 @@ pub(crate) fn wrong_services() {
             }
         }
     });
+}
+
+/// The device of a transport that a program without a configuration has.
+fn found(transport: &str) -> Device {
+    let context = Context::new().expect("devices");
+    context.devices().iter().find(|device| device.transport == transport).expect("a device").clone()
+}
+
+/// It reaches other hosts, and is reached from none unless somebody says so.
+pub(crate) fn found_devices() {
+    let nets = pair(1500);
+    for (transport, port) in [("sock", "5000"), ("tcp", "5001")] {
+        let server = nets[0].enter(|| {
+            for service in [None, Some(port)] {
+                let endpoint = open_with(&found(transport), |options| options.service = service.map(str::to_owned));
+                assert!(endpoint.uri().contains("://127.0.0.1:"), "{}", endpoint.uri());
+            }
+            let addresses = crate::auto::open_to_strangers(&nets[0]);
+            assert!(addresses.iter().all(|address| address.starts_with("0100007F:")), "{addresses:?}");
+            open_with(&found(transport), |options| options.service = Some(format!("10.0.0.1:{port}")))
+        });
+        assert_eq!(server.uri(), format!("{transport}://10.0.0.1:{port}"));
+        nets[1].enter(|| {
+            let client = open(&found(transport));
+            let world = World::new([&server, &client]);
+            world.connect(1, 0, cci::Attribute::ReliableOrdered);
+        });
+        let uri = crate::pingpong::uri_of_server(&nets[0], transport, "network");
+        assert!(uri.starts_with(&format!("{transport}://10.0.0.1:")), "{uri}");
+        let uri = crate::pingpong::uri_of_server(&nets[0], transport, "local");
+        assert!(uri.starts_with(&format!("{transport}://127.0.0.1:")), "{uri}");
+    }
 }
