@@ -31,6 +31,7 @@ static void init_is_counted(void)
 static void devices_are_listed(void)
 {
     cci_device_t *const *devices = NULL;
+    const char *const *argument;
     int found = 0;
 
     start();
@@ -41,7 +42,10 @@ static void devices_are_listed(void)
         CHECK(device->name && device->name[0]);
         CHECK(device->transport && device->transport[0]);
         CHECK(device->info && device->info[0]);
-        CHECK(device->conf_argv && !device->conf_argv[0]);
+        /* What a device is found with, such as "listen=local". */
+        CHECK(device->conf_argv);
+        for (argument = device->conf_argv; *argument; argument++)
+            CHECK(strchr(*argument, '=') != NULL);
         if (strcmp(device->transport, "sm") == 0) {
             CHECK(device->up == 1 && device->max_send_size >= 256);
             CHECK(device->pci.domain == UINT32_MAX && device->pci.bus == UINT32_MAX);
