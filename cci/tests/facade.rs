@@ -83,7 +83,7 @@ fn a_malformed_service_is_refused_with_a_sentence() {
     for service in ["", "1/7", "x", "-1", "65536"] {
         let error = Endpoint::open(&device(), &EndpointOptions::new().service(service)).expect_err("no port");
         assert_eq!(error.status, Status::Inval, "{service:?}: {error}");
-        assert!(error.to_string().contains("takes a port"), "{error}");
+        assert!(error.to_string().contains("is not PORT or ADDRESS:PORT"), "{error}");
     }
 }
 
