@@ -2,7 +2,7 @@
 
 mod installed;
 
-use cci_testkit::installed::{STRICT, succeed};
+use cci_conformance::installed::{STRICT, succeed};
 use installed::{build, command, end, here, installed, text};
 use std::collections::BTreeSet;
 use std::process::Command;
@@ -42,7 +42,7 @@ fn three_dialects_are_linked_into_one_program() {
 #[test]
 fn a_staged_installation_builds_programs() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let built = cci_testkit::build("cci-am-c", env!("CARGO_TARGET_TMPDIR").as_ref());
+    let built = cci_conformance::build("cci-am-c", env!("CARGO_TARGET_TMPDIR").as_ref());
     succeed(Command::new(here().join("install.sh")).arg(built).arg("/usr/local").env("DESTDIR", dir.path()));
     let lib = dir.path().join("usr/local/lib");
     let flags = |kind: &str| {

@@ -2,7 +2,7 @@
 
 mod installed;
 
-use cci_testkit::namespace;
+use cci_conformance::namespace;
 use installed::{build, command, end, text};
 use std::io::{BufRead, BufReader, Lines, Read, Write};
 use std::path::{Path, PathBuf};
@@ -18,7 +18,7 @@ const SOON: Duration = Duration::from_secs(10);
 fn program(name: &str) -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let dir = BUILT.get_or_init(|| {
-        let dir = cci_testkit::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
+        let dir = cci_conformance::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
         let of = |name: &str| dir.join(name);
         build(&["bindings/am/tests/c/spmd.c"], &[], "amudp", &of("amudp"));
         build(&["bindings/am/tests/c/spmd.c"], &["-DWITH_AMMPI"], "ammpi", &of("ammpi"));
@@ -34,7 +34,7 @@ fn program(name: &str) -> PathBuf {
 /// The command `cci`.
 fn cci() -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci")).clone()
+    BUILT.get_or_init(|| cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci")).clone()
 }
 
 /// `cci run` of a program.
@@ -359,9 +359,10 @@ fn the_ring_goes_over_two_name_spaces() {
     let [one, other] = [nets[0].path(), nets[1].path()];
     let enter = format!("case $1 in one) net={one};; *) net={other};; esac; shift; exec nsenter --net=$net \"$@\"");
     let rsh = script(dir.path(), &enter);
-    for ring in
-        [program("am_ring"), cci_testkit::build("cci-examples", env!("CARGO_TARGET_TMPDIR").as_ref()).join("am_ring")]
-    {
+    for ring in [
+        program("am_ring"),
+        cci_conformance::build("cci-examples", env!("CARGO_TARGET_TMPDIR").as_ref()).join("am_ring"),
+    ] {
         let mut job = command(&cci());
         job.args(["run", "-n", "4", "-H", "one:2,other:2", "--rsh"]).arg(&rsh).arg(ring);
         let ended = output(&mut job);

@@ -1,7 +1,7 @@
 //! The library as it is installed: headers, symbols, and C programs that use it.
 
-use cci_testkit::installed::{Installed, STRICT, end, succeed};
-use cci_testkit::namespace::{self, Net};
+use cci_conformance::installed::{Installed, STRICT, end, succeed};
+use cci_conformance::namespace::{self, Net};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -155,7 +155,7 @@ fn the_unexpected_handler_answers() {
 #[test]
 fn a_job_gives_names_to_ranks() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let cci = cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
+    let cci = cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
     let program = compile("job.c", dir.path());
     for (ranks, transport) in [("1", ""), ("4", ""), ("2", "sm"), ("2", "tcp")] {
         let mut run = command(&cci, transport, dir.path());

@@ -1,7 +1,7 @@
 //! The library as it is installed: headers, symbols, and C programs that use it.
 
-use cci_testkit::installed::{Installed, STRICT, end, succeed};
-use cci_testkit::namespace::{self, Net};
+use cci_conformance::installed::{Installed, STRICT, end, succeed};
+use cci_conformance::namespace::{self, Net};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};
@@ -173,7 +173,7 @@ fn a_wait_takes_no_processor_time() {
 #[test]
 fn a_job_fills_in_ranks_and_maps() {
     let dir = tempfile::tempdir().expect("a temporary directory");
-    let cci = cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
+    let cci = cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
     for (source, ranks, said) in [
         ("ring.c", "4", "round\n"),
         ("lock.c", "3", "locked\n"),

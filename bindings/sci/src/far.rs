@@ -170,8 +170,8 @@ pub(crate) fn call_back_later(far: &Arc<Owned<Far>>, handle: usize, function: Fu
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cci_conformance::{LIMIT, sm_device};
     use cci_sci::{Host, Options};
-    use cci_testkit::{LIMIT, sm_device};
     use std::os::linux::fs::MetadataExt;
     use std::os::linux::net::SocketAddrExt;
     use std::os::unix::net::{SocketAddr, UnixListener};

@@ -1,6 +1,6 @@
 //! The library as it is installed: headers, symbols, and C programs that use it as ranks of a job.
 
-use cci_testkit::installed::{Installed, STRICT, end, succeed};
+use cci_conformance::installed::{Installed, STRICT, end, succeed};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::sync::OnceLock;
@@ -18,14 +18,14 @@ fn installed() -> &'static Installed {
 /// The command `cci`.
 fn cci() -> &'static Path {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
-    BUILT.get_or_init(|| cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci"))
+    BUILT.get_or_init(|| cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci"))
 }
 
 /// A C program of the tests, built once per run of this test.
 fn program(name: &str) -> PathBuf {
     static BUILT: OnceLock<PathBuf> = OnceLock::new();
     let dir = BUILT.get_or_init(|| {
-        let dir = cci_testkit::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
+        let dir = cci_conformance::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
         for name in ["walk", "wrong", "elsewhere", "descriptors"] {
             let source = here().join(format!("tests/c/{name}.c"));
             installed().compile("splitc", &[source], &["-O2"], &dir.join(name));

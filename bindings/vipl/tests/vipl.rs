@@ -1,7 +1,7 @@
 //! The library as it is installed: headers, symbols, and C programs that use it.
 
-use cci_testkit::installed::{Installed, STRICT, end, succeed};
-use cci_testkit::namespace::{self, Net};
+use cci_conformance::installed::{Installed, STRICT, end, succeed};
+use cci_conformance::namespace::{self, Net};
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Stdio};

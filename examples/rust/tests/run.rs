@@ -224,7 +224,7 @@ fn am_ring() {
 /// The same round of the ranks of a job.
 #[test]
 fn am_ring_of_a_job() {
-    let command = cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
+    let command = cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref()).join("cci");
     let command = command.to_str().expect("text");
     let mut lines = Program::start(command, &["run", "-n", "4", env!("CARGO_BIN_EXE_am_ring")]).finish();
     lines.sort_unstable();

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use cci_am::{Endpoint, Handlers, Options, Reply, Request, TAG_ALL};
+use cci_conformance::sm_device;
 use cci_instruments::{CountingAllocator, allocations};
-use cci_testkit::sm_device;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;

@@ -5,7 +5,7 @@
 #![expect(clippy::print_stdout, reason = "it counts itself among the tests")]
 
 use cci_am::{Endpoint, Handlers, Options, RequestError, TAG_ALL};
-use cci_testkit::{LIMIT, sm_device, sys};
+use cci_conformance::{LIMIT, sm_device, sys};
 use std::time::{Duration, Instant};
 
 const COUNT: u8 = 1;

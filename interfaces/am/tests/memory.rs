@@ -4,8 +4,8 @@
 
 use cci::{Connect, Endpoint, EndpointOptions, Event};
 use cci_am::{Handlers, Options, TAG_ALL};
+use cci_conformance::sm_device;
 use cci_instruments::{CountingAllocator, bytes_in_use};
-use cci_testkit::sm_device;
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;

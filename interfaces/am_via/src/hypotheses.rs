@@ -3,7 +3,7 @@
 //! between two VIs over a virtual network, beside one that uses [`Space`], with the same messages.
 
 use crate::space::Space;
-use cci_testkit::{LIMIT, device_of};
+use cci_conformance::{LIMIT, device_of};
 use cci_via::{Access, Address, Connected, Nic, Region, Remote, Vi, ViAttributes, Work};
 use std::collections::VecDeque;
 use std::time::Instant;

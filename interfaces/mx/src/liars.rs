@@ -8,8 +8,8 @@ use crate::requests::Request;
 use crate::types::{Address, Match, Status, buffer};
 use crate::wire::{self, CONNECT, CONNECTED, CREDIT, DONE, EAGER, Header, LARGE, ONE, REFUSED, SYNC};
 use cci::{Connect, Connection, Memory, Notify, Registration, Rights};
+use cci_conformance::{LIMIT, sm_device};
 use cci_peers::Table;
-use cci_testkit::{LIMIT, sm_device};
 use std::time::Instant;
 
 const OWN: u64 = 9 << 32;

@@ -3,10 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+use cci_conformance::sm_device;
 use cci_instruments::{CountingAllocator, allocations};
 use cci_mx::{Endpoint, Match, Options, Place, buffer, endpoint_options};
 use cci_peers::{Name, Table};
-use cci_testkit::sm_device;
 use std::time::Duration;
 
 #[global_allocator]

@@ -4,9 +4,9 @@
 #![forbid(unsafe_code)]
 
 use cci::Memory;
+use cci_conformance::sm_device;
 use cci_mx::{Buffer, Endpoint, Match, Options, Place, endpoint_options};
 use cci_peers::Table;
-use cci_testkit::sm_device;
 
 const COUNT: u64 = 100_000;
 /// Bytes, as `cci perf mx` has it.

@@ -4,9 +4,9 @@
 //! the model knows the order in which messages match; what is under way meanwhile is data.
 
 use cci::{Device, Memory};
+use cci_conformance::{LIMIT, device_of, sm_device};
 use cci_mx::{Address, Code, Endpoint, Match, Options, Place, Request, buffer, endpoint_options};
 use cci_peers::{Name, Table};
-use cci_testkit::{LIMIT, device_of, sm_device};
 use fastrand::Rng;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

@@ -330,7 +330,7 @@ mod tests {
     /// Commands that cannot be followed, of calls that have returned.
     #[test]
     fn an_operation_that_cannot_begin_ends_by_an_event() {
-        let endpoint = cci::Endpoint::open(&cci_testkit::sm_device(), &crate::endpoint_options());
+        let endpoint = cci::Endpoint::open(&cci_conformance::sm_device(), &crate::endpoint_options());
         let own = ProcessId { nid: 9, pid: 0 };
         let place = Place::of(endpoint.expect("an endpoint"), own, Box::new(Table::new()));
         let ni = Interface::accelerated(place, 0, Limits::default()).expect("an interface");

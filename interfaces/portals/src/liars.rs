@@ -10,8 +10,8 @@ use crate::place::{Place, endpoint_options};
 use crate::types::{Descriptor, Event, EventKind, Limits, ProcessId, buffer};
 use crate::wire::{self, ACK, Answer, DONE, FIN, GET, GETPUT, Head, OFFER, OFFERED, PUT, REPLY, Request};
 use cci::{Connect, Connection, Endpoint, Memory, Notify};
+use cci_conformance::{LIMIT, sm_device};
 use cci_peers::Table;
-use cci_testkit::{LIMIT, sm_device};
 use std::time::Instant;
 
 const LIAR: ProcessId = ProcessId { nid: 9, pid: 1 };

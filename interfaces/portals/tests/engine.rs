@@ -1,9 +1,9 @@
 //! An engine with nothing to do, alone in this process, whose processor time is measured.
 
 use cci::Endpoint;
+use cci_conformance::sm_device;
 use cci_peers::Table;
 use cci_portals::{Interface, Limits, Place, ProcessId, endpoint_options};
-use cci_testkit::sm_device;
 use rustix::time::{ClockId, clock_gettime};
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Messages that nobody wants, alone in this process, whose memory is measured.
 
 use cci::Endpoint;
+use cci_conformance::{LIMIT, sm_device};
 use cci_peers::{Name, Table};
 use cci_portals::{Descriptor, Error, Interface, Limits, Place, ProcessId, Target, Unlink, buffer, endpoint_options};
-use cci_testkit::{LIMIT, sm_device};
 use std::time::Instant;
 
 /// Puts, unless `CCI_UNMATCHED` has another number of them: `make soak` sends a million.

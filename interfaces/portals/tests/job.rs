@@ -2,12 +2,12 @@
 //! has opened first.
 
 use cci::Context;
+use cci_conformance::LIMIT;
 use cci_job::Job;
 use cci_portals::{
     Descriptor, Error, EventKind, Handle, Interface, Limits, Match, NotOpened, Place, Position, ProcessId, Target,
     Unlink, buffer, options,
 };
-use cci_testkit::LIMIT;
 use std::net::TcpListener;
 use std::process::{Command, Stdio};
 use std::sync::Arc;

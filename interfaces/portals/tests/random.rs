@@ -2,13 +2,13 @@
 //! events in the same order, whatever the network does.
 
 use cci::{Device, Endpoint, Memory};
+use cci_conformance::{LIMIT, device_of, sm_device};
 use cci_peers::{Name, Table};
 use cci_portals::EventKind::{self, GetEnd, GetPutEnd, GetPutStart, GetStart, PutEnd, PutStart, SendEnd, SendStart};
 use cci_portals::{
     Descriptor, Event, Handle, Interface, Limits, Match, Place, Position, ProcessId, Target, Unlink, buffer,
     endpoint_options, options,
 };
-use cci_testkit::{LIMIT, device_of, sm_device};
 use fastrand::Rng;
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};

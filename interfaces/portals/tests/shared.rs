@@ -5,10 +5,10 @@
 #![forbid(unsafe_code)]
 #![expect(clippy::print_stdout, reason = "programs answer by lines, and this one counts itself among the tests")]
 
+use cci_conformance::{LIMIT, Peer, process, sm_device, sys};
 use cci_portals::EventKind::{Ack, PutEnd, ReplyEnd, SendEnd};
 use cci_portals::shared::{Client, Engine};
 use cci_portals::{Described, Error, Event, Handle, Match, Place, Position, ProcessId, Target, Unlink, options};
-use cci_testkit::{LIMIT, Peer, process, sm_device, sys};
 use rustix::process::{Signal, WaitOptions, waitpid};
 use std::time::{Duration, Instant};
 

@@ -10,10 +10,10 @@
 mod world;
 
 use cci::{Endpoint, Memory};
+use cci_conformance::{LIMIT, Peer, sm_device, sys};
 use cci_peers::{Name, Table};
 use cci_portals::EventKind::{self, Ack, GetEnd, GetStart, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd};
 use cci_portals::{Event, Handle, Target, buffer, endpoint_options, options};
-use cci_testkit::{LIMIT, Peer, sm_device, sys};
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::process::{Signal, WaitOptions, waitpid};
 use std::time::Instant;

@@ -307,7 +307,7 @@ mod tests {
     use super::*;
     use crate::host::Host;
     use crate::options::Options;
-    use cci_testkit::{LIMIT, sm_device};
+    use cci_conformance::{LIMIT, sm_device};
 
     /// The host answers itself before the end of the connect is noticed.
     #[test]

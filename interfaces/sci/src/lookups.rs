@@ -154,8 +154,8 @@ mod tests {
     use crate::claims::{self, Limit, Owner};
     use crate::names::{Names, find};
     use crate::nodes::Place;
+    use cci_conformance::LIMIT;
     use cci_mem::sync::{AtomicBool, Ordering};
-    use cci_testkit::LIMIT;
 
     /// One owner is stopped, and many ask for it; the other one answers.
     #[test]

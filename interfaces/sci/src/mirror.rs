@@ -25,11 +25,11 @@ pub(crate) use state::Mirrors;
 #[cfg(test)]
 fn connected() -> (crate::Host, crate::LocalSegment, crate::Host, crate::RemoteSegment) {
     use crate::{Host, Nodes, Options};
-    let device = cci_testkit::device_of("sock", &[("ip", "127.0.0.1")]);
+    let device = cci_conformance::device_of("sock", &[("ip", "127.0.0.1")]);
     let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone())).expect("a host");
     let (owner, other) = (open(), open());
     let segment = owner.create(fastrand::u32(..), 4096).expect("memory");
     segment.prepare().and_then(|()| segment.publish()).expect("room");
-    let far = other.connect(owner.node(), segment.id(), Some(cci_testkit::LIMIT)).expect("published");
+    let far = other.connect(owner.node(), segment.id(), Some(cci_conformance::LIMIT)).expect("published");
     (owner, segment, other, far)
 }

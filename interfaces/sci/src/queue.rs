@@ -237,7 +237,7 @@ impl State {
 mod tests {
     use super::*;
     use crate::{Direction, Error, Host, Nodes, Options};
-    use cci_testkit::sm_device;
+    use cci_conformance::sm_device;
 
     /// Ends of others, room, and lost links come at any time.
     #[test]

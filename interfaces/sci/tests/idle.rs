@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
+use cci_conformance::process::{context_switches, processor_time};
+use cci_conformance::{LIMIT, device_of, sm_device};
 use cci_sci::{Access, Host, Nodes, Options};
-use cci_testkit::process::{context_switches, processor_time};
-use cci_testkit::{LIMIT, device_of, sm_device};
 use std::io::Write;
 use std::time::Duration;
 

@@ -3,10 +3,10 @@
 
 #![forbid(unsafe_code)]
 
+use cci_conformance::{LIMIT, sm_device};
 use cci_sci::{
     Access, Direction, Error, Host, LocalSegment, Nodes, Options, QueueState, RemoteSegment, SequenceStatus, Withdraw,
 };
-use cci_testkit::{LIMIT, sm_device};
 use fastrand::Rng;
 use std::time::{Duration, Instant};
 

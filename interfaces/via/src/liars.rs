@@ -9,7 +9,7 @@ use crate::task::Remote;
 use crate::vi::{Connected, Done, Vi};
 use crate::wire::{self, Header};
 use cci::{Connect, Connection, Device, Endpoint, EndpointOptions, Event};
-use cci_testkit::{LIMIT, device_of};
+use cci_conformance::{LIMIT, device_of};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicU32, Ordering};

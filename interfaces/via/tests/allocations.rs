@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use cci_conformance::{LIMIT, sm_device};
 use cci_instruments::{CountingAllocator, allocations};
-use cci_testkit::{LIMIT, sm_device};
 use cci_via::{Access, Address, Done, Error, Nic, Reliability, Remote, Tag, Vi, ViAttributes, Work};
 
 #[global_allocator]

@@ -1,6 +1,6 @@
 //! `cci perf splitc`, as its users run it: it translates a program by this command.
 
-use cci_testkit::installed::{Installed, end};
+use cci_conformance::installed::{Installed, end};
 use std::path::Path;
 use std::process::{Command, Output, Stdio};
 
@@ -8,7 +8,7 @@ fn perf(splitcc: &str, arguments: &[&str]) -> Output {
     let (here, scratch) = (Path::new(env!("CARGO_MANIFEST_DIR")), Path::new(env!("CARGO_TARGET_TMPDIR")));
     let installed = Installed::new("cci-splitc-c", &here.join("../../bindings/splitc"), scratch);
     let flags = installed.pkg_config("splitc", &["--variable=libdir"]);
-    let mut command = Command::new(cci_testkit::build("cci-cli", scratch).join("cci"));
+    let mut command = Command::new(cci_conformance::build("cci-cli", scratch).join("cci"));
     command.args(["perf", "splitc", "--local", "--splitcc", splitcc]).args(arguments);
     command.env("PKG_CONFIG_PATH", Path::new(&flags[0]).join("../../pkgconfig"));
     command.env_remove("CCI_CONFIG").env_remove("CCI_CTP").stdin(Stdio::null());

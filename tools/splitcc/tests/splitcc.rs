@@ -1,7 +1,7 @@
 //! The command: the language, the example programs as ranks of a job, and wrong programs.
 
-use cci_testkit::installed::{Installed, end, succeed};
-use cci_testkit::namespace;
+use cci_conformance::installed::{Installed, end, succeed};
+use cci_conformance::namespace;
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
@@ -12,7 +12,7 @@ fn here() -> &'static Path {
 }
 
 fn built(package: &str, name: &str) -> PathBuf {
-    cci_testkit::build(package, env!("CARGO_TARGET_TMPDIR").as_ref()).join(name)
+    cci_conformance::build(package, env!("CARGO_TARGET_TMPDIR").as_ref()).join(name)
 }
 
 /// The run time as it is installed, once per run of this test.

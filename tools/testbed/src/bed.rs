@@ -1,6 +1,6 @@
 //! Rings and tori of network name spaces.
 
-use cci_testkit::namespace::Net;
+use cci_conformance::namespace::Net;
 use std::fmt::Write as _;
 
 /// The address of every link's far end, which no packet is for, and its Ethernet address: nobody

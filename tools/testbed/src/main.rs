@@ -9,8 +9,8 @@ mod measure;
 mod windows;
 
 use bed::Bed;
+use cci_conformance::namespace::{enter, has};
 use cci_report::sizes::parse_time;
-use cci_testkit::namespace::{enter, has};
 use measure::{Method, SERVER, Way, measure, server};
 use std::ffi::OsString;
 use std::io::{self, Write};

@@ -2,6 +2,7 @@
 //! in its node's name space.
 
 use crate::bed::{Bed, address};
+use cci_conformance::sys::ends_with_its_parent;
 use cci_perf::device::Device;
 use cci_perf::effort::Effort;
 use cci_perf::machine;
@@ -10,7 +11,6 @@ use cci_perf::measure::{self, Notice, Progress};
 use cci_report::names::Abi;
 use cci_report::row::Document;
 use cci_report::session::Session;
-use cci_testkit::sys::ends_with_its_parent;
 use rustix::thread::{CpuSet, sched_getaffinity, sched_setaffinity};
 use serde_json::{Value, json};
 use std::fs::File;

@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
-use cci_testkit::build;
-use cci_testkit::namespace::{has, may_be_made};
+use cci_conformance::build;
+use cci_conformance::namespace::{has, may_be_made};
 use std::fs;
 use std::io::{BufRead, BufReader};
 use std::os::unix::process::CommandExt;

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cci::Device;
-use cci_testkit::device_of;
+use cci_conformance::device_of;
 
 fn over(ways: &str) -> Device {
     device_of("auto", &[("ways", ways)])
@@ -15,10 +15,10 @@ const TCP_EXCEPTIONS: [(&str, &str); 2] = [
     ("?rma::changing_word_is_whole", "the system copies the program's memory, in pieces of its own"),
 ];
 
-cci_testkit::conformance!(over_sm, || over("sm"));
-cci_testkit::conformance!(over_sock, || over("sock"));
+cci_conformance::conformance!(over_sm, || over("sm"));
+cci_conformance::conformance!(over_sock, || over("sock"));
 // The first way carries everything, and the second one is there.
-cci_testkit::conformance!(over_sm_beside_sock, || over("sm,sock"));
-cci_testkit::conformance!(over_sock_beside_sm, || over("sock,sm"));
-cci_testkit::conformance!(over_tcp, || over("tcp"), except: TCP_EXCEPTIONS);
-cci_testkit::conformance!(over_tcp_beside_all, || over("tcp,sm,sock"), except: TCP_EXCEPTIONS);
+cci_conformance::conformance!(over_sm_beside_sock, || over("sm,sock"));
+cci_conformance::conformance!(over_sock_beside_sm, || over("sock,sm"));
+cci_conformance::conformance!(over_tcp, || over("tcp"), except: TCP_EXCEPTIONS);
+cci_conformance::conformance!(over_tcp_beside_all, || over("tcp,sm,sock"), except: TCP_EXCEPTIONS);

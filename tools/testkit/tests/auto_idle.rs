@@ -3,9 +3,9 @@
 
 #![forbid(unsafe_code)]
 
-use cci_testkit::idle::Idle;
-use cci_testkit::process::{describe_descriptors, descriptors, resident_bytes};
-use cci_testkit::{alone, device_of, open};
+use cci_conformance::idle::Idle;
+use cci_conformance::process::{describe_descriptors, descriptors, resident_bytes};
+use cci_conformance::{alone, device_of, open};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Connect, Device, Endpoint, EndpointOptions, Event, Failure, OpenError, Snapshot};
-use cci_testkit::{LIMIT, device_of};
+use cci_conformance::{LIMIT, device_of};
 use std::os::unix::fs::FileExt;
 use std::time::Instant;
 

@@ -8,8 +8,8 @@ use cci::{
     Attribute, Connect, ConnectError, Connection, Device, Endpoint, EventKind, Failure, HeapBytes, Memory, Rights, Rma,
     RmaHandle, SendError,
 };
-use cci_testkit::memory::Origin;
-use cci_testkit::{LIMIT, Peer, World, device_of, drain, most, open, open_with, pattern, readable, sm_device};
+use cci_conformance::memory::Origin;
+use cci_conformance::{LIMIT, Peer, World, device_of, drain, most, open, open_with, pattern, readable, sm_device};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 

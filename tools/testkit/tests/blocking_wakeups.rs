@@ -5,8 +5,8 @@
 
 use cci::__binding::{Contract, Flags, missed_wakeups};
 use cci::{Attribute, Device};
-use cci_testkit::suite::message::blocking_many_ways;
-use cci_testkit::{World, alone, device_of, drain, open, pattern};
+use cci_conformance::suite::message::blocking_many_ways;
+use cci_conformance::{World, alone, device_of, drain, open, pattern};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 

@@ -9,8 +9,8 @@ use std::sync::OnceLock;
 fn built(package: &str) -> PathBuf {
     static LAUNCHER: OnceLock<()> = OnceLock::new();
     let tmp: &Path = env!("CARGO_TARGET_TMPDIR").as_ref();
-    LAUNCHER.get_or_init(|| drop(cci_testkit::build("cci-cli", tmp)));
-    cci_testkit::build(package, tmp)
+    LAUNCHER.get_or_init(|| drop(cci_conformance::build("cci-cli", tmp)));
+    cci_conformance::build(package, tmp)
 }
 
 /// Runs the program of a library over `sm` and over a network, by one process and by two.

@@ -5,8 +5,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Connect, Connection, Device, Endpoint, Event, EventKind, Notify};
-use cci_testkit::sys::select_readable;
-use cci_testkit::{LIMIT, device_of, drain, open, readable, sm_device};
+use cci_conformance::sys::select_readable;
+use cci_conformance::{LIMIT, device_of, drain, open, readable, sm_device};
 use rustix::event::epoll::{self, CreateFlags, EventData, EventFlags};
 use rustix::event::{EventfdFlags, Timespec, eventfd};
 use std::cell::Cell;

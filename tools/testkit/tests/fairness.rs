@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Device, EventKind};
-use cci_testkit::{LIMIT, Peer, alone, device_of, open, sm_device};
+use cci_conformance::{LIMIT, Peer, alone, device_of, open, sm_device};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");

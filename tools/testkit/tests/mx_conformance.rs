@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cci::Device;
-use cci_testkit::{build, device_of};
+use cci_conformance::{build, device_of};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ const NO_LARGE: &str = "send_large is not offered";
 /// A request that finds no buffer waits at the server, which sends nothing.
 const NO_WORD: &str = "a client is not told that its request waits for room";
 
-cci_testkit::conformance!(mx, device, except: [
+cci_conformance::conformance!(mx, device, except: [
     ("connect::server_without_buffers", NO_WORD),
     ("large::every_length", NO_LARGE),
     ("large::among_others", NO_LARGE),

@@ -6,7 +6,7 @@
 mod over;
 
 use cci::Device;
-use cci_testkit::{build, device_of};
+use cci_conformance::{build, device_of};
 use std::path::Path;
 use std::sync::LazyLock;
 

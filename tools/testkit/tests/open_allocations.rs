@@ -3,8 +3,8 @@
 
 #![forbid(unsafe_code)]
 
+use cci_conformance::{device_of, open, sm_device};
 use cci_instruments::{CountingAllocator, peak_of};
-use cci_testkit::{device_of, open, sm_device};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, set_oversubscribed};
-use cci_testkit::{World, open, readable, sm_device};
+use cci_conformance::{World, open, readable, sm_device};
 use std::os::fd::AsFd;
 use std::time::Duration;
 

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cci::Device;
-use cci_testkit::{build, device_of};
+use cci_conformance::{build, device_of};
 use std::path::Path;
 use std::sync::LazyLock;
 
@@ -22,7 +22,7 @@ const NO_LARGE: &str = "send_large is not offered";
 /// A request that finds no buffer waits at the server, which sends nothing.
 const NO_WORD: &str = "a client is not told that its request waits for room";
 
-cci_testkit::conformance!(copy, || device("copy"), except: [
+cci_conformance::conformance!(copy, || device("copy"), except: [
     ("connect::server_without_buffers", NO_WORD),
     ("large::every_length", NO_LARGE),
     ("large::among_others", NO_LARGE),
@@ -42,7 +42,7 @@ cci_testkit::conformance!(copy, || device("copy"), except: [
 /// The strategy `bind`: what differs is how messages are sent.
 mod bind {
     use super::device;
-    use cci_testkit::suite::{flow, message, order, rma};
+    use cci_conformance::suite::{flow, message, order, rma};
 
     #[test]
     fn messages_of_every_length_arrive() {

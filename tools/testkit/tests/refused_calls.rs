@@ -8,7 +8,7 @@ use cci::{
     Attribute, Connect, Device, Endpoint, EndpointFor, EndpointOptions, Event, EventKind, Failure, LocalEndpoint,
     Notify, Rights, Rma, SharedMemory,
 };
-use cci_testkit::{World, device_of, open, sys};
+use cci_conformance::{World, device_of, open, sys};
 use rustix::event::{PollFd, PollFlags, poll};
 use std::time::{Duration, Instant};
 

@@ -8,8 +8,8 @@ use cci::{
     Connect, ConnectError, Connection, ConnectionOption, Context, Endpoint, EndpointOptions, Event, EventKind, Failure,
     Rights, Rma, RmaHandle, SharedMemory,
 };
-use cci_testkit::memory::Origin;
-use cci_testkit::{LIMIT, readable, sys};
+use cci_conformance::memory::Origin;
+use cci_conformance::{LIMIT, readable, sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

@@ -4,8 +4,8 @@
 
 use cci::__binding::Contract;
 use cci::{Attribute, Device, Endpoint, HeapBytes, Memory, Rights, SharedMemory};
+use cci_conformance::{World, device_of, open};
 use cci_instruments::{CountingAllocator, allocations};
-use cci_testkit::{World, device_of, open};
 use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Atomic, Attribute, Endpoint, EventKind, Registration, Rights, Rma, SharedMemory};
-use cci_testkit::{World, device_of, open, sm_device};
+use cci_conformance::{World, device_of, open, sm_device};
 use std::sync::Arc;
 
 const COUNT: u64 = 400;

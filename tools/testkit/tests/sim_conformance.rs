@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use cci::Device;
-use cci_testkit::device_of;
+use cci_conformance::device_of;
 use std::sync::atomic::{AtomicU32, Ordering};
 
 const MULTICAST: (&str, &str) =
@@ -46,7 +46,7 @@ const RETURN_WAKES: (&str, &str) = ("?handle::returned_event_wakes_the_refused",
 const PAUSED_SLEEPERS: (&str, &str) =
     ("?pause::sleepers", "virtual time goes on to the next retry of a peer that waits");
 
-cci_testkit::conformance!(sim, good, except: [
+cci_conformance::conformance!(sim, good, except: [
     MULTICAST,
     TIMES_OUT,
     NO_ROOM,
@@ -57,7 +57,7 @@ cci_testkit::conformance!(sim, good, except: [
     RETURN_WAKES,
     PAUSED_SLEEPERS,
 ]);
-cci_testkit::conformance!(sim_under_faults, bad, except: [
+cci_conformance::conformance!(sim_under_faults, bad, except: [
     MULTICAST,
     TIMES_OUT,
     NO_ROOM,

@@ -5,7 +5,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Connect, Connection, Endpoint, EventKind};
-use cci_testkit::{LIMIT, device_of, open, pattern};
+use cci_conformance::{LIMIT, device_of, open, pattern};
 use std::collections::BTreeMap;
 use std::time::Instant;
 

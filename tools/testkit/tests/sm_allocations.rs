@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use cci_conformance::{allocations, sm_device};
 use cci_instruments::CountingAllocator;
-use cci_testkit::{allocations, sm_device};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;

@@ -5,9 +5,9 @@
 
 use cci::__binding::Contract;
 use cci::{Endpoint, EventKind, Rights, RmaHandle, SharedMemory};
-use cci_testkit::process::descriptors;
-use cci_testkit::sm_raw::{Arrived, RawPeer, field, learn, packet_kind, receive_packet};
-use cci_testkit::{LIMIT, alone, drain, open, readable, sm_device};
+use cci_conformance::process::descriptors;
+use cci_conformance::sm_raw::{Arrived, RawPeer, field, learn, packet_kind, receive_packet};
+use cci_conformance::{LIMIT, alone, drain, open, readable, sm_device};
 use rustix::fs::fstat;
 use std::collections::BTreeSet;
 use std::os::fd::{AsFd, OwnedFd};

@@ -5,8 +5,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, BlockingError, Connection, ConnectionOption, Endpoint, EventKind, Failure};
-use cci_testkit::process::{descriptors, thread_time};
-use cci_testkit::{LIMIT, World, alone, drain, open, pattern, sm_device};
+use cci_conformance::process::{descriptors, thread_time};
+use cci_conformance::{LIMIT, World, alone, drain, open, pattern, sm_device};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 

@@ -2,6 +2,6 @@
 
 #![forbid(unsafe_code)]
 
-use cci_testkit::sm_device;
+use cci_conformance::sm_device;
 
-cci_testkit::conformance!(sm, sm_device);
+cci_conformance::conformance!(sm, sm_device);

@@ -8,11 +8,11 @@ use cci::{
     CloseError, Connection, Endpoint, EventKind, Failure, RegisterError, Rights, Rma, RmaHandle, Unusable,
     wait_for_copies,
 };
+use cci_conformance::memory::{Bytes, Origin};
+use cci_conformance::sm_raw::{ANNOUNCE, RawPeer, await_close, learn};
+use cci_conformance::sys::{cell, close, process_write};
+use cci_conformance::{LIMIT, Peer, World, alone, drain, open, sm_device};
 use cci_proto::Registration;
-use cci_testkit::memory::{Bytes, Origin};
-use cci_testkit::sm_raw::{ANNOUNCE, RawPeer, await_close, learn};
-use cci_testkit::sys::{cell, close, process_write};
-use cci_testkit::{LIMIT, Peer, World, alone, drain, open, sm_device};
 use rustix::io::pread;
 use std::os::fd::AsFd;
 use std::sync::Arc;

@@ -9,10 +9,10 @@ use cci::{
     Attribute, Connect, ConnectionOption, Endpoint, EventKind, Failure, Notify, PollError, Rights, Rma, RmaHandle,
     SharedMemory,
 };
-use cci_testkit::memory::{Bytes, Origin};
-use cci_testkit::process::thread_time;
-use cci_testkit::sm_raw::raw_connect;
-use cci_testkit::{LIMIT, World, alone, drain, open, open_with, pattern, readable, sm_device, while_polled};
+use cci_conformance::memory::{Bytes, Origin};
+use cci_conformance::process::thread_time;
+use cci_conformance::sm_raw::raw_connect;
+use cci_conformance::{LIMIT, World, alone, drain, open, open_with, pattern, readable, sm_device, while_polled};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -365,12 +365,17 @@ fn expectation_that_is_taken_back_leaves_nothing() {
     let connect = || worker.connect(&Connect::to(deaf.uri()).context(1).timeout(Duration::from_millis(1)));
     for token in 1..100 {
         let limit = Duration::from_secs(10);
-        let expected = cci_testkit::sys::cell(&worker).with(|core, transport| transport.expect(core, token, 7, limit));
+        let expected =
+            cci_conformance::sys::cell(&worker).with(|core, transport| transport.expect(core, token, 7, limit));
         assert_eq!(expected, Ok(Ok(())));
         assert_eq!(connect(), Err(cci::ConnectError::NoBuffers), "an expectation has the buffer");
-        cci_testkit::sys::cell(&worker).with(|core, transport| transport.forget_expected(core, token)).expect("open");
+        cci_conformance::sys::cell(&worker)
+            .with(|core, transport| transport.forget_expected(core, token))
+            .expect("open");
         // Another one's token changes nothing.
-        cci_testkit::sys::cell(&worker).with(|core, transport| transport.forget_expected(core, token)).expect("open");
+        cci_conformance::sys::cell(&worker)
+            .with(|core, transport| transport.forget_expected(core, token))
+            .expect("open");
     }
     assert_eq!(drain(&worker), 0, "an event of what was taken back");
     connect().expect("the buffer is free");

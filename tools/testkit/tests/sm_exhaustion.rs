@@ -5,11 +5,11 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Connect, Connection, Device, Endpoint, EventKind, Notify};
-use cci_testkit::process::resident_bytes;
-use cci_testkit::sm_raw::{
+use cci_conformance::process::resident_bytes;
+use cci_conformance::sm_raw::{
     BACK, GRANTS, LANE_SEALS, Packet, RawPeer, field, frame_kind, learn, memfd, send_packet, words,
 };
-use cci_testkit::{LIMIT, Peer, World, alone, drain, most, open, pattern, sm_device};
+use cci_conformance::{LIMIT, Peer, World, alone, drain, most, open, pattern, sm_device};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 

@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci_testkit::{Peer, alone};
+use cci_conformance::{Peer, alone};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 

@@ -4,9 +4,9 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Connect, EventKind, Failure, Notify};
-use cci_testkit::process::resident_bytes;
-use cci_testkit::sm_raw::{RawPeer, frame_kind, learn, words};
-use cci_testkit::{LIMIT, World, alone, drain, open, sm_device};
+use cci_conformance::process::resident_bytes;
+use cci_conformance::sm_raw::{RawPeer, frame_kind, learn, words};
+use cci_conformance::{LIMIT, World, alone, drain, open, sm_device};
 use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;

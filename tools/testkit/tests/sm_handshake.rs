@@ -4,12 +4,12 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Connect, Endpoint, EventKind, Failure, Notify};
-use cci_testkit::process::{describe_descriptors, descriptors, segments};
-use cci_testkit::sm_raw::{
+use cci_conformance::process::{describe_descriptors, descriptors, segments};
+use cci_conformance::sm_raw::{
     Arrived, LANE_SEALS, PACKET, Packet, READY_LEN, REGISTRY_SEALS, RawListener, await_close, await_packet, field,
     learn, memfd, packet_kind, raw_connect, receive_packet, send_packet,
 };
-use cci_testkit::{LIMIT, World, alone, drain, open, open_with, sm_device};
+use cci_conformance::{LIMIT, World, alone, drain, open, open_with, sm_device};
 use rustix::fs::SealFlags;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::time::{Duration, Instant};

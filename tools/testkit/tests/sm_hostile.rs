@@ -4,9 +4,9 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Connect, Connection, Endpoint, EventKind, HeapBytes, Memory, Notify, Rights, Status};
-use cci_testkit::process::{describe_descriptors, descriptors, segments};
-use cci_testkit::sm_raw::{BACK, RawPeer, SLOTS, await_close, frame_kind, learn, words};
-use cci_testkit::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, sm_device};
+use cci_conformance::process::{describe_descriptors, descriptors, segments};
+use cci_conformance::sm_raw::{BACK, RawPeer, SLOTS, await_close, frame_kind, learn, words};
+use cci_conformance::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, sm_device};
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -532,7 +532,7 @@ fn hostile_packets_after_the_handshake() {
             let peer = RawPeer::enter(endpoint.uri(), &hello, poll);
             use std::os::fd::AsFd;
             let attached = vec![peer.lane.as_fd(); descriptors];
-            cci_testkit::sm_raw::send_packet(peer.socket.as_fd(), &vec![0x5a; len], &attached)
+            cci_conformance::sm_raw::send_packet(peer.socket.as_fd(), &vec![0x5a; len], &attached)
                 .expect("the lane is open");
             await_close(peer.socket.as_fd(), poll);
         }

@@ -7,7 +7,7 @@ use cci::{
     Attribute, Connection, Endpoint, EventKind, Import, ImportError, Registration, Rights, RmaHandle, SharedMemory,
     wait_any,
 };
-use cci_testkit::{LIMIT, World, open, pattern, sm_device};
+use cci_conformance::{LIMIT, World, open, pattern, sm_device};
 use std::sync::Arc;
 
 const RO: Attribute = Attribute::ReliableOrdered;

@@ -7,9 +7,9 @@ use cci::{
     Attribute, Connect, Connection, Endpoint, Event, EventKind, Failure, HeapBytes, Memory, Notify, Rights, Rma,
     RmaHandle, SendError, Status,
 };
-use cci_testkit::memory::Origin;
-use cci_testkit::process::{describe_descriptors, descriptors, mappings, segments};
-use cci_testkit::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, readable, sm_device};
+use cci_conformance::memory::Origin;
+use cci_conformance::process::{describe_descriptors, descriptors, mappings, segments};
+use cci_conformance::{LIMIT, Peer, World, alone, drain, open, open_with, pattern, readable, sm_device};
 use rustix::process::{Pid, Signal, kill_process};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;

@@ -5,7 +5,7 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, EventKind, Rights, Rma, SharedMemory};
-use cci_testkit::{World, alone, open, pattern, sm_device};
+use cci_conformance::{World, alone, open, pattern, sm_device};
 
 /// Bytes before and behind the range, which nobody may write.
 const MARGIN: usize = 64;

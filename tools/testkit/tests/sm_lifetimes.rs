@@ -7,9 +7,9 @@ use cci::__binding::{Contract, Flags};
 use cci::{
     Attribute, Connect, Connection, Device, Endpoint, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SharedMemory,
 };
-use cci_testkit::memory::{Bytes, Origin};
-use cci_testkit::sm_raw::{BACK, GRANTS, RawPeer, learn, words};
-use cci_testkit::{LIMIT, World, alone, open, pattern, sm_device};
+use cci_conformance::memory::{Bytes, Origin};
+use cci_conformance::sm_raw::{BACK, GRANTS, RawPeer, learn, words};
+use cci_conformance::{LIMIT, World, alone, open, pattern, sm_device};
 use std::time::Instant;
 
 const RO: Attribute = Attribute::ReliableOrdered;

@@ -3,8 +3,8 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Connect, EventKind, Failure};
-use cci_testkit::process::{descriptors, thread_time};
-use cci_testkit::{LIMIT, Peer, World, alone, open, readable, sm_device};
+use cci_conformance::process::{descriptors, thread_time};
+use cci_conformance::{LIMIT, Peer, World, alone, open, readable, sm_device};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
@@ -64,7 +64,7 @@ fn limits_full_backlog_that_empties_is_entered() {
     let mut clients = Vec::new();
     let mut waiting = Vec::new();
     while waiting.len() < 10_000
-        && let Ok(socket) = cci_testkit::sm_raw::raw_connect(server.uri())
+        && let Ok(socket) = cci_conformance::sm_raw::raw_connect(server.uri())
     {
         waiting.push(socket);
     }

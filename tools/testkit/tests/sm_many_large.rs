@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, EventKind, HeapBytes, Memory};
-use cci_testkit::{World, alone, open, pattern, sm_device};
+use cci_conformance::{World, alone, open, pattern, sm_device};
 use std::sync::Arc;
 
 /// The messages wait for the receiver's memory, and nothing else waits for them.

@@ -4,8 +4,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connect, Connection, Endpoint, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SendError};
-use cci_testkit::memory::Origin;
-use cci_testkit::{LIMIT, Peer, World, alone, most, open, pattern, sm_device};
+use cci_conformance::memory::Origin;
+use cci_conformance::{LIMIT, Peer, World, alone, most, open, pattern, sm_device};
 use rustix::process::Signal;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};

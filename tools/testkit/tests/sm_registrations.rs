@@ -5,9 +5,9 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, EventKind, Failure, Notify, RegisterError, Rights, Rma};
-use cci_testkit::memory::Origin;
-use cci_testkit::sys::PrivateMemory;
-use cci_testkit::{LIMIT, Peer, World, alone, open, pattern, sm_device};
+use cci_conformance::memory::Origin;
+use cci_conformance::sys::PrivateMemory;
+use cci_conformance::{LIMIT, Peer, World, alone, open, pattern, sm_device};
 use rustix::process::Signal;
 use std::time::Instant;
 

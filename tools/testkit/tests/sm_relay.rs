@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Device};
-use cci_testkit::{World, open, sm_device};
+use cci_conformance::{World, open, sm_device};
 
 /// A device that does as if the kernel forbade process_vm.
 fn relaying() -> Device {
@@ -13,7 +13,7 @@ fn relaying() -> Device {
     device
 }
 
-cci_testkit::conformance!(sm_relay, relaying, except: EXCEPTIONS);
+cci_conformance::conformance!(sm_relay, relaying, except: EXCEPTIONS);
 
 /// What needs another way than the relay.
 const EXCEPTIONS: [(&str, &str); 0] = [];

@@ -4,8 +4,8 @@
 #![forbid(unsafe_code)]
 
 use cci::Attribute;
-use cci_testkit::process::{describe_descriptors, descriptors};
-use cci_testkit::{World, alone, open, sm_device};
+use cci_conformance::process::{describe_descriptors, descriptors};
+use cci_conformance::{World, alone, open, sm_device};
 
 const RO: Attribute = Attribute::ReliableOrdered;
 

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Connection, Endpoint, Event, Notify, PollError, SendError};
-use cci_testkit::{LIMIT, World, alone, drain, open, open_with, readable, sm_device};
+use cci_conformance::{LIMIT, World, alone, drain, open, open_with, readable, sm_device};
 use std::time::{Duration, Instant};
 
 const RO: Attribute = Attribute::ReliableOrdered;

@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Connect, Device, Endpoint, EndpointOptions, EventKind, Notify, SendError, Status};
-use cci_testkit::{LIMIT, World, open, pattern, sm_device};
+use cci_conformance::{LIMIT, World, open, pattern, sm_device};
 
 fn device_with(mss: u32) -> Device {
     let mut device = sm_device();

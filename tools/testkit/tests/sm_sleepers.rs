@@ -5,9 +5,9 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Connection, EventKind, Notify, Rights, Rma, SharedMemory};
-use cci_testkit::sleepers::{self, Sleeper, both, handle_in};
-use cci_testkit::sm_raw::{GRANTS, RawPeer, learn};
-use cci_testkit::{open, pattern, sm_device, while_polled};
+use cci_conformance::sleepers::{self, Sleeper, both, handle_in};
+use cci_conformance::sm_raw::{GRANTS, RawPeer, learn};
+use cci_conformance::{open, pattern, sm_device, while_polled};
 
 /// The same without luck: who has the WELCOME finds the slots granted.
 #[test]

@@ -5,8 +5,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, BlockingError, ConnectionOption, EventKind, Failure};
-use cci_testkit::process::thread_time;
-use cci_testkit::{World, alone, device_of, drain, open};
+use cci_conformance::process::thread_time;
+use cci_conformance::{World, alone, device_of, drain, open};
 use std::time::{Duration, Instant};
 
 /// Longer than the round trip, so that timers of the protocol fire meanwhile.

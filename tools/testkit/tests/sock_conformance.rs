@@ -2,9 +2,9 @@
 
 #![forbid(unsafe_code)]
 
-use cci_testkit::device_of;
+use cci_conformance::device_of;
 
 const EXCEPTIONS: &[(&str, &str)] =
     &[("connect::multicast_without_multicast", "sock has multicast: a URI of an endpoint is refused as no group's")];
 
-cci_testkit::conformance!(sock, || device_of("sock", &[("ip", "127.0.0.1")]), except: EXCEPTIONS);
+cci_conformance::conformance!(sock, || device_of("sock", &[("ip", "127.0.0.1")]), except: EXCEPTIONS);

@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Connect, Connection, ConnectionOption, Endpoint, EventKind, Failure, Notify};
-use cci_testkit::{LIMIT, Peer, World, device_of, open_with, readable};
+use cci_conformance::{LIMIT, Peer, World, device_of, open_with, readable};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");

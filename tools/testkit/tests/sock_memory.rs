@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Device};
-use cci_testkit::{World, alone, device_of, most, open, pattern};
+use cci_conformance::{World, alone, device_of, most, open, pattern};
 
 fn device() -> Device {
     device_of("sock", &[("ip", "127.0.0.1")])

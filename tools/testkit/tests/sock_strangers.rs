@@ -4,7 +4,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, EventKind};
-use cci_testkit::{LIMIT, Peer, World, alone, device_of, open, open_with};
+use cci_conformance::{LIMIT, Peer, World, alone, device_of, open, open_with};
 use std::time::Instant;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");

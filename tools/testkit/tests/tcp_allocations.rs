@@ -2,8 +2,8 @@
 
 #![forbid(unsafe_code)]
 
+use cci_conformance::{allocations, device_of};
 use cci_instruments::CountingAllocator;
-use cci_testkit::{allocations, device_of};
 
 #[global_allocator]
 static ALLOCATOR: CountingAllocator = CountingAllocator;

@@ -2,15 +2,15 @@
 
 #![forbid(unsafe_code)]
 
-use cci_testkit::device_of;
+use cci_conformance::device_of;
 
-cci_testkit::conformance!(tcp, || device_of("tcp", &[]), except: [
+cci_conformance::conformance!(tcp, || device_of("tcp", &[]), except: [
     ("batch::request_tells_its_peer", "a stream comes from another port than the one where its endpoint listens"),
     ("?rma::changing_word_is_whole", "the system copies the program's memory, in pieces of its own"),
 ]);
 
 // Long RMA goes in parts over four streams, and no rule knows of it.
-cci_testkit::conformance!(tcp_of_four_streams, || device_of("tcp", &[("streams", "4")]), except: [
+cci_conformance::conformance!(tcp_of_four_streams, || device_of("tcp", &[("streams", "4")]), except: [
     ("batch::request_tells_its_peer", "a stream comes from another port than the one where its endpoint listens"),
     ("?rma::changing_word_is_whole", "the system copies the program's memory, in pieces of its own"),
 ]);

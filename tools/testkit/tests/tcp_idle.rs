@@ -3,9 +3,9 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Notify};
-use cci_testkit::idle::Idle;
-use cci_testkit::process::thread_time;
-use cci_testkit::{World, alone, device_of, open};
+use cci_conformance::idle::Idle;
+use cci_conformance::process::thread_time;
+use cci_conformance::{World, alone, device_of, open};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");

@@ -4,8 +4,8 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Connect, Device, Endpoint, EndpointOptions, EventKind, Failure, Notify};
-use cci_testkit::process::{describe_descriptors, resident_bytes, thread_time};
-use cci_testkit::{LIMIT, Peer, World, alone, device_of, open, readable};
+use cci_conformance::process::{describe_descriptors, resident_bytes, thread_time};
+use cci_conformance::{LIMIT, Peer, World, alone, device_of, open, readable};
 use rustix::net::{AddressFamily, SocketFlags, SocketType, bind, connect, getsockname, listen, socket_with};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::{ErrorKind, Read, Write};

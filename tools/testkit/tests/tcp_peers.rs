@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cci::{Attribute, Connect, Connection, ConnectionOption, Device, Endpoint, EventKind, Failure, Notify};
-use cci_testkit::{LIMIT, Peer, World, device_of, open, open_with, pattern, readable};
+use cci_conformance::{LIMIT, Peer, World, device_of, open, open_with, pattern, readable};
 use rustix::process::{Pid, Signal, kill_process};
 use std::time::{Duration, Instant};
 

@@ -5,8 +5,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connect, Device, EventKind, Notify, Rights, Rma, SendError};
-use cci_testkit::memory::Origin;
-use cci_testkit::{LIMIT, World, device_of, open, pattern};
+use cci_conformance::memory::Origin;
+use cci_conformance::{LIMIT, World, device_of, open, pattern};
 
 fn device_with(mss: u32) -> Device {
     device_of("tcp", &[("ip", "127.0.0.1"), ("mss", &mss.to_string())])

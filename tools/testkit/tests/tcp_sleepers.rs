@@ -3,7 +3,7 @@
 #![forbid(unsafe_code)]
 
 use cci::Device;
-use cci_testkit::{device_of, sleepers};
+use cci_conformance::{device_of, sleepers};
 
 fn device() -> Device {
     device_of("tcp", &[("ip", "127.0.0.1")])

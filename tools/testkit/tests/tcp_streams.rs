@@ -5,9 +5,9 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, Endpoint, Event, EventKind, Failure, Rights, Rma, RmaHandle};
-use cci_testkit::idle::Idle;
-use cci_testkit::memory::{Bytes, Origin};
-use cci_testkit::{LIMIT, Peer, World, device_of, open, open_with, pattern};
+use cci_conformance::idle::Idle;
+use cci_conformance::memory::{Bytes, Origin};
+use cci_conformance::{LIMIT, Peer, World, device_of, open, open_with, pattern};
 use rustix::process::Signal;
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};

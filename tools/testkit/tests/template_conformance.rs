@@ -2,7 +2,7 @@
 
 #![forbid(unsafe_code)]
 
-use cci_testkit::device_of;
+use cci_conformance::device_of;
 
 /// It does not send large messages (`docs/design/extensions.md`).
 const NO_LARGE: &str = "send_large is not offered";
@@ -11,7 +11,7 @@ const NO_PAUSE: &str = "pause is not offered";
 /// A request that finds no buffer waits at the server, which sends nothing.
 const NO_WORD: &str = "a client is not told that its request waits for room";
 
-cci_testkit::conformance!(template, || device_of("template", &[]), except: [
+cci_conformance::conformance!(template, || device_of("template", &[]), except: [
     ("connect::server_without_buffers", NO_WORD),
     ("large::every_length", NO_LARGE),
     ("large::among_others", NO_LARGE),

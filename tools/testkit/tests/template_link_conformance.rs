@@ -2,10 +2,10 @@
 
 #![forbid(unsafe_code)]
 
-use cci_testkit::device_of;
+use cci_conformance::device_of;
 
 const NOT_TOLD: &str = "the link is not told that nobody listens: the connect ends by its timeout";
 
 const EXCEPTIONS: &[(&str, &str)] = &[("connect::nobody_listens", NOT_TOLD), ("connect::failed_many_times", NOT_TOLD)];
 
-cci_testkit::conformance!(template_link, || device_of("template-link", &[]), except: EXCEPTIONS);
+cci_conformance::conformance!(template_link, || device_of("template-link", &[]), except: EXCEPTIONS);

@@ -5,8 +5,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, Device, Endpoint, EventKind, Failure, Memory, Rights, Rma};
-use cci_testkit::sys::PrivateMemory;
-use cci_testkit::{World, device_of, open, pattern, sm_device};
+use cci_conformance::sys::PrivateMemory;
+use cci_conformance::{World, device_of, open, pattern, sm_device};
 
 const LEN: usize = 1 << 20;
 const PAGE: usize = 4096;

@@ -2,9 +2,9 @@
 
 #![allow(dead_code, reason = "each test uses a part")]
 
-pub(crate) use cci_testkit::installed::end;
+pub(crate) use cci_conformance::installed::end;
 
-use cci_testkit::installed::Installed;
+use cci_conformance::installed::Installed;
 use std::path::Path;
 use std::process::{Command, Stdio};
 use std::sync::OnceLock;

@@ -34,14 +34,14 @@ pub(crate) fn build_command() -> PathBuf {
 }
 
 fn build_of(package: &str) -> PathBuf {
-    cci_testkit::build(package, env!("CARGO_TARGET_TMPDIR").as_ref())
+    cci_conformance::build(package, env!("CARGO_TARGET_TMPDIR").as_ref())
 }
 
 /// The prefix, made by `install.sh` once per run of this test.
 pub(crate) fn prefix() -> &'static Path {
     static PREFIX: OnceLock<PathBuf> = OnceLock::new();
     PREFIX.get_or_init(|| {
-        let dir = cci_testkit::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
+        let dir = cci_conformance::run_folder(env!("CARGO_TARGET_TMPDIR").as_ref());
         succeed(Command::new(here().join("install.sh")).arg(build()).arg(&dir));
         dir
     })

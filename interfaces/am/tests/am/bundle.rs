@@ -2,7 +2,7 @@
 
 use crate::world::Seen;
 use cci_am::{Bundle, Endpoint, Handlers, Member, Options, Request, RequestError, Sort, TAG_ALL};
-use cci_testkit::{LIMIT, sm_device};
+use cci_conformance::{LIMIT, sm_device};
 use std::time::{Duration, Instant};
 
 const COUNT: u8 = 1;

@@ -2,7 +2,7 @@
 
 use crate::world::{Device, Seen, World, open, segment};
 use cci_am::{Handlers, Options, Reply, ReplyError, Request, RequestError, Returned, Status, TAG_ALL, TAG_NONE};
-use cci_testkit::pattern;
+use cci_conformance::pattern;
 use std::time::Duration;
 
 /// Replies with the same arguments and bytes.

@@ -2,7 +2,7 @@
 
 use crate::world::Seen;
 use cci_am::{Endpoint, Handlers, Options, Status, TAG_ALL};
-use cci_testkit::{LIMIT, sm_device};
+use cci_conformance::{LIMIT, sm_device};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, ChildStdin, Command, Stdio};
 use std::time::{Duration, Instant};

@@ -4,7 +4,7 @@
 use crate::world::{Seen, segment};
 use cci::{Connect, Connection, Device, Endpoint as Raw, EndpointOptions, Event, Memory, Notify};
 use cci_am::{Endpoint, Handlers, Options, Peer, Reply, Request, Returned, Status, TAG_ALL};
-use cci_testkit::{LIMIT, device_of, sm_device};
+use cci_conformance::{LIMIT, device_of, sm_device};
 use std::time::Instant;
 
 const ECHO: u8 = 1;

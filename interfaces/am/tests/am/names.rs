@@ -3,7 +3,7 @@
 use crate::world::Seen;
 use cci::{Context, Names};
 use cci_am::{Endpoint, Handlers, MapError, Options, TAG_ALL};
-use cci_testkit::LIMIT;
+use cci_conformance::LIMIT;
 use std::sync::Arc;
 use std::time::Instant;
 

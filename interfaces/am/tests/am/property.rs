@@ -4,7 +4,7 @@
 use crate::world::{FAULTS, World, segment, sim};
 use cci::Device;
 use cci_am::{Handlers, Options, Peer, Reply, Request, RequestError, Returned, Status, TAG_ALL};
-use cci_testkit::{pattern, sm_device};
+use cci_conformance::{pattern, sm_device};
 use proptest::prelude::*;
 use proptest::test_runner::TestCaseError;
 use std::collections::BTreeMap;

@@ -4,7 +4,7 @@ use crate::world::Seen;
 use cci::{Memory, OpenError, PollError, RegisterError, Rights, RmaHandle};
 use cci_am::{CciMapping, Endpoint, Handlers, Incoming, Mapping, Options, Peer, Refused, RequestError, Status};
 use cci_am::{TAG_ALL, Transfer};
-use cci_testkit::{LIMIT, sm_device};
+use cci_conformance::{LIMIT, sm_device};
 use std::cell::Cell;
 use std::io::IoSlice;
 use std::time::{Duration, Instant};

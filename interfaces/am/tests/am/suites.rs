@@ -2,7 +2,7 @@
 
 use crate::conformance;
 use crate::world::{FAULTS, sim};
-use cci_testkit::{device_of, sm_device};
+use cci_conformance::{device_of, sm_device};
 
 /// Makes a test of each check for a device.
 macro_rules! suite {

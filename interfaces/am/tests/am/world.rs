@@ -3,7 +3,7 @@
 pub(crate) use crate::below::{Device, Endpoint, Mapping, open};
 use cci::{HeapBytes, Memory};
 use cci_am::{Handlers, Immediate, Options, Peer, RequestError, Status};
-use cci_testkit::{LIMIT, device_of};
+use cci_conformance::{LIMIT, device_of};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;

@@ -4,7 +4,7 @@
 use crate::world::{Device, Seen, World, open, segment};
 use cci_am::{Handlers, Options, Reply, Request, Returned, Status, TAG_ALL};
 use cci_am_via::Variant;
-use cci_testkit::{LIMIT, sm_device};
+use cci_conformance::{LIMIT, sm_device};
 use cci_via::{Access, Address, Connected, Error, Nic, Remote, Vi, ViAttributes, Work};
 use std::time::{Duration, Instant};
 

@@ -3,7 +3,7 @@
 use crate::conformance;
 use crate::world::{Device, FAULTS, sim};
 use cci_am_via::{Buffers, Variant};
-use cci_testkit::{device_of, sm_device};
+use cci_conformance::{device_of, sm_device};
 
 /// Makes a test of each check for a device. Two are missing, `every_status` and
 /// `a_segment_that_changes`: bulk data for memory that has been deregistered breaks a reliable VI,

@@ -1,9 +1,9 @@
 //! Connects, keys, sessions and disconnects.
 
 use crate::world::{KEY, NIC, TRANSPORTS, close, connect, device, end, post, refused, side, two, until, zeroes};
+use cci_conformance::{LIMIT, sm_device};
 use cci_mx::{Address, Code, Error, Options, Place, endpoint_options};
 use cci_peers::{Directory, Found, Name, Table};
-use cci_testkit::{LIMIT, sm_device};
 use std::time::{Duration, Instant};
 
 fn ends() -> [cci::Endpoint; 2] {

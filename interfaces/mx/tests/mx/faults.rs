@@ -1,9 +1,9 @@
 //! Partners that are killed or stopped in each phase of a large message.
 
 use crate::world::{KEY, NIC, bytes, close, connect, device, end, pattern, post, side, until, zeroes};
+use cci_conformance::{LIMIT, sm_device};
 use cci_mx::{Code, Endpoint, Match, Options, buffer, endpoint_options};
 use cci_peers::{Name, Table};
-use cci_testkit::{LIMIT, sm_device};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::{Duration, Instant};

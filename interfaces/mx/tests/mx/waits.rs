@@ -14,7 +14,7 @@ fn a_wait_ends_by_its_request_by_its_time_and_by_a_wake_up() {
             // By what another side sends.
             let (receive, _) = post(second, 4, 1);
             let waiting = scope.spawn(move || second.wait(receive, None));
-            let to = first.connect((NIC, 1), KEY, Some(cci_testkit::LIMIT)).expect("it answers");
+            let to = first.connect((NIC, 1), KEY, Some(cci_conformance::LIMIT)).expect("it answers");
             first.forget(first.send(zeroes(4), to, 1, 0).expect("room")).expect("a request");
             while !waiting.is_finished() {
                 first.progress().expect("usable");
@@ -100,8 +100,8 @@ fn a_connect_that_is_waited_for_is_nobody_elses() {
             }
         });
         for _ in 0..50 {
-            assert_eq!(first.connect((NIC, 1), KEY, Some(cci_testkit::LIMIT)), Ok(second.address()));
-            assert_eq!(first.connect((NIC, 0), KEY, Some(cci_testkit::LIMIT)), Ok(first.address()));
+            assert_eq!(first.connect((NIC, 1), KEY, Some(cci_conformance::LIMIT)), Ok(second.address()));
+            assert_eq!(first.connect((NIC, 0), KEY, Some(cci_conformance::LIMIT)), Ok(first.address()));
         }
         is_over.store(true, Ordering::Relaxed);
         others.join().expect("no panic");

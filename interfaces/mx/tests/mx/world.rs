@@ -1,9 +1,9 @@
 //! Endpoints of one process, driven by one thread.
 
 use cci::{Device, Memory};
+use cci_conformance::{LIMIT, device_of};
 use cci_mx::{Address, Code, Endpoint, Error, Match, Options, Place, Request, Status, buffer, endpoint_options};
 use cci_peers::{Name, Table};
-use cci_testkit::{LIMIT, device_of};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! Peers that never come, go, are killed, come back, and close.
 
 use crate::world::{Side, auto, close, devices, open, two, until};
+use cci_conformance::{LIMIT, sm_device};
 use cci_peers::{Deferred, Lost, Name, Options, Table, Unreached, Why};
-use cci_testkit::{LIMIT, sm_device};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, Stdio};
 use std::time::{Duration, Instant};

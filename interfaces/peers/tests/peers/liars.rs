@@ -2,8 +2,8 @@
 
 use crate::world::{Side, open, sim, until};
 use cci::{Connect, Endpoint, Event, Notify};
+use cci_conformance::{LIMIT, sm_device};
 use cci_peers::{Lost, Name, Options, Table};
-use cci_testkit::{LIMIT, sm_device};
 use std::time::Instant;
 
 /// The payload of a request for peer 0, of a side that calls itself by this number.

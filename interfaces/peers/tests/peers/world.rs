@@ -1,8 +1,8 @@
 //! Sides of one process, driven by one thread.
 
 use cci::{Connection, Device, Endpoint, EndpointOptions, Event};
+use cci_conformance::{LIMIT, device_of, sm_device};
 use cci_peers::{Change, Deferred, Lost, Name, Options, Peer, Peers, Table, Unreached};
-use cci_testkit::{LIMIT, device_of, sm_device};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 

@@ -1,8 +1,8 @@
 //! Interfaces whose progress is an engine's.
 
 use crate::world::{PUT, Side, anything, bytes, device, id, other, pattern, put, two_modes, zeroes};
+use cci_conformance::LIMIT;
 use cci_portals::{Descriptor, Error, EventKind, Handle, Target, Unlink, buffer, options};
-use cci_testkit::LIMIT;
 use std::time::Instant;
 
 const TRANSPORTS: [&str; 3] = ["sm", "sock", "tcp"];

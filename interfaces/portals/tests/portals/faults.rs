@@ -4,10 +4,10 @@ use crate::world::{
     GET, PUT, Side, anything, bits, device, events, id, other, put, side, side_of_mode, two, two_modes, until, zeroes,
 };
 use cci::Endpoint;
+use cci_conformance::{LIMIT, sm_device};
 use cci_peers::{Name, Table};
 use cci_portals::EventKind::{Ack, PutEnd, PutStart, ReplyEnd, ReplyStart, SendEnd, SendStart};
 use cci_portals::{Descriptor, Limits, Target, Unlink, endpoint_options, options};
-use cci_testkit::{LIMIT, sm_device};
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Child, Command, Stdio};
 use std::time::Instant;

@@ -278,7 +278,7 @@ fn until_sent(side: &Side) -> cci_portals::Event {
         if let Some(event) = side.event().filter(|event| event.kind != SendStart) {
             return event;
         }
-        assert!(begun.elapsed() < cci_testkit::LIMIT, "the send does not end");
+        assert!(begun.elapsed() < cci_conformance::LIMIT, "the send does not end");
     }
 }
 

@@ -1,12 +1,12 @@
 //! Interfaces of one process, driven by one thread.
 
 use cci::{Device, Endpoint, Memory};
+use cci_conformance::{LIMIT, device_of};
 use cci_peers::{Name, Table};
 use cci_portals::{
     Descriptor, Error, Event, EventKind, Handle, Interface, Limits, Match, Place, Position, ProcessId, Target, Unlink,
     buffer, endpoint_options, options,
 };
-use cci_testkit::{LIMIT, device_of};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 

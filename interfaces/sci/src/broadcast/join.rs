@@ -303,7 +303,7 @@ mod tests {
     use crate::liars::Liar;
     use crate::options::Options;
     use crate::wire::Message;
-    use cci_testkit::sm_device;
+    use cci_conformance::sm_device;
 
     /// A host with a member of a group, and a peer of it.
     fn group() -> (Host, LocalSegment, LocalSegment, Liar) {

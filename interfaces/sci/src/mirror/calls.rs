@@ -284,8 +284,8 @@ mod tests {
     use super::{DRIVEN, Looks, PATIENCE, RARELY};
     use crate::mirror::connected;
     use crate::{Access, Error, Host, Nodes, Options};
+    use cci_conformance::{LIMIT, sm_device};
     use cci_mem::sync::Ordering;
-    use cci_testkit::{LIMIT, sm_device};
     use std::time::{Duration, Instant};
 
     /// Each look takes the processor of the program that drives.

@@ -246,7 +246,7 @@ impl Twin {
 mod tests {
     use crate::Access;
     use crate::mirror::connected;
-    use cci_testkit::LIMIT;
+    use cci_conformance::LIMIT;
     use std::time::{Duration, Instant};
 
     /// A call that would take long ends soon: the thread had looked meanwhile.

@@ -2,9 +2,9 @@
 
 use crate::spaces::host_of;
 use crate::world::{bytes, id, seen, until, until_is};
+use cci_conformance::LIMIT;
+use cci_conformance::namespace::{Net, has, may_be_made, pair};
 use cci_sci::{Access, Error, Host, Kind, LocalSegment, RemoteSegment, SequenceStatus, Window};
-use cci_testkit::LIMIT;
-use cci_testkit::namespace::{Net, has, may_be_made, pair};
 
 const TABLE: &str = "4 10.0.0.1\n8 10.0.0.2:7300\n";
 const SIZE: usize = 100_001;

@@ -2,8 +2,8 @@
 
 use crate::owner::{Owner, SIZE};
 use crate::world::{host, until, until_is};
+use cci_conformance::LIMIT;
 use cci_sci::{Access, Error, Reason, SequenceStatus};
-use cci_testkit::LIMIT;
 use rustix::process::{Signal, kill_process};
 use std::time::Duration;
 

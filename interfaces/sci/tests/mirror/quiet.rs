@@ -1,7 +1,7 @@
 //! Windows that nobody stores to, and the kernel's stores.
 
 use crate::world::{connect, published, seen, two, until};
-use cci_testkit::process::processor_time;
+use cci_conformance::process::processor_time;
 use std::io::Write;
 use std::time::{Duration, Instant};
 

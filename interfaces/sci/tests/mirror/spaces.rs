@@ -1,9 +1,9 @@
 //! Two name spaces of the network: hosts that find each other by the node table.
 
 use crate::world::{bytes, id, seen, until};
+use cci_conformance::namespace::{Net, has, may_be_made, pair};
+use cci_conformance::{LIMIT, device_of};
 use cci_sci::{Access, Error, Host, Kind, Nodes, Options, SequenceStatus};
-use cci_testkit::namespace::{Net, has, may_be_made, pair};
-use cci_testkit::{LIMIT, device_of};
 
 const TABLE: &str = "4 10.0.0.1\n8 10.0.0.2:7300\n12 10.0.0.9\n";
 

@@ -1,8 +1,8 @@
 //! Stores, loads, interrupts and transfers.
 
 use crate::world::{bytes, connect, published, seen, two, until};
+use cci_conformance::LIMIT;
 use cci_sci::{Access, Direction, Kind, QueueState, SequenceStatus};
-use cci_testkit::LIMIT;
 
 /// Not a multiple of a word, nor of a block.
 const SIZE: usize = 200_005;

@@ -1,7 +1,7 @@
 //! Hosts of one process over the loop-back interface.
 
+use cci_conformance::{LIMIT, device_of};
 use cci_sci::{Access, Host, LocalSegment, Nodes, Options, RemoteSegment, Sequence, SequenceStatus, Window};
-use cci_testkit::{LIMIT, device_of};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 

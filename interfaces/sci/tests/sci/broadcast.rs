@@ -2,8 +2,8 @@
 
 use crate::owner::Owner;
 use crate::world::{host, id, refused, two, until};
+use cci_conformance::LIMIT;
 use cci_sci::{Access, Direction, EVERY_NODE, Error, Host, Kind, LocalSegment, SequenceStatus, Withdraw};
-use cci_testkit::LIMIT;
 
 fn member(host: &Host, id: u32, size: usize) -> LocalSegment {
     let segment = host.create_broadcast(id, size).expect("memory");

@@ -1,8 +1,8 @@
 //! Callbacks, on the thread of their host.
 
 use crate::world::{connect, id, published, two, until};
+use cci_conformance::LIMIT;
 use cci_sci::{Error, Reason, Then, Withdraw};
-use cci_testkit::LIMIT;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};

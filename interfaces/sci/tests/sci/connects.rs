@@ -2,8 +2,8 @@
 
 use crate::owner::Owner;
 use crate::world::{host, id, published, refused, two, until};
+use cci_conformance::LIMIT;
 use cci_sci::{Access, Error};
-use cci_testkit::LIMIT;
 use std::sync::mpsc::channel;
 use std::time::Duration;
 

@@ -1,9 +1,9 @@
 //! Segments in the memory of a device, for which a plain file stands.
 
 use crate::world::{connect, id, published, refused, until, until_lost};
+use cci_conformance::namespace::{Net, may_be_made};
+use cci_conformance::{LIMIT, sm_device};
 use cci_sci::{Access, Direction, Error, Host, Kind, Nodes, NotOpened, Options, Reason, SequenceStatus, Withdraw};
-use cci_testkit::namespace::{Net, may_be_made};
-use cci_testkit::{LIMIT, sm_device};
 use std::fs::{File, Permissions};
 use std::os::unix::fs::PermissionsExt;
 use std::path::PathBuf;

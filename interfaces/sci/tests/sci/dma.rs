@@ -1,8 +1,8 @@
 //! DMA queues.
 
 use crate::world::{connect, host, published, refused, two};
+use cci_conformance::LIMIT;
 use cci_sci::{Access, Direction, Error, Host, LocalSegment, QueueState, Reason, RemoteSegment, Then, Withdraw};
-use cci_testkit::LIMIT;
 use std::sync::Arc;
 use std::sync::mpsc::{Receiver, channel};
 

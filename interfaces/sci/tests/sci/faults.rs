@@ -2,8 +2,8 @@
 
 use crate::owner::{Owner, SIZE};
 use crate::world::{host, published, refused, until, until_lost};
+use cci_conformance::LIMIT;
 use cci_sci::{Access, Direction, Error, QueueState, Reason, SequenceStatus};
-use cci_testkit::LIMIT;
 use rustix::process::{Signal, kill_process};
 use std::process::{Command, Stdio};
 use std::time::Duration;

@@ -1,8 +1,8 @@
 //! Interrupts, with bytes and without.
 
 use crate::world::{host, id, refused, two, until};
+use cci_conformance::LIMIT;
 use cci_sci::Error;
-use cci_testkit::LIMIT;
 use std::time::Duration;
 
 const NOW: Option<Duration> = Some(Duration::ZERO);

@@ -1,8 +1,8 @@
 //! The lives of segments, connections and hosts.
 
 use crate::world::{connect, host, id, published, refused, two, until_lost};
+use cci_conformance::LIMIT;
 use cci_sci::{Access, Error, NotOpened, Reason, SequenceStatus, Withdraw};
-use cci_testkit::LIMIT;
 use std::time::Duration;
 
 const NOW: Option<Duration> = Some(Duration::ZERO);

@@ -1,8 +1,8 @@
 //! An owner in another process, which obeys lines.
 
 use crate::world::{host, id};
+use cci_conformance::LIMIT;
 use cci_sci::{Access, Error, Host, RemoteSegment, Sequence, SequenceStatus, Window, Withdraw};
-use cci_testkit::LIMIT;
 use rustix::process::{Pid, Signal, WaitOptions, kill_process, waitpid};
 use std::io::{BufRead, BufReader, Lines, Write};
 use std::process::{ChildStderr, ChildStdin, Command, Stdio};

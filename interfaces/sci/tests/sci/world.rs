@@ -1,7 +1,7 @@
 //! Hosts of one process.
 
+use cci_conformance::{LIMIT, sm_device};
 use cci_sci::{Error, Host, LocalSegment, Nodes, Options, RemoteSegment, Sequence, SequenceStatus};
-use cci_testkit::{LIMIT, sm_device};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;
 

@@ -5,8 +5,8 @@ mod collective;
 mod dying;
 mod memory;
 
+use cci_conformance::installed::end;
 use cci_splitc::{Fault, World};
-use cci_testkit::installed::end;
 use std::path::Path;
 use std::process::{Command, ExitCode, Output, Stdio};
 
@@ -49,7 +49,7 @@ fn main() -> ExitCode {
 }
 
 fn all() {
-    let dir = cci_testkit::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref());
+    let dir = cci_conformance::build("cci-cli", env!("CARGO_TARGET_TMPDIR").as_ref());
     let cci = dir.join("cci");
     for (name, _) in WELL {
         for ranks in 1..=4 {

@@ -1,7 +1,7 @@
 //! What works: sends, receives, RDMA, completion queues.
 
 use crate::world::{LEVELS, Side, TRANSPORTS, attributes, bytes, device, pair};
-use cci_testkit::LIMIT;
+use cci_conformance::LIMIT;
 use cci_via::{Error, Reliability, Remote, Status, Vi, ViAttributes, Work};
 use std::time::Duration;
 

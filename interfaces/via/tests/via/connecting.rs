@@ -1,7 +1,7 @@
 //! How VIs find each other, and what comes of those that do not.
 
 use crate::world::{TRANSPORTS, attributes, device, discriminator};
-use cci_testkit::LIMIT;
+use cci_conformance::LIMIT;
 use cci_via::{Address, Connected, Error, Idle, Nic, Reliability, Vi, ViAttributes};
 use std::net::Ipv4Addr;
 use std::time::{Duration, Instant};

@@ -1,7 +1,7 @@
 //! What the types promise: work comes back, whatever happens.
 
 use crate::world::{attributes, bytes, device, pair};
-use cci_testkit::LIMIT;
+use cci_conformance::LIMIT;
 use cci_via::{Access, Error, MAX_DESCRIPTORS, Reliability, Status, Vi, ViAttributes, Work};
 
 #[test]

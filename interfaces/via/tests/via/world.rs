@@ -1,7 +1,7 @@
 //! Two NICs of one process, and VIs between them.
 
 use cci::Device;
-use cci_testkit::{LIMIT, device_of};
+use cci_conformance::{LIMIT, device_of};
 use cci_via::{Access, Address, Connected, Done, Error, Nic, Region, Reliability, Tag, Vi, ViAttributes, Work};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::Instant;

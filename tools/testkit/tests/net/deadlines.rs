@@ -1,8 +1,8 @@
 //! Connects end at their timeout, and once, whatever happened before that on the way.
 
 use cci::{Connect, Endpoint, EventKind, Failure};
-use cci_testkit::namespace::{Net, pair};
-use cci_testkit::{LIMIT, World, device_of, open, readable};
+use cci_conformance::namespace::{Net, pair};
+use cci_conformance::{LIMIT, World, device_of, open, readable};
 use std::time::{Duration, Instant};
 
 const TIMEOUT: Duration = Duration::from_secs(2);

@@ -4,7 +4,7 @@
 use crate::namespace::{Net, pair};
 use crate::traffic::{Areas, WRITTEN, length, messages, transfers};
 use cci::Attribute;
-use cci_testkit::{LIMIT, World};
+use cci_conformance::{LIMIT, World};
 use rustix::process::{Pid, Signal, kill_process};
 use std::collections::BTreeSet;
 use std::fs;

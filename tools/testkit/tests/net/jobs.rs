@@ -4,9 +4,9 @@
 use crate::auto::{is_loopback, open_to_strangers};
 use crate::pingpong::{Running, built, command};
 use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Failure};
+use cci_conformance::namespace::{Net, pair};
+use cci_conformance::{LIMIT, World, device_of, open};
 use cci_job::Job;
-use cci_testkit::namespace::{Net, pair};
-use cci_testkit::{LIMIT, World, device_of, open};
 use std::collections::BTreeMap;
 use std::io::{BufRead, BufReader, Write};
 use std::process::{Command, ExitCode, Stdio};

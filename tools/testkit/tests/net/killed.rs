@@ -1,8 +1,8 @@
 //! A peer that is killed while its host lives.
 
 use cci::{Connect, EventKind, Failure, Notify};
-use cci_testkit::namespace::pair;
-use cci_testkit::{LIMIT, Peer, World, device_of, open_with};
+use cci_conformance::namespace::pair;
+use cci_conformance::{LIMIT, Peer, World, device_of, open_with};
 use std::time::{Duration, Instant};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");

@@ -37,7 +37,7 @@ mod streams;
 mod tcp;
 mod traffic;
 
-use cci_testkit::namespace::{self, has};
+use cci_conformance::namespace::{self, has};
 use std::panic::catch_unwind;
 use std::process::ExitCode;
 use std::time::Instant;

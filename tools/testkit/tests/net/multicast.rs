@@ -3,7 +3,7 @@
 use crate::namespace::Net;
 use crate::traffic::take;
 use cci::{Attribute, Connect, Connection, Endpoint, EventKind};
-use cci_testkit::LIMIT;
+use cci_conformance::LIMIT;
 use std::collections::VecDeque;
 use std::time::Instant;
 

@@ -2,8 +2,8 @@
 
 use crate::Ignored;
 use cci::{Connect, EventKind};
-use cci_testkit::namespace::pair;
-use cci_testkit::{LIMIT, Peer, World, device_of, open};
+use cci_conformance::namespace::pair;
+use cci_conformance::{LIMIT, Peer, World, device_of, open};
 use std::fs;
 use std::panic::panic_any;
 use std::process::Command;

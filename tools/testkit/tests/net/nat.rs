@@ -2,8 +2,8 @@
 //! connection is lost: the server is told why.
 
 use cci::{Attribute, Connect, ConnectionOption, EndpointOptions, EventKind};
-use cci_testkit::namespace::Net;
-use cci_testkit::{LIMIT, World, device_of, open_with};
+use cci_conformance::namespace::Net;
+use cci_conformance::{LIMIT, World, device_of, open_with};
 use std::time::{Duration, Instant};
 
 /// How soon a send fails to which nobody answers.

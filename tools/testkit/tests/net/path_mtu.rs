@@ -5,7 +5,7 @@ use crate::namespace::Net;
 use crate::traffic::{Areas, WRITTEN, everything as exchange, transfers};
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, EventKind, Rma};
-use cci_testkit::{World, pattern};
+use cci_conformance::{World, pattern};
 
 /// A header of IPv4, and one of UDP.
 const OVERHEAD: u32 = 28;

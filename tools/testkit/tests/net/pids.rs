@@ -2,8 +2,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Connect, Connection, Endpoint, EventKind, Notify, Rights, Rma, RmaHandle};
-use cci_testkit::memory::Origin;
-use cci_testkit::{LIMIT, Peer, World, open, open_with, pattern, sm_device};
+use cci_conformance::memory::Origin;
+use cci_conformance::{LIMIT, Peer, World, open, open_with, pattern, sm_device};
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 

@@ -1,8 +1,8 @@
 //! Endpoints of `auto` at a fixed port: `cci://HOST:PORT`, and services that name an address.
 
 use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, EventKind, Failure, Status};
-use cci_testkit::namespace::{Net, pair};
-use cci_testkit::{LIMIT, World, device_of, open, open_with};
+use cci_conformance::namespace::{Net, pair};
+use cci_conformance::{LIMIT, World, device_of, open, open_with};
 use std::time::{Duration, Instant};
 
 /// An endpoint at a service.

@@ -1,7 +1,7 @@
 //! Processes that see no `/proc`: a name space of mounts where something else lies there.
 
-use cci_testkit::Peer;
-use cci_testkit::namespace::Net;
+use cci_conformance::Peer;
+use cci_conformance::namespace::Net;
 
 const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 

@@ -1,8 +1,8 @@
 //! A firewall that rejects for a moment.
 
 use cci::{Attribute, EventKind};
-use cci_testkit::World;
-use cci_testkit::namespace::{Net, pair};
+use cci_conformance::World;
+use cci_conformance::namespace::{Net, pair};
 use std::time::{Duration, Instant};
 
 /// How long the firewall rejects.

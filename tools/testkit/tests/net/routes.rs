@@ -3,8 +3,8 @@
 
 use crate::traffic::everything;
 use cci::{Connect, Endpoint, EventKind, Failure};
-use cci_testkit::namespace::{Net, pair};
-use cci_testkit::{LIMIT, World, device_of, open};
+use cci_conformance::namespace::{Net, pair};
+use cci_conformance::{LIMIT, World, device_of, open};
 use std::time::Duration;
 
 /// A host on two networks, `v0` with 10.0.0.1 and `w0` with 10.0.1.1, and a host on each. The

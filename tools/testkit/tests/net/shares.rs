@@ -4,7 +4,7 @@ use crate::namespace::pair;
 use crate::traffic::Areas;
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, EventKind, Rma};
-use cci_testkit::World;
+use cci_conformance::World;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};

@@ -4,7 +4,7 @@ use crate::namespace::{Net, pair};
 use crate::traffic::{Areas, everything as exchange};
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, ConnectionOption, Endpoint, EndpointOptions, EventKind, Failure, Notify, Rma};
-use cci_testkit::{LIMIT, World, device_of, open_with};
+use cci_conformance::{LIMIT, World, device_of, open_with};
 use std::collections::BTreeSet;
 use std::fs;
 use std::time::{Duration, Instant};
@@ -90,13 +90,13 @@ fn time_of(streams: usize) -> [Duration; 2] {
         cap(nets, &ports);
         let areas = Areas::new(ends, LEN);
         let [local, remote] = areas.handles();
-        areas.fill(&cci_testkit::pattern(1, LEN));
+        areas.fill(&cci_conformance::pattern(1, LEN));
         for (took, flags) in took.iter_mut().zip([Flags::WRITE, Flags::READ]) {
             let begun = Instant::now();
             ends[0].rma(connection, &Rma::new(local, remote, LEN as u64), 1, flags).expect("an RMA");
             assert_eq!(world.sent(0), 1);
             *took = begun.elapsed();
-            assert!(areas.written() == cci_testkit::pattern(1, LEN), "{flags:?}");
+            assert!(areas.written() == cci_conformance::pattern(1, LEN), "{flags:?}");
         }
     });
     took
@@ -172,10 +172,10 @@ pub(crate) fn stalled() {
         if !has_ended {
             assert_eq!(world.sent(0), 2);
         }
-        areas.fill(&cci_testkit::pattern(2, LEN));
+        areas.fill(&cci_conformance::pattern(2, LEN));
         ends[0].rma(other, &Rma::new(local, remote, LEN as u64), 4, Flags::WRITE).expect("a write");
         assert_eq!(world.sent(0), 4);
-        assert!(areas.written() == cci_testkit::pattern(2, LEN), "a late part has touched memory");
+        assert!(areas.written() == cci_conformance::pattern(2, LEN), "a late part has touched memory");
     });
 }
 

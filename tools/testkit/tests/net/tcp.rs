@@ -7,8 +7,8 @@ use cci::__binding::Contract;
 use cci::{
     Attribute, Connect, Connection, ConnectionOption, Endpoint, EndpointOptions, Event, EventKind, Failure, Notify,
 };
-use cci_testkit::memory::Origin;
-use cci_testkit::{LIMIT, World, device_of, open_with, readable};
+use cci_conformance::memory::Origin;
+use cci_conformance::{LIMIT, World, device_of, open_with, readable};
 use std::time::{Duration, Instant};
 
 /// Send timeout of the connections that have one.

@@ -2,8 +2,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, Endpoint, EventKind, Rights, Rma, RmaHandle};
-use cci_testkit::memory::{Bytes, Origin};
-use cci_testkit::{World, pattern};
+use cci_conformance::memory::{Bytes, Origin};
+use cci_conformance::{World, pattern};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 

@@ -3,8 +3,8 @@
 
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connect, Connection, Device, Endpoint, EventKind, Failure, Notify, Rights, Rma, RmaHandle};
-use cci_testkit::memory::Origin;
-use cci_testkit::{LIMIT, Peer, World, alone, drain, most, open, open_with, pattern, process};
+use cci_conformance::memory::Origin;
+use cci_conformance::{LIMIT, Peer, World, alone, drain, most, open, open_with, pattern, process};
 use std::process::Command;
 use std::time::Instant;
 
@@ -137,7 +137,7 @@ pub(crate) fn nothing_is_left(device: &Device) {
         let (connection, _) = world.connect(0, 1, RO);
         a.send(connection, b"sleeper", Notify::OnFailure(0)).expect("a send");
         // Its watcher has a thread from now on.
-        while !cci_testkit::readable(&handle, LIMIT) || drain(&b) == 0 {}
+        while !cci_conformance::readable(&handle, LIMIT) || drain(&b) == 0 {}
         drop(world);
         a.close().and(b.close()).expect("closed");
     };

@@ -7,9 +7,9 @@ use cci::{
     Attribute, Connect, ConnectError, Context, Device, EndpointOptions, EventKind, LocalEndpoint, Notify, OptionError,
     PollError, RegisterError, RequestError, Rights, Rma, RmaError, SendError, Status, Unusable,
 };
-use cci_testkit::memory::Origin;
-use cci_testkit::sys::{PrivateMemory, RawEvent, end_thread, fork as fork_process, inherit_descriptors};
-use cci_testkit::{LIMIT, World, open, pattern, sm_device};
+use cci_conformance::memory::Origin;
+use cci_conformance::sys::{PrivateMemory, RawEvent, end_thread, fork as fork_process, inherit_descriptors};
+use cci_conformance::{LIMIT, World, open, pattern, sm_device};
 use rustix::process::{Pid, Signal, WaitOptions, set_parent_process_death_signal, waitpid};
 use std::os::fd::AsFd;
 use std::os::unix::process::CommandExt;
@@ -75,7 +75,7 @@ pub(crate) fn fork_and_open_again(transport: &str) {
     const ROUNDS: u32 = 50;
     let device = match transport {
         "sm" => sm_device(),
-        _ => cci_testkit::device_of(transport, &[("ip", "127.0.0.1")]),
+        _ => cci_conformance::device_of(transport, &[("ip", "127.0.0.1")]),
     };
     let (mut well, mut badly) = (0, String::new());
     for _ in 0..ROUNDS {
@@ -169,7 +169,7 @@ pub(crate) fn leave_child(device: &Device, uri: &str) {
         // Lives on when its parent is killed: until the test closes the pipe, which it has
         // inherited.
         set_parent_process_death_signal(None).expect("no signal");
-        cci_testkit::sys::alarm(20);
+        cci_conformance::sys::alarm(20);
         hear();
         std::process::exit(0);
     };
@@ -215,7 +215,7 @@ struct Site<'e> {
     endpoint: &'e cci::Endpoint,
     connection: cci::Connection,
     handle: cci::RmaHandle,
-    memory: &'e cci_testkit::memory::Bytes,
+    memory: &'e cci_conformance::memory::Bytes,
 }
 
 /// Messages and an RMA between two endpoints of this process.

@@ -1,8 +1,8 @@
 //! Roles that break the protocol.
 
 use crate::say;
-use cci_testkit::sm_raw::{self, Packet, RINGS, RawPeer, SLOTS, field, words};
-use cci_testkit::{open, sm_device};
+use cci_conformance::sm_raw::{self, Packet, RINGS, RawPeer, SLOTS, field, words};
+use cci_conformance::{open, sm_device};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 

@@ -4,10 +4,10 @@ use crate::traffic::connect;
 use crate::{die_with_parent, hear, say};
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connect, Device, Endpoint, EndpointOptions, EventKind, Failure, Notify, Rights, Rma, Status};
-use cci_testkit::memory::Origin;
-use cci_testkit::process::{context_switches, descriptors, mappings, processor_time, threads};
-use cci_testkit::sm_raw::{RawListener, raw_connect};
-use cci_testkit::{LIMIT, World, device_of, drain, open, pattern, readable, sm_device};
+use cci_conformance::memory::Origin;
+use cci_conformance::process::{context_switches, descriptors, mappings, processor_time, threads};
+use cci_conformance::sm_raw::{RawListener, raw_connect};
+use cci_conformance::{LIMIT, World, device_of, drain, open, pattern, readable, sm_device};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::io::Read;
 use std::net::TcpStream;
@@ -209,7 +209,7 @@ pub(crate) fn backlog(id: u32) {
 
 /// Becomes another user: may neither connect to the test's endpoint nor be connected to.
 pub(crate) fn nobody(uri: &str) {
-    cci_testkit::sys::become_user(65_534);
+    cci_conformance::sys::become_user(65_534);
     die_with_parent();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
@@ -231,7 +231,7 @@ pub(crate) fn nobody(uri: &str) {
 /// As a server that begins as root and goes on as another user: accepts everybody of that user.
 pub(crate) fn serve_as_nobody() {
     let endpoint = open(&sm_device());
-    cci_testkit::sys::become_user(65_534);
+    cci_conformance::sys::become_user(65_534);
     die_with_parent();
     say(endpoint.uri());
     loop {
@@ -242,7 +242,7 @@ pub(crate) fn serve_as_nobody() {
 
 /// Connects as another user, and says why that fails.
 pub(crate) fn connect_as_nobody(uri: &str) {
-    cci_testkit::sys::become_user(65_534);
+    cci_conformance::sys::become_user(65_534);
     die_with_parent();
     let endpoint = open(&sm_device());
     endpoint.connect(&Connect::to(uri).context(1).timeout(LIMIT)).expect("a connect");

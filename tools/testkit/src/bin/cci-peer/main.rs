@@ -1,4 +1,4 @@
-//! The other process of a test: `cci-peer ROLE ARGUMENT...`, started by `cci_testkit::Peer`. It
+//! The other process of a test: `cci-peer ROLE ARGUMENT...`, started by `cci_conformance::Peer`. It
 //! says what it does in lines on its standard output, is told what to do in lines on its standard
 //! input, and dies with the thread that started it.
 
@@ -13,7 +13,7 @@ mod names;
 mod traffic;
 
 use cci::Device;
-use cci_testkit::{device_of, sm_device};
+use cci_conformance::{device_of, sm_device};
 use rustix::process::{Pid, Signal, getppid, set_parent_process_death_signal};
 use std::io::{BufRead, Write};
 
@@ -63,7 +63,7 @@ fn device(transport: &str) -> Device {
 
 fn main() {
     die_with_parent();
-    cci_testkit::sys::alarm(LIFETIME);
+    cci_conformance::sys::alarm(LIFETIME);
     let arguments: Vec<_> = std::env::args().skip(1).collect();
     let arguments: Vec<_> = arguments.iter().map(String::as_str).collect();
     match *arguments.as_slice() {

@@ -2,8 +2,8 @@
 
 use crate::{hear, say};
 use cci::{Attribute, Connect, Device, Endpoint, EventKind, Notify};
+use cci_conformance::{LIMIT, drain, open};
 use cci_proto::wire::{self, Header, Kind, Offer, Retry};
-use cci_testkit::{LIMIT, drain, open};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::net::UdpSocket;
 

@@ -2,7 +2,7 @@
 
 use crate::{hear, say};
 use cci::{Connect, EventKind, Failure};
-use cci_testkit::{LIMIT, device_of, open};
+use cci_conformance::{LIMIT, device_of, open};
 use std::net::UdpSocket;
 use std::time::{Duration, Instant};
 

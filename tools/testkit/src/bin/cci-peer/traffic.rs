@@ -6,8 +6,8 @@ use cci::{
     BlockingError, Connect, Connection, Device, Endpoint, Event, EventKind, HeapBytes, Memory, Rights, Rma, RmaHandle,
     SendError,
 };
-use cci_testkit::memory::Origin;
-use cci_testkit::{LIMIT, World, drain, open, pattern, sm_device};
+use cci_conformance::memory::Origin;
+use cci_conformance::{LIMIT, World, drain, open, pattern, sm_device};
 use std::sync::Arc;
 
 /// Connects to the endpoint of the test.
