@@ -8,14 +8,30 @@ use std::process::Command;
 /// `tmp` is `CARGO_TARGET_TMPDIR` of that test. An integration test does not make cargo build other
 /// packages, nor libraries of its own package without rlib.
 ///
-/// With `TEST_BUILD=workspace` the whole workspace is built instead, as `ci/test` does: a package
-/// by itself has other features of the crates below it, so each would build them anew.
+/// With `TEST_BUILD=workspace` the whole workspace is built instead: a package by itself has other
+/// features of the crates below it, so each would build them anew. With `TEST_BUILD=done` nothing
+/// is built: `ci/test` has built it all.
 ///
 /// # Panics
 ///
 /// It does not build.
 #[must_use]
 pub fn build(package: &str, tmp: &Path) -> PathBuf {
+    build_with(&["--package", package], tmp)
+}
+
+/// An example that tests of its package start, built as [`build`] builds packages: cargo builds no
+/// examples for a test that is named.
+///
+/// # Panics
+///
+/// It does not build.
+#[must_use]
+pub fn build_example(package: &str, name: &str, tmp: &Path) -> PathBuf {
+    build_with(&["--package", package, "--example", name], tmp).join("examples").join(name)
+}
+
+fn build_with(what: &[&str], tmp: &Path) -> PathBuf {
     let target = tmp.parent().expect("tmp/ lies in the target directory");
     let test = std::env::current_exe().expect("the path of this test");
     let below = test.strip_prefix(target).expect("this test lies in the target directory");
@@ -30,10 +46,11 @@ pub fn build(package: &str, tmp: &Path) -> PathBuf {
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
     cargo.args(["build", "--quiet", "--profile", profile, "--target-dir"]).arg(target);
     match std::env::var("TEST_BUILD").as_deref() {
-        Ok("workspace") => cargo.arg("--workspace"),
-        _ => cargo.args(["--package", package]),
+        Ok("done") => return dir,
+        Ok("workspace") => cargo.args(["--workspace", "--examples", "--bins", "--lib"]),
+        _ => cargo.args(what),
     };
     let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo");
-    assert!(status.success(), "{package} does not build");
+    assert!(status.success(), "{} does not build", what.join(" "));
     dir
 }

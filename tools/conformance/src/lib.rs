@@ -23,7 +23,7 @@ pub mod suite;
 pub mod sys;
 mod world;
 
-pub use built::build;
+pub use built::{build, build_example};
 pub use peer::{Peer, open_pidfd};
 pub use run_folder::run_folder;
 pub use world::{

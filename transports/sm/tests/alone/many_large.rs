@@ -1,7 +1,5 @@
 //! More large messages over `sm` than their receiver is asked for at a time.
 
-#![forbid(unsafe_code)]
-
 use cci::{Attribute, EventKind, HeapBytes, Memory};
 use cci_conformance::{World, alone, open, pattern, sm_device};
 use std::sync::Arc;

@@ -1,7 +1,6 @@
 //! Two processes over `sm`: what only shows when the peer is another process.
 
-#![forbid(unsafe_code)]
-
+use crate::program;
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connect, Connection, Endpoint, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SendError};
 use cci_conformance::memory::Origin;
@@ -10,7 +9,6 @@ use rustix::process::Signal;
 use std::collections::HashSet;
 use std::time::{Duration, Instant};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const RO: Attribute = Attribute::ReliableOrdered;
 
 /// Connects to the endpoint of another process.
@@ -31,7 +29,7 @@ fn accept(world: &World<'_>) -> Connection {
 #[test]
 fn echo_of_every_length() {
     let _alone = alone();
-    let mut peer = Peer::spawn(PROGRAM, "echo", &[]);
+    let mut peer = Peer::spawn(program(), "echo", &[]);
     let uri = peer.line();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
@@ -52,7 +50,7 @@ fn published_is_delivered_after_exit() {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
     for (count, len) in [("1", "8"), ("50", "56"), ("4", "1000")] {
-        let mut peer = Peer::spawn(PROGRAM, "send-and-exit", &[endpoint.uri(), count, len]);
+        let mut peer = Peer::spawn(program(), "send-and-exit", &[endpoint.uri(), count, len]);
         let connection = accept(&world);
         // Nobody receives until the sender is gone.
         assert!(peer.wait().success());
@@ -70,7 +68,7 @@ fn rma_between_processes() {
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
     for origin in ["library", "program"] {
-        let mut peer = Peer::spawn(PROGRAM, "target", &[endpoint.uri(), origin]);
+        let mut peer = Peer::spawn(program(), "target", &[endpoint.uri(), origin]);
         let connection = accept(&world);
         let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
         assert_eq!(peer.line_while(|| world.step()), "connected");
@@ -99,7 +97,7 @@ fn rma_between_processes() {
 #[test]
 fn stopped_for_two_seconds_and_continued() {
     let _alone = alone();
-    let mut peer = Peer::spawn(PROGRAM, "echo", &[]);
+    let mut peer = Peer::spawn(program(), "echo", &[]);
     let uri = peer.line();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
@@ -144,7 +142,7 @@ fn stopped_for_two_seconds_and_continued() {
 #[test]
 fn connect_to_a_process_that_is_gone_is_refused() {
     let _alone = alone();
-    let mut peer = Peer::spawn(PROGRAM, "echo", &[]);
+    let mut peer = Peer::spawn(program(), "echo", &[]);
     let uri = peer.line();
     drop(peer);
     let endpoint = open(&sm_device());
@@ -158,7 +156,7 @@ fn handles_of_fresh_processes_differ() {
     let _alone = alone();
     let mut words = HashSet::new();
     for _ in 0..5 {
-        let mut peer = Peer::spawn(PROGRAM, "handles", &[]);
+        let mut peer = Peer::spawn(program(), "handles", &[]);
         for _ in 0..4 {
             for word in peer.line().split(' ') {
                 assert!(words.insert(word.to_owned()), "{word} came twice");

@@ -1,8 +1,6 @@
 //! Memory of a peer as one's own, on `sm`: what is seen, who may, and how each side learns of the
 //! end.
 
-#![forbid(unsafe_code)]
-
 use cci::{
     Attribute, Connection, Endpoint, EventKind, Import, ImportError, Registration, Rights, RmaHandle, SharedMemory,
     wait_any,

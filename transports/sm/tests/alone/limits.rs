@@ -1,31 +1,29 @@
 //! Not enough of something: descriptors, memory, room in a backlog. And peers of another user.
 
-#![forbid(unsafe_code)]
-
+use crate::program;
 use cci::{Attribute, Connect, EventKind, Failure};
 use cci_conformance::process::{descriptors, thread_time};
 use cci_conformance::{LIMIT, Peer, World, alone, open, readable, sm_device};
 use std::time::{Duration, Instant};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const RO: Attribute = Attribute::ReliableOrdered;
 
 #[test]
 fn limits_no_descriptors_for_an_endpoint() {
     let _alone = alone();
-    assert_eq!(Peer::spawn(PROGRAM, "few-descriptors", &["sm"]).line(), "refused well");
+    assert_eq!(Peer::spawn(program(), "few-descriptors", &["sm"]).line(), "refused well");
 }
 
 #[test]
 fn limits_no_descriptors_for_peers() {
     let _alone = alone();
-    assert_eq!(Peer::spawn(PROGRAM, "no-descriptors-later", &["sm"]).line(), "served on");
+    assert_eq!(Peer::spawn(program(), "no-descriptors-later", &["sm"]).line(), "served on");
 }
 
 #[test]
 fn limits_no_memory_for_an_endpoint() {
     let _alone = alone();
-    assert_eq!(Peer::spawn(PROGRAM, "little-memory", &["sm"]).line(), "refused well");
+    assert_eq!(Peer::spawn(program(), "little-memory", &["sm"]).line(), "refused well");
 }
 
 /// A listener whose backlog is full for ever: the connect is retried by timer and ends by its
@@ -33,7 +31,7 @@ fn limits_no_memory_for_an_endpoint() {
 #[test]
 fn limits_full_backlog_is_retried_without_spinning() {
     let _alone = alone();
-    let mut peer = Peer::spawn(PROGRAM, "backlog", &["70001"]);
+    let mut peer = Peer::spawn(program(), "backlog", &["70001"]);
     let uri = peer.line();
     let endpoint = open(&sm_device());
     let handle = endpoint.handle().expect("a handle");
@@ -96,7 +94,7 @@ fn limits_other_users_are_refused_both_ways() {
         World::new([&own, &endpoint]).connect(0, 1, RO);
         return;
     }
-    let mut peer = Peer::spawn(PROGRAM, "nobody", &[endpoint.uri()]);
+    let mut peer = Peer::spawn(program(), "nobody", &[endpoint.uri()]);
     let uri = peer.line_while(|| world.step());
     endpoint.connect(&Connect::to(&uri).context(8).timeout(LIMIT)).expect("a connect");
     assert_eq!(world.next(0, EventKind::Connect).outcome(), Err(Failure::Refused));
@@ -114,7 +112,7 @@ fn limits_a_server_that_has_dropped_its_privileges_says_so() {
     if !rustix::process::geteuid().is_root() {
         return;
     }
-    let mut server = Peer::spawn(PROGRAM, "serve-as-nobody", &[]);
+    let mut server = Peer::spawn(program(), "serve-as-nobody", &[]);
     let uri = server.line();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
@@ -125,7 +123,7 @@ fn limits_a_server_that_has_dropped_its_privileges_says_so() {
         assert_eq!(ended.outcome(), Err(Failure::Refused), "{reason}");
         assert!(reason.contains("it says: this process is of user 65534, yours of user 0"), "{reason}");
     }
-    let told = Peer::spawn(PROGRAM, "connect-as-nobody", &[&uri]).line();
+    let told = Peer::spawn(program(), "connect-as-nobody", &[&uri]).line();
     let wanted = "its endpoint was opened by user 0, and this process is of user 65534";
     assert!(told.starts_with("Err(Refused)") && told.contains(wanted), "{told}");
 }

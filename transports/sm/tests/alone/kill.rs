@@ -1,7 +1,6 @@
 //! Peers of `sm` that die: killed at any moment, replaced by another program, survived by a child.
 
-#![forbid(unsafe_code)]
-
+use crate::program;
 use cci::__binding::{Contract, Flags};
 use cci::{
     Attribute, Connect, Connection, Endpoint, Event, EventKind, Failure, HeapBytes, Memory, Notify, Rights, Rma,
@@ -14,8 +13,6 @@ use rustix::process::{Pid, Signal, kill_process};
 use std::os::fd::OwnedFd;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 
 /// Open operations end within 10 ms of the death; a loaded machine gets twenty times that.
 const NOTICED: Duration = Duration::from_millis(200);
@@ -30,7 +27,7 @@ fn accept(world: &World<'_>) -> Connection {
 
 /// A peer in this role, once it has connected and said so.
 fn connected(world: &World<'_>, role: &str, arguments: &[&str]) -> (Peer, Connection) {
-    let mut peer = Peer::spawn(PROGRAM, role, arguments);
+    let mut peer = Peer::spawn(program(), role, arguments);
     let connection = accept(world);
     assert_eq!(peer.line_while(|| world.step()), "connected");
     (peer, connection)
@@ -216,7 +213,7 @@ fn kill_while_it_sends() {
     for round in 0..40 {
         let world = World::new([&endpoint]);
         let len = ["8", "300", "4000"][round % 3];
-        let mut peer = Peer::spawn(PROGRAM, "flood", &[endpoint.uri(), len]);
+        let mut peer = Peer::spawn(program(), "flood", &[endpoint.uri(), len]);
         let connection = accept(&world);
         assert_eq!(peer.line_while(|| ()), "connected");
         let until = Instant::now() + Duration::from_micros(fastrand::u64(0..3000));
@@ -257,7 +254,7 @@ fn kill_while_we_write_to_it() {
     for round in 0..16 {
         let world = World::new([&endpoint]);
         let origin = ["library", "program"][round % 2];
-        let mut peer = Peer::spawn(PROGRAM, "target", &[endpoint.uri(), origin]);
+        let mut peer = Peer::spawn(program(), "target", &[endpoint.uri(), origin]);
         let connection = accept(&world);
         let remote = RmaHandle::from_bytes(&world.message(0)).expect("a handle");
         assert_eq!(peer.line_while(|| world.step()), "connected");
@@ -321,7 +318,7 @@ fn kill_while_it_writes_to_us() {
 #[test]
 fn kill_of_one_leaves_the_others_alone() {
     let _alone = alone();
-    let mut echo = Peer::spawn(PROGRAM, "echo", &[]);
+    let mut echo = Peer::spawn(program(), "echo", &[]);
     let uri = echo.line();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
@@ -363,7 +360,7 @@ fn kill_cycles_leave_no_descriptor_and_no_mapping() {
         let role = [["stall", ""], ["flood", "3000"], ["writer", ""]][usize::try_from(number % 3).expect("small")];
         let uri = endpoint.uri();
         let arguments = if role[1].is_empty() { vec![uri] } else { vec![uri, role[1]] };
-        let peer = Peer::spawn(PROGRAM, role[0], &arguments);
+        let peer = Peer::spawn(program(), role[0], &arguments);
         // At any moment: sometimes before it is accepted, or even before it connects.
         if number.is_multiple_of(5) {
             let until = Instant::now() + Duration::from_micros(fastrand::u64(0..4000));
@@ -436,7 +433,7 @@ fn kill_is_noticed_though_a_forked_child_holds_the_descriptors() {
     for _ in 0..5 {
         let endpoint = open(&sm_device());
         let world = World::new([&endpoint]);
-        let mut peer = Peer::spawn(PROGRAM, "leave-child", &["sm", endpoint.uri()]);
+        let mut peer = Peer::spawn(program(), "leave-child", &["sm", endpoint.uri()]);
         let connection = accept(&world);
         let line = peer.line_while(|| world.step());
         let child =

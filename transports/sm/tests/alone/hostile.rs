@@ -1,8 +1,7 @@
 //! Hostile peers of `sm`: they scribble over everything they can write, and forge what they send.
 //! They are dropped; nobody else suffers.
 
-#![forbid(unsafe_code)]
-
+use crate::program;
 use cci::{Attribute, Connect, Connection, Endpoint, EventKind, HeapBytes, Memory, Notify, Rights, Status};
 use cci_conformance::process::{describe_descriptors, descriptors, segments};
 use cci_conformance::sm_raw::{BACK, RawPeer, SLOTS, await_close, frame_kind, learn, words};
@@ -10,7 +9,6 @@ use cci_conformance::{LIMIT, Peer, World, alone, drain, open, open_with, pattern
 use std::sync::Arc;
 use std::time::Instant;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const RO: Attribute = Attribute::ReliableOrdered;
 
 /// What is sent to connections that do not exist is dropped, and the report of any connection of
@@ -45,7 +43,7 @@ struct Victim<'e> {
 
 impl<'e> Victim<'e> {
     fn new(endpoint: &'e Endpoint) -> Self {
-        let mut peer = Peer::spawn(PROGRAM, "echo", &[]);
+        let mut peer = Peer::spawn(program(), "echo", &[]);
         endpoint.connect(&Connect::to(&peer.line()).context(7).timeout(LIMIT)).expect("a connect");
         let world = World::new([endpoint]);
         let honest = world.next(0, EventKind::Connect).connection().expect("one");
@@ -102,7 +100,7 @@ fn survive(role: &str, seeds: std::ops::Range<u64>) {
     (0..50).for_each(|_| victim.exchange());
     let before = [descriptors(), segments()];
     for seed in seeds {
-        let mut hostile = Peer::spawn(PROGRAM, role, &[endpoint.uri(), &seed.to_string()]);
+        let mut hostile = Peer::spawn(program(), role, &[endpoint.uri(), &seed.to_string()]);
         assert_eq!(hostile.line_while(|| victim.exchange()), "entered", "seed {seed}");
         assert_eq!(hostile.line_while(|| victim.exchange()), "done", "seed {seed}");
         drop(hostile);

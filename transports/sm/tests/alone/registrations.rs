@@ -1,8 +1,7 @@
 //! Registered memory of `sm` under fire: never written after deregister has returned, and cut
 //! copies end with a failure.
 
-#![forbid(unsafe_code)]
-
+use crate::program;
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, Connection, EventKind, Failure, Notify, RegisterError, Rights, Rma};
 use cci_conformance::memory::Origin;
@@ -11,7 +10,6 @@ use cci_conformance::{LIMIT, Peer, World, alone, open, pattern, sm_device};
 use rustix::process::Signal;
 use std::time::Instant;
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const LEN: usize = 256 << 10;
 
 fn accept(world: &World<'_>) -> Connection {
@@ -26,7 +24,7 @@ fn deregistered_memory_is_never_written() {
     let _alone = alone();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    let mut writers: Vec<_> = (0..2).map(|_| Peer::spawn(PROGRAM, "writer", &[endpoint.uri()])).collect();
+    let mut writers: Vec<_> = (0..2).map(|_| Peer::spawn(program(), "writer", &[endpoint.uri()])).collect();
     let connections = [accept(&world), accept(&world)];
     for writer in &mut writers {
         assert_eq!(writer.line_while(|| world.step()), "connected");
@@ -64,7 +62,7 @@ fn stopped_writer_never_writes_after_deregister() {
     let _alone = alone();
     let endpoint = open(&sm_device());
     let world = World::new([&endpoint]);
-    let mut writer = Peer::spawn(PROGRAM, "writer", &[endpoint.uri()]);
+    let mut writer = Peer::spawn(program(), "writer", &[endpoint.uri()]);
     let connection = accept(&world);
     assert_eq!(writer.line_while(|| world.step()), "connected");
     let memory = Origin::Library.allocate(LEN);

@@ -1,14 +1,11 @@
 //! An endpoint that only waits costs nothing.
 
-#![forbid(unsafe_code)]
-
+use crate::program;
 use cci::{Attribute, Notify};
 use cci_conformance::idle::Idle;
 use cci_conformance::process::thread_time;
 use cci_conformance::{World, alone, open, sm_device};
 use std::time::{Duration, Instant};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 
 /// A process waits on the handle of an endpoint with a connection: no thread, no processor time, no
 /// context switch but its own going to sleep.
@@ -18,7 +15,7 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
     let seconds = if std::env::var_os("CCI_TEST_LONG").is_some() { "10" } else { "3" };
     let endpoint = open(&sm_device());
     let Idle { micros, switches, wakes, threads } =
-        Idle::of(&endpoint, (PROGRAM, "sm", endpoint.uri()), seconds, |_| ());
+        Idle::of(&endpoint, (program(), "sm", endpoint.uri()), seconds, |_| ());
     assert_eq!(threads, 1, "the library started a thread");
     assert!(micros < 10_000, "{micros} us of processor time");
     assert!(switches <= 5, "{switches} context switches");
@@ -29,6 +26,7 @@ fn idle_endpoint_uses_no_processor_time_and_switches_no_context() {
 /// limit of 100 ms.
 #[test]
 fn an_endpoint_that_closes_sleeps_while_its_peer_takes_nothing() {
+    let _alone = alone();
     let (sender, receiver) = (open(&sm_device()), open(&sm_device()));
     let (to_receiver, _) = World::new([&sender, &receiver]).connect(0, 1, Attribute::ReliableOrdered);
     // More than the 256 entries of the ring.

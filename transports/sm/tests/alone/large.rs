@@ -1,8 +1,6 @@
 //! Transfers over `sm` that are copied piece by piece and past the caches, and the page faults of
 //! such memory.
 
-#![forbid(unsafe_code)]
-
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, EventKind, Rights, Rma, SharedMemory};
 use cci_conformance::{World, alone, open, pattern, sm_device};

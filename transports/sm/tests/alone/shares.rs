@@ -1,8 +1,6 @@
 //! Receive buffers among lanes of `sm`: one may have all of them while no other wants one; another
 //! one gets its quarter first.
 
-#![forbid(unsafe_code)]
-
 use cci::{Attribute, Connection, Endpoint, Event, Notify, PollError, SendError};
 use cci_conformance::{LIMIT, World, alone, drain, open, open_with, readable, sm_device};
 use std::time::{Duration, Instant};

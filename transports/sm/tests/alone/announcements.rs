@@ -1,8 +1,6 @@
 //! Segments of library memory are announced to peers of `sm`. A peer that makes no calls costs
 //! neither descriptors nor memory, and knows all that there is once it goes on.
 
-#![forbid(unsafe_code)]
-
 use cci::__binding::Contract;
 use cci::{Endpoint, EventKind, Rights, RmaHandle, SharedMemory};
 use cci_conformance::process::descriptors;

@@ -1,8 +1,6 @@
 //! Handshakes of `sm` that go wrong, at either side: refused with a sentence, closed, or waited
 //! for; never anyone else's harm.
 
-#![forbid(unsafe_code)]
-
 use cci::{Attribute, Connect, Endpoint, EventKind, Failure, Notify};
 use cci_conformance::process::{describe_descriptors, descriptors, segments};
 use cci_conformance::sm_raw::{

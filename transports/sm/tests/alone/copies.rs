@@ -1,8 +1,7 @@
 //! Peers of `sm` that are in the midst of an RMA while the target closes, deregisters, or executes
 //! another program.
 
-#![forbid(unsafe_code)]
-
+use crate::program;
 use cci::__binding::{Contract, Flags, deregister};
 use cci::{
     CloseError, Connection, Endpoint, EventKind, Failure, RegisterError, Rights, Rma, RmaHandle, Unusable,
@@ -19,7 +18,6 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 use std::time::{Duration, Instant};
 
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 const LEN: usize = 1 << 16;
 /// What the quickest of several calls may take; 100 ms are promised. A machine that is busy with
 /// other tests holds some up, not all.
@@ -169,7 +167,7 @@ fn call_under_way_stays_in_the_address_space_that_it_began_in() {
     let begin = Instant::now();
     let mut overlapped = false;
     while !overlapped && begin.elapsed() < LIMIT {
-        let mut peer = Peer::spawn(PROGRAM, "execute-under-copy", &[]);
+        let mut peer = Peer::spawn(program(), "execute-under-copy", &[]);
         let place: Vec<usize> = peer.line().split(' ').map(|word| word.parse().expect("a number")).collect();
         let (address, len, pid) = (place[0], place[1], peer.pid());
         let bytes = vec![0xff; 1 << 20];
@@ -223,7 +221,7 @@ impl Target {
         let source = Origin::Program.allocate(len);
         source.write(0, &vec![0xff; len]);
         let local = endpoint.register_memory(source.memory(), Rights::NONE).expect("a registration");
-        let mut peer = Peer::spawn(PROGRAM, role, &[endpoint.uri()]);
+        let mut peer = Peer::spawn(program(), role, &[endpoint.uri()]);
         let request = world.next(0, EventKind::ConnectRequest);
         request.into_request().expect("a request").accept(1).expect("an accept");
         let connection = world.next(0, EventKind::Accept).connection().expect("one");

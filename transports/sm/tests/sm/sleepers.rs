@@ -1,8 +1,6 @@
 //! Whoever sleeps on its handle is woken for every word of a peer that it waits for. Both sides of
 //! each exchange do nothing but wait for the handle and then take events until there is none.
 
-#![forbid(unsafe_code)]
-
 use cci::__binding::{Contract, Flags};
 use cci::{Connection, EventKind, Notify, Rights, Rma, SharedMemory};
 use cci_conformance::sleepers::{self, Sleeper, both, handle_in};

@@ -1,8 +1,6 @@
 //! The transport `sm` where the kernel forbids process_vm: RMA goes through slots with the target's
 //! help, by the same rules.
 
-#![forbid(unsafe_code)]
-
 use cci::{Attribute, Device};
 use cci_conformance::{World, open, sm_device};
 

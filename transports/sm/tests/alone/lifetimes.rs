@@ -1,8 +1,6 @@
 //! Lifetimes, order and identity in `sm`: what is over is not touched again, what comes late
 //! belongs to nobody else, and an event names the connection that it was about.
 
-#![forbid(unsafe_code)]
-
 use cci::__binding::{Contract, Flags};
 use cci::{
     Attribute, Connect, Connection, Device, Endpoint, EventKind, Failure, Notify, Rights, Rma, RmaHandle, SharedMemory,

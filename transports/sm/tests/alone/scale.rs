@@ -1,8 +1,6 @@
 //! What an endpoint of `sm` takes for each of many peers, and what it does for those that do
 //! nothing.
 
-#![forbid(unsafe_code)]
-
 use cci::Attribute;
 use cci_conformance::process::{describe_descriptors, descriptors};
 use cci_conformance::{World, alone, open, sm_device};

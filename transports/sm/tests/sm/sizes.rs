@@ -1,7 +1,5 @@
 //! Endpoints of `sm` with other largest messages than usual, also on the two sides of one lane.
 
-#![forbid(unsafe_code)]
-
 use cci::{Connect, Device, Endpoint, EndpointOptions, EventKind, Notify, SendError, Status};
 use cci_conformance::{LIMIT, World, open, pattern, sm_device};
 

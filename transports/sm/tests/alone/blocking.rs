@@ -1,8 +1,6 @@
 //! BLOCKING calls of `sm` sleep while they wait, also while events wait for a program that does not
 //! take them meanwhile.
 
-#![forbid(unsafe_code)]
-
 use cci::__binding::{Contract, Flags};
 use cci::{Attribute, BlockingError, Connection, ConnectionOption, Endpoint, EventKind, Failure};
 use cci_conformance::process::{descriptors, thread_time};

@@ -1,8 +1,7 @@
 //! Hostile peers of `sm` that want to use up what the endpoint has: memory, descriptors, address
 //! space. And lies about sizes.
 
-#![forbid(unsafe_code)]
-
+use crate::program;
 use cci::__binding::{Contract, Flags};
 use cci::{Connect, Connection, Device, Endpoint, EventKind, Notify};
 use cci_conformance::process::resident_bytes;
@@ -12,8 +11,6 @@ use cci_conformance::sm_raw::{
 use cci_conformance::{LIMIT, Peer, World, alone, drain, most, open, pattern, sm_device};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
-
-const PROGRAM: &str = env!("CARGO_BIN_EXE_cci-peer");
 
 /// A device of `sm` with this largest message.
 fn device_with(mss: u32) -> Device {
@@ -59,7 +56,7 @@ fn hostile_claim_of_more_than_the_lane_holds() {
 /// A peer sends one frame again and again and takes no answer: the endpoint closes the lane, or
 /// takes no more, or drops what it cannot answer, but its memory does not grow.
 fn floods(what: &str, kind: u8, body: [u32; 14]) {
-    let mut victim = Peer::spawn(PROGRAM, "echo", &[]);
+    let mut victim = Peer::spawn(program(), "echo", &[]);
     let uri = victim.line();
     let endpoint = open(&sm_device());
     let old = connect(&endpoint, &uri);
@@ -139,7 +136,7 @@ fn still_serves(what: &str, endpoint: &Endpoint, old: Connection, uri: &str) {
 
 /// Offers segments of these sizes to a process that serves an honest peer too.
 fn offers_segments(what: &str, role: &str, arguments: &[&str], sizes: &[u64]) {
-    let mut victim = Peer::spawn(PROGRAM, role, arguments);
+    let mut victim = Peer::spawn(program(), role, arguments);
     let uri = victim.line();
     let endpoint = open(&sm_device());
     let old = connect(&endpoint, &uri);

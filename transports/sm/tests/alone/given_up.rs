@@ -1,8 +1,6 @@
 //! Connects of `sm` that were given up, and answers that nobody takes, pile up nowhere and end no
 //! connection of a healthy peer.
 
-#![forbid(unsafe_code)]
-
 use cci::{Attribute, Connect, EventKind, Failure, Notify};
 use cci_conformance::process::resident_bytes;
 use cci_conformance::sm_raw::{RawPeer, frame_kind, learn, words};

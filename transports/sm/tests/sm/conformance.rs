@@ -1,7 +1,5 @@
 //! The transport `sm` keeps every rule of the API.
 
-#![forbid(unsafe_code)]
-
 use cci_conformance::sm_device;
 
 cci_conformance::conformance!(sm, sm_device);
