@@ -24,8 +24,8 @@ impl Inherited {
         Self { last, handlers: Mutex::new(handlers) }
     }
 
-    /// The code for a handle that leads to no NIC of this process. One of the parent's is a NIC that
-    /// has failed, which its error handler is told once.
+    /// The code for a handle that leads to no NIC of this process. One of the parent's is a NIC
+    /// that has failed, which its error handler is told once.
     #[cold]
     pub(crate) fn refuse(&self, number: u32) -> c_int {
         if number == 0 || number > self.last {

@@ -231,8 +231,8 @@ impl Connecting {
         self.outcome(limit)?
     }
 
-    /// Waits for the end of the connect, at most for `limit`, and keeps the errors of the wait apart
-    /// from those of the connect, which are inside. The end is given once.
+    /// Waits for the end of the connect, at most for `limit`, and keeps the errors of the wait
+    /// apart from those of the connect, which are inside. The end is given once.
     ///
     /// # Errors
     ///

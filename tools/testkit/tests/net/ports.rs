@@ -98,7 +98,8 @@ pub(crate) fn two_addresses() {
         let world = World::new([&servers[0], &servers[1], &client]);
         assert_eq!(connect(&world, 3, "cci://127.0.0.1:5000"), (0, "sm".into()));
         assert_eq!(connect(&world, 3, "cci://127.0.0.2:5000"), (1, "sock".into()));
-        // The name's owner does not poll, as a stopped process: the other one is reached all the same.
+        // The name's owner does not poll, as a stopped process: the other one is reached all the
+        // same.
         let world = World::new([&servers[1], &client]);
         assert_eq!(connect(&world, 2, "cci://127.0.0.2:5000"), (0, "sock".into()));
     });

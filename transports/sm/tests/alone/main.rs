@@ -1,5 +1,5 @@
-//! The transport `sm`: tests of which one runs at a time ([`cci_conformance::alone`]), since they count
-//! descriptors, measure processor time, or have other processes killed.
+//! The transport `sm`: tests of which one runs at a time ([`cci_conformance::alone`]), since they
+//! count descriptors, measure processor time, or have other processes killed.
 
 #![forbid(unsafe_code)]
 

@@ -1,0 +1,7 @@
+//! The transport `auto`, over each of its ways.
+
+#![forbid(unsafe_code)]
+
+mod conformance;
+mod secret;
+mod ways;
