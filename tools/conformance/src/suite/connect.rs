@@ -166,8 +166,8 @@ pub fn connect_times_out(device: &Device) {
 /// stream is kept.
 const NO_ROOM: Duration = Duration::from_millis(2500);
 
-/// A connect to a server without room waits for its whole time; its reason has these words.
-fn assert_times_out(client: &Endpoint, uri: &str, words: &str, mut meanwhile: impl FnMut()) {
+/// A connect that nobody answers waits for its whole time. Returns its reason.
+fn time_out(client: &Endpoint, uri: &str, mut meanwhile: impl FnMut()) -> String {
     let begun = Instant::now();
     client.connect(&Connect::to(uri).context(8).timeout(NO_ROOM)).expect("a connect");
     let ended = loop {
@@ -177,10 +177,10 @@ fn assert_times_out(client: &Endpoint, uri: &str, words: &str, mut meanwhile: im
         assert!(begun.elapsed() < NO_ROOM + LIMIT, "the connect does not end");
         meanwhile();
     };
-    let reason = ended.reason().unwrap_or_default();
+    let reason = ended.reason().unwrap_or_default().to_owned();
     assert_eq!((ended.outcome(), ended.context()), (Err(Failure::TimedOut), 8), "{reason}");
     assert!(begun.elapsed() >= NO_ROOM - Duration::from_millis(20), "after {:?}: {reason}", begun.elapsed());
-    assert!(reason.contains(words), "{reason}");
+    reason
 }
 
 /// A live server whose program holds every receive buffer, those for requests too, and polls or
@@ -212,14 +212,19 @@ pub fn server_without_buffers(device: &Device) {
             quiet = Instant::now();
         }
     }
+    // The first requests of this client may find buffers still.
+    let mut reasons = Vec::new();
+    while !reasons.last().is_some_and(|reason: &String| reason.contains("no room for another request")) {
+        assert!(reasons.len() < 4, "{reasons:?}");
+        reasons.push(time_out(&client, server.uri(), || {
+            drain(&other);
+            drain(&crowd);
+            held.extend(server.get_event().ok().flatten());
+        }));
+    }
     assert!(held.len() > BUFFERS, "requests have buffers of their own");
-    assert_times_out(&client, server.uri(), "no room for another request", || {
-        drain(&other);
-        drain(&crowd);
-        held.extend(server.get_event().ok().flatten());
-    });
     // While the program sleeps nothing is told apart.
-    assert_times_out(&client, server.uri(), "", || ());
+    time_out(&client, server.uri(), || ());
     held.clear();
     let world = World::new([&client, &server, &other]);
     client.connect(&Connect::to(server.uri()).payload(b"now").context(9).timeout(LIMIT)).expect("a connect");
