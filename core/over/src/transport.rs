@@ -374,7 +374,7 @@ impl<N: Network> Transport for Over<N> {
 
     fn close(&mut self, core: &mut Core, limit: Duration) {
         // A message that the library has not sent would end with it.
-        send_rest(self, core, limit, |over: &mut Self, core| {
+        send_rest(self, core, limit, Self::handle, |over: &mut Self, core| {
             let has_found = over.make_progress(core);
             if over.net.unsent() == 0 && !over.sides.iter().any(Side::has_unsent) {
                 return Unsent::Nothing;
@@ -382,7 +382,7 @@ impl<N: Network> Transport for Over<N> {
             if has_found { Unsent::Moving } else { Unsent::Waiting }
         });
         self.say_goodbye(core);
-        send_rest(self, core, limit, |over: &mut Self, core| {
+        send_rest(self, core, limit, Self::handle, |over: &mut Self, core| {
             let has_found = over.make_progress(core);
             match (over.net.unsent(), has_found) {
                 (0, _) => Unsent::Nothing,

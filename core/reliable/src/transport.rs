@@ -304,7 +304,7 @@ impl<L: Link> Transport for Reliable<L> {
 
     fn close(&mut self, core: &mut Core, limit: Duration) {
         self.host.inbox.closing = true;
-        send_rest(self, core, limit, |transport, core| {
+        send_rest(self, core, limit, Self::handle, |transport, core| {
             if transport.engine.is_quiet() {
                 return Unsent::Nothing;
             }

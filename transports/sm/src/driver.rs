@@ -1,7 +1,7 @@
 //! The record of this transport: its keys, and whether the system can run it.
 
 use crate::format::layout::{MAX_SEND_SIZE, SEND_SIZES};
-use crate::sm::Sm;
+use crate::shortcut::Sm;
 use cci_mem::descriptors;
 use cci_transport::{Check, Condition, Core, Discovered, Driver, Key, OpenError, Scope, Transport, TransportOptions};
 use rustix::fs::{SealFlags, fcntl_add_seals};

@@ -1,7 +1,7 @@
 //! An endpoint of this transport for tests.
 
 use crate::progress::poll::LOOK_EVERY;
-use crate::sm::Sm;
+use crate::shortcut::Sm;
 use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, EventKind};
 use cci_transport::{Connect, Connection, Core, CoreOptions, Endpoint, Posted, Slot, Transport};

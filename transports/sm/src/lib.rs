@@ -16,10 +16,11 @@ mod memory;
 mod progress;
 mod rma;
 mod setup;
-mod sm;
+mod shortcut;
+mod slow_path;
 #[allow(unsafe_code)]
 mod sys;
 
 pub use driver::DRIVER;
 pub use format::layout::MAX_SEND_SIZE;
-pub use sm::Sm;
+pub use shortcut::Sm;

@@ -267,7 +267,7 @@ impl Transport for Template {
     fn close(&mut self, core: &mut Core, limit: Duration) {
         // A message that was started is in its peer's mailbox already: only the others are waited
         // for.
-        send_rest(self, core, limit, |template, core| {
+        send_rest(self, core, limit, Self::handle, |template, core| {
             if !template.sides.values().any(Side::has_unsent) {
                 return Unsent::Nothing;
             }

@@ -9,7 +9,7 @@ use crate::format::layout::READY_LEN;
 use crate::lane::admission::Contention;
 use crate::lane::state::{EndpointState, Released};
 use crate::memory::registry::Registry;
-use crate::sm::{NO_LANE, Sm};
+use crate::slow_path::SlowPath;
 use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
@@ -40,7 +40,7 @@ impl Settings {
     }
 }
 
-impl Sm {
+impl SlowPath {
     /// Opens an endpoint's shared-memory side. `arguments`: the keys of its device; `service`:
     /// "PID/ID".
     ///
@@ -48,7 +48,7 @@ impl Sm {
     ///
     /// A key's value is wrong, the service is taken or malformed, or memory or descriptors are
     /// short.
-    pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
+    pub(crate) fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
         // It reads a file: here, and not within the first large RMA, which is no cancellation
         // point.
@@ -92,8 +92,6 @@ impl Sm {
             lanes: Vec::new(),
             vacant: Vec::new(),
             hot: Vec::new(),
-            sole: NO_LANE,
-            clear: NO_LANE,
             timed: Vec::new(),
             swept: 0,
             #[cfg(test)]

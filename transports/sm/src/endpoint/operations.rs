@@ -1,15 +1,14 @@
 //! The operations of the trait `Transport`.
 
-use crate::clock::coarse_now;
 use crate::format::address::Address;
-use crate::format::layout::{ENTRIES, NOTHING, kind, pair, unpair};
+use crate::format::layout::{ENTRIES, NOTHING, kind, unpair};
 use crate::lane::state::PayloadToken;
 use crate::lane::table::{PendingConnect, PendingRequest};
 use crate::lane::{Lane, Phase};
-use crate::progress::poll::CLOCK_EVERY;
-use crate::sm::Sm;
+use crate::shortcut::Sm;
+use crate::slow_path::SlowPath;
 use cci_mem::memory::Memory;
-use cci_mem::ring::{BODY, Header, Violation};
+use cci_mem::ring::{BODY, Header};
 use cci_mem::source::Source;
 use cci_mem::sync::Ordering;
 use cci_proto::{
@@ -27,7 +26,7 @@ use std::time::{Duration, Instant};
 /// How long deregistration waits for a peer that has announced a copy.
 const COPY_LIMIT: Duration = Duration::from_millis(100);
 
-impl Sm {
+impl SlowPath {
     /// Asks the endpoint at `address`, on the lane that leads there, or on a new one.
     pub(crate) fn join(
         &mut self,
@@ -56,109 +55,6 @@ impl Sm {
         }
     }
 
-    /// As [`Transport::progress`], whatever is to be done.
-    pub(crate) fn progress_at_length(&mut self, core: &mut Core) {
-        self.leave_fast_path();
-        self.looked = false;
-        if self.poll_lanes(core) {
-            self.on_found(core);
-            self.busy += 1;
-            if self.busy >= CLOCK_EVERY {
-                self.busy = 0;
-                if coarse_now() != self.tick {
-                    self.look(core);
-                }
-            }
-        } else {
-            self.idle(core);
-        }
-        self.find_sole();
-    }
-
-    /// As [`Transport::post`], with a SEND event or silently, of a message of whole words or of any
-    /// length. Whole words need fewer registers.
-    #[inline(never)]
-    fn post_as<const SILENT: bool, const WHOLE: bool>(
-        &mut self,
-        message: Source<'_>,
-        context: u64,
-        connection: &'static Connection,
-        core: &mut Core,
-    ) -> Result<(), SendError> {
-        if let Some(lane) = self.clear_lane(connection).filter(|_| message.len() <= BODY)
-            && let Some(wire) = lane.ample_wire()
-            && let Some(slot) = if SILENT { Some(None) } else { core.take_last_send().map(Some) }
-        {
-            if let Some(slot) = slot {
-                core.finish(slot, connection, context, Ok(()));
-            }
-            let message = if WHOLE { message.whole_words() } else { message };
-            let must_wake = wire.push_message(core, connection, message);
-            return if must_wake { lane.wake_after_post() } else { Ok(()) };
-        }
-        self.post_any::<SILENT>(message, context, connection, core)
-    }
-
-    /// The lane of a connection, if nothing waits there.
-    #[inline(always)]
-    fn clear_lane(&mut self, connection: &'static Connection) -> Option<&mut Lane> {
-        let number = connection.lane.load(Ordering::Relaxed);
-        let lane = self.lanes.get_mut(number as usize)?.as_deref_mut()?;
-        if number != self.clear {
-            if !lane.is_clear() {
-                return None;
-            }
-            self.clear = number;
-        }
-        Some(lane)
-    }
-
-    /// As [`Sm::post_as`], of a message that goes into a payload slot, or whatever is in the way.
-    /// Last there, with the same arguments, so that the fast path needs no stack.
-    #[inline(never)]
-    fn post_any<const SILENT: bool>(
-        &mut self,
-        message: Source<'_>,
-        context: u64,
-        connection: &'static Connection,
-        core: &mut Core,
-    ) -> Result<(), SendError> {
-        let posted = if SILENT { Posted::Silent(context) } else { Posted::Event(context) };
-        if message.len() > BODY
-            && let Some(sent) = self.send_in_slot(core, connection, Message::One(message), posted)
-        {
-            return sent;
-        }
-        self.send(core, connection, Message::One(message), posted).map(drop)
-    }
-
-    /// Sends a message in a payload slot that is at hand, if nothing is in the way.
-    #[inline(always)]
-    fn send_in_slot(
-        &mut self,
-        core: &mut Core,
-        connection: &'static Connection,
-        message: Message<'_>,
-        posted: Posted,
-    ) -> Option<Result<(), SendError>> {
-        let lane = self.clear_lane(connection)?;
-        let wire = lane.ample_wire().filter(|wire| wire.has_slot_at_hand())?;
-        if let Posted::Event(context) = posted {
-            let event = core.take_last_send()?;
-            core.finish(event, connection, context, Ok(()));
-        }
-        Some(match wire.push_in_slot(core, connection, message) {
-            Ok(false) => Ok(()),
-            Ok(true) => lane.wake_after_post(),
-            Err(Violation) => {
-                let number = lane.number();
-                self.state.protocol_errors.push(number);
-                self.leave_fast_path();
-                Ok(())
-            }
-        })
-    }
-
     /// The lane of an unanswered request, and the request; none when its client is gone.
     fn pending_request(&mut self, request: &'static Slot) -> Option<(u32, PendingRequest)> {
         let (PayloadToken::Lane(number, _) | PayloadToken::Spill(number, _)) =
@@ -181,9 +77,22 @@ impl Sm {
         Ok(())
     }
 
+    /// As [`Transport::register`].
+    pub(crate) fn register(
+        &mut self,
+        memory: Memory,
+        rights: Rights,
+        only: Option<&'static Connection>,
+    ) -> Result<RmaHandle, RegisterError> {
+        let (handle, new) = self.state.registry.register(memory, rights, only)?;
+        if let Some(number) = new {
+            self.announce(number);
+        }
+        Ok(handle)
+    }
+
     /// Ends a registration, waiting at most `limit` for peers that copy.
     fn deregister_within(&mut self, core: &mut Core, handle: &RmaHandle, limit: Duration) -> Result<(), RegisterError> {
-        self.leave_fast_path();
         let number = self.state.registry.find_to_kill(handle).ok_or(RegisterError::UnknownHandle)?;
         self.state.registry.kill(number);
         let (importers, name) = self.state.registry.take_importers(number);
@@ -225,26 +134,26 @@ impl Sm {
 
 impl Transport for Sm {
     fn uri(&self) -> &str {
-        &self.state.uri
+        &self.seen().state.uri
     }
 
     fn handle(&self) -> BorrowedFd<'_> {
-        self.state.control.handle()
+        self.seen().handle()
     }
 
     fn connect(&mut self, core: &mut Core, connect: &Connect<'_>) -> Result<(), ConnectError> {
-        self.leave_fast_path();
+        let slow = self.slow();
         let address = Address::from_uri(connect.uri).ok_or(ConnectError::BadUri)?;
         if connect.attribute.is_multicast() {
             return Err(ConnectError::NotImplemented);
         }
         let slot = core.take_send().ok_or(ConnectError::NoBuffers)?;
-        let opened = core.open_connection(connect.attribute, connect.context, self.state.max_send_size);
+        let opened = core.open_connection(connect.attribute, connect.context, slow.state.max_send_size);
         let Ok(cell) = opened else {
             core.release(slot);
             return Err(ConnectError::NoMemory);
         };
-        self.state.now = crate::clock::precise_now();
+        slow.state.now = crate::clock::precise_now();
         let limit =
             connect.timeout.map(|timeout| u64::try_from(timeout.as_micros().div_ceil(1000)).unwrap_or(u64::MAX));
         let pending = PendingConnect {
@@ -255,22 +164,22 @@ impl Transport for Sm {
             token: 0,
             last_try: false,
         };
-        self.join(core, address, cell, pending);
-        if self.state.has_deferred() {
-            self.run_deferred(core);
+        slow.join(core, address, cell, pending);
+        if slow.state.has_deferred() {
+            slow.run_deferred(core);
         }
         Ok(())
     }
 
     fn accept(&mut self, core: &mut Core, request: &'static Slot, context: u64) -> Result<(), RequestError> {
-        self.leave_fast_path();
+        let slow = self.slow();
         let slot = core.take_send().ok_or(RequestError::NoBuffers)?;
-        let Some((number, pending)) = self.pending_request(request) else {
+        let Some((number, pending)) = slow.pending_request(request) else {
             core.finish_opening(slot, EventKind::Accept, context, Err(Failure::Disconnected));
             return Ok(());
         };
-        if let Some(lane) = self.lanes[number as usize].as_deref_mut() {
-            lane.accept_pending(&mut self.state, core, &pending, slot, context);
+        if let Some(lane) = slow.lanes[number as usize].as_deref_mut() {
+            lane.accept_pending(&mut slow.state, core, &pending, slot, context);
         }
         Ok(())
     }
@@ -278,7 +187,8 @@ impl Transport for Sm {
     fn peer(&self, request: &'static Slot) -> Option<Peer> {
         let (PayloadToken::Lane(number, _) | PayloadToken::Spill(number, _)) =
             PayloadToken::from_token(request.payload.load(Ordering::Relaxed))?;
-        let lane = self.lanes.get(number as usize)?.as_deref().filter(|lane| lane.requests.get(request).is_some())?;
+        let lane =
+            self.seen().lanes.get(number as usize)?.as_deref().filter(|lane| lane.requests.get(request).is_some())?;
         let known = lane.peer.process()?;
         let mut peer = Peer::default();
         (peer.user, peer.process) = (Some(known.uid), u32::try_from(known.pid).ok().filter(|pid| *pid != 0));
@@ -286,37 +196,37 @@ impl Transport for Sm {
     }
 
     fn reject(&mut self, _: &mut Core, request: &'static Slot) -> Result<(), RequestError> {
-        self.leave_fast_path();
-        if let Some((number, pending)) = self.pending_request(request)
-            && let Some(lane) = self.lanes[number as usize].as_deref_mut()
+        let slow = self.slow();
+        if let Some((number, pending)) = slow.pending_request(request)
+            && let Some(lane) = slow.lanes[number as usize].as_deref_mut()
         {
-            lane.post(&mut self.state, Header { kind: kind::REJECT, len: 0, word: pending.number }, NOTHING, None);
+            lane.post(&mut slow.state, Header { kind: kind::REJECT, len: 0, word: pending.number }, NOTHING, None);
         }
         Ok(())
     }
 
     fn expect(&mut self, core: &mut Core, token: u64, context: u64, limit: Duration) -> Result<(), RequestError> {
-        self.leave_fast_path();
+        let slow = self.slow();
         let limit = u64::try_from(limit.as_millis()).unwrap_or(u64::MAX);
         let deadline = crate::clock::precise_next().saturating_add(limit);
-        self.state.expected.expect(core, token, context, deadline)?;
-        self.state.deadlines_moved = true;
+        slow.state.expected.expect(core, token, context, deadline)?;
+        slow.state.deadlines_moved = true;
         Ok(())
     }
 
     fn forget_expected(&mut self, core: &mut Core, token: u64) -> bool {
-        self.leave_fast_path();
-        let was_expected = self.state.expected.forget(core, token);
-        self.state.deadlines_moved |= was_expected;
+        let slow = self.slow();
+        let was_expected = slow.state.expected.forget(core, token);
+        slow.state.deadlines_moved |= was_expected;
         was_expected
     }
 
     fn redirect(&mut self, _: &mut Core, request: &'static Slot, uri: &str, token: u64) -> Result<(), RequestError> {
-        self.leave_fast_path();
+        let slow = self.slow();
         // A client that is gone needs no answer; the endpoint that expects it reports its absence.
-        let Some((number, pending)) = self.pending_request(request) else { return Ok(()) };
-        let Some(lane) = self.lanes[number as usize].as_deref_mut() else { return Ok(()) };
-        let redirected = lane.redirect(&mut self.state, &pending, uri, token);
+        let Some((number, pending)) = slow.pending_request(request) else { return Ok(()) };
+        let Some(lane) = slow.lanes[number as usize].as_deref_mut() else { return Ok(()) };
+        let redirected = lane.redirect(&mut slow.state, &pending, uri, token);
         if redirected.is_err() {
             lane.requests.insert(request, pending);
         }
@@ -324,22 +234,21 @@ impl Transport for Sm {
     }
 
     fn disconnect(&mut self, core: &mut Core, connection: &'static Connection) {
-        self.leave_fast_path();
-        let number = connection.lane.load(Ordering::Relaxed) as usize;
-        match self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
-            Some(lane) => lane.disconnect(&mut self.state, core, connection),
+        let slow = self.slow();
+        match slow.lane_for(connection) {
+            Some((lane, state)) => lane.disconnect(state, core, connection),
             None => core.end_connection(connection),
         }
-        self.state.pending_events.forget(connection);
-        self.state.deadlines_moved = true;
+        slow.state.pending_events.forget(connection);
+        slow.state.deadlines_moved = true;
     }
 
     fn pause(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
-        self.set_paused(core, connection, true)
+        self.slow().set_paused(core, connection, true)
     }
 
     fn resume(&mut self, core: &mut Core, connection: &'static Connection) -> Result<(), PauseError> {
-        self.set_paused(core, connection, false)
+        self.slow().set_paused(core, connection, false)
     }
 
     #[inline]
@@ -357,12 +266,8 @@ impl Transport for Sm {
         {
             return sent.map(|()| None);
         }
-        self.leave_fast_path();
-        let number = connection.lane.load(Ordering::Relaxed) as usize;
-        let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
-            return Err(SendError::Disconnected);
-        };
-        lane.send(&mut self.state, core, connection, message, posted)
+        let (lane, state) = self.slow().lane_for(connection).ok_or(SendError::Disconnected)?;
+        lane.send(state, core, connection, message, posted)
     }
 
     fn send_large(
@@ -372,55 +277,32 @@ impl Transport for Sm {
         memory: Memory,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        self.leave_fast_path();
-        let number = connection.lane.load(Ordering::Relaxed) as usize;
-        let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
-            return Err(SendError::Disconnected);
-        };
-        lane.send_large(&mut self.state, core, connection, memory, posted)
+        let (lane, state) = self.slow().lane_for(connection).ok_or(SendError::Disconnected)?;
+        lane.send_large(state, core, connection, memory, posted)
     }
 
     fn reserve(&mut self, _: &mut Core, connection: &'static Connection, len: usize) -> Option<(Memory, u64)> {
         // An entry takes it: nothing changes until it is sent.
-        if len <= BODY {
-            return None;
-        }
-        let number = connection.lane.load(Ordering::Relaxed);
-        let is_clear = self.clear_lane(connection).is_some();
-        let lane = self.lanes.get_mut(number as usize)?.as_deref_mut()?;
-        let reserved = lane.reserve(&mut self.state, len);
-        // A slot less, in a lane where nothing waits for one, leaves the next calls as they were.
-        if !is_clear || reserved.is_none() {
-            self.leave_fast_path();
-        }
-        reserved.map(|(slot, memory)| (memory, pair(slot, number)))
+        if len <= BODY { None } else { self.reserve_slot(connection, len) }
     }
 
     fn commit(
         &mut self,
         core: &mut Core,
         connection: &'static Connection,
-        (room, len): (u64, usize),
+        room: (u64, usize),
         posted: Posted,
     ) -> Result<Option<&'static Slot>, SendError> {
-        let (slot, number) = unpair(room);
-        // What is published at once leaves the next calls as they were.
-        if !self.clear_lane(connection).is_some_and(|lane| lane.number() == number && lane.ample_wire().is_some()) {
-            self.leave_fast_path();
-        }
-        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else {
-            return Err(SendError::Disconnected);
-        };
-        lane.commit(&mut self.state, core, connection, (slot, len), posted)
+        self.commit_slot(core, connection, room, posted)
     }
 
     fn cancel(&mut self, core: &mut Core, room: u64) {
-        self.leave_fast_path();
+        let slow = self.slow();
         let (slot, number) = unpair(room);
-        let Some(lane) = self.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
-        lane.cancel(&mut self.state, core, slot);
+        let Some(lane) = slow.lanes.get_mut(number as usize).and_then(Option::as_deref_mut) else { return };
+        lane.cancel(&mut slow.state, core, slot);
         if lane.is_over() {
-            self.remove_lane(number);
+            slow.remove_lane(number);
         }
     }
 
@@ -447,12 +329,8 @@ impl Transport for Sm {
         rma: &Rma<'_>,
         posted: Posted,
     ) -> Result<Option<&'static Slot>, RmaError> {
-        self.leave_fast_path();
-        let number = connection.lane.load(Ordering::Relaxed) as usize;
-        let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) else {
-            return Err(RmaError::Disconnected);
-        };
-        lane.rma(&mut self.state, core, connection, rma, posted)
+        let (lane, state) = self.slow().lane_for(connection).ok_or(RmaError::Disconnected)?;
+        lane.rma(state, core, connection, rma, posted)
     }
 
     fn register(
@@ -462,16 +340,11 @@ impl Transport for Sm {
         rights: Rights,
         only: Option<&'static Connection>,
     ) -> Result<RmaHandle, RegisterError> {
-        self.leave_fast_path();
-        let (handle, new) = self.state.registry.register(memory, rights, only)?;
-        if let Some(number) = new {
-            self.announce(number);
-        }
-        Ok(handle)
+        self.slow().register(memory, rights, only)
     }
 
     fn deregister(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-        self.deregister_within(core, handle, COPY_LIMIT)
+        self.slow().deregister_within(core, handle, COPY_LIMIT)
     }
 
     fn import(
@@ -480,14 +353,12 @@ impl Transport for Sm {
         connection: &'static Connection,
         handle: &RmaHandle,
     ) -> Result<Imported, ImportError> {
-        self.leave_fast_path();
-        let number = connection.lane.load(Ordering::Relaxed) as usize;
-        let lane = self.lanes.get_mut(number).and_then(Option::as_deref_mut).ok_or(ImportError::Disconnected)?;
-        lane.import(&mut self.state, connection, handle)
+        let (lane, state) = self.slow().lane_for(connection).ok_or(ImportError::Disconnected)?;
+        lane.import(state, connection, handle)
     }
 
     fn retire(&mut self, core: &mut Core, handle: &RmaHandle) -> Result<(), RegisterError> {
-        self.deregister_within(core, handle, Duration::ZERO)
+        self.slow().deregister_within(core, handle, Duration::ZERO)
     }
 
     fn progress(&mut self, core: &mut Core) {
@@ -500,76 +371,75 @@ impl Transport for Sm {
     }
 
     fn arm(&mut self, core: &mut Core) -> bool {
-        self.leave_fast_path();
-        Readiness::arm_now(self, core)
+        let slow = self.slow();
+        Readiness::arm_now(slow, core)
     }
 
     fn disarm(&mut self, core: &mut Core) {
-        self.leave_fast_path();
-        Readiness::disarm_now(self, core);
+        let slow = self.slow();
+        Readiness::disarm_now(slow, core);
     }
 
     #[inline]
     fn has_news(&self) -> bool {
-        self.state.has_new_hint() || self.has_work()
+        self.seen().state.has_new_hint() || self.seen().has_work()
     }
 
     fn arm_in_call(&mut self, core: &mut Core) -> Option<Arc<OwnedFd>> {
-        self.leave_fast_path();
-        if Readiness::arm(self, core, HandleCheck::Once) {
-            return Some(self.state.control.shared_handle());
+        let slow = self.slow();
+        if Readiness::arm(slow, core, HandleCheck::Once) {
+            return Some(slow.state.control.shared_handle());
         }
-        self.arm_quietly(core)
+        slow.arm_quietly(core)
     }
 
     fn settle(&mut self, core: &mut Core) {
-        self.leave_fast_path();
+        let slow = self.slow();
         let (popped, empty) = (core.take_popped(), core.take_empty());
-        let check = self.readiness.begin_settle(empty);
-        if Readiness::keep_readable(self, core, empty) || popped && self.is_readable_still() {
+        let check = slow.readiness.begin_settle(empty);
+        if Readiness::keep_readable(slow, core, empty) || popped && slow.is_readable_still() {
             return;
         }
-        Readiness::settle(self, core, check);
+        Readiness::settle(slow, core, check);
         core.publish_gauges();
     }
 
     fn leave_edge(&mut self, core: &mut Core) {
-        self.leave_fast_path();
-        Readiness::leave_edge(self, core);
+        let slow = self.slow();
+        Readiness::leave_edge(slow, core);
     }
 
     fn waker(&self) -> Arc<OwnedFd> {
-        self.state.control.waker()
+        self.seen().state.control.waker()
     }
 
     fn refill(&mut self, core: &mut Core) {
-        self.leave_fast_path();
-        core.sweep_all_recv(|slot| self.state.released.add(slot));
-        self.release();
-        self.retry_all(core);
-        if self.state.landings_wait {
-            self.land(core);
+        let slow = self.slow();
+        core.sweep_all_recv(|slot| slow.state.released.add(slot));
+        slow.release();
+        slow.retry_all(core);
+        if slow.state.landings_wait {
+            slow.land(core);
         }
     }
 
     fn options_changed(&mut self, _: &mut Core, connection: &'static Connection) {
-        self.leave_fast_path();
-        self.state.deadlines_moved = true;
+        let slow = self.slow();
+        slow.state.deadlines_moved = true;
         let now = crate::clock::precise_next();
-        let number = connection.lane.load(Ordering::Relaxed) as usize;
-        if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
+        if let Some((lane, state)) = slow.lane_for(connection) {
             lane.activity.set_watchful(true);
-            lane.start_timing(&mut self.state);
+            lane.start_timing(state);
             lane.start_clocks(now);
         }
     }
 
     fn report(&self, core: &Core, connection: &'static Connection) -> ConnectionReport {
-        let lane = self.lane_of(connection);
+        let lane = self.seen().lane_of(connection);
         let mut report = ConnectionReport {
             path: "lane in shared memory, polled by the receiver, woken over a Unix socket while it sleeps".into(),
             window: ENTRIES as u32,
-            strays: self.state.strays,
+            strays: self.seen().state.strays,
             ..ConnectionReport::of("sm", connection)
         };
         let Some(lane) = lane else {
@@ -593,7 +463,7 @@ impl Transport for Sm {
     }
 
     fn close(&mut self, core: &mut Core, limit: Duration) {
-        self.leave_fast_path();
-        self.close_all(core, limit);
+        let slow = self.slow();
+        slow.close_all(core, limit);
     }
 }

@@ -95,7 +95,6 @@ mod tests {
     use crate::fixture::{End, LIMIT};
     use crate::format::layout::{FIRST_SLOTS, unpair};
     use crate::lane::state::PayloadToken;
-    use crate::sm::NO_LANE;
     use cci_transport::Transport;
     use std::time::{Duration, Instant};
 
@@ -139,20 +138,20 @@ mod tests {
     fn a_message_written_in_place_leaves_the_short_way_to_the_next_poll() {
         let (mut client, _server, cell) = pair();
         let begin = Instant::now();
-        while client.sm.sole == NO_LANE {
+        while client.sm.sole().is_none() {
             let _ = client.call();
             assert!(begin.elapsed() < LIMIT, "no short way is found");
         }
-        let sole = client.sm.sole;
+        let sole = client.sm.sole();
         assert!(client.sm.reserve(&mut client.core, cell, BODY).is_none());
-        assert_eq!(client.sm.sole, sole, "an entry takes it");
+        assert_eq!(client.sm.sole(), sole, "an entry takes it");
         let room = written(&mut client, cell, 1).expect("a slot");
-        assert_eq!(client.sm.sole, sole, "with a room");
+        assert_eq!(client.sm.sole(), sole, "with a room");
         let sent = client.sm.commit(&mut client.core, cell, (room, 400), Posted::Silent(0));
-        assert_eq!((sent.map(drop), client.sm.sole), (Ok(()), sole), "with a message");
+        assert_eq!((sent.map(drop), client.sm.sole()), (Ok(()), sole), "with a message");
         let room = written(&mut client, cell, 1).expect("a slot");
         client.sm.cancel(&mut client.core, room);
-        assert_eq!(client.sm.sole, NO_LANE, "what waits for a slot may have gone");
+        assert_eq!(client.sm.sole(), None, "what waits for a slot may have gone");
     }
 
     #[test]
@@ -168,7 +167,7 @@ mod tests {
         for room in rooms {
             client.sm.cancel(&mut client.core, room);
         }
-        assert!(client.sm.lanes.iter().flatten().all(|lane| lane.held.rooms() == 0));
+        assert!(client.sm.seen().lanes.iter().flatten().all(|lane| lane.held.rooms() == 0));
     }
 
     #[test]
@@ -177,9 +176,9 @@ mod tests {
         let (memory, room) = client.sm.reserve(&mut client.core, cell, 500).expect("a slot");
         server.sm.close(&mut server.core, Duration::ZERO);
         drop(server);
-        let lanes = |client: &End| client.sm.lanes.iter().flatten().count();
+        let lanes = |client: &End| client.sm.seen().lanes.iter().flatten().count();
         let begin = Instant::now();
-        while client.sm.lanes.iter().flatten().any(|lane| lane.phase != Phase::Dead) {
+        while client.sm.seen().lanes.iter().flatten().any(|lane| lane.phase != Phase::Dead) {
             let _ = client.call();
             assert!(begin.elapsed() < LIMIT, "the peer's end is not noticed");
         }

@@ -7,9 +7,9 @@ const COOL: u8 = 2;
 /// Whether calls poll a lane, and the clock looks at it.
 #[derive(Default)]
 pub(crate) struct Schedule {
-    /// Every call polls the lane; it stands in `Sm::hot`, or will.
+    /// Every call polls the lane; it stands in `SlowPath::hot`, or will.
     hot: bool,
-    /// The clock looks at the lane; it stands in `Sm::timed`, or will.
+    /// The clock looks at the lane; it stands in `SlowPath::timed`, or will.
     timed: bool,
     /// A wake-up has been read since the last look.
     rung: bool,

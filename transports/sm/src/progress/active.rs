@@ -7,7 +7,7 @@
 //! it has something to do with the clock.
 
 use crate::lane::{Lane, Phase};
-use crate::sm::{NO_LANE, Sm};
+use crate::slow_path::SlowPath;
 use cci_mem::ring::Violation;
 use cci_mem::sync::Ordering;
 use cci_transport::Core;
@@ -39,7 +39,7 @@ impl Lane {
     }
 }
 
-impl Sm {
+impl SlowPath {
     /// Enters the lanes that have become busy since the last call into the lists.
     #[cold]
     pub(crate) fn on_newly_timed(&mut self) {
@@ -65,7 +65,6 @@ impl Sm {
         }
         lane.schedule.make_hot();
         self.hot.push(number);
-        (self.sole, self.clear) = (NO_LANE, NO_LANE);
         // An armed endpoint arms the words again at the end of the call.
         if !is_armed {
             lane.disarm();

@@ -2,11 +2,11 @@
 //! (`docs/design/counters.md`).
 
 use crate::lane::stall::MILLI;
-use crate::sm::Sm;
+use crate::slow_path::SlowPath;
 use cci_proto::Time;
 use cci_transport::{Core, Gauge};
 
-impl Sm {
+impl SlowPath {
     /// Publishes the gauges of the endpoint. Called when the clock has moved.
     pub(crate) fn publish_gauges(&mut self, core: &mut Core) {
         let now = self.tick;

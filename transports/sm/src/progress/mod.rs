@@ -2,7 +2,6 @@
 //! may see.
 
 mod active;
-pub(crate) mod fast_path;
 pub(crate) mod gauges;
 pub(crate) mod poll;
 mod readiness;

@@ -6,7 +6,7 @@ use crate::lane::receive::BURST;
 use crate::lane::state::PayloadToken;
 use crate::lane::{Lane, Phase};
 use crate::setup::handshake::Cause;
-use crate::sm::{SPINS, Sm};
+use crate::slow_path::{SPINS, SlowPath};
 use cci_mem::cancellation::Uncancelled;
 use cci_transport::{Core, Readiness};
 
@@ -23,7 +23,23 @@ pub(crate) const CLOCK_EVERY: u32 = 256;
 /// Connections taken from the listener in one look.
 pub(crate) const ACCEPTS: u32 = 16;
 
-impl Sm {
+impl SlowPath {
+    /// As [`cci_transport::Transport::progress`].
+    pub(crate) fn progress(&mut self, core: &mut Core) {
+        self.looked = false;
+        if !self.poll_lanes(core) {
+            return self.idle(core);
+        }
+        self.on_found(core);
+        self.busy += 1;
+        if self.busy >= CLOCK_EVERY {
+            self.busy = 0;
+            if coarse_now() != self.tick {
+                self.look(core);
+            }
+        }
+    }
+
     /// Takes frames from lanes and publishes what waits. True when something moved.
     ///
     /// It ends at the first lane without a frame after one that had some: a look at a line takes it

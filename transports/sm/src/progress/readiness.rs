@@ -5,7 +5,7 @@ use crate::lane::operation::Stage;
 use crate::lane::queue::Op;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::sm::Sm;
+use crate::slow_path::SlowPath;
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
 use cci_transport::{Arming, Core, HandleCheck, Readiness};
@@ -43,7 +43,7 @@ impl Lane {
     }
 }
 
-impl Arming for Sm {
+impl Arming for SlowPath {
     #[inline(always)]
     fn readiness(&mut self) -> &mut Readiness {
         &mut self.readiness
@@ -103,7 +103,7 @@ impl Arming for Sm {
     }
 }
 
-impl Sm {
+impl SlowPath {
     /// Whether a call would move something, beside taking an event that waits.
     pub(crate) fn has_work(&self) -> bool {
         self.unfinished

@@ -6,7 +6,7 @@ use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::memory::announced::Blocked;
 use crate::setup::handshake::Cause;
-use crate::sm::Sm;
+use crate::slow_path::SlowPath;
 use cci_mem::ring::Header;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};
@@ -186,7 +186,7 @@ impl Lane {
     }
 }
 
-impl Sm {
+impl SlowPath {
     /// To be called when the clock has moved.
     pub(crate) fn on_tick(&mut self, core: &mut Core) {
         let now = self.state.now;

@@ -10,13 +10,13 @@ use crate::lane::operation::{Large, NEVER, Pending, Stage, Step};
 use crate::lane::receive::take_recv;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
-use crate::sm::Sm;
+use crate::slow_path::SlowPath;
 use cci_mem::memory::Memory;
 use cci_mem::ring::{BODY_WORDS, Header, Violation};
 use cci_mem::slot::Access as Writable;
 use cci_mem::sync::Ordering;
 use cci_proto::{Access, Failure, Registration, Rights, RmaHandle, SendError, Status};
-use cci_transport::{Asked, Connection, Core, Landing, Placed, Posted, Slot, Transport};
+use cci_transport::{Asked, Connection, Core, Landing, Placed, Posted, Slot};
 
 impl Lane {
     /// Sends a message that is longer than the maximum of an open connection.
@@ -221,7 +221,7 @@ impl Lane {
     }
 }
 
-impl Sm {
+impl SlowPath {
     /// Gives peers memory for large messages, as far as there is room.
     #[cold]
     pub(crate) fn land(&mut self, core: &mut Core) {
@@ -237,7 +237,7 @@ impl Sm {
             }
             return Placed::Refused;
         };
-        let Ok(handle) = self.register(core, memory.clone(), Rights::WRITE, Some(asked.connection)) else {
+        let Ok(handle) = self.register(memory.clone(), Rights::WRITE, Some(asked.connection)) else {
             return Placed::Later;
         };
         // The endpoint may close while the peer copies.

@@ -8,7 +8,7 @@ use crate::lane::{Lane, Phase};
 use crate::memory::announced::Announced;
 use crate::memory::of_peer::PeerMemory;
 use crate::setup::handshake::Cause;
-use crate::sm::Sm;
+use crate::slow_path::SlowPath;
 use crate::sys::Peer;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::ring::Header;
@@ -46,7 +46,7 @@ impl Cause {
     }
 }
 
-impl Sm {
+impl SlowPath {
     /// Ends the lanes to a process that is dead. Another process may have its number by now.
     #[cold]
     pub(crate) fn tear_down_process(&mut self, core: &mut Core, pid: u32) {
@@ -99,7 +99,7 @@ impl Sm {
         self.finish_teardown(core, number, cause);
     }
 
-    /// [`Sm::drain`] for all such lanes: nothing but a call brings one to its end.
+    /// [`SlowPath::drain`] for all such lanes: nothing but a call brings one to its end.
     #[cold]
     pub(crate) fn drain_all(&mut self, core: &mut Core) {
         for at in (0..self.hot.len()).rev() {
@@ -165,7 +165,7 @@ impl Sm {
         let begin = Instant::now();
         // What is left is for copies: a piece takes less.
         let flushing = limit / 5 * 4;
-        send_rest(self, core, flushing, |sm, core| {
+        send_rest(self, core, flushing, Self::handle, |sm, core| {
             if !sm.lanes.iter().flatten().any(|lane| lane.has_unsent()) {
                 return Unsent::Nothing;
             }

@@ -8,7 +8,7 @@ use crate::sys;
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::sync::Ordering;
 use cci_proto::Failure;
-use cci_transport::{Core, Unsent, monotonic, send_rest};
+use cci_transport::{Core, Transport, Unsent, monotonic, send_rest};
 use rustix::net::{Shutdown, shutdown};
 use std::time::Duration;
 
@@ -89,7 +89,7 @@ impl Tcp {
             let _ = self.shared.set.unwatch(&listener);
             let _ = shutdown(&listener, Shutdown::Both);
         }
-        send_rest(self, core, limit, |tcp, core| {
+        send_rest(self, core, limit, <Self as Transport>::handle, |tcp, core| {
             if !tcp.lanes.iter().flatten().any(|lane| lane.has_unsent()) {
                 return Unsent::Nothing;
             }

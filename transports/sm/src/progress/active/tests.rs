@@ -15,23 +15,23 @@ impl End {
     /// Calls until the lanes that carry nothing are cold.
     fn cool_down(&mut self) {
         let begin = Instant::now();
-        let few = if self.sm.lanes.len() > FEW { 1 } else { FEW };
-        while self.sm.hot.len() > few || !self.sm.timed.is_empty() {
+        let few = if self.sm.seen().lanes.len() > FEW { 1 } else { FEW };
+        while self.sm.seen().hot.len() > few || !self.sm.seen().timed.is_empty() {
             // The last ACCEPT.
             if let Some(slot) = self.call() {
                 assert!(slot.give_back());
             }
-            assert!(begin.elapsed() < LIMIT, "{} lanes stay hot", self.sm.hot.len());
+            assert!(begin.elapsed() < LIMIT, "{} lanes stay hot", self.sm.seen().hot.len());
         }
     }
 
     /// Lanes that so many calls look at which find nothing.
     fn looks(&mut self, calls: u32) -> u64 {
-        let before = self.sm.looks.get();
+        let before = self.sm.seen().looks.get();
         for _ in 0..calls {
             assert!(self.call().is_none());
         }
-        self.sm.looks.get() - before
+        self.sm.seen().looks.get() - before
     }
 }
 
@@ -56,7 +56,7 @@ impl Clients {
     /// A client whose lane is cold sends.
     fn send_from_the_cold(&mut self) -> u32 {
         let hot: Vec<bool> = (0..self.clients.len() as u32)
-            .map(|number| self.server.sm.lane(number).is_some_and(|lane| lane.schedule.is_hot()))
+            .map(|number| self.server.sm.seen().lane(number).is_some_and(|lane| lane.schedule.is_hot()))
             .collect();
         let at = hot.iter().position(|hot| !hot).expect("a cold lane");
         // The lanes of this server have the numbers of their clients.
@@ -87,7 +87,7 @@ fn a_cold_lane_is_found_by_its_hint_in_the_next_call() {
     for _ in 0..5 {
         let number = clients.send_from_the_cold();
         assert_eq!(clients.server.calls_until_message(100), 1);
-        assert!(clients.server.sm.lane(number).is_some_and(|lane| lane.schedule.is_hot()));
+        assert!(clients.server.sm.seen().lane(number).is_some_and(|lane| lane.schedule.is_hot()));
     }
 }
 
@@ -97,7 +97,7 @@ fn a_hint_that_is_lost_only_delays() {
     clients.server.cool_down();
     for _ in 0..5 {
         clients.send_from_the_cold();
-        for word in clients.server.sm.state.ready_page.words64(0, WORDS) {
+        for word in clients.server.sm.seen().state.ready_page.words64(0, WORDS) {
             word.store(0, Ordering::Relaxed);
         }
         // The wake-up is read at the next look at the descriptors, or the lane has its turn before.
@@ -110,7 +110,7 @@ fn false_hints_waste_a_bounded_number_of_looks_and_delay_nobody() {
     let mut clients = Clients::new(20);
     clients.server.cool_down();
     let lie = |server: &End| {
-        for word in server.sm.state.ready_page.words64(0, WORDS) {
+        for word in server.sm.seen().state.ready_page.words64(0, WORDS) {
             word.store(u64::MAX, Ordering::Relaxed);
         }
     };
@@ -159,7 +159,7 @@ fn a_wake_up_that_an_rma_reads_keeps_its_frame() {
     let target = SharedMemory::new(4096).expect("memory");
     for at in [3, 7, 11] {
         let (client, cell) = &mut clients[at];
-        assert!(server.sm.lane(at as u32).is_some_and(|lane| !lane.schedule.is_hot()), "a cold lane");
+        assert!(server.sm.seen().lane(at as u32).is_some_and(|lane| !lane.schedule.is_hot()), "a cold lane");
         let local = server.sm.register(&mut server.core, target.memory(), Rights::NONE, None).expect("a registration");
         while !server.sm.arm(&mut server.core) {
             assert!(server.call().is_none());
@@ -168,7 +168,8 @@ fn a_wake_up_that_an_rma_reads_keeps_its_frame() {
         let memory = SharedMemory::new(4096).expect("memory");
         let remote = client.sm.register(&mut client.core, memory.memory(), Rights::READ, None).expect("a registration");
         client.send(cell);
-        let to_client = server.sm.lane(at as u32).and_then(|lane| lane.table.cells().next()).expect("a connection");
+        let to_client =
+            server.sm.seen().lane(at as u32).and_then(|lane| lane.table.cells().next()).expect("a connection");
         let rma = Rma {
             local: &local,
             local_offset: 0,
@@ -215,17 +216,18 @@ fn a_call_that_has_found_a_frame_ends_at_the_first_empty_lane() {
     let mut clients = Clients::new(10);
     clients.server.cool_down();
     for number in 0..10 {
-        clients.server.sm.make_hot(number, false);
+        clients.server.sm.slow().make_hot(number, false);
     }
     for at in 0..clients.clients.len() {
         let number = u32::try_from(at).expect("few");
         let (client, cell) = &mut clients.clients[at];
         client.send(cell);
         let server = &mut clients.server;
-        server.sm.turn = server.sm.hot.iter().position(|hot| *hot == number).expect("a hot lane");
-        let before = server.sm.looks.get();
+        let turn = server.sm.seen().hot.iter().position(|hot| *hot == number).expect("a hot lane");
+        server.sm.slow().turn = turn;
+        let before = server.sm.seen().looks.get();
         assert_eq!(server.calls_until_message(1), 1);
-        assert_eq!(server.sm.looks.get() - before, 2);
+        assert_eq!(server.sm.seen().looks.get() - before, 2);
     }
 }
 
@@ -300,10 +302,11 @@ fn pair() -> (End, End, &'static Connection) {
 #[test]
 fn a_returned_slot_waits_for_the_next_message_only_if_nobody_waits_for_what_it_holds() {
     let (mut client, mut server, to_server) = pair();
-    let held_slots = |server: &End| server.sm.lanes.iter().flatten().map(|lane| lane.held.inbound()).sum::<u32>();
+    let held_slots =
+        |server: &End| server.sm.seen().lanes.iter().flatten().map(|lane| lane.held.inbound()).sum::<u32>();
     let mut stayed = 0;
     for _ in 0..200 {
-        while !server.sm.spins {
+        while !server.sm.seen().spins {
             assert!(server.call().is_none());
         }
         client.send(to_server);
@@ -362,13 +365,14 @@ fn messages_keep_their_order_whatever_way_they_go() {
 #[test]
 fn nothing_names_a_lane_that_is_gone() {
     let mut server = Clients::new(1).server;
-    let number = server.sm.hot.first().copied().or_else(|| server.sm.timed.first().copied()).expect("a lane");
-    let state = &mut server.sm.state;
+    let number =
+        server.sm.seen().hot.first().copied().or_else(|| server.sm.seen().timed.first().copied()).expect("a lane");
+    let state = &mut server.sm.slow().state;
     state.protocol_errors.push(number);
     state.contention.push(number);
     state.newly_hot.push(number);
-    server.sm.remove_lane(number);
-    let (sm, state) = (&server.sm, &server.sm.state);
+    server.sm.slow().remove_lane(number);
+    let (sm, state) = (server.sm.seen(), &server.sm.seen().state);
     for list in [&sm.hot, &sm.timed, &state.newly_hot, &state.newly_timed, &state.protocol_errors] {
         assert!(!list.contains(&number), "{list:?}");
     }

@@ -59,14 +59,15 @@ fn a_request_whose_redirection_is_refused_can_still_be_accepted() {
 #[test]
 fn frames_for_a_connection_that_is_not_open_yet_are_dropped() {
     let (mut client, mut server, request) = request();
-    let lane = server.sm.lanes.iter_mut().flatten().next().expect("a lane");
+    let slow = server.sm.slow();
+    let lane = slow.lanes.iter_mut().flatten().next().expect("a lane");
     let number = lane.requests.get(request).expect("the request").number;
     for (kind, len, first) in [(kind::MESSAGE, 8, 0), (kind::LARGE, 0, 100), (kind::LANDED, 0, 0)] {
-        lane.post(&mut server.sm.state, Header { kind, len, word: number }, body([first, number.into()]), None);
+        lane.post(&mut slow.state, Header { kind, len, word: number }, body([first, number.into()]), None);
     }
-    let strays = client.sm.state.strays;
+    let strays = client.sm.seen().state.strays;
     let begun = Instant::now();
-    while client.sm.state.strays == strays {
+    while client.sm.seen().state.strays == strays {
         assert!(client.call().is_none() && begun.elapsed() < LIMIT, "the program was shown a message");
         server.call();
     }
@@ -93,12 +94,12 @@ fn a_connect_on_a_lane_that_closes_gives_one_request_and_succeeds_on_another() {
     let first = client.connect(&mut server);
     client.sm.disconnect(&mut client.core, first);
     let begun = Instant::now();
-    while server.sm.lane(0).expect("a lane").table.cells().next().is_some() {
+    while server.sm.seen().lane(0).expect("a lane").table.cells().next().is_some() {
         assert!(server.call().is_none_or(Slot::give_back) && begun.elapsed() < LIMIT);
     }
     connect(&mut client, &server);
-    assert_eq!(client.sm.lanes.iter().flatten().count(), 1, "it goes over the lane that there is");
-    server.sm.tear_down(&mut server.core, 0, Cause::Idle);
+    assert_eq!(client.sm.seen().lanes.iter().flatten().count(), 1, "it goes over the lane that there is");
+    server.sm.slow().tear_down(&mut server.core, 0, Cause::Idle);
     let mut requests = 0;
     let connected = loop {
         assert!(begun.elapsed() < LIMIT, "no answer");

@@ -1,4 +1,5 @@
-//! The endpoint's side of the transport: its lanes, and what calls keep about them.
+//! The endpoint's side of the transport: its lanes, and what calls keep about them. Whoever gets at
+//! it may change anything.
 
 use crate::descriptors::Ready;
 use crate::lane::state::EndpointState;
@@ -6,15 +7,14 @@ use crate::lane::{Lane, Phase};
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::sync::Ordering;
 use cci_transport::{Connection, Readiness};
+use std::os::fd::BorrowedFd;
 
-/// No lane has this number.
-pub(crate) const NO_LANE: u32 = u32::MAX;
 /// A program that spins reads the clock once in so many empty calls. Divides every other interval
 /// of empty calls.
 pub(crate) const SPINS: u32 = 8;
 
-/// An endpoint's shared-memory side.
-pub struct Sm {
+/// An endpoint's shared-memory side, but for what the fast path remembers of it.
+pub(crate) struct SlowPath {
     pub(crate) state: EndpointState,
     /// By number. A lane keeps its number until the last payload in it has been returned.
     pub(crate) lanes: Vec<Option<Box<Lane>>>,
@@ -22,13 +22,6 @@ pub struct Sm {
     pub(crate) vacant: Vec<u32>,
     /// Numbers of the lanes that every call polls.
     pub(crate) hot: Vec<u32>,
-    /// The lane that every call polls, if it is the only one, usable, and a call has nothing else
-    /// to do than to take its messages. [`NO_LANE`] as soon as that may have changed:
-    /// [`Sm::leave_fast_path`], and a poll that goes the long way finds out.
-    pub(crate) sole: u32,
-    /// The lane into which the last message was published at once, if nothing but messages has
-    /// passed since. [`NO_LANE`] as for `sole`.
-    pub(crate) clear: u32,
     /// Numbers of the lanes that the clock looks at.
     pub(crate) timed: Vec<u32>,
     /// The cold lane that was looked at last.
@@ -60,7 +53,12 @@ pub struct Sm {
     pub(crate) unfinished: bool,
 }
 
-impl Sm {
+impl SlowPath {
+    /// The OS handle.
+    pub(crate) fn handle(&self) -> BorrowedFd<'_> {
+        self.state.control.handle()
+    }
+
     pub(crate) fn lane(&self, number: u32) -> Option<&Lane> {
         self.lanes.get(number as usize)?.as_deref()
     }
@@ -74,6 +72,26 @@ impl Sm {
         let lane = self.lane(connection.lane.load(Ordering::Relaxed))?;
         let cell = lane.table.cell(connection.local.load(Ordering::Relaxed))?;
         std::ptr::eq(cell, connection).then_some(lane)
+    }
+
+    /// The lane of a connection, and what it needs to change. Without one the peer is gone.
+    #[inline(always)]
+    pub(crate) fn lane_for(&mut self, connection: &'static Connection) -> Option<(&mut Lane, &mut EndpointState)> {
+        let number = connection.lane.load(Ordering::Relaxed) as usize;
+        let lane = self.lanes.get_mut(number).and_then(Option::as_deref_mut)?;
+        Some((lane, &mut self.state))
+    }
+
+    /// The lane that calls have to poll, if that is all they have to do.
+    pub(crate) fn sole_lane(&self) -> Option<u32> {
+        let [number] = self.hot[..] else { return None };
+        let has_deferred = self.state.has_deferred() || self.state.released.is_due() || !self.state.hints.is_empty();
+        let is_sole = !has_deferred
+            && self.timed.is_empty()
+            && !self.state.contention.is_on()
+            && !self.state.landings_wait
+            && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.admission.is_held_back());
+        is_sole.then_some(number)
     }
 
     pub(crate) fn hot_lanes(&self) -> impl Iterator<Item = &Lane> + '_ {
@@ -96,7 +114,6 @@ impl Sm {
     /// A lane is over: its number is free.
     pub(crate) fn remove_lane(&mut self, number: u32) {
         let _uncancelled = Uncancelled::new();
-        self.leave_fast_path();
         if self.lanes.get_mut(number as usize).and_then(Option::take).is_none() {
             return;
         }
@@ -107,13 +124,5 @@ impl Sm {
         }
         contention.remove(number);
         self.vacant.push(number);
-    }
-
-    /// Anything may change: the next call and the next message look at everything. The first
-    /// statement of every method of `Transport` that changes something, but `poll`, `progress` and
-    /// `post`, which find out by themselves.
-    #[inline(always)]
-    pub(crate) fn leave_fast_path(&mut self) {
-        (self.sole, self.clear) = (NO_LANE, NO_LANE);
     }
 }

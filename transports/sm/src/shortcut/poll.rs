@@ -8,7 +8,8 @@ use crate::lane::receive::BURST;
 use crate::lane::state::EndpointState;
 use crate::lane::{Lane, Phase};
 use crate::progress::poll::{CLOCK_EVERY, SWEEP_EVERY};
-use crate::sm::{NO_LANE, SPINS, Sm};
+use crate::shortcut::{NO_LANE, Sm};
+use crate::slow_path::SPINS;
 use cci_mem::ring::{BODY, Peeked, Violation};
 use cci_mem::sync::Ordering;
 use cci_proto::EventKind;
@@ -56,13 +57,13 @@ impl Sm {
     /// Looks into the one lane that is polled.
     #[inline(always)]
     fn find(&mut self, core: &Core) -> Found {
-        let Some(Some(lane)) = self.lanes.get_mut(self.sole as usize) else { return Found::Unknown };
+        let Some(Some(lane)) = self.slow.lanes.get_mut(self.sole as usize) else { return Found::Unknown };
         let (token, Some(wire)) = (lane.token, lane.wire.as_mut()) else { return Found::Unknown };
-        if self.state.has_new_hint() {
+        if self.slow.state.has_new_hint() {
             return Found::Unknown;
         }
         #[cfg(test)]
-        self.looks.set(self.looks.get() + 1);
+        self.slow.looks.set(self.slow.looks.get() + 1);
         let found = wire.consumer.look(wire.inbound.ring);
         if found.is(kind::MESSAGE) {
             return Found::Message(found);
@@ -70,15 +71,15 @@ impl Sm {
         if found.header().is_some() {
             return Found::Frame(found);
         }
-        if !self.spins || core.has_borrowed_recv() && !is_only_lent(core, token) {
+        if !self.slow.spins || core.has_borrowed_recv() && !is_only_lent(core, token) {
             return Found::Unknown;
         }
         wire.consumer.on_gap();
-        let next = self.calls.wrapping_add(1);
+        let next = self.slow.calls.wrapping_add(1);
         if next.is_multiple_of(SPINS) {
             return Found::Tick;
         }
-        self.calls = next;
+        self.slow.calls = next;
         Found::Nothing
     }
 
@@ -86,13 +87,13 @@ impl Sm {
     /// without this.
     #[inline(never)]
     fn poll_message(&mut self, core: &mut Core, found: Peeked) -> Option<&'static Slot> {
-        let Some(Some(lane)) = self.lanes.get_mut(self.sole as usize) else { return self.poll_at_length(core) };
-        if self.busy >= CLOCK_EVERY - 1 {
+        let Some(Some(lane)) = self.slow.lanes.get_mut(self.sole as usize) else { return self.poll_at_length(core) };
+        if self.slow.busy >= CLOCK_EVERY - 1 {
             return self.poll_at_length(core);
         }
         let Some(slot) = lane.take_again(core, found) else { return self.poll_messages(core) };
-        self.busy += 1;
-        self.readiness.on_found_unarmed();
+        self.slow.busy += 1;
+        self.slow.readiness.on_found_unarmed();
         if lane.wire.as_ref().is_some_and(|wire| wire.consumer.is_streaming()) {
             self.receive_more(core, BURST - 1);
         }
@@ -102,12 +103,12 @@ impl Sm {
     /// Likewise, where the message takes a slot.
     #[inline(never)]
     fn poll_messages(&mut self, core: &mut Core) -> Option<&'static Slot> {
-        let budget = self.lane(self.sole).map_or(0, Lane::budget);
+        let budget = self.slow.lane(self.sole).map_or(0, Lane::budget);
         if !self.receive_more(core, budget) {
             return self.poll_at_length(core);
         }
-        self.busy += 1;
-        self.readiness.on_found_unarmed();
+        self.slow.busy += 1;
+        self.slow.readiness.on_found_unarmed();
         core.pop()
     }
 
@@ -115,20 +116,19 @@ impl Sm {
     /// either.
     #[inline(never)]
     fn poll_frame(&mut self, core: &mut Core, found: Peeked) -> Option<&'static Slot> {
-        if !found.is(kind::MESSAGE_SLOT) || self.busy >= CLOCK_EVERY - 1 {
+        if !found.is(kind::MESSAGE_SLOT) || self.slow.busy >= CLOCK_EVERY - 1 {
             return self.poll_at_length(core);
         }
-        let Some(Some(lane)) = self.lanes.get_mut(self.sole as usize) else { return self.poll_at_length(core) };
+        let Some(Some(lane)) = self.slow.lanes.get_mut(self.sole as usize) else { return self.poll_at_length(core) };
         // The frame of a peer that broke the protocol stays where it is.
-        if !lane.take_from_slot(&mut self.state, core, found).is_ok_and(|taken| taken) {
+        if !lane.take_from_slot(&mut self.slow.state, core, found).is_ok_and(|taken| taken) {
             return self.poll_at_length(core);
         }
-        self.busy += 1;
-        self.readiness.on_found_unarmed();
+        self.slow.busy += 1;
+        self.slow.readiness.on_found_unarmed();
         let is_streaming = lane.wire.as_ref().is_some_and(|wire| wire.consumer.is_streaming());
-        if self.state.released.is_due() {
-            self.leave_fast_path();
-            self.release();
+        if self.slow.state.released.is_due() {
+            self.slow().release();
             self.find_sole();
         }
         if is_streaming && self.sole != NO_LANE {
@@ -142,10 +142,10 @@ impl Sm {
     #[inline(never)]
     fn receive_more(&mut self, core: &mut Core, budget: u32) -> bool {
         let number = self.sole;
-        self.leave_fast_path();
-        let Some(Some(lane)) = self.lanes.get_mut(number as usize) else { return false };
+        let slow = self.slow();
+        let Some(Some(lane)) = slow.lanes.get_mut(number as usize) else { return false };
         // The frame of a peer that broke the protocol stays where it is.
-        let has_taken = lane.receive(&mut self.state, core, budget).is_ok_and(|taken| taken > 0);
+        let has_taken = lane.receive(&mut slow.state, core, budget).is_ok_and(|taken| taken > 0);
         self.find_sole();
         has_taken
     }
@@ -160,10 +160,10 @@ impl Sm {
     /// so that the next ones do without it.
     #[inline(never)]
     fn is_tick_idle(&mut self) -> bool {
-        let (now, next) = (coarse_now(), self.calls.wrapping_add(1));
-        let is_idle = now == self.last_tick && now == self.tick && !next.is_multiple_of(SWEEP_EVERY);
+        let (now, next) = (coarse_now(), self.slow.calls.wrapping_add(1));
+        let is_idle = now == self.slow.last_tick && now == self.slow.tick && !next.is_multiple_of(SWEEP_EVERY);
         if is_idle {
-            self.calls = next;
+            self.slow.calls = next;
         }
         is_idle
     }
@@ -172,23 +172,6 @@ impl Sm {
     fn poll_at_length(&mut self, core: &mut Core) -> Option<&'static Slot> {
         self.progress_at_length(core);
         core.pop()
-    }
-
-    /// Sees whether the next call may go the short way, after one that went the long way.
-    pub(crate) fn find_sole(&mut self) {
-        let has_deferred = self.state.has_deferred() || self.state.released.is_due() || !self.state.hints.is_empty();
-        self.sole = match self.hot[..] {
-            [number]
-                if !has_deferred
-                    && self.timed.is_empty()
-                    && !self.state.contention.is_on()
-                    && !self.state.landings_wait
-                    && self.lane(number).is_some_and(|lane| lane.is_clear() && !lane.admission.is_held_back()) =>
-            {
-                number
-            }
-            _ => NO_LANE,
-        };
     }
 }
 
