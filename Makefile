@@ -85,10 +85,10 @@ test: prepare
 bench: prepare
 	cargo build --locked --release -p cci-cli -p cci-c
 	cargo build --locked --release -p cci-testkit --bin cci-simulated
-	$(CCI) bench
+	$(CCI) bench --page docs/performance.md --commit $$(git describe --always --dirty)
 	$(TARGET)/release/cci-simulated
 	@if command -v valgrind >/dev/null; then \
-		ci/instructions --c; \
+		ci/instructions --c docs/performance.md; \
 	else \
 		echo "instructions of a call over sm: skipped, because valgrind is missing (apt-get install valgrind)"; \
 	fi

@@ -393,6 +393,13 @@ pub(crate) struct BenchArguments {
     /// Write JSON to this file; to standard output without a file, or with -
     #[arg(long, value_name = "FILE", num_args = 0..=1, default_missing_value = "-")]
     pub(crate) json: Option<PathBuf>,
+    /// Write the figures into the tables of this page too, between <!-- cci bench TRANSPORT --> and
+    /// <!-- end of cci bench TRANSPORT -->
+    #[arg(long, value_name = "PAGE.md", requires = "commit")]
+    pub(crate) page: Option<PathBuf>,
+    /// What the page says of the build that was measured
+    #[arg(long, value_name = "COMMIT", requires = "page")]
+    pub(crate) commit: Option<String>,
     /// End with a status other than 0 when a bar is missed
     #[arg(long)]
     pub(crate) strict: bool,

@@ -2,6 +2,7 @@
 //! line.
 
 mod network;
+mod page;
 mod patterns;
 mod speed;
 mod streams;
@@ -73,6 +74,9 @@ pub(crate) fn bench(arguments: &BenchArguments) -> Result<(), UserError> {
         let report = Report { schema: SCHEMA, environment: &environment, lines: &lines };
         let json = serde_json::to_string_pretty(&report).map_err(while_doing("cannot write JSON"))?;
         sink.write(&(json + "\n"))?;
+    }
+    if let (Some(page), Some(commit)) = (&arguments.page, &arguments.commit) {
+        page::write(&page::Target { page, commit }, &environment, &lines)?;
     }
     strictly(arguments.strict, &lines)
 }

@@ -125,6 +125,13 @@ impl Line {
         vec![self.transport.into(), self.what.clone(), value, runs, bar, target, self.verdict.text().into()]
     }
 
+    /// A row of a table in a page; a bar that is missed is bold.
+    pub(crate) fn markdown(&self) -> String {
+        let [_, what, value, _, bar, target, _] = <[String; 7]>::try_from(self.cells()).unwrap_or_default();
+        let bar = if self.verdict == Verdict::MissesBar { format!("**{bar}**") } else { bar };
+        format!("| {what} | {value} | {bar} | {target} |\n")
+    }
+
     /// What is told while the others are still being measured.
     pub(crate) fn progress(&self) -> String {
         let value = self.value.map_or_else(|| "-".into(), |value| show(value, self.unit));

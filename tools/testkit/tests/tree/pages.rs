@@ -379,3 +379,17 @@ fn a_line_that_is_too_wide_is_found() {
     let header = format!("/* {words}\n * {words} */\n#define A {words}\n");
     assert_eq!(too_wide(Path::new("a.h"), &header), [1, 2]);
 }
+
+/// A table of figures says of which commit it is: whoever reads it can tell whether it is old.
+#[test]
+fn the_tables_of_figures_say_of_which_commit_they_are() {
+    let page = std::fs::read_to_string(root().join("docs/performance.md")).expect("the page");
+    let tables: Vec<&str> = page.split("<!-- c").skip(1).filter(|table| !table.starts_with("end of")).collect();
+    assert!(tables.len() >= 5, "the tables are not found");
+    for table in tables {
+        let (mark, text) = table.split_once(" -->\n").expect("a mark ends");
+        assert!(text.starts_with("Commit"), "c{mark}: begin with the commit that was measured");
+        assert!(text.contains(&format!("<!-- end of c{mark} -->")), "c{mark}: close the place of the table");
+    }
+    assert_eq!(page.matches("| measured |").count(), page.matches("<!-- cci bench").count(), "a table has no mark");
+}
