@@ -4,7 +4,8 @@
 //! that are capped. And `sm` between pid name spaces, `auto` between hosts, and jobs over several.
 //!
 //! Everything happens in name spaces without names, which end with this process however it ends;
-//! nothing outside of them is touched. Tests run one after the other.
+//! nothing outside of them is touched. Each test is a process of its own, and several run at once,
+//! but for those that compare rates.
 
 /// Says something on standard output: what a runner of tests says is read by people and by
 /// `ci/test`.
@@ -38,8 +39,12 @@ mod tcp;
 mod traffic;
 
 use cci_conformance::namespace::{self, has};
+use rustix::process::{Signal, set_parent_process_death_signal};
+use std::num::NonZero;
 use std::panic::catch_unwind;
-use std::process::ExitCode;
+use std::process::{Command, ExitCode};
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicUsize, Ordering};
 use std::time::Instant;
 
 /// Why a test cannot be run here: what it panics with.
@@ -119,10 +124,26 @@ const TESTS: &[Test] = &[
     Test("ranks_without_a_secret_stay_on_the_loop_back_interface", jobs::without_a_secret, &["ip"]),
 ];
 
+/// Those that compare rates, which other tests at the same time would change.
+const ALONE: &[&str] = &[
+    "shares_with_tcp_over_200_megabits",
+    "tcp_streams_carry_what_one_flow_may_not",
+    "the_dissector_knows_every_frame_of_a_live_exchange",
+];
+/// The argument after which this program runs one test by itself.
+const ONE: &str = "--one";
+/// The status of a test that cannot be run here.
+const IGNORED: u8 = 77;
+
 fn main() -> ExitCode {
     let arguments: Vec<String> = std::env::args().skip(1).collect();
     if arguments.first().is_some_and(|argument| argument == jobs::RANK) {
         return jobs::rank();
+    }
+    if let [one, name] = &arguments[..]
+        && one == ONE
+    {
+        return TESTS.iter().find(|test| test.0 == name).map_or(ExitCode::FAILURE, run_one);
     }
     let filters: Vec<&String> = arguments.iter().filter(|argument| !argument.starts_with('-')).collect();
     let wanted = |test: &&Test| filters.is_empty() || filters.iter().any(|filter| test.0.contains(filter.as_str()));
@@ -132,30 +153,12 @@ fn main() -> ExitCode {
         return ExitCode::SUCCESS;
     }
     say!("\nrunning {} tests", tests.len());
-    let (begin, inside) = (Instant::now(), namespace::enter());
-    let [mut passed, mut failed, mut ignored] = [0; 3];
-    for Test(name, run, programs) in &tests {
-        let missing = || programs.iter().find(|program| !has(program)).map(|program| format!("there is no {program}"));
-        if let Some(why) = inside.as_ref().err().cloned().or_else(missing) {
-            say!("test {name} ... ignored, {why}");
-            ignored += 1;
-            continue;
-        }
-        match catch_unwind(run).map_err(|panic| panic.downcast::<Ignored>()) {
-            Ok(()) => {
-                say!("test {name} ... ok");
-                passed += 1;
-            }
-            Err(Ok(why)) => {
-                say!("test {name} ... ignored, {}", why.0);
-                ignored += 1;
-            }
-            Err(Err(_)) => {
-                say!("test {name} ... FAILED");
-                failed += 1;
-            }
-        }
-    }
+    let begin = Instant::now();
+    let (alone, others): (Vec<&Test>, Vec<&Test>) = tests.iter().partition(|test| ALONE.contains(&test.0));
+    // They wait more than they compute.
+    let at_once = std::thread::available_parallelism().map_or(1, NonZero::get) + 1;
+    let counts = [run_all(&others, at_once), run_all(&alone, 1)];
+    let [passed, failed, ignored] = [0, 1, 2].map(|at| counts[0][at] + counts[1][at]);
     let (word, left_out, time) =
         (if failed == 0 { "ok" } else { "FAILED" }, TESTS.len() - tests.len(), begin.elapsed().as_secs_f64());
     say!(
@@ -163,4 +166,62 @@ fn main() -> ExitCode {
          finished in {time:.2}s\n"
     );
     if failed == 0 { ExitCode::SUCCESS } else { ExitCode::FAILURE }
+}
+
+/// Runs each test in a process of its own, so many at once; how many passed, failed and were
+/// ignored.
+fn run_all(tests: &[&Test], at_once: usize) -> [usize; 3] {
+    let (next, counts) = (AtomicUsize::new(0), Mutex::new([0; 3]));
+    std::thread::scope(|scope| {
+        for _ in 0..at_once {
+            scope.spawn(|| {
+                while let Some(test) = tests.get(next.fetch_add(1, Ordering::Relaxed)) {
+                    let own = std::env::current_exe().expect("this program");
+                    let output = Command::new(own).args([ONE, test.0]).output().expect("this program again");
+                    let mut counts = counts.lock().expect("nobody panics with it");
+                    say!(
+                        "{}{}",
+                        String::from_utf8_lossy(&output.stderr),
+                        String::from_utf8_lossy(&output.stdout).trim_end()
+                    );
+                    match output.status.code() {
+                        Some(0) => counts[0] += 1,
+                        Some(code) if code == i32::from(IGNORED) => counts[2] += 1,
+                        Some(_) => counts[1] += 1,
+                        None => {
+                            say!("test {} ... FAILED ({})", test.0, output.status);
+                            counts[1] += 1;
+                        }
+                    }
+                }
+            });
+        }
+    });
+    counts.into_inner().expect("nobody panics with it")
+}
+
+/// Runs a test in name spaces of this process, and tells how it ended.
+fn run_one(Test(name, run, programs): &Test) -> ExitCode {
+    // It ends with who waits for it.
+    let _ = set_parent_process_death_signal(Some(Signal::KILL));
+    let inside = namespace::enter();
+    let missing = || programs.iter().find(|program| !has(program)).map(|program| format!("there is no {program}"));
+    if let Some(why) = inside.err().or_else(missing) {
+        say!("test {name} ... ignored, {why}");
+        return ExitCode::from(IGNORED);
+    }
+    match catch_unwind(run).map_err(|panic| panic.downcast::<Ignored>()) {
+        Ok(()) => {
+            say!("test {name} ... ok");
+            ExitCode::SUCCESS
+        }
+        Err(Ok(why)) => {
+            say!("test {name} ... ignored, {}", why.0);
+            ExitCode::from(IGNORED)
+        }
+        Err(Err(_)) => {
+            say!("test {name} ... FAILED");
+            ExitCode::FAILURE
+        }
+    }
 }

@@ -51,8 +51,9 @@ fn connected(world: &World<'_>, attribute: Attribute) -> (Connection, Connection
     world.endpoint(0).send(there, b"hello", Notify::OnFailure(0)).expect("a send");
     assert_eq!(world.message(1), b"hello");
     // So that nothing is under way when the cable is pulled.
-    world.endpoint(1).send(back, b"hello", Notify::OnFailure(0)).expect("a send");
+    world.endpoint(1).send(back, b"hello", 9).expect("a send");
     assert_eq!(world.message(0), b"hello");
+    assert_eq!(world.sent(1), 9);
     (there, back)
 }
 
