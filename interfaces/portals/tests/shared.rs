@@ -9,7 +9,7 @@ use cci_conformance::{LIMIT, Peer, process, sm_device, sys};
 use cci_portals::EventKind::{Ack, PutEnd, ReplyEnd, SendEnd};
 use cci_portals::shared::{Client, Engine};
 use cci_portals::{Described, Error, Event, Handle, Match, Place, Position, ProcessId, Target, Unlink, options};
-use rustix::process::{Signal, WaitOptions, waitpid};
+use rustix::process::{Resource, Rlimit, Signal, WaitOptions, getrlimit, prlimit, waitpid};
 use std::time::{Duration, Instant};
 
 const ENGINE: &str = "engine";
@@ -35,7 +35,8 @@ fn main() {
     a_killed_engine_ends_all_calls();
     a_stopped_engine_goes_on_later();
     an_idle_engine_sleeps();
-    println!("test result: ok. 9 passed; 0 failed;");
+    without_descriptors_an_engine_sleeps_and_serves_afterwards();
+    println!("test result: ok. 10 passed; 0 failed;");
 }
 
 fn engine(name: &str) {
@@ -217,6 +218,13 @@ impl Scene {
         let ProcessId { nid, pid } = self.side.client.id();
         peer.tell(&format!("1 {nid} {pid}"));
         assert_eq!(peer.line(), "done");
+    }
+
+    /// Processor time of the engine.
+    fn used(&self) -> Duration {
+        let stat = format!("/proc/{}/schedstat", self.engine.pid().as_raw_pid());
+        let text = std::fs::read_to_string(&stat).expect("/proc");
+        Duration::from_nanos(text.split(' ').next().and_then(|word| word.parse().ok()).expect("a number"))
     }
 
     /// Puts to a program that was killed, until the engine has ended its interface.
@@ -439,16 +447,29 @@ fn an_idle_engine_sleeps() {
     let (peer, other) = scene.program();
     scene.side.put(other, 8);
     assert_eq!(scene.side.acks(1), 0);
-    let stat = format!("/proc/{}/schedstat", scene.engine.pid().as_raw_pid());
-    let used = || {
-        let text = std::fs::read_to_string(&stat).expect("/proc");
-        Duration::from_nanos(text.split(' ').next().and_then(|word| word.parse().ok()).expect("a number"))
-    };
     std::thread::sleep(Duration::from_millis(20));
-    let (before, own) = (used(), process::processor_time());
+    let (before, own) = (scene.used(), process::processor_time());
     assert_eq!(scene.side.client.wait(scene.side.queue, Some(Duration::from_secs(1))), Err(Error::QueueEmpty));
-    let (used, own) = (used() - before, process::processor_time() - own);
+    let (used, own) = (scene.used() - before, process::processor_time() - own);
     assert!(used < Duration::from_millis(2) && own < Duration::from_millis(10), "{used:?} and {own:?} of 1 s");
     drop(peer);
+    scene.end();
+}
+
+/// A program comes while the engine may open no descriptor.
+fn without_descriptors_an_engine_sleeps_and_serves_afterwards() {
+    let mut scene = Scene::new("no descriptors");
+    let (pid, limit) = (Some(scene.engine.pid()), getrlimit(Resource::Nofile));
+    prlimit(pid, Resource::Nofile, Rlimit { current: Some(3), ..limit }).expect("a lower limit");
+    let mut comes = spawn(PROGRAM, &scene.name);
+    let before = scene.used();
+    std::thread::sleep(Duration::from_secs(1));
+    let used = scene.used() - before;
+    assert!(used < Duration::from_millis(300), "{used:?} of 1 s");
+    scene.side.put(scene.side.client.id(), 8);
+    assert_eq!(scene.side.acks(1), 0, "its program is served");
+    prlimit(pid, Resource::Nofile, limit).expect("the old limit");
+    assert_eq!(comes.line().split(' ').count(), 2, "it is served, too");
+    drop(comes);
     scene.end();
 }

@@ -11,7 +11,6 @@ use crate::types::{Described, Event, ProcessId};
 use cci::Memory;
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::Mark;
-use cci_mem::inherited::close_in_children;
 use cci_mem::segment::Segment;
 use cci_mem::sync::spin;
 use rustix::fd::{AsFd, OwnedFd};
@@ -109,13 +108,10 @@ impl Client {
     /// There is no such engine; it has refused; there is no memory.
     pub fn join(name: &str, pid: Option<u32>, memory: usize) -> Result<Self, NotJoined> {
         let len = len_of(memory).ok_or(NotJoined::Refused(Error::NoSpace))?;
-        let socket = socket::connect_to(name)?;
-        close_in_children(&socket);
         let segment = Segment::create("cci portals", len)?;
         segment.reserve(0, len)?;
         let hello = Hello { pairing: prepare(), pid, len: len as u64 };
-        socket::send_hello(&socket, &hello, segment.file_of()?)?;
-        let welcome = socket::take_welcome(&socket, PATIENCE)?;
+        let (socket, welcome) = socket::ask(name, &hello, segment.file_of()?, PATIENCE)?;
         let own = welcome.answer.map_err(NotJoined::Refused)?;
         let segment = Arc::new(segment);
         let area = Memory::of_peer(Arc::clone(&segment), AREA_AT, memory).ok_or(NotJoined::Refused(Error::NoSpace))?;

@@ -7,6 +7,7 @@ use crate::errors::Error;
 use crate::interface::Interface;
 use crate::place::{NotOpened, Place};
 use crate::types::Limits;
+use cci_admission::{self as admission, Admission, Arrival, BURST, Failed, Origin};
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::Mark;
 use cci_mem::inherited::close_in_children;
@@ -22,8 +23,9 @@ const MOST: usize = 16;
 const SPIN: Duration = Duration::from_micros(20);
 /// Turns with something to do between two looks at the sockets.
 const TURNS: u32 = 256;
-/// How long a program may take to say hello.
-const PATIENCE: Duration = Duration::from_secs(5);
+/// Programs that have not said hello. A hello is one packet, so bytes need no count.
+const STRANGERS: admission::Limits =
+    admission::Limits { places: MOST, patience: Duration::from_secs(5), bytes: usize::MAX };
 
 /// Gives the place of a program: its endpoint, and the number that its process asks for.
 type Places = Box<dyn FnMut(Option<u32>) -> Result<Place, NotOpened> + Send>;
@@ -48,7 +50,12 @@ pub struct Engine {
     listener: Option<OwnedFd>,
     places: Places,
     pairing: Pairing,
-    strangers: Vec<(OwnedFd, Instant)>,
+    /// Those that have connected, by their names in `admission`.
+    strangers: Vec<(u64, OwnedFd)>,
+    admission: Admission<u64>,
+    /// The last name that was given.
+    last: u64,
+    opened: Instant,
     programs: Vec<Serving>,
     /// Programs that have ever been served.
     served: u64,
@@ -82,6 +89,9 @@ impl Engine {
             places: Box::new(places),
             pairing: prepare(),
             strangers,
+            admission: Admission::new(STRANGERS),
+            last: 0,
+            opened: Instant::now(),
             programs,
             served: 0,
         })
@@ -94,7 +104,8 @@ impl Engine {
     }
 
     /// Serves until programs have come and the last one has gone. Blocks; sleeps while there is
-    /// nothing to do.
+    /// nothing to do. A program that has sent its hello by then is served too; the end waits for no
+    /// other.
     ///
     /// # Errors
     ///
@@ -104,7 +115,7 @@ impl Engine {
             return Err(Error::NotInitialised);
         }
         let (mut begun, mut turns) = (Instant::now(), 0_u32);
-        while self.served == 0 || !self.programs.is_empty() || !self.strangers.is_empty() {
+        while self.served == 0 || self.is_needed() {
             if self.turn() {
                 begun = Instant::now();
                 turns = turns.wrapping_add(1);
@@ -119,6 +130,14 @@ impl Engine {
             }
         }
         Ok(())
+    }
+
+    /// Whether a program is there, or asks to be.
+    fn is_needed(&mut self) -> bool {
+        if self.programs.is_empty() {
+            self.meet_strangers();
+        }
+        !self.programs.is_empty()
     }
 
     /// A turn of each program. Those that have failed or break the rules end.
@@ -144,8 +163,8 @@ impl Engine {
         (if is_asymmetric { Pairing::Asymmetric } else { Pairing::Symmetric }).heavy();
         if !self.programs.iter_mut().any(Serving::has_work) {
             let of_programs = self.programs.iter().filter_map(Serving::left).min();
-            let oldest = self.strangers.iter().map(|(_, since)| PATIENCE.saturating_sub(since.elapsed())).min();
-            self.look([of_programs, oldest].into_iter().flatten().min());
+            let of_strangers = self.admission.poll_timeout().map(|at| at.saturating_sub(self.opened.elapsed()));
+            self.look([of_programs, of_strangers].into_iter().flatten().min());
         }
         self.programs.iter().for_each(Serving::disarm);
     }
@@ -153,11 +172,11 @@ impl Engine {
     /// Waits for something at the descriptors, at most for so long, and takes what the sockets
     /// have.
     fn look(&mut self, limit: Option<Duration>) {
-        // Nobody is taken in while there is no place.
-        let has_place = self.strangers.len() + self.programs.len() < MOST;
-        let listener = self.listener.iter().filter(|_| has_place);
+        // While nobody can be taken in, programs wait in the backlog.
+        let may_accept = self.may_accept();
+        let listener = self.listener.iter().filter(|_| may_accept);
         let mut on: Vec<BorrowedFd<'_>> = listener.map(AsFd::as_fd).collect();
-        on.extend(self.strangers.iter().map(|(socket, _)| socket.as_fd()));
+        on.extend(self.strangers.iter().map(|(_, socket)| socket.as_fd()));
         on.extend(self.programs.iter().map(|of| of.socket.as_fd()));
         // Armed for this sleep only. One that cannot be armed is closed, which its program is told.
         let sleeps = self.programs.iter().filter(|_| limit != Some(Duration::ZERO));
@@ -178,21 +197,85 @@ impl Engine {
         self.meet_strangers();
     }
 
+    /// Whether a newcomer may have a place, and a descriptor.
+    fn may_accept(&mut self) -> bool {
+        self.programs.len() < MOST && self.admission.may_accept(self.opened.elapsed())
+    }
+
     /// Takes in programs that have come and have said hello.
     fn meet_strangers(&mut self) {
-        // Those of other users are closed at once. They take no place, and no more than their turn.
-        for _ in self.strangers.len() + self.programs.len()..MOST {
-            let Some(stranger) = self.listener.as_ref().and_then(socket::accept) else { break };
-            stranger.iter().for_each(close_in_children);
-            self.strangers.extend(stranger.map(|socket| (socket, Instant::now())));
+        // Who has said hello is served before newcomers need room.
+        let names: Vec<u64> = self.strangers.iter().map(|(name, _)| *name).collect();
+        for name in names {
+            self.hear(name);
         }
-        for (socket, since) in std::mem::take(&mut self.strangers) {
-            match socket::take_hello(&socket) {
-                None if since.elapsed() < PATIENCE => self.strangers.push((socket, since)),
-                None | Some(Err(_)) => {}
-                Some(Ok((hello, segment))) => self.take_in(socket, hello, segment),
+        while let Some(late) = self.admission.poll_late(self.opened.elapsed()) {
+            self.end(late);
+        }
+        for _ in 0..BURST {
+            if !self.may_accept() || !self.accept() {
+                break;
             }
         }
+    }
+
+    /// Accepts one program. False: nobody is to be accepted now.
+    fn accept(&mut self) -> bool {
+        let Some(listener) = &self.listener else { return false };
+        let now = self.opened.elapsed();
+        // Programs and strangers are no more than `MOST` together.
+        self.admission.set_places(MOST.saturating_sub(self.programs.len()));
+        let socket = match socket::accept(listener) {
+            Ok(Some(socket)) => socket,
+            // One of another user takes no place.
+            Ok(None) => return true,
+            Err(why) => {
+                return match self.admission.handle_failed_accept(now, &why.into()) {
+                    Failed::Again => true,
+                    Failed::Later => false,
+                    Failed::Close(name) => {
+                        self.hear(name);
+                        self.end(name);
+                        true
+                    }
+                };
+            }
+        };
+        close_in_children(&socket);
+        self.last += 1;
+        let name = self.last;
+        match self.admission.handle_arrival(now, name, Origin::Here) {
+            Arrival::Admitted => {}
+            Arrival::Replaces(other) => {
+                if self.hear(other) {
+                    // It was served just now, and has the place. The newcomer asks again.
+                    self.admission.remove(&name);
+                    return true;
+                }
+                self.end(other);
+            }
+            Arrival::Refused => return true,
+        }
+        self.strangers.push((name, socket));
+        self.hear(name);
+        true
+    }
+
+    /// Reads what a stranger has sent. True: it was a hello, and is answered.
+    fn hear(&mut self, name: u64) -> bool {
+        let Some((_, socket)) = self.strangers.iter().find(|(of, _)| *of == name) else { return false };
+        let Some(taken) = socket::take_hello(socket) else { return false };
+        let Some(socket) = self.end(name) else { return false };
+        let Ok((hello, segment)) = taken else { return false };
+        self.take_in(socket, hello, segment);
+        true
+    }
+
+    /// Forgets a stranger.
+    fn end(&mut self, name: u64) -> Option<OwnedFd> {
+        self.admission.remove(&name);
+        let at = self.strangers.iter().position(|(of, _)| *of == name)?;
+        Some(self.strangers.swap_remove(at).1)
     }
 
     fn take_in(&mut self, socket: OwnedFd, hello: socket::Hello, segment: OwnedFd) {
@@ -216,7 +299,7 @@ impl Drop for Engine {
         // A child's copies were closed when it was forked, and their numbers may be of others now.
         if !self.mark.is_here() {
             std::mem::forget(self.listener.take());
-            self.strangers.drain(..).for_each(|(socket, _)| std::mem::forget(socket));
+            self.strangers.drain(..).for_each(|(_, socket)| std::mem::forget(socket));
             self.programs.drain(..).for_each(|program| std::mem::forget(program.socket));
         }
     }

@@ -17,6 +17,7 @@ use cci_mem::segment::Segment;
 use cci_mem::sync::Ordering;
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::net::{SendFlags, send};
+use std::collections::VecDeque;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -157,6 +158,32 @@ fn silence_holds_nobody_up() {
         honest.goes_on();
         drop(silent);
     });
+}
+
+/// Strangers that are silent and come again take no place for long, and do not hold the end up.
+#[test]
+fn silent_strangers_keep_no_program_out() {
+    let mut silent = VecDeque::new();
+    let mut fill = |name: &str| {
+        for _ in 0..64 {
+            silent.extend(socket::connect_to(name).ok());
+        }
+        // Of more the older ones make room.
+        silent.drain(..silent.len().saturating_sub(64));
+    };
+    beside_an_honest_program("silent strangers", |name, honest| {
+        let begun = Instant::now();
+        for _ in 0..5 {
+            fill(name);
+            let mut other = Honest::join(name);
+            other.goes_on();
+            honest.goes_on();
+        }
+        // Each stranger has 5 s: before, each program waited for some of them to be over.
+        assert!(begun.elapsed() < LIMIT / 2, "{:?}", begun.elapsed());
+        fill(name);
+    });
+    assert!(!silent.is_empty(), "they stay until the engine has ended");
 }
 
 #[test]

@@ -4,6 +4,7 @@ use crate::errors::Error;
 use crate::types::ProcessId;
 use cci_mem::barrier::Pairing;
 use cci_mem::descriptors;
+use cci_mem::inherited::close_in_children;
 use rustix::event::{PollFd, PollFlags, poll};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, IoSlice};
@@ -20,6 +21,8 @@ const MAGIC: u64 = 0x316c_6174_726f_7071;
 const HELLO: usize = 32;
 const WELCOME: usize = 32;
 const CAN_FENCE: u64 = 1;
+/// The pause before an engine that has no place, or no room in its backlog, is asked again.
+const AGAIN: Duration = Duration::from_millis(20);
 /// Packets that are read in one go.
 const MOST_WAKES: usize = 64;
 
@@ -81,9 +84,9 @@ pub(super) fn listen_at(name: &str) -> Result<OwnedFd, Errno> {
 }
 
 /// The next program that has come, if it is of this user.
-pub(super) fn accept(listener: &OwnedFd) -> Option<Option<OwnedFd>> {
-    let socket = descriptors::accept(listener).ok()?;
-    Some(is_of_this_user(&socket).then_some(socket))
+pub(super) fn accept(listener: &OwnedFd) -> Result<Option<OwnedFd>, Errno> {
+    let socket = descriptors::accept(listener)?;
+    Ok(is_of_this_user(&socket).then_some(socket))
 }
 
 pub(super) fn connect_to(name: &str) -> Result<OwnedFd, Errno> {
@@ -153,6 +156,33 @@ pub(super) fn take_welcome(socket: &OwnedFd, limit: Duration) -> Result<Welcome,
     }
     let answer = if code == 0 { Ok(ProcessId::of_word(word)) } else { Err(Error::of_code(code)) };
     Ok(Welcome { pairing: pairing(flags), answer })
+}
+
+/// Connects to an engine, and asks for a place. One that closes the connection without an answer
+/// has no place just now, or has ended; it is asked until it answers or the time is over.
+pub(super) fn ask(
+    name: &str,
+    hello: &Hello,
+    segment: BorrowedFd<'_>,
+    limit: Duration,
+) -> Result<(OwnedFd, Welcome), Errno> {
+    let deadline = Instant::now() + limit;
+    loop {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let once = || {
+            let socket = connect_to(name)?;
+            close_in_children(&socket);
+            send_hello(&socket, hello, segment)?;
+            let welcome = take_welcome(&socket, left)?;
+            Ok((socket, welcome))
+        };
+        match once() {
+            Err(Errno::AGAIN | Errno::CONNRESET | Errno::PIPE | Errno::INTR) if left > AGAIN => {
+                std::thread::sleep(AGAIN);
+            }
+            answer => return answer,
+        }
+    }
 }
 
 /// Wakes the other side. Where its socket is full, it has been woken already.
