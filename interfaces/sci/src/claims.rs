@@ -2,6 +2,7 @@
 //! process (`docs/design/sci.md`, Names).
 
 use crate::errors::Error;
+use cci_admission::BURST;
 use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
@@ -136,27 +137,50 @@ pub(crate) fn claim(node: u32, what: Named) -> Result<OwnedFd, Error> {
     Ok(socket)
 }
 
-/// Answers all who ask for a claimed name.
-pub(crate) fn introduce(claim: &OwnedFd, introduction: &[u8]) {
-    while let Ok(asking) = descriptors::accept(claim) {
-        if is_own_user(&asking) {
-            // So few bytes fit an empty socket; who is gone asks no more.
-            let _ = send(&asking, introduction, SendFlags::NOSIGNAL);
+/// Takes those who ask for a claimed name, and answers those of this user.
+///
+/// # Errors
+///
+/// The system has no descriptor. They wait in the backlog, and the name stays readable.
+fn answer_all(claim: &OwnedFd, mut answer: impl FnMut(&OwnedFd)) -> Result<(), Errno> {
+    for _ in 0..BURST {
+        match descriptors::accept(claim) {
+            Ok(asking) if is_own_user(&asking) => answer(&asking),
+            Ok(_) | Err(Errno::INTR | Errno::CONNABORTED) => {}
+            Err(Errno::AGAIN) => break,
+            Err(why) => return Err(why),
         }
     }
+    Ok(())
 }
 
-/// Answers all who ask for the name of a member of a group, with the memory of the group.
-pub(crate) fn introduce_member(claim: &OwnedFd, introduction: &[u8], memory: BorrowedFd<'_>) {
-    while let Ok(asking) = descriptors::accept(claim) {
+/// Answers those who ask for a claimed name.
+///
+/// # Errors
+///
+/// Those of `answer_all`.
+pub(crate) fn introduce(claim: &OwnedFd, introduction: &[u8]) -> Result<(), Errno> {
+    // So few bytes fit an empty socket; who is gone asks no more.
+    answer_all(claim, |asking| {
+        let _ = send(asking, introduction, SendFlags::NOSIGNAL);
+    })
+}
+
+/// Answers those who ask for the name of a member of a group, with the memory of the group.
+///
+/// # Errors
+///
+/// Those of `answer_all`.
+pub(crate) fn introduce_member(claim: &OwnedFd, introduction: &[u8], memory: BorrowedFd<'_>) -> Result<(), Errno> {
+    answer_all(claim, |asking| {
         let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
         let mut control = SendAncillaryBuffer::new(&mut space);
         let descriptors = [memory];
-        if is_own_user(&asking) && control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
+        if control.push(SendAncillaryMessage::ScmRights(&descriptors)) {
             // As in `introduce`.
-            let _ = sendmsg(&asking, &[IoSlice::new(introduction)], &mut control, SendFlags::NOSIGNAL);
+            let _ = sendmsg(asking, &[IoSlice::new(introduction)], &mut control, SendFlags::NOSIGNAL);
         }
-    }
+    })
 }
 
 /// Connects to the socket of a name. `None`: nobody has it.
@@ -398,7 +422,7 @@ mod tests {
         let found = std::thread::scope(|scope| {
             let finding = scope.spawn(|| find(node, what, &limit()));
             while !finding.is_finished() {
-                introduce(&socket, &owner.emit());
+                let _ = introduce(&socket, &owner.emit());
             }
             finding.join().expect("no panic")
         });
@@ -437,8 +461,8 @@ mod tests {
         let found = std::thread::scope(|scope| {
             let asking = scope.spawn(|| members(group, 0, Duration::from_secs(2), None));
             while !asking.is_finished() {
-                introduce(&nonsense, b"nonsense");
-                introduce_member(&right, &told, memory.file_of().expect("a file"));
+                let _ = introduce(&nonsense, b"nonsense");
+                let _ = introduce_member(&right, &told, memory.file_of().expect("a file"));
                 std::thread::yield_now();
             }
             asking.join().expect("no panic").expect("passed over")

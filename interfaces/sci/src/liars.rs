@@ -211,7 +211,7 @@ fn an_answer_with_a_wrong_handle_is_an_error() {
         let refused = std::thread::scope(|scope| {
             let asking = scope.spawn(|| owner.connect(NODE, name, Some(LIMIT)).map(drop));
             while !asking.is_finished() {
-                claims::introduce(&socket, &introduction);
+                let _ = claims::introduce(&socket, &introduction);
                 liar.progress();
                 for message in std::mem::take(&mut liar.heard) {
                     if let Message::Connect { token, .. } = message {
@@ -253,7 +253,7 @@ fn what_an_rma_cannot_write_is_sent_again() {
             [1, 2, 3].map(store)
         });
         while !storing.is_finished() {
-            claims::introduce(&socket, &introduction);
+            let _ = claims::introduce(&socket, &introduction);
             liar.progress();
             for message in std::mem::take(&mut liar.heard) {
                 match message {
@@ -298,7 +298,7 @@ fn a_name_that_leads_nowhere_is_an_error() {
         let refused = std::thread::scope(|scope| {
             let asking = scope.spawn(|| own.connect(NODE, id, None).map(drop));
             while !asking.is_finished() {
-                claims::introduce(&socket, &introduction);
+                let _ = claims::introduce(&socket, &introduction);
                 std::thread::yield_now();
             }
             asking.join().expect("no panic")

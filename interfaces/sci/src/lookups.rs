@@ -4,6 +4,7 @@
 use crate::claims::{AskedMembers, AskedOwner, Named};
 use crate::errors::Error;
 use crate::names::{Answer, LEN, Question};
+use cci_admission::{Admission, Arrival, Limits, Origin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::collections::VecDeque;
@@ -25,8 +26,13 @@ enum Asked {
     Members(AskedMembers),
 }
 
+/// Lookups by the address that asked first: those of one address leave places to others. Bytes need
+/// no count, and each lookup has a time of its own.
+const PLACES: Limits = Limits { places: MOST, patience: PATIENCE, bytes: usize::MAX };
+
 /// A name that is looked up, for all who ask for it.
 struct Lookup {
+    number: u64,
     node: u32,
     what: Named,
     asked: Asked,
@@ -58,17 +64,25 @@ impl Lookup {
 }
 
 /// All lookups.
-#[derive(Default)]
-struct Lookups(Vec<Lookup>);
+struct Lookups {
+    all: Vec<Lookup>,
+    admission: Admission<u64>,
+    last: u64,
+    begun: Instant,
+}
 
 impl Lookups {
+    fn new() -> Self {
+        Self { all: Vec::new(), admission: Admission::new(PLACES), last: 0, begun: Instant::now() }
+    }
+
     /// Takes a question. The answer, if there is one at once.
     fn ask(&mut self, question: Question, from: SocketAddr, now: Instant) -> Option<Answer> {
         let Question { cookie, node, what } = question;
         let Some(what) = what else { return Some(Answer::HERE) };
         let is_group = matches!(what, Named::Member(..));
         let equal = |lookup: &&mut Lookup| lookup.what == what && (is_group || lookup.node == node);
-        if let Some(lookup) = self.0.iter_mut().find(equal) {
+        if let Some(lookup) = self.all.iter_mut().find(equal) {
             if lookup.asking.len() >= MOST_ASKING {
                 lookup.asking.pop_front();
             }
@@ -79,36 +93,43 @@ impl Lookups {
             }
             return None;
         }
-        if self.0.len() >= MOST {
-            return None;
+        self.last += 1;
+        let number = self.last;
+        match self.admission.handle_arrival(now.saturating_duration_since(self.begun), number, Origin::of(from.ip())) {
+            Arrival::Admitted => {}
+            // Who waits for it asks again.
+            Arrival::Replaces(other) => self.all.retain(|lookup| lookup.number != other),
+            Arrival::Refused => return None,
         }
-        let (asked, patience) = match what {
-            Named::Member(group, place) => (Asked::Members(AskedMembers::begin(group, place).ok()?), GROUP_PATIENCE),
-            what => match AskedOwner::begin(node, what, &now.into()) {
-                Ok(Some(asked)) => (Asked::Owner(asked), PATIENCE),
-                Ok(None) => return Answer::of_owner(Ok(None)),
-                Err(why) => return Answer::of_owner(Err(why)),
-            },
-        };
-        let asking = VecDeque::from([(cookie, from)]);
-        self.0.push(Lookup { node, what, asked, until: now + patience, asking });
-        None
+        match begin(node, what, now) {
+            Ok((asked, patience)) => {
+                let asking = VecDeque::from([(cookie, from)]);
+                self.all.push(Lookup { number, node, what, asked, until: now + patience, asking });
+                None
+            }
+            Err(at_once) => {
+                self.admission.remove(&number);
+                at_once
+            }
+        }
     }
 
     /// Answers what can be answered, and ends what has waited long enough.
     fn advance(&mut self, now: Instant, mut send: impl FnMut(&Answer, (u64, SocketAddr))) {
-        self.0.retain_mut(|lookup| match lookup.advance(now) {
-            Ok(None) => true,
-            Ok(Some(answer)) => {
-                lookup.asking.drain(..).for_each(|asking| send(&answer, asking));
-                false
+        let admission = &mut self.admission;
+        self.all.retain_mut(|lookup| {
+            match lookup.advance(now) {
+                Ok(None) => return true,
+                Ok(Some(answer)) => lookup.asking.drain(..).for_each(|asking| send(&answer, asking)),
+                Err(()) => {}
             }
-            Err(()) => false,
+            admission.remove(&lookup.number);
+            false
         });
     }
 
     fn sockets(&self) -> impl Iterator<Item = &OwnedFd> {
-        self.0.iter().flat_map(|lookup| -> Box<dyn Iterator<Item = &OwnedFd> + '_> {
+        self.all.iter().flat_map(|lookup| -> Box<dyn Iterator<Item = &OwnedFd> + '_> {
             match &lookup.asked {
                 Asked::Owner(asked) => Box::new(std::iter::once(&asked.socket)),
                 Asked::Members(asked) => Box::new(asked.waiting()),
@@ -117,12 +138,31 @@ impl Lookups {
     }
 }
 
+/// Begins to ask for a name, and for how long. `Err`: the answer, if there is one, is there at once.
+fn begin(node: u32, what: Named, now: Instant) -> Result<(Asked, Duration), Option<Answer>> {
+    match what {
+        Named::Member(group, place) => {
+            let asked = AskedMembers::begin(group, place).map_err(|_| None)?;
+            // Nobody is there to wait for.
+            if asked.waiting().next().is_none() {
+                return Err(Some(Answer::of_members(&asked.end())));
+            }
+            Ok((Asked::Members(asked), GROUP_PATIENCE))
+        }
+        what => match AskedOwner::begin(node, what, &now.into()) {
+            Ok(Some(asked)) => Ok((Asked::Owner(asked), PATIENCE)),
+            Ok(None) => Err(Answer::of_owner(Ok(None))),
+            Err(why) => Err(Answer::of_owner(Err(why))),
+        },
+    }
+}
+
 /// Answers questions until `stop` is ready.
 pub(crate) fn serve(socket: &UdpSocket, stop: &OwnedFd) {
-    let mut lookups = Lookups::default();
+    let mut lookups = Lookups::new();
     let mut bytes = [0; LEN + 1];
     loop {
-        let left = lookups.0.iter().map(|lookup| lookup.until.saturating_duration_since(Instant::now())).min();
+        let left = lookups.all.iter().map(|lookup| lookup.until.saturating_duration_since(Instant::now())).min();
         let mut descriptors = vec![PollFd::new(socket, PollFlags::IN), PollFd::new(stop, PollFlags::IN)];
         descriptors.extend(lookups.sockets().map(|socket| PollFd::new(socket, PollFlags::IN)));
         // A signal ends it early, and the thread looks again.
@@ -137,6 +177,8 @@ pub(crate) fn serve(socket: &UdpSocket, stop: &OwnedFd) {
                 let _ = socket.send_to(&bytes, to);
             }
         };
+        // What is over leaves its place to what comes.
+        lookups.advance(now, send);
         for _ in 0..BURST {
             let Ok((len, from)) = socket.recv_from(&mut bytes) else { break };
             let Some(question) = Question::parse(&bytes[..len]) else { continue };
@@ -180,7 +222,7 @@ mod tests {
             while !poll_accepts(&stopped) {}
             let asking = scope.spawn(ask_other);
             while !asking.is_finished() {
-                claims::introduce(&claim, &owner.emit());
+                let _ = claims::introduce(&claim, &owner.emit());
                 std::thread::yield_now();
             }
             is_answered.store(true, Ordering::Relaxed);
@@ -189,6 +231,30 @@ mod tests {
         });
         let places = std::iter::from_fn(|| rustix::net::accept(&stopped).ok()).count();
         assert_eq!(places, 1, "places in the backlog, for equal questions");
+    }
+
+    /// One address asks for as many groups as there are places; none of their members answers.
+    #[test]
+    fn the_questions_of_one_address_leave_places_to_others() {
+        let (mut lookups, now) = (Lookups::new(), Instant::now());
+        let [flood, honest]: [SocketAddr; 2] = [([192, 0, 2, 1], 9).into(), ([192, 0, 2, 2], 9).into()];
+        let question = |what| Question { cookie: 1, node: 0x7300_0000 | std::process::id(), what: Some(what) };
+        let first = fastrand::u32(..1 << 30);
+        let nobody = lookups.ask(question(Named::Member(first, 0)), flood, now);
+        assert!(nobody.is_some() && lookups.all.is_empty(), "a group that nobody has is answered at once");
+        let groups = first..=first + MOST as u32;
+        let _mute: Vec<_> =
+            groups.clone().map(|group| claims::claim(0, Named::Member(group, 0)).expect("free")).collect();
+        for group in groups {
+            lookups.ask(question(Named::Member(group, 0)), flood, now);
+        }
+        assert_eq!(lookups.all.len(), MOST, "one question too many");
+        let stopped = claims::claim(0x7300_0000 | std::process::id(), Named::Segment(1)).expect("free");
+        assert!(lookups.ask(question(Named::Segment(1)), honest, now).is_none());
+        assert!(poll_accepts(&stopped) && lookups.all.iter().any(|lookup| lookup.what == Named::Segment(1)));
+        assert_eq!(lookups.all.len(), MOST, "one of the other address made room");
+        lookups.advance(now + LIMIT, |_, _| {});
+        assert!(lookups.all.is_empty() && lookups.admission.is_empty());
     }
 
     /// Whether somebody waits for the owner.

@@ -319,7 +319,7 @@ mod tests {
             let found = std::thread::scope(|scope| {
                 let finding = scope.spawn(|| find(&place(port), node, what, &limit()));
                 while !finding.is_finished() {
-                    claims::introduce(&socket, &owner.emit());
+                    let _ = claims::introduce(&socket, &owner.emit());
                     std::thread::yield_now();
                 }
                 finding.join().expect("no panic")
@@ -389,7 +389,7 @@ mod tests {
             // What is mute is waited for until the limit.
             let here = scope.spawn(|| claims::members(group, 0, AGAIN, None));
             while !(finding.is_finished() && here.is_finished()) {
-                claims::introduce_member(&second, &told, memory.file_of().expect("a file"));
+                let _ = claims::introduce_member(&second, &told, memory.file_of().expect("a file"));
                 std::thread::yield_now();
             }
             (finding.join().expect("no panic"), here.join().expect("no panic").expect("asked"))

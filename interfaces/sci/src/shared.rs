@@ -37,6 +37,9 @@ pub(crate) struct Shared {
     wake: OwnedFd,
     /// Ready when somebody asks for a claimed name.
     asked: OwnedFd,
+    /// Until when since `begun` nobody who asks is taken, because the system had no descriptor, ns;
+    /// 0: now.
+    deaf: AtomicU64,
     introduction: Vec<u8>,
     mark: Mark,
     /// When this was made, and until when since then a thread of the program drives the endpoint,
@@ -68,6 +71,7 @@ impl Shared {
             changed,
             wake,
             asked,
+            deaf: AtomicU64::new(0),
             introduction,
             mark,
             begun,
@@ -393,16 +397,41 @@ impl Shared {
 
     /// Answers who asks for names.
     fn introduce(&self, state: &State) {
+        if self.deaf_for().is_some() {
+            return;
+        }
         let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 16];
         let Ok(count) = epoll::wait(&self.asked, &mut events, Some(&Timespec::default())) else { return };
         for event in &events[..count] {
             let number = event.data.u64();
             let Some(claim) = state.claims.get(&number) else { continue };
-            match state.member_of_claim(number, &self.introduction) {
+            let answered = match state.member_of_claim(number, &self.introduction) {
                 Some((words, file)) => claims::introduce_member(claim, &words, file),
                 None => claims::introduce(claim, &self.introduction),
+            };
+            if answered.is_err() {
+                let until = self.begun.elapsed().saturating_add(cci_admission::PAUSE);
+                // It publishes nothing.
+                self.deaf.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+                return;
             }
         }
+    }
+
+    /// How long nobody who asks for a name is taken yet. Names stay readable meanwhile, and a sleep
+    /// on them would end at once.
+    fn deaf_for(&self) -> Option<Duration> {
+        // As in `introduce`.
+        let until = self.deaf.load(Ordering::Relaxed);
+        if until == 0 {
+            return None;
+        }
+        let left = Duration::from_nanos(until).saturating_sub(self.begun.elapsed());
+        if left.is_zero() {
+            self.deaf.store(0, Ordering::Relaxed);
+            return None;
+        }
+        Some(left)
     }
 
     /// Sleeps until there is something to do. While a thread of the program drives the endpoint
@@ -430,10 +459,12 @@ impl Shared {
                 Some(sleeper) => PollFd::new(sleeper, PollFlags::IN),
                 None => PollFd::new(&self.wake, PollFlags::IN),
             };
-            let mut descriptors =
-                [PollFd::new(&self.wake, PollFlags::IN), PollFd::new(&self.asked, PollFlags::IN), events];
+            let deaf = self.deaf_for();
+            let names = if deaf.is_some() { &self.wake } else { &self.asked };
+            let mut descriptors = [PollFd::new(&self.wake, PollFlags::IN), PollFd::new(names, PollFlags::IN), events];
             let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let pause = [left, driven].into_iter().flatten().min().and_then(|pause| Timespec::try_from(pause).ok());
+            let pause =
+                [left, driven, deaf].into_iter().flatten().min().and_then(|pause| Timespec::try_from(pause).ok());
             // A signal ends it early, and the thread looks again.
             let is_over = poll(&mut descriptors, pause.as_ref()) == Ok(0) && driven.is_some();
             if !is_over || left.is_some_and(|left| left.is_zero()) {
