@@ -4,7 +4,8 @@ use crate::owner::{Owner, SIZE};
 use crate::world::{host, published, refused, until, until_lost};
 use cci_conformance::LIMIT;
 use cci_sci::{Access, Direction, Error, QueueState, Reason, SequenceStatus};
-use rustix::process::{Signal, kill_process};
+use cci_conformance::LIMIT;
+use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use std::process::{Command, Stdio};
 use std::time::Duration;
 
@@ -217,4 +218,30 @@ fn connector() {
     let _window = connection.map(0..64, Access::ReadWrite).expect("mapped");
     // Until it is killed.
     let _ = std::io::stdin().lines().count();
+}
+
+/// Processor time of a process, hundredths of a second.
+fn processor_ticks(pid: Pid) -> u64 {
+    let stat = std::fs::read_to_string(format!("/proc/{}/stat", pid.as_raw_pid())).expect("/proc");
+    let (_, rest) = stat.rsplit_once(") ").expect("a name");
+    rest.split(' ').skip(11).take(2).map(|word| word.parse::<u64>().expect("a number")).sum()
+}
+
+/// Somebody asks for its name while it may open no descriptor.
+#[test]
+fn without_descriptors_an_owner_sleeps_and_answers_afterwards() {
+    let (owner, own) = (Owner::published(), host(8));
+    let limit = getrlimit(Resource::Nofile);
+    prlimit(Some(owner.pid), Resource::Nofile, Rlimit { current: Some(3), ..limit }).expect("a lower limit");
+    std::thread::scope(|scope| {
+        let asking = scope.spawn(|| own.connect(4, owner.segment, Some(LIMIT)).map(drop));
+        // It has asked by then, or the test sees nothing.
+        std::thread::sleep(Duration::from_millis(100));
+        let before = processor_ticks(owner.pid);
+        std::thread::sleep(Duration::from_secs(1));
+        let taken = processor_ticks(owner.pid) - before;
+        prlimit(Some(owner.pid), Resource::Nofile, limit).expect("the old limit");
+        assert!(asking.join().expect("no panic").is_ok(), "it is answered");
+        assert!(taken < 40, "{taken} hundredths of a second");
+    });
 }
