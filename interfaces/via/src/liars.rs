@@ -24,13 +24,13 @@ struct Scene {
     tag: crate::Tag,
 }
 
-fn name() -> Vec<u8> {
+pub(crate) fn name() -> Vec<u8> {
     static LAST: AtomicU32 = AtomicU32::new(0);
     // What differs comes first: names that differ in their last byte often have the same ports.
     format!("{}.{}.liar", LAST.fetch_add(1, Ordering::Relaxed), std::process::id()).into_bytes()
 }
 
-fn attributes(reliability: Reliability) -> ViAttributes {
+pub(crate) fn attributes(reliability: Reliability) -> ViAttributes {
     ViAttributes { reliability, access: Access { write: true, read: false }, ..ViAttributes::default() }
 }
 
@@ -51,7 +51,7 @@ fn ask(at: &Address, attributes: &ViAttributes) -> Accept {
     }
 }
 
-fn connect(device: &Device, accept: &Accept) -> (Endpoint, Connection) {
+pub(crate) fn connect(device: &Device, accept: &Accept) -> (Endpoint, Connection) {
     let liar = Endpoint::open(device, &EndpointOptions::new()).expect("an endpoint");
     liar.connect(&Connect::to(&accept.uri).payload(&wire::ticket(accept.ticket)).timeout(LIMIT)).expect("a URI");
     let connection = match liar.wait(Some(LIMIT)).expect("usable") {
@@ -368,9 +368,17 @@ fn a_false_server_ends_nobodys_question() {
     }
 }
 
-/// More silent strangers than places and backlog; each that is put out comes again.
+/// Whether the server has not closed this connection.
+fn has_a_place(mut stranger: &TcpStream) -> bool {
+    !matches!(stranger.read(&mut [0; 64]), Ok(0)) && stranger.take_error().is_ok_and(|error| error.is_none())
+}
+
+/// More silent strangers than places; each that is put out comes again. A client connects before
+/// More silent strangers than places; each that is put out comes again. A client that waited for
+/// their times to end would wait for two of them.
 #[test]
 fn silent_strangers_keep_no_client_out() {
+    const STRANGERS: usize = 180;
     let device = device_of("sm", &[]);
     let (nic, other) = (Nic::open(&device).expect("a NIC"), Nic::open(&device).expect("another"));
     let vi_of = |nic: &Nic| {
@@ -380,27 +388,34 @@ fn silent_strangers_keep_no_client_out() {
     let (vi, client) = (vi_of(&nic), vi_of(&other));
     let at = Address::new(nic.host(), &name());
     let port = crate::rendezvous::ports(&at.discriminator)[0];
-    let is_over = std::sync::atomic::AtomicBool::new(false);
+    let (count, is_over) = (AtomicU32::new(0), std::sync::atomic::AtomicBool::new(false));
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| nic.listen(&at, Some(3 * LIMIT)).expect("a client").accept(vi).expect("agreed"));
         let crowd = scope.spawn(|| {
-            let mut crowd = std::collections::VecDeque::new();
+            let mut crowd = Vec::new();
             while !is_over.load(Ordering::Relaxed) {
+                crowd.retain(has_a_place);
                 let address = (std::net::Ipv4Addr::LOCALHOST, port).into();
-                let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(20)) else { continue };
-                crowd.push_back(stream);
-                if crowd.len() > 180 {
-                    crowd.pop_front();
+                if crowd.len() >= STRANGERS {
                     std::thread::sleep(Duration::from_millis(2));
+                } else if let Ok(stream) = TcpStream::connect_timeout(&address, Duration::from_millis(20)) {
+                    stream.set_nonblocking(true).expect("a socket");
+                    crowd.push(stream);
+                    count.fetch_add(1, Ordering::Relaxed);
                 }
             }
         });
-        std::thread::sleep(Duration::from_millis(500));
-        let own = Address::new(other.host(), &name());
+        let begun = Instant::now();
+        while count.load(Ordering::Relaxed) < STRANGERS as u32 && begun.elapsed() < LIMIT {
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        let (own, begun) = (Address::new(other.host(), &name()), Instant::now());
         let connected = client.request(&own, &at, 2 * LIMIT).map_err(|(_, why)| why);
+        let taken = begun.elapsed();
         is_over.store(true, Ordering::Relaxed);
         crowd.join().expect("no panic");
         assert!(connected.is_ok(), "{:?}", connected.err());
         assert!(accepted.join().expect("the server").is_connected());
+        assert!(taken < 3 * crate::rendezvous::PATIENCE / 2, "{taken:?}");
     });
 }

@@ -58,6 +58,8 @@ mod connect;
 pub mod engine;
 mod errors;
 mod fast_path;
+#[cfg(test)]
+mod few_descriptors;
 #[doc(hidden)]
 pub mod fuzzing;
 #[cfg(test)]

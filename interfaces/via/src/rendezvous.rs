@@ -49,8 +49,10 @@ impl Address {
 const PORTS: usize = 8;
 const FIRST_PORT: u64 = 16_384;
 const PORT_COUNT: u64 = 16_384;
-/// Clients that have connected and not asked yet, and for how long they may.
-const CALLERS: Limits = Limits { places: 64, patience: Duration::from_secs(2), bytes: 2 * LONGEST };
+/// For how long clients may be connected that have not asked yet.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
+/// Clients that have connected and not asked yet.
+const CALLERS: Limits = Limits { places: 64, patience: PATIENCE, bytes: 2 * LONGEST };
 /// Before a client that was cut off asks again, and how long it does: another program may have the
 /// port, and close whatever comes.
 const AGAIN: Duration = Duration::from_millis(20);

@@ -1,0 +1,124 @@
+//! Servers in a process that has no free descriptor: they sleep, and serve who has asked once there
+//! is one.
+
+use crate::attributes::{Reliability, ViAttributes};
+use crate::liars::{attributes, connect, name};
+use crate::nic::Nic;
+use crate::rendezvous::{Accept, Address, Answer, Question, ports, read_frame};
+use crate::vi::{Connected, Idle, Vi};
+use cci_testkit::{LIMIT, device_of};
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+use std::fs::File;
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::os::fd::AsRawFd;
+use std::process::Command;
+use std::time::{Duration, Instant};
+
+/// Whoever asks. The names of servers are smaller.
+const CLIENT: &[u8] = b"client";
+
+/// Runs the rest of a test in a process of its own. False: this is that process.
+fn in_a_child(test: &str) -> bool {
+    const CHILD: &str = "CCI_VIA_TEST_CHILD";
+    if std::env::var_os(CHILD).is_some() {
+        return false;
+    }
+    let program = std::env::current_exe().expect("this program");
+    let test = format!("few_descriptors::{test}");
+    let output =
+        Command::new(program).args([&test, "--exact", "--nocapture"]).env(CHILD, "1").output().expect("a child");
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success() && said.contains("1 passed"), "{said}{}", String::from_utf8_lossy(&output.stderr));
+    true
+}
+
+fn processor_time() -> Duration {
+    let time = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::try_from(time).expect("a time")
+}
+
+/// Returns once the listener at this port has accepted a stranger and has ended it.
+fn until_listening(port: u16) {
+    let begun = Instant::now();
+    loop {
+        assert!(begun.elapsed() < LIMIT, "nobody listens");
+        let Ok(mut stream) = TcpStream::connect((Ipv4Addr::LOCALHOST, port)) else { continue };
+        stream.shutdown(Shutdown::Write).expect("a listener");
+        if stream.read(&mut [0]).is_ok_and(|count| count == 0) {
+            return;
+        }
+    }
+}
+
+/// Takes the last descriptor for a client that asks, and looks for how long the process works
+/// meanwhile. Then there are descriptors again. Returns the answer.
+fn ask_without_descriptors(question: &Question, port: u16) -> Accept {
+    let limit = getrlimit(Resource::Nofile);
+    let next_free = File::open("/dev/null").expect("a descriptor").as_raw_fd() as u64;
+    setrlimit(Resource::Nofile, Rlimit { current: Some(next_free + 1), ..limit }).expect("a lower limit");
+    let mut stream = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).expect("a listener");
+    assert!(File::open("/dev/null").is_err(), "a descriptor is left");
+    stream.write_all(&question.frame()).expect("room");
+    let before = processor_time();
+    std::thread::sleep(Duration::from_secs(1));
+    let taken = processor_time().saturating_sub(before);
+    // A wait that spins takes a second, or what a loaded machine gives it.
+    assert!(taken < Duration::from_millis(100), "{taken:?} of a second");
+    stream.set_nonblocking(true).expect("a socket");
+    let early = stream.peek(&mut [0]).map_err(|why| why.kind());
+    assert_eq!(early, Err(ErrorKind::WouldBlock), "it was served without a descriptor");
+    setrlimit(Resource::Nofile, limit).expect("the old limit");
+    let (begun, mut buffer) = (Instant::now(), Vec::new());
+    let frame = loop {
+        assert!(begun.elapsed() < LIMIT, "not served once there are descriptors");
+        if let Some(frame) = read_frame(&mut stream, &mut buffer).expect("a server") {
+            break frame;
+        }
+        std::thread::sleep(Duration::from_millis(1));
+    };
+    match Answer::parse(&frame) {
+        Some(Answer::Accept(accept)) => accept,
+        _ => panic!("{frame:?}"),
+    }
+}
+
+/// A server waits by `serve`; a client asks it where no descriptor is free.
+fn serves_afterwards(is_peer: bool, serve: impl FnOnce(&Nic, Vi<Idle>, &Address) -> Vi<Connected> + Send) {
+    let device = device_of("sm", &[]);
+    let nic = Nic::open(&device).expect("a NIC");
+    let attributes = attributes(Reliability::Delivery);
+    let tag = nic.protection().expect("a tag");
+    let vi = Vi::new(&nic, &ViAttributes { tag, ..attributes }, None, None).expect("a VI");
+    let at = Address::new(nic.host(), &name());
+    let (own, port) = (Address::new(nic.host(), CLIENT), ports(&at.discriminator)[0]);
+    std::thread::scope(|scope| {
+        let server = scope.spawn(|| serve(&nic, vi, &at));
+        until_listening(port);
+        let accept = ask_without_descriptors(&Question::new(&at, &own, &attributes, is_peer), port);
+        let (liar, connection) = connect(&device, &accept);
+        assert!(server.join().expect("the server").is_connected());
+        drop((liar, connection));
+    });
+}
+
+#[test]
+fn a_server_without_descriptors_sleeps_and_serves_afterwards() {
+    if !in_a_child("a_server_without_descriptors_sleeps_and_serves_afterwards") {
+        serves_afterwards(false, |nic, vi, at| {
+            nic.listen(at, Some(3 * LIMIT)).expect("a client").accept(vi).expect("agreed")
+        });
+    }
+}
+
+#[test]
+fn a_peer_that_listens_without_descriptors_sleeps_and_connects_afterwards() {
+    if !in_a_child("a_peer_that_listens_without_descriptors_sleeps_and_connects_afterwards") {
+        serves_afterwards(true, |nic, vi, at| {
+            // The smaller discriminator listens.
+            let remote = Address::new(nic.host(), CLIENT);
+            let pending = vi.peer(at, &remote, 3 * LIMIT).map_err(|(_, why)| why).expect("a port");
+            pending.wait().map_err(|(_, why)| why).expect("a peer")
+        });
+    }
+}
