@@ -465,7 +465,7 @@ fn without_descriptors_an_engine_sleeps_and_serves_afterwards() {
     let before = scene.used();
     std::thread::sleep(Duration::from_secs(1));
     let used = scene.used() - before;
-    assert!(used < Duration::from_millis(300), "{used:?} of 1 s");
+    assert!(used < Duration::from_millis(100), "{used:?} of 1 s");
     scene.side.put(scene.side.client.id(), 8);
     assert_eq!(scene.side.acks(1), 0, "its program is served");
     prlimit(pid, Resource::Nofile, limit).expect("the old limit");
