@@ -45,7 +45,8 @@ fn poll_until(endpoint: &Endpoint, is_over: &AtomicBool) {
     }
 }
 
-/// Sends numbered messages with pauses of all sizes, from none to longer than any spinning.
+/// Sends numbered messages with pauses of all sizes, from none to longer than any spinning. Then it
+/// makes calls until all have left: what finds no room at its receiver is sent by a later call.
 fn send_with_pauses(endpoint: &Endpoint, connection: Connection, count: u64) {
     let mut random = fastrand::Rng::with_seed(count);
     for number in 0..count {
@@ -59,6 +60,10 @@ fn send_with_pauses(endpoint: &Endpoint, connection: Connection, count: u64) {
             _ => {}
         }
     }
+    let begun = Instant::now();
+    while endpoint.report(connection).expect("open").open > 0 && begun.elapsed() < LIMIT {
+        drain(endpoint);
+    }
 }
 
 /// Wait, one get_event, wait: no event is ever lost, whatever the sender's pauses.
@@ -68,13 +73,7 @@ pub fn one_event_per_wake(device: &Device) {
     let handle = b.handle().expect("a handle");
     let (connection, _) = World::new([&a, &b]).connect(0, 1, RO);
     std::thread::scope(|scope| {
-        let sender = scope.spawn(|| {
-            send_with_pauses(&a, connection, MESSAGES);
-            let begun = Instant::now();
-            while a.report(connection).expect("open").open > 0 && begun.elapsed() < LIMIT {
-                drain(&a);
-            }
-        });
+        let sender = scope.spawn(|| send_with_pauses(&a, connection, MESSAGES));
         for number in 0..MESSAGES {
             let event = wait_for(&b, &handle, EventKind::Recv);
             assert_eq!(event.received().expect("a message").to_vec(), number.to_ne_bytes());
@@ -97,13 +96,7 @@ pub fn sleeper_for_each_sleep(device: &Device) {
         }
     };
     std::thread::scope(|scope| {
-        let sender = scope.spawn(|| {
-            send_with_pauses(&a, connection, MESSAGES);
-            let begun = Instant::now();
-            while a.report(connection).expect("open").open > 0 && begun.elapsed() < LIMIT {
-                drain(&a);
-            }
-        });
+        let sender = scope.spawn(|| send_with_pauses(&a, connection, MESSAGES));
         for number in 0..MESSAGES {
             assert_eq!(next().received().expect("a message").to_vec(), number.to_ne_bytes());
         }
