@@ -237,6 +237,40 @@ def test_a_wait_that_spins_gets_the_message_too():
     asyncio.run(main())
 
 
+class Interrupted:
+    """A hub whose look finds a message of another connection, and then raises."""
+
+    def __init__(self, hub, other):
+        self._hub, self._other = hub, other
+
+    def __getattr__(self, name):
+        return getattr(self._hub, name)
+
+    def try_recv(self, peer, _spin=0.0):
+        while self._hub.try_recv(self._other) is None:
+            assert self._hub.try_recv(peer, 1.0) is None
+        raise InterruptedError
+
+
+def test_a_look_that_raises_wakes_the_waits_of_others_too():
+    async def main():
+        async with (
+            cci.listen("sm", spin=20e-6) as server,
+            cci.connect(server.uri),
+            cci.connect(server.uri) as second,
+        ):
+            one, other = await server.accept(), await server.accept()
+            woken = []
+            one._reactor.wake_all = woken.extend
+            second.post(b"for the other")
+            one._hub = Interrupted(one._hub, other._peer)
+            with pytest.raises(InterruptedError):
+                await one.recv()
+            assert woken == [other._peer]
+
+    asyncio.run(main())
+
+
 def test_another_loop_is_refused_with_the_remedy():
     async def use(connection):
         with pytest.raises(RuntimeError, match="event loop of this connection is closed; connect"):

@@ -274,11 +274,14 @@ class Connection(Peer[Coroutine[Any, Any, None], Coroutine[Any, Any, int]]):
         spin = reactor.spin
         if spin > 0 and reactor.ready and not reactor.is_idle():
             spin = 0.0
-        message = self._hub.try_recv(self._peer, spin)
-        if message is None:
-            if spin > 0:
+        message = None
+        try:
+            message = self._hub.try_recv(self._peer, spin)
+        finally:
+            # Also where it raises: nothing else tells the others what this look has found for them.
+            if message is None and spin > 0:
                 reactor.wake_all(self._hub.changed())
-        else:
+        if message is not None:
             reactor.turns += 1
         return message
 
