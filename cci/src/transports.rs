@@ -202,7 +202,7 @@ pub(crate) fn open(core: &Core, device: &Device, options: &EndpointOptions) -> R
         stamps: options.stamps.clone(),
         ..TransportOptions::new(&arguments, device.max_send_size)
     };
-    let transport = (driver.open)(core, &options)?;
+    let transport = cci_transport::within_one_open(|| (driver.open)(core, &options))?;
     #[cfg(feature = "trace")]
     if let Some(stamps) = &options.stamps {
         return Ok(Box::new(cci_transport::trace::Traced::new(transport, stamps.clone())));

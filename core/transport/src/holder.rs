@@ -2,17 +2,73 @@
 //! and closes them. One that was forked without the handlers of `fork` keeps them.
 
 use rustix::io::Errno;
+use std::cell::Cell;
 use std::fs;
 use std::time::Duration;
 
-/// The pauses before a name that is in use is tried again: 50 ms together.
+/// The pauses before a name that is in use is tried again: 50 ms together, for all names of an
+/// endpoint.
 const PAUSES: [Duration; 7] = {
     let millis = Duration::from_millis;
     [millis(1), millis(1), millis(2), millis(4), millis(8), millis(16), millis(18)]
 };
 
+thread_local! {
+    /// How many pauses the endpoint has had that this thread opens.
+    static PAUSED: Cell<Option<usize>> = const { Cell::new(None) };
+}
+
+/// Opens an endpoint by `open`, in which all calls of [`retry_in_use`] together wait for 50 ms: a
+/// child that holds several names of this process gives them up at once.
+///
+/// ```
+/// use rustix::io::Errno;
+///
+/// let mut tries = 0;
+/// cci_transport::within_one_open(|| {
+///     for _ in 0..100 {
+///         let bound: Result<(), _> = cci_transport::retry_in_use(|| {
+///             tries += 1;
+///             Err(Errno::ADDRINUSE)
+///         });
+///         assert_eq!(bound, Err(Errno::ADDRINUSE));
+///     }
+/// });
+/// assert!(tries < 110, "after 50 ms each name is tried once");
+/// ```
+pub fn within_one_open<T>(open: impl FnOnce() -> T) -> T {
+    struct Outer(Option<usize>);
+    impl Drop for Outer {
+        fn drop(&mut self) {
+            PAUSED.set(self.0);
+        }
+    }
+    let outer = Outer(PAUSED.get());
+    PAUSED.set(outer.0.or(Some(0)));
+    let opened = open();
+    // Those of an open within another one are that one's.
+    if outer.0.is_some() {
+        std::mem::forget(outer);
+    }
+    opened
+}
+
+/// The next pause of the endpoint that this thread opens, or of the name alone, which has had so
+/// many.
+fn next_pause(of_name: &mut usize) -> Option<Duration> {
+    let paused = PAUSED.get().unwrap_or(*of_name);
+    let pause = PAUSES.get(paused).copied()?;
+    if PAUSED.get().is_some() {
+        PAUSED.set(Some(paused + 1));
+    } else {
+        *of_name = paused + 1;
+    }
+    Some(pause)
+}
+
 /// Binds a name by `bind`, and tries it again for 50 ms while it is in use: a child of `fork` may
-/// hold it that has not run yet. Blocks the thread for so long.
+/// hold it that has not run yet. Blocks the thread for so long. Within [`within_one_open`] all names
+/// share the 50 ms.
 ///
 /// # Errors
 ///
@@ -29,13 +85,16 @@ const PAUSES: [Duration; 7] = {
 /// assert_eq!(bound, Ok(3));
 /// ```
 pub fn retry_in_use<T>(mut bind: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
-    for pause in PAUSES {
+    let mut paused = 0;
+    loop {
         match bind() {
-            Err(Errno::ADDRINUSE) => std::thread::sleep(pause),
+            Err(Errno::ADDRINUSE) => match next_pause(&mut paused) {
+                Some(pause) => std::thread::sleep(pause),
+                None => return Err(Errno::ADDRINUSE),
+            },
             done => return done,
         }
     }
-    bind()
 }
 
 /// Whether a child of this process has a socket that a table of the system (`/proc/net/udp`) lists.
@@ -96,6 +155,25 @@ mod tests {
         };
         assert_eq!([tries(Errno::ADDRINUSE), tries(Errno::ACCESS)], [PAUSES.len() + 1, 1]);
         assert_eq!(PAUSES.iter().sum::<Duration>(), Duration::from_millis(50));
+    }
+
+    #[test]
+    fn all_names_of_an_open_are_waited_for_as_long_as_one() {
+        let (tries, refuse) = (Cell::new(0), || -> Result<(), _> { Err(Errno::ADDRINUSE) });
+        let bind = || {
+            let bound = retry_in_use(|| {
+                tries.set(tries.get() + 1);
+                refuse()
+            });
+            assert_eq!(bound, refuse());
+            tries.take()
+        };
+        let of_both = within_one_open(|| [bind(), within_one_open(&bind), bind()]);
+        assert_eq!(of_both, [PAUSES.len() + 1, 1, 1]);
+        assert_eq!(within_one_open(&bind), PAUSES.len() + 1, "the next endpoint has its own");
+        let panicked = std::panic::catch_unwind(|| within_one_open(|| panic!("within an open")));
+        assert!(panicked.is_err() && PAUSED.get().is_none());
+        assert_eq!([bind(), bind()], [PAUSES.len() + 1; 2], "outside of an open each name has its own");
     }
 
     #[test]

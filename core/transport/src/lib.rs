@@ -61,7 +61,7 @@ pub use endpoint::{
     Landing, Landings, Origin, Outcome, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
 };
 pub use expected::{ExpectedClient, ExpectedClients};
-pub use holder::{child_holds, child_holds_port, retry_in_use};
+pub use holder::{child_holds, child_holds_port, retry_in_use, within_one_open};
 pub use host_and_port::HostAndPort;
 pub use local_address::{LocalAddress, interface_index, is_endpoint_ip, is_link_local, source_address};
 pub use mutex::lock;

@@ -139,6 +139,32 @@ fn the_first_status_other_than_0_is_the_jobs() {
 }
 
 #[test]
+fn the_job_names_the_first_failure_and_counts_the_others() {
+    let folder = tempfile::tempdir().expect("a folder");
+    let gate = folder.path().join("gate");
+    let wait = format!("until test -e {}; do sleep 0.01; done", gate.display());
+    let fail = "test $RANK = 0 && exit 0; test $RANK = 3 && kill -TERM $$; exit $RANK";
+    let (mut job, pids) = waiting(5, &format!("echo $$; {wait}; {fail}"));
+    let launcher = Pid::from_child(&job);
+    // It finds all of them ended, and has asked none to.
+    kill_process(launcher, Signal::STOP).expect("the job");
+    std::fs::write(&gate, "").expect("a file");
+    let begin = Instant::now();
+    while pids.iter().any(|pid| lives(*pid)) {
+        assert!(begin.elapsed() < LONG, "they live");
+        std::thread::yield_now();
+    }
+    kill_process(launcher, Signal::CONT).expect("the job");
+    let status = job.wait().expect("its end").code().expect("a status");
+    let text = standard_error(&mut job);
+    // The system does not tell in which order they ended.
+    assert!([1, 2, 4, 143].contains(&status), "{text}");
+    let first = format!("; the job ends with status {status}\ncci run: also failed: ");
+    let others = if status == 143 { 3 } else { 2 };
+    assert!(text.contains(&first) && text.ends_with(&format!(": {others} of the other ranks\n")), "{text}");
+}
+
+#[test]
 fn status_0_does_not_end_the_others() {
     let folder = tempfile::tempdir().expect("a folder");
     let fifo = folder.path().join("fifo");

@@ -1,5 +1,6 @@
 //! How a rank ended.
 
+use rustix::process::Signal;
 use std::fmt;
 
 /// How a rank ended, and what the job's status is then.
@@ -9,6 +10,8 @@ pub(crate) enum End {
     Signal(u8),
     /// It has never begun, and why.
     NotStarted(String),
+    /// It was not started, because another one before it could not be.
+    NotTried,
 }
 
 /// The status of a shell for what cannot be started.
@@ -20,8 +23,15 @@ impl End {
         match self {
             Self::Status(status) => *status,
             Self::Signal(signal) => 128 | signal,
-            Self::NotStarted(_) => NOT_STARTED,
+            Self::NotStarted(_) | Self::NotTried => NOT_STARTED,
         }
+    }
+
+    /// Whether a rank that ended so after another one had failed is a failure besides: it did not
+    /// end well, and not because the job ended.
+    pub(crate) fn is_failure_besides(&self) -> bool {
+        let by_launcher = [Signal::TERM, Signal::KILL].map(|signal| 128 | signal.as_raw());
+        !matches!(self, Self::NotTried) && self.status() != 0 && !by_launcher.contains(&self.status().into())
     }
 
     /// As bytes of a frame.
@@ -30,6 +40,7 @@ impl End {
             Self::Status(status) => vec![0, *status],
             Self::Signal(signal) => vec![1, *signal],
             Self::NotStarted(why) => [&[2], why.as_bytes()].concat(),
+            Self::NotTried => vec![3],
         }
     }
 
@@ -37,6 +48,7 @@ impl End {
         match bytes {
             [0, status] => Some(Self::Status(*status)),
             [1, signal] => Some(Self::Signal(*signal)),
+            [3] => Some(Self::NotTried),
             [2, why @ ..] => Some(Self::NotStarted(String::from_utf8_lossy(why).into_owned())),
             _ => None,
         }
@@ -52,6 +64,7 @@ impl fmt::Display for End {
                 None => write!(f, "was killed by signal {signal}"),
             },
             Self::NotStarted(why) => f.write_str(why),
+            Self::NotTried => f.write_str("was not started"),
         }
     }
 }
@@ -66,7 +79,18 @@ mod tests {
             assert_eq!(End::parse(&end.emit()), Some(end.clone()));
             assert_eq!(end.status(), status);
         }
+        assert_eq!(End::parse(&End::NotTried.emit()), Some(End::NotTried));
         assert_eq!(End::parse(&[7]), None);
         assert_eq!(End::Signal(9).to_string(), "was killed by signal 9 (SIGKILL)");
+    }
+
+    #[test]
+    fn what_the_end_of_the_job_does_to_a_rank_is_no_failure_besides() {
+        for end in [End::Status(3), End::Signal(11), End::NotStarted("why".into())] {
+            assert!(end.is_failure_besides(), "{end:?}");
+        }
+        for end in [End::Status(0), End::Status(143), End::Signal(15), End::Signal(9), End::NotTried] {
+            assert!(!end.is_failure_besides(), "{end:?}");
+        }
     }
 }

@@ -60,6 +60,9 @@ struct Launcher {
     places: BTreeMap<u32, String>,
     begin: Instant,
     ending: Option<Ending>,
+    /// Whether a rank has failed, and how many others have since.
+    has_failed: bool,
+    failed_besides: u32,
 }
 
 /// Runs a job until all of its processes have ended; the status that the job ends with.
@@ -79,6 +82,7 @@ pub fn run(options: &RunOptions) -> Result<u8, UserError> {
     launcher.site.signal(Signal::KILL);
     launcher.leave_hosts()?;
     kill_orphans()?;
+    launcher.report_others();
     launcher.write_the_rest()?;
     served.map(|()| launcher.status())
 }
@@ -145,6 +149,8 @@ impl Launcher {
             places: BTreeMap::new(),
             begin: Instant::now(),
             ending: None,
+            has_failed: false,
+            failed_besides: 0,
         })
     }
 
@@ -272,8 +278,8 @@ impl Launcher {
     fn lose(&mut self, at: usize, why: &str) {
         let host = &mut self.hosts[at];
         let lost = host.leave();
-        if let Some(rank) = lost.first() {
-            self.ended(*rank, &End::NotStarted(format!("is lost with its host: {why}")));
+        for rank in lost {
+            self.ended(rank, &End::NotStarted(format!("is lost with its host: {why}")));
         }
     }
 
@@ -315,19 +321,31 @@ impl Launcher {
         }
     }
 
-    /// A rank has ended; unless it ended well, so does the job.
+    /// A rank has ended; unless it ended well, so does the job. The first failure is reported, and
+    /// others are counted.
     fn ended(&mut self, rank: u32, end: &End) {
         // One that fails after another has ended the job well fails all the same.
         let is_well = self.ending.as_ref().is_none_or(|ending| !ending.is_asked);
+        if !is_well {
+            self.failed_besides += u32::from(self.has_failed && end.is_failure_besides());
+        }
         if end.status() == 0 || !is_well {
             return;
         }
+        self.has_failed = true;
         self.ending = None;
         let place = self.places.get(&rank).map(|place| format!(" on {place}")).unwrap_or_default();
         let why = UserError::new(format!("rank {rank}{place} {end}; the job ends with status {}", end.status()));
         self.output.report(&why.0);
         self.end(end.status(), AFTER_A_FAILURE);
         self.ask_to_end();
+    }
+
+    /// Reports how many ranks have failed besides the first.
+    fn report_others(&mut self) {
+        if self.failed_besides > 0 {
+            self.output.report(&format!("also failed: {} of the other ranks", self.failed_besides));
+        }
     }
 
     fn keep_deadlines(&mut self) {

@@ -101,6 +101,8 @@ pub(crate) struct Site {
     not_started: Vec<(u32, End)>,
     /// Where ranks write why they cannot run what they shall, and that.
     failures: Option<(OwnedFd, Task)>,
+    /// What has been read there of ranks that have not been reaped.
+    unreaped: BTreeMap<u32, End>,
 }
 
 /// The processors that this process may use.
@@ -137,8 +139,8 @@ impl Site {
             match spawn(&mut command, *rank, streams, Some(write.as_fd()).filter(|_| !is_first)) {
                 Ok(process) => site.processes.push(process),
                 Err(why) => {
-                    let why = End::NotStarted(task.cannot_start(*rank, &why));
-                    site.not_started.extend(ranks[at..].iter().map(|rank| (*rank, why.clone())));
+                    site.not_started.push((*rank, End::NotStarted(task.cannot_start(*rank, &why))));
+                    site.not_started.extend(ranks[at + 1..].iter().map(|rank| (*rank, End::NotTried)));
                     break;
                 }
             }
@@ -158,7 +160,7 @@ impl Site {
     /// Takes the ends of ranks, and what else has ended and who it was.
     pub(crate) fn reap(&mut self) -> (Vec<(u32, End)>, Vec<Pid>) {
         let mut ends = std::mem::take(&mut self.not_started);
-        let (mut others, mut failures) = (Vec::new(), BTreeMap::new());
+        let mut others = Vec::new();
         while let Ok(Some((pid, status))) = rustix::process::wait(WaitOptions::NOHANG) {
             let number = |number: i32| u8::try_from(number).unwrap_or(u8::MAX);
             let end = match (status.exit_status(), status.terminating_signal()) {
@@ -167,12 +169,13 @@ impl Site {
                 _ => continue,
             };
             if end == End::Status(NOT_STARTED) {
-                failures.extend(self.read_failures());
+                let failures = self.read_failures();
+                self.unreaped.extend(failures);
             }
             match self.processes.iter_mut().find(|process| process.pid == Some(pid)) {
                 Some(process) => {
                     process.pid = None;
-                    ends.push((process.rank, failures.remove(&process.rank).unwrap_or(end)));
+                    ends.push((process.rank, self.unreaped.remove(&process.rank).unwrap_or(end)));
                 }
                 None => others.push(pid),
             }
@@ -180,7 +183,7 @@ impl Site {
         (ends, others)
     }
 
-    /// The ranks that could not run what they shall, as far as they have ended.
+    /// The ranks that could not run what they shall, some of which may not have been reaped.
     fn read_failures(&self) -> Vec<(u32, End)> {
         let Some((from, task)) = &self.failures else { return Vec::new() };
         let mut found = Vec::new();
@@ -313,4 +316,47 @@ fn spawn(
 /// Both channels of each rank that still has them.
 pub(crate) fn channels(process: &Process) -> impl Iterator<Item = (Channel, BorrowedFd<'_>)> {
     CHANNELS.into_iter().filter_map(|channel| Some((channel, process.output(channel)?)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::process::Child;
+
+    /// A process with the status of a rank that cannot run its program; it ends with its input.
+    fn failing() -> (Child, Process) {
+        let mut command = Command::new("sh");
+        let child = command.args(["-c", "read word; exit 127"]).stdin(Stdio::piped()).spawn().expect("a process");
+        let pid = Some(Pid::from_child(&child));
+        (child, Process { rank: 0, pid, outputs: [None, None], input: None })
+    }
+
+    #[test]
+    fn each_rank_that_cannot_be_started_tells_why_whenever_it_is_reaped() {
+        let program = Program { ranks: 3, program: "/nowhere/program".into(), arguments: Vec::new() };
+        let task =
+            Task { programs: vec![program], directory: None, environment: Vec::new(), bind: Bind::None, size: 3 };
+        let (read, write) = pipe(PipeFlags::NONBLOCK).expect("a pipe");
+        let mut site = Site { failures: Some((read, task)), ..Site::default() };
+        let mut children = Vec::new();
+        for rank in [1, 2] {
+            let (child, process) = failing();
+            site.processes.push(Process { rank, ..process });
+            children.push(child);
+            rustix::io::write(&write, [rank.to_le_bytes(), 2_i32.to_le_bytes()].as_flattened()).expect("room");
+        }
+        // Both have written; they end one after the other.
+        for (rank, child) in [1, 2].into_iter().zip(&mut children) {
+            drop(child.stdin.take());
+            let (mut ends, begin) = (Vec::new(), Instant::now());
+            while ends.is_empty() {
+                ends = site.reap().0;
+                assert!(begin.elapsed() < 30 * ORPHANS, "rank {rank} does not end");
+                std::thread::yield_now();
+            }
+            let why = "cannot start '/nowhere/program': No such file or directory (os error 2); name a program that \
+                       the host has";
+            assert_eq!(ends, [(rank, End::NotStarted(why.into()))]);
+        }
+    }
 }
