@@ -168,9 +168,9 @@ mod tests {
             assert_eq!(bound, refuse());
             tries.take()
         };
-        let of_both = within_one_open(|| [bind(), within_one_open(&bind), bind()]);
+        let of_both = within_one_open(|| [bind(), within_one_open(bind), bind()]);
         assert_eq!(of_both, [PAUSES.len() + 1, 1, 1]);
-        assert_eq!(within_one_open(&bind), PAUSES.len() + 1, "the next endpoint has its own");
+        assert_eq!(within_one_open(bind), PAUSES.len() + 1, "the next endpoint has its own");
         let panicked = std::panic::catch_unwind(|| within_one_open(|| panic!("within an open")));
         assert!(panicked.is_err() && PAUSED.get().is_none());
         assert_eq!([bind(), bind()], [PAUSES.len() + 1; 2], "outside of an open each name has its own");
