@@ -14,6 +14,7 @@ pub mod fuzzing;
 pub mod interrupt;
 pub mod machine;
 pub mod measure;
+mod meeting;
 pub mod methods;
 pub mod peers;
 pub mod point;

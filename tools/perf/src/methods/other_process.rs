@@ -33,7 +33,14 @@ impl OtherProcess {
 
     /// Waits until it has done so.
     pub(super) fn answer(&mut self) -> Result<(), UserError> {
-        match self.output.read_line(&mut String::new()) {
+        self.answer_into(&mut String::new())
+    }
+
+    /// Waits until it has done so, and stores its answer: what it has [added](add_to_answer), and
+    /// "ok".
+    pub(super) fn answer_into(&mut self, line: &mut String) -> Result<(), UserError> {
+        line.clear();
+        match self.output.read_line(line) {
             Ok(1..) => Ok(()),
             _ => Err(UserError::new("the process of the peers ended early")),
         }
@@ -56,6 +63,11 @@ impl Drop for OtherProcess {
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
+}
+
+/// In that process: adds a word to the answer to the order that it obeys.
+pub(super) fn add_to_answer(word: impl std::fmt::Display) -> Result<(), UserError> {
+    write!(std::io::stdout(), "{word} ").map_err(while_doing("the measuring process ended early"))
 }
 
 /// In that process: does what it is told, until there is nobody to tell. An order is a word and

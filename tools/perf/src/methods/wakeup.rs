@@ -5,6 +5,7 @@
 use crate::device::STREAMS;
 use crate::machine::{pin, two_processors};
 use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, join};
+use crate::meeting::{Caller, accept_from, receive_only_from};
 use crate::methods::middle;
 use crate::probe::{NAP, set_up};
 use crate::reach::scope;
@@ -69,6 +70,15 @@ impl Drop for Over<'_> {
     }
 }
 
+/// Both ends of a stream over this listener, whoever else connects to it.
+fn streams(listener: &TcpListener) -> std::io::Result<[TcpStream; 2]> {
+    let caller = Caller::new()?;
+    let port = caller.port();
+    let calling = caller.call(listener.local_addr()?.port())?;
+    let to = accept_from(listener, |from| from == port, LIMIT, || Ok(()))?;
+    Ok([calling.finish(LIMIT)?, to])
+}
+
 /// What wakes the bare sleeper.
 enum Bell {
     Eventfd(OwnedFd),
@@ -85,15 +95,13 @@ impl Bell {
         }
         if transport == STREAMS {
             let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            let from = TcpStream::connect(listener.local_addr()?)?;
-            let (to, _) = listener.accept()?;
+            let [from, to] = streams(&listener)?;
             [&from, &to].into_iter().try_for_each(set_up)?;
             return Ok(Self::Streams(from, to));
         }
         let [from, to] = [UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?, UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?];
         from.connect(to.local_addr()?)?;
-        to.connect(from.local_addr()?)?;
-        to.set_nonblocking(true)?;
+        receive_only_from(&to, from.local_addr()?.port())?;
         Ok(Self::Sockets(from, to))
     }
 
@@ -270,6 +278,16 @@ mod tests {
             assert_eq!((library.len(), bare.len()), (10, 10), "{transport}");
             assert!(library.iter().chain(&bare).all(|time| *time > 0.0), "{transport}: {library:?} {bare:?}");
         }
+    }
+
+    #[test]
+    fn a_bell_has_both_ends_of_its_stream_whoever_came_first() {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        let at = listener.local_addr().expect("an address");
+        let _strangers: Vec<_> = (0..100).map(|_| TcpStream::connect(at).expect("a stranger")).collect();
+        let [from, to] = streams(&listener).expect("both ends");
+        let ends = [from.peer_addr(), to.peer_addr()].map(|end| end.expect("an address"));
+        assert_eq!(ends, [to.local_addr().expect("an address"), from.local_addr().expect("an address")]);
     }
 
     #[test]

@@ -2,17 +2,19 @@
 //! of a run.
 //!
 //! Each side makes its sockets when it prepares for its first block, leaves its port in the shared
-//! memory, and meets the other side there. Streams are kept from overflowing the receiver by a
+//! memory, and meets the other side there. What strangers send or connect to is closed and dropped
+//! by its port. Streams are kept from overflowing the receiver by a
 //! count of taken bytes in the shared memory: the cheapest acknowledgement that there is.
 
 use super::Side;
 use super::buffer::Buffer;
 use super::shared::{PORTS, Shared, TAKEN};
+use crate::meeting::{Caller, accept_from, receive_only_from};
 use cci_report::names::ProbeKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream, UdpSocket};
+use std::net::{Ipv4Addr, TcpListener, TcpStream, UdpSocket};
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
@@ -40,8 +42,8 @@ pub(super) const LEAST_MEMORY: usize = TCP_WRITE;
 /// How long a side waits for the other: something was lost, or it is gone.
 pub(super) const LONGEST_WAIT: Duration = Duration::from_secs(10);
 
-/// Places of the ports: of both sides' sockets for exchanges, of both for streams, of the server
-/// for TCP, and for TCP without sleep.
+/// Places of the ports, for both sides: of sockets for exchanges, for streams, for TCP, and for TCP
+/// without sleep.
 #[derive(Clone, Copy)]
 #[repr(usize)]
 pub(super) enum Place {
@@ -54,6 +56,9 @@ pub(super) enum Place {
 pub(super) fn port(shared: &Shared, place: Place, side: Side) -> &AtomicU64 {
     shared.word(PORTS + 8 * (place as usize + usize::from(side == Side::Server)))
 }
+
+/// Beside the port of a UDP socket: it receives from the other side alone.
+const IS_CONNECTED: u64 = 1 << 16;
 
 /// The sockets of one side.
 #[derive(Default)]
@@ -77,7 +82,6 @@ impl Udp {
     /// A socket of the loop-back interface, whose port is left for the other side.
     fn open(shared: &Shared, place: Place, side: Side) -> io::Result<Self> {
         let socket = UdpSocket::bind((Ipv4Addr::LOCALHOST, 0))?;
-        socket.set_nonblocking(true)?;
         port(shared, place, side).store(socket.local_addr()?.port().into(), Ordering::Release);
         Ok(Self { socket, is_connected: false, room: 0 })
     }
@@ -91,12 +95,19 @@ impl Udp {
         Ok(self)
     }
 
-    /// Connects to the other side, which leaves its port about now.
+    /// Connects to the other side, which leaves its port about now. Neither side sends before both
+    /// have connected.
     fn exchange_addresses(&mut self, shared: &Shared, place: Place, side: Side) -> io::Result<()> {
-        if !self.is_connected {
-            self.socket.connect((Ipv4Addr::LOCALHOST, await_port(shared, place, side.other())?))?;
-            self.is_connected = true;
+        if self.is_connected {
+            return Ok(());
         }
+        receive_only_from(&self.socket, await_port(shared, place, side.other())?)?;
+        port(shared, place, side).fetch_or(IS_CONNECTED, Ordering::Release);
+        let mut limit = WaitLimit::default();
+        while port(shared, place, side.other()).load(Ordering::Acquire) & IS_CONNECTED == 0 {
+            limit.tick()?;
+        }
+        self.is_connected = true;
         Ok(())
     }
 }
@@ -122,15 +133,38 @@ fn set(socket: &UdpSocket, option: libc::c_int, value: libc::c_int) -> io::Resul
 }
 
 /// Waits for the port of the other side.
-pub(super) fn await_port(shared: &Shared, place: Place, of: Side) -> io::Result<u16> {
+fn await_port(shared: &Shared, place: Place, of: Side) -> io::Result<u16> {
     let word = port(shared, place, of);
     let mut limit = WaitLimit::default();
     loop {
-        match u16::try_from(word.load(Ordering::Acquire)) {
+        match u16::try_from(word.load(Ordering::Acquire) & !IS_CONNECTED) {
             Ok(0) => limit.tick()?,
             port => return port.map_err(|_| ErrorKind::InvalidData.into()),
         }
     }
+}
+
+/// Listens at a port of the loop-back interface, which is left for the other side.
+pub(super) fn listen(shared: &Shared, place: Place, side: Side) -> io::Result<TcpListener> {
+    let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
+    port(shared, place, side).store(listener.local_addr()?.port().into(), Ordering::Release);
+    Ok(listener)
+}
+
+/// A stream between both sides, of which one listens: it accepts the port of the other side alone.
+pub(super) fn connect(
+    shared: &Shared,
+    place: Place,
+    side: Side,
+    listener: Option<&TcpListener>,
+) -> io::Result<TcpStream> {
+    if let Some(listener) = listener {
+        let caller = await_port(shared, place, side.other())?;
+        return accept_from(listener, |from| from == caller, LONGEST_WAIT, || Ok(()));
+    }
+    let caller = Caller::new()?;
+    port(shared, place, side).store(caller.port().into(), Ordering::Release);
+    caller.call(await_port(shared, place, side.other())?)?.finish(LONGEST_WAIT)
 }
 
 /// Bounds a wait without reading the clock at each look.
@@ -179,9 +213,7 @@ impl Network {
                 self.stream = Some(Udp::open(shared, Place::Stream, side)?.for_streams()?);
             }
             ProbeKind::Tcp if side == Side::Server && self.listener.is_none() => {
-                let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-                port(shared, Place::Tcp, side).store(listener.local_addr()?.port().into(), Ordering::Release);
-                self.listener = Some(listener);
+                self.listener = Some(listen(shared, Place::Tcp, side)?);
             }
             _ => {}
         }
@@ -203,14 +235,7 @@ impl Network {
     }
 
     fn connect_tcp(&mut self, shared: &Shared, side: Side) -> io::Result<()> {
-        let stream = match &self.listener {
-            Some(listener) => listener.accept()?.0,
-            None => {
-                let port = await_port(shared, Place::Tcp, side.other())?;
-                let server = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-                TcpStream::connect_timeout(&server.into(), LONGEST_WAIT)?
-            }
-        };
+        let stream = connect(shared, Place::Tcp, side, self.listener.as_ref())?;
         stream.set_nodelay(true)?;
         enlarge(stream.as_fd())?;
         stream.set_read_timeout(Some(LONGEST_WAIT))?;

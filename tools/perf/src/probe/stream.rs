@@ -2,19 +2,19 @@
 //! sets up its own: without delay (`TCP_NODELAY`), with the same congestion control, and with
 //! non-blocking calls. Nothing else is done: no headers, no grants, no registrations.
 //!
-//! The server listens when it prepares for its first block, and leaves its port in the shared
-//! memory. The client dials before the block. A block in one direction ends when the receiver has
+//! The server listens when it prepares for its first block. Both leave their ports in the shared
+//! memory: the server accepts that of the client alone, before the block. A block in one direction ends when the receiver has
 //! written into the shared memory that it has read the last byte.
 
 use super::Side;
 use super::buffer::Buffer;
-use super::network::{Amount, LONGEST_WAIT, Place, WaitLimit, await_port, await_taken, is_again, made, port};
+use super::network::{Amount, LONGEST_WAIT, Place, WaitLimit, await_taken, connect, is_again, listen, made};
 use super::shared::{STREAM_TAKEN, Shared};
 use cci_report::names::ProbeKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_tcp_congestion;
 use std::io::{self, ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, SocketAddrV4, TcpListener, TcpStream};
+use std::net::{TcpListener, TcpStream};
 use std::sync::atomic::Ordering;
 
 /// Bytes of a call that sends, and of one that receives, at most.
@@ -48,9 +48,7 @@ impl Stream {
     /// Listens, at the server.
     pub(super) fn prepare(&mut self, shared: &Shared, side: Side) -> io::Result<()> {
         if side == Side::Server && self.listener.is_none() {
-            let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0))?;
-            port(shared, Place::TcpPolled, side).store(listener.local_addr()?.port().into(), Ordering::Release);
-            self.listener = Some(listener);
+            self.listener = Some(listen(shared, Place::TcpPolled, side)?);
         }
         Ok(())
     }
@@ -60,14 +58,7 @@ impl Stream {
         if self.stream.is_some() {
             return Ok(());
         }
-        let stream = match &self.listener {
-            Some(listener) => listener.accept()?.0,
-            None => {
-                let port = await_port(shared, Place::TcpPolled, side.other())?;
-                let server = SocketAddrV4::new(Ipv4Addr::LOCALHOST, port);
-                TcpStream::connect_timeout(&server.into(), LONGEST_WAIT)?
-            }
-        };
+        let stream = connect(shared, Place::TcpPolled, side, self.listener.as_ref())?;
         set_up(&stream)?;
         self.stream = Some(stream);
         Ok(())

@@ -50,6 +50,48 @@ fn every_two_sided_probe_ends_on_both_sides_and_takes_time() {
     }
 }
 
+/// The port that the server has left, by the place of its word.
+fn port_of_server(memory: &Shared, place: network::Place) -> u16 {
+    let word = network::port(memory, place, Side::Server).load(std::sync::atomic::Ordering::Acquire);
+    u16::try_from(word).expect("a port")
+}
+
+#[test]
+fn strangers_that_come_first_disturb_no_probe_of_the_network() {
+    use network::Place;
+    for (kind, place) in [
+        (ProbeKind::Tcp, Place::Tcp),
+        (ProbeKind::TcpPing, Place::TcpPolled),
+        (ProbeKind::TcpStream, Place::TcpPolled),
+        (ProbeKind::Udp, Place::Exchange),
+        (ProbeKind::UdpStream, Place::Stream),
+    ] {
+        let memory = Shared::create(shared::LEN).unwrap();
+        let other = memory.second_mapping().unwrap();
+        let wake = WakePair::create().unwrap();
+        let mut server = Probe::new(other, wake.duplicate().unwrap(), Side::Server);
+        server.prepare(kind, 3000).unwrap();
+        let at = (std::net::Ipv4Addr::LOCALHOST, port_of_server(&memory, place));
+        let mut strangers = Vec::new();
+        for number in 0..100 {
+            if matches!(kind, ProbeKind::Udp | ProbeKind::UdpStream) {
+                let stranger = std::net::UdpSocket::bind((std::net::Ipv4Addr::LOCALHOST, 0)).unwrap();
+                stranger.send_to(&[7; 3000], at).unwrap();
+                continue;
+            }
+            let mut stranger = std::net::TcpStream::connect(at).unwrap();
+            if number % 2 == 0 {
+                std::io::Write::write_all(&mut stranger, &[7; 3000]).unwrap();
+            }
+            strangers.push(stranger);
+        }
+        let serving = std::thread::spawn(move || server.run(kind, 3000, 50).unwrap());
+        let mut client = Probe::new(memory, wake, Side::Client);
+        assert!(client.run(kind, 3000, 50).unwrap() > Duration::ZERO, "{kind:?}");
+        assert!(serving.join().unwrap() > Duration::ZERO, "{kind:?}");
+    }
+}
+
 #[test]
 fn each_exchange_of_futexes_wakes_both_sides() {
     let memory = Shared::create(shared::LEN).unwrap();

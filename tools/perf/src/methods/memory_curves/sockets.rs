@@ -1,23 +1,30 @@
 //! Bare TCP sockets, as a program uses them that has a buffer to send from and one to receive into
 //! for each peer.
+//!
+//!     this end                                    the other one
+//!     "bind N" ---------------------------------> N sockets with ports of their own
+//!     <--------------------------- the N ports
+//!     "connect N" ------------------------------> connects them
+//!     accepts these ports, and closes others
 
 use super::measured::{CurveTask, OtherEnd};
 use super::population::{Population, SILENCE};
 use crate::interrupt;
-use crate::methods::other_process::{OtherProcess, obey};
+use crate::meeting::{Caller, accept_from};
+use crate::methods::other_process::{OtherProcess, add_to_answer, obey};
 use crate::task;
 use cci_report::{UserError, while_doing};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_socket_linger;
+use std::io;
 use std::net::{Ipv4Addr, TcpListener, TcpStream};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// Bytes of a buffer: a page, as in the CCI paper.
 const BUFFER: usize = 4096;
 /// Sockets that are connected at once.
 const CHUNK: u32 = 500;
-/// How often a wait looks whether a signal has come.
-const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 100_000_000 };
+/// Letters of the answer that names the ports of so many sockets, at most.
+const ANSWER: usize = 6 * CHUNK as usize + 8;
 
 /// A peer of the program.
 struct Peer {
@@ -30,6 +37,9 @@ pub(super) struct Sockets {
     listener: TcpListener,
     peers: Vec<Peer>,
     other: OtherProcess,
+    /// The ports of sockets that are about to connect, and the answer that names them.
+    callers: Vec<u16>,
+    answer: String,
 }
 
 impl Sockets {
@@ -39,23 +49,30 @@ impl Sockets {
         let port = listener.local_addr().map_err(&failed)?.port().to_string();
         let task = task.of_other(0, [port.clone(), port]);
         let other = OtherProcess::start(task::command(&task)?)?;
-        let mut sockets = Self { listener, peers: Vec::new(), other };
+        // Sockets are measured, and not what this end needs to know them.
+        let (callers, answer) = (Vec::with_capacity(CHUNK as usize), String::with_capacity(ANSWER));
+        let mut sockets = Self { listener, peers: Vec::new(), other, callers, answer };
         // Nothing is done for the first time any more.
         sockets.add(1)?;
         Ok(sockets)
     }
 
     fn accept(&mut self) -> Result<(), UserError> {
-        let since = Instant::now();
-        while poll(&mut [PollFd::new(&self.listener, PollFlags::IN)], Some(&LOOK)) != Ok(1) {
-            if interrupt::is_asked() {
-                return Err(UserError::new(interrupt::ENDED));
-            }
-            if since.elapsed() > SILENCE || self.other.has_ended() {
-                return Err(UserError::new("the process of the peers ended early"));
-            }
-        }
-        let (socket, _) = self.listener.accept().map_err(while_doing("cannot accept a bare connection"))?;
+        let Self { listener, other, callers, .. } = self;
+        let accepted = accept_from(
+            listener,
+            |from| callers.contains(&from),
+            SILENCE,
+            || match interrupt::is_asked() || other.has_ended() {
+                true => Err(io::ErrorKind::Interrupted.into()),
+                false => Ok(()),
+            },
+        );
+        let socket = accepted.map_err(|error| match error.kind() {
+            io::ErrorKind::Interrupted if interrupt::is_asked() => UserError::new(interrupt::ENDED),
+            io::ErrorKind::Interrupted => UserError::new("the process of the peers ended early"),
+            _ => while_doing("cannot accept a bare connection")(error),
+        })?;
         // Written, so that the pages are there.
         let buffers = [(); 2].map(|()| vec![1; BUFFER].into_boxed_slice());
         self.peers.push(Peer { _socket: socket, _buffers: buffers });
@@ -73,6 +90,10 @@ impl Population for Sockets {
     }
 
     fn add(&mut self, more: u32) -> Result<(), UserError> {
+        self.other.tell(&format!("bind {more}"))?;
+        self.other.answer_into(&mut self.answer)?;
+        self.callers.clear();
+        self.callers.extend(self.answer.split(' ').map_while(|word| word.parse::<u16>().ok()));
         self.other.tell(&format!("connect {more}"))?;
         (0..more).try_for_each(|_| self.accept())?;
         self.other.answer()
@@ -82,11 +103,17 @@ impl Population for Sockets {
 /// The other end of bare sockets.
 pub(super) fn obey_as_sockets(other: &OtherEnd) -> Result<(), UserError> {
     let port: u16 = other.to[0].parse().map_err(while_doing("cannot parse an order"))?;
-    let mut sockets = Vec::new();
+    let (mut sockets, mut callers) = (Vec::new(), Vec::new());
+    let failed = while_doing("cannot make a bare connection");
     obey(|order, numbers| match (order, numbers) {
-        ("connect", [count]) => (0..*count).try_for_each(|_| {
-            let failed = while_doing("cannot make a bare connection");
-            let socket = TcpStream::connect((Ipv4Addr::LOCALHOST, port)).map_err(&failed)?;
+        ("bind", [count]) => (0..*count).try_for_each(|_| {
+            let caller = Caller::new().map_err(&failed)?;
+            add_to_answer(caller.port())?;
+            callers.push(caller);
+            Ok(())
+        }),
+        ("connect", _) => callers.drain(..).try_for_each(|caller| {
+            let socket = caller.call(port).and_then(|calling| calling.finish(SILENCE)).map_err(&failed)?;
             // Its end resets the connection, so that its port does not wait for late packets.
             set_socket_linger(&socket, Some(Duration::ZERO)).map_err(|error| failed(error.into()))?;
             sockets.push(socket);
