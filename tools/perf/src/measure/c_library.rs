@@ -315,10 +315,14 @@ impl Driver for CLibrary {
     }
 
     fn wait(&self) {
-        if let Some(handle) = self.handle {
-            // SAFETY: the endpoint's descriptor, open as long as the endpoint.
-            nap(unsafe { BorrowedFd::borrow_raw(handle) });
+        if let Some(handle) = self.handle() {
+            nap(handle);
         }
+    }
+
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        // SAFETY: the endpoint's descriptor, open as long as the endpoint.
+        self.handle.map(|handle| unsafe { BorrowedFd::borrow_raw(handle) })
     }
 }
 

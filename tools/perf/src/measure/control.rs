@@ -10,6 +10,7 @@
 //! connection, whose payload is a [`Hello`] with its [`Report`].
 
 use super::driver::{Completion, Driver, DriverError, DriverEvent, PostError, await_event};
+use super::loops::Silence;
 use cci_report::names::ProbeKind;
 use cci_report::session::Session;
 use cci_report::{UserError, while_doing};
@@ -145,9 +146,15 @@ impl<P: Driver> Link<P> {
         (self.bytes, self.is_early) = (bytes, true);
     }
 
+    /// The message that arrived before it was waited for.
+    pub(crate) fn take_early(&mut self) -> Option<Vec<u8>> {
+        std::mem::take(&mut self.is_early).then(|| std::mem::take(&mut self.bytes))
+    }
+
     /// Waits for `open` SEND events. The next `recv` returns a control message that arrives
     /// meanwhile.
     pub(crate) fn settle(&mut self, mut open: u64) -> Result<(), DriverError> {
+        let mut silence = Silence::default();
         while open > 0 {
             let mut bytes = Vec::new();
             match self.driver.poll_event(&mut bytes, |_| 0)? {
@@ -155,7 +162,7 @@ impl<P: Driver> Link<P> {
                 DriverEvent::Received(connection) if connection == self.control => {
                     (self.bytes, self.is_early) = (bytes, true);
                 }
-                DriverEvent::Nothing => self.driver.wait(),
+                DriverEvent::Nothing => silence.rest(&self.driver)?,
                 _ => {}
             }
         }
@@ -186,6 +193,7 @@ pub(crate) fn send<P: Driver>(driver: &P, connection: P::Connection, what: &impl
             driver.max_send_size(connection)
         )));
     }
+    let mut silence = Silence::default();
     loop {
         match driver.send(connection, &text, true) {
             Ok(()) => return Ok(()),
@@ -193,7 +201,7 @@ pub(crate) fn send<P: Driver>(driver: &P, connection: P::Connection, what: &impl
             // look.
             Err(PostError::Full) => {
                 if driver.poll::<false>()? == Completion::Nothing {
-                    driver.wait();
+                    silence.rest(driver)?;
                 }
             }
             Err(PostError::Driver(error)) => return Err(error.into()),

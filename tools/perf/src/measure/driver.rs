@@ -2,6 +2,7 @@
 //! API and `c_library` the C functions. The compiler resolves the trait, so a call costs no
 //! indirection.
 
+use super::loops::SILENCE_IN_BLOCK;
 use super::ports;
 use crate::device::{keys_of_loopback, with_keys, without_configuration};
 use crate::probe::{NAP, touch_next};
@@ -16,8 +17,8 @@ use cci_report::environment::Path;
 use cci_report::names::{Mode, Threads};
 use cci_report::session::Session;
 use cci_report::{UserError, while_doing};
-use rustix::event::{PollFd, PollFlags, poll};
-use std::os::fd::{AsFd, OwnedFd};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
@@ -70,6 +71,8 @@ pub(crate) enum DriverError {
     PeerLost,
     /// An operation failed.
     Failed(Status),
+    /// Nothing has come for as long as a block may wait.
+    Silent,
 }
 
 impl DriverError {
@@ -84,6 +87,10 @@ impl From<DriverError> for UserError {
         match error {
             DriverError::PeerLost => Self::new("the other end disconnected: it was ended, or closed the connection"),
             DriverError::Failed(status) => Self(format!("an operation failed: {status}")),
+            DriverError::Silent => {
+                let seconds = SILENCE_IN_BLOCK.as_secs();
+                Self(format!("nothing came within a block for {seconds} s: check that the other end still runs"))
+            }
         }
     }
 }
@@ -200,6 +207,32 @@ pub(crate) trait Driver: Sized {
     /// Sleeps in blocking mode until there may be an event, at most for [`NAP`]. Returns at once
     /// when polling.
     fn wait(&self);
+    /// What is readable when there may be an event, in blocking mode.
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        None
+    }
+    /// As [`Driver::wait`], and until one of the others may have an event.
+    fn wait_beside<'a>(&'a self, others: impl Iterator<Item = &'a Self>) {
+        nap_beside(self, others);
+    }
+    /// Closes a connection, where the driver can: a peer that does not leave.
+    fn disconnect(&self, _: Self::Connection) {}
+}
+
+/// How often a driver that sleeps looks for events of one that has no descriptor to sleep on.
+const LOOK: Timespec = Timespec { tv_sec: 0, tv_nsec: 1_000_000 };
+
+fn nap_beside<'a, P: Driver>(driver: &'a P, others: impl Iterator<Item = &'a P>) {
+    let Some(own) = driver.handle() else { return };
+    let (mut ready, mut limit) = (vec![PollFd::from_borrowed_fd(own, PollFlags::IN)], &NAP);
+    for other in others {
+        match other.handle() {
+            Some(handle) => ready.push(PollFd::from_borrowed_fd(handle, PollFlags::IN)),
+            None => limit = &LOOK,
+        }
+    }
+    // A signal ends it early, which the caller's loop allows.
+    let _ = poll(&mut ready, Some(limit));
 }
 
 /// Sleeps on a descriptor.
@@ -399,6 +432,15 @@ impl Driver for Facade {
             nap(handle);
         }
     }
+
+    fn handle(&self) -> Option<BorrowedFd<'_>> {
+        self.handle.as_ref().map(AsFd::as_fd)
+    }
+
+    fn disconnect(&self, connection: Connection) {
+        // It may have ended by itself.
+        let _ = self.endpoint.disconnect(connection);
+    }
 }
 
 impl Facade {
@@ -439,11 +481,6 @@ impl Facade {
     /// The endpoint itself, for what a driver does not do.
     pub(crate) fn into_endpoint(self) -> Endpoint {
         self.endpoint
-    }
-
-    /// The handle, in blocking mode.
-    pub(crate) fn handle(&self) -> Option<&OwnedFd> {
-        self.handle.as_ref()
     }
 }
 

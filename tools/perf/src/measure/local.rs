@@ -265,7 +265,7 @@ fn play<P: Driver>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), U
         library: plan.library.clone(),
         ends: 2,
     };
-    let served = server::serve::<P>(&opening, Some(probe), |notice| match notice {
+    let served = server::serve::<P>(&opening, server::PATIENCE, Some(probe), |notice| match notice {
         Notice::Listening(uri) => say(&Line::Listening(uri.into())),
         // The client hears of it and tells.
         Notice::Ended(_) => {}

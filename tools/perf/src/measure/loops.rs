@@ -7,9 +7,50 @@
 
 use super::driver::{Completion, Driver, DriverError, PostError, Transfer};
 use hdrhistogram::Histogram;
+use std::time::Duration;
 
 /// RMA operations in flight where there may be many, unless asked otherwise.
 pub(crate) const WINDOW: u64 = 16;
+
+/// How long a loop waits while nothing comes: longer than any operation takes, so that a peer which
+/// stands still gives the other end back.
+pub(crate) const SILENCE_IN_BLOCK: Duration = Duration::from_secs(60);
+
+/// After how many looks that found nothing a loop that never sleeps reads the clock.
+const LOOKS: u32 = 1 << 16;
+
+/// Bounds a wait. What comes does not touch it, and looks that find nothing seldom read the clock.
+#[derive(Default)]
+pub(crate) struct Silence {
+    looks: u32,
+    since: Option<Duration>,
+}
+
+impl Silence {
+    /// Waits once; fails after [`SILENCE_IN_BLOCK`].
+    #[inline(always)]
+    pub(crate) fn rest<P: Driver>(&mut self, driver: &P) -> Result<(), DriverError> {
+        self.looks = self.looks.wrapping_add(1);
+        // Before it sleeps, so that who is woken looks at once.
+        if driver.handle().is_some() || self.looks.is_multiple_of(LOOKS) {
+            self.check(driver.now())?;
+        }
+        driver.wait();
+        Ok(())
+    }
+
+    #[cold]
+    fn check(&mut self, now: Duration) -> Result<(), DriverError> {
+        let since = *self.since.get_or_insert(now);
+        if now.saturating_sub(since) < SILENCE_IN_BLOCK { Ok(()) } else { Err(DriverError::Silent) }
+    }
+
+    /// Something has come.
+    #[inline(always)]
+    fn end(&mut self) {
+        self.since = None;
+    }
+}
 
 /// What is sent, and how its end is told.
 #[derive(Clone, Copy)]
@@ -33,9 +74,10 @@ impl<P: Driver> Lane<'_, P> {
     /// come.
     #[inline(always)]
     fn post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<(), DriverError> {
+        let mut silence = Silence::default();
         while !self.try_post(act, silent, open)? {
             if !self.reap(open)? {
-                self.driver.wait();
+                silence.rest(self.driver)?;
             }
         }
         Ok(())
@@ -74,9 +116,10 @@ impl<P: Driver> Lane<'_, P> {
     /// Waits until at most `most` operations are open.
     #[inline(always)]
     fn drain(&self, open: &mut u64, most: u64) -> Result<(), DriverError> {
+        let mut silence = Silence::default();
         while *open > most {
             if !self.reap(open)? {
-                self.driver.wait();
+                silence.rest(self.driver)?;
             }
         }
         Ok(())
@@ -85,11 +128,12 @@ impl<P: Driver> Lane<'_, P> {
     /// Waits for a message; its length.
     #[inline(always)]
     fn receive<const TOUCH: bool>(&self, open: &mut u64) -> Result<usize, DriverError> {
+        let mut silence = Silence::default();
         loop {
             match self.driver.poll::<TOUCH>()? {
                 Completion::Received(len) => return Ok(len),
                 Completion::Sent => *open = open.saturating_sub(1),
-                Completion::Nothing => self.driver.wait(),
+                Completion::Nothing => silence.rest(self.driver)?,
                 Completion::Other => {}
             }
         }
@@ -224,16 +268,19 @@ pub(crate) fn duplex<P: Driver, const TOUCH: bool>(
     expected: u64,
     window: Option<u64>,
 ) -> Result<u64, DriverError> {
-    let (mut open, mut posted, mut received) = (0, 0, 0);
+    let (mut open, mut posted, mut received, mut silence) = (0, 0, 0, Silence::default());
     while posted < count || received < expected {
         let may_post = posted < count && window.is_none_or(|most| open < most);
         let next = if posted + 1 == count { last } else { act };
         let is_posted = may_post && lane.try_post(next, false, &mut open)?;
         posted += u64::from(is_posted);
         match lane.driver.poll::<TOUCH>()? {
-            Completion::Received(_) => received += 1,
+            Completion::Received(_) => {
+                received += 1;
+                silence.end();
+            }
             Completion::Sent => open = open.saturating_sub(1),
-            Completion::Nothing if !is_posted => lane.driver.wait(),
+            Completion::Nothing if !is_posted => silence.rest(lane.driver)?,
             Completion::Nothing | Completion::Other => {}
         }
     }
@@ -263,4 +310,19 @@ pub(crate) fn sink<P: Driver, const TOUCH: bool>(
 /// stream has.
 pub(crate) fn marker(size: u64) -> usize {
     usize::from(size == 0)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_ends_after_a_silence_and_begins_anew_with_what_comes() {
+        let (mut silence, second) = (Silence::default(), Duration::from_secs(1));
+        let at = |seconds: u32| 1000 * second + seconds * second;
+        assert_eq!([0, 59].map(|seconds| silence.check(at(seconds))), [Ok(()); 2]);
+        silence.end();
+        assert_eq!([59, 118].map(|seconds| silence.check(at(seconds))), [Ok(()); 2]);
+        assert_eq!(silence.check(at(119)), Err(DriverError::Silent));
+    }
 }

@@ -6,12 +6,15 @@ pub(crate) mod client;
 pub(crate) mod control;
 pub(crate) mod driver;
 pub(crate) mod ends;
+#[cfg(test)]
+mod hostile;
 pub(crate) mod kernel;
 pub(crate) mod local;
 pub(crate) mod loops;
 pub mod plan;
 pub(crate) mod points;
 pub(crate) mod ports;
+mod reception;
 pub(crate) mod remote;
 pub mod request;
 pub(crate) mod server;
@@ -70,7 +73,7 @@ pub fn serve(
         ends: 1,
     };
     match abi {
-        Abi::Rust => server::serve::<Facade>(&opening, None, on),
-        Abi::C => server::serve::<CLibrary>(&opening, None, on),
+        Abi::Rust => server::serve::<Facade>(&opening, server::PATIENCE, None, on),
+        Abi::C => server::serve::<CLibrary>(&opening, server::PATIENCE, None, on),
     }
 }

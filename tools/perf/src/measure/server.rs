@@ -1,73 +1,65 @@
 //! The end that serves runs.
 
-use super::control::{Answer, Command, Hello, Link, Request, What, send};
-use super::driver::{Driver, DriverError, DriverEvent, DriverOptions, await_event};
+use super::control::{Answer, Client, Command, Link, What, parse, send};
+use super::driver::{Driver, DriverEvent, DriverOptions, await_event};
 use super::ends;
-use super::ends::{Area, CONTROL, Handles, OPERATIONS};
+use super::ends::{Area, Handles};
 use super::loops::{Lane, marker};
 use super::ports::is_in_use;
+use super::reception::{Coming, Connections, Hall, Next, Reception, Seen, busy, refuse};
 use super::visits::{Sizes, Visits, printable, who};
 use crate::probe::Probe;
 use cci::RmaHandle;
 use cci_report::UserError;
 use cci_report::names::{AttributeName, Mode, Target, Threads};
 use cci_report::session::Session;
-use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-/// How long a client may take to connect after it was told where.
-const ARRIVAL: Duration = Duration::from_secs(10);
 /// How long a client may take to leave the listening endpoint, and a port to be free again.
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Time between two attempts to open an endpoint.
 const AGAIN: Duration = Duration::from_millis(10);
-/// How long a client may say nothing: longer than any block.
-const SILENCE: Duration = Duration::from_secs(300);
+
+/// How long a client may take.
+#[derive(Clone, Copy)]
+pub(crate) struct Patience {
+    /// To connect after it was told where. Meanwhile others are served.
+    pub(crate) arrival: Duration,
+    /// The same where its endpoint has the port of the listening one, so that others wait.
+    pub(crate) arrival_in_place: Duration,
+    /// From one command to the next. Within a block [`super::loops::SILENCE`] holds.
+    pub(crate) silence: Duration,
+}
+
+/// Others are told that the server is busy, and with whom.
+pub(crate) const PATIENCE: Patience = Patience {
+    arrival: Duration::from_secs(10),
+    arrival_in_place: Duration::from_secs(3),
+    silence: Duration::from_secs(30),
+};
 
 /// Serves launches, one at a time, until the process ends. `on` is told the URI, and of each run
 /// who it was for and how it ended.
 pub(crate) fn serve<P: Driver>(
     opening: &DriverOptions,
+    patience: Patience,
     probe: Option<Probe>,
     mut on: impl FnMut(Notice<'_>),
 ) -> Result<std::convert::Infallible, UserError> {
     let listening = DriverOptions { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
-    let mut driver = P::open(&listening)?;
+    let driver = P::open(&listening)?;
     on(Notice::Listening(&driver.uri()));
-    let mut server = Server { opening, listening, probe, visits: Visits::new(driver.transport()) };
-    let mut asked = BTreeMap::new();
-    let mut bytes = Vec::new();
-    let mut next = 0;
+    let visits = Visits::new(driver.transport());
+    let hall = Hall::new(patience.arrival);
+    let mut server = Server { opening, listening, patience, probe, visits, hall, lines: Vec::new() };
+    let mut reception = Reception::new(driver);
     loop {
-        let seen = driver.poll_event(&mut bytes, |payload| {
-            next += 1;
-            asked.insert(next, Hello::parse(payload));
-            next
-        });
-        let line = match seen {
-            Ok(DriverEvent::Nothing) => {
-                let line = server.visits.overdue(Instant::now());
-                if line.is_none() {
-                    driver.wait();
-                }
-                line
-            }
-            Ok(DriverEvent::Asked) => server.report(asked.get(&next)),
-            Ok(DriverEvent::Open(connection, context)) => {
-                let Some(hello) = asked.remove(&context) else { continue };
-                let line;
-                (driver, line) = server.answer(driver, connection, hello)?;
-                line
-            }
-            Ok(DriverEvent::NotOpen(_, context)) => {
-                asked.remove(&context);
-                None
-            }
-            // A client that has what it wanted closes; the next one is awaited.
-            Ok(_) | Err(DriverError::PeerLost) => None,
-            Err(error) => return Err(error.into()),
-        };
-        if let Some(line) = line {
+        let seen = reception.look()?;
+        if matches!(seen, Seen::Nothing) && !server.go_on(&mut reception) {
+            reception.driver.wait_beside(server.hall.drivers());
+        }
+        reception = server.answer(reception, seen)?;
+        for line in server.lines.drain(..) {
             on(Notice::Ended(&line));
         }
     }
@@ -82,103 +74,264 @@ pub enum Notice<'a> {
 }
 
 /// A server, but for the endpoint that listens.
-struct Server<'o> {
+struct Server<'o, P: Driver> {
     opening: &'o DriverOptions,
     listening: DriverOptions,
+    patience: Patience,
     probe: Option<Probe>,
     visits: Visits,
+    hall: Hall<P>,
+    /// What is to be told.
+    lines: Vec<String>,
 }
 
-impl Server<'_> {
-    /// The line of a run whose client reports, if that is what this request does.
-    fn report(&mut self, asked: Option<&Result<Hello, UserError>>) -> Option<String> {
-        let Some(Ok(Hello { client, request: Request::Report(report), .. })) = asked else { return None };
-        self.visits.report(client.run, report)
+impl<P: Driver> Server<'_, P> {
+    /// Serves a client that has connected, or tells of one that did not, or of a run whose client
+    /// does not come back; whether there was something to do.
+    fn go_on(&mut self, reception: &mut Reception<P>) -> bool {
+        match self.hall.look(reception.driver.now(), None) {
+            Some(Next::Come(coming)) => self.serve_beside(coming, reception),
+            Some(gone) => self.note(Note::Gone(gone)),
+            None => {
+                let overdue = self.visits.overdue(Instant::now());
+                let is_told = overdue.is_some();
+                self.lines.extend(overdue);
+                return is_told;
+            }
+        }
+        true
     }
 
-    /// Answers a request whose connection is open: the endpoint that listens from now on, and the
-    /// line of a run that is over.
-    fn answer<P: Driver>(
-        &mut self,
-        driver: P,
-        connection: P::Connection,
-        hello: Result<Hello, UserError>,
-    ) -> Result<(P, Option<String>), UserError> {
-        let (client, session) = match hello {
-            Ok(Hello { client, request: Request::Launch(session), .. }) => (client, session),
-            // The report was taken when it came.
-            Ok(_) => return Ok((driver, None)),
-            Err(why) => return Ok((refuse(driver, connection, &why), Some(format!("A client was refused: {why}")))),
-        };
-        let beside = match begin::<P>(&driver, connection, self.opening, &session, self.probe.is_some()) {
-            Ok(beside) => beside,
-            Err(why) => {
-                let line = format!("{}: refused: {}", who(&client), printable(&why.0, 300));
-                return Ok((refuse(driver, connection, &why), Some(line)));
+    fn ended(&mut self, client: Client, session: Session, sizes: Sizes, ended: Result<(), UserError>) {
+        let line = self.visits.add(client, session, sizes, ended.err(), Instant::now());
+        self.lines.extend(line);
+    }
+
+    /// Answers a request; the endpoint that listens from now on.
+    fn answer(&mut self, mut reception: Reception<P>, seen: Seen<P::Connection>) -> Result<Reception<P>, UserError> {
+        let (connection, client, session) = match seen {
+            Seen::Launches(connection, client, session) => (connection, client, session),
+            other => {
+                self.note(Note::Seen(other));
+                return Ok(reception);
             }
         };
-        let mut sizes = Sizes::default();
-        let (driver, ended) = match beside {
-            Some(beside) => (driver, run(beside, &session, &mut self.probe, &mut sizes)),
-            None => self.in_place_of(driver, &session, &mut sizes)?,
+        match begin::<P>(&reception.driver, connection, self.opening, &session, self.probe.is_some(), true) {
+            Ok(Some(beside)) => {
+                let gone = self.hall.enter(reception.driver.now(), Coming::new(client, session, beside));
+                gone.into_iter().for_each(|gone| self.note(Note::Gone(gone)));
+            }
+            Ok(None) => reception = self.in_place_of(reception, client, session)?,
+            Err(why) => {
+                refuse(&reception.driver, connection, &why);
+                self.note(Note::Refused(client, why));
+            }
+        }
+        Ok(reception)
+    }
+
+    /// Tells what is to be told.
+    fn note(&mut self, note: Note<P>) {
+        match note {
+            Note::Seen(Seen::Reports(run, report)) => self.lines.extend(self.visits.report(run, &report)),
+            Note::Seen(Seen::Refused(line)) => self.lines.push(line),
+            Note::Gone(Next::Gone(who, why)) => self.ended(who.0, who.1, Sizes::default(), Err(why)),
+            Note::Refused(client, why) => {
+                self.lines.push(format!("{}: refused: {}", who(&client), printable(&why.0, 300)));
+            }
+            Note::Seen(_) | Note::Gone(Next::Come(_)) => {}
+        }
+    }
+
+    /// Plays the server's part on an endpoint beside the listening one.
+    fn serve_beside(&mut self, mut coming: Coming<P>, reception: &mut Reception<P>) {
+        let Some(connections) = coming.connections() else { return };
+        let Coming { client, session, driver, .. } = coming;
+        let (begin, mut sizes, mut notes) = (driver.now(), Sizes::default(), Vec::new());
+        let (hall, opening, has_probe) = (&mut self.hall, self.opening, self.probe.is_some());
+        let attend = |driver: &P| {
+            let why = busy(&client, driver.now().saturating_sub(begin));
+            attend(reception, hall, (opening, has_probe), &why, &mut notes);
+            driver.wait_beside(hall.drivers().chain([&reception.driver]));
         };
-        let line = self.visits.add(client, session, sizes, ended.err(), Instant::now());
-        Ok((driver, line))
+        let mut run = Run { client: &client, session: &session, patience: self.patience, begin, attend };
+        let ended = run.serve(driver, connections, &mut self.probe, &mut sizes);
+        notes.into_iter().for_each(|note| self.note(note));
+        self.ended(client, session, sizes, ended);
     }
 
     /// Plays the server's part at the port of the listening endpoint, and listens there again.
-    fn in_place_of<P: Driver>(
+    fn in_place_of(
         &mut self,
-        driver: P,
-        session: &Session,
-        sizes: &mut Sizes,
-    ) -> Result<(P, Result<(), UserError>), UserError> {
+        reception: Reception<P>,
+        client: Client,
+        session: Session,
+    ) -> Result<Reception<P>, UserError> {
+        let driver = reception.driver;
         await_farewell(&driver);
-        let [there, then] = [self.opening.for_session(session), self.listening.clone()].map(|it| it.at(&driver));
+        let [there, then] = [self.opening.for_session(&session), self.listening.clone()].map(|it| it.at(&driver));
         drop(driver);
-        let ended = open_again::<P>(&there).and_then(|driver| run(driver, session, &mut self.probe, sizes));
-        Ok((open_again(&then)?, ended))
+        let mut sizes = Sizes::default();
+        let (begin, attend) = (Duration::ZERO, |driver: &P| driver.wait());
+        let mut run = Run { client: &client, session: &session, patience: self.patience, begin, attend };
+        let ended = open_again::<P>(&there).and_then(|driver| {
+            let (driver, connections) = run.arrive(driver)?;
+            run.serve(driver, connections, &mut self.probe, &mut sizes)
+        });
+        self.ended(client, session, sizes, ended);
+        Ok(Reception::new(open_again(&then)?))
     }
 }
 
-/// Says no.
-fn refuse<P: Driver>(driver: P, connection: P::Connection, why: &UserError) -> P {
-    // The client may be gone, then nobody needs the reason.
-    let _ = send(&driver, connection, &Answer::Refused { why: why.0.clone() });
-    driver
+/// What has happened beside a run, or between two of them.
+enum Note<P: Driver> {
+    Seen(Seen<P::Connection>),
+    Gone(Next<P>),
+    Refused(Client, UserError),
 }
 
-/// Plays the server's part of a launch on this endpoint.
-fn run<P: Driver>(driver: P, session: &Session, probe: &mut Option<Probe>, sizes: &mut Sizes) -> Result<(), UserError> {
-    let mut end = End { link: arrive(driver)?, session, area: None, handles: None, buffer: vec![] };
+/// Looks after those who come while a run goes on: they wait, or are told that the server is busy.
+fn attend<P: Driver>(
+    reception: &mut Reception<P>,
+    hall: &mut Hall<P>,
+    (opening, has_probe): (&DriverOptions, bool),
+    busy: &UserError,
+    notes: &mut Vec<Note<P>>,
+) {
     loop {
-        match end.link.recv(SILENCE)? {
-            Command::End => return Ok(()),
-            Command::Memory { handle } => end.show_memory(handle)?,
-            Command::Block { what: What::Measured, size, count, number } => {
-                sizes.add(size);
-                end.measured(size, count, number, probe.as_ref())?;
+        match reception.look() {
+            Ok(Seen::Launches(connection, client, session)) => {
+                match begin::<P>(&reception.driver, connection, opening, &session, has_probe, false) {
+                    Ok(Some(beside)) => {
+                        let gone = hall.enter(reception.driver.now(), Coming::new(client, session, beside));
+                        notes.extend(gone.map(Note::Gone));
+                    }
+                    // It has no port of its own.
+                    Ok(None) => refuse(&reception.driver, connection, busy),
+                    Err(why) => {
+                        refuse(&reception.driver, connection, &why);
+                        notes.push(Note::Refused(client, why));
+                    }
+                }
             }
-            Command::Block { what: What::Probe(kind), size, count, .. } => {
-                let probe = probe.as_mut().ok_or_else(|| {
-                    UserError::new("the ends share no memory for a probe: use --local, or --no-probe")
-                })?;
-                probe.prepare(kind, size).map_err(|error| UserError(format!("no memory for the probe: {error}")))?;
-                end.link.send(&Answer::Go)?;
-                probe.run(kind, size, count).map_err(|error| UserError(format!("the probe failed: {error}")))?;
+            // An endpoint that fails is found out after the run.
+            Ok(Seen::Nothing) | Err(_) => break,
+            Ok(Seen::Other) => {}
+            Ok(seen) => notes.push(Note::Seen(seen)),
+        }
+    }
+    while let Some(gone) = hall.look(reception.driver.now(), Some(busy)) {
+        notes.push(Note::Gone(gone));
+    }
+}
+
+/// A run of a client. `attend` is called where it has nothing to do between blocks; it may sleep.
+struct Run<'a, A> {
+    client: &'a Client,
+    session: &'a Session,
+    patience: Patience,
+    /// When it began.
+    begin: Duration,
+    attend: A,
+}
+
+impl<A> Run<'_, A> {
+    /// Waits for both connections of the client alone.
+    fn arrive<P: Driver>(&mut self, driver: P) -> Result<(P, Connections<P::Connection>), UserError>
+    where
+        A: FnMut(&P),
+    {
+        self.begin = driver.now();
+        let mut coming = Coming::new(self.client.clone(), self.session.clone(), driver);
+        loop {
+            coming.look()?;
+            if let Some(connections) = coming.connections() {
+                return Ok((coming.driver, connections));
+            }
+            if coming.driver.now().saturating_sub(self.begin) > self.patience.arrival_in_place {
+                return Err(UserError::new("the client did not connect for its run"));
+            }
+            (self.attend)(&coming.driver);
+        }
+    }
+
+    /// Obeys the client until it ends the run.
+    fn serve<P: Driver>(
+        &mut self,
+        driver: P,
+        (control, operations, early): Connections<P::Connection>,
+        probe: &mut Option<Probe>,
+        sizes: &mut Sizes,
+    ) -> Result<(), UserError>
+    where
+        A: FnMut(&P),
+    {
+        // Of its messages the one who waits learns nothing when it dies.
+        driver.watch(control)?;
+        let mut link = Link::new(driver, control, operations);
+        link.keep(early);
+        let mut end = End { link, session: self.session, area: None, handles: None, buffer: vec![] };
+        loop {
+            match self.next_command(&mut end.link)? {
+                Command::End => return Ok(()),
+                Command::Memory { handle } => end.show_memory(handle)?,
+                Command::Block { what: What::Measured, size, count, number } => {
+                    sizes.add(size);
+                    end.measured(size, count, number, probe.as_ref())?;
+                }
+                Command::Block { what: What::Probe(kind), size, count, .. } => {
+                    let probe = probe.as_mut().ok_or_else(|| {
+                        UserError::new("the ends share no memory for a probe: use --local, or --no-probe")
+                    })?;
+                    probe
+                        .prepare(kind, size)
+                        .map_err(|error| UserError(format!("no memory for the probe: {error}")))?;
+                    end.link.send(&Answer::Go)?;
+                    probe.run(kind, size, count).map_err(|error| UserError(format!("the probe failed: {error}")))?;
+                }
+            }
+        }
+    }
+
+    /// Waits for the next command, and refuses others that have come to this endpoint.
+    fn next_command<P: Driver>(&mut self, link: &mut Link<P>) -> Result<Command, UserError>
+    where
+        A: FnMut(&P),
+    {
+        if let Some(early) = link.take_early() {
+            return parse(&early);
+        }
+        let (begin, mut bytes) = (link.driver.now(), Vec::new());
+        loop {
+            match link.driver.poll_event(&mut bytes, ends::context_of)? {
+                DriverEvent::Received(connection) if connection == link.control => return parse(&bytes),
+                DriverEvent::Open(connection, _) => {
+                    let since = link.driver.now().saturating_sub(self.begin);
+                    refuse(&link.driver, connection, &busy(self.client, since));
+                }
+                DriverEvent::Nothing => {
+                    let silence = self.patience.silence;
+                    if link.driver.now().saturating_sub(begin) > silence {
+                        let seconds = silence.as_secs();
+                        return Err(UserError(format!("the client sent no command for {seconds} s")));
+                    }
+                    (self.attend)(&link.driver);
+                }
+                _ => {}
             }
         }
     }
 }
 
 /// Agrees on a run with a client: the run's endpoint, or none where the listening one has the only
-/// port, which the run's then takes.
+/// port. The run's takes that if it `may_replace` the listening one; the client is told so.
 fn begin<P: Driver>(
     listener: &P,
     client: P::Connection,
     opening: &DriverOptions,
     session: &Session,
     has_probe: bool,
+    may_replace: bool,
 ) -> Result<Option<P>, UserError> {
     if let Some(why) = session.contradiction() {
         return Err(UserError::new(why));
@@ -188,7 +341,8 @@ fn begin<P: Driver>(
     }
     let beside = match P::open(&opening.for_session(session)) {
         Ok(driver) => Some(driver),
-        Err(why) if is_in_use(&why) => None,
+        Err(why) if is_in_use(&why) && may_replace => None,
+        Err(why) if is_in_use(&why) => return Ok(None),
         Err(why) => return Err(why),
     };
     let uri = beside.as_ref().map_or_else(|| listener.uri(), P::uri);
@@ -211,40 +365,6 @@ fn open_again<P: Driver>(opening: &DriverOptions) -> Result<P, UserError> {
         match P::open(opening) {
             Err(why) if is_in_use(&why) && begin.elapsed() < FAREWELL => std::thread::sleep(AGAIN),
             opened => return opened,
-        }
-    }
-}
-
-/// Waits for both connections of a client, and keeps what it says meanwhile: it may know of both
-/// before this end does, where frames overtake each other.
-fn arrive<P: Driver>(driver: P) -> Result<Link<P>, UserError> {
-    let begin = driver.now();
-    let mut bytes = Vec::new();
-    let (mut control, mut operations, mut early) = (None, None, None);
-    loop {
-        if let (Some(control), Some(operations)) = (control, operations) {
-            // Of its messages the one who waits learns nothing when it dies.
-            driver.watch(control)?;
-            let mut link = Link::new(driver, control, operations);
-            if let Some(early) = early {
-                link.keep(early);
-            }
-            return Ok(link);
-        }
-        match driver.poll_event(&mut bytes, ends::context_of)? {
-            DriverEvent::Open(connection, CONTROL) => control = Some(connection),
-            DriverEvent::Open(connection, OPERATIONS) => operations = Some(connection),
-            // Another client, which came to the port of the listening endpoint.
-            DriverEvent::Open(connection, _) => {
-                let why = "the server is busy with another run: try again when that has ended".into();
-                send(&driver, connection, &Answer::Refused { why })?;
-            }
-            DriverEvent::Received(_) => early = Some(bytes.clone()),
-            DriverEvent::Nothing if driver.now() - begin > ARRIVAL => {
-                return Err(UserError::new("the client did not connect for its run"));
-            }
-            DriverEvent::Nothing => driver.wait(),
-            _ => {}
         }
     }
 }

@@ -56,7 +56,7 @@ pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<()
     let plan = Plan { transport: opening.transport.clone(), keys: opening.keys.clone(), ..plan.clone() };
     let (sender, listening) = channel();
     let serve = || {
-        server::serve::<InTurns>(&opening, None, |notice| {
+        server::serve::<InTurns>(&opening, server::PATIENCE, None, |notice| {
             if let Notice::Listening(uri) = notice {
                 // The client's end of this channel is there as long as its thread.
                 let _ = sender.send(uri.to_owned());
@@ -309,6 +309,10 @@ impl Driver for InTurns {
 
     fn wait(&self) {
         self.slot.wait(&self.clock);
+    }
+
+    fn wait_beside<'a>(&'a self, _: impl Iterator<Item = &'a Self>) {
+        self.wait();
     }
 }
 

@@ -1,0 +1,140 @@
+//! Clients of a server that are silent, send nonsense, or come all at once.
+
+use super::client;
+use super::control::{Answer, Client, Command, Hello, Request, VERSION, What, recv};
+use super::driver::{Driver, DriverOptions, Facade};
+use super::ends::{self, CONTROL, OPERATIONS};
+use super::plan::Plan;
+use super::plan::tests::plan;
+use super::server::{Notice, Patience, serve};
+use cci::Attribute;
+use cci_report::UserError;
+use std::sync::mpsc::{Receiver, channel};
+use std::time::Duration;
+
+/// Longer than anything takes on a busy machine.
+const LONG: Duration = Duration::from_secs(100);
+
+/// A server of this process, which ends with it; its URI, and its lines.
+fn server(patience: Patience) -> (String, Receiver<String>) {
+    let (sender, lines) = channel();
+    std::thread::spawn(move || {
+        serve::<Facade>(&DriverOptions::on_loopback("sm"), patience, None, |notice| {
+            let (Notice::Listening(line) | Notice::Ended(line)) = notice;
+            // The test may be over.
+            let _ = sender.send(line.to_owned());
+        })
+        .map(|never| match never {})
+    });
+    (lines.recv_timeout(LONG).expect("a URI"), lines)
+}
+
+fn short() -> Plan {
+    let mut plan = plan();
+    (plan.transport, plan.keys, plan.sizes) = (Some("sm".into()), Vec::new(), vec![8]);
+    (plan.effort.count, plan.effort.blocks) = (Some(5), Some(1));
+    plan
+}
+
+fn measure(uri: &str) -> Result<(), UserError> {
+    client::run::<Facade>(&short(), uri, None, |_| {})
+}
+
+fn stranger() -> Facade {
+    Facade::open(&DriverOptions::on_loopback("sm")).expect("an endpoint")
+}
+
+fn connect(stranger: &Facade, uri: &str, payload: &[u8], context: u64) -> cci::Connection {
+    client::call(stranger, uri, payload, Attribute::ReliableOrdered, context).expect("a connection")
+}
+
+/// The endpoint of a run that a stranger has launched.
+fn launched(stranger: &Facade, uri: &str) -> Result<String, UserError> {
+    let hello = Hello { cci_perf: VERSION, client: Client::at(stranger), request: Request::Launch(short().session) };
+    let connection = connect(stranger, uri, &serde_json::to_vec(&hello).expect("a request"), 3);
+    match recv(stranger, &mut Vec::new(), LONG, |from| from == connection)? {
+        Answer::Ready { uri } => Ok(uri),
+        other => Err(client::out_of_turn(&other)),
+    }
+}
+
+/// Both connections of a run.
+fn connected(stranger: &Facade, there: &str) -> cci::Connection {
+    let control = connect(stranger, there, ends::payload_of(CONTROL), CONTROL);
+    connect(stranger, there, ends::payload_of(OPERATIONS), OPERATIONS);
+    control
+}
+
+/// A block of no operations.
+const BLOCK: Command = Command::Block { what: What::Measured, size: 8, count: 0, number: 1 };
+
+/// A client whose run goes on: it has had an answer.
+fn in_a_run(uri: &str) -> Facade {
+    let stranger = stranger();
+    let there = launched(&stranger, uri).expect("an endpoint");
+    let control = connected(&stranger, &there);
+    super::control::send(&stranger, control, &BLOCK).expect("sent");
+    let answer: Answer = recv(&stranger, &mut Vec::new(), LONG, |from| from == control).expect("an answer");
+    assert!(matches!(answer, Answer::Go), "{answer:?}");
+    stranger
+}
+
+#[test]
+fn strangers_that_stand_still_hold_up_no_client() {
+    let (uri, lines) = server(Patience { arrival: LONG, arrival_in_place: LONG, silence: LONG });
+    let mut strangers = Vec::new();
+    for number in 0..20 {
+        let stranger = stranger();
+        // Nonsense is refused, and the server tells of some of it.
+        let asked = connect(&stranger, &uri, b"GET / HTTP/1.1", 4);
+        let answer: Answer = recv(&stranger, &mut Vec::new(), LONG, |from| from == asked).expect("an answer");
+        assert!(matches!(answer, Answer::Refused { .. }), "{answer:?}");
+        // One has launched and does not connect, one connects and sends nothing or nonsense.
+        if let (true, Ok(there)) = (number % 4 > 0, launched(&stranger, &uri)) {
+            if number % 4 > 1 {
+                let control = connected(&stranger, &there);
+                if number % 4 > 2 {
+                    stranger.send(control, b"no command", true).expect("sent");
+                }
+            }
+        }
+        strangers.push(stranger);
+        if number % 5 == 4 {
+            measure(&uri).expect("a run");
+        }
+    }
+    let told: Vec<_> = std::iter::from_fn(|| lines.try_recv().ok()).collect();
+    assert!(told.iter().filter(|line| line.starts_with("A client was refused")).count() <= 16, "{told:?}");
+}
+
+#[test]
+fn who_waits_too_long_is_told_with_whom_the_server_is_busy() {
+    let arrival = Duration::from_millis(300);
+    let (uri, _lines) = server(Patience { arrival, arrival_in_place: LONG, silence: LONG });
+    let running = in_a_run(&uri);
+    for _ in 0..2 {
+        let why = measure(&uri).expect_err("the server is busy").0;
+        let who = format!("the server is busy with {} (pid {}, ", running.uri(), std::process::id());
+        assert!(why.contains(&who) && why.contains(" s: try again when that run has ended"), "{why}");
+    }
+    // It goes on with the next one when that is over.
+    drop(running);
+    while let Err(why) = measure(&uri) {
+        assert!(why.0.contains("busy"), "{why}");
+    }
+}
+
+#[test]
+fn a_run_that_stands_still_is_given_up_and_the_next_one_served() {
+    let silence = Duration::from_millis(200);
+    let (uri, _lines) = server(Patience { arrival: LONG, arrival_in_place: LONG, silence });
+    let running = in_a_run(&uri);
+    // It waits for that.
+    measure(&uri).expect("a run");
+    let why = loop {
+        if let Err(why) = recv::<_, Answer>(&running, &mut Vec::new(), LONG, |_| true) {
+            break why;
+        }
+    };
+    assert!(why.0.contains("the other end disconnected"), "{why}");
+}

@@ -1,0 +1,285 @@
+//! Who asks at the endpoint that listens, and who is about to connect for a run.
+//!
+//!     client --- request ---> Reception --- launch ---> Hall --- both connections, ---> the run
+//!                                |                        |       a first command
+//!                                | malformed: refused     | late, gone, malformed:
+//!                                v                        v its endpoint is closed
+//!                             must leave within a second
+//!
+//! Neither holds up the server: it takes the first client of the hall that has connected. Between
+//! the blocks of a run both are looked after; who has waited for another run is told so.
+
+use super::control::{Answer, Client, Command, Hello, Report, Request, parse, send};
+use super::driver::{Driver, DriverError, DriverEvent};
+use super::ends;
+use super::ends::{CONTROL, OPERATIONS};
+use super::visits::who;
+use cci_admission::{Admission, Arrival, Limits, Origin};
+use cci_report::UserError;
+use cci_report::session::Session;
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+/// Clients that have been answered and are still connected, and how long they may stay.
+const ANSWERED: Limits = Limits { places: 64, patience: Duration::from_secs(1), bytes: 0 };
+
+/// Clients that may be about to connect at once, and that may wait: each has an endpoint.
+const COMING: usize = 8;
+
+/// Lines about malformed requests: strangers must not fill the terminal.
+const LINES: u32 = 16;
+
+/// What has come to the endpoint that listens.
+pub(super) enum Seen<C> {
+    Nothing,
+    /// Something that needs no answer.
+    Other,
+    Reports(u64, Report),
+    Launches(C, Client, Session),
+    /// A line about somebody who was refused.
+    Refused(String),
+}
+
+/// The endpoint that listens, and who is connected to it.
+pub(super) struct Reception<P: Driver> {
+    pub(super) driver: P,
+    begin: Duration,
+    /// Who has asked, by the context of the connection.
+    asked: BTreeMap<u64, Result<Hello, UserError>>,
+    next: u64,
+    answered: Admission<P::Connection>,
+    lines: u32,
+    bytes: Vec<u8>,
+}
+
+impl<P: Driver> Reception<P> {
+    pub(super) fn new(driver: P) -> Self {
+        let (begin, answered) = (driver.now(), Admission::new(ANSWERED));
+        Self { driver, begin, asked: BTreeMap::new(), next: 0, answered, lines: 0, bytes: Vec::new() }
+    }
+
+    /// Looks for one event.
+    pub(super) fn look(&mut self) -> Result<Seen<P::Connection>, DriverError> {
+        let (asked, next) = (&mut self.asked, &mut self.next);
+        let seen = self.driver.poll_event(&mut self.bytes, |payload| {
+            *next += 1;
+            asked.insert(*next, Hello::parse(payload));
+            *next
+        });
+        match seen {
+            Ok(DriverEvent::Nothing) => {
+                let now = self.driver.now().saturating_sub(self.begin);
+                while let Some(late) = self.answered.poll_late(now) {
+                    self.driver.disconnect(late);
+                }
+                Ok(Seen::Nothing)
+            }
+            Ok(DriverEvent::Asked) => Ok(match self.asked.get(&self.next) {
+                Some(Ok(Hello { client, request: Request::Report(report), .. })) => {
+                    Seen::Reports(client.run, report.clone())
+                }
+                _ => Seen::Other,
+            }),
+            Ok(DriverEvent::Open(connection, context)) => Ok(self.meet(connection, context)),
+            Ok(DriverEvent::NotOpen(_, context)) => {
+                self.asked.remove(&context);
+                Ok(Seen::Other)
+            }
+            // A client that has what it wanted closes.
+            Ok(_) | Err(DriverError::PeerLost) => Ok(Seen::Other),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn meet(&mut self, connection: P::Connection, context: u64) -> Seen<P::Connection> {
+        let now = self.driver.now().saturating_sub(self.begin);
+        let hello = self.asked.remove(&context);
+        // The transports share by address; a connection does not tell its own.
+        match self.answered.handle_arrival(now, connection, Origin::Here) {
+            Arrival::Admitted => {}
+            Arrival::Replaces(other) => self.driver.disconnect(other),
+            Arrival::Refused => {
+                self.driver.disconnect(connection);
+                return Seen::Other;
+            }
+        }
+        match hello {
+            Some(Ok(Hello { client, request: Request::Launch(session), .. })) => {
+                Seen::Launches(connection, client, session)
+            }
+            // The report was taken when it came.
+            Some(Ok(_)) | None => Seen::Other,
+            Some(Err(why)) => {
+                refuse(&self.driver, connection, &why);
+                self.lines += 1;
+                match self.lines {
+                    ..LINES => Seen::Refused(format!("A client was refused: {why}")),
+                    LINES => Seen::Refused(format!("A client was refused: {why}; the next ones are not reported")),
+                    _ => Seen::Other,
+                }
+            }
+        }
+    }
+}
+
+/// Says no.
+pub(super) fn refuse<P: Driver>(driver: &P, connection: P::Connection, why: &UserError) {
+    // The client may be gone, then nobody needs the reason.
+    let _ = send(driver, connection, &Answer::Refused { why: why.0.clone() });
+}
+
+/// Why a server refuses a client during a run of another one.
+pub(super) fn busy(client: &Client, since: Duration) -> UserError {
+    let (who, seconds) = (who(client), since.as_secs());
+    UserError(format!("the server is busy with {who} for {seconds} s: try again when that run has ended"))
+}
+
+/// A client that has been told where to connect, and the endpoint for its run.
+pub(super) struct Coming<P: Driver> {
+    number: u64,
+    pub(super) client: Client,
+    pub(super) session: Session,
+    pub(super) driver: P,
+    control: Option<P::Connection>,
+    operations: Option<P::Connection>,
+    /// Its first command. It may know of both connections before this end does, where frames
+    /// overtake each other.
+    early: Option<Vec<u8>>,
+    /// When it was told where to connect, and whether it has since.
+    since: Duration,
+    is_here: bool,
+}
+
+/// Both connections of a client, and its first command.
+pub(super) type Connections<C> = (C, C, Vec<u8>);
+
+impl<P: Driver> Coming<P> {
+    pub(super) fn new(client: Client, session: Session, driver: P) -> Self {
+        let since = driver.now();
+        let (control, operations, early, is_here) = (None, None, None, false);
+        Self { number: 0, client, session, driver, control, operations, early, since, is_here }
+    }
+
+    /// Takes what has come.
+    pub(super) fn look(&mut self) -> Result<(), UserError> {
+        let mut bytes = Vec::new();
+        loop {
+            match self.driver.poll_event(&mut bytes, ends::context_of)? {
+                DriverEvent::Open(connection, CONTROL) if self.control.is_none() => self.control = Some(connection),
+                DriverEvent::Open(connection, OPERATIONS) if self.operations.is_none() => {
+                    self.operations = Some(connection);
+                }
+                DriverEvent::Open(connection, _) => {
+                    let since = self.driver.now().saturating_sub(self.since);
+                    refuse(&self.driver, connection, &busy(&self.client, since));
+                }
+                DriverEvent::Received(_) if self.early.is_none() => {
+                    parse::<Command>(&bytes)?;
+                    self.early = Some(std::mem::take(&mut bytes));
+                }
+                DriverEvent::Nothing => break,
+                _ => {}
+            }
+        }
+        self.is_here = self.control.is_some() && self.operations.is_some() && self.early.is_some();
+        Ok(())
+    }
+
+    /// Its connections and its first command, once all are there.
+    pub(super) fn connections(&mut self) -> Option<Connections<P::Connection>> {
+        let (control, operations) = self.control.zip(self.operations)?;
+        Some((control, operations, self.early.take()?))
+    }
+
+    fn refuse(&self, why: &UserError) {
+        if let Some(control) = self.control {
+            refuse(&self.driver, control, why);
+        }
+    }
+}
+
+/// Clients that are about to connect, and those that wait for the end of another run.
+pub(super) struct Hall<P: Driver> {
+    coming: Vec<Coming<P>>,
+    /// Those that are about to connect.
+    admission: Admission<u64>,
+    /// How long one may take to connect, and to wait.
+    patience: Duration,
+    next: u64,
+}
+
+/// What has become of a client of the hall.
+pub(super) enum Next<P: Driver> {
+    Come(Coming<P>),
+    Gone(Box<(Client, Session)>, UserError),
+}
+
+impl<P: Driver> Next<P> {
+    fn gone(coming: Coming<P>, why: UserError) -> Self {
+        Self::Gone(Box::new((coming.client, coming.session)), why)
+    }
+}
+
+impl<P: Driver> Hall<P> {
+    /// An empty one.
+    pub(super) fn new(patience: Duration) -> Self {
+        let limits = Limits { places: COMING, patience, bytes: 0 };
+        Self { coming: Vec::new(), admission: Admission::new(limits), patience, next: 0 }
+    }
+
+    /// Takes a client in. Without a place for it, it is gone, or another one makes room.
+    pub(super) fn enter(&mut self, now: Duration, mut coming: Coming<P>) -> Option<Next<P>> {
+        self.next += 1;
+        coming.number = self.next;
+        let too_many = || UserError::new("too many clients wait for the server: try again later");
+        if self.coming.len() >= 2 * COMING {
+            return Some(Next::gone(coming, too_many()));
+        }
+        let other = match self.admission.handle_arrival(now, self.next, Origin::Here) {
+            Arrival::Admitted => None,
+            Arrival::Replaces(other) => self.take(other),
+            Arrival::Refused => return Some(Next::gone(coming, too_many())),
+        };
+        self.coming.push(coming);
+        other.map(|other| Next::gone(other, UserError::new("the client made room for others: it did not connect")))
+    }
+
+    /// The endpoints whose events matter.
+    pub(super) fn drivers(&self) -> impl Iterator<Item = &P> {
+        self.coming.iter().map(|coming| &coming.driver)
+    }
+
+    /// The next client that has connected, or will not. While the server is `busy` those that have
+    /// connected wait, and are told at the end of their time.
+    pub(super) fn look(&mut self, now: Duration, busy: Option<&UserError>) -> Option<Next<P>> {
+        for at in 0..self.coming.len() {
+            let patience = self.patience;
+            let coming = &mut self.coming[at];
+            let number = coming.number;
+            if let Err(why) = coming.look() {
+                return self.take(number).map(|it| Next::gone(it, why));
+            }
+            if !coming.is_here {
+                continue;
+            }
+            // It is a stranger no more.
+            self.admission.remove(&number);
+            match busy {
+                None => return self.take(number).map(Next::Come),
+                Some(why) if now.saturating_sub(coming.since) > patience => {
+                    coming.refuse(why);
+                    return self.take(number).map(|it| Next::gone(it, why.clone()));
+                }
+                Some(_) => {}
+            }
+        }
+        let late = self.admission.poll_late(now)?;
+        self.take(late).map(|it| Next::gone(it, UserError::new("the client did not connect for its run")))
+    }
+
+    fn take(&mut self, number: u64) -> Option<Coming<P>> {
+        self.admission.remove(&number);
+        let at = self.coming.iter().position(|coming| coming.number == number)?;
+        Some(self.coming.remove(at))
+    }
+}
