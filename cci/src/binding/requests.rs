@@ -90,9 +90,13 @@ pub fn reason(slot: &'static Slot) -> Option<String> {
     }
     let connection = slot.connection.get()?;
     let life = slot.mark.load(Ordering::Relaxed);
-    let moved = owner
-        .with(|core, transport| (connection.generation() == life).then(|| transport.report(core, connection).moved));
-    moved.ok()??
+    let why = owner.with(|core, transport| {
+        let broke = |core: &cci_transport::Core| core.why_broken(connection).map(str::to_owned);
+        (connection.generation() == life)
+            .then(|| transport.report(core, connection).moved.or_else(|| broke(core)))
+            .flatten()
+    });
+    why.ok()?
 }
 
 fn check_request(slot: &'static Slot) -> Result<(), RequestError> {

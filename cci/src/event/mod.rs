@@ -168,7 +168,8 @@ impl<'e> Event<'e> {
 
     /// Returns why a connect failed, as a sentence: the peer's own words when it refused the
     /// handshake, for one, and that of [`Event::outcome`] where no more is known. Of a peer that is
-    /// lost or silent: the frames of it that came from another address. `None` for other events.
+    /// lost or silent: the frames of it that came from another address, or the call that the system
+    /// refuses. `None` for other events.
     #[must_use]
     pub fn reason(&self) -> Option<String> {
         binding::reason(self.held().slot)

@@ -45,6 +45,15 @@ pub(super) enum DeferredCall {
         /// An endpoint has answered.
         is_answered: bool,
     },
+    /// Explain the event of a connect that was refused, where the system refuses frames.
+    ExplainRefusal {
+        /// The slot of the event.
+        slot: &'static Slot,
+        /// Where the connect has asked.
+        to: Address,
+    },
+    /// Explain why the connection with this cookie broke, where the system refuses frames.
+    ExplainBreak(u32),
     /// Pass the timeouts of the connection with this cookie to the engine.
     UpdateTimeouts(u32),
 }
@@ -77,12 +86,28 @@ impl<L: Link> Reliable<L> {
                 DeferredCall::ExplainTimeout { slot, to, is_answered } => {
                     self.explain_timeout(core, slot, &to, is_answered)
                 }
+                DeferredCall::ExplainRefusal { slot, to } => {
+                    if let Some(refusal) = self.link.refusal(&to) {
+                        core.explain(slot, refusal);
+                    }
+                }
+                DeferredCall::ExplainBreak(cookie) => self.explain_break(core, cookie),
                 DeferredCall::UpdateTimeouts(cookie) => {
                     if let Some(cell) = cell(core, cookie) {
                         self.set_timeouts(now, cell);
                     }
                 }
             }
+        }
+    }
+
+    /// Stores which refused call has broken a connection.
+    #[cold]
+    fn explain_break(&self, core: &mut Core, cookie: u32) {
+        let Some(cell) = cell(core, cookie) else { return };
+        let to = self.engine.address(index_of(cell));
+        if let Some(refusal) = to.and_then(|to| self.link.refusal(&to)) {
+            core.explain_break(cell, refusal);
         }
     }
 

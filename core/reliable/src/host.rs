@@ -91,8 +91,11 @@ impl HostState {
     fn on_refused(&mut self, core: &mut Core, cookie: u32, failure: Failure, is_answered: bool) {
         let opening = self.openings.get(cookie).map(|opening| (opening.kind, opening.slot, opening.to));
         self.give_up(core, cookie, failure);
-        if let (Some((EventKind::Connect, Some(slot), to)), Failure::TimedOut) = (opening, failure) {
-            self.deferred.push(DeferredCall::ExplainTimeout { slot, to, is_answered });
+        let Some((EventKind::Connect, Some(slot), to)) = opening else { return };
+        match failure {
+            Failure::TimedOut => self.deferred.push(DeferredCall::ExplainTimeout { slot, to, is_answered }),
+            Failure::Refused => self.deferred.push(DeferredCall::ExplainRefusal { slot, to }),
+            _ => {}
         }
     }
 
@@ -122,6 +125,7 @@ impl HostState {
         };
         cell.set_state(ConnectionState::Broken);
         self.orphan(core, cell);
+        self.deferred.push(DeferredCall::ExplainBreak(cookie));
         for event in core.break_events(cell) {
             self.pending_events.queue(core, event, cell);
         }

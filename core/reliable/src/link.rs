@@ -71,6 +71,10 @@ pub enum Incoming<'a> {
         /// Bytes of frame.
         mtu: u16,
     },
+    /// The system refuses every call by which frames leave or arrive, and no call can change that:
+    /// the socket is gone, or a filter of system calls forbids it. Shown again with each refused
+    /// call.
+    Down,
     /// The system could not read registered memory of a frame, which is lost: the program has
     /// unmapped the memory.
     Faulted {
@@ -128,6 +132,11 @@ pub trait Link: Wait + Send + 'static {
     /// What may keep frames from this address, which does not answer, or its answers from here: a
     /// sentence, where the link can tell. It may make system calls.
     fn silence(&self, to: &Address) -> Option<String> {
+        let _ = to;
+        None
+    }
+    /// Which call the system refuses for frames of this address: a sentence, if there is one now.
+    fn refusal(&self, to: &Address) -> Option<String> {
         let _ = to;
         None
     }
@@ -247,6 +256,7 @@ macro_rules! forward_most {
             path(to: &cci_proto::Address) -> (String, String);
             write_name(to: &cci_proto::Address, text: &mut dyn std::fmt::Write) -> std::fmt::Result;
             silence(to: &cci_proto::Address) -> Option<String>;
+            refusal(to: &cci_proto::Address) -> Option<String>;
             is_virtual() -> bool;
         }
         $crate::link::forward! { exclusive:

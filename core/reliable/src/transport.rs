@@ -282,6 +282,9 @@ impl<L: Link> Transport for Reliable<L> {
         let peer = self.engine.address(index_of(connection)).filter(|_| is_engines(core, connection));
         let to = peer.or_else(|| self.group_address(connection)).unwrap_or_default();
         (report.path, report.why) = self.link.path(&to);
+        if let Some(why) = core.why_broken(connection) {
+            why.clone_into(&mut report.why);
+        }
         if connection.attribute().is_multicast() {
             report.rma_path = "none: a group has no RMA".into();
         } else {

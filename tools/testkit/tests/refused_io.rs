@@ -13,7 +13,7 @@ use cci_conformance::{LIMIT, readable, sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What names the part of a child: transport, number of the call, errno, when, and the peer's URI.
+/// What names the part of a child: transport, numbers of the calls, errno, when, and the peer's URI.
 const PART: &str = "CCI_TEST_PART";
 /// Bytes of an RMA: more than a stream takes at once.
 const LEN: usize = 4 << 20;
@@ -38,10 +38,30 @@ const CALLS: [(&str, libc::c_long); 12] = [
     ("process_vm_writev", libc::SYS_process_vm_writev),
 ];
 
+/// The calls among them that carry frames.
+const FRAMES: usize = 6;
+
+/// When the filter is installed. Then sends have no timeout, and only the refusal ends them.
+const UNLIMITED: &str = "unlimited";
+
+/// The devices for a transport; `auto+sock+tcp` is the transport auto with these ways.
+fn context(transport: &str) -> Result<Context, String> {
+    let Some(ways) = transport.strip_prefix("auto+") else {
+        return Context::new().map_err(|error| error.to_string());
+    };
+    let path = std::env::temp_dir().join(format!("cci-refused-{}.conf", std::process::id()));
+    let text = format!("[ways]\ntransport = auto\nways = {}\n", ways.replace('+', ","));
+    std::fs::write(&path, text).map_err(|error| error.to_string())?;
+    let context = Context::from_file(&path).map_err(|error| error.to_string());
+    let _ = std::fs::remove_file(&path);
+    context
+}
+
 /// An endpoint that reports disconnects.
 fn open(transport: &str) -> Result<Endpoint, String> {
-    let context = Context::new().map_err(|error| error.to_string())?;
-    let device = context.devices().iter().find(|device| device.transport == transport).ok_or("no device")?;
+    let context = context(transport)?;
+    let name = transport.split('+').next().unwrap_or_default();
+    let device = context.devices().iter().find(|device| device.transport == name).ok_or("no device")?;
     let mut options = EndpointOptions::new();
     options.disconnect_events = true;
     Endpoint::open(device, &options).map_err(|error| error.to_string())
@@ -71,11 +91,13 @@ struct Open<'e> {
     last: u64,
     /// What was refused, or has failed, in words.
     failed: Vec<String>,
+    /// The reason of the event of the lost peer.
+    lost: Option<String>,
 }
 
 impl<'e> Open<'e> {
     fn at(endpoint: &'e Endpoint) -> Self {
-        Self { endpoint, all: Vec::new(), last: 100, failed: Vec::new() }
+        Self { endpoint, all: Vec::new(), last: 100, failed: Vec::new(), lost: None }
     }
 
     /// Begins one.
@@ -87,13 +109,22 @@ impl<'e> Open<'e> {
         }
     }
 
+    /// Takes an event.
+    fn take(&mut self) -> Option<Event<'e>> {
+        let event = self.endpoint.get_event().expect("usable")?;
+        if event.kind() == EventKind::Disconnect {
+            self.lost = event.reason().or_else(|| Some(String::new()));
+        }
+        Some(event)
+    }
+
     /// Sleeps on the handle until all have ended. Which connection opened.
     fn wait(&mut self) -> Option<Connection> {
         let (handle, begun) = (self.endpoint.handle().expect("a handle"), Instant::now());
         let mut opened = None;
         while !self.all.is_empty() {
             assert!(begun.elapsed() < LIMIT, "open for ever: {:?}", self.all);
-            let Some(event) = self.endpoint.get_event().expect("usable") else {
+            let Some(event) = self.take() else {
                 readable(&handle, LIMIT);
                 continue;
             };
@@ -119,11 +150,13 @@ fn connect(uri: &str) -> impl FnOnce(&Endpoint, u64) -> Result<(), ConnectError>
 }
 
 /// Connects, and takes the peer's word of its memory. `None`: the connect has ended otherwise.
-fn connected(endpoint: &Endpoint, uri: &str) -> Option<(Connection, RmaHandle)> {
+fn connected(endpoint: &Endpoint, uri: &str, when: &str) -> Option<(Connection, RmaHandle)> {
     let mut open = Open::at(endpoint);
     open.begin("connect", connect(uri));
     let connection = open.wait()?;
-    endpoint.set_option(connection, ConnectionOption::SendTimeout, TIMEOUT).expect("an option");
+    if when != UNLIMITED {
+        endpoint.set_option(connection, ConnectionOption::SendTimeout, TIMEOUT).expect("an option");
+    }
     let begun = Instant::now();
     while begun.elapsed() < 4 * TIMEOUT {
         if let Some(Event::Received(received)) = endpoint.get_event().expect("usable") {
@@ -153,15 +186,24 @@ fn operations(endpoint: &Endpoint, (connection, remote): (Connection, RmaHandle)
     open.wait();
     let is_broken = open.failed.iter().any(|failed| failed.starts_with("late send"));
     let why = endpoint.report(connection).map(|report| report.why).unwrap_or_default();
-    // Over datagrams a refused call is a loss, until the send timeout.
-    assert!(!is_broken || uri.starts_with("sock:") || why.contains("(os error"), "{why}: {:?}", open.failed);
+    assert!(!is_broken || why.contains("(os error"), "{why}: {:?}", open.failed);
+    let begun = Instant::now();
+    while is_broken && open.lost.is_none() {
+        assert!(begun.elapsed() < LIMIT, "no event of the lost peer");
+        open.take();
+    }
+    assert!(open.lost.is_none_or(|reason| reason.contains("(os error")), "the event names the call: {why}");
 }
 
 /// A child: what it does with the filter.
 fn play(part: &str) {
     let words: Vec<&str> = part.split(' ').collect();
-    let [transport, number, error, when, uri] = words[..] else { panic!("{part}") };
-    let refuse = || sys::refuse_call_with(number.parse().expect("a number"), error.parse().expect("an errno"));
+    let [transport, numbers, error, when, uri] = words[..] else { panic!("{part}") };
+    let refuse = || {
+        for number in numbers.split(',') {
+            sys::refuse_call_with(number.parse().expect("a number"), error.parse().expect("an errno"));
+        }
+    };
     if when == "before" {
         refuse();
     }
@@ -169,9 +211,9 @@ fn play(part: &str) {
         Ok(endpoint) => endpoint,
         Err(error) => return assert!(when == "before" && error.contains("(os error"), "{error}"),
     };
-    match connected(&endpoint, uri) {
+    match connected(&endpoint, uri, when) {
         Some(peer) => {
-            if when == "after" {
+            if when != "before" {
                 refuse();
             }
             operations(&endpoint, peer, uri);
@@ -197,7 +239,8 @@ fn run(test: &str, part: &str) -> Option<String> {
     (!output.status.success()).then(|| format!("{part}: {}", String::from_utf8_lossy(&text)))
 }
 
-fn refuse_each(test: &str, transport: &str) {
+/// Refuses these calls in children, each in these ways: the numbers, when, and with which error.
+fn refuse(test: &str, transport: &str, refusals: &[(String, &str, libc::c_int)]) {
     if let Some(part) = std::env::var_os(PART) {
         return play(part.to_str().expect("text"));
     }
@@ -207,16 +250,30 @@ fn refuse_each(test: &str, transport: &str) {
     let is_over = AtomicBool::new(false);
     let wrong: Vec<String> = std::thread::scope(|scope| {
         scope.spawn(|| serve(&server, &handle, &is_over));
-        let all =
-            CALLS.iter().flat_map(|call| [("before", libc::ENOSYS), ("after", libc::EPERM)].map(|how| (call, how)));
-        let part = |((_, number), (when, error)): (&(&str, libc::c_long), _)| {
-            format!("{transport} {number} {error} {when} {}", server.uri())
+        let part = |(numbers, when, error): &(String, &str, libc::c_int)| {
+            format!("{transport} {numbers} {error} {when} {}", server.uri())
         };
-        let wrong = all.filter_map(|how| Some(format!("{}: {}", how.0.0, run(test, &part(how))?))).collect();
+        let wrong = refusals.iter().filter_map(|how| run(test, &part(how))).collect();
         is_over.store(true, Ordering::Relaxed);
         wrong
     });
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
+}
+
+/// Refuses each call, before an endpoint opens and later.
+fn refuse_each(test: &str, transport: &str) {
+    let each = CALLS.iter().flat_map(|(_, number)| {
+        [("before", libc::ENOSYS), ("after", libc::EPERM)].map(|(when, error)| (number.to_string(), when, error))
+    });
+    refuse(test, transport, &each.collect::<Vec<_>>());
+}
+
+/// Refuses what carries frames, with an error that does not pass: each call, then all of them.
+fn refuse_for_ever(test: &str, transport: &str) {
+    let numbers: Vec<String> = CALLS[..FRAMES].iter().map(|(_, number)| number.to_string()).collect();
+    let all = numbers.join(",");
+    let refusals: Vec<_> = numbers.into_iter().chain([all]).map(|numbers| (numbers, UNLIMITED, libc::ENOSYS)).collect();
+    refuse(test, transport, &refusals);
 }
 
 #[test]
@@ -237,4 +294,19 @@ fn operations_end_on_sm_whichever_call_is_refused() {
 #[test]
 fn operations_end_on_auto_whichever_call_is_refused() {
     refuse_each("operations_end_on_auto_whichever_call_is_refused", "auto");
+}
+
+#[test]
+fn operations_without_a_timeout_end_on_sock_where_frames_are_refused_for_ever() {
+    refuse_for_ever("operations_without_a_timeout_end_on_sock_where_frames_are_refused_for_ever", "sock");
+}
+
+#[test]
+fn operations_end_on_auto_over_sock_and_tcp_whichever_call_is_refused() {
+    refuse_each("operations_end_on_auto_over_sock_and_tcp_whichever_call_is_refused", "auto+sock+tcp");
+}
+
+#[test]
+fn operations_without_a_timeout_end_on_auto_over_sock_and_tcp() {
+    refuse_for_ever("operations_without_a_timeout_end_on_auto_over_sock_and_tcp", "auto+sock+tcp");
 }

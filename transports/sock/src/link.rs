@@ -13,9 +13,12 @@ use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::fmt;
 use std::sync::Arc;
+use std::time::Duration;
 
 /// Calls that found something after which groups are looked at nevertheless.
 const GROUPS_EVERY: u32 = 16;
+/// How long a program sleeps between tries where the system refuses to give datagrams.
+const REST: Duration = Duration::from_millis(10);
 
 /// A link over UDP: one socket, however many peers there are, one for the peer that frames go to,
 /// and one for peers to which routes lead from another address. Not to be used by two threads at
@@ -111,6 +114,7 @@ impl Sock {
         if self.sockets.has_pending() {
             return false;
         }
+        let deadline = if self.sockets.is_to_rest() { self.rest(deadline) } else { deadline };
         let (deadline, room) = match self.sockets.room_at().filter(|_| wants_write) {
             // No descriptor reports this room, so the timer wakes.
             Some(until) => (Some(deadline.map_or(until, |deadline| deadline.min(until))), false),
@@ -120,6 +124,17 @@ impl Sock {
         let wakes = self.ready.set_deadline(deadline);
         self.ready.watch_room(self.sockets.own(), room);
         wakes
+    }
+
+    /// Nothing that arrives makes the handle readable while the system does not let this process
+    /// take it. Returns the deadline at which to try again.
+    #[cold]
+    fn rest(&mut self, deadline: Option<Time>) -> Option<Time> {
+        if !self.sockets.rest(&mut self.ready) {
+            return deadline;
+        }
+        let again = monotonic() + REST;
+        Some(deadline.map_or(again, |deadline| deadline.min(again)))
     }
 }
 
@@ -177,7 +192,7 @@ impl Link for Sock {
     }
 
     fn recv_burst(&mut self, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        let mut shown = self.sockets.receive(budget, &self.ready, sink);
+        let mut shown = self.sockets.receive(budget, &mut self.ready, sink);
         if !self.groups.is_empty() && !self.sockets.has_rest() {
             self.calls = self.calls.wrapping_add(1);
             if shown == 0 || self.calls.is_multiple_of(GROUPS_EVERY) {
@@ -217,10 +232,20 @@ impl Link for Sock {
                 format!("segmentation offload is off: {one}; receive coalescing is off: {other}")
             }
         };
-        (path, why)
+        match self.sockets.refusal(to) {
+            Some(refusal) => (path, format!("{why}; {refusal}")),
+            None => (path, why),
+        }
+    }
+
+    fn refusal(&self, to: &Address) -> Option<String> {
+        self.sockets.refusal(to)
     }
 
     fn silence(&self, to: &Address) -> Option<String> {
+        if let Some(refusal) = self.sockets.refusal(to) {
+            return Some(refusal);
+        }
         let (own, ip) = (self.local.ip, address::ip(to));
         if address::is_outward(to) || ip.is_loopback() {
             return None;

@@ -195,6 +195,15 @@ impl SendBatch {
         counted(taken).map(|taken| if runs.len() == 1 { 1 } else { taken })
     }
 
+    /// The call by which [`SendBatch::send`] sends these runs.
+    pub(crate) fn call(frames: &[Outgoing<'_>], runs: &[Run]) -> &'static str {
+        match (runs, frames) {
+            ([Run { count: 1, .. }], [frame, ..]) if frame.piece.is_none() && way(&frame.to).is_none() => "sendto",
+            ([_], _) => "sendmsg",
+            _ => "sendmmsg",
+        }
+    }
+
     /// Sends a datagram that needs no header: one frame, in one piece, that goes where routes lead.
     /// The kernel would copy and check such a header, a twentieth of a datagram's way.
     fn send_single(socket: BorrowedFd<'_>, frames: &[Outgoing<'_>]) -> Option<Result<usize, Errno>> {

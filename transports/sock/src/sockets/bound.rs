@@ -2,9 +2,11 @@
 
 use super::ERRORS_AT_ONCE;
 use super::receive::{Receiver, Stream};
+use super::refusals::{Refusals, is_of_receive};
 use super::reports::Reports;
 use super::transmit::Transmitter;
 use crate::socket::How;
+use cci_proto::Address;
 use cci_reliable::{Incoming, Outgoing};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -17,13 +19,16 @@ pub(super) struct Bound {
     /// How datagrams come.
     pub(super) stream: Stream,
     pub(super) reports: Reports,
+    /// Receives that the system has refused.
+    pub(super) refusals: Refusals,
 }
 
 impl Bound {
     /// Takes over a socket that was made as `how` says. `mtu`: the largest frame that leaves there
     /// for certain, bytes.
     pub(super) fn new(socket: OwnedFd, how: How, mtu: u16) -> Self {
-        Self { socket, how, stream: Stream::of(how), reports: Reports::new(mtu, how) }
+        let (stream, reports) = (Stream::of(how), Reports::new(mtu, how));
+        Self { socket, how, stream, reports, refusals: Refusals::default() }
     }
 
     /// Sends frames in order; returns how many were taken, those among them that were lost.
@@ -39,19 +44,32 @@ impl Bound {
 
     /// Takes datagrams, with the errors of others cleared away; returns how many frames were shown.
     pub(super) fn take(&mut self, receiver: &mut Receiver, budget: usize, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
-        let mut shown = 0;
+        let (mut shown, mut last) = (0, None);
         for _ in 0..ERRORS_AT_ONCE {
             match receiver.take(self.socket.as_fd(), &mut self.stream, budget, sink) {
                 Ok(count) => return shown + count,
                 Err(Errno::AGAIN) => return shown,
                 // The error of a datagram that was sent: what it is about stands in the queue. The
                 // call is repeated.
-                Err(_) => {
+                Err(error) => {
+                    last = Some(error);
                     self.reports.pending = true;
                     shown += self.show_reports(sink);
                 }
             }
         }
+        if let Some(error) = last.filter(|error| shown == 0 && is_of_receive(*error)) {
+            self.on_refused(error, receiver);
+        }
         shown
+    }
+
+    /// The system refuses to give datagrams, time after time.
+    #[cold]
+    fn on_refused(&mut self, error: Errno, receiver: &Receiver) {
+        let passed = receiver.received.datagrams;
+        self.reports.is_down |= self.refusals.record(self.stream.call(), error, &Address::default(), passed);
+        // The next call stops watching the socket.
+        self.reports.pending = true;
     }
 }

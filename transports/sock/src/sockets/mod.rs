@@ -8,6 +8,7 @@ mod bound;
 mod connected;
 mod outward;
 mod receive;
+mod refusals;
 mod reports;
 mod transmit;
 mod turns;
@@ -67,6 +68,8 @@ pub(crate) struct Sockets {
     turns: Turns,
     transmitter: Transmitter,
     receiver: Receiver,
+    /// The sockets are not watched although the endpoint waits for frames.
+    rests: bool,
 }
 
 impl Sockets {
@@ -87,6 +90,7 @@ impl Sockets {
             turns: Turns::default(),
             transmitter: Transmitter::new(SendBatch::new(home), no_segmentation),
             receiver: Receiver::new(STRIDE)?,
+            rests: false,
         })
     }
 
@@ -148,13 +152,15 @@ impl Sockets {
     /// Shows errors that wait, and up to about `budget` frames; opens or closes the connected
     /// socket where that is due. Returns how much was shown.
     #[inline]
-    pub(crate) fn receive(&mut self, budget: usize, ready: &Ready, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
+    pub(crate) fn receive(&mut self, budget: usize, ready: &mut Ready, sink: &mut dyn FnMut(Incoming<'_>)) -> usize {
         let mut shown = 0;
         if self.own.reports.pending {
             shown = self.own.show_reports(sink);
+            self.rest(ready);
         }
         if let Some(outward) = self.outward.as_mut().filter(|outward| outward.bound.reports.pending) {
             shown += outward.bound.show_reports(sink);
+            self.rest(ready);
         }
         if self.receiver.has_rest() {
             shown += self.receiver.show(budget, sink);
@@ -206,10 +212,51 @@ impl Sockets {
 
     /// Chooses whether frames make the handle readable; returns whether they do.
     pub(crate) fn watch(&mut self, ready: &mut Ready, on: bool) -> bool {
+        self.rests = false;
         let watched = ready.watch_frames(&self.own.socket, on);
         self.connected.watch(ready, watched);
         let by_outward = self.outward.as_mut().is_none_or(|outward| outward.watch(ready, watched));
         watched && by_outward
+    }
+
+    /// Whether the system has refused to give datagrams, and has given none since.
+    #[inline]
+    fn is_deaf(&self) -> bool {
+        let passed = self.receiver.received.datagrams;
+        self.own.refusals.is_current(passed)
+            || self.outward.as_ref().is_some_and(|outward| outward.bound.refusals.is_current(passed))
+    }
+
+    /// Stops watching sockets that the system does not let this process read: they would stay
+    /// readable, and keep whoever sleeps on the handle awake. Watches them again once it does.
+    /// Returns whether they are not watched.
+    #[cold]
+    pub(crate) fn rest(&mut self, ready: &mut Ready) -> bool {
+        let rests = self.is_deaf();
+        if rests != self.rests {
+            self.watch(ready, !rests);
+            self.rests = rests;
+        }
+        rests
+    }
+
+    /// Whether [`Sockets::rest`] has something to do, or to undo.
+    #[inline]
+    pub(crate) fn is_to_rest(&self) -> bool {
+        self.rests || self.is_deaf()
+    }
+
+    /// Which calls the system refuses for frames of this peer: a sentence, if there is one.
+    #[cold]
+    pub(crate) fn refusal(&self, to: &Address) -> Option<String> {
+        let (sent, received) = (self.transmitter.sent.frames, self.receiver.received.datagrams);
+        let bound = match &self.outward {
+            Some(outward) if address::is_outward(to) => &outward.bound,
+            _ => &self.own,
+        };
+        let send = self.transmitter.refusals.sentence(to, sent);
+        let receive = || bound.refusals.sentence(&Address::default(), received);
+        send.or_else(receive)
     }
 
     /// When there may be room to send again, where no descriptor reports it.

@@ -66,6 +66,15 @@ impl Stream {
         if self.is_outward { Origin::Outward } else { Origin::Anybody }
     }
 
+    /// The call that takes the next datagrams.
+    pub(super) fn call(&self) -> &'static str {
+        match (self.want(), self.wants_marks) {
+            (1, false) => "recvfrom",
+            (1, true) => "recvmsg",
+            _ => "recvmmsg",
+        }
+    }
+
     /// Datagrams to be taken in one call.
     fn want(&self) -> usize {
         let want = WANT[self.streak / STREAK];

@@ -13,8 +13,9 @@ use std::net::{IpAddr, SocketAddr, SocketAddrV6};
 
 /// Bytes that are kept of a frame that was too long: a frame header and more.
 const QUOTED: usize = 64;
-/// Frames that were too long and are remembered until the next look.
-const OVERSIZED: usize = 8;
+/// Frames that were too long, and frames that were refused, which are remembered until the next
+/// look.
+const REMEMBERED: usize = 8;
 /// Pieces of unreadable memory that are remembered until the next look. What is not remembered
 /// fails again.
 const FAULTS: usize = 16;
@@ -24,19 +25,35 @@ const ROOM: usize = 2048;
 /// Entries of the error queue taken at a time.
 const AT_ONCE: usize = 16;
 
-/// A frame that this host's own interface does not take.
+/// The beginning of a frame that this host itself does not take.
 #[derive(Clone, Copy, Debug)]
-struct Oversized {
+struct Quote {
     to: Address,
     quoted: [u8; QUOTED],
     len: usize,
+}
+
+impl Quote {
+    fn of(frame: &Outgoing<'_>) -> Self {
+        let len = frame.head.len().min(QUOTED);
+        let mut quoted = [0; QUOTED];
+        quoted[..len].copy_from_slice(&frame.head[..len]);
+        Self { to: frame.to, quoted, len }
+    }
+
+    fn bytes(&self) -> &[u8] {
+        &self.quoted[..self.len]
+    }
 }
 
 /// Reads the error queue.
 pub(super) struct Reports {
     /// The queue may hold something.
     pub(super) pending: bool,
-    oversized: Vec<Oversized>,
+    /// The system refuses all frames for good.
+    pub(super) is_down: bool,
+    oversized: Vec<Quote>,
+    unreachable: Vec<Quote>,
     faults: Vec<Span>,
     room: Box<[u8]>,
     /// Largest frame that the interface takes: what is said when the system does not say.
@@ -87,7 +104,9 @@ impl Reports {
     pub(super) fn new(mtu: u16, how: How) -> Self {
         Self {
             pending: false,
-            oversized: Vec::with_capacity(OVERSIZED),
+            is_down: false,
+            oversized: Vec::with_capacity(REMEMBERED),
+            unreachable: Vec::with_capacity(REMEMBERED),
             faults: Vec::with_capacity(FAULTS),
             room: vec![0; ROOM].into_boxed_slice(),
             mtu,
@@ -99,11 +118,16 @@ impl Reports {
 
     /// The system has refused a frame as too long. Beyond a few of them nothing new can be learned.
     pub(super) fn add_oversized(&mut self, frame: &Outgoing<'_>) {
-        if self.oversized.len() < OVERSIZED {
-            let len = frame.head.len().min(QUOTED);
-            let mut quoted = [0; QUOTED];
-            quoted[..len].copy_from_slice(&frame.head[..len]);
-            self.oversized.push(Oversized { to: frame.to, quoted, len });
+        if self.oversized.len() < REMEMBERED {
+            self.oversized.push(Quote::of(frame));
+        }
+    }
+
+    /// The system does not let a frame leave for its address. What is not remembered is refused
+    /// again.
+    pub(super) fn add_unreachable(&mut self, frame: &Outgoing<'_>) {
+        if self.unreachable.len() < REMEMBERED {
+            self.unreachable.push(Quote::of(frame));
         }
     }
 
@@ -121,6 +145,15 @@ impl Reports {
         for span in self.faults.drain(..) {
             sink(Incoming::Faulted { span });
         }
+        for frame in self.unreachable.drain(..) {
+            shown += 1;
+            // The route may change, so it is not final.
+            sink(Incoming::Refused { to: frame.to, quoted: frame.bytes(), is_own: false });
+        }
+        if std::mem::take(&mut self.is_down) {
+            shown += 1;
+            sink(Incoming::Down);
+        }
         for _ in 0..AT_ONCE {
             let Ok(report) = take_report(socket, &mut self.room) else {
                 self.pending = false;
@@ -132,7 +165,7 @@ impl Reports {
             let mtu = self.mtu;
             for frame in self.oversized.drain(..) {
                 shown += 1;
-                sink(Incoming::TooBig { to: frame.to, quoted: &frame.quoted[..frame.len], mtu });
+                sink(Incoming::TooBig { to: frame.to, quoted: frame.bytes(), mtu });
             }
         }
         shown
@@ -172,7 +205,7 @@ impl Reports {
                 let ip = address::ip(&to);
                 let Some(at) = self.oversized.iter().position(|frame| address::ip(&frame.to) == ip) else { return 0 };
                 let frame = self.oversized.remove(at);
-                sink(Incoming::TooBig { to: frame.to, quoted: &frame.quoted[..frame.len], mtu });
+                sink(Incoming::TooBig { to: frame.to, quoted: frame.bytes(), mtu });
                 1
             }
             _ => 0,

@@ -1,5 +1,6 @@
 //! Sending: which frames leave together, and what an error of the system means.
 
+use super::refusals::{Meaning, Refusals, meaning};
 use super::reports::Reports;
 use crate::sys::{Naming, RUNS, Run, SendBatch, VECTORS};
 use cci_proto::{Address, Time};
@@ -88,12 +89,15 @@ pub(super) struct Transmitter<K = SendBatch> {
     off: Off,
     pub(super) blocked: Option<Blocked>,
     pub(super) sent: Sent,
+    /// What the system has refused.
+    pub(super) refusals: Refusals,
 }
 
 impl<K: Kernel> Transmitter<K> {
     pub(super) fn new(kernel: K, no_offload: Option<String>) -> Self {
         let runs = Vec::with_capacity(RUNS);
-        Self { kernel, runs, no_offload, off: Off::default(), blocked: None, sent: Sent::default() }
+        let (off, sent, refusals) = (Off::default(), Sent::default(), Refusals::default());
+        Self { kernel, runs, no_offload, off, blocked: None, sent, refusals }
     }
 
     /// Sends frames in order; returns how many were taken, those among them that were lost.
@@ -235,8 +239,16 @@ impl<K: Kernel> Transmitter<K> {
         if let (Errno::FAULT, Some(piece)) = (error, frames[0].piece) {
             reports.add_fault(piece.span());
         }
-        if error == Errno::MSGSIZE {
-            reports.add_oversized(&frames[0]);
+        match error {
+            Errno::FAULT => {}
+            Errno::MSGSIZE => reports.add_oversized(&frames[0]),
+            _ => {
+                let call = SendBatch::call(frames, &self.runs);
+                reports.is_down |= self.refusals.record(call, error, &frames[0].to, self.sent.frames);
+                if meaning(error) == Meaning::Unreachable {
+                    reports.add_unreachable(&frames[0]);
+                }
+            }
         }
         *failure = RunFailure::default();
         self.sent.lost += run.count as u64;

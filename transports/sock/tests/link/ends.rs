@@ -16,6 +16,7 @@ pub(crate) enum Got {
     Refused { to: Address, quoted: Vec<u8>, is_own: bool },
     TooBig { to: Address, quoted: Vec<u8>, mtu: u16 },
     Faulted(Span),
+    Down,
 }
 
 impl From<Incoming<'_>> for Got {
@@ -26,6 +27,7 @@ impl From<Incoming<'_>> for Got {
             Incoming::Multicast { group, from, bytes } => Self::Multicast { group, from, bytes: bytes.to_vec() },
             Incoming::Refused { to, quoted, is_own } => Self::Refused { to, quoted: quoted.to_vec(), is_own },
             Incoming::TooBig { to, quoted, mtu } => Self::TooBig { to, quoted: quoted.to_vec(), mtu },
+            Incoming::Down => Self::Down,
             Incoming::Faulted { span } => Self::Faulted(span),
         }
     }

@@ -40,6 +40,11 @@ impl Table {
         self.conns.len()
     }
 
+    /// One more than the largest index that was ever in use.
+    pub(crate) fn end(&self) -> u32 {
+        u32::try_from(self.conns.used()).unwrap_or(u32::MAX)
+    }
+
     /// Adds a connection with the index and the identifier that [`Table::take`] returned last.
     pub(crate) fn put(&mut self, index: u32, conn: Conn) {
         self.ids.insert(conn.id, index);

@@ -28,6 +28,21 @@ impl Engine {
         }
     }
 
+    /// Ends what can never end otherwise: no frame leaves or arrives any more. Connects are refused,
+    /// and connections break. Requests wait for the program's answer.
+    pub fn handle_down<H: Host>(&mut self, now: Time, host: &mut H) {
+        for index in 0..self.table.end() {
+            match self.table.get(index).map(|conn| conn.state) {
+                Some(State::Asking) => self.refuse(now, index, Failure::Refused, host),
+                Some(State::Open | State::Accepting) => {
+                    self.break_connection(now, index, Failure::Disconnected, host);
+                }
+                Some(State::Closing) => self.remove(now, index),
+                _ => {}
+            }
+        }
+    }
+
     /// Handles a report that the path to `to` carries frames of at most `limit` bytes, with a
     /// quoted frame of ours. Limits below the base of that path count as the base.
     pub fn handle_too_big(&mut self, to: &Address, quoted: &[u8], limit: u16) {

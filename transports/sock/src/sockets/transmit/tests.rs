@@ -270,3 +270,38 @@ fn a_full_queue_rests_and_an_interrupted_call_is_repeated() {
         assert_eq!((world.transmitter.sent.lost, world.transmitter.sent.calls), (0, 2));
     }
 }
+
+/// What is shown of the errors that wait.
+fn shown(world: &mut World) -> Vec<(Address, bool)> {
+    let mut all = Vec::new();
+    world.reports.show(world.socket.as_fd(), &mut |incoming| {
+        all.push(match incoming {
+            Incoming::Refused { to, is_own, .. } => (to, is_own),
+            Incoming::Down => (Address::default(), true),
+            other => panic!("{other:?}"),
+        });
+    });
+    all
+}
+
+#[test]
+fn a_refused_frame_is_lost_or_its_peer_unreachable_or_the_link_down_by_the_kind_of_error() {
+    let twice = |error| [Err(error), Err(error), Err(error)];
+    for (error, unreachable) in
+        [(Errno::PERM, false), (Errno::NETUNREACH, false), (Errno::ACCESS, true), (Errno::INVAL, true)]
+    {
+        let mut world = World::new(&twice(error));
+        assert_eq!(world.send(&[frame(host(1), b"x")]), 1);
+        assert_eq!(shown(&mut world), if unreachable { vec![(host(1), false)] } else { vec![] }, "{error}");
+        let sentence = world.transmitter.refusals.sentence(&host(1), 0).expect("a reason");
+        assert!(sentence.contains("refuses sendto") && sentence.contains("os error"), "{sentence}");
+        assert_eq!(world.send(&[frame(host(2), b"x")]), 1, "it may pass");
+        assert!(!world.transmitter.refusals.is_current(world.transmitter.sent.frames));
+    }
+    let mut world = World::new(&twice(Errno::NOSYS));
+    assert_eq!(world.send(&[frame(host(1), b"x")]), 1);
+    assert_eq!(shown(&mut world), [], "not before it has come for a second");
+    world.reports.is_down = true;
+    assert_eq!(shown(&mut world), [(Address::default(), true)]);
+    assert_eq!(shown(&mut world), [], "once");
+}

@@ -84,6 +84,18 @@ fn what_this_host_itself_refuses_ends_at_once() {
 }
 
 #[test]
+fn where_nothing_leaves_or_arrives_any_more_everything_ends() {
+    let mut refused = Refused::new(Attribute::ReliableUnordered);
+    let Pair { engines: [engine, server], hosts: [host, other], now, .. } = &mut refused.pair;
+    engine.handle_down(*now, host);
+    engine.handle_down(*now, host);
+    assert_eq!(host.broken, [(refused.client, Failure::Disconnected)], "once");
+    assert_eq!(host.ended[&1], Err(Failure::Disconnected));
+    server.handle_down(*now, other);
+    assert_eq!(other.broken.len(), 1);
+}
+
+#[test]
 fn three_seconds_of_refusal_heal() {
     for attribute in [Attribute::ReliableOrdered, Attribute::ReliableUnordered] {
         let mut refused = Refused::new(attribute);

@@ -1,0 +1,166 @@
+//! Calls that the system refuses: which ones, why, and whether that can pass (`docs/design/sock.md`).
+
+use cci_proto::{Address, Time};
+use cci_transport::monotonic;
+use rustix::io::Errno;
+use std::time::Duration;
+
+/// Addresses whose refusals are remembered.
+const REMEMBERED: usize = 8;
+/// How long a refusal explains a silence, once other frames have left.
+const RECENT: Duration = Duration::from_secs(5);
+/// What cannot pass is final after so long without a frame, and so many calls. A filter may concern
+/// one of several threads only.
+const FINAL_AFTER: Duration = Duration::from_secs(1);
+const FINAL_CALLS: u32 = 8;
+
+/// What a refused send means.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Meaning {
+    /// The frame is lost. A firewall or a route of this moment refuses it.
+    Loss,
+    /// The peer cannot be reached: a route or a filter forbids the address.
+    Unreachable,
+    /// No frame leaves any more: the call does not exist, or the socket is gone.
+    Final,
+}
+
+/// What it means that the system refuses to send a frame with this error.
+pub(super) fn meaning(error: Errno) -> Meaning {
+    match error {
+        Errno::NOSYS | Errno::BADF | Errno::NOTSOCK => Meaning::Final,
+        Errno::ACCESS | Errno::INVAL => Meaning::Unreachable,
+        _ => Meaning::Loss,
+    }
+}
+
+/// Whether the error of a receive is the call's own, and not one of a frame that was sent.
+pub(super) fn is_of_receive(error: Errno) -> bool {
+    meaning(error) == Meaning::Final || matches!(error, Errno::PERM | Errno::INVAL)
+}
+
+/// A call that was refused.
+#[derive(Clone, Copy, Debug)]
+struct Refusal {
+    call: &'static str,
+    error: Errno,
+    to: Address,
+    at: Time,
+    /// Frames that had gone through.
+    passed: u64,
+}
+
+/// Refusals that cannot pass, in a row.
+#[derive(Clone, Copy, Debug)]
+struct Streak {
+    since: Time,
+    calls: u32,
+    passed: u64,
+}
+
+/// The refusals of calls that send, or of calls that receive.
+///
+/// Nothing is recorded where a call succeeds. The number of frames that have gone through tells
+/// whether a refusal is over, so that the fast path has no part in it.
+#[derive(Debug, Default)]
+pub(super) struct Refusals {
+    met: [Option<Refusal>; REMEMBERED],
+    next: usize,
+    /// Frames that had gone through at the last refusal.
+    last: Option<u64>,
+    streak: Option<Streak>,
+}
+
+impl Refusals {
+    /// Records that the system has refused a call for a frame to an address. `passed`: frames that
+    /// have gone through so far. Returns whether none will go through any more.
+    #[cold]
+    pub(super) fn record(&mut self, call: &'static str, error: Errno, to: &Address, passed: u64) -> bool {
+        let now = monotonic();
+        let known = self.met.iter().position(|met| met.is_some_and(|met| met.to == *to));
+        let place = known.unwrap_or(self.next);
+        if known.is_none() {
+            self.next = (self.next + 1) % REMEMBERED;
+        }
+        self.met[place] = Some(Refusal { call, error, to: *to, at: now, passed });
+        self.last = Some(passed);
+        if meaning(error) != Meaning::Final {
+            self.streak = None;
+            return false;
+        }
+        let begun = self.streak.filter(|streak| streak.passed == passed);
+        let mut streak = begun.unwrap_or(Streak { since: now, calls: 0, passed });
+        streak.calls = streak.calls.saturating_add(1);
+        self.streak = Some(streak);
+        streak.calls >= FINAL_CALLS && streak.since + FINAL_AFTER <= now
+    }
+
+    /// Whether nothing has gone through since the last refusal.
+    #[inline]
+    pub(super) fn is_current(&self, passed: u64) -> bool {
+        self.last == Some(passed)
+    }
+
+    /// Which call is refused for frames of this address, or of every address: a sentence.
+    #[cold]
+    pub(super) fn sentence(&self, to: &Address, passed: u64) -> Option<String> {
+        let now = monotonic();
+        let explains = |met: &&Refusal| {
+            let is_its = met.to == *to && (met.passed == passed || met.at + RECENT > now);
+            is_its || met.passed == passed && meaning(met.error) == Meaning::Final
+        };
+        let met = self.met.iter().flatten().filter(explains).max_by_key(|met| (met.to == *to, met.at))?;
+        let (call, why) = (met.call, std::io::Error::from(met.error));
+        Some(format!(
+            "the system refuses {call} for frames ({why}); check filters of system calls, firewalls and routes"
+        ))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn address(number: u8) -> Address {
+        crate::address::of_socket(&std::net::SocketAddr::from(([192, 0, 2, number], 5000)))
+    }
+
+    #[test]
+    fn a_refusal_is_over_once_a_frame_has_passed_but_explains_the_silence_of_its_address() {
+        let mut refusals = Refusals::default();
+        assert!(!refusals.record("sendto", Errno::PERM, &address(1), 7));
+        assert!(refusals.is_current(7) && !refusals.is_current(8));
+        let sentence = refusals.sentence(&address(1), 7).expect("a reason");
+        assert!(sentence.contains("refuses sendto for frames (Operation not permitted (os error 1))"), "{sentence}");
+        assert_eq!(refusals.sentence(&address(2), 7), None, "another address was not refused");
+        assert!(refusals.sentence(&address(1), 8).is_some(), "other frames have left");
+        refusals.met[0].as_mut().expect("a refusal").at = Time(0);
+        assert_eq!(refusals.sentence(&address(1), 8), None, "it is long ago");
+    }
+
+    #[test]
+    fn what_cannot_pass_is_final_after_a_second_of_calls_without_a_frame() {
+        let mut refusals = Refusals::default();
+        let record = |refusals: &mut Refusals, error, passed| refusals.record("sendmsg", error, &address(1), passed);
+        assert!((0..20).all(|_| !record(&mut refusals, Errno::NOSYS, 0)), "too soon");
+        refusals.streak.as_mut().expect("a streak").since = Time(0);
+        assert!(record(&mut refusals, Errno::NOSYS, 0));
+        assert!(refusals.sentence(&address(2), 0).is_some(), "it concerns every address");
+        assert!(!record(&mut refusals, Errno::NOSYS, 1), "a frame has passed");
+        refusals.streak.as_mut().expect("a streak").since = Time(0);
+        assert!((2..FINAL_CALLS).all(|_| !record(&mut refusals, Errno::NOSYS, 1)), "too few calls");
+        assert!(record(&mut refusals, Errno::NOSYS, 1));
+        assert!(!record(&mut refusals, Errno::PERM, 1), "a firewall may change");
+        assert!(!record(&mut refusals, Errno::NOSYS, 1), "it begins anew");
+    }
+
+    #[test]
+    fn more_addresses_than_are_remembered_forget_the_oldest() {
+        let mut refusals = Refusals::default();
+        for number in 0..=u8::try_from(REMEMBERED).expect("few") {
+            refusals.record("sendto", Errno::PERM, &address(number), 0);
+        }
+        assert_eq!(refusals.sentence(&address(0), 0), None);
+        assert!(refusals.sentence(&address(1), 0).is_some());
+    }
+}
