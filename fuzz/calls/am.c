@@ -40,9 +40,10 @@ static endpoint_t endpoints[PLACES];
 static unsigned bundle_of[PLACES];
 static unsigned char segments[PLACES][BYTES], payload[BYTES];
 static unsigned long sum;
-/* How the last message came. */
-enum { NOT_YET, ARRIVED, RETURNED };
-static int depth, came;
+/* Probes that were sent, the last that has arrived, and messages that have come back. */
+static int32_t probe, arrived;
+static unsigned returned;
+static int depth;
 
 static eb_t a_bundle(void) {
     return one_in(200) ? NULL : bundles[below(BUNDLES)];
@@ -56,14 +57,14 @@ static int an_index(void) {
     return one_in(100) ? (int)draw() : (int)below(TABLE);
 }
 
-/* Handlers 1 to 6 are of the three kinds. */
-enum { SHORT_REQUEST = 1, MEDIUM_REQUEST, LONG_REQUEST, SHORT_REPLY, MEDIUM_REPLY, LONG_REPLY };
+/* Handlers 1 to 6 are of the three kinds. Handler 7 is of probes only. */
+enum { SHORT_REQUEST = 1, MEDIUM_REQUEST, LONG_REQUEST, SHORT_REPLY, MEDIUM_REPLY, LONG_REPLY, PROBE, HANDLERS };
 
 /* Sometimes one that is not set. One of another kind would read arguments that it has not got. */
 static handler_t a_handler(handler_t good) {
     handler_t any = (handler_t)draw();
 
-    return one_in(60) && any > LONG_REPLY ? any : good;
+    return one_in(60) && any > PROBE ? any : good;
 }
 
 static int some_count(void) {
@@ -101,7 +102,6 @@ static void reply(void *token) {
     unsigned times = one_in(50) ? 2 : 1;
     uint32_t length = length_to(4000);
 
-    came = ARRIVED;
     if (one_in(4))
         ask_token(token);
     while (times-- > 0) {
@@ -143,7 +143,6 @@ static void on_bytes(void *token, void *buffer, size_t bytes) {
 }
 
 static void on_short_reply(void *token) {
-    came = ARRIVED;
     if (one_in(10))
         ask_token(token);
     if (one_in(100))
@@ -151,15 +150,20 @@ static void on_short_reply(void *token) {
 }
 
 static void on_reply_bytes(void *token, void *buffer, size_t bytes) {
-    came = ARRIVED;
     look_at(buffer, bytes);
     if (one_in(10))
         ask_token(token);
 }
 
+/* What a wait is for: no other message is taken for it. */
+static void on_probe(void *token, int32_t number, int32_t second, int32_t third, int32_t fourth) {
+    (void)token, (void)second, (void)third, (void)fourth;
+    arrived = number;
+}
+
 static void on_return(int status, op_t operation, void *block) {
     (void)operation;
-    came = RETURNED;
+    returned++;
     sum += (unsigned)status + (unsigned)*(int32_t *)block;
 }
 
@@ -277,12 +281,12 @@ static void set_handlers(endpoint_t endpoint) {
     static void (*const functions[])(void) = {
         (void (*)(void))on_return,      (void (*)(void))on_short,       (void (*)(void))on_bytes,
         (void (*)(void))on_bytes,       (void (*)(void))on_short_reply, (void (*)(void))on_reply_bytes,
-        (void (*)(void))on_reply_bytes,
+        (void (*)(void))on_reply_bytes, (void (*)(void))on_probe,
     };
     handler_t at, any;
     int count;
 
-    for (at = 0; at < 7; at++)
+    for (at = 0; at < HANDLERS; at++)
         AM(SetHandler, endpoint, at, functions[at]);
     if (one_in(4))
         AM(SetHandlerAny, endpoint, &any, functions[1]);
@@ -361,7 +365,14 @@ static int wait_at(eb_t bundle) {
 #endif
 }
 
-/* Maps an endpoint of another bundle, and sends it a request that arrives: both are connected. */
+/* Sends a request that only a probe's handler takes. */
+static int send_probe(unsigned from) {
+    const int32_t words[4] = {++probe, 0, 0, 0};
+
+    return AM(Request, endpoints[from], TABLE - 1, PROBE, 4, words) == AM_OK;
+}
+
+/* Maps an endpoint of another bundle, and sends it a probe that arrives: both are connected. */
 static int connect_bundles(unsigned from, unsigned to) {
     unsigned tries;
     en_t name;
@@ -374,17 +385,16 @@ static int connect_bundles(unsigned from, unsigned to) {
     if (AM(Map, endpoints[from], TABLE - 1, name, AM_ALL - 1) != AM_OK)
 #endif
         return 0;
-    came = NOT_YET;
-    if (AM(Request, endpoints[from], TABLE - 1, SHORT_REPLY, 4, arguments) != AM_OK)
+    if (!send_probe(from))
         return 0;
-    for (tries = 0; tries < 500 && came == NOT_YET; tries++)
+    for (tries = 0; tries < 500 && arrived != probe; tries++)
         poll_bundles();
-    return came == ARRIVED;
+    return arrived == probe;
 }
 
 /* A request from another bundle is under way, so that the wait ends. */
 static void wait_for_event(void) {
-    unsigned from = below(PLACES), to = below(PLACES), tries;
+    unsigned from = below(PLACES), to = below(PLACES), before;
     eb_t bundle = bundles[bundle_of[to]];
 
     set_mask(bundle);
@@ -395,11 +405,9 @@ static void wait_for_event(void) {
     }
     if (bundle_of[from] == bundle_of[to] || AM(SetEventMask, bundle, AM_NOTEMPTY) != AM_OK || !connect_bundles(from, to))
         return;
-    /* Nothing else is left, whose handler would set it. */
-    for (tries = 0; tries < 20; tries++)
-        poll_bundles();
-    came = NOT_YET;
-    if (AM(Request, endpoints[from], TABLE - 1, SHORT_REPLY, 4, arguments) == AM_OK && came == NOT_YET)
+    /* The next one goes the same way, unless it comes back or arrives within the call. */
+    before = returned;
+    if (send_probe(from) && arrived != probe && returned == before)
         wait_at(bundle);
 }
 
@@ -429,6 +437,10 @@ static void allocate_endpoint(void) {
 #endif
     if (code != AM_OK)
         return;
+    /* A stale handle stays until its cell is of another endpoint. */
+    for (index = 0; index < PLACES; index++)
+        if (endpoints[index] == endpoint)
+            endpoints[index] = NULL;
     endpoints[at] = endpoint;
     publish(at, &name);
     AM(SetTag, endpoint, AM_ALL);
@@ -454,8 +466,11 @@ static void allocate_bundle(void) {
             if (bundle_of[of] == at)
                 memset(board->entries[process][of], 0, ENTRY_BYTES);
     }
-    if (AM(AllocateBundle, one_in(20) ? AM_PAR : AM_SEQ, one_in(300) ? NULL : &bundle) == AM_OK)
+    if (AM(AllocateBundle, one_in(20) ? AM_PAR : AM_SEQ, one_in(300) ? NULL : &bundle) == AM_OK) {
+        if (bundles[!at] == bundle)
+            bundles[!at] = NULL;
         bundles[at] = bundle;
+    }
     for (of = 0; of < PLACES; of++)
         allocate_endpoint();
 }
