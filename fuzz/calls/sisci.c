@@ -67,7 +67,7 @@ static unsigned int flags(unsigned int maybe) {
 static unsigned int an_id(void) {
     int of = processes == 2 && one_in(2) ? !process : process;
 
-    return one_in(100) ? (unsigned int)draw() : first_id + (unsigned)of * 16 + below(8);
+    return one_in(100) ? (unsigned int)draw() : first_id + (unsigned)of * 16 + below(SEGMENTS);
 }
 
 static unsigned int a_node(void) {
@@ -103,15 +103,38 @@ static sci_callback_action_t on_data(void *arg, sci_local_data_interrupt_t inter
     return length % 2 ? SCI_CALLBACK_CANCEL : SCI_CALLBACK_CONTINUE;
 }
 
+static void unmap(unsigned at) {
+    if (DO(SCIUnmapSegment, maps[at].map, SCI_NO_FLAGS, &error) || one_in(2))
+        maps[at].start = NULL;
+}
+
+/* Ends all that keeps a segment busy. */
+static void let_go(void) {
+    unsigned at;
+
+    for (at = 0; at < OTHERS; at++) {
+        DO(SCIRemoveSequence, sequences[at], SCI_NO_FLAGS, &error);
+        sequences[at] = NULL;
+    }
+    for (at = 0; at < MAPS; at++)
+        if (maps[at].start)
+            unmap(at);
+}
+
 static void create_segment(void) {
     unsigned at = below(SEGMENTS);
     int calls_back = one_in(3);
     sci_local_segment_t segment = NULL;
 
+    if (one_in(3))
+        let_go();
     DO(SCISetSegmentUnavailable, segments[at], 0, SCI_FLAG_FORCE_DISCONNECT, &error);
     DO(SCIRemoveSegment, segments[at], SCI_NO_FLAGS, &error);
-    if (!DO(SCICreateSegment, ONE_OF(devices), one_in(300) ? NULL : &segment, an_id(),
-            one_in(100) ? (size_t)draw() : one_in(4) ? 1 + length_to(BYTES - 1) : 8192 + length_to(8192), calls_back ? on_local : SCI_NO_CALLBACK, NULL,
+    /* It keeps its name as long as something uses it. */
+    if (error == SCI_ERR_BUSY && !one_in(20))
+        return;
+    if (!DO(SCICreateSegment, ONE_OF(devices), one_in(300) ? NULL : &segment,
+            one_in(20) ? an_id() : first_id + (unsigned)process * 16 + at, one_in(100) ? (size_t)draw() : one_in(4) ? 1 + length_to(BYTES - 1) : 8192 + length_to(8192), calls_back ? on_local : SCI_NO_CALLBACK, NULL,
             calls_back ? SCI_FLAG_USE_CALLBACK : flags(SCI_FLAG_PRIVATE), &error))
         return;
     segments[at] = segment;
@@ -166,11 +189,6 @@ static void wait_for_segment(void) {
         DO(SCIWaitForLocalSegmentEvent, ONE_OF(segments), &from, one_in(50) ? NULL : &adapter, below(2), SCI_NO_FLAGS, &error);
     else
         DO(SCIWaitForRemoteSegmentEvent, ONE_OF(remotes), one_in(50) ? NULL : &status, below(2), SCI_NO_FLAGS, &error);
-}
-
-static void unmap(unsigned at) {
-    if (DO(SCIUnmapSegment, maps[at].map, SCI_NO_FLAGS, &error) || one_in(2))
-        maps[at].start = NULL;
 }
 
 static void map(void) {
@@ -253,6 +271,27 @@ static void copy(void) {
     else
         DO(SCIMemCpy, ONE_OF(sequences), memory, a_map(), offset, size, flags(one_in(2) ? SCI_FLAG_BLOCK_READ : SCI_FLAG_ERROR_CHECK),
            &error);
+}
+
+/*
+ * Posts as many transfers as a queue takes, and ends it before they have ended: as a rule, where
+ * they go to another process by a network.
+ */
+static void abort_dma(void) {
+    unsigned at = below(2), left = 300, tries = 8;
+    sci_remote_segment_t to;
+    sci_local_segment_t from;
+
+    DO(SCIRemoveDMAQueue, queues[at], SCI_NO_FLAGS, &error);
+    DO(SCICreateDMAQueue, ONE_OF(devices), &queues[at], 0, left, SCI_NO_FLAGS, &error);
+    do
+        from = ONE_OF(segments), to = ONE_OF(remotes);
+    while (!DO(SCIEnqueueDMATransfer, queues[at], from, to, 0, 0, 4096, SCI_NO_FLAGS, &error) && tries-- > 0);
+    while (left-- > 0 && error == SCI_ERR_OK)
+        DO(SCIEnqueueDMATransfer, queues[at], from, to, 0, 0, 4096, SCI_NO_FLAGS, &error);
+    if (DO(SCIPostDMAQueue, queues[at], one_in(2) ? on_transfer : NULL, NULL, one_in(2) ? SCI_FLAG_USE_CALLBACK : SCI_NO_FLAGS,
+           &error))
+        DO(SCIAbortDMAQueue, queues[at], SCI_NO_FLAGS, &error);
 }
 
 static void dma(void) {
@@ -481,7 +520,7 @@ static void fork_child(void) {
 const struct operation operations[] = {
     {create_segment, 10}, {change_segment, 30}, {connect_segment, 12}, {wait_for_segment, 8}, {map, 30},
     {touch, 60},          {sequence, 60},       {copy, 40},            {dma, 60},             {interrupt, 30},
-    {data_interrupt, 30}, {ask, 10},            {terminate, 1},        {fork_child, 1},
+    {data_interrupt, 30}, {ask, 10},            {terminate, 1},     {abort_dma, 1},        {fork_child, 1},
 #ifndef _REENTRANT
     {scali, 40},
 #endif
@@ -490,6 +529,7 @@ const struct operation operations[] = {
 
 const struct left_out left_out[] = {
     {AT_SCIRegisterSegmentMemory, "", 0, "the library refuses it always"},
+    {AT_SCIAbortDMAQueue, NULL, 2, "a transfer within a process has ended when the post returns"},
     {0, NULL, 0, NULL},
 };
 
