@@ -209,7 +209,7 @@ static en_t a_name(void) {
 
     memcpy(&name, board->entries[of][below(PLACES)], sizeof name);
     if (one_in(60))
-        ((unsigned char *)&name)[below(16)] ^= (unsigned char)draw();
+        ((unsigned char *)&name)[below(sizeof name < 16 ? sizeof name : 16)] ^= (unsigned char)draw();
     return name;
 }
 
