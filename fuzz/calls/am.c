@@ -339,7 +339,7 @@ static void others(void) {
         if (AM(GetEndpointStatistics, endpoint, one_in(100) ? NULL : &stats) == AM_OK)
             AM(AggregateStatistics, &all, &stats);
         AM(ResetEndpointStatistics, endpoint);
-        AM(SetSendTimeout, one_in(20) ? below(8) : 50 + below(300));
+        AM(SetSendTimeout, one_in(20) ? below(8) : 10 + below(40));
 #endif
     }
     }
@@ -606,7 +606,7 @@ void set_up(void) {
 #if !NOW
     if (processes == 1)
         start_job();
-    AM(SetSendTimeout, 100);
+    AM(SetSendTimeout, 20);
 #endif
     begin();
 }
