@@ -217,13 +217,13 @@ static void connect_peers(void) {
     snprintf(names[1], sizeof names[1], "b%d.%u", (int)getpid(), rounds);
     addresses[0] = address_at(nic_of[one], names[0]);
     addresses[1] = address_at(nic_of[other], names[1]);
-    if (CALL(VipConnectPeerRequest, vis[one], &addresses[0].address, &addresses[1].address, 200) != VIP_SUCCESS)
+    if (CALL(VipConnectPeerRequest, vis[one], &addresses[0].address, &addresses[1].address, 30) != VIP_SUCCESS)
         return;
-    if (CALL(VipConnectPeerRequest, vis[other], &addresses[1].address, &addresses[0].address, 200) != VIP_SUCCESS)
+    if (CALL(VipConnectPeerRequest, vis[other], &addresses[1].address, &addresses[0].address, 30) != VIP_SUCCESS)
         return;
     for (tries = 0; tries < 200 && (codes[0] == VIP_NOT_DONE || codes[1] == VIP_NOT_DONE); tries++) {
         codes[0] = CALL(VipConnectPeerDone, vis[one], &attributes);
-        codes[1] = one_in(10) ? CALL(VipConnectPeerWait, vis[other], &attributes)
+        codes[1] = one_in(30) ? CALL(VipConnectPeerWait, vis[other], &attributes)
                               : CALL(VipConnectPeerDone, vis[other], &attributes);
     }
 }
@@ -237,7 +237,7 @@ static void serve(void) {
 
     snprintf(name, sizeof name, "%u.%d", *(unsigned *)(void *)board->entries[0][9], process);
     local = address_at(nic_of[at], name);
-    if (CALL(VipConnectWait, nics[nic_of[at]], &local.address, 20, &remote.address, &attributes, &connection) !=
+    if (CALL(VipConnectWait, nics[nic_of[at]], &local.address, 4, &remote.address, &attributes, &connection) !=
         VIP_SUCCESS)
         return;
     if (one_in(4))
@@ -255,7 +255,7 @@ static void ask(void) {
     snprintf(name, sizeof name, "%u.%d", *(unsigned *)(void *)board->entries[0][9], !process);
     remote = address_at(nic_of[at], name);
     for (tries = 0; tries < 20; tries++)
-        if (CALL(VipConnectRequest, vis[at], &local.address, &remote.address, 20, &attributes) != VIP_NO_MATCH)
+        if (CALL(VipConnectRequest, vis[at], &local.address, &remote.address, 4, &attributes) != VIP_NO_MATCH)
             return;
 }
 
