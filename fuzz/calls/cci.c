@@ -382,6 +382,15 @@ static void deregister(void) {
     registered_at[at] = NULL;
 }
 
+/* One of this program: as a rule of the endpoint of the connection. */
+static cci_rma_handle_t *a_local(const cci_connection_t *connection) {
+    unsigned at = below(REGISTRATIONS), tries;
+
+    for (tries = 0; tries < 8 && connection && registered_at[at] != connection->endpoint; tries++)
+        at = below(REGISTRATIONS);
+    return (cci_rma_handle_t *)&registrations[at];
+}
+
 /* A registration of a peer: that of the other process, or of this one; sometimes a forged one. */
 static void a_remote(struct cci_rma_handle *into) {
     int of = processes == 2 && one_in(2) ? !process : process;
@@ -401,19 +410,19 @@ static int rma_flags(void) {
 
 static void rma(void) {
     struct cci_rma_handle remote;
-    unsigned at = below(REGISTRATIONS);
+    cci_connection_t *connection = a_connection();
     uint64_t length = length_to(one_in(10) ? BYTES : 4000);
     uint32_t message = one_in(2) ? 0 : length_to(500);
 
     a_remote(&remote);
-    CALL(cci_rma, a_connection(), message ? bytes_of(message) : NULL, message,
-         one_in(300) ? NULL : (cci_rma_handle_t *)&registrations[at], length_to(100),
+    CALL(cci_rma, connection, message ? bytes_of(message) : NULL, message, one_in(300) ? NULL : a_local(connection), length_to(100),
          one_in(300) ? NULL : (cci_rma_handle_t *)&remote, one_in(200) ? draw() : length_to(100),
          one_in(200) ? draw() : length, a_context(), rma_flags());
 }
 
 static void atomic(void) {
     struct cci_rma_handle remote;
+    cci_connection_t *connection = a_connection();
     struct ccix_atomic of = {1 + below(2), one_in(2) ? 4 : 8, draw(), draw() & 1};
 
     a_remote(&remote);
@@ -421,8 +430,7 @@ static void atomic(void) {
         of.operation = (uint32_t)draw();
     if (one_in(50))
         of.width = below(17);
-    CALL(ccix_rma_atomic, a_connection(), NULL, 0, (cci_rma_handle_t *)&registrations[below(REGISTRATIONS)],
-         8 * below(4), (cci_rma_handle_t *)&remote, one_in(50) ? draw() : 8 * (uint64_t)below(4),
+    CALL(ccix_rma_atomic, connection, NULL, 0, a_local(connection), 8 * below(4), (cci_rma_handle_t *)&remote, one_in(50) ? draw() : 8 * (uint64_t)below(4),
          one_in(300) ? NULL : &of, a_context(), send_flags() | (one_in(5) ? CCI_FLAG_FENCE : 0));
 }
 
