@@ -133,7 +133,7 @@ static void finish(void) {
 
     if (!requests[at].request && !one_in(20))
         return;
-    switch (below(8)) {
+    switch (below(24)) {
     case 0:
         code = CALL(mx_wait, endpoint, request, 1, &status, &result);
         break;
@@ -165,7 +165,7 @@ static void finish_any(void) {
     uint32_t result = 0;
     mx_endpoint_t endpoint = an_endpoint();
 
-    switch (below(8)) {
+    switch (below(24)) {
     case 0:
         CALL(mx_wait_any, endpoint, 1, some_bits(), a_mask(), &status, &result);
         break;
@@ -307,7 +307,7 @@ static void others(void) {
             requests[at].request = NULL;
         break;
     default:
-        if (one_in(30))
+        if (one_in(10))
             CALL(mx_disconnect, endpoint, an_address());
     }
 }
@@ -353,6 +353,12 @@ static void open_endpoint(void) {
     CALL(mx_set_request_timeout, endpoint, NULL, 2000);
 }
 
+/* Each end of an endpoint may wait for its last acknowledgements: not often. */
+static void reopen(void) {
+    if (one_in(4))
+        open_endpoint();
+}
+
 static void initialize(void) {
     CALL(mx__init_api, one_in(20) ? (int)draw() : MX_API);
 }
@@ -360,6 +366,8 @@ static void initialize(void) {
 static void finalize(void) {
     unsigned at;
 
+    if (!one_in(6))
+        return;
     CALL(mx_finalize);
     if (one_in(2)) {
         CALL(mx_finalize);
@@ -396,7 +404,7 @@ static void fork_child(void) {
 const struct operation operations[] = {
     {send_some, 100}, {receive, 80},      {finish, 120},    {finish_any, 60}, {progress, 20}, {set_handler, 2},
     {connect_to, 6},  {own_address, 10},  {names, 3},       {info, 8},        {texts, 4},     {others, 12},
-    {open_endpoint, 1}, {initialize, 1},  {finalize, 1},    {fork_child, 1},  {NULL, 0},
+    {reopen, 1},      {initialize, 1},    {finalize, 1},    {fork_child, 1},  {NULL, 0},
 };
 
 const struct left_out left_out[] = {
