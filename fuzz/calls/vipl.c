@@ -5,32 +5,17 @@
  * waits without a limit; addresses shorter than their lengths say.
  */
 
-#include "calls.h"
+#include "vipl_calls.h"
 
-#include <vipl.h>
-
-#define NICS 2
-#define VIS 8
-#define QUEUES 3
-#define SLOTS 64
-#define SLOT 128
-#define BYTES 65536u
-
-static VIP_NIC_HANDLE nics[NICS];
+VIP_NIC_HANDLE nics[NICS];
 static VIP_PROTECTION_HANDLE tags[NICS];
-static VIP_VI_HANDLE vis[VIS];
-static unsigned nic_of[VIS];
-static VIP_CQ_HANDLE queues[QUEUES];
-static VIP_CONN_HANDLE connection;
-static VIP_MEM_HANDLE handles[NICS], others[4];
-static unsigned char descriptors[SLOTS * SLOT + BYTES] __attribute__((aligned(4096)));
-static unsigned char *const data = descriptors + SLOTS * SLOT;
-static volatile char is_posted[SLOTS];
-
-typedef union {
-    VIP_NET_ADDRESS address;
-    unsigned char room[4 + 16 + 64];
-} ADDRESS;
+VIP_VI_HANDLE vis[VIS];
+unsigned nic_of[VIS];
+VIP_CQ_HANDLE queues[QUEUES];
+VIP_MEM_HANDLE handles[NICS];
+static VIP_MEM_HANDLE others[4];
+unsigned char descriptors[SLOTS * SLOT + BYTES] __attribute__((aligned(4096)));
+unsigned char *const data = descriptors + SLOTS * SLOT;
 
 static unsigned a_place(void) {
     return below(NICS);
@@ -40,11 +25,11 @@ static VIP_NIC_HANDLE a_nic(unsigned at) {
     return one_in(200) ? (VIP_NIC_HANDLE)(uintptr_t)draw() : nics[at];
 }
 
-static VIP_VI_HANDLE a_vi(void) {
+VIP_VI_HANDLE a_vi(void) {
     return one_in(200) ? (VIP_VI_HANDLE)(uintptr_t)draw() : vis[below(VIS)];
 }
 
-static VIP_CQ_HANDLE a_queue(void) {
+VIP_CQ_HANDLE a_queue(void) {
     return one_in(200) ? (VIP_CQ_HANDLE)(uintptr_t)draw() : queues[below(QUEUES - !one_in(9))];
 }
 
@@ -60,212 +45,6 @@ static VIP_VI_ATTRIBUTES attributes_of(unsigned nic) {
     if (one_in(100))
         attributes.Ptag = (VIP_PROTECTION_HANDLE)(uintptr_t)draw();
     return attributes;
-}
-
-static void note_done(VIP_DESCRIPTOR *descriptor) {
-    size_t at = (size_t)((unsigned char *)descriptor - descriptors) / SLOT;
-
-    if (!descriptor)
-        return;
-    PROMISE(at < SLOTS && is_posted[at]);
-    is_posted[at] = 0;
-}
-
-static int is_done(VIP_RETURN code) {
-    return code == VIP_SUCCESS || code == VIP_DESCRIPTOR_ERROR;
-}
-
-/* A free slot; NULL: all are posted. */
-static VIP_DESCRIPTOR *fill(void) {
-    unsigned at = below(SLOTS), segment;
-    VIP_DESCRIPTOR *descriptor = (VIP_DESCRIPTOR *)(void *)(descriptors + at * SLOT);
-
-    if (is_posted[at])
-        return NULL;
-    memset(descriptor, 0, SLOT);
-    descriptor->Control.SegCount = (VIP_UINT16)(one_in(3) ? below(5) : 1);
-    descriptor->Control.Control = one_in(6) ? VIP_CONTROL_IMMEDIATE : 0;
-    descriptor->Control.ImmediateData = (VIP_UINT32)draw();
-    if (one_in(100))
-        descriptor->Control.Control = (VIP_UINT16)draw();
-    for (segment = 0; segment < 4; segment++) {
-        VIP_DATA_SEGMENT *local = &((VIP_DESCRIPTOR_SEGMENT *)(void *)(descriptor->Data + segment))->Local;
-        uint32_t length = one_in(20) ? length_to(BYTES) : length_to(2000);
-
-        local->Data.Address = data + below(BYTES - length + 1);
-        local->Handle = one_in(50) ? (VIP_MEM_HANDLE)draw() : handles[0];
-        local->Length = one_in(200) ? (VIP_UINT32)draw() : length;
-    }
-    return descriptor;
-}
-
-/* Memory of the own NIC, and of the peer for RDMA. */
-static void address_memory(VIP_DESCRIPTOR *descriptor, unsigned nic, int rdma) {
-    unsigned segment, first = 0;
-    VIP_DESCRIPTOR_SEGMENT *segments = descriptor->Data;
-
-    if (rdma) {
-        int of = processes == 2 && one_in(2) ? !process : process;
-
-        memcpy(&segments->Remote.Data.AddressBits, board->entries[of][8], 8);
-        memcpy(&segments->Remote.Handle, board->entries[of][8] + 8 + 4 * below(NICS), 4);
-        descriptor->Control.Control |= one_in(4) ? VIP_CONTROL_OP_RDMAREAD : VIP_CONTROL_OP_RDMAWRITE;
-        if (descriptor->Control.SegCount == 0)
-            descriptor->Control.SegCount = 1;
-        first = 1;
-    }
-    for (segment = first; segment < 4; segment++)
-        if (segments[segment].Local.Handle == handles[0])
-            segments[segment].Local.Handle = handles[nic];
-}
-
-static void post(void) {
-    unsigned at = below(VIS);
-    VIP_DESCRIPTOR *descriptor = fill();
-    VIP_MEM_HANDLE handle = one_in(100) ? (VIP_MEM_HANDLE)draw() : handles[nic_of[at]];
-    int is_receive = one_in(2);
-    unsigned slot;
-    VIP_RETURN code;
-
-    if (!descriptor)
-        return;
-    slot = (unsigned)((unsigned char *)descriptor - descriptors) / SLOT;
-    address_memory(descriptor, nic_of[at], !is_receive && one_in(4));
-    if (one_in(300))
-        descriptor = (VIP_DESCRIPTOR *)(void *)((unsigned char *)descriptor + 8);
-    /* Before the call: a handler may take it back before that returns. */
-    is_posted[slot] = 1;
-    if (is_receive)
-        code = CALL(VipPostRecv, vis[at], one_in(300) ? NULL : descriptor, handle);
-    else
-        code = CALL(VipPostSend, vis[at], descriptor, handle);
-    if (code != VIP_SUCCESS)
-        is_posted[slot] = 0;
-}
-
-/* Takes what has completed. */
-static void take(void) {
-    VIP_VI_HANDLE vi = a_vi();
-    VIP_DESCRIPTOR *descriptor = NULL;
-    VIP_RETURN code;
-
-    switch (below(8)) {
-    case 0:
-        code = CALL_GOOD(VipSendWait, is_done(result_), VipSendWait(vi, 1, &descriptor));
-        break;
-    case 1:
-        code = CALL_GOOD(VipRecvWait, is_done(result_), VipRecvWait(vi, 1, &descriptor));
-        break;
-    case 2:
-    case 3:
-    case 4:
-        code = CALL_GOOD(VipSendDone, is_done(result_), VipSendDone(vi, one_in(300) ? NULL : &descriptor));
-        break;
-    default:
-        code = CALL_GOOD(VipRecvDone, is_done(result_), VipRecvDone(vi, one_in(300) ? NULL : &descriptor));
-    }
-    if (is_done(code))
-        note_done(descriptor);
-}
-
-static void take_from_queue(void) {
-    VIP_VI_HANDLE vi = NULL;
-    VIP_BOOLEAN is_receive = 0;
-    VIP_DESCRIPTOR *descriptor = NULL;
-    VIP_RETURN code;
-
-    if (one_in(8))
-        code = CALL(VipCQWait, a_queue(), 1, &vi, &is_receive);
-    else
-        code = CALL(VipCQDone, a_queue(), one_in(300) ? NULL : &vi, &is_receive);
-    if (code != VIP_SUCCESS || !vi)
-        return;
-    if (is_receive)
-        code = CALL_GOOD(VipRecvDone, is_done(result_), VipRecvDone(vi, &descriptor));
-    else
-        code = CALL_GOOD(VipSendDone, is_done(result_), VipSendDone(vi, &descriptor));
-    if (is_done(code))
-        note_done(descriptor);
-}
-
-/* An address of this host. */
-static ADDRESS address_at(unsigned nic, const char *name) {
-    VIP_NIC_ATTRIBUTES attributes;
-    ADDRESS address;
-
-    memset(&address, 0, sizeof address);
-    if (CALL(VipQueryNic, nics[nic], &attributes) != VIP_SUCCESS || attributes.NicAddressLen > 16)
-        return address;
-    address.address.HostAddressLen = attributes.NicAddressLen;
-    address.address.DiscriminatorLen = (VIP_UINT16)strlen(name);
-    memcpy(address.room + 4, attributes.LocalNicAddress, attributes.NicAddressLen);
-    memcpy(address.room + 4 + attributes.NicAddressLen, name, strlen(name));
-    return address;
-}
-
-/* Both sides of the peer-to-peer model, which need no thread that waits. */
-static void connect_peers(void) {
-    static unsigned rounds;
-    unsigned one = below(VIS), other = (one + 1 + below(VIS - 1)) % VIS, tries;
-    char names[2][32];
-    ADDRESS addresses[2];
-    VIP_VI_ATTRIBUTES attributes;
-    VIP_RETURN codes[2] = {VIP_NOT_DONE, VIP_NOT_DONE};
-
-    rounds++;
-    snprintf(names[0], sizeof names[0], "a%d.%u", (int)getpid(), rounds);
-    snprintf(names[1], sizeof names[1], "b%d.%u", (int)getpid(), rounds);
-    addresses[0] = address_at(nic_of[one], names[0]);
-    addresses[1] = address_at(nic_of[other], names[1]);
-    if (CALL(VipConnectPeerRequest, vis[one], &addresses[0].address, &addresses[1].address, 30) != VIP_SUCCESS)
-        return;
-    if (CALL(VipConnectPeerRequest, vis[other], &addresses[1].address, &addresses[0].address, 30) != VIP_SUCCESS)
-        return;
-    for (tries = 0; tries < 200 && (codes[0] == VIP_NOT_DONE || codes[1] == VIP_NOT_DONE); tries++) {
-        codes[0] = CALL(VipConnectPeerDone, vis[one], &attributes);
-        codes[1] = one_in(30) ? CALL(VipConnectPeerWait, vis[other], &attributes)
-                              : CALL(VipConnectPeerDone, vis[other], &attributes);
-    }
-}
-
-/* The client and server model between two processes: the one waits, the other one asks. */
-static void serve(void) {
-    ADDRESS local = address_at(0, process ? "cs1" : "cs0"), remote;
-    unsigned at = below(VIS);
-    VIP_VI_ATTRIBUTES attributes;
-    char name[24];
-
-    snprintf(name, sizeof name, "%u.%d", *(unsigned *)(void *)board->entries[0][9], process);
-    local = address_at(nic_of[at], name);
-    if (CALL(VipConnectWait, nics[nic_of[at]], &local.address, 4, &remote.address, &attributes, &connection) !=
-        VIP_SUCCESS)
-        return;
-    if (one_in(4))
-        CALL(VipConnectReject, connection);
-    else if (CALL(VipConnectAccept, connection, vis[at]) != VIP_SUCCESS || one_in(20))
-        CALL(VipConnectReject, connection);
-}
-
-static void ask(void) {
-    ADDRESS local = address_at(0, "client"), remote;
-    char name[24];
-    VIP_VI_ATTRIBUTES attributes;
-    unsigned at = below(VIS), tries;
-
-    snprintf(name, sizeof name, "%u.%d", *(unsigned *)(void *)board->entries[0][9], !process);
-    remote = address_at(nic_of[at], name);
-    for (tries = 0; tries < 20; tries++)
-        if (CALL(VipConnectRequest, vis[at], &local.address, &remote.address, 4, &attributes) != VIP_NO_MATCH)
-            return;
-}
-
-static void connect_some(void) {
-    if (processes == 1 || one_in(4))
-        connect_peers();
-    else if (one_in(2))
-        serve();
-    else
-        ask();
 }
 
 static void disconnect(void) {
