@@ -201,21 +201,24 @@ static void run(uint64_t calls, pid_t child) {
     }
 }
 
-/* Whether it need not succeed over this transport. */
-static int is_left_out(enum function function) {
+/* Why it need not succeed over this transport; NULL: it must. */
+static const char *why_left_out(enum function function) {
     const struct left_out *at;
 
     for (at = left_out; at->reason; at++)
         if (at->function == function)
-            return !((at->transports == NULL || strstr(at->transports, transport)) &&
-                     (at->processes == 0 || at->processes == processes));
-    return 0;
+            return (at->transports == NULL || strstr(at->transports, transport)) &&
+                           (at->processes == 0 || at->processes == processes)
+                       ? NULL
+                       : at->reason;
+    return NULL;
 }
 
 /* Prints the counts of both processes. Whether they suffice. */
 static int count(int all) {
     uint64_t total = 0, succeeded = 0;
     int function, never = 0;
+    const char *why;
 
     for (function = 0; function < FUNCTIONS; function++) {
         uint64_t of = counts[0][function].made + counts[1][function].made;
@@ -226,7 +229,12 @@ static int count(int all) {
         if (all)
             printf("  %-28s %9llu made %9llu succeeded\n", names[function], (unsigned long long)of,
                    (unsigned long long)good);
-        if (good == 0 && !is_left_out((enum function)function)) {
+        if (good > 0)
+            continue;
+        why = why_left_out((enum function)function);
+        if (why) {
+            printf("  left out: %s, %s\n", names[function], why);
+        } else {
             printf("  never succeeded: %s (%llu calls)\n", names[function], (unsigned long long)of);
             never++;
         }

@@ -151,7 +151,7 @@ const struct operation operations[] = {
     {wake, 4},          {arm, 8},          {watch_fd, 4},            {send_message, 120},     {send_parts, 40},
     {answer, 20},       {send_large, 10},  {in_place, 40},           {reserve, 4},            {set_large_limit, 1},
     {set_answer_buffers, 1},               {register_memory, 14},    {deregister, 3},         {rma, 60},
-    {atomic, 20},       {import, 8},       {check_import, 8},        {allocate, 6},           {connect_to, 30},
+    {atomic, 20},       {import, 16},       {check_import, 8},        {allocate, 6},           {connect_to, 30},
     {disconnect, 6},    {connection_info, 20},                       {get_opt, 20},           {set_opt, 14},
     {create_endpoint, 1}, {texts, 8},      {answer_held, 4},         {initialize, 1},         {finalize, 1},
     {fork_child, 1},    {job, 4},          {NULL, 0},

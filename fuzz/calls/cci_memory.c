@@ -118,9 +118,11 @@ void import(void) {
         CALL(ccix_release_import, imports[at]);
     imports[at] = 0;
     a_remote(&remote);
-    if (CALL(ccix_import, a_connection(), (cci_rma_handle_t *)&remote, &start, &length, &flags, &imports[at]) ==
+    if (CALL(ccix_import, a_connection(), (cci_rma_handle_t *)&remote, &start, &length, &flags, &imports[at]) !=
         CCI_SUCCESS)
-        look_at(start, (uint32_t)length);
+        return;
+    look_at(start, (uint32_t)length);
+    CALL(ccix_check_import, imports[at]);
 }
 
 void check_import(void) {
