@@ -1,4 +1,4 @@
-//! What the Rust API adds to the rules of the contract, which `cci-testkit` tests.
+//! What the Rust API adds to the rules of the contract, which `cci-conformance` tests.
 
 #![forbid(unsafe_code)]
 

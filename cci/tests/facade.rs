@@ -1,5 +1,5 @@
 //! What is the facade's own: handles that outlive what they name, services, sentences. The rules of
-//! the API are in `cci-testkit`.
+//! the API are in `cci-conformance`.
 
 #![forbid(unsafe_code)]
 

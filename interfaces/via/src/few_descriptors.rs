@@ -6,7 +6,7 @@ use crate::liars::{attributes, connect, name};
 use crate::nic::Nic;
 use crate::rendezvous::{Accept, Address, Answer, Question, ports, read_frame};
 use crate::vi::{Connected, Idle, Vi};
-use cci_testkit::{LIMIT, device_of};
+use cci_conformance::{LIMIT, device_of};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};

@@ -4,7 +4,6 @@ use crate::owner::{Owner, SIZE};
 use crate::world::{host, published, refused, until, until_lost};
 use cci_conformance::LIMIT;
 use cci_sci::{Access, Direction, Error, QueueState, Reason, SequenceStatus};
-use cci_conformance::LIMIT;
 use rustix::process::{Pid, Resource, Rlimit, Signal, getrlimit, kill_process, prlimit};
 use std::process::{Command, Stdio};
 use std::time::Duration;
