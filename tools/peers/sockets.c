@@ -72,8 +72,34 @@ static void open_udp(void)
     room = (unsigned)bytes / 2;
 }
 
+/* Whether a connection is that of the other process, and no stranger's: by its port, or its number. */
+static bool is_of_peer(int accepted, const struct sockaddr_in *from, in_port_t port)
+{
+    struct ucred who = {0};
+    socklen_t len = sizeof who;
+    if (!is_unix)
+        return from->sin_port == port && from->sin_addr.s_addr == htonl(INADDR_LOOPBACK);
+    return getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.pid == getppid();
+}
+
+/* Accepts the other process, and closes strangers: those who come without end have as long as it has. */
+static int accept_peer(int listener, in_port_t port)
+{
+    for (;;) {
+        struct sockaddr_in from = {0};
+        socklen_t len = sizeof from;
+        int accepted = accept4(listener, is_unix ? NULL : (struct sockaddr *)&from, is_unix ? NULL : &len, SOCK_CLOEXEC);
+        check(accepted, "cannot accept");
+        if (is_of_peer(accepted, &from, port))
+            return accepted;
+        close(accepted);
+    }
+}
+
 static void open_stream(void)
 {
+    struct sockaddr_in own = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
+    socklen_t own_len = sizeof own;
     struct sockaddr_in tcp = {.sin_family = AF_INET, .sin_addr.s_addr = htonl(INADDR_LOOPBACK)};
     struct sockaddr_un local = {.sun_family = AF_UNIX};
     struct sockaddr *address = is_unix ? (struct sockaddr *)&local : (struct sockaddr *)&tcp;
@@ -88,13 +114,19 @@ static void open_stream(void)
         check(getsockname(listener, address, &len), "no address");
         control_write(&len, sizeof len);
         control_write(address, len);
-        channel = accept(listener, NULL, NULL);
-        check(channel, "cannot accept");
+        if (!control_read(&own.sin_port, sizeof own.sin_port))
+            fail("the other process has ended");
+        channel = accept_peer(listener, own.sin_port);
         close(listener);
     } else {
         if (!control_read(&len, sizeof len) || len > sizeof local || !control_read(address, len))
             fail("the other process has ended");
         channel = listener;
+        if (!is_unix) {
+            check(bind(channel, (struct sockaddr *)&own, own_len), "cannot bind");
+            check(getsockname(channel, (struct sockaddr *)&own, &own_len), "no address");
+        }
+        control_write(&own.sin_port, sizeof own.sin_port);
         check(connect(channel, address, len), "cannot connect");
     }
     int yes = 1;
