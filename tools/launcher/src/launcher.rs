@@ -344,7 +344,8 @@ impl Launcher {
     /// Reports how many ranks have failed besides the first.
     fn report_others(&mut self) {
         if self.failed_besides > 0 {
-            self.output.report(&format!("also failed: {} of the other ranks", self.failed_besides));
+            let why = UserError(format!("also failed: {} of the other ranks", self.failed_besides));
+            self.output.report(&why.0);
         }
     }
 

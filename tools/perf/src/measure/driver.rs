@@ -89,7 +89,7 @@ impl From<DriverError> for UserError {
             DriverError::Failed(status) => Self(format!("an operation failed: {status}")),
             DriverError::Silent => {
                 let seconds = SILENCE_IN_BLOCK.as_secs();
-                Self(format!("nothing came within a block for {seconds} s: check that the other end still runs"))
+                UserError(format!("nothing came within a block for {seconds} s: check that the other end still runs"))
             }
         }
     }
