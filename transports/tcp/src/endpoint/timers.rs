@@ -59,6 +59,9 @@ impl Lane {
             let Some((cell, Some(pending))) = self.leave(s, number) else { return };
             let peer = self.peer_uri();
             let reason = match self.phase {
+                Phase::Open if pending.is_asked && pending.was_busy => {
+                    format!("{peer} had no room for another request, and has not answered since")
+                }
                 Phase::Open if pending.is_asked => format!("the program at {peer} has not answered the request"),
                 Phase::Open => format!("{peer} has no room for another request"),
                 Phase::Greeting => format!("{peer} took the connection, but does not answer as a tcp endpoint"),

@@ -52,6 +52,8 @@ pub(crate) struct PendingConnect {
     pub(crate) token: u64,
     /// CONNECT has left on this stream.
     pub(crate) is_asked: bool,
+    /// The peer's last answer was that it has no room for the request.
+    pub(crate) was_busy: bool,
     /// When it is to be asked again.
     pub(crate) ask_at: Option<Time>,
     /// Where it asks if the peer of its lane does not answer.
@@ -73,6 +75,7 @@ impl PendingConnect {
             payload,
             token: 0,
             is_asked: false,
+            was_busy: false,
             ask_at: None,
             others: OtherAddresses::default(),
         }

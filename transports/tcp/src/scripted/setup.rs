@@ -420,3 +420,21 @@ fn requests_of_many_strangers_leave_a_peer_its_slots() {
         assert_eq!(server.next(EventKind::Recv).kind(), EventKind::Recv as u32);
     }
 }
+
+/// A server without room is asked again and again. Whether its last answer has come when the time
+/// is over is chance: the reason is the same.
+#[test]
+fn a_server_that_had_no_room_is_named_so_while_it_is_asked_again() {
+    let mut client = End::new();
+    let (listener, uri) = port();
+    client.connect(&uri, Duration::from_millis(400));
+    let mut script = Script::greet(&listener, &mut client, &Hello { dialed: false, ..Script::own_hello() });
+    let (asked, _) = script.find(&mut client, Kind::Connect);
+    script.put(&mut client, Kind::Busy, 0, asked.connection, &[]);
+    script.find(&mut client, Kind::Connect);
+    let slot = client.next(EventKind::Connect);
+    assert_eq!(slot.detail(), Status::TimedOut as u32);
+    let reason = client.core.reason(slot).unwrap_or_default().to_owned();
+    assert!(reason.contains("had no room for another request, and has not answered since"), "{reason}");
+    assert!(slot.give_back());
+}

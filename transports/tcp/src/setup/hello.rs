@@ -227,7 +227,7 @@ impl Lane {
         let now = s.now;
         if let Some(pending) = self.table.pending_mut(header.connection) {
             let at = now + ASK_AGAIN + jitter(ASK_AGAIN);
-            (pending.is_asked, pending.ask_at) = (false, Some(at));
+            (pending.is_asked, pending.was_busy, pending.ask_at) = (false, true, Some(at));
             s.check_by(at);
         }
     }
@@ -245,7 +245,7 @@ impl Lane {
             let reason = format!("{} redirects a client that was redirected already", self.peer_uri());
             return end_connect(s, core, cell, &pending, Failure::Refused, Some(reason));
         }
-        (pending.token, pending.is_asked, pending.ask_at) = (token, false, None);
+        (pending.token, pending.is_asked, pending.was_busy, pending.ask_at) = (token, false, false, None);
         pending.others = OtherAddresses::default();
         s.redirected.push((cell, pending, Elsewhere::Uri(uri)));
     }

@@ -53,7 +53,7 @@ impl Tcp {
                 };
                 match next {
                     Ok(next) => {
-                        pending.is_asked = false;
+                        (pending.is_asked, pending.was_busy) = (false, false);
                         shared.redirected.push((cell, pending, Elsewhere::Address(next)));
                     }
                     Err(reason) => end_connect(shared, core, cell, &pending, failure, Some(reason)),
