@@ -36,7 +36,8 @@ use cci_mem::sync::Ordering;
 use cci_proto::engine::{Config, Engine};
 use cci_proto::{Failure, MAX_REQUEST, Rights, Status, Time, wire};
 use cci_transport::{
-    Background, BackgroundWork, Core, ExpectedClients, OpenError, PendingEvents, Placed, Readiness, random, room_for,
+    Background, BackgroundWork, Core, ExpectedClients, NameCall, OpenError, PendingEvents, Placed, Readiness, random,
+    room_for,
 };
 use cookies::PendingConnections;
 use deferred::index_of;
@@ -118,7 +119,8 @@ impl<L: Link> Reliable<L> {
     /// No memory, no random numbers, or a largest message that no frame format carries.
     pub fn open(core: &Core, link: L, options: &ReliableOptions) -> Result<Self, OpenError> {
         let system = |source: rustix::io::Errno| OpenError::system("no memory for an endpoint", source);
-        let [registrations] = random().map_err(system)?;
+        let unseeded = |refused| OpenError::call("cannot open an endpoint", refused);
+        let [registrations] = random().by("getrandom").map_err(unseeded)?;
         let count = |count: usize| u32::try_from(count).map_err(|_| OpenError::new(Status::Inval, "too many buffers"));
         let (send, rma) = (count(core.send_count().1)?, count(core.rma_count())?);
         let config = Config {
@@ -147,7 +149,7 @@ impl<L: Link> Reliable<L> {
         // After everything that reports its own failure.
         room_for(engine_bytes(&config))?;
         let mut transport = Self {
-            engine: Engine::new(&config, random().map_err(system)?),
+            engine: Engine::new(&config, random().by("getrandom").map_err(unseeded)?),
             outbox: Outbox::new(link.mtu()).map_err(system)?,
             link,
             host,

@@ -84,13 +84,13 @@ fn next_pause(of_name: &mut usize) -> Option<Duration> {
 /// });
 /// assert_eq!(bound, Ok(3));
 /// ```
-pub fn retry_in_use<T>(mut bind: impl FnMut() -> Result<T, Errno>) -> Result<T, Errno> {
+pub fn retry_in_use<T, E: Copy + Into<Errno>>(mut bind: impl FnMut() -> Result<T, E>) -> Result<T, E> {
     let mut paused = 0;
     loop {
         match bind() {
-            Err(Errno::ADDRINUSE) => match next_pause(&mut paused) {
+            Err(error) if error.into() == Errno::ADDRINUSE => match next_pause(&mut paused) {
                 Some(pause) => std::thread::sleep(pause),
-                None => return Err(Errno::ADDRINUSE),
+                None => return Err(error),
             },
             done => return done,
         }

@@ -65,7 +65,7 @@ pub use holder::{child_holds, child_holds_port, retry_in_use, within_one_open};
 pub use host_and_port::HostAndPort;
 pub use local_address::{LocalAddress, interface_index, is_endpoint_ip, is_link_local, source_address};
 pub use mutex::lock;
-pub use open::{OpenError, room_for};
+pub use open::{CallError, NameCall, OpenError, room_for};
 pub use operation::{Connect, Imported, Message, Peer, Posted, Rma};
 pub use oversubscription::{is_oversubscribed, set_oversubscribed};
 pub use pending_events::PendingEvents;

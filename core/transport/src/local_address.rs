@@ -77,7 +77,13 @@ impl LocalAddress {
     /// This host has no such interface or address, or it is down.
     pub fn choose(ip: Option<IpAddr>, interface: Option<&str>) -> Result<Self, OpenError> {
         let lines = interface_addresses();
-        pick(&lines.map_err(|source| OpenError::system("cannot list the interfaces", source))?, ip, interface)
+        pick(
+            &lines.map_err(|source| {
+                OpenError::system("cannot list the interfaces (getifaddrs: socket, bind, sendto, recvmsg)", source)
+            })?,
+            ip,
+            interface,
+        )
     }
 
     /// The addresses by which other hosts may reach this one: of each interface that is up and no

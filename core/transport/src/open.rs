@@ -2,6 +2,7 @@
 
 use cci_mem::region::has_room;
 use cci_proto::Status;
+use rustix::io::Errno;
 use std::borrow::Cow;
 use std::fmt;
 
@@ -54,6 +55,15 @@ impl OpenError {
         Self { what: what.into(), status, source: Some(source) }
     }
 
+    /// An error of the system whose call is named, so that whoever reads it knows what to allow.
+    pub fn call(what: &'static str, refused: CallError) -> Self {
+        match refused.error {
+            // Nothing is allocated when memory has run out.
+            Errno::NOMEM => Self::system(what, refused.error),
+            error => Self::system(format!("{what}: {}", refused.call), error),
+        }
+    }
+
     /// The text, if it needs no allocation and the system's error adds nothing. For use when memory
     /// has run out.
     #[must_use]
@@ -63,6 +73,49 @@ impl OpenError {
             Cow::Borrowed(what) if self.source.as_ref().is_none_or(is_memory) => Some(what),
             _ => None,
         }
+    }
+}
+
+/// An error of the system, and the call that met it.
+///
+/// # Example
+///
+/// ```
+/// use cci_transport::{NameCall, OpenError};
+/// use rustix::io::Errno;
+///
+/// let refused: rustix::io::Result<()> = Err(Errno::NOSYS);
+/// let error = refused.by("epoll_create1").map_err(|refused| OpenError::call("cannot open it", refused));
+/// let text = error.expect_err("refused").to_string();
+/// assert_eq!(text, "cannot open it: epoll_create1: Function not implemented (os error 38)");
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct CallError {
+    /// The name of the call.
+    pub call: &'static str,
+    /// What it has returned.
+    pub error: Errno,
+}
+
+impl From<CallError> for Errno {
+    fn from(refused: CallError) -> Self {
+        refused.error
+    }
+}
+
+/// Names the call behind an error of the system: see [`CallError`].
+pub trait NameCall<T> {
+    /// The result, whose error is that of the call of this name.
+    ///
+    /// # Errors
+    ///
+    /// That of the result.
+    fn by(self, call: &'static str) -> Result<T, CallError>;
+}
+
+impl<T> NameCall<T> for rustix::io::Result<T> {
+    fn by(self, call: &'static str) -> Result<T, CallError> {
+        self.map_err(|error| CallError { call, error })
     }
 }
 

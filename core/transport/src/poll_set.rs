@@ -1,6 +1,7 @@
 //! The descriptors of an OS handle: an epoll descriptor with a timer and a waker in it
 //! (`docs/design/threading.md`).
 
+use crate::{CallError, NameCall};
 use cci_mem::descriptors;
 use cci_proto::Time;
 use rustix::event::epoll::{self, Event, EventData, EventFlags};
@@ -51,13 +52,13 @@ impl PollSet {
     /// # Errors
     ///
     /// No descriptor is left, or no memory.
-    pub fn new() -> Result<Self> {
-        let epoll = Arc::new(descriptors::epoll()?);
-        let timer = descriptors::timer()?;
-        let waker = Arc::new(descriptors::eventfd(0)?);
+    pub fn new() -> std::result::Result<Self, CallError> {
+        let epoll = Arc::new(descriptors::epoll().by("epoll_create1")?);
+        let timer = descriptors::timer().by("timerfd_create")?;
+        let waker = Arc::new(descriptors::eventfd(0).by("eventfd2")?);
         let set = Self { epoll, timer, waker };
-        set.watch(&set.timer, Self::TIMER, EventFlags::IN)?;
-        set.watch(&*set.waker, Self::WAKER, EventFlags::IN)?;
+        set.watch(&set.timer, Self::TIMER, EventFlags::IN).by("epoll_ctl")?;
+        set.watch(&*set.waker, Self::WAKER, EventFlags::IN).by("epoll_ctl")?;
         Ok(set)
     }
 

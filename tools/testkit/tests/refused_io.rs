@@ -13,7 +13,7 @@ use cci_conformance::{LIMIT, readable, sys};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
-/// What names the part of a child: transport, numbers of the calls, errno, when, and the peer's URI.
+/// What names the part of a child: transport, numbers of the calls, errno, when, the peer's URI.
 const PART: &str = "CCI_TEST_PART";
 /// Bytes of an RMA: more than a stream takes at once.
 const LEN: usize = 4 << 20;
@@ -43,6 +43,17 @@ const FRAMES: usize = 6;
 
 /// When the filter is installed. Then sends have no timeout, and only the refusal ends them.
 const UNLIMITED: &str = "unlimited";
+
+/// The calls that each endpoint is opened by; a child that only opens one names the call.
+const OPENED_BY: [(&str, libc::c_long); 6] = [
+    ("socket", libc::SYS_socket),
+    ("bind", libc::SYS_bind),
+    ("epoll_create1", libc::SYS_epoll_create1),
+    ("epoll_ctl", libc::SYS_epoll_ctl),
+    ("timerfd_create", libc::SYS_timerfd_create),
+    ("eventfd2", libc::SYS_eventfd2),
+];
+const OPENING: &str = "opening";
 
 /// The devices for a transport; `auto+sock+tcp` is the transport auto with these ways.
 fn context(transport: &str) -> Result<Context, String> {
@@ -204,8 +215,14 @@ fn play(part: &str) {
             sys::refuse_call_with(number.parse().expect("a number"), error.parse().expect("an errno"));
         }
     };
-    if when == "before" {
+    if when == "before" || when == OPENING {
         refuse();
+    }
+    if when == OPENING {
+        let number: libc::c_long = numbers.parse().expect("one number");
+        let call = OPENED_BY.iter().find(|(_, other)| *other == number).expect("a call").0;
+        let error = open(transport).map(|_| ()).expect_err("it needs this call");
+        return assert!(error.contains(call) && error.contains("(os error"), "{call}: {error}");
     }
     let endpoint = match open(transport) {
         Ok(endpoint) => endpoint,
@@ -309,4 +326,29 @@ fn operations_end_on_auto_over_sock_and_tcp_whichever_call_is_refused() {
 #[test]
 fn operations_without_a_timeout_end_on_auto_over_sock_and_tcp() {
     refuse_for_ever("operations_without_a_timeout_end_on_auto_over_sock_and_tcp", "auto+sock+tcp");
+}
+
+fn refuse_to_open(test: &str, transport: &str) {
+    let each = OPENED_BY.iter().map(|(_, number)| (number.to_string(), OPENING, libc::ENOSYS));
+    refuse(test, transport, &each.collect::<Vec<_>>());
+}
+
+#[test]
+fn an_error_of_opening_names_the_call_on_sock() {
+    refuse_to_open("an_error_of_opening_names_the_call_on_sock", "sock");
+}
+
+#[test]
+fn an_error_of_opening_names_the_call_on_tcp() {
+    refuse_to_open("an_error_of_opening_names_the_call_on_tcp", "tcp");
+}
+
+#[test]
+fn an_error_of_opening_names_the_call_on_sm() {
+    refuse_to_open("an_error_of_opening_names_the_call_on_sm", "sm");
+}
+
+#[test]
+fn an_error_of_opening_names_the_call_on_auto() {
+    refuse_to_open("an_error_of_opening_names_the_call_on_auto", "auto+sock+tcp");
 }

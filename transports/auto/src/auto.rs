@@ -9,7 +9,9 @@ use crate::poll::Interval;
 use crate::secret::Secret;
 use crate::uri::is_loopback;
 use cci_proto::Time;
-use cci_transport::{Connection, Core, Driver, ExpectedClients, PollSet, Readiness, Scope, Slot, Transport};
+use cci_transport::{
+    CallError, Connection, Core, Driver, ExpectedClients, NameCall, PollSet, Readiness, Scope, Slot, Transport,
+};
 use rustix::event::epoll::EventFlags;
 use std::collections::HashMap;
 use std::net::SocketAddr;
@@ -112,13 +114,13 @@ impl Auto {
         (identity, place): (u64, Place),
         down: Vec<String>,
         secret: Option<Secret>,
-    ) -> rustix::io::Result<Self> {
+    ) -> Result<Self, CallError> {
         if let [sole] = &mut ways[..] {
             sole.is_always_warm = true;
         }
         let set = PollSet::new()?;
         for (number, way) in (0..).zip(&ways) {
-            set.watch(way.transport.handle(), number, EventFlags::IN)?;
+            set.watch(way.transport.handle(), number, EventFlags::IN).by("epoll_ctl")?;
         }
         let mut auto = Self {
             ways,

@@ -6,8 +6,8 @@ use crate::secret::Secret;
 use crate::uri::{LONGEST, Uri};
 use cci_proto::{Status, decimal};
 use cci_transport::{
-    Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, LocalAddress, OpenError, Over, Scope, Service,
-    Transport, TransportOptions, random,
+    Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, LocalAddress, NameCall, OpenError, Over,
+    Scope, Service, Transport, TransportOptions, random,
 };
 use std::net::{IpAddr, SocketAddr};
 
@@ -244,7 +244,7 @@ impl Listen {
 fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
     let arguments = Arguments::check(&DRIVER, options.arguments)?;
     let listen = Listen::new(arguments, options.service)?;
-    let system = |source: rustix::io::Errno| OpenError::system("cannot open an auto endpoint", source);
+    let system = |refused| OpenError::call("cannot open an auto endpoint", refused);
     let (mut ways, mut down) = (Vec::new(), absent(options.arguments, options.drivers));
     let candidates = candidates(options.arguments, options.drivers);
     let most = usize::from(core.way_count());
@@ -269,7 +269,7 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
     }
     let place = Place::here();
     let secret = arguments.text("secret").and_then(Secret::parse);
-    let [drawn] = random().map_err(system)?;
+    let [drawn] = random().by("getrandom").map_err(system)?;
     let identity = secret.as_ref().map_or(drawn, |secret| secret.mark(drawn));
     let first_count = ways.len();
     let mut more = Vec::new();

@@ -9,7 +9,7 @@ use crate::wire::Place;
 use cci_over::{MOST_ENDPOINTS, Over, Parts, Watcher};
 use cci_proto::{Status, decimal};
 use cci_transport::{
-    Arguments, Check, Condition, Core, Driver, Key, OpenError, Scope, Transport, TransportOptions, random,
+    Arguments, Check, Condition, Core, Driver, Key, NameCall, OpenError, Scope, Transport, TransportOptions, random,
 };
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -66,7 +66,9 @@ fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport
         .map_err(|source| OpenError::system("cannot open an endpoint over MX", source))?;
     let count = u32::try_from(core.send_count().1).unwrap_or(u32::MAX / 2) + CONTROLS;
     let requests = Requests::new(count, parts.longest())?;
-    let [seed] = random().map_err(|source| OpenError::system("no random numbers for an endpoint over MX", source))?;
+    let [seed] = random()
+        .by("getrandom")
+        .map_err(|refused| OpenError::call("no random numbers for an endpoint over MX", refused))?;
     let lease = Lease::take(name)?;
     let inbound = Inbound::new(Arc::clone(parts.handle()), parts.longest());
     let messages = requests.pool.memory().clone();

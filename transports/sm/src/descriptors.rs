@@ -6,7 +6,7 @@ use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_mem::sync::{AtomicU32, Ordering};
 use cci_proto::{Status, Time};
-use cci_transport::{OpenError, PollSet, child_holds, retry_in_use};
+use cci_transport::{CallError, NameCall, OpenError, PollSet, child_holds, retry_in_use};
 use rustix::event::epoll::{self, EventData, EventFlags};
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
@@ -113,7 +113,7 @@ const DEATH: u64 = 3 << 32;
 impl Control {
     /// Binds the name, and makes the descriptors.
     pub(crate) fn open(name: Name) -> std::result::Result<(Self, Address), OpenError> {
-        let system = |source: Errno| OpenError::system("cannot make the descriptors of an sm endpoint", source);
+        let system = |refused| OpenError::call("cannot make the descriptors of an sm endpoint", refused);
         let (listener, address) = match name {
             Name::Free => Self::listen(None)?,
             Name::Exactly(address) => Self::listen(Some(address))?,
@@ -125,24 +125,24 @@ impl Control {
             },
         };
         let set = PollSet::new().map_err(system)?;
-        set.watch(&listener, LISTENER, EventFlags::IN).map_err(system)?;
+        set.watch(&listener, LISTENER, EventFlags::IN).by("epoll_ctl").map_err(system)?;
         Ok((Self { set, listener, quiet: None, peers: Vec::new(), resting: None }, address))
     }
 
     fn listen(service: Option<Address>) -> std::result::Result<(OwnedFd, Address), OpenError> {
-        let system = |source: Errno| OpenError::system("cannot make the socket of an sm endpoint", source);
-        let socket = descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET).map_err(system)?;
+        let system = |refused| OpenError::call("cannot make the socket of an sm endpoint", refused);
+        let socket = descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET).by("socket").map_err(system)?;
         let pid = std::process::id();
         let count = if service.is_some() { 1 } else { MAX_ID };
         let next = NEXT_ID.load(Ordering::Relaxed);
         for tried in 0..count {
             let id = (next + tried) % MAX_ID;
             let address = service.unwrap_or(Address { pid, id });
-            let name = address.socket().map_err(system)?;
+            let name = address.socket().by("bind").map_err(system)?;
             let bound = if service.is_some() { retry_in_use(|| bind(&socket, &name)) } else { bind(&socket, &name) };
             match bound {
                 Ok(()) => {
-                    listen(&socket, BACKLOG).map_err(system)?;
+                    listen(&socket, BACKLOG).by("listen").map_err(system)?;
                     if service.is_none() {
                         NEXT_ID.store((id + 1) % MAX_ID, Ordering::Relaxed);
                     }
@@ -150,7 +150,7 @@ impl Control {
                     return Ok((socket, address));
                 }
                 Err(Errno::ADDRINUSE) => {}
-                Err(source) => return Err(system(source)),
+                Err(error) => return Err(system(CallError { call: "bind", error })),
             }
         }
         Err(OpenError::new(

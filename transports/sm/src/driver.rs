@@ -55,7 +55,7 @@ type Step = fn() -> Result<(), Errno>;
 
 /// Why `sm` cannot run here.
 fn probe() -> Option<String> {
-    first_refusal(&[("sealed memory files (memfd_create)", segment), ("abstract Unix sockets", socket)])
+    first_refusal(&[("sealed memory files (memfd_create)", segment), ("abstract Unix sockets (socket, bind)", socket)])
 }
 
 /// A sentence about the first step that the system refuses. A shortage that may pass is no refusal:

@@ -11,7 +11,7 @@ use crate::sockets::Sockets;
 use crate::sys::{self, Choice};
 use cci_proto::{Status, decimal};
 use cci_transport::{
-    Arguments, HostAnswer, LocalAddress, OpenError, Resolver, Service, child_holds_port, interface_index,
+    Arguments, HostAnswer, LocalAddress, NameCall, OpenError, Resolver, Service, child_holds_port, interface_index,
     is_endpoint_ip, retry_in_use, room_for,
 };
 use rustix::fd::{AsFd, OwnedFd};
@@ -83,13 +83,13 @@ impl Sock {
     /// address, or descriptors are short.
     pub fn open(arguments: &[(String, String)], service: Option<&str>) -> Result<Self, OpenError> {
         let settings = Settings::parse(arguments, service)?;
-        let system = |source: Errno| OpenError::system("cannot make the descriptors of a sock endpoint", source);
+        let system = |refused| OpenError::call("cannot make the descriptors of a sock endpoint", refused);
         let mut local = LocalAddress::choose(settings.ip, settings.interface.as_deref())?;
         let is_v4 = local.ip.is_ipv4();
-        let socket = datagram_socket(is_v4).map_err(system)?;
+        let socket = datagram_socket(is_v4).by("socket").map_err(system)?;
         local.index = interface_index(&socket, &local.interface).unwrap_or(0);
         let port = bind_to(&socket, &local, settings.port)?;
-        configure(&socket, is_v4, !local.loopback).map_err(system)?;
+        configure(&socket, is_v4, !local.loopback).by("setsockopt").map_err(system)?;
         let buffer = settings.buffer.unwrap_or(BUFFER);
         let recv_buffer = set_buffers(&socket, buffer);
         let mut offloads = proof::prove(is_v4);
@@ -107,7 +107,9 @@ impl Sock {
             resolver: Resolver::new(ready.waker()),
             ready,
             uri: format!("{SCHEME}{}", local.host_and_port(port)),
-            sockets: Sockets::new(socket, how, mtu, sys::Home::of(&local), offloads.no_segmentation).map_err(system)?,
+            sockets: Sockets::new(socket, how, mtu, sys::Home::of(&local), offloads.no_segmentation)
+                .by("mmap")
+                .map_err(system)?,
             groups: Groups::default(),
             no_coalescing: offloads.no_coalescing,
             unchecked_on_host: settings.unchecked_on_host,
@@ -160,7 +162,9 @@ fn bind_to(socket: &OwnedFd, local: &LocalAddress, port: u16) -> Result<u16, Ope
         _ => OpenError::system(format!("cannot bind {}", local.host_and_port(port)), error),
     })?;
     let bound = getsockname(socket).and_then(SocketAddr::try_from);
-    bound.map(|name| name.port()).map_err(|error| OpenError::system("cannot learn the port of a sock endpoint", error))
+    bound
+        .map(|name| name.port())
+        .map_err(|error| OpenError::system("cannot learn the port of a sock endpoint (getsockname)", error))
 }
 
 /// The largest frame on any path, and the largest on every path, bytes.
@@ -169,7 +173,7 @@ fn frame_sizes(socket: &OwnedFd, local: &LocalAddress, wanted: Option<u32>) -> R
     let frame = |packet: u32| u16::try_from(packet.saturating_sub(overhead)).unwrap_or(u16::MAX).min(MAX_FRAME);
     let name = &local.interface;
     let real = sys::interface_mtu(socket.as_fd(), name)
-        .map_err(|source| OpenError::system(format!("cannot learn the MTU of interface {name}"), source))?;
+        .map_err(|source| OpenError::system(format!("cannot learn the MTU of interface {name} (ioctl)"), source))?;
     match wanted {
         Some(packet) if packet > real => {
             let what =

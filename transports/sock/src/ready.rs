@@ -1,7 +1,7 @@
 //! The OS handle: the sockets of an endpoint, beside the timer and the waker of every handle.
 
 use cci_proto::Time;
-use cci_transport::{PollSet, monotonic};
+use cci_transport::{CallError, NameCall, PollSet, monotonic};
 use rustix::event::epoll::EventFlags;
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::{Errno, Result};
@@ -37,9 +37,9 @@ pub(crate) struct Ready {
 }
 
 impl Ready {
-    pub(crate) fn new(socket: &OwnedFd) -> Result<Self> {
+    pub(crate) fn new(socket: &OwnedFd) -> std::result::Result<Self, CallError> {
         let set = PollSet::new()?;
-        set.watch(socket, SOCKET, EventFlags::IN)?;
+        set.watch(socket, SOCKET, EventFlags::IN).by("epoll_ctl")?;
         Ok(Self { set, deadline: None, rings: false, watches_frames: true, watches_room: false })
     }
 

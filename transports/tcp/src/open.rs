@@ -8,8 +8,8 @@ use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
 use cci_transport::{
-    Arguments, Condition, Core, LocalAddress, OpenError, Transport, TransportOptions, child_holds_port,
-    interface_index, random, retry_in_use, room_for,
+    Arguments, CallError, Condition, Core, LocalAddress, NameCall, OpenError, Transport, TransportOptions,
+    child_holds_port, interface_index, random, retry_in_use, room_for,
 };
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -29,10 +29,10 @@ pub(crate) fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dy
 
 pub(crate) fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
     let settings = settings(options.arguments, options.service)?;
-    let system = |source: Errno| OpenError::system("cannot open a tcp endpoint", source);
+    let system = |refused| OpenError::call("cannot open a tcp endpoint", refused);
     let (listener, uri) = listen_at(&settings)?;
     room_for(BUFFERS)?;
-    let words = random().map_err(system)?;
+    let words = random().by("getrandom").map_err(system)?;
     let max_send_size = settings.mss.unwrap_or(options.max_send_size);
     let shared = Shared::new(core, settings, max_send_size, words).map_err(system)?;
     Tcp::new(core, shared, listener, uri, options.threading).map_err(system)
@@ -75,29 +75,31 @@ fn listen_at(settings: &Settings) -> Result<(OwnedFd, String), OpenError> {
             Ok((socket, port)) => return Ok((socket, format!("{SCHEME}{}", settings.local.host_and_port(port)))),
             Err(error) => refused = Some((port, error)),
         }
-        if !matches!(refused, Some((_, Errno::ADDRINUSE))) {
+        if !refused.is_some_and(|(_, refused)| refused.error == Errno::ADDRINUSE) {
             break;
         }
     }
-    let (port, error) = refused.unwrap_or((first, Errno::ADDRINUSE));
-    Err(refusal(settings, port, error))
+    let (port, refused) = refused.unwrap_or((first, CallError { call: "bind", error: Errno::ADDRINUSE }));
+    Err(refusal(settings, port, refused))
 }
 
-fn listen_on(local: &LocalAddress, port: u16) -> Result<(OwnedFd, u16), Errno> {
+fn listen_on(local: &LocalAddress, port: u16) -> Result<(OwnedFd, u16), CallError> {
     let family = if local.ip.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
-    let socket = descriptors::socket(family, SocketType::STREAM)?;
+    let socket = descriptors::socket(family, SocketType::STREAM).by("socket")?;
     close_in_children(&socket);
     // A port whose last streams are still in TIME_WAIT can be used again at once.
-    set_socket_reuseaddr(&socket, true)?;
+    set_socket_reuseaddr(&socket, true).by("setsockopt")?;
     let index = interface_index(&socket, &local.interface).unwrap_or(0);
-    bind(&socket, &LocalAddress { index, ..local.clone() }.socket(port))?;
-    listen(&socket, BACKLOG)?;
-    let bound = SocketAddr::try_from(getsockname(&socket)?).map_err(|_| Errno::AFNOSUPPORT)?;
+    bind(&socket, &LocalAddress { index, ..local.clone() }.socket(port)).by("bind")?;
+    listen(&socket, BACKLOG).by("listen")?;
+    let bound = SocketAddr::try_from(getsockname(&socket).by("getsockname")?)
+        .map_err(|_| Errno::AFNOSUPPORT)
+        .by("getsockname")?;
     Ok((socket, bound.port()))
 }
 
-fn refusal(settings: &Settings, port: u16, error: Errno) -> OpenError {
-    let ip = settings.local.ip;
+fn refusal(settings: &Settings, port: u16, refused: CallError) -> OpenError {
+    let (ip, CallError { call, error }) = (settings.local.ip, refused);
     let what = match error {
         Errno::ADDRINUSE if settings.ports.0 != settings.ports.1 => {
             let (first, last) = settings.ports;
@@ -111,11 +113,11 @@ fn refusal(settings: &Settings, port: u16, error: Errno) -> OpenError {
              maybe a forked child"
         ),
         Errno::ADDRNOTAVAIL => format!("this host has no address {ip}; write one of its own for the key ip"),
-        Errno::ACCESS => {
+        Errno::ACCESS if call == "bind" => {
             let what = format!("port {port} is not for this user; choose one above 1023, or none to get a free one");
             return OpenError::system(what, error);
         }
-        _ => return OpenError::system(format!("cannot listen at {ip}:{port}"), error),
+        _ => return OpenError::system(format!("cannot listen at {ip}:{port}: {call}"), error),
     };
     OpenError::new(Status::AddrNotAvail, what)
 }

@@ -5,8 +5,8 @@ use crate::inbox::Inbox;
 use crate::mailbox::Mailbox;
 use cci_proto::{Status, decimal};
 use cci_transport::{
-    Condition, Core, Driver, ExpectedClients, OpenError, PendingEvents, Readiness, Scope, Transport, TransportOptions,
-    random,
+    Condition, Core, Driver, ExpectedClients, NameCall, OpenError, PendingEvents, Readiness, Scope, Transport,
+    TransportOptions, random,
 };
 use std::collections::BTreeMap;
 
@@ -46,10 +46,10 @@ pub static DRIVER: Driver = Driver {
 fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
     let no_number = || OpenError::new(Status::Inval, "the service is no number; give a whole number");
     let wanted = options.service.map(|text| decimal(text).ok_or_else(no_number)).transpose()?;
-    let system = |source: rustix::io::Errno| OpenError::system("cannot open a template endpoint", source);
+    let system = |refused| OpenError::call("cannot open a template endpoint", refused);
     // The key makes handles of registrations unguessable, and different in each endpoint.
-    let [key] = random().map_err(system)?;
-    let inbox = Inbox::new(core, options.max_send_size).map_err(system)?;
+    let [key] = random().by("getrandom").map_err(system)?;
+    let inbox = Inbox::new(core, options.max_send_size).by("mmap").map_err(system)?;
     // Last, because peers can find the endpoint from here on.
     let mailbox = Mailbox::open(wanted, key)?;
     let mut template = Template {

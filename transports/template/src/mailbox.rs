@@ -7,7 +7,7 @@
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::AtomicU64;
 use cci_proto::{Attribute, Status, decimal};
-use cci_transport::{OpenError, PollSet, RegistrationTable, lock};
+use cci_transport::{NameCall, OpenError, PollSet, RegistrationTable, lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -92,9 +92,9 @@ pub(crate) fn number_of(uri: &str) -> Option<u64> {
 impl Mailbox {
     /// Enters a mailbox into the list, with this number or a free one.
     pub(crate) fn open(wanted: Option<u64>, key: u64) -> Result<Arc<Self>, OpenError> {
-        let system = |source| OpenError::system("cannot open a template endpoint", source);
+        let system = |refused| OpenError::call("cannot open a template endpoint", refused);
         let handle = PollSet::new().map_err(system)?;
-        let (_, list) = MAILBOXES.get(Mutex::default).map_err(system)?;
+        let (_, list) = MAILBOXES.get(Mutex::default).by("mmap").map_err(system)?;
         let (mailboxes, last) = &mut *lock(list);
         let number = wanted.unwrap_or_else(|| {
             *last = (*last + 1..).find(|number| !mailboxes.contains_key(number)).unwrap_or_default();

@@ -13,7 +13,7 @@ use crate::slow_path::SlowPath;
 use cci_mem::address_space::Tag;
 use cci_mem::hints::Hints;
 use cci_mem::segment::Segment;
-use cci_transport::{Arguments, ExpectedClients, OpenError, PendingEvents, Readiness, globals, random};
+use cci_transport::{Arguments, ExpectedClients, NameCall, OpenError, PendingEvents, Readiness, globals, random};
 
 /// What the keys of a device say.
 struct Settings {
@@ -53,14 +53,14 @@ impl SlowPath {
         // It reads a file: here, and not within the first large RMA, which is no cancellation
         // point.
         cci_mem::streaming::threshold();
-        let system = |source: rustix::io::Errno| OpenError::system("cannot open an sm endpoint", source);
-        let [first_id, second_id, first_key, second_key] = random().map_err(system)?;
+        let system = |refused| OpenError::call("cannot open an sm endpoint", refused);
+        let [first_id, second_id, first_key, second_key] = random().by("getrandom").map_err(system)?;
         let (control, address) = Control::open(settings.name)?;
         let state = EndpointState {
             uri: address.to_string(),
             id: [first_id, second_id],
             max_send_size: settings.max_send_size,
-            pairing: globals().map_err(system)?.1.pairing,
+            pairing: globals().by("mmap").map_err(system)?.1.pairing,
             registry: Registry::new([first_key, second_key])?,
             control,
             tag: Tag::of_this_process().ok(),
@@ -75,7 +75,7 @@ impl SlowPath {
             protocol_errors: Vec::new(),
             newly_timed: Vec::new(),
             newly_hot: Vec::new(),
-            ready_page: ready_page().map_err(system)?,
+            ready_page: ready_page().by("mmap").map_err(system)?,
             hints: Hints::new(),
             lanes_changed: false,
             no_process_vm: settings.no_process_vm,

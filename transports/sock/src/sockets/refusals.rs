@@ -1,4 +1,5 @@
-//! Calls that the system refuses: which ones, why, and whether that can pass (`docs/design/sock.md`).
+//! Calls that the system refuses: which ones, why, and whether that can pass
+//! (`docs/design/sock.md`).
 
 use cci_proto::{Address, Time};
 use cci_transport::monotonic;

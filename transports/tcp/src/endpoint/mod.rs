@@ -11,7 +11,9 @@ use crate::lane::{Lane, Phase};
 use cci_mem::descriptors;
 use cci_mem::guarded::Threading;
 use cci_proto::{Attribute, Time};
-use cci_transport::{Background, CallHandle, Connection, Core, PollSet, Readiness, Resolver, Slot};
+use cci_transport::{
+    Background, CallError, CallHandle, Connection, Core, NameCall, PollSet, Readiness, Resolver, Slot,
+};
 use hot::Hot;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
@@ -74,8 +76,8 @@ impl Tcp {
         listener: OwnedFd,
         uri: String,
         threading: Threading,
-    ) -> rustix::io::Result<Self> {
-        shared.set.watch(&listener, LISTENER, EventFlags::IN)?;
+    ) -> Result<Self, CallError> {
+        shared.set.watch(&listener, LISTENER, EventFlags::IN).by("epoll_ctl")?;
         let resolver = Resolver::new(shared.set.waker());
         let mut tcp = Self {
             spare: descriptors::duplicate(&listener).ok(),

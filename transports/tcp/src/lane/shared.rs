@@ -7,7 +7,9 @@ use crate::lane::work::{Ending, Work};
 use crate::settings::Settings;
 use cci_mem::pages::Pages;
 use cci_proto::{EventKind, Failure, Rights, Time};
-use cci_transport::{Connection, Core, ExpectedClients, PendingEvents, PollSet, RegistrationTable};
+use cci_transport::{
+    CallError, Connection, Core, ExpectedClients, NameCall, PendingEvents, PollSet, RegistrationTable,
+};
 use std::collections::VecDeque;
 use std::net::SocketAddr;
 
@@ -103,12 +105,7 @@ pub(crate) struct Shared {
 }
 
 impl Shared {
-    pub(crate) fn new(
-        core: &Core,
-        settings: Settings,
-        max_send_size: u32,
-        words: [u64; 3],
-    ) -> rustix::io::Result<Self> {
+    pub(crate) fn new(core: &Core, settings: Settings, max_send_size: u32, words: [u64; 3]) -> Result<Self, CallError> {
         let [key, first, second] = words;
         Ok(Self {
             now: cci_transport::monotonic(),
@@ -116,13 +113,13 @@ impl Shared {
             settings,
             identity: [first, second],
             max_send_size,
-            inbox: Inbox::new(core, max_send_size)?,
+            inbox: Inbox::new(core, max_send_size).by("mmap")?,
             registrations: RegistrationTable::new(key),
             exposed: 0,
             pending_events: PendingEvents::default(),
             expected: ExpectedClients::default(),
             redirected: Vec::new(),
-            scratch: Some(Pages::new(SCRATCH.max(2 * max_send_size as usize))?),
+            scratch: Some(Pages::new(SCRATCH.max(2 * max_send_size as usize)).by("mmap")?),
             buffers: Vec::new(),
             works: Vec::new(),
             active: Vec::new(),

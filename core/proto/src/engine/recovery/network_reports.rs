@@ -28,8 +28,8 @@ impl Engine {
         }
     }
 
-    /// Ends what can never end otherwise: no frame leaves or arrives any more. Connects are refused,
-    /// and connections break. Requests wait for the program's answer.
+    /// Ends what can never end otherwise, because no frame leaves or arrives any more: connects are
+    /// refused, and connections break. Requests wait for the program's answer.
     pub fn handle_down<H: Host>(&mut self, now: Time, host: &mut H) {
         for index in 0..self.table.end() {
             match self.table.get(index).map(|conn| conn.state) {
