@@ -29,9 +29,13 @@ use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
 use std::time::Duration;
 
-/// How long a stranger keeps its place whoever comes: a client on a busy host has sent its request
-/// by then.
+/// How long a stranger that has sent nothing keeps its place, whoever comes: the request of a client
+/// follows its connection at once, if its host is not busy.
 pub const GRACE: Duration = Duration::from_millis(100);
+
+/// The grace of a stranger that has sent a part of its request: it waits for a round trip, or for
+/// bytes that the network has lost.
+pub const GRACE_OF_BEGUN: Duration = Duration::from_secs(1);
 
 /// How long a server accepts nothing after it found no descriptor.
 pub const PAUSE: Duration = Duration::from_millis(100);
@@ -212,7 +216,8 @@ impl<N: Copy + PartialEq> Admission<N> {
         let share = newcomer.map_or(usize::MAX, |newcomer| count(&newcomer).saturating_add(1));
         let may_go = |stranger: &Stranger<N>| {
             let is_over_its_share = || stranger.origin != Origin::Here && count(&stranger.origin) > share;
-            stranger.since.saturating_add(GRACE) <= now || is_over_its_share()
+            let grace = if stranger.bytes == 0 { GRACE } else { GRACE_OF_BEGUN };
+            stranger.since.saturating_add(grace) <= now || is_over_its_share()
         };
         let others = self.strangers.iter().enumerate().filter(|(_, stranger)| may_go(stranger));
         // Of equal counts the last one is taken: reversed, that is the oldest.

@@ -1,6 +1,6 @@
 //! Each rule of the admission, and all of them against random arrivals.
 
-use cci_admission::{Admission, Arrival, Failed, GRACE, Limits, Origin, PAUSE};
+use cci_admission::{Admission, Arrival, Failed, GRACE, GRACE_OF_BEGUN, Limits, Origin, PAUSE};
 use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
 use std::time::Duration;
@@ -35,6 +35,23 @@ fn a_newcomer_has_the_place_of_the_oldest_once_its_grace_is_over() {
     assert_eq!(admission.handle_arrival(GRACE, 9, Origin::Here), Arrival::Replaces(0));
     assert!(admission.has(&9) && !admission.has(&0));
     assert_eq!(admission.len(), 4);
+}
+
+#[test]
+fn a_stranger_that_has_begun_its_request_keeps_its_place_for_a_slow_round_trip() {
+    let slow = Duration::from_millis(150);
+    for origin in [Origin::Here, FIRST] {
+        let mut admission = full(2, origin);
+        assert!(admission.handle_bytes(&0, 1), "the oldest has begun");
+        assert_eq!(admission.handle_arrival(slow, 8, origin), Arrival::Replaces(1), "the silent one goes first");
+        assert!(admission.handle_bytes(&8, 1));
+        let just_before = GRACE_OF_BEGUN - Duration::from_nanos(1);
+        assert_eq!(admission.handle_arrival(just_before, 9, origin), Arrival::Refused);
+        assert_eq!(admission.handle_arrival(GRACE_OF_BEGUN, 9, origin), Arrival::Replaces(0), "not for ever");
+    }
+    let mut admission = full(3, FIRST);
+    assert!((0..3).all(|name| admission.handle_bytes(&name, 1)));
+    assert_eq!(admission.handle_arrival(slow, 9, OTHER), Arrival::Replaces(0), "above its share");
 }
 
 #[test]
