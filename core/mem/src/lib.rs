@@ -54,6 +54,7 @@ pub mod lock;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod memory;
+pub mod overwriting;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod pages;

@@ -16,3 +16,29 @@ pub fn spin() {
     #[cfg(not(loom))]
     std::hint::spin_loop();
 }
+
+/// Loads a word that only the calling thread, or one before it, has changed.
+///
+/// A model fails if another thread may change the word meanwhile. Loom searches for orders of two
+/// accesses by the last access of a word: a usual load by the writer of the word would hide the
+/// loads of other threads before it, and no model would store the word earlier than these.
+///
+/// # Example
+///
+/// ```
+/// use cci_mem::sync::{AtomicU64, Ordering, own};
+///
+/// let count = AtomicU64::new(7);
+/// count.store(own(&count) + 1, Ordering::Release);
+/// assert_eq!(own(&count), 8);
+/// ```
+#[inline(always)]
+#[must_use]
+pub fn own(word: &AtomicU64) -> u64 {
+    #[cfg(loom)]
+    #[allow(unsafe_code)]
+    // SAFETY: loom reports a store of another thread that this load is not ordered with.
+    return unsafe { word.unsync_load() };
+    #[cfg(not(loom))]
+    word.load(Ordering::Relaxed)
+}

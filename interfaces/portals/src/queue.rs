@@ -4,7 +4,7 @@ use crate::errors::Error;
 use crate::handles::Handle;
 use crate::packed::{WORDS, pack, unpack};
 use crate::types::{ANY, Described, Event, EventKind, ProcessId};
-use cci_mem::sync::{AtomicU64, Ordering, fence};
+use cci_mem::overwriting;
 use std::sync::Arc;
 
 /// Events of a queue at most.
@@ -45,98 +45,38 @@ impl Facts {
     }
 }
 
-/// An event in a ring: two lines.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Slot([AtomicU64; WORDS]);
-
-/// A counter in a line of its own.
-#[derive(Debug, Default)]
-#[repr(align(64))]
-struct Count(AtomicU64);
-
 /// A ring of events, with one writer and one reader at a time, who have no lock. The writer never
 /// waits: when the ring is full, the oldest event goes.
 #[derive(Debug)]
-pub(crate) struct Ring {
-    slots: Box<[Slot]>,
-    /// Counts the events that are being written or were written. Before it grows to `n`, the event
-    /// `n - 1 - length` can be read whole.
-    begun: Count,
-    /// Counts the events that can be read.
-    written: AtomicU64,
-    /// Counts those that were read or lost. The reader's own.
-    read: Count,
-}
+pub(crate) struct Ring(overwriting::Ring<WORDS>);
 
 impl Ring {
     fn new(length: usize) -> Option<Self> {
-        let mut slots = Vec::new();
-        slots.try_reserve_exact(length).ok()?;
-        slots.resize_with(length, Slot::default);
-        let (begun, read) = (Count::default(), Count::default());
-        Some(Self { slots: slots.into(), begun, written: AtomicU64::new(0), read })
-    }
-
-    #[inline]
-    fn slot(&self, number: u64) -> &Slot {
-        &self.slots[(number & (self.slots.len() as u64 - 1)) as usize]
-    }
-
-    /// The words that stand where this event is or was.
-    #[inline(always)]
-    fn words(&self, number: u64) -> [u64; WORDS] {
-        let slot = self.slot(number);
-        std::array::from_fn(|at| slot.0[at].load(Ordering::Relaxed))
+        overwriting::Ring::new(length).map(Self)
     }
 
     /// The last event. The writer's.
     fn last(&self) -> Option<Event> {
-        unpack(&self.words(self.written.load(Ordering::Relaxed).wrapping_sub(1)))
+        unpack(&self.0.last())
     }
 
     /// The writer's.
     #[inline(always)]
     fn push(&self, event: &Event) {
-        // Nobody else writes it.
-        let number = self.written.load(Ordering::Relaxed);
-        self.begun.0.store(number + 1, Ordering::Relaxed);
-        // A reader that finds a word of this event finds that it has begun.
-        fence(Ordering::Release);
-        let (words, slot) = (pack(event), self.slot(number));
-        for (to, word) in slot.0.iter().zip(&words) {
-            to.store(*word, Ordering::Relaxed);
-        }
-        self.written.store(number + 1, Ordering::Release);
+        self.0.push(&pack(event));
     }
 
     /// Whether there is nothing to read. May be asked by anybody.
     #[inline]
     pub(crate) fn is_empty(&self) -> bool {
-        self.written.load(Ordering::Acquire) == self.read.0.load(Ordering::Relaxed)
+        self.0.is_empty()
     }
 
     /// The oldest event, and whether some before it were lost. The reader's.
     #[inline]
     pub(crate) fn pop(&self) -> Result<(Event, bool), Error> {
-        let length = self.slots.len() as u64;
-        let read = self.read.0.load(Ordering::Relaxed);
-        let mut next = read;
-        loop {
-            let written = self.written.load(Ordering::Acquire);
-            if written == next {
-                return Err(Error::QueueEmpty);
-            }
-            next = next.max(written.saturating_sub(length));
-            let words = self.words(next);
-            fence(Ordering::Acquire);
-            // Otherwise the writer has come by, or does so now.
-            if self.begun.0.load(Ordering::Relaxed) - next <= length {
-                self.read.0.store(next + 1, Ordering::Relaxed);
-                return unpack(&words).map(|event| (event, next != read)).ok_or(Error::Unknown);
-            }
-            next += 1;
-        }
+        let (words, has_lost) = self.0.pop().ok_or(Error::QueueEmpty)?;
+        unpack(&words).map(|event| (event, has_lost)).ok_or(Error::Unknown)
     }
 }
 
@@ -308,7 +248,7 @@ mod tests {
     fn a_queue_has_a_power_of_two_and_at_least_two() {
         let length = |queue: &Queue| match &queue.events {
             Events::Plain(ring) => ring.slots.len(),
-            Events::Shared(ring) => ring.slots.len(),
+            Events::Shared(ring) => ring.0.length(),
         };
         for is_shared in [false, true] {
             for (count, wanted) in [(1, 2), (2, 2), (3, 4), (5, 8), (1024, 1024)] {
