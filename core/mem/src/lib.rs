@@ -38,6 +38,7 @@ pub mod fork;
 mod futex;
 #[allow(unsafe_code)]
 pub mod guarded;
+pub mod handover;
 pub mod hazard;
 pub mod hints;
 #[cfg(not(loom))]

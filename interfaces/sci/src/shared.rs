@@ -9,7 +9,7 @@ use crate::state::{Source, State};
 use crate::types::{Then, deadline};
 use cci::{Endpoint, PollError};
 use cci_mem::fork::Mark;
-use cci_mem::sync::{AtomicBool, AtomicU64, Ordering, fence};
+use cci_mem::handover::Handover;
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -42,12 +42,11 @@ pub(crate) struct Shared {
     deaf: AtomicU64,
     introduction: Vec<u8>,
     mark: Mark,
-    /// When this was made, and until when since then a thread of the program drives the endpoint,
-    /// ns.
+    /// When this was made: the begin of the clock of `handover`, ns.
     pub(crate) begun: Instant,
-    pub(crate) driven: AtomicU64,
-    /// The thread sleeps without the endpoint's descriptor, because a thread of the program drives.
-    pub(crate) is_napping: AtomicBool,
+    /// Whether a thread of the program drives the endpoint, and whether the thread of the host naps
+    /// because of that.
+    pub(crate) handover: Handover,
     thread: OnceLock<ThreadId>,
 }
 
@@ -62,23 +61,9 @@ impl Shared {
         let (mark, state) = (state.mark, Mutex::new(state));
         let (changed, thread) = (Condvar::new(), OnceLock::new());
         let names = Mutex::new(None);
-        let (begun, driven, is_napping) = (Instant::now(), AtomicU64::new(0), AtomicBool::new(false));
-        Self {
-            endpoint,
-            nodes,
-            names,
-            state,
-            changed,
-            wake,
-            asked,
-            deaf: AtomicU64::new(0),
-            introduction,
-            mark,
-            begun,
-            driven,
-            is_napping,
-            thread,
-        }
+        let (begun, handover) = (Instant::now(), Handover::default());
+        let deaf = AtomicU64::new(0);
+        Self { endpoint, nodes, names, state, changed, wake, asked, deaf, introduction, mark, begun, handover, thread }
     }
 
     fn enter(&self) -> MutexGuard<'_, State> {
@@ -249,10 +234,7 @@ impl Shared {
 
     /// Has the thread take events, for a call that takes none while it sleeps.
     pub(crate) fn leave_to_thread(&self) {
-        self.set_driven(None);
-        // Either the thread sees that nobody drives, or this one sees that it naps.
-        fence(Ordering::SeqCst);
-        if self.is_napping.load(Ordering::Relaxed) {
+        if self.handover.leave() {
             self.wake();
         }
     }
@@ -442,11 +424,7 @@ impl Shared {
         let until = left.map(|left| Instant::now() + left);
         let mut was_driven = false;
         loop {
-            self.is_napping.store(true, Ordering::Relaxed);
-            // Pairs with that of `leave_to_thread`.
-            fence(Ordering::SeqCst);
-            let driven = self.next_look(looks);
-            self.is_napping.store(driven.is_some(), Ordering::Relaxed);
+            let driven = self.handover.begin_nap(|until| self.next_look_until(until, looks));
             if driven.is_none() && was_driven {
                 break;
             }
@@ -471,7 +449,7 @@ impl Shared {
                 break;
             }
         }
-        self.is_napping.store(false, Ordering::Relaxed);
+        self.handover.end_nap();
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 }

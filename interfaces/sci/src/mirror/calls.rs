@@ -6,7 +6,6 @@ use crate::mirror::pass::Step;
 use crate::mirror::state::Twin;
 use crate::shared::Shared;
 use crate::state::State;
-use cci_mem::sync::Ordering;
 use std::ops::Range;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -67,21 +66,28 @@ impl Shared {
     /// A thread of the program drives the endpoint for a while from now on, or no more.
     pub(crate) fn set_driven(&self, now: Option<Instant>) {
         let until = now.map_or(0, |now| (now.saturating_duration_since(self.begun) + DRIVEN).as_nanos() as u64);
-        // Publishes nothing.
-        self.driven.store(until, Ordering::Relaxed);
+        self.handover.drive_until(until);
     }
 
     /// How long a thread of the program drives the endpoint.
     pub(crate) fn driven_for(&self) -> Option<Duration> {
-        // As in `set_driven`.
-        let until = Duration::from_nanos(self.driven.load(Ordering::Relaxed));
-        until.checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero())
+        self.time_until(self.handover.until())
+    }
+
+    /// How long it is until a time of the hand-over. `None`: it is past.
+    fn time_until(&self, until: u64) -> Option<Duration> {
+        Duration::from_nanos(until).checked_sub(self.begun.elapsed()).filter(|left| !left.is_zero())
     }
 
     /// How long a thread of the host leaves the endpoint to the program before it looks again.
     /// `None`: nobody drives it.
     pub(crate) fn next_look(&self, looks: &mut Looks) -> Option<Duration> {
-        if self.driven_for().is_none() {
+        self.next_look_until(self.handover.until(), looks)
+    }
+
+    /// As [`Shared::next_look`], for a thread that drives until this time.
+    pub(crate) fn next_look_until(&self, until: u64, looks: &mut Looks) -> Option<Duration> {
+        if self.time_until(until).is_none() {
             looks.since = None;
             return None;
         }
@@ -285,7 +291,6 @@ mod tests {
     use crate::mirror::connected;
     use crate::{Access, Error, Host, Nodes, Options};
     use cci_conformance::{LIMIT, sm_device};
-    use cci_mem::sync::Ordering;
     use std::time::{Duration, Instant};
 
     /// Each look takes the processor of the program that drives.
@@ -316,15 +321,15 @@ mod tests {
     #[test]
     fn a_call_that_waits_wakes_a_thread_that_naps() {
         let host = Host::open(&Options::new().nodes(Nodes::new()).device(sm_device())).expect("a host");
-        let naps = &host.shared.is_napping;
+        let handover = &host.shared.handover;
         // It takes the mark down before it sleeps, and again once it is woken.
-        while !naps.load(Ordering::Relaxed) {
-            naps.store(true, Ordering::Relaxed);
+        while !handover.is_napping() {
+            let _ = handover.begin_nap(|_| Some(()));
             std::thread::sleep(Duration::from_millis(50));
         }
         host.shared.leave_to_thread();
         let begun = Instant::now();
-        while naps.load(Ordering::Relaxed) {
+        while handover.is_napping() {
             assert!(begun.elapsed() < LIMIT, "nobody has woken it");
             std::thread::yield_now();
         }
