@@ -15,6 +15,7 @@
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod address_space;
+pub mod announcement;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod arena;

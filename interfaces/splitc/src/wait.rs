@@ -6,8 +6,8 @@ use crate::layout::SLEEPING;
 use crate::looks::{LONG, LOOKS, LOOKS_A_POLL, LOOKS_SHARED, SERVED, SHORT};
 use crate::world::World;
 use cci::PollError;
-use cci_mem::barrier::Pairing;
-use cci_mem::sync::{Ordering, spin};
+use cci_mem::announcement::{announce, must_wake, needs_limit, withdraw};
+use cci_mem::sync::spin;
 use std::time::Duration;
 
 /// Who ends a wait.
@@ -48,9 +48,7 @@ impl World {
                 }
                 self.poll()?;
             }
-            let sleeping = self.windows.own_word(SLEEPING);
-            sleeping.store(1, Ordering::SeqCst);
-            self.pairing.heavy();
+            announce(self.windows.own_word(SLEEPING), self.pairing);
             let ended = done();
             let slept = match self.lost() {
                 _ if ended => Ok(false),
@@ -58,10 +56,11 @@ impl World {
                     self.blame(rank);
                     Err(Fault::Gone { rank })
                 }
-                None if ends == Ends::Announced || self.pairing == Pairing::Asymmetric => self.nap(Some(LONG)),
-                None => self.nap(Some(short)),
+                None if needs_limit(ends == Ends::Announced, self.pairing) => self.nap(Some(short)),
+                // The limit is for ranks that have ended; no wake-up needs it.
+                None => self.nap(Some(LONG)),
             };
-            self.windows.own_word(SLEEPING).store(0, Ordering::Release);
+            withdraw(self.windows.own_word(SLEEPING));
             if slept? {
                 look = looks.saturating_sub(SERVED);
             }
@@ -77,7 +76,7 @@ impl World {
     #[inline]
     pub(crate) fn wake(&self, rank: u32) -> Result<(), Fault> {
         let Some(sleeping) = self.windows.word(rank, SLEEPING) else { return Ok(()) };
-        if sleeping.load(Ordering::Relaxed) == 0 || sleeping.swap(0, Ordering::AcqRel) == 0 {
+        if !must_wake(sleeping) {
             return Ok(());
         }
         let wake = Header { ask: Ask::Wake, number: 0, address: 0 }.emit();
