@@ -33,6 +33,7 @@ pub mod counters;
 mod crc;
 #[cfg(not(loom))]
 pub mod descriptors;
+pub mod directory;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod fork;

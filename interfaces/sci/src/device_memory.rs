@@ -8,8 +8,9 @@ use crate::nodes::Nodes;
 use crate::sys::{FileMap, map_file};
 use cci::Memory;
 use cci_mem::descriptors;
+use cci_mem::directory::Entry;
 use cci_mem::fork::Mark;
-use cci_mem::sync::{AtomicU64, Ordering, fence};
+use cci_mem::sync::{AtomicU64, Ordering};
 use rustix::fd::OwnedFd;
 use rustix::fs::{
     FallocateFlags, FileType, FlockOperation, Mode, OFlags, SealFlags, Stat, fallocate, fcntl_get_seals, flock, fstat,
@@ -212,24 +213,24 @@ impl DeviceMemory {
         (0..ENTRIES).map(move |entry| first + entry * LINE)
     }
 
-    /// An entry of a part, whatever a process of its node has written there. `None`: it is not
-    /// used, or it leads out of the part.
-    fn read(&self, entry: usize, part: &Range<usize>) -> Option<(u32, Range<usize>)> {
-        let of = |at: usize| self.word(entry + at).load(Ordering::Relaxed);
-        let (start, len) = (usize::try_from(of(OFFSET)).ok()?, usize::try_from(of(LEN)).ok()?);
-        let end = start.checked_add(len)?;
-        let is_inside = start >= part.start + PAGE && end <= part.end && len > 0 && start.is_multiple_of(PAGE);
-        let is_used = !of(LIFE).is_multiple_of(2);
-        (is_used && is_inside).then_some((u32::try_from(of(ID)).ok()?, start..end))
+    /// The words of an entry: number, offset, length.
+    fn entry(&self, at: usize) -> Entry<'static, 3> {
+        let of = |word: usize| self.word(at + word);
+        Entry { life: of(LIFE), available: of(AVAILABLE), words: [ID, OFFSET, LEN].map(of) }
     }
 
-    /// Ends the connections to an entry; frees it unless it stays used.
-    fn end(&self, entry: usize, stays: bool) {
-        self.word(entry + AVAILABLE).store(0, Ordering::Relaxed);
-        let life = self.word(entry + LIFE).load(Ordering::Relaxed);
-        let next = if stays { life.wrapping_add(2) } else { life.wrapping_add(1) & !1 };
-        // Release: a later use of the bytes comes after the end.
-        self.word(entry + LIFE).store(next, Ordering::Release);
+    /// The number and the range of an entry of a part, whatever a process of its node has written
+    /// there. `None`: it leads out of the part.
+    fn segment([id, offset, len]: [u64; 3], part: &Range<usize>) -> Option<(u32, Range<usize>)> {
+        let (start, len) = (usize::try_from(offset).ok()?, usize::try_from(len).ok()?);
+        let end = start.checked_add(len)?;
+        let is_inside = start >= part.start + PAGE && end <= part.end && len > 0 && start.is_multiple_of(PAGE);
+        is_inside.then_some((u32::try_from(id).ok()?, start..end))
+    }
+
+    /// An entry of a part under the lock. `None`: it is not used, or it leads out of the part.
+    fn read(&self, entry: usize, part: &Range<usize>) -> Option<(u32, Range<usize>)> {
+        Self::segment(self.entry(entry).used()?, part)
     }
 
     /// Takes room for a segment of this node, whose name the caller has claimed, and empties it.
@@ -242,12 +243,7 @@ impl DeviceMemory {
         let claim = Some(self.claim(entry)?);
         let range = start..start + len;
         self.reserve(start..start + bytes)?;
-        for (at, value) in [(ID, u64::from(id)), (OFFSET, start as u64), (LEN, len as u64), (AVAILABLE, 0)] {
-            self.word(entry + at).store(value, Ordering::Relaxed);
-        }
-        let life = self.word(entry + LIFE).load(Ordering::Relaxed);
-        // Release: publishes the words before it.
-        self.word(entry + LIFE).store(life | 1, Ordering::Release);
+        self.entry(entry).begin([u64::from(id), start as u64, len as u64]);
         // The room is taken, and nobody finds it yet: others need not wait until it is empty.
         drop(lock);
         self.map.clear(start..start + bytes);
@@ -269,7 +265,7 @@ impl DeviceMemory {
     fn sweep(&self, part: &Range<usize>) {
         for entry in Self::entries(part).filter(|entry| self.read(*entry, part).is_some()) {
             if claims::claim(self.own, Named::Room(self.name, entry)).is_ok() {
-                self.end(entry, false);
+                self.entry(entry).end();
             }
         }
     }
@@ -296,15 +292,10 @@ impl DeviceMemory {
             return None;
         }
         Self::entries(&part).find_map(|entry| {
-            let life = self.word(entry + LIFE);
-            // Acquire: the words of this life.
-            let seen = life.load(Ordering::Acquire);
-            let is_available = self.word(entry + AVAILABLE).load(Ordering::Acquire) == 1;
-            let (other, range) = self.read(entry, &part)?;
-            fence(Ordering::Acquire);
-            let is_same = life.load(Ordering::Relaxed) == seen;
-            let memory = self.map.memory(range.clone());
-            (other == id && is_available && is_same).then_some(Found { memory, range, life, seen })
+            let entry = self.entry(entry);
+            let (seen, words) = entry.find()?;
+            let (_, range) = Self::segment(words, &part).filter(|(other, _)| *other == id)?;
+            Some(Found { memory: self.map.memory(range.clone()), range, life: entry.life, seen })
         })
     }
 }
@@ -326,13 +317,12 @@ impl Piece {
 
     /// Others may find it, or no more.
     pub(crate) fn set_available(&self, is_available: bool) {
-        // Release: what the owner has stored before.
-        self.memory.word(self.entry + AVAILABLE).store(u64::from(is_available), Ordering::Release);
+        self.memory.entry(self.entry).set_available(is_available);
     }
 
     /// Ends all connections; nobody finds it any more.
     pub(crate) fn disconnect(&self) {
-        self.memory.end(self.entry, true);
+        self.memory.entry(self.entry).renew();
     }
 }
 
@@ -340,7 +330,7 @@ impl Drop for Piece {
     fn drop(&mut self) {
         // A forked child drops copies of what its parent uses.
         if self.mark.is_here() {
-            self.memory.end(self.entry, false);
+            self.memory.entry(self.entry).end();
             // From here on others use the entry.
             drop(self.claim.take());
         }
