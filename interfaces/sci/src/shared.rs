@@ -10,6 +10,7 @@ use crate::types::{Then, deadline};
 use cci::{Endpoint, PollError};
 use cci_mem::fork::Mark;
 use cci_mem::handover::Handover;
+use cci_mem::sync::{AtomicU64, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
