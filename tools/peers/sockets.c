@@ -72,7 +72,7 @@ static void open_udp(void)
     room = (unsigned)bytes / 2;
 }
 
-/* Whether a connection is that of the other process, and no stranger's: by its port, or its number. */
+/* Whether a connection is that of the other process: by its port, or the number of the process. */
 static bool is_of_peer(int accepted, const struct sockaddr_in *from, in_port_t port)
 {
     struct ucred who = {0};
@@ -82,7 +82,7 @@ static bool is_of_peer(int accepted, const struct sockaddr_in *from, in_port_t p
     return getsockopt(accepted, SOL_SOCKET, SO_PEERCRED, &who, &len) == 0 && who.pid == getppid();
 }
 
-/* Accepts the other process, and closes strangers: those who come without end have as long as it has. */
+/* Accepts the other process, and closes strangers. Both have as long as a block may take. */
 static int accept_peer(int listener, in_port_t port)
 {
     for (;;) {

@@ -67,8 +67,8 @@ fn next_pause(of_name: &mut usize) -> Option<Duration> {
 }
 
 /// Binds a name by `bind`, and tries it again for 50 ms while it is in use: a child of `fork` may
-/// hold it that has not run yet. Blocks the thread for so long. Within [`within_one_open`] all names
-/// share the 50 ms.
+/// hold it that has not run yet. Blocks the thread for so long. Within [`within_one_open`] all
+/// names share the 50 ms.
 ///
 /// # Errors
 ///

@@ -3,8 +3,8 @@
 //! non-blocking calls. Nothing else is done: no headers, no grants, no registrations.
 //!
 //! The server listens when it prepares for its first block. Both leave their ports in the shared
-//! memory: the server accepts that of the client alone, before the block. A block in one direction ends when the receiver has
-//! written into the shared memory that it has read the last byte.
+//! memory: the server accepts that of the client alone, before the block. A block in one direction
+//! ends when the receiver has written into the shared memory that it has read the last byte.
 
 use super::Side;
 use super::buffer::Buffer;
