@@ -317,8 +317,8 @@ fn refusals_that_nobody_reads_hold_nobody_up() {
     let mut scene = Scene::new("unread");
     let Side { client, queue, .. } = &mut scene.side;
     let wrong = Target::at(client.id(), 4);
-    // Until no more is taken, however long the program tries. An engine that has not run for a while
-    // on a loaded machine takes more later.
+    // Until no more is taken, however long the program tries. An engine that has not run for a
+    // while on a loaded machine takes more later.
     let fill = |client: &mut Client| {
         let (mut begun, mut since, first) = (0, Instant::now(), Instant::now());
         let is_late = |begun| begun <= 1024 && first.elapsed() < LIMIT;

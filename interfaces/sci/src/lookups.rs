@@ -138,7 +138,8 @@ impl Lookups {
     }
 }
 
-/// Begins to ask for a name, and for how long. `Err`: the answer, if there is one, is there at once.
+/// Begins to ask for a name, and for how long. `Err`: the answer, if there is one, is there at
+/// once.
 fn begin(node: u32, what: Named, now: Instant) -> Result<(Asked, Duration), Option<Answer>> {
     match what {
         Named::Member(group, place) => {
