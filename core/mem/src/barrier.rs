@@ -112,7 +112,7 @@ pub fn leave() {
 
 /// Models only: runs `sleep`, in which the calling thread blocks and needs no interrupt.
 #[cfg(loom)]
-pub(crate) fn while_blocked(sleep: impl FnOnce()) {
+pub fn while_blocked(sleep: impl FnOnce()) {
     sys::while_blocked(sleep);
 }
 
@@ -133,7 +133,7 @@ mod sys {
     loom::lazy_static! {
         static ref ASKED: AtomicU32 = AtomicU32::new(0);
         static ref ANSWERED: AtomicU32 = AtomicU32::new(0);
-        static ref BLOCKED: AtomicBool = AtomicBool::new(false);
+        static ref BLOCKED: AtomicU32 = AtomicU32::new(0);
         static ref BROKEN: AtomicBool = AtomicBool::new(false);
     }
 
@@ -175,7 +175,7 @@ mod sys {
         if asked > 1 {
             change(&ANSWERED, |answered| answered.max(asked - 1));
         }
-        while ANSWERED.load(Ordering::Acquire) < asked && !BLOCKED.load(Ordering::Acquire) {
+        while ANSWERED.load(Ordering::Acquire) < asked && BLOCKED.load(Ordering::Acquire) == 0 {
             spin();
             // A question of the other side that comes meanwhile comes after this one, and answers
             // it.
@@ -200,9 +200,10 @@ mod sys {
 
     pub(super) fn while_blocked(sleep: impl FnOnce()) {
         fence(Ordering::SeqCst);
-        BLOCKED.store(true, Ordering::Release);
+        // One may sleep before the other one, which it has been woken by, has left its sleep.
+        change(&BLOCKED, |blocked| blocked + 1);
         sleep();
-        BLOCKED.store(false, Ordering::Relaxed);
+        change(&BLOCKED, |blocked| blocked.wrapping_sub(1));
         fence(Ordering::SeqCst);
     }
 
