@@ -381,3 +381,55 @@ fn a_disk_that_fills_up_keeps_what_it_took_and_ends_the_job() {
     let kept = std::fs::read(&path).expect("the file");
     assert!(kept.len() == 64 * 1024 && kept.starts_with(b"["), "{}", kept.len());
 }
+
+/// Names the folder in which a rank reports that it has met the other one.
+const MET: &str = "CCI_TEST_MET";
+/// More than the launchers and the pipes between them hold.
+const FLOOD: usize = 8 << 20;
+
+/// A rank: rank 0 writes until nobody takes it any more, and both meet in the store then.
+fn meet(folder: &Path) {
+    let job = cci_job::Job::join().expect("a job");
+    let written = std::sync::atomic::AtomicUsize::new(0);
+    let relaxed = std::sync::atomic::Ordering::Relaxed;
+    std::thread::scope(|scope| {
+        if job.rank() == 0 {
+            scope.spawn(|| {
+                while written.load(relaxed) < FLOOD {
+                    std::io::stdout().write_all(&[b'x'; 65_536]).expect("a reader");
+                    written.fetch_add(65_536, relaxed);
+                }
+            });
+            let mut before = usize::MAX;
+            while std::mem::replace(&mut before, written.load(relaxed)) != written.load(relaxed) || before == 0 {
+                std::thread::sleep(Duration::from_millis(500));
+            }
+            assert!(before < FLOOD, "somebody reads");
+        }
+        job.exchange(b"here").expect("the other rank");
+        std::fs::write(folder.join(job.rank().to_string()), "").expect("a file");
+    });
+}
+
+#[test]
+fn ranks_elsewhere_meet_in_the_store_while_nobody_reads_what_they_write() {
+    if let Some(folder) = std::env::var_os(MET) {
+        return meet(Path::new(&folder));
+    }
+    let (elsewhere, met) = (Elsewhere::new(), tempfile::tempdir().expect("a folder"));
+    let program = std::env::current_exe().expect("this test");
+    let test = "ranks_elsewhere_meet_in_the_store_while_nobody_reads_what_they_write";
+    let mut command = elsewhere.run(&["-n", "2", program.to_str().expect("text"), "--exact", test, "--nocapture"]);
+    command.env(MET, met.path()).stdout(Stdio::piped()).stderr(Stdio::null());
+    let mut job = spawn(&mut command);
+    let begin = Instant::now();
+    while ["0", "1"].iter().any(|rank| !met.path().join(rank).exists()) {
+        assert!(begin.elapsed() < LONG, "their messages wait behind the output");
+        assert_eq!(job.try_wait().expect("the job"), None, "it ends too early");
+        std::thread::sleep(Duration::from_millis(5));
+    }
+    let mut output = Vec::new();
+    job.stdout.take().expect("a pipe").read_to_end(&mut output).expect("the output");
+    assert_eq!(output.iter().filter(|byte| **byte == b'x').count() / 65_536, FLOOD / 65_536);
+    assert_eq!(ended(job).status.code(), Some(0));
+}

@@ -56,6 +56,8 @@ struct Launcher {
     are_closed: [bool; 2],
     /// The ranks on other hosts that are not read, and which channel of each.
     paused: BTreeSet<(u32, Channel)>,
+    /// Whether that are all of them, because the output is full.
+    is_held: bool,
     /// Where each rank is, for messages.
     places: BTreeMap<u32, String>,
     begin: Instant,
@@ -146,6 +148,7 @@ impl Launcher {
             copies_input: stdin().is_terminal() || here.first() != Some(&0),
             are_closed: [false; 2],
             paused: BTreeSet::new(),
+            is_held: false,
             places: BTreeMap::new(),
             begin: Instant::now(),
             ending: None,

@@ -1,6 +1,6 @@
 //! What ranks write, as it is or with the rank in front of each line.
 
-use crate::feed::Feed;
+use crate::feed::{Feed, MOST};
 use crate::labels::Labels;
 use cci_report::UserError;
 use rustix::io::Errno;
@@ -60,6 +60,11 @@ impl Output {
     /// Whether ranks may be read.
     pub(crate) fn has_room(&self) -> bool {
         self.streams.iter().all(|stream| stream.feed.has_room())
+    }
+
+    /// Whether half of the room is free.
+    pub(crate) fn is_half_empty(&self) -> bool {
+        self.streams.iter().all(|stream| stream.feed.is_done() || stream.feed.len() <= MOST / 2)
     }
 
     /// Whether everything has been written.

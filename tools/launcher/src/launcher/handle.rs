@@ -32,12 +32,12 @@ impl Launcher {
         polling.read(Some(self.signals.as_fd()), Name::Signals);
         polling.read(Some(self.server.as_fd()), Name::Server);
         polling.read(self.copies_input.then(rustix::stdio::stdin).filter(|_| self.takes_input()), Name::Terminal);
-        let has_room = self.output.has_room();
         for (at, process) in self.site.processes.iter().enumerate() {
             polling.write(process.input.as_ref().and_then(Feed::waits), Name::RankInput(at));
         }
         for (at, host) in self.hosts.iter().enumerate() {
-            polling.read(host.from().filter(|_| has_room), Name::Host(at));
+            // Also while output waits: the store of a job goes this way, and the ends of ranks.
+            polling.read(host.from(), Name::Host(at));
             polling.write(host.waits(), Name::HostRoom(at));
             for (rank, bridge) in &host.bridges {
                 polling.read(bridge.open().filter(|_| host.has_room()), Name::Bridge(at, *rank));
@@ -108,8 +108,14 @@ impl Launcher {
     }
 
     /// Has other hosts not read the ranks whose text has to wait here, and go on with the others.
+    /// While the output has no room these are all ranks, until half of it has left.
     pub(super) fn pause_ranks(&mut self) {
-        let full: std::collections::BTreeSet<_> = self.output.full().collect();
+        self.is_held = if self.is_held { !self.output.is_half_empty() } else { !self.output.has_room() };
+        let mut full: std::collections::BTreeSet<_> = self.output.full().collect();
+        if self.is_held {
+            let elsewhere = self.hosts.iter().flat_map(|host| &host.running);
+            full.extend(elsewhere.flat_map(|rank| CHANNELS.map(|channel| (*rank, channel))));
+        }
         for (ranks, kind) in [(&full - &self.paused, Kind::Pause), (&self.paused - &full, Kind::Resume)] {
             for (rank, channel) in ranks {
                 self.hosts.iter_mut().filter(|host| host.has(rank)).for_each(|host| {
