@@ -158,6 +158,16 @@ pub fn take_over(given: BorrowedFd<'_>) -> Result<OwnedFd> {
     Ok(own)
 }
 
+/// Has a number name another open file, closed in programs that this process executes. What it named
+/// before is closed, unless another number names it too.
+///
+/// # Errors
+///
+/// Those of `dup3`.
+pub fn put(open: impl AsFd, number: &mut OwnedFd) -> Result<()> {
+    rustix::io::dup3(open, number, rustix::io::DupFlags::CLOEXEC)
+}
+
 /// Makes a pair of connected sockets, which block.
 ///
 /// # Errors

@@ -66,7 +66,7 @@ impl Client {
             )));
         }
         let socket =
-            crate::sys::take(descriptor).map_err(|error| cannot(format!("descriptor {descriptor}: {error}")))?;
+            crate::sys::take_alone(descriptor).map_err(|error| cannot(format!("descriptor {descriptor}: {error}")))?;
         Self::trusted(socket, limit)
     }
 

@@ -3,8 +3,10 @@
 #![allow(unsafe_code)]
 
 use cci_mem::descriptors;
+use std::fs::File;
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::mem::ManuallyDrop;
+use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 
 /// Takes an open descriptor over as a new one, which no program that this process starts inherits,
 /// and has the old one inherited no more either.
@@ -13,6 +15,19 @@ pub(crate) fn take(descriptor: i32) -> io::Result<OwnedFd> {
     // both calls are refused or duplicate another one, and neither touches memory.
     let inherited = unsafe { BorrowedFd::borrow_raw(descriptor) };
     Ok(descriptors::take_over(inherited)?)
+}
+
+/// As [`take`], and leaves `/dev/null` in the place of the old descriptor: a second join of this
+/// process, or that of a forked child, would speak in the midst of the first one. Where there is no
+/// room for that, the old one stays.
+pub(crate) fn take_alone(descriptor: i32) -> io::Result<OwnedFd> {
+    let taken = take(descriptor)?;
+    if let Ok(nothing) = File::open("/dev/null") {
+        // SAFETY: the number is open, was given to this library alone, and is never closed here.
+        let mut number = ManuallyDrop::new(OwnedFd::from(unsafe { File::from_raw_fd(descriptor) }));
+        let _ = descriptors::put(nothing, &mut number);
+    }
+    Ok(taken)
 }
 
 /// What this returns has been done with SIGPIPE blocked, and whether the thread was sent one.

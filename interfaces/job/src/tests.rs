@@ -12,6 +12,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::collections::BTreeMap;
 use std::io::{BufRead, Read, Write};
 use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::os::fd::IntoRawFd;
 use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::UnixStream;
 use std::path::Path;
@@ -104,6 +105,24 @@ fn a_rank_ends_the_job_with_a_status() {
         }
     });
     assert_eq!(ended, [3; 3]);
+}
+
+/// So do a forked child, and a second library of the process that joins by itself.
+#[test]
+fn a_process_that_joins_twice_is_refused_and_its_job_goes_on() {
+    let mut server = Server::new(1, None).expect("a server");
+    let (ours, theirs) = UnixStream::pair().expect("a pair");
+    server.adopt(ours, 0, Local { rank: 0, size: 1, processors: 1 }).expect("room");
+    let ((end, ended), (report, reports)) = (channel(), channel());
+    let store = std::thread::spawn(move || serve(server, &ended, &report));
+    let variables = BTreeMap::from([(crate::DESCRIPTOR, theirs.into_raw_fd().to_string())]);
+    let mut first = join(&variables, LIMIT).expect("a rank");
+    let why = error(&variables);
+    assert!(why.contains("which is no socket here"), "{why}");
+    assert_eq!(first.source.exchange(b"here", LIMIT), Ok(vec![b"here".to_vec()]));
+    end.send(()).expect("a store");
+    store.join().expect("no panic");
+    assert_eq!(reports.try_iter().collect::<Vec<_>>(), [""; 0]);
 }
 
 #[test]
