@@ -76,13 +76,16 @@ fn launched(environment: &Environment<'_>, limit: Duration) -> Result<Joined, Jo
 }
 
 fn by_pmix(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
-    let secret = secret(environment)?;
+    let (secret, begin) = (secret(environment)?, Instant::now());
     let (pmix, rank, size) = Pmix::join()?;
+    let limit = limit.saturating_sub(begin.elapsed());
     with_places(Joined { name: "PMIx", rank, size, local: ALONE, secret, source: Box::new(pmix) }, limit)
 }
 
 fn by_pmi(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
+    let begin = Instant::now();
     let (pmi, rank, size) = Pmi::join(environment, limit)?;
+    let limit = limit.saturating_sub(begin.elapsed());
     let (name, secret) = (pmi.name(), secret(environment)?);
     with_places(Joined { name, rank, size, local: ALONE, secret, source: Box::new(pmi) }, limit)
 }

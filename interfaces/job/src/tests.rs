@@ -423,6 +423,39 @@ fn a_process_manager_that_is_silent_or_lies_is_explained() {
 }
 
 #[test]
+fn a_join_by_pmi_has_one_limit_for_all_that_it_asks() {
+    use std::os::fd::AsRawFd;
+    const JOIN: Duration = Duration::from_secs(4);
+    const ANSWERS: [&str; 4] = [
+        "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1",
+        "cmd=maxes kvsname_max=64 keylen_max=64 vallen_max=1024 rc=0",
+        "cmd=my_kvsname kvsname=space rc=0",
+        "cmd=put_result rc=0",
+    ];
+    let (manager, rank) = UnixStream::pair().expect("a pair");
+    let variables =
+        [("PMI_FD", rank.as_raw_fd().to_string()), ("PMI_RANK", "0".into()), ("PMI_SIZE", "2".into())].into();
+    scope(|scope| {
+        scope.spawn(move || {
+            let mut asked = std::io::BufReader::new(manager.try_clone().expect("a descriptor")).lines();
+            std::thread::sleep(JOIN * 9 / 10);
+            for answer in ANSWERS {
+                asked.next();
+                // The rank may have given up.
+                let _ = writeln!(&manager, "{answer}");
+            }
+            // Nothing answers the barrier.
+            asked.map_while(Result::ok).for_each(drop);
+        });
+        let begin = Instant::now();
+        assert!(join(&variables, JOIN).is_err());
+        let took = begin.elapsed();
+        drop(rank);
+        assert!(took < JOIN * 3 / 2, "it took {took:?}");
+    });
+}
+
+#[test]
 fn a_process_manager_that_has_gone_is_an_error_and_no_signal() {
     use std::os::fd::AsRawFd;
     let (manager, rank) = UnixStream::pair().expect("a pair");

@@ -49,7 +49,7 @@ impl Pmi {
         let deadline = Instant::now() + limit;
         let socket = match environment.get("PMI_FD") {
             Some(_) => inherited(environment.number("PMI_FD")?)?,
-            None => connected(&environment.get("PMI_PORT").unwrap_or_default())?,
+            None => connected(&environment.get("PMI_PORT").unwrap_or_default(), deadline)?,
         };
         let manager = Manager::over(socket);
         let mut pmi = Self { manager, rank: 0, size: 0, space: String::new(), digits: *DIGITS.end(), exchanges: 0 };
@@ -224,11 +224,19 @@ fn inherited(descriptor: i32) -> Result<OwnedFd, JobError> {
     crate::sys::take(descriptor).map_err(|error| cannot(format!("descriptor {descriptor}: {error}")))
 }
 
-fn connected(address: &str) -> Result<OwnedFd, JobError> {
+fn connected(address: &str, deadline: Instant) -> Result<OwnedFd, JobError> {
     let failed = |error: std::io::Error| cannot(format!("no process manager at PMI_PORT {address}: {error}"));
     let found = address.to_socket_addrs().map_err(failed)?;
-    let found: Vec<_> = found.collect();
-    descriptors::stream(&found[..]).map(Into::into).map_err(failed)
+    let mut why = std::io::ErrorKind::AddrNotAvailable.into();
+    for address in found {
+        // No time at all is no limit that the system takes.
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
+        match descriptors::stream_within(&address, left) {
+            Ok(stream) => return Ok(stream.into()),
+            Err(error) => why = error,
+        }
+    }
+    Err(failed(why))
 }
 
 impl Source for Pmi {
