@@ -91,7 +91,8 @@ impl Client {
     ) -> Result<Self, Unmet> {
         let never = |error| Unmet { error, at: CutOff::Never };
         let mut client = Self::over(socket).map_err(never)?;
-        let challenge = match client.answer(Instant::now() + limit) {
+        let begin = Instant::now();
+        let challenge = match client.answer(begin + limit) {
             Ok(Reply::Challenge(challenge)) => challenge,
             Ok(_) => {
                 return Err(never(cannot("something else than a job's store listens there; choose another port")));
@@ -103,6 +104,7 @@ impl Client {
         let claim = Claim { challenge, hello, rank, size };
         let proof = claim.proof(Prover::Rank, secret);
         let hello = Hello { rank, size, nonce: hello, proof };
+        let limit = limit.saturating_sub(begin.elapsed());
         let welcome = client.hello(hello, limit).map_err(|error| Unmet { error, at: CutOff::AfterHello })?;
         if !claim.is_proven(Prover::Store, secret, &welcome.proof) {
             return Err(never(cannot(
