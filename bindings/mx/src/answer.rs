@@ -1,7 +1,7 @@
 //! What calls return, error handlers, and the boundary that no panic crosses.
 
 use crate::layout::ErrorHandler;
-use crate::registry::{End, registry};
+use crate::registry::{End, Registry, registry};
 use cci_mx::Error;
 use std::ffi::{CString, c_char, c_uint};
 use std::io::Write;
@@ -60,7 +60,7 @@ pub(crate) fn text_of(code: u32) -> &'static str {
 #[inline(never)]
 fn report(call: &str, end: Option<&Arc<End>>, code: u32) -> c_uint {
     let own = end.and_then(|end| end.handler);
-    let handler = own.unwrap_or_else(|| registry().handler());
+    let handler = own.or_else(|| registry().ok().map(Registry::handler)).unwrap_or(MX_ERRORS_ARE_FATAL);
     let text = CString::new(format!("{call}: {}", text_of(code))).unwrap_or_default();
     // SAFETY: a handler of the program, or one of those below; the text lives until it returns.
     unsafe { handler(text.as_ptr().cast_mut(), code) }

@@ -22,12 +22,12 @@ pub(crate) fn init(api: c_int) -> Answer {
     if api >> 8 != 3 {
         return Err(Error::Failure.into());
     }
-    if registry().set_initialised(true) { Ok(()) } else { Err(Refusal(ALREADY_INITIALIZED)) }
+    if registry()?.set_initialised(true) { Ok(()) } else { Err(Refusal(ALREADY_INITIALIZED)) }
 }
 
 /// Closes the endpoints that are left.
 pub(crate) fn finalize() -> Answer {
-    let registry = registry();
+    let registry = registry()?;
     registry.check()?;
     for handle in registry.all() {
         // Closed by another thread meanwhile; or its own handler calls this.
@@ -41,7 +41,7 @@ pub(crate) fn finalize() -> Answer {
 }
 
 pub(crate) fn set_error_handler(handler: Option<ErrorHandler>) -> Answer {
-    registry().set_handler(handler_of(handler));
+    registry()?.set_handler(handler_of(handler));
     Ok(())
 }
 
@@ -124,7 +124,7 @@ fn open_at_place(
     if !may_be_rank {
         return by_rule();
     }
-    let mut membership = lock(&registry().membership);
+    let mut membership = lock(&registry()?.membership);
     if membership.has_failed {
         return Err(Error::Failure.into());
     }
@@ -151,7 +151,7 @@ fn open_at_place(
 pub(crate) fn found_nic() -> Result<u64, Refusal> {
     let (_context, device) = device()?;
     // Ranks of other hosts are met on another address.
-    let device = job(&mut lock(&registry().membership))?.map_or(device.clone(), |job| job.device_like(&device));
+    let device = job(&mut lock(&registry()?.membership))?.map_or(device.clone(), |job| job.device_like(&device));
     Ok(Place::by_rule(&device, None).map_err(|why| why.code())?.nic())
 }
 
@@ -160,7 +160,7 @@ pub(crate) unsafe fn open(
     (list, count): (*const CParameter, u32),
     to: *mut Handle,
 ) -> Answer {
-    let registry = registry();
+    let registry = registry()?;
     registry.check()?;
     if to.is_null() {
         return Err(NULL);
@@ -178,8 +178,8 @@ pub(crate) unsafe fn open(
 }
 
 pub(crate) fn close(handle: Handle) -> Answer {
-    registry().check()?;
-    registry().close(handle)
+    registry()?.check()?;
+    registry()?.close(handle)
 }
 
 /// Gives a new request to the program.
@@ -340,7 +340,7 @@ pub(crate) unsafe fn context(request: *const Handle, to: *mut *mut c_void) -> An
     }
     // SAFETY: by the contract of the header.
     let handle = unsafe { request.read_unaligned() };
-    let end = registry().end_of(handle)?;
+    let end = registry()?.end_of(handle)?;
     let context = end.endpoint.context(end.request(handle)?)?;
     // SAFETY: by the contract of the header.
     unsafe { give(to, std::ptr::with_exposed_provenance_mut(context as usize)) }

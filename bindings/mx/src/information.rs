@@ -63,7 +63,7 @@ pub(crate) unsafe fn get(
     (given, given_len): (*const c_void, u32),
     (to, room): (*mut c_void, u32),
 ) -> Answer {
-    registry().check()?;
+    registry()?.check()?;
     if !given.is_null() {
         if given_len != 4 {
             return Err(Error::BadInfoValue.into());

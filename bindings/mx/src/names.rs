@@ -14,8 +14,8 @@ const LONGEST_GIVEN: usize = 255;
 
 /// The NIC of this host: that of an endpoint, which is opened for this if there is none.
 pub(crate) fn own_nic() -> Result<u64, Refusal> {
-    registry().check()?;
-    let mut nic = lock(&registry().nic);
+    registry()?.check()?;
+    let mut nic = lock(&registry()?.nic);
     match *nic {
         Some(nic) => Ok(nic),
         None => Ok(*nic.insert(crate::calls::found_nic()?)),
@@ -34,14 +34,14 @@ fn own_name() -> String {
 /// this process has no job, or the text is another one.
 fn nic_of_rank(text: &str) -> Option<Result<u64, Refusal>> {
     let rank = text.strip_prefix("job:")?;
-    let membership = lock(&registry().membership);
+    let membership = lock(&registry().ok()?.membership);
     membership.job.as_ref()?;
     let found = rank.parse().ok().and_then(|rank: usize| membership.ranks.get(rank));
     Some(found.map(|(nic, _)| *nic).ok_or_else(|| Error::HostNotFound.into()))
 }
 
 pub(crate) unsafe fn nic_of_host(name: *const c_char, nic: *mut u64) -> Answer {
-    registry().check()?;
+    registry()?.check()?;
     if name.is_null() || nic.is_null() {
         return Err(NULL);
     }
@@ -72,7 +72,7 @@ pub(crate) unsafe fn nic_of_host(name: *const c_char, nic: *mut u64) -> Answer {
 }
 
 pub(crate) unsafe fn nic_of_board(board: u32, nic: *mut u64) -> Answer {
-    registry().check()?;
+    registry()?.check()?;
     if board != 0 {
         return Err(Error::BoardUnknown.into());
     }
@@ -118,8 +118,8 @@ pub(crate) unsafe fn take_apart(of: CAddress, nic: *mut u64, id: *mut u32, sessi
 }
 
 pub(crate) fn set_context(of: CAddress, context: *mut c_void) -> Answer {
-    registry().check()?;
-    let mut contexts = registry().contexts.write().unwrap_or_else(PoisonError::into_inner);
+    registry()?.check()?;
+    let mut contexts = registry()?.contexts.write().unwrap_or_else(PoisonError::into_inner);
     if context.is_null() {
         contexts.remove(&of.into());
     } else {
@@ -129,8 +129,8 @@ pub(crate) fn set_context(of: CAddress, context: *mut c_void) -> Answer {
 }
 
 pub(crate) unsafe fn context(of: CAddress, context: *mut *mut c_void) -> Answer {
-    registry().check()?;
-    let contexts = registry().contexts.read().unwrap_or_else(PoisonError::into_inner);
+    registry()?.check()?;
+    let contexts = registry()?.contexts.read().unwrap_or_else(PoisonError::into_inner);
     let found = contexts.get(&of.into()).copied().unwrap_or(0);
     // SAFETY: by the contract of the header.
     unsafe { give(context, std::ptr::with_exposed_provenance_mut(found)) }

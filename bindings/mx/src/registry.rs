@@ -3,13 +3,13 @@
 use crate::answer::{MX_ERRORS_ARE_FATAL, NOT_INITIALIZED, Refusal};
 use crate::layout::{CSegment, ErrorHandler};
 use cci_job::Job;
-use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
+use cci_mem::fork::{Mark, PerProcess};
+use cci_mem::sync::{AtomicBool, AtomicU32, Ordering};
 use cci_mx::{Address, Endpoint, Error, Request};
 use std::cell::RefCell;
 use std::collections::HashMap;
 use std::ffi::c_void;
-use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 /// Endpoints of a process at a time.
 const MOST: usize = 255;
@@ -87,46 +87,17 @@ pub(crate) struct Membership {
     pub(crate) has_failed: bool,
 }
 
-/// The registry of this process. It is never freed: calls of other threads may be in it. A child of
-/// a fork gets one of its own, since the locks of this one may be held for ever there.
-static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(null_mut());
-
-extern "C" fn forget() {
-    // Publishes nothing: the child has one thread.
-    REGISTRY.store(null_mut(), Ordering::Relaxed);
+/// The registry of this process, with the mark of the process. It is never freed: calls of other
+/// threads may be in it. A child of a fork gets one of its own, since the locks of this one may be
+/// held for ever there.
+fn marked() -> Result<&'static (Mark, Registry), Refusal> {
+    static REGISTRY: PerProcess<Registry> = PerProcess::new();
+    REGISTRY.get(Registry::default).map_err(|_| Error::NoResources.into())
 }
 
 #[inline]
-pub(crate) fn registry() -> &'static Registry {
-    // Acquires what `make` has published.
-    let found = REGISTRY.load(Ordering::Acquire);
-    if found.is_null() {
-        return make();
-    }
-    // SAFETY: made by `make` from a box, and never freed.
-    unsafe { &*found }
-}
-
-#[cold]
-fn make() -> &'static Registry {
-    static AT_FORK: Once = Once::new();
-    AT_FORK.call_once(|| {
-        // SAFETY: the handler only stores a word. Without memory for it a child finds the parent's
-        // endpoints, which refuse it.
-        let _ = unsafe { libc::pthread_atfork(None, None, Some(forget)) };
-    });
-    let new = Box::into_raw(Box::<Registry>::default());
-    // Publishes the new registry to whoever loads it.
-    let found = match REGISTRY.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => new,
-        Err(other) => {
-            // SAFETY: from a box, and nobody else has it.
-            drop(unsafe { Box::from_raw(new) });
-            other
-        }
-    };
-    // SAFETY: as in `registry`.
-    unsafe { &*found }
+pub(crate) fn registry() -> Result<&'static Registry, Refusal> {
+    marked().map(|(_, registry)| registry)
 }
 
 /// A lock whose holder never leaves a mess.
@@ -135,9 +106,9 @@ pub(crate) fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
 }
 
 thread_local! {
-    /// The endpoint that this thread has used last, of which registry, so that a call takes no lock
+    /// The endpoint that this thread has used last, of which process, so that a call takes no lock
     /// of the process.
-    static LAST: RefCell<Option<(*const Registry, Handle, Arc<End>)>> = const { RefCell::new(None) };
+    static LAST: RefCell<Option<(Mark, Handle, Arc<End>)>> = const { RefCell::new(None) };
 }
 
 impl Registry {
@@ -225,16 +196,14 @@ impl Registry {
 /// Runs a call on an endpoint.
 #[inline]
 pub(crate) fn with_end<R>(handle: Handle, act: impl FnOnce(Result<&Arc<End>, Refusal>) -> R) -> R {
-    // Acquires what `make` has published.
-    let registry = REGISTRY.load(Ordering::Acquire).cast_const();
     let mut act = Some(act);
     // Borrowed for the call: a handler that calls again may borrow it as well, and only a call that
     // is in no other one changes it.
     let done = LAST.try_with(|last| {
         let last = last.try_borrow().ok()?;
-        let (of, kept, end) = last.as_ref()?;
+        let (mark, kept, end) = last.as_ref()?;
         // Acquires what `close` has done.
-        let is_it = (*of, *kept) == (registry, handle) && !end.is_closed.load(Ordering::Acquire);
+        let is_it = *kept == handle && mark.is_here() && !end.is_closed.load(Ordering::Acquire);
         if !is_it {
             return None;
         }
@@ -258,7 +227,10 @@ pub(crate) fn with_end<R>(handle: Handle, act: impl FnOnce(Result<&Arc<End>, Ref
 /// Runs a call on an endpoint that is not the one that this thread has used last, and keeps it.
 #[inline(never)]
 fn with_another_end<R>(handle: Handle, act: impl FnOnce(Result<&Arc<End>, Refusal>) -> R) -> R {
-    let registry = registry();
+    let (mark, registry) = match marked() {
+        Ok(marked) => marked,
+        Err(why) => return act(Err(why)),
+    };
     if let Err(why) = registry.check() {
         return act(Err(why));
     }
@@ -266,14 +238,14 @@ fn with_another_end<R>(handle: Handle, act: impl FnOnce(Result<&Arc<End>, Refusa
     let result = act(Ok(&end));
     // Acquires as above. A thread that is ending keeps nothing.
     if !end.is_closed.load(Ordering::Acquire) {
-        keep(Some((std::ptr::from_ref(registry), handle, end)));
+        keep(Some((*mark, handle, end)));
     }
     result
 }
 
 /// Has this thread keep another endpoint, or none, unless a call on the one that it keeps is under
 /// way.
-fn keep(new: Option<(*const Registry, Handle, Arc<End>)>) {
+fn keep(new: Option<(Mark, Handle, Arc<End>)>) {
     let before = LAST.try_with(|last| last.try_borrow_mut().ok().map(|mut last| std::mem::replace(&mut *last, new)));
     // Its last owner may call the program.
     drop(before);

@@ -33,13 +33,13 @@ pub(crate) unsafe fn init(most: *mut c_int, is_cray: bool) -> Answer {
     if most.is_null() {
         return Err(Error::Address.into());
     }
-    *registry().initialised.write().unwrap_or_else(PoisonError::into_inner) = Some(is_cray);
+    *registry()?.initialised.write().unwrap_or_else(PoisonError::into_inner) = Some(is_cray);
     // SAFETY: by the contract.
     unsafe { give(most, INTERFACES as c_int) }
 }
 
 pub(crate) fn fini() -> Answer {
-    let registry = registry();
+    let registry = registry()?;
     let _alone = lock(&registry.opening);
     *registry.initialised.write().unwrap_or_else(PoisonError::into_inner) = None;
     for number in 0..INTERFACES {
@@ -55,7 +55,7 @@ pub(crate) unsafe fn ni_init(
     actual: *mut CLimits,
     handle: *mut u32,
 ) -> Answer {
-    let registry = registry();
+    let registry = registry()?;
     let is_cray = registry.is_cray()?;
     if handle.is_null() {
         return Err(Error::Address.into());
@@ -142,28 +142,28 @@ fn open(
 }
 
 pub(crate) fn ni_fini(handle: u32) -> Answer {
-    let registry = registry();
+    let registry = registry()?;
     let _alone = lock(&registry.opening);
     let number = registry.network(handle)?.handle().interface();
     if registry.end(number as usize) { Ok(()) } else { Err(Error::Network.into()) }
 }
 
 pub(crate) unsafe fn status(ni: u32, register: u32, value: *mut u64) -> Answer {
-    let network = registry().network(ni)?;
+    let network = registry()?.network(ni)?;
     let found = network.status(register)?;
-    registry().run_handlers(&network);
+    registry()?.run_handlers(&network);
     // SAFETY: by the contract.
     unsafe { give(value, found) }
 }
 
 pub(crate) unsafe fn distance(ni: u32, process: CProcess, distance: *mut c_ulong) -> Answer {
-    let found = registry().network(ni)?.distance(process.into())?;
+    let found = registry()?.network(ni)?.distance(process.into())?;
     // SAFETY: by the contract.
     unsafe { give(distance, found as c_ulong) }
 }
 
 pub(crate) unsafe fn handle_of(any: u32, ni: *mut u32) -> Answer {
-    let network = registry().open(any, Error::Handle)?;
+    let network = registry()?.open(any, Error::Handle)?;
     if !network.has(Handle::from_bits(any)) {
         return Err(Error::Handle.into());
     }
@@ -172,19 +172,19 @@ pub(crate) unsafe fn handle_of(any: u32, ni: *mut u32) -> Answer {
 }
 
 pub(crate) unsafe fn uid(ni: u32, uid: *mut u32) -> Answer {
-    let found = registry().network(ni)?.identity().0;
+    let found = registry()?.network(ni)?.identity().0;
     // SAFETY: by the contract.
     unsafe { give(uid, found) }
 }
 
 pub(crate) unsafe fn jid(ni: u32, jid: *mut u32) -> Answer {
-    let found = registry().network(ni)?.identity().1;
+    let found = registry()?.network(ni)?.identity().1;
     // SAFETY: by the contract.
     unsafe { give(jid, found) }
 }
 
 pub(crate) unsafe fn id(ni: u32, id: *mut CProcess) -> Answer {
-    let found = registry().network(ni)?.id();
+    let found = registry()?.network(ni)?.id();
     // SAFETY: by the contract.
     unsafe { give(id, found.into()) }
 }
@@ -205,7 +205,7 @@ fn wanted((source, bits, ignore, goes): Wanted) -> (Match, Unlink) {
 }
 
 pub(crate) unsafe fn attach(ni: u32, portal: u32, of: Wanted, at: c_uint, handle: *mut u32) -> Answer {
-    let network = registry().network(ni)?;
+    let network = registry()?.network(ni)?;
     if handle.is_null() {
         return Err(Error::Address.into());
     }
@@ -216,7 +216,7 @@ pub(crate) unsafe fn attach(ni: u32, portal: u32, of: Wanted, at: c_uint, handle
 }
 
 pub(crate) unsafe fn attach_any(ni: u32, portal: *mut u32, of: Wanted, handle: *mut u32) -> Answer {
-    let network = registry().network(ni)?;
+    let network = registry()?.network(ni)?;
     if handle.is_null() || portal.is_null() {
         return Err(Error::Address.into());
     }
@@ -229,7 +229,7 @@ pub(crate) unsafe fn attach_any(ni: u32, portal: *mut u32, of: Wanted, handle: *
 }
 
 pub(crate) unsafe fn insert(base: u32, of: Wanted, at: c_uint, handle: *mut u32) -> Answer {
-    let network = registry().open(base, Error::Entry)?;
+    let network = registry()?.open(base, Error::Entry)?;
     if handle.is_null() {
         return Err(Error::Address.into());
     }
@@ -240,49 +240,49 @@ pub(crate) unsafe fn insert(base: u32, of: Wanted, at: c_uint, handle: *mut u32)
 }
 
 pub(crate) fn unlink_entry(entry: u32) -> Answer {
-    Ok(registry().open(entry, Error::Entry)?.unlink_entry(Handle::from_bits(entry))?)
+    Ok(registry()?.open(entry, Error::Entry)?.unlink_entry(Handle::from_bits(entry))?)
 }
 
 pub(crate) unsafe fn attach_memory(entry: u32, of: CDescriptor, goes: c_uint, handle: *mut u32) -> Answer {
-    let network = registry().open(entry, Error::Entry)?;
+    let network = registry()?.open(entry, Error::Entry)?;
     if handle.is_null() {
         return Err(Error::Address.into());
     }
     // SAFETY: by the contract.
-    let descriptor = unsafe { of.descriptor(registry().is_cray()?) }?;
+    let descriptor = unsafe { of.descriptor(registry()?.is_cray()?) }?;
     let made = network.attach_memory(Handle::from_bits(entry), descriptor, unlink(goes))?;
     // SAFETY: by the contract.
     unsafe { give(handle, made.bits()) }
 }
 
 pub(crate) unsafe fn bind(ni: u32, of: CDescriptor, goes: c_uint, handle: *mut u32) -> Answer {
-    let network = registry().network(ni)?;
+    let network = registry()?.network(ni)?;
     if handle.is_null() {
         return Err(Error::Address.into());
     }
     // SAFETY: by the contract.
-    let descriptor = unsafe { of.descriptor(registry().is_cray()?) }?;
+    let descriptor = unsafe { of.descriptor(registry()?.is_cray()?) }?;
     let made = network.bind(descriptor, unlink(goes))?;
     // SAFETY: by the contract.
     unsafe { give(handle, made.bits()) }
 }
 
 pub(crate) fn unlink_memory(memory: u32) -> Answer {
-    Ok(registry().open(memory, Error::Memory)?.unlink_memory(Handle::from_bits(memory))?)
+    Ok(registry()?.open(memory, Error::Memory)?.unlink_memory(Handle::from_bits(memory))?)
 }
 
 pub(crate) unsafe fn update(memory: u32, old: *mut CDescriptor, new: *const CDescriptor, test: u32) -> Answer {
-    let network = registry().open(memory, Error::Memory)?;
+    let network = registry()?.open(memory, Error::Memory)?;
     let new = if new.is_null() {
         None
     } else {
         // SAFETY: by the contract.
         let stated = unsafe { new.read_unaligned() };
         // SAFETY: by the contract.
-        Some(unsafe { stated.descriptor(registry().is_cray()?) }?)
+        Some(unsafe { stated.descriptor(registry()?.is_cray()?) }?)
     };
     let before = network.update(Handle::from_bits(memory), new, Handle::from_bits(test));
-    registry().run_handlers(&network);
+    registry()?.run_handlers(&network);
     let before = before?;
     if !old.is_null() {
         // SAFETY: by the contract.
@@ -320,12 +320,12 @@ pub(crate) unsafe fn attach_both(ni: u32, portal: u32, pair: Pair) -> Answer {
 
 /// Beside another entry, if a queue is quiet.
 pub(crate) unsafe fn post(ni: u32, base: u32, pair: Pair, test: u32) -> Answer {
-    let network = registry().network(ni)?;
+    let network = registry()?.network(ni)?;
     if pair.entry.is_null() || pair.memory.is_null() {
         return Err(Error::Address.into());
     }
     // SAFETY: by the contract.
-    let descriptor = unsafe { pair.descriptor.descriptor(registry().is_cray()?) }?;
+    let descriptor = unsafe { pair.descriptor.descriptor(registry()?.is_cray()?) }?;
     let (wanted, goes) = wanted(pair.of);
     let made = network.post(
         Handle::from_bits(base),
@@ -333,7 +333,7 @@ pub(crate) unsafe fn post(ni: u32, base: u32, pair: Pair, test: u32) -> Answer {
         (descriptor, unlink(pair.goes)),
         Handle::from_bits(test),
     );
-    registry().run_handlers(&network);
+    registry()?.run_handlers(&network);
     let (entry, memory) = made?;
     // SAFETY: by the contract.
     unsafe { give(pair.entry, entry.bits()) }?;
@@ -343,5 +343,5 @@ pub(crate) unsafe fn post(ni: u32, base: u32, pair: Pair, test: u32) -> Answer {
 
 pub(crate) fn access(ni: u32, index: u32, process: CProcess, uid: u32, jid: u32, portal: u32) -> Answer {
     let entry = AccessEntry { process: process.into(), uid, jid, portal };
-    Ok(registry().network(ni)?.access_entry(index, entry)?)
+    Ok(registry()?.network(ni)?.access_entry(index, entry)?)
 }

@@ -13,21 +13,21 @@ const MOST: usize = 4_096;
 const FOREVER: u32 = u32::MAX;
 
 pub(crate) unsafe fn allocate(ni: u32, count: u64, handler: Option<Handler>, queue: *mut u32) -> Answer {
-    let network = registry().network(ni)?;
+    let network = registry()?.network(ni)?;
     if queue.is_null() {
         return Err(Error::Address.into());
     }
     let made = network.queue(count, handler.is_some())?;
     if let Some(handler) = handler.filter(|_| made != Handle::NO_QUEUE) {
-        registry().handlers.write().unwrap_or_else(PoisonError::into_inner).insert(made.bits(), handler);
+        registry()?.handlers.write().unwrap_or_else(PoisonError::into_inner).insert(made.bits(), handler);
     }
     // SAFETY: by the contract.
     unsafe { give(queue, made.bits()) }
 }
 
 pub(crate) fn free(queue: u32) -> Answer {
-    registry().open(queue, Error::Queue)?.free_queue(Handle::from_bits(queue))?;
-    registry().handlers.write().unwrap_or_else(PoisonError::into_inner).remove(&queue);
+    registry()?.open(queue, Error::Queue)?.free_queue(Handle::from_bits(queue))?;
+    registry()?.handlers.write().unwrap_or_else(PoisonError::into_inner).remove(&queue);
     Ok(())
 }
 
@@ -39,12 +39,12 @@ unsafe fn hand_over((event, is_lost): (Event, bool), to: *mut CEvent) -> Answer 
 }
 
 pub(crate) unsafe fn get(queue: u32, event: *mut CEvent) -> Answer {
-    let network = registry().open(queue, Error::Queue)?;
+    let network = registry()?.open(queue, Error::Queue)?;
     if event.is_null() {
         return Err(Error::Address.into());
     }
     let found = network.event(Handle::from_bits(queue));
-    registry().run_handlers(&network);
+    registry()?.run_handlers(&network);
     // SAFETY: by the contract.
     unsafe { hand_over(found?, event) }
 }
@@ -62,7 +62,7 @@ pub(crate) unsafe fn poll(
     event: *mut CEvent,
     which: *mut c_int,
 ) -> Answer {
-    let registry = registry();
+    let registry = registry()?;
     registry.is_cray()?;
     let count = usize::try_from(count).ok().filter(|count| (1..=MOST).contains(count)).ok_or(Error::Queue)?;
     if queues.is_null() || event.is_null() || which.is_null() {
@@ -97,11 +97,11 @@ pub(crate) unsafe fn poll(
 
 /// Makes progress, at most for so long without any change.
 pub(crate) fn progress(any: u32, limit: u32) -> Answer {
-    let network = registry().open(any, Error::Handle)?;
+    let network = registry()?.open(any, Error::Handle)?;
     if !network.has(Handle::from_bits(any)) {
         return Err(Error::Handle.into());
     }
     let done = network.make_progress(Duration::from_millis(limit.into()));
-    registry().run_handlers(&network);
+    registry()?.run_handlers(&network);
     Ok(done?)
 }

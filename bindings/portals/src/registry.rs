@@ -1,11 +1,10 @@
 //! What a process has: whether it is initialised, its interfaces, handlers, ranks.
 
 use cci_job::Job;
-use cci_mem::sync::{AtomicPtr, Ordering};
+use cci_mem::fork::PerProcess;
 use cci_portals::{Error, Handle, Interface};
 use std::collections::HashMap;
-use std::ptr::null_mut;
-use std::sync::{Arc, Mutex, MutexGuard, Once, PoisonError, RwLock};
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 
 use crate::layout::CEvent;
 
@@ -47,44 +46,10 @@ pub(crate) struct Registry {
 
 /// The registry of this process. It is never freed: calls of other threads may be in it. A child of
 /// a fork gets one of its own, since the locks of this one may be held for ever there.
-static REGISTRY: AtomicPtr<Registry> = AtomicPtr::new(null_mut());
-
-extern "C" fn forget() {
-    // Publishes nothing: the child has one thread.
-    REGISTRY.store(null_mut(), Ordering::Relaxed);
-}
-
 #[inline]
-pub(crate) fn registry() -> &'static Registry {
-    // Acquires what `make` has published.
-    let found = REGISTRY.load(Ordering::Acquire);
-    if found.is_null() {
-        return make();
-    }
-    // SAFETY: made by `make` from a box, and never freed.
-    unsafe { &*found }
-}
-
-#[cold]
-fn make() -> &'static Registry {
-    static AT_FORK: Once = Once::new();
-    AT_FORK.call_once(|| {
-        // SAFETY: the handler only stores a word. Without memory for it a child finds the parent's
-        // interface, whose endpoint refuses it.
-        let _ = unsafe { libc::pthread_atfork(None, None, Some(forget)) };
-    });
-    let new = Box::into_raw(Box::<Registry>::default());
-    // Publishes the new registry to whoever loads it.
-    let found = match REGISTRY.compare_exchange(null_mut(), new, Ordering::AcqRel, Ordering::Acquire) {
-        Ok(_) => new,
-        Err(other) => {
-            // SAFETY: from a box, and nobody else has it.
-            drop(unsafe { Box::from_raw(new) });
-            other
-        }
-    };
-    // SAFETY: as in `registry`.
-    unsafe { &*found }
+pub(crate) fn registry() -> Result<&'static Registry, Error> {
+    static REGISTRY: PerProcess<Registry> = PerProcess::new();
+    REGISTRY.get(Registry::default).map(|(_, registry)| registry).map_err(|_| Error::NoSpace)
 }
 
 /// A lock whose holder never leaves a mess.

@@ -21,7 +21,7 @@ fn maps_of(ranks: &mut Ranks, ni: u32) -> &mut Maps {
 }
 
 fn ranks<R>(ni: u32, act: impl FnOnce(&mut Ranks) -> Result<R, Error>) -> Result<R, Error> {
-    let registry = registry();
+    let registry = registry()?;
     if ni != NONE {
         registry.network(ni)?;
     }
@@ -138,7 +138,7 @@ pub(crate) fn set_jid(ni: u32, jid: u32) -> Answer {
         ranks.jid = Some(jid);
         Ok(())
     })?;
-    let networks = registry().networks.read().unwrap_or_else(PoisonError::into_inner).clone();
+    let networks = registry()?.networks.read().unwrap_or_else(PoisonError::into_inner).clone();
     networks.iter().flatten().for_each(|network| network.set_job(jid));
     Ok(())
 }

@@ -24,7 +24,7 @@ impl To {
 }
 
 fn run(memory: u32, act: impl FnOnce(&Interface) -> Result<(), Error>) -> Answer {
-    let registry = registry();
+    let registry = registry()?;
     let network = registry.open(memory, Error::Memory)?;
     let done = act(&network);
     registry.run_handlers(&network);
