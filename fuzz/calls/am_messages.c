@@ -95,7 +95,9 @@ void wait_for_event(void) {
         wait_at(bundle);
         return;
     }
-    if (bundle_of[from] == bundle_of[to] || !is_patient[from] || !is_patient[to] || AM(SetEventMask, bundle, AM_NOTEMPTY) != AM_OK || !connect_bundles(from, to))
+    if (bundle_of[from] == bundle_of[to] || !is_patient[from] || !is_patient[to])
+        return;
+    if (AM(SetEventMask, bundle, AM_NOTEMPTY) != AM_OK || !connect_bundles(from, to))
         return;
     /* The next one goes the same way, unless it comes back or arrives within the call. */
     before = returned;

@@ -88,7 +88,8 @@ void rma(void) {
     uint32_t message = one_in(2) ? 0 : length_to(500);
 
     a_remote(&remote);
-    CALL(cci_rma, connection, message ? bytes_of(message) : NULL, message, one_in(300) ? NULL : a_local(connection), length_to(100),
+    CALL(cci_rma, connection, message ? bytes_of(message) : NULL, message,
+         one_in(300) ? NULL : a_local(connection), length_to(100),
          one_in(300) ? NULL : (cci_rma_handle_t *)&remote, one_in(200) ? draw() : length_to(100),
          one_in(200) ? draw() : length, a_context(), rma_flags());
 }
@@ -103,7 +104,8 @@ void atomic(void) {
         of.operation = (uint32_t)draw();
     if (one_in(50))
         of.width = below(17);
-    CALL(ccix_rma_atomic, connection, NULL, 0, a_local(connection), 8 * below(4), (cci_rma_handle_t *)&remote, one_in(50) ? draw() : 8 * (uint64_t)below(4),
+    CALL(ccix_rma_atomic, connection, NULL, 0, a_local(connection), 8 * below(4), (cci_rma_handle_t *)&remote,
+         one_in(50) ? draw() : 8 * (uint64_t)below(4),
          one_in(300) ? NULL : &of, a_context(), send_flags() | (one_in(5) ? CCI_FLAG_FENCE : 0));
 }
 

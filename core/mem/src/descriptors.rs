@@ -158,8 +158,8 @@ pub fn take_over(given: BorrowedFd<'_>) -> Result<OwnedFd> {
     Ok(own)
 }
 
-/// Has a number name another open file, closed in programs that this process executes. What it named
-/// before is closed, unless another number names it too.
+/// Has a number name another open file, which programs that this process executes do not inherit.
+/// What it named before is closed, unless another number names it too.
 ///
 /// # Errors
 ///
