@@ -2,11 +2,10 @@
 //! mappings of files.
 
 use cci::Memory;
-use cci_mem::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use cci_mem::sync::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use rustix::fd::OwnedFd;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
 use std::ops::Range;
-use std::sync::atomic::AtomicU8; // `cci_mem::sync` has none
 use std::sync::{Mutex, PoisonError};
 
 mod sealed {

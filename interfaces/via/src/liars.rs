@@ -9,10 +9,10 @@ use crate::task::Remote;
 use crate::vi::{Connected, Done, Vi};
 use crate::wire::{self, Header};
 use cci::{Connect, Connection, Device, Endpoint, EndpointOptions, Event};
+use cci_mem::sync::{AtomicBool, AtomicU32, Ordering};
 use cci_conformance::{LIMIT, device_of};
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
-use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
 
 /// An honest server with one VI, and the bare endpoint that is connected to it.
@@ -388,7 +388,7 @@ fn silent_strangers_keep_no_client_out() {
     let (vi, client) = (vi_of(&nic), vi_of(&other));
     let at = Address::new(nic.host(), &name());
     let port = crate::rendezvous::ports(&at.discriminator)[0];
-    let (count, is_over) = (AtomicU32::new(0), std::sync::atomic::AtomicBool::new(false));
+    let (count, is_over) = (AtomicU32::new(0), AtomicBool::new(false));
     std::thread::scope(|scope| {
         let accepted = scope.spawn(|| nic.listen(&at, Some(3 * LIMIT)).expect("a client").accept(vi).expect("agreed"));
         let crowd = scope.spawn(|| {

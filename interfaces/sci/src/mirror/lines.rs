@@ -97,7 +97,7 @@ mod vectors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cci_mem::sync::Ordering;
+    use cci_mem::sync::{AtomicBool, Ordering};
 
     /// Memory that begins at a line.
     #[repr(align(64))]
@@ -106,7 +106,6 @@ mod tests {
     /// Another thread stores seven words, and then the eighth.
     #[test]
     fn a_line_that_is_taken_has_what_was_stored_before_its_last_word() {
-        use std::sync::atomic::AtomicBool;
         let (own, over) = (Own(std::array::from_fn(|_| AtomicU64::new(0))), AtomicBool::new(false));
         // Rises, and most have no byte of 0.
         let value = |turn: u64| turn + 0x0101_0101_0101_0101;

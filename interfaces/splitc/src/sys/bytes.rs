@@ -1,8 +1,7 @@
 //! Copies between memory of this rank and memory that others read and write meanwhile.
 
-use cci_mem::sync::{AtomicU16, AtomicU32, AtomicU64, Ordering};
+use cci_mem::sync::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use std::slice;
-use std::sync::atomic::AtomicU8; // `cci_mem::sync` has none
 
 /// Types of which any bits are a value, without padding.
 pub trait Bits: Copy + sealed::Sealed {}
