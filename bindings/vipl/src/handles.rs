@@ -4,7 +4,7 @@ use crate::answer::{PARAMETER, RESOURCE};
 use crate::inherited::Inherited;
 use crate::nic::Nic;
 use cci_mem::fork::PerProcess;
-use cci_mem::sync::{AtomicPtr, AtomicU32, Ordering};
+use cci_mem::sync::{AtomicU32, Ordering};
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
 
@@ -37,16 +37,11 @@ struct Nics {
 #[inline]
 fn nics() -> Result<&'static Nics, c_int> {
     static NICS: PerProcess<Nics> = PerProcess::new();
-    NICS.get(|| Nics { open: RwLock::default(), inherited: inherited() }).map(|(_, nics)| nics).map_err(|_| RESOURCE)
+    let nics = NICS.inherit(|parent| Nics { open: RwLock::default(), inherited: inherited(parent) });
+    nics.map(|(_, nics)| nics).map_err(|_| RESOURCE)
 }
 
-/// The table into which a NIC was entered last: in a child's first call that of its parent.
-static USED: AtomicPtr<Nics> = AtomicPtr::new(std::ptr::null_mut());
-
-fn inherited() -> Inherited {
-    // Acquires the table.
-    // SAFETY: null, or a table of `nics`, which is never freed.
-    let parent = unsafe { USED.load(Ordering::Acquire).as_ref() };
+fn inherited(parent: Option<&Nics>) -> Inherited {
     Inherited::new(LAST.load(Ordering::Relaxed), parent.and_then(Nics::try_read).as_deref().map_or(&[], Vec::as_slice))
 }
 
@@ -112,8 +107,6 @@ pub(crate) fn enter(make: impl FnOnce(u32) -> Result<Arc<Nic>, c_int>) -> Result
         let _ = LAST.compare_exchange(number, number - 1, Ordering::Relaxed, Ordering::Relaxed);
     })?;
     nics.write().push(nic);
-    // Publishes the table.
-    USED.store(std::ptr::from_ref(nics).cast_mut(), Ordering::Release);
     Ok(number)
 }
 

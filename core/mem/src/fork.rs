@@ -102,12 +102,38 @@ impl<T: Sync + 'static> PerProcess<T> {
     /// # Errors
     ///
     /// As [`Mark::new`].
+    #[inline]
     pub fn get(&'static self, make: impl FnOnce() -> T) -> rustix::io::Result<&'static (Mark, T)> {
+        self.inherit(|_| make())
+    }
+
+    /// As [`PerProcess::get`], where `make` gets the value of the process that has forked this one,
+    /// if there was one. Its locks may be held for ever: `make` only tries them.
+    ///
+    /// # Errors
+    ///
+    /// As [`Mark::new`].
+    #[inline]
+    pub fn inherit(
+        &'static self,
+        make: impl FnOnce(Option<&'static T>) -> T,
+    ) -> rustix::io::Result<&'static (Mark, T)> {
         let current = self.0.load(Ordering::Acquire);
-        if let Some(value) = Self::here(current) {
-            return Ok(value);
+        match Self::here(current) {
+            Some(value) => Ok(value),
+            None => self.make(current, make),
         }
-        let fresh = Box::into_raw(Box::new((Mark::new()?, make())));
+    }
+
+    #[cold]
+    fn make(
+        &'static self,
+        current: *mut (Mark, T),
+        make: impl FnOnce(Option<&'static T>) -> T,
+    ) -> rustix::io::Result<&'static (Mark, T)> {
+        // SAFETY: null, or published below and never freed.
+        let parents = unsafe { current.as_ref() };
+        let fresh = Box::into_raw(Box::new((Mark::new()?, make(parents.map(|(_, value)| value)))));
         match self.0.compare_exchange(current, fresh, Ordering::AcqRel, Ordering::Acquire) {
             // SAFETY: just made by `Box::into_raw`, published once, never freed.
             Ok(_) => Ok(unsafe { &*fresh }),
@@ -123,7 +149,7 @@ impl<T: Sync + 'static> PerProcess<T> {
     }
 
     fn here(pointer: *mut (Mark, T)) -> Option<&'static (Mark, T)> {
-        // SAFETY: null, or published by `get` and never freed.
+        // SAFETY: null, or published by `make` and never freed.
         unsafe { pointer.as_ref() }.filter(|(mark, _)| mark.is_here())
     }
 }
