@@ -1,6 +1,6 @@
 //! The calls, but for messages. Each is generic over the dialect.
 
-use crate::answer::{Answer, Refusal};
+use crate::answer::{Answer, IN_HANDLER, Refusal};
 use crate::dialect::Dialect;
 use crate::endpoint::{self as cells, Bundle, Endpoint, State};
 use crate::messages::{FORKED, LONGEST};
@@ -56,7 +56,9 @@ pub(crate) unsafe fn allocate_bundle<D: Dialect>(kind: c_int, bundle: *mut *cons
 
 pub(crate) fn free_cell(bundle: &'static Bundle) -> Answer {
     bundle.check_entry()?;
-    for endpoint in bundle.members.take() {
+    // Borrowed for ever in a child whose parent was in the midst of a call on the bundle.
+    let members = bundle.members.try_borrow_mut().map(|mut members| std::mem::take(&mut *members));
+    for endpoint in members.map_err(|_| IN_HANDLER)? {
         take_out(endpoint)?;
         registry::free_endpoint(endpoint);
     }
@@ -92,7 +94,7 @@ pub(crate) unsafe fn allocate_endpoint<D: Dialect>(
         return Err(NULL);
     }
     let mut engine = bundle.enter()?;
-    let (cell, number) = registry::new_endpoint();
+    let (cell, number) = registry::new_endpoint()?;
     let opened = open(cell, number);
     let (mut opened, own) = opened.inspect_err(|_| registry::free_endpoint(cell))?;
     // Nothing is accepted before the program has set a tag.
@@ -100,7 +102,7 @@ pub(crate) unsafe fn allocate_endpoint<D: Dialect>(
         registry::free_endpoint(cell);
         return Err(Refusal::Resource("no memory for an endpoint"));
     }
-    registry::enter_endpoint(number, cell, own.uri());
+    registry::enter_endpoint(number, cell, own.uri())?;
     spmd::publish(number, own.uri()).inspect_err(|_| registry::free_endpoint(cell))?;
     let emitted = D::emit(&own, &cell.own_name);
     let member = engine.add(opened);
@@ -535,8 +537,7 @@ pub(crate) fn set_send_timeout<D: Dialect>(milliseconds: u32) -> Answer {
     if milliseconds < 8 {
         return Err(Refusal::BadArg("the send timeout is at least 8 ms"));
     }
-    registry::set_timeout(Duration::from_millis(milliseconds.into()));
-    Ok(())
+    registry::set_timeout(Duration::from_millis(milliseconds.into()))
 }
 
 const _: () = assert!(LONGEST <= 64 << 10, "as long as the engine's buffers");

@@ -2,13 +2,14 @@
 
 use crate::answer::{Answer, Refusal};
 use crate::endpoint::{Bundle, Endpoint};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use cci_mem::fork::PerProcess;
+use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
 
 /// The most bundles of a process.
 const MOST_BUNDLES: usize = 255;
 
-#[derive(Default)]
+#[derive(Clone, Default)]
 pub(crate) struct Registry {
     /// Calls of `AM_Init` without `AM_Terminate`, by dialect.
     pub(crate) inits: [u32; 3],
@@ -20,11 +21,21 @@ pub(crate) struct Registry {
     timeout: Option<Duration>,
 }
 
-static REGISTRY: Mutex<Option<Registry>> = Mutex::new(None);
+/// Runs a call on the registry of this process. A child of a fork gets a copy of its own, since the
+/// lock of this one may be held for ever there: then the child begins with nothing.
+fn with<T>(act: impl FnOnce(&mut Registry) -> T) -> Result<T, Refusal> {
+    static REGISTRY: PerProcess<Mutex<Registry>> = PerProcess::new();
+    let registry = REGISTRY.inherit(|parent| Mutex::new(parent.and_then(copy_of).unwrap_or_default()));
+    let (_, registry) = registry.map_err(|_| Refusal::Resource("no memory for the objects of a process"))?;
+    Ok(act(&mut registry.lock().unwrap_or_else(PoisonError::into_inner)))
+}
 
-fn with<T>(act: impl FnOnce(&mut Registry) -> T) -> T {
-    let mut registry: MutexGuard<'_, Option<Registry>> = REGISTRY.lock().unwrap_or_else(PoisonError::into_inner);
-    act(registry.get_or_insert_default())
+fn copy_of(parent: &Mutex<Registry>) -> Option<Registry> {
+    match parent.try_lock() {
+        Ok(parent) => Some(parent.clone()),
+        Err(TryLockError::Poisoned(parent)) => Some(parent.into_inner().clone()),
+        Err(TryLockError::WouldBlock) => None,
+    }
 }
 
 pub(crate) fn init(place: usize, is_once: bool) -> Answer {
@@ -34,11 +45,11 @@ pub(crate) fn init(place: usize, is_once: bool) -> Answer {
         }
         registry.inits[place] += 1;
         Ok(())
-    })
+    })?
 }
 
 pub(crate) fn is_init(place: usize) -> Answer {
-    with(|registry| if registry.inits[place] > 0 { Ok(()) } else { Err(Refusal::NotInit) })
+    with(|registry| if registry.inits[place] > 0 { Ok(()) } else { Err(Refusal::NotInit) })?
 }
 
 /// Ends one `AM_Init`; whether it was the last of all dialects.
@@ -46,11 +57,11 @@ pub(crate) fn terminate(place: usize) -> Result<bool, Refusal> {
     with(|registry| {
         registry.inits[place] = registry.inits[place].checked_sub(1).ok_or(Refusal::NotInit)?;
         Ok(registry.inits == [0; 3])
-    })
+    })?
 }
 
 pub(crate) fn bundles() -> Vec<&'static Bundle> {
-    with(|registry| registry.bundles.clone())
+    with(|registry| registry.bundles.clone()).unwrap_or_default()
 }
 
 pub(crate) fn new_bundle() -> Result<&'static Bundle, Refusal> {
@@ -63,19 +74,20 @@ pub(crate) fn new_bundle() -> Result<&'static Bundle, Refusal> {
         bundle.begin();
         registry.bundles.push(bundle);
         Ok(bundle)
-    })
+    })?
 }
 
 pub(crate) fn free_bundle(bundle: &'static Bundle) {
     bundle.end();
-    with(|registry| {
+    // Without memory in a child its cell is used by nobody again.
+    let _ = with(|registry| {
         registry.bundles.retain(|other| !std::ptr::eq(*other, bundle));
         registry.free_bundles.push(bundle);
     });
 }
 
 /// A cell for an endpoint, and its number.
-pub(crate) fn new_endpoint() -> (&'static Endpoint, u32) {
+pub(crate) fn new_endpoint() -> Result<(&'static Endpoint, u32), Refusal> {
     with(|registry| {
         registry.last += 1;
         let free = registry.free_endpoints.pop();
@@ -83,13 +95,14 @@ pub(crate) fn new_endpoint() -> (&'static Endpoint, u32) {
     })
 }
 
-pub(crate) fn enter_endpoint(number: u32, endpoint: &'static Endpoint, uri: &str) {
-    with(|registry| registry.endpoints.push((number, endpoint, uri.into())));
+pub(crate) fn enter_endpoint(number: u32, endpoint: &'static Endpoint, uri: &str) -> Answer {
+    with(|registry| registry.endpoints.push((number, endpoint, uri.into())))
 }
 
 pub(crate) fn free_endpoint(endpoint: &'static Endpoint) {
     endpoint.end();
-    with(|registry| {
+    // As `free_bundle`.
+    let _ = with(|registry| {
         registry.endpoints.retain(|(_, other, _)| !std::ptr::eq(*other, endpoint));
         registry.free_endpoints.push(endpoint);
     });
@@ -97,13 +110,13 @@ pub(crate) fn free_endpoint(endpoint: &'static Endpoint) {
 
 /// The URI of an endpoint of this process.
 pub(crate) fn uri_of(number: u32) -> Option<Box<str>> {
-    with(|registry| registry.endpoints.iter().find(|(at, ..)| *at == number).map(|(.., uri)| uri.clone()))
+    with(|registry| registry.endpoints.iter().find(|(at, ..)| *at == number).map(|(.., uri)| uri.clone())).ok()?
 }
 
 pub(crate) fn timeout() -> Duration {
-    with(|registry| registry.timeout.unwrap_or(Duration::from_secs(30)))
+    with(|registry| registry.timeout).ok().flatten().unwrap_or(Duration::from_secs(30))
 }
 
-pub(crate) fn set_timeout(timeout: Duration) {
-    with(|registry| registry.timeout = Some(timeout));
+pub(crate) fn set_timeout(timeout: Duration) -> Answer {
+    with(|registry| registry.timeout = Some(timeout))
 }

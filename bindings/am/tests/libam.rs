@@ -38,6 +38,11 @@ fn three_dialects_are_linked_into_one_program() {
     assert_eq!(run(&sources, &[], "am"), "three dialects\n");
 }
 
+#[test]
+fn children_go_on_whose_parent_was_in_a_call() {
+    assert_eq!(run(&["bindings/am/tests/c/forks.c"], &["-pthread"], "amudp"), "its children go on\n");
+}
+
 /// Packaged: staged below a directory that is not the prefix.
 #[test]
 fn a_staged_installation_builds_programs() {
