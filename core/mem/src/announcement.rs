@@ -11,8 +11,8 @@
 //!   it, and send a message                 word = 0
 //! ```
 //!
-//! If (6) misses (1), then (3) sees (4). Some wakers have no fence (2): programs in other languages,
-//! which store in place.
+//! If (6) misses (1), then (3) sees (4). Some wakers have no fence (2): programs in other
+//! languages, which store in place.
 //!
 //! | waker | pairing | what orders (1) before (3) | limit of the sleep |
 //! |---|---|---|---|

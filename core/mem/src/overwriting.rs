@@ -1,8 +1,8 @@
 //! A ring that overwrites: its writer never waits for its reader, and the oldest entry goes.
 //!
-//! One thread at a time writes, and one at a time reads; they share no lock. An entry is some words.
-//! Three counts order them: `begun` entries may stand in the ring in part, `written` ones in whole,
-//! and `read` ones were taken or lost.
+//! One thread at a time writes, and one at a time reads; they share no lock. An entry is some
+//! words. Three counts order them: `begun` entries may stand in the ring in part, `written` ones in
+//! whole, and `read` ones were taken or lost.
 //!
 //! ```text
 //!   writer of entry n                      reader of entry n
@@ -66,7 +66,8 @@ pub struct Ring<const WORDS: usize> {
 }
 
 impl<const WORDS: usize> Ring<WORDS> {
-    /// Makes a ring for `length` entries, a power of two. `None`: it is none, or there is no memory.
+    /// Makes a ring for `length` entries, a power of two. `None`: it is none, or there is no
+    /// memory.
     #[must_use]
     pub fn new(length: usize) -> Option<Self> {
         if !length.is_power_of_two() {

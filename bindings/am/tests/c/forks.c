@@ -1,6 +1,6 @@
 /*
- * A process forks while a thread of it makes and frees bundles. Calls of the children return, though
- * locks of the parent may be held for ever there.
+ * A process forks while a thread of it makes and frees bundles. Calls of the children return,
+ * though locks of the parent may be held for ever there.
  */
 
 #include <amudp.h>
