@@ -29,8 +29,8 @@ use std::collections::BTreeMap;
 use std::io::{Error, ErrorKind};
 use std::time::Duration;
 
-/// How long a stranger that has sent nothing keeps its place, whoever comes: the request of a client
-/// follows its connection at once, if its host is not busy.
+/// How long a stranger that has sent nothing keeps its place, whoever comes: the request of a
+/// client follows its connection at once, if its host is not busy.
 pub const GRACE: Duration = Duration::from_millis(100);
 
 /// The grace of a stranger that has sent a part of its request: it waits for a round trip, or for
