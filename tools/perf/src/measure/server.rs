@@ -27,7 +27,7 @@ pub(crate) struct Patience {
     pub(crate) arrival: Duration,
     /// The same where its endpoint has the port of the listening one, so that others wait.
     pub(crate) arrival_in_place: Duration,
-    /// From one command to the next. Within a block [`super::loops::SILENCE`] holds.
+    /// From one command to the next. Within a block `loops::Silence` has its own.
     pub(crate) silence: Duration,
 }
 
