@@ -44,6 +44,9 @@ const FRAMES: usize = 6;
 /// When the filter is installed. Then sends have no timeout, and only the refusal ends them.
 const UNLIMITED: &str = "unlimited";
 
+/// When an endpoint that has nothing to do is asleep.
+const IDLE: &str = "idle";
+
 /// The calls that each endpoint is opened by; a child that only opens one names the call.
 const OPENED_BY: [(&str, libc::c_long); 6] = [
     ("socket", libc::SYS_socket),
@@ -206,6 +209,25 @@ fn operations(endpoint: &Endpoint, (connection, remote): (Connection, RmaHandle)
     assert!(open.lost.is_none_or(|reason| reason.contains("(os error")), "the event names the call: {why}");
 }
 
+/// Sleeps on the handle of an endpoint with nothing to do for a second.
+fn sleep(endpoint: &Endpoint) {
+    let (handle, begun, before) = (endpoint.handle().expect("a handle"), Instant::now(), processor_time());
+    let mut calls = 0;
+    while let Some(left) = Duration::from_secs(1).checked_sub(begun.elapsed()) {
+        assert!(endpoint.get_event().expect("usable").is_none());
+        calls += 1;
+        readable(&handle, left);
+    }
+    let used = processor_time() - before;
+    // It looks again each 10 ms; one that spins makes hundreds of thousands.
+    assert!(calls < 1_000 && used < Duration::from_millis(300), "{calls} calls, {used:?} of a second");
+}
+
+fn processor_time() -> Duration {
+    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
+    Duration::new(used.tv_sec.unsigned_abs(), used.tv_nsec.unsigned_abs() as u32)
+}
+
 /// A child: what it does with the filter.
 fn play(part: &str) {
     let words: Vec<&str> = part.split(' ').collect();
@@ -228,6 +250,10 @@ fn play(part: &str) {
         Ok(endpoint) => endpoint,
         Err(error) => return assert!(when == "before" && error.contains("(os error"), "{error}"),
     };
+    if when == IDLE {
+        refuse();
+        return sleep(&endpoint);
+    }
     match connected(&endpoint, uri, when) {
         Some(peer) => {
             if when != "before" {
@@ -240,8 +266,7 @@ fn play(part: &str) {
     let begun = Instant::now();
     endpoint.close().expect("closed");
     assert!(begun.elapsed() < LIMIT, "closing took {:?}", begun.elapsed());
-    let used = rustix::time::clock_gettime(rustix::time::ClockId::ProcessCPUTime);
-    assert!(Duration::from_secs(used.tv_sec.unsigned_abs()) < WORK, "it spins");
+    assert!(processor_time() < WORK, "it spins");
 }
 
 /// Plays a part in a child. What is wrong.
@@ -326,6 +351,22 @@ fn operations_end_on_auto_over_sock_and_tcp_whichever_call_is_refused() {
 #[test]
 fn operations_without_a_timeout_end_on_auto_over_sock_and_tcp() {
     refuse_for_ever("operations_without_a_timeout_end_on_auto_over_sock_and_tcp", "auto+sock+tcp");
+}
+
+/// Who cannot receive sleeps, and tries again now and then.
+fn refuse_to_receive(test: &str, transport: &str) {
+    let receives = [libc::SYS_recvfrom, libc::SYS_recvmsg, libc::SYS_recvmmsg].map(|number| number.to_string());
+    refuse(test, transport, &[libc::EPERM, libc::ENOSYS, libc::EINVAL].map(|error| (receives.join(","), IDLE, error)));
+}
+
+#[test]
+fn an_idle_endpoint_sleeps_on_sock_where_receives_are_refused() {
+    refuse_to_receive("an_idle_endpoint_sleeps_on_sock_where_receives_are_refused", "sock");
+}
+
+#[test]
+fn an_idle_endpoint_sleeps_on_auto_where_receives_are_refused() {
+    refuse_to_receive("an_idle_endpoint_sleeps_on_auto_where_receives_are_refused", "auto+sock+tcp");
 }
 
 fn refuse_to_open(test: &str, transport: &str) {

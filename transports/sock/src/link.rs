@@ -239,13 +239,27 @@ impl Link for Sock {
     }
 
     fn refusal(&self, to: &Address) -> Option<String> {
-        self.sockets.refusal(to)
+        let refusal = self.sockets.refusal(to)?;
+        Some(self.wrong_route(to).unwrap_or(refusal))
     }
 
     fn silence(&self, to: &Address) -> Option<String> {
-        if let Some(refusal) = self.sockets.refusal(to) {
-            return Some(refusal);
-        }
+        self.wrong_route(to).or_else(|| self.sockets.silence(to))
+    }
+
+    fn names(&mut self) -> Option<&mut dyn Names> {
+        Some(self)
+    }
+
+    fn groups(&mut self) -> Option<&mut dyn cci_reliable::Groups> {
+        Some(self)
+    }
+}
+
+impl Sock {
+    /// Why frames to a peer do not leave, or leave from another address than the routes would
+    /// choose, if so.
+    fn wrong_route(&self, to: &Address) -> Option<String> {
         let (own, ip) = (self.local.ip, address::ip(to));
         if address::is_outward(to) || ip.is_loopback() {
             return None;
@@ -263,14 +277,6 @@ impl Link for Sock {
             Err(Errno::XDEV) => None,
             Err(error) => Some(why_not(to, error)),
         }
-    }
-
-    fn names(&mut self) -> Option<&mut dyn Names> {
-        Some(self)
-    }
-
-    fn groups(&mut self) -> Option<&mut dyn cci_reliable::Groups> {
-        Some(self)
     }
 }
 

@@ -6,7 +6,6 @@ use super::refusals::{Refusals, is_of_receive};
 use super::reports::Reports;
 use super::transmit::Transmitter;
 use crate::socket::How;
-use cci_proto::Address;
 use cci_reliable::{Incoming, Outgoing};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -48,7 +47,10 @@ impl Bound {
         for _ in 0..ERRORS_AT_ONCE {
             match receiver.take(self.socket.as_fd(), &mut self.stream, budget, sink) {
                 Ok(count) => return shown + count,
-                Err(Errno::AGAIN) => return shown,
+                Err(Errno::AGAIN) => {
+                    self.refusals.end();
+                    return shown;
+                }
                 // The error of a datagram that was sent: what it is about stands in the queue. The
                 // call is repeated.
                 Err(error) => {
@@ -59,17 +61,18 @@ impl Bound {
             }
         }
         if let Some(error) = last.filter(|error| shown == 0 && is_of_receive(*error)) {
-            self.on_refused(error, receiver);
+            self.on_refused(error, receiver, sink);
         }
         shown
     }
 
-    /// The system refuses to give datagrams, time after time.
+    /// The system refuses to give datagrams, time after time. Who sleeps next stops watching the
+    /// socket.
     #[cold]
-    fn on_refused(&mut self, error: Errno, receiver: &Receiver) {
+    fn on_refused(&mut self, error: Errno, receiver: &Receiver, sink: &mut dyn FnMut(Incoming<'_>)) {
         let passed = receiver.received.datagrams;
-        self.reports.is_down |= self.refusals.record(self.stream.call(), error, &Address::default(), passed);
-        // The next call stops watching the socket.
-        self.reports.pending = true;
+        if self.refusals.record_receive(self.stream.call(), error, passed) {
+            sink(Incoming::Down);
+        }
     }
 }

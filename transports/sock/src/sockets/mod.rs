@@ -25,6 +25,7 @@ use cci_reliable::{Incoming, Outgoing};
 use cci_transport::monotonic;
 use connected::{Connected, SendOutcome};
 use outward::Outward;
+use refusals::Explained;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
@@ -246,16 +247,30 @@ impl Sockets {
         self.rests || self.is_deaf()
     }
 
-    /// Which calls the system refuses for frames of this peer: a sentence, if there is one.
+    /// Which calls the system refuses for frames of this peer, so that it is silent: a sentence, if
+    /// there is one.
+    #[cold]
+    pub(crate) fn silence(&self, to: &Address) -> Option<String> {
+        self.refused(to, Explained::Silence)
+    }
+
+    /// As [`Sockets::silence`], for the end of a connection.
     #[cold]
     pub(crate) fn refusal(&self, to: &Address) -> Option<String> {
+        self.refused(to, Explained::End)
+    }
+
+    fn refused(&self, to: &Address, explained: Explained) -> Option<String> {
         let (sent, received) = (self.transmitter.sent.frames, self.receiver.received.datagrams);
         let bound = match &self.outward {
             Some(outward) if address::is_outward(to) => &outward.bound,
             _ => &self.own,
         };
-        let send = self.transmitter.refusals.sentence(to, sent);
-        let receive = || bound.refusals.sentence(&Address::default(), received);
+        let send = self.transmitter.refusals.sentence(to, sent, explained);
+        let receive = || {
+            let goes_on = bound.refusals.is_current(received);
+            goes_on.then(|| bound.refusals.sentence(&Address::default(), received, explained)).flatten()
+        };
         send.or_else(receive)
     }
 

@@ -15,6 +15,18 @@ const RECENT: Duration = Duration::from_secs(5);
 const FINAL_AFTER: Duration = Duration::from_secs(1);
 const FINAL_CALLS: u32 = 8;
 
+/// So many refusals of an address, one soon after the other, go on.
+const IN_A_ROW: u32 = 3;
+
+/// What a refusal is to explain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Explained {
+    /// That nothing comes from a peer.
+    Silence,
+    /// That a connection has ended, or was refused, whoever did it.
+    End,
+}
+
 /// What a refused send means.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Meaning {
@@ -49,6 +61,8 @@ struct Refusal {
     at: Time,
     /// Frames that had gone through.
     passed: u64,
+    /// How many have come for this address, each soon after the one before.
+    in_a_row: u32,
 }
 
 /// Refusals that cannot pass, in a row.
@@ -77,23 +91,46 @@ impl Refusals {
     /// have gone through so far. Returns whether none will go through any more.
     #[cold]
     pub(super) fn record(&mut self, call: &'static str, error: Errno, to: &Address, passed: u64) -> bool {
+        self.record_any(call, error, to, passed, meaning(error) == Meaning::Final)
+    }
+
+    /// As [`Refusals::record`], of a call that receives from any address: whatever is its own error
+    /// and no firewall's cannot pass.
+    #[cold]
+    pub(super) fn record_receive(&mut self, call: &'static str, error: Errno, passed: u64) -> bool {
+        self.record_any(call, error, &Address::default(), passed, error != Errno::PERM)
+    }
+
+    /// The call is allowed: what was refused was for another thread, or is over.
+    #[inline]
+    pub(super) fn end(&mut self) {
+        if self.last.is_some() {
+            (self.last, self.streak) = (None, None);
+        }
+    }
+
+    fn record_any(&mut self, call: &'static str, error: Errno, to: &Address, passed: u64, is_final: bool) -> bool {
         let now = monotonic();
         let known = self.met.iter().position(|met| met.is_some_and(|met| met.to == *to));
         let place = known.unwrap_or(self.next);
         if known.is_none() {
             self.next = (self.next + 1) % REMEMBERED;
         }
-        self.met[place] = Some(Refusal { call, error, to: *to, at: now, passed });
+        let before = self.met[place].filter(|met| met.to == *to && met.at + RECENT > now);
+        let in_a_row = before.map_or(0, |met| met.in_a_row).saturating_add(1);
+        self.met[place] = Some(Refusal { call, error, to: *to, at: now, passed, in_a_row });
         self.last = Some(passed);
-        if meaning(error) != Meaning::Final {
+        if !is_final {
             self.streak = None;
             return false;
         }
         let begun = self.streak.filter(|streak| streak.passed == passed);
         let mut streak = begun.unwrap_or(Streak { since: now, calls: 0, passed });
         streak.calls = streak.calls.saturating_add(1);
-        self.streak = Some(streak);
-        streak.calls >= FINAL_CALLS && streak.since + FINAL_AFTER <= now
+        let is_over = streak.calls >= FINAL_CALLS && streak.since + FINAL_AFTER <= now;
+        // What is begun later ends likewise.
+        self.streak = Some(if is_over { Streak { since: now, calls: 0, passed } } else { streak });
+        is_over
     }
 
     /// Whether nothing has gone through since the last refusal.
@@ -102,13 +139,16 @@ impl Refusals {
         self.last == Some(passed)
     }
 
-    /// Which call is refused for frames of this address, or of every address: a sentence.
+    /// Which call is refused for frames of this address, or of every address: a sentence. One that
+    /// has been lost explains a silence; an end is explained by what goes on.
     #[cold]
-    pub(super) fn sentence(&self, to: &Address, passed: u64) -> Option<String> {
+    pub(super) fn sentence(&self, to: &Address, passed: u64, explained: Explained) -> Option<String> {
         let now = monotonic();
         let explains = |met: &&Refusal| {
-            let is_its = met.to == *to && (met.passed == passed || met.at + RECENT > now);
-            is_its || met.passed == passed && meaning(met.error) == Meaning::Final
+            let is_current = met.passed == passed;
+            let goes_on = is_current || explained == Explained::Silence || met.in_a_row >= IN_A_ROW;
+            let is_its = met.to == *to && goes_on && met.at + RECENT > now;
+            is_its || is_current && meaning(met.error) == Meaning::Final
         };
         let met = self.met.iter().flatten().filter(explains).max_by_key(|met| (met.to == *to, met.at))?;
         let (call, why) = (met.call, std::io::Error::from(met.error));
@@ -131,12 +171,16 @@ mod tests {
         let mut refusals = Refusals::default();
         assert!(!refusals.record("sendto", Errno::PERM, &address(1), 7));
         assert!(refusals.is_current(7) && !refusals.is_current(8));
-        let sentence = refusals.sentence(&address(1), 7).expect("a reason");
+        let sentence = refusals.sentence(&address(1), 7, Explained::Silence).expect("a reason");
         assert!(sentence.contains("refuses sendto for frames (Operation not permitted (os error 1))"), "{sentence}");
-        assert_eq!(refusals.sentence(&address(2), 7), None, "another address was not refused");
-        assert!(refusals.sentence(&address(1), 8).is_some(), "other frames have left");
+        assert_eq!(refusals.sentence(&address(2), 7, Explained::Silence), None, "another address was not refused");
+        assert!(refusals.sentence(&address(1), 8, Explained::Silence).is_some(), "other frames have left");
+        assert_eq!(refusals.sentence(&address(1), 8, Explained::End), None, "the frame was sent again");
+        assert!((0..2).all(|_| !refusals.record("sendto", Errno::PERM, &address(1), 8)));
+        assert!(refusals.sentence(&address(1), 9, Explained::End).is_some(), "it goes on beside others");
         refusals.met[0].as_mut().expect("a refusal").at = Time(0);
-        assert_eq!(refusals.sentence(&address(1), 8), None, "it is long ago");
+        assert_eq!(refusals.sentence(&address(1), 9, Explained::Silence), None, "it is long ago");
+        assert_eq!(refusals.sentence(&address(1), 8, Explained::Silence), None, "and it may be over");
     }
 
     #[test]
@@ -146,7 +190,8 @@ mod tests {
         assert!((0..20).all(|_| !record(&mut refusals, Errno::NOSYS, 0)), "too soon");
         refusals.streak.as_mut().expect("a streak").since = Time(0);
         assert!(record(&mut refusals, Errno::NOSYS, 0));
-        assert!(refusals.sentence(&address(2), 0).is_some(), "it concerns every address");
+        assert!(!record(&mut refusals, Errno::NOSYS, 0), "who comes later has a second of its own");
+        assert!(refusals.sentence(&address(2), 0, Explained::Silence).is_some(), "it concerns every address");
         assert!(!record(&mut refusals, Errno::NOSYS, 1), "a frame has passed");
         refusals.streak.as_mut().expect("a streak").since = Time(0);
         assert!((2..FINAL_CALLS).all(|_| !record(&mut refusals, Errno::NOSYS, 1)), "too few calls");
@@ -161,7 +206,26 @@ mod tests {
         for number in 0..=u8::try_from(REMEMBERED).expect("few") {
             refusals.record("sendto", Errno::PERM, &address(number), 0);
         }
-        assert_eq!(refusals.sentence(&address(0), 0), None);
-        assert!(refusals.sentence(&address(1), 0).is_some());
+        assert_eq!(refusals.sentence(&address(0), 0, Explained::Silence), None);
+        assert!(refusals.sentence(&address(1), 0, Explained::Silence).is_some());
+    }
+
+    #[test]
+    fn a_receive_that_is_allowed_ends_the_refusals_of_others() {
+        for error in [Errno::NOSYS, Errno::INVAL] {
+            let mut refusals = Refusals::default();
+            let record = |refusals: &mut Refusals| {
+                assert!((0..FINAL_CALLS).all(|_| !refusals.record_receive("recvmsg", error, 0)), "too soon");
+                refusals.streak.as_mut().expect("a streak").since = Time(0);
+            };
+            record(&mut refusals);
+            refusals.end();
+            assert!(!refusals.is_current(0) && !refusals.record_receive("recvmsg", error, 0));
+            record(&mut refusals);
+            assert!(refusals.record_receive("recvmsg", error, 0));
+        }
+        let mut refusals = Refusals::default();
+        refusals.record_receive("recvmsg", Errno::PERM, 0);
+        assert!(refusals.streak.is_none(), "a filter of this moment");
     }
 }

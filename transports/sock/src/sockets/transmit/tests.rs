@@ -4,6 +4,7 @@ use super::super::reports::Reports;
 use super::{Blocked, BurstOutcome, Kernel, MAX_RUN, REMEMBERED, Run, SEGMENTS, Transmitter, len};
 use crate::address;
 use crate::socket::How;
+use crate::sockets::refusals::Explained;
 use crate::sys::{Naming, RUNS, VECTORS};
 use cci_proto::Address;
 use cci_reliable::{Incoming, Outgoing};
@@ -293,7 +294,7 @@ fn a_refused_frame_is_lost_or_its_peer_unreachable_or_the_link_down_by_the_kind_
         let mut world = World::new(&twice(error));
         assert_eq!(world.send(&[frame(host(1), b"x")]), 1);
         assert_eq!(shown(&mut world), if unreachable { vec![(host(1), false)] } else { vec![] }, "{error}");
-        let sentence = world.transmitter.refusals.sentence(&host(1), 0).expect("a reason");
+        let sentence = world.transmitter.refusals.sentence(&host(1), 0, Explained::End).expect("a reason");
         assert!(sentence.contains("refuses sendto") && sentence.contains("os error"), "{sentence}");
         assert_eq!(world.send(&[frame(host(2), b"x")]), 1, "it may pass");
         assert!(!world.transmitter.refusals.is_current(world.transmitter.sent.frames));
