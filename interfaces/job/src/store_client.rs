@@ -61,8 +61,8 @@ impl Client {
             std::fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
         if !is_socket {
             return Err(cannot(format!(
-                "CCI_JOB_FD names descriptor {descriptor}, which is no socket here; start the program by `cci run` itself, \
-                 or unset CCI_JOB_FD"
+                "CCI_JOB_FD names descriptor {descriptor}, which is no socket here: a process joins once, and `cci run` \
+                 itself has to start it; join once, or unset CCI_JOB_FD"
             )));
         }
         let socket =
