@@ -158,7 +158,10 @@ impl<P: Driver> Link<P> {
         while open > 0 {
             let mut bytes = Vec::new();
             match self.driver.poll_event(&mut bytes, |_| 0)? {
-                DriverEvent::Sent => open -= 1,
+                DriverEvent::Sent => {
+                    open -= 1;
+                    silence.end();
+                }
                 DriverEvent::Received(connection) if connection == self.control => {
                     (self.bytes, self.is_early) = (bytes, true);
                 }

@@ -45,9 +45,9 @@ impl Silence {
         if now.saturating_sub(since) < SILENCE_IN_BLOCK { Ok(()) } else { Err(DriverError::Silent) }
     }
 
-    /// Something has come.
+    /// Something has come, or an operation has completed.
     #[inline(always)]
-    fn end(&mut self) {
+    pub(crate) fn end(&mut self) {
         self.since = None;
     }
 }
@@ -76,8 +76,9 @@ impl<P: Driver> Lane<'_, P> {
     fn post(&self, act: &Act<'_>, silent: bool, open: &mut u64) -> Result<(), DriverError> {
         let mut silence = Silence::default();
         while !self.try_post(act, silent, open)? {
-            if !self.reap(open)? {
-                silence.rest(self.driver)?;
+            match self.reap(open)? {
+                true => silence.end(),
+                false => silence.rest(self.driver)?,
             }
         }
         Ok(())
@@ -118,8 +119,9 @@ impl<P: Driver> Lane<'_, P> {
     fn drain(&self, open: &mut u64, most: u64) -> Result<(), DriverError> {
         let mut silence = Silence::default();
         while *open > most {
-            if !self.reap(open)? {
-                silence.rest(self.driver)?;
+            match self.reap(open)? {
+                true => silence.end(),
+                false => silence.rest(self.driver)?,
             }
         }
         Ok(())
@@ -279,7 +281,10 @@ pub(crate) fn duplex<P: Driver, const TOUCH: bool>(
                 received += 1;
                 silence.end();
             }
-            Completion::Sent => open = open.saturating_sub(1),
+            Completion::Sent => {
+                open = open.saturating_sub(1);
+                silence.end();
+            }
             Completion::Nothing if !is_posted => silence.rest(lane.driver)?,
             Completion::Nothing | Completion::Other => {}
         }
@@ -314,7 +319,12 @@ pub(crate) fn marker(size: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
+    use super::super::control::Link;
+    use super::super::driver::{DriverEvent, DriverOptions};
     use super::*;
+    use cci::{Attribute, Memory, RmaHandle};
+    use cci_report::UserError;
+    use cci_report::environment::Path;
 
     #[test]
     fn a_wait_ends_after_a_silence_and_begins_anew_with_what_comes() {
@@ -324,5 +334,91 @@ mod tests {
         silence.end();
         assert_eq!([59, 118].map(|seconds| silence.check(at(seconds))), [Ok(()); 2]);
         assert_eq!(silence.check(at(119)), Err(DriverError::Silent));
+    }
+
+    /// An endpoint whose operations complete one at a time, 40 s after each other, and a message
+    /// after the fourth.
+    #[derive(Default)]
+    struct Slow {
+        looks: std::cell::Cell<u32>,
+    }
+
+    /// How many looks lie between two of its events.
+    const LOOKS_EACH: u32 = 2 * LOOKS;
+
+    impl Driver for Slow {
+        type Connection = ();
+
+        fn open(_: &DriverOptions) -> Result<Self, UserError> {
+            Ok(Self::default())
+        }
+
+        fn uri(&self) -> String {
+            String::new()
+        }
+
+        fn transport(&self) -> &str {
+            "slow"
+        }
+
+        fn max_send_size(&self, (): ()) -> u64 {
+            0
+        }
+
+        fn path(&self, (): ()) -> Option<Path> {
+            None
+        }
+
+        fn connect(&self, _: &str, _: &[u8], _: Attribute, _: u64, _: Duration) -> Result<(), UserError> {
+            Ok(())
+        }
+
+        fn send(&self, (): (), _: &[u8], _: bool) -> Result<(), PostError> {
+            Ok(())
+        }
+
+        fn rma(&self, (): (), _: &Transfer<'_>, _: bool) -> Result<(), PostError> {
+            Ok(())
+        }
+
+        fn register(&self, _: Memory) -> Result<RmaHandle, UserError> {
+            Err(UserError::new("no memory"))
+        }
+
+        fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError> {
+            let looks = self.looks.replace(self.looks.get() + 1) + 1;
+            Ok(match looks / LOOKS_EACH {
+                _ if !looks.is_multiple_of(LOOKS_EACH) => Completion::Nothing,
+                ..=4 => Completion::Sent,
+                _ => Completion::Received(0),
+            })
+        }
+
+        fn poll_event(
+            &self,
+            _: &mut Vec<u8>,
+            _: impl FnMut(&[u8]) -> u64,
+        ) -> Result<DriverEvent<Self::Connection>, DriverError> {
+            let completion = self.poll::<false>()?;
+            Ok(if completion == Completion::Sent { DriverEvent::Sent } else { DriverEvent::Nothing })
+        }
+
+        fn now(&self) -> Duration {
+            Duration::from_secs(40).mul_f64(f64::from(self.looks.get()) / f64::from(LOOKS_EACH))
+        }
+
+        fn wait(&self) {}
+    }
+
+    #[test]
+    fn operations_that_complete_one_after_the_other_are_no_silence() {
+        let [draining, duplexing] = [(); 2].map(|()| Slow::default());
+        let lane = Lane { driver: &draining, connection: (), silent: false };
+        assert_eq!(lane.drain(&mut 4, 0), Ok(()));
+        let lane = Lane { driver: &duplexing, connection: (), silent: false };
+        assert_eq!(duplex::<_, false>(&lane, [&Act::Message(&[]); 2], 4, 1, None), Ok(0));
+        assert_eq!(Link::new(Slow::default(), (), ()).settle(4), Ok(()));
+        // Nothing follows the fourth completion.
+        assert_eq!(Link::new(Slow::default(), (), ()).settle(5), Err(DriverError::Silent));
     }
 }
