@@ -44,7 +44,7 @@ impl<P: Driver> End<'_, P> {
     pub(super) fn measured(&mut self, size: u64, count: u64, work: Option<u64>) -> Result<(Duration, u64), UserError> {
         let session = &self.plan.session;
         let (measurement, exchange) = (session.measurement, session.measurement.is_exchange());
-        let plain_rma = session.is_rma() && !exchange && !session.bidirectional;
+        let plain_rma = ends::is_passive(session);
         if !plain_rma || session.target == Target::Computing {
             self.begin(What::Measured, size, count)?;
         }

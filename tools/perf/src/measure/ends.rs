@@ -84,6 +84,11 @@ pub(crate) struct Handles {
     pub(crate) remote: RmaHandle,
 }
 
+/// Whether the server takes no part in blocks and hears of none: it has RMA done to its memory.
+pub(crate) fn is_passive(session: &Session) -> bool {
+    session.is_rma() && !session.measurement.is_exchange() && !session.bidirectional
+}
+
 /// The operation of a session at one size.
 pub(crate) fn act<'a>(
     session: &Session,

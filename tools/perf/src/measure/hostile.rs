@@ -9,6 +9,8 @@ use super::plan::tests::plan;
 use super::server::{Notice, Patience, serve};
 use cci::Attribute;
 use cci_report::UserError;
+use cci_report::names::{Measurement, Operation};
+use cci_report::session::Session;
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -50,7 +52,11 @@ fn connect(stranger: &Facade, uri: &str, payload: &[u8], context: u64) -> cci::C
 
 /// The endpoint of a run that a stranger has launched.
 fn launched(stranger: &Facade, uri: &str) -> Result<String, UserError> {
-    let hello = Hello { cci_perf: VERSION, client: Client::at(stranger), request: Request::Launch(short().session) };
+    launched_with(stranger, uri, short().session)
+}
+
+fn launched_with(stranger: &Facade, uri: &str, session: Session) -> Result<String, UserError> {
+    let hello = Hello { cci_perf: VERSION, client: Client::at(stranger), request: Request::Launch(session) };
     let connection = connect(stranger, uri, &serde_json::to_vec(&hello).expect("a request"), 3);
     match recv(stranger, &mut Vec::new(), LONG, |from| from == connection)? {
         Answer::Ready { uri } => Ok(uri),
@@ -60,9 +66,14 @@ fn launched(stranger: &Facade, uri: &str) -> Result<String, UserError> {
 
 /// Both connections of a run.
 fn connected(stranger: &Facade, there: &str) -> cci::Connection {
-    let control = connect(stranger, there, ends::payload_of(CONTROL), CONTROL);
-    connect(stranger, there, ends::payload_of(OPERATIONS), OPERATIONS);
-    control
+    try_connected(stranger, there).expect("both connections")
+}
+
+fn try_connected(stranger: &Facade, there: &str) -> Result<cci::Connection, UserError> {
+    let call = |context| client::call(stranger, there, ends::payload_of(context), Attribute::ReliableOrdered, context);
+    let control = call(CONTROL)?;
+    call(OPERATIONS)?;
+    Ok(control)
 }
 
 /// A block of no operations.
@@ -92,15 +103,19 @@ fn strangers_that_stand_still_hold_up_no_client() {
         // One launches and does not connect, one connects and sends nothing, one sends nonsense.
         if let Ok(there) = launched(&stranger, &uri)
             && number % 3 > 0
+            && let Ok(control) = try_connected(&stranger, &there)
+            && number % 3 > 1
         {
-            let control = connected(&stranger, &there);
-            if number % 3 > 1 {
-                stranger.send(control, b"no command", true).expect("sent");
-            }
+            // It may have made room for another one.
+            let _ = stranger.send(control, b"no command", true);
         }
         strangers.push(stranger);
         if number % 5 == 4 {
-            measure(&uri).expect("a run");
+            // One that has begun to connect makes room after a second.
+            let begin = std::time::Instant::now();
+            while let Err(why) = measure(&uri) {
+                assert!(begin.elapsed() < LONG, "{why}");
+            }
         }
     }
     let told: Vec<_> = std::iter::from_fn(|| lines.try_recv().ok()).collect();
@@ -137,4 +152,31 @@ fn a_run_that_stands_still_is_given_up_and_the_next_one_served() {
         }
     };
     assert!(why.0.contains("the other end disconnected"), "{why}");
+}
+
+#[test]
+fn a_client_that_writes_or_reads_says_nothing_for_as_long_as_it_likes() {
+    let silence = Duration::from_millis(200);
+    let (uri, _lines) = server(Patience { arrival: LONG, arrival_in_place: LONG, silence });
+    for operation in [Operation::Write, Operation::Read] {
+        let session = Session { measurement: Measurement::Bandwidth, operation, ..short().session };
+        // The server soon closes the connection on which it was asked.
+        let there = launched_with(&stranger(), &uri, session).expect("an endpoint");
+        let running = stranger();
+        let control = connected(&running, &there);
+        super::control::send(&running, control, &Command::Memory { handle: [0; 4] }).expect("sent");
+        let answer: Answer = recv(&running, &mut Vec::new(), LONG, |from| from == control).expect("an answer");
+        assert!(matches!(answer, Answer::Memory { .. }), "{answer:?}");
+        let why = recv::<_, Answer>(&running, &mut Vec::new(), 5 * silence, |_| true).expect_err("nothing");
+        assert!(why.0.contains("no message from the other end"), "{why}");
+        // Its end is that of the run, and so is that of one that would take memory without end.
+        if operation == Operation::Write {
+            drop(running);
+            measure(&uri).expect("a run");
+            continue;
+        }
+        super::control::send(&running, control, &Command::Memory { handle: [0; 4] }).expect("sent");
+        let why = recv::<_, Answer>(&running, &mut Vec::new(), LONG, |_| true).expect_err("the end");
+        assert!(why.0.contains("the other end disconnected"), "{why}");
+    }
 }

@@ -145,8 +145,9 @@ pub(super) struct Coming<P: Driver> {
     /// Its first command. It may know of both connections before this end does, where frames
     /// overtake each other.
     early: Option<Vec<u8>>,
-    /// When it was told where to connect, and whether it has since.
+    /// When it was told where to connect, and whether it has begun to, and done so, since.
     since: Duration,
+    has_begun: bool,
     is_here: bool,
 }
 
@@ -156,8 +157,8 @@ pub(super) type Connections<C> = (C, C, Vec<u8>);
 impl<P: Driver> Coming<P> {
     pub(super) fn new(client: Client, session: Session, driver: P) -> Self {
         let since = driver.now();
-        let (control, operations, early, is_here) = (None, None, None, false);
-        Self { number: 0, client, session, driver, control, operations, early, since, is_here }
+        let (control, operations, early) = (None, None, None);
+        Self { number: 0, client, session, driver, control, operations, early, since, has_begun: false, is_here: false }
     }
 
     /// Takes what has come.
@@ -223,7 +224,7 @@ impl<P: Driver> Next<P> {
 impl<P: Driver> Hall<P> {
     /// An empty one.
     pub(super) fn new(patience: Duration) -> Self {
-        let limits = Limits { places: COMING, patience, bytes: 0 };
+        let limits = Limits { places: COMING, patience, bytes: 1 };
         Self { coming: Vec::new(), admission: Admission::new(limits), patience, next: 0 }
     }
 
@@ -251,13 +252,18 @@ impl<P: Driver> Hall<P> {
 
     /// The next client that has connected, or will not. While the server is `busy` those that have
     /// connected wait, and are told at the end of their time.
-    pub(super) fn look(&mut self, now: Duration, busy: Option<&UserError>) -> Option<Next<P>> {
+    pub(super) fn look(&mut self, now: Duration, busy: Option<&dyn Fn() -> UserError>) -> Option<Next<P>> {
         for at in 0..self.coming.len() {
             let patience = self.patience;
             let coming = &mut self.coming[at];
             let number = coming.number;
             if let Err(why) = coming.look() {
                 return self.take(number).map(|it| Next::gone(it, why));
+            }
+            if coming.control.is_some() && !std::mem::replace(&mut coming.has_begun, true) {
+                // Its other connection and its command follow by round trips, for which it may take
+                // longer than one that has not connected at all. One such byte is no excess.
+                let _ = self.admission.handle_bytes(&number, 1);
             }
             if !coming.is_here {
                 continue;
@@ -267,8 +273,9 @@ impl<P: Driver> Hall<P> {
             match busy {
                 None => return self.take(number).map(Next::Come),
                 Some(why) if now.saturating_sub(coming.since) > patience => {
-                    coming.refuse(why);
-                    return self.take(number).map(|it| Next::gone(it, why.clone()));
+                    let why = why();
+                    coming.refuse(&why);
+                    return self.take(number).map(|it| Next::gone(it, why));
                 }
                 Some(_) => {}
             }

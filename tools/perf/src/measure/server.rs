@@ -19,6 +19,9 @@ use std::time::{Duration, Instant};
 const FAREWELL: Duration = Duration::from_secs(2);
 /// Time between two attempts to open an endpoint.
 const AGAIN: Duration = Duration::from_millis(10);
+/// After how many looks that found nothing an end that never sleeps looks after others: that takes
+/// system calls, which would slow down what a client measures meanwhile.
+const LOOKS: u32 = 1024;
 
 /// How long a client may take.
 #[derive(Clone, Copy)]
@@ -27,7 +30,8 @@ pub(crate) struct Patience {
     pub(crate) arrival: Duration,
     /// The same where its endpoint has the port of the listening one, so that others wait.
     pub(crate) arrival_in_place: Duration,
-    /// From one command to the next. Within a block `loops::Silence` has its own.
+    /// From one command to the next, but for the memory's where the server is passive. Within a
+    /// block `loops::Silence` has its own.
     pub(crate) silence: Duration,
 }
 
@@ -150,7 +154,7 @@ impl<P: Driver> Server<'_, P> {
         let (begin, mut sizes, mut notes) = (driver.now(), Sizes::default(), Vec::new());
         let (hall, opening, has_probe) = (&mut self.hall, self.opening, self.probe.is_some());
         let attend = |driver: &P| {
-            let why = busy(&client, driver.now().saturating_sub(begin));
+            let why = || busy(&client, driver.now().saturating_sub(begin));
             attend(reception, hall, (opening, has_probe), &why, &mut notes);
             driver.wait_beside(hall.drivers().chain([&reception.driver]));
         };
@@ -195,7 +199,7 @@ fn attend<P: Driver>(
     reception: &mut Reception<P>,
     hall: &mut Hall<P>,
     (opening, has_probe): (&DriverOptions, bool),
-    busy: &UserError,
+    busy: &dyn Fn() -> UserError,
     notes: &mut Vec<Note<P>>,
 ) {
     loop {
@@ -207,7 +211,7 @@ fn attend<P: Driver>(
                         notes.extend(gone.map(Note::Gone));
                     }
                     // It has no port of its own.
-                    Ok(None) => refuse(&reception.driver, connection, busy),
+                    Ok(None) => refuse(&reception.driver, connection, &busy()),
                     Err(why) => {
                         refuse(&reception.driver, connection, &why);
                         notes.push(Note::Refused(client, why));
@@ -272,8 +276,17 @@ impl<A> Run<'_, A> {
         link.keep(early);
         let mut end = End { link, session: self.session, area: None, handles: None, buffer: vec![] };
         loop {
-            match self.next_command(&mut end.link)? {
+            // Such blocks have no command: from the memory to the end of the run none may come.
+            let is_passive = end.handles.is_some() && ends::is_passive(self.session);
+            let silence = (!is_passive).then_some(self.patience.silence);
+            match self.next_command(&mut end.link, silence)? {
                 Command::End => return Ok(()),
+                // Each registration takes memory until the end of the run.
+                Command::Memory { .. } if end.handles.is_some() => {
+                    return Err(UserError::new(
+                        "the client sent its memory twice: use the same release of cci on both sides",
+                    ));
+                }
                 Command::Memory { handle } => end.show_memory(handle)?,
                 Command::Block { what: What::Measured, size, count, number } => {
                     sizes.add(size);
@@ -293,15 +306,16 @@ impl<A> Run<'_, A> {
         }
     }
 
-    /// Waits for the next command, and refuses others that have come to this endpoint.
-    fn next_command<P: Driver>(&mut self, link: &mut Link<P>) -> Result<Command, UserError>
+    /// Waits for the next command, at most for `silence`, and refuses others that have come to this
+    /// endpoint. Without a limit the death of the client ends it, for which that is watched.
+    fn next_command<P: Driver>(&mut self, link: &mut Link<P>, silence: Option<Duration>) -> Result<Command, UserError>
     where
         A: FnMut(&P),
     {
         if let Some(early) = link.take_early() {
             return parse(&early);
         }
-        let (begin, mut bytes) = (link.driver.now(), Vec::new());
+        let (begin, mut bytes, mut looks) = (link.driver.now(), Vec::new(), 0_u32);
         loop {
             match link.driver.poll_event(&mut bytes, ends::context_of)? {
                 DriverEvent::Received(connection) if connection == link.control => return parse(&bytes),
@@ -310,8 +324,14 @@ impl<A> Run<'_, A> {
                     refuse(&link.driver, connection, &busy(self.client, since));
                 }
                 DriverEvent::Nothing => {
-                    let silence = self.patience.silence;
-                    if link.driver.now().saturating_sub(begin) > silence {
+                    looks = looks.wrapping_add(1);
+                    if link.driver.handle().is_none() && !looks.is_multiple_of(LOOKS) {
+                        link.driver.wait();
+                        continue;
+                    }
+                    if let Some(silence) = silence
+                        && link.driver.now().saturating_sub(begin) > silence
+                    {
                         let seconds = silence.as_secs();
                         return Err(UserError(format!("the client sent no command for {seconds} s")));
                     }
