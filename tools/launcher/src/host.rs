@@ -99,6 +99,11 @@ impl RemoteHost {
         self.input_in_flight < MOST && self.has_room()
     }
 
+    /// Its ranks, those that have ended too.
+    pub(crate) fn ranks(&self) -> &[u32] {
+        &self.ranks
+    }
+
     /// Whether this rank is there.
     pub(crate) fn has(&self, rank: u32) -> bool {
         self.ranks.binary_search(&rank).is_ok()

@@ -4,6 +4,7 @@ use super::Launcher;
 use crate::end::End;
 use crate::feed::Feed;
 use crate::frames::{Frame, Kind};
+use crate::host::RemoteHost;
 use crate::output::{CHANNELS, Channel};
 use crate::polling::{Polling, read};
 use crate::site::channels;
@@ -113,7 +114,8 @@ impl Launcher {
         self.is_held = if self.is_held { !self.output.is_half_empty() } else { !self.output.has_room() };
         let mut full: std::collections::BTreeSet<_> = self.output.full().collect();
         if self.is_held {
-            let elsewhere = self.hosts.iter().flat_map(|host| &host.running);
+            // What a rank that has ended left behind may still write.
+            let elsewhere = self.hosts.iter().flat_map(RemoteHost::ranks);
             full.extend(elsewhere.flat_map(|rank| CHANNELS.map(|channel| (*rank, channel))));
         }
         for (ranks, kind) in [(&full - &self.paused, Kind::Pause), (&self.paused - &full, Kind::Resume)] {
