@@ -59,6 +59,7 @@ N ?= 1000
 CALLS ?= 100000
 SECONDS ?= 60
 DESTDIR ?=
+COMMIT ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
@@ -81,14 +82,15 @@ demo: prepare
 test: prepare
 	@ci/test
 
-# One row goes through the C library, which lies beside the command.
+# One row goes through the C library, which lies beside the command. All lines name the commit as
+# it was before the first of them: a page that has been written is a change.
 bench: prepare
 	cargo build --locked --release -p cci-cli -p cci-c
 	cargo build --locked --release -p cci-testkit --bin cci-simulated
-	$(CCI) bench --page docs/performance.md --commit $$(git describe --always --dirty)
+	$(CCI) bench --page docs/performance.md --commit '$(COMMIT)'
 	$(TARGET)/release/cci-simulated
 	@if command -v valgrind >/dev/null; then \
-		ci/instructions --c docs/performance.md; \
+		COMMIT='$(COMMIT)' ci/instructions --c docs/performance.md; \
 	else \
 		echo "instructions of a call over sm: skipped, because valgrind is missing (apt-get install valgrind)"; \
 	fi
