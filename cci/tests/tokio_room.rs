@@ -4,7 +4,7 @@
 #![cfg(feature = "tokio")]
 
 use cci::tokio::AsyncEndpoint;
-use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, Notify};
+use cci::{Connect, Connection, Context, Device, Endpoint, EndpointOptions, Event, EventKind, Notify};
 use std::future::Future;
 use std::pin::pin;
 use std::sync::mpsc::{Receiver, channel};
@@ -87,6 +87,18 @@ fn poll_once<F: Future>(future: F) -> Poll<F::Output> {
     pin!(future).poll(&mut Task::from_waker(Waker::noop()))
 }
 
+/// Waits until everything has arrived: one message more has.
+async fn arrival(client: &AsyncEndpoint, to: Connection) {
+    const LAST: u64 = 77;
+    client.send_when_room(to, &message(COUNT - 1), LAST).await.expect("a send");
+    loop {
+        let event = client.next_event().await.expect("an endpoint");
+        if (event.kind(), event.context()) == (EventKind::Send, LAST) {
+            return assert_eq!(event.outcome(), Ok(()));
+        }
+    }
+}
+
 /// One task alone, whose sends have no events.
 #[test]
 fn a_flood_against_a_slow_reader_waits_for_room() {
@@ -110,8 +122,7 @@ fn a_flood_against_a_slow_reader_waits_for_room() {
                 sent.await.expect("a send");
             }
             assert!(begin.is_none(), "{}: there was always room", client.uri());
-            // Until everything has arrived.
-            client.send_blocking(to, &message(COUNT - 1)).expect("a send");
+            arrival(&client, to).await;
         });
         let numbers = read.join().expect("a reader");
         assert!(numbers.iter().take(COUNT as usize).copied().eq(0..COUNT), "{}", device.transport);
@@ -187,7 +198,7 @@ fn a_send_that_is_cancelled_has_sent_nothing() {
             }
             assert_eq!(cancelled, 1000);
             let _ = sent_wrong.send(wrong_ones);
-            client.send_blocking(to, &message(COUNT - 1)).expect("a send");
+            arrival(&client, to).await;
         });
         // Only those arrive that were ready: they had found room.
         let (right, others): (Vec<u64>, Vec<u64>) =

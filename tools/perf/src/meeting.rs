@@ -1,9 +1,11 @@
 //! Connections between the two ends of a measurement on this host. Anybody on the host may connect
 //! to a port that is listened at: a stranger's connection is closed, and keeps nobody waiting.
 //!
-//!     caller: bind 127.0.0.1:0 --- own port, by memory or a pipe of both ---> accepting end
-//!             connect -------------------------------------------------------> accept_from:
-//!                                                   its port: returned; another one: closed
+//! ```text
+//! caller: bind 127.0.0.1:0 --- own port, by memory or a pipe of both ---> accepting end
+//!         connect -------------------------------------------------------> accept_from:
+//!                                               its port: returned; another one: closed
+//! ```
 
 use cci_admission::{Admission, Failed, Limits};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,10 +1,12 @@
 //! Who asks at the endpoint that listens, and who is about to connect for a run.
 //!
-//!     client --- request ---> Reception --- launch ---> Hall --- both connections, ---> the run
-//!                                |                        |       a first command
-//!                                | malformed: refused     | late, gone, malformed:
-//!                                v                        v its endpoint is closed
-//!                             must leave within a second
+//! ```text
+//! client --- request ---> Reception --- launch ---> Hall --- both connections, ---> the run
+//!                            |                        |       a first command
+//!                            | malformed: refused     | late, gone, malformed:
+//!                            v                        v its endpoint is closed
+//!                         must leave within a second
+//! ```
 //!
 //! Neither holds up the server: it takes the first client of the hall that has connected. Between
 //! the blocks of a run both are looked after; who has waited for another run is told so.

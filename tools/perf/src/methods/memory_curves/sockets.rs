@@ -1,11 +1,13 @@
 //! Bare TCP sockets, as a program uses them that has a buffer to send from and one to receive into
 //! for each peer.
 //!
-//!     this end                                    the other one
-//!     "bind N" ---------------------------------> N sockets with ports of their own
-//!     <--------------------------- the N ports
-//!     "connect N" ------------------------------> connects them
-//!     accepts these ports, and closes others
+//! ```text
+//! this end                                    the other one
+//! "bind N" ---------------------------------> N sockets with ports of their own
+//! <--------------------------- the N ports
+//! "connect N" ------------------------------> connects them
+//! accepts these ports, and closes others
+//! ```
 
 use super::measured::{CurveTask, OtherEnd};
 use super::population::{Population, SILENCE};
