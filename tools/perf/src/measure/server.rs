@@ -35,6 +35,10 @@ pub(crate) struct Patience {
     pub(crate) silence: Duration,
 }
 
+/// How long a run may be in which only the client acts, and says nothing: one that is stopped and
+/// not dead shall not keep others out for ever.
+const LONGEST_PASSIVE: Duration = Duration::from_secs(3600);
+
 /// Others are told that the server is busy, and with whom.
 pub(crate) const PATIENCE: Patience = Patience {
     arrival: Duration::from_secs(10),
@@ -278,7 +282,7 @@ impl<A> Run<'_, A> {
         loop {
             // Such blocks have no command: from the memory to the end of the run none may come.
             let is_passive = end.handles.is_some() && ends::is_passive(self.session);
-            let silence = (!is_passive).then_some(self.patience.silence);
+            let silence = if is_passive { LONGEST_PASSIVE } else { self.patience.silence };
             match self.next_command(&mut end.link, silence)? {
                 Command::End => return Ok(()),
                 // Each registration takes memory until the end of the run.
@@ -307,8 +311,8 @@ impl<A> Run<'_, A> {
     }
 
     /// Waits for the next command, at most for `silence`, and refuses others that have come to this
-    /// endpoint. Without a limit the death of the client ends it, for which that is watched.
-    fn next_command<P: Driver>(&mut self, link: &mut Link<P>, silence: Option<Duration>) -> Result<Command, UserError>
+    /// endpoint. The death of the client ends it before, for which that is watched.
+    fn next_command<P: Driver>(&mut self, link: &mut Link<P>, silence: Duration) -> Result<Command, UserError>
     where
         A: FnMut(&P),
     {
@@ -329,9 +333,7 @@ impl<A> Run<'_, A> {
                         link.driver.wait();
                         continue;
                     }
-                    if let Some(silence) = silence
-                        && link.driver.now().saturating_sub(begin) > silence
-                    {
+                    if link.driver.now().saturating_sub(begin) > silence {
                         let seconds = silence.as_secs();
                         return Err(UserError(format!("the client sent no command for {seconds} s")));
                     }
