@@ -230,10 +230,9 @@ impl SlowPath {
     }
 
     fn place(&mut self, core: &mut Core, asked: &Asked, memory: Option<Memory>) -> Placed {
-        let number = asked.connection.lane.load(Ordering::Relaxed) as usize;
         let Some(memory) = memory else {
-            if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
-                lane.answer(&mut self.state, asked.operation, Err(Failure::TooLong));
+            if let Some((lane, state)) = self.lane_for(asked.connection) {
+                lane.answer(state, asked.operation, Err(Failure::TooLong));
             }
             return Placed::Refused;
         };
@@ -242,9 +241,9 @@ impl SlowPath {
         };
         // The endpoint may close while the peer copies.
         core.own_memory(&handle, memory);
-        if let Some(lane) = self.lanes.get_mut(number).and_then(Option::as_deref_mut) {
+        if let Some((lane, state)) = self.lane_for(asked.connection) {
             let header = Header { kind: kind::LANDING, len: 0, word: asked.operation };
-            lane.answer_frame(&mut self.state, header, words(handle.name()));
+            lane.answer_frame(state, header, words(handle.name()));
         }
         Placed::Open(None, handle)
     }
