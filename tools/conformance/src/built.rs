@@ -8,9 +8,8 @@ use std::process::Command;
 /// `tmp` is `CARGO_TARGET_TMPDIR` of that test. An integration test does not make cargo build other
 /// packages, nor libraries of its own package without rlib.
 ///
-/// With `TEST_BUILD=workspace` the whole workspace is built instead: a package by itself has other
-/// features of the crates below it, so each would build them anew. With `TEST_BUILD=done` nothing
-/// is built: `ci/test` has built it all.
+/// With `TEST_BUILD=done` nothing is built: `ci/test` has built the whole workspace. A package by
+/// itself has other features of the crates below it, so each would build them anew.
 ///
 /// # Panics
 ///
@@ -43,13 +42,11 @@ fn build_with(what: &[&str], tmp: &Path) -> PathBuf {
     // Where a target is named, as by `ci/sanitize`, cargo puts everything one directory deeper.
     let depth = if std::env::var_os("CARGO_BUILD_TARGET").is_some() { 2 } else { 1 };
     let target = tmp.ancestors().nth(depth).expect("the target directory");
+    if std::env::var("TEST_BUILD").is_ok_and(|state| state == "done") {
+        return dir;
+    }
     let mut cargo = Command::new(std::env::var_os("CARGO").unwrap_or_else(|| "cargo".into()));
-    cargo.args(["build", "--quiet", "--profile", profile, "--target-dir"]).arg(target);
-    match std::env::var("TEST_BUILD").as_deref() {
-        Ok("done") => return dir,
-        Ok("workspace") => cargo.args(["--workspace", "--examples", "--bins", "--lib"]),
-        _ => cargo.args(what),
-    };
+    cargo.args(["build", "--quiet", "--profile", profile, "--target-dir"]).arg(target).args(what);
     let status = cargo.current_dir(env!("CARGO_MANIFEST_DIR")).status().expect("cargo");
     assert!(status.success(), "{} does not build", what.join(" "));
     dir
