@@ -72,8 +72,8 @@ pub enum Incoming<'a> {
         mtu: u16,
     },
     /// The system refuses every call by which frames leave or arrive, and no call can change that:
-    /// the socket is gone, or a filter of system calls forbids it. Shown again with each refused
-    /// call.
+    /// the socket is gone, or a filter of system calls forbids it. Shown again while calls
+    /// are refused, now and then.
     Down,
     /// The system could not read registered memory of a frame, which is lost: the program has
     /// unmapped the memory.

@@ -21,8 +21,7 @@ pub enum Unsent {
 
 /// Sends what an endpoint that closes has left to send: calls `step` until nothing is left or
 /// `limit` has passed, by the transport's clock. It drops the events that result, because no
-/// program takes them, and sleeps on the OS handle, which
-/// `handle` gives, while peers must act.
+/// program takes them, and sleeps on the OS handle, which `handle` gives, while peers must act.
 ///
 /// ```
 /// use cci_transport::{Arming, Core, Transport, Unsent, send_rest};
