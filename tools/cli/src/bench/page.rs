@@ -29,11 +29,12 @@ pub(super) fn write(target: &Target<'_>, environment: &Environment, lines: &[Lin
     std::fs::write(target.page, text).map_err(while_doing("cannot write the page"))
 }
 
-/// What was measured, and where.
+/// What was measured, and where. The system's version without what its builder appended.
 fn measured(commit: &str, environment: &Environment) -> String {
     let Environment { processor, cpus, kernel, load, .. } = environment;
+    let kernel = kernel.split('-').next().unwrap_or_default();
     format!(
-        "Commit {commit}, {cpus} processors ({processor}), {kernel}, load {load:.2}, once. A bar in bold is missed."
+        "Commit {commit}, {cpus} processors ({processor}), {kernel}, load {load:.2}, once.\nA bar in bold is missed."
     )
 }
 
