@@ -63,13 +63,28 @@ impl State {
         }
     }
 
+    /// What events of an ack or a reply have: their initiator is the process that answers, as the
+    /// source of every message is that of its event.
+    fn answered(&self, operation: &Operation) -> Facts {
+        let facts = operation.facts;
+        if let Some((initiator, uid, jid)) = self.identity(operation.whom) {
+            return Facts { initiator, uid, jid, ..facts };
+        }
+        // It has failed before the process introduced itself.
+        let asked = match operation.whom {
+            Whom::Own => None,
+            Whom::Peer(peer) => self.partners.get(peer).map(|partner| partner.id),
+        };
+        Facts { initiator: asked.unwrap_or(facts.initiator), ..facts }
+    }
+
     /// Leaves the event of an ack, if the memory descriptor is there and active.
     pub(crate) fn acknowledge(&mut self, operation: &Operation, mlength: u64, offset: u64, failure: u32) {
+        let facts = Facts { portal: crate::types::ANY, mlength, offset, failure, ..self.answered(operation) };
         let Some(memory) = self.objects.memories.get_mut(operation.memory).filter(|memory| memory.is_active()) else {
             return self.objects.drop_request(0);
         };
         memory.count();
-        let facts = Facts { portal: crate::types::ANY, rlength: 0, mlength, offset, failure, ..operation.facts };
         let sequence = self.objects.report(operation.memory, EventKind::Ack, &facts);
         self.objects.settle(operation.memory, sequence.unwrap_or(facts.link));
     }
@@ -99,12 +114,15 @@ impl State {
     /// Takes what a reply needs of the threshold, and leaves its START; false: the memory
     /// descriptor is inactive.
     fn start_reply(&mut self, answer: &Answer) -> bool {
-        let Some(operation) = self.operations.get_mut(answer.operation) else { return false };
+        let Some(operation) = self.operations.get(answer.operation) else { return false };
+        let facts = Facts { rlength: answer.length, mlength: answer.length, ..self.answered(operation) };
         let memory = self.objects.memories.get_mut(operation.memory);
         let Some(memory) = memory.filter(|memory| memory.is_active()) else { return false };
         memory.count();
-        operation.facts.mlength = answer.length;
-        self.objects.report(operation.memory, EventKind::ReplyStart, &operation.facts);
+        self.objects.report(operation.memory, EventKind::ReplyStart, &facts);
+        if let Some(operation) = self.operations.get_mut(answer.operation) {
+            operation.facts = facts;
+        }
         true
     }
 
@@ -189,6 +207,7 @@ impl State {
 
     pub(crate) fn end_failed(&mut self, operation: Operation) {
         let facts = Facts { failure: 1, mlength: 0, ..operation.facts };
+        let answered = Facts { failure: 1, mlength: 0, ..self.answered(&operation) };
         let objects = &mut self.objects;
         match (operation.kind, operation.phase) {
             (Kind::Put, Phase::AckDue) => self.acknowledge(&operation, 0, 0, 1),
@@ -198,9 +217,12 @@ impl State {
                 objects.end(operation.source, EventKind::SendEnd, &Facts { link: operation.source_link, ..facts });
                 // START and END are a pair.
                 if phase != Phase::Reading {
-                    objects.report(operation.memory, EventKind::ReplyStart, &facts);
+                    if let Some(memory) = objects.memories.get_mut(operation.memory) {
+                        memory.count();
+                    }
+                    objects.report(operation.memory, EventKind::ReplyStart, &answered);
                 }
-                objects.end(operation.memory, EventKind::ReplyEnd, &facts);
+                objects.end(operation.memory, EventKind::ReplyEnd, &answered);
             }
             (Kind::Take | Kind::Supply, _) => self.end_served(&operation, false),
         }

@@ -79,9 +79,13 @@ impl State {
         if of.is_active() { Ok((offset, length)) } else { Err(Error::Memory) }
     }
 
-    fn begin(&mut self, memory: Handle) {
+    /// An operation is pending on a memory descriptor. A send takes one from its threshold now, the
+    /// reply to a get only when it comes.
+    fn begin(&mut self, memory: Handle, is_send: bool) {
         if let Some(of) = self.objects.memories.get_mut(memory) {
-            of.count();
+            if is_send {
+                of.count();
+            }
             of.pending += 1;
         }
     }
@@ -97,7 +101,7 @@ impl State {
         if !self.operations.reserve() {
             return Err(Error::NoSpace);
         }
-        self.begin(memory);
+        self.begin(memory, kind == Kind::Put);
         let link = self.objects.next_link();
         let facts = Facts {
             initiator: self.own,
@@ -195,7 +199,8 @@ impl State {
     /// Ends a get that cannot begin, although its call has returned.
     #[cold]
     pub(crate) fn refuse_get(&mut self, memory: Handle, region: Option<(u64, u64)>, from: &Target) {
-        let facts = self.facts_of_refused(memory, region, &Target { header: 0, ..*from });
+        let initiator = from.process;
+        let facts = Facts { initiator, ..self.facts_of_refused(memory, region, &Target { header: 0, ..*from }) };
         self.objects.report(memory, EventKind::ReplyStart, &facts);
         self.objects.report(memory, EventKind::ReplyEnd, &facts);
     }
@@ -214,7 +219,7 @@ impl State {
         }
         let whom = self.whom(to.process).ok_or(Error::Process)?;
         let number = self.enter(Kind::GetPut, memory, at, request, (whom, to))?;
-        self.begin(source);
+        self.begin(source, true);
         let source_link = self.objects.next_link();
         if let Some(operation) = self.operations.get_mut(number) {
             (operation.source, operation.source_link) = (source, source_link);

@@ -252,21 +252,28 @@ fn check_bytes(all: &[Begun], list: &[Expected], what: &str) {
     }
 }
 
-/// Makes progress until no operation is open. Each side waits in a thread of its own: the time of a
-/// virtual network leaps while all of them sleep.
-fn settle(sides: &[Side], what: &str) {
+/// Requests that a side has served or dropped.
+fn seen(side: &Side) -> u64 {
+    [0, 2].map(|register| side.ni.status(register).expect("a register")).iter().sum()
+}
+
+/// Makes progress until no operation is open, and each side has seen so many requests: a put is
+/// over once CCI has delivered it, and the engine of its target may look later. Each side waits in
+/// a thread of its own: the time of a virtual network leaps while all of them sleep.
+fn settle(sides: &[Side], wanted: &[u64], what: &str) {
     let started = Instant::now();
     let is_open = |side: &Side| side.ni.counts().0 > 0;
+    let is_over = || !sides.iter().any(is_open) && sides.iter().zip(wanted).all(|(side, wanted)| seen(side) >= *wanted);
     std::thread::scope(|scope| {
         for side in sides {
             scope.spawn(|| {
-                while sides.iter().any(is_open) && started.elapsed() < LIMIT {
+                while !is_over() && started.elapsed() < LIMIT {
                     assert!(side.ni.make_progress(PIECE).is_ok());
                 }
             });
         }
     });
-    assert!(!sides.iter().any(is_open), "{what}: it does not end");
+    assert!(is_over(), "{what}: it does not end");
 }
 
 /// One random program: every side is target and initiator at once.
@@ -283,13 +290,15 @@ fn run(device: &Device, seed: u64, count: u32, engines: u64) {
             build(&mut rng, &sides[*to as usize], *from, list);
         }
         let before: Vec<_> = sides.iter().map(|side| side.ni.status(0).expect("a register")).collect();
+        let mut wanted: Vec<_> = sides.iter().map(seen).collect();
         for _ in 0..rng.usize(1..60) {
             let (to, from) = pairs[rng.usize(0..pairs.len())];
             let list = lists.get_mut(&(to, from)).expect("one for each pair");
             let one = begin(&mut rng, &sides[from as usize], to, from, list);
             begun.entry((to, from)).or_default().push(one);
+            wanted[to as usize] += 1;
         }
-        settle(&sides, &what);
+        settle(&sides, &wanted, &what);
         // Of each initiator: handles of two interfaces may be equal.
         let mut events: BTreeMap<u32, Vec<Event>> = BTreeMap::new();
         for ((to, from), list) in &lists {

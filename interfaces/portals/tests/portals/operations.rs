@@ -47,7 +47,8 @@ fn a_put_goes_where_its_entry_says_and_its_events_say_so() {
             assert_eq!((event.failure, event.uid, event.link), (0, sides[0].ni.identity().0, came[0].link));
         }
         assert_eq!((sent[0].link, sent[1].initiator, sent[1].mlength), (sent[1].link, id(0), 5));
-        assert_eq!((sent[2].mlength, sent[2].rlength, sent[2].portal, sent[2].bits), (5, 0, ANY, 7));
+        assert_eq!((sent[2].mlength, sent[2].rlength, sent[2].portal, sent[2].bits), (5, 5, ANY, 7));
+        assert_eq!((sent[2].initiator, sent[2].uid), (id(1), sides[1].ni.identity().0), "who answers");
         assert!(sent.iter().all(|event| event.memory == source && event.failure == 0));
         close(sides);
     }
@@ -80,6 +81,7 @@ fn puts_and_gets_of_all_sizes_go_between_memories_of_several_parts() {
             let ends = events(&sides, 0, &[ReplyStart, ReplyEnd]);
             let served = events(&sides, 1, &[GetStart, GetEnd]);
             assert_eq!((ends[1].mlength, ends[1].failure, served[1].failure), (size as u64, 0, 0));
+            assert_eq!((ends[0].initiator, ends[1].initiator, served[1].initiator), (id(1), id(1), id(0)));
             assert_eq!((ends[0].link, served[0].link), (ends[1].link, served[1].link));
             assert!(joined(&copy) == sent, "{size} bytes back over {transport}");
             sides[1].ni.unlink_entry(entry).expect("nothing is pending");
@@ -125,6 +127,7 @@ fn a_swap_exchanges_the_bytes_of_both_sides() {
         assert_eq!((came[1].header, came[1].mlength, came[0].link), (5, 8, came[1].link));
         let ends = events(&sides, 0, &[SendStart, SendEnd, ReplyStart, ReplyEnd]);
         assert_eq!((ends[1].memory, ends[3].memory, ends[3].mlength), (source, sink, 8));
+        assert_eq!((ends[1].initiator, ends[3].initiator, came[1].initiator), (id(0), id(1), id(0)));
         assert!(ends[0].link == ends[1].link && ends[2].link == ends[3].link && ends[1].link != ends[2].link);
         assert_eq!((&bytes(&old)[..], &bytes(&memory)[..]), (&b"target!!"[..], &b"initiate"[..]));
         close(sides);
@@ -146,33 +149,73 @@ fn a_swap_needs_both_rights_equal_lengths_and_few_bytes() {
     assert_eq!(sides[1].dropped(), 1);
 }
 
-/// A put with ack from a bound descriptor needs 2, and so does a get.
+/// A put with ack from a bound descriptor needs 2.
 #[test]
-fn a_threshold_counts_the_start_and_the_answer() {
+fn a_threshold_counts_the_send_and_its_ack() {
     for (threshold, has_ack) in [(1, false), (2, true)] {
         let sides = two("sm");
         sides[1].post(anything(), &zeroes(8), PUT | GET | options::MANAGE_REMOTE);
         let descriptor = Descriptor::new(&zeroes(8)).threshold(threshold).events(sides[0].queue);
-        let source = sides[0].ni.bind(descriptor.clone(), Unlink::Retain).expect("room");
+        let source = sides[0].ni.bind(descriptor, Unlink::Retain).expect("room");
         sides[0].ni.put(source, None, true, &other(1)).expect("active");
         let ends = events(&sides, 0, &[SendStart, SendEnd]);
         assert_eq!(ends[1].described.threshold, threshold - 1);
-        let sink = sides[0].ni.bind(descriptor, Unlink::Retain).expect("room");
         if has_ack {
             assert_eq!(events(&sides, 0, &[Ack])[0].described.threshold, 0);
-            sides[0].ni.get(sink, None, &other(1)).expect("active");
-            assert_eq!(events(&sides, 0, &[ReplyStart, ReplyEnd])[1].described.threshold, 0);
         } else {
-            sides[0].ni.get(sink, None, &other(1)).expect("active");
-            until(&sides, "both answers", || (sides[0].dropped() == 2).then_some(()));
+            until(&sides, "the ack", || (sides[0].dropped() == 1).then_some(()));
             assert_eq!(sides[0].event(), None);
         }
         assert_eq!(sides[0].ni.put(source, None, true, &other(1)), Err(Error::Memory), "it is inactive");
-        for memory in [source, sink] {
-            sides[0].ni.unlink_memory(memory).expect("nothing is pending");
-        }
+        sides[0].ni.unlink_memory(source).expect("nothing is pending");
         assert_eq!(sides[0].ni.counts().0, 0);
     }
+}
+
+/// The start of a get leaves no event. So its reply finds a threshold of 1, and ends the descriptor.
+#[test]
+fn a_get_takes_nothing_from_a_threshold_and_its_reply_takes_one() {
+    for transport in TRANSPORTS {
+        for size in [8, 100_000] {
+            let sides = two(transport);
+            sides[1].post(anything(), &buffer(vec![5; size]), GET | options::MANAGE_REMOTE);
+            let copy = zeroes(size);
+            let descriptor = Descriptor::new(&copy).threshold(1).events(sides[0].queue);
+            let sink = sides[0].ni.bind(descriptor, Unlink::Unlink).expect("room");
+            sides[0].ni.get(sink, None, &other(1)).expect("active");
+            let ends = events(&sides, 0, &[ReplyStart, ReplyEnd, Unlinked]);
+            assert_eq!((ends[0].described.threshold, ends[2].link), (0, ends[1].sequence), "{transport}");
+            assert_eq!(bytes(&copy), vec![5; size], "{transport}");
+            assert_eq!(sides[0].ni.unlink_memory(sink), Err(Error::Memory), "it went by itself");
+            close(sides);
+        }
+    }
+}
+
+/// Both may begin, and the second reply finds the descriptor inactive.
+#[test]
+fn a_reply_beyond_the_threshold_is_dropped_and_counted() {
+    let sides = two("sm");
+    sides[1].post(anything(), &buffer(vec![5; 8]), GET | options::MANAGE_REMOTE);
+    let descriptor = Descriptor::new(&zeroes(8)).threshold(1).events(sides[0].queue);
+    let sink = sides[0].ni.bind(descriptor, Unlink::Unlink).expect("room");
+    for _ in 0..2 {
+        sides[0].ni.get(sink, None, &other(1)).expect("active");
+    }
+    events(&sides, 0, &[ReplyStart, ReplyEnd, Unlinked]);
+    assert_eq!((sides[0].dropped(), sides[0].event(), sides[0].ni.counts().0), (1, None, 0));
+}
+
+/// The descriptor of the answer needs 1 as well, and that of the send 1.
+#[test]
+fn a_swap_takes_one_of_each_descriptor() {
+    let sides = two("sm");
+    sides[1].post(anything(), &zeroes(8), PUT | GET | options::MANAGE_REMOTE);
+    let once = || Descriptor::new(&zeroes(8)).threshold(1).events(sides[0].queue);
+    let [sink, source] = [once(), once()].map(|of| sides[0].ni.bind(of, Unlink::Unlink).expect("room"));
+    sides[0].ni.get_put(sink, source, &other(1)).expect("both are active");
+    let ends = events(&sides, 0, &[SendStart, SendEnd, Unlinked, ReplyStart, ReplyEnd, Unlinked]);
+    assert_eq!((ends[2].memory, ends[5].memory), (source, sink));
 }
 
 #[test]
