@@ -32,15 +32,6 @@
 # make archive               the sources with every dependency, in target/archive: builds without a
 #                            network
 # make book                  the pages as a book, in target/book/html, by mdbook
-# make am-gasnet GASNET_SRC=DIR
-#                            build the udp-conduit of a checkout of GASNet-EX over our libam, and
-#                            run its tests; skipped without GASNET_SRC
-# make splitc-programs SPLITC_SRC=DIR
-#                            translate and compile every Split-C program of a checkout, and say which
-#                            fail; skipped without SPLITC_SRC
-# make portals-oracle PORTALS_SRC=DIR
-#                            run our programs of Portals 3.3 over a built checkout of another
-#                            implementation, which has to agree; skipped without PORTALS_SRC
 # make peers                 programs that measure other libraries beside CCI (`cci perf --peers`),
 #                            as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
@@ -63,7 +54,7 @@ COMMIT ?= $(shell git describe --always --dirty 2>/dev/null || echo unknown)
 TARGET := $(if $(CARGO_TARGET_DIR),$(CARGO_TARGET_DIR),target)
 CCI := $(TARGET)/release/cci
 
-.PHONY: all prepare build demo test bench report compare net fuzz calls seeds soak jobs testbed install wheel deb archive book am-gasnet splitc-programs portals-oracle peers peers-deps nightly release deny clean
+.PHONY: all prepare build demo test bench report compare net fuzz calls seeds soak jobs testbed install wheel deb archive book peers peers-deps nightly release deny clean
 
 all: build
 
@@ -169,28 +160,7 @@ archive:
 book:
 	@ci/book
 
-# Nothing of GASNet is stored, changed or downloaded.
-am-gasnet:
-	@if [ -z "$(GASNET_SRC)" ]; then exec ci/am-gasnet; fi; \
-	prefix=$$(mktemp -d) && trap 'rm -rf "$$prefix"' EXIT && \
-	cargo build --locked --release -p cci-am-c && \
-	bindings/am/install.sh "$(TARGET)/release" "$$prefix" && \
-	GASNET_SRC="$(GASNET_SRC)" ci/am-gasnet "$$prefix"
-
 # Beside the directories of debug and release, which both look there.
-# Nothing of the programs is stored or changed.
-splitc-programs:
-	@if [ -z "$(SPLITC_SRC)" ]; then exec ci/splitc-programs; fi; \
-	prefix=$$(mktemp -d) && trap 'rm -rf "$$prefix"' EXIT && \
-	cargo build --locked --release -p cci-splitc-c -p cci-splitcc && \
-	bindings/splitc/install.sh "$(TARGET)/release" "$$prefix" && \
-	install -D -m 755 "$(TARGET)/release/splitcc" "$$prefix/bin/splitcc" && \
-	SPLITC_SRC="$(SPLITC_SRC)" SPLITC_FLAGS="$(SPLITC_FLAGS)" ci/splitc-programs "$$prefix"
-
-# Nothing of the other implementation is stored or changed.
-portals-oracle:
-	@PORTALS_SRC="$(PORTALS_SRC)" PORTALS_FLAGS="$(PORTALS_FLAGS)" ci/portals-oracle
-
 peers: prepare
 	@tools/peers/build "$(TARGET)/peers"
 

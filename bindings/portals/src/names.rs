@@ -1,6 +1,8 @@
 //! Names of codes and events, for messages of programs.
 
-use std::ffi::{CStr, c_char, c_int, c_uint};
+use cci_mem::sync::{AtomicPtr, AtomicU32, Ordering};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ptr::null_mut;
 
 /// An address that never changes, of text that never ends.
 #[repr(transparent)]
@@ -54,4 +56,30 @@ extern "C" fn PtlNIFailStr(_ni: u32, failure: c_int) -> *const c_char {
         1 => c"PTL_NI_FAIL".as_ptr(),
         _ => c"no failure of Portals".as_ptr(),
     }
+}
+
+/// Of `PtlNIDebug`. It is kept for programs that ask for it, and nothing reads it here.
+static MASK: AtomicU32 = AtomicU32::new(0);
+
+#[unsafe(no_mangle)]
+extern "C" fn PtlNIDebug(_ni: u32, mask: c_uint) -> c_uint {
+    MASK.swap(mask, Ordering::Relaxed)
+}
+
+/// Where the program sends what it traces: a stream of the C library, which it may set.
+#[unsafe(no_mangle)]
+#[allow(non_upper_case_globals)]
+static p3_out: AtomicPtr<c_void> = AtomicPtr::new(null_mut());
+
+unsafe extern "C" {
+    #[link_name = "stderr"]
+    static STDERR: *mut c_void;
+}
+
+/// Sends traces of the program to its standard error, unless it has chosen.
+pub(crate) fn set_stream() {
+    // SAFETY: the C library has set it before any code of the program runs. Whoever changes it does
+    // so before other threads use it, as the C library demands.
+    let standard = unsafe { STDERR };
+    let _ = p3_out.compare_exchange(null_mut(), standard, Ordering::Relaxed, Ordering::Relaxed);
 }

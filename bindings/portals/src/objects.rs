@@ -33,6 +33,7 @@ pub(crate) unsafe fn init(most: *mut c_int, is_cray: bool) -> Answer {
     if most.is_null() {
         return Err(Error::Address.into());
     }
+    crate::names::set_stream();
     *registry()?.initialised.write().unwrap_or_else(PoisonError::into_inner) = Some(is_cray);
     // SAFETY: by the contract.
     unsafe { give(most, INTERFACES as c_int) }

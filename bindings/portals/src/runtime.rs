@@ -3,6 +3,7 @@
 use crate::answer::{Answer, give};
 use crate::layout::CProcess;
 use crate::registry::{Maps, Ranks, lock, registry};
+use cci_job::Job;
 use cci_portals::{Error, Handle, ProcessId};
 use std::ffi::c_int;
 use std::net::Ipv4Addr;
@@ -41,8 +42,8 @@ fn list(name: &str) -> Option<Vec<u32>> {
 pub(crate) fn set_rank(ni: u32, rank: c_int, size: c_int) -> Answer {
     Ok(ranks(ni, |ranks| {
         if (rank, size) == (-1, -1) {
-            // What a job has filled in stays.
-            if ranks.rank.is_some() {
+            // What a job has filled in stays; before `PtlNIInit` it is to come.
+            if ranks.rank.is_some() || Job::is_named() {
                 return Ok(());
             }
             let rank = list("PTL_MY_RID").and_then(|rank| rank.first().copied()).ok_or(Error::Failed)?;
