@@ -167,6 +167,7 @@ const struct left_out left_out[] = {
 #ifdef DIALECT_AMUDP
     {AT_SPMDSetProc, NULL, 1, jobs},
     {AT_SPMDHandleControlTraffic, NULL, 1, jobs},
+    {AT_check_env_prefix, NULL, 1, jobs},
 #else
     {AT_SPMDSetThreadMode, NULL, 1, jobs},
 #endif

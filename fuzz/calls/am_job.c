@@ -43,7 +43,9 @@ void job(void) {
     {
         int count;
 
-        AM(SPMDSetProc, 0);
+        CALL_GOOD(SPMDSetProc, result_ == 0, (AMUDP_SPMDSetProc(one_in(2) ? 0 : 1), 0));
+        text = CALL_GOOD(check_env_prefix, result_ != NULL, AMUDP_check_env_prefix(one_in(9) ? "NO_SUCH" : "PAT"));
+        sum += text ? strlen(text) : 0;
         AM(SPMDHandleControlTraffic, &count);
     }
 #else

@@ -26,5 +26,6 @@ typedef struct {
 #define AMMPI_DEFAULT_NETWORKDEPTH AMX_DEFAULT_NETWORKDEPTH
 typedef amx_stats_t ammpi_stats_t;
 typedef amx_category_t ammpi_category_t;
+typedef amx_handler_fn_t ammpi_handler_fn_t;
 
 #endif /* CCI_AMMPI_H */

@@ -58,8 +58,17 @@ int AMUDP_SPMDStartup(int *argc, char ***argv, int workers, int depth, amudp_spa
 #define AMX_SPMDStartup(argc, argv, depth, number, bundle, endpoint)                                                   \
     AMUDP_SPMDStartup(argc, argv, 0, depth, NULL, number, bundle, endpoint)
 
-/* AM_OK where this worker has that rank; ranks are the launcher's to give. */
-int AMUDP_SPMDSetProc(int rank);
+/*
+ * Asks for a rank before the start. Ranks are the launcher's to give: the worker keeps its own, and
+ * AMUDP_VerboseErrors has another one told.
+ */
+void AMUDP_SPMDSetProc(int rank);
+
+/*
+ * Any NAME=VALUE of the master's environment whose name begins so, or NULL. It lives as long as the
+ * process, or until this worker changes its own environment.
+ */
+const char *AMUDP_check_env_prefix(const char *prefix);
 
 /* Ends this worker if the program ends, as each poll does. The count, if not NULL, is set to 0. */
 int AMUDP_SPMDHandleControlTraffic(int *count);

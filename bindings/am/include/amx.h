@@ -13,6 +13,7 @@
 #endif
 
 #include "am_base.h"
+#include "amx_const.h"
 
 #include <stdarg.h>
 #include <stdio.h>
@@ -30,6 +31,9 @@ extern "C" {
 /* Types ---------------------------------------------------------------------------------------- */
 
 typedef struct cci_am_endpoint *ep_t;
+
+/* A handler of any type: cast to one of those below where it is called. */
+typedef void (*amx_handler_fn_t)(void);
 
 /*
  * Handlers have one of these types, with 0 to 16 arguments; buffers of mediums are aligned to 8:
@@ -82,16 +86,6 @@ typedef struct {
 
 /* Limits --------------------------------------------------------------------------------------- */
 
-#define AMX_MAX_SHORT 16
-#define AMX_MAX_MEDIUM 65000
-#define AMX_MAX_LONG 65000
-#define AMX_MAX_NUMHANDLERS 256
-#define AMX_MAX_NUMTRANSLATIONS (1 << 20)
-#define AMX_MAX_SEGLENGTH (~(uintptr_t)0)
-#define AMX_MAX_BUNDLES 255
-#define AMX_MAX_NETWORKDEPTH 1024
-#define AMX_DEFAULT_NETWORKDEPTH 128
-
 #define AM_MaxShort() AMX_MAX_SHORT
 #define AM_MaxMedium() AMX_MAX_MEDIUM
 #define AM_MaxLong() AMX_MAX_LONG
@@ -124,6 +118,7 @@ int AMX_NAME(MoveEndpoint)(ep_t endpoint, eb_t from, eb_t to);
 #define AM_GetSeg AMX_NAME(GetSeg)
 #define AM_SetTag AMX_NAME(SetTag)
 #define AM_GetTag AMX_NAME(GetTag)
+/* NULL and AMX_MAX_SEGLENGTH: the whole address space, where offsets are addresses. */
 int AMX_NAME(SetSeg)(ep_t endpoint, void *start, uintptr_t bytes);
 int AMX_NAME(GetSeg)(ep_t endpoint, void **start, uintptr_t *bytes);
 int AMX_NAME(SetTag)(ep_t endpoint, tag_t tag);
@@ -216,6 +211,11 @@ int AMX_NAME(ReplyI)(void *token, handler_t handler, const void *source, size_t 
 int AMX_NAME(ReplyXfer)(void *token, uintptr_t offset, handler_t handler, const void *source, size_t bytes, int count,
                         const int32_t *arguments);
 
+/*
+ * Those with their arguments in a va_list. The forms of Xfer take the offset behind the bytes, as
+ * programs written for the interface pass it.
+ */
+
 /* The most arguments that the forms with a va_list take from it. */
 static inline const int32_t *AMX_NAME(take_arguments)(int32_t *into, int count, va_list list)
 {
@@ -239,8 +239,8 @@ static inline int AMX_NAME(RequestIVA)(ep_t endpoint, int target, handler_t hand
     return AMX_NAME(RequestI)(endpoint, target, handler, source, bytes, count, AMX_NAME(take_arguments)(a, count, list));
 }
 
-static inline int AMX_NAME(RequestXferVA)(ep_t endpoint, int target, uintptr_t offset, handler_t handler,
-                                          const void *source, size_t bytes, int is_async, int count, va_list list)
+static inline int AMX_NAME(RequestXferVA)(ep_t endpoint, int target, handler_t handler, const void *source,
+                                          size_t bytes, uintptr_t offset, int is_async, int count, va_list list)
 {
     int32_t a[16];
     return AMX_NAME(RequestXfer)(endpoint, target, offset, handler, source, bytes, is_async, count,
@@ -260,8 +260,8 @@ static inline int AMX_NAME(ReplyIVA)(void *token, handler_t handler, const void 
     return AMX_NAME(ReplyI)(token, handler, source, bytes, count, AMX_NAME(take_arguments)(a, count, list));
 }
 
-static inline int AMX_NAME(ReplyXferVA)(void *token, uintptr_t offset, handler_t handler, const void *source,
-                                        size_t bytes, int count, va_list list)
+static inline int AMX_NAME(ReplyXferVA)(void *token, handler_t handler, const void *source, size_t bytes,
+                                        uintptr_t offset, int count, va_list list)
 {
     int32_t a[16];
     return AMX_NAME(ReplyXfer)(token, offset, handler, source, bytes, count, AMX_NAME(take_arguments)(a, count, list));
@@ -399,22 +399,34 @@ extern int AMX_NAME(VerboseErrors);
 /* Read by nobody: waits of this library sleep after they have polled for a short time. */
 extern int AMX_NAME(PoliteSync);
 
-/* Writes the counts to a file; `is_global` only changes the heading. */
-static inline int AMX_NAME(DumpStatistics)(FILE *file, const amx_stats_t *stats, int is_global)
+/*
+ * The counts as text, of at most 1,000 bytes, which the next call of this source file overwrites;
+ * written to `file` too, unless that is NULL. `is_global` only changes the heading. NULL where
+ * `stats` is.
+ */
+static inline const char *AMX_NAME(DumpStatistics)(FILE *file, const amx_stats_t *stats, int is_global)
 {
     static const char *const names[3] = {"short", "medium", "long"};
+    static char text[1000];
+    size_t length;
     int at;
-    if (!file || !stats) {
-        return AM_ERR_BAD_ARG;
+    if (!stats) {
+        return NULL;
     }
-    fprintf(file, "Active Messages of %s: %llu came back\n", is_global ? "all endpoints" : "an endpoint",
-            (unsigned long long)stats->ReturnedMessages);
+    length = (size_t)snprintf(text, sizeof text, "Active Messages of %s: %llu came back\n",
+                              is_global ? "all endpoints" : "an endpoint", (unsigned long long)stats->ReturnedMessages);
+    /* At most 20 digits a number: all of it has room. */
     for (at = 0; at < 3; at++) {
-        fprintf(file, "  %-6s  requests %llu sent, %llu received; replies %llu sent, %llu received\n", names[at],
-                (unsigned long long)stats->RequestsSent[at], (unsigned long long)stats->RequestsReceived[at],
-                (unsigned long long)stats->RepliesSent[at], (unsigned long long)stats->RepliesReceived[at]);
+        length += (size_t)snprintf(
+            text + length, sizeof text - length,
+            "  %-6s  requests %llu sent, %llu received; replies %llu sent, %llu received\n", names[at],
+            (unsigned long long)stats->RequestsSent[at], (unsigned long long)stats->RequestsReceived[at],
+            (unsigned long long)stats->RepliesSent[at], (unsigned long long)stats->RepliesReceived[at]);
     }
-    return AM_OK;
+    if (file) {
+        fputs(text, file);
+    }
+    return text;
 }
 
 /* Writes a message and ends the process by abort(). */

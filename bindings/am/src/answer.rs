@@ -13,6 +13,8 @@ pub(crate) enum Refusal {
     NotTerm,
     BadArg(&'static str),
     Resource(&'static str),
+    /// An answer that is no mistake of the program, of whom nothing is said.
+    No,
     NotSent(&'static str),
 }
 
@@ -21,6 +23,7 @@ impl Refusal {
         match self {
             Self::NotInit => "the library is not initialised; call AM_Init first",
             Self::NotTerm => "the library is initialised already; call AM_Terminate before",
+            Self::No => "no",
             Self::BadArg(why) | Self::Resource(why) | Self::NotSent(why) => why,
         }
     }
@@ -74,7 +77,7 @@ pub(crate) fn guarded<T>(otherwise: T, act: impl FnOnce() -> T) -> T {
 
 #[cold]
 fn refused<D: Dialect>(name: &str, refusal: Refusal) -> c_int {
-    if D::is_verbose() {
+    if D::is_verbose() && refusal != Refusal::No {
         say(name, refusal.sentence());
     }
     D::code(refusal)

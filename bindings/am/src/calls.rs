@@ -175,11 +175,14 @@ fn with_engine<T>(
 pub(crate) unsafe fn set_seg<D: Dialect>(endpoint: *const Endpoint, start: *mut c_void, bytes: usize) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
-    if bytes > 0 && (start.is_null() || start.addr().checked_add(bytes).is_none()) {
+    // Offsets are addresses then.
+    let is_everything = start.is_null() && bytes == usize::MAX;
+    if bytes > 0 && !is_everything && (start.is_null() || start.addr().checked_add(bytes).is_none()) {
         return Err(Refusal::BadArg("a segment begins at an address other than NULL and ends before the last one"));
     }
     // SAFETY: the program keeps the segment mapped, and knows that peers write it.
-    let memory = (bytes > 0).then(|| unsafe { Memory::new(start.cast(), bytes as u64) });
+    let memory = (bytes > 0)
+        .then(|| unsafe { if is_everything { Memory::everything() } else { Memory::new(start.cast(), bytes as u64) } });
     with_engine(endpoint, |engine| {
         engine.set_segment(memory).map_err(|_| Refusal::Resource("the segment cannot be registered now"))
     })?;
@@ -293,7 +296,7 @@ pub(crate) unsafe fn is_translated<D: Dialect>(endpoint: *const Endpoint, index:
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let is_mapped = endpoint.translations.borrow().get(index)?.is_some();
-    if is_mapped { Ok(()) } else { Err(Refusal::Resource("the entry is free")) }
+    if is_mapped { Ok(()) } else { Err(Refusal::No) }
 }
 
 pub(crate) unsafe fn translation_tag<D: Dialect>(endpoint: *const Endpoint, index: c_int, tag: *mut u64) -> Answer {

@@ -91,7 +91,7 @@ impl Dialect for Udp {
         match refusal {
             Refusal::NotInit => 1,
             Refusal::BadArg(_) => 2,
-            Refusal::NotTerm | Refusal::Resource(_) => 3,
+            Refusal::NotTerm | Refusal::Resource(_) | Refusal::No => 3,
             Refusal::NotSent(_) => 4,
         }
     }
@@ -192,7 +192,7 @@ impl Dialect for Now {
             Refusal::NotInit => 1,
             Refusal::NotTerm => 2,
             Refusal::BadArg(_) => 3,
-            Refusal::Resource(_) => 4,
+            Refusal::Resource(_) | Refusal::No => 4,
             Refusal::NotSent(_) => 5,
         }
     }

@@ -129,8 +129,21 @@ impl Memory {
     #[must_use]
     pub unsafe fn new(start: *mut u8, len: u64) -> Self {
         let start = start.expose_provenance();
+        // Null names nothing.
+        let len = if start == 0 { 0 } else { len };
         let (first, others) = arena::touched(start, len);
         Self { start, len, _owner: Owner::Segments { _first: first, _others: others } }
+    }
+
+    /// Names the whole address space: offsets are addresses. It keeps nothing mapped.
+    ///
+    /// # Safety
+    ///
+    /// As [`Memory::new`], for whatever of it an operation of this side or of a peer with rights
+    /// names.
+    #[must_use]
+    pub unsafe fn everything() -> Self {
+        Self { len: u64::MAX, ..Self::none() }
     }
 
     /// Names nothing.
@@ -201,10 +214,10 @@ impl Memory {
         self.len
     }
 
-    /// Whether it names nothing: null, or no byte.
+    /// Whether it names nothing.
     #[must_use]
     pub fn is_empty(&self) -> bool {
-        self.start == 0 || self.len == 0
+        self.len == 0
     }
 
     /// The first `len` bytes, to be sent; none when there are not so many.

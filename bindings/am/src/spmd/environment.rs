@@ -40,6 +40,52 @@ fn of_master() -> &'static [CString] {
     })
 }
 
+/// Whether the master's environment is that of another process.
+fn is_elsewhere() -> bool {
+    WORLD.get().is_some() && JOINED.get().is_some_and(|joined| joined.rank > 0)
+}
+
+/// Any variable, `NAME=VALUE`, of the environment of rank 0 whose name begins so; NULL if there is
+/// none.
+///
+/// # Safety
+///
+/// NULL, or a string; no other thread changes the environment.
+pub(super) unsafe fn begins(prefix: *const c_char) -> *const c_char {
+    if prefix.is_null() {
+        return std::ptr::null();
+    }
+    // SAFETY: by the contract.
+    let prefix = unsafe { CStr::from_ptr(prefix) }.to_bytes();
+    // A name ends at the first '='.
+    let is_one = |variable: &[u8]| variable.starts_with(prefix) && !prefix.contains(&b'=') && variable.contains(&b'=');
+    if is_elsewhere() {
+        let found = of_master().iter().find(|variable| is_one(variable.to_bytes()));
+        return found.map_or(std::ptr::null(), |found| found.as_ptr());
+    }
+    // SAFETY: the array of the C library, which ends with NULL; nobody changes it, by the contract.
+    let mut at = unsafe { environ };
+    loop {
+        if at.is_null() {
+            return std::ptr::null();
+        }
+        // SAFETY: as above.
+        let variable = unsafe { at.read() };
+        if variable.is_null() {
+            return std::ptr::null();
+        }
+        // SAFETY: a string of the environment.
+        if is_one(unsafe { CStr::from_ptr(variable) }.to_bytes()) {
+            return variable;
+        }
+        at = at.wrapping_add(1);
+    }
+}
+
+unsafe extern "C" {
+    static environ: *const *const c_char;
+}
+
 /// The value of a variable in the environment of rank 0; NULL if it has none.
 ///
 /// # Safety
@@ -49,8 +95,7 @@ pub(super) unsafe fn get(name: *const c_char) -> *const c_char {
     if name.is_null() {
         return std::ptr::null();
     }
-    let is_elsewhere = WORLD.get().is_some() && JOINED.get().is_some_and(|joined| joined.rank > 0);
-    if !is_elsewhere {
+    if !is_elsewhere() {
         // SAFETY: by the contract.
         return unsafe { libc::getenv(name) };
     }

@@ -143,11 +143,20 @@ unsafe extern "C" fn udp_handle_control_traffic(count: *mut c_int) -> c_int {
 }
 
 #[unsafe(export_name = "AMUDP_SPMDSetProc")]
-extern "C" fn udp_set_proc(rank: c_int) -> c_int {
+extern "C" fn udp_set_proc(rank: c_int) {
     answer::<Udp>("AMUDP_SPMDSetProc", || {
-        let is_right = joined().is_some_and(|joined| joined.rank as c_int == rank);
-        if is_right { Ok(()) } else { Err(Refusal::Resource("ranks are those that the launcher has given")) }
-    })
+        let is_other = joined().is_some_and(|joined| joined.rank as c_int != rank);
+        if is_other { Err(Refusal::Resource("ranks are those that the launcher has given")) } else { Ok(()) }
+    });
+}
+
+/// # Safety
+///
+/// NULL, or a string.
+#[unsafe(export_name = "AMUDP_check_env_prefix")]
+unsafe extern "C" fn udp_check_env_prefix(prefix: *const c_char) -> *const c_char {
+    // SAFETY: by the contract.
+    guarded(std::ptr::null(), || unsafe { super::environment::begins(prefix) })
 }
 
 /// # Safety

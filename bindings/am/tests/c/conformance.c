@@ -186,11 +186,13 @@ static void returned(int status, op_t operation, void *argblock)
     CHECK((int)category == (operation - 1) % 3 && !is_request);
 }
 
+/* Messages that came back and were expected to. */
+static int seen;
+
 static void expect_returned(int status, int operation)
 {
-    static int before;
-    POLL_UNTIL(bundle, returns > before);
-    before = returns;
+    POLL_UNTIL(bundle, returns > seen);
+    seen = returns;
     if (last_status != status || last_operation != operation) {
         fprintf(stderr, "handler 0 got status %d and operation %d, not %d and %d\n", last_status, last_operation,
                 status, operation);
@@ -311,6 +313,7 @@ static void tables(void)
     CHECK_OK(AM_SetSeg(server, server_segment, sizeof(server_segment)));
     CHECK_OK(AM_GetSeg(server, &start, &bytes));
     CHECK(start == (void *)server_segment && bytes == sizeof(server_segment));
+    CHECK_CODE(AM_SetSeg(server, NULL, AMX_MAX_SEGLENGTH - 1), AM_ERR_BAD_ARG);
     CHECK_OK(AM_SetSeg(client, client_segment, sizeof(client_segment)));
 
     CHECK_OK(AM_MaxNumTranslations(&number));
@@ -439,6 +442,34 @@ static void refusals(void)
     CHECK_CODE(AM_Reply0(NULL, BACK), AM_ERR_BAD_ARG);
 }
 
+/* A segment that is the whole address space: offsets are addresses. */
+static void everywhere(void)
+{
+    static char bytes[AMX_MAX_LONG], here[AMX_MAX_LONG + 1];
+    const size_t sizes[] = {1, 8, 4000, AMX_MAX_LONG};
+    void *start = bytes;
+    uintptr_t length;
+    unsigned int at;
+    CHECK_OK(AM_SetSeg(server, NULL, AMX_MAX_SEGLENGTH));
+    CHECK_OK(AM_GetSeg(server, &start, &length));
+    CHECK(!start && length == AMX_MAX_SEGLENGTH);
+    set_handlers0();
+    for (at = 0; at < sizeof(sizes) / sizeof(sizes[0]); at++) {
+        int before = requests;
+        memset(bytes, 'a' + (int)at, sizes[at]);
+        /* Until the client has heard of the segment, its requests come back. */
+        for (;;) {
+            CHECK_OK(AM_RequestXfer0(client, 5, (uintptr_t)here, SILENT, bytes, sizes[at]));
+            POLL_UNTIL(bundle, requests == before + 1 || returns > seen);
+            if (requests == before + 1)
+                break;
+            expect_returned(EBADLENGTH, AM_REQUEST_XFER_M);
+        }
+        CHECK(memcmp(here, bytes, sizes[at]) == 0 && !here[sizes[at]]);
+    }
+    CHECK_OK(AM_SetSeg(server, server_segment, sizeof(server_segment)));
+}
+
 static void events(void)
 {
     int mask = 7, before = replies;
@@ -463,7 +494,8 @@ static void statistics(void)
     CHECK_OK(AMX_AggregateStatistics(&sum, &stats));
     CHECK_OK(AMX_AggregateStatistics(&sum, &stats));
     CHECK(sum.RequestsSent[amx_Short] == 2 * stats.RequestsSent[amx_Short]);
-    CHECK_OK(AMX_DumpStatistics(stdout, &sum, 1));
+    CHECK(strstr(AMX_DumpStatistics(NULL, &sum, 0), "an endpoint") && !AMX_DumpStatistics(stdout, NULL, 1));
+    CHECK(strstr(AMX_DumpStatistics(stdout, &sum, 1), "all endpoints"));
     CHECK_OK(AMX_ResetEndpointStatistics(client));
     CHECK_OK(AMX_GetEndpointStatistics(client, &stats));
     CHECK(memcmp(&stats, &AMX_initial_stats, sizeof(stats)) == 0);
@@ -597,6 +629,7 @@ int main(void)
     POLL_UNTIL(bundle, replies == 1);
     came_back(3, "", 0);
     refusals();
+    everywhere();
     events();
     statistics();
     large_table();

@@ -126,8 +126,11 @@ static void walk(void)
     count = 7;
     CHECK_OK(AMUDP_SPMDHandleControlTraffic(&count));
     CHECK(count == 0);
-    CHECK_OK(AMUDP_SPMDSetProc(me));
-    CHECK_CODE(AMUDP_SPMDSetProc(me + 1), AM_ERR_RESOURCE);
+    AMUDP_SPMDSetProc(me);
+    AMUDP_SPMDSetProc(me + 1);
+    CHECK(AMX_SPMDMyProc() == me);
+    CHECK(AMUDP_check_env_prefix("SPMD_T") && strcmp(AMUDP_check_env_prefix("SPMD_T"), "SPMD_TEST=of the master") == 0);
+    CHECK(!AMUDP_check_env_prefix("SPMD_X") && !AMUDP_check_env_prefix("SPMD_TEST=") && !AMUDP_check_env_prefix(NULL));
     CHECK(AMUDP_Spawnfn_Desc[0].abbrev == 'L' && !AMUDP_Spawnfn_Desc[3].abbrev);
 #else
     {
