@@ -2,6 +2,7 @@
 
 use crate::error::JobError;
 use crate::listener::{self, Listener, Place};
+use crate::names;
 use crate::place::Local;
 use crate::proof::Secret;
 use crate::server::Server;
@@ -9,7 +10,7 @@ use crate::source::{Environment, Source, cannot};
 use crate::store_client::{Client, CutOff};
 use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::thread::{JoinHandle, sleep};
 use std::time::{Duration, Instant};
@@ -35,24 +36,24 @@ pub(crate) struct Address {
 
 impl Address {
     /// As programs of one coordinator name it: the port behind the coordinator's.
-    pub(crate) fn of_master(environment: &Environment<'_>) -> Result<Self, JobError> {
+    pub(crate) fn of_master(environment: &Environment<'_>, deadline: Instant) -> Result<Self, JobError> {
         let port: u16 = environment.number("MASTER_PORT")?;
         let port = port.checked_add(1).ok_or_else(|| cannot("MASTER_PORT is 65535; take a smaller one"))?;
-        Self::find(&environment.get("MASTER_ADDR").unwrap_or_default(), port)
+        Self::find(&environment.get("MASTER_ADDR").unwrap_or_default(), port, deadline)
     }
 
     /// As `CCI_STORE` names it: `host:port`.
-    pub(crate) fn of_store(environment: &Environment<'_>) -> Result<Self, JobError> {
+    pub(crate) fn of_store(environment: &Environment<'_>, deadline: Instant) -> Result<Self, JobError> {
         let text = environment.get("CCI_STORE").unwrap_or_default();
         let wrong = || cannot(format!("CCI_STORE is '{text}'; write HOST:PORT"));
         let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
-        Self::find(host.trim_start_matches('[').trim_end_matches(']'), port.parse().map_err(|_| wrong())?)
+        Self::find(host.trim_start_matches('[').trim_end_matches(']'), port.parse().map_err(|_| wrong())?, deadline)
     }
 
-    fn find(host: &str, port: u16) -> Result<Self, JobError> {
-        let mut addresses =
-            (host, port).to_socket_addrs().map_err(|error| cannot(format!("the store's host '{host}': {error}")))?;
-        let found = addresses.next().ok_or_else(|| cannot(format!("the store's host '{host}' has no address")))?;
+    fn find(host: &str, port: u16, deadline: Instant) -> Result<Self, JobError> {
+        let addresses = names::addresses(host, port, deadline)
+            .map_err(|error| cannot(format!("the store's host '{host}': {error}")))?;
+        let found = *addresses.first().ok_or_else(|| cannot(format!("the store's host '{host}' has no address")))?;
         Ok(Self { name: format!("{host}:{port}"), found, is_open: false })
     }
 
@@ -120,7 +121,8 @@ pub(crate) fn join(
 fn connect(address: &Address, deadline: Instant) -> Result<OwnedFd, JobError> {
     let mut pause = Duration::from_millis(1);
     loop {
-        let left = deadline.saturating_duration_since(Instant::now()).max(AGAIN);
+        // No time at all is no limit that the system takes.
+        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
         match listener::connect(address.place(), left) {
             Ok(socket) => return Ok(socket),
             Err(error) if Instant::now() >= deadline => {
@@ -129,8 +131,8 @@ fn connect(address: &Address, deadline: Instant) -> Result<OwnedFd, JobError> {
                     address.name
                 )));
             }
-            // Rank 0 may not listen yet, and nothing tells when it does.
-            Err(_) => sleep(pause),
+            // Rank 0 may not listen yet, or have no room, and nothing tells when that ends.
+            Err(_) => sleep(pause.min(left)),
         }
         pause = (pause * 2).min(AGAIN);
     }

@@ -77,7 +77,7 @@ fn launched(environment: &Environment<'_>, limit: Duration) -> Result<Joined, Jo
 
 fn by_pmix(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
     let (secret, begin) = (secret(environment)?, Instant::now());
-    let (pmix, rank, size) = Pmix::join()?;
+    let (pmix, rank, size) = Pmix::join(limit)?;
     let limit = limit.saturating_sub(begin.elapsed());
     with_places(Joined { name: "PMIx", rank, size, local: ALONE, secret, source: Box::new(pmix) }, limit)
 }
@@ -100,7 +100,7 @@ struct Variables {
     name: &'static str,
     rank: &'static str,
     size: &'static str,
-    address: fn(&Environment<'_>) -> Result<Address, JobError>,
+    address: fn(&Environment<'_>, Instant) -> Result<Address, JobError>,
 }
 
 fn addressed(environment: &Environment<'_>, limit: Duration, of: Variables) -> Result<Joined, JobError> {
@@ -108,10 +108,11 @@ fn addressed(environment: &Environment<'_>, limit: Duration, of: Variables) -> R
     check(rank, size)?;
     let secret = secret(environment)?;
     let is_open = environment.get("CCI_LISTEN").is_some_and(|value| value == "network");
-    let address = (of.address)(environment)?.allowed(secret.is_some(), is_open)?;
-    let begin = Instant::now();
-    let source = addressed::join(&address, rank, size, secret.as_ref(), limit)?;
-    let limit = limit.saturating_sub(begin.elapsed());
+    let deadline = Instant::now() + limit;
+    let address = (of.address)(environment, deadline)?.allowed(secret.is_some(), is_open)?;
+    let left = || deadline.saturating_duration_since(Instant::now());
+    let source = addressed::join(&address, rank, size, secret.as_ref(), left())?;
+    let limit = left();
     with_places(Joined { name: of.name, rank, size, local: ALONE, secret, source }, limit)
 }
 

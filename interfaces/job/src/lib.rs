@@ -28,7 +28,10 @@ mod error;
 pub mod fuzzing;
 mod job;
 mod joining;
+#[cfg(test)]
+mod limits;
 mod listener;
+mod names;
 mod place;
 mod pmi;
 mod pmix;

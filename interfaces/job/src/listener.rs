@@ -3,6 +3,7 @@
 use cci_admission::Origin;
 use cci_mem::descriptors;
 use rustix::net::sockopt::socket_peercred;
+use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
@@ -35,9 +36,13 @@ impl AsFd for Listener {
     }
 }
 
-fn name_of(address: SocketAddr) -> io::Result<UnixAddress> {
+fn text_of(address: SocketAddr) -> String {
     let user = rustix::process::geteuid().as_raw();
-    UnixAddress::from_abstract_name(format!("cci-job/{user}/{address}"))
+    format!("cci-job/{user}/{address}")
+}
+
+fn name_of(address: SocketAddr) -> io::Result<UnixAddress> {
+    UnixAddress::from_abstract_name(text_of(address))
 }
 
 fn is_of_this_user(socket: &UnixStream) -> bool {
@@ -79,7 +84,7 @@ impl Listener {
     }
 }
 
-/// Connects to the store at a place.
+/// Connects to the store at a place, at most for `limit`; by its name at once, or not at all.
 pub(crate) fn connect(place: Place, limit: Duration) -> io::Result<OwnedFd> {
     match place {
         Place::Port(address) => {
@@ -88,7 +93,10 @@ pub(crate) fn connect(place: Place, limit: Duration) -> io::Result<OwnedFd> {
             Ok(socket.into())
         }
         Place::User(address) => {
-            let socket = descriptors::above_standard(UnixStream::connect_addr(&name_of(address)?)?)?;
+            // One that blocks would wait for as long as the store has no room for it.
+            let socket = descriptors::socket(AddressFamily::UNIX, SocketType::STREAM)?;
+            rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(text_of(address).as_bytes())?)?;
+            let socket = UnixStream::from(socket);
             match is_of_this_user(&socket) {
                 true => Ok(socket.into()),
                 false => Err(io::Error::other("its name is taken by another user")),

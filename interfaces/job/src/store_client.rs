@@ -132,17 +132,25 @@ impl Client {
     }
 
     fn hello(&mut self, hello: Hello, limit: Duration) -> Result<Welcome, JobError> {
-        let Reply::Welcome(welcome) = self.request(&Request::Hello(hello), limit).map_err(|_| turned_away())? else {
+        // The store waits for nobody before it answers this.
+        let answer = self.request_until(&Request::Hello(hello), Instant::now() + limit);
+        let answer = answer.map_err(|error| if error == ended() { turned_away() } else { error });
+        let Reply::Welcome(welcome) = answer? else {
             return Err(turned_away());
         };
         Ok(welcome)
     }
 
-    /// Sends a request and waits for its answer; after a failure there is no other.
+    /// Sends a request that the store answers within the limit, and waits for its answer.
     fn request(&mut self, request: &Request, limit: Duration) -> Result<Reply, JobError> {
+        self.request_until(request, Instant::now() + limit.saturating_add(STORE))
+    }
+
+    /// Sends a request and waits for its answer; after a failure there is no other.
+    fn request_until(&mut self, request: &Request, deadline: Instant) -> Result<Reply, JobError> {
         let stream = self.stream.as_mut().ok_or_else(|| lost("an earlier call has failed"))?;
         let sent = stream.push(request.emit().into());
-        let answer = sent.map_err(|_| ended()).and_then(|()| self.answer(Instant::now() + limit.saturating_add(STORE)));
+        let answer = sent.map_err(|_| ended()).and_then(|()| self.answer(deadline));
         if answer.is_err() {
             self.stream = None;
         }

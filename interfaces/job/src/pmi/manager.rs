@@ -7,6 +7,8 @@
 use crate::error::JobError;
 use crate::source::lost;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::io::Errno;
+use rustix::net::{RecvFlags, SendFlags};
 use std::collections::BTreeMap;
 use std::os::fd::OwnedFd;
 use std::time::Instant;
@@ -31,6 +33,8 @@ pub(super) struct Manager {
     socket: Option<OwnedFd>,
     inbound: Vec<u8>,
     version: Version,
+    /// The answer that a question given up at its limit has not had yet.
+    owed: Option<String>,
 }
 
 /// A command as bytes.
@@ -75,10 +79,14 @@ fn words(version: Version, text: &str) -> Words {
     words.filter_map(|word| word.split_once('=')).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
+fn gone(error: Errno) -> JobError {
+    lost(format!("the process manager has gone: {error}"))
+}
+
 impl Manager {
     /// Speaks PMI-1 until [`Manager::speak`] changes it.
     pub(super) fn over(socket: OwnedFd) -> Self {
-        Self { socket: Some(socket), inbound: Vec::new(), version: Version::One }
+        Self { socket: Some(socket), inbound: Vec::new(), version: Version::One, owed: None }
     }
 
     pub(super) fn is_there(&self) -> bool {
@@ -105,55 +113,99 @@ impl Manager {
         answer: &str,
         deadline: Instant,
     ) -> Result<Words, JobError> {
-        let command = emit(self.version, name, words);
-        let answered = self.send(&command, deadline).and_then(|()| self.answer(answer, deadline));
-        if answered.is_err() {
-            self.socket = None;
+        self.ask_until(name, words, answer, deadline)
+            .and_then(|answer| answer.ok_or_else(super::silent))
+            .inspect_err(|_| self.close())
+    }
+
+    /// Asks what changes nothing. `None`: no answer before the deadline. The next command then
+    /// first takes that answer, and drops it.
+    pub(super) fn question(
+        &mut self,
+        name: &str,
+        words: &[(&str, &str)],
+        answer: &str,
+        deadline: Instant,
+    ) -> Result<Option<Words>, JobError> {
+        let asked = self.ask_until(name, words, answer, deadline).inspect_err(|_| self.close())?;
+        if asked.is_none() {
+            self.owed = Some(answer.to_owned());
         }
-        answered
+        Ok(asked)
+    }
+
+    fn ask_until(
+        &mut self,
+        name: &str,
+        words: &[(&str, &str)],
+        answer: &str,
+        deadline: Instant,
+    ) -> Result<Option<Words>, JobError> {
+        if let Some(owed) = self.owed.take() {
+            self.answer(&owed, deadline)?;
+        }
+        let command = emit(self.version, name, words);
+        self.send(&command, deadline)?;
+        match self.command(deadline)? {
+            Some(text) => self.checked(&text, answer).map(Some),
+            None => Ok(None),
+        }
     }
 
     fn send(&mut self, mut rest: &[u8], deadline: Instant) -> Result<(), JobError> {
         while !rest.is_empty() {
-            let socket = self.wait(PollFlags::OUT, deadline)?;
-            let sent = rustix::net::send(socket, rest, rustix::net::SendFlags::NOSIGNAL);
-            rest = &rest[sent.map_err(|error| lost(format!("the process manager has gone: {error}")))?..];
+            let socket = self.wait(PollFlags::OUT, deadline)?.ok_or_else(super::silent)?;
+            match rustix::net::send(socket, rest, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
+                Ok(sent) => rest = &rest[sent..],
+                Err(Errno::AGAIN | Errno::INTR) => (),
+                Err(error) => return Err(gone(error)),
+            }
         }
         Ok(())
     }
 
     /// Takes a command of this name.
     pub(super) fn answer(&mut self, name: &str, deadline: Instant) -> Result<Words, JobError> {
-        let text = self.command(deadline)?;
-        let answer = words(self.version, &text);
+        let text = self.command(deadline)?.ok_or_else(super::silent)?;
+        self.checked(&text, name)
+    }
+
+    fn checked(&self, text: &str, name: &str) -> Result<Words, JobError> {
+        let answer = words(self.version, text);
         let is_right = answer.get("cmd").is_some_and(|cmd| cmd == name);
         if is_right { Ok(answer) } else { Err(lost(format!("the process manager sent '{text}' in place of {name}"))) }
     }
 
-    fn command(&mut self, deadline: Instant) -> Result<String, JobError> {
+    /// `None`: no whole command before the deadline. What has come of it is kept.
+    fn command(&mut self, deadline: Instant) -> Result<Option<String>, JobError> {
         loop {
             if let Some(text) = cut(self.version, &mut self.inbound)? {
-                return Ok(text);
+                return Ok(Some(text));
             }
-            let socket = self.wait(PollFlags::IN, deadline)?;
+            let Some(socket) = self.wait(PollFlags::IN, deadline)? else { return Ok(None) };
             let mut chunk = [0; 4096];
-            let length = rustix::io::read(socket, &mut chunk);
-            match length.map_err(|error| lost(format!("the process manager has gone: {error}")))? {
-                0 => return Err(lost("the process manager has closed the connection; see what it has written")),
-                length => self.inbound.extend(&chunk[..length]),
+            // Whoever shares the descriptor may have taken what was there.
+            match rustix::net::recv(socket, &mut chunk, RecvFlags::DONTWAIT) {
+                Ok((0, _)) => {
+                    return Err(lost("the process manager has closed the connection; see what it has written"));
+                }
+                Ok((length, _)) => self.inbound.extend(&chunk[..length]),
+                Err(Errno::AGAIN | Errno::INTR) => (),
+                Err(error) => return Err(gone(error)),
             }
         }
     }
 
-    fn wait(&self, flags: PollFlags, deadline: Instant) -> Result<&OwnedFd, JobError> {
+    /// `None`: not before the deadline.
+    fn wait(&self, flags: PollFlags, deadline: Instant) -> Result<Option<&OwnedFd>, JobError> {
         let socket = self.socket.as_ref().ok_or_else(|| lost("an earlier call has failed"))?;
         loop {
             let left = deadline.saturating_duration_since(Instant::now());
             let limit = Timespec::try_from(left).unwrap_or(Timespec { tv_sec: i64::from(i32::MAX), tv_nsec: 0 });
             match poll(&mut [PollFd::new(socket, flags)], Some(&limit)) {
-                Ok(0) => return Err(super::silent()),
-                Ok(_) => return Ok(socket),
-                Err(rustix::io::Errno::INTR) => (),
+                Ok(0) => return Ok(None),
+                Ok(_) => return Ok(Some(socket)),
+                Err(Errno::INTR) => (),
                 Err(error) => return Err(lost(format!("waiting for the process manager: {error}"))),
             }
         }

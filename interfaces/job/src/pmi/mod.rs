@@ -3,10 +3,11 @@
 mod manager;
 
 use crate::error::JobError;
+use crate::names;
 use crate::source::{Environment, Source, cannot, check, lost};
 use cci_mem::descriptors;
 use manager::{Manager, Version, Words};
-use std::net::ToSocketAddrs;
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
 
@@ -128,14 +129,18 @@ impl Pmi {
         Ok(())
     }
 
+    fn of_version(&self, commands: [(&'static str, &'static str); 2]) -> (&'static str, &'static str) {
+        commands[usize::from(self.manager.version() == Version::Two)]
+    }
+
     /// Asks, in the version that is spoken: the commands of PMI-1 and of PMI-2 with their answers.
     fn ask(
         &mut self,
-        commands: [(&str, &str); 2],
+        commands: [(&'static str, &'static str); 2],
         words: &[(&str, &str)],
         deadline: Instant,
     ) -> Result<Words, JobError> {
-        let (command, answer) = commands[usize::from(self.manager.version() == Version::Two)];
+        let (command, answer) = self.of_version(commands);
         // PMI-2 has one space.
         let space = Some(("kvsname", self.space.as_str())).filter(|space| !space.1.is_empty() && !words.is_empty());
         let words: Vec<_> = space.into_iter().chain(words.iter().copied()).collect();
@@ -164,13 +169,20 @@ impl Pmi {
     }
 
     /// What was put, if it is visible yet.
-    fn get(&mut self, name: &str, deadline: Instant) -> Result<Option<Vec<u8>>, JobError> {
+    fn get(&mut self, name: &str, deadline: Instant) -> Result<Got, JobError> {
         let (mut text, mut at, mut count) = (String::new(), 0, 1);
         while at < count {
-            let answer = self.ask(GET, &[("key", &format!("{name}-{at}"))], deadline)?;
+            let key = format!("{name}-{at}");
+            let (command, answer) = self.of_version(GET);
+            let words = [("kvsname", self.space.as_str()), ("key", &key)];
+            // PMI-2 has one space.
+            let words = if self.space.is_empty() { &words[1..] } else { &words[..] };
+            let Some(answer) = self.manager.question(command, words, answer, deadline)? else {
+                return Ok(Got::NoAnswer);
+            };
             // PMI-2 has a flag for it.
             if !is_done(&answer) || answer.get("flag").is_some_and(|flag| flag != "TRUE") {
-                return Ok(None);
+                return Ok(Got::Nothing);
             }
             let entry = answer.get("value").and_then(|value| value.split_at_checked(ROOM_OF_COUNT));
             let (pieces, piece) = entry.ok_or_else(malformed)?;
@@ -178,8 +190,16 @@ impl Pmi {
             text.push_str(piece);
             at += 1;
         }
-        bytes(&text).map(Some).ok_or_else(malformed)
+        bytes(&text).map(Got::Value).ok_or_else(malformed)
     }
+}
+
+/// What a process manager holds under a name.
+enum Got {
+    Value(Vec<u8>),
+    Nothing,
+    /// It has not answered before the deadline.
+    NoAnswer,
 }
 
 /// Commands and their answers, of PMI-1 and of PMI-2.
@@ -226,17 +246,24 @@ fn inherited(descriptor: i32) -> Result<OwnedFd, JobError> {
 
 fn connected(address: &str, deadline: Instant) -> Result<OwnedFd, JobError> {
     let failed = |error: std::io::Error| cannot(format!("no process manager at PMI_PORT {address}: {error}"));
-    let found = address.to_socket_addrs().map_err(failed)?;
+    let found = names::addresses_of(address, deadline).map_err(failed)?;
+    first_of(&found, deadline).map_err(failed)
+}
+
+/// Connects to the first of these addresses that answers. One that is silent leaves the others
+/// their share of the time.
+fn first_of(addresses: &[SocketAddr], deadline: Instant) -> std::io::Result<OwnedFd> {
     let mut why = std::io::ErrorKind::AddrNotAvailable.into();
-    for address in found {
+    for (address, rest) in addresses.iter().zip((1..=addresses.len()).rev()) {
+        let left = deadline.saturating_duration_since(Instant::now());
+        let share = left / u32::try_from(rest).unwrap_or(u32::MAX);
         // No time at all is no limit that the system takes.
-        let left = deadline.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-        match descriptors::stream_within(&address, left) {
+        match descriptors::stream_within(address, share.max(Duration::from_millis(1))) {
             Ok(stream) => return Ok(stream.into()),
             Err(error) => why = error,
         }
     }
-    Err(failed(why))
+    Err(why)
 }
 
 impl Source for Pmi {
@@ -247,12 +274,17 @@ impl Source for Pmi {
 
     fn look_up(&mut self, rank: u32, key: &str, limit: Duration) -> Result<Vec<u8>, JobError> {
         let name = name_of(rank, key);
-        let (begin, mut pause) = (Instant::now(), AGAIN.0);
+        let (deadline, mut pause, mut has_answered) = (Instant::now() + limit, AGAIN.0, false);
         loop {
-            if let Some(value) = self.get(&name, Instant::now() + ANSWER)? {
-                return Ok(value);
+            match self.get(&name, deadline)? {
+                Got::Value(value) => return Ok(value),
+                Got::NoAnswer if !has_answered => {
+                    self.manager.close();
+                    return Err(silent());
+                }
+                Got::Nothing | Got::NoAnswer => has_answered = true,
             }
-            if begin.elapsed() + pause > limit {
+            if Instant::now() + pause > deadline {
                 return Err(JobError::NeverCame { ranks: vec![rank], limit });
             }
             // Nothing tells when a value becomes visible.
@@ -269,12 +301,18 @@ impl Source for Pmi {
         self.ask(BARRIER, &[], deadline)?;
         let mut values = Vec::with_capacity(self.size as usize);
         for rank in 0..self.size {
-            let other = if rank == self.rank {
-                Some(value.to_vec())
-            } else {
-                self.get(&format!("cci-x{number}-{rank}"), deadline)?
-            };
-            values.push(other.ok_or_else(|| JobError::Gone(vec![rank]))?);
+            if rank == self.rank {
+                values.push(value.to_vec());
+                continue;
+            }
+            values.push(match self.get(&format!("cci-x{number}-{rank}"), deadline)? {
+                Got::Value(value) => value,
+                Got::Nothing => return Err(JobError::Gone(vec![rank])),
+                Got::NoAnswer => {
+                    self.manager.close();
+                    return Err(silent());
+                }
+            });
         }
         Ok(values)
     }
@@ -294,5 +332,27 @@ const ANSWER: Duration = Duration::from_secs(10);
 impl Drop for Pmi {
     fn drop(&mut self) {
         self.leave();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use std::net::TcpListener;
+
+    #[test]
+    fn an_address_that_is_silent_leaves_the_next_one_its_share_of_the_time() {
+        const LIMIT: Duration = Duration::from_secs(6);
+        let silent = crate::limits::Silent::new();
+        let answers = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let addresses = [silent.address(), answers.local_addr().expect("an address")];
+        let begin = Instant::now();
+        first_of(&addresses, begin + LIMIT).expect("the second one answers");
+        assert!(begin.elapsed() < LIMIT, "{:?}", begin.elapsed());
+        let begin = Instant::now();
+        let limit = Duration::from_millis(200);
+        let late = first_of(&[silent.address(), silent.address()], begin + limit).expect_err("neither answers");
+        assert_eq!(late.kind(), std::io::ErrorKind::TimedOut);
+        assert!((limit..limit * 20).contains(&begin.elapsed()), "{:?}", begin.elapsed());
     }
 }

@@ -1,14 +1,16 @@
 //! `libpmix.so.2`, loaded at run time, with the layouts that the PMIx standard gives its types.
 //!
-//! Only calls with a callback are made where a call may wait for others, because only those can be
-//! given up. What such a call was given lives until its callback, whether anybody still waits or
-//! not.
+//! Each call can be given up. Where a call may wait for others, one with a callback is made. What
+//! such a call was given lives until its callback, whether anybody still waits or not. Other calls
+//! wait for the server alone, which may be stopped. They run in threads that nobody waits for
+//! longer than the limit.
 
 #![allow(unsafe_code)]
 
 use crate::error::JobError;
 use crate::source::cannot;
 use std::ffi::{CStr, CString, NulError, c_char, c_int, c_void};
+use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -186,6 +188,19 @@ unsafe extern "C" fn found(status: c_int, value: *const Value, given: *mut c_voi
     pending.end(status, got);
 }
 
+/// Runs a call that may block in a thread of its own, which is left alone once the limit is over:
+/// the call has all that it was given.
+fn within<T: Send + 'static>(limit: Duration, call: impl FnOnce() -> T + Send + 'static) -> Result<T, Failed> {
+    let (end, ended) = channel();
+    let run = move || {
+        // Whoever waited may have gone.
+        let _ = end.send(call());
+    };
+    let thread = std::thread::Builder::new().name("cci-job-pmix".into()).spawn(run);
+    thread.map_err(|error| Failed::Refused(format!("no thread for its library: {error}; allow more processes")))?;
+    ended.recv_timeout(limit).map_err(|_| Failed::Late)
+}
+
 /// A text in a place of its own, the rest zeroes.
 fn text<const N: usize>(text: &CStr) -> [c_char; N] {
     let mut place = [0; N];
@@ -246,17 +261,24 @@ impl Library {
     }
 
     /// Connects to the server that the environment names: this rank.
-    pub(super) fn begin(&mut self) -> Result<u32, Failed> {
-        // SAFETY: a place for a process, and no directives.
-        let status = unsafe { (self.calls.init)(&raw mut self.own, std::ptr::null(), 0) };
+    pub(super) fn begin(&mut self, limit: Duration) -> Result<u32, Failed> {
+        let init = self.calls.init;
+        let (status, own) = within(limit, move || {
+            let mut own = Process { space: [0; SPACE], rank: 0 };
+            // SAFETY: a place for a process, and no directives.
+            let status = unsafe { init(&raw mut own, std::ptr::null(), 0) };
+            (status, own)
+        })?;
         self.succeeded(status)?;
+        self.own = own;
         Ok(self.own.rank)
     }
 
-    /// Leaves the server; only after [`Library::begin`].
-    pub(super) fn end(&self) {
+    /// Leaves the server, at most for `limit`; only after [`Library::begin`].
+    pub(super) fn end(&self, limit: Duration) {
+        let finalize = self.calls.finalize;
         // Nothing follows it. SAFETY: no directives.
-        let _ = unsafe { (self.calls.finalize)(std::ptr::null(), 0) };
+        let _ = within(limit, move || unsafe { finalize(std::ptr::null(), 0) });
     }
 
     fn succeeded(&self, status: c_int) -> Result<(), Failed> {
@@ -271,13 +293,17 @@ impl Library {
     }
 
     /// Gives a value of this rank to all; visible once a rank asks for it.
-    pub(super) fn put(&self, key: &str, value: &str) -> Result<(), Failed> {
+    pub(super) fn put(&self, key: &str, value: &str, limit: Duration) -> Result<(), Failed> {
         let (key, text) = (CString::new(key).map_err(zero)?, CString::new(value).map_err(zero)?);
-        let value = Value { kind: STRING, data: Data { string: text.as_ptr() } };
-        // SAFETY: the library copies both.
-        self.succeeded(unsafe { (self.calls.put)(GLOBAL, key.as_ptr(), &raw const value) })?;
-        // SAFETY: after `begin`.
-        self.succeeded(unsafe { (self.calls.commit)() })
+        let (put, commit) = (self.calls.put, self.calls.commit);
+        let status = within(limit, move || {
+            let value = Value { kind: STRING, data: Data { string: text.as_ptr() } };
+            // SAFETY: the library copies both.
+            let status = unsafe { put(GLOBAL, key.as_ptr(), &raw const value) };
+            // SAFETY: after `begin`.
+            if status == SUCCESS { unsafe { commit() } } else { status }
+        })?;
+        self.succeeded(status)
     }
 
     /// Waits for all ranks, and takes what they have put so far.

@@ -29,14 +29,21 @@ pub(crate) fn is_there(environment: &Environment<'_>) -> bool {
 
 impl Pmix {
     /// Joins the job of the server that the environment names: the connection, rank and size.
-    pub(crate) fn join() -> Result<(Self, u32, u32), JobError> {
+    pub(crate) fn join(limit: Duration) -> Result<(Self, u32, u32), JobError> {
+        let deadline = Instant::now() + limit;
         let mut library = Library::load()?;
-        let refused = |failed| cannot(format!("the server of PMIx refuses: {}", words(failed)));
-        let rank = library.begin().map_err(refused)?;
+        let rank = library.begin(limit).map_err(refused)?;
         let mut pmix = Self { library: Some(library), rank, size: 0, exchanges: 0, published: BTreeSet::new() };
-        let size = pmix.library()?.get(None, "pmix.job.size", ANSWER).map_err(refused)?;
-        let Got::Number(size) = size else {
-            return Err(cannot("the server of PMIx does not state the size of the job"));
+        let size = match pmix.library()?.get(None, "pmix.job.size", left(deadline)) {
+            Ok(Got::Number(size)) => size,
+            Ok(_) => return Err(cannot("the server of PMIx does not state the size of the job")),
+            Err(failed) => {
+                if matches!(failed, Failed::Late) {
+                    // A silent server does not answer a farewell either.
+                    pmix.library = None;
+                }
+                return Err(refused(failed));
+            }
         };
         pmix.size = size;
         check(rank, size)?;
@@ -74,11 +81,16 @@ impl Pmix {
     }
 }
 
-fn words(failed: Failed) -> String {
+/// Why a rank cannot join.
+fn refused(failed: Failed) -> JobError {
     match failed {
-        Failed::Late => "no answer within 10 s".into(),
-        Failed::Refused(why) => why,
+        Failed::Late => cannot("the server of PMIx does not answer within the limit; see that it runs"),
+        Failed::Refused(why) => cannot(format!("the server of PMIx refuses: {why}")),
     }
+}
+
+fn left(deadline: Instant) -> Duration {
+    deadline.saturating_duration_since(Instant::now())
 }
 
 impl Source for Pmix {
@@ -86,7 +98,7 @@ impl Source for Pmix {
         if !self.published.insert(key.into()) {
             return Err(JobError::Refused("this rank has published that key before; use another key"));
         }
-        let put = self.library()?.put(&name_of(self.rank, key), &digits(value));
+        let put = self.library()?.put(&name_of(self.rank, key), &digits(value), ANSWER);
         put.map_err(|failed| self.lose(failed))
     }
 
@@ -103,7 +115,7 @@ impl Source for Pmix {
         self.exchanges += 1;
         let name = format!("cci-x{}", self.exchanges);
         let library = self.library()?;
-        let met = library.put(&name, &digits(value)).and_then(|()| library.fence(limit));
+        let met = library.put(&name, &digits(value), limit).and_then(|()| library.fence(left(deadline)));
         met.map_err(|failed| self.lose(failed))?;
         let mut values = Vec::with_capacity(self.size as usize);
         for rank in 0..self.size {
@@ -112,8 +124,11 @@ impl Source for Pmix {
                 continue;
             }
             // What was given before the fence is there behind it.
-            let left = deadline.saturating_duration_since(Instant::now()).min(ANSWER);
-            values.push(self.get(rank, &name, left)?.map_err(|_| JobError::Gone(vec![rank]))?);
+            match self.get(rank, &name, left(deadline))? {
+                Ok(value) => values.push(value),
+                Err(Failed::Late) => return Err(self.lose(Failed::Late)),
+                Err(_) => return Err(JobError::Gone(vec![rank])),
+            }
         }
         Ok(values)
     }
@@ -121,7 +136,7 @@ impl Source for Pmix {
     fn leave(&mut self) {
         // A launcher takes an end without this for a failure, as it shall where a call has failed.
         if let Some(library) = self.library.take() {
-            library.end();
+            library.end(ANSWER);
         }
     }
 }
