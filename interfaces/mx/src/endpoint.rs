@@ -13,7 +13,7 @@ use cci_mem::descriptors;
 use cci_peers::Peers;
 use std::fmt;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Partners at most.
 const MOST_PARTNERS: u32 = 1 << 16;
@@ -173,7 +173,8 @@ impl<B: Buffer> Endpoint<B> {
         self.core.with(|state| state.connect(&self.core.endpoint, (nic, id, key), (bits, context)))
     }
 
-    /// Connects to endpoint `id` of a NIC, at most for `limit`.
+    /// Connects to endpoint `id` of a NIC, at most for `limit`. In the unexpected handler, where
+    /// nothing makes progress, a connect that would wait ends at once with [`Error::Timeout`].
     ///
     /// # Errors
     ///
@@ -187,13 +188,20 @@ impl<B: Buffer> Endpoint<B> {
             state.requests.hide(request.index());
             Ok(request)
         })?;
-        if limit.is_some() {
-            self.set_timeout(request, limit)?;
-        }
+        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let status = loop {
-            if let Some(status) = self.wait(request, None)? {
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+            if let Some(status) = self.wait(request, left)? {
                 break status;
             }
+            // A wake-up of the program ends no connect. A timer of the request's would not do: it
+            // runs in progress, which nobody makes while a thread is in the handler.
+            self.core.with(|state| {
+                if state.in_handler == Some(this_thread()) || deadline.is_some_and(|end| Instant::now() >= end) {
+                    state.expire(request);
+                }
+                Ok(())
+            })?;
         };
         match status.code {
             Code::Success => Ok(status.source),

@@ -548,7 +548,7 @@ impl<B: Buffer> State<B> {
         }
     }
 
-    fn expire(&mut self, request: Request) {
+    pub(crate) fn expire(&mut self, request: Request) {
         let Some(slot) = self.requests.get(request) else { return };
         match slot.stage {
             Stage::Queued { peer, .. } => {

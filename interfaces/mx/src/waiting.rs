@@ -190,7 +190,9 @@ impl<B: Buffer> Core<B> {
         if !state.blocked.is_empty() {
             state.pump_blocked(&self.endpoint);
         }
-        while let Some(request) = state.to_self.pop_front() {
+        // What the handler sends to this endpoint meanwhile has its turn in the next call.
+        for _ in 0..state.to_self.len() {
+            let Some(request) = state.to_self.pop_front() else { break };
             if state.match_own(request) {
                 continue;
             }
@@ -291,10 +293,14 @@ impl<B: Buffer> Core<B> {
         if found.is_none() {
             let (is_look, handled) = (limit == Some(Duration::ZERO), state.counts.handled);
             let (before, releases, wakes) = (state.requests.changes, state.releases, state.wakes);
+            // The handler of the program may take any time, which the limit counts.
+            let ends = |begun: Instant| limit.and_then(|limit| begun.checked_add(limit));
+            let deadline = (state.has_handler && !is_look).then(|| ends(Instant::now()));
+            let is_late = || deadline.flatten().is_some_and(|deadline| Instant::now() >= deadline);
             state = self.progress(state, |state: &mut State<B>| {
                 found = ready(state);
                 // Where the handler has taken a message, its program goes on with that.
-                found.is_some() || is_look && state.counts.handled != handled
+                found.is_some() || is_look && state.counts.handled != handled || state.releases != releases && is_late()
             });
             // What was deferred may have ended it. While the handler ran, another thread may have
             // consumed what was found, and have used its place again.
@@ -302,7 +308,8 @@ impl<B: Buffer> Core<B> {
                 found = ready(&mut state);
             }
             if found.is_none() && !is_look {
-                (state, found) = self.wait_long(state, limit, wakes, ready)?;
+                let deadline = deadline.unwrap_or_else(|| ends(Instant::now()));
+                (state, found) = self.wait_long(state, deadline, wakes, ready)?;
             }
         }
         // In one place, where the result is written once.
@@ -313,26 +320,28 @@ impl<B: Buffer> Core<B> {
     }
 
     /// As [`Core::wait_for`], after the first look, before which there had been so many wake-ups.
-    /// With the lock, as long as that of the look.
+    /// With the lock, as long as that of the look. A handler that this thread runs ends before the
+    /// wait does.
     #[inline(never)]
     fn wait_long<'a, F>(
         &'a self,
         mut state: Entered<'a, B>,
-        limit: Option<Duration>,
+        deadline: Option<Instant>,
         wakes: u64,
         mut ready: impl FnMut(&mut State<B>) -> Option<F>,
     ) -> Result<(Entered<'a, B>, Option<F>), Error> {
         let me = this_thread();
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
+        let is_late = || deadline.is_some_and(|deadline| Instant::now() >= deadline);
         let (mut begun, mut looks) = (None, 0_u32);
         loop {
             let (mut found, releases) = (None, state.releases);
             state = self.progress(state, |state| {
                 found = ready(state);
-                found.is_some()
+                found.is_some() || state.releases != releases && is_late()
             });
+            let has_handled = state.releases != releases;
             // As in `wait_for`.
-            if found.is_none() || state.releases != releases {
+            if found.is_none() || has_handled {
                 found = if state.is_closed { None } else { ready(&mut state) };
             }
             if found.is_some() {
@@ -347,7 +356,7 @@ impl<B: Buffer> Core<B> {
                 return Err(Error::NicDead);
             }
             looks = looks.wrapping_add(1);
-            if !looks.is_multiple_of(LOOKS) && begun.is_none() && !cci::is_oversubscribed() {
+            if !looks.is_multiple_of(LOOKS) && begun.is_none() && !has_handled && !cci::is_oversubscribed() {
                 drop(state);
                 std::hint::spin_loop();
                 state = self.lock();
@@ -367,7 +376,10 @@ impl<B: Buffer> Core<B> {
                 state = self.lock();
                 continue;
             }
-            state = self.sleep(state, left, now);
+            // It is this call's to go on with what the handler has sent to this endpoint.
+            if state.to_self.is_empty() || state.in_handler.is_some() {
+                state = self.sleep(state, left, now);
+            }
         }
     }
 

@@ -1,8 +1,10 @@
 //! Waits, wake-ups and threads.
 
 use crate::world::{KEY, NIC, connect, device, end, post, refused, two, two_with, zeroes};
-use cci_mx::{Code, Endpoint, Error, Match, Options, buffer};
+use cci_mx::{Answer, Code, Endpoint, Error, Match, Options, Unexpected, buffer};
 use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Mutex};
 use std::time::{Duration, Instant};
 
 #[test]
@@ -117,4 +119,114 @@ fn a_context_is_found_while_a_request_is_there() {
     sides[1].send(zeroes(1), to, 7, 0).expect("room");
     end(&sides, 0, receive);
     assert_eq!(sides[0].context(receive), Err(Error::BadRequest));
+}
+
+/// How long a call may take whose limit is a fraction of a second, on a busy machine.
+const NO_LONGER: Duration = Duration::from_secs(8);
+
+/// The handler of a program that takes its time for each message.
+fn slow(pause: Duration) -> impl Fn(&Unexpected<'_>) -> Answer + Send + Sync + 'static {
+    move |_| {
+        std::thread::sleep(pause);
+        Answer::Finished
+    }
+}
+
+#[test]
+fn a_wait_ends_at_its_limit_though_the_handler_always_has_a_message() {
+    const COUNT: u32 = 100;
+    let sides = two("sm");
+    let to = connect(&sides, 0, 1);
+    sides[1].on_unexpected(Some(slow(Duration::from_millis(200)))).expect("usable");
+    for _ in 0..COUNT {
+        sides[0].forget(sides[0].send(zeroes(4), to, 9, 0).expect("room")).expect("a request");
+    }
+    let (never, _) = post(&sides[1], 4, 1);
+    let begun = Instant::now();
+    assert_eq!(sides[1].wait(never, Some(Duration::from_millis(300))), Ok(None));
+    assert!(begun.elapsed() < NO_LONGER, "{:?}", begun.elapsed());
+    assert!(sides[1].counts().handled < u64::from(COUNT), "nothing is left to flood it");
+    sides[1].on_unexpected::<fn(&Unexpected<'_>) -> Answer>(None).expect("usable");
+    crate::world::close(sides);
+}
+
+#[test]
+fn a_wait_ends_at_its_limit_though_the_handler_sends_to_its_own_endpoint() {
+    let sides = two("sm");
+    let own = connect(&sides, 0, 0);
+    let sides: Vec<_> = sides.into_iter().map(Arc::new).collect();
+    let endpoint = Arc::downgrade(&sides[0]);
+    let handler = move |_: &Unexpected<'_>| {
+        std::thread::sleep(Duration::from_millis(1));
+        let Some(endpoint) = endpoint.upgrade() else { return Answer::Finished };
+        // Not for ever, so that a test that fails ends.
+        if endpoint.counts().handled < 20_000 {
+            let send = endpoint.send(zeroes(4), own, 9, 0).expect("room");
+            endpoint.forget(send).expect("a request");
+        }
+        Answer::Finished
+    };
+    sides[0].on_unexpected(Some(handler)).expect("usable");
+    let (never, _) = post(&sides[0], 4, 1);
+    let begun = Instant::now();
+    sides[0].forget(sides[0].send(zeroes(4), own, 9, 0).expect("room")).expect("a request");
+    assert_eq!(sides[0].wait(never, Some(Duration::from_millis(300))), Ok(None));
+    assert!(begun.elapsed() < NO_LONGER, "{:?}", begun.elapsed());
+    sides[0].on_unexpected::<fn(&Unexpected<'_>) -> Answer>(None).expect("usable");
+}
+
+/// The thread that makes progress is in the handler, and no other one may make any.
+#[test]
+fn a_connect_ends_at_its_limit_though_another_thread_is_in_the_handler() {
+    let sides = two("sm");
+    let to = connect(&sides, 0, 1);
+    let (end, ended) = channel::<()>();
+    let ended = Mutex::new(ended);
+    let handler = move |_: &Unexpected<'_>| {
+        let _ = ended.lock().expect("no panic").recv_timeout(2 * NO_LONGER);
+        Answer::Finished
+    };
+    sides[1].on_unexpected(Some(handler)).expect("usable");
+    sides[0].forget(sides[0].send(zeroes(4), to, 9, 0).expect("room")).expect("a request");
+    std::thread::scope(|scope| {
+        let handling = scope.spawn(|| {
+            while sides[1].counts().handled == 0 {
+                sides[1].progress().expect("usable");
+            }
+        });
+        while !sides[1].is_handling() {
+            sides[0].progress().expect("usable");
+        }
+        let begun = Instant::now();
+        assert_eq!(refused(sides[1].connect((NIC, 0), KEY, Some(Duration::from_millis(300)))), Error::Timeout);
+        assert!(begun.elapsed() < NO_LONGER, "{:?}", begun.elapsed());
+        end.send(()).expect("a handler");
+        handling.join().expect("no panic");
+    });
+    assert_eq!(sides[1].pending(), (0, 0));
+    crate::world::close(sides);
+}
+
+#[test]
+fn a_connect_in_the_handler_ends_without_a_wait() {
+    let sides = two("sm");
+    let to = connect(&sides, 0, 1);
+    let sides: Vec<_> = sides.into_iter().map(Arc::new).collect();
+    let (own, (end, ended)) = (Arc::downgrade(&sides[1]), channel());
+    let handler = move |_: &Unexpected<'_>| {
+        if let Some(own) = own.upgrade() {
+            end.send(own.connect((NIC, 0), KEY, None).err()).expect("a test that listens");
+        }
+        Answer::Finished
+    };
+    sides[1].on_unexpected(Some(handler)).expect("usable");
+    sides[0].forget(sides[0].send(zeroes(4), to, 9, 0).expect("room")).expect("a request");
+    let side = Arc::clone(&sides[1]);
+    // Not waited for where it hangs.
+    std::thread::spawn(move || {
+        while side.counts().handled == 0 {
+            side.progress().expect("usable");
+        }
+    });
+    assert_eq!(ended.recv_timeout(NO_LONGER), Ok(Some(Error::Timeout)));
 }
