@@ -14,6 +14,7 @@ use cci_mem::inherited::close_in_children;
 use cci_mem::segment::Segment;
 use cci_mem::sync::spin;
 use rustix::fd::{AsFd, BorrowedFd, OwnedFd};
+use rustix::io::Errno;
 use std::fmt;
 use std::time::{Duration, Instant};
 
@@ -266,9 +267,19 @@ impl Engine {
         let Some((_, socket)) = self.strangers.iter().find(|(of, _)| *of == name) else { return false };
         let Some(taken) = socket::take_hello(socket) else { return false };
         let Some(socket) = self.end(name) else { return false };
-        let Ok((hello, segment)) = taken else { return false };
-        self.take_in(socket, hello, segment);
-        true
+        match taken {
+            Ok((hello, segment)) => {
+                self.take_in(socket, hello, segment);
+                true
+            }
+            Err(why) => {
+                if why == Errno::PROTO {
+                    // A program that only lost its connection would come again and again.
+                    socket::send_welcome(&socket, &Welcome { pairing: self.pairing, answer: Err(Error::Failed) });
+                }
+                false
+            }
+        }
     }
 
     /// Forgets a stranger.

@@ -5,6 +5,7 @@ use super::engine::Engine;
 use super::frames::Command;
 use super::rings::{AREA_AT, COMMANDS, EVENTS, Frame, In, Out, len_of};
 use super::socket::{self, Hello};
+use crate::errors::Error;
 use crate::handles::Handle;
 use crate::initiator::Target;
 use crate::objects::{Match, Position, Unlink};
@@ -145,8 +146,39 @@ fn a_program_that_does_not_say_hello_is_not_taken_in() {
         for bytes in [&[][..], &[1; 8], &[0; 32], &[7; 33]] {
             let socket = socket::connect_to(name).expect("an engine");
             send(&socket, bytes, SendFlags::NOSIGNAL).expect("room");
+            if !bytes.is_empty() {
+                // Not closed alone, as where there is no place: then it would ask again.
+                let answer = socket::take_welcome(&socket, LIMIT).expect("an answer").answer;
+                assert_eq!(answer, Err(Error::Failed));
+            }
             until_closed(&socket, honest, "no hello");
         }
+    });
+}
+
+#[test]
+fn a_program_asks_a_false_engine_once() {
+    let name = format!("false {}", std::process::id());
+    let listener = socket::listen_at(&name).expect("a name of its own");
+    std::thread::scope(|scope| {
+        scope.spawn(|| {
+            let begun = Instant::now();
+            let socket = loop {
+                match socket::accept(&listener) {
+                    Ok(Some(socket)) => break socket,
+                    _ => assert!(begun.elapsed() < LIMIT, "nobody comes"),
+                }
+                std::thread::yield_now();
+            };
+            send(&socket, &[7; 32], SendFlags::NOSIGNAL).expect("room");
+            while socket::take_wakes(&socket) {
+                assert!(begun.elapsed() < LIMIT, "the program stays");
+                std::thread::yield_now();
+            }
+            assert!(socket::accept(&listener).is_err(), "it comes again");
+        });
+        let why = Client::join(&name, None, AREA).err().expect("no engine").to_string();
+        assert!(why.contains("Protocol error"), "{why}");
     });
 }
 

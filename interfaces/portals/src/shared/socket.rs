@@ -110,7 +110,8 @@ pub(super) fn send_hello(socket: &OwnedFd, hello: &Hello, segment: BorrowedFd<'_
 ///
 /// # Errors
 ///
-/// It is no hello, or the program has gone.
+/// [`Errno::PROTO`]: it is no hello of this version. The program has gone, or no descriptor is left
+/// for its segment.
 pub(super) fn take_hello(socket: &OwnedFd) -> Option<Result<(Hello, OwnedFd), Errno>> {
     let mut bytes = [0; HELLO];
     let mut space = [MaybeUninit::uninit(); rustix::cmsg_space!(ScmRights(1))];
@@ -123,10 +124,13 @@ pub(super) fn take_hello(socket: &OwnedFd) -> Option<Result<(Hello, OwnedFd), Er
     };
     let segment = descriptors::received(&mut control).last();
     let [magic, flags, pid, len] = words(&bytes);
+    let is_gone = received.bytes == 0;
     let is_right = received.bytes == HELLO && magic == MAGIC;
-    Some(match segment.filter(|_| is_right) {
+    Some(match segment {
+        _ if is_gone => Err(Errno::CONNRESET),
+        _ if !is_right => Err(Errno::PROTO),
         Some(segment) => Ok((Hello { pairing: pairing(flags), pid: u32::try_from(pid).ok(), len }, segment)),
-        None => Err(Errno::PROTO),
+        None => Err(Errno::MFILE),
     })
 }
 
