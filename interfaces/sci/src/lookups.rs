@@ -36,6 +36,8 @@ struct Lookup {
     node: u32,
     what: Named,
     asked: Asked,
+    /// The address that asked first.
+    origin: Origin,
     until: Instant,
     /// The cookies of questions, and where they came from. The oldest have been asked again.
     asking: VecDeque<(u64, SocketAddr)>,
@@ -95,20 +97,26 @@ impl Lookups {
         }
         self.last += 1;
         let number = self.last;
-        match self.admission.handle_arrival(now.saturating_duration_since(self.begun), number, Origin::of(from.ip())) {
-            Arrival::Admitted => {}
-            // Who waits for it asks again.
-            Arrival::Replaces(other) => self.all.retain(|lookup| lookup.number != other),
+        let (age, origin) = (now.saturating_duration_since(self.begun), Origin::of(from.ip()));
+        let other = match self.admission.handle_arrival(age, number, origin) {
+            Arrival::Admitted => None,
+            Arrival::Replaces(other) => Some(other),
             Arrival::Refused => return None,
-        }
+        };
         match begin(node, what, now) {
             Ok((asked, patience)) => {
+                // Who waits for it asks again.
+                self.all.retain(|lookup| Some(lookup.number) != other);
                 let asking = VecDeque::from([(cookie, from)]);
-                self.all.push(Lookup { number, node, what, asked, until: now + patience, asking });
+                self.all.push(Lookup { number, node, what, asked, origin, until: now + patience, asking });
                 None
             }
             Err(at_once) => {
                 self.admission.remove(&number);
+                if let Some(lookup) = self.all.iter().find(|lookup| Some(lookup.number) == other) {
+                    // It has its place back, since none was needed.
+                    let _ = self.admission.handle_arrival(age, lookup.number, lookup.origin);
+                }
                 at_once
             }
         }
@@ -256,6 +264,30 @@ mod tests {
         assert_eq!(lookups.all.len(), MOST, "one of the other address made room");
         lookups.advance(now + LIMIT, |_, _| {});
         assert!(lookups.all.is_empty() && lookups.admission.is_empty());
+    }
+
+    #[test]
+    fn a_question_that_is_answered_at_once_takes_no_place_from_one_that_waits() {
+        let (mut lookups, now) = (Lookups::new(), Instant::now());
+        let [flood, other]: [SocketAddr; 2] = [([192, 0, 2, 1], 9).into(), ([192, 0, 2, 2], 9).into()];
+        let question = |what| Question { cookie: 1, node: 0x7400_0000 | std::process::id(), what: Some(what) };
+        let first = fastrand::u32(1 << 30..1 << 31);
+        let groups = first..first + MOST as u32;
+        let _mute: Vec<_> =
+            groups.clone().map(|group| claims::claim(0, Named::Member(group, 0)).expect("free")).collect();
+        for group in groups.clone() {
+            assert!(lookups.ask(question(Named::Member(group, 0)), flood, now).is_none(), "it waits");
+        }
+        for nobody in 0..4 {
+            let answer = lookups.ask(question(Named::Member(first + MOST as u32 + nobody, 0)), other, now);
+            assert!(answer.is_some(), "a group that nobody has");
+        }
+        let waiting: Vec<_> = lookups.all.iter().map(|lookup| lookup.what).collect();
+        assert_eq!(waiting, groups.map(|group| Named::Member(group, 0)).collect::<Vec<_>>());
+        // Each has its place, which a question that waits may still take.
+        let more = claims::claim(0, Named::Member(first - 1, 0)).expect("free");
+        assert!(lookups.ask(question(Named::Member(first - 1, 0)), other, now).is_none());
+        assert!(poll_accepts(&more) && lookups.all.len() == MOST, "{} lookups", lookups.all.len());
     }
 
     /// Whether somebody waits for the owner.
