@@ -4,7 +4,7 @@
 use crate::attributes::{Reliability, ViAttributes};
 use crate::liars::{attributes, connect, name};
 use crate::nic::Nic;
-use crate::rendezvous::{Accept, Address, Answer, Question, ports, read_frame};
+use crate::rendezvous::{Accept, Address, Answer, NO_DESCRIPTOR, Question, ports, read_frame};
 use crate::vi::{Connected, Idle, Vi};
 use cci_conformance::{LIMIT, device_of};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -121,4 +121,29 @@ fn a_peer_that_listens_without_descriptors_sleeps_and_connects_afterwards() {
             pending.wait().map_err(|(_, why)| why).expect("a peer")
         });
     }
+}
+
+/// What both models of connecting answer who has no descriptor to ask with.
+#[test]
+fn a_client_without_descriptors_learns_that_it_has_none() {
+    if in_a_child("a_client_without_descriptors_learns_that_it_has_none") {
+        return;
+    }
+    let nic = Nic::open(&device_of("sm", &[])).expect("a NIC");
+    let attributes = attributes(Reliability::Delivery);
+    let tag = nic.protection().expect("a tag");
+    let new = || Vi::new(&nic, &ViAttributes { tag, ..attributes }, None, None).expect("a VI");
+    let (client, peer) = (new(), new());
+    // The larger discriminator of two peers asks.
+    let (own, remote) = (Address::new(nic.host(), b"b"), Address::new(nic.host(), b"a"));
+    let limit = getrlimit(Resource::Nofile);
+    setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..limit }).expect("a lower limit");
+    let refused = client.request(&own, &remote, LIMIT).err().map(|(_, why)| why);
+    assert_eq!(refused, Some(NO_DESCRIPTOR));
+    let pending =
+        peer.peer(&own, &remote, Duration::from_millis(300)).map_err(|(_, why)| why).expect("no question yet");
+    let begun = Instant::now();
+    assert_eq!(pending.wait().err().map(|(_, why)| why), Some(NO_DESCRIPTOR));
+    assert!(begun.elapsed() < LIMIT);
+    setrlimit(Resource::Nofile, limit).expect("the old limit");
 }

@@ -5,7 +5,7 @@ use crate::attributes::ViAttributes;
 use crate::connect::{NO_VI, agree};
 use crate::engine::Core;
 use crate::errors::Error;
-use crate::rendezvous::{Address, Answer, Asking, Listener, Question};
+use crate::rendezvous::{Address, Answer, Asking, Listener, NO_DESCRIPTOR, Question};
 use crate::state::ViState;
 use crate::task::Token;
 use std::time::{Duration, Instant};
@@ -22,6 +22,8 @@ pub(crate) struct PeerConnect {
     role: Role,
     /// In the peer-to-peer model; otherwise a host where nobody listens ends it.
     is_peer: bool,
+    /// Why it ends once the time is over.
+    late: Error,
 }
 
 enum Role {
@@ -66,7 +68,8 @@ impl<T: Token> Core<T> {
             let role = role.inspect_err(|_| state.abandon(number))?;
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
             let (local, remote) = (local.clone(), remote.clone());
-            vi.peer = Some(Box::new(PeerConnect { local, remote, deadline, role, is_peer: true }));
+            vi.peer =
+                Some(Box::new(PeerConnect { local, remote, deadline, role, is_peer: true, late: Error::Timeout }));
             Ok(())
         })
     }
@@ -84,7 +87,7 @@ impl<T: Token> Core<T> {
         let deadline = Instant::now().checked_add(limit);
         let role = Role::Asks { question: None, not_before: Instant::now() };
         let (local, remote) = (local.clone(), remote.clone());
-        self.wait_for_peer(number, PeerConnect { local, remote, deadline, role, is_peer: false })
+        self.wait_for_peer(number, PeerConnect { local, remote, deadline, role, is_peer: false, late: Error::Timeout })
     }
 
     /// Begins to accept a client with an idle VI; as [`Core::accept`], and [`Core::peer_done`] goes
@@ -97,7 +100,7 @@ impl<T: Token> Core<T> {
         self.invite(asking, number)?;
         let (deadline, role) = (Instant::now().checked_add(limit), Role::Connects);
         let (local, remote) = (asking.address.clone(), asking.address.clone());
-        self.wait_for_peer(number, PeerConnect { local, remote, deadline, role, is_peer: false })
+        self.wait_for_peer(number, PeerConnect { local, remote, deadline, role, is_peer: false, late: Error::Timeout })
     }
 
     fn wait_for_peer(&self, number: u32, peer: PeerConnect) -> Result<(), Error> {
@@ -185,7 +188,7 @@ impl<T: Token> Core<T> {
             Err(attributes) => return Ok(Progress::Connected(attributes)),
         };
         let is_over = peer.deadline.is_some_and(|deadline| deadline <= Instant::now());
-        let stepped = if is_over { Err(Error::Timeout) } else { self.step(number, &mut peer, &attributes) };
+        let stepped = if is_over { Err(peer.late) } else { self.step(number, &mut peer, &attributes) };
         match stepped {
             Ok(()) => {
                 self.keep(number, peer);
@@ -228,7 +231,8 @@ impl<T: Token> Core<T> {
                         self.follow(number, &accept, peer.deadline)?;
                         peer.role = Role::Connects;
                     }
-                    Err(Error::NoMatch | Error::Timeout) if peer.is_peer => {
+                    Err(why @ (Error::NoMatch | Error::Timeout | NO_DESCRIPTOR)) if peer.is_peer => {
+                        peer.late = if why == NO_DESCRIPTOR { why } else { Error::Timeout };
                         *question = None;
                         *not_before = Instant::now() + AGAIN;
                     }

@@ -5,6 +5,7 @@ use crate::errors::Error;
 use cci_admission::{Admission, Arrival, BURST, Failed, Limits, Origin};
 use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, poll};
+use rustix::io::Errno;
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -370,6 +371,14 @@ pub(crate) fn parse_ask(frame: &[u8]) -> Option<(&[u8], ViAttributes, Address, b
     (reader.0.is_empty() && model < 2).then_some((wanted, attributes, address, model == 1))
 }
 
+/// A client has no descriptor for its question.
+pub(crate) const NO_DESCRIPTOR: Error =
+    Error::Resource("no descriptor is left for asking who waits for that discriminator; raise the limit (ulimit -n)");
+
+fn is_without_descriptors(why: &std::io::Error) -> bool {
+    matches!(Errno::from_io_error(why), Some(Errno::MFILE | Errno::NFILE))
+}
+
 /// A client's question: goes from port to port of the server's host until one answers for the
 /// discriminator.
 pub(crate) struct Question {
@@ -412,6 +421,7 @@ impl Question {
 
     /// The server's invitation; none yet. A host that does not answer is waited for at most `left`.
     pub(crate) fn poll(&mut self, left: Duration) -> Result<Option<Accept>, Error> {
+        let until = Instant::now() + left;
         loop {
             if let Some((stream, buffer)) = &mut self.stream {
                 match read_frame(stream, buffer).map(|frame| frame.map(|frame| Answer::parse(&frame))) {
@@ -440,6 +450,7 @@ impl Question {
                 continue;
             };
             let address = SocketAddr::from((self.host, port));
+            let left = until.saturating_duration_since(Instant::now());
             match descriptors::stream_within(&address, left.max(Duration::from_millis(1))) {
                 Ok(mut stream) => {
                     if stream.set_nonblocking(true).is_ok() && write_frame(&mut stream, &self.ask).is_ok() {
@@ -451,6 +462,7 @@ impl Question {
                 Err(why) => match why.kind() {
                     ErrorKind::TimedOut => return Err(Error::Timeout),
                     ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => return Err(Error::NotReachable),
+                    _ if is_without_descriptors(&why) => return Err(NO_DESCRIPTOR),
                     _ => {}
                 },
             }
