@@ -19,7 +19,7 @@ use std::hash::{BuildHasher, Hasher, RandomState};
 use std::net::IpAddr;
 use std::os::fd::AsFd;
 use std::rc::Rc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 pub(crate) use watch::Watch;
 use watch::Watched;
 
@@ -30,7 +30,7 @@ const FOR_BULK: Shape = Shape { credits: 8, size: 4096, is_segmented: false };
 
 /// Completions that one poll takes at most.
 const BURST: usize = 64;
-/// How long a rank waits for another one to connect.
+/// How long a rank waits for all others to connect.
 const LIMIT: Duration = Duration::from_secs(60);
 
 /// What rides with a descriptor: its buffer.
@@ -139,6 +139,7 @@ impl VirtualInterfaces {
         let cards: Option<Vec<_>> = cards.iter().map(parse).collect();
         let cards = cards.ok_or_else(|| refused("a rank has another version of this library"))?;
         let nonce = cards[0].1;
+        let deadline = Instant::now() + LIMIT;
         // Each in the order of ranks, so that of all pairs that are left the first one meets.
         for (rank, (host, _)) in (0..).zip(&cards) {
             for (index, shape) in self.shapes.iter().enumerate() {
@@ -150,7 +151,8 @@ impl VirtualInterfaces {
                 let pipe = Pipe::new(&self.core, self.tag, self.queues, rank, *shape).map_err(cannot)?;
                 let local = Address::new(self.core.host(), &discriminator(nonce, self.me, rank, index));
                 let remote = Address::new(*host, &discriminator(nonce, rank, self.me, index));
-                self.core.peer_request(pipe.vi, &local, &remote, Some(LIMIT)).map_err(cannot)?;
+                let left = deadline.saturating_duration_since(Instant::now());
+                self.core.peer_request(pipe.vi, &local, &remote, Some(left)).map_err(cannot)?;
                 self.core.peer_wait(pipe.vi).map_err(cannot)?;
                 self.by_vi.insert(pipe.vi, self.pipes.len());
                 self.pipes.push(Some(pipe));
