@@ -454,17 +454,28 @@ const FALSE_PMIX: &str = r#"
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 typedef struct { uint16_t kind; union { uint32_t number; const char *string; uint64_t all[3]; } data; } value_t;
 typedef struct { char space[256]; uint32_t rank; } process_t;
 static int is(const char *lie) { return strcmp(getenv("LIE"), lie) == 0; }
+static void stop_if(const char *lie) { while (is(lie)) pause(); }
 int PMIx_Init(process_t *own, void *info, size_t count)
 {
+    stop_if("stopped at init");
     strcpy(own->space, "space");
     own->rank = is("rank") ? 9 : 0;
     return is("init") ? -25 : 0;
 }
-int PMIx_Put(uint8_t scope, const char *key, value_t *value) { return is("put") ? -1 : 0; }
-int PMIx_Commit(void) { return 0; }
+int PMIx_Put(uint8_t scope, const char *key, value_t *value)
+{
+    stop_if("stopped at put");
+    return is("put") ? -1 : 0;
+}
+int PMIx_Commit(void)
+{
+    stop_if("stopped at commit");
+    return 0;
+}
 int PMIx_Finalize(void *info, size_t count) { return 0; }
 const char *PMIx_Error_string(int status) { return "THE-WORDS"; }
 #ifndef OLD
@@ -483,11 +494,15 @@ int PMIx_Get_nb(process_t *of, const char *key, void *info, size_t infos, void (
 {
     value_t value = {14, {2}};
     if (strcmp(key, "pmix.job.size") == 0) {
+        if (is("stopped at size"))
+            return 0;
         value.kind = is("size") ? 3 : 14;
         value.data.string = "two";
         if (!is("size"))
             value.data.number = 2;
         found(0, &value, given);
+    } else if (is("stopped at get")) {
+        return 0;
     } else if (is("none")) {
         return -46;
     } else {
@@ -501,6 +516,8 @@ int PMIx_Get_nb(process_t *of, const char *key, void *info, size_t infos, void (
 
 #[test]
 fn a_library_of_pmix_that_is_missing_silent_or_lies_is_explained() {
+    // 20 times the limit, and less than a server has where there is none.
+    const NO_LONGER: std::time::Duration = std::time::Duration::from_secs(6);
     let folder = tempfile::tempdir().expect("a folder");
     let source = folder.path().join("false.c");
     std::fs::write(&source, FALSE_PMIX).expect("a source");
@@ -516,8 +533,10 @@ fn a_library_of_pmix_that_is_missing_silent_or_lies_is_explained() {
             job.env_remove(variable);
         }
         job.envs([("PMIX_RANK", "0"), ("PMIX_NAMESPACE", "space"), ("LIE", lie)]);
+        let begun = std::time::Instant::now();
         let ended = output(job.env("LD_LIBRARY_PATH", folder.path()));
         assert_eq!(ended.status.code(), Some(1), "{lie}: {ended:?}");
+        assert!(begun.elapsed() < NO_LONGER, "{lie}: {:?}", begun.elapsed());
         text(&ended.stderr).to_owned()
     };
     build(&[]);
@@ -527,6 +546,11 @@ fn a_library_of_pmix_that_is_missing_silent_or_lies_is_explained() {
         ("size", "does not state the size of the job"),
         ("put", "the server of PMIx: THE-WORDS"),
         ("fence", "the server of PMIx does not answer within the limit"),
+        ("stopped at init", "the server of PMIx does not answer within the limit; see that it runs"),
+        ("stopped at size", "the server of PMIx does not answer within the limit; see that it runs"),
+        ("stopped at put", "the server of PMIx does not answer within the limit; PMIx does not tell"),
+        ("stopped at commit", "the server of PMIx does not answer within the limit; PMIx does not tell"),
+        ("stopped at get", "the server of PMIx does not answer within the limit; PMIx does not tell"),
         ("gone", "the server of PMIx: THE-WORDS"),
         ("none", "rank 1 will not come"),
         ("type", "that no rank of this version has put"),
