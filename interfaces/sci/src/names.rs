@@ -12,7 +12,8 @@ use rustix::io::Errno;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseport};
 use rustix::net::{AddressFamily, SocketType, bind};
 use std::io::{Error as IoError, ErrorKind};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs, UdpSocket};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs, UdpSocket};
+use std::sync::mpsc::{RecvTimeoutError, channel};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -220,6 +221,45 @@ fn ask_once<R>(
     }
 }
 
+/// Looks a host's name up.
+type Lookup = fn(&str, u16) -> std::io::Result<Vec<SocketAddr>>;
+
+fn by_system(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
+    (host, port).to_socket_addrs().map(Iterator::collect)
+}
+
+/// The address of a place. A name is looked up on a thread of its own: the system's lookup takes as
+/// long as a silent name server lets it.
+fn address_of(place: &Place, lookup: Lookup, (reach, until): (Duration, Until<'_>)) -> Result<SocketAddr, Error> {
+    if let Ok(address) = place.host.parse::<IpAddr>() {
+        return Ok((address, place.port).into());
+    }
+    let ((end, ended), host, port) = (channel(), place.host.clone(), place.port);
+    let run = move || {
+        // Whoever asked may have gone.
+        let _ = end.send(lookup(&host, port));
+    };
+    std::thread::Builder::new().name("cci-sci-lookup".into()).spawn(run).map_err(|_| Error::System)?;
+    let begun = Instant::now();
+    loop {
+        let left = until.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+        match ended.recv_timeout(left.map_or(AGAIN, |left| AGAIN.min(left))) {
+            Ok(found) => return found.ok().and_then(|all| all.first().copied()).ok_or(Error::NodeNotResponding),
+            Err(RecvTimeoutError::Disconnected) => return Err(Error::System),
+            Err(RecvTimeoutError::Timeout) => {}
+        }
+        if until.is_over() {
+            return Err(Error::Cancelled);
+        }
+        if left.is_some_and(|left| left.is_zero()) {
+            return Err(Error::Timeout);
+        }
+        if begun.elapsed() >= reach {
+            return Err(Error::NodeNotResponding);
+        }
+    }
+}
+
 /// Asks a host who has claimed a name there. `Ok(None)`: nobody.
 fn ask<R>(
     place: &Place,
@@ -227,8 +267,7 @@ fn ask<R>(
     parse: impl Fn(&[u8]) -> Option<R>,
     (reach, until): (Duration, Until<'_>),
 ) -> Result<(Option<R>, u32), Error> {
-    let addresses = (place.host.as_str(), place.port).to_socket_addrs();
-    let address = addresses.ok().and_then(|mut all| all.next()).ok_or(Error::NodeNotResponding)?;
+    let address = address_of(place, by_system, (reach, until))?;
     let mut waited = Duration::ZERO;
     loop {
         let mut cookie = [0; 8];
@@ -301,6 +340,26 @@ mod tests {
     /// A port that nobody has.
     fn port() -> u16 {
         UdpSocket::bind("[::]:0").and_then(|socket| socket.local_addr()).expect("a port").port()
+    }
+
+    #[test]
+    fn a_name_is_looked_up_within_the_limit_though_the_name_servers_are_silent() {
+        fn silent(_: &str, _: u16) -> std::io::Result<Vec<SocketAddr>> {
+            std::thread::sleep(Duration::from_secs(60));
+            Ok(Vec::new())
+        }
+        let named = Place { host: "a-host".to_owned(), ..place(7) };
+        let short = Duration::from_millis(100);
+        let ask = |reach, until: &Limit<'_>| {
+            let begun = Instant::now();
+            let found = address_of(&named, silent, (reach, until));
+            assert!(begun.elapsed() < Duration::from_secs(30), "{:?}", begun.elapsed());
+            found
+        };
+        assert_eq!(ask(REACH, &Limit::from(Instant::now() + short)), Err(Error::Timeout));
+        assert_eq!(ask(short, &Limit::from(None)), Err(Error::NodeNotResponding));
+        assert_eq!(ask(REACH, &Limit { deadline: None, is_over: Some(&|| true) }), Err(Error::Cancelled));
+        assert_eq!(address_of(&place(7), silent, (REACH, &None.into())), Ok(([127, 0, 0, 1], 7).into()));
     }
 
     #[test]
