@@ -48,7 +48,7 @@ fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<Connectio
             (Ok(()), Some(connection)) => loop {
                 let report = endpoint.report(connection);
                 let report = report.map_err(while_doing("the connection ended before it could be described"))?;
-                if !report.is_opening || begin.elapsed() >= 2 * timeout {
+                if !report.is_opening || begin.elapsed() >= timeout {
                     break Ok(report);
                 }
                 // Progress; nothing is sent here.

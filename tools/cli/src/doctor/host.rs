@@ -1,10 +1,16 @@
 //! The host that is examined: its files below a root, and its programs.
 
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
+use std::sync::mpsc::channel;
+use std::time::Duration;
 
 /// Where programs of administration lie.
 const PROGRAMS: [&str; 4] = ["usr/sbin", "sbin", "usr/bin", "bin"];
+
+/// How long a program may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 /// A host, by the root of its file system: `/`, or one that a test has made.
 #[derive(Clone, Debug)]
@@ -54,12 +60,27 @@ impl Host {
         set.is_some_and(|set| set >> capability & 1 == 1)
     }
 
-    /// What a program of the host prints; `None`: it is missing, or ends with a status other than
-    /// 0.
+    /// What a program of the host prints; `None`: it is missing, ends with a status other than 0, or
+    /// does not end: one that waits for a lock of the firewall is killed.
     pub(crate) fn output(&self, program: &str, arguments: &[&str]) -> Option<String> {
         let path = PROGRAMS.iter().map(|folder| self.path(folder).join(program)).find(|path| path.is_file())?;
-        let output = Command::new(path).args(arguments).stdin(Stdio::null()).stderr(Stdio::null()).output().ok()?;
-        output.status.success().then(|| String::from_utf8_lossy(&output.stdout).into_owned())
+        let mut command = Command::new(path);
+        command.args(arguments).stdin(Stdio::null()).stdout(Stdio::piped()).stderr(Stdio::null());
+        let mut child = command.spawn().ok()?;
+        let ((end, ended), printed) = (channel(), child.stdout.take());
+        std::thread::spawn(move || {
+            let mut bytes = Vec::new();
+            let read = printed.map(|mut printed| printed.read_to_end(&mut bytes));
+            // Nobody waits any more for one that took too long.
+            let _ = end.send(read.is_some_and(|read| read.is_ok()).then_some(bytes));
+        });
+        let printed = ended.recv_timeout(PATIENCE).ok().flatten();
+        if printed.is_none() {
+            // It fails only where the program has ended.
+            let _ = child.kill();
+        }
+        let is_done = child.wait().is_ok_and(|status| status.success());
+        printed.filter(|_| is_done).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }
 }
 
@@ -68,6 +89,7 @@ impl Host {
 pub(super) mod tests {
     use super::Host;
     use std::os::unix::fs::PermissionsExt;
+    use std::time::Duration;
     use tempfile::TempDir;
 
     pub(crate) struct FakeHost {
@@ -113,6 +135,17 @@ pub(super) mod tests {
         assert_eq!(host.status("A").as_deref(), Some("b c"));
         assert!(host.is_capable(19) && !host.is_capable(12));
         assert_eq!(host.names("proc"), ["self", "sys"]);
+    }
+
+    /// As one that waits for a lock of the firewall.
+    #[test]
+    fn a_program_that_does_not_end_prints_nothing() {
+        let fake = FakeHost::new(&[("usr/sbin/tool", "#!/bin/sh\necho begun\nexec sleep 30\n")]);
+        let path = fake.host().path("usr/sbin/tool");
+        std::fs::set_permissions(&path, std::fs::Permissions::from_mode(0o755)).unwrap();
+        let begin = std::time::Instant::now();
+        assert_eq!(fake.host().output("tool", &[]), None);
+        assert!(begin.elapsed() < Duration::from_secs(25), "{:?}", begin.elapsed());
     }
 
     #[test]

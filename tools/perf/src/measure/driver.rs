@@ -250,14 +250,17 @@ pub(crate) fn await_event<P: Driver, T>(
 ) -> Result<Option<T>, DriverError> {
     let begin = driver.now();
     loop {
-        match driver.poll_event(bytes, |_| 0)? {
-            DriverEvent::Nothing if driver.now() - begin > limit => return Ok(None),
-            DriverEvent::Nothing => driver.wait(),
-            event => {
-                if let Some(found) = wanted(event, bytes) {
-                    return Ok(Some(found));
-                }
-            }
+        let event = driver.poll_event(bytes, |_| 0)?;
+        let is_nothing = matches!(event, DriverEvent::Nothing);
+        if !is_nothing && let Some(found) = wanted(event, bytes) {
+            return Ok(Some(found));
+        }
+        // Those who do not stop to send are no reason to stay.
+        if driver.now() - begin > limit {
+            return Ok(None);
+        }
+        if is_nothing {
+            driver.wait();
         }
     }
 }
@@ -501,4 +504,33 @@ fn notify(silent: bool) -> Notify {
 
 fn driver_error(failure: Failure) -> DriverError {
     DriverError::of(failure.status())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_wait_for_an_event_ends_at_its_limit_though_others_come_all_the_time() {
+        const LIMIT: Duration = Duration::from_millis(200);
+        const LONG: Duration = Duration::from_secs(8);
+        let open = || Facade::open(&DriverOptions::on_loopback("sm")).unwrap();
+        let (client, server) = (open(), open());
+        let connection = join(&client, &server, Attribute::ReliableOrdered).unwrap();
+        let send = || assert!(client.send(connection, b"flood", true).is_ok());
+        (0..4).for_each(|_| send());
+        let begin = server.now();
+        let found = await_event(&server, &mut Vec::new(), LIMIT, |event, _| {
+            let _ = client.poll::<false>();
+            // One for each that was taken: there is always one more.
+            if matches!(event, DriverEvent::Received(_)) && server.now() - begin < LONG {
+                std::thread::sleep(Duration::from_millis(1));
+                send();
+            }
+            None::<()>
+        });
+        assert_eq!(found.unwrap(), None);
+        let took = server.now() - begin;
+        assert!(took >= LIMIT && took < 20 * LIMIT, "{took:?}");
+    }
 }
