@@ -41,7 +41,8 @@ impl Join {
     }
 
     /// Sets how long joining, and each later call, waits for other ranks, to the millisecond; 49
-    /// days at most.
+    /// days at most. A store that is stopped ends a later call 5 s after that. Calls that wait for
+    /// no other rank have limits of their own, 10 s at most.
     pub fn limit(self, limit: Duration) -> Self {
         Self { limit: limit.min(LONGEST_LIMIT) }
     }
