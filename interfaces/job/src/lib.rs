@@ -28,8 +28,6 @@ mod error;
 pub mod fuzzing;
 mod job;
 mod joining;
-#[cfg(test)]
-mod limits;
 mod listener;
 mod names;
 mod place;

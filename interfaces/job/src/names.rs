@@ -1,8 +1,8 @@
 //! Names of hosts, looked up within a limit.
 //!
 //! The system's lookup takes as long as a silent name server lets it, and cannot be called back. So
-//! a thread of its own makes it, which nobody waits for beyond the limit. An address that is written
-//! as one needs no lookup, and no thread.
+//! a thread of its own makes it, which nobody waits for beyond the limit. An address that is
+//! written as one needs no lookup, and no thread.
 
 use std::io::{Error, ErrorKind};
 use std::net::{IpAddr, SocketAddr, ToSocketAddrs};

@@ -1,5 +1,7 @@
 //! Jobs whose ranks are threads of this process, and clients that break the protocol.
 
+pub(crate) mod limits;
+
 use crate::error::JobError;
 use crate::joining::{self, Joined};
 use crate::place::Local;

@@ -343,7 +343,7 @@ mod tests {
     #[test]
     fn an_address_that_is_silent_leaves_the_next_one_its_share_of_the_time() {
         const LIMIT: Duration = Duration::from_secs(6);
-        let silent = crate::limits::Silent::new();
+        let silent = crate::tests::limits::Silent::new();
         let answers = TcpListener::bind("127.0.0.1:0").expect("a port");
         let addresses = [silent.address(), answers.local_addr().expect("an address")];
         let begin = Instant::now();

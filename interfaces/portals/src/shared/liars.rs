@@ -177,7 +177,7 @@ fn a_program_asks_a_false_engine_once() {
             }
             assert!(socket::accept(&listener).is_err(), "it comes again");
         });
-        let why = Client::join(&name, None, AREA).err().expect("no engine").to_string();
+        let why = Client::join(&name, None, AREA).expect_err("no engine").to_string();
         assert!(why.contains("Protocol error"), "{why}");
     });
 }

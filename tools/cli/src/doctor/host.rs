@@ -60,8 +60,8 @@ impl Host {
         set.is_some_and(|set| set >> capability & 1 == 1)
     }
 
-    /// What a program of the host prints; `None`: it is missing, ends with a status other than 0, or
-    /// does not end: one that waits for a lock of the firewall is killed.
+    /// What a program of the host prints; `None`: it is missing, ends with a status other than 0,
+    /// or does not end: one that waits for a lock of the firewall is killed.
     pub(crate) fn output(&self, program: &str, arguments: &[&str]) -> Option<String> {
         let path = PROGRAMS.iter().map(|folder| self.path(folder).join(program)).find(|path| path.is_file())?;
         let mut command = Command::new(path);
