@@ -3,11 +3,15 @@
 use std::io::Write;
 use std::net::TcpListener;
 use std::path::Path;
-use std::process::{Child, Command, Stdio};
+use std::process::{Child, Command, Output, Stdio};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Longer than Slurm takes to begin on a busy machine.
 const LONG: Duration = Duration::from_secs(60);
+
+/// A node belongs to one cluster at a time.
+static ONE: Mutex<()> = Mutex::new(());
 
 /// A daemon, ended with this value.
 struct Daemon(Child);
@@ -64,22 +68,90 @@ fn lacks() -> Option<String> {
     }
 }
 
-#[test]
-fn ranks_of_slurm_speak_pmi_and_pmix_and_meet_at_a_store() {
-    if let Some(why) = lacks() {
-        // Without a standard error there is nobody to tell.
-        let _ = writeln!(std::io::stderr(), "skipped: {why}");
-        return;
+/// The daemons of a cluster. They end before the folder of their files does.
+struct Cluster {
+    _node: Daemon,
+    _control: Daemon,
+    _authority: Daemon,
+    folder: tempfile::TempDir,
+    store: String,
+    _one: MutexGuard<'static, ()>,
+}
+
+impl Cluster {
+    /// A cluster whose node is idle; none, and the reason on standard error, where there can be
+    /// none.
+    fn start() -> Option<Self> {
+        if let Some(why) = lacks() {
+            // Without a standard error there is nobody to tell.
+            let _ = writeln!(std::io::stderr(), "skipped: {why}");
+            return None;
+        }
+        let one = ONE.lock().unwrap_or_else(PoisonError::into_inner);
+        let temporary = tempfile::tempdir().expect("a folder");
+        let (folder, ports) = (temporary.path(), free_ports());
+        let uname = rustix::system::uname();
+        let host = uname.nodename().to_str().expect("text").split('.').next().expect("a name");
+        for name in ["state", "spool"] {
+            std::fs::create_dir(folder.join(name)).expect("a folder");
+        }
+        let text = configuration(&folder.display().to_string(), host, ports);
+        std::fs::write(folder.join("slurm.conf"), text).expect("a configuration");
+        let authority = authority(folder);
+        until("munged listens", || folder.join("socket").exists());
+        let control = start("slurmctld", &["-D"], folder);
+        let node = start("slurmd", &["-D"], folder);
+        let store = format!("127.0.0.1:{}", ports[2]);
+        let cluster =
+            Self { _node: node, _control: control, _authority: authority, folder: temporary, store, _one: one };
+        until("the node is idle", || {
+            let asked = cluster.command("sinfo").args(["--noheader", "--format=%T"]).output().expect("sinfo");
+            text_of(&asked.stdout).trim() == "idle"
+        });
+        Some(cluster)
     }
-    let temporary = tempfile::tempdir().expect("a folder");
-    let (folder, ports) = (temporary.path(), free_ports());
+
+    /// A command of Slurm, as a user without a job gives it.
+    fn command(&self, program: &str) -> Command {
+        let mut command = Command::new(program);
+        command.env("SLURM_CONF", self.folder.path().join("slurm.conf")).stdin(Stdio::null());
+        for variable in ["CCI_JOB_FD", "CCI_STORE", "CCI_SECRET_FILE", "CCI_LISTEN"] {
+            command.env_remove(variable);
+        }
+        command
+    }
+
+    /// Gives a script to the queue; the number of its job, and the file of what it prints.
+    fn submit(&self, script: &str) -> (String, std::path::PathBuf) {
+        let (file, printed) = (self.folder.path().join("script"), self.folder.path().join("printed"));
+        std::fs::write(&file, format!("#!/bin/sh\n{script}\n")).expect("a script");
+        let mut batch = self.command("sbatch");
+        batch.args(["--parsable", "--overcommit", "-n", "3", "-o"]).arg(&printed).arg(&file);
+        let ended = batch.env("CCI", CCI).output().expect("sbatch");
+        assert!(ended.status.success(), "{}", text_of(&ended.stderr));
+        (text_of(&ended.stdout).trim().to_owned(), printed)
+    }
+
+    fn cancel(&self, job: &str) {
+        let ended = self.command("scancel").arg(job).output().expect("scancel");
+        assert!(ended.status.success(), "{}", text_of(&ended.stderr));
+    }
+
+    /// Waits until no job is in the queue: also none that is about to end.
+    fn wait_for_an_empty_queue(&self) {
+        until("the queue is empty", || {
+            let asked: Output = self.command("squeue").arg("--noheader").output().expect("squeue");
+            asked.status.success() && asked.stdout.is_empty()
+        });
+    }
+}
+
+/// The command that this test is about.
+const CCI: &str = env!("CARGO_BIN_EXE_cci");
+
+/// The daemon that vouches for users, with a key of its own.
+fn authority(folder: &Path) -> Daemon {
     let path = |name: &str| format!("{}/{name}", folder.display());
-    let host = rustix::system::uname().nodename().to_str().expect("text").split('.').next().expect("a name").to_owned();
-    for name in ["state", "spool"] {
-        std::fs::create_dir(path(name)).expect("a folder");
-    }
-    let text = configuration(&folder.display().to_string(), &host, ports);
-    std::fs::write(path("slurm.conf"), text).expect("a configuration");
     std::fs::write(path("key"), [7; 64]).expect("a key");
     let restricted = std::os::unix::fs::PermissionsExt::from_mode(0o600);
     std::fs::set_permissions(path("key"), restricted).expect("a mode");
@@ -87,36 +159,73 @@ fn ranks_of_slurm_speak_pmi_and_pmix_and_meet_at_a_store() {
         [("socket", "socket"), ("key-file", "key"), ("pid-file", "pid"), ("log-file", "log"), ("seed-file", "seed")];
     let munge: Vec<String> = files.iter().map(|(option, name)| format!("--{option}={}", path(name))).collect();
     let munge: Vec<&str> = ["--foreground", "--force"].into_iter().chain(munge.iter().map(String::as_str)).collect();
-    let _authority = start("munged", &munge, folder);
-    let slurm = |program: &str| {
-        let mut command = Command::new(program);
-        command.env("SLURM_CONF", path("slurm.conf")).stdin(Stdio::null());
-        command
+    start("munged", &munge, folder)
+}
+
+fn text_of(bytes: &[u8]) -> String {
+    String::from_utf8_lossy(bytes).into_owned()
+}
+
+/// Processes that have this argument.
+fn processes_with(argument: &str) -> Vec<u32> {
+    let entries = std::fs::read_dir("/proc").expect("/proc");
+    let pids = entries.filter_map(|entry| entry.ok()?.file_name().to_str()?.parse().ok());
+    let has = |pid: &u32| {
+        let line = std::fs::read(format!("/proc/{pid}/cmdline")).unwrap_or_default();
+        line.split(|byte| *byte == 0).any(|word| word == argument.as_bytes())
     };
-    until("munged listens", || Path::new(&path("socket")).exists());
-    let _control = start("slurmctld", &["-D"], folder);
-    let _node = start("slurmd", &["-D"], folder);
-    until("the node is idle", || {
-        let asked = slurm("sinfo").args(["--noheader", "--format=%T"]).output().expect("sinfo");
-        String::from_utf8_lossy(&asked.stdout).trim() == "idle"
-    });
-    let store = format!("127.0.0.1:{}", ports[2]);
+    pids.filter(has).collect()
+}
+
+#[test]
+fn ranks_of_slurm_speak_pmi_and_pmix_and_meet_at_a_store() {
+    let Some(cluster) = Cluster::start() else { return };
     for (plugin, variable, source) in [
         ("pmi2", ("CCI_PMI", "1"), "by PMI-1,"),
         ("pmi2", ("CCI_PMI", "2"), "by PMI-2,"),
         ("pmix", ("CCI_PMI", ""), "by PMIx,"),
-        ("none", ("CCI_STORE", &store), "by Slurm, CCI_STORE,"),
+        ("none", ("CCI_STORE", cluster.store.as_str()), "by Slurm, CCI_STORE,"),
     ] {
-        let mut job = slurm("srun");
-        job.args(["--overcommit", "-n", "3", &format!("--mpi={plugin}"), env!("CARGO_BIN_EXE_cci"), "job"]);
-        for variable in ["CCI_JOB_FD", "CCI_STORE", "CCI_SECRET_FILE", "CCI_LISTEN"] {
-            job.env_remove(variable);
-        }
-        let ended = job.args(["--rounds", "2"]).env(variable.0, variable.1).output().expect("srun");
-        assert!(ended.status.success(), "{plugin}: {}", String::from_utf8_lossy(&ended.stderr));
-        let said = String::from_utf8_lossy(&ended.stdout).into_owned();
+        let mut job = cluster.command("srun");
+        job.args(["--overcommit", "-n", "3", &format!("--mpi={plugin}"), CCI, "job", "--rounds", "2"]);
+        let ended = job.env(variable.0, variable.1).output().expect("srun");
+        assert!(ended.status.success(), "{plugin}: {}", text_of(&ended.stderr));
+        let said = text_of(&ended.stdout);
         let are_right = said.lines().all(|line| line.contains(source) && line.contains("of 3 on this host"));
         assert!(are_right && said.lines().count() == 3, "{plugin}: {said}");
+    }
+}
+
+/// Inside of an allocation the script itself has Slurm's variables, and is no rank.
+#[test]
+fn a_script_of_slurm_starts_ranks_by_srun_and_by_cci_run() {
+    let Some(cluster) = Cluster::start() else { return };
+    let script = "srun --overcommit -n 3 --mpi=pmi2 \"$CCI\" job --rounds 2 && \"$CCI\" run -n 4 \"$CCI\" job --rounds 2\n\
+                  echo \"status $?\"";
+    let (_, printed) = cluster.submit(script);
+    cluster.wait_for_an_empty_queue();
+    let said = std::fs::read_to_string(printed).expect("what it printed");
+    let lines_with = |words: &str| said.lines().filter(|line| line.contains(words)).count();
+    assert_eq!(lines_with("of 3, "), 3, "{said}");
+    assert_eq!(lines_with("of 3 on this host"), 3, "{said}");
+    assert_eq!(lines_with("by cci run,"), 4, "{said}");
+    assert_eq!(lines_with("status 0"), 1, "{said}");
+}
+
+#[test]
+fn a_cancelled_job_of_slurm_leaves_no_process() {
+    let Some(cluster) = Cluster::start() else { return };
+    // More rounds than a day has time for; each number is an argument that no other process has.
+    let base = 4_000_000_000 + u64::from(std::process::id()) * 4;
+    for (at, starter) in ["srun --overcommit -n 3 --mpi=pmi2", "\"$CCI\" run -n 3"].iter().enumerate() {
+        let rounds = (base + u64::try_from(at).expect("small")).to_string();
+        let (job, printed) = cluster.submit(&format!("{starter} \"$CCI\" job --rounds {rounds}"));
+        until("the ranks run", || processes_with(&rounds).len() >= 4);
+        cluster.cancel(&job);
+        cluster.wait_for_an_empty_queue();
+        let left = || processes_with(&rounds);
+        until("no process is left", || left().is_empty());
+        assert!(printed.exists(), "{starter}");
     }
 }
 
