@@ -94,6 +94,29 @@ fn handles_that_were_valid_once_are_refused() {
     check("stale");
 }
 
+/// Pages of 2 MiB, of the program's or the system's choice, addresses beyond 2^47, and a limit under
+/// which nothing may be locked. What the system lacks is left out, with the reason.
+#[test]
+fn remote_memory_of_each_kind_is_read_and_written() {
+    let dir = scratch();
+    let program = program(&here().join("tests/c/memory_kinds.c"), dir.path());
+    for kind in ["huge", "transparent", "high", "small"] {
+        for transport in ["sm", "sock", "tcp"] {
+            let mut command = command(&program);
+            command.arg(kind).env("CCI_CTP", transport).stdout(Stdio::piped()).stderr(Stdio::piped());
+            let output = finish(command.spawn().expect("the program starts"), &format!("{kind} on {transport}"));
+            if output.stdout == b"skipped\n" {
+                let why = if kind == "huge" {
+                    "the system has set no pages of 2 MiB aside (sysctl vm.nr_hugepages=8)"
+                } else {
+                    "this system has none"
+                };
+                eprintln!("{kind} memory on {transport}: skipped: {why}");
+            }
+        }
+    }
+}
+
 #[test]
 fn remote_memory_is_read_and_written() {
     check("memory");
