@@ -11,7 +11,10 @@ const WARNINGS: [&str; 6] = ["-Wall", "-Wextra", "-Wpedantic", "-Wshadow", "-Wco
 
 /// Compilers of both languages, as far as they are installed; the first is one that every build
 /// needs.
-const COMPILERS: [&str; 8] = ["cc", "gcc-12", "gcc-13", "gcc-14", "gcc-15", "clang", "clang-19", "clang-20"];
+const COMPILERS: [&str; 18] = [
+    "cc", "gcc-11", "gcc-12", "gcc-13", "gcc-14", "gcc-15", "gcc-16", "clang", "clang-13", "clang-14", "clang-15",
+    "clang-16", "clang-17", "clang-18", "clang-19", "clang-20", "clang-21", "clang-22",
+];
 
 fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's directory")

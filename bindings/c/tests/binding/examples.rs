@@ -1,10 +1,10 @@
 //! The examples, built as their readers build them, server and client as two processes.
 
-use crate::prefix::{command, end, finish, here, program, root, scratch};
+use crate::prefix::{command, end, finish, here, program, program_by, root, scratch};
 use std::io::{BufRead, BufReader, Read};
 use std::os::unix::process::ExitStatusExt;
 use std::path::{Path, PathBuf};
-use std::process::{Child, ChildStdout, Stdio};
+use std::process::{Child, ChildStdout, Command, Stdio};
 
 fn example(name: &str, dir: &Path) -> PathBuf {
     program(&root().join("examples/c").join(name).with_extension("c"), dir)
@@ -80,6 +80,28 @@ fn the_echo_server_echoes() {
     let said = ask(&example("echo_client", dir.path()), &[&server.uri, "hello", "world"]);
     assert_eq!(said, "hello\nworld\n");
     assert!(server.finish().contains("I would like an echo"));
+}
+
+/// Those of these that are installed; the first is one that every build needs.
+const COMPILERS: [&str; 18] = [
+    "cc", "gcc-11", "gcc-12", "gcc-13", "gcc-14", "gcc-15", "gcc-16", "clang", "clang-13", "clang-14", "clang-15",
+    "clang-16", "clang-17", "clang-18", "clang-19", "clang-20", "clang-21", "clang-22",
+];
+
+#[test]
+fn the_echo_server_echoes_by_each_compiler_that_is_installed() {
+    let is_installed = |name: &&&str| Command::new(name).arg("--version").output().is_ok();
+    let found: Vec<&str> = COMPILERS.iter().filter(is_installed).copied().collect();
+    assert!(found.contains(&"cc"), "{found:?}");
+    for compiler in found {
+        let dir = scratch();
+        let build = |name: &str| {
+            program_by(Command::new(compiler), &root().join("examples/c").join(name).with_extension("c"), dir.path())
+        };
+        let server = Server::start(&build("echo_server"), &[]);
+        assert_eq!(ask(&build("echo_client"), &[&server.uri, compiler]), format!("{compiler}\n"));
+        server.finish();
+    }
 }
 
 /// A port opens the server to other hosts; the client has the same lines.

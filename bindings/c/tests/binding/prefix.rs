@@ -71,8 +71,12 @@ pub(crate) const STRICT: [&str; 4] = ["-Wall", "-Wextra", "-Wpedantic", "-Werror
 
 /// Builds one C program against the installed library and says where it is.
 pub(crate) fn program(source: &Path, dir: &Path) -> PathBuf {
+    program_by(compiler("c"), source, dir)
+}
+
+/// The same by a compiler of the caller's choice.
+pub(crate) fn program_by(mut cc: Command, source: &Path, dir: &Path) -> PathBuf {
     let target = dir.join(source.file_stem().expect("a source has a name"));
-    let mut cc = compiler("c");
     cc.arg("-std=c99").args(STRICT).args(["-g", "-pthread", "-D_DEFAULT_SOURCE", "-o"]).arg(&target).arg(source);
     succeed(cc.args(pkg_config(&["--cflags", "--libs"])));
     target
