@@ -220,8 +220,9 @@ impl Driver for CLibrary {
     ) -> Result<(), UserError> {
         let uri = CString::new(uri).map_err(while_doing("a URI has no zero byte"))?;
         let timeout = libc::timeval {
-            tv_sec: libc::time_t::try_from(timeout.as_secs()).unwrap_or(libc::time_t::MAX),
-            tv_usec: libc::suseconds_t::from(timeout.subsec_micros()),
+            // Their types have no name that every system keeps.
+            tv_sec: timeout.as_secs().try_into().unwrap_or(i64::MAX),
+            tv_usec: timeout.subsec_micros().into(),
         };
         let len = u32::try_from(payload.len()).map_err(while_doing("the payload is too long"))?;
         // SAFETY: every pointer is valid during the call; the context is a number that the library
