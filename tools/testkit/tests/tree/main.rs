@@ -6,6 +6,7 @@ mod c_boundary;
 mod circles;
 mod environment_variables;
 mod errors_page;
+mod figures;
 mod pages;
 mod public_docs;
 mod release;

@@ -5,13 +5,13 @@
 use std::collections::BTreeSet;
 use std::path::{Component, Path, PathBuf};
 
-fn root() -> PathBuf {
+pub(crate) fn root() -> PathBuf {
     Path::new(env!("CARGO_MANIFEST_DIR")).join("../..").canonicalize().expect("the project's directory")
 }
 
 /// Every page of the project, as a path from its root. Directories of builds and of tools have
 /// none.
-fn pages() -> Vec<PathBuf> {
+pub(crate) fn pages() -> Vec<PathBuf> {
     files(&[".md"])
 }
 
@@ -164,13 +164,15 @@ fn the_book_has_every_page() {
 }
 
 /// The listings of the pages: page, language, how many, and the test that takes them from there.
-const LISTINGS: [(&str, &str, usize, &str); 9] = [
+const LISTINGS: [(&str, &str, usize, &str); 11] = [
     ("README.md", "c", 1, "bindings/c/tests/binding/examples.rs"),
     ("README.md", "python", 1, "bindings/python/tests/test_examples.py"),
     ("README.md", "rust", 1, "examples/rust/tests/run.rs"),
     ("docs/configuration.md", "ini", 2, "cci/src/config/tests.rs"),
     ("docs/first-client.md", "c", 1, "bindings/c/tests/binding/examples.rs"),
     ("docs/first-client.md", "rust", 1, "examples/rust/tests/run.rs"),
+    ("docs/how-to.md", "systemd", 1, "tools/testkit/tests/recipes.rs"),
+    ("docs/how-to.md", "yaml", 1, "tools/testkit/tests/recipes.rs"),
     ("docs/python.md", "python", 5, "bindings/python/tests/test_package.py"),
     ("docs/splitc-tutorial.md", "c", 1, "tools/splitcc/tests/splitcc.rs"),
     ("docs/wire.md", "hex", 29, "core/proto/tests/wire/document.rs"),
@@ -378,18 +380,4 @@ fn a_line_that_is_too_wide_is_found() {
     assert_eq!(too_wide(Path::new("ci/a"), &script), [1]);
     let header = format!("/* {words}\n * {words} */\n#define A {words}\n");
     assert_eq!(too_wide(Path::new("a.h"), &header), [1, 2]);
-}
-
-/// A table of figures says of which commit it is: whoever reads it can tell whether it is old.
-#[test]
-fn the_tables_of_figures_say_of_which_commit_they_are() {
-    let page = std::fs::read_to_string(root().join("docs/performance.md")).expect("the page");
-    let tables: Vec<&str> = page.split("<!-- c").skip(1).filter(|table| !table.starts_with("end of")).collect();
-    assert!(tables.len() >= 5, "the tables are not found");
-    for table in tables {
-        let (mark, text) = table.split_once(" -->\n").expect("a mark ends");
-        assert!(text.starts_with("Commit"), "c{mark}: begin with the commit that was measured");
-        assert!(text.contains(&format!("<!-- end of c{mark} -->")), "c{mark}: close the place of the table");
-    }
-    assert_eq!(page.matches("| measured |").count(), page.matches("<!-- cci bench").count(), "a table has no mark");
 }
