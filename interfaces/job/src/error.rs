@@ -41,8 +41,8 @@ impl fmt::Display for JobError {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NoJob => f.write_str(
-                "this process belongs to no job; start it by `cci run -n N PROGRAM`, or set RANK, WORLD_SIZE, \
-                 MASTER_ADDR and MASTER_PORT",
+                "this process belongs to no job; start it by `cci run -n N PROGRAM` or `srun --mpi=pmix`, or set RANK, \
+                 WORLD_SIZE, MASTER_ADDR and MASTER_PORT",
             ),
             Self::CannotJoin(why) => write!(f, "cannot join the job: {why}"),
             Self::Refused(why) => f.write_str(why),

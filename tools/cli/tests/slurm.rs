@@ -196,6 +196,15 @@ fn ranks_of_slurm_speak_pmi_and_pmix_and_meet_at_a_store() {
     }
 }
 
+/// Without an interface of Slurm's ranks have nowhere to meet.
+#[test]
+fn ranks_of_slurm_that_cannot_meet_name_the_option() {
+    let Some(cluster) = Cluster::start() else { return };
+    let ended = cluster.command("srun").args(["--overcommit", "-n", "2", CCI, "job"]).output().expect("srun");
+    let why = text_of(&ended.stderr);
+    assert!(!ended.status.success() && why.contains("`srun --mpi=pmix`"), "{why}");
+}
+
 /// Inside of an allocation the script itself has Slurm's variables, and is no rank.
 #[test]
 fn a_script_of_slurm_starts_ranks_by_srun_and_by_cci_run() {

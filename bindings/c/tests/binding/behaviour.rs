@@ -94,8 +94,8 @@ fn handles_that_were_valid_once_are_refused() {
     check("stale");
 }
 
-/// Pages of 2 MiB, of the program's or the system's choice, addresses beyond 2^47, and a limit under
-/// which nothing may be locked. What the system lacks is left out, with the reason.
+/// Pages of 2 MiB, of the program's or the system's choice, addresses beyond 2^47, and a limit
+/// under which nothing may be locked. What the system lacks is left out, with the reason.
 #[test]
 fn remote_memory_of_each_kind_is_read_and_written() {
     let dir = scratch();

@@ -1,8 +1,8 @@
 /*
  * RMA between two processes on memory of one kind, which the argument names: huge (pages of 2 MiB
  * that the system has set aside), transparent (pages that it may join), high (at 2^52, where the
- * processor has such addresses), small (ordinary pages, and nothing may be locked). Prints "skipped"
- * where the system has no such memory.
+ * processor has such addresses), small (ordinary pages, and nothing may be locked). Prints
+ * "skipped" where the system has no such memory.
  */
 
 #define _GNU_SOURCE
