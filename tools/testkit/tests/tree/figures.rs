@@ -17,15 +17,14 @@ fn is_figure(cell: &str) -> bool {
     let cell = cell.trim().trim_matches('*');
     let number = |word: &str| {
         let word = word.trim_matches([',', ';', '*', '-', '~']);
-        !word.is_empty() && word.starts_with(|first: char| first.is_ascii_digit()) && word.parse::<f64>().is_ok()
-            || word.replace(',', "").parse::<f64>().is_ok()
+        word.starts_with(|first: char| first.is_ascii_digit()) && word.replace(',', "").parse::<f64>().is_ok()
     };
     let mut words = cell.split(' ').filter(|word| !word.is_empty());
     let is_number = words.next().is_some_and(number);
     let after: Vec<&str> = words.skip_while(|word| number(word) || ["to", "±"].contains(word)).collect();
     let is_with_unit = |unit: &&str| after.first().is_some_and(|word| word.trim_matches([',', ';', '*']) == *unit);
     let is_compared = after.first().is_some_and(|word| *word == "of" || *word == "times");
-    is_number && (UNITS.iter().any(|unit| is_with_unit(&unit)) || is_compared)
+    is_number && (UNITS.iter().any(is_with_unit) || is_compared)
 }
 
 fn cells(row: &str) -> impl Iterator<Item = &str> {
@@ -41,7 +40,7 @@ fn has_figures(table: &[&str]) -> bool {
     let has_one = |row: &&&str| cells(row).enumerate().skip(1).any(|(at, cell)| !is_of_bars(at) && is_figure(cell));
     let says_so =
         |head: &&str| head.starts_with("measured") || *head == "instructions" || head.starts_with("instructions of");
-    rows.iter().filter(has_one).count() * 2 >= rows.len().max(1) || heads.iter().any(|head| says_so(&head))
+    rows.iter().filter(has_one).count() * 2 >= rows.len().max(1) || heads.iter().any(says_so)
 }
 
 /// Whether a text names a commit, and a command, or that a program measured which is not kept.
