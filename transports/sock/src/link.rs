@@ -12,6 +12,7 @@ use cci_transport::{LocalAddress, Resolver, monotonic};
 use rustix::fd::{BorrowedFd, OwnedFd};
 use rustix::io::Errno;
 use std::fmt;
+use std::net::IpAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -244,7 +245,7 @@ impl Link for Sock {
     }
 
     fn silence(&self, to: &Address) -> Option<String> {
-        self.wrong_route(to).or_else(|| self.sockets.silence(to))
+        self.wrong_route(to).or_else(|| self.sockets.silence(to)).or_else(|| self.forbidden_route(to))
     }
 
     fn names(&mut self) -> Option<&mut dyn Names> {
@@ -257,14 +258,19 @@ impl Link for Sock {
 }
 
 impl Sock {
+    /// The address that the routes would choose for frames to a peer. None: nothing is wrong with
+    /// that peer's.
+    fn source_of(&self, to: &Address) -> Option<Result<IpAddr, Errno>> {
+        let is_free = address::is_outward(to) || address::ip(to).is_loopback();
+        (!is_free).then(|| self.sockets.source_of(to))
+    }
+
     /// Why frames to a peer do not leave, or leave from another address than the routes would
-    /// choose, if so.
+    /// choose, if so. It says more than the call that was refused. Another error may be that of the
+    /// question, and is no reason.
     fn wrong_route(&self, to: &Address) -> Option<String> {
         let (own, ip) = (self.local.ip, address::ip(to));
-        if address::is_outward(to) || ip.is_loopback() {
-            return None;
-        }
-        match self.sockets.source_of(to) {
+        match self.source_of(to)? {
             Ok(source) if source == own || source == ip => None,
             Ok(_) if self.local.loopback => Some(format!(
                 "frames from {own} do not leave this host; leave out the keys ip and interface, or set connect = network"
@@ -273,9 +279,16 @@ impl Sock {
                 "frames leave from {own}, but the routes lead to {ip} from {source}; leave out the keys ip and interface, \
                  or name {source}"
             )),
-            // Whose thread asks says nothing about the endpoint.
-            Err(Errno::XDEV) => None,
-            Err(error) => Some(why_not(to, error)),
+            Err(error @ (Errno::NETUNREACH | Errno::HOSTUNREACH)) => Some(why_not(to, error)),
+            Err(_) => None,
+        }
+    }
+
+    /// Which route forbids a peer's address, where no refused frame tells of it.
+    fn forbidden_route(&self, to: &Address) -> Option<String> {
+        match self.source_of(to)? {
+            Err(error @ (Errno::ACCESS | Errno::INVAL)) => Some(why_not(to, error)),
+            _ => None,
         }
     }
 }

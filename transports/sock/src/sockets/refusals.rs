@@ -7,7 +7,7 @@ use rustix::io::Errno;
 use std::time::Duration;
 
 /// Addresses whose refusals are remembered.
-const REMEMBERED: usize = 8;
+const REMEMBERED: usize = 64;
 /// How long a refusal explains a silence, once other frames have left.
 const RECENT: Duration = Duration::from_secs(5);
 /// What cannot pass is final after so long without a frame, and so many calls. A filter may concern
@@ -17,6 +17,8 @@ const FINAL_CALLS: u32 = 8;
 
 /// So many refusals of an address, one soon after the other, go on.
 const IN_A_ROW: u32 = 3;
+/// Refusals that are closer together count once: one moment may refuse a burst of frames.
+const APART: Duration = Duration::from_millis(50);
 
 /// What a refusal is to explain.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -61,8 +63,28 @@ struct Refusal {
     at: Time,
     /// Frames that had gone through.
     passed: u64,
-    /// How many have come for this address, each soon after the one before.
+    /// How many have come for this address, each soon after the one before, and when the last one
+    /// of these was counted.
     in_a_row: u32,
+    counted: Time,
+}
+
+impl Refusal {
+    /// The same call, refused again now.
+    fn again(self, before: &Self) -> Self {
+        match () {
+            () if before.at + RECENT <= self.at => self,
+            () if before.counted + APART > self.at => {
+                Self { in_a_row: before.in_a_row, counted: before.counted, ..self }
+            }
+            () => Self { in_a_row: before.in_a_row.saturating_add(1), ..self },
+        }
+    }
+
+    /// What is forgotten first: what has no part in a row, and the oldest.
+    fn worth(&self, now: Time) -> (bool, Time) {
+        (self.in_a_row >= IN_A_ROW && self.at + RECENT > now, self.at)
+    }
 }
 
 /// Refusals that cannot pass, in a row.
@@ -79,8 +101,7 @@ struct Streak {
 /// whether a refusal is over, so that the fast path has no part in it.
 #[derive(Debug, Default)]
 pub(super) struct Refusals {
-    met: [Option<Refusal>; REMEMBERED],
-    next: usize,
+    met: Vec<Refusal>,
     /// Frames that had gone through at the last refusal.
     last: Option<u64>,
     streak: Option<Streak>,
@@ -111,14 +132,7 @@ impl Refusals {
 
     fn record_any(&mut self, call: &'static str, error: Errno, to: &Address, passed: u64, is_final: bool) -> bool {
         let now = monotonic();
-        let known = self.met.iter().position(|met| met.is_some_and(|met| met.to == *to));
-        let place = known.unwrap_or(self.next);
-        if known.is_none() {
-            self.next = (self.next + 1) % REMEMBERED;
-        }
-        let before = self.met[place].filter(|met| met.to == *to && met.at + RECENT > now);
-        let in_a_row = before.map_or(0, |met| met.in_a_row).saturating_add(1);
-        self.met[place] = Some(Refusal { call, error, to: *to, at: now, passed, in_a_row });
+        self.remember(Refusal { call, error, to: *to, at: now, passed, in_a_row: 1, counted: now });
         self.last = Some(passed);
         if !is_final {
             self.streak = None;
@@ -131,6 +145,16 @@ impl Refusals {
         // What is begun later ends likewise.
         self.streak = Some(if is_over { Streak { since: now, calls: 0, passed } } else { streak });
         is_over
+    }
+
+    fn remember(&mut self, refusal: Refusal) {
+        if let Some(met) = self.met.iter_mut().find(|met| met.to == refusal.to) {
+            *met = refusal.again(met);
+        } else if self.met.len() < REMEMBERED && self.met.try_reserve(1).is_ok() {
+            self.met.push(refusal);
+        } else if let Some(met) = self.met.iter_mut().min_by_key(|met| met.worth(refusal.at)) {
+            *met = refusal;
+        }
     }
 
     /// Whether nothing has gone through since the last refusal.
@@ -150,7 +174,7 @@ impl Refusals {
             let is_its = met.to == *to && goes_on && met.at + RECENT > now;
             is_its || is_current && meaning(met.error) == Meaning::Final
         };
-        let met = self.met.iter().flatten().filter(explains).max_by_key(|met| (met.to == *to, met.at))?;
+        let met = self.met.iter().filter(explains).max_by_key(|met| (met.to == *to, met.at))?;
         let (call, why) = (met.call, std::io::Error::from(met.error));
         Some(format!(
             "the system refuses {call} for frames ({why}); check filters of system calls, firewalls and routes"
@@ -166,6 +190,14 @@ mod tests {
         crate::address::of_socket(&std::net::SocketAddr::from(([192, 0, 2, number], 5000)))
     }
 
+    /// Lets time pass since all that was refused.
+    fn go_back(refusals: &mut Refusals, by: Duration) {
+        let by = u64::try_from(by.as_nanos()).expect("short");
+        for met in &mut refusals.met {
+            (met.at, met.counted) = (Time(met.at.0 - by), Time(met.counted.0 - by));
+        }
+    }
+
     #[test]
     fn a_refusal_is_over_once_a_frame_has_passed_but_explains_the_silence_of_its_address() {
         let mut refusals = Refusals::default();
@@ -176,9 +208,14 @@ mod tests {
         assert_eq!(refusals.sentence(&address(2), 7, Explained::Silence), None, "another address was not refused");
         assert!(refusals.sentence(&address(1), 8, Explained::Silence).is_some(), "other frames have left");
         assert_eq!(refusals.sentence(&address(1), 8, Explained::End), None, "the frame was sent again");
-        assert!((0..2).all(|_| !refusals.record("sendto", Errno::PERM, &address(1), 8)));
+        assert!((0..9).all(|_| !refusals.record("sendto", Errno::PERM, &address(1), 8)));
+        assert_eq!(refusals.sentence(&address(1), 9, Explained::End), None, "one burst was refused");
+        for _ in 1..IN_A_ROW {
+            go_back(&mut refusals, APART);
+            assert!(!refusals.record("sendto", Errno::PERM, &address(1), 8));
+        }
         assert!(refusals.sentence(&address(1), 9, Explained::End).is_some(), "it goes on beside others");
-        refusals.met[0].as_mut().expect("a refusal").at = Time(0);
+        go_back(&mut refusals, RECENT);
         assert_eq!(refusals.sentence(&address(1), 9, Explained::Silence), None, "it is long ago");
         assert_eq!(refusals.sentence(&address(1), 8, Explained::Silence), None, "and it may be over");
     }
@@ -201,13 +238,34 @@ mod tests {
     }
 
     #[test]
-    fn more_addresses_than_are_remembered_forget_the_oldest() {
+    fn more_addresses_than_are_remembered_forget_the_oldest_that_is_refused_no_more() {
         let mut refusals = Refusals::default();
-        for number in 0..=u8::try_from(REMEMBERED).expect("few") {
-            refusals.record("sendto", Errno::PERM, &address(number), 0);
+        let refuse = |refusals: &mut Refusals, number| refusals.record("sendto", Errno::PERM, &address(number), 0);
+        for _ in 0..IN_A_ROW {
+            go_back(&mut refusals, APART);
+            refuse(&mut refusals, 0);
         }
-        assert_eq!(refusals.sentence(&address(0), 0, Explained::Silence), None);
-        assert!(refusals.sentence(&address(1), 0, Explained::Silence).is_some());
+        for number in 1..=u8::try_from(REMEMBERED).expect("few") {
+            refuse(&mut refusals, number);
+        }
+        let mut is_known = |number| refusals.sentence(&address(number), 0, Explained::Silence).is_some();
+        assert_eq!([0, 1, 2].map(&mut is_known), [true, false, true]);
+        // One that is over makes room as others do.
+        go_back(&mut refusals, RECENT);
+        refuse(&mut refusals, 2);
+        refuse(&mut refusals, 1);
+        assert_eq!(refusals.met.iter().filter(|met| met.to == address(0)).count(), 0);
+        assert_eq!(refusals.met.len(), REMEMBERED);
+    }
+
+    #[test]
+    fn many_addresses_that_are_refused_by_turns_all_go_on() {
+        let mut refusals = Refusals::default();
+        for _ in 0..IN_A_ROW {
+            go_back(&mut refusals, APART);
+            (0..20).for_each(|number| assert!(!refusals.record("sendto", Errno::PERM, &address(number), 0)));
+        }
+        assert!((0..20).all(|number| refusals.sentence(&address(number), 1, Explained::End).is_some()));
     }
 
     #[test]

@@ -98,6 +98,33 @@ fn a_frame_above_the_mtu_is_told_of_and_others_pass() {
 }
 
 #[test]
+fn a_refused_call_is_the_reason_unless_the_routes_lead_elsewhere() {
+    let commands = [
+        "ip link set lo up",
+        "ip link add v0 type veth peer name v1",
+        "ip addr add 192.0.2.9/24 dev v0",
+        "ip link set v0 up",
+        "ip route add prohibit 198.51.100.0/24",
+    ];
+    in_own_network(&commands, || {
+        let mut link = open("192.0.2.9", &[]);
+        let [forbidden, nowhere] =
+            ["sock://198.51.100.1:5000", "sock://203.0.113.1:5000"].map(|uri| link.resolve(uri).expect("an address"));
+        let before = link.silence(&forbidden).expect("the route tells");
+        assert!(before.contains("the system has no way to 198.51.100.1 ("), "{before}");
+        assert_eq!(link.send_burst(&[frame(forbidden, b"lost"), frame(nowhere, b"lost")]), 2);
+        for reason in [link.refusal(&forbidden), link.silence(&forbidden)] {
+            let reason = reason.expect("a reason");
+            assert!(reason.contains("the system refuses send"), "{reason}");
+        }
+        for reason in [link.refusal(&nowhere), link.silence(&nowhere)] {
+            let reason = reason.expect("a reason");
+            assert!(reason.contains("the system has no way to 203.0.113.1 ("), "{reason}");
+        }
+    });
+}
+
+#[test]
 fn a_full_buffer_ends_a_burst_and_room_is_told_of() {
     let commands = ["ip link set lo up", "tc qdisc add dev lo root tbf rate 1mbit burst 70000 limit 100000000"];
     in_own_network(&commands, || {
