@@ -199,7 +199,7 @@ impl<L: Link> Reliable<L> {
                 engine.handle_unreachable(now, &to, quoted, is_own, &mut HostCtx { state: host, core });
             }
             Incoming::TooBig { to, quoted, mtu } => engine.handle_too_big(&to, quoted, mtu),
-            Incoming::Down => engine.handle_down(now, &mut HostCtx { state: host, core }),
+            Incoming::Down { concerns } => engine.handle_down(now, concerns, &mut HostCtx { state: host, core }),
             Incoming::Faulted { span } => host.registry.note_fault(span),
         })
     }

@@ -73,8 +73,11 @@ pub enum Incoming<'a> {
     },
     /// The system refuses every call by which frames leave or arrive, and no call can change that:
     /// the socket is gone, or a filter of system calls forbids it. Shown again while calls
-    /// are refused, now and then.
-    Down,
+    /// are refused, now and then. A link of several sockets tells which peers are behind that one.
+    Down {
+        /// Whether frames of this address leave or arrive there.
+        concerns: fn(&Address) -> bool,
+    },
     /// The system could not read registered memory of a frame, which is lost: the program has
     /// unmapped the memory.
     Faulted {

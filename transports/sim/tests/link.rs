@@ -33,7 +33,7 @@ fn take(link: &mut SimLink) -> Vec<Taken> {
             Incoming::Multicast { from, bytes, .. } => ("group", from, bytes.to_vec()),
             Incoming::Refused { to, quoted, .. } => ("refused", to, quoted.to_vec()),
             Incoming::TooBig { to, quoted, .. } => ("too big", to, quoted.to_vec()),
-            Incoming::Down => ("down", Address::default(), Vec::new()),
+            Incoming::Down { .. } => ("down", Address::default(), Vec::new()),
             Incoming::Faulted { .. } => ("faulted", Address::default(), Vec::new()),
         });
     });

@@ -127,6 +127,11 @@ pub(crate) fn is_outward(address: &Address) -> bool {
     address.0[18] & OUTWARD != 0
 }
 
+/// Whether frames to this address leave by the own socket.
+pub(crate) fn is_by_own(address: &Address) -> bool {
+    !is_outward(address)
+}
+
 pub(crate) fn scope(address: &Address) -> u32 {
     let [a, b, c, d] = [address.0[20], address.0[21], address.0[22], address.0[23]];
     u32::from_be_bytes([a, b, c, d])

@@ -3,7 +3,7 @@
 use super::ERRORS_AT_ONCE;
 use super::receive::{Receiver, Stream};
 use super::refusals::{Refusals, is_of_receive};
-use super::reports::Reports;
+use super::reports::{Reports, down};
 use super::transmit::Transmitter;
 use crate::socket::How;
 use cci_reliable::{Incoming, Outgoing};
@@ -72,7 +72,7 @@ impl Bound {
     fn on_refused(&mut self, error: Errno, receiver: &Receiver, sink: &mut dyn FnMut(Incoming<'_>)) {
         let passed = receiver.received.datagrams;
         if self.refusals.record_receive(self.stream.call(), error, passed) {
-            sink(Incoming::Down);
+            sink(down(self.how.is_outward));
         }
     }
 }

@@ -100,6 +100,13 @@ fn is_local(address: &Address, socket: BorrowedFd<'_>) -> bool {
     other.is_ok_and(|other| is_same_network(socket, other.as_fd()) && bind(&other, &name).is_ok())
 }
 
+/// That no frame leaves or arrives any more by a bound socket: which peers are behind it.
+#[cold]
+pub(super) fn down(is_outward: bool) -> Incoming<'static> {
+    let concerns = if is_outward { address::is_outward } else { address::is_by_own };
+    Incoming::Down { concerns }
+}
+
 impl Reports {
     pub(super) fn new(mtu: u16, how: How) -> Self {
         Self {
@@ -152,7 +159,7 @@ impl Reports {
         }
         if std::mem::take(&mut self.is_down) {
             shown += 1;
-            sink(Incoming::Down);
+            sink(down(self.is_outward));
         }
         for _ in 0..AT_ONCE {
             let Ok(report) = take_report(socket, &mut self.room) else {

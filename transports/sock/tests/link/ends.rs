@@ -27,7 +27,7 @@ impl From<Incoming<'_>> for Got {
             Incoming::Multicast { group, from, bytes } => Self::Multicast { group, from, bytes: bytes.to_vec() },
             Incoming::Refused { to, quoted, is_own } => Self::Refused { to, quoted: quoted.to_vec(), is_own },
             Incoming::TooBig { to, quoted, mtu } => Self::TooBig { to, quoted: quoted.to_vec(), mtu },
-            Incoming::Down => Self::Down,
+            Incoming::Down { .. } => Self::Down,
             Incoming::Faulted { span } => Self::Faulted(span),
         }
     }

@@ -2,8 +2,10 @@
 
 use crate::ends::{Got, frame, open, take, wait};
 use crate::namespace::in_own_network;
-use cci_reliable::{Link, Names, Wait};
+use crate::sys::replace_socket;
+use cci_reliable::{Incoming, Link, Names, Wait};
 use std::net::UdpSocket;
+use std::time::{Duration, Instant};
 
 /// A network whose other hosts are silent.
 const SILENT: &[&str] = &[
@@ -90,5 +92,33 @@ fn a_host_without_a_route_is_refused_with_a_reason() {
         link.forget(8);
         assert_eq!(link.next(), None);
         assert_eq!(ports_of_any_address(), []);
+    });
+}
+
+#[test]
+fn one_that_is_gone_concerns_its_own_peers_alone() {
+    let commands = [
+        "ip link set lo up",
+        "ip link add v0 type veth peer name v1",
+        "ip addr add 192.0.2.9/24 dev v0",
+        "ip link set v0 up",
+        "ip link set v1 up",
+        "ip neigh add 192.0.2.1 lladdr 02:00:00:00:00:01 dev v0",
+    ];
+    in_own_network(&commands, || {
+        let mut link = open("127.0.0.1", CONNECTS);
+        let [elsewhere, here] = [ELSEWHERE, "sock://127.0.0.2:5000"].map(|uri| link.resolve(uri).expect("an address"));
+        assert!(replace_socket(ports_of_any_address()[0]), "the outward socket is there");
+        let (begin, mut is_down) = (Instant::now(), false);
+        while !is_down {
+            assert!(begin.elapsed() < Duration::from_secs(20), "nothing tells");
+            assert_eq!(link.send_burst(&[frame(elsewhere, b"lost")]), 1);
+            link.recv_burst(8, &mut |incoming| {
+                let Incoming::Down { concerns } = incoming else { panic!("{incoming:?}") };
+                assert!(concerns(&elsewhere) && !concerns(&here));
+                is_down = true;
+            });
+            std::thread::sleep(Duration::from_millis(10));
+        }
     });
 }

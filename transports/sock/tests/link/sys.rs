@@ -98,3 +98,22 @@ fn receive(socket: &UdpSocket, kind: i32) -> Option<i32> {
     }
     None
 }
+
+/// Puts `/dev/null` in the place of the IPv4 socket at this port, as a program might that closes a
+/// descriptor which is not its own. Whether there is such a socket.
+pub(crate) fn replace_socket(port: u16) -> bool {
+    let nothing = std::fs::File::open("/dev/null").expect("it is there");
+    (3..1024).any(|number| {
+        let mut name =
+            libc::sockaddr_in { sin_family: 0, sin_port: 0, sin_addr: libc::in_addr { s_addr: 0 }, sin_zero: [0; 8] };
+        let mut len = size_of_val(&name) as libc::socklen_t;
+        // SAFETY: the call writes no more than the place has; another descriptor is left alone.
+        let is_known = unsafe { libc::getsockname(number, (&raw mut name).cast(), &raw mut len) } == 0;
+        let is_it = is_known
+            && i32::from(name.sin_family) == libc::AF_INET
+            && name.sin_port == port.to_be()
+            && name.sin_addr.s_addr == 0;
+        // SAFETY: the number stays open, so that its owner closes what is there.
+        is_it && unsafe { libc::dup2(std::os::fd::AsRawFd::as_raw_fd(&nothing), number) } == number
+    })
+}

@@ -28,11 +28,12 @@ impl Engine {
         }
     }
 
-    /// Ends what can never end otherwise, because no frame leaves or arrives any more: connects are
-    /// refused, and connections break. Requests wait for the program's answer.
-    pub fn handle_down<H: Host>(&mut self, now: Time, host: &mut H) {
+    /// Ends what can never end otherwise, because no frame leaves or arrives any more for the
+    /// addresses that this `concerns`: connects are refused, and connections break. Requests wait
+    /// for the program's answer.
+    pub fn handle_down<H: Host>(&mut self, now: Time, concerns: fn(&Address) -> bool, host: &mut H) {
         for index in 0..self.table.end() {
-            match self.table.get(index).map(|conn| conn.state) {
+            match self.table.get(index).filter(|conn| concerns(&conn.to)).map(|conn| conn.state) {
                 Some(State::Asking) => self.refuse(now, index, Failure::Refused, host),
                 Some(State::Open | State::Accepting) => {
                     self.break_connection(now, index, Failure::Disconnected, host);

@@ -278,7 +278,7 @@ fn shown(world: &mut World) -> Vec<(Address, bool)> {
     world.reports.show(world.socket.as_fd(), &mut |incoming| {
         all.push(match incoming {
             Incoming::Refused { to, is_own, .. } => (to, is_own),
-            Incoming::Down => (Address::default(), true),
+            Incoming::Down { .. } => (Address::default(), true),
             other => panic!("{other:?}"),
         });
     });

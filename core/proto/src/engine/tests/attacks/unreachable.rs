@@ -87,11 +87,13 @@ fn what_this_host_itself_refuses_ends_at_once() {
 fn where_nothing_leaves_or_arrives_any_more_everything_ends() {
     let mut refused = Refused::new(Attribute::ReliableUnordered);
     let Pair { engines: [engine, server], hosts: [host, other], now, .. } = &mut refused.pair;
-    engine.handle_down(*now, host);
-    engine.handle_down(*now, host);
+    engine.handle_down(*now, |to| *to != ADDRESSES[1], host);
+    assert_eq!(host.broken, [], "the peer is reached by what is not down");
+    engine.handle_down(*now, |_| true, host);
+    engine.handle_down(*now, |_| true, host);
     assert_eq!(host.broken, [(refused.client, Failure::Disconnected)], "once");
     assert_eq!(host.ended[&1], Err(Failure::Disconnected));
-    server.handle_down(*now, other);
+    server.handle_down(*now, |_| true, other);
     assert_eq!(other.broken.len(), 1);
 }
 
