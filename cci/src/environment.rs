@@ -18,6 +18,7 @@ static KNOWN: &[&str] = &[
     "CCI_CTP",
     "CCI_DEBUG",
     "CCI_JOB_FD",
+    "CCI_JOB_SOCKET",
     "CCI_LISTEN",
     "CCI_LOG",
     "CCI_MX_DEVICE",

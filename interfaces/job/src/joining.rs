@@ -6,7 +6,7 @@ use crate::place::{self, Local};
 use crate::pmi::Pmi;
 use crate::pmix::{self, Pmix};
 use crate::proof::Secret;
-use crate::source::{DESCRIPTOR, Environment, Source, check};
+use crate::source::{DESCRIPTOR, Environment, SOCKET, Source, check};
 use crate::store_client::Client;
 use std::time::{Duration, Instant};
 
@@ -70,7 +70,8 @@ pub(crate) fn join(environment: &Environment<'_>, limit: Duration) -> Result<Joi
 
 fn launched(environment: &Environment<'_>, limit: Duration) -> Result<Joined, JobError> {
     let descriptor = environment.number(DESCRIPTOR)?;
-    let (client, welcome) = Client::inherited(descriptor, limit)?;
+    let socket = environment.get(SOCKET).map(|_| environment.number::<u64>(SOCKET)).transpose()?;
+    let (client, welcome) = Client::inherited(descriptor, socket, limit)?;
     let crate::wire::Welcome { rank, size, local, secret, .. } = welcome;
     Ok(Joined { name: "cci run", rank, size, local, secret, source: Box::new(client) })
 }

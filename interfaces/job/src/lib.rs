@@ -53,4 +53,4 @@ pub use job::{Job, Join};
 pub use place::Local;
 pub use proof::Secret;
 pub use server::Server;
-pub use source::{DESCRIPTOR, LONGEST_VALUE};
+pub use source::{DESCRIPTOR, LONGEST_VALUE, SOCKET};

@@ -12,6 +12,14 @@ use std::time::Duration;
 /// ```
 pub const DESCRIPTOR: &str = "CCI_JOB_FD";
 
+/// The variable by which `cci run` names the socket behind that descriptor, by its inode: a
+/// program may have closed the descriptor and have another file of that number.
+///
+/// ```
+/// assert_eq!(cci_job::SOCKET, "CCI_JOB_SOCKET");
+/// ```
+pub const SOCKET: &str = "CCI_JOB_SOCKET";
+
 /// The most bytes of a value that is published or exchanged.
 ///
 /// ```

@@ -54,12 +54,22 @@ impl Client {
         Ok(Self { stream: Some(stream), size: 0, is_launched: false, ended: None })
     }
 
-    /// Joins by the descriptor that the launcher gave to this process.
-    pub(crate) fn inherited(descriptor: i32, limit: Duration) -> Result<(Self, Welcome), JobError> {
-        let path = format!("/proc/self/fd/{descriptor}");
-        let is_socket =
-            std::fs::read_link(path).is_ok_and(|to| to.as_os_str().as_encoded_bytes().starts_with(b"socket:"));
-        if !is_socket {
+    /// Joins by the descriptor that the launcher gave to this process. `inode`: that of the socket,
+    /// where the launcher names it. Another file of this number is the program's, and is left alone.
+    pub(crate) fn inherited(descriptor: i32, inode: Option<u64>, limit: Duration) -> Result<(Self, Welcome), JobError> {
+        let found = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap_or_default();
+        let found = found.as_os_str().as_encoded_bytes();
+        let is_it = match inode {
+            Some(inode) => found == format!("socket:[{inode}]").as_bytes(),
+            None => found.starts_with(b"socket:"),
+        };
+        if !is_it && found.starts_with(b"socket:") {
+            return Err(cannot(format!(
+                "CCI_JOB_FD names descriptor {descriptor}, which is another socket than that of the job: the program \
+                 has closed that one; leave it open until the process has joined"
+            )));
+        }
+        if !is_it {
             return Err(cannot(format!(
                 "CCI_JOB_FD names descriptor {descriptor}, which is no socket here: a process joins once, and `cci run` \
                  itself has to start it; join once, or unset CCI_JOB_FD"

@@ -127,6 +127,37 @@ fn a_process_that_joins_twice_is_refused_and_its_job_goes_on() {
     assert_eq!(reports.try_iter().collect::<Vec<_>>(), [""; 0]);
 }
 
+/// A program that has closed the descriptor of the launcher may have another socket of its number.
+#[test]
+fn another_socket_of_the_number_of_the_jobs_is_left_alone() {
+    let (mut ours, theirs) = UnixStream::pair().expect("a pair");
+    let inode = |socket: &UnixStream| {
+        let link = format!("/proc/self/fd/{}", std::os::fd::AsRawFd::as_raw_fd(socket));
+        let name = std::fs::read_link(link).expect("a name").into_os_string().into_string().expect("text");
+        name.trim_start_matches("socket:[").trim_end_matches(']').parse::<u64>().expect("a number")
+    };
+    let flags = rustix::io::fcntl_getfd(&theirs).expect("flags");
+    rustix::io::fcntl_setfd(&theirs, flags - rustix::io::FdFlags::CLOEXEC).expect("flags");
+    let number = std::os::fd::AsRawFd::as_raw_fd(&theirs).to_string();
+    let named =
+        |socket: u64| BTreeMap::from([(crate::DESCRIPTOR, number.clone()), (crate::SOCKET, socket.to_string())]);
+    let why = error(&named(inode(&ours)));
+    assert!(why.contains("which is another socket than that of the job"), "{why}");
+    // Nothing was sent, the flags are as they were, and it is no other file.
+    ours.set_nonblocking(true).expect("a flag");
+    assert_eq!(
+        std::io::Read::read(&mut ours, &mut [0; 1]).map_err(|why| why.kind()),
+        Err(std::io::ErrorKind::WouldBlock)
+    );
+    assert_eq!(rustix::io::fcntl_getfd(&theirs).expect("flags"), flags - rustix::io::FdFlags::CLOEXEC);
+    // The right one is taken: its other end is closed, which is found out later.
+    let right = named(inode(&theirs));
+    drop(ours);
+    let why = error(&right);
+    assert!(why.contains("closed the connection"), "{why}");
+    std::mem::forget(theirs);
+}
+
 #[test]
 fn ranks_meet_at_the_store_of_rank_0() {
     let store = format!("127.0.0.1:{}", free_port());

@@ -301,6 +301,54 @@ fn a_long_line_that_waits_for_a_rank_that_is_not_read_is_broken_off() {
     }
 }
 
+/// The reader pauses also where the launcher has room, and too little of it to read ranks again.
+#[test]
+fn a_long_line_is_not_broken_off_while_its_rank_is_not_read() {
+    let elsewhere = Elsewhere::new();
+    // Rank 1 has more than is kept before the output is full.
+    let script = "a() { head -c $1 /dev/zero | tr '\\0' a; }
+        if test $RANK = 1; then sleep 0.1; yes line | head -n 1000000; exit; fi
+        a 100000; for i in 1 2 3 4 5 6 7 8 9 10; do a 1; sleep 0.05; done; a 6000000; echo";
+    let mut job = spawn(elsewhere.run(&["-n", "2", "--label", "sh", "-c", script]).stdout(Stdio::piped()));
+    let mut output = job.stdout.take().expect("a pipe");
+    std::thread::sleep(Duration::from_secs(1));
+    let (mut all, mut some) = (Vec::new(), vec![0; 400_000]);
+    for _ in 0..6 {
+        output.read_exact(&mut some).expect("bytes");
+        all.extend_from_slice(&some);
+        std::thread::sleep(Duration::from_millis(1500));
+    }
+    output.read_to_end(&mut all).expect("bytes");
+    assert!(ended(job).status.success());
+    let of_0 = all.split(|byte| *byte == b'\n').filter(|line| !line.starts_with(b"[1]"));
+    assert_eq!(of_0.map(<[u8]>::len).collect::<Vec<_>>(), [6_100_014, 0]);
+}
+
+/// What it left behind has its output, and is not read while there is no room, as if it were it.
+#[test]
+fn what_a_rank_elsewhere_that_has_ended_left_behind_needs_bounded_memory() {
+    let elsewhere = Elsewhere::new();
+    let fifo = elsewhere.fifo();
+    let script = "if test $RANK = 0; then cat /dev/zero & exit 0; fi; read go <$0; exit 5";
+    let mut job = spawn(elsewhere.run(&["-n", "2", "sh", "-c", script, &fifo]).stdout(Stdio::piped()));
+    let mut output = job.stdout.take().expect("a pipe");
+    let mut some = vec![0; 1 << 20];
+    output.read_exact(&mut some).expect("bytes");
+    let before: Vec<(u32, u64)> = launchers(&job).iter().map(|pid| (*pid, resident(*pid))).collect();
+    assert_eq!(before.len(), 2, "a launcher here and one there");
+    std::thread::sleep(Duration::from_secs(3));
+    for (pid, before) in &before {
+        let more = resident(*pid).saturating_sub(*before);
+        assert!(more <= MORE_MEMORY, "{more} bytes more at a launcher");
+    }
+    // It goes on where somebody reads, and ends with the job.
+    (0..16).for_each(|_| output.read_exact(&mut some).expect("bytes"));
+    std::fs::write(&fifo, "go\n").expect("a reader");
+    let rest = std::thread::spawn(move || std::io::copy(&mut output, &mut std::io::sink()));
+    assert_eq!(ended(job).status.code(), Some(5));
+    rest.join().expect("no panic").expect("the end of the output");
+}
+
 #[test]
 fn endless_lines_need_bounded_memory_and_end_with_their_reader() {
     let elsewhere = Elsewhere::new();

@@ -56,8 +56,6 @@ struct Launcher {
     are_closed: [bool; 2],
     /// The ranks on other hosts that are not read, and which channel of each.
     paused: BTreeSet<(u32, Channel)>,
-    /// Whether that are all of them, because the output is full.
-    is_held: bool,
     /// Where each rank is, for messages.
     places: BTreeMap<u32, String>,
     begin: Instant,
@@ -124,7 +122,8 @@ fn task(options: &RunOptions) -> Result<Task, UserError> {
 fn environment() -> Vec<(std::ffi::OsString, std::ffi::OsString)> {
     let is_taken = |name: &std::ffi::OsStr| {
         let text = name.to_string_lossy();
-        text.starts_with("CCI_") && text != cci_job::DESCRIPTOR || text == "PATH" || text == "LD_LIBRARY_PATH"
+        let is_of_one = [cci_job::DESCRIPTOR, cci_job::SOCKET].contains(&&*text);
+        text.starts_with("CCI_") && !is_of_one || text == "PATH" || text == "LD_LIBRARY_PATH"
     };
     std::env::vars_os().filter(|(name, _)| is_taken(name)).collect()
 }
@@ -148,7 +147,6 @@ impl Launcher {
             copies_input: stdin().is_terminal() || here.first() != Some(&0),
             are_closed: [false; 2],
             paused: BTreeSet::new(),
-            is_held: false,
             places: BTreeMap::new(),
             begin: Instant::now(),
             ending: None,
@@ -404,6 +402,7 @@ impl Launcher {
     /// Writes what ranks wrote last, unless the user asks to end once more.
     fn write_the_rest(&mut self) -> Result<(), UserError> {
         // Nothing comes from other hosts any more.
+        self.output.end_hold();
         let elsewhere: Vec<u32> = self.places.keys().copied().collect();
         for (rank, channel) in elsewhere.iter().flat_map(|rank| CHANNELS.map(|channel| (*rank, channel))) {
             self.output.take(rank, channel, &[]);

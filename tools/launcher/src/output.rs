@@ -45,6 +45,8 @@ pub(crate) struct Output {
     /// What messages begin with.
     speaker: String,
     is_reported: bool,
+    /// The output had no room, and half of it has not left since: no rank elsewhere is read.
+    is_held: bool,
 }
 
 impl Output {
@@ -54,7 +56,12 @@ impl Output {
             let labels = label.then(Labels::default);
             Stream { feed: Feed::shared(to), labels, carries, has_lost: false }
         };
-        Self { streams: [stream(stdout()), stream(stderr())], speaker: speaker.to_owned(), is_reported: false }
+        Self {
+            streams: [stream(stdout()), stream(stderr())],
+            speaker: speaker.to_owned(),
+            is_reported: false,
+            is_held: false,
+        }
     }
 
     /// Whether ranks may be read.
@@ -62,9 +69,21 @@ impl Output {
         self.streams.iter().all(|stream| stream.feed.has_room())
     }
 
-    /// Whether half of the room is free.
-    pub(crate) fn is_half_empty(&self) -> bool {
-        self.streams.iter().all(|stream| stream.feed.is_done() || stream.feed.len() <= MOST / 2)
+    /// Whether ranks elsewhere are not to be read: from when there is no room until half is free.
+    pub(crate) fn hold(&mut self) -> bool {
+        let is_half_empty = |stream: &Stream| stream.feed.is_done() || stream.feed.len() <= MOST / 2;
+        self.is_held = if self.is_held { !self.streams.iter().all(is_half_empty) } else { !self.has_room() };
+        self.is_held
+    }
+
+    /// Nobody is read elsewhere any more.
+    pub(crate) fn end_hold(&mut self) {
+        self.is_held = false;
+    }
+
+    /// Whether the line that holds a stream is silent by itself, and not because it is not read.
+    fn may_break_off(&self) -> bool {
+        !self.is_held && self.has_room()
     }
 
     /// Whether everything has been written.
@@ -117,12 +136,16 @@ impl Output {
 
     /// When `keep_deadlines` is to be called.
     pub(crate) fn deadline(&self) -> Option<Instant> {
-        self.streams.iter().filter(|_| self.has_room()).filter_map(|stream| stream.labels.as_ref()?.deadline()).min()
+        self.streams
+            .iter()
+            .filter(|_| self.may_break_off())
+            .filter_map(|stream| stream.labels.as_ref()?.deadline())
+            .min()
     }
 
     /// Breaks off long lines that do not go on while other ranks wait.
     pub(crate) fn keep_deadlines(&mut self, now: Instant) {
-        if !self.has_room() {
+        if !self.may_break_off() {
             return;
         }
         for stream in &mut self.streams {

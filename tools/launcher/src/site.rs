@@ -5,7 +5,7 @@ use crate::end::{End, NOT_STARTED};
 use crate::feed::Feed;
 use crate::output::{CHANNELS, Channel};
 use crate::sys;
-use cci_job::DESCRIPTOR;
+use cci_job::{DESCRIPTOR, SOCKET};
 use cci_mem::descriptors;
 use cci_report::names::Choice;
 use cci_report::{UserError, while_doing};
@@ -132,7 +132,8 @@ impl Site {
             let (ours, theirs) =
                 descriptors::stream_pair().map_err(while_doing("cannot connect a rank; raise ulimit -n"))?;
             let mut command = task.command(*rank, at, ranks.len());
-            command.env(DESCRIPTOR, theirs.as_raw_fd().to_string());
+            let socket = rustix::fs::fstat(&theirs).map_err(while_doing("cannot connect a rank"))?.st_ino;
+            command.env(DESCRIPTOR, theirs.as_raw_fd().to_string()).env(SOCKET, socket.to_string());
             let own = processors.get(at % processors.len().max(1)).filter(|_| task.bind == Bind::Core);
             sys::prepare(&mut command, Some(theirs.as_raw_fd()), own.map(|own| one(*own)));
             let is_first = started.insert(task.program(*rank).0);

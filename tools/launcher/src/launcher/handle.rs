@@ -111,9 +111,9 @@ impl Launcher {
     /// Has other hosts not read the ranks whose text has to wait here, and go on with the others.
     /// While the output has no room these are all ranks, until half of it has left.
     pub(super) fn pause_ranks(&mut self) {
-        self.is_held = if self.is_held { !self.output.is_half_empty() } else { !self.output.has_room() };
+        let is_held = self.output.hold();
         let mut full: std::collections::BTreeSet<_> = self.output.full().collect();
-        if self.is_held {
+        if is_held {
             // What a rank that has ended left behind may still write.
             let elsewhere = self.hosts.iter().flat_map(RemoteHost::ranks);
             full.extend(elsewhere.flat_map(|rank| CHANNELS.map(|channel| (*rank, channel))));
