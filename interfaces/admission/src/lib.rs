@@ -34,7 +34,8 @@ use std::time::Duration;
 pub const GRACE: Duration = Duration::from_millis(100);
 
 /// The grace of a stranger that has sent a part of its request: it waits for a round trip, or for
-/// bytes that the network has lost.
+/// bytes that the network has lost. Half of the places have it at most, so that strangers which send
+/// a byte each leave the other half to newcomers.
 pub const GRACE_OF_BEGUN: Duration = Duration::from_secs(1);
 
 /// How long a server accepts nothing after it found no descriptor.
@@ -214,14 +215,18 @@ impl<N: Copy + PartialEq> Admission<N> {
         }
         let count = |origin: &Origin| counts.get(origin).copied().unwrap_or(0);
         let share = newcomer.map_or(usize::MAX, |newcomer| count(&newcomer).saturating_add(1));
-        let may_go = |stranger: &Stranger<N>| {
+        let has = |stranger: &Stranger<N>, grace| stranger.since.saturating_add(grace) > now;
+        let mut long = self.limits.places / 2;
+        let mut may_go = |stranger: &Stranger<N>| {
             let is_over_its_share = || stranger.origin != Origin::Here && count(&stranger.origin) > share;
-            let grace = if stranger.bytes == 0 { GRACE } else { GRACE_OF_BEGUN };
-            stranger.since.saturating_add(grace) <= now || is_over_its_share()
+            let is_long = stranger.bytes > 0 && has(stranger, GRACE_OF_BEGUN) && long > 0;
+            long -= usize::from(is_long);
+            !(is_long || has(stranger, GRACE)) || is_over_its_share()
         };
-        let others = self.strangers.iter().enumerate().filter(|(_, stranger)| may_go(stranger));
+        // The oldest have the longer grace.
+        let others: Vec<_> = self.strangers.iter().enumerate().filter(|(_, stranger)| may_go(stranger)).collect();
         // Of equal counts the last one is taken: reversed, that is the oldest.
-        others.rev().max_by_key(|(_, stranger)| count(&stranger.origin)).map(|(at, _)| at)
+        others.iter().rev().max_by_key(|(_, stranger)| count(&stranger.origin)).map(|(at, _)| *at)
     }
 }
 

@@ -46,12 +46,36 @@ fn a_stranger_that_has_begun_its_request_keeps_its_place_for_a_slow_round_trip()
         assert_eq!(admission.handle_arrival(slow, 8, origin), Arrival::Replaces(1), "the silent one goes first");
         assert!(admission.handle_bytes(&8, 1));
         let just_before = GRACE_OF_BEGUN - Duration::from_nanos(1);
-        assert_eq!(admission.handle_arrival(just_before, 9, origin), Arrival::Refused);
-        assert_eq!(admission.handle_arrival(GRACE_OF_BEGUN, 9, origin), Arrival::Replaces(0), "not for ever");
+        assert_eq!(admission.handle_arrival(just_before, 9, origin), Arrival::Replaces(8), "half of the places");
+        assert!(admission.has(&0));
+        assert_eq!(admission.handle_arrival(GRACE_OF_BEGUN, 10, origin), Arrival::Replaces(0), "not for ever");
     }
     let mut admission = full(3, FIRST);
     assert!((0..3).all(|name| admission.handle_bytes(&name, 1)));
     assert_eq!(admission.handle_arrival(slow, 9, OTHER), Arrival::Replaces(0), "above its share");
+}
+
+#[test]
+fn strangers_that_send_a_byte_each_keep_newcomers_out_no_longer_than_silent_ones() {
+    for origin in [Origin::Here, FIRST] {
+        let mut admission = full(8, origin);
+        assert!((0..8).all(|name| admission.handle_bytes(&name, 1)));
+        // Each newcomer that finds no place comes again, and so do those that were put out.
+        let mut longest = Duration::ZERO;
+        let (mut since, mut now) = (Duration::ZERO, Duration::ZERO);
+        for name in 8..200 {
+            now += Duration::from_millis(20);
+            match admission.handle_arrival(now, name, origin) {
+                Arrival::Refused => {}
+                Arrival::Admitted | Arrival::Replaces(_) => {
+                    longest = longest.max(now - since);
+                    since = now;
+                    assert!(admission.handle_bytes(&name, 1));
+                }
+            }
+        }
+        assert!(longest <= GRACE, "{longest:?}");
+    }
 }
 
 #[test]
