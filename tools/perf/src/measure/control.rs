@@ -138,6 +138,7 @@ pub(crate) struct Link<P: Driver> {
 
 impl<P: Driver> Link<P> {
     pub(crate) fn new(driver: P, control: P::Connection, operations: P::Connection) -> Self {
+        driver.heed([Some(control), Some(operations)]);
         Self { driver, control, operations, bytes: Vec::new(), is_early: false }
     }
 

@@ -5,7 +5,7 @@
 use super::loops::SILENCE_IN_BLOCK;
 use super::ports;
 use crate::device::{keys_of_loopback, with_keys, without_configuration};
-use crate::probe::{NAP, touch_next};
+use crate::probe::{NAP, touch};
 use crate::reach::{no_transport, scope};
 use cci::__binding::{self, Contract, Threading};
 use cci::trace::Stamps;
@@ -20,7 +20,7 @@ use cci_report::{UserError, while_doing};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::path::PathBuf;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::Duration;
 
 /// Result of one poll in a measuring loop; its event has been returned to the library.
@@ -62,6 +62,8 @@ pub(crate) enum DriverEvent<C> {
     NotOpen(Status, u64),
     /// A connection request was accepted; its payload is in the caller's buffer.
     Asked,
+    /// Something that is none of the run's.
+    Other,
 }
 
 /// A failure that ends a measuring loop.
@@ -215,6 +217,9 @@ pub(crate) trait Driver: Sized {
     fn wait_beside<'a>(&'a self, others: impl Iterator<Item = &'a Self>) {
         nap_beside(self, others);
     }
+    /// From now on the end of other connections than these is not that of the peer: anybody may
+    /// connect to an endpoint, and leave it.
+    fn heed(&self, _: [Option<Self::Connection>; 2]) {}
     /// Closes a connection, where the driver can: a peer that does not leave.
     fn disconnect(&self, _: Self::Connection) {}
 }
@@ -296,6 +301,8 @@ pub(crate) struct Facade {
     transport: String,
     /// Only in blocking mode: a polling endpoint never asks for its handle.
     handle: Option<OwnedFd>,
+    /// The connections of a run, as far as they are there.
+    heeded: Mutex<Option<[Option<Connection>; 2]>>,
 }
 
 /// The device of these options, with their keys.
@@ -391,7 +398,7 @@ impl Driver for Facade {
         match &event {
             Event::Received(message) => Ok(Completion::Received(message.len())),
             Event::Completed(operation) => operation.outcome().map(|()| Completion::Sent).map_err(driver_error),
-            other => Completion::of(other.kind(), 0),
+            other => self.completion_of(other, 0),
         }
     }
 
@@ -424,6 +431,7 @@ impl Driver for Facade {
                     }
                 })
             }
+            Event::Disconnected(_) | Event::Keepalive(_) if self.is_of_another(&event) => Ok(DriverEvent::Other),
             Event::Disconnected(_) | Event::Keepalive(_) => Err(DriverError::PeerLost),
             Event::EndpointFailed(_) => Err(DriverError::Failed(Status::NetDown)),
             _ => Ok(DriverEvent::Sent),
@@ -438,6 +446,10 @@ impl Driver for Facade {
 
     fn handle(&self) -> Option<BorrowedFd<'_>> {
         self.handle.as_ref().map(AsFd::as_fd)
+    }
+
+    fn heed(&self, connections: [Option<Connection>; 2]) {
+        *self.heeded.lock().unwrap_or_else(PoisonError::into_inner) = Some(connections);
     }
 
     fn disconnect(&self, connection: Connection) {
@@ -468,17 +480,29 @@ impl Facade {
             Mode::Polling => None,
             Mode::Blocking => Some(endpoint.handle().map_err(|error| UserError(error.to_string()))?),
         };
-        Ok(Self { endpoint, transport: device.transport, handle })
+        Ok(Self { endpoint, transport: device.transport, handle, heeded: Mutex::new(None) })
     }
 
     #[inline(always)]
     fn poll_touching(&self) -> Result<Completion, DriverError> {
-        let (kind, detail) = match touch_next(&self.endpoint) {
-            Ok(Some(event)) => event,
-            Ok(None) | Err(PollError::NoBuffers) => return Ok(Completion::Nothing),
-            Err(error) => return Err(DriverError::Failed(error.status())),
-        };
-        Completion::of(kind, detail)
+        let Some(event) = next(&self.endpoint)? else { return Ok(Completion::Nothing) };
+        let detail = touch(&event);
+        self.completion_of(&event, detail)
+    }
+
+    #[inline(always)]
+    fn completion_of(&self, event: &Event<'_>, detail: u32) -> Result<Completion, DriverError> {
+        match event {
+            Event::Disconnected(_) | Event::Keepalive(_) if self.is_of_another(event) => Ok(Completion::Other),
+            _ => Completion::of(event.kind(), detail),
+        }
+    }
+
+    /// Whether a connection ends that is none of the run's.
+    #[cold]
+    fn is_of_another(&self, event: &Event<'_>) -> bool {
+        let heeded = *self.heeded.lock().unwrap_or_else(PoisonError::into_inner);
+        heeded.is_some_and(|heeded| !heeded.contains(&event.connection()))
     }
 
     /// The endpoint itself, for what a driver does not do.

@@ -5,7 +5,7 @@ use super::loops;
 use super::loops::{Act, Lane, WINDOW, ping, pong, sink};
 use crate::probe::buffer::Buffer;
 use cci::{Attribute, Memory, RmaHandle, SharedMemory};
-use cci_report::names::{AttributeName, MemoryOrigin, Operation};
+use cci_report::names::{AttributeName, MemoryOrigin, Operation, Target};
 use cci_report::session::Session;
 use cci_report::{UserError, while_doing};
 
@@ -84,9 +84,14 @@ pub(crate) struct Handles {
     pub(crate) remote: RmaHandle,
 }
 
-/// Whether the server takes no part in blocks and hears of none: it has RMA done to its memory.
+/// Whether the server takes no part in the operations of blocks: it has RMA done to its memory.
 pub(crate) fn is_passive(session: &Session) -> bool {
     session.is_rma() && !session.measurement.is_exchange() && !session.bidirectional
+}
+
+/// Whether the server hears of no block: where it computes it is told of each.
+pub(crate) fn hears_nothing(session: &Session) -> bool {
+    is_passive(session) && session.target != Target::Computing
 }
 
 /// The operation of a session at one size.

@@ -180,3 +180,48 @@ fn a_client_that_writes_or_reads_says_nothing_for_as_long_as_it_likes() {
         assert!(why.0.contains("the other end disconnected"), "{why}");
     }
 }
+
+/// A third party finds the endpoint of a run, says whatever it likes, and leaves.
+#[test]
+fn who_is_none_of_a_runs_ends_no_run_when_it_leaves() {
+    let (uri, _lines) = server(Patience { arrival: LONG, arrival_in_place: LONG, silence: LONG });
+    // The server soon closes the connection on which it was asked.
+    let there = launched(&stranger(), &uri).expect("an endpoint");
+    let running = stranger();
+    let visit = |payload: &[u8]| {
+        let other = stranger();
+        let connection = connect(&other, &there, payload, 3);
+        let _ = other.send(connection, b"no command", true);
+        drop(other);
+        // It has left when the server serves somebody else.
+        assert!(launched(&stranger(), &uri).is_ok());
+    };
+    visit(b"nonsense");
+    let control = connected(&running, &there);
+    visit(b"control");
+    for _ in 0..2 {
+        super::control::send(&running, control, &BLOCK).expect("sent");
+        let answer: Answer = recv(&running, &mut Vec::new(), LONG, |from| from == control).expect("an answer");
+        assert!(matches!(answer, Answer::Go), "{answer:?}");
+        visit(b"operations");
+    }
+}
+
+#[test]
+fn a_client_without_a_place_is_not_told_to_connect() {
+    let (uri, _lines) = server(Patience { arrival: LONG, arrival_in_place: LONG, silence: LONG });
+    let _running = in_a_run(&uri);
+    // All of these have connected, and wait.
+    let waiting: Vec<_> = (0..16)
+        .map(|_| {
+            let waiting = stranger();
+            let there = launched(&waiting, &uri).expect("a place");
+            let control = connected(&waiting, &there);
+            super::control::send(&waiting, control, &BLOCK).expect("sent");
+            waiting
+        })
+        .collect();
+    let why = (0..3).find_map(|_| launched(&stranger(), &uri).err()).expect("no place is left");
+    assert!(why.0.contains("too many clients wait for the server"), "{why}");
+    drop(waiting);
+}

@@ -134,7 +134,10 @@ impl<P: Driver> Lane<'_, P> {
         loop {
             match self.driver.poll::<TOUCH>()? {
                 Completion::Received(len) => return Ok(len),
-                Completion::Sent => *open = open.saturating_sub(1),
+                Completion::Sent => {
+                    *open = open.saturating_sub(1);
+                    silence.end();
+                }
                 Completion::Nothing => silence.rest(self.driver)?,
                 Completion::Other => {}
             }
@@ -415,6 +418,8 @@ mod tests {
         let [draining, duplexing] = [(); 2].map(|()| Slow::default());
         let lane = Lane { driver: &draining, connection: (), silent: false };
         assert_eq!(lane.drain(&mut 4, 0), Ok(()));
+        let receiving = Lane { driver: &Slow::default(), connection: (), silent: false };
+        assert_eq!(receiving.receive::<false>(&mut 4), Ok(0));
         let lane = Lane { driver: &duplexing, connection: (), silent: false };
         assert_eq!(duplex::<_, false>(&lane, [&Act::Message(&[]); 2], 4, 1, None), Ok(0));
         assert_eq!(Link::new(Slow::default(), (), ()).settle(4), Ok(()));

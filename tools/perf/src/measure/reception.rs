@@ -146,12 +146,15 @@ pub(super) struct Coming<P: Driver> {
     operations: Option<P::Connection>,
     /// Its first command. It may know of both connections before this end does, where frames
     /// overtake each other.
-    early: Option<Vec<u8>>,
+    early: Option<(P::Connection, Vec<u8>)>,
     /// When it was told where to connect, and whether it has begun to, and done so, since.
     since: Duration,
     has_begun: bool,
     is_here: bool,
 }
+
+/// A client that is gone, and why.
+pub(super) type Gone = (Box<(Client, Session)>, UserError);
 
 /// Both connections of a client, and its first command.
 pub(super) type Connections<C> = (C, C, Vec<u8>);
@@ -160,6 +163,7 @@ impl<P: Driver> Coming<P> {
     pub(super) fn new(client: Client, session: Session, driver: P) -> Self {
         let since = driver.now();
         let (control, operations, early) = (None, None, None);
+        driver.heed([None; 2]);
         Self { number: 0, client, session, driver, control, operations, early, since, has_begun: false, is_here: false }
     }
 
@@ -168,20 +172,30 @@ impl<P: Driver> Coming<P> {
         let mut bytes = Vec::new();
         loop {
             match self.driver.poll_event(&mut bytes, ends::context_of)? {
-                DriverEvent::Open(connection, CONTROL) if self.control.is_none() => self.control = Some(connection),
+                DriverEvent::Open(connection, CONTROL) if self.control.is_none() => {
+                    self.control = Some(connection);
+                    self.driver.heed([self.control, self.operations]);
+                }
                 DriverEvent::Open(connection, OPERATIONS) if self.operations.is_none() => {
                     self.operations = Some(connection);
+                    self.driver.heed([self.control, self.operations]);
                 }
                 DriverEvent::Open(connection, _) => {
                     let since = self.driver.now().saturating_sub(self.since);
                     refuse(&self.driver, connection, &busy(&self.client, since));
                 }
-                DriverEvent::Received(_) if self.early.is_none() => {
-                    parse::<Command>(&bytes)?;
-                    self.early = Some(std::mem::take(&mut bytes));
+                DriverEvent::Received(from) if self.early.is_none() => {
+                    self.early = Some((from, std::mem::take(&mut bytes)));
                 }
                 DriverEvent::Nothing => break,
                 _ => {}
+            }
+        }
+        if let (Some((from, command)), Some(control)) = (&self.early, self.control) {
+            // What another connection brings is nothing.
+            match *from == control {
+                true => drop(parse::<Command>(command)?),
+                false => self.early = None,
             }
         }
         self.is_here = self.control.is_some() && self.operations.is_some() && self.early.is_some();
@@ -191,7 +205,7 @@ impl<P: Driver> Coming<P> {
     /// Its connections and its first command, once all are there.
     pub(super) fn connections(&mut self) -> Option<Connections<P::Connection>> {
         let (control, operations) = self.control.zip(self.operations)?;
-        Some((control, operations, self.early.take()?))
+        Some((control, operations, self.early.take()?.1))
     }
 
     fn refuse(&self, why: &UserError) {
@@ -214,13 +228,11 @@ pub(super) struct Hall<P: Driver> {
 /// What has become of a client of the hall.
 pub(super) enum Next<P: Driver> {
     Come(Coming<P>),
-    Gone(Box<(Client, Session)>, UserError),
+    Gone(Gone),
 }
 
-impl<P: Driver> Next<P> {
-    fn gone(coming: Coming<P>, why: UserError) -> Self {
-        Self::Gone(Box::new((coming.client, coming.session)), why)
-    }
+fn gone<P: Driver>(coming: Coming<P>, why: UserError) -> Gone {
+    (Box::new((coming.client, coming.session)), why)
 }
 
 impl<P: Driver> Hall<P> {
@@ -230,21 +242,31 @@ impl<P: Driver> Hall<P> {
         Self { coming: Vec::new(), admission: Admission::new(limits), patience, next: 0 }
     }
 
-    /// Takes a client in. Without a place for it, it is gone, or another one makes room.
-    pub(super) fn enter(&mut self, now: Duration, mut coming: Coming<P>) -> Option<Next<P>> {
+    /// Takes a client in: its number, and who made room for it.
+    ///
+    /// # Errors
+    ///
+    /// There is no place for it.
+    pub(super) fn enter(&mut self, now: Duration, mut coming: Coming<P>) -> Result<(u64, Option<Gone>), Gone> {
         self.next += 1;
         coming.number = self.next;
         let too_many = || UserError::new("too many clients wait for the server: try again later");
         if self.coming.len() >= 2 * COMING {
-            return Some(Next::gone(coming, too_many()));
+            return Err(gone(coming, too_many()));
         }
         let other = match self.admission.handle_arrival(now, self.next, Origin::Here) {
             Arrival::Admitted => None,
             Arrival::Replaces(other) => self.take(other),
-            Arrival::Refused => return Some(Next::gone(coming, too_many())),
+            Arrival::Refused => return Err(gone(coming, too_many())),
         };
         self.coming.push(coming);
-        other.map(|other| Next::gone(other, UserError::new("the client made room for others: it did not connect")))
+        let why = || UserError::new("the client made room for others: it did not connect");
+        Ok((self.next, other.map(|other| gone(other, why()))))
+    }
+
+    /// Gives a client up that could not be told where to connect.
+    pub(super) fn leave(&mut self, number: u64, why: UserError) -> Option<Gone> {
+        self.take(number).map(|coming| gone(coming, why))
     }
 
     /// The endpoints whose events matter.
@@ -260,7 +282,7 @@ impl<P: Driver> Hall<P> {
             let coming = &mut self.coming[at];
             let number = coming.number;
             if let Err(why) = coming.look() {
-                return self.take(number).map(|it| Next::gone(it, why));
+                return self.leave(number, why).map(Next::Gone);
             }
             if coming.control.is_some() && !std::mem::replace(&mut coming.has_begun, true) {
                 // Its other connection and its command follow by round trips, for which it may take
@@ -277,13 +299,13 @@ impl<P: Driver> Hall<P> {
                 Some(why) if now.saturating_sub(coming.since) > patience => {
                     let why = why();
                     coming.refuse(&why);
-                    return self.take(number).map(|it| Next::gone(it, why));
+                    return self.leave(number, why).map(Next::Gone);
                 }
                 Some(_) => {}
             }
         }
         let late = self.admission.poll_late(now)?;
-        self.take(late).map(|it| Next::gone(it, UserError::new("the client did not connect for its run")))
+        self.leave(late, UserError::new("the client did not connect for its run")).map(Next::Gone)
     }
 
     fn take(&mut self, number: u64) -> Option<Coming<P>> {

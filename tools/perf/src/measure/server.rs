@@ -6,7 +6,7 @@ use super::ends;
 use super::ends::{Area, Handles};
 use super::loops::{Lane, marker};
 use super::ports::is_in_use;
-use super::reception::{Coming, Connections, Hall, Next, Reception, Seen, busy, refuse};
+use super::reception::{Coming, Connections, Gone, Hall, Next, Reception, Seen, busy, refuse};
 use super::visits::{Sizes, Visits, printable, who};
 use crate::probe::Probe;
 use cci::RmaHandle;
@@ -99,7 +99,7 @@ impl<P: Driver> Server<'_, P> {
     fn go_on(&mut self, reception: &mut Reception<P>) -> bool {
         match self.hall.look(reception.driver.now(), None) {
             Some(Next::Come(coming)) => self.serve_beside(coming, reception),
-            Some(gone) => self.note(Note::Gone(gone)),
+            Some(Next::Gone(gone)) => self.note(Note::Gone(gone)),
             None => {
                 let overdue = self.visits.overdue(Instant::now());
                 let is_told = overdue.is_some();
@@ -126,8 +126,9 @@ impl<P: Driver> Server<'_, P> {
         };
         match begin::<P>(&reception.driver, connection, self.opening, &session, self.probe.is_some(), true) {
             Ok(Some(beside)) => {
-                let gone = self.hall.enter(reception.driver.now(), Coming::new(client, session, beside));
-                gone.into_iter().for_each(|gone| self.note(Note::Gone(gone)));
+                let mut notes = Vec::new();
+                invite(&reception, &mut self.hall, connection, Coming::new(client, session, beside), &mut notes);
+                notes.into_iter().for_each(|note| self.note(note));
             }
             Ok(None) => reception = self.in_place_of(reception, client, session)?,
             Err(why) => {
@@ -143,11 +144,11 @@ impl<P: Driver> Server<'_, P> {
         match note {
             Note::Seen(Seen::Reports(run, report)) => self.lines.extend(self.visits.report(run, &report)),
             Note::Seen(Seen::Refused(line)) => self.lines.push(line),
-            Note::Gone(Next::Gone(who, why)) => self.ended(who.0, who.1, Sizes::default(), Err(why)),
+            Note::Gone((who, why)) => self.ended(who.0, who.1, Sizes::default(), Err(why)),
             Note::Refused(client, why) => {
                 self.lines.push(format!("{}: refused: {}", who(&client), printable(&why.0, 300)));
             }
-            Note::Seen(_) | Note::Gone(Next::Come(_)) => {}
+            Note::Seen(_) => {}
         }
     }
 
@@ -194,7 +195,7 @@ impl<P: Driver> Server<'_, P> {
 /// What has happened beside a run, or between two of them.
 enum Note<P: Driver> {
     Seen(Seen<P::Connection>),
-    Gone(Next<P>),
+    Gone(Gone),
     Refused(Client, UserError),
 }
 
@@ -211,8 +212,7 @@ fn attend<P: Driver>(
             Ok(Seen::Launches(connection, client, session)) => {
                 match begin::<P>(&reception.driver, connection, opening, &session, has_probe, false) {
                     Ok(Some(beside)) => {
-                        let gone = hall.enter(reception.driver.now(), Coming::new(client, session, beside));
-                        notes.extend(gone.map(Note::Gone));
+                        invite(reception, hall, connection, Coming::new(client, session, beside), notes);
                     }
                     // It has no port of its own.
                     Ok(None) => refuse(&reception.driver, connection, &busy()),
@@ -228,8 +228,31 @@ fn attend<P: Driver>(
             Ok(seen) => notes.push(Note::Seen(seen)),
         }
     }
-    while let Some(gone) = hall.look(reception.driver.now(), Some(busy)) {
+    while let Some(Next::Gone(gone)) = hall.look(reception.driver.now(), Some(busy)) {
         notes.push(Note::Gone(gone));
+    }
+}
+
+/// Takes a client into the hall, if there is a place for it, and tells it where to connect.
+fn invite<P: Driver>(
+    reception: &Reception<P>,
+    hall: &mut Hall<P>,
+    connection: P::Connection,
+    coming: Coming<P>,
+    notes: &mut Vec<Note<P>>,
+) {
+    let (driver, uri) = (&reception.driver, coming.driver.uri());
+    match hall.enter(driver.now(), coming) {
+        Ok((number, other)) => {
+            notes.extend(other.map(Note::Gone));
+            if let Err(why) = send(driver, connection, &Answer::Ready { uri }) {
+                notes.extend(hall.leave(number, why).map(Note::Gone));
+            }
+        }
+        Err(gone) => {
+            refuse(driver, connection, &gone.1);
+            notes.push(Note::Gone(gone));
+        }
     }
 }
 
@@ -281,7 +304,7 @@ impl<A> Run<'_, A> {
         let mut end = End { link, session: self.session, area: None, handles: None, buffer: vec![] };
         loop {
             // Such blocks have no command: from the memory to the end of the run none may come.
-            let is_passive = end.handles.is_some() && ends::is_passive(self.session);
+            let is_passive = end.handles.is_some() && ends::hears_nothing(self.session);
             let silence = if is_passive { LONGEST_PASSIVE } else { self.patience.silence };
             match self.next_command(&mut end.link, silence)? {
                 Command::End => return Ok(()),
@@ -345,8 +368,8 @@ impl<A> Run<'_, A> {
     }
 }
 
-/// Agrees on a run with a client: the run's endpoint, or none where the listening one has the only
-/// port. The run's takes that if it `may_replace` the listening one; the client is told so.
+/// Opens the endpoint for a client's run: none where the listening one has the only port. The run's
+/// takes that if it `may_replace` the listening one, which the client is told.
 fn begin<P: Driver>(
     listener: &P,
     client: P::Connection,
@@ -363,12 +386,12 @@ fn begin<P: Driver>(
     }
     let beside = match P::open(&opening.for_session(session)) {
         Ok(driver) => Some(driver),
-        Err(why) if is_in_use(&why) && may_replace => None,
-        Err(why) if is_in_use(&why) => return Ok(None),
+        Err(why) if is_in_use(&why) => None,
         Err(why) => return Err(why),
     };
-    let uri = beside.as_ref().map_or_else(|| listener.uri(), P::uri);
-    send(listener, client, &Answer::Ready { uri })?;
+    if beside.is_none() && may_replace {
+        send(listener, client, &Answer::Ready { uri: listener.uri() })?;
+    }
     Ok(beside)
 }
 
@@ -441,3 +464,6 @@ impl<P: Driver> End<'_, P> {
         self.link.send(&Answer::Done { received })
     }
 }
+
+#[cfg(test)]
+mod tests;
