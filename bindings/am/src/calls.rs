@@ -43,6 +43,9 @@ pub(crate) fn terminate<D: Dialect>() -> Answer {
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn allocate_bundle<D: Dialect>(kind: c_int, bundle: *mut *const Bundle) -> Answer {
     registry::is_init(D::PLACE)?;
     match kind {
@@ -76,12 +79,18 @@ fn take_out(endpoint: &'static Endpoint) -> Answer {
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn free_bundle<D: Dialect>(bundle: *const Bundle) -> Answer {
     registry::is_init(D::PLACE)?;
     // SAFETY: by the contract of the header.
     free_cell(unsafe { cells::bundle(bundle) }?)
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn allocate_endpoint<D: Dialect>(
     bundle: *const Bundle,
     endpoint: *mut *const Endpoint,
@@ -132,6 +141,9 @@ fn open(cell: &'static Endpoint, number: u32) -> Result<(cci_am::Endpoint<State>
     Ok((opened, name))
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn free_endpoint<D: Dialect>(endpoint: *const Endpoint) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
@@ -142,6 +154,9 @@ pub(crate) unsafe fn free_endpoint<D: Dialect>(endpoint: *const Endpoint) -> Ans
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn move_endpoint<D: Dialect>(
     endpoint: *const Endpoint,
     from: *const Bundle,
@@ -172,6 +187,9 @@ fn with_engine<T>(
     act(engine.get(member).ok_or(FORKED)?)
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_seg<D: Dialect>(endpoint: *const Endpoint, start: *mut c_void, bytes: usize) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
@@ -190,6 +208,9 @@ pub(crate) unsafe fn set_seg<D: Dialect>(endpoint: *const Endpoint, start: *mut 
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn get_seg<D: Dialect>(
     endpoint: *const Endpoint,
     start: *mut *mut c_void,
@@ -204,11 +225,17 @@ pub(crate) unsafe fn get_seg<D: Dialect>(
     unsafe { give(bytes, len) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn max_seg_length<D: Dialect>(bytes: *mut usize) -> Answer {
     // SAFETY: by the contract of the header.
     unsafe { give(bytes, usize::MAX) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_tag<D: Dialect>(endpoint: *const Endpoint, tag: u64) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
@@ -220,11 +247,17 @@ pub(crate) unsafe fn set_tag<D: Dialect>(endpoint: *const Endpoint, tag: u64) ->
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn get_tag<D: Dialect>(endpoint: *const Endpoint, tag: *mut u64) -> Answer {
     // SAFETY: by the contract of the header.
     unsafe { give(tag, cells::endpoint(endpoint)?.tag.get()) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn map<D: Dialect>(endpoint: *const Endpoint, index: c_int, name: D::Name, tag: u64) -> Answer {
     // SAFETY: by the contract of the header.
     let (endpoint, sealed) = unsafe { (cells::endpoint(endpoint)?, D::parse(name)) };
@@ -246,6 +279,9 @@ pub(crate) fn enter(endpoint: &Endpoint, index: usize, name: Name, tag: u64) -> 
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn map_any<D: Dialect>(
     endpoint: *const Endpoint,
     index: *mut c_int,
@@ -265,6 +301,9 @@ pub(crate) unsafe fn map_any<D: Dialect>(
     unsafe { give(index, free) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn unmap<D: Dialect>(endpoint: *const Endpoint, index: c_int) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
@@ -281,6 +320,10 @@ pub(crate) unsafe fn unmap<D: Dialect>(endpoint: *const Endpoint, index: c_int) 
 }
 
 /// Maps the entry again. Requests that are open on the old mapping come back as unreachable.
+///
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_translation_tag<D: Dialect>(endpoint: *const Endpoint, index: c_int, tag: u64) -> Answer {
     // SAFETY: by the contract of the header.
     let cell = unsafe { cells::endpoint(endpoint) }?;
@@ -291,6 +334,9 @@ pub(crate) unsafe fn set_translation_tag<D: Dialect>(endpoint: *const Endpoint, 
     enter(cell, at, name, tag)
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn is_translated<D: Dialect>(endpoint: *const Endpoint, index: c_int) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
@@ -299,6 +345,9 @@ pub(crate) unsafe fn is_translated<D: Dialect>(endpoint: *const Endpoint, index:
     if is_mapped { Ok(()) } else { Err(Refusal::No) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn translation_tag<D: Dialect>(endpoint: *const Endpoint, index: c_int, tag: *mut u64) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
@@ -308,6 +357,9 @@ pub(crate) unsafe fn translation_tag<D: Dialect>(endpoint: *const Endpoint, inde
     unsafe { give(tag, found) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn translation_name<D: Dialect>(
     endpoint: *const Endpoint,
     index: c_int,
@@ -321,11 +373,17 @@ pub(crate) unsafe fn translation_name<D: Dialect>(
     unsafe { give(name, found) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn num_translations<D: Dialect>(endpoint: *const Endpoint, count: *mut c_int) -> Answer {
     // SAFETY: by the contract of the header.
     unsafe { give(count, cells::endpoint(endpoint)?.translations.borrow().len() as c_int) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_num_translations<D: Dialect>(endpoint: *const Endpoint, count: c_int) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
@@ -333,12 +391,19 @@ pub(crate) unsafe fn set_num_translations<D: Dialect>(endpoint: *const Endpoint,
     endpoint.translations.borrow_mut().resize(usize::try_from(count).unwrap_or(0))
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn max_num_translations<D: Dialect>(count: *mut c_int) -> Answer {
     // SAFETY: by the contract of the header.
     unsafe { give(count, MOST as c_int) }
 }
 
 /// Credits adapt by themselves: only the arguments are checked.
+///
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_expected_resources<D: Dialect>(
     endpoint: *const Endpoint,
     endpoints: c_int,
@@ -350,6 +415,9 @@ pub(crate) unsafe fn set_expected_resources<D: Dialect>(
     if is_right { Ok(()) } else { Err(Refusal::BadArg("a number of resources is negative")) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_handler<D: Dialect>(endpoint: *const Endpoint, at: u8, function: *const c_void) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
@@ -368,6 +436,9 @@ pub(crate) unsafe fn set_handler<D: Dialect>(endpoint: *const Endpoint, at: u8, 
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_handler_any<D: Dialect>(
     endpoint: *const Endpoint,
     at: *mut u8,
@@ -386,11 +457,17 @@ pub(crate) unsafe fn set_handler_any<D: Dialect>(
     unsafe { give(at, free) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn num_handlers<D: Dialect>(endpoint: *const Endpoint, count: *mut c_int) -> Answer {
     // SAFETY: by the contract of the header.
     unsafe { give(count, cells::endpoint(endpoint)?.handler_count.get() as c_int) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_num_handlers<D: Dialect>(endpoint: *const Endpoint, count: c_int) -> Answer {
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
@@ -403,6 +480,9 @@ pub(crate) unsafe fn set_num_handlers<D: Dialect>(endpoint: *const Endpoint, cou
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_callbacks<D: Dialect>(
     endpoint: *const Endpoint,
     before: *const c_void,
@@ -414,6 +494,9 @@ pub(crate) unsafe fn set_callbacks<D: Dialect>(
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn poll<D: Dialect>(bundle: *const Bundle) -> Answer {
     // SAFETY: by the contract of the header.
     let bundle = unsafe { cells::bundle(bundle) }?;
@@ -422,11 +505,17 @@ pub(crate) unsafe fn poll<D: Dialect>(bundle: *const Bundle) -> Answer {
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn event_mask<D: Dialect>(bundle: *const Bundle, mask: *mut c_int) -> Answer {
     // SAFETY: by the contract of the header.
     unsafe { give(mask, cells::bundle(bundle)?.mask.get()) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn set_event_mask<D: Dialect>(bundle: *const Bundle, mask: c_int) -> Answer {
     // SAFETY: by the contract of the header.
     let bundle = unsafe { cells::bundle(bundle) }?;
@@ -438,6 +527,10 @@ pub(crate) unsafe fn set_event_mask<D: Dialect>(bundle: *const Bundle, mask: c_i
 }
 
 /// Waits until a handler has run.
+///
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn wait<D: Dialect>(bundle: *const Bundle) -> Answer {
     // SAFETY: by the contract of the header.
     let bundle = unsafe { cells::bundle(bundle) }?;
@@ -468,6 +561,9 @@ fn source_of(token: &Token) -> Result<Name, Refusal> {
     token.peer.get().and_then(|peer| translations.of_peer(peer)).map(|record| record.name.clone()).ok_or(NOBODY)
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn source_endpoint<D: Dialect>(token: *const Token, name: *mut D::Name) -> Answer {
     // SAFETY: by the contract of the header.
     let token = unsafe { token::token(token) }?;
@@ -475,6 +571,9 @@ pub(crate) unsafe fn source_endpoint<D: Dialect>(token: *const Token, name: *mut
     unsafe { give(name, D::emit(&source_of(token)?, &token.name)) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn dest_endpoint<D: Dialect>(token: *const Token, endpoint: *mut *const Endpoint) -> Answer {
     // SAFETY: by the contract of the header.
     let token = unsafe { token::token(token) }?;
@@ -483,6 +582,9 @@ pub(crate) unsafe fn dest_endpoint<D: Dialect>(token: *const Token, endpoint: *m
     unsafe { give(endpoint, own) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn message_tag<D: Dialect>(token: *const Token, tag: *mut u64) -> Answer {
     // SAFETY: by the contract of the header.
     let token = unsafe { token::token(token) }?;
@@ -492,6 +594,9 @@ pub(crate) unsafe fn message_tag<D: Dialect>(token: *const Token, tag: *mut u64)
     unsafe { give(tag, mapped.unwrap_or(token.tag.get())) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn source_id<D: Dialect>(token: *const Token, index: *mut c_int) -> Answer {
     // SAFETY: by the contract of the header.
     let token = unsafe { token::token(token) }?;
@@ -502,6 +607,9 @@ pub(crate) unsafe fn source_id<D: Dialect>(token: *const Token, index: *mut c_in
     unsafe { give(index, found as c_int) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn token_info<D: Dialect>(
     token: *const Token,
     handler: *mut u8,
@@ -518,17 +626,26 @@ pub(crate) unsafe fn token_info<D: Dialect>(
     unsafe { give(is_request, c_int::from(token.of.get() == Of::Request)) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn statistics<D: Dialect>(endpoint: *const Endpoint, stats: *mut Stats) -> Answer {
     // SAFETY: by the contract of the header.
     unsafe { give(stats, cells::endpoint(endpoint)?.statistics.get()) }
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn reset_statistics<D: Dialect>(endpoint: *const Endpoint) -> Answer {
     // SAFETY: by the contract of the header.
     unsafe { cells::endpoint(endpoint) }?.statistics.reset();
     Ok(())
 }
 
+/// # Safety
+///
+/// What the header states of the pointers.
 pub(crate) unsafe fn add_statistics<D: Dialect>(sum: *mut Stats, more: *const Stats) -> Answer {
     // SAFETY: by the contract of the header: each is NULL, or a structure of its own.
     let (sum, more) = unsafe { (sum.as_mut().ok_or(NULL)?, more.as_ref().ok_or(NULL)?) };

@@ -206,6 +206,14 @@ fn a_worker_that_ended_well_holds_nobody_up() {
 }
 
 #[test]
+fn what_all_workers_do_together_is_refused_once_the_library_has_ended() {
+    let ended = of_each(2, |worker| format!("worker {worker} has ended the library"));
+    for dialect in ["amudp", "ammpi"] {
+        assert_eq!(lines(&output(run(2, &program(dialect)).arg("terminated"))), ended);
+    }
+}
+
+#[test]
 fn forked_children_of_workers_refuse() {
     let lines_of = of_each(2, |worker| format!("worker {worker} has a child that refuses"));
     assert_eq!(lines(&output(run(2, &program("ammpi")).arg("children"))), lines_of);

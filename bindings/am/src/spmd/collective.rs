@@ -6,7 +6,7 @@
 //! rounds, so that a worker may be one barrier behind. Blocks of gathers carry the number of the
 //! gather, and are kept until this worker gets there.
 
-use super::{NAP, world};
+use super::{NAP, first_endpoint};
 use crate::answer::{Answer, Refusal, say};
 use crate::endpoint::{Bundle, Endpoint, State};
 use crate::messages::{self, Body, Waited};
@@ -108,7 +108,7 @@ pub(crate) fn lost(endpoint: &Endpoint, peer: Peer) {
 
 /// The bundle of the first endpoint, and that.
 fn place() -> Result<(&'static Bundle, &'static Endpoint), Refusal> {
-    let endpoint = world()?.1.endpoint;
+    let endpoint = first_endpoint()?;
     Ok((endpoint.bundle()?.0, endpoint))
 }
 

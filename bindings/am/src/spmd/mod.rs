@@ -51,8 +51,16 @@ static WORLD: OnceLock<World> = OnceLock::new();
 
 const NOT_STARTED: Refusal = Refusal::NotInit;
 
-fn world() -> Result<(&'static Joined, &'static World), Refusal> {
-    JOINED.get().zip(WORLD.get()).ok_or(NOT_STARTED)
+/// The first endpoint of a program that has been started. The program may have freed it, or ended
+/// the library: then its cell may be that of another endpoint, which has another number.
+fn first_endpoint() -> Result<&'static Endpoint, Refusal> {
+    let (joined, world) = JOINED.get().zip(WORLD.get()).ok_or(NOT_STARTED)?;
+    let own = world.names.get(joined.rank as usize).ok_or(NOT_STARTED)?;
+    let name = world.endpoint.name.borrow();
+    let is_it = name.as_ref().is_some_and(|name| name.sealed().number == own.sealed().number);
+    is_it
+        .then_some(world.endpoint)
+        .ok_or(Refusal::BadArg("the endpoint that the program was started with is gone; free it last"))
 }
 
 /// This process's rank, once it has joined its job.

@@ -169,6 +169,35 @@ static void barriers(void)
     printf("worker %d has met all\n", me);
 }
 
+/* A call of all workers after the first endpoint has gone, also where another one has its place. */
+static void no_first(void)
+{
+    char byte = 1, *all = calloc((size_t)workers, 1);
+    CHECK_CODE(AMX_SPMDBarrier(), AM_ERR_BAD_ARG);
+    CHECK_CODE(AMX_SPMDAllGather(&byte, all, 1), AM_ERR_BAD_ARG);
+    CHECK_CODE(AMX_SPMDBroadcast(&byte, 1, 0), AM_ERR_BAD_ARG);
+    free(all);
+}
+
+static void terminated(void)
+{
+    eb_t next;
+    ep_t other;
+    en_t name;
+    CHECK_OK(AMX_SPMDBarrier());
+    CHECK_OK(AM_Terminate());
+    no_first();
+    CHECK_OK(AM_Init());
+    CHECK_OK(AM_AllocateBundle(AM_SEQ, &next));
+    CHECK_OK(AM_AllocateEndpoint(next, &other, &name));
+    CHECK(other == endpoint);
+    no_first();
+    CHECK_OK(AM_Poll(next));
+    printf("worker %d has ended the library\n", me);
+    /* The others' launcher sees no early end. */
+    exit(0);
+}
+
 static void on_exit_of_all(int status)
 {
     printf("worker %d ends with %d\n", me, status);
@@ -317,6 +346,8 @@ int main(int argc, char **argv)
         CHECK_OK(AM_WaitSema(bundle));
     } else if (strcmp(what, "outlive") == 0) {
         outlive();
+    } else if (strcmp(what, "terminated") == 0) {
+        terminated();
     } else if (strcmp(what, "early") == 0) {
         early();
     } else if (strcmp(what, "children") == 0) {
