@@ -193,9 +193,10 @@ impl<P: Driver> Coming<P> {
         }
         if let (Some((from, command)), Some(control)) = (&self.early, self.control) {
             // What another connection brings is nothing.
-            match *from == control {
-                true => drop(parse::<Command>(command)?),
-                false => self.early = None,
+            if *from == control {
+                let _is_one: Command = parse(command)?;
+            } else {
+                self.early = None;
             }
         }
         self.is_here = self.control.is_some() && self.operations.is_some() && self.early.is_some();
