@@ -34,8 +34,8 @@ use std::time::Duration;
 pub const GRACE: Duration = Duration::from_millis(100);
 
 /// The grace of a stranger that has sent a part of its request: it waits for a round trip, or for
-/// bytes that the network has lost. Half of the places have it at most, so that strangers which send
-/// a byte each leave the other half to newcomers.
+/// bytes that the network has lost. Half of the places have it at most, so that strangers which
+/// send a byte each leave the other half to newcomers.
 pub const GRACE_OF_BEGUN: Duration = Duration::from_secs(1);
 
 /// How long a server accepts nothing after it found no descriptor.

@@ -55,7 +55,8 @@ impl Client {
     }
 
     /// Joins by the descriptor that the launcher gave to this process. `inode`: that of the socket,
-    /// where the launcher names it. Another file of this number is the program's, and is left alone.
+    /// where the launcher names it. Another file of this number is the program's, and is left
+    /// alone.
     pub(crate) fn inherited(descriptor: i32, inode: Option<u64>, limit: Duration) -> Result<(Self, Welcome), JobError> {
         let found = std::fs::read_link(format!("/proc/self/fd/{descriptor}")).unwrap_or_default();
         let found = found.as_os_str().as_encoded_bytes();

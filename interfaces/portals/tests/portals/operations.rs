@@ -172,7 +172,8 @@ fn a_threshold_counts_the_send_and_its_ack() {
     }
 }
 
-/// The start of a get leaves no event. So its reply finds a threshold of 1, and ends the descriptor.
+/// The start of a get leaves no event. So its reply finds a threshold of 1, and ends the
+/// descriptor.
 #[test]
 fn a_get_takes_nothing_from_a_threshold_and_its_reply_takes_one() {
     for transport in TRANSPORTS {
