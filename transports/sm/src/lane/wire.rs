@@ -284,12 +284,24 @@ impl Wire {
     /// Takes an outbound slot to fill; the caller has asked [`Wire::has_slot_at_hand`].
     #[inline(always)]
     pub(crate) fn take_at_hand(&mut self) -> std::result::Result<Option<u32>, Violation> {
-        self.look_for_grants()?;
+        if std::mem::take(&mut self.has_answer) {
+            self.read_grants()?;
+        }
+        let Some(slot) = self.granted.pop() else { return Ok(None) };
         // What was granted just now may lack memory.
-        let at = self.granted.iter().rposition(|slot| self.reserved & 1 << slot != 0);
-        let Some(slot) = at.map(|at| self.granted.remove(at)) else { return Ok(None) };
+        let slot = if self.reserved & 1 << slot == 0 { self.exchange_for_reserved(slot) } else { Some(slot) };
+        let Some(slot) = slot else { return Ok(None) };
         self.mine &= !(1 << slot);
         Ok(Some(u32::from(slot)))
+    }
+
+    /// Puts a slot without memory back, and takes the last one that has some. `None`: none has.
+    #[cold]
+    #[inline(never)]
+    fn exchange_for_reserved(&mut self, slot: u16) -> Option<u16> {
+        self.granted.push(slot);
+        let at = self.granted.iter().rposition(|slot| self.reserved & 1 << slot != 0);
+        at.map(|at| self.granted.remove(at))
     }
 
     /// Looks at the peer's grants if no slot is left to fill, or if a long payload has come since
