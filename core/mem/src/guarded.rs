@@ -18,7 +18,7 @@
 use crate::barrier::Pairing;
 use crate::futex;
 use crate::lock::{Lock, SPINS};
-use crate::sync::{AtomicU32, AtomicUsize, Ordering, spin};
+use crate::sync::{AtomicU32, AtomicUsize, Ordering, own_acquire, spin};
 use std::cell::UnsafeCell;
 use std::marker::PhantomData;
 use std::ops::{Deref, DerefMut};
@@ -143,7 +143,7 @@ impl<T> Guarded<T> {
     fn mark_own(&self, owner: usize, number: usize) -> Result<(&AtomicU32, bool), WrongThread> {
         let slot = &self.slots[number];
         // Acquire: pairs with the last exit of an ended thread that had the same token.
-        if slot.load(Ordering::Acquire) != 0 {
+        if own_acquire(slot) != 0 {
             return Err(WrongThread);
         }
         slot.store(1, Ordering::Relaxed);

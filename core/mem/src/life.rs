@@ -11,7 +11,7 @@
 //! A reader that gets a value of the next life so sees the count, and discards the value (a
 //! sequence lock whose writer never makes a reader wait).
 
-use crate::sync::{AtomicU32, Ordering, fence};
+use crate::sync::{AtomicU32, Ordering, fence, own};
 
 /// Counts the lives of a cell. One owner at a time ends and begins them.
 #[derive(Default)]
@@ -28,7 +28,7 @@ impl Life {
 
     /// Ends this life.
     pub fn end(&self) {
-        self.0.store(self.number().wrapping_add(1), Ordering::Relaxed);
+        self.0.store(own(&self.0).wrapping_add(1), Ordering::Relaxed);
     }
 
     /// Begins the next life: its values are written after this, by relaxed stores.

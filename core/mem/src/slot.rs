@@ -14,7 +14,7 @@
 use crate::region::Zeroed;
 use crate::ring::{BODY, BODY_WORDS};
 use crate::slab::AtomicRef;
-use crate::sync::{AtomicU32, AtomicU64, Ordering};
+use crate::sync::{AtomicU32, AtomicU64, Ordering, own};
 #[cfg(not(loom))]
 use crate::view::View;
 
@@ -313,7 +313,7 @@ impl<C: Sync, E: Sync> Slot<C, E> {
     #[inline]
     #[must_use]
     pub fn give_back(&self) -> bool {
-        if self.state.load(Ordering::Relaxed) != State::Borrowed as u32 {
+        if own(&self.state) != State::Borrowed as u32 {
             return false;
         }
         // Release: the program has finished with the payload.

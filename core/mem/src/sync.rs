@@ -38,11 +38,48 @@ pub fn spin() {
 /// ```
 #[inline(always)]
 #[must_use]
-pub fn own(word: &AtomicU64) -> u64 {
-    #[cfg(loom)]
-    #[allow(unsafe_code)]
-    // SAFETY: loom reports a store of another thread that this load is not ordered with.
-    return unsafe { word.unsync_load() };
-    #[cfg(not(loom))]
-    word.load(Ordering::Relaxed)
+pub fn own<W: Word>(word: &W) -> W::Value {
+    word.load_own(Ordering::Relaxed)
 }
+
+/// As [`own`], with acquire order: for a word whose last writer may have been another thread that
+/// has ended.
+#[inline(always)]
+#[must_use]
+pub fn own_acquire<W: Word>(word: &W) -> W::Value {
+    word.load_own(Ordering::Acquire)
+}
+
+/// An atomic that [`own`] loads.
+pub trait Word {
+    /// What it holds.
+    type Value;
+
+    /// Loads it for its only writer.
+    #[doc(hidden)]
+    fn load_own(&self, order: Ordering) -> Self::Value;
+}
+
+macro_rules! words {
+    ($($atomic:ty: $value:ty),+) => {
+        $(impl Word for $atomic {
+            type Value = $value;
+
+            #[inline(always)]
+            fn load_own(&self, order: Ordering) -> $value {
+                #[cfg(loom)]
+                #[allow(unsafe_code)]
+                // SAFETY: loom reports a store of another thread that this load is not ordered
+                // with.
+                return unsafe {
+                    let _ = order;
+                    self.unsync_load()
+                };
+                #[cfg(not(loom))]
+                self.load(order)
+            }
+        })+
+    };
+}
+
+words!(AtomicU32: u32, AtomicU64: u64);
