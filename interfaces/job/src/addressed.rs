@@ -147,7 +147,8 @@ struct Served {
 fn serve(address: &Address, size: u32, secret: Option<&Secret>, limit: Duration) -> Result<Served, JobError> {
     let failed = |error: std::io::Error| cannot(format!("rank 0 cannot serve the store at {}: {error}", address.name));
     let listener = Listener::bind(address.place()).map_err(failed)?;
-    let mut server = Server::new(size, secret.cloned()).map_err(failed)?;
+    // Its thread alone drops it, which no child has.
+    let mut server = Server::new(size, secret.cloned()).map_err(failed)?.close_in_children();
     let (ours, for_the_rank) = descriptors::stream_pair().map_err(failed)?;
     server.adopt(ours, 0, Local { rank: 0, size: 1, processors: 1 }).map_err(failed)?;
     server.listen_at(listener).map_err(failed)?;

@@ -35,6 +35,8 @@ pub enum JobError {
     Gone(Vec<u32>),
     /// The connection to the store, or to the process manager, is of no use any more, and why.
     Lost(String),
+    /// This process is a forked child of the one that has joined.
+    Forked,
 }
 
 impl fmt::Display for JobError {
@@ -59,6 +61,7 @@ impl fmt::Display for JobError {
             }
             Self::Gone(ranks) => write!(f, "{} will not come: no connection to the store any more", Ranks(ranks)),
             Self::Lost(why) => write!(f, "the job is lost: {why}"),
+            Self::Forked => f.write_str("this job belongs to the parent process; use it there"),
         }
     }
 }

@@ -4,7 +4,8 @@ use crate::error::JobError;
 use crate::joining::{self, Joined};
 use crate::place::Local;
 use crate::proof::Secret;
-use crate::source::{self, Environment, LONGEST_VALUE};
+use crate::source::{self, Environment, LONGEST_VALUE, cannot};
+use cci_mem::fork::{Mark, PerProcess};
 use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
@@ -13,6 +14,14 @@ const LIMIT: Duration = Duration::from_secs(60);
 
 /// The longest limit, which the protocol can carry.
 const LONGEST_LIMIT: Duration = Duration::from_millis(u32::MAX as u64);
+
+/// Tells a forked child from the process that has joined.
+static PROCESS: PerProcess<()> = PerProcess::new();
+
+fn mark() -> Result<Mark, JobError> {
+    let process = PROCESS.get(|| ());
+    process.map(|(mark, ())| *mark).map_err(|why| cannot(format!("no memory for the mark of a process: {why}")))
+}
 
 /// How to join a job.
 ///
@@ -55,20 +64,14 @@ impl Join {
     ///
     /// The process belongs to no job, the job cannot be joined, or ranks did not come.
     pub fn join(self) -> Result<Job, JobError> {
+        let mark = mark()?;
         let environment = Environment(&|name| std::env::var_os(name));
-        let joined = joining::join(&environment, self.limit)?;
-        let place = Place::of(&joined);
+        let job = Job::of(joining::join(&environment, self.limit)?, self.limit, mark);
         #[cfg(feature = "cci")]
-        if place.local.ranks_per_core() > 1.0 {
+        if job.place.local.ranks_per_core() > 1.0 {
             cci::set_oversubscribed(true);
         }
-        Ok(Job {
-            limit: self.limit,
-            name: joined.name,
-            place,
-            secret: joined.secret,
-            source: Mutex::new(joined.source),
-        })
+        Ok(job)
     }
 }
 
@@ -85,8 +88,8 @@ impl Place {
     }
 }
 
-/// A job that this process has joined. Its calls may come from any thread; one waits for another. A
-/// forked child must not use it.
+/// A job that this process has joined. Its calls may come from any thread; one waits for another. In
+/// a forked child they fail with [`JobError::Forked`], and neither they nor a drop reach the store.
 ///
 /// A process joins once: the store takes no rank twice. Rank 0 of a job without a launcher's store
 /// serves it, and goes on for at most 5 s after it has dropped its `Job`.
@@ -104,7 +107,9 @@ pub struct Job {
     name: &'static str,
     place: Place,
     secret: Option<Secret>,
-    source: Mutex<Box<dyn source::Source>>,
+    /// `None` while a forked child drops it.
+    source: Mutex<Option<Box<dyn source::Source>>>,
+    mark: Mark,
 }
 
 impl std::fmt::Debug for Job {
@@ -114,12 +119,31 @@ impl std::fmt::Debug for Job {
 }
 
 impl Job {
+    fn of(joined: Joined, limit: Duration, mark: Mark) -> Self {
+        let place = Place::of(&joined);
+        let Joined { name, secret, source, .. } = joined;
+        Self { limit, name, place, secret, source: Mutex::new(Some(source)), mark }
+    }
+
+    /// As [`Join::join`] makes one.
+    #[cfg(test)]
+    pub(crate) fn joined(joined: Joined, limit: Duration) -> Self {
+        Self::of(joined, limit, mark().expect("a page"))
+    }
+
+    /// Whether a call holds the lock.
+    #[cfg(test)]
+    pub(crate) fn is_in_a_call(&self) -> bool {
+        self.source.try_lock().is_err()
+    }
+
     /// A rank of a store in this process.
     #[cfg(all(test, feature = "cci"))]
     pub(crate) fn over(client: crate::store_client::Client, welcome: crate::wire::Welcome, limit: Duration) -> Self {
         let crate::wire::Welcome { rank, size, local, secret, .. } = welcome;
         let place = Place { rank, size, local };
-        Self { limit, name: "a test", place, secret, source: Mutex::new(Box::new(client)) }
+        let mark = mark().expect("a page");
+        Self { limit, name: "a test", place, secret, source: Mutex::new(Some(Box::new(client))), mark }
     }
 
     /// Joins with the limits of [`Join::new`].
@@ -184,7 +208,7 @@ impl Job {
     pub fn publish(&self, key: &str, value: &[u8]) -> Result<(), JobError> {
         check_key(key)?;
         check_value(value)?;
-        self.with_source(|source| source.publish(key, value))
+        self.with_source(|source| source.publish(key, value))?
     }
 
     /// The value that a rank has published under a key. Blocks until it has, at most the limit.
@@ -197,7 +221,7 @@ impl Job {
         if rank >= self.size() {
             return Err(JobError::Refused("the rank is not below the size of the job; look up one that is"));
         }
-        self.with_source(|source| source.look_up(rank, key, self.limit))
+        self.with_source(|source| source.look_up(rank, key, self.limit))?
     }
 
     /// Gives a value to all ranks and takes theirs, in the order of ranks. Blocks until all ranks
@@ -210,33 +234,49 @@ impl Job {
     /// later.
     pub fn exchange(&self, value: &[u8]) -> Result<Vec<Vec<u8>>, JobError> {
         check_value(value)?;
-        self.with_source(|source| source.exchange(value, self.limit))
+        self.with_source(|source| source.exchange(value, self.limit))?
     }
 
     /// Has the launcher end the job with this status: it asks all ranks to end by SIGTERM, at once
     /// or, if the status is 0, when they have not ended by themselves within a second; soon after
-    /// it kills those that are left. Returns at once. False, and nothing happens, where the job has
-    /// no launcher of CCI; then a status other than 0 of this process may end the job.
+    /// it kills those that are left. Returns at once. False, and nothing happens, in a forked child,
+    /// and where the job has no launcher of CCI; then a status other than 0 of this process may end
+    /// the job.
     pub fn end(&self, status: u8) -> bool {
-        self.with_source(|source| source.end(status))
+        self.with_source(|source| source.end(status)).unwrap_or(false)
     }
 
     /// Leaves the job well, as a drop does: for a rank that ends without one. Later calls may fail.
     /// Some launchers take an end without it for a failure.
     pub fn leave(&self) {
-        self.with_source(|source| source.leave());
+        // A forked child has nothing to leave.
+        let _ = self.with_source(|source| source.leave());
     }
 
     /// The status with which a rank has ended the job by [`Job::end`]. For a rank that has got
     /// SIGTERM.
     #[must_use]
     pub fn ended(&self) -> Option<u8> {
-        self.with_source(|source| source.ended())
+        self.with_source(|source| source.ended()).ok()?
     }
 
-    fn with_source<T>(&self, act: impl FnOnce(&mut dyn source::Source) -> T) -> T {
+    fn with_source<T>(&self, act: impl FnOnce(&mut dyn source::Source) -> T) -> Result<T, JobError> {
+        // First: a thread that a forked child lacks may hold the lock.
+        if !self.mark.is_here() {
+            return Err(JobError::Forked);
+        }
         // What a panicking thread leaves is a connection that fails or works.
-        act(&mut **self.source.lock().unwrap_or_else(PoisonError::into_inner))
+        let mut source = self.source.lock().unwrap_or_else(PoisonError::into_inner);
+        source.as_mut().map(|source| act(&mut **source)).ok_or(JobError::Forked)
+    }
+}
+
+impl Drop for Job {
+    fn drop(&mut self) {
+        if !self.mark.is_here() {
+            // Its end would leave the job for the parent, or join a thread that the child lacks.
+            std::mem::forget(self.source.get_mut().unwrap_or_else(PoisonError::into_inner).take());
+        }
     }
 }
 

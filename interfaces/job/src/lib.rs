@@ -24,6 +24,8 @@ mod addressed;
 #[cfg(feature = "cci")]
 mod endpoint;
 mod error;
+#[cfg(test)]
+mod forks;
 #[doc(hidden)]
 pub mod fuzzing;
 mod job;

@@ -8,6 +8,7 @@ use crate::stream::{Broken, Stream};
 use crate::wire::{Hello, LONGEST_REQUEST, Reply, Request, Welcome};
 use cci_admission::{Admission, Arrival, BURST, Failed, Limits, Origin};
 use cci_mem::descriptors;
+use cci_mem::inherited::close_in_children;
 use rustix::event::{Timespec, epoll};
 use std::collections::BTreeMap;
 use std::io;
@@ -84,6 +85,7 @@ pub struct Server {
     reports: Vec<String>,
     /// The status with which a rank has ended the job.
     end: Option<u8>,
+    closes_in_children: bool,
 }
 
 impl AsFd for Server {
@@ -113,7 +115,15 @@ impl Server {
             begin: Instant::now(),
             reports: Vec::new(),
             end: None,
+            closes_in_children: false,
         })
+    }
+
+    /// Has forked children of this process close their copies of all sockets, which would keep ranks
+    /// from learning of its end. No child may drop this server then.
+    pub(crate) fn close_in_children(mut self) -> Self {
+        self.closes_in_children = true;
+        self
     }
 
     /// Serves the rank that holds the other end of this stream. Whoever holds it needs no proof,
@@ -138,12 +148,18 @@ impl Server {
     /// As [`Server::listen`], wherever ranks come to.
     pub(crate) fn listen_at(&mut self, listener: Listener) -> io::Result<()> {
         listener.set_nonblocking()?;
+        if self.closes_in_children {
+            close_in_children(&listener);
+        }
         epoll::add(&self.epoll, &listener, epoll::EventData::new_u64(LISTENER), epoll::EventFlags::IN)?;
         self.listener = Some(listener);
         Ok(())
     }
 
     fn add(&mut self, socket: OwnedFd, state: State) -> io::Result<u64> {
+        if self.closes_in_children {
+            close_in_children(&socket);
+        }
         let stream = Stream::new(socket, LONGEST_REQUEST)?;
         epoll::add(&self.epoll, &stream, epoll::EventData::new_u64(self.next), epoll::EventFlags::IN)?;
         self.connections.insert(self.next, Connection { stream, state, is_full: false });

@@ -5,6 +5,7 @@ use crate::proof::{Claim, Prover, Secret, random};
 use crate::source::{Source, cannot, check};
 use crate::stream::Stream;
 use crate::wire::{Hello, LONGEST_VALUE, Refusal, Reply, Request, Welcome};
+use cci_mem::inherited::close_in_children;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use std::os::fd::OwnedFd;
@@ -49,6 +50,7 @@ fn lost(why: &str) -> JobError {
 
 impl Client {
     fn over(socket: OwnedFd) -> Result<Self, JobError> {
+        close_in_children(&socket);
         let stream =
             Stream::new(socket, LONGEST_BEFORE).map_err(|error| cannot(format!("the store's socket: {error}")))?;
         Ok(Self { stream: Some(stream), size: 0, is_launched: false, ended: None })

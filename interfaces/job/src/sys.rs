@@ -1,4 +1,5 @@
-//! The unsafe code of the crate: a descriptor that the environment names, and for tests a signal.
+//! The unsafe code of the crate: a descriptor that the environment names, and for tests a signal
+//! and children.
 
 #![allow(unsafe_code)]
 
@@ -57,4 +58,31 @@ pub(crate) fn as_another_user<T>(run: impl FnOnce() -> T) -> Option<T> {
     // SAFETY: the bare system call changes this thread alone, and takes no memory.
     let is_other = unsafe { libc::syscall(libc::SYS_setresuid, NOBODY, NOBODY, NOBODY) } == 0;
     is_other.then(run)
+}
+
+/// Forks a child that runs this and ends; its number.
+#[cfg(test)]
+pub(crate) fn child(run: impl FnOnce()) -> libc::pid_t {
+    // A child that hangs ends by a signal.
+    const LIMIT: u32 = 20;
+    // SAFETY: the child is a copy of this thread, and ends before it returns.
+    let child = unsafe { libc::fork() };
+    assert!(child >= 0, "{}", io::Error::last_os_error());
+    if child == 0 {
+        // SAFETY: a system call.
+        unsafe { libc::alarm(LIMIT) };
+        let ended = std::panic::catch_unwind(std::panic::AssertUnwindSafe(run));
+        // SAFETY: nothing of the parent's runs at its end.
+        unsafe { libc::_exit(i32::from(ended.is_err())) };
+    }
+    child
+}
+
+/// Waits for the end of a child; how it ended.
+#[cfg(test)]
+pub(crate) fn ended(child: libc::pid_t) -> std::process::ExitStatus {
+    let mut status = 0;
+    // SAFETY: the status is this function's.
+    assert_eq!(unsafe { libc::waitpid(child, &raw mut status, 0) }, child);
+    std::os::unix::process::ExitStatusExt::from_raw(status)
 }

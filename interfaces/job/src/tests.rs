@@ -502,7 +502,7 @@ fn a_process_manager_that_has_gone_is_an_error_and_no_signal() {
 
 /// A process manager of one rank that speaks PMI-2 only, until the rank leaves. What it has been
 /// asked.
-fn serve_pmi_2(manager: UnixStream) -> Vec<String> {
+pub(crate) fn serve_pmi_2(manager: UnixStream) -> Vec<String> {
     let mut from = std::io::BufReader::new(manager.try_clone().expect("a descriptor"));
     let (mut asked, mut values) = (Vec::new(), BTreeMap::new());
     for answer in ["rc=-1 pmi_version=2 pmi_subversion=0", "rc=0 pmi_version=2 pmi_subversion=0"] {

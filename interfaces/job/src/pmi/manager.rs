@@ -6,6 +6,7 @@
 
 use crate::error::JobError;
 use crate::source::lost;
+use cci_mem::inherited::close_in_children;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
 use rustix::net::{RecvFlags, SendFlags};
@@ -86,6 +87,7 @@ fn gone(error: Errno) -> JobError {
 impl Manager {
     /// Speaks PMI-1 until [`Manager::speak`] changes it.
     pub(super) fn over(socket: OwnedFd) -> Self {
+        close_in_children(&socket);
         Self { socket: Some(socket), inbound: Vec::new(), version: Version::One, owed: None }
     }
 
