@@ -2,6 +2,7 @@
 //! mappings of files.
 
 use cci::Memory;
+use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 use rustix::fd::OwnedFd;
 use rustix::mm::{MapFlags, ProtFlags, mmap};
@@ -107,11 +108,11 @@ pub(crate) struct FileMap {
 }
 
 /// Files that are mapped, by device and number.
-static MAPPED: Mutex<Vec<((u64, u64), FileMap)>> = Mutex::new(Vec::new());
+static MAPPED: PerProcess<Mutex<Vec<((u64, u64), FileMap)>>> = PerProcess::new();
 
 /// Maps a file of so many bytes, once in each process.
 pub(crate) fn map_file(file: &OwnedFd, name: (u64, u64), len: usize) -> std::io::Result<FileMap> {
-    let mut mapped = MAPPED.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut mapped = MAPPED.get(Mutex::default)?.1.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some((_, map)) = mapped.iter().find(|(other, map)| *other == name && map.len == len) {
         return Ok(*map);
     }
