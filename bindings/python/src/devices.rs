@@ -2,6 +2,7 @@
 
 use crate::arguments::{self, Seconds};
 use crate::errors::{OrRaise, error};
+use cci::__binding::PerProcess;
 use cci::{Context, EndpointOptions, Status};
 use pyo3::prelude::*;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -31,12 +32,14 @@ impl Device {
     }
 }
 
-/// The devices of this process, once the configuration was read.
-static CONTEXT: Mutex<Option<Arc<Context>>> = Mutex::new(None);
+/// The devices of this process, once the configuration was read. A forked child reads it anew, and
+/// has no names of its parent's job.
+static CONTEXT: PerProcess<Mutex<Option<Arc<Context>>>> = PerProcess::new();
 
 /// The devices, and the names of ranks that a job has set for them.
 pub(crate) fn context(py: Python<'_>) -> PyResult<Arc<Context>> {
-    let mut known = CONTEXT.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut known =
+        CONTEXT.get(Mutex::default).map_err(std::io::Error::from)?.1.lock().unwrap_or_else(PoisonError::into_inner);
     if let Some(context) = &*known {
         return Ok(Arc::clone(context));
     }

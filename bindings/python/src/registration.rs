@@ -2,6 +2,7 @@
 
 use crate::errors::{OrRaise, Refusal};
 use crate::export::Export;
+use cci::__binding::PerProcess;
 use cci::{Memory, RegisterError, Rights, RmaHandle, StillRegistered, wait_for_copies};
 use pyo3::exceptions::PyValueError;
 use pyo3::prelude::*;
@@ -29,18 +30,30 @@ struct Registered {
 }
 
 /// Registrations that the program has ended while a peer copied. They are kept until it does not.
-static KEPT: Mutex<Vec<Registered>> = Mutex::new(Vec::new());
+/// A forked child keeps none of its parent's.
+static KEPT: PerProcess<Mutex<Vec<Registered>>> = PerProcess::new();
 
-fn kept() -> MutexGuard<'static, Vec<Registered>> {
-    KEPT.lock().unwrap_or_else(PoisonError::into_inner)
+/// `None`: there is no memory for the first one.
+fn kept() -> Option<MutexGuard<'static, Vec<Registered>>> {
+    let (_, kept) = KEPT.get(Mutex::default).ok()?;
+    Some(kept.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Keeps registrations that have not ended.
+fn keep(busy: impl IntoIterator<Item = Registered>) {
+    match kept() {
+        Some(mut kept) => kept.extend(busy),
+        // Peers copy: the memory stays.
+        None => busy.into_iter().for_each(std::mem::forget),
+    }
 }
 
 /// Ends kept registrations that no peer copies from or to any more.
 fn free_kept() {
     // Without the lock: the end of an export may run code of the program.
-    let all = std::mem::take(&mut *kept());
+    let all = kept().map(|mut kept| std::mem::take(&mut *kept)).unwrap_or_default();
     let busy: Vec<Registered> = all.into_iter().filter_map(end).collect();
-    kept().extend(busy);
+    keep(busy);
 }
 
 impl Registration {
@@ -103,7 +116,7 @@ fn end(held: Registered) -> Option<Registered> {
 fn end_or_keep(held: Registered) -> bool {
     let busy = end(held);
     let is_ended = busy.is_none();
-    kept().extend(busy);
+    keep(busy);
     is_ended
 }
 

@@ -295,3 +295,71 @@ def test_ctrl_c_ends_the_wait_for_ranks(program):
     assert one.line() == "waits"
     one.process.send_signal(signal.SIGINT)
     assert one.end() == "interrupted\n"
+
+
+def test_a_forked_child_is_refused_its_parents_job(program):
+    place = {"RANK": "0", "WORLD_SIZE": "1", "MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_ports())}
+    one = program(
+        """
+        import cci, os, signal, sys, warnings
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        job = cci.job()
+        server = cci.sync.listen(job)
+        pid = os.fork()
+        if pid == 0:
+            signal.alarm(60)
+            for use in [job.exchange, lambda: job.publish("key", b""), lambda: job.look_up(0, "key")]:
+                try:
+                    use()
+                except cci.Error as why:
+                    assert "belongs to the parent process" in str(why), why
+                else:
+                    raise AssertionError(use)
+            with cci.sync.listen() as own:
+                try:
+                    own.connect("job:0", timeout=10)
+                except cci.Error as why:
+                    assert "names a rank" in str(why), why
+                else:
+                    raise AssertionError("a child has asked its parent's job")
+                own.connect(own.uri).send(b"in the child")
+                assert own.accept().recv() == b"in the child"
+            # With the job, which goes at the end of the interpreter.
+            sys.exit()
+        assert os.waitpid(pid, 0)[1] == 0
+        assert job.exchange(b"here") == [b"here"]
+        server.close()
+        """,
+        env={**os.environ, **place},
+    )
+    assert one.end() == ""
+
+
+def test_a_child_that_is_forked_while_a_thread_ends_registrations_registers_its_own(program):
+    one = program(
+        """
+        import cci, os, signal, threading, warnings
+        warnings.filterwarnings("ignore", category=DeprecationWarning)
+        endpoint = cci.Endpoint()
+        is_over = threading.Event()
+
+        def register():
+            while not is_over.is_set():
+                endpoint.register(bytearray(10)).close()
+
+        registering = threading.Thread(target=register)
+        registering.start()
+        for _ in range(100):
+            pid = os.fork()
+            if pid == 0:
+                signal.alarm(60)
+                own = cci.Endpoint()
+                own.register(bytearray(10)).close()
+                os._exit(0)
+            assert os.waitpid(pid, 0)[1] == 0
+        is_over.set()
+        registering.join()
+        print("no child hangs")
+        """
+    )
+    assert one.end() == "no child hangs\n"
