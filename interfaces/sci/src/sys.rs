@@ -107,8 +107,11 @@ pub(crate) struct FileMap {
     len: usize,
 }
 
-/// Files that are mapped, by device and number.
-static MAPPED: PerProcess<Mutex<Vec<((u64, u64), FileMap)>>> = PerProcess::new();
+/// Files by device and number.
+type Mapped = Vec<((u64, u64), FileMap)>;
+
+/// Files that are mapped.
+static MAPPED: PerProcess<Mutex<Mapped>> = PerProcess::new();
 
 /// Maps a file of so many bytes, once in each process.
 pub(crate) fn map_file(file: &OwnedFd, name: (u64, u64), len: usize) -> std::io::Result<FileMap> {
