@@ -5,17 +5,14 @@ use crate::interface::Interface;
 use crate::types::ProcessId;
 use cci::{Context, Device, Endpoint, EndpointOptions, Status};
 use cci_job::Job;
-use cci_peers::{Directory, Found, Name, Table};
+use cci_peers::{Directory, Found, HostNumbers, Name, Table, host_of};
 use std::fmt;
-use std::net::Ipv4Addr;
 use std::sync::{Arc, Mutex, PoisonError};
 
-/// The port of process 0, where services are ports.
-const FIRST_PORT: u32 = 10_240;
 /// The largest number of a process without a job.
 pub(crate) const MAX_PID: u32 = 22_527;
-/// In services `HOST-WIDE/PID`: no process of the system has this number.
-const HOST_WIDE: u32 = 0x5033_0000;
+/// Processes without a job are these numbers of a host, and ports from 10,240 on.
+const NUMBERS: HostNumbers = HostNumbers::new(10_240, MAX_PID + 1, 0x5033_0000);
 
 /// Why an interface could not be opened.
 ///
@@ -132,22 +129,15 @@ impl Place {
     ///
     /// The number is above 22,527, or another process has it; the endpoint cannot be opened.
     pub fn by_rule(device: &Device, pid: Option<u32>) -> Result<Self, NotOpened> {
-        let device = local(device);
-        let endpoint = match pid {
-            Some(pid) if pid > MAX_PID => return Err(NotOpened::Refused(Error::ProcessNumber)),
-            Some(pid) => (open(&device, pid)?.ok_or(NotOpened::Refused(Error::ProcessNumber))?, pid),
-            None => {
-                let first = std::process::id() % (MAX_PID + 1);
-                let mut tried = (0..=MAX_PID).map(|step| (first + step) % (MAX_PID + 1)).take(256);
-                let opened = tried.find_map(|pid| open(&device, pid).transpose().map(|opened| (opened, pid)));
-                let (opened, pid) = opened.ok_or(NotOpened::Refused(Error::ProcessNumber))?;
-                (opened?, pid)
-            }
-        };
-        let (endpoint, pid) = endpoint;
-        let own = ProcessId { nid: host_of(endpoint.uri()).to_bits(), pid };
-        let rule = Rule::of(endpoint.uri(), own).ok_or(NotOpened::Refused(Error::Failed))?;
-        Ok(Self { endpoint, own, directory: Box::new(rule), ranks: None, job: None })
+        if pid.is_some_and(|pid| pid > MAX_PID) {
+            return Err(NotOpened::Refused(Error::ProcessNumber));
+        }
+        let opened = NUMBERS.open(device, &endpoint_options(), pid).map_err(|why| match why.status {
+            Status::AddrNotAvail => NotOpened::Refused(Error::ProcessNumber),
+            _ => NotOpened::Endpoint(why),
+        })?;
+        let own = ProcessId { nid: opened.host.to_bits(), pid: opened.number };
+        Ok(Self { endpoint: opened.endpoint, own, directory: Box::new(opened.directory), ranks: None, job: None })
     }
 
     /// In a job, whose ranks all make one. `None`: the number of the process is its rank.
@@ -212,44 +202,6 @@ impl Place {
     }
 }
 
-/// The device, within this host unless somebody has said otherwise.
-fn local(device: &Device) -> Device {
-    let mut device = device.clone();
-    let is_open = std::env::var("CCI_LISTEN").is_ok_and(|value| value == "network");
-    if let Some(driver) = cci::driver(&device.transport) {
-        let given = driver.with_environment(&device.arguments);
-        let is_said = given.iter().any(|(key, _)| ["listen", "ip", "interface"].contains(&key.as_str()));
-        if !is_open && !is_said {
-            let own = driver.loopback.iter().map(|(key, value)| ((*key).to_owned(), (*value).to_owned()));
-            device.arguments.extend(own);
-        }
-    }
-    device
-}
-
-/// The endpoint of a process number; `None`: another one has it.
-fn open(device: &Device, pid: u32) -> Result<Option<Endpoint>, cci::OpenError> {
-    let services = [(FIRST_PORT + pid).to_string(), format!("{HOST_WIDE}/{pid}")];
-    let mut refused = None;
-    for service in services {
-        match Endpoint::open(device, &endpoint_options().service(service)) {
-            Ok(endpoint) => return Ok(Some(endpoint)),
-            // A service of another form.
-            Err(why) if why.status == Status::Inval => refused = Some(why),
-            Err(why) if why.status == Status::AddrNotAvail => return Ok(None),
-            Err(why) => return Err(why),
-        }
-    }
-    refused.map_or(Ok(None), Err)
-}
-
-/// An IPv4 address in a URI; an endpoint that has none reaches this host alone.
-fn host_of(uri: &str) -> Ipv4Addr {
-    let parts = uri.split(|symbol: char| !symbol.is_ascii_digit() && symbol != '.');
-    let mut found = parts.filter_map(|part| part.parse::<Ipv4Addr>().ok());
-    found.find(|address| !address.is_unspecified()).unwrap_or(Ipv4Addr::LOCALHOST)
-}
-
 /// The ranks of a job, as an interface has them.
 pub(crate) struct Ranks {
     pub(crate) rank: u32,
@@ -298,55 +250,11 @@ impl Directory for Known {
     }
 }
 
-/// URIs by nodes and numbers of processes.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Rule {
-    /// A port of a host: what stands before its address.
-    Port(String),
-    /// This node, and what stands before the number.
-    Here(u32, String),
-}
-
-impl Rule {
-    /// The rule by which this side's URI is made.
-    pub(crate) fn of(uri: &str, own: ProcessId) -> Option<Self> {
-        let (scheme, rest) = uri.split_once("://")?;
-        let port = format!(":{}", FIRST_PORT + own.pid);
-        if rest.contains(',') {
-            // Of several ways the last one that has a port: a way without text has that of the
-            // way before it.
-            let (mut text, mut found) = ("", None);
-            for way in rest.split(',').skip(1).filter(|way| !way.starts_with('+')) {
-                let name;
-                (name, text) = way.split_once('=').unwrap_or((way, text));
-                found = if text.ends_with(&port) { Some(name) } else { found };
-            }
-            return found.map(|name| Self::Port(format!("{name}://")));
-        }
-        if rest.ends_with(&port) {
-            return Some(Self::Port(format!("{scheme}://")));
-        }
-        let prefix = uri.strip_suffix(&own.pid.to_string())?;
-        Some(Self::Here(own.nid, prefix.to_owned()))
-    }
-}
-
-impl Directory for Rule {
-    fn find(&mut self, name: &Name) -> Found {
-        let Name::Number(word) = name else { return Found::Unknown };
-        let ProcessId { nid, pid } = ProcessId::of_word(*word);
-        match self {
-            _ if pid > MAX_PID => Found::Unknown,
-            Self::Port(before) => Found::Uri(format!("{before}{}:{}", Ipv4Addr::from_bits(nid), FIRST_PORT + pid)),
-            Self::Here(node, before) if *node == nid => Found::Uri(format!("{before}{pid}")),
-            Self::Here(..) => Found::Unknown,
-        }
-    }
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use cci_peers::Hosts;
+    use std::net::Ipv4Addr;
 
     #[test]
     fn what_a_rank_tells_of_itself_comes_back() {
@@ -359,26 +267,15 @@ mod tests {
 
     #[test]
     fn a_partner_is_found_where_this_side_would_be() {
-        let here = u32::from(Ipv4Addr::LOCALHOST);
-        let far = u32::from(Ipv4Addr::new(10, 0, 0, 9));
-        let own = ProcessId { nid: here, pid: 7 };
-        let number = |nid, pid| Name::Number(ProcessId { nid, pid }.word());
-        let several = "cci://q2Vb0c_S1xk.Jf83kQpa.x9E,a=4711/0,b=192.0.2.1:10247,c,+10.0.1.1";
-        for (uri, found) in [
-            ("x://127.0.0.1:10247", "x://10.0.0.9:10249"),
-            (several, "c://10.0.0.9:10249"),
-            ("cci://q2Vb0c_S1xk.Jf83kQpa.x9E,a=4711/0,b=192.0.2.1:10247", "b://10.0.0.9:10249"),
-        ] {
-            let mut rule = Rule::of(uri, own).expect("a rule");
-            assert_eq!(rule.find(&number(far, 9)), Found::Uri(found.into()));
-            assert_eq!(rule.find(&number(far, MAX_PID + 1)), Found::Unknown);
-        }
-        let mut rule = Rule::of("h://1345519616/7", own).expect("a rule");
-        assert_eq!(rule.find(&number(here, 9)), Found::Uri("h://1345519616/9".into()));
-        assert_eq!(rule.find(&number(far, 9)), Found::Unknown);
-        assert_eq!(rule.find(&Name::Rank(9)), Found::Unknown);
-        assert_eq!(Rule::of("cci://q2Vb0c_S1xk.Jf83kQpa.x9E,a=4711/0", own), None);
-        assert_eq!(host_of(several), Ipv4Addr::new(192, 0, 2, 1));
-        assert_eq!(host_of("h://1345519616/7"), Ipv4Addr::LOCALHOST);
+        let here = Ipv4Addr::LOCALHOST;
+        let far = Ipv4Addr::new(10, 0, 0, 9);
+        let name = |host: Ipv4Addr, pid| Name::Number(ProcessId { nid: host.to_bits(), pid }.word());
+        let mut ports = Hosts::of(NUMBERS, "x://127.0.0.1:10247", here, 7).expect("a rule");
+        assert_eq!(ports.find(&name(far, 9)), Found::Uri("x://10.0.0.9:10249".into()));
+        assert_eq!(ports.find(&name(far, MAX_PID)), Found::Uri("x://10.0.0.9:32767".into()));
+        assert_eq!(ports.find(&name(far, MAX_PID + 1)), Found::Unknown);
+        let mut services = Hosts::of(NUMBERS, "h://1345519616/7", here, 7).expect("a rule");
+        assert_eq!(services.find(&name(here, 9)), Found::Uri("h://1345519616/9".into()));
+        assert_eq!(services.find(&name(far, 9)), Found::Unknown);
     }
 }
