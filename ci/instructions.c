@@ -5,14 +5,17 @@
  * message in a payload slot (slot-silent, slot-reaped, slot-receive), such a message in two parts
  * (slot-gathered), empty, write (an RMA of 64 B into memory of the library), a way to take bursts
  * (one, several, handler, handler1), or nothing (what the measuring itself takes); how many calls.
+ * With the prefix os- the endpoint that is called has an OS handle; with turn- a third endpoint has a
+ * connection too, and the calls are for its lane and the first one in turn.
  */
 #include <cci.h>
 #include <ccix.h>
 #include <stdlib.h>
 #include <string.h>
 
-static cci_endpoint_t *endpoints[2];
-static cci_connection_t *connections[2];
+static cci_endpoint_t *endpoints[3];
+/* Of endpoint 0 to 1, and of 1 to 0; then of 0 to 2, and of 2 to 0. */
+static cci_connection_t *connections[4];
 static cci_rma_handle_t *handles[2];
 
 /* A message that rides in its entry of the ring, and one that needs a payload slot. */
@@ -47,29 +50,37 @@ static cci_connection_t *take(cci_endpoint_t *endpoint, cci_event_type_t type)
     return connection;
 }
 
-static void connect_endpoints(void)
+/* Opens so many endpoints, this one with an OS handle; -1: none. */
+static void open_endpoints(int count, int with_handle)
 {
     cci_device_t *const *devices;
-    cci_event_t *event;
-    char *uri;
     int i;
     must(cci_get_devices(&devices), "get_devices");
     while (*devices && (strcmp((*devices)->transport, "sm") || !(*devices)->up))
         devices++;
-    for (i = 0; i < 2; i++)
-        must(cci_create_endpoint(*devices, 0, &endpoints[i], NULL), "create_endpoint");
-    must(cci_get_opt(endpoints[1], CCI_OPT_ENDPT_URI, &uri), "get_opt");
+    for (i = 0; i < count; i++) {
+        cci_os_handle_t handle;
+        must(cci_create_endpoint(*devices, 0, &endpoints[i], i == with_handle ? &handle : NULL), "create_endpoint");
+    }
+}
+
+/* Connects endpoint 0 to this one. */
+static void connect_to(int peer)
+{
+    cci_event_t *event;
+    char *uri;
+    must(cci_get_opt(endpoints[peer], CCI_OPT_ENDPT_URI, &uri), "get_opt");
     must(cci_connect(endpoints[0], uri, NULL, 0, CCI_CONN_ATTR_RO, NULL, 0, NULL), "connect");
     free(uri);
     do {
         /* The client's side of the handshake is made by its calls. */
         if (cci_get_event(endpoints[0], &event) == CCI_SUCCESS)
             exit(1);
-    } while (cci_get_event(endpoints[1], &event) != CCI_SUCCESS);
+    } while (cci_get_event(endpoints[peer], &event) != CCI_SUCCESS);
     must(cci_accept(event, NULL), "accept");
     must(cci_return_event(event), "return_event");
-    connections[0] = take(endpoints[0], CCI_EVENT_CONNECT);
-    connections[1] = take(endpoints[1], CCI_EVENT_ACCEPT);
+    connections[2 * peer - 2] = take(endpoints[0], CCI_EVENT_CONNECT);
+    connections[2 * peer - 1] = take(endpoints[peer], CCI_EVENT_ACCEPT);
 }
 
 /* Registers memory of the library at both ends, and has the sender hear of it. */
@@ -120,6 +131,46 @@ static void write_silent(void)
 {
     must(cci_rma(connections[0], NULL, 0, handles[0], 0, handles[1], 0, SLOT, NULL, CCI_FLAG_WRITE | CCI_FLAG_SILENT),
          "rma");
+}
+
+static void take_message(void)
+{
+    take(endpoints[1], CCI_EVENT_RECV);
+}
+
+/* Whose turn it is: endpoint 1 or 2. */
+static int peer = 1;
+
+static void send_in_turn(void)
+{
+    must(cci_send(connections[2 * peer - 2], message, length, NULL, CCI_FLAG_SILENT), "send");
+}
+
+static void reap_in_turn(void)
+{
+    cci_event_t *event;
+    must(cci_send(connections[2 * peer - 2], message, length, NULL, 0), "send");
+    must(cci_get_event(endpoints[0], &event), "get_event");
+    must(cci_return_event(event), "return_event");
+}
+
+static void take_in_turn(void)
+{
+    take(endpoints[peer], CCI_EVENT_RECV);
+    peer = 3 - peer;
+}
+
+static void answer_in_turn(void)
+{
+    must(cci_send(connections[2 * peer - 1], message, length, NULL, CCI_FLAG_SILENT), "send");
+    peer = 3 - peer;
+}
+
+static void receive_in_turn(void)
+{
+    cci_event_t *event;
+    must(cci_get_event(endpoints[0], &event), "get_event");
+    must(cci_return_event(event), "return_event");
 }
 
 static void find_nothing(void)
@@ -205,29 +256,38 @@ int main(int argc, char **argv)
     static const struct {
         const char *name;
         void (*call)(void);
-        /* The message that the other end receives afterwards, or has sent before. */
-        int sends;
-        int receives;
+        /* What sends the message that the call receives, and takes the one that it sends. */
+        void (*before)(void);
+        void (*after)(void);
         uint32_t length;
     } kinds[] = {
-        {"silent", send_silent, 0, 1, SMALL},
-        {"reaped", send_reaped, 0, 1, SMALL},
-        {"receive", receive, 1, 0, SMALL},
-        {"slot-silent", send_silent, 0, 1, SLOT},
-        {"slot-gathered", send_gathered, 0, 1, SLOT},
-        {"slot-reaped", send_reaped, 0, 1, SLOT},
-        {"slot-receive", receive, 1, 0, SLOT},
-        {"empty", find_nothing, 0, 0, SMALL},
-        {"write", write_silent, 0, 0, SMALL},
-        {"one", burst_one, 0, 0, SMALL},
-        {"several", burst_several, 0, 0, SMALL},
-        {"handler", burst_handler, 0, 0, SMALL},
-        {"handler1", burst_handler1, 0, 0, SMALL},
-        {"nothing", do_nothing, 0, 0, SMALL},
+        {"silent", send_silent, do_nothing, take_message, SMALL},
+        {"reaped", send_reaped, do_nothing, take_message, SMALL},
+        {"receive", receive, send_silent, do_nothing, SMALL},
+        {"slot-silent", send_silent, do_nothing, take_message, SLOT},
+        {"slot-gathered", send_gathered, do_nothing, take_message, SLOT},
+        {"slot-reaped", send_reaped, do_nothing, take_message, SLOT},
+        {"slot-receive", receive, send_silent, do_nothing, SLOT},
+        {"empty", find_nothing, do_nothing, do_nothing, SMALL},
+        {"write", write_silent, do_nothing, do_nothing, SMALL},
+        {"os-silent", send_silent, do_nothing, take_message, SMALL},
+        {"os-reaped", send_reaped, do_nothing, take_message, SMALL},
+        {"os-receive", receive, send_silent, do_nothing, SMALL},
+        {"os-empty", find_nothing, do_nothing, do_nothing, SMALL},
+        {"turn-silent", send_in_turn, do_nothing, take_in_turn, SMALL},
+        {"turn-reaped", reap_in_turn, do_nothing, take_in_turn, SMALL},
+        {"turn-receive", receive_in_turn, answer_in_turn, do_nothing, SMALL},
+        {"turn-slot-silent", send_in_turn, do_nothing, take_in_turn, SLOT},
+        {"one", burst_one, do_nothing, do_nothing, SMALL},
+        {"several", burst_several, do_nothing, do_nothing, SMALL},
+        {"handler", burst_handler, do_nothing, do_nothing, SMALL},
+        {"handler1", burst_handler1, do_nothing, do_nothing, SMALL},
+        {"nothing", do_nothing, do_nothing, do_nothing, SMALL},
     };
     uint32_t caps;
     long count;
     size_t kind;
+    int in_turn, with_handle;
     const size_t kind_count = sizeof kinds / sizeof *kinds;
     if (argc != 3)
         return 1;
@@ -236,15 +296,18 @@ int main(int argc, char **argv)
     if (kind == kind_count)
         return 1;
     must(cci_init(CCI_ABI_VERSION, 0, &caps), "init");
-    connect_endpoints();
+    in_turn = strncmp(argv[1], "turn-", 5) == 0;
+    with_handle = kinds[kind].call == receive || kinds[kind].call == find_nothing;
+    open_endpoints(in_turn ? 3 : 2, strncmp(argv[1], "os-", 3) ? -1 : with_handle);
+    connect_to(1);
+    if (in_turn)
+        connect_to(2);
     register_memory();
     length = kinds[kind].length;
     for (count = atol(argv[2]); count > 0; count--) {
-        if (kinds[kind].sends)
-            send_silent();
+        kinds[kind].before();
         measured(kinds[kind].call);
-        if (kinds[kind].receives)
-            take(endpoints[1], CCI_EVENT_RECV);
+        kinds[kind].after();
     }
     return cci_finalize();
 }
