@@ -21,12 +21,14 @@ pub(crate) struct Registry {
     timeout: Option<Duration>,
 }
 
+pub(crate) const NO_MEMORY: Refusal = Refusal::Resource("no memory for the objects of a process");
+
 /// Runs a call on the registry of this process. A child of a fork gets a copy of its own, since the
 /// lock of this one may be held for ever there: then the child begins with nothing.
 fn with<T>(act: impl FnOnce(&mut Registry) -> T) -> Result<T, Refusal> {
     static REGISTRY: PerProcess<Mutex<Registry>> = PerProcess::new();
     let registry = REGISTRY.inherit(|parent| Mutex::new(parent.and_then(copy_of).unwrap_or_default()));
-    let (_, registry) = registry.map_err(|_| Refusal::Resource("no memory for the objects of a process"))?;
+    let (_, registry) = registry.map_err(|_| NO_MEMORY)?;
     Ok(act(&mut registry.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 

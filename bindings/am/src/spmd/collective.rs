@@ -10,10 +10,12 @@ use super::{NAP, first_endpoint};
 use crate::answer::{Answer, Refusal, say};
 use crate::endpoint::{Bundle, Endpoint, State};
 use crate::messages::{self, Body, Waited};
+use crate::registry;
 use cci_am::{Peer, Request};
+use cci_mem::fork::PerProcess;
 use std::collections::{BTreeMap, BTreeSet};
 use std::ffi::{c_int, c_void};
-use std::sync::{Mutex, MutexGuard, PoisonError};
+use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// The number of the library's own handler.
@@ -59,15 +61,17 @@ struct Collective {
     ticks: u32,
 }
 
-static COLLECTIVE: Mutex<Option<Collective>> = Mutex::new(None);
+/// Of this process: in a forked child no worker has begun.
+static COLLECTIVE: PerProcess<Mutex<Collective>> = PerProcess::new();
 
-fn with<T>(act: impl FnOnce(&mut Collective) -> T) -> T {
-    let mut guard: MutexGuard<'_, Option<Collective>> = COLLECTIVE.lock().unwrap_or_else(PoisonError::into_inner);
-    act(guard.get_or_insert_default())
+fn with<T>(act: impl FnOnce(&mut Collective) -> T) -> Result<T, Refusal> {
+    let collective = COLLECTIVE.get(Mutex::default);
+    let (_, collective) = collective.map_err(|_| registry::NO_MEMORY)?;
+    Ok(act(&mut collective.lock().unwrap_or_else(PoisonError::into_inner)))
 }
 
-pub(super) fn begin(rank: u32, size: u32) {
-    with(|all| (all.rank, all.size) = (rank, size));
+pub(super) fn begin(rank: u32, size: u32) -> Answer {
+    with(|all| (all.rank, all.size) = (rank, size))
 }
 
 /// Has an endpoint serve messages of the library's own.
@@ -81,7 +85,8 @@ pub(crate) fn set_control(endpoint: &Endpoint) -> Answer {
 
 fn on_control(_: &mut State, request: Request<'_>) {
     let (arguments, payload) = (request.arguments(), request.payload());
-    with(|all| {
+    // Without memory a worker waits for what has come, as if it had not.
+    let _ = with(|all| {
         all.ticks = all.ticks.wrapping_add(1);
         match *arguments {
             [BARRIER, round] if round < 32 => all.came[round as usize] += 1,
@@ -103,12 +108,15 @@ fn on_control(_: &mut State, request: Request<'_>) {
 /// A message of the library's own has come back.
 pub(crate) fn lost(endpoint: &Endpoint, peer: Peer) {
     let index = endpoint.translations.borrow().of_peer(peer).map(|record| record.index);
-    with(|all| all.lost.extend(index.and_then(|index| u32::try_from(index).ok())));
+    let _ = with(|all| all.lost.extend(index.and_then(|index| u32::try_from(index).ok())));
 }
 
 /// The bundle of the first endpoint, and that.
 fn place() -> Result<(&'static Bundle, &'static Endpoint), Refusal> {
     let endpoint = first_endpoint()?;
+    if with(|all| all.size)? == 0 {
+        return Err(messages::FORKED);
+    }
     Ok((endpoint.bundle()?.0, endpoint))
 }
 
@@ -121,8 +129,7 @@ fn send(endpoint: &'static Endpoint, rank: u32, arguments: &[u32], bytes: Option
     if unsafe { messages::transmit(endpoint, peer, (CONTROL, arguments), body, false) }? {
         return Ok(());
     }
-    with(|all| all.lost.insert(rank));
-    Ok(())
+    with(|all| all.lost.insert(rank)).map(drop)
 }
 
 /// Polls until something is so. `missing` says who is waited for.
@@ -135,7 +142,7 @@ fn wait<D: crate::dialect::Dialect>(
     let mut waited = Waited::new(bundle, NAP);
     let (mut ticks, mut since) = (0, Instant::now());
     loop {
-        let (done, now) = with(|all| (is_done(all), all.ticks));
+        let (done, now) = with(|all| (is_done(all), all.ticks))?;
         if done {
             return Ok(());
         }
@@ -145,7 +152,7 @@ fn wait<D: crate::dialect::Dialect>(
         }
         waited.pause(&mut bundle.enter()?)?;
         if waited.has_slept() && since.elapsed() >= SILENCE {
-            let (missing, lost) = with(|all| (missing(all), all.lost.clone()));
+            let (missing, lost) = with(|all| (missing(all), all.lost.clone()))?;
             // What a worker sent before it went has come by now.
             if let Some(rank) = missing.iter().find(|rank| lost.contains(rank)) {
                 if D::is_verbose() {
@@ -178,7 +185,7 @@ pub(super) fn barrier<D: crate::dialect::Dialect>(name: &str) -> Answer {
     let (rank, size, number) = with(|all| {
         all.barriers += 1;
         (all.rank, all.size, all.barriers)
-    });
+    })?;
     let rounds = size.next_power_of_two().trailing_zeros();
     for round in 0..rounds {
         let distance = 1 << round;
@@ -194,7 +201,7 @@ pub(super) fn barrier<D: crate::dialect::Dialect>(name: &str) -> Answer {
 
 /// Sends bytes to all other workers, as this worker's block of a gather.
 fn give(endpoint: &'static Endpoint, gather: u32, bytes: &[u8]) -> Answer {
-    let (rank, size) = with(|all| (all.rank, all.size));
+    let (rank, size) = with(|all| (all.rank, all.size))?;
     let total = u32::try_from(bytes.len()).map_err(|_| Refusal::BadArg("a block is at most 4 GiB long"))?;
     for step in 1..size {
         let mut rest = bytes;
@@ -224,7 +231,7 @@ fn without_block(all: &Collective, gather: u32, of: std::ops::Range<u32>) -> Vec
 unsafe fn take_blocks(gather: u32, of: std::ops::Range<u32>, target: *mut u8, len: usize) -> Answer {
     let mut is_right = true;
     for (at, rank) in of.enumerate() {
-        let Some(block) = with(|all| all.blocks.remove(&(gather, rank))) else { continue };
+        let Some(block) = with(|all| all.blocks.remove(&(gather, rank)))? else { continue };
         is_right &= block.bytes.len() == len;
         if block.bytes.len() == len {
             // SAFETY: by the contract.
@@ -249,7 +256,7 @@ pub(super) unsafe fn gather<D: crate::dialect::Dialect>(
     if len > 0 && (source.is_null() || target.is_null()) {
         return Err(Refusal::BadArg("the source or the target is NULL"));
     }
-    let (rank, size, gather) = next();
+    let (rank, size, gather) = next()?;
     // SAFETY: by the contract.
     let own = if len > 0 { unsafe { std::slice::from_raw_parts(source.cast::<u8>(), len) } } else { &[] };
     give(endpoint, gather, own)?;
@@ -264,7 +271,7 @@ pub(super) unsafe fn gather<D: crate::dialect::Dialect>(
 }
 
 /// The numbers of a gather that begins.
-fn next() -> (u32, u32, u32) {
+fn next() -> Result<(u32, u32, u32), Refusal> {
     with(|all| {
         all.gathers += 1;
         (all.rank, all.size, all.gathers)
@@ -283,12 +290,13 @@ pub(super) unsafe fn broadcast<D: crate::dialect::Dialect>(
     root: c_int,
 ) -> Answer {
     let (_, endpoint) = place()?;
-    let root = u32::try_from(root).ok().filter(|root| with(|all| *root < all.size));
+    let size = with(|all| all.size)?;
+    let root = u32::try_from(root).ok().filter(|root| *root < size);
     let root = root.ok_or(Refusal::BadArg("the root is not below the number of workers"))?;
     if len > 0 && buffer.is_null() {
         return Err(Refusal::BadArg("the buffer is NULL"));
     }
-    let (rank, _, gather) = next();
+    let (rank, _, gather) = next()?;
     let taken = if rank == root {
         // SAFETY: by the contract.
         let own = if len > 0 { unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), len) } } else { &[] };

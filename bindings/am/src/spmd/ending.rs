@@ -1,8 +1,9 @@
 //! The end of a worker: by itself, or because the job ends.
 
 use super::JOINED;
-use crate::answer::Shared;
+use crate::answer::{Answer, Refusal, Shared};
 use crate::{calls, registry};
+use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, Ordering};
 use signal_hook::consts::SIGTERM;
 use std::ffi::c_int;
@@ -13,7 +14,8 @@ pub(super) type OnExit = extern "C" fn(c_int);
 
 /// Whether the launcher has asked this process to end.
 static ASKED: OnceLock<Arc<AtomicBool>> = OnceLock::new();
-static CALLBACK: Mutex<Option<OnExit>> = Mutex::new(None);
+/// A forked child runs that of its parent.
+static CALLBACK: PerProcess<Mutex<Option<OnExit>>> = PerProcess::new();
 
 #[unsafe(export_name = "AMUDP_SPMDkillmyprocess")]
 static UDP_KILL: Shared<OnExit> = Shared::new(end);
@@ -56,8 +58,17 @@ fn leave_asked() {
     leave(job.and_then(cci_job::Job::ended).map_or(128 + SIGTERM, c_int::from));
 }
 
-pub(super) fn set_callback(callback: Option<OnExit>) {
-    *CALLBACK.lock().unwrap_or_else(PoisonError::into_inner) = callback;
+pub(super) fn set_callback(callback: Option<OnExit>) -> Answer {
+    change_callback(callback).map(drop)
+}
+
+/// Sets the callback, and returns the one before.
+fn change_callback(callback: Option<OnExit>) -> Result<Option<OnExit>, Refusal> {
+    // A thread that the child lacks may hold the parent's lock.
+    let of_parent = |parent: &Mutex<Option<OnExit>>| parent.try_lock().ok().and_then(|callback| *callback);
+    let place = CALLBACK.inherit(|parent| Mutex::new(parent.and_then(of_parent)));
+    let (_, place) = place.map_err(|_| registry::NO_MEMORY)?;
+    Ok(std::mem::replace(&mut *place.lock().unwrap_or_else(PoisonError::into_inner), callback))
 }
 
 /// Ends the job with this status.
@@ -76,8 +87,7 @@ pub(super) fn exit(status: c_int) -> ! {
 
 /// Runs the program's callback, and ends the process.
 fn leave(status: c_int) -> ! {
-    let callback = CALLBACK.lock().unwrap_or_else(PoisonError::into_inner).take();
-    if let Some(callback) = callback {
+    if let Ok(Some(callback)) = change_callback(None) {
         callback(status);
     }
     if let Some(job) = JOINED.get().and_then(|joined| joined.job.as_ref()).filter(|_| status == 0) {

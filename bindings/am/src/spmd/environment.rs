@@ -2,9 +2,9 @@
 
 use super::{JOINED, Joined, WORLD};
 use cci_job::JobError;
+use cci_mem::fork::PerProcess;
 use std::ffi::{CStr, CString, c_char};
 use std::os::unix::ffi::OsStrExt;
-use std::sync::OnceLock;
 
 /// Bytes of a value in the store.
 const PIECE: usize = 60_000;
@@ -30,14 +30,18 @@ pub(super) fn publish(joined: &Joined) -> Result<u32, JobError> {
 
 /// The variables of rank 0, `NAME=VALUE` each.
 fn of_master() -> &'static [CString] {
-    static VARIABLES: OnceLock<Vec<CString>> = OnceLock::new();
-    VARIABLES.get_or_init(|| {
-        let job = JOINED.get().and_then(|joined| joined.job.as_ref());
-        let Some((job, world)) = job.zip(WORLD.get()) else { return Vec::new() };
-        let pieces = (0..world.environment as usize).map(|at| job.look_up(0, &key(at)).unwrap_or_default());
-        let text = pieces.collect::<Vec<_>>().concat();
-        text.split(|byte| *byte == 0).filter_map(|variable| CString::new(variable).ok()).collect()
-    })
+    // Two threads may look it up at once, and a forked child never waits for one that it lacks.
+    static VARIABLES: PerProcess<Vec<CString>> = PerProcess::new();
+    let known = VARIABLES.inherit(|parent| parent.cloned().unwrap_or_else(look_up_all));
+    known.map_or(&[], |(_, variables)| variables)
+}
+
+fn look_up_all() -> Vec<CString> {
+    let job = JOINED.get().and_then(|joined| joined.job.as_ref());
+    let Some((job, world)) = job.zip(WORLD.get()) else { return Vec::new() };
+    let pieces = (0..world.environment as usize).map(|at| job.look_up(0, &key(at)).unwrap_or_default());
+    let text = pieces.collect::<Vec<_>>().concat();
+    text.split(|byte| *byte == 0).filter_map(|variable| CString::new(variable).ok()).collect()
 }
 
 /// Whether the master's environment is that of another process.

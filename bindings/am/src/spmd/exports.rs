@@ -111,8 +111,7 @@ both! {
     }
     ("AMUDP_SPMDSetExitCallback", "AMMPI_SPMDSetExitCallback") (callback: Option<OnExit>) -> c_int, NONE, {
         answer::<D>(NAME, || {
-            ending::set_callback(callback);
-            Ok(())
+            ending::set_callback(callback)
         })
     }
 }

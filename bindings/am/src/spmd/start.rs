@@ -143,7 +143,7 @@ pub(super) unsafe fn start<D: Dialect>(
     }
     let (first, names) = (&cards[0], cards.iter().map(|card| card.name.clone()).collect());
     let (id, environment) = (first.number, first.environment);
-    collective::begin(joined.rank, joined.size);
+    collective::begin(joined.rank, joined.size)?;
     if WORLD.set(World { endpoint: cell, names, environment }).is_err() {
         return Err(Refusal::Resource("this process has started already"));
     }

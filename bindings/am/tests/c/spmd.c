@@ -263,10 +263,17 @@ static void early(void)
     exit(0);
 }
 
-/* A forked child may not use what it has inherited. */
+static void end_of_child(int code)
+{
+    CHECK(code == 3);
+    _exit(42);
+}
+
+/* A forked child may not use what it has inherited, and its end is not that of the job. */
 static void children(void)
 {
     int status;
+    int gathered[16];
     pid_t child;
     fflush(stdout);
     child = fork();
@@ -275,9 +282,13 @@ static void children(void)
         CHECK_CODE(AM_Poll(bundle), AM_ERR_RESOURCE);
         CHECK_CODE(AM_Request1(endpoint, (me + 1) % workers, ECHO, 17), AM_ERR_RESOURCE);
         CHECK_CODE(AMX_SPMDBarrier(), AM_ERR_RESOURCE);
-        _exit(0);
+        CHECK_CODE(AMX_SPMDAllGather(&me, gathered, sizeof me), AM_ERR_RESOURCE);
+        CHECK_CODE(AMX_SPMDBroadcast(&me, sizeof me, 0), AM_ERR_RESOURCE);
+        CHECK(me == 0 || AMX_SPMDgetenvMaster("PATH") == NULL);
+        CHECK_OK(AMX_SPMDSetExitCallback(end_of_child));
+        AMX_SPMDExit(3);
     }
-    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 0);
+    CHECK(waitpid(child, &status, 0) == child && WIFEXITED(status) && WEXITSTATUS(status) == 42);
     CHECK_OK(AMX_SPMDBarrier());
     printf("worker %d has a child that refuses\n", me);
 }
