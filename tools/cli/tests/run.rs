@@ -264,7 +264,7 @@ fn the_secret_is_in_no_argument_and_no_environment() {
     let ended = output(run(&["-n", "1", "sh", "-c", script]).env_remove("CCI_INTERRUPTS"));
     assert_eq!(
         lines(&ended.stdout),
-        ["CCI_APPNUM", "CCI_JOB_FD", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "RANK", "WORLD_SIZE"]
+        ["CCI_APPNUM", "CCI_JOB_FD", "CCI_JOB_SOCKET", "LOCAL_RANK", "LOCAL_WORLD_SIZE", "RANK", "WORLD_SIZE"]
     );
 }
 
