@@ -598,7 +598,8 @@ pub(crate) fn connects_under_loss() {
     const CONNECTS: usize = 10_000;
     /// At once: more than the requests that a program has not answered.
     const AT_ONCE: usize = 400;
-    let patience = 4 * LIMIT;
+    // Ten seconds where it is alone; other tests run beside it.
+    let patience = 8 * LIMIT;
     let nets = pair(1500);
     for net in &nets {
         net.rules(
