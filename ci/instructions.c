@@ -5,8 +5,8 @@
  * message in a payload slot (slot-silent, slot-reaped, slot-receive), such a message in two parts
  * (slot-gathered), empty, write (an RMA of 64 B into memory of the library), a way to take bursts
  * (one, several, handler, handler1), or nothing (what the measuring itself takes); how many calls.
- * With the prefix os- the endpoint that is called has an OS handle; with turn- a third endpoint has a
- * connection too, and the calls are for its lane and the first one in turn.
+ * With the prefix os- the endpoint that is called has an OS handle; with turn- a third endpoint has
+ * a connection too, and the calls are for its lane and the first one in turn.
  */
 #include <cci.h>
 #include <ccix.h>

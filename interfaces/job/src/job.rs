@@ -88,8 +88,9 @@ impl Place {
     }
 }
 
-/// A job that this process has joined. Its calls may come from any thread; one waits for another. In
-/// a forked child they fail with [`JobError::Forked`], and neither they nor a drop reach the store.
+/// A job that this process has joined. Its calls may come from any thread; one waits for another.
+/// In a forked child they fail with [`JobError::Forked`], and neither they nor a drop reach the
+/// store.
 ///
 /// A process joins once: the store takes no rank twice. Rank 0 of a job without a launcher's store
 /// serves it, and goes on for at most 5 s after it has dropped its `Job`.
@@ -239,9 +240,9 @@ impl Job {
 
     /// Has the launcher end the job with this status: it asks all ranks to end by SIGTERM, at once
     /// or, if the status is 0, when they have not ended by themselves within a second; soon after
-    /// it kills those that are left. Returns at once. False, and nothing happens, in a forked child,
-    /// and where the job has no launcher of CCI; then a status other than 0 of this process may end
-    /// the job.
+    /// it kills those that are left. Returns at once. False, and nothing happens, in a forked
+    /// child, and where the job has no launcher of CCI; then a status other than 0 of this process
+    /// may end the job.
     pub fn end(&self, status: u8) -> bool {
         self.with_source(|source| source.end(status)).unwrap_or(false)
     }

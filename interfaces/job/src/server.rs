@@ -119,8 +119,8 @@ impl Server {
         })
     }
 
-    /// Has forked children of this process close their copies of all sockets, which would keep ranks
-    /// from learning of its end. No child may drop this server then.
+    /// Has forked children of this process close their copies of all sockets, which would keep
+    /// ranks from learning of its end. No child may drop this server then.
     pub(crate) fn close_in_children(mut self) -> Self {
         self.closes_in_children = true;
         self
