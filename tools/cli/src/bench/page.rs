@@ -34,7 +34,7 @@ fn measured(commit: &str, environment: &Environment) -> String {
     let Environment { processor, cpus, kernel, load, .. } = environment;
     let kernel = kernel.split('-').next().unwrap_or_default();
     format!(
-        "Commit {commit}, {cpus} processors ({processor}), {kernel}, load {load:.2}, once.\nA bar in bold is missed."
+        "Commit {commit}, {cpus} processors ({processor}), {kernel}, load {load:.2}, medians of five runs.\nA bar in bold is missed."
     )
 }
 
