@@ -59,7 +59,7 @@ int AMUDP_SPMDStartup(int *argc, char ***argv, int workers, int depth, amudp_spa
     AMUDP_SPMDStartup(argc, argv, 0, depth, NULL, number, bundle, endpoint)
 
 /*
- * Asks for a rank before the start. Ranks are the launcher's to give: the worker keeps its own, and
+ * Asks for a rank. Ranks are the launcher's to give: the worker keeps its own, and after the start
  * AMUDP_VerboseErrors has another one told.
  */
 void AMUDP_SPMDSetProc(int rank);

@@ -207,7 +207,9 @@ impl State {
 
     pub(crate) fn end_failed(&mut self, operation: Operation) {
         let facts = Facts { failure: 1, mlength: 0, ..operation.facts };
-        let answered = Facts { failure: 1, mlength: 0, ..self.answered(&operation) };
+        // Where nothing was replied, that is the length.
+        let rlength = if operation.phase == Phase::Reading { operation.facts.rlength } else { 0 };
+        let answered = Facts { failure: 1, rlength, mlength: 0, ..self.answered(&operation) };
         let objects = &mut self.objects;
         match (operation.kind, operation.phase) {
             (Kind::Put, Phase::AckDue) => self.acknowledge(&operation, 0, 0, 1),
@@ -217,9 +219,11 @@ impl State {
                 objects.end(operation.source, EventKind::SendEnd, &Facts { link: operation.source_link, ..facts });
                 // START and END are a pair.
                 if phase != Phase::Reading {
-                    if let Some(memory) = objects.memories.get_mut(operation.memory) {
-                        memory.count();
-                    }
+                    let memory = objects.memories.get_mut(operation.memory);
+                    let Some(memory) = memory.filter(|memory| memory.is_active()) else {
+                        return self.give_up(&operation);
+                    };
+                    memory.count();
                     objects.report(operation.memory, EventKind::ReplyStart, &answered);
                 }
                 objects.end(operation.memory, EventKind::ReplyEnd, &answered);

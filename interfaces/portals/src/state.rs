@@ -316,7 +316,7 @@ impl State {
     /// The link to a partner is no more: what was under way on it has failed.
     fn on_down(&mut self, endpoint: &Endpoint, peer: Peer) {
         let Some(partner) = self.partners.get_mut(peer) else { return };
-        (partner.connection, partner.identity, partner.has_introduced) = (None, None, false);
+        (partner.connection, partner.has_introduced) = (None, false);
         let mut outbox = std::mem::take(&mut partner.outbox);
         for number in self.operations.with(Whom::Peer(peer)) {
             let is_queued = |of: &crate::operations::Operation| of.phase == Phase::Queued && of.kind.is_initiator();
@@ -327,6 +327,8 @@ impl State {
         outbox.retain(|out| matches!(out, Out::Operation(number) if self.operations.get(*number).is_some()));
         let has_more = !outbox.is_empty();
         if let Some(partner) = self.partners.get_mut(peer) {
+            // What has failed names it.
+            partner.identity = None;
             partner.outbox = outbox;
         }
         if has_more {

@@ -257,13 +257,13 @@ fn seen(side: &Side) -> u64 {
     [0, 2].map(|register| side.ni.status(register).expect("a register")).iter().sum()
 }
 
-/// Makes progress until no operation is open, and each side has seen so many requests: a put is
+/// Makes progress until each side has seen so many requests, and no operation is open: a put is
 /// over once CCI has delivered it, and the engine of its target may look later. Each side waits in
 /// a thread of its own: the time of a virtual network leaps while all of them sleep.
 fn settle(sides: &[Side], wanted: &[u64], what: &str) {
     let started = Instant::now();
     let is_open = |side: &Side| side.ni.counts().0 > 0;
-    let is_over = || !sides.iter().any(is_open) && sides.iter().zip(wanted).all(|(side, wanted)| seen(side) >= *wanted);
+    let is_over = || sides.iter().zip(wanted).all(|(side, wanted)| seen(side) >= *wanted) && !sides.iter().any(is_open);
     std::thread::scope(|scope| {
         for side in sides {
             scope.spawn(|| {

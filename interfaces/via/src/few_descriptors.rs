@@ -140,8 +140,7 @@ fn a_client_without_descriptors_learns_that_it_has_none() {
     setrlimit(Resource::Nofile, Rlimit { current: Some(3), ..limit }).expect("a lower limit");
     let refused = client.request(&own, &remote, LIMIT).err().map(|(_, why)| why);
     assert_eq!(refused, Some(NO_DESCRIPTOR));
-    let pending =
-        peer.peer(&own, &remote, Duration::from_millis(300)).map_err(|(_, why)| why).expect("no question yet");
+    let pending = peer.peer(&own, &remote, Duration::from_secs(2)).map_err(|(_, why)| why).expect("no question yet");
     let begun = Instant::now();
     assert_eq!(pending.wait().err().map(|(_, why)| why), Some(NO_DESCRIPTOR));
     assert!(begun.elapsed() < LIMIT);

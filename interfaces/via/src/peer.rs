@@ -225,13 +225,16 @@ impl<T: Token> Core<T> {
                 }
                 let asked =
                     question.get_or_insert_with(|| Question::new(&peer.remote, &peer.local, attributes, peer.is_peer));
-                match asked.poll(STEP) {
-                    Ok(None) => {}
+                let left = peer.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
+                match asked.poll(left.map_or(STEP, |left| left.min(STEP))) {
+                    Ok(None) => peer.late = Error::Timeout,
                     Ok(Some(accept)) => {
                         self.follow(number, &accept, peer.deadline)?;
                         peer.role = Role::Connects;
                     }
-                    Err(why @ (Error::NoMatch | Error::Timeout | NO_DESCRIPTOR)) if peer.is_peer => {
+                    // It goes on with the next port.
+                    Err(Error::Timeout) if peer.is_peer => peer.late = Error::Timeout,
+                    Err(why @ (Error::NoMatch | NO_DESCRIPTOR)) if peer.is_peer => {
                         peer.late = if why == NO_DESCRIPTOR { why } else { Error::Timeout };
                         *question = None;
                         *not_before = Instant::now() + AGAIN;
