@@ -2,7 +2,7 @@
 
 use cci_admission::Origin;
 use cci_mem::descriptors;
-use rustix::net::sockopt::socket_peercred;
+use rustix::net::sockopt::{Timeout, set_socket_timeout, socket_peercred};
 use rustix::net::{AddressFamily, SocketAddrUnix, SocketType};
 use std::io;
 use std::net::{SocketAddr, TcpListener};
@@ -84,7 +84,7 @@ impl Listener {
     }
 }
 
-/// Connects to the store at a place, at most for `limit`; by its name at once, or not at all.
+/// Connects to the store at a place, at most for `limit`.
 pub(crate) fn connect(place: Place, limit: Duration) -> io::Result<OwnedFd> {
     match place {
         Place::Port(address) => {
@@ -93,9 +93,12 @@ pub(crate) fn connect(place: Place, limit: Duration) -> io::Result<OwnedFd> {
             Ok(socket.into())
         }
         Place::User(address) => {
-            // One that blocks would wait for as long as the store has no room for it.
+            // It keeps its turn where the store has no room for it, at most for the limit.
             let socket = descriptors::socket(AddressFamily::UNIX, SocketType::STREAM)?;
+            set_socket_timeout(&socket, Timeout::Send, Some(limit.max(Duration::from_millis(1))))?;
+            rustix::io::ioctl_fionbio(&socket, false)?;
             rustix::net::connect(&socket, &SocketAddrUnix::new_abstract_name(text_of(address).as_bytes())?)?;
+            rustix::io::ioctl_fionbio(&socket, true)?;
             let socket = UnixStream::from(socket);
             match is_of_this_user(&socket) {
                 true => Ok(socket.into()),

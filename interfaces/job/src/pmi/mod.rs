@@ -54,19 +54,28 @@ impl Pmi {
         };
         let manager = Manager::over(socket);
         let mut pmi = Self { manager, rank: 0, size: 0, space: String::new(), digits: *DIGITS.end(), exchanges: 0 };
-        if environment.get("PMI_FD").is_some() {
-            (pmi.rank, pmi.size) = (environment.number("PMI_RANK")?, environment.number("PMI_SIZE")?);
-        } else {
-            pmi.identify(environment.number("PMI_ID")?, deadline)?;
+        if let Err(why) = pmi.meet(environment, deadline) {
+            // Whoever has not joined has no farewell to say, for which a silent manager would have
+            // time of its own.
+            pmi.manager.close();
+            return Err(why);
         }
-        check(pmi.rank, pmi.size)?;
-        match version(environment)? {
-            Version::Two => pmi.begin_2(environment, deadline)?,
-            Version::One => pmi.begin(environment, deadline)?,
-        }
-        check(pmi.rank, pmi.size)?;
         let (rank, size) = (pmi.rank, pmi.size);
         Ok((pmi, rank, size))
+    }
+
+    fn meet(&mut self, environment: &Environment<'_>, deadline: Instant) -> Result<(), JobError> {
+        if environment.get("PMI_FD").is_some() {
+            (self.rank, self.size) = (environment.number("PMI_RANK")?, environment.number("PMI_SIZE")?);
+        } else {
+            self.identify(environment.number("PMI_ID")?, deadline)?;
+        }
+        check(self.rank, self.size)?;
+        match version(environment)? {
+            Version::Two => self.begin_2(environment, deadline)?,
+            Version::One => self.begin(environment, deadline)?,
+        }
+        check(self.rank, self.size)
     }
 
     /// The protocol that it speaks.
@@ -278,10 +287,8 @@ impl Source for Pmi {
         loop {
             match self.get(&name, deadline)? {
                 Got::Value(value) => return Ok(value),
-                Got::NoAnswer if !has_answered => {
-                    self.manager.close();
-                    return Err(silent());
-                }
+                // The next call takes the late answer first.
+                Got::NoAnswer if !has_answered => return Err(silent()),
                 Got::Nothing | Got::NoAnswer => has_answered = true,
             }
             if Instant::now() + pause > deadline {

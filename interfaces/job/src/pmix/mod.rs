@@ -35,18 +35,14 @@ impl Pmix {
         let rank = library.begin(limit).map_err(refused)?;
         let mut pmix = Self { library: Some(library), rank, size: 0, exchanges: 0, published: BTreeSet::new() };
         let size = match pmix.library()?.get(None, "pmix.job.size", left(deadline)) {
-            Ok(Got::Number(size)) => size,
-            Ok(_) => return Err(cannot("the server of PMIx does not state the size of the job")),
-            Err(failed) => {
-                if matches!(failed, Failed::Late) {
-                    // A silent server does not answer a farewell either.
-                    pmix.library = None;
-                }
-                return Err(refused(failed));
-            }
+            Ok(Got::Number(size)) => Ok(size),
+            Ok(_) => Err(cannot("the server of PMIx does not state the size of the job")),
+            Err(failed) => Err(refused(failed)),
         };
-        pmix.size = size;
-        check(rank, size)?;
+        let size = size.and_then(|size| check(rank, size).map(|()| size));
+        // Whoever has not joined says no farewell, for which the server would have time of its own.
+        pmix.size = size.inspect_err(|_| pmix.library = None)?;
+        let size = pmix.size;
         Ok((pmix, rank, size))
     }
 

@@ -94,13 +94,14 @@ const NOT_THERE: Option<&str> = Some("cmd=get_result rc=-1");
 
 #[test]
 fn a_look_up_by_pmi_ends_at_its_limit_though_the_process_manager_is_silent() {
-    let mut manager = managed(&[]);
+    let mut manager = managed(&[None, Some("cmd=get_result rc=0 value=0000000102")]);
     let begin = Instant::now();
     let late = manager.joined.source.look_up(0, "key", SHORT).expect_err("nobody answers");
     assert!(begin.elapsed() < TOO_LONG, "{:?}", begin.elapsed());
     assert!(late.to_string().contains("does not answer within the limit"), "{late}");
-    let after = manager.joined.source.look_up(0, "key", LIMIT).expect_err("nothing can be asked");
-    assert!(after.to_string().contains("an earlier call has failed"), "{after}");
+    // One slow answer ends no job.
+    manager.late.send("cmd=get_result rc=0 value=0000000101".into()).expect("a process manager");
+    assert_eq!(manager.joined.source.look_up(0, "key", LIMIT), Ok(vec![2]));
     manager.end();
 }
 
@@ -159,6 +160,17 @@ fn false_store(first: Vec<u8>, byte: Option<u8>) -> (String, JoinHandle<()>) {
         let _ = is_closed(&rank);
     });
     (address, thread)
+}
+
+/// It answers the first command and no other one, neither the farewell.
+#[test]
+fn a_join_by_pmi_ends_at_its_limit_though_the_process_manager_stops_on_the_way() {
+    let (port, thread) = false_store(b"cmd=initack rc=0\ncmd=set size=1\n".to_vec(), None);
+    let variables = [("PMI_PORT", port), ("PMI_ID", "0".into())].into();
+    let (error, took) = late(variables);
+    assert!(took < TOO_LONG, "{took:?}");
+    assert!(error.contains("the process manager does not answer within the limit"), "{error}");
+    thread.join().expect("no panic");
 }
 
 #[test]

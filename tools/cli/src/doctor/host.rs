@@ -4,7 +4,7 @@ use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 use std::sync::mpsc::channel;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// Where programs of administration lie.
 const PROGRAMS: [&str; 4] = ["usr/sbin", "sbin", "usr/bin", "bin"];
@@ -74,11 +74,14 @@ impl Host {
             // Nobody waits any more for one that took too long.
             let _ = end.send(read.is_some_and(|read| read.is_ok()).then_some(bytes));
         });
+        let begun = Instant::now();
         let printed = ended.recv_timeout(PATIENCE).ok().flatten();
-        if printed.is_none() {
-            // It fails only where the program has ended.
-            let _ = child.kill();
+        // One may close its output and go on.
+        while printed.is_some() && begun.elapsed() < PATIENCE && matches!(child.try_wait(), Ok(None)) {
+            std::thread::sleep(Duration::from_millis(1));
         }
+        // It fails only where the program has ended.
+        let _ = child.kill();
         let is_done = child.wait().is_ok_and(|status| status.success());
         printed.filter(|_| is_done).map(|bytes| String::from_utf8_lossy(&bytes).into_owned())
     }

@@ -166,8 +166,8 @@ impl<P: Driver> Link<P> {
                 DriverEvent::Received(connection) if connection == self.control => {
                     (self.bytes, self.is_early) = (bytes, true);
                 }
-                DriverEvent::Nothing => silence.rest(&self.driver)?,
-                _ => {}
+                // What others do is no sign of the peer.
+                _ => silence.rest(&self.driver)?,
             }
         }
         Ok(())

@@ -6,6 +6,7 @@ use super::driver::{Driver, DriverOptions, Facade};
 use super::ends::{self, CONTROL, OPERATIONS};
 use super::plan::Plan;
 use super::plan::tests::plan;
+use super::reception::Coming;
 use super::server::{Notice, Patience, serve};
 use cci::Attribute;
 use cci_report::UserError;
@@ -205,6 +206,33 @@ fn who_is_none_of_a_runs_ends_no_run_when_it_leaves() {
         assert!(matches!(answer, Answer::Go), "{answer:?}");
         visit(b"operations");
     }
+}
+
+/// Both have come when the server looks, that of the stranger first.
+#[test]
+fn a_strangers_message_takes_no_place_of_a_clients_first_command() {
+    let there = stranger();
+    let uri = there.uri();
+    let mut coming = Coming::new(Client::at(&there), short().session, there);
+    let ((connected_all, is_connected), (go, may_send), (sent_all, is_sent)) = (channel(), channel(), channel());
+    let client = std::thread::spawn(move || {
+        let (other, running) = (stranger(), stranger());
+        let of_stranger = connect(&other, &uri, b"nonsense", 3);
+        let control = connected(&running, &uri);
+        connected_all.send(()).expect("the server waits");
+        may_send.recv_timeout(LONG).expect("the server looks no more");
+        super::control::send(&other, of_stranger, &BLOCK).expect("sent");
+        super::control::send(&running, control, &BLOCK).expect("sent");
+        sent_all.send((other, running)).expect("the server waits");
+    });
+    while is_connected.try_recv().is_err() {
+        coming.look().expect("nothing is wrong");
+    }
+    go.send(()).expect("the client waits");
+    let _clients = is_sent.recv_timeout(LONG).expect("both have sent");
+    coming.look().expect("nothing is wrong");
+    assert!(coming.connections().is_some(), "the command is there");
+    client.join().expect("no panic");
 }
 
 #[test]

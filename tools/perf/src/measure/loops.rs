@@ -101,16 +101,16 @@ impl<P: Driver> Lane<'_, P> {
         }
     }
 
-    /// Looks once, for SEND events; whether there was anything.
+    /// Looks once, for SEND events; whether there was one. A message may be a stranger's, and is no
+    /// sign of the peer.
     #[inline(always)]
     fn reap(&self, open: &mut u64) -> Result<bool, DriverError> {
         match self.driver.poll::<false>()? {
-            Completion::Nothing => Ok(false),
             Completion::Sent => {
                 *open = open.saturating_sub(1);
                 Ok(true)
             }
-            Completion::Received(_) | Completion::Other => Ok(true),
+            Completion::Nothing | Completion::Received(_) | Completion::Other => Ok(false),
         }
     }
 
@@ -138,8 +138,7 @@ impl<P: Driver> Lane<'_, P> {
                     *open = open.saturating_sub(1);
                     silence.end();
                 }
-                Completion::Nothing => silence.rest(self.driver)?,
-                Completion::Other => {}
+                Completion::Nothing | Completion::Other => silence.rest(self.driver)?,
             }
         }
     }

@@ -136,6 +136,11 @@ pub(super) fn busy(client: &Client, since: Duration) -> UserError {
     UserError(format!("the server is busy with {who} for {seconds} s: try again when that run has ended"))
 }
 
+/// Events of a client's endpoint that are taken at a time.
+const BURST: usize = 64;
+/// Connections whose first message is kept before the client's own is known.
+const MOST_EARLY: usize = 16;
+
 /// A client that has been told where to connect, and the endpoint for its run.
 pub(super) struct Coming<P: Driver> {
     number: u64,
@@ -144,9 +149,9 @@ pub(super) struct Coming<P: Driver> {
     pub(super) driver: P,
     control: Option<P::Connection>,
     operations: Option<P::Connection>,
-    /// Its first command. It may know of both connections before this end does, where frames
-    /// overtake each other.
-    early: Option<(P::Connection, Vec<u8>)>,
+    /// Its first command, and before its connection is known whatever comes first: it may know of
+    /// both connections before this end does, where frames overtake each other.
+    early: Vec<(P::Connection, Vec<u8>)>,
     /// When it was told where to connect, and whether it has begun to, and done so, since.
     since: Duration,
     has_begun: bool,
@@ -162,7 +167,7 @@ pub(super) type Connections<C> = (C, C, Vec<u8>);
 impl<P: Driver> Coming<P> {
     pub(super) fn new(client: Client, session: Session, driver: P) -> Self {
         let since = driver.now();
-        let (control, operations, early) = (None, None, None);
+        let (control, operations, early) = (None, None, Vec::new());
         driver.heed([None; 2]);
         Self { number: 0, client, session, driver, control, operations, early, since, has_begun: false, is_here: false }
     }
@@ -170,7 +175,8 @@ impl<P: Driver> Coming<P> {
     /// Takes what has come.
     pub(super) fn look(&mut self) -> Result<(), UserError> {
         let mut bytes = Vec::new();
-        loop {
+        // Somebody may send all the time.
+        for _ in 0..BURST {
             match self.driver.poll_event(&mut bytes, ends::context_of)? {
                 DriverEvent::Open(connection, CONTROL) if self.control.is_none() => {
                     self.control = Some(connection);
@@ -184,29 +190,37 @@ impl<P: Driver> Coming<P> {
                     let since = self.driver.now().saturating_sub(self.since);
                     refuse(&self.driver, connection, &busy(&self.client, since));
                 }
-                DriverEvent::Received(from) if self.early.is_none() => {
-                    self.early = Some((from, std::mem::take(&mut bytes)));
+                DriverEvent::Received(from) if self.may_be_first(from) => {
+                    self.early.push((from, std::mem::take(&mut bytes)));
                 }
                 DriverEvent::Nothing => break,
                 _ => {}
             }
         }
-        if let (Some((from, command)), Some(control)) = (&self.early, self.control) {
+        if let Some(control) = self.control {
             // What another connection brings is nothing.
-            if *from == control {
+            self.early.retain(|(from, _)| *from == control);
+            if let Some((_, command)) = self.early.first() {
                 let _is_one: Command = parse(command)?;
-            } else {
-                self.early = None;
             }
         }
-        self.is_here = self.control.is_some() && self.operations.is_some() && self.early.is_some();
+        self.is_here = self.control.is_some() && self.operations.is_some() && !self.early.is_empty();
         Ok(())
+    }
+
+    /// Whether a message of this connection is kept.
+    fn may_be_first(&self, from: P::Connection) -> bool {
+        match self.control {
+            Some(control) => from == control && self.early.iter().all(|(other, _)| *other != control),
+            None => self.early.len() < MOST_EARLY && self.early.iter().all(|(other, _)| *other != from),
+        }
     }
 
     /// Its connections and its first command, once all are there.
     pub(super) fn connections(&mut self) -> Option<Connections<P::Connection>> {
         let (control, operations) = self.control.zip(self.operations)?;
-        Some((control, operations, self.early.take()?.1))
+        let at = self.early.iter().position(|(from, _)| *from == control)?;
+        Some((control, operations, self.early.swap_remove(at).1))
     }
 
     fn refuse(&self, why: &UserError) {

@@ -22,6 +22,8 @@ const AGAIN: Duration = Duration::from_millis(10);
 /// After how many looks that found nothing an end that never sleeps looks after others: that takes
 /// system calls, which would slow down what a client measures meanwhile.
 const LOOKS: u32 = 1024;
+/// Looks at those who come, before the run goes on.
+const BURST: usize = 64;
 
 /// How long a client may take.
 #[derive(Clone, Copy)]
@@ -207,7 +209,8 @@ fn attend<P: Driver>(
     busy: &dyn Fn() -> UserError,
     notes: &mut Vec<Note<P>>,
 ) {
-    loop {
+    // Somebody may send all the time.
+    for _ in 0..BURST {
         match reception.look() {
             Ok(Seen::Launches(connection, client, session)) => {
                 match begin::<P>(&reception.driver, connection, opening, &session, has_probe, false) {
@@ -350,10 +353,15 @@ impl<A> Run<'_, A> {
                     let since = link.driver.now().saturating_sub(self.begin);
                     refuse(&link.driver, connection, &busy(self.client, since));
                 }
-                DriverEvent::Nothing => {
+                // What others send holds nobody up either.
+                event => {
+                    let is_idle = matches!(event, DriverEvent::Nothing);
                     looks = looks.wrapping_add(1);
-                    if link.driver.handle().is_none() && !looks.is_multiple_of(LOOKS) {
-                        link.driver.wait();
+                    let is_time = looks.is_multiple_of(LOOKS) || is_idle && link.driver.handle().is_some();
+                    if !is_time {
+                        if is_idle {
+                            link.driver.wait();
+                        }
                         continue;
                     }
                     if link.driver.now().saturating_sub(begin) > silence {
@@ -362,7 +370,6 @@ impl<A> Run<'_, A> {
                     }
                     (self.attend)(&link.driver);
                 }
-                _ => {}
             }
         }
     }
