@@ -62,10 +62,18 @@ static void produce(volatile unsigned int *mine) {
 }
 
 static void consume(volatile unsigned int *mine) {
+    time_t begun = time(NULL);
+    struct timespec pause = {0, 1000000};
     unsigned int item;
 
-    there_all[16 + rank] = 1;
-    SCIFlush(sequence, SCI_NO_FLAGS);
+    /* Who joins later hears nothing of what was stored before: it is said until the producer is
+     * heard. */
+    while (mine[0] < 1) {
+        there_all[16 + rank] = 1;
+        SCIFlush(sequence, SCI_NO_FLAGS);
+        nanosleep(&pause, NULL);
+        CHECK(time(NULL) - begun < PATIENCE);
+    }
     for (item = 1; item <= ITEMS; item++) {
         until_word(mine, 0, item);
         CHECK(mine[64 + item % SLOTS] == item * 7);
