@@ -232,9 +232,7 @@ impl<T: Token> Core<T> {
                         self.follow(number, &accept, peer.deadline)?;
                         peer.role = Role::Connects;
                     }
-                    // It goes on with the next port.
-                    Err(Error::Timeout) if peer.is_peer => peer.late = Error::Timeout,
-                    Err(why @ (Error::NoMatch | NO_DESCRIPTOR)) if peer.is_peer => {
+                    Err(why @ (Error::NoMatch | Error::Timeout | NO_DESCRIPTOR)) if peer.is_peer => {
                         peer.late = if why == NO_DESCRIPTOR { why } else { Error::Timeout };
                         *question = None;
                         *not_before = Instant::now() + AGAIN;
