@@ -70,10 +70,7 @@ impl<P: Driver> Reception<P> {
         });
         match seen {
             Ok(DriverEvent::Nothing) => {
-                let now = self.driver.now().saturating_sub(self.begin);
-                while let Some(late) = self.answered.poll_late(now) {
-                    self.driver.disconnect(late);
-                }
+                self.end_late();
                 Ok(Seen::Nothing)
             }
             Ok(DriverEvent::Asked) => Ok(match self.asked.get(&self.next) {
@@ -87,8 +84,11 @@ impl<P: Driver> Reception<P> {
                 self.asked.remove(&context);
                 Ok(Seen::Other)
             }
-            // A client that has what it wanted closes.
-            Ok(_) | Err(DriverError::PeerLost) => Ok(Seen::Other),
+            // A client that has what it wanted closes. Somebody may send all the time.
+            Ok(_) | Err(DriverError::PeerLost) => {
+                self.end_late();
+                Ok(Seen::Other)
+            }
             Err(error) => Err(error),
         }
     }
@@ -120,6 +120,14 @@ impl<P: Driver> Reception<P> {
                     _ => Seen::Other,
                 }
             }
+        }
+    }
+
+    /// Ends connections of those who have their answer and stay.
+    fn end_late(&mut self) {
+        let now = self.driver.now().saturating_sub(self.begin);
+        while let Some(late) = self.answered.poll_late(now) {
+            self.driver.disconnect(late);
         }
     }
 }

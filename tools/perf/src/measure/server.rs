@@ -63,9 +63,14 @@ pub(crate) fn serve<P: Driver>(
     let hall = Hall::new(patience.arrival);
     let mut server = Server { opening, listening, patience, probe, visits, hall, lines: Vec::new() };
     let mut reception = Reception::new(driver);
+    let mut looks = 0_usize;
     loop {
         let seen = reception.look()?;
-        if matches!(seen, Seen::Nothing) && !server.go_on(&mut reception) {
+        looks = looks.wrapping_add(1);
+        // Somebody may send all the time.
+        let is_idle = matches!(seen, Seen::Nothing);
+        let has_nothing_to_do = (is_idle || looks.is_multiple_of(BURST)) && !server.go_on(&mut reception);
+        if is_idle && has_nothing_to_do {
             reception.driver.wait_beside(server.hall.drivers());
         }
         reception = server.answer(reception, seen)?;
