@@ -41,16 +41,17 @@ static void until_word(volatile unsigned int *mine, unsigned int at, unsigned in
     }
 }
 
-/* Words: 0 what was produced, 16 + rank what each has consumed, from 64 on the slots. */
+/* Words: 0 what was produced, 16 + rank what each has consumed, 32 + rank how often it has said that
+ * it is there, from 64 on the slots. */
 static void produce(volatile unsigned int *mine) {
     unsigned int item, from;
 
     /* All have joined. */
     for (from = 1; from < count; from++)
-        until_word(mine, 16 + from, 1);
+        until_word(mine, 32 + from, 1);
     for (item = 1; item <= ITEMS; item++) {
         for (from = 1; item > SLOTS && from < count; from++)
-            until_word(mine, 16 + from, 1 + item - SLOTS);
+            until_word(mine, 16 + from, item - SLOTS);
         there_all[64 + item % SLOTS] = item * 7;
         SCIStoreBarrier(sequence, SCI_NO_FLAGS);
         there_all[0] = item;
@@ -58,7 +59,7 @@ static void produce(volatile unsigned int *mine) {
     }
     confirm();
     for (from = 1; from < count; from++)
-        until_word(mine, 16 + from, 1 + ITEMS);
+        until_word(mine, 16 + from, ITEMS);
 }
 
 static void consume(volatile unsigned int *mine) {
@@ -66,10 +67,10 @@ static void consume(volatile unsigned int *mine) {
     struct timespec pause = {0, 1000000};
     unsigned int item;
 
-    /* Who joins later hears nothing of what was stored before: it is said until the producer is
-     * heard. */
+    /* Who joins later hears nothing of what was stored before, and an equal value is not sent again:
+     * another one is stored until the producer is heard. */
     while (mine[0] < 1) {
-        there_all[16 + rank] = 1;
+        there_all[32 + rank]++;
         SCIFlush(sequence, SCI_NO_FLAGS);
         nanosleep(&pause, NULL);
         CHECK(time(NULL) - begun < PATIENCE);
@@ -77,7 +78,7 @@ static void consume(volatile unsigned int *mine) {
     for (item = 1; item <= ITEMS; item++) {
         until_word(mine, 0, item);
         CHECK(mine[64 + item % SLOTS] == item * 7);
-        there_all[16 + rank] = 1 + item;
+        there_all[16 + rank] = item;
         SCIFlush(sequence, SCI_NO_FLAGS);
     }
     confirm();
