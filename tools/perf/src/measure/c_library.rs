@@ -8,6 +8,7 @@ use cci::{Attribute, EventKind, Memory, RmaHandle, Scope, Status};
 use cci_report::names::{Mode, Threads};
 use cci_report::{UserError, while_doing};
 use libloading::Library;
+use std::cell::Cell;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
 use std::os::fd::{BorrowedFd, RawFd};
 use std::path::Path;
@@ -95,6 +96,8 @@ pub(crate) struct CLibrary {
     uri: String,
     transport: String,
     handle: Option<RawFd>,
+    /// The connections of a run, as far as they are there.
+    heeded: Cell<Option<[Option<CHandle>; 2]>>,
 }
 
 impl Functions {
@@ -189,7 +192,7 @@ impl Driver for CLibrary {
         let uri = uri_of(&functions, endpoint)?;
         // SAFETY: a device of the library, valid until the last finalize.
         let transport = unsafe { CStr::from_ptr((*device).transport) }.to_string_lossy().into_owned();
-        Ok(Self { functions, endpoint, uri, transport, handle })
+        Ok(Self { functions, endpoint, uri, transport, handle, heeded: Cell::new(None) })
     }
 
     fn uri(&self) -> String {
@@ -278,7 +281,10 @@ impl Driver for CLibrary {
         if TOUCH && kind == EventKind::Recv {
             std::hint::black_box(crate::probe::sum(payload(event)));
         }
-        let completion = Completion::of(kind, event.detail);
+        let completion = match Completion::of(kind, event.detail) {
+            Err(_) if self.is_of_another(event) => Ok(Completion::Other),
+            completion => completion,
+        };
         self.give_back(event);
         completion
     }
@@ -305,14 +311,23 @@ impl Driver for CLibrary {
             EventKind::ConnectRequest => {
                 bytes.clear();
                 bytes.extend_from_slice(payload(event));
+                let context = context_of(bytes);
                 // SAFETY: an unanswered request, just received.
-                let status = unsafe { (self.functions.accept)(event, as_context(context_of(bytes))) };
-                if status == 0 { Ok(DriverEvent::Asked) } else { Err(DriverError::Failed(as_status(status))) }
+                let status = unsafe { (self.functions.accept)(event, as_context(context)) };
+                Ok(if status == 0 { DriverEvent::Asked } else { DriverEvent::NotOpen(as_status(status), context) })
             }
             _ => Err(DriverError::PeerLost),
         };
+        let outcome = match outcome {
+            Err(_) if self.is_of_another(event) => Ok(DriverEvent::Other),
+            outcome => outcome,
+        };
         self.give_back(event);
         outcome
+    }
+
+    fn heed(&self, connections: [Option<CHandle>; 2]) {
+        self.heeded.set(Some(connections));
     }
 
     fn wait(&self) {
@@ -338,6 +353,15 @@ impl CLibrary {
             libc::EAGAIN | libc::ENOBUFS => Ok(None),
             other => Err(DriverError::Failed(as_status(other))),
         }
+    }
+
+    /// Whether an event of kind SEND or KEEPALIVE_TIMEDOUT is of a connection that is none of the
+    /// run's.
+    #[cold]
+    fn is_of_another(&self, event: &CEvent) -> bool {
+        let is_of_one = matches!(event.kind(), EventKind::Send | EventKind::KeepaliveTimedOut);
+        let connection = Some(CHandle(event.second.cast()));
+        is_of_one && self.heeded.get().is_some_and(|heeded| !heeded.contains(&connection))
     }
 
     #[inline(always)]

@@ -10,8 +10,8 @@ use crate::reach::{no_transport, scope};
 use cci::__binding::{self, Contract, Threading};
 use cci::trace::Stamps;
 use cci::{
-    Attribute, Connect, Connection, ConnectionOption, Context, Device, Endpoint, EndpointOptions, Event, EventKind,
-    Failure, Memory, Notify, PollError, Rights, Rma, RmaError, RmaHandle, Scope, SendError, Status,
+    Attribute, Completed, Connect, Connection, ConnectionOption, Context, Device, Endpoint, EndpointOptions, Event,
+    EventKind, Memory, Notify, PollError, Rights, Rma, RmaError, RmaHandle, Scope, SendError, Status,
 };
 use cci_report::environment::Path;
 use cci_report::names::{Mode, Threads};
@@ -217,8 +217,8 @@ pub(crate) trait Driver: Sized {
     fn wait_beside<'a>(&'a self, others: impl Iterator<Item = &'a Self>) {
         nap_beside(self, others);
     }
-    /// From now on the end of other connections than these is not that of the peer: anybody may
-    /// connect to an endpoint, and leave it.
+    /// From now on what fails on other connections than these is nothing to the run, and their end
+    /// is not that of the peer: anybody may connect to an endpoint, and leave it or fall silent.
     fn heed(&self, _: [Option<Self::Connection>; 2]) {}
     /// Closes a connection, where the driver can: a peer that does not leave.
     fn disconnect(&self, _: Self::Connection) {}
@@ -397,7 +397,9 @@ impl Driver for Facade {
         let Some(event) = next(&self.endpoint)? else { return Ok(Completion::Nothing) };
         match &event {
             Event::Received(message) => Ok(Completion::Received(message.len())),
-            Event::Completed(operation) => operation.outcome().map(|()| Completion::Sent).map_err(driver_error),
+            Event::Completed(operation) => {
+                self.unless_of_another(&event, outcome(operation, Completion::Sent), Completion::Other)
+            }
             other => self.completion_of(other, 0),
         }
     }
@@ -417,22 +419,25 @@ impl Driver for Facade {
             Event::Request(request) => {
                 *bytes = request.payload();
                 let context = context_of(bytes);
-                match request.accept(context) {
-                    Ok(()) => Ok(DriverEvent::Asked),
-                    Err(refused) => Err(DriverError::Failed(refused.why.status())),
-                }
+                Ok(match request.accept(context) {
+                    Ok(()) => DriverEvent::Asked,
+                    Err(refused) => DriverEvent::NotOpen(refused.why.status(), context),
+                })
             }
-            Event::Completed(operation) => operation.outcome().map(|()| DriverEvent::Sent).map_err(driver_error),
+            Event::Completed(ref operation) => {
+                self.unless_of_another(&event, outcome(operation, DriverEvent::Sent), DriverEvent::Other)
+            }
             Event::Connected(_) | Event::Accepted(_) | Event::ConnectFailed(_) | Event::AcceptFailed(_) => {
                 Ok(match (event.outcome(), event.connection()) {
                     (Ok(()), Some(connection)) => DriverEvent::Open(connection, event.context()),
                     (outcome, _) => {
-                        DriverEvent::NotOpen(outcome.err().map_or(Status::Error, Failure::status), event.context())
+                        DriverEvent::NotOpen(outcome.err().map_or(Status::Error, cci::Failure::status), event.context())
                     }
                 })
             }
-            Event::Disconnected(_) | Event::Keepalive(_) if self.is_of_another(&event) => Ok(DriverEvent::Other),
-            Event::Disconnected(_) | Event::Keepalive(_) => Err(DriverError::PeerLost),
+            Event::Disconnected(_) | Event::Keepalive(_) => {
+                self.unless_of_another(&event, Err(DriverError::PeerLost), DriverEvent::Other)
+            }
             Event::EndpointFailed(_) => Err(DriverError::Failed(Status::NetDown)),
             _ => Ok(DriverEvent::Sent),
         }
@@ -492,13 +497,23 @@ impl Facade {
 
     #[inline(always)]
     fn completion_of(&self, event: &Event<'_>, detail: u32) -> Result<Completion, DriverError> {
-        match event {
-            Event::Disconnected(_) | Event::Keepalive(_) if self.is_of_another(event) => Ok(Completion::Other),
-            _ => Completion::of(event.kind(), detail),
+        self.unless_of_another(event, Completion::of(event.kind(), detail), Completion::Other)
+    }
+
+    /// What an event says; `other`, if it says that a connection which is none of the run's fails.
+    #[inline(always)]
+    fn unless_of_another<T>(
+        &self,
+        event: &Event<'_>,
+        says: Result<T, DriverError>,
+        other: T,
+    ) -> Result<T, DriverError> {
+        match says {
+            Err(_) if self.is_of_another(event) => Ok(other),
+            says => says,
         }
     }
 
-    /// Whether a connection ends that is none of the run's.
     #[cold]
     fn is_of_another(&self, event: &Event<'_>) -> bool {
         let heeded = *self.heeded.lock().unwrap_or_else(PoisonError::into_inner);
@@ -526,8 +541,9 @@ fn notify(silent: bool) -> Notify {
     if silent { Notify::OnFailure(0) } else { Notify::Always(0) }
 }
 
-fn driver_error(failure: Failure) -> DriverError {
-    DriverError::of(failure.status())
+#[inline(always)]
+fn outcome<T>(operation: &Completed<'_>, sent: T) -> Result<T, DriverError> {
+    operation.outcome().map(|()| sent).map_err(|why| DriverError::of(why.status()))
 }
 
 #[cfg(test)]
@@ -556,5 +572,46 @@ mod tests {
         assert_eq!(found.unwrap(), None);
         let took = server.now() - begin;
         assert!(took >= LIMIT && took < 20 * LIMIT, "{took:?}");
+    }
+
+    /// An end whose sends to a stranger time out, since the stranger takes nothing.
+    fn with_a_stranger(is_heeded: bool) -> (Facade, Facade) {
+        let options = DriverOptions { threads: Threads::One, ..DriverOptions::on_loopback("sock") };
+        let open = || Facade::open(&options).expect("an endpoint");
+        let (server, stranger) = (open(), open());
+        let connection = join(&server, &stranger, Attribute::ReliableOrdered).expect("a connection");
+        let limit = Duration::from_millis(100);
+        server.endpoint.set_option(connection, ConnectionOption::SendTimeout, limit).expect("set");
+        server.heed(if is_heeded { [Some(connection), None] } else { [None; 2] });
+        assert!(server.send(connection, b"refused", true).is_ok());
+        (server, stranger)
+    }
+
+    /// What an end sees of that until nothing more comes.
+    fn seen<T: PartialEq>(
+        nothing: &T,
+        mut look: impl FnMut() -> Result<T, DriverError>,
+    ) -> Result<Vec<T>, DriverError> {
+        let begin = std::time::Instant::now();
+        let mut seen = Vec::new();
+        while begin.elapsed() < Duration::from_secs(30) && seen.is_empty() {
+            seen.extend(Some(look()?).filter(|one| one != nothing));
+        }
+        Ok(seen)
+    }
+
+    #[test]
+    fn what_a_stranger_does_not_take_is_no_failure_of_the_run() {
+        let timed_out = DriverError::Failed(Status::TimedOut);
+        for (is_heeded, polled, event) in
+            [(false, Ok(vec![Completion::Other]), Ok(vec![DriverEvent::Other])), (true, Err(timed_out), Err(timed_out))]
+        {
+            let (server, _stranger) = with_a_stranger(is_heeded);
+            assert_eq!(seen(&Completion::Nothing, || server.poll::<false>()), polled);
+            let (server, _stranger) = with_a_stranger(is_heeded);
+            assert_eq!(seen(&Completion::Nothing, || server.poll::<true>()), polled);
+            let (server, _stranger) = with_a_stranger(is_heeded);
+            assert_eq!(seen(&DriverEvent::Nothing, || server.poll_event(&mut Vec::new(), |_| 0)), event);
+        }
     }
 }

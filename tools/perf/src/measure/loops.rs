@@ -322,11 +322,9 @@ pub(crate) fn marker(size: u64) -> usize {
 #[cfg(test)]
 mod tests {
     use super::super::control::Link;
-    use super::super::driver::{DriverEvent, DriverOptions};
+    use super::super::driver::DriverEvent;
+    use super::super::scripted::{Script, Scripted};
     use super::*;
-    use cci::{Attribute, Memory, RmaHandle};
-    use cci_report::UserError;
-    use cci_report::environment::Path;
 
     #[test]
     fn a_wait_ends_after_a_silence_and_begins_anew_with_what_comes() {
@@ -348,81 +346,41 @@ mod tests {
     /// How many looks lie between two of its events.
     const LOOKS_EACH: u32 = 2 * LOOKS;
 
-    impl Driver for Slow {
-        type Connection = ();
-
-        fn open(_: &DriverOptions) -> Result<Self, UserError> {
-            Ok(Self::default())
+    impl Script for Slow {
+        fn next(&self, _: &mut Vec<u8>, _: &mut dyn FnMut(&[u8]) -> u64) -> Result<DriverEvent<u32>, DriverError> {
+            let is_sent = self.poll() == Completion::Sent;
+            Ok(if is_sent { DriverEvent::Sent } else { DriverEvent::Nothing })
         }
 
-        fn uri(&self) -> String {
-            String::new()
-        }
-
-        fn transport(&self) -> &str {
-            "slow"
-        }
-
-        fn max_send_size(&self, (): ()) -> u64 {
-            0
-        }
-
-        fn path(&self, (): ()) -> Option<Path> {
-            None
-        }
-
-        fn connect(&self, _: &str, _: &[u8], _: Attribute, _: u64, _: Duration) -> Result<(), UserError> {
-            Ok(())
-        }
-
-        fn send(&self, (): (), _: &[u8], _: bool) -> Result<(), PostError> {
-            Ok(())
-        }
-
-        fn rma(&self, (): (), _: &Transfer<'_>, _: bool) -> Result<(), PostError> {
-            Ok(())
-        }
-
-        fn register(&self, _: Memory) -> Result<RmaHandle, UserError> {
-            Err(UserError::new("no memory"))
-        }
-
-        fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError> {
+        fn poll(&self) -> Completion {
             let looks = self.looks.replace(self.looks.get() + 1) + 1;
-            Ok(match looks / LOOKS_EACH {
+            match looks / LOOKS_EACH {
                 _ if !looks.is_multiple_of(LOOKS_EACH) => Completion::Nothing,
                 ..=4 => Completion::Sent,
                 _ => Completion::Received(0),
-            })
-        }
-
-        fn poll_event(
-            &self,
-            _: &mut Vec<u8>,
-            _: impl FnMut(&[u8]) -> u64,
-        ) -> Result<DriverEvent<Self::Connection>, DriverError> {
-            let completion = self.poll::<false>()?;
-            Ok(if completion == Completion::Sent { DriverEvent::Sent } else { DriverEvent::Nothing })
+            }
         }
 
         fn now(&self) -> Duration {
             Duration::from_secs(40).mul_f64(f64::from(self.looks.get()) / f64::from(LOOKS_EACH))
         }
+    }
 
-        fn wait(&self) {}
+    fn slow() -> Scripted<Slow> {
+        Scripted(Slow::default())
     }
 
     #[test]
     fn operations_that_complete_one_after_the_other_are_no_silence() {
-        let [draining, duplexing] = [(); 2].map(|()| Slow::default());
-        let lane = Lane { driver: &draining, connection: (), silent: false };
+        let [draining, duplexing] = [(); 2].map(|()| slow());
+        let lane = Lane { driver: &draining, connection: 0, silent: false };
         assert_eq!(lane.drain(&mut 4, 0), Ok(()));
-        let receiving = Lane { driver: &Slow::default(), connection: (), silent: false };
+        let receiving = Lane { driver: &slow(), connection: 0, silent: false };
         assert_eq!(receiving.receive::<false>(&mut 4), Ok(0));
-        let lane = Lane { driver: &duplexing, connection: (), silent: false };
+        let lane = Lane { driver: &duplexing, connection: 0, silent: false };
         assert_eq!(duplex::<_, false>(&lane, [&Act::Message(&[]); 2], 4, 1, None), Ok(0));
-        assert_eq!(Link::new(Slow::default(), (), ()).settle(4), Ok(()));
+        assert_eq!(Link::new(slow(), 0, 0).settle(4), Ok(()));
         // Nothing follows the fourth completion.
-        assert_eq!(Link::new(Slow::default(), (), ()).settle(5), Err(DriverError::Silent));
+        assert_eq!(Link::new(slow(), 0, 0).settle(5), Err(DriverError::Silent));
     }
 }

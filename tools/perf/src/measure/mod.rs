@@ -17,6 +17,8 @@ pub(crate) mod ports;
 mod reception;
 pub(crate) mod remote;
 pub mod request;
+#[cfg(test)]
+mod scripted;
 pub(crate) mod server;
 pub(crate) mod shared_pages;
 pub(crate) mod usage;

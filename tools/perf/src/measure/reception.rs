@@ -57,6 +57,7 @@ pub(super) struct Reception<P: Driver> {
 impl<P: Driver> Reception<P> {
     pub(super) fn new(driver: P) -> Self {
         let (begin, answered) = (driver.now(), Admission::new(ANSWERED));
+        driver.heed([None; 2]);
         Self { driver, begin, asked: BTreeMap::new(), next: 0, answered, lines: 0, bytes: Vec::new() }
     }
 

@@ -1,11 +1,21 @@
-use super::super::driver::{Completion, DriverError, PostError, Transfer};
+use super::super::control::{Hello, Request, VERSION};
+use super::super::driver::DriverError;
+use super::super::ends::{CONTROL, OPERATIONS};
 use super::super::plan::tests::session;
+use super::super::scripted::{Script, Scripted};
 use super::*;
-use cci::{Attribute, Memory};
-use cci_report::environment::Path;
+use cci::Status;
 use cci_report::names::{Measurement, Operation};
 use std::cell::Cell;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+
+fn text(what: &impl serde::Serialize) -> Vec<u8> {
+    serde_json::to_vec(what).expect("text")
+}
+
+fn client() -> Client {
+    Client { run: 1, uri: String::new(), pid: 1, uid: 1 }
+}
 
 /// An endpoint at which the end of the run comes after so many looks that find nothing.
 struct Quiet {
@@ -14,67 +24,15 @@ struct Quiet {
     handle: Option<OwnedFd>,
 }
 
-impl Driver for Quiet {
-    type Connection = ();
-
-    fn open(_: &DriverOptions) -> Result<Self, UserError> {
-        Err(UserError::new("a test makes it"))
-    }
-
-    fn uri(&self) -> String {
-        String::new()
-    }
-
-    fn transport(&self) -> &str {
-        "quiet"
-    }
-
-    fn max_send_size(&self, (): ()) -> u64 {
-        0
-    }
-
-    fn path(&self, (): ()) -> Option<Path> {
-        None
-    }
-
-    fn connect(&self, _: &str, _: &[u8], _: Attribute, _: u64, _: Duration) -> Result<(), UserError> {
-        Ok(())
-    }
-
-    fn send(&self, (): (), _: &[u8], _: bool) -> Result<(), PostError> {
-        Ok(())
-    }
-
-    fn rma(&self, (): (), _: &Transfer<'_>, _: bool) -> Result<(), PostError> {
-        Ok(())
-    }
-
-    fn register(&self, _: Memory) -> Result<RmaHandle, UserError> {
-        Err(UserError::new("no memory"))
-    }
-
-    fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError> {
-        Ok(Completion::Nothing)
-    }
-
-    fn poll_event(
-        &self,
-        bytes: &mut Vec<u8>,
-        _: impl FnMut(&[u8]) -> u64,
-    ) -> Result<DriverEvent<Self::Connection>, DriverError> {
+impl Script for Quiet {
+    fn next(&self, bytes: &mut Vec<u8>, _: &mut dyn FnMut(&[u8]) -> u64) -> Result<DriverEvent<u32>, DriverError> {
         let Some(left) = self.looks.get().checked_sub(1) else {
-            *bytes = serde_json::to_vec(&Command::End).expect("text");
-            return Ok(DriverEvent::Received(()));
+            *bytes = text(&Command::End);
+            return Ok(DriverEvent::Received(CONTROL as u32));
         };
         self.looks.set(left);
         Ok(DriverEvent::Nothing)
     }
-
-    fn now(&self) -> Duration {
-        Duration::ZERO
-    }
-
-    fn wait(&self) {}
 
     fn handle(&self) -> Option<BorrowedFd<'_>> {
         self.handle.as_ref().map(AsFd::as_fd)
@@ -83,11 +41,12 @@ impl Driver for Quiet {
 
 /// How often a server looks after others while a run says nothing for so many looks.
 fn attended(looks: u32, handle: Option<OwnedFd>) -> u32 {
-    let (client, session) = (Client { run: 1, uri: String::new(), pid: 1, uid: 1 }, session());
+    let (client, session) = (client(), session());
     let count = Cell::new(0);
-    let attend = |_: &Quiet| count.set(count.get() + 1);
+    let attend = |_: &Scripted<Quiet>| count.set(count.get() + 1);
     let mut run = Run { client: &client, session: &session, patience: PATIENCE, begin: Duration::ZERO, attend };
-    let mut link = Link::new(Quiet { looks: Cell::new(looks), handle }, (), ());
+    let quiet = Scripted(Quiet { looks: Cell::new(looks), handle });
+    let mut link = Link::new(quiet, CONTROL as u32, OPERATIONS as u32);
     let command = run.next_command(&mut link, PATIENCE.silence).expect("a command");
     assert_eq!(command, Command::End);
     count.get()
@@ -105,4 +64,58 @@ fn a_server_that_computes_hears_of_blocks() {
     let base = Session { measurement: Measurement::Bandwidth, operation: Operation::Write, ..session() };
     let hears_nothing = |target| ends::hears_nothing(&Session { target, ..base.clone() });
     assert_eq!([Target::Polling, Target::Computing].map(hears_nothing), [true, false]);
+}
+
+/// The listening endpoint of a server and then that of a run: a client launches the run at the
+/// first, where a stranger's messages come without end, and ends it at the second.
+struct Flooded {
+    is_listening: bool,
+    looks: Cell<u32>,
+}
+
+/// Looks at the listening endpoint after which a server has failed its client.
+const MOST_LOOKS: u32 = 100_000;
+
+thread_local! {
+    static OPENED: Cell<u32> = const { Cell::new(0) };
+    static IS_SERVED: Cell<bool> = const { Cell::new(false) };
+}
+
+impl Script for Flooded {
+    fn open() -> Result<Self, UserError> {
+        Ok(Self { is_listening: OPENED.replace(OPENED.get() + 1) == 0, looks: Cell::new(0) })
+    }
+
+    fn next(
+        &self,
+        bytes: &mut Vec<u8>,
+        context_of: &mut dyn FnMut(&[u8]) -> u64,
+    ) -> Result<DriverEvent<u32>, DriverError> {
+        let look = self.looks.replace(self.looks.get() + 1);
+        Ok(match (self.is_listening, look) {
+            (true, 0) => {
+                let request = Request::Launch(session());
+                context_of(&text(&Hello { cci_perf: VERSION, client: client(), request }));
+                DriverEvent::Asked
+            }
+            (true, 1) => DriverEvent::Open(1, 1),
+            (true, ..MOST_LOOKS) if !IS_SERVED.get() => DriverEvent::Received(2),
+            (true, _) => return Err(DriverError::Failed(Status::NetDown)),
+            (false, 0) => DriverEvent::Open(CONTROL as u32, CONTROL),
+            (false, 1) => DriverEvent::Open(OPERATIONS as u32, OPERATIONS),
+            (false, 2) => {
+                *bytes = text(&Command::End);
+                IS_SERVED.set(true);
+                DriverEvent::Received(CONTROL as u32)
+            }
+            (false, _) => DriverEvent::Nothing,
+        })
+    }
+}
+
+#[test]
+fn a_client_is_served_while_somebody_sends_to_the_listening_endpoint_all_the_time() {
+    let why = serve::<Scripted<Flooded>>(&DriverOptions::on_loopback("sm"), PATIENCE, None, |_| ());
+    assert_eq!(why.err(), Some(UserError::from(DriverError::Failed(Status::NetDown))), "the end of the test");
+    assert!(IS_SERVED.get(), "the client of the run has waited for {MOST_LOOKS} looks");
 }
