@@ -41,8 +41,8 @@ static void until_word(volatile unsigned int *mine, unsigned int at, unsigned in
     }
 }
 
-/* Words: 0 what was produced, 16 + rank what each has consumed, 32 + rank how often it has said that
- * it is there, from 64 on the slots. */
+/* Words: 0 what was produced, 16 + rank what each has consumed, 32 + rank how often it has said
+ * that it is there, from 64 on the slots. */
 static void produce(volatile unsigned int *mine) {
     unsigned int item, from;
 
@@ -67,8 +67,8 @@ static void consume(volatile unsigned int *mine) {
     struct timespec pause = {0, 1000000};
     unsigned int item;
 
-    /* Who joins later hears nothing of what was stored before, and an equal value is not sent again:
-     * another one is stored until the producer is heard. */
+    /* Who joins later hears nothing of what was stored before, and an equal value is not sent
+     * again: another one is stored until the producer is heard. */
     while (mine[0] < 1) {
         there_all[32 + rank]++;
         SCIFlush(sequence, SCI_NO_FLAGS);
