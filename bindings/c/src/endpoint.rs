@@ -107,6 +107,12 @@ unsafe extern "C" fn cci_create_endpoint(
     guard::call(|| unsafe { open(device, &EndpointOptions::default(), Places { endpoint, handle: fd }) })
 }
 
+/// Whether a service is a text without a port or place: programs pass the name of their host.
+fn is_hint(service: &str) -> bool {
+    let is_place = service.contains([':', '/']) || service.bytes().all(|byte| byte.is_ascii_digit() || byte == b'-');
+    !is_place
+}
+
 /// # Safety
 ///
 /// As of `cci_create_endpoint`; `service` is NULL or a string.
@@ -124,7 +130,12 @@ unsafe extern "C" fn cci_create_endpoint_at(
         }
         // SAFETY: by the contract above.
         let service = unsafe { handles::text(service, "the service is NULL") }?;
-        let options = EndpointOptions::new().service(service);
+        let options = if is_hint(&service) {
+            tracing::info!(%service, "a service that names no port is no place: any port is taken");
+            EndpointOptions::new()
+        } else {
+            EndpointOptions::new().service(service)
+        };
         // SAFETY: by the contract above.
         unsafe { open(device, &options, Places { endpoint, handle: fd }) }
     })

@@ -21,7 +21,8 @@ static void endpoints(void)
     CHECK_STATUS(cci_create_endpoint_at(devices[0], NULL, 0, &other, NULL), CCI_EINVAL);
     CHECK_STATUS(cci_create_endpoint_at(devices[0], "1/1", 0, NULL, NULL), CCI_EINVAL);
     CHECK_STATUS(cci_create_endpoint_at(devices[0], "\xff\xfe", 0, &other, NULL), CCI_EINVAL);
-    CHECK_STATUS(cci_create_endpoint_at(devices[0], "no such place", 0, &other, NULL), CCI_EINVAL);
+    CHECK_STATUS(cci_create_endpoint_at(devices[0], "", 0, &other, NULL), CCI_EINVAL);
+    CHECK_STATUS(cci_create_endpoint_at(devices[0], "a b:1", 0, &other, NULL), CCI_EINVAL);
     CHECK(other == NULL);
     CHECK_STATUS(cci_destroy_endpoint(NULL), CCI_EINVAL);
     CHECK_STATUS(cci_arm_os_handle(NULL, 0), CCI_EINVAL);

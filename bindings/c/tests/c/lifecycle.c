@@ -120,6 +120,29 @@ static void services_are_taken_once(void)
     CHECK_OK(cci_finalize());
 }
 
+/* Programs pass the name of their host: a hint, as which it names no place. */
+static void a_service_without_a_place_is_a_hint(void)
+{
+    static const char *const of_devices[] = {"sm://1/1", "sock://127.0.0.1:1", "tcp://127.0.0.1:1", "cci://x"};
+    static const char *const hints[] = {"localhost", "node17.example.org", "a host", "127.0.0.1"};
+    cci_endpoint_t *endpoints[2];
+    cci_device_t *device;
+    unsigned at, hint, both;
+
+    start();
+    for (at = 0; at < sizeof(of_devices) / sizeof(*of_devices); at++) {
+        CHECK_OK(ccix_device_for(of_devices[at], &device));
+        for (hint = 0; hint < sizeof(hints) / sizeof(*hints); hint++) {
+            for (both = 0; both < 2; both++)
+                CHECK_OK(cci_create_endpoint_at(device, hints[hint], 0, &endpoints[both], NULL));
+            connect_self(endpoints[0], CCI_CONN_ATTR_RO);
+            for (both = 0; both < 2; both++)
+                CHECK_OK(cci_destroy_endpoint(endpoints[both]));
+        }
+    }
+    CHECK_OK(cci_finalize());
+}
+
 /* Without a configuration the first device has every way, and its service is a port. */
 static void the_first_device_takes_a_port(void)
 {
@@ -159,6 +182,7 @@ int main(void)
     statuses_have_names();
     the_last_finalize_closes_endpoints();
     services_are_taken_once();
+    a_service_without_a_place_is_a_hint();
     the_first_device_takes_a_port();
     return 0;
 }
