@@ -597,7 +597,7 @@ typedef const struct cci_rma_handle {
  *
  * flags  what peers may do: 0, CCI_FLAG_READ, CCI_FLAG_WRITE, or both; other bits are ignored. The
  *        library enforces these rights, unless the device has the key rma_rights = open: then peers
- *        may do both.
+ *        may do both. CCI_LOG=warn names the key where a program registers without a right.
  *
  * CCI_EINVAL: NULL, or length 0. CCI_ENOMEM: no room for another registration.
  */

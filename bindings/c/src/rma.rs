@@ -8,7 +8,7 @@ use cci::__binding::{
 use cci::{Atomic, Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, Once, PoisonError};
 
 /// A handle where the program reads it: `cci_rma_handle_t`. In a slab, so that a pointer to the
 /// handle of an ended registration reads as that handle still, and is refused as stale.
@@ -98,9 +98,28 @@ unsafe extern "C" fn cci_rma_register(
 ) -> c_int {
     // SAFETY: by the contract above.
     guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+        let rights = rights(flags);
+        if rights == Rights::NONE {
+            note_without_rights(cell);
+        }
         // SAFETY: by the contract above.
-        unsafe { register(cell, (start, length), rights(flags), raw::ALL, rma_handle) }
+        unsafe { register(cell, (start, length), rights, raw::ALL, rma_handle) }
     })
+}
+
+/// Says in the log what a program written to an implementation without rights has to know; once,
+/// since memory of this side alone needs none.
+#[cold]
+fn note_without_rights(cell: &'static EndpointCell) {
+    static IS_SAID: Once = Once::new();
+    if raw::rights_are_open(cell).is_ok_and(|are_open| !are_open) {
+        IS_SAID.call_once(|| {
+            tracing::warn!(
+                "memory is registered without rights, so peers may neither read nor write it; pass CCI_FLAG_READ or \
+                 CCI_FLAG_WRITE, or write rma_rights = open in the section of the device"
+            );
+        });
+    }
 }
 
 /// `CCIX_MEMORY_HOST`.

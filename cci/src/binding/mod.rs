@@ -43,7 +43,7 @@ pub use connections::{connect, disconnect, pause, report, resume};
 pub use events::{get_event, give_back, put_back, refill, return_event};
 pub use large::{send_large, send_large_blocking, set_large_limit};
 pub use options::{OptionValue, connection_option, endpoint_option, set_connection_option, set_endpoint_option};
-pub use registrations::{ALL, NotDeregistered, Served, deregister, import, register};
+pub use registrations::{ALL, NotDeregistered, Served, deregister, import, register, rights_are_open};
 pub(crate) use registrations::{deregister_owned, drop_owned, register_owned, retire_dropped};
 pub use requests::{accept, accept_on, peer, reason, reject};
 pub use rooms::{cancel, commit, commit_blocking, reserve};

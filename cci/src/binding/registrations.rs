@@ -16,6 +16,15 @@ pub enum Served<F> {
 /// [`Served::All`].
 pub const ALL: Served<fn() -> Option<&'static Connection>> = Served::All;
 
+/// Whether the device's key `rma_rights` gives peers every right.
+///
+/// # Errors
+///
+/// The endpoint cannot be used.
+pub fn rights_are_open(endpoint: &Endpoint) -> Result<bool, Unusable> {
+    endpoint.with(|core, _| core.rights_are_open())
+}
+
 /// Registers memory for RMA, with the rights that the device's key `rma_rights` gives peers.
 ///
 /// # Errors

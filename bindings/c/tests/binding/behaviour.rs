@@ -66,8 +66,12 @@ fn a_device_can_waive_the_rights_of_rma() {
             let text = format!("[it]\ntransport = {transport}\nrma_rights = {rights}\n");
             std::fs::write(&file, text).expect("a configuration file");
             let mut command = command(&program);
-            command.arg(rights).env("CCI_CONFIG", &file).stdout(Stdio::piped()).stderr(Stdio::piped());
-            finish(command.spawn().expect("the program starts"), &format!("flags on {transport}, {rights}"));
+            command.arg(rights).env("CCI_CONFIG", &file).env("CCI_LOG", "warn");
+            command.stdout(Stdio::piped()).stderr(Stdio::piped());
+            let output =
+                finish(command.spawn().expect("the program starts"), &format!("flags on {transport}, {rights}"));
+            let said = String::from_utf8_lossy(&output.stderr).matches("rma_rights = open").count();
+            assert_eq!(said, usize::from(rights == "enforced"), "how often the key is named");
         }
     }
 }
