@@ -324,6 +324,32 @@ mod tests {
         assert_eq!(left, Ok(0), "it has ended for both");
     }
 
+    /// Nothing is sent to who has connected, or to the owner: their ends are to be noticed.
+    #[test]
+    fn both_ends_of_a_connection_over_a_network_are_probed_as_long_as_it_stands() {
+        let device = cci_conformance::device_of("sock", &[("ip", "127.0.0.1")]);
+        let open = || Host::open(&Options::new().nodes(crate::Nodes::new()).device(device.clone())).expect("a host");
+        let (owner, other) = (open(), open());
+        let are_probed = || [&owner, &other].map(|host| host.shared.with(|state| Ok(state.has_probes())));
+        let [plain, with_bytes] = [fastrand::u32(..1 << 31), fastrand::u32(1 << 31..)];
+        let _interrupts = (owner.interrupt(Some(plain)), owner.data_interrupt(Some(with_bytes)));
+        for has_bytes in [false, true] {
+            let node = owner.node();
+            let attached = match has_bytes {
+                false => (other.connect_interrupt(node, plain, Some(LIMIT)).ok(), None),
+                true => (None, other.connect_data_interrupt(node, with_bytes, Some(LIMIT)).ok()),
+            };
+            assert!(attached.0.is_some() || attached.1.is_some(), "it is there");
+            assert_eq!(are_probed(), [Ok(true), Ok(true)]);
+            drop(attached);
+            let begun = Instant::now();
+            while are_probed() != [Ok(false), Ok(false)] {
+                assert!(begun.elapsed() < LIMIT, "they are left alone");
+                std::thread::yield_now();
+            }
+        }
+    }
+
     /// A name that somebody has who does not answer.
     fn mute(host: &Host) -> (u32, rustix::fd::OwnedFd) {
         let id = fastrand::u32(..);

@@ -137,6 +137,7 @@ impl State {
         let answer = match registered {
             Some((handle, len)) => {
                 self.connectors.insert(key, Target::Segment(id, node));
+                self.enter_if_far(endpoint, key.0);
                 self.note_segment(id, Reason::Connect, node);
                 Answer::Segment(handle, len)
             }
@@ -154,6 +155,7 @@ impl State {
             Some(interrupt) => {
                 interrupt.connectors.insert(key, 0);
                 self.connectors.insert(key, Target::Interrupt(number));
+                self.enter_if_far(endpoint, key.0);
                 Answer::Interrupt
             }
             None => Answer::Refused(Error::ConnectionRefused.code()),
@@ -183,6 +185,7 @@ impl State {
                 let attachment =
                     Attachment { partner: from, is_in_flight: false, is_due: false, outstanding: 0, is_lost: false };
                 self.attachments.insert(token, attachment);
+                self.enter_if_far(endpoint, from);
                 Ok(())
             }
             (Answer::Segment(..), None) | (Answer::Interrupt, Some(_)) => {
@@ -237,7 +240,6 @@ impl State {
 
     /// Bytes that another host has changed in a segment of this one.
     fn on_patch(&mut self, endpoint: &Endpoint, key: Key, patch: &Patch<'_>) {
-        key.0.into_iter().for_each(|peer| self.enter_far(peer));
         // One that was withdrawn has no connections any more.
         let is_applied = match self.connectors.get(&key) {
             Some(Target::Segment(id, _)) => {

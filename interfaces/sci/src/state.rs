@@ -10,7 +10,7 @@ use crate::mirror::Mirrors;
 use crate::queue::Queue;
 use crate::types::{Callback, Reason, SegmentEvent, Then};
 use crate::wire::Message;
-use cci::{Connection, Endpoint, Memory, Notify, Registration, RmaHandle, SendError};
+use cci::{Connection, Endpoint, Memory, Notify, Registration, RmaHandle, Scope, SendError};
 use cci_mem::fork::Mark;
 use cci_peers::{Deferred, Directory, Found, Name, Peer, Peers, Table};
 use rustix::fd::OwnedFd;
@@ -314,6 +314,16 @@ impl State {
         self.far.entry(peer).or_insert(false);
     }
 
+    /// The same, if the link to the peer is over a network.
+    pub(crate) fn enter_if_far(&mut self, endpoint: &Endpoint, partner: Partner) {
+        let Some(peer) = partner else { return };
+        let report = self.peers.connection(peer).and_then(|connection| endpoint.report(connection).ok());
+        let driver = report.and_then(|report| cci::driver(&report.transport));
+        if driver.is_some_and(|driver| driver.scope == Scope::Network) {
+            self.enter_far(peer);
+        }
+    }
+
     /// Probes peers over a network that are due; when that is next.
     pub(crate) fn probe(&mut self, endpoint: &Endpoint) -> Option<Instant> {
         if self.far.is_empty() {
@@ -345,6 +355,7 @@ impl State {
         let partner = Some(peer);
         self.connectors.range((partner, 0)..=(partner, u64::MAX)).next().is_some()
             || self.remotes.values().any(|remote| remote.partner == partner && !remote.is_lost)
+            || self.attachments.values().any(|of| of.partner == partner && !of.is_lost)
     }
 
     /// Whether somebody is probed.

@@ -47,6 +47,32 @@ fn an_owner_that_is_killed_while_all_is_quiet_is_noticed() {
     drop(window);
 }
 
+/// It has stored nothing, and neither side makes a call meanwhile.
+#[test]
+fn a_connected_process_that_is_killed_lets_go() {
+    let own = host(8);
+    let mut other = Owner::start();
+    let segment = own.create(other.segment, SIZE).expect("memory");
+    segment.prepare().and_then(|()| segment.publish()).expect("room");
+    assert_eq!(other.tell("connect"), "Some(Ok(()))");
+    assert_eq!(segment.wait(Some(LIMIT)).map(|event| event.reason), Ok(Reason::Connect));
+    other.kill();
+    assert_eq!(segment.wait(Some(LIMIT)).map(|event| event.reason), Ok(Reason::Lost));
+    assert_eq!(segment.remove(), Ok(()));
+
+    let mut other = Owner::start();
+    let plain = own.interrupt(Some(other.interrupt)).expect("free");
+    assert_eq!(other.tell("attach"), "Some(Ok(()))");
+    other.kill();
+    until("nobody is attached", || plain.remove() != Err(Error::Busy));
+
+    let mut other = Owner::start();
+    let with_bytes = own.data_interrupt(Some(other.interrupt)).expect("free");
+    assert_eq!(other.tell("attach data"), "Some(Ok(()))");
+    other.kill();
+    until("nobody is attached", || with_bytes.remove() != Err(Error::Busy));
+}
+
 #[test]
 fn an_owner_that_is_stopped_makes_sequences_retriable() {
     let own = host(8);

@@ -1,4 +1,5 @@
-//! An owner in another process, which obeys lines.
+//! An owner in another process, which obeys lines. It also connects to what node 8 has by the same
+//! numbers.
 
 use crate::world::{host, id};
 use cci_conformance::LIMIT;
@@ -27,6 +28,7 @@ fn child() {
     let mut segment = Some(owner.create(id, SIZE).expect("memory"));
     let interrupt = owner.data_interrupt(Some(number)).expect("free");
     let mut member = None::<cci_sci::LocalSegment>;
+    let (mut connected, mut attached, mut attached_data);
     say("ready");
     for line in std::io::stdin().lines() {
         let of = segment.as_ref();
@@ -49,6 +51,18 @@ fn child() {
                 let word = member.as_ref().and_then(|of| of.map(0..8, Access::Read).ok()?.load::<u64>(0).ok());
                 say(&format!("{word:?}"));
                 continue;
+            }
+            "connect" => {
+                connected = owner.connect(8, id, Some(LIMIT)).ok();
+                Some(connected.as_ref().map(drop).ok_or(Error::NoSuchSegment))
+            }
+            "attach" => {
+                attached = owner.connect_interrupt(8, number, Some(LIMIT)).ok();
+                Some(attached.as_ref().map(drop).ok_or(Error::ConnectionRefused))
+            }
+            "attach data" => {
+                attached_data = owner.connect_data_interrupt(8, number, Some(LIMIT)).ok();
+                Some(attached_data.as_ref().map(drop).ok_or(Error::ConnectionRefused))
             }
             "take" => Some(interrupt.wait(Some(LIMIT)).map(drop)),
             "word" => {
