@@ -104,6 +104,11 @@ fn it_fails_as_documented() {
 }
 
 #[test]
+fn a_client_finds_its_server_behind_a_silent_port() {
+    assert_eq!(run("silent_port.c", &[], &TRANSPORTS), ["connected\n"; 4]);
+}
+
+#[test]
 fn a_child_that_is_forked_amid_calls_is_refused_at_once() {
     assert_eq!(run("forked.c", &[], &TRANSPORTS), ["refused\n"; 4]);
 }

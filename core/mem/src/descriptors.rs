@@ -214,6 +214,22 @@ pub fn stream_within(address: &SocketAddr, limit: Duration) -> std::io::Result<T
     Ok(above_standard(TcpStream::connect_timeout(address, limit)?)?)
 }
 
+/// Begins to connect a TCP socket, as a stream that does not block. It is writable once it is
+/// connected, or has failed: [`TcpStream::take_error`] has the reason.
+///
+/// # Errors
+///
+/// Those of `socket`, and of `connect` where the system has refused it at once.
+pub fn begin_stream(address: &SocketAddr) -> Result<TcpStream> {
+    let family = if address.is_ipv4() { AddressFamily::INET } else { AddressFamily::INET6 };
+    let stream = TcpStream::from(socket(family, SocketType::STREAM)?);
+    match rustix::net::connect(&stream, address) {
+        // A signal does not end a connect that has been begun.
+        Ok(()) | Err(Errno::INPROGRESS | Errno::INTR) => Ok(stream),
+        Err(why) => Err(why),
+    }
+}
+
 /// Accepts a connection, as a stream that does not block.
 ///
 /// # Errors

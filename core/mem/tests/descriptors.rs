@@ -56,6 +56,7 @@ fn no_descriptor_is_a_standard_one_or_inherited() {
     let one = descriptors::stream_within(&address, std::time::Duration::from_secs(60)).expect("a stream");
     rights.push(is_right(&one));
     rights.push(is_right(descriptors::accept(&listener).expect("a stream")));
+    rights.push(is_right(descriptors::begin_stream(&address).expect("a stream")));
     rights.push(is_right(descriptors::udp("127.0.0.1:0").expect("a port")));
     let (one, other) = descriptors::stream_pair().expect("a pair");
     rights.extend([is_right(&one), is_right(&other), is_right(descriptors::duplicate(&one).expect("a copy"))]);

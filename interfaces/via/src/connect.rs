@@ -3,7 +3,8 @@
 use crate::attributes::ViAttributes;
 use crate::engine::Core;
 use crate::errors::Error;
-use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, Question, fresh_ticket};
+use crate::question::Question;
+use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, fresh_ticket, readable};
 use crate::state::{State, ViState};
 use crate::task::Token;
 use crate::wire;
@@ -139,7 +140,7 @@ impl<T: Token> Core<T> {
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout);
             }
-            self.sleep_with(clients.descriptors(), left.into_iter().chain(clients.left()).min());
+            self.sleep_with(clients.descriptors().map(readable), left.into_iter().chain(clients.left()).min());
         }
     }
 
@@ -194,7 +195,8 @@ impl<T: Token> Core<T> {
     /// # Errors
     ///
     /// [`Error::Parameter`], also for no time; [`Error::State`]; [`Error::NoMatch`]: nobody waits,
-    /// now; [`Error::Reject`]; [`Error::Timeout`]; [`Error::NotReachable`].
+    /// now; [`Error::Reject`]; [`Error::Timeout`], also where a port that is silent may be the
+    /// server's; [`Error::NotReachable`]; [`Error::Resource`]: no descriptor is left.
     pub fn request(
         &self,
         number: u32,
@@ -239,18 +241,17 @@ impl<T: Token> Core<T> {
     }
 
     fn ask(&self, question: &mut Question, deadline: Option<Instant>) -> Result<Accept, Error> {
-        /// Waits for a host that does not answer, where the program sets no limit.
-        const FOR_EVER: Duration = Duration::from_secs(3_600);
         loop {
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if let Some(accept) = question.poll(left.unwrap_or(FOR_EVER))? {
+            if let Some(accept) = question.poll()? {
                 return Ok(accept);
             }
+            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
-                return Err(Error::Timeout);
+                return Err(question.late());
             }
             self.with(|state| self.progress(state));
-            self.sleep_with(question.descriptor().into_iter(), left.into_iter().chain(question.left()).min());
+            let pause = question.left();
+            self.sleep_with(question.descriptors(), Some(left.map_or(pause, |left| left.min(pause))));
         }
     }
 

@@ -5,13 +5,15 @@
 use crate::attributes::{MAX_DESCRIPTORS, MAX_TRANSFER, Reliability, ViAttributes};
 use crate::errors::{Error, Fault, FaultCode, Status};
 use crate::lock::Lock;
+use crate::rendezvous::{readable, sleep_until_ready};
 use crate::state::{State, Vi, check};
 use crate::task::WorkQueue;
 use cci::__binding::Guard;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
 use cci_mem::descriptors;
+use rustix::event::PollFd;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{AsFd, OwnedFd};
 use std::time::{Duration, Instant};
 
 pub use crate::connect::Clients;
@@ -235,20 +237,20 @@ impl<T: Token> Core<T> {
     }
 
     fn sleep(&self, left: Option<Duration>) {
-        self.sleep_with([self.wake.as_fd()].into_iter(), left);
+        self.sleep_with([readable(self.wake.as_fd())].into_iter(), left);
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
     }
 
-    /// Sleeps until something comes to the endpoint, or one of these descriptors is readable, at
-    /// most for `left`.
-    pub(crate) fn sleep_with<'a>(&self, others: impl Iterator<Item = BorrowedFd<'a>>, left: Option<Duration>) {
+    /// Sleeps until something comes to the endpoint, or one of these descriptors is ready, at most
+    /// for `left`.
+    pub(crate) fn sleep_with<'a>(&self, others: impl Iterator<Item = PollFd<'a>>, left: Option<Duration>) {
         let sleeper = self.endpoint.sleeper().ok();
         // Without one the endpoint has failed, which the next call finds.
         let left =
             if sleeper.is_some() { left } else { Some(left.map_or(FAILED_PAUSE, |left| left.min(FAILED_PAUSE))) };
-        let mut all: Vec<BorrowedFd<'_>> = others.collect();
-        all.extend(sleeper.as_ref().map(AsFd::as_fd));
-        sleep_on(all.into_iter(), left);
+        let mut all: Vec<PollFd<'_>> = others.collect();
+        all.extend(sleeper.as_ref().map(|sleeper| readable(sleeper.as_fd())));
+        sleep_until_ready(&mut all, left);
     }
 
     /// Returns a fault that nobody has been told of yet, oldest first. Makes no progress.

@@ -4,13 +4,14 @@
 use crate::attributes::{Reliability, ViAttributes};
 use crate::liars::{attributes, connect, name};
 use crate::nic::Nic;
-use crate::rendezvous::{Accept, Address, Answer, NO_DESCRIPTOR, Question, ports, read_frame};
+use crate::question::{NO_DESCRIPTOR, Question};
+use crate::rendezvous::{Accept, Address, Answer, ports, read_frame};
 use crate::vi::{Connected, Idle, Vi};
 use cci_conformance::{LIMIT, device_of};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use std::fs::File;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{Ipv4Addr, Shutdown, TcpStream};
+use std::net::{Ipv4Addr, Shutdown, TcpListener, TcpStream};
 use std::os::fd::AsRawFd;
 use std::process::Command;
 use std::time::{Duration, Instant};
@@ -145,4 +146,48 @@ fn a_client_without_descriptors_learns_that_it_has_none() {
     assert_eq!(pending.wait().err().map(|(_, why)| why), Some(NO_DESCRIPTOR));
     assert!(begun.elapsed() < LIMIT);
     setrlimit(Resource::Nofile, limit).expect("the old limit");
+}
+
+/// A silent port has the only descriptor: the ports after it are asked once there is another one,
+/// and where there is none the want of it is the reason.
+#[test]
+fn a_client_with_one_descriptor_asks_the_next_port_once_it_has_another() {
+    if in_a_child("a_client_with_one_descriptor_asks_the_next_port_once_it_has_another") {
+        return;
+    }
+    let device = device_of("sm", &[]);
+    let [server, client] = [(); 2].map(|()| Nic::open(&device).expect("a NIC"));
+    let new = |nic: &Nic| {
+        let tag = nic.protection().expect("a tag");
+        Vi::new(nic, &ViAttributes { tag, ..attributes(Reliability::Delivery) }, None, None).expect("a VI")
+    };
+    let (at, own) = (Address::new(server.host(), &name()), Address::new(server.host(), CLIENT));
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, ports(&at.discriminator)[0])).expect("a free port");
+    let (limit, short) = (getrlimit(Resource::Nofile), Duration::from_secs(1));
+    let leave_one = || {
+        let next_free = File::open("/dev/null").expect("a descriptor").as_raw_fd() as u64;
+        setrlimit(Resource::Nofile, Rlimit { current: Some(next_free + 1), ..limit }).expect("a lower limit");
+    };
+    let vi = new(&client);
+    leave_one();
+    let begun = Instant::now();
+    let (vi, why) = vi.request(&own, &at, short).expect_err("no server");
+    assert!(why == NO_DESCRIPTOR && begun.elapsed() >= short, "{why}");
+    setrlimit(Resource::Nofile, limit).expect("the old limit");
+    std::thread::scope(|scope| {
+        let accepted = scope.spawn(|| server.listen(&at, Some(LIMIT)).expect("a client").accept(new(&server)));
+        until_listening(ports(&at.discriminator)[1]);
+        leave_one();
+        let asked = scope.spawn(|| vi.request(&own, &at, LIMIT).map_err(|(_, why)| why));
+        // It has the descriptor for the silent port.
+        let begun = Instant::now();
+        while File::open("/dev/null").is_ok() {
+            assert!(begun.elapsed() < LIMIT, "it asks nobody");
+        }
+        setrlimit(Resource::Nofile, limit).expect("the old limit");
+        let client = asked.join().expect("a thread").expect("a server");
+        let accepted = accepted.join().expect("a thread").expect("agreed");
+        assert!(client.is_connected() && accepted.is_connected());
+    });
+    drop(silent);
 }

@@ -3,8 +3,9 @@
 use crate::attributes::{Access, Reliability, ViAttributes};
 use crate::errors::{FaultCode, Status};
 use crate::nic::Nic;
+use crate::question::Question;
 use crate::region::Work;
-use crate::rendezvous::{Accept, Address, Question};
+use crate::rendezvous::{Accept, Address};
 use crate::task::Remote;
 use crate::vi::{Connected, Done, Vi};
 use crate::wire::{self, Header};
@@ -42,7 +43,7 @@ fn ask(at: &Address, attributes: &ViAttributes) -> Accept {
         let mut question = Question::new(at, &own, attributes, false);
         loop {
             assert!(begun.elapsed() < LIMIT, "nobody invites");
-            match question.poll(LIMIT) {
+            match question.poll() {
                 Ok(Some(accept)) => return accept,
                 Ok(None) => std::thread::yield_now(),
                 Err(_) => break,

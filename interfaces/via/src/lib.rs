@@ -68,11 +68,14 @@ mod lock;
 mod nic;
 mod part;
 mod peer;
+mod question;
 mod receive;
 mod region;
 mod rendezvous;
 mod ring;
 mod send;
+#[cfg(test)]
+mod silent_ports;
 mod slab;
 mod state;
 mod tables;

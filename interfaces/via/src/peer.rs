@@ -5,15 +5,14 @@ use crate::attributes::ViAttributes;
 use crate::connect::{NO_VI, agree};
 use crate::engine::Core;
 use crate::errors::Error;
-use crate::rendezvous::{Address, Answer, Asking, Listener, NO_DESCRIPTOR, Question};
+use crate::question::{NO_DESCRIPTOR, Question};
+use crate::rendezvous::{Address, Answer, Asking, Listener, readable};
 use crate::state::ViState;
 use crate::task::Token;
 use std::time::{Duration, Instant};
 
 /// Between two questions to a host where nobody listens yet: nothing tells when somebody does.
 const AGAIN: Duration = Duration::from_millis(20);
-/// For a host that does not answer at all, of each step.
-const STEP: Duration = Duration::from_secs(1);
 
 pub(crate) struct PeerConnect {
     local: Address,
@@ -75,7 +74,7 @@ impl<T: Token> Core<T> {
     }
 
     /// Begins to connect an idle VI to whoever listens for the remote discriminator, within
-    /// `limit`; as [`Core::request`], and [`Core::peer_done`] goes on with it.
+    /// `limit`; as [`Core::request`], and [`Core::peer_done`] goes on with it and never waits.
     ///
     /// # Errors
     ///
@@ -140,16 +139,18 @@ impl<T: Token> Core<T> {
             let left = peer.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match &peer.role {
                 Role::Listens(listener) => {
-                    self.sleep_with(listener.descriptors(), left.into_iter().chain(listener.left()).min());
+                    self.sleep_with(
+                        listener.descriptors().map(readable),
+                        left.into_iter().chain(listener.left()).min(),
+                    );
                 }
                 Role::Asks { question, not_before } => {
-                    let pause = not_before.saturating_duration_since(Instant::now()).max(Duration::from_millis(1));
-                    let pause =
-                        if question.is_some() { left } else { Some(left.map_or(pause, |left| left.min(pause))) };
-                    let again = question.as_ref().and_then(Question::left);
-                    let pause = pause.into_iter().chain(again).min();
-                    let descriptor = question.as_ref().and_then(Question::descriptor);
-                    self.sleep_with(descriptor.into_iter(), pause);
+                    let pause = question.as_ref().map_or_else(
+                        || not_before.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
+                        Question::left,
+                    );
+                    let descriptors = question.iter().flat_map(Question::descriptors);
+                    self.sleep_with(descriptors, Some(left.map_or(pause, |left| left.min(pause))));
                 }
                 Role::Connects => self.sleep_with(std::iter::empty(), left),
             }
@@ -225,12 +226,11 @@ impl<T: Token> Core<T> {
                 }
                 let asked =
                     question.get_or_insert_with(|| Question::new(&peer.remote, &peer.local, attributes, peer.is_peer));
-                let left = peer.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-                match asked.poll(left.map_or(STEP, |left| left.min(STEP))) {
-                    Ok(None) => peer.late = Error::Timeout,
+                match asked.poll() {
+                    Ok(None) => peer.late = asked.late(),
                     Ok(Some(accept)) => {
                         self.follow(number, &accept, peer.deadline)?;
-                        peer.role = Role::Connects;
+                        (peer.role, peer.late) = (Role::Connects, Error::Timeout);
                     }
                     Err(why @ (Error::NoMatch | Error::Timeout | NO_DESCRIPTOR)) if peer.is_peer => {
                         peer.late = if why == NO_DESCRIPTOR { why } else { Error::Timeout };

@@ -1,13 +1,12 @@
-//! How two VIs find each other: questions over TCP to ports that a discriminator leads to.
+//! How two VIs find each other: the frames of questions over TCP, and who listens for them.
 
 use crate::attributes::{Access, MAX_DISCRIMINATOR, Reliability, Tag, ViAttributes};
 use crate::errors::Error;
 use cci_admission::{Admission, Arrival, BURST, Failed, Limits, Origin};
 use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, poll};
-use rustix::io::Errno;
 use std::io::{ErrorKind, Read, Write};
-use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpListener, TcpStream};
+use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
 use std::time::{Duration, Instant};
 
@@ -47,17 +46,13 @@ impl Address {
 }
 
 /// Ports that a discriminator leads to, of this range, which no system gives out by itself.
-const PORTS: usize = 8;
+pub(crate) const PORTS: usize = 8;
 const FIRST_PORT: u64 = 16_384;
 const PORT_COUNT: u64 = 16_384;
 /// For how long clients may be connected that have not asked yet.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(2);
 /// Clients that have connected and not asked yet.
 const CALLERS: Limits = Limits { places: 64, patience: PATIENCE, bytes: 2 * LONGEST };
-/// Before a client that was cut off asks again, and how long it does: another program may have the
-/// port, and close whatever comes.
-const AGAIN: Duration = Duration::from_millis(20);
-const CUT_OFF: Duration = Duration::from_secs(60);
 /// The longest frame, bytes.
 const LONGEST: usize = 2_048;
 const MAGIC: &[u8] = b"VIAq\x02";
@@ -103,7 +98,7 @@ impl<'a> Reader<'a> {
     }
 }
 
-fn write_frame(stream: &mut TcpStream, body: &[u8]) -> std::io::Result<()> {
+pub(crate) fn write_frame(stream: &mut TcpStream, body: &[u8]) -> std::io::Result<()> {
     let mut frame = (body.len() as u16).to_le_bytes().to_vec();
     frame.extend_from_slice(body);
     // It fits the empty buffer of the socket.
@@ -338,7 +333,9 @@ impl Listener {
         let frame = frame.ok().flatten()?;
         let (wanted, attributes, address, is_peer) = parse_ask(&frame)?;
         if wanted == self.discriminator {
-            return Some(Asking { stream, attributes, address, is_peer });
+            let asking = Asking { stream, attributes, address, is_peer };
+            // It may have found its server at another port.
+            return (!asking.is_gone()).then_some(asking);
         }
         // Who does not take the answer learns nothing.
         let _ = write_frame(&mut stream, &Answer::Other.emit());
@@ -371,121 +368,36 @@ pub(crate) fn parse_ask(frame: &[u8]) -> Option<(&[u8], ViAttributes, Address, b
     (reader.0.is_empty() && model < 2).then_some((wanted, attributes, address, model == 1))
 }
 
-/// A client has no descriptor for its question.
-pub(crate) const NO_DESCRIPTOR: Error =
-    Error::Resource("no descriptor is left for asking who waits for that discriminator; raise the limit (ulimit -n)");
-
-fn is_without_descriptors(why: &std::io::Error) -> bool {
-    matches!(Errno::from_io_error(why), Some(Errno::MFILE | Errno::NFILE))
-}
-
-/// A client's question: goes from port to port of the server's host until one answers for the
-/// discriminator.
-pub(crate) struct Question {
-    host: IpAddr,
-    ports: std::array::IntoIter<u16, PORTS>,
-    ask: Vec<u8>,
-    stream: Option<(TcpStream, Vec<u8>)>,
-    /// Where it begins again, if a server has cut it off: that one had no place.
-    first: [u16; PORTS],
-    is_cut_off: bool,
-    not_before: Option<Instant>,
-    begun: Instant,
-}
-
-impl Question {
-    pub(crate) fn new(remote: &Address, own: &Address, attributes: &ViAttributes, is_peer: bool) -> Self {
-        let mut ask = MAGIC.to_vec();
-        let family = if own.host.is_ipv4() { 4 } else { 6 };
-        ask.extend([u8::from(is_peer), family, own.discriminator.len() as u8, remote.discriminator.len() as u8]);
-        emit_attributes(&mut ask, attributes);
-        match own.host {
-            IpAddr::V4(host) => ask.extend(host.octets()),
-            IpAddr::V6(host) => ask.extend(host.octets()),
-        }
-        ask.extend(&own.discriminator);
-        ask.extend(&remote.discriminator);
-        // Each address of the loop-back network is this host.
-        let is_here = remote.host.is_ipv4() && remote.host.is_loopback();
-        let host = if is_here { Ipv4Addr::LOCALHOST.into() } else { remote.host };
-        let first = ports(&remote.discriminator);
-        let (ports, begun) = (first.into_iter(), Instant::now());
-        Self { host, ports, ask, stream: None, first, is_cut_off: false, not_before: None, begun }
+/// The frame by which a client asks.
+pub(crate) fn ask_frame(remote: &Address, own: &Address, attributes: &ViAttributes, is_peer: bool) -> Vec<u8> {
+    let mut ask = MAGIC.to_vec();
+    let family = if own.host.is_ipv4() { 4 } else { 6 };
+    ask.extend([u8::from(is_peer), family, own.discriminator.len() as u8, remote.discriminator.len() as u8]);
+    emit_attributes(&mut ask, attributes);
+    match own.host {
+        IpAddr::V4(host) => ask.extend(host.octets()),
+        IpAddr::V6(host) => ask.extend(host.octets()),
     }
-
-    /// What it sends.
-    #[cfg(test)]
-    pub(crate) fn frame(&self) -> Vec<u8> {
-        [&(self.ask.len() as u16).to_le_bytes()[..], &self.ask].concat()
-    }
-
-    /// The server's invitation; none yet. A host that does not answer is waited for at most `left`.
-    pub(crate) fn poll(&mut self, left: Duration) -> Result<Option<Accept>, Error> {
-        let until = Instant::now() + left;
-        loop {
-            if let Some((stream, buffer)) = &mut self.stream {
-                match read_frame(stream, buffer).map(|frame| frame.map(|frame| Answer::parse(&frame))) {
-                    Ok(None) => return Ok(None),
-                    Ok(Some(Some(Answer::Accept(accept)))) => return Ok(Some(accept)),
-                    Ok(Some(Some(Answer::Reject))) => return Err(Error::Reject),
-                    Ok(Some(Some(Answer::Mismatch(why)))) => return Err(why),
-                    // Without a word: the server has no place. With one: somebody else's port.
-                    Err(_) => {
-                        self.is_cut_off |= buffer.is_empty();
-                        self.stream = None;
-                    }
-                    Ok(Some(_)) => self.stream = None,
-                }
-            }
-            if self.not_before.is_some_and(|at| at > Instant::now()) {
-                return Ok(None);
-            }
-            self.not_before = None;
-            let Some(port) = self.ports.next() else {
-                if !self.is_cut_off || self.begun.elapsed() >= CUT_OFF {
-                    return Err(Error::NoMatch);
-                }
-                (self.ports, self.is_cut_off) = (self.first.into_iter(), false);
-                self.not_before = Some(Instant::now() + AGAIN);
-                continue;
-            };
-            let address = SocketAddr::from((self.host, port));
-            let left = until.saturating_duration_since(Instant::now());
-            match descriptors::stream_within(&address, left.max(Duration::from_millis(1))) {
-                Ok(mut stream) => {
-                    if stream.set_nonblocking(true).is_ok() && write_frame(&mut stream, &self.ask).is_ok() {
-                        self.stream = Some((stream, Vec::new()));
-                    } else {
-                        self.is_cut_off = true;
-                    }
-                }
-                Err(why) => match why.kind() {
-                    ErrorKind::TimedOut => return Err(Error::Timeout),
-                    ErrorKind::NetworkUnreachable | ErrorKind::HostUnreachable => return Err(Error::NotReachable),
-                    _ if is_without_descriptors(&why) => return Err(NO_DESCRIPTOR),
-                    _ => {}
-                },
-            }
-        }
-    }
-
-    /// For how long a sleep may last: then it asks again.
-    pub(crate) fn left(&self) -> Option<Duration> {
-        self.not_before.map(|at| at.saturating_duration_since(Instant::now()))
-    }
-
-    pub(crate) fn descriptor(&self) -> Option<BorrowedFd<'_>> {
-        self.stream.as_ref().map(|(stream, _)| stream.as_fd())
-    }
+    ask.extend(&own.discriminator);
+    ask.extend(&remote.discriminator);
+    ask
 }
 
 /// Sleeps until one of these is readable, at most for `left`.
 pub fn sleep_on<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, left: Option<Duration>) {
-    let mut descriptors: Vec<PollFd<'a>> =
-        descriptors.map(|descriptor| PollFd::from_borrowed_fd(descriptor, PollFlags::IN)).collect();
+    sleep_until_ready(&mut descriptors.map(readable).collect::<Vec<_>>(), left);
+}
+
+/// Has a sleep end once this can be read.
+pub(crate) fn readable(descriptor: BorrowedFd<'_>) -> PollFd<'_> {
+    PollFd::from_borrowed_fd(descriptor, PollFlags::IN)
+}
+
+/// Sleeps until one of these is as it says, at most for `left`.
+pub(crate) fn sleep_until_ready(descriptors: &mut [PollFd<'_>], left: Option<Duration>) {
     let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
     // A signal ends it early, and its caller looks again.
-    let _ = poll(&mut descriptors, left.as_ref());
+    let _ = poll(descriptors, left.as_ref());
 }
 
 /// A number that nobody guesses.
@@ -501,15 +413,6 @@ mod tests {
     #[test]
     fn what_is_emitted_is_parsed() {
         let attributes = ViAttributes { max_transfer: 70_000, ..ViAttributes::default() };
-        for host in ["10.0.0.7", "2001:db8::7"] {
-            let own = Address::new(host.parse::<IpAddr>().expect("an address"), b"client");
-            let question = Question::new(&Address::new(Ipv4Addr::LOCALHOST, b"server"), &own, &attributes, true);
-            let (wanted, parsed, address, is_peer) = parse_ask(&question.ask).expect("a question");
-            assert_eq!((wanted, parsed, address, is_peer), (&b"server"[..], attributes, own, true));
-            for length in 0..question.ask.len() {
-                assert!(parse_ask(&question.ask[..length]).is_none());
-            }
-        }
         let accept = Answer::Accept(Accept { ticket: 7, attributes, uri: "scheme://host".to_owned() }).emit();
         let Some(Answer::Accept(accept)) = Answer::parse(&accept) else { panic!("an invitation") };
         assert_eq!((accept.ticket, accept.attributes, accept.uri.as_str()), (7, attributes, "scheme://host"));
