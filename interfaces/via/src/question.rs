@@ -112,6 +112,8 @@ pub(crate) struct Question {
     /// The place of the port that is asked next.
     next: usize,
     refusals: Refusals,
+    /// Whether the host has answered at any port.
+    is_reached: bool,
     /// When the ports are asked again, once each of them has been.
     again: Option<Instant>,
     begun: Instant,
@@ -128,6 +130,7 @@ impl Question {
             attempts: Vec::new(),
             next: 0,
             refusals: Refusals::default(),
+            is_reached: false,
             again: None,
             begun: Instant::now(),
         }
@@ -172,21 +175,28 @@ impl Question {
                 Err(refusal) => refusal,
             };
             self.attempts.remove(at);
-            self.refuse(&refusal, now);
+            self.refuse(&refusal, now)?;
         }
         Ok(None)
     }
 
-    fn refuse(&mut self, refusal: &Refusal, now: Instant) {
+    fn refuse(&mut self, refusal: &Refusal, now: Instant) -> Result<(), Error> {
         match refusal {
-            Refusal::Other => {}
-            Refusal::Unreachable => self.refusals.is_unreachable = true,
+            Refusal::Other => self.is_reached = true,
+            Refusal::Unreachable => {
+                // A firewall may answer so for some ports alone.
+                if !self.is_reached && self.attempts.iter().all(|attempt| attempt.is_connecting) {
+                    return Err(Error::NotReachable);
+                }
+                self.refusals.is_unreachable = true;
+            }
             Refusal::Late => self.refusals.is_late = true,
             Refusal::CutOff => {
-                self.refusals.is_cut_off = true;
+                (self.is_reached, self.refusals.is_cut_off) = (true, true);
                 self.again = self.again.map(|again| again.min(now + self.pause()));
             }
         }
+        Ok(())
     }
 
     /// Asks the next port, unless it has not answered yet.
@@ -206,7 +216,7 @@ impl Question {
                     self.refusals.lacks_descriptor = true;
                     self.next = PORTS - 1;
                 }
-                Err(why) => self.refuse(&Refusal::of(std::io::Error::from(why).kind()), now),
+                Err(why) => self.refuse(&Refusal::of(std::io::Error::from(why).kind()), now)?,
             }
         }
         self.next += 1;
