@@ -386,7 +386,8 @@ CCI_DECLSPEC int cci_create_endpoint(cci_device_t *device, int flags, cci_endpoi
 /*
  * Opens an endpoint at a place of the program's choice: a port for `sock` and `tcp`, "pid/id" for
  * `sm`. A text that has neither, such as the name of a host, is a hint: any place is taken, and
- * CCI_LOG=info says so. The device is needed.
+ * CCI_LOG=info says so. A host before a port is one of this machine, whose name is looked up for
+ * 5 s at most. The device is needed.
  *
  * As cci_create_endpoint(); also CCI_EINVAL: the service is malformed; CCI_EADDRNOTAVAIL: it is
  * taken.

@@ -208,7 +208,7 @@ mx_return_t mx_connect(mx_endpoint_t endpoint, uint64_t nic_id, uint32_t id, uin
  */
 mx_return_t mx_get_info(mx_endpoint_t endpoint, mx_get_info_key_t key, void *in, uint32_t in_length, void *out,
                         uint32_t out_length);
-/* HOST or HOST:BOARD. */
+/* HOST or HOST:BOARD. MX_HOST_NOT_FOUND after 5 s where no name server answers. */
 mx_return_t mx_hostname_to_nic_id(char *hostname, uint64_t *nic_id);
 mx_return_t mx_board_number_to_nic_id(uint32_t board, uint64_t *nic_id);
 mx_return_t mx_nic_id_to_board_number(uint64_t nic_id, uint32_t *board);

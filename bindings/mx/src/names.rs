@@ -3,9 +3,10 @@
 use crate::answer::{Answer, NULL, Refusal, give, text_of};
 use crate::layout::CAddress;
 use crate::registry::{lock, registry};
+use cci_mem::lookup::Wait;
 use cci_mx::{Address, Code, Error};
 use std::ffi::{CStr, c_char, c_uint, c_void};
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr};
 use std::sync::PoisonError;
 
 /// Room for the name of a host, with its end.
@@ -62,8 +63,9 @@ pub(crate) unsafe fn nic_of_host(name: *const c_char, nic: *mut u64) -> Answer {
     let found = if host == "localhost" || host == own_name() {
         own_nic()?
     } else {
-        let all = (host, 0).to_socket_addrs().map_err(|_| Error::HostNotFound)?;
-        let mut found = all.filter_map(|at| if let IpAddr::V4(address) = at.ip() { Some(address) } else { None });
+        let all = Wait::default().addresses(host, 0).map_err(|_| Error::HostNotFound)?;
+        let mut found =
+            all.iter().filter_map(|at| if let IpAddr::V4(address) = at.ip() { Some(address) } else { None });
         let address = found.next().ok_or(Error::HostNotFound)?;
         if address.is_loopback() { own_nic()? } else { address.to_bits().into() }
     };

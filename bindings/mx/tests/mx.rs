@@ -112,6 +112,13 @@ fn messages_go_to_and_fro() {
 }
 
 #[test]
+fn hosts_are_looked_up_within_a_limit() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("silent_names.c", dir.path());
+    assert_eq!(finish(command(&program, "", dir.path()).spawn().expect("it starts"), ""), "within the limit\n");
+}
+
+#[test]
 fn no_descriptor_is_inherited_or_a_standard_one() {
     ["never", "closed", "closing"].iter().for_each(|when| run_with("descriptors.c", when, "exchanged\n"));
 }

@@ -4,9 +4,10 @@ use crate::answer::{Answer, PARAMETER, RESOURCE, code};
 use crate::handles::Handle;
 use crate::layout::{read_address, write_address};
 use crate::nic::{lock, nic};
+use cci_mem::lookup::Wait;
 use cci_via::Error;
-use std::ffi::{CStr, c_char, c_ulong};
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::ffi::{CStr, CString, c_char, c_ulong};
+use std::net::{IpAddr, Ipv4Addr};
 
 pub(crate) fn start(handle: Handle, is_started: bool) -> Answer {
     let nic = nic(handle)?;
@@ -28,7 +29,7 @@ pub(crate) unsafe fn by_name(handle: Handle, name: *const c_char, address: *mut 
     }
     // SAFETY: a string, by the contract.
     let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| code(Error::NameService))?;
-    let found = (name, 0).to_socket_addrs().map_err(|_| code(Error::NameService))?;
+    let found = Wait::default().addresses(name, 0).map_err(|_| code(Error::NameService))?;
     let mut hosts: Vec<IpAddr> = Vec::new();
     for address in found {
         // Every address of the loop-back network is this host, by one address.
@@ -57,6 +58,22 @@ pub(crate) unsafe fn by_address(handle: Handle, address: *const u8, name: *mut c
     if !*lock(&nic.has_names) {
         return Err(code(Error::NameService));
     }
+    let found = Wait::default().run(move || name_of(address.host)).ok().flatten().ok_or(code(Error::NameService))?;
+    let bytes = found.count_bytes();
+    // SAFETY: by the contract.
+    let room = unsafe { length.read() };
+    // SAFETY: by the contract.
+    unsafe { length.write(bytes as c_ulong) };
+    if room <= bytes as c_ulong {
+        return Err(RESOURCE);
+    }
+    // SAFETY: there is room, as just checked.
+    unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), name, bytes + 1) };
+    Ok(())
+}
+
+/// The system's name of a host. Blocks, for as long as a silent name server lets it.
+fn name_of(host: IpAddr) -> Option<CString> {
     let mut found: [c_char; 256] = [0; 256];
     let mut look_up = |place: *const libc::sockaddr, size: usize| {
         // SAFETY: an address of that size, and room of that size.
@@ -72,7 +89,7 @@ pub(crate) unsafe fn by_address(handle: Handle, address: *const u8, name: *mut c
             )
         }
     };
-    let code_of_lookup = match address.host {
+    let code_of_lookup = match host {
         IpAddr::V4(host) => {
             let place = libc::sockaddr_in {
                 sin_family: libc::AF_INET as libc::sa_family_t,
@@ -93,18 +110,6 @@ pub(crate) unsafe fn by_address(handle: Handle, address: *const u8, name: *mut c
             look_up((&raw const place).cast(), size_of_val(&place))
         }
     };
-    if code_of_lookup != 0 {
-        return Err(code(Error::NameService));
-    }
-    let bytes = found.iter().position(|byte| *byte == 0).unwrap_or(found.len() - 1);
-    // SAFETY: by the contract.
-    let room = unsafe { length.read() };
-    // SAFETY: by the contract.
-    unsafe { length.write(bytes as c_ulong) };
-    if room <= bytes as c_ulong {
-        return Err(RESOURCE);
-    }
-    // SAFETY: there is room, as just checked.
-    unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), name, bytes + 1) };
-    Ok(())
+    let bytes = found.map(|byte| byte as u8);
+    CStr::from_bytes_until_nul(&bytes).ok().filter(|_| code_of_lookup == 0).map(CStr::to_owned)
 }

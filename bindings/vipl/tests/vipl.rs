@@ -87,6 +87,11 @@ fn it_conforms_call_by_call() {
 }
 
 #[test]
+fn names_and_addresses_are_looked_up_within_a_limit() {
+    assert_eq!(run("silent_names.c", &[], &["sock"]), ["within the limit\n"]);
+}
+
+#[test]
 fn no_descriptor_is_inherited_or_a_standard_one() {
     let dir = tempfile::tempdir().expect("a temporary directory");
     let program = compile(&here().join("tests/c/descriptors.c"), &[], dir.path());

@@ -55,6 +55,8 @@ pub mod landed;
 pub mod life;
 pub mod lock;
 #[cfg(not(loom))]
+pub mod lookup;
+#[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod memory;
 pub mod overwriting;
@@ -64,6 +66,8 @@ pub mod pages;
 pub mod pool;
 #[allow(unsafe_code)]
 pub mod prefetch;
+#[cfg(not(loom))]
+pub mod quiet_thread;
 pub mod random;
 #[allow(unsafe_code)]
 pub mod region;

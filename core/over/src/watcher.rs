@@ -118,7 +118,7 @@ impl<W: Wait> Watcher<W> {
         let shared = &self.shared;
         if self.thread.is_none() {
             let runs = Arc::clone(shared);
-            self.thread = spawn_quiet_thread(self.name, STACK, move || runs.run());
+            self.thread = spawn_quiet_thread(self.name, STACK, move || runs.run()).ok();
         }
         let mut watch = lock(&shared.watch);
         if self.thread.is_none() || watch.state == State::Ended || !watch.handed.is_empty() {

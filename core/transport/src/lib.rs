@@ -28,7 +28,6 @@ mod pending_events;
 mod pending_requests;
 mod poll_set;
 mod progress_thread;
-mod quiet_thread;
 mod readiness;
 mod receive_slots;
 mod registrations;
@@ -72,7 +71,6 @@ pub use pending_events::PendingEvents;
 pub use pending_requests::PendingRequests;
 pub use poll_set::PollSet;
 pub use progress_thread::{Background, BackgroundWork};
-pub use quiet_thread::spawn as spawn_quiet_thread;
 pub use readiness::{Arming, HandleCheck, Readiness};
 pub use receive_slots::ReceiveSlots;
 pub use registrations::{Registered, RegistrationTable};
@@ -81,6 +79,7 @@ pub use service::Service;
 pub use snapshot::{Snapshot, Unreadable, WaitShown};
 pub use timeout::Timeout;
 
+pub use cci_mem::quiet_thread::spawn as spawn_quiet_thread;
 pub use cci_mem::random::random;
 
 use cci_mem::descriptors;

@@ -1,34 +1,14 @@
-//! Names of hosts, looked up away from the endpoint's lock.
-//!
-//! `getaddrinfo` may take as long as a silent name server lets it. So threads of their own call it:
-//! at most [`THREADS`] a process, each started for a name that finds none idle, and ended when no
-//! name waits. Nobody waits for them: the answer for a question that is dropped meanwhile is
-//! dropped too, and a program that unloads the library does not unmap it.
+//! Names of hosts, looked up away from the endpoint's lock, by the threads of
+//! [`cci_mem::lookup`]. The answer for a question that is dropped meanwhile is dropped too.
 
-use crate::{lock, quiet_thread};
-use cci_mem::fork::PerProcess;
-use std::collections::VecDeque;
-use std::net::{SocketAddr, ToSocketAddrs};
+use crate::lock;
+use cci_mem::lookup::{Lookup, begin, by_system};
+use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, Weak};
 
-/// Threads of a process that look names up.
-const THREADS: usize = 4;
-/// Bytes of the stack of each: the system's modules for names take some.
-const STACK: usize = 256 << 10;
-
 /// What a lookup found: addresses, or why there are none.
 pub type Found = Result<Vec<SocketAddr>, String>;
-/// Looks a host's name up, for a port.
-type Lookup = fn(&str, u16) -> Found;
-
-/// Asks the system.
-fn by_system(host: &str, port: u16) -> Found {
-    match (host, port).to_socket_addrs() {
-        Ok(addresses) => Ok(addresses.collect()),
-        Err(error) => Err(error.to_string()),
-    }
-}
 
 /// What was found for a host's name.
 ///
@@ -60,23 +40,6 @@ struct Asked {
     mailbox: Weak<Mailbox>,
 }
 
-/// A name that waits for a thread.
-struct Question {
-    host: String,
-    port: u16,
-    lookup: Lookup,
-    asked: Weak<Asked>,
-}
-
-/// The names that wait, and the threads that there are.
-#[derive(Default)]
-struct Pool {
-    waiting: VecDeque<Question>,
-    threads: usize,
-}
-
-static POOL: PerProcess<Mutex<Pool>> = PerProcess::new();
-
 /// The names that one endpoint has asked for. No method blocks.
 ///
 /// ```
@@ -104,20 +67,11 @@ impl Resolver {
     /// Begins to look a name up; [`Resolver::next_answer`] gives what it found under `number`.
     /// False: no thread can be had.
     pub fn ask(&mut self, number: u64, host: &str, port: u16) -> bool {
-        let Ok((_, pool)) = POOL.get(Mutex::default) else { return false };
         let asked = Arc::new(Asked { number, mailbox: Arc::downgrade(&self.mailbox) });
-        let question = Question { host: host.to_owned(), port, lookup: self.lookup, asked: Arc::downgrade(&asked) };
-        let mut pool = lock(pool);
-        pool.waiting.push_back(question);
-        if pool.threads < THREADS {
-            if quiet_thread::spawn("cci-resolve", STACK, run).is_some() {
-                pool.threads += 1;
-            } else if pool.threads == 0 {
-                pool.waiting.pop_back();
-                return false;
-            }
+        let (of, host, lookup) = (Arc::downgrade(&asked), host.to_owned(), self.lookup);
+        if begin(&asked, move || answer(&of, host, port, lookup)).is_err() {
+            return false;
         }
-        drop(pool);
         self.asked.push(asked);
         true
     }
@@ -139,41 +93,28 @@ impl Resolver {
     }
 }
 
-/// What a thread does: looks up what waits, and ends when nothing does.
-fn run() {
-    let Ok((_, pool)) = POOL.get(Mutex::default) else { return };
-    loop {
-        let question = {
-            let mut pool = lock(pool);
-            let next = pool.waiting.pop_front();
-            if next.is_none() {
-                pool.threads -= 1;
-            }
-            next
-        };
-        let Some(Question { host, port, lookup, asked }) = question else { return };
-        if asked.strong_count() == 0 {
-            continue;
-        }
-        let found = lookup(&host, port);
-        let Some(asked) = asked.upgrade() else { continue };
-        let Some(mailbox) = asked.mailbox.upgrade() else { continue };
-        lock(&mailbox.answers).push((asked.number, HostAnswer { host, found }));
-        let _ = rustix::io::write(&*mailbox.waker, &1u64.to_ne_bytes());
-    }
+/// Looks a name up, and answers whoever still wants to know.
+fn answer(asked: &Weak<Asked>, host: String, port: u16, lookup: Lookup) {
+    let found = lookup(&host, port).map_err(|error| error.to_string());
+    let Some(asked) = asked.upgrade() else { return };
+    let Some(mailbox) = asked.mailbox.upgrade() else { return };
+    lock(&mailbox.answers).push((asked.number, HostAnswer { host, found }));
+    let _ = rustix::io::write(&*mailbox.waker, &1u64.to_ne_bytes());
 }
 
 #[cfg(test)]
-mod tests {
+pub(crate) mod tests {
     use super::*;
+    use cci_mem::lookup::{THREADS, threads};
     use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+    use std::io::Error;
     use std::net::Ipv4Addr;
     use std::sync::mpsc::{Receiver, Sender, channel};
 
     /// The pool is the process's: one test at a time. What lookups take their answers from, and
     /// where they say that they began.
     static TEST: Mutex<Option<Script>> = Mutex::new(None);
-    static ALONE: Mutex<()> = Mutex::new(());
+    pub(crate) static ALONE: Mutex<()> = Mutex::new(());
 
     struct Script {
         began: Sender<String>,
@@ -181,16 +122,16 @@ mod tests {
     }
 
     /// Waits for an answer, as for a name server.
-    fn scripted(host: &str, _: u16) -> Found {
+    fn scripted(host: &str, _: u16) -> std::io::Result<Vec<SocketAddr>> {
         let answers = {
             let script = lock(&TEST);
-            let script = script.as_ref().ok_or("no script")?;
-            script.began.send(host.to_owned()).map_err(|error| error.to_string())?;
+            let script = script.as_ref().ok_or_else(|| Error::other("no script"))?;
+            script.began.send(host.to_owned()).map_err(Error::other)?;
             Arc::clone(&script.answers)
         };
         // One lookup waits here, the others for the lock: all of them wait.
         let answer = lock(&answers).recv();
-        answer.map_err(|error| error.to_string())?
+        answer.map_err(Error::other)?.map_err(Error::other)
     }
 
     fn script() -> (Receiver<String>, Sender<Found>) {
@@ -217,10 +158,9 @@ mod tests {
         }
     }
 
-    fn await_no_threads() {
-        let (_, pool) = POOL.get(Mutex::default).expect("memory");
+    pub(crate) fn await_no_threads() {
         let begun = std::time::Instant::now();
-        while lock(pool).threads > 0 {
+        while threads() > 0 {
             assert!(begun.elapsed().as_secs() < 30, "threads stay although no name waits");
             std::thread::yield_now();
         }
@@ -237,7 +177,7 @@ mod tests {
         let first: Vec<_> = (0..THREADS).map(|_| begins.recv().expect("a lookup begins")).collect();
         assert_eq!(first.len(), THREADS);
         assert!(begins.try_recv().is_err(), "a fifth lookup began");
-        assert_eq!(lock(&POOL.get(Mutex::default).expect("memory").1).threads, THREADS);
+        assert_eq!(threads(), THREADS);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
         (0..10).for_each(|_| answer.send(Ok(vec![address])).expect("lookups wait"));
         let mut numbers: Vec<_> = (0..10).map(|_| await_answer(&mut resolver)).collect();

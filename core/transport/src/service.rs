@@ -1,10 +1,10 @@
 //! The service of an endpoint over IP: its port, and maybe the address at which it listens.
 
 use crate::{OpenError, is_endpoint_ip};
-use cci_mem::cancellation::Uncancelled;
 use cci_mem::interfaces::interface_addresses;
+use cci_mem::lookup::{Lookup, Wait, by_system};
 use cci_proto::Status;
-use std::net::{IpAddr, Ipv4Addr, ToSocketAddrs};
+use std::net::{IpAddr, Ipv4Addr};
 
 /// The host name of the loop-back address, which needs no lookup.
 const LOCALHOST: &str = "localhost";
@@ -29,7 +29,7 @@ pub struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    /// Takes a service apart. A name is looked up, which may block. The port is not checked:
+    /// Takes a service apart. A name is looked up, which blocks for 5 s at most. The port is not checked:
     /// [`Service::refusal`] is what to answer if it is wrong.
     ///
     /// # Errors
@@ -47,7 +47,7 @@ impl<'a> Service<'a> {
             (Some(v6), _) => Some(IpAddr::V6(v6.parse().map_err(|_| Self::refusal(text))?)),
             (None, Ok(v4)) => Some(IpAddr::V4(v4)),
             (None, Err(_)) if host.eq_ignore_ascii_case(LOCALHOST) => Some(Ipv4Addr::LOCALHOST.into()),
-            (None, Err(_)) if is_name(host) => Some(own_address(host)?),
+            (None, Err(_)) if is_name(host) => Some(own_address(host, by_system, Wait::default())?),
             (None, Err(_)) => return Err(Self::refusal(text)),
         };
         if ip.is_some_and(|ip| !is_endpoint_ip(&ip)) {
@@ -72,15 +72,14 @@ impl<'a> Service<'a> {
 }
 
 /// The first address of a name that this host has.
-fn own_address(name: &str) -> Result<IpAddr, OpenError> {
-    let _uncancelled = Uncancelled::new();
-    let found = (name, 0).to_socket_addrs().map_err(|why| {
+fn own_address(name: &str, lookup: Lookup, wait: Wait<'_>) -> Result<IpAddr, OpenError> {
+    let found = wait.addresses_by(lookup, name, 0).map_err(|why| {
         let what = format!("the host name '{name}' of the service cannot be resolved: {why}; write an address");
         OpenError::new(Status::AddrNotAvail, what)
     })?;
     let own = interface_addresses().unwrap_or_default();
     let is_own = |ip: &IpAddr| ip.is_loopback() || own.iter().any(|line| line.ip == Some(*ip));
-    let found: Vec<_> = found.map(|at| at.ip()).collect();
+    let found: Vec<_> = found.iter().map(|at| at.ip()).collect();
     found.iter().copied().find(is_own).ok_or_else(|| {
         let all = found.iter().map(IpAddr::to_string).collect::<Vec<_>>().join(", ");
         let what = format!("the host name '{name}' of the service stands for {all}, which this host has not; write one of its addresses");
@@ -91,6 +90,11 @@ fn own_address(name: &str) -> Result<IpAddr, OpenError> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::lock;
+    use crate::resolver::tests::{ALONE, await_no_threads};
+    use std::net::SocketAddr;
+    use std::sync::Mutex;
+    use std::time::Duration;
 
     #[test]
     fn a_service_is_a_port_with_or_without_an_address() {
@@ -107,6 +111,22 @@ mod tests {
             let service = Service::parse(text).expect(text);
             assert_eq!((service.ip, service.port), (expected, port), "{text}");
         }
+    }
+
+    #[test]
+    fn the_name_of_a_service_is_looked_up_within_a_limit() {
+        static SILENCE: Mutex<()> = Mutex::new(());
+        fn silent(_: &str, _: u16) -> std::io::Result<Vec<SocketAddr>> {
+            drop(lock(&SILENCE));
+            Ok(Vec::new())
+        }
+        let _alone = lock(&ALONE);
+        let silence = lock(&SILENCE);
+        let wait = Wait { limit: Duration::from_millis(100), ..Wait::default() };
+        let error = own_address("a-host", silent, wait).expect_err("nobody answers").to_string();
+        assert!(error.contains("'a-host'") && error.contains("no name server answers within the limit"), "{error}");
+        drop(silence);
+        await_no_threads();
     }
 
     #[test]

@@ -1,27 +1,17 @@
-//! Names of hosts, looked up within a limit.
-//!
-//! The system's lookup takes as long as a silent name server lets it, and cannot be called back. So
-//! a thread of its own makes it, which nobody waits for beyond the limit. An address that is
-//! written as one needs no lookup, and no thread.
+//! Names of hosts, looked up within a limit ([`cci_mem::lookup`]).
 
+use cci_mem::lookup::{Lookup, Wait, by_system};
 use std::io::{Error, ErrorKind};
-use std::net::{IpAddr, SocketAddr, ToSocketAddrs};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::net::SocketAddr;
 use std::time::Instant;
-
-/// Looks a name up, with a port.
-type Lookup = fn(&str, u16) -> std::io::Result<Vec<SocketAddr>>;
-
-fn by_system(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
-    (host, port).to_socket_addrs().map(Iterator::collect)
-}
 
 /// The addresses of a host.
 pub(crate) fn addresses(host: &str, port: u16, deadline: Instant) -> std::io::Result<Vec<SocketAddr>> {
-    match host.parse::<IpAddr>() {
-        Ok(address) => Ok(vec![(address, port).into()]),
-        Err(_) => within(by_system, host, port, deadline),
-    }
+    addresses_by(by_system, host, port, deadline)
+}
+
+fn addresses_by(lookup: Lookup, host: &str, port: u16, deadline: Instant) -> std::io::Result<Vec<SocketAddr>> {
+    Ok(Wait::from(deadline).addresses_by(lookup, host, port)?)
 }
 
 /// The addresses of `HOST:PORT`.
@@ -30,22 +20,6 @@ pub(crate) fn addresses_of(text: &str, deadline: Instant) -> std::io::Result<Vec
     let (host, port) = text.rsplit_once(':').ok_or_else(wrong)?;
     let host = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
     addresses(host, port.parse().map_err(|_| wrong())?, deadline)
-}
-
-fn within(lookup: Lookup, host: &str, port: u16, deadline: Instant) -> std::io::Result<Vec<SocketAddr>> {
-    let ((end, ended), host) = (channel(), host.to_owned());
-    let run = move || {
-        // Whoever asked may have gone.
-        let _ = end.send(lookup(&host, port));
-    };
-    std::thread::Builder::new().name("cci-job-names".into()).spawn(run)?;
-    match ended.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
-        Ok(found) => found,
-        Err(RecvTimeoutError::Timeout) => {
-            Err(Error::new(ErrorKind::TimedOut, "no name server answers within the limit; check the name servers"))
-        }
-        Err(RecvTimeoutError::Disconnected) => Err(Error::other("the lookup of the name has failed")),
-    }
 }
 
 #[cfg(test)]
@@ -60,9 +34,10 @@ mod tests {
             Ok(Vec::new())
         }
         let begin = Instant::now();
-        let why = within(silent, "host", 1, begin + Duration::from_millis(100)).expect_err("nobody answers");
+        let why = addresses_by(silent, "host", 1, begin + Duration::from_millis(100)).expect_err("nobody answers");
         assert!(begin.elapsed() < Duration::from_secs(30), "{:?}", begin.elapsed());
         assert_eq!(why.kind(), ErrorKind::TimedOut);
+        assert!(why.to_string().contains("check the name servers"), "{why}");
     }
 
     #[test]

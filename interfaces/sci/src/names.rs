@@ -7,13 +7,13 @@ use crate::lookups;
 use crate::nodes::Place;
 use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
+use cci_mem::lookup::{Lookup, LookupError, Wait, by_system};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseport};
 use rustix::net::{AddressFamily, SocketType, bind};
 use std::io::{Error as IoError, ErrorKind};
-use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, ToSocketAddrs, UdpSocket};
-use std::sync::mpsc::{RecvTimeoutError, channel};
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSocket};
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -221,43 +221,16 @@ fn ask_once<R>(
     }
 }
 
-/// Looks a host's name up.
-type Lookup = fn(&str, u16) -> std::io::Result<Vec<SocketAddr>>;
-
-fn by_system(host: &str, port: u16) -> std::io::Result<Vec<SocketAddr>> {
-    (host, port).to_socket_addrs().map(Iterator::collect)
-}
-
-/// The address of a place. A name is looked up on a thread of its own: the system's lookup takes as
-/// long as a silent name server lets it.
+/// The address of a place.
 fn address_of(place: &Place, lookup: Lookup, (reach, until): (Duration, Until<'_>)) -> Result<SocketAddr, Error> {
-    if let Ok(address) = place.host.parse::<IpAddr>() {
-        return Ok((address, place.port).into());
-    }
-    let ((end, ended), host, port) = (channel(), place.host.clone(), place.port);
-    let run = move || {
-        // Whoever asked may have gone.
-        let _ = end.send(lookup(&host, port));
-    };
-    std::thread::Builder::new().name("cci-sci-lookup".into()).spawn(run).map_err(|_| Error::System)?;
-    let begun = Instant::now();
-    loop {
-        let left = until.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-        match ended.recv_timeout(left.map_or(AGAIN, |left| AGAIN.min(left))) {
-            Ok(found) => return found.ok().and_then(|all| all.first().copied()).ok_or(Error::NodeNotResponding),
-            Err(RecvTimeoutError::Disconnected) => return Err(Error::System),
-            Err(RecvTimeoutError::Timeout) => {}
-        }
-        if until.is_over() {
-            return Err(Error::Cancelled);
-        }
-        if left.is_some_and(|left| left.is_zero()) {
-            return Err(Error::Timeout);
-        }
-        if begun.elapsed() >= reach {
-            return Err(Error::NodeNotResponding);
-        }
-    }
+    let wait = Wait { limit: reach, deadline: until.deadline, is_over: until.is_over };
+    let found = wait.addresses_by(lookup, &place.host, place.port).map_err(|why| match why {
+        LookupError::NoThread(_) => Error::System,
+        LookupError::Cancelled => Error::Cancelled,
+        LookupError::TimedOut if until.deadline.is_some_and(|deadline| deadline <= Instant::now()) => Error::Timeout,
+        LookupError::TimedOut | LookupError::Failed(_) => Error::NodeNotResponding,
+    })?;
+    found.first().copied().ok_or(Error::NodeNotResponding)
 }
 
 /// Asks a host who has claimed a name there. `Ok(None)`: nobody.

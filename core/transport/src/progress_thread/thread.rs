@@ -4,7 +4,7 @@
 use super::ABSENT_AFTER;
 use super::alarm::Alarm;
 use super::attachment::{Activity, Attachment, CHECK_EVERY, PARKED};
-use crate::{BackgroundWork, Endpoint, lock, monotonic, quiet_thread};
+use crate::{BackgroundWork, Endpoint, lock, monotonic, spawn_quiet_thread};
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::descriptors;
 use cci_mem::fork::PerProcess;
@@ -219,7 +219,7 @@ impl ProgressThread {
 const NAME: &str = "cci-progress";
 
 fn spawn(progress: Arc<ProgressThread>) -> Option<JoinHandle<()>> {
-    quiet_thread::spawn(NAME, STACK, move || run(&progress))
+    spawn_quiet_thread(NAME, STACK, move || run(&progress)).ok()
 }
 
 /// Signals the end of the thread, also after a panic.
