@@ -1,10 +1,10 @@
 //! Names of hosts, looked up within a limit.
 //!
 //! `getaddrinfo` may take as long as a silent name server lets it, and cannot be called back. So
-//! threads of their own call it: at most [`THREADS`] a process, each started for a lookup that finds
-//! none idle, and ended when no lookup waits. Nobody waits for them: a lookup that nobody wants any
-//! more keeps its thread until the system answers, and no longer, and one that has not begun is
-//! dropped. A program that unloads the library does not unmap it.
+//! threads of their own call it: at most [`THREADS`] a process, each started for a lookup that
+//! finds none idle, and ended when no lookup waits. Nobody waits for them: a lookup that nobody
+//! wants any more keeps its thread until the system answers, and no longer, and one that has not
+//! begun is dropped. A program that unloads the library does not unmap it.
 
 use crate::cancellation::Uncancelled;
 use crate::fork::PerProcess;
@@ -131,7 +131,7 @@ impl fmt::Display for LookupError {
         match self {
             Self::NoThread(why) | Self::Failed(why) => why.fmt(f),
             Self::TimedOut => f.write_str("no name server answers within the limit; check the name servers"),
-            Self::Cancelled => f.write_str("the lookup of the name was cancelled"),
+            Self::Cancelled => Error::from(ErrorKind::Interrupted).fmt(f),
         }
     }
 }
@@ -143,7 +143,7 @@ impl From<LookupError> for Error {
         match why {
             LookupError::NoThread(why) | LookupError::Failed(why) => why,
             LookupError::TimedOut => Self::new(ErrorKind::TimedOut, LookupError::TimedOut.to_string()),
-            LookupError::Cancelled => Self::new(ErrorKind::Interrupted, LookupError::Cancelled.to_string()),
+            LookupError::Cancelled => ErrorKind::Interrupted.into(),
         }
     }
 }

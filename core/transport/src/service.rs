@@ -29,8 +29,8 @@ pub struct Service<'a> {
 }
 
 impl<'a> Service<'a> {
-    /// Takes a service apart. A name is looked up, which blocks for 5 s at most. The port is not checked:
-    /// [`Service::refusal`] is what to answer if it is wrong.
+    /// Takes a service apart. A name is looked up, which blocks for 5 s at most. The port is not
+    /// checked: [`Service::refusal`] is what to answer if it is wrong.
     ///
     /// # Errors
     ///
