@@ -318,7 +318,7 @@ impl State {
     pub(crate) fn enter_if_far(&mut self, endpoint: &Endpoint, partner: Partner) {
         let Some(peer) = partner else { return };
         let report = self.peers.connection(peer).and_then(|connection| endpoint.report(connection).ok());
-        let driver = report.and_then(|report| cci::driver(&report.transport));
+        let driver = report.and_then(|report| cci::driver(report.transport));
         if driver.is_some_and(|driver| driver.scope == Scope::Network) {
             self.enter_far(peer);
         }
