@@ -57,7 +57,7 @@ fn a_staged_installation_builds_programs() {
         text(&printed.stdout).split_whitespace().map(str::to_owned).collect::<Vec<_>>()
     };
     let program = dir.path().join("conformance");
-    let mut cc = Command::new("cc");
+    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-pthread"])
         .args(["tests/c/alone.c", "tests/c/part_udp.c"].map(|source| here().join(source)));
     succeed(cc.args(flags("--cflags")).args(flags("--libs")).arg("-o").arg(&program));

@@ -159,7 +159,7 @@ fn a_program_that_is_loaded_anywhere_is_refused() {
         return;
     }
     let anywhere = program("anywhere");
-    let mut cc = Command::new("cc");
+    let mut cc = Command::new(std::env::var_os("CC").unwrap_or_else(|| "cc".into()));
     cc.args(["-fPIE", "-pie", "-o"]).arg(&anywhere).arg(here().join("tests/c/elsewhere.c"));
     let flags = installed().pkg_config("splitc", &["--cflags", "--libs"]);
     succeed(cc.args(flags.iter().filter(|flag| !flag.contains("-no-pie") && !flag.contains("-fno-pie"))));
