@@ -36,7 +36,7 @@
 #                            as far as these are installed
 # make peers-deps            installs the Debian packages of all of them
 # make nightly               what takes too long for every change: Miri, sanitizers, 64-bit Arm,
-#                            packages, ...; at most 110 minutes
+#                            packages, ...; at most 120 minutes
 # make release DRY=yes       what a release would do; without DRY: checks versions and tree, builds,
 #                            tests, tags
 # make deny                  licences, advisories and sources of the dependencies (needs cargo-deny)
