@@ -128,6 +128,7 @@ impl<S, M: Mapping> Endpoint<S, M> {
         let staged = Staging::<M::Region>::memory(options.longest_bulk);
         let region = mapping.register(&staged, Rights::NONE).map_err(refused)?;
         let core = Core {
+            parts: 0,
             targets: Table::default(),
             sources: Table::default(),
             records: Records::default(),

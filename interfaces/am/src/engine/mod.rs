@@ -32,7 +32,7 @@ use requests::Unsent;
 use std::collections::VecDeque;
 use time::Clock;
 
-/// What one poll takes at most.
+/// Messages that one poll takes at most.
 const BURST: usize = 64;
 
 /// The state of an endpoint apart from its mapping, its handlers and the program's state.
@@ -55,6 +55,8 @@ pub(crate) struct Core<M: Mapping> {
     pub(crate) batching: Vec<u32>,
     /// Parts of requests that found no room, oldest first.
     pub(crate) unsent: VecDeque<Unsent>,
+    /// Parts of long messages that have come, but for the last of each.
+    pub(crate) parts: usize,
     /// The message that is being put together.
     pub(crate) scratch: Vec<u8>,
     /// The arguments of the short message whose handler runs.
@@ -143,10 +145,35 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// Takes what has come, runs handlers, and sends what waits. Never waits.
     #[inline]
     pub(crate) fn poll(&mut self) -> Result<usize, RequestError> {
-        let mapping = self.mapping;
-        let found = mapping.poll(BURST, |incoming| self.take(incoming)).map_err(|_| RequestError::Unusable)?;
+        let mut found = self.take_some()?;
+        // Behind a lone message nobody looks for another: that would hold up its answer. It is not
+        // alone where the poll before has found something, too.
+        if found > 0 && (found > 1 || self.core.clock.has_just_found()) {
+            found += self.take_more(found);
+        }
         self.after(found);
         Ok(found)
+    }
+
+    #[inline]
+    fn take_some(&mut self) -> Result<usize, RequestError> {
+        let mapping = self.mapping;
+        mapping.poll(BURST, |incoming| self.take(incoming)).map_err(|_| RequestError::Unusable)
+    }
+
+    /// Takes what else is there, up to the messages of one poll: a transport gives a few frames at
+    /// a time. Of a program that polls rarely many wait, and long ones have many parts.
+    #[inline(never)]
+    fn take_more(&mut self, before: usize) -> usize {
+        let (parts, mut found) = (self.core.parts, 0);
+        while before + found - self.core.parts.wrapping_sub(parts).min(found) < BURST {
+            // An endpoint that fails says so by the next poll.
+            match self.take_some() {
+                Ok(more) if more > 0 => found += more,
+                _ => break,
+            }
+        }
+        found
     }
 
     /// What follows each poll.

@@ -115,13 +115,17 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let most = self.core.options.longest_medium;
         let source = self.core.sources.get(index).ok_or(Violation)?;
         source.assembly = Some(assembly(header, arguments, rest, most, refused)?);
+        self.core.parts = self.core.parts.wrapping_add(1);
         Ok(())
     }
 
     pub(super) fn request_part(&mut self, from: (u32, u32), message: Arrived<'_>) -> Result<(), Violation> {
         let source = self.core.sources.of(from).ok_or(Violation)?;
         let whole = source.assembly.as_mut().ok_or(Violation)?.add(message.0.from(HEADER))?;
-        let Some(whole) = source.assembly.take_if(|_| whole) else { return Ok(()) };
+        let Some(whole) = source.assembly.take_if(|_| whole) else {
+            self.core.parts = self.core.parts.wrapping_add(1);
+            return Ok(());
+        };
         let arguments = &whole.arguments[..usize::from(whole.header.count)];
         // The handler was there when the first part came.
         let handler = self.handlers.of_request(whole.header.handler).ok_or(Status::BadHandler);

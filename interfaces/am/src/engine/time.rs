@@ -34,6 +34,12 @@ impl Clock {
         self.tick
     }
 
+    /// Whether the last poll has found something.
+    #[inline]
+    pub(super) fn has_just_found(&self) -> bool {
+        self.empty == 0 && self.polls > 0
+    }
+
     /// Whether a tick is over. One counts once, however late: this endpoint did not poll meanwhile.
     fn has_ticked(&mut self) -> bool {
         self.polls = 0;

@@ -113,6 +113,41 @@ pub(crate) fn mediums_of_every_size(device: &Device) {
     assert_eq!(world.endpoints[0].now().request_medium(peer, ECHO, &[], &too_long), Err(RequestError::TooLong));
 }
 
+/// A program that polls rarely: one poll takes what is there, up to 64 messages.
+pub(crate) fn rare_polls(device: &Device) {
+    let mut world = world(device, 2);
+    let peer = world.map(0, 1, TAG_ALL);
+    world.send(0, |now| now.request(peer, TAKE, &[0]));
+    world.drain(0, peer);
+    for len in [0, 64_000] {
+        let bytes = pattern(len as u64, len);
+        let before = world.state(1).requests.len();
+        let mut sent = 0;
+        // Until no credit is left, or no room.
+        while sent < 200 {
+            let now = world.endpoints[0].now();
+            match if len > 0 { now.request_medium(peer, TAKE, &[1], &bytes) } else { now.request(peer, TAKE, &[1]) } {
+                Ok(()) => sent += 1,
+                Err(RequestError::WouldBlock) => break,
+                Err(why) => panic!("{why}"),
+            }
+        }
+        assert!(sent > 0, "none of {len} bytes was sent");
+        let mut polls = 0;
+        while world.state(1).requests.len() < before + sent {
+            let seen = world.state(1).requests.len();
+            // The sender's next parts.
+            world.endpoints[0].poll().expect("usable");
+            world.endpoints[1].poll().expect("usable");
+            polls += usize::from(world.state(1).requests.len() > seen);
+        }
+        // Of long ones no more are there than the ring has room for.
+        let a_poll = if len > 0 { 4 } else { 16 };
+        assert!(polls <= 2 + sent / a_poll, "{polls} polls that found something, for {sent} of {len} bytes");
+        world.drain(0, peer);
+    }
+}
+
 /// A draft is sent as it was written; one that is dropped is not.
 pub(crate) fn drafts(device: &Device) {
     let mut world = world(device, 2);

@@ -28,6 +28,8 @@ macro_rules! suite {
 }
 
 suite!(sm, sm_device());
+// How many frames are there when a target polls follows the network elsewhere.
+suite!(shared_memory, sm_device(); rare_polls);
 suite!(sock, device_of("sock", &[("ip", "127.0.0.1")]));
 suite!(tcp, device_of("tcp", &[]));
 suite!(auto, device_of("auto", &[]));
