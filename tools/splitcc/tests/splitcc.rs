@@ -78,6 +78,20 @@ fn every_construct_of_the_language_does_what_it_states() {
     assert_eq!(run(&program, 3, &[], "sock"), "3 ranks speak it\n");
 }
 
+#[test]
+fn a_side_effect_of_an_operand_happens_once() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let source = here().join("tests/sc/effects.sc");
+    for level in ["-O0", "-O2"] {
+        let output = splitcc(dir.path(), &[level, "-o", "effects", source.to_str().expect("text")]);
+        assert!(output.status.success() && output.stderr.is_empty(), "{level}: {}", text(&output.stderr));
+        for ranks in 1..=3 {
+            let printed = run(&dir.path().join("effects"), ranks, &[], "");
+            assert_eq!(printed, format!("{ranks} ranks did it once\n"), "{level}");
+        }
+    }
+}
+
 /// Each program compares its result with that of one process.
 fn example(name: &str, larger: &[&str], last: impl Fn(u32) -> String) {
     let dir = tempfile::tempdir().expect("a temporary directory");

@@ -1,5 +1,6 @@
 //! Expressions: what they are, and where accesses of the global address space become calls.
 
+use super::operators::once;
 use super::{Place, Translator, Value, span};
 use crate::types::{Reach, Ty};
 use lang_c::ast::{
@@ -39,7 +40,7 @@ impl Translator {
                     self.error(span, "what a pointer to void leads to has no type; cast the pointer");
                 }
                 self.edits.replace(span, format!(
-                    "({{ __typeof__({lvalue}) sc_v_; sc_read((void *)&sc_v_, (sc_global)&({lvalue}), sizeof sc_v_); sc_v_; }})"
+                    "({{ __auto_type sc_p_ = &({lvalue}); __typeof__(*sc_p_) sc_v_; sc_read((void *)&sc_v_, (sc_global)sc_p_, sizeof sc_v_); sc_v_; }})"
                 ));
             }
             _ => {}
@@ -159,16 +160,16 @@ impl Translator {
         let (text, ty) = match (name, values.as_slice(), texts.as_slice()) {
             (TO_LOCAL, [Ty::Pointer(reach, to)], [text]) if *reach != Reach::Local => {
                 let ty = Ty::Pointer(Reach::Local, to.clone());
-                (format!("((__typeof__(({text}) + 0))sc_address((sc_global)({text})))"), ty)
+                (once(text, |from| format!("(__typeof__({from} + 0))sc_address((sc_global){from})")), ty)
             }
             (TO_RANK, [ty], [text]) if ty.is_far() => (format!("sc_rank((sc_global)({text}))"), Ty::Other),
             (TO_GLOBAL, [_, Ty::Pointer(Reach::Local, to)], [rank, text]) => {
                 let ty = Ty::Pointer(Reach::Global, to.clone());
-                (format!("((__typeof__(({text}) + 0))sc_pack({rank}, (void *)({text})))"), ty)
+                (once(text, |from| format!("(__typeof__({from} + 0))sc_pack({rank}, (void *){from})")), ty)
             }
             (TO_GLOBAL, [_, Ty::Other], [rank, text]) => {
                 let ty = Ty::pointer(Reach::Global, Ty::Other);
-                (format!("((__typeof__({text}))sc_pack({rank}, (void *)({text})))"), ty)
+                (once(text, |from| format!("(__typeof__({from}))sc_pack({rank}, (void *){from})")), ty)
             }
             _ => {
                 let what = match name {

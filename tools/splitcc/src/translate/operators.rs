@@ -23,9 +23,26 @@ fn assignment(operator: &BinaryOperator) -> Option<&'static str> {
     })
 }
 
-/// The sum of a pointer and a number of elements.
+/// The sum of a spread pointer and a number of elements.
 fn sum(pointer: &str, elements: &str) -> String {
-    format!("((__typeof__(({pointer}) + 0))sc_spread_add((sc_global)({pointer}), {elements}, sizeof *({pointer})))")
+    once(pointer, |pointer| {
+        format!("(__typeof__({pointer} + 0))sc_spread_add((sc_global){pointer}, ({elements}), sizeof *{pointer})")
+    })
+}
+
+/// The number of elements between two spread pointers.
+fn difference(a: &str, b: &str) -> String {
+    once(a, |a| format!("sc_spread_sub((sc_global){a}, (sc_global)({b}), sizeof *{a})"))
+}
+
+/// An expression in which an operand stands several times, and is evaluated once. Where a type has
+/// a size of run time, C evaluates the operands of `typeof` and `sizeof` too.
+pub(super) fn once(operand: &str, of: impl FnOnce(&str) -> String) -> String {
+    if operand.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'_') {
+        return format!("({})", of(operand));
+    }
+    let result = of("sc_a_");
+    format!("({{ __auto_type sc_a_ = ({operand}); {result}; }})")
 }
 
 impl Translator {
@@ -131,7 +148,7 @@ impl Translator {
         let (lvalue, value) = (self.edits.text(to.span), self.edits.text(from.span));
         let result = if has_value { "sc_w_;" } else { "(void)0;" };
         self.edits.replace(whole, format!(
-            "({{ __typeof__({lvalue}) sc_w_ = ({value}); {call}((sc_global)&({lvalue}), &sc_w_, sizeof sc_w_); {result} }})"
+            "({{ __auto_type sc_p_ = &({lvalue}); __typeof__(*sc_p_) sc_w_ = ({value}); {call}((sc_global)sc_p_, &sc_w_, sizeof sc_w_); {result} }})"
         ));
     }
 
@@ -154,7 +171,7 @@ impl Translator {
                 let (variable, lvalue) = (self.edits.text(to.span), self.edits.text(from.span));
                 let place = self.edits.place(whole);
                 self.edits.replace(whole, format!(
-                    "({{ __typeof__({lvalue}) *sc_t_ = &({variable}); sc_get(sc_t_, (sc_global)&({lvalue}), sizeof *sc_t_); (void)0; }})"
+                    "({{ __auto_type sc_p_ = &({lvalue}); __typeof__(*sc_p_) *sc_t_ = &({variable}); sc_get((void *)sc_t_, (sc_global)sc_p_, sizeof *sc_t_); (void)0; }})"
                 ));
                 if let Expression::Identifier(name) = &to.node {
                     self.note_get(&name.node.name, place);
@@ -206,11 +223,23 @@ impl Translator {
             return;
         }
         let lvalue = self.edits.text(to.span);
-        let new = match sign {
-            "+" if is_spread => sum("sc_w_", by),
-            "-" if is_spread => sum("sc_w_", &format!("-(int64_t)({by})")),
-            _ => format!("sc_w_ {sign} ({by})"),
+        let changed = |old: &str| match sign {
+            "+" if is_spread => sum(old, by),
+            "-" if is_spread => sum(old, &format!("-(int64_t)({by})")),
+            _ => format!("{old} {sign} ({by})"),
         };
+        // A variable by itself, which may be in a register.
+        if let (Expression::Identifier(name), false) = (&to.node, is_global) {
+            let name = &name.node.name;
+            let new = changed(name);
+            let text = if is_post {
+                format!("({{ __typeof__({name} + 0) sc_o_ = {name}; {name} = {new}; sc_o_; }})")
+            } else {
+                format!("({name} = {new})")
+            };
+            return self.edits.replace(whole, text);
+        }
+        let new = changed("sc_w_");
         let (load, save) = if is_global {
             ("sc_read(&sc_w_, (sc_global)sc_p_, sizeof sc_w_);", "sc_write((sc_global)sc_p_, &sc_w_, sizeof sc_w_);")
         } else {
@@ -220,7 +249,7 @@ impl Translator {
         self.edits.replace(
             whole,
             format!(
-                "({{ __typeof__({lvalue}) *sc_p_ = &({lvalue}), sc_w_; {load} {old} sc_w_ = {new}; {save} {result}; }})"
+                "({{ __auto_type sc_p_ = &({lvalue}); __typeof__(*sc_p_) sc_w_; {load} {old} sc_w_ = {new}; {save} {result}; }})"
             ),
         );
     }
@@ -244,8 +273,7 @@ impl Translator {
         let [a, b] = [&binary.lhs, &binary.rhs].map(|operand| self.edits.text(operand.span));
         match (left.ty.reach(), right.ty.reach()) {
             (Some(Reach::Spread), Some(Reach::Spread)) => {
-                let text = format!("sc_spread_sub((sc_global)({a}), (sc_global)({b}), sizeof *({a}))");
-                self.edits.replace(whole, text);
+                self.edits.replace(whole, difference(&a, &b));
                 Value::new(Ty::Other)
             }
             (Some(found), Some(other)) if found != other => {
@@ -288,8 +316,7 @@ impl Translator {
             }
             (Some(Reach::Spread), Some(_)) if !sign.is_empty() => {
                 let [a, b] = [&binary.lhs, &binary.rhs].map(|operand| self.edits.text(operand.span));
-                let text = format!("(sc_spread_sub((sc_global)({a}), (sc_global)({b}), sizeof *({a})) {sign} 0)");
-                self.edits.replace(whole, text);
+                self.edits.replace(whole, format!("({} {sign} 0)", difference(&a, &b)));
             }
             _ => {}
         }
