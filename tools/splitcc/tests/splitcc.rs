@@ -1,5 +1,8 @@
 //! The command: the language, the example programs as ranks of a job, and wrong programs.
 
+#[path = "splitcc/dialect.rs"]
+mod dialect;
+
 use cci_conformance::installed::{Installed, end, succeed};
 use cci_conformance::namespace;
 use std::os::unix::fs::PermissionsExt;

@@ -1,15 +1,19 @@
 //! Declarations: what names mean, and what becomes of spread arrays.
 
 use super::Translator;
+use super::statements::PROGRAM;
 use crate::lex::{GLOBAL, HERE, SPREAD};
 use crate::types::{Field, Reach, Symbol, Ty};
 use lang_c::ast::{
     ArrayDeclarator, ArraySize, Declaration, DeclarationSpecifier, Declarator, DeclaratorKind, DerivedDeclarator,
     Expression, Extension, FunctionDeclarator, InitDeclarator, Initializer, PointerQualifier, SpecifierQualifier,
-    StorageClassSpecifier, StructDeclaration, StructField, StructType, TypeName, TypeOf, TypeSpecifier,
+    StorageClassSpecifier, StructDeclaration, StructField, StructType, TypeName, TypeOf, TypeSpecifier, UnaryOperator,
 };
 use lang_c::span::{Node, Span};
 use std::rc::Rc;
+
+/// What a program knows of its job, in the headers.
+const WORLD: &str = "sc_world_";
 
 /// Where a declaration stands.
 #[derive(Clone, Copy, PartialEq, Eq)]
@@ -32,9 +36,13 @@ impl Translator {
         let (base, storage) = self.specifiers(&node.node.specifiers);
         for init in &node.node.declarators {
             let declarator = &init.node.declarator;
-            let ty = self.declarator(base.clone(), declarator);
+            let mut ty = self.declarator(base.clone(), declarator);
             let name = name_of(declarator);
+            let mut before = String::new();
             if let Some(name) = &name {
+                if !storage.is_extern && !storage.is_static {
+                    (ty, before) = self.with_dimensions(declarator, name, ty, stands);
+                }
                 let symbol = if storage.is_typedef { Symbol::Type(ty.clone()) } else { Symbol::Value(ty.clone()) };
                 self.scopes.declare(name, symbol);
                 if let Some(locals) = self.locals.last_mut() {
@@ -42,13 +50,35 @@ impl Translator {
                 }
             }
             match (&ty, name) {
-                (Ty::Function(..), _) => {
+                (Ty::Function(..), name) => {
+                    if name.as_deref() == Some(PROGRAM) {
+                        self.program_returns_int(&node.node.specifiers, &ty);
+                    }
                     self.scopes.enter();
                     self.parameters(declarator);
                     self.scopes.leave();
                 }
-                (Ty::Spread(..), Some(name)) => self.spread_array(node.span, init, &name, storage, stands),
+                (Ty::Spread(dims, _), Some(name)) => {
+                    self.spread_array(node.span, init, &name, dims, storage, stands);
+                    let Span { start, .. } = declarator.span;
+                    self.edits.insert_after(Span::span(start, start), before);
+                }
                 _ => self.initializer(init, &ty),
+            }
+        }
+    }
+
+    /// Makes a `splitc_main` that returns nothing one that returns a status.
+    pub(super) fn program_returns_int(&mut self, specifiers: &[Node<DeclarationSpecifier>], ty: &Ty) {
+        let Ty::Function(returns, _) = ty else { return };
+        if !matches!(**returns, Ty::Void) {
+            return;
+        }
+        for specifier in specifiers {
+            if let DeclarationSpecifier::TypeSpecifier(specifier) = &specifier.node
+                && matches!(specifier.node, TypeSpecifier::Void)
+            {
+                self.edits.replace(specifier.span, "int".to_owned());
             }
         }
     }
@@ -108,7 +138,13 @@ impl Translator {
             TypeSpecifier::TypedefName(name) => self.scopes.named_type(&name.node.name),
             TypeSpecifier::TypeOf(of) => match &of.node {
                 TypeOf::Type(name) => self.type_name(&name.node),
-                TypeOf::Expression(expression) => self.type_of(expression),
+                TypeOf::Expression(expression) => {
+                    let ty = self.unevaluated(expression).ty;
+                    if matches!(ty, Ty::Spread(..)) {
+                        self.error(expression.span, "`typeof` of a spread array; name the type of a block");
+                    }
+                    ty
+                }
             },
             _ => ty,
         }
@@ -159,6 +195,13 @@ impl Translator {
     /// The type that a declarator makes of another one.
     pub(super) fn declarator(&mut self, base: Ty, declarator: &Node<Declarator>) -> Ty {
         let derived = &declarator.node.derived;
+        for node in derived {
+            if let DerivedDeclarator::Array(array) = &node.node
+                && let (Some(size), false) = (size_of(&array.node), is_here(&node.node))
+            {
+                self.size(size);
+            }
+        }
         let is_pointer = |node: &&Node<DerivedDeclarator>| matches!(node.node, DerivedDeclarator::Pointer(_));
         let mut ty = base;
         for node in derived.iter().filter(is_pointer) {
@@ -183,6 +226,15 @@ impl Translator {
         match &declarator.node.kind.node {
             DeclaratorKind::Declarator(inner) => self.declarator(ty, inner),
             _ => ty,
+        }
+    }
+
+    /// Translates the size of an array, which may be an access of the global address space.
+    fn size(&mut self, size: &Node<Expression>) {
+        let at = (size.span.start, size.span.end);
+        if self.depth > 0 && !self.sizes.contains(&at) {
+            self.sizes.push(at);
+            self.rvalue(size);
         }
     }
 
@@ -216,14 +268,57 @@ impl Translator {
         Ty::Function(Rc::new(returns), is_known.then(|| Rc::new(types)))
     }
 
+    /// Gives the dimensions that the indices of a spread array need a value that stays: those of run
+    /// time are evaluated at the declaration, or where the function begins. Returns the type with
+    /// these values, and what is to be declared before the array.
+    pub(super) fn with_dimensions(
+        &mut self,
+        declarator: &Node<Declarator>,
+        name: &str,
+        ty: Ty,
+        stands: Where,
+    ) -> (Ty, String) {
+        let Ty::Spread(mut dims, block) = ty else { return (ty, String::new()) };
+        let left = declarator.node.derived.iter().take_while(|node| !is_here(&node.node));
+        let sizes = left.filter_map(|node| match &node.node {
+            DerivedDeclarator::Array(array) => Some(size_of(&array.node)),
+            _ => None,
+        });
+        let mut declared = String::new();
+        for (number, (dim, size)) in dims.iter_mut().zip(sizes.skip(1)).enumerate() {
+            if stands == Where::File || size.is_none_or(is_constant) {
+                continue;
+            }
+            let kept = format!("sc_d_{name}_{number}_");
+            if stands == Where::Block {
+                // A pointer to so many: it has the type of the declaration.
+                declared += &format!("(*{kept})[{dim}], ");
+                *dim = format!("(sizeof *{kept} / sizeof **{kept})");
+            } else {
+                self.entry += &format!(" const int64_t {kept} __attribute__((unused)) = ({dim});");
+                *dim = kept;
+            }
+        }
+        (Ty::Spread(dims, block), declared)
+    }
+
     /// Makes a pointer of a spread array: to its first block, with memory behind it.
-    fn spread_array(&mut self, whole: Span, init: &Node<InitDeclarator>, name: &str, storage: Storage, stands: Where) {
+    fn spread_array(
+        &mut self,
+        whole: Span,
+        init: &Node<InitDeclarator>,
+        name: &str,
+        inner: &[String],
+        storage: Storage,
+        stands: Where,
+    ) {
         let declarator = &init.node.declarator;
         if init.node.initializer.is_some() || storage.is_typedef {
             let what = "a spread array with an initializer, or of a typedef; assign its elements";
             return self.error(declarator.span, what);
         }
-        let Some(dims) = self.pointer_to_block(declarator, name) else { return };
+        let Some(mut dims) = self.pointer_to_block(declarator, name) else { return };
+        dims.splice(dims.len().min(1).., inner.iter().cloned());
         let count = dims.iter().map(|dim| format!("(size_t)({dim})")).collect::<Vec<_>>().join(" * ");
         let is_sized = dims.iter().all(|dim| !dim.is_empty());
         if storage.is_extern || stands == Where::Parameter {
@@ -288,6 +383,28 @@ fn size_of(array: &ArrayDeclarator) -> Option<&Node<Expression>> {
     match &array.size {
         ArraySize::VariableExpression(size) | ArraySize::StaticExpression(size) => Some(size),
         _ => None,
+    }
+}
+
+/// Whether a size is the same at every time: of numbers, and of what is known of the job.
+fn is_constant(size: &Node<Expression>) -> bool {
+    match &size.node {
+        Expression::Constant(_) | Expression::SizeOfTy(_) => true,
+        Expression::UnaryOperator(unary) => {
+            let is_step = matches!(
+                unary.node.operator.node,
+                UnaryOperator::PostIncrement
+                    | UnaryOperator::PostDecrement
+                    | UnaryOperator::PreIncrement
+                    | UnaryOperator::PreDecrement
+            );
+            !is_step && is_constant(&unary.node.operand)
+        }
+        Expression::BinaryOperator(binary) => is_constant(&binary.node.lhs) && is_constant(&binary.node.rhs),
+        Expression::Member(member) => {
+            matches!(&member.node.expression.node, Expression::Identifier(name) if name.node.name == WORLD)
+        }
+        _ => false,
     }
 }
 

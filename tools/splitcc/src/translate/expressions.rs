@@ -48,13 +48,33 @@ impl Translator {
         Value { is_null, ..Value::new(value.ty.decayed(is_global)) }
     }
 
-    /// The type of an expression that is not evaluated.
-    pub(super) fn type_of(&mut self, node: &Node<Expression>) -> Ty {
-        let (saved, errors) = (self.edits.saved(), self.errors.len());
+    /// An operand of `typeof` or `sizeof`, which names something. It is translated once, within
+    /// functions: C has no statements in expressions elsewhere.
+    pub(super) fn unevaluated(&mut self, node: &Node<Expression>) -> Value {
+        let at = (node.span.start, node.span.end);
+        if self.depth > 0 && !self.sizes.contains(&at) {
+            self.sizes.push(at);
+            return self.expression(node);
+        }
+        let (saved, errors, sizes) = (self.edits.saved(), self.errors.len(), self.sizes.clone());
         let value = self.expression(node);
         self.edits.restore(saved);
         self.errors.truncate(errors);
-        value.ty
+        self.sizes = sizes;
+        value
+    }
+
+    /// `sizeof` of an expression.
+    fn size_of_value(&mut self, operand: &Node<Expression>) -> Value {
+        let value = self.unevaluated(operand);
+        match value.place {
+            Place::Partial { .. } => return self.load(operand.span, value),
+            _ if matches!(value.ty, Ty::Spread(..)) => {
+                self.error(operand.span, "`sizeof` of a spread array; multiply that of a block by their number");
+            }
+            _ => {}
+        }
+        Value::new(Ty::Other)
     }
 
     pub(super) fn expression(&mut self, node: &Node<Expression>) -> Value {
@@ -85,6 +105,11 @@ impl Translator {
                 Statement::Compound(items) => Value::new(self.block(items)),
                 _ => Value::new(Ty::Other),
             },
+            Expression::SizeOfVal(size) => self.size_of_value(&size.node.0),
+            Expression::SizeOfTy(size) => {
+                self.type_name(&size.node.0.node);
+                Value::new(Ty::Other)
+            }
             Expression::VaArg(argument) => Value::new(self.type_name(&argument.node.type_name.node)),
             // Not evaluated.
             _ => Value::new(Ty::Other),

@@ -65,8 +65,14 @@ pub(crate) struct Translator {
     warnings: Vec<String>,
     /// What the function returns, whose body this is.
     returns: Ty,
+    /// Whether that is `splitc_main`.
+    is_program: bool,
     /// Blocks that are open.
     depth: usize,
+    /// Declarations at the begin of the function's body.
+    entry: String,
+    /// Expressions within types that have been translated: some types are looked at twice.
+    sizes: Vec<(usize, usize)>,
     gets: Vec<OpenGet>,
     /// At which depth each variable of the function was declared.
     locals: Vec<BTreeMap<String, ()>>,
@@ -90,7 +96,10 @@ pub(crate) fn translate(source: String, unit: &TranslationUnit) -> Result<Transl
         errors: Vec::new(),
         warnings: Vec::new(),
         returns: Ty::Other,
+        is_program: false,
         depth: 0,
+        entry: String::new(),
+        sizes: Vec::new(),
         gets: Vec::new(),
         locals: Vec::new(),
     };

@@ -63,7 +63,17 @@ impl Translator {
 
     fn index(&mut self, whole: Span, base: &Node<Expression>, index: &Node<Expression>) -> Value {
         let value = self.expression(base);
-        self.rvalue(index);
+        match self.rvalue(index).ty {
+            Ty::Pointer(Reach::Local, to) => {
+                self.load(base.span, value);
+                return Value::at((*to).clone(), Place::Local);
+            }
+            Ty::Pointer(..) => {
+                self.error(whole, "an index before its pointer; write p[i]");
+                return Value::new(Ty::Other);
+            }
+            _ => {}
+        }
         let text = self.edits.text(index.span);
         if let Place::Partial { base, index: so_far, mut dims } = value.place {
             let dim = dims.remove(0);

@@ -7,8 +7,11 @@ use lang_c::ast::{
     BlockItem, Declarator, DeclaratorKind, DerivedDeclarator, ExternalDeclaration, ForInitializer, ForStatement,
     FunctionDefinition, Label, Statement, TranslationUnit,
 };
-use lang_c::span::Node;
+use lang_c::span::{Node, Span};
 use std::collections::BTreeMap;
+
+/// What each rank runs. As `main` it returns 0 where it states nothing else.
+pub(super) const PROGRAM: &str = "splitc_main";
 
 impl Translator {
     pub(super) fn unit(&mut self, unit: &TranslationUnit) {
@@ -24,9 +27,17 @@ impl Translator {
     fn definition(&mut self, function: &FunctionDefinition) {
         let base = self.base_of(&function.specifiers);
         let ty = self.declarator(base, &function.declarator);
-        if let Some(name) = name_of(&function.declarator) {
-            self.scopes.declare(&name, Symbol::Value(ty.clone()));
+        let name = name_of(&function.declarator);
+        if let Some(name) = &name {
+            self.scopes.declare(name, Symbol::Value(ty.clone()));
         }
+        self.is_program = name.as_deref() == Some(PROGRAM);
+        if self.is_program {
+            self.program_returns_int(&function.specifiers, &ty);
+            let Span { end, .. } = function.statement.span;
+            self.edits.insert_after(Span::span(end - 1, end - 1), " return 0; ".to_owned());
+        }
+        self.entry.clear();
         self.scopes.enter();
         self.locals.push(BTreeMap::new());
         self.returns = if let Ty::Function(returns, _) = &ty { (**returns).clone() } else { Ty::Other };
@@ -34,6 +45,8 @@ impl Translator {
         for declaration in &function.declarations {
             self.declaration(declaration, Where::Parameter);
         }
+        let Span { start, .. } = function.statement.span;
+        self.edits.insert_after(Span::span(start + 1, start + 1), std::mem::take(&mut self.entry));
         self.statement(&function.statement);
         self.locals.pop();
         self.scopes.leave();
@@ -48,6 +61,7 @@ impl Translator {
                 let Some(declarator) = &parameter.node.declarator else { continue };
                 let ty = self.declarator(base, declarator);
                 let Some(name) = name_of(declarator) else { continue };
+                let (ty, _) = self.with_dimensions(declarator, &name, ty, Where::Parameter);
                 if matches!(ty, Ty::Spread(..)) {
                     self.pointer_to_block(declarator, &name);
                 }
@@ -91,6 +105,7 @@ impl Translator {
                 self.rvalue(&node.node.expression);
             }
             Statement::For(node) => self.for_statement(&node.node),
+            Statement::Return(None) if self.is_program => self.edits.replace(node.span, "return 0;".to_owned()),
             Statement::Return(Some(expression)) => {
                 let value = self.rvalue(expression);
                 let returns = self.returns.clone();
