@@ -10,8 +10,10 @@ use std::io::Write;
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output};
 
-/// The dialect of the language.
-const DIALECT: [&str; 2] = ["-std=gnu89", "-fgnu89-inline"];
+/// The dialect of the language. What several files define without a value is one variable.
+const DIALECT: [&str; 3] = ["-std=gnu89", "-fgnu89-inline", "-fcommon"];
+/// What compilers of the language's time warned of, and those of today refuse.
+const TOLERANCE: [&str; 2] = ["-Wno-error=incompatible-pointer-types", "-Wno-error=int-conversion"];
 
 fn compiler() -> OsString {
     std::env::var_os("CC").filter(|name| !name.is_empty()).unwrap_or_else(|| "cc".into())
@@ -46,31 +48,74 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Vec<String>> {
     let scratch = Scratch::new()?;
     let mut objects = Vec::new();
     for (number, source) in arguments.sources.iter().enumerate() {
-        let text = translated(source, arguments, &cflags)?;
+        let named = PathBuf::from(source.file_name().unwrap_or_default()).with_extension("o");
+        let object = match (arguments.goal, &arguments.output) {
+            (Goal::Objects, Some(output)) => output.clone(),
+            (Goal::Objects, None) => named.clone(),
+            _ => scratch.0.join(format!("{number}.o")),
+        };
+        let rules_for = if arguments.goal == Goal::Objects { &object } else { &named };
+        let text = preprocessed(source, arguments, &cflags, rules_for)?;
+        if arguments.goal == Goal::Rules {
+            print(&text, arguments.output.as_deref())?;
+            continue;
+        }
+        let text = translated(&text)?;
         if arguments.goal == Goal::Translation {
             print(&text, arguments.output.as_deref())?;
             continue;
         }
         let file = scratch.0.join(format!("{number}.i"));
         std::fs::write(&file, text).map_err(|why| cannot("cannot write the translation", &why, "see TMPDIR"))?;
-        let object = match (arguments.goal, &arguments.output) {
-            (Goal::Objects, Some(output)) => output.clone(),
-            (Goal::Objects, None) => PathBuf::from(source.file_name().unwrap_or_default()).with_extension("o"),
-            _ => scratch.0.join(format!("{number}.o")),
-        };
-        let mut cc = Command::new(compiler());
-        let options = arguments.others.iter().filter(|other| other.starts_with('-') && !other.starts_with("-l"));
-        cc.args(DIALECT).args(&cflags).args(options).args(["-x", "cpp-output", "-c"]).arg(file).arg("-o").arg(&object);
-        succeed(&mut cc)?;
+        compile(&file, &object, arguments, &cflags)?;
         objects.push(object);
     }
-    if arguments.goal == Goal::Program {
+    match arguments.goal {
+        Goal::Program => link(&objects, arguments, &cflags),
+        Goal::Objects => compile_c(arguments, &cflags),
+        Goal::Translation | Goal::Rules => Ok(()),
+    }
+}
+
+/// The flags of the run time that do not name its headers.
+fn of_code(cflags: &[String]) -> impl Iterator<Item = &String> {
+    cflags.iter().filter(|flag| !flag.starts_with("-I"))
+}
+
+/// Compiles a translation.
+fn compile(file: &Path, object: &Path, arguments: &Arguments, cflags: &[String]) -> Result<(), Vec<String>> {
+    let mut cc = Command::new(compiler());
+    cc.args(DIALECT).args(of_code(cflags));
+    if !arguments.has("-Werror") {
+        cc.args(TOLERANCE);
+    }
+    cc.args(arguments.for_compiler()).args(["-x", "cpp-output", "-c"]).arg(file).arg("-o").arg(object);
+    succeed(&mut cc)
+}
+
+/// Compiles the files of C that are not linked.
+fn compile_c(arguments: &Arguments, cflags: &[String]) -> Result<(), Vec<String>> {
+    for file in arguments.c_files() {
         let mut cc = Command::new(compiler());
-        cc.args(&cflags).args(objects).args(&arguments.others);
-        cc.arg("-o").arg(arguments.output.as_deref().unwrap_or(Path::new("a.out")));
-        succeed(cc.args(flags("--libs")?))?;
+        cc.args(cflags).arg("-fcommon").args(arguments.for_c()).args(["-c", file]);
+        if let Some(output) = &arguments.output {
+            cc.arg("-o").arg(output);
+        }
+        succeed(&mut cc)?;
     }
     Ok(())
+}
+
+fn link(objects: &[PathBuf], arguments: &Arguments, cflags: &[String]) -> Result<(), Vec<String>> {
+    let mut cc = Command::new(compiler());
+    if arguments.c_files().is_empty() {
+        cc.args(of_code(cflags));
+    } else {
+        cc.args(cflags).arg("-fcommon");
+    }
+    cc.args(objects).args(arguments.for_linker());
+    cc.arg("-o").arg(arguments.output.as_deref().unwrap_or(Path::new("a.out")));
+    succeed(cc.args(flags("--libs")?))
 }
 
 fn print(text: &str, to: Option<&Path>) -> Result<(), Vec<String>> {
@@ -87,21 +132,32 @@ fn succeed(cc: &mut Command) -> Result<(), Vec<String>> {
     if status.success() { Ok(()) } else { Err(Vec::new()) }
 }
 
-/// The translation of a file. Warnings go to standard error.
-fn translated(source: &Path, arguments: &Arguments, cflags: &[String]) -> Result<String, Vec<String>> {
+/// What the preprocessor makes of a file, whose object has a name for rules of `make`.
+fn preprocessed(source: &Path, arguments: &Arguments, cflags: &[String], object: &Path) -> Result<String, Vec<String>> {
     let mut cpp = Command::new(compiler());
     cpp.args(["-E", "-x", "c", "-D__SPLITC__"]).args(DIALECT).args(cflags);
-    cpp.args(["-include", "split-c/split-c.h"]).args(arguments.for_preprocessor()).arg(source);
+    cpp.args(["-include", "split-c/split-c.h"]).args(arguments.for_preprocessor());
+    if arguments.has("-MD") || arguments.has("-MMD") {
+        if !arguments.has_start("-MF") {
+            cpp.arg("-MF").arg(object.with_extension("d"));
+        }
+        if !arguments.has_start("-MT") && !arguments.has_start("-MQ") {
+            cpp.arg("-MQ").arg(object);
+        }
+    }
     let Output { status, stdout, stderr } =
-        cpp.output().map_err(|why| cannot("cannot run the C compiler", &why, "install one, or set CC"))?;
+        cpp.arg(source).output().map_err(|why| cannot("cannot run the C compiler", &why, "install one, or set CC"))?;
     let _ = std::io::stderr().write_all(&stderr);
     if !status.success() {
         return Err(Vec::new());
     }
-    let text =
-        String::from_utf8(stdout).map_err(|why| cannot(&source.display().to_string(), &why, "write it in UTF-8"))?;
+    String::from_utf8(stdout).map_err(|why| cannot(&source.display().to_string(), &why, "write it in UTF-8"))
+}
+
+/// The translation of a preprocessed file. Warnings go to standard error.
+fn translated(text: &str) -> Result<String, Vec<String>> {
     let config = Config { flavor: Flavor::GnuC11, ..Config::default() };
-    let encoded = encode(&text);
+    let encoded = encode(text);
     let parsed = parse_preprocessed(&config, encoded).map_err(|error| {
         let place = place(&error.source, error.offset);
         let near = near(&error.source, error.offset);

@@ -35,13 +35,18 @@ fn text(bytes: &[u8]) -> &str {
     str::from_utf8(bytes).expect("text")
 }
 
-/// Runs `splitcc` in a folder.
-fn splitcc(dir: &Path, arguments: &[&str]) -> Output {
+/// `splitcc` in a folder.
+fn command(dir: &Path, arguments: &[&str]) -> Command {
     let mut command = Command::new(env!("CARGO_BIN_EXE_splitcc"));
     // `pkg-config` prints an absolute path of it.
     let flags = installed().pkg_config("splitc", &["--variable=libdir"]);
     command.current_dir(dir).args(arguments).env("PKG_CONFIG_PATH", Path::new(&flags[0]).join("../../pkgconfig"));
-    command.output().expect("it starts")
+    command
+}
+
+/// Runs `splitcc` in a folder.
+fn splitcc(dir: &Path, arguments: &[&str]) -> Output {
+    command(dir, arguments).output().expect("it starts")
 }
 
 /// Translates a program of the project into a folder; it has no warnings.

@@ -76,9 +76,17 @@ int splitc_main();
 
 __attribute__((weak)) int sc_program_(int argc, char **argv)
 {
-    struct sc_static_ *array;
-    for (array = sc_statics_; array; array = array->next)
-        *array->variable = (void *)sc_spread_malloc(array->count, array->size);
+    struct sc_static_ *array, *other;
+    for (array = sc_statics_; array; array = array->next) {
+        size_t count = array->count;
+        /* Files that share a header have one array. */
+        if (*array->variable)
+            continue;
+        for (other = array->next; other; other = other->next)
+            if (other->variable == array->variable && other->count > count)
+                count = other->count;
+        *array->variable = (void *)sc_spread_malloc(count, array->size);
+    }
     return splitc_main(argc, argv);
 }
 

@@ -1,6 +1,7 @@
 //! What programs of the language's time rely on, beyond the language.
 
-use super::{here, run, splitcc, text};
+use super::{command, here, run, splitcc, text};
+use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 
 fn write(dir: &Path, name: &str, program: &str) {
@@ -75,4 +76,113 @@ fn what_would_be_taken_for_something_else_is_refused() {
     write(dir.path(), "wrong.sc", "int a[8]::;\nint n = sizeof a;\n");
     let words = splitcc(dir.path(), &["-C", "wrong.sc"]).stderr;
     assert!(text(&words).starts_with("wrong.sc:2: error: `sizeof` of a spread array"), "{}", text(&words));
+}
+
+#[test]
+fn what_belongs_to_an_option_may_stand_apart() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = dir.path();
+    for folder in ["inc", "sys", "quote", "after", "lib"] {
+        std::fs::create_dir(dir.join(folder)).expect("a folder");
+        write(dir, &format!("{folder}/{folder}.h"), &format!("#define FROM_{folder} 1\n"));
+    }
+    write(dir, "first.h", "#define FROM_first 1\n");
+    write(dir, "macros.h", "#define FROM_macros 1\n");
+    write(
+        dir,
+        "a.sc",
+        "#include <inc.h>\n#include <sys.h>\n#include \"quote.h\"\n#include <after.h>\n#ifdef GONE\n#error GONE\n#endif\n\
+         int twice(int);\nint splitc_main() { int n = FROM_inc + FROM_sys + FROM_quote + FROM_after + FROM_first + FROM_macros; \
+         exit(twice(n) == 12 * X ? 0 : 1); }\n",
+    );
+    write(dir, "twice.c", "#include <inc.h>\nint twice(int x) { return 2 * x * FROM_inc; }\n");
+    let options = [
+        "-I",
+        "inc",
+        "-isystem",
+        "sys",
+        "-iquote",
+        "quote",
+        "-idirafter",
+        "after",
+        "-include",
+        "first.h",
+        "-imacros",
+        "macros.h",
+        "-D",
+        "X=1",
+        "-D",
+        "GONE",
+        "-U",
+        "GONE",
+        "-L",
+        "lib",
+        "-Xlinker",
+        "--no-undefined",
+    ];
+    let with = |more: &[&'static str]| [&options[..], more].concat();
+    builds(dir, &with(&["-o", "whole", "a.sc", "twice.c", "-l", "m"]));
+    assert_eq!(run(&dir.join("whole"), 1, &[], ""), "");
+    // Apart, with rules for `make`.
+    builds(dir, &with(&["-c", "a.sc", "-MD", "-MT", "target", "-MF", "rules"]));
+    let rules = std::fs::read_to_string(dir.join("rules")).expect("the rules");
+    assert!(rules.starts_with("target: a.sc") && rules.contains("inc/inc.h") && rules.contains("first.h"), "{rules}");
+    builds(dir, &with(&["-c", "twice.c", "-o", "other.o"]));
+    builds(dir, &["-oparts", "a.o", "other.o", "-L", "lib"]);
+    assert_eq!(run(&dir.join("parts"), 1, &[], ""), "");
+    // The rules are named as the object is.
+    builds(dir, &with(&["-c", "-MMD", "a.sc", "-o", "lib/x.o"]));
+    let rules = std::fs::read_to_string(dir.join("lib/x.d")).expect("the rules");
+    assert!(rules.starts_with("lib/x.o: a.sc") && !rules.contains("sys.h"), "{rules}");
+    let output = splitcc(dir, &with(&["-MM", "a.sc"]));
+    assert!(output.status.success() && text(&output.stdout).starts_with("a.o: a.sc"), "{output:?}");
+}
+
+#[test]
+fn what_files_share_by_a_header_is_one_variable() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = dir.path();
+    write(dir, "shared.h", "int count, list[10];\n");
+    write(dir, "arrays.h", "int blocks[8]::[2]; int *global shared;\n");
+    write(
+        dir,
+        "a.sc",
+        "#include \"shared.h\"\n#include \"arrays.h\"\nint b(), c();\nsplitc_main() {\n\
+         count = 1; list[9] = 2; blocks[MYPROC][1] = MYPROC + 5; shared = toglobal(0, &count); barrier();\n\
+         if (b() != 8 || c() != 3) exit(1); barrier(); }\n",
+    );
+    write(
+        dir,
+        "b.sc",
+        "#include \"shared.h\"\n#include \"arrays.h\"\nint b() { return count + list[9] + blocks[0][1] * *shared; }\n",
+    );
+    write(dir, "c.c", "#include \"shared.h\"\nint c() { return count + list[9]; }\n");
+    builds(dir, &["-o", "together", "a.sc", "b.sc", "c.c"]);
+    assert_eq!(run(&dir.join("together"), 2, &[], ""), "");
+    builds(dir, &["-c", "a.sc", "b.sc", "c.c"]);
+    builds(dir, &["-o", "apart", "a.o", "b.o", "c.o"]);
+    assert_eq!(run(&dir.join("apart"), 2, &[], ""), "");
+}
+
+#[test]
+fn pointers_of_another_type_are_warned_of_as_in_c_of_that_time() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = dir.path();
+    // What newer compilers do by themselves.
+    write(dir, "newer", "#!/bin/sh\nexec cc -Werror=incompatible-pointer-types -Werror=int-conversion \"$@\"\n");
+    std::fs::set_permissions(dir.join("newer"), std::fs::Permissions::from_mode(0o755)).expect("it may run");
+    write(
+        dir,
+        "a.sc",
+        "int A[8]::[4];\nsplitc_main() {\ndouble *l; long n;\nl = tolocal(A[MYPROC]);\nn = l;\n*(int *)l = 7;\n\
+         exit(n && A[MYPROC][0] == 7 ? 0 : 1); }\n",
+    );
+    let build = |more: &str| command(dir, &["-o", "a", more, "a.sc"]).env("CC", dir.join("newer")).output();
+    let output = build("-O1").expect("it starts");
+    let words = text(&output.stderr);
+    assert!(output.status.success() && words.matches("warning: ").count() == 2 && words.contains("a.sc:4:"), "{words}");
+    assert_eq!(run(&dir.join("a"), 2, &[], ""), "");
+    // Who asks for errors has them.
+    let output = build("-Werror").expect("it starts");
+    assert!(!output.status.success() && text(&output.stderr).contains("a.sc:4:"), "{output:?}");
 }
