@@ -51,6 +51,14 @@ impl Arguments {
         self.of(|other| matches!(other.kind, Kind::Preprocessor | Kind::Both))
     }
 
+    /// Without what has rules of `make` written.
+    pub(crate) fn for_preprocessor_without_rules(&self) -> Vec<&str> {
+        self.of(|other| {
+            let is_rule = other.words[0].starts_with("-M") || other.words[0].starts_with("-Wp,-M");
+            matches!(other.kind, Kind::Preprocessor | Kind::Both) && !is_rule
+        })
+    }
+
     pub(crate) fn for_compiler(&self) -> Vec<&str> {
         self.of(|other| matches!(other.kind, Kind::Compiler | Kind::Both))
     }

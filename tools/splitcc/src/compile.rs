@@ -3,8 +3,10 @@
 use crate::arguments::{Arguments, Goal};
 use crate::edits::place;
 use crate::lex::encode;
+use crate::strings::{joined, unterminated};
 use crate::translate::translate;
 use lang_c::driver::{Config, Flavor, parse_preprocessed};
+use std::collections::BTreeSet;
 use std::ffi::OsString;
 use std::io::Write;
 use std::path::{Path, PathBuf};
@@ -55,12 +57,12 @@ pub(crate) fn run(arguments: &Arguments) -> Result<(), Vec<String>> {
             _ => scratch.0.join(format!("{number}.o")),
         };
         let rules_for = if arguments.goal == Goal::Objects { &object } else { &named };
-        let text = preprocessed(source, arguments, &cflags, rules_for)?;
+        let text = preprocessed(source, arguments, &cflags, rules_for, &scratch)?;
         if arguments.goal == Goal::Rules {
             print(&text, arguments.output.as_deref())?;
             continue;
         }
-        let text = translated(&text)?;
+        let text = translated(&text, arguments.has("-w"))?;
         if arguments.goal == Goal::Translation {
             print(&text, arguments.output.as_deref())?;
             continue;
@@ -133,10 +135,15 @@ fn succeed(cc: &mut Command) -> Result<(), Vec<String>> {
 }
 
 /// What the preprocessor makes of a file, whose object has a name for rules of `make`.
-fn preprocessed(source: &Path, arguments: &Arguments, cflags: &[String], object: &Path) -> Result<String, Vec<String>> {
-    let mut cpp = Command::new(compiler());
-    cpp.args(["-E", "-x", "c", "-D__SPLITC__"]).args(DIALECT).args(cflags);
-    cpp.args(["-include", "split-c/split-c.h"]).args(arguments.for_preprocessor());
+fn preprocessed(
+    source: &Path,
+    arguments: &Arguments,
+    cflags: &[String],
+    object: &Path,
+    scratch: &Scratch,
+) -> Result<String, Vec<String>> {
+    let cannot_run = |why| cannot("cannot run the C compiler", &why, "install one, or set CC");
+    let mut cpp = preprocessor(arguments.for_preprocessor(), cflags);
     if arguments.has("-MD") || arguments.has("-MMD") {
         if !arguments.has_start("-MF") {
             cpp.arg("-MF").arg(object.with_extension("d"));
@@ -145,17 +152,46 @@ fn preprocessed(source: &Path, arguments: &Arguments, cflags: &[String], object:
             cpp.arg("-MQ").arg(object);
         }
     }
-    let Output { status, stdout, stderr } =
-        cpp.arg(source).output().map_err(|why| cannot("cannot run the C compiler", &why, "install one, or set CC"))?;
-    let _ = std::io::stderr().write_all(&stderr);
+    let mut output = cpp.arg(source).output().map_err(cannot_run)?;
+    let name = source.display().to_string();
+    let mut lines = BTreeSet::new();
+    loop {
+        // Each pass finds what strings before have hidden.
+        let found = unterminated(&name, &String::from_utf8_lossy(&output.stderr));
+        if found.is_subset(&lines) || arguments.goal == Goal::Rules {
+            break;
+        }
+        lines.extend(found);
+        let text = std::fs::read(source).map_err(|why| cannot(&name, &why, "see its rights"))?;
+        let text = [format!("# 1 \"{}\"\n", name.escape_default()).as_bytes(), &joined(&text, &lines)].concat();
+        let file = scratch.0.join("joined.c");
+        std::fs::write(&file, text).map_err(|why| cannot("cannot write the translation", &why, "see TMPDIR"))?;
+        let folder = source.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
+        // Headers beside the file are found first, as if it were there.
+        let folder = folder.to_string_lossy();
+        let options = [vec!["-iquote", &*folder], arguments.for_preprocessor_without_rules()].concat();
+        output = preprocessor(options, cflags).arg(file).output().map_err(cannot_run)?;
+    }
+    let Output { status, stdout, stderr } = output;
+    if !status.success() || !arguments.has("-w") {
+        let _ = std::io::stderr().write_all(&stderr);
+    }
     if !status.success() {
         return Err(Vec::new());
     }
-    String::from_utf8(stdout).map_err(|why| cannot(&source.display().to_string(), &why, "write it in UTF-8"))
+    String::from_utf8(stdout).map_err(|why| cannot(&name, &why, "write it in UTF-8"))
 }
 
-/// The translation of a preprocessed file. Warnings go to standard error.
-fn translated(text: &str) -> Result<String, Vec<String>> {
+/// The preprocessor. Its warnings are read, in English, and printed later.
+fn preprocessor(options: Vec<&str>, cflags: &[String]) -> Command {
+    let mut cpp = Command::new(compiler());
+    cpp.args(["-E", "-x", "c", "-D__SPLITC__"]).args(DIALECT).args(cflags).env("LC_ALL", "C");
+    cpp.args(["-include", "split-c/split-c.h"]).args(options.into_iter().filter(|option| *option != "-w"));
+    cpp
+}
+
+/// The translation of a preprocessed file. Warnings go to standard error, unless it is quiet.
+fn translated(text: &str, is_quiet: bool) -> Result<String, Vec<String>> {
     let config = Config { flavor: Flavor::GnuC11, ..Config::default() };
     let encoded = encode(text);
     let parsed = parse_preprocessed(&config, encoded).map_err(|error| {
@@ -164,7 +200,7 @@ fn translated(text: &str) -> Result<String, Vec<String>> {
         vec![format!("{place}: error: this is no Split-C, at `{near}`; see what stands before")]
     })?;
     let translated = translate(parsed.source, &parsed.unit)?;
-    for warning in translated.warnings {
+    for warning in translated.warnings.iter().filter(|_| !is_quiet) {
         let _ = std::io::stderr().write_all(format!("{warning}\n").as_bytes());
     }
     Ok(translated.text)

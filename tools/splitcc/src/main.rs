@@ -8,6 +8,7 @@ mod arguments;
 mod compile;
 mod edits;
 mod lex;
+mod strings;
 mod translate;
 mod types;
 

@@ -180,12 +180,24 @@ impl Translator {
 
     /// `tolocal`, `toglobal` and `toproc`.
     fn conversion(&mut self, whole: Span, name: &str, call: &CallExpression) -> Value {
-        let values: Vec<_> = call.arguments.iter().map(|argument| self.rvalue(argument).ty).collect();
+        let mut is_read = false;
+        let mut values = Vec::new();
+        for argument in &call.arguments {
+            let value = self.expression(argument);
+            is_read = value.place == Place::Global;
+            values.push(self.load(argument.span, value).ty);
+        }
         let texts: Vec<_> = call.arguments.iter().map(|argument| self.edits.text(argument.span)).collect();
         let (text, ty) = match (name, values.as_slice(), texts.as_slice()) {
             (TO_LOCAL, [Ty::Pointer(reach, to)], [text]) if *reach != Reach::Local => {
                 let ty = Ty::Pointer(Reach::Local, to.clone());
                 (once(text, |from| format!("(__typeof__({from} + 0))sc_address((sc_global){from})")), ty)
+            }
+            // What C of that time converted: a number that is read there may be an address.
+            (TO_LOCAL, [Ty::Other], [text]) if is_read => {
+                let place = self.edits.place(whole);
+                self.warn(&place, "tolocal() of a number as an address; write tolocal(&x) for where it lies");
+                (format!("((void *)(intptr_t)({text}))"), Ty::pointer(Reach::Local, Ty::Void))
             }
             (TO_RANK, [ty], [text]) if ty.is_far() => (format!("sc_rank((sc_global)({text}))"), Ty::Other),
             (TO_GLOBAL, [_, Ty::Pointer(Reach::Local, to)], [rank, text]) => {

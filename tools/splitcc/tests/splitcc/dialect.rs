@@ -186,3 +186,49 @@ fn pointers_of_another_type_are_warned_of_as_in_c_of_that_time() {
     let output = build("-Werror").expect("it starts");
     assert!(!output.status.success() && text(&output.stderr).contains("a.sc:4:"), "{output:?}");
 }
+
+#[test]
+fn a_string_may_go_on_over_lines() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let dir = dir.path();
+    for (folder, number) in [("src", 1), ("inc", 2)] {
+        std::fs::create_dir(dir.join(folder)).expect("a folder");
+        write(dir, &format!("{folder}/number.h"), &format!("#define NUMBER {number}\n"));
+    }
+    write(dir, "number.h", "#define NUMBER 3\n");
+    let program = "#include <stdio.h>\n#include \"number.h\"\n#ifdef NEVER\nIt's \"no string\n#endif\n/* \"a\n */\n\
+        splitc_main() { char c = '\"';\non_one { printf(\"first %d, don't /* look\n\n // NUMBER\n\\\"last\\\"\", \
+        NUMBER); printf(\"%c%s%d\n\", c, \"x\ny\",\n__LINE__); printf(\"%s it's\n\", __FILE__); }\nWRONG }\n";
+    write(dir, "src/a.sc", program);
+    let words = "first 1, don't /* look\n\n // NUMBER\n\"last\"\"x\ny15\nsrc/a.sc it's\n";
+    for options in [&["-MD"][..], &["-w", "-Wall"]] {
+        let all = [options, &["-D", "WRONG=", "-iquote", "inc", "-I", "inc", "-o", "a", "src/a.sc"]].concat();
+        let output = splitcc(dir, &all);
+        // The group that is left out has a word of the preprocessor, as ever.
+        assert!(output.status.success() && !text(&output.stderr).contains("terminating \""), "{output:?}");
+        assert_eq!(run(&dir.join("a"), 2, &[], ""), words);
+    }
+    let rules = std::fs::read_to_string(dir.join("a.d")).expect("the rules");
+    assert!(rules.starts_with("a.o: src/a.sc") && rules.contains("src/number.h"), "{rules}");
+    assert!(!text(&splitcc(dir, &["-w", "-C", "-D", "WRONG=", "src/a.sc"]).stderr).contains("warning"));
+    // Errors stand in the program's lines.
+    let words = splitcc(dir, &["-D", "WRONG=here = 1;", "-c", "src/a.sc"]).stderr;
+    assert!(text(&words).contains("src/a.sc:17:"), "{}", text(&words));
+    // Without an end it is no program.
+    write(dir, "b.sc", "splitc_main() { puts(\"a\n); }\n");
+    let output = splitcc(dir, &["-c", "b.sc"]);
+    assert!(output.status.code() == Some(1) && text(&output.stderr).contains("b.sc:1: error: this is no Split-C"));
+}
+
+#[test]
+fn a_number_is_taken_for_an_address_with_a_warning() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = "splitc_main() {\nint *l; long here = 0, *spread A = all_spread_malloc(PROCS, sizeof(long));\n\
+        A[MYPROC] = (long)&here; barrier();\nl = tolocal(A[MYPROC]);\n*l = 7; exit(here == 7 ? 0 : 1); }\n";
+    write(dir.path(), "a.sc", program);
+    let output = splitcc(dir.path(), &["-o", "a", "a.sc"]);
+    let warning = "a.sc:4: warning: tolocal() of a number as an address; write tolocal(&x) for where it lies\n";
+    assert!(output.status.success() && text(&output.stderr) == warning, "{output:?}");
+    assert_eq!(run(&dir.path().join("a"), 2, &[], ""), "");
+    builds(dir.path(), &["-w", "-o", "a", "a.sc"]);
+}
