@@ -268,9 +268,9 @@ impl Translator {
         Ty::Function(Rc::new(returns), is_known.then(|| Rc::new(types)))
     }
 
-    /// Gives the dimensions that the indices of a spread array need a value that stays: those of run
-    /// time are evaluated at the declaration, or where the function begins. Returns the type with
-    /// these values, and what is to be declared before the array.
+    /// Gives the dimensions that the indices of a spread array need a value that stays: those of
+    /// run time are evaluated at the declaration, or where the function begins. Returns the type
+    /// with these values, and what is to be declared before the array.
     pub(super) fn with_dimensions(
         &mut self,
         declarator: &Node<Declarator>,
