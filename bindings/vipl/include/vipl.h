@@ -10,7 +10,8 @@
  *
  * Times are in milliseconds; VIP_INFINITE is no limit.
  *
- * With VIPL095 defined, descriptors have the members CS and DS; otherwise Control and Data.
+ * A descriptor's segments have two names each, of one place: CS and Control, DS and Data. VIPL095
+ * chooses nothing.
  */
 
 #ifndef VIPL_H
@@ -114,14 +115,16 @@ typedef union {
 
 #define VIP_DESCRIPTOR_ALIGNMENT 64
 
-typedef struct __attribute__((aligned(VIP_DESCRIPTOR_ALIGNMENT))) _VIP_DESCRIPTOR {
-#ifdef VIPL095
-    VIP_CONTROL_SEGMENT CS;
-    VIP_DESCRIPTOR_SEGMENT DS[2];
-#else
-    VIP_CONTROL_SEGMENT Control;
-    VIP_DESCRIPTOR_SEGMENT Data[1];
-#endif
+/* Marked, because C99 has no unions without a name. */
+__extension__ typedef struct __attribute__((aligned(VIP_DESCRIPTOR_ALIGNMENT))) _VIP_DESCRIPTOR {
+    union {
+        VIP_CONTROL_SEGMENT CS;
+        VIP_CONTROL_SEGMENT Control;
+    };
+    union {
+        VIP_DESCRIPTOR_SEGMENT DS[2];
+        VIP_DESCRIPTOR_SEGMENT Data[1];
+    };
 } VIP_DESCRIPTOR;
 
 #define VIP_CONTROL_OP_SENDRECV 0x0
@@ -265,6 +268,7 @@ VIP_RETURN VipConnectPeerWait(VIP_VI_HANDLE ViHandle, VIP_VI_ATTRIBUTES *RemoteV
 
 VIP_RETURN VipCreatePtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE *Ptag);
 VIP_RETURN VipDestroyPtag(VIP_NIC_HANDLE NicHandle, VIP_PROTECTION_HANDLE Ptag);
+/* Of memory that is not mapped, in whole or in part: VIP_INVALID_PARAMETER. */
 VIP_RETURN VipRegisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_ULONG Length,
                           VIP_MEM_ATTRIBUTES *MemAttribs, VIP_MEM_HANDLE *MemoryHandle);
 VIP_RETURN VipDeregisterMem(VIP_NIC_HANDLE NicHandle, VIP_PVOID VirtualAddress, VIP_MEM_HANDLE MemoryHandle);

@@ -25,6 +25,19 @@ pub(crate) fn destroy_tag(handle: Handle, tag: Handle) -> Answer {
     nic.core.destroy_tag(Tag::of_number(number)).map_err(code)
 }
 
+/// Whether the process has memory at each address of a range that does not wrap. Linux starts no
+/// write-back for `MS_ASYNC`: it walks the mappings, not their pages, and touches none of them.
+fn is_mapped(start: usize, length: usize) -> bool {
+    // SAFETY: reads a value of the system.
+    let page = unsafe { libc::sysconf(libc::_SC_PAGESIZE) };
+    let within = start % usize::try_from(page).unwrap_or(0).max(1);
+    let first = std::ptr::without_provenance_mut(start - within);
+    // SAFETY: the call neither reads nor writes the memory.
+    let answer = unsafe { libc::msync(first, length + within, libc::MS_ASYNC) };
+    // A system that forbids the call does not say.
+    answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ENOMEM)
+}
+
 pub(crate) unsafe fn register(
     handle: Handle,
     start: *mut c_void,
@@ -37,6 +50,10 @@ pub(crate) unsafe fn register(
         return Err(PARAMETER);
     }
     if start.addr().checked_add(length as usize).is_none() {
+        return Err(PARAMETER);
+    }
+    // Peers may copy from it, or to it, at any later time: a fault would end the program then.
+    if !is_mapped(start.addr(), length as usize) {
         return Err(PARAMETER);
     }
     // SAFETY: by the contract.

@@ -81,6 +81,34 @@ fn structures_and_constants_are_those_of_vipl() {
     }
 }
 
+/// Programs define nothing, and use either names or both.
+#[test]
+fn both_names_of_a_segment_compile_in_strict_modes() {
+    let compilers = ["cc", "clang"].into_iter();
+    let has = |compiler: &&str| Command::new(compiler).arg("--version").stdout(Stdio::null()).status().is_ok();
+    for compiler in compilers.filter(has) {
+        for (language, standard) in [("c", "c99"), ("c", "c11"), ("c++", "c++98"), ("c++", "c++17")] {
+            let mut command = Command::new(compiler);
+            command.args([
+                "-x",
+                language,
+                &format!("-std={standard}"),
+                "-Wall",
+                "-Wextra",
+                "-Wpedantic",
+                "-Wconversion",
+            ]);
+            command.args(["-Werror", "-O2", "-S", "-o", "/dev/null"]).arg("-I").arg(here().join("include"));
+            succeed(command.arg(here().join("tests/c/both_names.c")));
+        }
+    }
+}
+
+#[test]
+fn memory_that_is_not_mapped_is_refused_at_its_registration() {
+    assert_eq!(run("unmapped.c", &[], &TRANSPORTS), ["refused\n"; 4]);
+}
+
 #[test]
 fn it_conforms_call_by_call() {
     assert_eq!(run("conformance.c", &[], &TRANSPORTS), ["conforms\n"; 4]);

@@ -29,14 +29,19 @@ int main(void) {
     AT(VIP_ADDRESS_SEGMENT, Handle, 8);
     AT(VIP_ADDRESS_SEGMENT, Reserved, 12);
     IS(sizeof(VIP_DESCRIPTOR), 64);
-#ifdef VIPL095
     AT(VIP_DESCRIPTOR, CS, 0);
     AT(VIP_DESCRIPTOR, DS, 32);
     AT(VIP_DESCRIPTOR, DS[1], 48);
-#else
     AT(VIP_DESCRIPTOR, Control, 0);
     AT(VIP_DESCRIPTOR, Data, 32);
-#endif
+    {
+        VIP_DESCRIPTOR descriptor;
+        memset(&descriptor, 0, sizeof(descriptor));
+        descriptor.CS.SegCount = 3;
+        descriptor.DS[0].Local.Length = 5;
+        IS(descriptor.Control.SegCount, 3);
+        IS(descriptor.Data[0].Local.Length, 5);
+    }
     {
         struct {
             char before;
