@@ -7,6 +7,7 @@
 #ifndef MYRIEXPRESS_H
 #define MYRIEXPRESS_H
 
+#include <inttypes.h>
 #include <stdint.h>
 
 #ifdef __cplusplus
@@ -22,6 +23,8 @@ extern "C" {
 #define MX_INFINITE 0
 #define MX_MAX_SEGMENTS 256
 #define MX_MAX_HOSTNAME_LEN 80
+/* Room that programs give to a name or a text. */
+#define MX_MAX_STR_LEN 128
 
 typedef enum {
     MX_SUCCESS = 0,
@@ -158,7 +161,7 @@ mx_return_t mx_open_endpoint(uint32_t board, uint32_t id, uint32_t key, mx_param
                              mx_endpoint_t *endpoint);
 /* Requests that have not ended are gone; their memory is the program's. */
 mx_return_t mx_close_endpoint(mx_endpoint_t endpoint);
-/* Ends all waits of the moment, with result 0. */
+/* Ends all waits of the moment, with result 0; and each mx_connect, with MX_TIMEOUT. */
 mx_return_t mx_wakeup(mx_endpoint_t endpoint);
 /* There is no progress thread: both do nothing. */
 mx_return_t mx_disable_progression(mx_endpoint_t endpoint);

@@ -173,8 +173,9 @@ impl<B: Buffer> Endpoint<B> {
         self.core.with(|state| state.connect(&self.core.endpoint, (nic, id, key), (bits, context)))
     }
 
-    /// Connects to endpoint `id` of a NIC, at most for `limit`. In the unexpected handler, where
-    /// nothing makes progress, a connect that would wait ends at once with [`Error::Timeout`].
+    /// Connects to endpoint `id` of a NIC, at most for `limit`, or until [`Endpoint::wake`], which
+    /// ends it with [`Error::Timeout`]. So ends at once, in the unexpected handler, where nothing
+    /// makes progress, a connect that would wait.
     ///
     /// # Errors
     ///
@@ -182,22 +183,32 @@ impl<B: Buffer> Endpoint<B> {
     /// [`Error::NicNotFound`], [`Error::ConnectionFailed`].
     pub fn connect(&self, (nic, id): (u64, u32), key: u32, limit: Option<Duration>) -> Result<Address, Error> {
         use crate::errors::Code;
-        let request = self.core.with(|state| {
+        let (request, wakes) = self.core.with(|state| {
             let request = state.connect(&self.core.endpoint, (nic, id, key), (0, 0))?;
             // Not for those who wait for any request.
             state.requests.hide(request.index());
-            Ok(request)
+            Ok((request, state.wakes))
         })?;
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let status = loop {
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if let Some(status) = self.wait(request, left)? {
+            // A wake-up may come between two waits.
+            let ready = |state: &mut State<B>| {
+                let ended = state.requests.find_ended(request);
+                ended.map(Some).or_else(|| (state.wakes != wakes).then_some(None))
+            };
+            let take = |state: &mut State<B>, found: Option<Result<u32, Error>>| match found {
+                Some(ended) => Ok(state.consume(ended?)),
+                None => Ok(None),
+            };
+            if let Some(status) = self.core.wait_for(left, ready, take)? {
                 break status;
             }
-            // A wake-up of the program ends no connect. A timer of the request's would not do: it
-            // runs in progress, which nobody makes while a thread is in the handler.
+            // A timer of the request's would not do: it runs in progress, which nobody makes while
+            // a thread is in the handler.
             self.core.with(|state| {
-                if state.in_handler == Some(this_thread()) || deadline.is_some_and(|end| Instant::now() >= end) {
+                let is_over = state.wakes != wakes || deadline.is_some_and(|end| Instant::now() >= end);
+                if is_over || state.in_handler == Some(this_thread()) {
                     state.expire(request);
                 }
                 Ok(())

@@ -19,6 +19,9 @@ int main(void) {
     IS(MX_ANY_ENDPOINT, 0xffffffff);
     IS(MX_MATCH_MASK_NONE, UINT64_MAX);
     IS(MX_INFINITE, 0);
+    IS(MX_MAX_STR_LEN, 128);
+    /* By the header alone. */
+    CHECK(sizeof(PRIx64) > 1 && sizeof(SCNx64) > 1);
     IS(MX_FAILURE, 2);
     IS(MX_NO_DEV, 5);
     IS(MX_BAD_ENDPOINT, 9);

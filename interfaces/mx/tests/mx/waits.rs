@@ -86,6 +86,32 @@ fn threads_share_an_endpoint() {
     assert_eq!(sides.iter().map(Endpoint::pending).collect::<Vec<_>>(), [(0, 0); 2]);
 }
 
+/// The partner is there, and stopped: it answers nothing.
+#[test]
+fn a_wake_up_ends_a_connect_that_waits() {
+    for transport in ["sm", "sock", "tcp"] {
+        let sides = two(transport);
+        let [first, _] = &sides[..] else { panic!("two") };
+        std::thread::scope(|scope| {
+            let limits = [None, Some(cci_conformance::LIMIT)];
+            let asked = limits.map(|limit| scope.spawn(move || first.connect((NIC, 1), KEY, limit)));
+            let begun = Instant::now();
+            while asked.iter().any(|wait| !wait.is_finished()) && begun.elapsed() < cci_conformance::LIMIT / 4 {
+                first.wake().expect("usable");
+                std::thread::sleep(Duration::from_millis(1));
+            }
+            let is_early = asked.iter().all(|wait| wait.is_finished());
+            let ends = asked.map(|wait| wait.join().expect("no panic"));
+            assert_eq!(ends.map(refused), [Error::Timeout; 2], "{transport}");
+            assert!(is_early, "{transport}: woken late");
+        });
+        assert_eq!(first.pending(), (0, 0));
+        // It may be asked again.
+        assert_eq!(connect(&sides, 0, 1), sides[1].address());
+        crate::world::close(sides);
+    }
+}
+
 /// A connect of one thread is not what another one gets that waits for any request.
 #[test]
 fn a_connect_that_is_waited_for_is_nobody_elses() {
