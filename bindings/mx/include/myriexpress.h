@@ -178,7 +178,10 @@ mx_return_t mx_issend(mx_endpoint_t endpoint, mx_segment_t *segments, uint32_t c
 /* A mask bit of 1 is compared. */
 mx_return_t mx_irecv(mx_endpoint_t endpoint, mx_segment_t *segments, uint32_t count, uint64_t match_info,
                      uint64_t match_mask, void *context, mx_request_t *request);
-/* result 1: the receive was taken back, and has no status. 0: it has matched. */
+/*
+ * result 1: the request was taken back, and has no status: a receive, a connect, or a send that has
+ * not left. 0: the receive has matched. Of a send that has left: MX_CANCEL_NOT_SUPPORTED.
+ */
 mx_return_t mx_cancel(mx_endpoint_t endpoint, mx_request_t *request, uint32_t *result);
 
 /* result 1: the request has ended, and is gone. */

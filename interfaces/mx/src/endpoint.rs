@@ -310,13 +310,14 @@ impl<B: Buffer> Endpoint<B> {
         Ok(self.core.wait_for(limit, ready, |_, found| found.map(Some))?.unwrap_or(false))
     }
 
-    /// Takes a receive back; false: it has matched, or has ended.
+    /// Takes back a receive, a send that has not left, or a connect: it is gone, without a status.
+    /// False: the receive has matched, or the request has ended.
     ///
     /// # Errors
     ///
-    /// [`Error::CancelNotSupported`]: of no receive; [`Error::BadRequest`].
+    /// [`Error::CancelNotSupported`]: of a send that has left; [`Error::BadRequest`].
     pub fn cancel(&self, request: Request) -> Result<bool, Error> {
-        self.core.with(|state| state.cancel(request))
+        self.core.with(|state| state.cancel(&self.core.endpoint, request))
     }
 
     /// Lets a request end by itself: nobody will ask for it.

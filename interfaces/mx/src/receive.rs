@@ -100,10 +100,23 @@ impl<B: Buffer> State<B> {
     }
 
     /// Whether a receive was taken back.
-    pub(crate) fn cancel(&mut self, request: Request) -> Result<bool, Error> {
+    pub(crate) fn cancel(&mut self, endpoint: &Endpoint, request: Request) -> Result<bool, Error> {
         match &self.requests.named(request)?.stage {
             Stage::Posted { ticket, .. } => {
                 self.posted.cancel(*ticket);
+                self.requests.remove(request.index());
+                Ok(true)
+            }
+            Stage::Queued { peer, .. } => {
+                let number = *peer;
+                self.unqueue(request, number);
+                self.requests.remove(request.index());
+                // Those behind it may have credit enough.
+                self.pump(endpoint, number);
+                Ok(true)
+            }
+            // What leaves for it, and its answer, find nobody.
+            Stage::Connecting { .. } => {
                 self.requests.remove(request.index());
                 Ok(true)
             }

@@ -214,6 +214,10 @@ impl<B: Buffer> State<B> {
     }
 
     pub(crate) fn finish_own(&mut self, request: Request, length: u32) {
+        // The unexpected handler may have cancelled it.
+        if self.requests.get(request).is_none() {
+            return;
+        }
         let outcome = Outcome { code: Code::Success, peer: OWN, session: self.session, length, copied: length };
         self.finish(request.index(), outcome);
     }

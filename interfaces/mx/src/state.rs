@@ -548,14 +548,19 @@ impl<B: Buffer> State<B> {
         }
     }
 
+    /// Takes a send that has not left from those that wait.
+    pub(crate) fn unqueue(&mut self, request: Request, peer: u32) {
+        if let Some(partner) = self.partner(peer) {
+            partner.sends.retain(|queued| *queued != request);
+        }
+        self.forget_own(request);
+    }
+
     pub(crate) fn expire(&mut self, request: Request) {
         let Some(slot) = self.requests.get(request) else { return };
         match slot.stage {
             Stage::Queued { peer, .. } => {
-                if let Some(partner) = self.partner(peer) {
-                    partner.sends.retain(|queued| *queued != request);
-                }
-                self.forget_own(request);
+                self.unqueue(request, peer);
                 self.end(request.index(), Code::Timeout);
             }
             Stage::Sent { peer: OWN, .. } => {

@@ -1,7 +1,7 @@
 //! Which receive takes which message, and what finds finished requests.
 
 use crate::world::{
-    TRANSPORTS, bytes, close, connect, device, end, pattern, post, refused, two, two_with, until, zeroes,
+    KEY, TRANSPORTS, bytes, close, connect, device, end, pattern, post, refused, two, two_with, until, zeroes,
 };
 use cci_mx::{Code, Error, Match, Options, Request, buffer};
 use std::time::Duration;
@@ -135,6 +135,43 @@ fn a_cancel_races_with_the_arrival() {
     assert!(cancelled > 20 && matched > 20, "{cancelled} and {matched}");
     let send = sides[0].send_sync(zeroes(8), to, 1, 0).expect("room");
     assert_eq!(refused(sides[0].cancel(send)), Error::CancelNotSupported);
-    let connect = sides[0].start_connect((9, 44), 1, 0, 0).expect("room");
-    assert_eq!(refused(sides[0].cancel(connect)), Error::CancelNotSupported);
+}
+
+/// What has not left is taken back, and its partner never has it; what has left is not.
+#[test]
+fn a_cancel_takes_back_what_has_not_left() {
+    for transport in ["sm", "sock", "tcp"] {
+        let sides = two(transport);
+        let to = sides[1].address();
+        // There is no link yet.
+        let connect = sides[0].start_connect((9, 1), KEY, 0, 0).expect("room");
+        let sends = [8, 100_000].map(|len| sides[0].send(zeroes(len), to, 1, 0).expect("room"));
+        let sync = sides[0].send_sync(zeroes(8), to, 1, 0).expect("room");
+        let kept = sides[0].send(buffer(vec![7; 8]), to, 1, 0).expect("room");
+        for request in [connect, sends[0], sends[1], sync] {
+            assert_eq!(sides[0].cancel(request), Ok(true), "{transport}");
+            assert_eq!(refused(sides[0].test(request)), Error::BadRequest, "it is gone");
+        }
+        let (receive, memory) = post(&sides[1], 8, 1);
+        assert_eq!(end(&sides, 1, receive).code, Code::Success);
+        assert_eq!(bytes(&memory), [7; 8], "{transport}: the first that was sent");
+        assert_eq!(end(&sides, 0, kept).code, Code::Success);
+        // To oneself a short one is copied at once: it has left.
+        let own = sides[0].address();
+        let short = sides[0].send_sync(zeroes(8), own, 5, 0).expect("room");
+        let long = sides[0].send(zeroes(100_000), own, 5, 0).expect("room");
+        assert_eq!((sides[0].cancel(long), refused(sides[0].cancel(short))), (Ok(true), Error::CancelNotSupported));
+        let (receive, _) = post(&sides[0], 8, 5);
+        assert_eq!(end(&sides, 0, receive).code, Code::Success);
+        assert_eq!(end(&sides, 0, short).code, Code::Success);
+        assert_eq!(sides[0].probe(Match::exact(5), NOW), Ok(None));
+        let offered = sides[0].send(zeroes(100_000), to, 9, 0).expect("room");
+        until(&sides, "the offer", || sides[1].probe(Match::exact(9), NOW).expect("usable"));
+        assert_eq!(refused(sides[0].cancel(offered)), Error::CancelNotSupported);
+        let (receive, _) = post(&sides[1], 100_000, 9);
+        assert_eq!(end(&sides, 1, receive).code, Code::Success);
+        assert_eq!(end(&sides, 0, offered).code, Code::Success);
+        assert_eq!(sides.iter().map(cci_mx::Endpoint::pending).collect::<Vec<_>>(), [(0, 0); 2]);
+        crate::world::close(sides);
+    }
 }
