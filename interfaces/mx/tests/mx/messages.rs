@@ -176,3 +176,27 @@ fn a_forgotten_request_leaves_nothing() {
     sides[0].forget(done).expect("it has ended");
     assert_eq!(sides[0].pending(), (0, 0));
 }
+
+/// Posted or not yet, to another one or to oneself, short or offered: both requests end.
+#[test]
+fn a_receive_that_is_too_short_ends_and_so_does_its_send() {
+    for transport in TRANSPORTS {
+        let sides = two(transport);
+        connect(&sides, 0, 1);
+        for (to, len, is_first) in [0, 1].into_iter().flat_map(|to| {
+            [10, 120, 20_000, 1 << 20].into_iter().flat_map(move |len| [(to, len, true), (to, len, false)])
+        }) {
+            let data = buffer(pattern(len, 3));
+            let early = is_first.then(|| post(&sides[to], len / 2, 1));
+            let send = sides[0].send(data, sides[to].address(), 1, 0).expect("room");
+            (0..5).for_each(|_| sides[to].progress().expect("usable"));
+            let (receive, memory) = early.unwrap_or_else(|| post(&sides[to], len / 2, 1));
+            let status = end(&sides, to, receive);
+            let lengths = (status.length as usize, status.copied as usize);
+            assert_eq!((status.code, lengths), (Code::Truncated, (len, len / 2)), "{transport}, {to}, {len}");
+            assert!(bytes(&memory) == pattern(len, 3)[..len / 2]);
+            assert_eq!(end(&sides, 0, send).code, Code::Success);
+        }
+        close(sides);
+    }
+}
