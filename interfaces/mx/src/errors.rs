@@ -107,8 +107,8 @@ codes! {
     NicNotFound = 36 => "no NIC of this id can be reached; is it of another host, while the device is of this one?",
     /// The device has failed.
     NicDead = 39 => "the device of the endpoint has failed; close the endpoint",
-    /// Sends and connects cannot be cancelled.
-    CancelNotSupported = 40 => "only receives can be cancelled; set a time-out instead",
+    /// A send that has left cannot be cancelled.
+    CancelNotSupported = 40 => "a send that has left cannot be cancelled; set a time-out instead",
     /// The handler closes its endpoint.
     CloseInHandler = 41 => "the unexpected handler closes its endpoint; close it after the handler has returned",
     /// The mask leaves out bits of the context id.
