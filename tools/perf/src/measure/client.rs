@@ -23,6 +23,8 @@ use std::time::Duration;
 
 /// How long a server may take to answer a request.
 const CALL: Duration = Duration::from_secs(5);
+/// How long a server may be away that gave its port to a run and takes it back.
+const REOPEN: Duration = Duration::from_secs(1);
 /// Time between two attempts to reach an endpoint that is about to open.
 const AGAIN: Duration = Duration::from_millis(20);
 /// How long it may take to get ready for a block, or to finish one: much longer than any block.
@@ -108,7 +110,7 @@ fn opening(plan: &Plan, uri: &str, ends: u32) -> DriverOptions {
 fn agree<P: Driver>(plan: &Plan, opening: &DriverOptions, uri: &str) -> Result<String, UserError> {
     let driver = P::open(opening)?;
     let payload = payload(&driver, Request::Launch(plan.session.clone()))?;
-    let connection = call(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL)?;
+    let connection = call_soon(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL, REOPEN)?;
     match recv(&driver, &mut Vec::new(), ANSWER, |from| from == connection)? {
         Answer::Ready { uri } => Ok(uri),
         Answer::Refused { why } => Err(UserError(format!("the server refused: {why}"))),

@@ -141,7 +141,11 @@ impl DriverOptions {
         if let (Some(key), Some((_, number))) =
             (self.keys.iter_mut().find(|(key, _)| key == "port"), uri.rsplit_once(':'))
         {
-            key.1 = number.to_owned();
+            // A URI of several ways names others behind it.
+            let number: String = number.chars().take_while(char::is_ascii_digit).collect();
+            if !number.is_empty() {
+                key.1 = number;
+            }
         }
         self
     }

@@ -7,6 +7,7 @@ use crate::probe::buffer::Buffer;
 use cci::{Attribute, Memory, RmaHandle, SharedMemory};
 use cci_report::names::{AttributeName, MemoryOrigin, Operation, Target};
 use cci_report::session::Session;
+use cci_report::sizes::show_size;
 use cci_report::{UserError, while_doing};
 
 /// Contexts, and payloads of connection requests, of the two connections of a run.
@@ -35,6 +36,31 @@ pub fn attribute(name: AttributeName) -> Attribute {
         AttributeName::Ru => Attribute::ReliableUnordered,
         AttributeName::Uu => Attribute::Unreliable,
     }
+}
+
+/// The part of the memory which is free that a run may take: a stranger may ask for it.
+const SHARE: u64 = 4;
+
+/// Refuses transfers for which this host has not enough memory to spare.
+pub(crate) fn check_room(largest: u64) -> Result<(), UserError> {
+    let free = free_memory();
+    if largest > free / SHARE {
+        return Err(UserError(format!(
+            "transfers of {} need more than a quarter of the memory that the server's host has free ({}): measure \
+             smaller ones",
+            show_size(largest),
+            show_size(free >> 20 << 20)
+        )));
+    }
+    Ok(())
+}
+
+/// Bytes that programs of this host may still take; all, where the kernel does not say.
+fn free_memory() -> u64 {
+    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
+    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
+    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
+    kilobytes.map_or(u64::MAX, |kilobytes| kilobytes << 10)
 }
 
 /// Memory for RMA. Outlives its registration: an end drops its endpoint first.

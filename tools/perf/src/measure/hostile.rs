@@ -7,7 +7,7 @@ use super::ends::{self, CONTROL, OPERATIONS};
 use super::plan::Plan;
 use super::plan::tests::plan;
 use super::reception::Coming;
-use super::server::{Notice, Patience, serve};
+use super::server::{Notice, PATIENCE, Patience, serve};
 use cci::Attribute;
 use cci_report::UserError;
 use cci_report::names::{Measurement, Operation};
@@ -20,9 +20,13 @@ const LONG: Duration = Duration::from_secs(100);
 
 /// A server of this process, which ends with it; its URI, and its lines.
 fn server(patience: Patience) -> (String, Receiver<String>) {
+    server_at(DriverOptions::on_loopback("sm"), patience)
+}
+
+fn server_at(options: DriverOptions, patience: Patience) -> (String, Receiver<String>) {
     let (sender, lines) = channel();
     std::thread::spawn(move || {
-        serve::<Facade>(&DriverOptions::on_loopback("sm"), patience, None, |notice| {
+        serve::<Facade>(&options, patience, None, |notice| {
             let (Notice::Listening(line) | Notice::Ended(line)) = notice;
             // The test may be over.
             let _ = sender.send(line.to_owned());
@@ -89,6 +93,46 @@ fn in_a_run(uri: &str) -> Facade {
     let answer: Answer = recv(&stranger, &mut Vec::new(), LONG, |from| from == control).expect("an answer");
     assert!(matches!(answer, Answer::Go), "{answer:?}");
     stranger
+}
+
+/// A port that nobody has, for TCP and for UDP.
+fn free_port() -> u16 {
+    loop {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").expect("a port");
+        let port = listener.local_addr().expect("an address").port();
+        if std::net::UdpSocket::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+}
+
+#[test]
+fn a_server_with_one_port_serves_each_client_at_that_port() {
+    for transport in ["sock", "tcp", "auto"] {
+        let mut options = DriverOptions::on_loopback(transport);
+        let keys = options.keys.clone();
+        options.keys.push(("port".into(), free_port().to_string()));
+        let (uri, _lines) = server_at(options, PATIENCE);
+        for _ in 0..3 {
+            let mut plan = short();
+            (plan.transport, plan.keys) = (Some(transport.into()), keys.clone());
+            client::run::<Facade>(&plan, &uri, None, |_| {}).expect(transport);
+        }
+    }
+}
+
+#[test]
+fn a_run_that_needs_more_memory_than_the_host_has_to_spare_is_refused() {
+    let (uri, _lines) = server(PATIENCE);
+    let session = |largest| Session {
+        measurement: Measurement::Bandwidth,
+        operation: Operation::Write,
+        largest,
+        ..short().session
+    };
+    let why = launched_with(&stranger(), &uri, session(1 << 46)).expect_err("too much").0;
+    assert!(why.contains("65536 GiB need more than a quarter of the memory"), "{why}");
+    assert!(launched_with(&stranger(), &uri, session(1 << 16)).is_ok());
 }
 
 #[test]

@@ -102,6 +102,7 @@ impl<P: Driver> Reception<P> {
             Arrival::Admitted => {}
             Arrival::Replaces(other) => self.driver.disconnect(other),
             Arrival::Refused => {
+                refuse(&self.driver, connection, &UserError::new("too many ask the server at once: try again later"));
                 self.driver.disconnect(connection);
                 return Seen::Other;
             }

@@ -58,7 +58,7 @@ pub(crate) fn serve<P: Driver>(
 ) -> Result<std::convert::Infallible, UserError> {
     let listening = DriverOptions { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
     let driver = P::open(&listening)?;
-    on(Notice::Listening(&driver.uri()));
+    on(Notice::Listening(&address_of(&driver, opening)));
     let visits = Visits::new(driver.transport());
     let hall = Hall::new(patience.arrival);
     let mut server = Server { opening, listening, patience, probe, visits, hall, lines: Vec::new() };
@@ -137,7 +137,11 @@ impl<P: Driver> Server<'_, P> {
                 invite(&reception, &mut self.hall, connection, Coming::new(client, session, beside), &mut notes);
                 notes.into_iter().for_each(|note| self.note(note));
             }
-            Ok(None) => reception = self.in_place_of(reception, client, session)?,
+            Ok(None) => {
+                // The next thing that it does is to leave.
+                reception.driver.heed([Some(connection), None]);
+                reception = self.in_place_of(reception, client, session)?;
+            }
             Err(why) => {
                 refuse(&reception.driver, connection, &why);
                 self.note(Note::Refused(client, why));
@@ -195,7 +199,19 @@ impl<P: Driver> Server<'_, P> {
             run.serve(driver, connections, &mut self.probe, &mut sizes)
         });
         self.ended(client, session, sizes, ended);
-        Ok(Reception::new(open_again(&then)?))
+        let gone = Instant::now();
+        let driver = loop {
+            match open_again(&then) {
+                // The port is this server's; who has taken it may leave.
+                Err(why) if is_in_use(&why) => {}
+                opened => break opened?,
+            }
+        };
+        if gone.elapsed() >= FAREWELL {
+            let seconds = gone.elapsed().as_secs();
+            self.lines.push(format!("Another program had the port of this server for {seconds} s"));
+        }
+        Ok(Reception::new(driver))
     }
 }
 
@@ -396,15 +412,32 @@ fn begin<P: Driver>(
     if session.target == Target::Computing && !has_probe {
         return Err(UserError::new("a computing target needs both ends on one host: use --local"));
     }
+    // Both ends of one user are the user's own affair.
+    if session.is_rma() && !has_probe {
+        ends::check_room(session.largest)?;
+    }
     let beside = match P::open(&opening.for_session(session)) {
         Ok(driver) => Some(driver),
         Err(why) if is_in_use(&why) => None,
         Err(why) => return Err(why),
     };
     if beside.is_none() && may_replace {
-        send(listener, client, &Answer::Ready { uri: listener.uri() })?;
+        send(listener, client, &Answer::Ready { uri: address_of(listener, opening) })?;
     }
     Ok(beside)
+}
+
+/// The URI by which clients find an endpoint. A URI of several ways names this endpoint alone; where
+/// the port is the same for those that follow, it is found by that.
+fn address_of<P: Driver>(driver: &P, opening: &DriverOptions) -> String {
+    let uri = driver.uri();
+    let at_port = || {
+        let (scheme, ways) = uri.split_once("://")?;
+        let way = ways.split(',').skip(1).find(|way| way.contains(':'))?;
+        Some(format!("{scheme}://{}", way.split_once('=')?.1))
+    };
+    let has_port = opening.keys.iter().any(|(key, _)| key == "port");
+    has_port.then(at_port).flatten().unwrap_or(uri)
 }
 
 /// Waits until a client has left the listening endpoint, which it does when it knows where the run
