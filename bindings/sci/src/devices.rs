@@ -105,7 +105,7 @@ struct CText {
 #[repr(C)]
 struct CAdapter {
     adapter: c_uint,
-    port: c_uint,
+    _port: c_uint,
     subcommand: c_uint,
     to: *mut c_void,
 }
@@ -130,7 +130,8 @@ pub(crate) unsafe fn query(command: c_uint, to: *mut c_void, given: c_uint, erro
                 // SAFETY: by the contract of the header.
                 let of = unsafe { to.cast::<CAdapter>().read_unaligned() };
                 check_adapter(of.adapter)?;
-                if of.subcommand != 1 || of.port != 0 {
+                // Programs leave the port as it is: this query does not read it.
+                if of.subcommand != 1 {
                     return Err(ILLEGAL_QUERY);
                 }
                 check(of.to)?;

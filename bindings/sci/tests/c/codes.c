@@ -33,7 +33,8 @@ static void devices(void) {
     char text[80], room[4];
     unsigned int node = 0;
     sci_query_string_t version = {text, sizeof text}, narrow = {room, sizeof room};
-    sci_query_adapter_t adapter = {0, 0, SCI_Q_ADAPTER_NODEID, NULL};
+    /* The query does not read the port, and programs leave it as it is. */
+    sci_query_adapter_t adapter = {0, 0xdeadbeef, SCI_Q_ADAPTER_NODEID, NULL};
 
     FAILS(SCIOpen(NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCIOpen(&sd, SCI_FLAG_NOTIFY, &error), SCI_ERR_ILLEGAL_FLAG);
