@@ -47,6 +47,8 @@ extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_AUTO_ID;
 extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_DMA_GLOBAL;
 extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_DMA_WAIT;
 extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_IO_MAP_IOSPACE;
+extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_CACHE_FLUSH;
+extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_CACHE_INVALIDATE;
 
 #define SCI_FLAG_EMPTY _SISCI_PUBLIC_CONST_SCI_FLAG_EMPTY
 #define SCI_FLAG_USE_CALLBACK _SISCI_PUBLIC_CONST_SCI_FLAG_USE_CALLBACK
@@ -72,9 +74,11 @@ extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_IO_MAP_IOSPACE;
 #define SCI_FLAG_DMA_GLOBAL _SISCI_PUBLIC_CONST_SCI_FLAG_DMA_GLOBAL
 #define SCI_FLAG_DMA_WAIT _SISCI_PUBLIC_CONST_SCI_FLAG_DMA_WAIT
 #define SCI_FLAG_IO_MAP_IOSPACE _SISCI_PUBLIC_CONST_SCI_FLAG_IO_MAP_IOSPACE
+#define SCI_FLAG_CACHE_FLUSH _SISCI_PUBLIC_CONST_SCI_FLAG_CACHE_FLUSH
+#define SCI_FLAG_CACHE_INVALIDATE _SISCI_PUBLIC_CONST_SCI_FLAG_CACHE_INVALIDATE
 
-/* The node of a connection to all segments of a broadcast group. */
-#define DIS_BROADCAST_NODEID_GROUP_ALL 0x10000u
+/* With SCI_FLAG_BROADCAST: the node of a connection to all segments of a broadcast group. */
+#define DIS_BROADCAST_NODEID_GROUP_ALL 252u
 
 #define SCIInitialize SISCI_NAME(SCIInitialize)
 #define SCITerminate SISCI_NAME(SCITerminate)
@@ -83,14 +87,17 @@ extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_IO_MAP_IOSPACE;
 #define SCIGetErrorString SISCI_NAME(SCIGetErrorString)
 #define SCIGetLocalNodeId SISCI_NAME(SCIGetLocalNodeId)
 #define SCIProbeNode SISCI_NAME(SCIProbeNode)
+#define SCIGetNodeIdByAdapterName SISCI_NAME(SCIGetNodeIdByAdapterName)
 #define SCIQuery SISCI_NAME(SCIQuery)
 #define SCICreateSegment SISCI_NAME(SCICreateSegment)
 #define SCIPrepareSegment SISCI_NAME(SCIPrepareSegment)
 #define SCISetSegmentAvailable SISCI_NAME(SCISetSegmentAvailable)
 #define SCISetSegmentUnavailable SISCI_NAME(SCISetSegmentUnavailable)
 #define SCIRegisterSegmentMemory SISCI_NAME(SCIRegisterSegmentMemory)
+#define SCIAttachPhysicalMemory SISCI_NAME(SCIAttachPhysicalMemory)
 #define SCIRemoveSegment SISCI_NAME(SCIRemoveSegment)
 #define SCIGetLocalSegmentId SISCI_NAME(SCIGetLocalSegmentId)
+#define SCIGetLocalSegmentSize SISCI_NAME(SCIGetLocalSegmentSize)
 #define SCIWaitForLocalSegmentEvent SISCI_NAME(SCIWaitForLocalSegmentEvent)
 #define SCIConnectSegment SISCI_NAME(SCIConnectSegment)
 #define SCIDisconnectSegment SISCI_NAME(SCIDisconnectSegment)
@@ -108,6 +115,7 @@ extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_IO_MAP_IOSPACE;
 #define SCIFlush SISCI_NAME(SCIFlush)
 #define SCIFlushReadBuffers SISCI_NAME(SCIFlushReadBuffers)
 #define SCIMemCpy SISCI_NAME(SCIMemCpy)
+#define SCIMemCopy SISCI_NAME(SCIMemCopy)
 #define SCITransferBlock SISCI_NAME(SCITransferBlock)
 #define SCICacheSync SISCI_NAME(SCICacheSync)
 #define SCICreateDMAQueue SISCI_NAME(SCICreateDMAQueue)
@@ -115,6 +123,7 @@ extern const unsigned int _SISCI_PUBLIC_CONST_SCI_FLAG_IO_MAP_IOSPACE;
 #define SCIEnqueueDMATransfer SISCI_NAME(SCIEnqueueDMATransfer)
 #define SCIPostDMAQueue SISCI_NAME(SCIPostDMAQueue)
 #define SCIStartDmaTransfer SISCI_NAME(SCIStartDmaTransfer)
+#define SCIStartDmaTransferVec SISCI_NAME(SCIStartDmaTransferVec)
 #define SCIAbortDMAQueue SISCI_NAME(SCIAbortDMAQueue)
 #define SCIResetDMAQueue SISCI_NAME(SCIResetDMAQueue)
 #define SCIDMAQueueState SISCI_NAME(SCIDMAQueueState)
@@ -142,6 +151,9 @@ const char *SCIGetErrorString(sci_error_t code);
 /* Nodes. The only adapter is 0. */
 void SCIGetLocalNodeId(unsigned int adapterNo, unsigned int *nodeId, unsigned int flags, sci_error_t *error);
 int SCIProbeNode(sci_desc_t sd, unsigned int adapterNo, unsigned int nodeId, unsigned int flags, sci_error_t *error);
+/* Up to 7 nodes whose line of the node table names this host, then 0. */
+void SCIGetNodeIdByAdapterName(const char *name, dis_nodeId_list_t *nodes, dis_virt_adapter_t *type, unsigned int flags,
+                               sci_error_t *error);
 void SCIQuery(unsigned int command, void *data, unsigned int flags, sci_error_t *error);
 
 /* Segments of this process. */
@@ -153,11 +165,14 @@ void SCISetSegmentAvailable(sci_local_segment_t segment, unsigned int localAdapt
                             *error);
 void SCISetSegmentUnavailable(sci_local_segment_t segment, unsigned int localAdapterNo, unsigned int flags, sci_error_t
                               *error);
-/* Refused with SCI_ERR_NOT_IMPLEMENTED: each segment has memory of the library. */
+/* These two are refused with SCI_ERR_NOT_IMPLEMENTED: each segment has memory of the library. */
 void SCIRegisterSegmentMemory(void *address, size_t size, sci_local_segment_t segment, unsigned int flags, sci_error_t
                               *error);
+void SCIAttachPhysicalMemory(sci_ioaddr_t ioaddress, void *address, unsigned int busNo, size_t size, sci_local_segment_t
+                             segment, unsigned int flags, sci_error_t *error);
 void SCIRemoveSegment(sci_local_segment_t segment, unsigned int flags, sci_error_t *error);
 unsigned int SCIGetLocalSegmentId(sci_local_segment_t segment);
+size_t SCIGetLocalSegmentSize(sci_local_segment_t segment);
 sci_segment_cb_reason_t SCIWaitForLocalSegmentEvent(sci_local_segment_t segment, unsigned int *sourceNodeId, unsigned
                                                     int *localAdapterNo, unsigned int timeout, unsigned int flags,
                                                     sci_error_t *error);
@@ -191,6 +206,8 @@ void SCIFlushReadBuffers(sci_sequence_t sequence);
 /* Copies. */
 void SCIMemCpy(sci_sequence_t sequence, void *memAddr, sci_map_t remoteMap, size_t remoteOffset, size_t size, unsigned
                int flags, sci_error_t *error);
+void SCIMemCopy(void *memAddr, sci_map_t remoteMap, size_t remoteOffset, size_t size, unsigned int flags, sci_error_t
+                *error);
 void SCITransferBlock(sci_map_t sourceMap, size_t sourceOffset, sci_map_t destinationMap, size_t destinationOffset,
                       size_t size, unsigned int flags, sci_error_t *error);
 void SCICacheSync(sci_map_t map, void *addr, size_t length, unsigned int flags, sci_error_t *error);
@@ -207,6 +224,9 @@ void SCIPostDMAQueue(sci_dma_queue_t queue, sci_cb_dma_t callback, void *callbac
 void SCIStartDmaTransfer(sci_dma_queue_t queue, sci_local_segment_t localSegment, sci_remote_segment_t remoteSegment,
                          size_t localOffset, size_t size, size_t remoteOffset, sci_cb_dma_t callback, void *callbackArg,
                          unsigned int flags, sci_error_t *error);
+void SCIStartDmaTransferVec(sci_dma_queue_t queue, sci_local_segment_t localSegment, sci_remote_segment_t remoteSegment,
+                            size_t count, dis_dma_vec_t *vector, sci_cb_dma_t callback, void *callbackArg, unsigned int
+                            flags, sci_error_t *error);
 void SCIAbortDMAQueue(sci_dma_queue_t queue, unsigned int flags, sci_error_t *error);
 void SCIResetDMAQueue(sci_dma_queue_t queue, unsigned int flags, sci_error_t *error);
 sci_dma_queue_state_t SCIDMAQueueState(sci_dma_queue_t queue);

@@ -7,7 +7,19 @@
 
 #include <stddef.h>
 
+#include <dis_types.h>
 #include <sisci_error.h>
+
+/* What an argument is for: programs mark their own with these. */
+#ifndef IN
+#define IN
+#endif
+#ifndef OUT
+#define OUT
+#endif
+#ifndef IN_OUT
+#define IN_OUT
+#endif
 
 typedef struct sci_desc *sci_desc_t;
 typedef struct sci_local_segment *sci_local_segment_t;
@@ -64,6 +76,7 @@ typedef sci_callback_action_t (*sci_cb_data_interrupt_t)(void *arg, sci_local_da
 #define SCI_Q_API 1
 #define SCI_Q_ADAPTER 2
 #define SCI_Q_ADAPTER_NODEID 1
+#define SCI_Q_ADAPTER_LINK_OPERATIONAL 2
 
 typedef struct {
     char *str;           /* room for the text */
@@ -72,9 +85,9 @@ typedef struct {
 
 typedef struct {
     unsigned int localAdapterNo;
-    unsigned int portNo;
+    unsigned int portNo; /* not read */
     unsigned int subcommand;
-    void *data; /* SCI_Q_ADAPTER_NODEID: unsigned int * */
+    void *data; /* unsigned int *; of LINK_OPERATIONAL 1 is put there */
 } sci_query_adapter_t;
 
 #endif /* SISCI_TYPES_H */

@@ -5,7 +5,7 @@ use crate::flags;
 use crate::registry::{Device, Handle, check_adapter, registry};
 use cci_mem::sync::{AtomicUsize, Ordering};
 use cci_sci::{Error, Nodes};
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Arc;
 
 /// What `SCI_Q_API` gives.
@@ -94,6 +94,39 @@ pub(crate) unsafe fn probe(handle: Handle, adapter: c_uint, node: c_uint, given:
     unsafe { answer(error, 0, act) }
 }
 
+/// `dis_nodeId_list_t`: nodes, then 0.
+pub(crate) type CNodes = [c_uint; 8];
+
+/// Gives the nodes of a host of the table by its name, as the table has it.
+pub(crate) unsafe fn nodes_of_name(
+    name: *const c_char,
+    (to, kind): (*mut CNodes, *mut c_uint),
+    given: c_uint,
+    error: *mut c_uint,
+) {
+    let act = || {
+        flags::check(given, &[], &[])?;
+        check(name.cast_mut())?;
+        check(to)?;
+        registry()?.check()?;
+        // SAFETY: a text by the contract of the header.
+        let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Error::NoSuchNode)?;
+        let table = Nodes::from_environment().map_err(|why| Refusal::from(why.code()))?;
+        let mut nodes: CNodes = [0; 8];
+        // The last place ends the list.
+        let places = nodes.iter_mut().rev().skip(1).rev();
+        let count = places.zip(table.of_host(name)).map(|(place, node)| *place = node).count();
+        // SAFETY: by the contract of the header.
+        unsafe {
+            offer(to, nodes);
+            offer(kind, 0);
+        }
+        if count == 0 { Err(Error::NoSuchNode.into()) } else { Ok(()) }
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { answer(error, (), act) }
+}
+
 /// `sci_query_string_t`.
 #[repr(C)]
 struct CText {
@@ -130,14 +163,16 @@ pub(crate) unsafe fn query(command: c_uint, to: *mut c_void, given: c_uint, erro
                 // SAFETY: by the contract of the header.
                 let of = unsafe { to.cast::<CAdapter>().read_unaligned() };
                 check_adapter(of.adapter)?;
-                // Programs leave the port as it is: this query does not read it.
-                if of.subcommand != 1 {
-                    return Err(ILLEGAL_QUERY);
-                }
+                // Programs leave the port as it is: no query reads it.
+                let found = match of.subcommand {
+                    1 => own_node()?,
+                    // The link of the only adapter works as long as there is a node.
+                    2 => own_node().map(|_| 1)?,
+                    _ => return Err(ILLEGAL_QUERY),
+                };
                 check(of.to)?;
-                let node = own_node()?;
                 // SAFETY: by the contract of the header.
-                unsafe { offer(of.to.cast::<c_uint>(), node) };
+                unsafe { offer(of.to.cast::<c_uint>(), found) };
             }
             _ => return Err(ILLEGAL_QUERY),
         }

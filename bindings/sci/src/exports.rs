@@ -42,6 +42,9 @@ calls! {
         devices::local_node(adapter, node, flags, error);
     fn SCIProbeNode(sd: Handle, adapter: c_uint, node: c_uint, flags: c_uint, error: Code) -> c_int =
         devices::probe(sd, adapter, node, flags, error);
+    fn SCIGetNodeIdByAdapterName(
+        name: *const c_char, nodes: *mut devices::CNodes, kind: *mut c_uint, flags: c_uint, error: Code,
+    ) = devices::nodes_of_name(name, (nodes, kind), flags, error);
     fn SCIQuery(command: c_uint, data: *mut c_void, flags: c_uint, error: Code) =
         devices::query(command, data, flags, error);
 
@@ -58,6 +61,10 @@ calls! {
     fn SCIRemoveSegment(segment: Handle, flags: c_uint, error: Code) = segments::remove(segment, flags, error);
     fn SCIRegisterSegmentMemory(address: *mut c_void, size: usize, segment: Handle, flags: c_uint, error: Code) =
         segments::register(address, size, segment, flags, error);
+    fn SCIAttachPhysicalMemory(
+        _io: u64, _address: *mut c_void, _bus: c_uint, size: usize, segment: Handle, _flags: c_uint, error: Code,
+    ) = segments::attach_physical(size, segment, error);
+    fn SCIGetLocalSegmentSize(segment: Handle) -> usize = segments::local_size(segment);
     fn SCIGetLocalSegmentId(segment: Handle) -> c_uint = segments::local_id(segment);
     fn SCIWaitForLocalSegmentEvent(
         segment: Handle, node: *mut c_uint, adapter: *mut c_uint, timeout: c_uint, flags: c_uint, error: Code,
@@ -97,7 +104,10 @@ calls! {
 
     fn SCIMemCpy(
         sequence: Handle, memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code,
-    ) = maps::copy(sequence, memory, map, (offset, size), flags, error);
+    ) = maps::copy(Some(sequence), memory, map, (offset, size), flags, error);
+    fn SCIMemCopy(
+        memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code,
+    ) = maps::copy(None, memory, map, (offset, size), flags, error);
     fn SCITransferBlock(
         source: Handle, from: usize, target: Handle, to: usize, size: usize, flags: c_uint, error: Code,
     ) = maps::transfer((source, from), (target, to), size, flags, error);
@@ -118,6 +128,10 @@ calls! {
         queue: Handle, local: Handle, remote: Handle, from: usize, size: usize, to: usize,
         callback: Function<queues::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
     ) = queues::start_transfer(queue, ((local, from), (remote, to)), size, (callback, arg), flags, error);
+    fn SCIStartDmaTransferVec(
+        queue: Handle, local: Handle, remote: Handle, count: usize, parts: *const queues::CPart,
+        callback: Function<queues::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+    ) = queues::start_vector(queue, (local, remote), (parts, count), (callback, arg), flags, error);
     fn SCIAbortDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::abort(queue, flags, error);
     fn SCIResetDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::reset(queue, flags, error);
     fn SCIDMAQueueState(queue: Handle) -> c_uint = queues::state(queue);

@@ -1,42 +1,50 @@
-//! Flags: their values are this library's, and programs read them from it.
+//! Flags. Programs compile in values of the vendor's, so these are the vendor's wherever a public
+//! client shows them; the others are this library's (`docs/design/sci.md`, Values). Flags of
+//! different calls share values, those of one call do not.
 
 use crate::answer::{Answer, FLAG_NOT_IMPLEMENTED, ILLEGAL_FLAG};
 use std::ffi::c_uint;
 
 macro_rules! flags {
-    ($($name:ident = $bit:literal;)+) => {
+    ($($name:ident = $value:literal;)+) => {
         $(
             #[unsafe(export_name = concat!("_SISCI_PUBLIC_CONST_SCI_FLAG_", stringify!($name)))]
-            pub(crate) static $name: c_uint = 1 << $bit;
+            pub(crate) static $name: c_uint = $value;
         )+
     };
 }
 
 flags! {
-    EMPTY = 0;
-    USE_CALLBACK = 1;
-    FIXED_INTNO = 2;
-    SHARED_INT = 3;
-    FIXED_MAP_ADDR = 4;
-    READONLY_MAP = 5;
-    LOCK_OPERATION = 6;
-    ERROR_CHECK = 7;
-    BLOCK_READ = 8;
-    FLUSH_CPU_BUFFERS_ONLY = 9;
-    FAST_BARRIER = 10;
-    NO_FLUSH = 11;
-    NO_STORE_BARRIER = 12;
-    PRIVATE = 13;
-    FORCE_DISCONNECT = 14;
-    NOTIFY = 15;
-    DMA_SOURCE_ONLY = 16;
-    DMA_READ = 17;
-    ASYNCHRONOUS_CONNECT = 18;
-    BROADCAST = 19;
-    AUTO_ID = 20;
-    DMA_GLOBAL = 21;
-    DMA_WAIT = 22;
-    IO_MAP_IOSPACE = 23;
+    USE_CALLBACK = 0x1;
+    EMPTY = 0x2;
+    PRIVATE = 0x4;
+    DMA_SOURCE_ONLY = 0x8;
+    AUTO_ID = 0x2000_0000;
+    FIXED_INTNO = 0x2;
+    SHARED_INT = 0x4;
+    FIXED_MAP_ADDR = 0x1;
+    READONLY_MAP = 0x2;
+    LOCK_OPERATION = 0x4;
+    IO_MAP_IOSPACE = 0x80;
+    BROADCAST = 0x4_0000;
+    DMA_WAIT = 0x4;
+    DMA_READ = 0x10;
+    DMA_GLOBAL = 0x40;
+    CACHE_FLUSH = 0x10_0000;
+    CACHE_INVALIDATE = 0x20_0000;
+}
+
+// No public source shows these of the vendor.
+flags! {
+    ERROR_CHECK = 0x80;
+    BLOCK_READ = 0x100;
+    FLUSH_CPU_BUFFERS_ONLY = 0x200;
+    FAST_BARRIER = 0x400;
+    NO_FLUSH = 0x800;
+    NO_STORE_BARRIER = 0x1000;
+    FORCE_DISCONNECT = 0x4000;
+    NOTIFY = 0x8000;
+    ASYNCHRONOUS_CONNECT = 0x40_0000;
 }
 
 /// Checks the flags of a call: those that it has, and those that are not there yet.

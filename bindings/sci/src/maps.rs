@@ -35,7 +35,7 @@ pub(crate) unsafe fn map_local(
     error: *mut c_uint,
 ) -> *mut c_void {
     let act = || {
-        flags::check(given, &[&flags::READONLY_MAP], &[&flags::FIXED_MAP_ADDR])?;
+        flags::check(given, &[&flags::READONLY_MAP, &flags::IO_MAP_IOSPACE], &[&flags::FIXED_MAP_ADDR])?;
         check(to)?;
         let segment = registry()?.segments.find(segment)?;
         let window = segment.object.map(range(offset, size)?, access(given))?;
@@ -54,8 +54,8 @@ pub(crate) unsafe fn map_remote(
     error: *mut c_uint,
 ) -> *mut c_void {
     let act = || {
-        let later = [&flags::FIXED_MAP_ADDR, &flags::LOCK_OPERATION, &flags::IO_MAP_IOSPACE];
-        flags::check(given, &[&flags::READONLY_MAP, &flags::BROADCAST], &later)?;
+        let later = [&flags::FIXED_MAP_ADDR, &flags::LOCK_OPERATION];
+        flags::check(given, &[&flags::READONLY_MAP, &flags::BROADCAST, &flags::IO_MAP_IOSPACE], &later)?;
         check(to)?;
         let segment = registry()?.remotes.find(segment)?.object.segment()?;
         if has(given, &flags::BROADCAST) && segment.node() != EVERY_NODE {
@@ -166,21 +166,31 @@ pub(crate) unsafe fn flush_read_buffers(handle: Handle) {
 
 pub(crate) unsafe fn cache_sync(map: Handle, address: *mut c_void, len: usize, given: c_uint, error: *mut c_uint) {
     let act = || {
-        flags::check(given, &[], &[])?;
+        flags::check(given, &[&flags::CACHE_FLUSH, &flags::CACHE_INVALIDATE], &[])?;
+        // Programs name no map for memory of this host, whose caches are coherent.
+        if map.is_null() {
+            fence(Ordering::SeqCst);
+            return Ok(());
+        }
         let map = registry()?.maps.find(map)?;
         let offset = address.addr().wrapping_sub(map.window.as_ptr().addr());
         if offset.checked_add(len).is_none_or(|end| end > map.window.len()) {
             return Err(Error::OutOfRange.into());
         }
         map.window.flush();
+        if has(given, &flags::CACHE_INVALIDATE) {
+            map.window.flush_reads()?;
+        }
         Ok(())
     };
     // SAFETY: by the contract of the header.
     unsafe { answer(error, (), act) }
 }
 
+/// Copies to a map, or from it. Without a sequence of the program an error is found by one of the
+/// call.
 pub(crate) unsafe fn copy(
-    sequence: Handle,
+    sequence: Option<Handle>,
     memory: *mut c_void,
     map: Handle,
     (offset, size): (usize, usize),
@@ -214,7 +224,10 @@ pub(crate) unsafe fn copy(
         }
         fence(Ordering::Release);
         if has(given, &flags::ERROR_CHECK) {
-            let status = registry.with_sequence(sequence, |of| of.sequence.check())?;
+            let status = match sequence {
+                Some(sequence) => registry.with_sequence(sequence, |of| of.sequence.check())?,
+                None => map.window.sequence().check(),
+            };
             if status != SequenceStatus::Ok {
                 return Err(TRANSFER_FAILED);
             }

@@ -1,11 +1,11 @@
 //! DMA queues.
 
-use crate::answer::{Answer, TRANSFER_FAILED, answer};
+use crate::answer::{Answer, TRANSFER_FAILED, answer, check};
 use crate::flags::{self, has};
 use crate::objects::{end, make};
 use crate::registry::{Handle, limit, registry};
 use crate::segments::{CThen, callback, pointer, then};
-use cci_sci::{Direction, DmaQueue, Error, Host, QueueState};
+use cci_sci::{Direction, DmaQueue, Error, Host, MOST_PARTS, Part, QueueState};
 use std::ffi::{c_uint, c_void};
 
 /// `sci_cb_dma_t`.
@@ -20,7 +20,8 @@ pub(crate) unsafe fn create(
     given: c_uint,
     error: *mut c_uint,
 ) {
-    let queue = |host: &Host| host.dma_queue(most as usize);
+    // Programs that start transfers one at a time ask for none.
+    let queue = |host: &Host| host.dma_queue(most.max(1) as usize);
     // SAFETY: by the contract of the header.
     unsafe { make(|all| &all.queues, (sd, adapter), to, given, error, queue) }
 }
@@ -38,8 +39,7 @@ pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
 fn add(queue: &DmaQueue, ((local, from), (remote, to)): Ends, size: usize, given: c_uint) -> Answer<()> {
     let registry = registry()?;
     let (local, remote) = (registry.segments.find(local)?, registry.remotes.find(remote)?.object.segment()?);
-    let direction = if has(given, &flags::DMA_READ) { Direction::Read } else { Direction::Write };
-    Ok(queue.enqueue((&local.object, from), (&remote, to), size, direction)?)
+    Ok(queue.enqueue((&local.object, from), (&remote, to), size, direction(given))?)
 }
 
 fn start(
@@ -63,7 +63,7 @@ fn start(
 
 pub(crate) unsafe fn enqueue(handle: Handle, ends: Ends, size: usize, given: c_uint, error: *mut c_uint) {
     let act = |queue: &DmaQueue| {
-        flags::check(given, &[&flags::DMA_READ], &[&flags::DMA_GLOBAL])?;
+        flags::check(given, &[&flags::DMA_READ, &flags::DMA_GLOBAL], &[])?;
         add(queue, ends, size, given)
     };
     // SAFETY: by the contract of the header.
@@ -87,11 +87,60 @@ pub(crate) unsafe fn start_transfer(
     given: c_uint,
     error: *mut c_uint,
 ) {
+    let act = |queue: &DmaQueue| add(queue, ends, size, given);
+    // SAFETY: by the contract of the header.
+    unsafe { start_with(handle, told, given, error, act) }
+}
+
+/// `dis_dma_vec_t`. Its flags are not read.
+#[repr(C)]
+pub(crate) struct CPart {
+    size: usize,
+    local_offset: usize,
+    remote_offset: usize,
+    _flags: c_uint,
+}
+
+pub(crate) unsafe fn start_vector(
+    handle: Handle,
+    (local, remote): (Handle, Handle),
+    (parts, count): (*const CPart, usize),
+    told: (Option<DmaCallback>, *mut c_void),
+    given: c_uint,
+    error: *mut c_uint,
+) {
     let act = |queue: &DmaQueue| {
-        let has_flags = [&flags::DMA_READ, &flags::USE_CALLBACK, &flags::DMA_WAIT];
-        flags::check(given, &has_flags, &[&flags::DMA_GLOBAL, &flags::BROADCAST])?;
+        check(parts.cast_mut())?;
+        if count > MOST_PARTS {
+            return Err(Error::MaxEntries.into());
+        }
+        let part = |at| {
+            // SAFETY: so many parts by the contract of the header.
+            let part = unsafe { parts.add(at).read_unaligned() };
+            Part { local_offset: part.local_offset, remote_offset: part.remote_offset, len: part.size }
+        };
+        let parts: Vec<_> = (0..count).map(part).collect();
+        let registry = registry()?;
+        let (local, remote) = (registry.segments.find(local)?, registry.remotes.find(remote)?.object.segment()?);
+        Ok(queue.enqueue_vector(&local.object, &remote, &parts, direction(given))?)
+    };
+    // SAFETY: by the contract of the header.
+    unsafe { start_with(handle, told, given, error, act) }
+}
+
+/// Resets a queue, has its transfers entered, and starts it.
+unsafe fn start_with(
+    handle: Handle,
+    told: (Option<DmaCallback>, *mut c_void),
+    given: c_uint,
+    error: *mut c_uint,
+    enter: impl FnOnce(&DmaQueue) -> Answer<()>,
+) {
+    let act = |queue: &DmaQueue| {
+        let has_flags = [&flags::DMA_READ, &flags::USE_CALLBACK, &flags::DMA_WAIT, &flags::DMA_GLOBAL];
+        flags::check(given, &has_flags, &[&flags::BROADCAST])?;
         queue.reset()?;
-        add(queue, ends, size, given)?;
+        enter(queue)?;
         start(queue, handle, told, given)?;
         if has(given, &flags::DMA_WAIT) && queue.wait(None)? != QueueState::Done {
             return Err(TRANSFER_FAILED);
@@ -100,6 +149,10 @@ pub(crate) unsafe fn start_transfer(
     };
     // SAFETY: by the contract of the header.
     unsafe { with(handle, error, (), act) }
+}
+
+fn direction(given: c_uint) -> Direction {
+    if has(given, &flags::DMA_READ) { Direction::Read } else { Direction::Write }
 }
 
 pub(crate) unsafe fn abort(handle: Handle, given: c_uint, error: *mut c_uint) {

@@ -6,8 +6,16 @@ use crate::far::{Far, call_back, call_back_later};
 use crate::flags::{self, has};
 use crate::objects::end;
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
-use cci_sci::{EVERY_NODE, Error, LocalSegment, Then, Withdraw};
+use cci_mem::sync::{AtomicU32, Ordering};
+use cci_sci::{EVERY_NODE, Error, Host, LocalSegment, Then, Withdraw};
 use std::ffi::{c_uint, c_void};
+
+/// `DIS_BROADCAST_NODEID_GROUP_ALL`, which stands for a group only where the flag does too.
+const GROUP_ALL: c_uint = 252;
+/// Where numbers begin that the library chooses, which is also how many there are; and how many are
+/// tried.
+const ANY: u32 = 0x2000_0000;
+const ANY_TRIES: u32 = 256;
 
 /// What a callback returns: `SCI_CALLBACK_CANCEL` or anything else.
 pub(crate) type CThen = c_uint;
@@ -44,15 +52,22 @@ pub(crate) unsafe fn create(
     error: *mut c_uint,
 ) {
     let act = || {
-        let later = [&flags::EMPTY, &flags::PRIVATE, &flags::AUTO_ID, &flags::DMA_GLOBAL];
-        flags::check(given, &[&flags::USE_CALLBACK, &flags::BROADCAST], &later)?;
+        // Hints: any segment can do what these ask for.
+        let hints = [&flags::PRIVATE, &flags::DMA_SOURCE_ONLY, &flags::DMA_GLOBAL];
+        let has_flags = [&[&flags::USE_CALLBACK, &flags::BROADCAST, &flags::AUTO_ID], &hints[..]].concat();
+        flags::check(given, &has_flags, &[&flags::EMPTY])?;
+        let (is_broadcast, is_any) = (has(given, &flags::BROADCAST), has(given, &flags::AUTO_ID));
+        if is_broadcast && is_any {
+            return Err(FLAG_NOT_IMPLEMENTED);
+        }
         check(to)?;
         let function = callback(given, function, arg)?;
         let (registry, device) = (registry()?, device(sd)?);
         let handle = registry.next();
-        let segment = match has(given, &flags::BROADCAST) {
-            true => device.host.create_broadcast(id, size)?,
-            false => device.host.create(id, size)?,
+        let segment = match (is_broadcast, is_any) {
+            (true, _) => device.host.create_broadcast(id, size)?,
+            (false, true) => create_any(&device.host, size)?,
+            (false, false) => device.host.create(id, size)?,
         };
         let segment = registry.segments.enter(handle, Owned::new(&device, segment));
         if let Some((function, arg)) = function {
@@ -72,6 +87,22 @@ pub(crate) unsafe fn create(
     unsafe { answer(error, (), act) }
 }
 
+/// A segment with a number that is free. Those of a process begin at its own place, so that one that
+/// tries finds few taken.
+fn create_any(host: &Host, size: usize) -> Answer<LocalSegment> {
+    static LAST: AtomicU32 = AtomicU32::new(0);
+    for _ in 0..ANY_TRIES {
+        // Publishes nothing.
+        let count = LAST.fetch_add(1, Ordering::Relaxed);
+        let number = (std::process::id() << 8).wrapping_add(count) & (ANY - 1) | ANY;
+        match host.create(number, size) {
+            Err(Error::SegmentIdUsed) => {}
+            other => return Ok(other?),
+        }
+    }
+    Err(Error::SegmentIdUsed.into())
+}
+
 unsafe fn with_local<R>(
     handle: Handle,
     error: *mut c_uint,
@@ -84,7 +115,7 @@ unsafe fn with_local<R>(
 
 pub(crate) unsafe fn prepare(handle: Handle, adapter: c_uint, given: c_uint, error: *mut c_uint) {
     let act = |segment: &LocalSegment| {
-        flags::check(given, &[&flags::BROADCAST], &[&flags::DMA_SOURCE_ONLY])?;
+        flags::check(given, &[&flags::BROADCAST, &flags::DMA_SOURCE_ONLY], &[])?;
         check_adapter(adapter)?;
         Ok(segment.prepare()?)
     };
@@ -130,9 +161,21 @@ pub(crate) unsafe fn register(address: *mut c_void, size: usize, handle: Handle,
     unsafe { with_local(handle, error, (), act) }
 }
 
+/// Refused, as [`register`]: memory of a device cannot be handed to others.
+pub(crate) unsafe fn attach_physical(size: usize, handle: Handle, error: *mut c_uint) {
+    let act = |_: &LocalSegment| Err(if size == 0 { WRONG } else { NOT_IMPLEMENTED });
+    // SAFETY: by the contract of the header.
+    unsafe { with_local(handle, error, (), act) }
+}
+
 pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
     // SAFETY: by the contract of the header.
     unsafe { end(|all| &all.segments, handle, given, error, LocalSegment::remove) }
+}
+
+pub(crate) unsafe fn local_size(handle: Handle) -> usize {
+    // SAFETY: nothing is written.
+    unsafe { with_local(handle, std::ptr::null_mut(), 0, |segment| Ok(segment.len())) }
 }
 
 pub(crate) unsafe fn local_id(handle: Handle) -> c_uint {
@@ -180,7 +223,7 @@ pub(crate) unsafe fn connect(
         }
         check_adapter(adapter)?;
         check(to)?;
-        if is_broadcast && node != EVERY_NODE {
+        if is_broadcast && node != EVERY_NODE && node != GROUP_ALL {
             return Err(Error::IllegalNode.into());
         }
         let function = callback(given, function, arg)?;

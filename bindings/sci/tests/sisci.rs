@@ -309,7 +309,7 @@ fn the_headers_declare_what_the_list_names() {
 #[test]
 fn each_header_stands_alone_in_c_and_in_cxx() {
     for (language, standard) in [("c", "-std=c99"), ("c++", "-std=c++17")] {
-        for header in ["sisci_api.h", "sisci_types.h", "sisci_error.h", "scasci.h", "rtl.h"] {
+        for header in ["sisci_api.h", "dis_types.h", "sisci_types.h", "sisci_error.h", "scasci.h", "rtl.h"] {
             let dir = tempfile::tempdir().expect("a temporary directory");
             let source = dir.path().join("alone.c");
             std::fs::write(&source, format!("#include <{header}>\nint unused;\n")).expect("a source is written");

@@ -29,6 +29,33 @@ pub enum Direction {
     Read,
 }
 
+/// The parts of a vector, at most.
+pub const MOST_PARTS: usize = 256;
+
+/// A part of a vector of transfers between two segments ([`DmaQueue::enqueue_vector`]).
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::Part;
+///
+/// /// The rows of a matrix, packed.
+/// fn rows(count: usize, len: usize, stride: usize) -> Vec<Part> {
+///     let row = |row| Part { local_offset: row * stride, remote_offset: row * len, len };
+///     (0..count).map(row).collect()
+/// }
+/// ```
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(clippy::exhaustive_structs, reason = "that of SISCI")]
+pub struct Part {
+    /// Bytes before it in the local segment.
+    pub local_offset: usize,
+    /// Bytes before it in the remote segment.
+    pub remote_offset: usize,
+    /// Its bytes.
+    pub len: usize,
+}
+
 /// A queue of transfers between segments of this host and remote ones. They are made in order, by
 /// the library, and end together.
 ///
@@ -81,32 +108,64 @@ impl DmaQueue {
         len: usize,
         direction: Direction,
     ) -> Result<(), Error> {
+        let part = Part { local_offset, remote_offset, len };
+        self.enter((local, remote), &[part], direction, |queue| queue.most)
+    }
+
+    /// Adds the parts of a vector, all or none. A vector has [`MOST_PARTS`] at most, whatever the
+    /// queue was made for, and the queue is empty before.
+    ///
+    /// # Errors
+    ///
+    /// As [`DmaQueue::enqueue`]. [`Error::IllegalParameter`]: no part, or one of no bytes.
+    pub fn enqueue_vector(
+        &self,
+        local: &LocalSegment,
+        remote: &RemoteSegment,
+        parts: &[Part],
+        direction: Direction,
+    ) -> Result<(), Error> {
+        self.enter((local, remote), parts, direction, |queue| match queue.state {
+            QueueState::Idle => MOST_PARTS,
+            _ => 0,
+        })
+    }
+
+    fn enter(
+        &self,
+        (local, remote): (&LocalSegment, &RemoteSegment),
+        parts: &[Part],
+        direction: Direction,
+        most: impl FnOnce(&Queue) -> usize,
+    ) -> Result<(), Error> {
         self.shared.with_quietly(|state| {
             let found = local.registered(state).and_then(|own| Ok((own, remote.registered(state)?)));
             let queue = state.queues.get_mut(&self.token).ok_or(Error::Cancelled)?;
             if !matches!(queue.state, QueueState::Idle | QueueState::Gather) {
                 return Err(Error::IllegalOperation);
             }
-            if queue.transfers.len() >= queue.most {
+            if queue.transfers.len() + parts.len() > most(queue) {
                 return Err(Error::MaxEntries);
             }
-            if len == 0 {
+            if parts.is_empty() || parts.iter().any(|part| part.len == 0) {
                 return Err(Error::IllegalParameter);
             }
             let ((own, own_handle), (partner, remote, remote_handle)) = found?;
-            own.check(local_offset, len)?;
-            remote.check(remote_offset, len)?;
-            queue.transfers.push(Transfer {
-                own,
+            for part in parts {
+                own.check(part.local_offset, part.len)?;
+                remote.check(part.remote_offset, part.len)?;
+            }
+            queue.transfers.extend(parts.iter().map(|part| Transfer {
+                own: Arc::clone(&own),
                 own_handle,
-                own_offset: local_offset as u64,
+                own_offset: part.local_offset as u64,
                 partner,
-                remote,
+                remote: Arc::clone(&remote),
                 remote_handle,
-                remote_offset: remote_offset as u64,
-                len: len as u64,
+                remote_offset: part.remote_offset as u64,
+                len: part.len as u64,
                 is_read: direction == Direction::Read,
-            });
+            }));
             queue.state = QueueState::Gather;
             Ok(())
         })

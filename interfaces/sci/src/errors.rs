@@ -70,12 +70,12 @@ codes! {
     Timeout = 0x4000_090a => "the time is over; wait longer, or see that the other program runs",
     /// A range outside of the object.
     OutOfRange = 0x4000_090b => "the range lies outside of the object; pass a smaller offset or length",
-    /// No such segment.
-    NoSuchSegment = 0x4000_090c => "the node has no such segment, or it is not available; connect again once its owner has published it",
+    /// No such segment, or no such interrupt: SISCI has one number for both.
+    NoSuchSegment = 0x4000_090c => "the node has no such segment or interrupt, or it is not available; connect again once its owner has made it available",
     /// A node number that no node can have.
     IllegalNode = 0x4000_090d => "no node can have this number; name one from 1 to 65535",
-    /// Nobody answers to the name.
-    ConnectionRefused = 0x4000_090e => "the node has no such interrupt of this kind; connect again once its owner has created it",
+    /// The owner's answer does not fit.
+    ConnectionRefused = 0x4000_090e => "the owner has answered something else than a connection; see that both sides have this release",
     /// The connection to the segment is no more.
     SegmentNotConnected = 0x4000_090f => "the connection to the segment is no more; connect again",
     /// An offset that is not aligned.

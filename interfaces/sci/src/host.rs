@@ -237,8 +237,7 @@ impl Host {
     ///
     /// # Errors
     ///
-    /// [`Error::ConnectionRefused`]: there is none, or it takes bytes. Others as
-    /// [`Host::connect`].
+    /// [`Error::NoSuchSegment`]: there is none, or it takes bytes. Others as [`Host::connect`].
     pub fn connect_interrupt(&self, node: u32, number: u32, limit: Option<Duration>) -> Result<RemoteInterrupt, Error> {
         let token = self.attach(node, number, limit, false)?;
         Ok(RemoteInterrupt::new(&self.shared, token))
@@ -262,7 +261,7 @@ impl Host {
     fn attach(&self, node: u32, number: u32, limit: Option<Duration>, has_bytes: bool) -> Result<u64, Error> {
         let until = (deadline(limit), None);
         let is_own = |state: &State| node == state.own_node && state.interrupts.contains_key(&number);
-        let find = self.shared.find((node, Named::Interrupt(number)), until, is_own, Error::ConnectionRefused);
+        let find = self.shared.find((node, Named::Interrupt(number)), until, is_own, Error::NoSuchSegment);
         let partner = find?;
         let request = Request { partner, node, segment: None, outcome: None };
         self.shared.ask(request, until, |token| Message::Attach { token, interrupt: number, has_bytes })

@@ -65,7 +65,7 @@ mod window;
 mod wire;
 
 pub use connect::Connecting;
-pub use dma::{Direction, DmaQueue};
+pub use dma::{Direction, DmaQueue, MOST_PARTS, Part};
 pub use errors::{Error, NotOpened};
 pub use host::Host;
 pub use interrupts::{DataInterrupt, Interrupt, RemoteDataInterrupt, RemoteInterrupt};

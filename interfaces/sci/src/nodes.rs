@@ -160,6 +160,11 @@ impl Nodes {
         self.own
     }
 
+    /// Returns the nodes whose line names this host, in their order.
+    pub fn of_host<'n>(&'n self, host: &'n str) -> impl Iterator<Item = u32> + 'n {
+        self.all.iter().filter(move |(_, place)| place.host == host).map(|(number, _)| *number)
+    }
+
     /// All nodes.
     pub(crate) fn numbers(&self) -> impl Iterator<Item = u32> {
         self.all.keys().copied()

@@ -158,7 +158,7 @@ impl State {
                 self.enter_if_far(endpoint, key.0);
                 Answer::Interrupt
             }
-            None => Answer::Refused(Error::ConnectionRefused.code()),
+            None => Answer::Refused(Error::NoSuchSegment.code()),
         };
         self.send(endpoint, key.0, Message::Answer { token: key.1, answer });
     }

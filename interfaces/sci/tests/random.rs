@@ -46,7 +46,7 @@ impl Side {
             },
             1 => match self.host.connect_data_interrupt(4, other, Some(LIMIT)) {
                 Ok(ring) => self.rings.push(ring),
-                Err(why) => assert_eq!(why, Error::ConnectionRefused),
+                Err(why) => assert_eq!(why, Error::NoSuchSegment),
             },
             2 if !self.far.is_empty() => {
                 let connection = self.far.swap_remove(rng.usize(..self.far.len()));

@@ -32,6 +32,8 @@ static void before_initialize(void) {
 static void devices(void) {
     char text[80], room[4];
     unsigned int node = 0;
+    dis_nodeId_list_t list;
+    dis_virt_adapter_t kind;
     sci_query_string_t version = {text, sizeof text}, narrow = {room, sizeof room};
     /* The query does not read the port, and programs leave it as it is. */
     sci_query_adapter_t adapter = {0, 0xdeadbeef, SCI_Q_ADAPTER_NODEID, NULL};
@@ -56,9 +58,18 @@ static void devices(void) {
     node = 0;
     OK(SCIQuery(SCI_Q_ADAPTER, &adapter, NONE, &error));
     CHECK(node == 4);
+    adapter.subcommand = SCI_Q_ADAPTER_LINK_OPERATIONAL;
+    OK(SCIQuery(SCI_Q_ADAPTER, &adapter, NONE, &error));
+    CHECK(node == 1);
     adapter.subcommand = 99;
     FAILS(SCIQuery(SCI_Q_ADAPTER, &adapter, NONE, &error), SCI_ERR_ILLEGAL_QUERY);
     FAILS(SCIQuery(99, &version, NONE, &error), SCI_ERR_ILLEGAL_QUERY);
+    OK(SCIGetNodeIdByAdapterName("localhost", &list, &kind, NONE, &error));
+    CHECK(list[0] == 4 && list[1] == 8 && list[2] == 0);
+    FAILS(SCIGetNodeIdByAdapterName("nobody", &list, &kind, NONE, &error), SCI_ERR_NO_SUCH_NODEID);
+    CHECK(list[0] == 0);
+    FAILS(SCIGetNodeIdByAdapterName(NULL, &list, &kind, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCIGetNodeIdByAdapterName("localhost", NULL, &kind, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCIQuery(SCI_Q_API, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
 }
 
@@ -69,12 +80,12 @@ static void segments(void) {
 
     FAILS(SCICreateSegment(sd, &own, id, 0, NULL, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCICreateSegment(sd, &own, id, (size_t)1 << 50, NULL, NULL, NONE, &error), SCI_ERR_NOSPC);
-    FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_PRIVATE, &error), SCI_ERR_FLAG_NOT_IMPLEMENTED);
     FAILS(SCICreateSegment(sd, &own, id, SIZE, NULL, NULL, SCI_FLAG_EMPTY, &error), SCI_ERR_FLAG_NOT_IMPLEMENTED);
     FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_DMA_READ, &error), SCI_ERR_ILLEGAL_FLAG);
     FAILS(SCICreateSegment(sd, &own, id, 1, NULL, NULL, SCI_FLAG_USE_CALLBACK, &error), SCI_ERR_ILLEGAL_PARAMETER);
     OK(SCICreateSegment(sd, &own, id, SIZE, NULL, NULL, NONE, &error));
     FAILS(SCICreateSegment(sd, &other, id, SIZE, NULL, NULL, NONE, &error), SCI_ERR_SEGMENTID_USED);
+    CHECK(SCIGetLocalSegmentSize(own) == SIZE && SCIGetLocalSegmentSize(BAD) == 0);
     CHECK(SCIGetLocalSegmentId(own) == id && SCIGetLocalSegmentId(BAD) == 0);
     FAILS(SCISetSegmentAvailable(own, 0, NONE, &error), SCI_ERR_SEGMENT_NOT_PREPARED);
     FAILS(SCIPrepareSegment(own, 1, NONE, &error), SCI_ERR_NO_SUCH_ADAPTERNO);
@@ -83,7 +94,8 @@ static void segments(void) {
     FAILS(SCIRegisterSegmentMemory(&node, 0, own, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCIRegisterSegmentMemory(&node, sizeof node, BAD, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCIRegisterSegmentMemory(&node, sizeof node, own, SCI_FLAG_EMPTY, &error), SCI_ERR_ILLEGAL_FLAG);
-    OK(SCIPrepareSegment(own, 0, NONE, &error));
+    FAILS(SCIAttachPhysicalMemory(0, &node, 0, sizeof node, own, SCI_FLAG_EMPTY, &error), SCI_ERR_NOT_IMPLEMENTED);
+    OK(SCIPrepareSegment(own, 0, SCI_FLAG_DMA_SOURCE_ONLY, &error));
     FAILS(SCIPrepareSegment(own, 0, NONE, &error), SCI_ERR_ILLEGAL_OPERATION);
     FAILS(SCIConnectSegment(sd, &remote, 4, id, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NO_SUCH_SEGMENT);
     OK(SCISetSegmentAvailable(own, 0, NONE, &error));
@@ -101,6 +113,23 @@ static void segments(void) {
     CHECK(SCIWaitForRemoteSegmentEvent(remote, &status, WAIT, NONE, &error) == SCI_CB_DISCONNECT);
     CHECK(status == SCI_ERR_OK);
     FAILS(SCIWaitForRemoteSegmentEvent(remote, &status, 0, NONE, &error), SCI_ERR_TIMEOUT);
+}
+
+/* Flags that ask for what every segment has, and numbers that the library chooses. */
+static void hints(void) {
+    sci_local_segment_t first, second;
+    sci_map_t window;
+    const unsigned int any = SCI_FLAG_AUTO_ID | SCI_FLAG_PRIVATE | SCI_FLAG_DMA_SOURCE_ONLY | SCI_FLAG_DMA_GLOBAL;
+
+    OK(SCICreateSegment(sd, &first, id, SIZE, NULL, NULL, any, &error));
+    OK(SCICreateSegment(sd, &second, id, SIZE, NULL, NULL, SCI_FLAG_AUTO_ID, &error));
+    CHECK(SCIGetLocalSegmentId(first) != SCIGetLocalSegmentId(second) && SCIGetLocalSegmentId(second) != id);
+    FAILS(SCICreateSegment(sd, &own, id, SIZE, NULL, NULL, SCI_FLAG_AUTO_ID | SCI_FLAG_BROADCAST, &error),
+          SCI_ERR_FLAG_NOT_IMPLEMENTED);
+    OK(SCIMapLocalSegment(first, &window, 0, SIZE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error));
+    OK(SCIUnmapSegment(window, NONE, &error));
+    OK(SCIRemoveSegment(first, NONE, &error));
+    OK(SCIRemoveSegment(second, NONE, &error));
 }
 
 /* What a callback has been given. */
@@ -191,7 +220,7 @@ static void broadcasts(void) {
     OK(SCIPrepareSegment(member, 0, flag, &error));
     OK(SCISetSegmentAvailable(member, 0, flag, &error));
     FAILS(SCIConnectSegment(sd, &all, 4, id + 2, 0, NULL, NULL, WAIT, flag, &error), SCI_ERR_ILLEGAL_NODEID);
-    FAILS(SCIConnectSegment(sd, &all, every, id + 2, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_ILLEGAL_NODEID);
+    FAILS(SCIConnectSegment(sd, &all, every, id + 2, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NO_SUCH_NODEID);
     FAILS(SCIConnectSegment(sd, &all, 4, id + 2, 0, NULL, NULL, WAIT, NONE, &error), SCI_ERR_NO_SUCH_SEGMENT);
     OK(SCIConnectSegment(sd, &all, every, id + 2, 0, NULL, NULL, WAIT, flag, &error));
     OK(stored = SCIMapRemoteSegment(all, &there, 0, SIZE, NULL, flag, &error));
@@ -216,7 +245,7 @@ static void maps(void) {
     FAILS(SCIMapRemoteSegment(remote, &map, 0, SIZE, NULL, SCI_FLAG_FIXED_MAP_ADDR, &error),
           SCI_ERR_FLAG_NOT_IMPLEMENTED);
     FAILS(SCIMapRemoteSegment((sci_remote_segment_t)(void *)own, &map, 0, SIZE, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
-    OK(first = SCIMapRemoteSegment(remote, &map, 0, SIZE, NULL, NONE, &error));
+    OK(first = SCIMapRemoteSegment(remote, &map, 0, SIZE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error));
     OK(second = SCIMapLocalSegment(own, &half, 1000, 100, NULL, NONE, &error));
     first[1001] = 77;
     CHECK(second[1] == 77);
@@ -232,6 +261,12 @@ static void maps(void) {
     memset(bytes, 0, sizeof bytes);
     OK(SCIMemCpy(sequence, bytes, map, 1000, 100, SCI_FLAG_BLOCK_READ, &error));
     CHECK(bytes[0] == 5 && bytes[99] == 5);
+    memset(bytes, 6, sizeof bytes);
+    OK(SCIMemCopy(bytes, map, 1000, 100, SCI_FLAG_ERROR_CHECK, &error));
+    CHECK(second[0] == 6 && second[99] == 6);
+    memset(bytes, 5, sizeof bytes);
+    OK(SCIMemCopy(bytes, map, 1000, 100, NONE, &error));
+    FAILS(SCIMemCopy(bytes, map, SIZE, 1, NONE, &error), SCI_ERR_OUT_OF_RANGE);
     FAILS(SCIMemCpy(sequence, bytes, half, 1, 100, NONE, &error), SCI_ERR_OUT_OF_RANGE);
     FAILS(SCIMemCpy(sequence, NULL, half, 0, 100, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCIMemCpy(sequence, bytes, read_only, 0, 1, NONE, &error), SCI_ERR_ACCESS);
@@ -240,6 +275,8 @@ static void maps(void) {
     FAILS(SCITransferBlock(half, 1, map, 0, 100, NONE, &error), SCI_ERR_OUT_OF_RANGE);
     FAILS(SCITransferBlock(half, 0, read_only, 0, 1, NONE, &error), SCI_ERR_ACCESS);
     OK(SCICacheSync(map, (void *)(uintptr_t)first, SIZE, NONE, &error));
+    OK(SCICacheSync(map, (void *)(uintptr_t)first, SIZE, SCI_FLAG_CACHE_FLUSH | SCI_FLAG_CACHE_INVALIDATE, &error));
+    OK(SCICacheSync(NULL, bytes, sizeof bytes, SCI_FLAG_CACHE_FLUSH | SCI_FLAG_CACHE_INVALIDATE, &error));
     FAILS(SCICacheSync(map, (void *)(uintptr_t)first, SIZE + 1, NONE, &error), SCI_ERR_OUT_OF_RANGE);
     SCIStoreBarrier(sequence, NONE);
     SCIFlush(sequence, NONE);
@@ -272,8 +309,8 @@ static void interrupts(void) {
           SCI_ERR_SEGMENTID_USED);
     FAILS(SCICreateInterrupt(sd, &second, 0, &number, NULL, NULL, SCI_FLAG_SHARED_INT, &error),
           SCI_ERR_FLAG_NOT_IMPLEMENTED);
-    FAILS(SCIConnectInterrupt(sd, &ring, 4, 0, number + 5000, WAIT, NONE, &error), SCI_ERR_CONNECTION_REFUSED);
-    FAILS(SCIConnectDataInterrupt(sd, &to_bytes, 4, 0, number, WAIT, NONE, &error), SCI_ERR_CONNECTION_REFUSED);
+    FAILS(SCIConnectInterrupt(sd, &ring, 4, 0, number + 5000, WAIT, NONE, &error), SCI_ERR_NO_SUCH_INTNO);
+    FAILS(SCIConnectDataInterrupt(sd, &to_bytes, 4, 0, number, WAIT, NONE, &error), SCI_ERR_NO_SUCH_INTNO);
     OK(SCIConnectInterrupt(sd, &ring, 4, 0, number, WAIT, NONE, &error));
     FAILS(SCIWaitForInterrupt(bell, 1, NONE, &error), SCI_ERR_TIMEOUT);
     OK(SCITriggerInterrupt(ring, NONE, &error));
@@ -313,20 +350,53 @@ static void interrupts(void) {
     FAILS(SCIRemoveDataInterrupt(bytes, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
 }
 
+/* Both ends are memory of one segment: the connection is to this process's own. */
+static void vectors(sci_dma_queue_t queue) {
+    dis_dma_vec_t parts[DIS_DMA_MAX_VECLEN];
+    unsigned char bytes[256];
+    sci_sequence_t none = sequence;
+    size_t at;
+
+    for (at = 0; at < DIS_DMA_MAX_VECLEN; at++) {
+        bytes[at] = (unsigned char)(at * 3 + 1);
+        parts[at].size = 1;
+        parts[at].local_offset = 2000 + at;
+        parts[at].remote_offset = 3000 + 2 * at;
+        parts[at].flags = 0xffffffffu;
+    }
+    OK(SCIMemCpy(none, bytes, map, 2000, 256, NONE, &error));
+    OK(SCIStartDmaTransferVec(queue, own, remote, DIS_DMA_MAX_VECLEN, parts, NULL, NULL, SCI_FLAG_DMA_WAIT, &error));
+    for (at = 0; at < 256; at++) {
+        unsigned char found = 0;
+
+        OK(SCIMemCpy(none, &found, map, 3000 + 2 * at, 1, SCI_FLAG_BLOCK_READ, &error));
+        CHECK(found == bytes[at]);
+    }
+    FAILS(SCIStartDmaTransferVec(queue, own, remote, DIS_DMA_MAX_VECLEN + 1, parts, NULL, NULL, NONE, &error),
+          SCI_ERR_MAX_ENTRIES);
+    FAILS(SCIStartDmaTransferVec(queue, own, remote, 1, NULL, NULL, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCIStartDmaTransferVec(queue, own, remote, 0, parts, NULL, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    parts[1].remote_offset = SIZE;
+    FAILS(SCIStartDmaTransferVec(queue, own, remote, 2, parts, NULL, NULL, NONE, &error), SCI_ERR_OUT_OF_RANGE);
+    CHECK(SCIDMAQueueState(queue) == SCI_DMAQUEUE_IDLE);
+}
+
 static void queues(void) {
     sci_dma_queue_t queue;
 
-    FAILS(SCICreateDMAQueue(sd, &queue, 0, 0, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    /* For transfers one at a time. */
+    OK(SCICreateDMAQueue(sd, &queue, 0, 0, NONE, &error));
+    OK(SCIRemoveDMAQueue(queue, NONE, &error));
     OK(SCICreateDMAQueue(sd, &queue, 0, 1, NONE, &error));
     FAILS(SCIPostDMAQueue(queue, NULL, NULL, NONE, &error), SCI_ERR_ILLEGAL_OPERATION);
     FAILS(SCIAbortDMAQueue(queue, NONE, &error), SCI_ERR_ILLEGAL_OPERATION);
     FAILS(SCIEnqueueDMATransfer(queue, own, remote, 1, 0, SIZE, NONE, &error), SCI_ERR_OUT_OF_RANGE);
-    FAILS(SCIEnqueueDMATransfer(queue, own, remote, 0, 0, 1, SCI_FLAG_DMA_GLOBAL, &error),
-          SCI_ERR_FLAG_NOT_IMPLEMENTED);
-    OK(SCIEnqueueDMATransfer(queue, own, remote, 0, 100, 100, NONE, &error));
+    OK(SCIEnqueueDMATransfer(queue, own, remote, 0, 100, 100, SCI_FLAG_DMA_GLOBAL, &error));
     FAILS(SCIEnqueueDMATransfer(queue, own, remote, 0, 100, 100, NONE, &error), SCI_ERR_MAX_ENTRIES);
     OK(SCIPostDMAQueue(queue, NULL, NULL, NONE, &error));
     CHECK(SCIWaitForDMAQueue(queue, WAIT, NONE, &error) == SCI_DMAQUEUE_DONE);
+    OK(SCIResetDMAQueue(queue, NONE, &error));
+    vectors(queue);
     OK(SCIResetDMAQueue(queue, NONE, &error));
     CHECK(SCIDMAQueueState(queue) == SCI_DMAQUEUE_IDLE && SCIDMAQueueState(BAD) == SCI_DMAQUEUE_ERROR);
     OK(SCIEnqueueDMATransfer(queue, own, remote, 0, 100, 100, NONE, &error));
@@ -369,6 +439,7 @@ int main(int argc, char **argv) {
     id = (unsigned int)atoi(argv[2]);
     before_initialize();
     devices();
+    hints();
     segments();
     connects();
     broadcasts();

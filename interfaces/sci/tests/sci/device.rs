@@ -110,7 +110,7 @@ fn name_spaces_without_a_way_between_them_share_a_file() {
             until("a pong", || far.load(64) == Ok(turn));
         }
     });
-    assert_eq!(refused(other.connect_interrupt(4, 1, Some(LIMIT))), Error::ConnectionRefused);
+    assert_eq!(refused(other.connect_interrupt(4, 1, Some(LIMIT))), Error::NoSuchSegment);
 }
 
 /// An owner that can be asked is told of connections, as without a device.

@@ -41,7 +41,7 @@ fn an_owner_that_is_killed_is_noticed_in_each_state() {
     assert_eq!(bell.trigger(b"x"), Err(Error::NotConnected));
     assert_eq!(refused(connection.map(0..1, Access::Read)), Error::SegmentNotConnected);
     assert_eq!(refused(own.connect(4, owner.segment, Some(LIMIT))), Error::NoSuchSegment);
-    assert_eq!(refused(own.connect_data_interrupt(4, owner.interrupt, Some(LIMIT))), Error::ConnectionRefused);
+    assert_eq!(refused(own.connect_data_interrupt(4, owner.interrupt, Some(LIMIT))), Error::NoSuchSegment);
 }
 
 #[test]

@@ -96,8 +96,8 @@ fn numbers_are_those_of_the_node_and_kinds_differ() {
     assert_eq!(refused(owner.data_interrupt(Some(number))), Error::SegmentIdUsed);
     assert_eq!(refused(host(4).interrupt(Some(number))), Error::SegmentIdUsed);
     let others = other.data_interrupt(Some(number)).expect("another node");
-    assert_eq!(refused(other.connect_data_interrupt(4, number, Some(LIMIT))), Error::ConnectionRefused);
-    assert_eq!(refused(owner.connect_interrupt(8, number, Some(LIMIT))), Error::ConnectionRefused);
+    assert_eq!(refused(other.connect_data_interrupt(4, number, Some(LIMIT))), Error::NoSuchSegment);
+    assert_eq!(refused(owner.connect_interrupt(8, number, Some(LIMIT))), Error::NoSuchSegment);
     let [first, second] = [(); 2].map(|()| owner.interrupt(None).expect("a number"));
     assert_ne!(first.number(), second.number());
     drop((plain, others));
@@ -114,7 +114,7 @@ fn an_interrupt_that_is_dropped_is_gone_for_others() {
     drop((plain, bytes));
     until("plain is gone", || to_plain.trigger() == Err(Error::NotConnected));
     until("bytes are gone", || to_bytes.trigger(b"") == Err(Error::NotConnected));
-    assert_eq!(refused(other.connect_interrupt(4, number, Some(LIMIT))), Error::ConnectionRefused);
+    assert_eq!(refused(other.connect_interrupt(4, number, Some(LIMIT))), Error::NoSuchSegment);
     let again = owner.interrupt(None).expect("a number");
     let remote = other.connect_interrupt(4, again.number(), Some(LIMIT)).expect("the link lives on");
     drop(owner);

@@ -78,7 +78,7 @@ fn nodes_are_those_of_the_table() {
         (65_536, Err(Error::IllegalNode)),
     ] {
         assert_eq!(own.probe(node), answer, "{node}");
-        let refusals = (answer.err().unwrap_or(Error::NoSuchSegment), answer.err().unwrap_or(Error::ConnectionRefused));
+        let refusals = (answer.err().unwrap_or(Error::NoSuchSegment), answer.err().unwrap_or(Error::NoSuchSegment));
         assert_eq!(refused(own.connect(node, id(), Some(LIMIT))), refusals.0);
         assert_eq!(refused(own.connect_interrupt(node, id(), Some(LIMIT))), refusals.1);
     }

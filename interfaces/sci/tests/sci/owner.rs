@@ -58,11 +58,11 @@ fn child() {
             }
             "attach" => {
                 attached = owner.connect_interrupt(8, number, Some(LIMIT)).ok();
-                Some(attached.as_ref().map(drop).ok_or(Error::ConnectionRefused))
+                Some(attached.as_ref().map(drop).ok_or(Error::NoSuchSegment))
             }
             "attach data" => {
                 attached_data = owner.connect_data_interrupt(8, number, Some(LIMIT)).ok();
-                Some(attached_data.as_ref().map(drop).ok_or(Error::ConnectionRefused))
+                Some(attached_data.as_ref().map(drop).ok_or(Error::NoSuchSegment))
             }
             "take" => Some(interrupt.wait(Some(LIMIT)).map(drop)),
             "word" => {
