@@ -10,6 +10,7 @@ mod memory;
 mod pass;
 mod patch;
 mod reads;
+mod refresh;
 mod staging;
 mod state;
 #[allow(unsafe_code)]

@@ -81,7 +81,18 @@ impl State {
         }
     }
 
+    /// Handles a message, or keeps it back until mirrors are read.
     pub(crate) fn handle(&mut self, endpoint: &Endpoint, from: Partner, message: Message) {
+        let message = match from {
+            Some(peer) => self.hold(endpoint, peer, message),
+            None => Some(message),
+        };
+        if let Some(message) = message {
+            self.handle_now(endpoint, from, message);
+        }
+    }
+
+    pub(crate) fn handle_now(&mut self, endpoint: &Endpoint, from: Partner, message: Message) {
         match message {
             Message::Connect { token, segment, node } => self.on_connect(endpoint, (from, token), segment, node),
             Message::Attach { token, interrupt, has_bytes } => {

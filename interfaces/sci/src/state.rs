@@ -415,6 +415,7 @@ impl State {
     /// A link is no more.
     pub(crate) fn on_down(&mut self, endpoint: &Endpoint, peer: Peer) {
         let partner = Some(peer);
+        self.release(endpoint, peer);
         self.has_changed = true;
         self.outbox.remove(&peer);
         self.far.remove(&peer);

@@ -2,7 +2,7 @@
 
 use crate::errors::Error;
 use crate::mirror::memory::Sent;
-use crate::mirror::pass::Step;
+use crate::mirror::refresh::Load;
 use crate::mirror::state::Twin;
 use crate::shared::Shared;
 use crate::state::State;
@@ -195,7 +195,7 @@ impl Shared {
         let (mut pass, mut asked) = (None, None);
         let sent = self.drive(|state| {
             let step = |state: &mut State, twin: &mut Twin| {
-                if !self.pass(state, twin, (&mut pass, is_confirmed)) {
+                if !state.own_pass(&self.endpoint, twin, (&mut pass, is_confirmed)) {
                     return None;
                 }
                 if !is_confirmed {
@@ -218,47 +218,11 @@ impl Shared {
         }
     }
 
-    /// Whether a pass has ended that began in this call.
-    fn pass(&self, state: &mut State, twin: &mut Twin, (own, is_asking): (&mut Option<u64>, bool)) -> bool {
-        if own.is_none() {
-            state.advance_read(&self.endpoint, twin);
-            if twin.reading.is_some() || twin.pass.is_some() && state.advance_pass(&self.endpoint, twin) != Step::Ended
-            {
-                return false;
-            }
-            twin.begin_pass(is_asking);
-            *own = Some(twin.passes);
-        }
-        // One that began later began after the end of this one.
-        Some(twin.passes) != *own || state.advance_pass(&self.endpoint, twin) == Step::Ended
-    }
-
     /// Reads blocks of a segment into its mirror.
     pub(crate) fn load_mirror(&self, token: u64, blocks: Range<usize>) -> Result<(), Error> {
-        let (mut pass, mut read) = (None, None);
+        let mut load = Load::new(blocks);
         let loaded = self.drive(|state| {
-            let step = |state: &mut State, twin: &mut Twin| {
-                if let Some(read) = read {
-                    state.advance_read(&self.endpoint, twin);
-                    let failed = twin.failed_read == read;
-                    return (twin.reads >= read).then_some(if failed { Err(Error::NodeNotResponding) } else { Ok(()) });
-                }
-                if !self.pass(state, twin, (&mut pass, true)) {
-                    return None;
-                }
-                if !twin.failed.is_empty() && twin.pass.is_none() {
-                    pass = None;
-                    return None;
-                }
-                // The owner has all that the twin has: the bytes that are read are no older.
-                let is_busy = twin.reading.is_some() || twin.pass.is_some() || twin.writes > 0;
-                if is_busy || twin.confirmed < state.ask(&self.endpoint, twin) {
-                    return None;
-                }
-                read = Some(twin.begin_read(blocks.clone()));
-                state.advance_read(&self.endpoint, twin);
-                None
-            };
+            let step = |state: &mut State, twin: &mut Twin| state.load_step(&self.endpoint, twin, &mut load);
             state.with_twin(token, step).unwrap_or(Some(Err(Error::SegmentNotConnected)))
         });
         match loaded {

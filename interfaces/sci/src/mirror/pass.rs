@@ -137,6 +137,25 @@ impl State {
         step
     }
 
+    /// Whether a pass has ended that began for its caller, whose number the caller keeps.
+    pub(crate) fn own_pass(
+        &mut self,
+        endpoint: &Endpoint,
+        twin: &mut Twin,
+        (own, is_asking): (&mut Option<u64>, bool),
+    ) -> bool {
+        if own.is_none() {
+            self.advance_read(endpoint, twin);
+            if twin.reading.is_some() || twin.pass.is_some() && self.advance_pass(endpoint, twin) != Step::Ended {
+                return false;
+            }
+            twin.begin_pass(is_asking);
+            *own = Some(twin.passes);
+        }
+        // One that began later began after the end of this one.
+        Some(twin.passes) != *own || self.advance_pass(endpoint, twin) == Step::Ended
+    }
+
     fn steps(&mut self, endpoint: &Endpoint, link: (Peer, Connection), twin: &mut Twin, pass: &mut Pass) -> Step {
         // What is on its way could overwrite what is newer.
         if !pass.is_comparing && twin.writes > 0 {

@@ -5,12 +5,14 @@ use crate::mirror::changes::Found;
 use crate::mirror::memory::{BLOCK, Mirror};
 use crate::mirror::pass::Pass;
 use crate::mirror::reads::Reading;
+use crate::mirror::refresh::Refresh;
 use crate::mirror::staging::Staging;
 use crate::mirror::sys::words;
 use crate::mirror::thread::{Watch, start};
 use crate::shared::Shared;
 use crate::state::{Partner, State};
 use cci::{Endpoint, RmaHandle};
+use cci_peers::Peer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
 use std::sync::{Arc, Weak};
@@ -78,6 +80,8 @@ pub(crate) struct Mirrors {
     pub(crate) all: BTreeMap<u64, Box<Twin>>,
     pub(crate) staging: Option<Staging>,
     pub(crate) transfers: BTreeMap<u64, Transfer>,
+    /// Interrupts that wait until the mirrors of their peers are read.
+    pub(crate) refreshes: BTreeMap<Peer, Refresh>,
     /// Counts what has ended: a wait goes on as long as it grows.
     pub(crate) ended: u64,
     pub(crate) watch: Option<Arc<Watch>>,

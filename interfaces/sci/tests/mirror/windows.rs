@@ -2,7 +2,7 @@
 
 use crate::world::{bytes, connect, published, seen, two, until};
 use cci_conformance::LIMIT;
-use cci_sci::{Access, Direction, Kind, QueueState, SequenceStatus};
+use cci_sci::{Access, Direction, Kind, QueueState, SequenceStatus, Then};
 
 /// Not a multiple of a word, nor of a block.
 const SIZE: usize = 200_005;
@@ -242,4 +242,61 @@ fn a_copy_within_the_host_waits_for_the_transfer_before_it() {
         assert!(bytes(&seen(&last)) == pattern(round), "round {round}");
         queue.reset().expect("ended");
     }
+}
+
+/// Loads through a mirror need no flush for reading then.
+#[test]
+fn what_the_owner_stored_before_its_interrupt_is_loaded_after_it() {
+    for protect in [true, false] {
+        let [owner, other] = two(protect);
+        let segment = published(&owner, SIZE);
+        let own = seen(&segment);
+        let (_connection, window) = connect(&other, &owner, &segment);
+        let (bell, data) = (other.interrupt(None).expect("free"), other.data_interrupt(None).expect("free"));
+        let ring = owner.connect_interrupt(8, bell.number(), Some(LIMIT)).expect("there");
+        let ring_data = owner.connect_data_interrupt(8, data.number(), Some(LIMIT)).expect("there");
+        for round in 1..50_u64 {
+            // The other side stores too: its own bytes stay.
+            window.store(16, round).expect("inside");
+            own.store(8, round).expect("inside");
+            own.store(150_000, round).expect("inside");
+            match round % 2 {
+                0 => ring.trigger().expect("there"),
+                _ => ring_data.trigger(&round.to_le_bytes()).expect("room"),
+            }
+            match round % 2 {
+                0 => bell.wait(Some(LIMIT)).expect("rung"),
+                _ => assert_eq!(data.wait(Some(LIMIT)).expect("rung"), round.to_le_bytes()),
+            }
+            assert_eq!([8, 16, 150_000].map(|at| window.load(at)), [Ok(round); 3], "round {round}");
+        }
+    }
+}
+
+/// Several interrupts wait for one read, and keep their order; a callback loads what is new.
+#[test]
+fn interrupts_of_an_owner_keep_their_order() {
+    let [owner, other] = two(true);
+    let segment = published(&owner, 4096);
+    let own = seen(&segment);
+    let (_connection, window) = connect(&other, &owner, &segment);
+    let data = other.data_interrupt(None).expect("free");
+    let ring = owner.connect_data_interrupt(8, data.number(), Some(LIMIT)).expect("there");
+    for round in 0..16_u64 {
+        own.store(8, round).expect("inside");
+        ring.trigger(&round.to_le_bytes()).expect("room");
+    }
+    for round in 0..16_u64 {
+        assert_eq!(data.wait(Some(LIMIT)).expect("rung"), round.to_le_bytes());
+        assert!(window.load(8).is_ok_and(|found: u64| found >= round), "round {round}");
+    }
+    let (sender, receiver) = std::sync::mpsc::channel();
+    data.on_data(move |bytes| {
+        let _ = sender.send((bytes, window.load::<u64>(8)));
+        Then::Continue
+    })
+    .expect("it waits for nobody");
+    own.store(8, 99_u64).expect("inside");
+    ring.trigger(b"last").expect("room");
+    assert_eq!(receiver.recv_timeout(LIMIT), Ok((b"last".to_vec(), Ok(99))));
 }
