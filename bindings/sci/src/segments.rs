@@ -87,8 +87,8 @@ pub(crate) unsafe fn create(
     unsafe { answer(error, (), act) }
 }
 
-/// A segment with a number that is free. Those of a process begin at its own place, so that one that
-/// tries finds few taken.
+/// A segment with a number that is free. Those of a process begin at its own place, so that few
+/// that it tries are taken.
 fn create_any(host: &Host, size: usize) -> Answer<LocalSegment> {
     static LAST: AtomicU32 = AtomicU32::new(0);
     for _ in 0..ANY_TRIES {

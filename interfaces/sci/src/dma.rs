@@ -30,6 +30,16 @@ pub enum Direction {
 }
 
 /// The parts of a vector, at most.
+///
+/// # Example
+///
+/// ```
+/// use cci_sci::{MOST_PARTS, Part};
+///
+/// fn fits(parts: &[Part]) -> bool {
+///     parts.len() <= MOST_PARTS
+/// }
+/// ```
 pub const MOST_PARTS: usize = 256;
 
 /// A part of a vector of transfers between two segments ([`DmaQueue::enqueue_vector`]).
