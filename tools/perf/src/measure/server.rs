@@ -427,8 +427,8 @@ fn begin<P: Driver>(
     Ok(beside)
 }
 
-/// The URI by which clients find an endpoint. A URI of several ways names this endpoint alone; where
-/// the port is the same for those that follow, it is found by that.
+/// The URI by which clients find an endpoint. A URI of several ways names this endpoint alone;
+/// where the port is the same for those that follow, it is found by that.
 fn address_of<P: Driver>(driver: &P, opening: &DriverOptions) -> String {
     let uri = driver.uri();
     let at_port = || {
