@@ -102,8 +102,9 @@ fn is_held_by_child(address: Address) -> bool {
     })
 }
 
-/// The number of the next endpoint without a service. A number comes again only after all others:
-/// who connects to an endpoint that was closed is to find nobody, and not another endpoint.
+/// The number of the next endpoint without a service, modulo `MAX_ID`. Each is taken once, by one
+/// thread, and comes again only after all others: who connects to an endpoint that was closed is to
+/// find nobody, and not another endpoint.
 static NEXT_ID: AtomicU32 = AtomicU32::new(0);
 
 const LISTENER: u64 = 1 << 32;
@@ -134,18 +135,15 @@ impl Control {
         let socket = descriptors::socket(AddressFamily::UNIX, SocketType::SEQPACKET).by("socket").map_err(system)?;
         let pid = std::process::id();
         let count = if service.is_some() { 1 } else { MAX_ID };
-        let next = NEXT_ID.load(Ordering::Relaxed);
-        for tried in 0..count {
-            let id = (next + tried) % MAX_ID;
-            let address = service.unwrap_or(Address { pid, id });
+        for _ in 0..count {
+            // Publishes nothing. It wraps at a multiple of the numbers.
+            let next = || NEXT_ID.fetch_add(1, Ordering::Relaxed) % MAX_ID;
+            let address = service.unwrap_or_else(|| Address { pid, id: next() });
             let name = address.socket().by("bind").map_err(system)?;
             let bound = if service.is_some() { retry_in_use(|| bind(&socket, &name)) } else { bind(&socket, &name) };
             match bound {
                 Ok(()) => {
                     listen(&socket, BACKLOG).by("listen").map_err(system)?;
-                    if service.is_none() {
-                        NEXT_ID.store((id + 1) % MAX_ID, Ordering::Relaxed);
-                    }
                     close_in_children(&socket);
                     return Ok((socket, address));
                 }
@@ -422,6 +420,21 @@ fn set_readable(event: impl AsFd, on: bool) {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    /// Also where threads open and close endpoints at once.
+    #[test]
+    fn a_number_is_given_to_one_endpoint_alone() {
+        let open = || Control::open(Name::Free).map(|(_, address)| address.id).expect("a name");
+        let many = || (0..2000).map(|_| open()).collect::<Vec<_>>();
+        let mut all: Vec<u32> = std::thread::scope(|scope| {
+            let threads = [0; 4].map(|_| scope.spawn(many));
+            threads.into_iter().flat_map(|thread| thread.join().expect("no panic")).collect()
+        });
+        let count = all.len();
+        all.sort_unstable();
+        all.dedup();
+        assert_eq!(all.len(), count, "numbers that came twice");
+    }
 
     #[test]
     fn the_number_of_a_closed_endpoint_is_not_used_for_the_next_one() {
