@@ -5,7 +5,7 @@ use crate::engine::Core;
 use crate::errors::Error;
 use crate::question::Question;
 use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, fresh_ticket, readable};
-use crate::state::{State, ViState};
+use crate::state::{Invitation, State, Vi, ViState};
 use crate::task::Token;
 use crate::wire;
 use cci::{Connect, ConnectError};
@@ -38,6 +38,7 @@ impl<T: Token> State<T> {
         let Some(vi) = self.vis.get_mut(number).filter(|vi| vi.state == ViState::ConnectPending) else { return };
         vi.state = ViState::Idle;
         vi.peer = None;
+        vi.invitation = Invitation::None;
         self.changes += 1;
         if let Some(ticket) = vi.ticket.take() {
             self.tickets.remove(&ticket);
@@ -195,8 +196,9 @@ impl<T: Token> Core<T> {
     /// # Errors
     ///
     /// [`Error::Parameter`], also for no time; [`Error::State`]; [`Error::NoMatch`]: nobody waits,
-    /// now; [`Error::Reject`]; [`Error::Timeout`], also where a port that is silent may be the
-    /// server's; [`Error::NotReachable`]; [`Error::Resource`]: no descriptor is left.
+    /// now; [`Error::Reject`], once no other port may be the server's; [`Error::Timeout`], also
+    /// where a port that is silent may be the server's; [`Error::NotReachable`], also where the
+    /// server's invitation leads nowhere; [`Error::Resource`]: no descriptor is left.
     pub fn request(
         &self,
         number: u32,
@@ -212,20 +214,8 @@ impl<T: Token> Core<T> {
         let own = self.begin_connect(number)?;
         let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
         let mut question = Question::new(remote, local, &own, false);
-        let asked = self.ask(&mut question, deadline).and_then(|accept| {
-            self.follow(number, &accept, deadline)?;
-            Ok(accept.attributes)
-        });
-        match asked {
-            Ok(attributes) => {
-                let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-                self.wait_connected(number, left).map(|()| attributes)
-            }
-            Err(why) => {
-                self.with(|state| state.abandon(number));
-                Err(why)
-            }
-        }
+        // After a success it is not pending any more.
+        self.ask(number, &mut question, deadline).inspect_err(|_| self.with(|state| state.abandon(number)))
     }
 
     /// An idle VI's attributes; it is pending from now on.
@@ -236,41 +226,95 @@ impl<T: Token> Core<T> {
                 return Err(NOT_IDLE);
             }
             vi.state = ViState::ConnectPending;
+            vi.invitation = Invitation::None;
             Ok(vi.attributes)
         })
     }
 
-    fn ask(&self, question: &mut Question, deadline: Option<Instant>) -> Result<Accept, Error> {
+    /// Asks until an invitation has led to a connection. Returns the attributes of the peer's VI.
+    fn ask(&self, number: u32, question: &mut Question, deadline: Option<Instant>) -> Result<ViAttributes, Error> {
         loop {
-            if let Some(accept) = question.poll()? {
-                return Ok(accept);
+            let (outcome, has_failed) = self.with(|state| {
+                self.progress(state);
+                let vi = state.vis.get(number).ok_or(NO_VI)?;
+                let outcome = match vi.state {
+                    ViState::ConnectPending => None,
+                    // Broken meanwhile: it was connected.
+                    ViState::Connected | ViState::Error => vi.peer_attributes,
+                    ViState::Idle => return Err(Error::NotReachable),
+                };
+                Ok((outcome, state.has_failed))
+            })?;
+            if let Some(attributes) = outcome {
+                return Ok(attributes);
             }
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            if left.is_some_and(|left| left.is_zero()) {
+            if left.is_some_and(|left| left.is_zero()) || (has_failed && question.is_following()) {
                 return Err(question.late());
             }
-            self.with(|state| self.progress(state));
+            self.go_on_asking(number, question, deadline)?;
             let pause = question.left();
-            self.sleep_with(question.descriptors(), Some(left.map_or(pause, |left| left.min(pause))));
+            let pause = left.map_or(pause, |left| left.min(pause));
+            if question.is_following() {
+                // Another thread may take the event that ends it.
+                self.wait(Some(pause), |state| {
+                    let vi = state.vis.get(number);
+                    let is_pending =
+                        |vi: &Vi<T>| vi.state == ViState::ConnectPending && vi.invitation == Invitation::Followed;
+                    (!vi.is_some_and(is_pending)).then_some(())
+                });
+            } else {
+                self.sleep_with(question.descriptors(), Some(pause));
+            }
         }
     }
 
+    /// Goes on with a question, and follows the invitations that it finds. Never waits.
+    pub(crate) fn go_on_asking(
+        &self,
+        number: u32,
+        question: &mut Question,
+        deadline: Option<Instant>,
+    ) -> Result<(), Error> {
+        let has_failed = self.with(|state| {
+            let vi = state.vis.get_mut(number).filter(|vi| vi.invitation == Invitation::Failed);
+            vi.map(|vi| vi.invitation = Invitation::None).is_some()
+        });
+        if has_failed {
+            question.end_following();
+        }
+        while let Some(accept) = question.poll()? {
+            match self.follow(number, &accept, deadline) {
+                Ok(()) => question.begin_following(),
+                Err(Error::NotReachable) => question.leave_out(),
+                Err(why) => return Err(why),
+            }
+        }
+        Ok(())
+    }
+
     /// Connects to where an invitation leads.
-    pub(crate) fn follow(&self, number: u32, accept: &Accept, deadline: Option<Instant>) -> Result<(), Error> {
+    fn follow(&self, number: u32, accept: &Accept, deadline: Option<Instant>) -> Result<(), Error> {
         let left = deadline.map(|deadline| {
             let left = deadline.saturating_duration_since(Instant::now());
             left.max(Duration::from_millis(1))
         });
         self.with(|state| {
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
-            vi.peer_attributes = Some(accept.attributes);
-            let ticket = wire::ticket(accept.ticket);
+            let (ticket, earlier) = (wire::ticket(accept.ticket), vi.attempt);
             let context = vi.next_attempt(number);
             let connect = Connect::to(&accept.uri).payload(&ticket).context(context).timeout(left);
-            self.endpoint.connect(&connect).map_err(|why| match why {
-                ConnectError::NoBuffers | ConnectError::NoMemory => Error::Resource("no room for a connection in CCI"),
-                _ => Error::NotReachable,
-            })
+            self.endpoint.connect(&connect).map_err(|why| {
+                vi.attempt = earlier;
+                match why {
+                    ConnectError::NoBuffers | ConnectError::NoMemory => {
+                        Error::Resource("no room for a connection in CCI")
+                    }
+                    _ => Error::NotReachable,
+                }
+            })?;
+            (vi.peer_attributes, vi.invitation) = (Some(accept.attributes), Invitation::Followed);
+            Ok(())
         })
     }
 }

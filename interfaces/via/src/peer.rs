@@ -149,7 +149,8 @@ impl<T: Token> Core<T> {
                         || not_before.saturating_duration_since(Instant::now()).max(Duration::from_millis(1)),
                         Question::left,
                     );
-                    let descriptors = question.iter().flat_map(Question::descriptors);
+                    let asking = question.as_ref().filter(|question| !question.is_following());
+                    let descriptors = asking.into_iter().flat_map(Question::descriptors);
                     self.sleep_with(descriptors, Some(left.map_or(pause, |left| left.min(pause))));
                 }
                 Role::Connects => self.sleep_with(std::iter::empty(), left),
@@ -226,13 +227,13 @@ impl<T: Token> Core<T> {
                 }
                 let asked =
                     question.get_or_insert_with(|| Question::new(&peer.remote, &peer.local, attributes, peer.is_peer));
-                match asked.poll() {
-                    Ok(None) => peer.late = asked.late(),
-                    Ok(Some(accept)) => {
-                        self.follow(number, &accept, peer.deadline)?;
-                        (peer.role, peer.late) = (Role::Connects, Error::Timeout);
-                    }
-                    Err(why @ (Error::NoMatch | Error::Timeout | NO_DESCRIPTOR)) if peer.is_peer => {
+                match self.go_on_asking(number, asked, peer.deadline) {
+                    Ok(()) => peer.late = asked.late(),
+                    Err(why)
+                        if peer.is_peer
+                            && (matches!(why, Error::NoMatch | Error::Timeout | NO_DESCRIPTOR)
+                                || (why == Error::NotReachable && asked.has_led_nowhere())) =>
+                    {
                         peer.late = if why == NO_DESCRIPTOR { why } else { Error::Timeout };
                         *question = None;
                         *not_before = Instant::now() + AGAIN;

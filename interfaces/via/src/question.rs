@@ -9,6 +9,9 @@
 //!
 //! A port that is silent stays open, as its owner may be the server whose program has not decided
 //! yet. The ports after it are asked meanwhile, and those that have refused are asked again.
+//!
+//! Any program may own a port, and answer what it likes. An invitation that leads nowhere leaves
+//! out its port alone. A refusal of the server counts once the other ports have answered too.
 
 use crate::attributes::ViAttributes;
 use crate::errors::Error;
@@ -16,6 +19,7 @@ use crate::rendezvous::{Accept, Address, Answer, PORTS, ask_frame, ports, read_f
 use cci_mem::descriptors;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::io::Errno;
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 use std::net::{IpAddr, Ipv4Addr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
@@ -29,6 +33,13 @@ const SELDOM: Duration = Duration::from_secs(1);
 /// For how long a client that is cut off asks again: another program may have the port, and close
 /// whatever comes.
 const CUT_OFF: Duration = Duration::from_secs(60);
+/// How long an invitation is followed before other ports are asked again.
+const FOLLOWED_ALONE: Duration = Duration::from_secs(1);
+/// How long a refusal of the server waits for ports that do not take the connection. The system
+/// has asked such a port twice by then.
+const REFUSED_CONNECTING: Duration = Duration::from_secs(2);
+/// How long it waits for ports that have taken the question, and do not answer.
+const REFUSED_SILENT: Duration = Duration::from_secs(60);
 
 /// A client has no descriptor for its question.
 pub(crate) const NO_DESCRIPTOR: Error =
@@ -103,7 +114,22 @@ struct Refusals {
     lacks_descriptor: bool,
 }
 
+/// What ports have answered that owned the discriminator, or pretended to. Each is asked once.
+#[derive(Default)]
+struct Answers {
+    ports: Vec<u16>,
+    /// Invitations that have not been followed yet, oldest first.
+    invited: VecDeque<Accept>,
+    /// Since when the last invitation is followed.
+    followed: Option<Instant>,
+    /// Whether an invitation has led nowhere.
+    has_led_nowhere: bool,
+    /// The first refusal, and when it came.
+    refused: Option<(Error, Instant)>,
+}
+
 pub(crate) struct Question {
+    is_peer: bool,
     host: IpAddr,
     ports: [u16; PORTS],
     ask: Vec<u8>,
@@ -112,6 +138,7 @@ pub(crate) struct Question {
     /// The place of the port that is asked next.
     next: usize,
     refusals: Refusals,
+    answers: Answers,
     /// Whether the host has answered at any port.
     is_reached: bool,
     /// When the ports are asked again, once each of them has been.
@@ -124,12 +151,14 @@ impl Question {
         // Each address of the loop-back network is this host.
         let is_here = remote.host.is_ipv4() && remote.host.is_loopback();
         Self {
+            is_peer,
             host: if is_here { Ipv4Addr::LOCALHOST.into() } else { remote.host },
             ports: ports(&remote.discriminator),
             ask: ask_frame(remote, own, attributes, is_peer),
             attempts: Vec::new(),
             next: 0,
             refusals: Refusals::default(),
+            answers: Answers::default(),
             is_reached: false,
             again: None,
             begun: Instant::now(),
@@ -142,25 +171,72 @@ impl Question {
         [&(self.ask.len() as u16).to_le_bytes()[..], &self.ask].concat()
     }
 
-    /// The server's invitation; none yet. Never waits.
+    /// The next invitation to follow; none yet. Never waits. While an invitation is followed, the
+    /// refusals of the other ports end nothing.
     pub(crate) fn poll(&mut self) -> Result<Option<Accept>, Error> {
         let now = Instant::now();
         loop {
-            if let Some(accept) = self.read_answers(now)? {
+            self.read_answers(now)?;
+            if self.alone_until().is_some_and(|until| until > now) {
+                return Ok(None);
+            }
+            if let Some(accept) = self.answers.invited.pop_front() {
                 return Ok(Some(accept));
             }
+            self.bound_refusal(now)?;
             if self.next == PORTS && !self.begin_again(now)? {
                 return Ok(None);
             }
-            if self.attempts.iter().any(|attempt| now.saturating_duration_since(attempt.begun) < SILENT) {
+            let is_young = |attempt: &Attempt| now.saturating_duration_since(attempt.begun) < SILENT;
+            if self.answers.refused.is_none() && self.attempts.iter().any(is_young) {
                 return Ok(None);
             }
             self.ask_next(now)?;
         }
     }
 
-    /// Takes the answers that are there. The first one of the discriminator's server ends it.
-    fn read_answers(&mut self, now: Instant) -> Result<Option<Accept>, Error> {
+    /// The invitation is followed from now on, in place of an earlier one.
+    pub(crate) fn begin_following(&mut self) {
+        self.answers.followed = Some(Instant::now());
+    }
+
+    /// The invitation cannot even be followed. An earlier one goes on.
+    pub(crate) fn leave_out(&mut self) {
+        self.answers.has_led_nowhere = true;
+    }
+
+    /// The invitation that was followed has led nowhere.
+    pub(crate) fn end_following(&mut self) {
+        (self.answers.followed, self.answers.has_led_nowhere) = (None, true);
+    }
+
+    pub(crate) fn is_following(&self) -> bool {
+        self.answers.followed.is_some()
+    }
+
+    pub(crate) fn has_led_nowhere(&self) -> bool {
+        self.answers.has_led_nowhere
+    }
+
+    fn alone_until(&self) -> Option<Instant> {
+        self.answers.followed.map(|since| since + FOLLOWED_ALONE)
+    }
+
+    /// Ends the wait of a refusal for ports that are silent.
+    fn bound_refusal(&mut self, now: Instant) -> Result<(), Error> {
+        let Some((why, since)) = self.answers.refused.filter(|_| !self.is_following()) else { return Ok(()) };
+        if now >= since + REFUSED_SILENT {
+            return Err(why);
+        }
+        if now >= since + REFUSED_CONNECTING {
+            let ended = self.attempts.extract_if(.., |attempt| attempt.is_connecting);
+            self.answers.ports.extend(ended.map(|attempt| attempt.port));
+        }
+        Ok(())
+    }
+
+    /// Takes the answers that are there.
+    fn read_answers(&mut self, now: Instant) -> Result<(), Error> {
         let mut at = 0;
         while let Some(attempt) = self.attempts.get_mut(at) {
             let refusal = match attempt.step(&self.ask) {
@@ -168,16 +244,34 @@ impl Question {
                     at += 1;
                     continue;
                 }
-                Ok(Some(Answer::Accept(accept))) => return Ok(Some(accept)),
-                Ok(Some(Answer::Reject)) => return Err(Error::Reject),
-                Ok(Some(Answer::Mismatch(why))) => return Err(why),
-                Ok(Some(Answer::Other)) => Refusal::Other,
+                Ok(Some(Answer::Accept(accept))) => {
+                    self.answers.invited.push_back(accept);
+                    self.answered(at);
+                    continue;
+                }
+                Ok(Some(Answer::Reject)) if !self.is_peer => {
+                    self.answers.refused.get_or_insert((Error::Reject, now));
+                    self.answered(at);
+                    continue;
+                }
+                Ok(Some(Answer::Mismatch(why))) if self.is_peer => {
+                    self.answers.refused.get_or_insert((why, now));
+                    self.answered(at);
+                    continue;
+                }
+                // Servers send no mismatch, and peers do not reject.
+                Ok(Some(Answer::Other | Answer::Reject | Answer::Mismatch(_))) => Refusal::Other,
                 Err(refusal) => refusal,
             };
             self.attempts.remove(at);
             self.refuse(&refusal, now)?;
         }
-        Ok(None)
+        Ok(())
+    }
+
+    fn answered(&mut self, at: usize) {
+        self.is_reached = true;
+        self.answers.ports.push(self.attempts.remove(at).port);
     }
 
     fn refuse(&mut self, refusal: &Refusal, now: Instant) -> Result<(), Error> {
@@ -202,6 +296,7 @@ impl Question {
     /// Asks the next port, unless it has not answered yet.
     fn ask_next(&mut self, now: Instant) -> Result<(), Error> {
         if let Some(port) = self.ports.get(self.next).copied()
+            && !self.answers.ports.contains(&port)
             && self.attempts.iter().all(|attempt| attempt.port != port)
         {
             match descriptors::begin_stream(&SocketAddr::from((self.host, port))) {
@@ -210,8 +305,8 @@ impl Question {
                     self.attempts.push(Attempt { port, stream, begun: now, is_connecting: true, buffer });
                 }
                 Err(why) if is_without_descriptors(why) => {
-                    if self.attempts.is_empty() {
-                        return Err(NO_DESCRIPTOR);
+                    if self.attempts.is_empty() && !self.is_following() {
+                        return Err(self.answers.refused.map_or(NO_DESCRIPTOR, |(why, _)| why));
                     }
                     self.refusals.lacks_descriptor = true;
                     self.next = PORTS - 1;
@@ -237,10 +332,14 @@ impl Question {
     /// Begins to ask at the first port again, if it is time. Fails once each port has refused.
     fn begin_again(&mut self, now: Instant) -> Result<bool, Error> {
         // Those that have refused left descriptors for the others.
-        let is_at_once = self.attempts.is_empty() && self.refusals.lacks_descriptor;
+        let is_at_once = self.attempts.is_empty() && self.refusals.lacks_descriptor && !self.is_following();
         if !is_at_once {
-            if self.attempts.is_empty() && !self.is_to_ask_again() {
+            if self.attempts.is_empty() && !self.is_following() && !self.is_to_ask_again() {
+                if let Some((why, _)) = self.answers.refused {
+                    return Err(why);
+                }
                 return Err(match &self.refusals {
+                    _ if self.has_led_nowhere() => Error::NotReachable,
                     Refusals { is_unreachable: true, .. } => Error::NotReachable,
                     Refusals { is_late: true, .. } => Error::Timeout,
                     _ => Error::NoMatch,
@@ -256,14 +355,23 @@ impl Question {
 
     /// Why there is no answer, once the time is over.
     pub(crate) fn late(&self) -> Error {
-        if self.refusals.lacks_descriptor { NO_DESCRIPTOR } else { Error::Timeout }
+        match self.answers.refused {
+            Some((why, _)) => why,
+            None if self.refusals.lacks_descriptor => NO_DESCRIPTOR,
+            None => Error::Timeout,
+        }
     }
 
     /// For how long a sleep may last: then another port is asked.
     pub(crate) fn left(&self) -> Duration {
+        let now = Instant::now();
+        if let Some(until) = self.alone_until().filter(|until| *until > now) {
+            return until - now;
+        }
         let last = self.attempts.iter().map(|attempt| attempt.begun + SILENT).max();
-        let at = self.again.or(last);
-        at.map_or(Duration::ZERO, |at| at.saturating_duration_since(Instant::now()))
+        let bound = self.answers.refused.map(|(_, since)| since + REFUSED_CONNECTING).filter(|bound| *bound > now);
+        let at = self.again.or(last).into_iter().chain(bound).min();
+        at.map_or(Duration::ZERO, |at| at.saturating_duration_since(now))
     }
 
     /// What is ready when `poll` may have something.

@@ -2,7 +2,7 @@
 
 use crate::attributes::Reliability;
 use crate::errors::{FaultCode, Status};
-use crate::state::{Incoming, PeerMemory, State, ViState, are_usable, check};
+use crate::state::{Incoming, Invitation, PeerMemory, State, ViState, are_usable, check};
 use crate::task::Token;
 use crate::wire::{self, HEADER, Header};
 use cci::{Endpoint, Event, Received, RmaHandle};
@@ -73,7 +73,11 @@ impl<T: Token> State<T> {
     }
 
     fn not_opened(&mut self, context: u64) {
-        if self.vis.get(context as u32).is_some_and(|vi| vi.is_current(context)) {
+        let Some(vi) = self.vis.get_mut(context as u32).filter(|vi| vi.is_current(context)) else { return };
+        if vi.state == ViState::ConnectPending && vi.invitation != Invitation::None {
+            vi.invitation = Invitation::Failed;
+            self.changes += 1;
+        } else {
             self.abandon(context as u32);
         }
     }
@@ -87,6 +91,7 @@ impl<T: Token> State<T> {
                 vi.connection = Some(connection);
                 vi.state = ViState::Connected;
                 vi.ticket = None;
+                vi.invitation = Invitation::None;
                 self.changes += 1;
             }
             _ => {

@@ -5,8 +5,9 @@ use crate::attributes::{Reliability, ViAttributes};
 use crate::errors::Error;
 use crate::liars::{attributes, name};
 use crate::nic::Nic;
-use crate::rendezvous::{Address, ports};
+use crate::rendezvous::{Accept, Address, Answer, ports};
 use crate::vi::{Idle, Vi};
+use cci::{Endpoint, EndpointOptions};
 use cci_conformance::{LIMIT, device_of};
 use std::io::{Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream};
@@ -215,4 +216,145 @@ fn a_question_whose_client_is_gone_is_passed_over() {
     let refused = idle(&client).request(&own(&client), &at, LATE);
     assert_eq!(refused.err().map(|(_, why)| why), Some(Error::Timeout));
     assert!(clients.next().is_none());
+}
+
+/// A stranger at the first port, who answers each question with this frame.
+fn answers(listener: TcpListener, answer: &[u8]) {
+    let frame = [&(answer.len() as u16).to_le_bytes()[..], answer].concat();
+    let (mut stream, _) = listener.accept().expect("a client");
+    let _ = stream.write_all(&frame);
+    let _ = stream.read_to_end(&mut Vec::new());
+}
+
+/// An endpoint whose program makes no call, so that no connect to it ends.
+fn mute() -> Endpoint {
+    Endpoint::open(&device_of("sm", &[]), &EndpointOptions::new()).expect("an endpoint")
+}
+
+/// What a stranger may answer that is no honest server's, or that cannot be told from one's.
+fn lies(mute: Option<&str>) -> Vec<Vec<u8>> {
+    let accept = |uri: &str| {
+        let attributes = attributes(Reliability::Delivery);
+        Answer::Accept(Accept { ticket: 7, attributes, uri: uri.to_owned() }).emit()
+    };
+    // The process of the last one is not there.
+    let uris = ["", "nonsense", "sm://", "sm://x/y", "tcp://127.0.0.1:1", "sm://999999999/0"];
+    let mut lies: Vec<Vec<u8>> = uris.into_iter().chain(mute).map(accept).collect();
+    lies.extend([vec![1], vec![2], vec![2, 0, 0], vec![3], vec![4], vec![5], vec![6], vec![255, 1, 2]]);
+    lies
+}
+
+#[test]
+fn a_liar_at_an_earlier_port_ends_no_clients_question() {
+    let mute = mute();
+    for lie in lies(Some(mute.uri())) {
+        let (server, client) = (nic(), nic());
+        let (at, liar) = silent(&server);
+        std::thread::scope(|scope| {
+            scope.spawn(|| answers(liar, &lie));
+            is_served(&at, &server, || {
+                let vi = idle(&client).request(&own(&client), &at, LIMIT).map_err(|(_, why)| why);
+                assert_eq!(vi.as_ref().err(), None, "{lie:?}");
+            });
+        });
+    }
+}
+
+#[test]
+fn a_liar_at_an_earlier_port_ends_no_connect_by_steps() {
+    let mute = mute();
+    for lie in lies(Some(mute.uri())) {
+        let (server, client) = (nic(), nic());
+        let (at, liar) = silent(&server);
+        std::thread::scope(|scope| {
+            scope.spawn(|| answers(liar, &lie));
+            is_served(&at, &server, || {
+                let vi = idle(&client);
+                let (core, number) = (&client.0, vi.number());
+                core.begin_request(number, &own(&client), &at, LIMIT).expect("addresses");
+                loop {
+                    match core.peer_done(number) {
+                        Ok(Some(_)) => break,
+                        Ok(None) => std::thread::sleep(Duration::from_millis(2)),
+                        Err(why) => panic!("{lie:?}: {why}"),
+                    }
+                }
+            });
+        });
+    }
+}
+
+/// A mismatch of peers is one, since either could be the honest one; all else is not.
+#[test]
+fn a_liar_at_an_earlier_port_ends_no_peers_question() {
+    let mute = mute();
+    for lie in lies(Some(mute.uri())).into_iter().filter(|lie| !matches!(lie[..], [3..=5])) {
+        let (one, other) = (nic(), nic());
+        let (at, liar) = silent(&one);
+        // The port stays the liar's.
+        let kept = liar.try_clone().expect("a descriptor");
+        std::thread::scope(|scope| {
+            scope.spawn(|| answers(liar, &lie));
+            let asks = idle(&other).peer(&own(&other), &at, LIMIT).map_err(|(_, why)| why).expect("addresses");
+            let asks = scope.spawn(|| asks.wait().map_err(|(_, why)| why));
+            std::thread::sleep(LATE);
+            let listens = idle(&one).peer(&at, &own(&other), LIMIT).map_err(|(_, why)| why).expect("a port");
+            let listening = listens.wait().map_err(|(_, why)| format!("{lie:?}: {why}")).expect("a peer");
+            let asked = asks.join().expect("a thread");
+            assert_eq!(asked.as_ref().err(), None, "{lie:?}");
+            drop((asked, listening));
+        });
+        drop(kept);
+    }
+}
+
+/// The answer of a server that stands alone is the result, also beside a port that is silent.
+#[test]
+fn a_refusal_is_the_result_once_no_other_port_may_be_the_servers() {
+    for is_full in [false, true] {
+        let (server, client) = (nic(), nic());
+        let (at, first) = silent(&server);
+        let streams = is_full.then(|| filled(&first));
+        let first = is_full.then_some(first);
+        let refused = std::thread::scope(|scope| {
+            scope.spawn(|| server.listen(&at, Some(LIMIT)).expect("a client").reject());
+            until_listening(ports(&at.discriminator)[usize::from(is_full)]);
+            let begun = Instant::now();
+            let refused = idle(&client).request(&own(&client), &at, 3 * LIMIT).err().map(|(_, why)| why);
+            assert!(begun.elapsed() < LIMIT, "{:?}", begun.elapsed());
+            refused
+        });
+        assert_eq!(refused, Some(Error::Reject));
+        drop((first, streams));
+    }
+}
+
+/// A port that is silent may be the server's until the limit.
+#[test]
+fn a_refusal_beside_a_silent_port_is_the_result_at_the_limit() {
+    let client = nic();
+    let (at, liar) = silent(&client);
+    let silent = TcpListener::bind((Ipv4Addr::LOCALHOST, ports(&at.discriminator)[1])).expect("a free port");
+    std::thread::scope(|scope| {
+        scope.spawn(|| answers(liar, &[1]));
+        let begun = Instant::now();
+        let refused = idle(&client).request(&own(&client), &at, Duration::from_secs(3));
+        assert_eq!(refused.err().map(|(_, why)| why), Some(Error::Reject));
+        assert!(begun.elapsed() >= Duration::from_secs(3), "{:?}", begun.elapsed());
+    });
+    drop(silent);
+}
+
+/// Invitations that lead nowhere at a port, and no server at the others.
+#[test]
+fn an_invitation_that_leads_nowhere_is_the_reason_where_no_other_port_answers() {
+    for lie in lies(None).into_iter().take(6) {
+        let client = nic();
+        let (at, liar) = silent(&client);
+        std::thread::scope(|scope| {
+            scope.spawn(|| answers(liar, &lie));
+            let refused = idle(&client).request(&own(&client), &at, LIMIT);
+            assert_eq!(refused.err().map(|(_, why)| why), Some(Error::NotReachable), "{lie:?}");
+        });
+    }
 }

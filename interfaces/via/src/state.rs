@@ -128,6 +128,15 @@ pub(crate) struct Incoming {
     pub(crate) is_dropped: bool,
 }
 
+/// The way to a server that a client's question has found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Invitation {
+    None,
+    Followed,
+    /// It leads nowhere: the question goes on.
+    Failed,
+}
+
 pub(crate) struct Vi<T> {
     pub(crate) attributes: ViAttributes,
     pub(crate) state: ViState,
@@ -152,6 +161,7 @@ pub(crate) struct Vi<T> {
     pub(crate) ticket: Option<u64>,
     pub(crate) peer: Option<Box<PeerConnect>>,
     pub(crate) peer_attributes: Option<ViAttributes>,
+    pub(crate) invitation: Invitation,
     /// Counts connects, so that the end of an earlier one is told apart.
     pub(crate) attempt: u32,
 }
@@ -187,6 +197,7 @@ impl<T> Vi<T> {
             ticket: None,
             peer: None,
             peer_attributes: None,
+            invitation: Invitation::None,
             attempt: 0,
         }
     }
