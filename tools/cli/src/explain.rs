@@ -2,7 +2,7 @@
 
 use crate::arguments::ExplainArguments;
 use cci::{Connect, ConnectionReport, Context, Device, Endpoint, EndpointOptions, EventKind, Failure, Scope};
-use cci_perf::reach::{advice, no_transport_of};
+use cci_perf::reach::{advice_on, no_transport_of};
 use cci_report::{UserError, while_doing};
 use std::io::Write as _;
 use std::time::{Duration, Instant};
@@ -63,7 +63,7 @@ fn report(endpoint: &Endpoint, uri: &str, timeout: Duration) -> Result<Connectio
 
 /// `reason`: what the library knows beyond the failure.
 fn not_reached(uri: &str, failure: Option<Failure>, reason: Option<&str>, timeout: Duration) -> UserError {
-    let advice = failure.map_or_else(|| "it ended without a reason".into(), |it| advice(uri, it, timeout));
+    let advice = failure.map_or_else(|| "it ended without a reason".into(), |it| advice_on(uri, it, reason, timeout));
     // What the failure means is in the advice.
     let reason = reason.filter(|reason| failure.is_none_or(|failure| failure.to_string() != *reason));
     let reason = reason.map_or_else(String::new, |reason| format!("{reason}; "));
@@ -142,6 +142,10 @@ mod tests {
         assert!(text.contains("nobody listens there; its program must run"), "{text}");
         let text = not_reached("sm://1/2", Some(Failure::TimedOut), None, Duration::from_secs(5)).0;
         assert!(text.contains("reached: no answer within 5s"), "{text}");
+        let why = Some("the host's name was not resolved within the timeout");
+        let text = not_reached("tcp://silent.example:5000", Some(Failure::TimedOut), why, Duration::from_secs(5)).0;
+        assert!(text.contains("was not resolved within the timeout; see that a name server answers"), "{text}");
+        assert!(!text.contains("firewall") && !text.contains("port"), "{text}");
     }
 
     #[test]

@@ -765,6 +765,29 @@ fn nobody_who_answers_is_told_by_host_route_and_firewall() {
     }
 }
 
+/// The lookup of a name takes for ever: the name is what both commands speak of.
+#[test]
+fn a_host_whose_name_is_not_resolved_is_told_by_its_name() {
+    let folder = tempfile::tempdir().unwrap();
+    let (source, library) = (folder.path().join("silent.c"), folder.path().join("silent.so"));
+    let silent = "int pause(void);\nint getaddrinfo(const char *n, const char *s, const void *h, void **r)\n\
+                  { (void)n; (void)s; (void)h; (void)r; for (;;) pause(); }\n";
+    std::fs::write(&source, silent).unwrap();
+    let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status().unwrap();
+    assert!(built.success());
+    let uri = "tcp://silent.example:5000";
+    for (arguments, wanted) in [
+        (&["explain", uri, "--timeout", "200ms"][..], "was not resolved within the timeout; see that a name server"),
+        (&["perf", "pingpong", "--connect", uri, "--size", "8"], "the name silent.example is resolved"),
+    ] {
+        let output = cci(arguments).env("LD_PRELOAD", &library).output().unwrap();
+        let text = text(&output.stderr);
+        assert_eq!(output.status.code(), Some(1), "{text}");
+        assert!(text.contains(wanted) && text.contains("getent hosts silent.example)"), "{text}");
+        assert!(!text.contains("UDP") && !text.contains("route get silent.example"), "{text}");
+    }
+}
+
 #[test]
 fn help_that_cannot_be_written_is_an_error() {
     for arguments in [&["--help"][..], &["perf", "pingpong", "--help"], &["--version"]] {

@@ -3,6 +3,7 @@
 use crate::device::Key;
 use cci::{Context, Failure, Scope};
 use cci_report::UserError;
+use std::net::IpAddr;
 use std::time::Duration;
 
 /// How far a transport reaches, if it is in this build.
@@ -62,9 +63,21 @@ fn distance(left: &str, right: &str) -> usize {
 
 /// Why an endpoint may not have answered, by its transport, and what to do.
 pub fn advice(uri: &str, failure: Failure, timeout: Duration) -> String {
+    advice_on(uri, failure, None, timeout)
+}
+
+/// The same where the library may have given a reason.
+pub fn advice_on(uri: &str, failure: Failure, reason: Option<&str>, timeout: Duration) -> String {
     let (scheme, place) = uri.split_once("://").unwrap_or(("", uri));
     let place = place.split('?').next().unwrap_or(place);
+    let (host, port) = place.rsplit_once(':').unwrap_or((place, "?"));
+    let bare = host.trim_matches(['[', ']']);
+    if reason.is_some_and(|reason| reason.contains("resolved")) {
+        return format!("see that a name server answers for {host} (getent hosts {host}), or use an IP address");
+    }
     let is_over = cci::driver_for_scheme(scheme).is_some_and(|driver| driver.over.is_some());
+    let is_of_name = |letter: char| letter.is_ascii_alphanumeric() || matches!(letter, '.' | '-' | '_');
+    let is_name = !is_over && bare.chars().all(is_of_name) && bare.parse::<IpAddr>().is_err();
     match (scope(scheme), failure) {
         (_, failure) if is_over && failure != Failure::TimedOut => {
             "no way leads there: start its program, and give it a port if it is on another host".into()
@@ -75,22 +88,39 @@ pub fn advice(uri: &str, failure: Failure, timeout: Duration) -> String {
         (Some(Scope::Host | Scope::Process), Failure::TimedOut) => {
             format!("no answer within {timeout:?}: its program must call cci_get_event and accept, or is stopped")
         }
+        (_, Failure::Refused) if is_name => format!(
+            "{host} is no name of a host (see getent hosts {host}), or it rejects the request or has no endpoint at \
+             port {port}: correct the name, or start its program there"
+        ),
         (_, Failure::Refused) => {
-            let (host, port) = place.rsplit_once(':').unwrap_or((place, "?"));
             format!(
                 "{host} answers, but rejects the request or has no endpoint at port {port}: start its program there"
             )
         }
         (_, Failure::Protocol) => "its program must use a version of cci that understands this one".into(),
         (_, Failure::TimedOut) => {
-            let (host, port) = place.rsplit_once(':').unwrap_or((place, "?"));
-            let bare = host.trim_matches(['[', ']']);
+            let (named, to) = if is_name {
+                (format!("the name {host} is resolved (getent hosts {host}), that "), "ADDRESS")
+            } else {
+                (String::new(), bare)
+            };
+            let protocol = protocol(scheme);
             format!(
-                "no answer within {timeout:?}: see that {host} is up, that there is a route to it (ip route get {bare}), that no \
-                 firewall drops UDP port {port}, and that its program calls cci_get_event and accepts"
+                "no answer within {timeout:?}: see that {named}{host} is up, that there is a route to it (ip route get {to}), that no \
+                 firewall drops {protocol}port {port}, and that its program calls cci_get_event and accepts"
             )
         }
         (_, other) => other.to_string(),
+    }
+}
+
+/// The protocol of the ports of a scheme, as a firewall names it. It is left out where it is not
+/// one for all.
+fn protocol(scheme: &str) -> &'static str {
+    match scheme {
+        "sock" => "UDP ",
+        "tcp" => "TCP ",
+        _ => "",
     }
 }
 
@@ -127,10 +157,36 @@ mod tests {
         }
         let lost = advice("sock://[2001:db8::1]:7", Failure::TimedOut, patience);
         assert!(lost.contains("ip route get 2001:db8::1)") && lost.contains("UDP port 7"), "{lost}");
+        let lost = advice("tcp://192.0.2.7:5000", Failure::TimedOut, patience);
+        assert!(lost.contains("drops TCP port 5000") && !lost.contains("UDP"), "{lost}");
         let refused = advice("sock://192.0.2.7:5000", Failure::Refused, patience);
         assert!(refused.contains("port 5000") && !refused.contains("user"), "{refused}");
         let refused = advice("sm://1/2", Failure::Refused, patience);
         assert!(refused.contains("same user") && !refused.contains("port"), "{refused}");
         assert!(!advice("sm://1/2", Failure::TimedOut, patience).contains("firewall"));
+    }
+
+    #[test]
+    fn a_host_by_name_may_not_be_resolved() {
+        let patience = Duration::from_secs(5);
+        for failure in [Failure::TimedOut, Failure::Refused] {
+            for uri in ["tcp://silent.example:5000", "sock://silent.example:5000?x=1"] {
+                let text = advice(uri, failure, patience);
+                assert!(text.contains("name") && text.contains("getent hosts silent.example)"), "{text}");
+                assert!(!text.contains("ip route get silent.example"), "{text}");
+                // What the library knows is not guessed.
+                for reason in
+                    ["the host's name was not resolved within the timeout", "the host name 'x' cannot be resolved: y"]
+                {
+                    let text = advice_on(uri, failure, Some(reason), patience);
+                    assert!(text.contains("name server") && text.contains("getent hosts silent.example)"), "{text}");
+                    assert!(!text.contains("firewall") && !text.contains("answers, but"), "{text}");
+                }
+            }
+        }
+        for uri in ["sock://[fe80::1%eth0]:7", "sock://[::1]:7", "tcp://192.0.2.7:7"] {
+            let text = advice(uri, Failure::TimedOut, patience);
+            assert!(!text.contains("name"), "{text}");
+        }
     }
 }
