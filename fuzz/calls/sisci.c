@@ -34,6 +34,8 @@ unsigned int a_node(void) {
 static void ask(void) {
     char text[80];
     unsigned int own = 0;
+    dis_nodeId_list_t nodes;
+    dis_virt_adapter_t kind;
     sci_query_string_t version = {text, below(81)};
     sci_query_adapter_t adapter = {0, 0, one_in(9) ? below(4) : SCI_Q_ADAPTER_NODEID, &own};
     uint64_t number = enter(AT_SCIGetErrorString);
@@ -43,6 +45,8 @@ static void ask(void) {
     if (DO(SCIGetLocalNodeId, one_in(50) ? 1 : 0, &own, SCI_NO_FLAGS, &error))
         node = own;
     DO(SCIProbeNode, ONE_OF(devices), 0, a_node(), SCI_NO_FLAGS, &error);
+    DO(SCIGetNodeIdByAdapterName, one_in(50) ? NULL : one_in(2) ? "localhost" : "nobody", one_in(50) ? NULL : &nodes,
+       one_in(50) ? NULL : &kind, flags(0), &error);
     if (one_in(2))
         DO(SCIQuery, SCI_Q_API, &version, SCI_NO_FLAGS, &error);
     else
@@ -107,6 +111,7 @@ const struct operation operations[] = {
 
 const struct left_out left_out[] = {
     {AT_SCIRegisterSegmentMemory, "", 0, "the library refuses it always"},
+    {AT_SCIAttachPhysicalMemory, "", 0, "the library refuses it always"},
     {AT_SCIAbortDMAQueue, NULL, 2, "a transfer within a process has ended when the post returns"},
     {0, NULL, 0, NULL},
 };

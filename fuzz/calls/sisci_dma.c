@@ -30,6 +30,19 @@ void abort_dma(void) {
         DO(SCIAbortDMAQueue, queues[at], SCI_NO_FLAGS, &error);
 }
 
+/* A transfer of several parts, sometimes of none or of too many. */
+static void vector(sci_dma_queue_t queue, size_t size, size_t offset, unsigned int way) {
+    static dis_dma_vec_t parts[DIS_DMA_MAX_VECLEN + 1];
+    size_t count = 1 + below(4), at;
+
+    for (at = 0; at < count; at++)
+        parts[at] = (dis_dma_vec_t){.size = size, .local_offset = offset, .remote_offset = offset};
+    if (one_in(50))
+        count = one_in(2) ? 0 : DIS_DMA_MAX_VECLEN + 1;
+    DO(SCIStartDmaTransferVec, queue, ONE_OF(segments), ONE_OF(remotes), count, one_in(100) ? NULL : parts, NULL, NULL,
+       flags(way | SCI_FLAG_DMA_WAIT), &error);
+}
+
 void dma(void) {
     unsigned at = below(2);
     sci_dma_queue_t queue = one_in(50) ? ONE_OF(queues) : queues[at];
@@ -57,6 +70,8 @@ void dma(void) {
     case 4:
         DO(SCIStartDmaTransfer, queue, ONE_OF(segments), ONE_OF(remotes), offset, size, offset, NULL, NULL,
            flags(way | SCI_FLAG_DMA_WAIT), &error);
+        if (one_in(3))
+            vector(queue, size, offset, way);
         break;
     case 5:
         DO(SCIAbortDMAQueue, queue, SCI_NO_FLAGS, &error);

@@ -75,9 +75,11 @@ void change_segment(void) {
         break;
     case 2:
         DO(SCIRegisterSegmentMemory, memory, sizeof memory, segment, SCI_NO_FLAGS, &error);
+        DO(SCIAttachPhysicalMemory, draw(), memory, 0, sizeof memory, segment, SCI_NO_FLAGS, &error);
         break;
     case 3:
         ASK(SCIGetLocalSegmentId, segment);
+        ASK(SCIGetLocalSegmentSize, segment);
         break;
     default:
         DO(SCISetSegmentAvailable, segment, 0, SCI_NO_FLAGS, &error);
@@ -194,6 +196,8 @@ void copy(void) {
         offset = (size_t)draw();
     if (one_in(3))
         DO(SCITransferBlock, a_map(), 0, a_map(), offset, one_in(100) ? (size_t)draw() : size, SCI_NO_FLAGS, &error);
+    else if (one_in(3))
+        DO(SCIMemCopy, memory, a_map(), offset, size, flags(0), &error);
     else
         DO(SCIMemCpy, ONE_OF(sequences), memory, a_map(), offset, size, flags(one_in(2) ? SCI_FLAG_BLOCK_READ : SCI_FLAG_ERROR_CHECK),
            &error);
