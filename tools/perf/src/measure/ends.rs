@@ -3,6 +3,7 @@
 use super::driver::{Driver, DriverError, Transfer};
 use super::loops;
 use super::loops::{Act, Lane, WINDOW, ping, pong, sink};
+use crate::machine::memory_of;
 use crate::probe::buffer::Buffer;
 use cci::{Attribute, Memory, RmaHandle, SharedMemory};
 use cci_report::names::{AttributeName, MemoryOrigin, Operation, Target};
@@ -43,7 +44,8 @@ const SHARE: u64 = 4;
 
 /// Refuses transfers for which this host has not enough memory to spare.
 pub(crate) fn check_room(largest: u64) -> Result<(), UserError> {
-    let free = free_memory();
+    // All, where the kernel does not say.
+    let free = memory_of("MemAvailable").unwrap_or(u64::MAX);
     if largest > free / SHARE {
         return Err(UserError(format!(
             "transfers of {} need more than a quarter of the memory that the server's host has free ({}): measure \
@@ -53,14 +55,6 @@ pub(crate) fn check_room(largest: u64) -> Result<(), UserError> {
         )));
     }
     Ok(())
-}
-
-/// Bytes that programs of this host may still take; all, where the kernel does not say.
-fn free_memory() -> u64 {
-    let text = std::fs::read_to_string("/proc/meminfo").unwrap_or_default();
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<u64>().ok());
-    kilobytes.map_or(u64::MAX, |kilobytes| kilobytes << 10)
 }
 
 /// Memory for RMA. Outlives its registration: an end drops its endpoint first.

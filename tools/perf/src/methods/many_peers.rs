@@ -7,6 +7,7 @@ use super::exchange::{
 };
 use super::middle;
 use super::other_process::{OtherProcess, obey};
+use crate::machine::memory_of;
 use crate::machine::{pin, two_processors};
 use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade};
 use crate::measure::usage::Usage;
@@ -254,13 +255,10 @@ fn open_descriptors() -> Result<f64, UserError> {
 }
 
 /// Shared memory of this machine.
+#[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
 fn shared_memory() -> Result<f64, UserError> {
-    let text = fs::read_to_string("/proc/meminfo").map_err(while_doing("cannot read the memory in use"))?;
-    let line = text.lines().find_map(|line| line.strip_prefix("Shmem:"));
-    let kilobytes = line.and_then(|line| line.trim().trim_end_matches("kB").trim().parse::<f64>().ok());
-    kilobytes
-        .map(|kilobytes| 1024.0 * kilobytes)
-        .ok_or_else(|| UserError::new("the kernel does not report shared memory"))
+    let bytes = memory_of("Shmem").ok_or_else(|| UserError::new("the kernel does not report shared memory"))?;
+    Ok(bytes as f64)
 }
 
 /// The endpoints of the other process: the first for the endpoint with one peer.
