@@ -21,6 +21,9 @@ extern "C" {
 #define IFACE_FROM_BRIDGE_AND_NALID(bridge, nal) ((ptl_interface_t)(bridge) << 16 | (ptl_interface_t)(nal))
 #define PTL_IFACE_SS ((ptl_interface_t)0x200)
 
+/* What programs add to the pid of an accelerated process: the interface alone tells here. */
+#define ACCEL_PTLS_PID_SPACE_OFFSET 0
+
 #define PTL_NOACK_REQ PTL_NO_ACK_REQ
 
 #define PTL_MD_EVENT_AUTO_UNLINK_ENABLE 0x10000

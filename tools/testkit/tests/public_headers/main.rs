@@ -1,5 +1,7 @@
 //! Each public header by itself, under each compiler that is installed and each standard that the
-//! compiler has, with the warnings that careful programs ask for as errors.
+//! compiler has, with the warnings that careful programs ask for as errors; and the names in them.
+
+mod names;
 
 use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
