@@ -223,8 +223,11 @@ impl<N: Copy + PartialEq> Admission<N> {
             long -= usize::from(is_long);
             !(is_long || has(stranger, GRACE)) || is_over_its_share()
         };
+        // Whoever comes again and again puts out nobody who comes more seldom.
+        let least = newcomer.map_or(0, |newcomer| count(&newcomer));
         // The oldest have the longer grace.
         let others: Vec<_> = self.strangers.iter().enumerate().filter(|(_, stranger)| may_go(stranger)).collect();
+        let others: Vec<_> = others.into_iter().filter(|(_, stranger)| count(&stranger.origin) >= least).collect();
         // Of equal counts the last one is taken: reversed, that is the oldest.
         others.iter().rev().max_by_key(|(_, stranger)| count(&stranger.origin)).map(|(at, _)| *at)
     }

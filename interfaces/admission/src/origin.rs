@@ -18,6 +18,8 @@ use std::net::IpAddr;
 pub enum Origin {
     /// This host, from which all ranks of a job may come.
     Here,
+    /// One process or endpoint of this host, where the server knows which.
+    Local(u32),
     /// An address of IPv4.
     V4(u32),
     /// A network of IPv6 with a prefix of 64 bits, whose addresses one host may have.

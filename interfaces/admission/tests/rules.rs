@@ -38,6 +38,20 @@ fn a_newcomer_has_the_place_of_the_oldest_once_its_grace_is_over() {
 }
 
 #[test]
+fn an_origin_that_has_more_puts_out_nobody_who_has_fewer() {
+    for (loud, quiet) in [(FIRST, OTHER), (Origin::Local(1), Origin::Local(2)), (Origin::Here, OTHER)] {
+        let mut admission = admission(3);
+        assert_eq!(admission.handle_arrival(Duration::ZERO, 0, quiet), Arrival::Admitted);
+        let later = GRACE / 2;
+        assert_eq!(admission.handle_arrival(later, 1, loud), Arrival::Admitted);
+        assert_eq!(admission.handle_arrival(later, 2, loud), Arrival::Admitted);
+        assert_eq!(admission.handle_arrival(GRACE, 3, loud), Arrival::Refused, "only the quiet one's grace is over");
+        assert_eq!(admission.handle_arrival(later + GRACE, 3, loud), Arrival::Replaces(1), "its own oldest");
+        assert!(admission.has(&0));
+    }
+}
+
+#[test]
 fn a_stranger_that_has_begun_its_request_keeps_its_place_for_a_slow_round_trip() {
     let slow = Duration::from_millis(150);
     for origin in [Origin::Here, FIRST] {
@@ -151,7 +165,7 @@ type Known = (Origin, Duration);
 fn may_go(of: &Known, newcomer: Origin, now: Duration, all: &BTreeMap<u32, Known>) -> bool {
     let count = |origin| all.values().filter(|(other, _)| *other == origin).count();
     let is_old = now >= of.1 + GRACE;
-    is_old || of.0 != Origin::Here && count(of.0) >= count(newcomer) + 2
+    count(of.0) >= count(newcomer) && (is_old || of.0 != Origin::Here && count(of.0) >= count(newcomer) + 2)
 }
 
 #[test]
