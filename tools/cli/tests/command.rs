@@ -776,15 +776,15 @@ fn a_host_whose_name_is_not_resolved_is_told_by_its_name() {
     let built = Command::new("cc").args(["-shared", "-fPIC", "-o"]).args([&library, &source]).status().unwrap();
     assert!(built.success());
     let uri = "tcp://silent.example:5000";
-    for (arguments, wanted) in [
-        (&["explain", uri, "--timeout", "200ms"][..], "was not resolved within the timeout; see that a name server"),
-        (&["perf", "pingpong", "--connect", uri, "--size", "8"], "the name silent.example is resolved"),
-    ] {
+    for arguments in
+        [&["explain", uri, "--timeout", "200ms"][..], &["perf", "pingpong", "--connect", uri, "--size", "8"]]
+    {
+        let wanted = "was not resolved within the timeout; see that a name server";
         let output = cci(arguments).env("LD_PRELOAD", &library).output().unwrap();
         let text = text(&output.stderr);
         assert_eq!(output.status.code(), Some(1), "{text}");
         assert!(text.contains(wanted) && text.contains("getent hosts silent.example)"), "{text}");
-        assert!(!text.contains("UDP") && !text.contains("route get silent.example"), "{text}");
+        assert!(!text.contains("UDP") && !text.contains("route") && !text.contains("busy"), "{text}");
     }
 }
 

@@ -72,7 +72,7 @@ pub fn advice_on(uri: &str, failure: Failure, reason: Option<&str>, timeout: Dur
     let place = place.split('?').next().unwrap_or(place);
     let (host, port) = place.rsplit_once(':').unwrap_or((place, "?"));
     let bare = host.trim_matches(['[', ']']);
-    if reason.is_some_and(|reason| reason.contains("resolved")) {
+    if is_unresolved(reason) {
         return format!("see that a name server answers for {host} (getent hosts {host}), or use an IP address");
     }
     let is_over = cci::driver_for_scheme(scheme).is_some_and(|driver| driver.over.is_some());
@@ -112,6 +112,11 @@ pub fn advice_on(uri: &str, failure: Failure, reason: Option<&str>, timeout: Dur
         }
         (_, other) => other.to_string(),
     }
+}
+
+/// Whether the library says that a host's name has no address.
+pub(crate) fn is_unresolved(reason: Option<&str>) -> bool {
+    reason.is_some_and(|reason| reason.contains("resolved"))
 }
 
 /// The protocol of the ports of a scheme, as a firewall names it. It is left out where it is not

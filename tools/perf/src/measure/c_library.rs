@@ -2,9 +2,13 @@
 //! program calls them.
 #![allow(unsafe_code)]
 
-use super::driver::{self, Completion, Driver, DriverError, DriverEvent, DriverOptions, PostError, Transfer, nap};
+use super::driver::{
+    self, Asking, Completion, Driver, DriverError, DriverEvent, DriverOptions, PostError, Transfer, nap,
+    unless_of_another,
+};
 use crate::reach::scope;
 use cci::{Attribute, EventKind, Memory, RmaHandle, Scope, Status};
+use cci_admission::Origin;
 use cci_report::names::{Mode, Threads};
 use cci_report::{UserError, while_doing};
 use libloading::Library;
@@ -281,10 +285,8 @@ impl Driver for CLibrary {
         if TOUCH && kind == EventKind::Recv {
             std::hint::black_box(crate::probe::sum(payload(event)));
         }
-        let completion = match Completion::of(kind, event.detail) {
-            Err(_) if self.is_of_another(event) => Ok(Completion::Other),
-            completion => completion,
-        };
+        let completion = Completion::of(kind, event.detail);
+        let completion = unless_of_another(completion, Completion::Other, || self.is_of_another(event));
         self.give_back(event);
         completion
     }
@@ -292,7 +294,7 @@ impl Driver for CLibrary {
     fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
-        mut context_of: impl FnMut(&[u8]) -> u64,
+        mut context_of: impl FnMut(&Asking<'_>) -> u64,
     ) -> Result<DriverEvent<CHandle>, DriverError> {
         let Some(event) = self.next()? else { return Ok(DriverEvent::Nothing) };
         let outcome = match event.kind() {
@@ -306,22 +308,24 @@ impl Driver for CLibrary {
                 Ok(DriverEvent::Open(CHandle(event.third.cast()), event.second.addr() as u64))
             }
             EventKind::Connect | EventKind::Accept => {
-                Ok(DriverEvent::NotOpen(as_status(event.detail.cast_signed()), event.second.addr() as u64))
+                Ok(DriverEvent::NotOpen(as_status(event.detail.cast_signed()).into(), event.second.addr() as u64))
             }
             EventKind::ConnectRequest => {
                 bytes.clear();
                 bytes.extend_from_slice(payload(event));
-                let context = context_of(bytes);
+                // CCI 2.2 does not tell.
+                let context = context_of(&Asking { payload: bytes, origin: &|| Origin::Here });
                 // SAFETY: an unanswered request, just received.
                 let status = unsafe { (self.functions.accept)(event, as_context(context)) };
-                Ok(if status == 0 { DriverEvent::Asked } else { DriverEvent::NotOpen(as_status(status), context) })
+                Ok(if status == 0 {
+                    DriverEvent::Asked
+                } else {
+                    DriverEvent::NotOpen(as_status(status).into(), context)
+                })
             }
             _ => Err(DriverError::PeerLost),
         };
-        let outcome = match outcome {
-            Err(_) if self.is_of_another(event) => Ok(DriverEvent::Other),
-            outcome => outcome,
-        };
+        let outcome = unless_of_another(outcome, DriverEvent::Other, || self.is_of_another(event));
         self.give_back(event);
         outcome
     }

@@ -1,7 +1,7 @@
 //! The end that measures.
 
-use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, recv};
-use super::driver::{Driver, DriverEvent, DriverOptions, await_event};
+use super::control::{Answer, Client, Command, Hello, Link, Report, Request, VERSION, What, parse, silent};
+use super::driver::{Driver, DriverError, DriverEvent, DriverOptions, NotOpen, await_event};
 use super::ends;
 use super::ends::{Area, CONTROL, Handles, OPERATIONS};
 use super::plan::Plan;
@@ -13,13 +13,13 @@ use crate::interrupt;
 use crate::peers::{PeerEvent, PeerSet, Timeouts};
 use crate::point::Point;
 use crate::probe::{Probe, Remote};
-use crate::reach::advice;
+use crate::reach::{advice_on, is_unresolved};
 use cci::{Attribute, Failure, RmaHandle, Status};
 use cci_report::environment::Path;
 use cci_report::names::{Measurement, Mode, Operation, ProbeKind, Threads};
 use cci_report::{UserError, while_doing};
 use hdrhistogram::Histogram;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// How long a server may take to answer a request.
 const CALL: Duration = Duration::from_secs(5);
@@ -27,6 +27,8 @@ const CALL: Duration = Duration::from_secs(5);
 const REOPEN: Duration = Duration::from_secs(1);
 /// Time between two attempts to reach an endpoint that is about to open.
 const AGAIN: Duration = Duration::from_millis(20);
+/// How long a server is asked again that has no place for this client, which others take.
+const FULL: Duration = Duration::from_secs(20);
 /// How long it may take to get ready for a block, or to finish one: much longer than any block.
 pub(super) const ANSWER: Duration = Duration::from_secs(60);
 /// What a run tells of while it goes on, between blocks only.
@@ -90,8 +92,25 @@ pub(crate) fn run<P: Driver>(
 pub(crate) fn join<'p, P: Driver>(plan: &'p Plan, uri: &str, probe: Option<Probe>) -> Result<End<'p, P>, UserError> {
     // A probe is there where both ends are on this host.
     let opening = opening(plan, uri, if probe.is_some() { 2 } else { 1 });
-    let there = agree::<P>(plan, &opening, uri)?;
-    connect::<P>(plan, &opening, &there, probe)
+    let begin = Instant::now();
+    let (driver, [control, operations]) = loop {
+        let there = agree::<P>(plan, &opening, uri)?;
+        // An endpoint in place of the listening one opens when this client has left that.
+        let is_beside = there != uri;
+        let driver = P::open(&opening.for_session(&plan.session))?;
+        match connect(&driver, &there, plan, if is_beside { Duration::ZERO } else { CALL })? {
+            Ok(connections) => break (driver, connections),
+            // It made room for others.
+            Err(NotOpen { status: Status::ConnRefused | Status::Disconnected, .. })
+                if is_beside && begin.elapsed() < FULL => {}
+            Err(why) => return Err(not_reached(&there, &why)),
+        }
+    };
+    driver.watch(control)?;
+    let link = Link::new(driver, control, operations);
+    let singles = points::histogram()?;
+    let peer_set = PeerSet::default();
+    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, peer_set, singles })
 }
 
 /// How the endpoint that asks the server at `uri` is opened.
@@ -110,11 +129,43 @@ fn opening(plan: &Plan, uri: &str, ends: u32) -> DriverOptions {
 fn agree<P: Driver>(plan: &Plan, opening: &DriverOptions, uri: &str) -> Result<String, UserError> {
     let driver = P::open(opening)?;
     let payload = payload(&driver, Request::Launch(plan.session.clone()))?;
-    let connection = call_soon(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL, REOPEN)?;
-    match recv(&driver, &mut Vec::new(), ANSWER, |from| from == connection)? {
-        Answer::Ready { uri } => Ok(uri),
-        Answer::Refused { why } => Err(UserError(format!("the server refused: {why}"))),
-        other => Err(out_of_turn(&other)),
+    let begin = driver.now();
+    loop {
+        let connection = call_soon(&driver, uri, &payload, Attribute::ReliableOrdered, CONTROL, REOPEN)?;
+        driver.heed([Some(connection), None]);
+        let why = match answer_on(&driver, connection)? {
+            Some(Answer::Ready { uri }) => return Ok(uri),
+            Some(Answer::Refused { why, is_full }) => {
+                let why = UserError(format!("the server refused: {why}"));
+                if !is_full {
+                    return Err(why);
+                }
+                why
+            }
+            Some(other) => return Err(out_of_turn(&other)),
+            None => UserError::new("the server closed the connection without an answer: too many ask it at once"),
+        };
+        if driver.now() - begin > FULL || interrupt::is_asked() {
+            return Err(why);
+        }
+        driver.heed([None; 2]);
+        driver.disconnect(connection);
+        // Clients that were refused together do not come back together.
+        std::thread::sleep(AGAIN.mul_f64(fastrand::f64()));
+    }
+}
+
+/// The server's answer; none where it closes the connection before, to make room.
+fn answer_on<P: Driver>(driver: &P, connection: P::Connection) -> Result<Option<Answer>, UserError> {
+    let answer = await_event(driver, &mut Vec::new(), ANSWER, |event, bytes| match event {
+        DriverEvent::Received(from) if from == connection => Some(parse(bytes)),
+        _ => None,
+    });
+    match answer {
+        Ok(Some(answer)) => answer.map(Some),
+        Ok(None) => Err(silent(ANSWER)),
+        Err(DriverError::PeerLost) => Ok(None),
+        Err(error) => Err(error.into()),
     }
 }
 
@@ -136,21 +187,21 @@ fn payload(driver: &impl Driver, request: Request) -> Result<Vec<u8>, UserError>
     serde_json::to_vec(&hello).map_err(while_doing("cannot write the request"))
 }
 
-fn connect<'p, P: Driver>(
-    plan: &'p Plan,
-    opening: &DriverOptions,
+/// Both connections of a run.
+fn connect<P: Driver>(
+    driver: &P,
     uri: &str,
-    probe: Option<Probe>,
-) -> Result<End<'p, P>, UserError> {
-    let driver = P::open(&opening.for_session(&plan.session))?;
-    let control = call_soon(&driver, uri, ends::payload_of(CONTROL), Attribute::ReliableOrdered, CONTROL, CALL)?;
+    plan: &Plan,
+    patience: Duration,
+) -> Result<Result<[P::Connection; 2], NotOpen>, UserError> {
+    let payload = ends::payload_of(CONTROL);
+    let control = call_again(driver, uri, payload, Attribute::ReliableOrdered, CONTROL, patience)?;
     let attribute = ends::attribute(plan.session.attribute);
-    let operations = call(&driver, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS)?;
-    driver.watch(control)?;
-    let link = Link::new(driver, control, operations);
-    let singles = points::histogram()?;
-    let peer_set = PeerSet::default();
-    Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, peer_set, singles })
+    let operations = || call_once(driver, uri, ends::payload_of(OPERATIONS), attribute, OPERATIONS);
+    Ok(match control {
+        Ok(control) => operations()?.map(|operations| [control, operations]),
+        Err(why) => Err(why),
+    })
 }
 
 /// Connects and waits for the outcome.
@@ -161,7 +212,7 @@ pub(crate) fn call<P: Driver>(
     attribute: Attribute,
     context: u64,
 ) -> Result<P::Connection, UserError> {
-    call_once(driver, uri, payload, attribute, context)?.map_err(|status| not_reached(uri, status))
+    call_once(driver, uri, payload, attribute, context)?.map_err(|why| not_reached(uri, &why))
 }
 
 /// Connects to an endpoint that may be about to open: while nobody listens there, tries again for
@@ -174,12 +225,24 @@ fn call_soon<P: Driver>(
     context: u64,
     patience: Duration,
 ) -> Result<P::Connection, UserError> {
+    call_again(driver, uri, payload, attribute, context, patience)?.map_err(|why| not_reached(uri, &why))
+}
+
+fn call_again<P: Driver>(
+    driver: &P,
+    uri: &str,
+    payload: &[u8],
+    attribute: Attribute,
+    context: u64,
+    patience: Duration,
+) -> Result<Result<P::Connection, NotOpen>, UserError> {
     let begin = driver.now();
     loop {
         match call_once(driver, uri, payload, attribute, context)? {
-            Ok(connection) => return Ok(connection),
-            Err(Status::ConnRefused) if driver.now() - begin < patience => std::thread::sleep(AGAIN),
-            Err(status) => return Err(not_reached(uri, status)),
+            Err(why) if why.status == Status::ConnRefused && driver.now() - begin < patience => {
+                std::thread::sleep(AGAIN);
+            }
+            called => return Ok(called),
         }
     }
 }
@@ -190,19 +253,29 @@ fn call_once<P: Driver>(
     payload: &[u8],
     attribute: Attribute,
     context: u64,
-) -> Result<Result<P::Connection, Status>, UserError> {
+) -> Result<Result<P::Connection, NotOpen>, UserError> {
     driver.connect(uri, payload, attribute, context, CALL)?;
     let opened = await_event(driver, &mut Vec::new(), 2 * CALL, |event, _| match event {
         DriverEvent::Open(connection, of) if of == context => Some(Ok(connection)),
-        DriverEvent::NotOpen(status, of) if of == context => Some(Err(status)),
+        DriverEvent::NotOpen(why, of) if of == context => Some(Err(why)),
         _ => None,
-    })?;
-    Ok(opened.unwrap_or(Err(Status::TimedOut)))
+    });
+    match opened {
+        Ok(opened) => Ok(opened.unwrap_or(Err(Status::TimedOut.into()))),
+        // The server has closed the endpoint, and with it a connection that was open.
+        Err(DriverError::PeerLost) => Ok(Err(Status::Disconnected.into())),
+        Err(error) => Err(error.into()),
+    }
 }
 
-fn not_reached(uri: &str, status: Status) -> UserError {
-    let hint = Failure::from_status(status).map_or_else(|| status.to_string(), |it| advice(uri, it, CALL));
-    let and = match status {
+fn not_reached(uri: &str, why: &NotOpen) -> UserError {
+    let failure = Failure::from_status(why.status);
+    let reason = why.reason.as_deref();
+    let hint = failure.map_or_else(|| why.to_string(), |it| advice_on(uri, it, reason, CALL));
+    if let Some(reason) = reason.filter(|_| is_unresolved(why.reason.as_deref())) {
+        return UserError(format!("the server at {uri} was not reached: {reason}; {hint}"));
+    }
+    let and = match why.status {
         Status::ConnRefused => "; is the server running?",
         Status::TimedOut => "; or the server is busy with another run",
         _ => "",
@@ -212,7 +285,7 @@ fn not_reached(uri: &str, status: Status) -> UserError {
 
 pub(super) fn out_of_turn(answer: &Answer) -> UserError {
     match answer {
-        Answer::Refused { why } => UserError(format!("the server gave up: {why}")),
+        Answer::Refused { why, .. } => UserError(format!("the server gave up: {why}")),
         other => UserError(format!("the server sent an unexpected message: {other:?}")),
     }
 }
@@ -321,7 +394,19 @@ mod tests {
 
     #[test]
     fn a_server_that_is_not_there_is_told_with_its_uri_and_a_hint() {
-        let text = not_reached("sm://1/2", Status::ConnRefused).0;
+        let text = not_reached("sm://1/2", &Status::ConnRefused.into()).0;
         assert!(text.contains("sm://1/2") && text.contains("is the server running?"), "{text}");
+    }
+
+    #[test]
+    fn a_host_whose_name_has_no_address_is_told_without_routes_and_servers() {
+        let reason = "the host name 'silent.example' cannot be resolved: not known";
+        for status in [Status::ConnRefused, Status::TimedOut] {
+            let text = not_reached("tcp://silent.example:5000", &NotOpen { status, reason: Some(reason.into()) }).0;
+            assert!(text.contains(reason) && text.contains("getent hosts silent.example)"), "{text}");
+            for word in ["route", "firewall", "is the server running?", "busy"] {
+                assert!(!text.contains(word), "{word} in {text}");
+            }
+        }
     }
 }

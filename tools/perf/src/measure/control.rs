@@ -93,7 +93,12 @@ pub(crate) enum Answer {
     /// Connect to this endpoint.
     Ready { uri: String },
     /// No run, for this reason.
-    Refused { why: String },
+    Refused {
+        why: String,
+        /// It is refused for want of a place: the client asks again.
+        #[serde(default)]
+        is_full: bool,
+    },
     /// The server's memory: handle, process and address, the latter two for the process_vm probe.
     Memory { handle: [u64; 4], pid: i32, address: u64 },
     /// The block may begin.
@@ -190,6 +195,34 @@ impl<P: Driver> Link<P> {
 
 /// Sends a control message on a connection.
 pub(crate) fn send<P: Driver>(driver: &P, connection: P::Connection, what: &impl Serialize) -> Result<(), UserError> {
+    let text = text_for(driver, connection, what)?;
+    let mut silence = Silence::default();
+    loop {
+        match driver.send(connection, &text, true) {
+            Ok(()) => return Ok(()),
+            // Between blocks nothing arrives that was not asked for, so nothing is lost by this
+            // look; what others do is no sign of the peer.
+            Err(PostError::Full) => match driver.poll::<false>()? {
+                Completion::Sent => silence.end(),
+                _ => silence.rest(driver)?,
+            },
+            Err(PostError::Driver(error)) => return Err(error.into()),
+        }
+    }
+}
+
+/// Sends a control message if there is room for it. An endpoint at which anybody asks does not
+/// wait for room: the look for it would lose requests of others.
+pub(crate) fn offer<P: Driver>(driver: &P, connection: P::Connection, what: &impl Serialize) -> Result<(), UserError> {
+    match driver.send(connection, &text_for(driver, connection, what)?, true) {
+        Ok(()) => Ok(()),
+        Err(PostError::Full) => Err(UserError::new("the endpoint has no room for the answer")),
+        Err(PostError::Driver(error)) => Err(error.into()),
+    }
+}
+
+/// A control message, if the connection carries it.
+fn text_for<P: Driver>(driver: &P, connection: P::Connection, what: &impl Serialize) -> Result<Vec<u8>, UserError> {
     let text = serde_json::to_vec(what).map_err(while_doing("cannot write a control message"))?;
     if text.len() as u64 > driver.max_send_size(connection) {
         return Err(UserError(format!(
@@ -197,20 +230,7 @@ pub(crate) fn send<P: Driver>(driver: &P, connection: P::Connection, what: &impl
             driver.max_send_size(connection)
         )));
     }
-    let mut silence = Silence::default();
-    loop {
-        match driver.send(connection, &text, true) {
-            Ok(()) => return Ok(()),
-            // Between blocks nothing arrives that was not asked for, so nothing is lost by this
-            // look.
-            Err(PostError::Full) => {
-                if driver.poll::<false>()? == Completion::Nothing {
-                    silence.rest(driver)?;
-                }
-            }
-            Err(PostError::Driver(error)) => return Err(error.into()),
-        }
-    }
+    Ok(text)
 }
 
 /// Receives a control message on a connection that `on` accepts; blocks up to `limit`.
@@ -226,10 +246,13 @@ pub(crate) fn recv<P: Driver, T: DeserializeOwned>(
     })?;
     match received {
         Some(parsed) => parsed,
-        None => {
-            Err(UserError(format!("no message from the other end for {} s: check that it still runs", limit.as_secs())))
-        }
+        None => Err(silent(limit)),
     }
+}
+
+/// Nothing came for so long.
+pub(crate) fn silent(limit: Duration) -> UserError {
+    UserError(format!("no message from the other end for {} s: check that it still runs", limit.as_secs()))
 }
 
 pub(crate) fn parse<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, UserError> {

@@ -10,11 +10,13 @@ use super::loops::SILENCE_IN_BLOCK;
 use crate::device::keys_of_loopback;
 use crate::probe::NAP;
 use cci::{Attribute, EventKind, Memory, RmaHandle, Status};
+use cci_admission::Origin;
 use cci_report::UserError;
 use cci_report::environment::Path;
 use cci_report::names::{Mode, Threads};
 use cci_report::session::Session;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use std::fmt;
 use std::os::fd::{AsFd, BorrowedFd};
 use std::path::PathBuf;
 use std::time::Duration;
@@ -46,7 +48,7 @@ impl Completion {
 }
 
 /// An event of a driver, for everything but measuring loops.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum DriverEvent<C> {
     Nothing,
     Sent,
@@ -55,11 +57,54 @@ pub(crate) enum DriverEvent<C> {
     /// A connection with this context is open: outgoing, or accepted.
     Open(C, u64),
     /// A connect or accept with this context failed.
-    NotOpen(Status, u64),
+    NotOpen(NotOpen, u64),
     /// A connection request was accepted; its payload is in the caller's buffer.
     Asked,
     /// Something that is none of the run's.
     Other,
+}
+
+/// Why a connection did not open.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct NotOpen {
+    pub(crate) status: Status,
+    /// What the library knows beyond the status.
+    pub(crate) reason: Option<String>,
+}
+
+impl From<Status> for NotOpen {
+    fn from(status: Status) -> Self {
+        Self { status, reason: None }
+    }
+}
+
+impl fmt::Display for NotOpen {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match &self.reason {
+            Some(reason) => f.write_str(reason),
+            None => self.status.fmt(f),
+        }
+    }
+}
+
+/// A connection request.
+pub(crate) struct Asking<'a> {
+    pub(crate) payload: &'a [u8],
+    /// Whose it is, as far as the library knows; not the client's own word.
+    pub(crate) origin: &'a dyn Fn() -> Origin,
+}
+
+/// What an event says; `other`, if it says that a connection fails which is none of the run's.
+#[inline(always)]
+pub(super) fn unless_of_another<T>(
+    says: Result<T, DriverError>,
+    other: T,
+    is_of_another: impl FnOnce() -> bool,
+) -> Result<T, DriverError> {
+    match says {
+        Err(_) if is_of_another() => Ok(other),
+        says => says,
+    }
 }
 
 /// A failure that ends a measuring loop.
@@ -194,12 +239,12 @@ pub(crate) trait Driver: Sized {
     /// Polls for at most one event and returns it to the library at once; `TOUCH` reads every byte
     /// of a message.
     fn poll<const TOUCH: bool>(&self) -> Result<Completion, DriverError>;
-    /// Polls for at most one event. Accepts a connection request with the context `context_of` its
-    /// payload.
+    /// Polls for at most one event. Accepts a connection request with the context that `context_of`
+    /// gives it.
     fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
-        context_of: impl FnMut(&[u8]) -> u64,
+        context_of: impl FnMut(&Asking<'_>) -> u64,
     ) -> Result<DriverEvent<Self::Connection>, DriverError>;
     /// Time on the clock of the transport, from an origin of its own: everything is timed by it.
     fn now(&self) -> Duration {
@@ -284,7 +329,7 @@ pub(crate) fn join<P: Driver>(client: &P, server: &P, attribute: Attribute) -> R
     while client.now() - begin < JOIN {
         match client.poll_event(&mut bytes, |_| 0)? {
             DriverEvent::Open(connection, _) => ours = Some(connection),
-            DriverEvent::NotOpen(status, _) => return Err(UserError(format!("no connection: {status}"))),
+            DriverEvent::NotOpen(why, _) => return Err(UserError(format!("no connection: {why}"))),
             _ => {}
         }
         theirs |= matches!(server.poll_event(&mut bytes, |_| 0)?, DriverEvent::Open(..));

@@ -1,6 +1,6 @@
 //! What both ends of a run have: memory, and the loops chosen by the session.
 
-use super::driver::{Driver, DriverError, Transfer};
+use super::driver::{Asking, Driver, DriverError, Transfer};
 use super::loops;
 use super::loops::{Act, Lane, WINDOW, ping, pong, sink};
 use crate::machine::memory_of;
@@ -22,8 +22,8 @@ pub(crate) fn payload_of(context: u64) -> &'static [u8] {
 }
 
 /// The context of a connection request with this payload.
-pub(crate) fn context_of(payload: &[u8]) -> u64 {
-    match payload {
+pub(crate) fn context_of(asking: &Asking<'_>) -> u64 {
+    match asking.payload {
         b"control" => CONTROL,
         b"operations" => OPERATIONS,
         _ => 0,
@@ -187,12 +187,16 @@ pub(crate) fn collect<P: Driver>(
 mod tests {
     use super::*;
 
+    fn asking(payload: &[u8]) -> Asking<'_> {
+        Asking { payload, origin: &|| cci_admission::Origin::Here }
+    }
+
     #[test]
     fn a_request_is_known_by_its_payload() {
         for context in [CONTROL, OPERATIONS] {
-            assert_eq!(context_of(payload_of(context)), context);
+            assert_eq!(context_of(&asking(payload_of(context))), context);
         }
-        assert_eq!(context_of(b""), 0);
+        assert_eq!(context_of(&asking(b"")), 0);
     }
 
     #[test]

@@ -2,7 +2,7 @@
 
 use super::client;
 use super::control::{Answer, Client, Command, Hello, Request, VERSION, What, recv};
-use super::driver::{Driver, DriverOptions, Facade};
+use super::driver::{Driver, DriverEvent, DriverOptions, Facade};
 use super::ends::{self, CONTROL, OPERATIONS};
 use super::plan::Plan;
 use super::plan::tests::plan;
@@ -12,6 +12,7 @@ use cci::Attribute;
 use cci_report::UserError;
 use cci_report::names::{Measurement, Operation};
 use cci_report::session::Session;
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, channel};
 use std::time::Duration;
 
@@ -75,9 +76,12 @@ fn connected(stranger: &Facade, there: &str) -> cci::Connection {
 }
 
 fn try_connected(stranger: &Facade, there: &str) -> Result<cci::Connection, UserError> {
+    // The server soon closes the connection on which it was asked.
+    stranger.heed([None; 2]);
     let call = |context| client::call(stranger, there, ends::payload_of(context), Attribute::ReliableOrdered, context);
     let control = call(CONTROL)?;
-    call(OPERATIONS)?;
+    let operations = call(OPERATIONS)?;
+    stranger.heed([Some(control), Some(operations)]);
     Ok(control)
 }
 
@@ -119,6 +123,57 @@ fn a_server_with_one_port_serves_each_client_at_that_port() {
             client::run::<Facade>(&plan, &uri, None, |_| {}).expect(transport);
         }
     }
+}
+
+/// Asks a server from one endpoint as fast as it can until the client is served, and stays.
+fn flood(transport: &str, uri: &str, payload: &[u8], ended: &AtomicU64, is_over: &AtomicBool) {
+    const MOST: u64 = 64;
+    let stranger = Facade::open(&DriverOptions::on_loopback(transport)).expect("an endpoint");
+    stranger.heed([None; 2]);
+    let (mut asked, mut bytes) = (0, Vec::new());
+    while !is_over.load(Ordering::Relaxed) {
+        if asked < ended.load(Ordering::Relaxed) + MOST
+            && stranger.connect(uri, payload, Attribute::ReliableOrdered, 3, Duration::from_secs(1)).is_ok()
+        {
+            asked += 1;
+        }
+        match stranger.poll_event(&mut bytes, |_| 0) {
+            Ok(DriverEvent::Open(..) | DriverEvent::NotOpen(..)) => drop(ended.fetch_add(1, Ordering::Relaxed)),
+            Ok(_) => {}
+            Err(why) => panic!("{why:?}"),
+        }
+    }
+}
+
+#[test]
+fn a_flood_of_requests_keeps_no_client_out() {
+    let mut failed = Vec::new();
+    for transport in ["sm", "sock", "tcp"] {
+        for is_launch in [false, true] {
+            let (uri, _lines) = server_at(DriverOptions::on_loopback(transport), PATIENCE);
+            let (asked, is_over) = (AtomicU64::new(0), AtomicBool::new(false));
+            let request = Request::Launch(short().session);
+            let hello =
+                Hello { cci_perf: VERSION, client: Client { run: 1, uri: String::new(), pid: 1, uid: 1 }, request };
+            let payload = if is_launch { serde_json::to_vec(&hello).expect("a request") } else { b"nonsense".to_vec() };
+            std::thread::scope(|scope| {
+                let flooding = scope.spawn(|| flood(transport, &uri, &payload, &asked, &is_over));
+                let mut plan = short();
+                (plan.transport, plan.keys) = (Some(transport.into()), DriverOptions::on_loopback(transport).keys);
+                while asked.load(Ordering::Relaxed) < 500 {
+                    std::thread::yield_now();
+                }
+                for _ in 0..3 {
+                    let begin = std::time::Instant::now();
+                    let served = client::run::<Facade>(&plan, &uri, None, |_| {});
+                    failed.extend(served.err().map(|why| (transport, is_launch, begin.elapsed(), why)));
+                }
+                is_over.store(true, Ordering::Relaxed);
+                flooding.join().expect("no panic");
+            });
+        }
+    }
+    assert!(failed.is_empty(), "{failed:?}");
 }
 
 #[test]
@@ -169,7 +224,8 @@ fn strangers_that_stand_still_hold_up_no_client() {
 
 #[test]
 fn who_waits_too_long_is_told_with_whom_the_server_is_busy() {
-    let arrival = Duration::from_millis(300);
+    // A client of a busy host connects within it.
+    let arrival = Duration::from_secs(2);
     let (uri, _lines) = server(Patience { arrival, arrival_in_place: LONG, silence: LONG });
     let running = in_a_run(&uri);
     for _ in 0..2 {
@@ -257,7 +313,7 @@ fn who_is_none_of_a_runs_ends_no_run_when_it_leaves() {
 fn a_strangers_message_takes_no_place_of_a_clients_first_command() {
     let there = stranger();
     let uri = there.uri();
-    let mut coming = Coming::new(Client::at(&there), short().session, there);
+    let mut coming = Coming::new(1, Client::at(&there), short().session, there);
     let ((connected_all, is_connected), (go, may_send), (sent_all, is_sent)) = (channel(), channel(), channel());
     let client = std::thread::spawn(move || {
         let (other, running) = (stranger(), stranger());

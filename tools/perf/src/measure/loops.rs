@@ -287,7 +287,8 @@ pub(crate) fn duplex<P: Driver, const TOUCH: bool>(
                 open = open.saturating_sub(1);
                 silence.end();
             }
-            Completion::Nothing if !is_posted => silence.rest(lane.driver)?,
+            // What others do is no sign of the peer.
+            Completion::Nothing | Completion::Other if !is_posted => silence.rest(lane.driver)?,
             Completion::Nothing | Completion::Other => {}
         }
     }
@@ -321,8 +322,8 @@ pub(crate) fn marker(size: u64) -> usize {
 
 #[cfg(test)]
 mod tests {
-    use super::super::control::Link;
-    use super::super::driver::DriverEvent;
+    use super::super::control::{Command, Link, offer, send};
+    use super::super::driver::{Asking, DriverEvent};
     use super::super::scripted::{Script, Scripted};
     use super::*;
 
@@ -336,6 +337,60 @@ mod tests {
         assert_eq!(silence.check(at(119)), Err(DriverError::Silent));
     }
 
+    /// An endpoint without room, to which strangers do something all the time: 0.1 ms between two
+    /// looks.
+    struct Beset {
+        seen: Completion,
+        looks: std::cell::Cell<u32>,
+    }
+
+    impl Script for Beset {
+        fn next(
+            &self,
+            _: &mut Vec<u8>,
+            _: &mut dyn FnMut(&Asking<'_>) -> u64,
+        ) -> Result<DriverEvent<u32>, DriverError> {
+            Ok(DriverEvent::Other)
+        }
+
+        fn poll(&self) -> Completion {
+            self.looks.set(self.looks.get() + 1);
+            self.seen
+        }
+
+        fn send(&self) -> Result<(), PostError> {
+            Err(PostError::Full)
+        }
+
+        fn now(&self) -> Duration {
+            let now = Duration::from_micros(100) * self.looks.get();
+            assert!(now < 20 * SILENCE_IN_BLOCK, "a peer that is silent holds this end");
+            now
+        }
+    }
+
+    fn beset(seen: Completion) -> Scripted<Beset> {
+        Scripted(Beset { seen, looks: std::cell::Cell::new(0) })
+    }
+
+    #[test]
+    fn what_strangers_do_hides_no_silence_of_the_peer() {
+        let driver = beset(Completion::Other);
+        let lane = Lane { driver: &driver, connection: 0, silent: false };
+        assert_eq!(duplex::<_, false>(&lane, [&Act::Message(&[]); 2], 1, 1, None), Err(DriverError::Silent));
+        for seen in [Completion::Other, Completion::Received(8)] {
+            let sent = send(&beset(seen), 0, &Command::End);
+            assert_eq!(sent, Err(DriverError::Silent.into()), "{seen:?}");
+        }
+    }
+
+    #[test]
+    fn an_answer_for_which_there_is_no_room_waits_for_none() {
+        let driver = beset(Completion::Other);
+        assert!(offer(&driver, 0, &Command::End).is_err());
+        assert_eq!(driver.0.looks.get(), 0, "a look would lose what has come");
+    }
+
     /// An endpoint whose operations complete one at a time, 40 s after each other, and a message
     /// after the fourth.
     #[derive(Default)]
@@ -347,7 +402,11 @@ mod tests {
     const LOOKS_EACH: u32 = 2 * LOOKS;
 
     impl Script for Slow {
-        fn next(&self, _: &mut Vec<u8>, _: &mut dyn FnMut(&[u8]) -> u64) -> Result<DriverEvent<u32>, DriverError> {
+        fn next(
+            &self,
+            _: &mut Vec<u8>,
+            _: &mut dyn FnMut(&Asking<'_>) -> u64,
+        ) -> Result<DriverEvent<u32>, DriverError> {
             let is_sent = self.poll() == Completion::Sent;
             Ok(if is_sent { DriverEvent::Sent } else { DriverEvent::Nothing })
         }

@@ -8,10 +8,10 @@
 //!                         must leave within a second
 //! ```
 //!
-//! Neither holds up the server: it takes the first client of the hall that has connected. Between
+//! Of both the loudest make room first, as far as the library tells who asks. Neither holds up the server: it takes the first client of the hall that has connected. Between
 //! the blocks of a run both are looked after; who has waited for another run is told so.
 
-use super::control::{Answer, Client, Command, Hello, Report, Request, parse, send};
+use super::control::{Answer, Client, Command, Hello, Report, Request, offer, parse};
 use super::driver::{Driver, DriverError, DriverEvent};
 use super::ends;
 use super::ends::{CONTROL, OPERATIONS};
@@ -27,6 +27,8 @@ const ANSWERED: Limits = Limits { places: 64, patience: Duration::from_secs(1), 
 
 /// Clients that may be about to connect at once, and that may wait: each has an endpoint.
 const COMING: usize = 8;
+/// The same, with those that have connected and wait.
+const MOST_COMING: usize = 2 * COMING;
 
 /// Lines about malformed requests: strangers must not fill the terminal.
 const LINES: u32 = 16;
@@ -37,9 +39,17 @@ pub(super) enum Seen<C> {
     /// Something that needs no answer.
     Other,
     Reports(u64, Report),
-    Launches(C, Client, Session),
+    Launches(Launch<C>),
     /// A line about somebody who was refused.
     Refused(String),
+}
+
+/// A client that launches a run.
+pub(super) struct Launch<C> {
+    pub(super) connection: C,
+    pub(super) client: Client,
+    pub(super) session: Session,
+    pub(super) origin: Origin,
 }
 
 /// The endpoint that listens, and who is connected to it.
@@ -47,7 +57,7 @@ pub(super) struct Reception<P: Driver> {
     pub(super) driver: P,
     begin: Duration,
     /// Who has asked, by the context of the connection.
-    asked: BTreeMap<u64, Result<Hello, UserError>>,
+    asked: BTreeMap<u64, (Result<Hello, UserError>, Origin)>,
     next: u64,
     answered: Admission<P::Connection>,
     lines: u32,
@@ -64,9 +74,9 @@ impl<P: Driver> Reception<P> {
     /// Looks for one event.
     pub(super) fn look(&mut self) -> Result<Seen<P::Connection>, DriverError> {
         let (asked, next) = (&mut self.asked, &mut self.next);
-        let seen = self.driver.poll_event(&mut self.bytes, |payload| {
+        let seen = self.driver.poll_event(&mut self.bytes, |asking| {
             *next += 1;
-            asked.insert(*next, Hello::parse(payload));
+            asked.insert(*next, (Hello::parse(asking.payload), (asking.origin)()));
             *next
         });
         match seen {
@@ -75,7 +85,7 @@ impl<P: Driver> Reception<P> {
                 Ok(Seen::Nothing)
             }
             Ok(DriverEvent::Asked) => Ok(match self.asked.get(&self.next) {
-                Some(Ok(Hello { client, request: Request::Report(report), .. })) => {
+                Some((Ok(Hello { client, request: Request::Report(report), .. }), _)) => {
                     Seen::Reports(client.run, report.clone())
                 }
                 _ => Seen::Other,
@@ -96,32 +106,38 @@ impl<P: Driver> Reception<P> {
 
     fn meet(&mut self, connection: P::Connection, context: u64) -> Seen<P::Connection> {
         let now = self.driver.now().saturating_sub(self.begin);
-        let hello = self.asked.remove(&context);
-        // The transports share by address; a connection does not tell its own.
-        match self.answered.handle_arrival(now, connection, Origin::Here) {
+        let (hello, origin) = self.asked.remove(&context).unzip();
+        let origin = origin.unwrap_or(Origin::Here);
+        match self.answered.handle_arrival(now, connection, origin) {
             Arrival::Admitted => {}
             Arrival::Replaces(other) => self.driver.disconnect(other),
             Arrival::Refused => {
-                refuse(&self.driver, connection, &UserError::new("too many ask the server at once: try again later"));
+                let why = UserError::new("too many ask the server at once: try again later");
+                turn_away(&self.driver, connection, &why);
                 self.driver.disconnect(connection);
                 return Seen::Other;
             }
         }
         match hello {
             Some(Ok(Hello { client, request: Request::Launch(session), .. })) => {
-                Seen::Launches(connection, client, session)
+                Seen::Launches(Launch { connection, client, session, origin })
             }
             // The report was taken when it came.
             Some(Ok(_)) | None => Seen::Other,
             Some(Err(why)) => {
                 refuse(&self.driver, connection, &why);
-                self.lines += 1;
-                match self.lines {
-                    ..LINES => Seen::Refused(format!("A client was refused: {why}")),
-                    LINES => Seen::Refused(format!("A client was refused: {why}; the next ones are not reported")),
-                    _ => Seen::Other,
-                }
+                self.refused(format!("A client was refused: {why}")).map_or(Seen::Other, Seen::Refused)
             }
+        }
+    }
+
+    /// A line about somebody who was refused; none after many.
+    pub(super) fn refused(&mut self, line: String) -> Option<String> {
+        self.lines = self.lines.saturating_add(1);
+        match self.lines {
+            ..LINES => Some(line),
+            LINES => Some(line + "; the next ones are not reported"),
+            _ => None,
         }
     }
 
@@ -137,7 +153,12 @@ impl<P: Driver> Reception<P> {
 /// Says no.
 pub(super) fn refuse<P: Driver>(driver: &P, connection: P::Connection, why: &UserError) {
     // The client may be gone, then nobody needs the reason.
-    let _ = send(driver, connection, &Answer::Refused { why: why.0.clone() });
+    let _ = offer(driver, connection, &Answer::Refused { why: why.0.clone(), is_full: false });
+}
+
+/// Says that there is no place now.
+pub(super) fn turn_away<P: Driver>(driver: &P, connection: P::Connection, why: &UserError) {
+    let _ = offer(driver, connection, &Answer::Refused { why: why.0.clone(), is_full: true });
 }
 
 /// Why a server refuses a client during a run of another one.
@@ -153,7 +174,7 @@ const MOST_EARLY: usize = 16;
 
 /// A client that has been told where to connect, and the endpoint for its run.
 pub(super) struct Coming<P: Driver> {
-    number: u64,
+    number: Number,
     pub(super) client: Client,
     pub(super) session: Session,
     pub(super) driver: P,
@@ -175,11 +196,11 @@ pub(super) type Gone = (Box<(Client, Session)>, UserError);
 pub(super) type Connections<C> = (C, C, Vec<u8>);
 
 impl<P: Driver> Coming<P> {
-    pub(super) fn new(client: Client, session: Session, driver: P) -> Self {
+    pub(super) fn new(number: Number, client: Client, session: Session, driver: P) -> Self {
         let since = driver.now();
         let (control, operations, early) = (None, None, Vec::new());
         driver.heed([None; 2]);
-        Self { number: 0, client, session, driver, control, operations, early, since, has_begun: false, is_here: false }
+        Self { number, client, session, driver, control, operations, early, since, has_begun: false, is_here: false }
     }
 
     /// Takes what has come.
@@ -240,14 +261,17 @@ impl<P: Driver> Coming<P> {
     }
 }
 
+/// A client's number in the hall.
+pub(super) type Number = u64;
+
 /// Clients that are about to connect, and those that wait for the end of another run.
 pub(super) struct Hall<P: Driver> {
     coming: Vec<Coming<P>>,
     /// Those that are about to connect.
-    admission: Admission<u64>,
+    admission: Admission<Number>,
     /// How long one may take to connect, and to wait.
     patience: Duration,
-    next: u64,
+    next: Number,
 }
 
 /// What has become of a client of the hall.
@@ -267,30 +291,41 @@ impl<P: Driver> Hall<P> {
         Self { coming: Vec::new(), admission: Admission::new(limits), patience, next: 0 }
     }
 
-    /// Takes a client in: its number, and who made room for it.
+    /// Reserves a place, for which another client may have to go. The endpoint of a client is
+    /// opened when it has a place: that takes long, and who has none takes no time from others.
     ///
     /// # Errors
     ///
-    /// There is no place for it.
-    pub(super) fn enter(&mut self, now: Duration, mut coming: Coming<P>) -> Result<(u64, Option<Gone>), Gone> {
+    /// There is no place.
+    pub(super) fn reserve(&mut self, now: Duration, origin: Origin) -> Result<Number, UserError> {
         self.next += 1;
-        coming.number = self.next;
-        let too_many = || UserError::new("too many clients wait for the server: try again later");
-        if self.coming.len() >= 2 * COMING {
-            return Err(gone(coming, too_many()));
-        }
-        let other = match self.admission.handle_arrival(now, self.next, Origin::Here) {
-            Arrival::Admitted => None,
-            Arrival::Replaces(other) => self.take(other),
-            Arrival::Refused => return Err(gone(coming, too_many())),
+        let arrival = match self.coming.len() {
+            ..MOST_COMING => self.admission.handle_arrival(now, self.next, origin),
+            MOST_COMING.. => Arrival::Refused,
         };
-        self.coming.push(coming);
-        let why = || UserError::new("the client made room for others: it did not connect");
-        Ok((self.next, other.map(|other| gone(other, why()))))
+        match arrival {
+            Arrival::Admitted => {}
+            // It has not connected. There may be many such, so nobody is told.
+            Arrival::Replaces(other) => drop(self.take(other)),
+            Arrival::Refused => return Err(UserError::new("too many clients wait for the server: try again later")),
+        }
+        Ok(self.next)
     }
 
-    /// Gives a client up that could not be told where to connect.
-    pub(super) fn leave(&mut self, number: u64, why: UserError) -> Option<Gone> {
+    /// Takes a client in that has a place, and has been told where to connect: its time begins.
+    pub(super) fn enter(&mut self, coming: Coming<P>, origin: Origin) {
+        self.admission.remove(&coming.number);
+        // It had this place.
+        let _ = self.admission.handle_arrival(coming.driver.now(), coming.number, origin);
+        self.coming.push(coming);
+    }
+
+    /// Gives back a place that no client has taken.
+    pub(super) fn give_back(&mut self, number: Number) {
+        self.admission.remove(&number);
+    }
+
+    fn leave(&mut self, number: Number, why: UserError) -> Option<Gone> {
         self.take(number).map(|coming| gone(coming, why))
     }
 
@@ -333,7 +368,7 @@ impl<P: Driver> Hall<P> {
         self.leave(late, UserError::new("the client did not connect for its run")).map(Next::Gone)
     }
 
-    fn take(&mut self, number: u64) -> Option<Coming<P>> {
+    fn take(&mut self, number: Number) -> Option<Coming<P>> {
         self.admission.remove(&number);
         let at = self.coming.iter().position(|coming| coming.number == number)?;
         Some(self.coming.remove(at))

@@ -1,6 +1,6 @@
-//! An endpoint for tests: its events are those of a script, and whatever is sent is taken.
+//! An endpoint for tests: its events are those of a script, and whatever is sent is taken, unless the script says no.
 
-use super::driver::{Completion, Driver, DriverError, DriverEvent, DriverOptions, PostError, Transfer};
+use super::driver::{Asking, Completion, Driver, DriverError, DriverEvent, DriverOptions, PostError, Transfer};
 use cci::{Attribute, Memory, RmaHandle};
 use cci_report::UserError;
 use cci_report::environment::Path;
@@ -16,11 +16,15 @@ pub(crate) trait Script: Sized {
     fn next(
         &self,
         bytes: &mut Vec<u8>,
-        context_of: &mut dyn FnMut(&[u8]) -> u64,
+        context_of: &mut dyn FnMut(&Asking<'_>) -> u64,
     ) -> Result<DriverEvent<u32>, DriverError>;
 
     fn poll(&self) -> Completion {
         Completion::Nothing
+    }
+
+    fn send(&self) -> Result<(), PostError> {
+        Ok(())
     }
 
     fn now(&self) -> Duration {
@@ -64,7 +68,7 @@ impl<S: Script> Driver for Scripted<S> {
     }
 
     fn send(&self, _: u32, _: &[u8], _: bool) -> Result<(), PostError> {
-        Ok(())
+        self.0.send()
     }
 
     fn rma(&self, _: u32, _: &Transfer<'_>, _: bool) -> Result<(), PostError> {
@@ -82,7 +86,7 @@ impl<S: Script> Driver for Scripted<S> {
     fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
-        mut context_of: impl FnMut(&[u8]) -> u64,
+        mut context_of: impl FnMut(&Asking<'_>) -> u64,
     ) -> Result<DriverEvent<u32>, DriverError> {
         self.0.next(bytes, &mut context_of)
     }

@@ -1,12 +1,14 @@
 //! The end that serves runs.
 
-use super::control::{Answer, Client, Command, Link, What, parse, send};
+use super::control::{Answer, Client, Command, Link, What, offer, parse};
 use super::driver::{Driver, DriverEvent, DriverOptions, await_event};
 use super::ends;
 use super::ends::{Area, Handles};
 use super::loops::{Lane, marker};
 use super::ports::is_in_use;
-use super::reception::{Coming, Connections, Gone, Hall, Next, Reception, Seen, busy, refuse};
+use super::reception::{
+    Coming, Connections, Gone, Hall, Launch, Next, Number, Reception, Seen, busy, refuse, turn_away,
+};
 use super::visits::{Sizes, Visits, printable, who};
 use crate::probe::Probe;
 use cci::RmaHandle;
@@ -61,7 +63,8 @@ pub(crate) fn serve<P: Driver>(
     on(Notice::Listening(&address_of(&driver, opening)));
     let visits = Visits::new(driver.transport());
     let hall = Hall::new(patience.arrival);
-    let mut server = Server { opening, listening, patience, probe, visits, hall, lines: Vec::new() };
+    let ledger = Ledger { visits, lines: Vec::new() };
+    let mut server = Server { opening, listening, patience, probe, ledger, hall };
     let mut reception = Reception::new(driver);
     let mut looks = 0_usize;
     loop {
@@ -74,7 +77,7 @@ pub(crate) fn serve<P: Driver>(
             reception.driver.wait_beside(server.hall.drivers());
         }
         reception = server.answer(reception, seen)?;
-        for line in server.lines.drain(..) {
+        for line in server.ledger.lines.drain(..) {
             on(Notice::Ended(&line));
         }
     }
@@ -94,10 +97,34 @@ struct Server<'o, P: Driver> {
     listening: DriverOptions,
     patience: Patience,
     probe: Option<Probe>,
-    visits: Visits,
+    ledger: Ledger,
     hall: Hall<P>,
-    /// What is to be told.
+}
+
+/// The runs, and the lines that are to be told of them.
+struct Ledger {
+    visits: Visits,
     lines: Vec<String>,
+}
+
+impl Ledger {
+    fn ended(&mut self, client: Client, session: Session, sizes: Sizes, ended: Result<(), UserError>) {
+        let line = self.visits.add(client, session, sizes, ended.err(), Instant::now());
+        self.lines.extend(line);
+    }
+
+    fn gone(&mut self, (who, why): Gone) {
+        self.ended(who.0, who.1, Sizes::default(), Err(why));
+    }
+
+    /// Notes what needs no answer.
+    fn seen<C>(&mut self, seen: Seen<C>) {
+        match seen {
+            Seen::Reports(run, report) => self.lines.extend(self.visits.report(run, &report)),
+            Seen::Refused(line) => self.lines.push(line),
+            Seen::Nothing | Seen::Other | Seen::Launches(_) => {}
+        }
+    }
 }
 
 impl<P: Driver> Server<'_, P> {
@@ -106,78 +133,52 @@ impl<P: Driver> Server<'_, P> {
     fn go_on(&mut self, reception: &mut Reception<P>) -> bool {
         match self.hall.look(reception.driver.now(), None) {
             Some(Next::Come(coming)) => self.serve_beside(coming, reception),
-            Some(Next::Gone(gone)) => self.note(Note::Gone(gone)),
+            Some(Next::Gone(gone)) => self.ledger.gone(gone),
             None => {
-                let overdue = self.visits.overdue(Instant::now());
+                let overdue = self.ledger.visits.overdue(Instant::now());
                 let is_told = overdue.is_some();
-                self.lines.extend(overdue);
+                self.ledger.lines.extend(overdue);
                 return is_told;
             }
         }
         true
     }
 
-    fn ended(&mut self, client: Client, session: Session, sizes: Sizes, ended: Result<(), UserError>) {
-        let line = self.visits.add(client, session, sizes, ended.err(), Instant::now());
-        self.lines.extend(line);
-    }
-
     /// Answers a request; the endpoint that listens from now on.
     fn answer(&mut self, mut reception: Reception<P>, seen: Seen<P::Connection>) -> Result<Reception<P>, UserError> {
-        let (connection, client, session) = match seen {
-            Seen::Launches(connection, client, session) => (connection, client, session),
+        let launch = match seen {
+            Seen::Launches(launch) => launch,
             other => {
-                self.note(Note::Seen(other));
+                self.ledger.seen(other);
                 return Ok(reception);
             }
         };
-        match begin::<P>(&reception.driver, connection, self.opening, &session, self.probe.is_some(), true) {
-            Ok(Some(beside)) => {
-                let mut notes = Vec::new();
-                invite(&reception, &mut self.hall, connection, Coming::new(client, session, beside), &mut notes);
-                notes.into_iter().for_each(|note| self.note(note));
-            }
-            Ok(None) => {
-                // The next thing that it does is to leave.
-                reception.driver.heed([Some(connection), None]);
-                reception = self.in_place_of(reception, client, session)?;
-            }
-            Err(why) => {
-                refuse(&reception.driver, connection, &why);
-                self.note(Note::Refused(client, why));
-            }
+        let begun =
+            begin(&mut reception, &mut self.hall, &mut self.ledger, launch, (self.opening, self.probe.is_some()));
+        let Some(launch) = begun else { return Ok(reception) };
+        let uri = address_of(&reception.driver, self.opening);
+        if offer(&reception.driver, launch.connection, &Answer::Ready { uri }).is_ok() {
+            // The next thing that it does is to leave.
+            reception.driver.heed([Some(launch.connection), None]);
+            reception = self.in_place_of(reception, launch.client, launch.session)?;
         }
         Ok(reception)
-    }
-
-    /// Tells what is to be told.
-    fn note(&mut self, note: Note<P>) {
-        match note {
-            Note::Seen(Seen::Reports(run, report)) => self.lines.extend(self.visits.report(run, &report)),
-            Note::Seen(Seen::Refused(line)) => self.lines.push(line),
-            Note::Gone((who, why)) => self.ended(who.0, who.1, Sizes::default(), Err(why)),
-            Note::Refused(client, why) => {
-                self.lines.push(format!("{}: refused: {}", who(&client), printable(&why.0, 300)));
-            }
-            Note::Seen(_) => {}
-        }
     }
 
     /// Plays the server's part on an endpoint beside the listening one.
     fn serve_beside(&mut self, mut coming: Coming<P>, reception: &mut Reception<P>) {
         let Some(connections) = coming.connections() else { return };
         let Coming { client, session, driver, .. } = coming;
-        let (begin, mut sizes, mut notes) = (driver.now(), Sizes::default(), Vec::new());
-        let (hall, opening, has_probe) = (&mut self.hall, self.opening, self.probe.is_some());
+        let (begin, mut sizes) = (driver.now(), Sizes::default());
+        let (hall, ledger, opening) = (&mut self.hall, &mut self.ledger, (self.opening, self.probe.is_some()));
         let attend = |driver: &P| {
             let why = || busy(&client, driver.now().saturating_sub(begin));
-            attend(reception, hall, (opening, has_probe), &why, &mut notes);
+            attend(reception, hall, ledger, opening, &why);
             driver.wait_beside(hall.drivers().chain([&reception.driver]));
         };
         let mut run = Run { client: &client, session: &session, patience: self.patience, begin, attend };
         let ended = run.serve(driver, connections, &mut self.probe, &mut sizes);
-        notes.into_iter().for_each(|note| self.note(note));
-        self.ended(client, session, sizes, ended);
+        self.ledger.ended(client, session, sizes, ended);
     }
 
     /// Plays the server's part at the port of the listening endpoint, and listens there again.
@@ -198,7 +199,7 @@ impl<P: Driver> Server<'_, P> {
             let (driver, connections) = run.arrive(driver)?;
             run.serve(driver, connections, &mut self.probe, &mut sizes)
         });
-        self.ended(client, session, sizes, ended);
+        self.ledger.ended(client, session, sizes, ended);
         let gone = Instant::now();
         let driver = loop {
             match open_again(&then) {
@@ -209,73 +210,85 @@ impl<P: Driver> Server<'_, P> {
         };
         if gone.elapsed() >= FAREWELL {
             let seconds = gone.elapsed().as_secs();
-            self.lines.push(format!("Another program had the port of this server for {seconds} s"));
+            self.ledger.lines.push(format!("Another program had the port of this server for {seconds} s"));
         }
         Ok(Reception::new(driver))
     }
-}
-
-/// What has happened beside a run, or between two of them.
-enum Note<P: Driver> {
-    Seen(Seen<P::Connection>),
-    Gone(Gone),
-    Refused(Client, UserError),
 }
 
 /// Looks after those who come while a run goes on: they wait, or are told that the server is busy.
 fn attend<P: Driver>(
     reception: &mut Reception<P>,
     hall: &mut Hall<P>,
-    (opening, has_probe): (&DriverOptions, bool),
+    ledger: &mut Ledger,
+    opening: (&DriverOptions, bool),
     busy: &dyn Fn() -> UserError,
-    notes: &mut Vec<Note<P>>,
 ) {
     // Somebody may send all the time.
     for _ in 0..BURST {
         match reception.look() {
-            Ok(Seen::Launches(connection, client, session)) => {
-                match begin::<P>(&reception.driver, connection, opening, &session, has_probe, false) {
-                    Ok(Some(beside)) => {
-                        invite(reception, hall, connection, Coming::new(client, session, beside), notes);
-                    }
+            Ok(Seen::Launches(launch)) => {
+                if let Some(launch) = begin(reception, hall, ledger, launch, opening) {
                     // It has no port of its own.
-                    Ok(None) => refuse(&reception.driver, connection, &busy()),
-                    Err(why) => {
-                        refuse(&reception.driver, connection, &why);
-                        notes.push(Note::Refused(client, why));
-                    }
+                    refuse(&reception.driver, launch.connection, &busy());
                 }
             }
             // An endpoint that fails is found out after the run.
             Ok(Seen::Nothing) | Err(_) => break,
-            Ok(Seen::Other) => {}
-            Ok(seen) => notes.push(Note::Seen(seen)),
+            Ok(seen) => ledger.seen(seen),
         }
     }
     while let Some(Next::Gone(gone)) = hall.look(reception.driver.now(), Some(busy)) {
-        notes.push(Note::Gone(gone));
+        ledger.gone(gone);
     }
 }
 
-/// Takes a client into the hall, if there is a place for it, and tells it where to connect.
-fn invite<P: Driver>(
-    reception: &Reception<P>,
+/// Tells a client where to connect, or that it has no place, or why there is no run for it. The
+/// client comes back where the listening endpoint has the only port.
+fn begin<P: Driver>(
+    reception: &mut Reception<P>,
     hall: &mut Hall<P>,
-    connection: P::Connection,
-    coming: Coming<P>,
-    notes: &mut Vec<Note<P>>,
-) {
-    let (driver, uri) = (&reception.driver, coming.driver.uri());
-    match hall.enter(driver.now(), coming) {
-        Ok((number, other)) => {
-            notes.extend(other.map(Note::Gone));
-            if let Err(why) = send(driver, connection, &Answer::Ready { uri }) {
-                notes.extend(hall.leave(number, why).map(Note::Gone));
+    ledger: &mut Ledger,
+    launch: Launch<P::Connection>,
+    (opening, has_probe): (&DriverOptions, bool),
+) -> Option<Launch<P::Connection>> {
+    let driver = &reception.driver;
+    let opened = check(&launch.session, has_probe).and_then(|()| {
+        let number = match hall.reserve(driver.now(), launch.origin) {
+            Ok(number) => number,
+            Err(full) => {
+                turn_away(driver, launch.connection, &full);
+                return Ok(None);
             }
+        };
+        let opened = P::open(&opening.for_session(&launch.session));
+        if opened.is_err() {
+            hall.give_back(number);
         }
-        Err(gone) => {
-            refuse(driver, connection, &gone.1);
-            notes.push(Note::Gone(gone));
+        opened.map(|opened| Some((number, opened)))
+    });
+    match opened {
+        Ok(None) => {}
+        Ok(Some((number, opened))) => invite(driver, hall, launch, (number, opened)),
+        Err(why) if is_in_use(&why) => return Some(launch),
+        Err(why) => {
+            refuse(driver, launch.connection, &why);
+            let line = format!("{}: refused: {}", who(&launch.client), printable(&why.0, 300));
+            ledger.lines.extend(reception.refused(line));
+        }
+    }
+    None
+}
+
+/// Tells a client that has a place where to connect.
+fn invite<P: Driver>(driver: &P, hall: &mut Hall<P>, launch: Launch<P::Connection>, (number, beside): (Number, P)) {
+    let uri = beside.uri();
+    match offer(driver, launch.connection, &Answer::Ready { uri }) {
+        Ok(()) => hall.enter(Coming::new(number, launch.client, launch.session, beside), launch.origin),
+        // It is gone, or asks again.
+        Err(_) => {
+            hall.give_back(number);
+            driver.disconnect(launch.connection);
         }
     }
 }
@@ -297,7 +310,7 @@ impl<A> Run<'_, A> {
         A: FnMut(&P),
     {
         self.begin = driver.now();
-        let mut coming = Coming::new(self.client.clone(), self.session.clone(), driver);
+        let mut coming = Coming::new(0, self.client.clone(), self.session.clone(), driver);
         loop {
             coming.look()?;
             if let Some(connections) = coming.connections() {
@@ -396,16 +409,8 @@ impl<A> Run<'_, A> {
     }
 }
 
-/// Opens the endpoint for a client's run: none where the listening one has the only port. The run's
-/// takes that if it `may_replace` the listening one, which the client is told.
-fn begin<P: Driver>(
-    listener: &P,
-    client: P::Connection,
-    opening: &DriverOptions,
-    session: &Session,
-    has_probe: bool,
-    may_replace: bool,
-) -> Result<Option<P>, UserError> {
+/// Why there is no run with these options.
+fn check(session: &Session, has_probe: bool) -> Result<(), UserError> {
     if let Some(why) = session.contradiction() {
         return Err(UserError::new(why));
     }
@@ -416,15 +421,7 @@ fn begin<P: Driver>(
     if session.is_rma() && !has_probe {
         ends::check_room(session.largest)?;
     }
-    let beside = match P::open(&opening.for_session(session)) {
-        Ok(driver) => Some(driver),
-        Err(why) if is_in_use(&why) => None,
-        Err(why) => return Err(why),
-    };
-    if beside.is_none() && may_replace {
-        send(listener, client, &Answer::Ready { uri: address_of(listener, opening) })?;
-    }
-    Ok(beside)
+    Ok(())
 }
 
 /// The URI by which clients find an endpoint. A URI of several ways names this endpoint alone;

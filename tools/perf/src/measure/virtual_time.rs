@@ -8,7 +8,7 @@
 
 use super::client;
 use super::client::Progress;
-use super::driver::{Completion, Driver, DriverError, DriverEvent, DriverOptions, Facade, PostError, Transfer};
+use super::driver::{Asking, Completion, Driver, DriverError, DriverEvent, DriverOptions, Facade, PostError, Transfer};
 use super::plan::Plan;
 use super::server;
 use super::server::Notice;
@@ -293,7 +293,7 @@ impl Driver for InTurns {
     fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
-        context_of: impl FnMut(&[u8]) -> u64,
+        context_of: impl FnMut(&Asking<'_>) -> u64,
     ) -> Result<DriverEvent<Connection>, DriverError> {
         match self.facade.poll_event(bytes, context_of)? {
             DriverEvent::Nothing if self.is_over() => Err(OVER),

@@ -1,7 +1,10 @@
 //! The facade: the Rust API as a driver.
 
 use super::super::ports;
-use super::{Completion, Driver, DriverError, DriverEvent, DriverOptions, PostError, SILENCE, Transfer, nap};
+use super::{
+    Asking, Completion, Driver, DriverError, DriverEvent, DriverOptions, NotOpen, PostError, SILENCE, Transfer, nap,
+    unless_of_another,
+};
 use crate::device::{with_keys, without_configuration};
 use crate::probe::touch;
 use crate::reach::{no_transport, scope};
@@ -9,13 +12,15 @@ use cci::__binding::{self, Contract, Threading};
 use cci::trace::Stamps;
 use cci::{
     Attribute, Completed, Connect, Connection, ConnectionOption, Context, Device, Endpoint, EndpointOptions, Event,
-    Memory, Notify, PollError, Rights, Rma, RmaError, RmaHandle, Scope, SendError, Status,
+    Memory, Notify, Peer, PollError, Rights, Rma, RmaError, RmaHandle, Scope, SendError, Status,
 };
+use cci_admission::Origin;
 use cci_report::environment::Path;
 use cci_report::names::{Mode, Threads};
 use cci_report::{UserError, while_doing};
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, OnceLock, PoisonError};
 use std::time::Duration;
 
 /// The facade.
@@ -30,7 +35,15 @@ pub(crate) struct Facade {
 
 /// The device of these options, with their keys.
 pub(crate) fn device(opening: &DriverOptions) -> Result<Device, UserError> {
-    let context = Context::new().map_err(while_doing("cannot find the devices"))?;
+    // Finding them takes long, and a server opens an endpoint for each client.
+    static FOUND: OnceLock<Context> = OnceLock::new();
+    let context = match FOUND.get() {
+        Some(context) => context,
+        None => {
+            let context = Context::new().map_err(while_doing("cannot find the devices"))?;
+            FOUND.get_or_init(|| context)
+        }
+    };
     let found = match &opening.transport {
         None => Some(context.default_device().map_err(|error| UserError(error.to_string()))?),
         Some(name) => context.devices().iter().find(|device| device.transport == *name),
@@ -130,7 +143,7 @@ impl Driver for Facade {
     fn poll_event(
         &self,
         bytes: &mut Vec<u8>,
-        mut context_of: impl FnMut(&[u8]) -> u64,
+        mut context_of: impl FnMut(&Asking<'_>) -> u64,
     ) -> Result<DriverEvent<Connection>, DriverError> {
         let Some(event) = next(&self.endpoint)? else { return Ok(DriverEvent::Nothing) };
         if let (Some(message), Some(connection)) = (event.received(), event.connection()) {
@@ -141,10 +154,11 @@ impl Driver for Facade {
         match event {
             Event::Request(request) => {
                 *bytes = request.payload();
-                let context = context_of(bytes);
+                let origin = || request.peer().map_or(Origin::Here, |peer| origin_of(&peer));
+                let context = context_of(&Asking { payload: bytes, origin: &origin });
                 Ok(match request.accept(context) {
                     Ok(()) => DriverEvent::Asked,
-                    Err(refused) => DriverEvent::NotOpen(refused.why.status(), context),
+                    Err(refused) => DriverEvent::NotOpen(refused.why.status().into(), context),
                 })
             }
             Event::Completed(ref operation) => {
@@ -154,7 +168,8 @@ impl Driver for Facade {
                 Ok(match (event.outcome(), event.connection()) {
                     (Ok(()), Some(connection)) => DriverEvent::Open(connection, event.context()),
                     (outcome, _) => {
-                        DriverEvent::NotOpen(outcome.err().map_or(Status::Error, cci::Failure::status), event.context())
+                        let status = outcome.err().map_or(Status::Error, cci::Failure::status);
+                        DriverEvent::NotOpen(NotOpen { status, reason: event.reason() }, event.context())
                     }
                 })
             }
@@ -223,7 +238,6 @@ impl Facade {
         self.unless_of_another(event, Completion::of(event.kind(), detail), Completion::Other)
     }
 
-    /// What an event says; `other`, if it says that a connection which is none of the run's fails.
     #[inline(always)]
     fn unless_of_another<T>(
         &self,
@@ -231,10 +245,7 @@ impl Facade {
         says: Result<T, DriverError>,
         other: T,
     ) -> Result<T, DriverError> {
-        match says {
-            Err(_) if self.is_of_another(event) => Ok(other),
-            says => says,
-        }
+        unless_of_another(says, other, || self.is_of_another(event))
     }
 
     #[cold]
@@ -246,6 +257,20 @@ impl Facade {
     /// The endpoint itself, for what a driver does not do.
     pub(crate) fn into_endpoint(self) -> Endpoint {
         self.endpoint
+    }
+}
+
+/// Whose a request is: on this host a process, or the endpoint at a port; else an address. What
+/// neither names shares with this host.
+fn origin_of(peer: &Peer) -> Origin {
+    if let Some(process) = peer.process {
+        return Origin::Local(process);
+    }
+    let place = peer.address.split_once("://").map_or("", |(_, place)| place);
+    match place.parse::<SocketAddr>() {
+        Ok(from) if from.ip().to_canonical().is_loopback() => Origin::Local(from.port().into()),
+        Ok(from) => Origin::of(from.ip()),
+        Err(_) => Origin::Here,
     }
 }
 

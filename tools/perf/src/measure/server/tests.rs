@@ -1,5 +1,5 @@
 use super::super::control::{Hello, Request, VERSION};
-use super::super::driver::DriverError;
+use super::super::driver::{Asking, DriverError};
 use super::super::ends::{CONTROL, OPERATIONS};
 use super::super::plan::tests::session;
 use super::super::scripted::{Script, Scripted};
@@ -25,7 +25,11 @@ struct Quiet {
 }
 
 impl Script for Quiet {
-    fn next(&self, bytes: &mut Vec<u8>, _: &mut dyn FnMut(&[u8]) -> u64) -> Result<DriverEvent<u32>, DriverError> {
+    fn next(
+        &self,
+        bytes: &mut Vec<u8>,
+        _: &mut dyn FnMut(&Asking<'_>) -> u64,
+    ) -> Result<DriverEvent<u32>, DriverError> {
         let Some(left) = self.looks.get().checked_sub(1) else {
             *bytes = text(&Command::End);
             return Ok(DriverEvent::Received(CONTROL as u32));
@@ -73,6 +77,78 @@ struct Flooded {
     looks: Cell<u32>,
 }
 
+/// The endpoints of a server with one port: when the run of its client has ended, another program
+/// has the port for a while.
+struct Robbed {
+    opened: u32,
+    looks: Cell<u32>,
+}
+
+/// For how long the other program has it: longer than a port takes to be free by itself.
+const ROBBED: Duration = Duration::from_millis(2500);
+
+thread_local! {
+    static ROBBED_OPENED: Cell<u32> = const { Cell::new(0) };
+    static ROBBED_SINCE: Cell<Option<Instant>> = const { Cell::new(None) };
+}
+
+impl Script for Robbed {
+    fn open() -> Result<Self, UserError> {
+        let opened = ROBBED_OPENED.replace(ROBBED_OPENED.get() + 1);
+        let is_taken = match opened {
+            // Beside the listening endpoint.
+            1 => true,
+            ..=2 => false,
+            _ => {
+                let since = ROBBED_SINCE.get().unwrap_or_else(Instant::now);
+                ROBBED_SINCE.set(Some(since));
+                since.elapsed() < ROBBED
+            }
+        };
+        if is_taken { Err(UserError::new("port 5000 is in use")) } else { Ok(Self { opened, looks: Cell::new(0) }) }
+    }
+
+    fn next(
+        &self,
+        bytes: &mut Vec<u8>,
+        context_of: &mut dyn FnMut(&Asking<'_>) -> u64,
+    ) -> Result<DriverEvent<u32>, DriverError> {
+        let look = self.looks.replace(self.looks.get() + 1);
+        Ok(match (self.opened, look) {
+            (0, 0) => {
+                let payload = text(&Hello { cci_perf: VERSION, client: client(), request: Request::Launch(session()) });
+                context_of(&Asking { payload: &payload, origin: &|| cci_admission::Origin::Here });
+                DriverEvent::Asked
+            }
+            (0, 1) => DriverEvent::Open(1, 1),
+            // The client leaves.
+            (0, _) => return Err(DriverError::PeerLost),
+            (2, 0) => DriverEvent::Open(CONTROL as u32, CONTROL),
+            (2, 1) => DriverEvent::Open(OPERATIONS as u32, OPERATIONS),
+            (2, _) => {
+                *bytes = text(&Command::End);
+                DriverEvent::Received(CONTROL as u32)
+            }
+            // It listens again, which ends the test.
+            _ => return Err(DriverError::Failed(Status::NetDown)),
+        })
+    }
+}
+
+#[test]
+fn a_server_with_one_port_waits_for_a_program_that_has_taken_it_and_says_so() {
+    let mut lines = Vec::new();
+    let why = serve::<Scripted<Robbed>>(&DriverOptions::on_loopback("sm"), PATIENCE, None, |notice| {
+        if let Notice::Ended(line) = notice {
+            lines.push(line.to_owned());
+        }
+    });
+    assert_eq!(why.err(), Some(UserError::from(DriverError::Failed(Status::NetDown))), "the end of the test");
+    assert_eq!(lines.len(), 1, "{lines:?}");
+    assert!(lines[0].starts_with("Another program had the port of this server for "), "{lines:?}");
+    assert!(ROBBED_SINCE.get().is_some_and(|since| since.elapsed() >= ROBBED));
+}
+
 /// Looks at the listening endpoint after which a server has failed its client.
 const MOST_LOOKS: u32 = 100_000;
 
@@ -89,13 +165,14 @@ impl Script for Flooded {
     fn next(
         &self,
         bytes: &mut Vec<u8>,
-        context_of: &mut dyn FnMut(&[u8]) -> u64,
+        context_of: &mut dyn FnMut(&Asking<'_>) -> u64,
     ) -> Result<DriverEvent<u32>, DriverError> {
         let look = self.looks.replace(self.looks.get() + 1);
         Ok(match (self.is_listening, look) {
             (true, 0) => {
                 let request = Request::Launch(session());
-                context_of(&text(&Hello { cci_perf: VERSION, client: client(), request }));
+                let payload = text(&Hello { cci_perf: VERSION, client: client(), request });
+                context_of(&Asking { payload: &payload, origin: &|| cci_admission::Origin::Here });
                 DriverEvent::Asked
             }
             (true, 1) => DriverEvent::Open(1, 1),
