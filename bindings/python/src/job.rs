@@ -5,6 +5,7 @@ use crate::devices::{Options, context};
 use crate::errors::{OrRaise, error};
 use cci::Status;
 use cci_job::{JobError, Join};
+use cci_mem::quiet_thread;
 use pyo3::prelude::*;
 use pyo3::types::PyBytes;
 use std::sync::Arc;
@@ -27,7 +28,8 @@ fn interruptible<T: Send + 'static>(
     call: impl FnOnce() -> Result<T, JobError> + Send + 'static,
 ) -> PyResult<T> {
     let (sender, receiver) = channel();
-    std::thread::Builder::new().name("cci-job".into()).spawn(move || sender.send(call()))?;
+    // Whoever waited may have gone.
+    quiet_thread::spawn("cci-job", quiet_thread::STACK, move || drop(sender.send(call())))?;
     let receiver = std::sync::Mutex::new(receiver);
     loop {
         let done = py.detach(|| match receiver.lock() {

@@ -3,11 +3,12 @@
 use crate::answer::{Answer, PARAMETER, RESOURCE};
 use crate::handles::{self, Handle, Kind, make};
 use crate::nic::{Nic, lock};
+use cci_mem::quiet_thread;
 use cci_via::engine::Taken;
 use std::collections::VecDeque;
 use std::ffi::{c_int, c_void};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::{Builder, JoinHandle};
+use std::thread::JoinHandle;
 
 pub(crate) type DescriptorHandler = unsafe extern "C" fn(*mut c_void, Handle, Handle, *mut c_void);
 pub(crate) type QueueHandler = unsafe extern "C" fn(*mut c_void, Handle, Handle, c_int);
@@ -40,7 +41,7 @@ impl Notifier {
         let mut orders = lock(&self.orders);
         if orders.thread.is_none() {
             let nic = Arc::clone(nic);
-            let thread = Builder::new().name("vipl-notify".to_owned()).spawn(move || run(&nic));
+            let thread = quiet_thread::spawn("vipl-notify", quiet_thread::STACK, move || run(&nic));
             orders.thread = Some(thread.map_err(|_| RESOURCE)?);
         }
         orders.wanted.push_back((wanted, context.expose_provenance()));

@@ -9,6 +9,7 @@ use crate::server::Server;
 use crate::source::{Environment, Source, cannot};
 use crate::store_client::{Client, CutOff};
 use cci_mem::descriptors;
+use cci_mem::quiet_thread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::os::fd::OwnedFd;
@@ -152,7 +153,7 @@ fn serve(address: &Address, size: u32, secret: Option<&Secret>, limit: Duration)
     let (ours, for_the_rank) = descriptors::stream_pair().map_err(failed)?;
     server.adopt(ours, 0, Local { rank: 0, size: 1, processors: 1 }).map_err(failed)?;
     server.listen_at(listener).map_err(failed)?;
-    let thread = std::thread::Builder::new().name("cci-job-store".into()).spawn(move || run(server)).map_err(failed)?;
+    let thread = quiet_thread::spawn("cci-job-store", quiet_thread::STACK, move || run(server)).map_err(failed)?;
     let (client, _) = Client::trusted(for_the_rank.into(), limit)?;
     Ok(Served { client: Some(client), thread: Some(thread) })
 }

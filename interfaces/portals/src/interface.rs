@@ -15,6 +15,7 @@ use crate::waiting::Core;
 use cci_job::Job;
 use cci_mem::descriptors;
 use cci_mem::guarded::Guard;
+use cci_mem::quiet_thread;
 use cci_peers::{Options, Peers};
 use std::fmt;
 use std::sync::Arc;
@@ -118,8 +119,7 @@ impl Interface {
         let core = Arc::new(Core::new(endpoint, state, calls, wake));
         let engine = if has_engine {
             let of_engine = Arc::clone(&core);
-            let thread = std::thread::Builder::new().name("portals engine".into());
-            let started = thread.spawn(move || of_engine.run());
+            let started = quiet_thread::spawn("portals engine", quiet_thread::STACK, move || of_engine.run());
             Some(started.map_err(|source| cci::OpenError::system("no thread for the engine of an interface", source))?)
         } else {
             None

@@ -9,6 +9,7 @@ use crate::shared::Shared;
 use crate::state::{Call, Partner, Request, Source, State};
 use crate::types::Then;
 use crate::wire::Message;
+use cci_mem::quiet_thread;
 use cci_mem::sync::{AtomicBool, Ordering};
 use std::collections::btree_map::Entry;
 use std::fmt;
@@ -182,7 +183,7 @@ pub(crate) fn begin(
         let _unwanted = shared.with(|state| Ok(state.finish_connect(key, outcome)));
     };
     // A connect whose thread cannot start ends with the drop of the value.
-    let started = std::thread::Builder::new().name("cci-sci-connect".into()).spawn(run);
+    let started = quiet_thread::spawn("cci-sci-connect", quiet_thread::STACK, run);
     started.map_err(|_| Error::NoSpace)?;
     Ok(connecting)
 }

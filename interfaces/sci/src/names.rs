@@ -8,6 +8,7 @@ use crate::nodes::Place;
 use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_mem::lookup::{Lookup, LookupError, Wait, by_system};
+use cci_mem::quiet_thread;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::{set_ipv6_v6only, set_socket_reuseport};
@@ -175,7 +176,7 @@ impl Names {
         let socket = UdpSocket::from(socket(port)?);
         let stop = std::sync::Arc::new(descriptors::eventfd(0)?);
         let stopped = std::sync::Arc::clone(&stop);
-        let thread = std::thread::Builder::new().name("cci-sci-names".into()).spawn(move || {
+        let thread = quiet_thread::spawn("cci-sci-names", quiet_thread::STACK, move || {
             lookups::serve(&socket, &stopped);
         })?;
         Ok(Self { stop, thread: Some(thread) })

@@ -10,6 +10,7 @@ use crate::types::{Then, deadline};
 use cci::{Endpoint, PollError};
 use cci_mem::fork::Mark;
 use cci_mem::handover::Handover;
+use cci_mem::quiet_thread;
 use cci_mem::sync::{AtomicU64, Ordering};
 use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
 use rustix::fd::OwnedFd;
@@ -458,7 +459,7 @@ impl Shared {
 /// Starts the thread of a host.
 pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
     let shared = Arc::clone(shared);
-    std::thread::Builder::new().name("cci-sci".into()).spawn(move || {
+    quiet_thread::spawn("cci-sci", quiet_thread::STACK, move || {
         let _end = EndByPanic(&shared);
         shared.run();
     })
@@ -479,6 +480,27 @@ impl Drop for EndByPanic<'_> {
 mod tests {
     use super::*;
     use crate::{Host, Nodes, Options};
+
+    /// The mask of blocked signals of each thread of this process whose name begins so.
+    fn blocked(name: &str) -> Vec<u64> {
+        let threads = std::fs::read_dir("/proc/self/task").expect("Linux").filter_map(Result::ok);
+        let statuses = threads.filter_map(|thread| std::fs::read_to_string(thread.path().join("status")).ok());
+        let of = |status: &str, key| status.lines().find_map(|line| Some(line.strip_prefix(key)?.trim().to_owned()));
+        let named = statuses.filter(|status| of(status, "Name:").is_some_and(|found| found.starts_with(name)));
+        let mask = |status: String| u64::from_str_radix(&of(&status, "SigBlk:")?, 16).ok();
+        named.filter_map(mask).collect()
+    }
+
+    #[test]
+    fn no_thread_of_a_host_takes_a_signal_of_the_program() {
+        let _host = Host::open(&Options::new().nodes(Nodes::new())).expect("a host");
+        // A thread names itself.
+        while blocked("cci-sci").is_empty() {
+            std::thread::yield_now();
+        }
+        let usr1 = 1 << (libc::SIGUSR1 - 1);
+        assert!(blocked("cci-sci").iter().all(|mask| mask & usr1 != 0));
+    }
 
     /// A panic of the thread that takes events would leave those who wait to it for ever.
     #[test]

@@ -9,6 +9,7 @@
 
 use crate::error::JobError;
 use crate::source::cannot;
+use cci_mem::quiet_thread;
 use std::ffi::{CStr, CString, NulError, c_char, c_int, c_void};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
@@ -196,7 +197,7 @@ fn within<T: Send + 'static>(limit: Duration, call: impl FnOnce() -> T + Send + 
         // Whoever waited may have gone.
         let _ = end.send(call());
     };
-    let thread = std::thread::Builder::new().name("cci-job-pmix".into()).spawn(run);
+    let thread = quiet_thread::spawn("cci-job-pmix", quiet_thread::STACK, run);
     thread.map_err(|error| Failed::Refused(format!("no thread for its library: {error}; allow more processes")))?;
     ended.recv_timeout(limit).map_err(|_| Failed::Late)
 }

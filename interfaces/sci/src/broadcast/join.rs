@@ -9,6 +9,7 @@ use crate::nodes::{EVERY_NODE, Place};
 use crate::segment::{LocalSegment, RemoteSegment, available};
 use crate::shared::Shared;
 use crate::state::{Notices, Remote, State};
+use cci_mem::quiet_thread;
 use cci_mem::random::random;
 use rustix::fd::OwnedFd;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -138,7 +139,10 @@ fn members_elsewhere(shared: &Shared, id: u32, patience: Patience) -> Result<Vec
 fn ask_all<P: Sync, M: Send>(places: &[P], ask: impl Fn(&P) -> Vec<M> + Sync) -> Vec<M> {
     let ask = &ask;
     std::thread::scope(|scope| {
-        let start = |place| std::thread::Builder::new().spawn_scoped(scope, move || ask(place)).map_err(|_| place);
+        let start = |place| {
+            let run = move || ask(place);
+            quiet_thread::spawn_scoped(scope, "cci-sci-ask", quiet_thread::STACK, run).map_err(|_| place)
+        };
         let asking: Vec<_> = places.iter().map(start).collect();
         asking.into_iter().flat_map(|one| one.map_or_else(ask, |one| one.join().unwrap_or_default())).collect()
     })

@@ -8,6 +8,7 @@ use crate::mirror::sys::Faults;
 use crate::shared::{EndByPanic, Shared};
 use crate::state::State;
 use cci_mem::descriptors;
+use cci_mem::quiet_thread;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;
 use std::num::NonZeroU64;
@@ -123,7 +124,7 @@ impl Watch {
 
 /// Starts the thread.
 pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<JoinHandle<()>> {
-    std::thread::Builder::new().name("cci-sci-mirror".into()).spawn(move || {
+    quiet_thread::spawn("cci-sci-mirror", quiet_thread::STACK, move || {
         let _end = EndByPanic(&host);
         let _open = OpenByPanic(&watch);
         // Refused, the thread only wakes later.

@@ -9,5 +9,6 @@ mod errors_page;
 mod figures;
 mod pages;
 mod public_docs;
+mod quiet_threads;
 mod release;
 mod sources;
