@@ -4,7 +4,7 @@ mod manager;
 
 use crate::error::JobError;
 use crate::names;
-use crate::source::{Environment, Source, cannot, check, lost};
+use crate::source::{Environment, LONGEST_VALUE, Source, cannot, check, lost};
 use cci_mem::descriptors;
 use manager::{Manager, Version, Words};
 use std::net::SocketAddr;
@@ -18,6 +18,10 @@ const AGAIN: (Duration, Duration) = (Duration::from_millis(1), Duration::from_mi
 /// the 1,024 bytes that process managers read at once.
 const DIGITS: std::ops::RangeInclusive<usize> = 64..=512;
 
+/// The digits of the longest value, and the most entries that a rank puts for them.
+const MOST_DIGITS: usize = 2 * LONGEST_VALUE;
+const MOST_ENTRIES: usize = MOST_DIGITS.div_ceil(*DIGITS.start() - ROOM_OF_COUNT);
+
 /// A rank of a process manager.
 pub(crate) struct Pmi {
     manager: Manager,
@@ -28,6 +32,8 @@ pub(crate) struct Pmi {
     /// The most digits of one entry's value.
     digits: usize,
     exchanges: u64,
+    /// How long the process manager may take for its answer to the farewell.
+    farewell: Duration,
 }
 
 fn silent() -> JobError {
@@ -53,7 +59,8 @@ impl Pmi {
             None => connected(&environment.get("PMI_PORT").unwrap_or_default(), deadline)?,
         };
         let manager = Manager::over(socket);
-        let mut pmi = Self { manager, rank: 0, size: 0, space: String::new(), digits: *DIGITS.end(), exchanges: 0 };
+        let (space, digits, farewell) = (String::new(), *DIGITS.end(), limit.min(FAREWELL));
+        let mut pmi = Self { manager, rank: 0, size: 0, space, digits, exchanges: 0, farewell };
         if let Err(why) = pmi.meet(environment, deadline) {
             // Whoever has not joined has no farewell to say, for which a silent manager would have
             // time of its own.
@@ -198,6 +205,10 @@ impl Pmi {
             count = usize::from_str_radix(pieces, 16).map_err(|_| malformed())?;
             text.push_str(piece);
             at += 1;
+            // The words of the process manager alone have no end.
+            if count > MOST_ENTRIES || text.len() > MOST_DIGITS {
+                return Err(malformed());
+            }
         }
         bytes(&text).map(Got::Value).ok_or_else(malformed)
     }
@@ -327,7 +338,7 @@ impl Source for Pmi {
     fn leave(&mut self) {
         if self.manager.is_there() {
             // hydra takes an end without this for a failure. A manager that has gone needs none.
-            let _ = self.ask(FINALIZE, &[], Instant::now() + ANSWER);
+            let _ = self.ask(FINALIZE, &[], Instant::now() + self.farewell);
             self.manager.close();
         }
     }
@@ -335,6 +346,10 @@ impl Source for Pmi {
 
 /// How long the process manager may take for an answer that waits for no other rank.
 const ANSWER: Duration = Duration::from_secs(10);
+
+/// As [`ANSWER`], for the farewell: the rank needs nothing of its answer, and process managers send
+/// it at once. It is waited for because one that finds the connection closed may report a failure.
+const FAREWELL: Duration = Duration::from_secs(2);
 
 impl Drop for Pmi {
     fn drop(&mut self) {

@@ -117,6 +117,50 @@ fn an_answer_of_pmi_that_comes_after_the_limit_is_not_taken_for_a_later_one() {
     manager.end();
 }
 
+#[test]
+fn a_value_of_pmi_without_an_end_is_refused() {
+    let long = format!("cmd=get_result rc=0 value=00000925{}", "0".repeat(60_000)).leak();
+    // Each is the answer to every further question, until the rank asks no more.
+    for endless in ["cmd=get_result rc=0 value=ffffffff00", "cmd=get_result rc=0 value=00000926", long] {
+        let mut manager = managed(vec![Some(endless); 4000].leak());
+        let error = manager.joined.source.look_up(0, "key", LIMIT).expect_err("no value is so long");
+        assert!(error.to_string().contains("that no rank of this version has put"), "{error}");
+        manager.end();
+    }
+}
+
+#[test]
+fn a_rank_leaves_within_its_limit_though_the_process_manager_takes_no_notice() {
+    let (manager, rank) = UnixStream::pair().expect("a pair");
+    let thread = spawn(move || {
+        let asked = BufReader::new(manager.try_clone().expect("a descriptor")).lines();
+        let mut answers = [
+            "cmd=response_to_init rc=0 pmi_version=1 pmi_subversion=1",
+            "cmd=maxes kvsname_max=64 keylen_max=64 vallen_max=1024 rc=0",
+            "cmd=my_kvsname kvsname=space rc=0",
+            "cmd=put_result rc=0",
+            "cmd=barrier_out rc=0",
+        ]
+        .iter();
+        let mut last = String::new();
+        for line in asked.map_while(Result::ok) {
+            if let Some(answer) = answers.next() {
+                writeln!(&manager, "{answer}").expect("a rank");
+            }
+            last = line;
+        }
+        last
+    });
+    let variables =
+        [("PMI_FD", rank.as_raw_fd().to_string()), ("PMI_RANK", "0".into()), ("PMI_SIZE", "1".into())].into();
+    let joined = join(&variables, SHORT).expect("a rank");
+    let begin = Instant::now();
+    drop(joined);
+    assert!(begin.elapsed() < TOO_LONG, "{:?}", begin.elapsed());
+    drop(rank);
+    assert_eq!(thread.join().expect("no panic"), "cmd=finalize");
+}
+
 /// The error of a rank that joins with a short limit, and how long it took.
 fn late(variables: BTreeMap<&'static str, String>) -> (String, Duration) {
     let (end, ended) = channel();
