@@ -143,7 +143,7 @@ impl Server {
                 Err(why) => match self.asking.handle_failed_accept(now, &why) {
                     Failed::Again => {}
                     Failed::Later => return,
-                    Failed::Close(name) => self.put_out(name),
+                    Failed::Close(name) => self.make_room(name, asked),
                 },
             }
         }
@@ -157,7 +157,7 @@ impl Server {
         let name = self.next;
         match self.asking.handle_arrival(now, name, origin) {
             Arrival::Admitted => {}
-            Arrival::Replaces(other) => self.put_out(other),
+            Arrival::Replaces(other) => self.make_room(other, asked),
             Arrival::Refused => return,
         }
         self.clients.push(Client { name, origin, stream, request: Vec::new(), answer: None, sent: 0 });
@@ -191,6 +191,15 @@ impl Server {
             let Some(at) = self.clients.iter().position(|client| client.name == name) else { continue };
             self.clients[at].answer = Some(answer(request.as_deref(), &text));
             self.advance(at, &mut Vec::new());
+        }
+    }
+
+    /// Puts out a client that makes room, unless its request has come meanwhile.
+    fn make_room(&mut self, name: u64, asked: &mut Vec<(u64, Option<String>)>) {
+        let client = self.clients.iter_mut().find(|client| client.name == name);
+        match client.map(Client::advance) {
+            Some(Next::Asks(Some(request))) => asked.push((name, Some(request))),
+            _ => self.put_out(name),
         }
     }
 
@@ -269,4 +278,82 @@ pub(crate) fn method_and_path(bytes: &[u8]) -> Option<String> {
     let is_http = version.is_some_and(|version| version.starts_with("HTTP/1."));
     let path = target.and_then(|target| target.split('?').next());
     method.zip(path).filter(|_| is_http).map(|(method, path)| format!("{method} {path}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use cci_admission::GRACE;
+    use std::net::Ipv4Addr;
+
+    const PLACES: usize = ASKING.places;
+
+    fn server() -> Server {
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).expect("a port");
+        listener.set_nonblocking(true).expect("a socket");
+        Server::new(listener)
+    }
+
+    /// A connection, both ends.
+    fn connected(server: &Server) -> (TcpStream, TcpStream) {
+        let client = TcpStream::connect(server.listener.local_addr().expect("an address")).expect("a server");
+        poll(&mut [PollFd::new(&server.listener, PollFlags::IN)], None).expect("a connection");
+        (client, server.listener.accept().expect("a connection").0)
+    }
+
+    fn ask(client: &mut TcpStream, server_end: &TcpStream) {
+        client.write_all(b"GET /metrics HTTP/1.1\r\n\r\n").expect("a server");
+        poll(&mut [PollFd::new(server_end, PollFlags::IN)], None).expect("bytes");
+    }
+
+    /// The time of the server, moved back so that strangers of now are past their grace.
+    fn age(server: &mut Server) {
+        server.begin = server.begin.checked_sub(2 * GRACE).expect("a clock that runs");
+    }
+
+    #[test]
+    fn silent_clients_of_one_address_leave_their_places_to_those_of_others() {
+        let mut server = server();
+        let mut asked = Vec::new();
+        // All within their grace, and more than there are places.
+        let silent: Vec<_> = (0..300).map(|_| connected(&server)).collect();
+        let mut clients = Vec::new();
+        for (client, stream) in silent {
+            server.meet(Duration::ZERO, stream, Origin::V4(1), &mut asked);
+            clients.push(client);
+        }
+        assert_eq!((server.asking.len(), asked.len()), (PLACES, 0));
+        for address in 2..10 {
+            let (mut client, stream) = connected(&server);
+            ask(&mut client, &stream);
+            server.meet(Duration::ZERO, stream, Origin::V4(address), &mut asked);
+        }
+        assert_eq!(asked.len(), 8, "each client of another address");
+        assert!(asked.iter().all(|(_, request)| request.as_deref() == Some("GET /metrics")));
+    }
+
+    #[test]
+    fn a_request_that_comes_before_its_client_makes_room_is_served() {
+        let mut server = server();
+        let mut asked = Vec::new();
+        let mut clients: Vec<_> = (0..PLACES)
+            .map(|_| {
+                let (client, stream) = connected(&server);
+                server.meet(Duration::ZERO, stream, Origin::Here, &mut asked);
+                client
+            })
+            .collect();
+        assert_eq!((server.asking.len(), asked.len()), (PLACES, 0));
+        // The oldest is the one that is to make room.
+        ask(&mut clients[0], &server.clients[0].stream);
+        age(&mut server);
+        let (_newcomer, stream) = connected(&server);
+        server.meet(server.begin.elapsed(), stream, Origin::Here, &mut asked);
+        assert_eq!(asked, [(1, Some("GET /metrics".into()))]);
+        assert_eq!(server.asking.len(), PLACES, "the newcomer has its place");
+        server.answer(server.begin.elapsed(), asked, || Ok("text".into()));
+        let mut answer = [0; 15];
+        clients[0].read_exact(&mut answer).expect("an answer");
+        assert_eq!(&answer, b"HTTP/1.1 200 OK");
+    }
 }
