@@ -19,8 +19,9 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
 use std::time::{Duration, Instant};
 
-/// Threads of a process that look names up.
-pub const THREADS: usize = 4;
+/// Threads of a process that look names up. A name whose servers are silent keeps a thread for 10 s
+/// and more: there are enough that a few such names keep no other one from its answer.
+pub const THREADS: usize = 32;
 /// How long calls without a limit of their own wait for an answer.
 pub const PATIENCE: Duration = Duration::from_secs(5);
 /// Bytes of the stack of each thread: the system's modules for names take some.

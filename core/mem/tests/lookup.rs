@@ -19,6 +19,8 @@ static BEGUN: AtomicUsize = AtomicUsize::new(0);
 /// Longer than a test takes.
 const LONG: Duration = Duration::from_secs(60);
 const SHORT: Duration = Duration::from_millis(100);
+/// Names whose servers are silent, beside others that have answers.
+const SILENT_NAMES: usize = 8;
 
 fn alone() -> MutexGuard<'static, ()> {
     let alone = ALONE.lock().unwrap_or_else(PoisonError::into_inner);
@@ -61,6 +63,15 @@ fn ends(wait: &Wait<'_>) -> LookupError {
     why
 }
 
+/// As many lookups at once as there are threads, which the silent server keeps.
+fn take_all_threads() {
+    std::thread::scope(|scope| {
+        for _ in 0..THREADS {
+            scope.spawn(|| assert!(matches!(ends(&short()), LookupError::TimedOut)));
+        }
+    });
+}
+
 #[test]
 fn a_lookup_ends_at_its_limit_or_its_deadline_or_when_it_is_cancelled() {
     let _alone = alone();
@@ -75,10 +86,20 @@ fn a_lookup_ends_at_its_limit_or_its_deadline_or_when_it_is_cancelled() {
 }
 
 #[test]
+fn silent_names_keep_no_other_one_from_its_answer() {
+    let _alone = alone();
+    (0..SILENT_NAMES).for_each(|_| drop(ends(&short())));
+    let found = Wait { limit: LONG / 2, ..Wait::default() }.addresses_by(answers, "a-host", 7);
+    assert_eq!(found.expect("an answer"), [([127, 0, 0, 1], 7).into()]);
+    assert_eq!(BEGUN.load(Ordering::SeqCst), SILENT_NAMES, "they are under way");
+    speak();
+}
+
+#[test]
 fn silent_lookups_hold_no_later_one_up_beyond_its_limit_and_no_more_than_their_threads() {
     let _alone = alone();
-    for _ in 0..3 * THREADS {
-        assert!(matches!(ends(&short()), LookupError::TimedOut));
+    for _ in 0..3 {
+        take_all_threads();
         assert!(threads() <= THREADS);
     }
     assert_eq!(BEGUN.load(Ordering::SeqCst), THREADS, "a lookup began without a thread");
@@ -123,7 +144,7 @@ fn a_lookup_that_panics_is_an_error_and_its_thread_is_counted_no_longer() {
 #[test]
 fn a_forked_child_looks_up_although_its_parents_threads_are_all_taken() {
     let _alone = alone();
-    (0..THREADS).for_each(|_| drop(ends(&short())));
+    take_all_threads();
     // SAFETY: the child makes lookups only, and ends without running destructors.
     let child = unsafe { libc::fork() };
     if child == 0 {

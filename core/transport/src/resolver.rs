@@ -167,23 +167,24 @@ pub(crate) mod tests {
     }
 
     #[test]
-    fn four_names_at_a_time_and_no_more_threads() {
+    fn each_thread_has_a_name_and_there_are_no_more_threads() {
         let _alone = lock(&ALONE);
         let (begins, answer) = script();
         let mut resolver = resolver();
-        for number in 0..10 {
+        let names = THREADS as u64 + 6;
+        for number in 0..names {
             assert!(resolver.ask(number, &format!("host{number}"), 1));
         }
         let first: Vec<_> = (0..THREADS).map(|_| begins.recv().expect("a lookup begins")).collect();
         assert_eq!(first.len(), THREADS);
-        assert!(begins.try_recv().is_err(), "a fifth lookup began");
+        assert!(begins.try_recv().is_err(), "a lookup began without a thread");
         assert_eq!(threads(), THREADS);
         let address = SocketAddr::from((Ipv4Addr::LOCALHOST, 1));
-        (0..10).for_each(|_| answer.send(Ok(vec![address])).expect("lookups wait"));
-        let mut numbers: Vec<_> = (0..10).map(|_| await_answer(&mut resolver)).collect();
+        (0..names).for_each(|_| answer.send(Ok(vec![address])).expect("lookups wait"));
+        let mut numbers: Vec<_> = (0..names).map(|_| await_answer(&mut resolver)).collect();
         assert!(numbers.iter().all(|(_, found)| *found == Ok(vec![address])));
         numbers.sort_unstable_by_key(|(number, _)| *number);
-        assert!(numbers.iter().map(|(number, _)| *number).eq(0..10));
+        assert!(numbers.iter().map(|(number, _)| *number).eq(0..names));
         await_no_threads();
     }
 
