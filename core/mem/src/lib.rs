@@ -56,6 +56,7 @@ pub mod life;
 pub mod lock;
 #[cfg(not(loom))]
 pub mod lookup;
+pub mod meminfo;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod memory;

@@ -11,6 +11,7 @@ use crate::types::{Access, Reason, SegmentEvent, Then, Withdraw};
 use crate::window::Window;
 use crate::wire::Message;
 use cci::{Memory, Registration, Rights, SharedMemory};
+use cci_mem::meminfo::available;
 use std::collections::BTreeSet;
 use std::fmt;
 use std::ops::Range;
@@ -43,14 +44,6 @@ pub struct LocalSegment {
     /// Its name; none of a broadcast segment, whose group has one.
     claim: Option<u64>,
     mapped: Arc<Mapped>,
-}
-
-/// Bytes that this host can still give to programs. None: it does not tell.
-pub(crate) fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes.saturating_mul(1024))
 }
 
 impl LocalSegment {

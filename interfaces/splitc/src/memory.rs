@@ -8,6 +8,7 @@ use crate::pointer::SpreadArray;
 use crate::rma::Piece;
 use crate::world::World;
 use cci::{Endpoint, Import, Registration, Rights, RmaHandle, SharedMemory};
+use cci_mem::meminfo::available;
 use std::sync::Arc;
 
 /// The least by which spread memory grows, bytes.
@@ -24,14 +25,6 @@ pub(crate) fn register(
     memory: &Arc<SharedMemory>,
 ) -> Result<Registration<Arc<SharedMemory>>, cci::RegisterError> {
     endpoint.register(Arc::clone(memory), Rights::READ_WRITE)
-}
-
-/// Bytes that this host can still give to programs. None: it does not tell.
-fn available() -> Option<u64> {
-    let text = std::fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix("MemAvailable:"))?;
-    let kilobytes: u64 = line.trim().strip_suffix("kB")?.trim().parse().ok()?;
-    Some(kilobytes.saturating_mul(1024))
 }
 
 impl World {

@@ -26,13 +26,6 @@ pub fn here(pinned: Option<[usize; 2]>) -> Environment {
 /// What is said to those whose ends have to share a processor.
 pub const ONE_PROCESSOR: &str = "Only one processor: both ends share it, and every wait costs a change of context.";
 
-/// Bytes that the kernel counts under this name in `/proc/meminfo`, if it says so.
-pub(crate) fn memory_of(name: &str) -> Option<u64> {
-    let text = fs::read_to_string("/proc/meminfo").ok()?;
-    let line = text.lines().find_map(|line| line.strip_prefix(name)?.strip_prefix(':'))?;
-    line.trim().trim_end_matches("kB").trim().parse::<u64>().ok().map(|kilobytes| kilobytes << 10)
-}
-
 /// Load average over one minute.
 pub fn load() -> f64 {
     let text = fs::read_to_string("/proc/loadavg").unwrap_or_default();

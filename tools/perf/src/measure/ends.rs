@@ -3,9 +3,9 @@
 use super::driver::{Asking, Driver, DriverError, Transfer};
 use super::loops;
 use super::loops::{Act, Lane, WINDOW, ping, pong, sink};
-use crate::machine::memory_of;
 use crate::probe::buffer::Buffer;
 use cci::{Attribute, Memory, RmaHandle, SharedMemory};
+use cci_mem::meminfo;
 use cci_report::names::{AttributeName, MemoryOrigin, Operation, Target};
 use cci_report::session::Session;
 use cci_report::sizes::show_size;
@@ -45,7 +45,7 @@ const SHARE: u64 = 4;
 /// Refuses transfers for which this host has not enough memory to spare.
 pub(crate) fn check_room(largest: u64) -> Result<(), UserError> {
     // All, where the kernel does not say.
-    let free = memory_of("MemAvailable").unwrap_or(u64::MAX);
+    let free = meminfo::available().unwrap_or(u64::MAX);
     if largest > free / SHARE {
         return Err(UserError(format!(
             "transfers of {} need more than a quarter of the memory that the server's host has free ({}): measure \

@@ -7,7 +7,6 @@ use super::exchange::{
 };
 use super::middle;
 use super::other_process::{OtherProcess, obey};
-use crate::machine::memory_of;
 use crate::machine::{pin, two_processors};
 use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade};
 use crate::measure::usage::Usage;
@@ -15,6 +14,7 @@ use crate::reach::scope;
 use crate::task;
 use crate::task::Task;
 use cci::{Attribute, Connection, Scope};
+use cci_mem::meminfo;
 use cci_report::{UserError, while_doing};
 use serde::{Deserialize, Serialize};
 use std::fs;
@@ -257,7 +257,7 @@ fn open_descriptors() -> Result<f64, UserError> {
 /// Shared memory of this machine.
 #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
 fn shared_memory() -> Result<f64, UserError> {
-    let bytes = memory_of("Shmem").ok_or_else(|| UserError::new("the kernel does not report shared memory"))?;
+    let bytes = meminfo::counted("Shmem").ok_or_else(|| UserError::new("the kernel does not report shared memory"))?;
     Ok(bytes as f64)
 }
 
