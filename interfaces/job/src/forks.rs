@@ -97,6 +97,12 @@ fn a_child_of_a_rank_of_pmi_asks_its_manager_nothing() {
     let variables = [("PMI_FD", number), ("PMI_RANK", "0".into()), ("PMI_SIZE", "1".into())].into();
     let mut job = Some(Job::joined(join(&variables, LIMIT).expect("a job"), LIMIT));
     is_refused_in_a_child(&mut job);
+    // Neither does a join of the child, which would speak in the midst of the rank.
+    let again = child(|| {
+        let error = join(&variables, LIMIT).err().expect("it is no rank").to_string();
+        assert!(error.contains("which is not open"), "{error}");
+    });
+    assert!(ended(again).success());
     let job = job.expect("the child's was a copy");
     assert_eq!(job.exchange(b"here"), Ok(vec![b"here".to_vec()]));
     drop(job);

@@ -4,18 +4,22 @@
 #![allow(unsafe_code)]
 
 use cci_mem::descriptors;
+use cci_mem::inherited::close_in_children;
 use std::fs::File;
 use std::io;
 use std::mem::ManuallyDrop;
 use std::os::fd::{BorrowedFd, FromRawFd, OwnedFd};
 
 /// Takes an open descriptor over as a new one, which no program that this process starts inherits,
-/// and has the old one inherited no more either.
+/// and has the old one inherited no more either. A forked child closes the old one: its words would
+/// come in the midst of the rank's, and the other side would not see the end of the rank.
 pub(crate) fn take(descriptor: i32) -> io::Result<OwnedFd> {
     // SAFETY: the caller has seen the descriptor open; should another thread close it meanwhile,
     // both calls are refused or duplicate another one, and neither touches memory.
     let inherited = unsafe { BorrowedFd::borrow_raw(descriptor) };
-    Ok(descriptors::take_over(inherited)?)
+    let taken = descriptors::take_over(inherited)?;
+    close_in_children(inherited);
+    Ok(taken)
 }
 
 /// As [`take`], and leaves `/dev/null` in the place of the old descriptor: a second join of this
