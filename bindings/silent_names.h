@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 /* Lookups that have begun, of either direction. The library makes at most so many at a time. */
-#define MOST_LOOKUPS 4
+#define MOST_LOOKUPS 32
 static int lookups;
 static pthread_mutex_t of_lookups = PTHREAD_MUTEX_INITIALIZER;
 

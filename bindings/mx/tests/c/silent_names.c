@@ -1,5 +1,5 @@
 /*
- * Hosts are looked up while the name servers are silent: each call ends at its limit, at most four
+ * Hosts are looked up while the name servers are silent: each call ends at its limit, at most 32
  * lookups are under way, and a forked child looks up by itself.
  */
 
@@ -9,7 +9,7 @@
 
 #include "../../../silent_names.h"
 
-#define CALLS 6
+#define CALLS (MOST_LOOKUPS + 2)
 
 static void *look_up(void *unused) {
     uint64_t nic;
