@@ -11,7 +11,7 @@
 extern "C" {
 #endif
 
-typedef enum {
+typedef enum mx_unexp_handler_action {
     MX_RECV_CONTINUE = 0, /* it goes to a receive, as if there were no handler */
     MX_RECV_FINISHED = 1  /* it is gone: the handler has used it */
 } mx_unexp_handler_action_t;

@@ -22,11 +22,15 @@ extern "C" {
 /* A time-out, ms. */
 #define MX_INFINITE 0
 #define MX_MAX_SEGMENTS 256
+#define MX_CONTEXT_ID_BITS_MAX 16
 #define MX_MAX_HOSTNAME_LEN 80
 /* Room that programs give to a name or a text. */
 #define MX_MAX_STR_LEN 128
+/* The upper and the lower half of a uint64_t, for printing. */
+#define MX_U32(x) ((uint32_t)((uint64_t)(x) >> 32))
+#define MX_L32(x) ((uint32_t)(x))
 
-typedef enum {
+typedef enum mx_return_code {
     MX_SUCCESS = 0,
     MX_BAD_BAD_BAD = 1, /* a pointer is NULL */
     MX_FAILURE = 2,
@@ -43,9 +47,14 @@ typedef enum {
     MX_BAD_REQUEST = 13,
     MX_BAD_MATCH_MASK = 14,
     MX_NO_RESOURCES = 15,
+    MX_BAD_ADDR_LIST = 16,
+    MX_BAD_ADDR_COUNT = 17,
+    MX_BAD_ROOT = 18,
+    MX_NOT_COMPLETED = 19,
     MX_BUSY = 20,
     MX_BAD_INFO_KEY = 21,
     MX_BAD_INFO_VAL = 22,
+    MX_BAD_NIC = 23,
     MX_BAD_PARAM_LIST = 24,
     MX_BAD_PARAM_NAME = 25,
     MX_BAD_PARAM_VAL = 26,
@@ -59,15 +68,18 @@ typedef enum {
     MX_BAD_CONNECTION_KEY = 34,
     MX_BAD_INFO_LENGTH = 35,
     MX_NIC_NOT_FOUND = 36,
+    MX_BAD_KERNEL_VERSION = 37,
+    MX_BAD_LIB_VERSION = 38,
     MX_NIC_DEAD = 39,
     MX_CANCEL_NOT_SUPPORTED = 40,
     MX_CLOSE_IN_HANDLER = 41,
     MX_BAD_MATCHING_FOR_CONTEXT_ID_MASK = 42,
+    MX_NOT_SUPPORTED_WITH_CONTEXT_ID = 43,
     /* Of this library: CCI_MX_DEVICE names a device that itself uses another library. */
     MX_DEVICE_CYCLE = 64
 } mx_return_t;
 
-typedef enum {
+typedef enum mx_status_code {
     MX_STATUS_SUCCESS = 0,
     MX_STATUS_PENDING = 1,
     MX_STATUS_BUFFERED = 2,
@@ -95,12 +107,14 @@ typedef struct {
     uint64_t stuff[2];
 } mx_endpoint_addr_t;
 
+typedef void *mx_segment_ptr_t;
+
 typedef struct {
-    void *segment_ptr;
+    mx_segment_ptr_t segment_ptr;
     uint32_t segment_length;
 } mx_segment_t;
 
-typedef struct {
+typedef struct mx_status {
     mx_status_code_t code;
     mx_endpoint_addr_t source;
     uint64_t match_info;
@@ -112,7 +126,7 @@ typedef struct {
 /* What it returns the call returns. */
 typedef mx_return_t (*mx_error_handler_t)(char *text, mx_return_t code);
 
-typedef enum {
+typedef enum mx_param_key {
     MX_PARAM_ERROR_HANDLER = 0,
     MX_PARAM_UNEXP_QUEUE_MAX = 1, /* bytes */
     MX_PARAM_CONTEXT_ID = 2,
@@ -135,7 +149,7 @@ typedef struct {
     } val;
 } mx_param_t;
 
-typedef enum {
+typedef enum mx_get_info_key {
     MX_NIC_COUNT = 1,             /* out: uint32_t */
     MX_NIC_IDS = 2,               /* out: uint64_t each, then 0 if there is room */
     MX_MAX_NATIVE_ENDPOINTS = 3,  /* out: uint32_t */

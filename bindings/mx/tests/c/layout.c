@@ -65,6 +65,24 @@ int main(void) {
     IS(MX_NIC_COUNT, 1);
     IS(MX_NIC_IDS, 2);
     IS(MX_MAX_NATIVE_ENDPOINTS, 3);
+    /* Programs name the types by their tags too, and codes that no call here gives. */
+    IS((enum mx_return_code)MX_BAD_ADDR_LIST, 16);
+    IS(MX_BAD_ADDR_COUNT, 17);
+    IS(MX_BAD_ROOT, 18);
+    IS(MX_NOT_COMPLETED, 19);
+    IS(MX_BAD_NIC, 23);
+    IS(MX_BAD_KERNEL_VERSION, 37);
+    IS(MX_BAD_LIB_VERSION, 38);
+    IS(MX_NOT_SUPPORTED_WITH_CONTEXT_ID, 43);
+    IS((enum mx_status_code)MX_STATUS_EVENTQ_FULL, 15);
+    IS((enum mx_param_key)MX_PARAM_CONTEXT_ID, 2);
+    IS((enum mx_get_info_key)MX_NIC_IDS, 2);
+    IS((enum mx_unexp_handler_action)MX_RECV_FINISHED, 1);
+    IS(sizeof(struct mx_status), sizeof(mx_status_t));
+    IS(sizeof(mx_segment_ptr_t), sizeof(void *));
+    IS(MX_CONTEXT_ID_BITS_MAX, 16);
+    IS(MX_U32(UINT64_C(0x123456789abcdef0)), 0x12345678);
+    IS(MX_L32(UINT64_C(0x123456789abcdef0)), 0x9abcdef0);
     puts("laid out");
     return 0;
 }
