@@ -84,12 +84,8 @@ typedef struct {
     uint64_t ReturnedMessages;
 } amx_stats_t;
 
-/* Limits --------------------------------------------------------------------------------------- */
+/* Limits; amx_const.h has those that are constants ----------------------------------------------- */
 
-#define AM_MaxShort() AMX_MAX_SHORT
-#define AM_MaxMedium() AMX_MAX_MEDIUM
-#define AM_MaxLong() AMX_MAX_LONG
-#define AM_MaxNumHandlers() AMX_MAX_NUMHANDLERS
 #define AM_MaxNumTranslations AMX_NAME(MaxNumTranslations)
 #define AM_MaxSegLength AMX_NAME(MaxSegLength)
 int AMX_NAME(MaxNumTranslations)(int *count);
@@ -430,6 +426,9 @@ static inline const char *AMX_NAME(DumpStatistics)(FILE *file, const amx_stats_t
 }
 
 /* Writes a message and ends the process by abort(). */
+#ifdef __GNUC__
+__attribute__((format(printf, 1, 2)))
+#endif
 static inline void AMX_NAME(FatalErr)(const char *format, ...)
 {
     va_list list;

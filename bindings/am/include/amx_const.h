@@ -18,4 +18,10 @@
 #define AMX_MAX_NETWORKDEPTH 1024
 #define AMX_DEFAULT_NETWORKDEPTH 128
 
+/* As calls, also for headers that include constants alone. */
+#define AM_MaxShort() AMX_MAX_SHORT
+#define AM_MaxMedium() AMX_MAX_MEDIUM
+#define AM_MaxLong() AMX_MAX_LONG
+#define AM_MaxNumHandlers() AMX_MAX_NUMHANDLERS
+
 #endif /* CCI_AMX_CONST_H */

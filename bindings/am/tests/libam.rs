@@ -111,6 +111,33 @@ fn each_header_stands_alone_in_c_and_in_cxx() {
     }
 }
 
+/// A program's public header includes the constants alone, and asks for them by call.
+#[test]
+fn the_header_of_constants_has_the_limits_as_calls() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let source = dir.path().join("limits.c");
+    let limits = "AM_MaxShort() + AM_MaxMedium() + AM_MaxLong() + AM_MaxNumHandlers()";
+    std::fs::write(&source, format!("#include <amudp_const.h>\nchar limits[{limits}];\n")).expect("it is written");
+    let mut cc = Command::new("cc");
+    cc.args(["-std=c99"]).args(STRICT).arg("-fsyntax-only").arg(source);
+    succeed(cc.args(installed().pkg_config("amudp", &["--cflags"])));
+}
+
+/// Its callers' formats are checked, and gcc with its advice on attributes has none to give.
+#[test]
+fn a_fatal_error_has_the_attribute_of_its_format() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let source = dir.path().join("fatal.c");
+    for (arguments, accepted) in [("\"%d\", 1", true), ("\"%d\", \"1\"", false)] {
+        let call = format!("#include <amudp.h>\nint main(void) {{ AMUDP_FatalErr({arguments}); return 0; }}\n");
+        std::fs::write(&source, call).expect("it is written");
+        let mut cc = Command::new("cc");
+        cc.args(["-std=c99", "-D_DEFAULT_SOURCE", "-fsyntax-only"]).args(STRICT).arg(&source);
+        let checked = cc.args(installed().pkg_config("amudp", &["--cflags"])).output().expect("cc runs");
+        assert_eq!(checked.status.success(), accepted, "{}", text(&checked.stderr));
+    }
+}
+
 /// No compiler finds it without pkg-config: a library of that name elsewhere is not shadowed.
 #[test]
 fn it_lies_in_directories_of_its_own() {
