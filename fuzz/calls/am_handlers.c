@@ -129,7 +129,7 @@ void set_handlers(endpoint_t endpoint) {
 
 #if !NOW
 static void before(amx_category_t category, int is_request, int handler, void *token, void *buffer, size_t bytes, int count,
-                   const int32_t *values) {
+                   uint32_t *values) {
     (void)category, (void)is_request, (void)handler, (void)token, (void)values;
     look_at(buffer, buffer ? bytes : 0);
     sum += (unsigned)count;

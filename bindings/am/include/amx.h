@@ -160,9 +160,12 @@ int AMX_NAME(SetHandlerAny)(ep_t endpoint, handler_t *handler, void (*function)(
 int AMX_NAME(GetNumHandlers)(ep_t endpoint, int *count);
 int AMX_NAME(SetNumHandlers)(ep_t endpoint, int count);
 
-/* Functions that run before and after each handler, or NULL. */
+/*
+ * Functions that run before and after each handler, or NULL. The arguments are read alone; programs
+ * written for the interface take them so.
+ */
 typedef void (*amx_before_handler_t)(amx_category_t category, int is_request, int handler, void *token, void *buffer,
-                                     size_t bytes, int count, const int32_t *arguments);
+                                     size_t bytes, int count, uint32_t *arguments);
 typedef void (*amx_after_handler_t)(amx_category_t category, int is_request);
 #define AMX_SetHandlerCallbacks AMX_NAME(SetHandlerCallbacks)
 int AMX_NAME(SetHandlerCallbacks)(ep_t endpoint, amx_before_handler_t before, amx_after_handler_t after);

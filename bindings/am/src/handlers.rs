@@ -328,7 +328,7 @@ fn run(state: &mut State, message: &Message<'_>, payload: Payload<'_>) {
         let count = message.arguments.len() as c_int;
         let at = c_int::from(message.handler);
         let buffer = buffer.unwrap_or(std::ptr::null_mut());
-        before(sort, is_request, at, token, buffer, bytes, count, message.arguments.as_ptr());
+        before(sort, is_request, at, token, buffer, bytes, count, message.arguments.as_ptr().cast_mut());
     }
     // SAFETY: the program has set a handler for messages of this sort with so many arguments.
     unsafe { call(function, token, buffer.map(|buffer| (buffer, bytes)), message.arguments) };
@@ -339,7 +339,7 @@ fn run(state: &mut State, message: &Message<'_>, payload: Payload<'_>) {
     }
 }
 
-type Before = extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut c_void, usize, c_int, *const u32);
+type Before = extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut c_void, usize, c_int, *mut u32);
 
 /// Where a handler reads a medium payload: in place if that is aligned to 8 bytes, or a copy.
 fn place(aligned: &mut Vec<u64>, payload: Payload<'_>) -> *mut c_void {

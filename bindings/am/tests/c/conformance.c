@@ -442,6 +442,43 @@ static void refusals(void)
     CHECK_CODE(AM_Reply0(NULL, BACK), AM_ERR_BAD_ARG);
 }
 
+static char steps[16];
+static uint32_t around[16];
+static size_t around_length;
+
+static void before_each(amx_category_t category, int is_request, int handler, void *token, void *buffer, size_t length,
+                        int count, uint32_t *arguments)
+{
+    CHECK(token && category == amx_Medium && !buffer == !length);
+    CHECK(is_request ? handler == ECHO_I : handler == BACK_I);
+    strcat(steps, is_request ? "<" : "(");
+    memcpy(around, arguments, (size_t)count * 4);
+    around_length = length;
+}
+
+static void after_each(amx_category_t category, int is_request)
+{
+    CHECK(category == amx_Medium);
+    strcat(steps, is_request ? ">" : ")");
+}
+
+/* Functions around each handler, which have the types that programs declare. */
+static void callbacks(void)
+{
+    int before = replies;
+    set_handlers2();
+    CHECK_OK(AMX_SetHandlerCallbacks(server, before_each, after_each));
+    CHECK_OK(AM_RequestI2(client, 5, ECHO_I, "four", 4, -1, 7));
+    POLL_UNTIL(bundle, replies == before + 1);
+    CHECK(strcmp(steps, "<>") == 0 && around[0] == 0xffffffffu && around[1] == 7 && around_length == 4);
+    CHECK_OK(AMX_SetHandlerCallbacks(server, NULL, NULL));
+    CHECK_OK(AMX_SetHandlerCallbacks(client, before_each, after_each));
+    CHECK_OK(AM_RequestI2(client, 5, ECHO_I, "three", 3, 8, 9));
+    POLL_UNTIL(bundle, replies == before + 2);
+    CHECK(strcmp(steps, "<>()") == 0 && around[0] == 8 && around[1] == 9 && around_length == 3);
+    CHECK_OK(AMX_SetHandlerCallbacks(client, NULL, NULL));
+}
+
 /* A segment that is the whole address space: offsets are addresses. */
 static void everywhere(void)
 {
@@ -629,6 +666,7 @@ int main(void)
     POLL_UNTIL(bundle, replies == 1);
     came_back(3, "", 0);
     refusals();
+    callbacks();
     everywhere();
     events();
     statistics();
