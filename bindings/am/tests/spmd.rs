@@ -170,6 +170,15 @@ fn an_exit_ends_all_workers_with_its_status() {
     assert_eq!(handler.status.code(), Some(5), "{}", text(&handler.stderr));
 }
 
+/// Programs with a handler of SIGTERM that ends them, as conduits have it.
+#[test]
+fn a_worker_that_ends_the_program_is_not_asked_to_end() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let ended = output(master(3).arg("own_handler").env("GONE", dir.path().join("gone")));
+    assert_eq!(ended.status.code(), Some(6), "{}", text(&ended.stderr));
+    assert_eq!(text(&ended.stdout), "");
+}
+
 #[test]
 fn a_worker_that_dies_is_named_and_ends_the_program() {
     let ended = output(master(3).arg("die"));

@@ -71,8 +71,19 @@ fn change_callback(callback: Option<OnExit>) -> Result<Option<OnExit>, Refusal> 
     Ok(std::mem::replace(&mut *place.lock().unwrap_or_else(PoisonError::into_inner), callback))
 }
 
+/// Has SIGTERM do nothing from now on. The launcher sends it to all workers once one of them ends
+/// the job: a worker that ends already needs none, and a handler of the program's own that ends the
+/// program too would wait for what the interrupted end holds, until the launcher kills it.
+fn take_no_requests_to_end() {
+    // Not SIG_IGN, which programs that the callback starts would inherit.
+    extern "C" fn nothing(_: c_int) {}
+    // SAFETY: the function may run at any time, since it does nothing.
+    unsafe { libc::signal(SIGTERM, nothing as *const () as libc::sighandler_t) };
+}
+
 /// Ends the job with this status.
 pub(super) fn exit(status: c_int) -> ! {
+    take_no_requests_to_end();
     if let Some(job) = JOINED.get().and_then(|joined| joined.job.as_ref()) {
         // Without a launcher of CCI the status of this process may do it. What the system has of a
         // status are its lower 8 bits.

@@ -223,6 +223,51 @@ static void leave(int status)
     POLL_UNTIL(bundle, 0);
 }
 
+static volatile sig_atomic_t asked;
+
+/* A handler of the program's own, in the place of the library's. */
+static void on_sigterm(int signal)
+{
+    const char text[] = "worker 0 is asked to end\n";
+    (void)signal;
+    asked = 1;
+    if (me == 0 && write(STDOUT_FILENO, text, sizeof(text) - 1) < 0) {
+        _exit(1);
+    }
+}
+
+/* Worker 0's end takes until the others are gone, which its launcher has asked after it. */
+static void last(int status)
+{
+    char bytes[16];
+    const char *file = getenv("GONE");
+    size_t gone = 0;
+    (void)status;
+    while (me == 0 && gone + 1 < (size_t)workers) {
+        FILE *of_others = fopen(file, "r");
+        gone = of_others ? fread(bytes, 1, sizeof(bytes), of_others) : 0;
+        if (of_others) {
+            fclose(of_others);
+        }
+    }
+}
+
+/* Worker 0 ends the program; the others do too, once they are asked to. */
+static void own_handler(void)
+{
+    FILE *gone;
+    CHECK(signal(SIGTERM, on_sigterm) != SIG_ERR);
+    CHECK_OK(AMX_SPMDSetExitCallback(last));
+    CHECK_OK(AMX_SPMDBarrier());
+    if (me == 0) {
+        AMX_SPMDExit(6);
+    }
+    POLL_UNTIL(bundle, asked);
+    gone = fopen(getenv("GONE"), "a");
+    CHECK(gone && fputc('.', gone) == '.' && fclose(gone) == 0);
+    AMX_SPMDExit(4);
+}
+
 /* Worker 1 sends to itself in a handler's time, and ends the program there. */
 static void in_handler(void *token, int32_t status)
 {
@@ -322,6 +367,8 @@ int main(int argc, char **argv)
         barriers();
     } else if (strcmp(what, "leave") == 0) {
         leave(atoi(argv[2]));
+    } else if (strcmp(what, "own_handler") == 0) {
+        own_handler();
     } else if (strcmp(what, "handler") == 0) {
         CHECK_OK(AM_SetHandler(endpoint, NOTE, in_handler));
         CHECK_OK(AMX_SPMDBarrier());
