@@ -21,7 +21,7 @@ impl State {
         let Some(operation) = self.operations.get(answer.operation).filter(|of| of.whom == whom) else { return false };
         let (kind, phase, has_rest) = (operation.kind, operation.phase, source.len() != from);
         match (answer.kind, kind, phase) {
-            (wire::ACK, Kind::Put, Phase::Sent | Phase::AckDue) if operation.request.wants_ack && !has_rest => {
+            (wire::ACK, Kind::Put, Phase::AckDue) if !has_rest => {
                 self.on_ack(answer);
                 true
             }
@@ -40,10 +40,6 @@ impl State {
     }
 
     fn on_ack(&mut self, answer: &Answer) {
-        // An ack that comes before CCI reports the delivery.
-        if self.operations.get(answer.operation).is_some_and(|of| of.phase == Phase::Sent) {
-            self.end_send(answer.operation);
-        }
         let Some(operation) = self.operations.remove(answer.operation) else { return };
         if answer.status == DONE {
             self.acknowledge(&operation, answer.length, answer.offset, 0);
@@ -94,9 +90,6 @@ impl State {
         let len = source.len() - from;
         if answer.length != len as u64 || answer.length > operation.length {
             return false;
-        }
-        if operation.kind == Kind::GetPut {
-            self.end_source(answer.operation);
         }
         let is_taken = self.start_reply(answer);
         let Some(operation) = self.operations.remove(answer.operation) else { return true };

@@ -2,8 +2,8 @@
 //! Whatever else happens takes the ways of `initiator.rs`; these begin with nothing done here.
 
 use crate::handles::Handle;
-use crate::operations::{Kind, Phase, Whom};
-use crate::state::{Partner, SENT, State};
+use crate::operations::Whom;
+use crate::state::{GIVEN, Partner, State};
 use crate::types::EventKind;
 use crate::wire::{LONGEST, Request};
 use cci::{Endpoint, Notify};
@@ -73,26 +73,19 @@ impl State {
         let Some(body) = message.get_mut(header..len) else { return false };
         // A message that does not fit is refused, and offered then.
         if !memory.region.copy_out(operation.offset, body)
-            || endpoint.send(connection, &message[..len], Notify::Always(SENT | number)).is_err()
+            || endpoint.send(connection, &message[..len], Notify::Always(GIVEN | number)).is_err()
         {
             return false;
         }
-        operation.phase = Phase::Sent;
-        true
-    }
-
-    /// CCI has delivered the message of an operation.
-    #[inline]
-    pub(crate) fn end_at_once(&mut self, number: u64) {
-        let Self { operations, objects, .. } = self;
-        let Some(operation) = operations.get_mut(number).filter(|of| of.phase == Phase::Sent) else { return };
-        if operation.kind == Kind::Put && !operation.request.wants_ack {
-            objects.registers[4] += 1;
-            objects.registers[5] += operation.facts.rlength;
-            objects.end(operation.memory, EventKind::SendEnd, &operation.facts);
-            operations.release(number);
-        } else {
-            self.on_delivered(number);
+        self.undelivered += 1;
+        if operation.request.wants_ack {
+            self.end_send(number);
+            return true;
         }
+        objects.registers[4] += 1;
+        objects.registers[5] += operation.facts.rlength;
+        objects.end(operation.memory, EventKind::SendEnd, &operation.facts);
+        operations.release(number);
+        true
     }
 }

@@ -4,7 +4,7 @@ use crate::errors::Error;
 use crate::handles::Handle;
 use crate::operations::{Kind, Operation, Phase, Whom};
 use crate::queue::Facts;
-use crate::state::{Out, SENT, Sending, State};
+use crate::state::{GIVEN, Out, SENT, Sending, State};
 use crate::types::{EventKind, ProcessId};
 use crate::wire::{self, Answer, DONE, LONGEST, OFFERED, REPLY, Request};
 use cci::{Connection, Endpoint, Notify, RegisterError, Rights};
@@ -262,29 +262,33 @@ impl State {
         if length.saturating_add(LONGEST as u64) > Self::short(connection) as u64 {
             return self.send_offer(endpoint, connection, number);
         }
-        let is_told = matches!(operation.kind, Kind::Put | Kind::GetPut);
+        let is_given = matches!(operation.kind, Kind::Put | Kind::GetPut);
         let mut message = std::mem::take(&mut self.scratch);
         message.clear();
         let is_whole = self.write_message(number, &mut message);
-        let notify = if is_told { Notify::Always(SENT | number) } else { Notify::OnFailure(SENT | number) };
+        let notify = if is_given { Notify::Always(GIVEN | number) } else { Notify::OnFailure(SENT | number) };
         let sent = if is_whole { endpoint.send(connection, &message, notify) } else { Ok(()) };
         self.scratch = message;
         match sent {
-            Ok(()) if is_whole => self.on_written(number, false),
+            Ok(()) if is_whole => {
+                self.undelivered += u32::from(is_given);
+                self.on_written(number);
+            }
             Ok(()) => self.abandon(endpoint, number),
             Err(why) => return Sending::of(why),
         }
         Sending::Gone
     }
 
-    /// The message has been given to CCI, or to this process: `is_own`.
-    pub(crate) fn on_written(&mut self, number: u64, is_own: bool) {
+    /// The message has been given to CCI, or to this process, and the memory may change.
+    pub(crate) fn on_written(&mut self, number: u64) {
         let Some(operation) = self.operations.get_mut(number) else { return };
         operation.phase = Phase::Sent;
         match operation.kind {
             Kind::Supply => self.finish_supply(number, true),
-            Kind::Put | Kind::GetPut if is_own => self.on_sent(number, true),
-            _ => {}
+            Kind::Put => self.end_send(number),
+            Kind::GetPut => self.end_source(number),
+            Kind::Get | Kind::Take => {}
         }
     }
 
@@ -344,19 +348,15 @@ impl State {
         }
     }
 
-    /// CCI has delivered the message of an operation, or could not.
+    /// CCI has delivered the message of a put or swap, or could not: then a due ack or reply fails.
     #[inline]
-    pub(crate) fn on_sent(&mut self, number: u64, is_done: bool) {
-        if is_done { self.end_at_once(number) } else { self.fail(number) }
-    }
-
-    /// CCI has delivered the message of an operation.
-    pub(crate) fn on_delivered(&mut self, number: u64) {
-        let Some(operation) = self.operations.get_mut(number).filter(|of| of.phase == Phase::Sent) else { return };
-        match operation.kind {
-            Kind::Put => self.end_send(number),
-            Kind::GetPut => self.end_source(number),
-            _ => {}
+    pub(crate) fn on_delivered(&mut self, number: u64, is_done: bool) {
+        self.undelivered = self.undelivered.saturating_sub(1);
+        if !is_done {
+            self.fail(number);
+        }
+        if self.is_closing && self.undelivered == 0 {
+            self.objects.changes.count();
         }
     }
 

@@ -22,6 +22,9 @@ use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::Duration;
 
+/// How long the end of an interface waits until its last messages are delivered.
+const LAST: Duration = Duration::from_secs(1);
+
 /// How long operations wait for a partner that has not been there yet.
 const LIMIT: Duration = Duration::from_secs(300);
 
@@ -238,12 +241,19 @@ impl Interface {
         }
     }
 
-    /// Ends the interface: links close, operations end without events, waits end.
+    /// Ends the interface: links close, operations end without events, waits end. Short puts whose
+    /// sends have ended are delivered first, for which it waits 1 s at most.
     ///
     /// # Errors
     ///
     /// [`Error::Network`]: it has ended already.
     pub fn close(&self) -> Result<(), Error> {
+        let is_delivered = |state: &mut State| {
+            state.is_closing = true;
+            (state.undelivered == 0).then_some(())
+        };
+        // What a SEND_END has told of is with its target then, or the link has failed.
+        let _ = self.core.wait_for(Some(LAST), is_delivered);
         self.with(|state| {
             self.core.progress(state);
             state.close(&self.core.endpoint);

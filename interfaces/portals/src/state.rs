@@ -12,8 +12,11 @@ use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
 /// Contexts of this interface's operations: what has ended, and the operation.
+/// A message of which only a failure is reported.
 pub(crate) const SENT: u64 = 1 << 56;
 pub(crate) const READ: u64 = 2 << 56;
+/// The message of a put or swap, which counts as undelivered until its end is reported.
+pub(crate) const GIVEN: u64 = 3 << 56;
 const KIND: u64 = 0xff << 56;
 
 /// Answers that may wait for a peer.
@@ -121,6 +124,10 @@ pub(crate) struct State {
     blocked: Vec<Peer>,
     now: Instant,
     pub(crate) is_closed: bool,
+    /// A call waits, before it closes, until the last message is delivered.
+    pub(crate) is_closing: bool,
+    /// Messages of puts and swaps that CCI has, and has not reported as delivered.
+    pub(crate) undelivered: u32,
     pub(crate) has_failed: bool,
     /// Messages of partners that broke the format.
     pub(crate) malformed: u64,
@@ -160,6 +167,8 @@ impl State {
             blocked: Vec::new(),
             now: Instant::now(),
             is_closed: false,
+            is_closing: false,
+            undelivered: 0,
             has_failed: false,
             malformed: 0,
             calls: 0,
@@ -206,8 +215,13 @@ impl State {
                 };
                 self.take_message(endpoint, Whom::Peer(peer), &source);
             }
+            Event::Completed(ended) if ended.context() & KIND == GIVEN => {
+                self.on_delivered(ended.context() & !KIND, ended.outcome().is_ok());
+            }
             Event::Completed(ended) if ended.context() & KIND == SENT => {
-                self.on_sent(ended.context() & !KIND, ended.outcome().is_ok());
+                if ended.outcome().is_err() {
+                    self.fail(ended.context() & !KIND);
+                }
             }
             event => self.take_other(endpoint, event),
         }
@@ -461,7 +475,7 @@ impl State {
             Out::Operation(number) => {
                 if self.write_message(number, &mut message) {
                     self.to_self.push_back(message);
-                    self.on_written(number, true);
+                    self.on_written(number);
                 } else {
                     self.abandon(endpoint, number);
                 }

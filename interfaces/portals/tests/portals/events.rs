@@ -1,6 +1,7 @@
 //! Event queues, updates, unlinking, and refused calls.
 
-use crate::world::{PUT, anything, events, id, other, put, two, until, zeroes};
+use crate::world::{GET, PUT, TRANSPORTS, anything, events, id, other, put, two, two_modes, until, zeroes};
+use cci_conformance::device_of;
 use cci_portals::EventKind::{PutEnd, PutStart, SendEnd, SendStart};
 use cci_portals::{ANY, Descriptor, Error, Handle, ProcessId, Target, Unlink, buffer, options};
 use std::time::Duration;
@@ -190,4 +191,52 @@ fn calls_that_name_nothing_are_refused() {
     assert!(ni.has(ni.handle()) && ni.has(memory) && ni.has(entry) && ni.has(sides[0].queue));
     assert!(!ni.has(Handle::NONE) && !ni.has(Handle::INVALID) && !ni.has(Handle::of_interface(1)));
     assert_eq!(ni.queue(0, false), Ok(Handle::NO_QUEUE));
+}
+
+/// Programs wait for the end of a send before they wait for what it causes, and drop what else they
+/// find. So a short put ends once its bytes have left, whatever its target does.
+#[test]
+fn a_short_send_ends_before_its_target_looks() {
+    for transport in TRANSPORTS {
+        let sides = two(transport);
+        sides[1].post(anything(), &zeroes(64), PUT | GET);
+        put(&sides, 0, b"link", &other(1));
+        events(&sides, 1, &[PutStart, PutEnd]);
+        let [short, sink, source] = [(); 3].map(|()| sides[0].bind(&zeroes(8)));
+        for wants_ack in [false, true] {
+            sides[0].ni.put(short, None, wants_ack, &other(1)).expect("room");
+            // The target makes no call.
+            let seen = [sides[0].event(), sides[0].event()].map(|event| event.map(|event| (event.kind, event.failure)));
+            assert_eq!(seen, [Some((SendStart, 0)), Some((SendEnd, 0))], "{transport}, ack: {wants_ack}");
+        }
+        sides[0].ni.get_put(sink, source, &other(1)).expect("room");
+        let seen = std::iter::from_fn(|| sides[0].event()).map(|event| (event.memory, event.kind));
+        assert_eq!(seen.collect::<Vec<_>>()[..2], [(source, SendStart), (source, SendEnd)], "{transport}");
+        crate::world::close(sides);
+    }
+}
+
+/// What a send has told of arrives, also if its process ends at once and frames are lost.
+#[test]
+fn a_process_that_ends_delivers_its_short_sends_first() {
+    for (round, has_engine) in (0..5).flat_map(|round| [(round, false), (round, true)]) {
+        let network = format!("last{round}{has_engine}");
+        let seed = round.to_string();
+        let keys = [("network", network.as_str()), ("seed", &seed), ("delay", "20000"), ("loss", "30")];
+        let mut sides = two_modes(&device_of("sim", &keys), [has_engine, false]);
+        let memory = zeroes(64);
+        sides[1].post(anything(), &memory, PUT);
+        put(&sides, 0, b"link", &other(1));
+        events(&sides, 1, &[PutStart, PutEnd]);
+        for _ in 0..4 {
+            put(&sides[..1], 0, b"last", &other(1));
+        }
+        let gone = sides.remove(0);
+        let closing = std::thread::spawn(move || drop(gone));
+        for at in 0..4 {
+            let arrived = events(&sides, 0, &[PutStart, PutEnd]);
+            assert_eq!(arrived[1].failure, 0, "{at}, round {round}, engine: {has_engine}");
+        }
+        until(&sides, "the end", || closing.is_finished().then_some(()));
+    }
 }
