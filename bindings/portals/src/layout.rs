@@ -116,7 +116,9 @@ impl CDescriptor {
             }
             memory
         };
-        let is_quiet = is_cray && self.options & AUTO_UNLINK == 0;
+        // Where both ends are disabled, the reference leaves no event at all.
+        let no_ends = options::EVENT_START_DISABLE | options::EVENT_END_DISABLE;
+        let is_quiet = if is_cray { self.options & AUTO_UNLINK == 0 } else { self.options & no_ends == no_ends };
         let described = Described {
             start: self.start.expose_provenance() as u64,
             length: self.length,

@@ -214,9 +214,11 @@ impl State {
     ) -> Result<(), Error> {
         let request = self.request(wire::GETPUT, to)?;
         let (at, from) = (self.check_region(memory, None)?, self.check_region(source, None)?);
-        if at.1 != from.1 || at.1 > u64::from(self.objects.limits.max_getput_md) {
+        if at.1 < from.1 || from.1 > u64::from(self.objects.limits.max_getput_md) {
             return Err(Error::IllegalMemory);
         }
+        // As many bytes come as go.
+        let at = (at.0, from.1);
         let whom = self.whom(to.process).ok_or(Error::Process)?;
         let number = self.enter(Kind::GetPut, memory, at, request, (whom, to))?;
         self.begin(source, true);

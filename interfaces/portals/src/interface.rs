@@ -528,11 +528,12 @@ impl Interface {
         )
     }
 
-    /// Begins a swap: the target's bytes come to `memory`, and those of `source` go there.
+    /// Begins a swap: all bytes of `source` go to the target, and as many of its bytes come to the
+    /// front of `memory`.
     ///
     /// # Errors
     ///
-    /// As [`Interface::put`]; [`Error::IllegalMemory`] also: they differ in length, or are longer
+    /// As [`Interface::put`]; [`Error::IllegalMemory`] also: `source` is longer than `memory`, or
     /// than `max_getput_md`.
     pub fn get_put(&self, memory: Handle, source: Handle, with: &Target) -> Result<(), Error> {
         self.with(|state| {

@@ -553,7 +553,9 @@ impl Objects {
             let is_remote = memory.has(options::MANAGE_REMOTE);
             let offset = if is_remote { wanted.offset } else { memory.offset };
             let fits = offset.checked_add(wanted.length).is_some_and(|end| end <= memory.region.len());
-            let is_accepted = memory.is_active() && (fits || memory.has(options::TRUNCATE));
+            // Nothing is cut that begins behind the end.
+            let is_cut = memory.has(options::TRUNCATE) && offset <= memory.region.len();
+            let is_accepted = memory.is_active() && (fits || is_cut);
             if !is_accepted {
                 *offer = memory.offer();
             }

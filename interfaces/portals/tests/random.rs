@@ -65,7 +65,7 @@ fn take(list: &mut [Expected], operation: u32, length: u64, to: &Target, from: P
             && (bits ^ to.bits) & !ignore == 0
             && entry.is_active()
             && entry.has(operation)
-            && (offset + length <= entry.size || entry.has(options::TRUNCATE))
+            && (offset + length <= entry.size || entry.has(options::TRUNCATE) && offset <= entry.size)
     })?;
     let is_remote = entry.has(options::MANAGE_REMOTE);
     let offset = if is_remote { to.offset } else { entry.offset };

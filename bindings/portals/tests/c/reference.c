@@ -1,7 +1,7 @@
 /*
  * The habits of programs that were written for the reference: its other headers, a mask and a
- * stream for what it traces, an ACK that is waited for by the partner that sends it, and a
- * descriptor for one get, which goes with its reply.
+ * stream for what it traces, an ACK that is waited for by the partner that sends it, a descriptor
+ * for one get, which goes with its reply, and one that goes without an event.
  */
 
 #include "ranks.h"
@@ -78,6 +78,22 @@ static void get_once(const SIDE *side, ptl_process_id_t partner) {
     CHECK_CODE(PtlMDUnlink(once), PTL_MD_INVALID);
 }
 
+/* A descriptor that leaves neither START nor END goes without an event too. */
+static void leave_nothing(const SIDE *side, ptl_process_id_t own) {
+    char byte = 0;
+    ptl_md_t md = memory_of(&byte, 1, PTL_MD_EVENT_START_DISABLE | PTL_MD_EVENT_END_DISABLE, PTL_EQ_NONE);
+    ptl_handle_md_t silent;
+    ptl_event_t event;
+
+    OK(PtlEQAlloc(side->ni, 8, PTL_EQ_HANDLER_NONE, &md.eq_handle));
+    md.threshold = 1;
+    OK(PtlMDBind(side->ni, md, PTL_UNLINK, &silent));
+    OK(PtlPut(silent, PTL_NO_ACK_REQ, own, 4, 0, MATCH + 2, 0, 0));
+    while (PtlMDUpdate(silent, &md, NULL, PTL_EQ_NONE) == PTL_OK)
+        CHECK_CODE(PtlEQGet(md.eq_handle, &event), PTL_EQ_EMPTY);
+    CHECK_CODE(PtlEQGet(md.eq_handle, &event), PTL_EQ_EMPTY);
+}
+
 static void print_types(const SIDE *side, ptl_process_id_t own) {
     char text[200], expected[200];
     ptl_size_t length = 5;
@@ -109,6 +125,7 @@ int main(void) {
     print_types(&side, own);
     handshake(&side, tokens, own, partner);
     get_once(&side, partner);
+    leave_nothing(&side, own);
     part(&side, tokens, partner);
     return finish("as the reference");
 }

@@ -135,7 +135,7 @@ fn a_swap_exchanges_the_bytes_of_both_sides() {
 }
 
 #[test]
-fn a_swap_needs_both_rights_equal_lengths_and_few_bytes() {
+fn a_swap_needs_both_rights_room_for_the_reply_and_few_bytes() {
     let sides = two("sm");
     sides[1].post(bits(7), &zeroes(64), PUT);
     let [eight, nine, many] = [8, 9, 65].map(|len| sides[0].bind(&zeroes(len)));
@@ -147,6 +147,41 @@ fn a_swap_needs_both_rights_equal_lengths_and_few_bytes() {
     let ends = events(&sides, 0, &[SendStart, SendEnd, ReplyStart, ReplyEnd]);
     assert_eq!((ends[1].failure, ends[3].failure, ends[3].mlength), (0, 1, 0), "the target refuses");
     assert_eq!(sides[1].dropped(), 1);
+}
+
+/// As many bytes come as go, to the front of the memory for the reply, which may be longer than a
+/// swap at most.
+#[test]
+fn a_swap_is_as_long_as_its_source() {
+    for transport in TRANSPORTS {
+        let sides = two(transport);
+        let (there, here) = (buffer(pattern(16, 1)), buffer(vec![9; 100]));
+        sides[1].post(anything(), &there, PUT | GET | options::MANAGE_REMOTE);
+        let (sink, source) = (sides[0].bind(&here), sides[0].bind(&buffer(pattern(8, 5))));
+        sides[0].ni.get_put(sink, source, &other(1)).expect("it fits");
+        let ends = events(&sides, 0, &[SendStart, SendEnd, ReplyStart, ReplyEnd]);
+        assert_eq!(ends.iter().map(|of| (of.rlength, of.mlength, of.failure)).collect::<Vec<_>>(), [(8, 8, 0); 4]);
+        assert_eq!(bytes(&here), [pattern(8, 1), vec![9; 92]].concat(), "{transport}");
+        assert_eq!(bytes(&there), [pattern(8, 5), pattern(16, 1)[8..].to_vec()].concat(), "{transport}");
+        crate::world::close(sides);
+    }
+}
+
+/// What begins behind the end of a descriptor is nothing to be cut: the next entry has it.
+#[test]
+fn nothing_is_cut_that_begins_behind_the_end() {
+    let sides = two("sm");
+    let cut = PUT | options::MANAGE_REMOTE | options::TRUNCATE;
+    let handles = [8, 64].map(|len| sides[1].post(anything(), &zeroes(len), cut).1);
+    let source = sides[0].bind(&zeroes(4));
+    for (offset, at, len) in [(6, 0, 2), (8, 0, 0), (9, 1, 4)] {
+        sides[0].ni.put(source, None, false, &Target { offset, ..other(1) }).expect("room");
+        let ended = events(&sides, 1, &[PutStart, PutEnd])[1];
+        assert_eq!((ended.memory, ended.mlength, ended.offset), (handles[at], len, offset));
+    }
+    sides[0].ni.put(source, None, false, &Target { offset: 65, ..other(1) }).expect("room");
+    until(&sides, "the drop", || (sides[1].dropped() == 1).then_some(()));
+    assert_eq!(sides[1].event(), None);
 }
 
 /// A put with ack from a bound descriptor needs 2.
