@@ -295,8 +295,9 @@ static void ask(void) {
 
 static void texts(void) {
     CALL_GOOD(PtlNIDebug, result_ <= PTL_DBG_ALL, PtlNIDebug(an_interface(), draw() & PTL_DBG_ALL));
-    CALL_GOOD(PtlErrorStr, result_ != NULL, PtlErrorStr(one_in(9) ? (int)draw() : (int)below(30)));
-    CALL_GOOD(PtlNIFailStr, result_ != NULL, PtlNIFailStr(an_interface(), one_in(9) ? (int)draw() : (int)below(3)));
+    CALL_GOOD(PtlErrorStr, result_ != NULL, PtlErrorStr(one_in(9) ? (unsigned int)draw() : (unsigned int)below(30)));
+    CALL_GOOD(PtlNIFailStr, result_ != NULL,
+              PtlNIFailStr(an_interface(), one_in(9) ? (ptl_ni_fail_t)draw() : (ptl_ni_fail_t)below(3)));
     CALL_GOOD(PtlEventKindStr, result_ != NULL, PtlEventKindStr((ptl_event_kind_t)below(14)));
 }
 

@@ -281,8 +281,8 @@ int PtlGetPut(ptl_handle_md_t get_md, ptl_handle_md_t put_md, ptl_process_id_t t
 
 /* Names, and progress without an event: for at most timeout, as long as nothing happens. */
 
-const char *PtlErrorStr(int code);
-const char *PtlNIFailStr(ptl_handle_ni_t ni, int failure);
+const char *PtlErrorStr(unsigned int code);
+const char *PtlNIFailStr(ptl_handle_ni_t ni, ptl_ni_fail_t failure);
 const char *PtlEventKindStr(ptl_event_kind_t kind);
 int PtlProgress(ptl_handle_any_t handle, ptl_time_t timeout);
 

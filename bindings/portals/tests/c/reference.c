@@ -10,6 +10,10 @@
 #include <p3utils.h>
 #include <string.h>
 
+/* Programs declare them again, as the reference has them. */
+const char *PtlErrorStr(unsigned int code);
+const char *PtlNIFailStr(ptl_handle_ni_t ni, ptl_ni_fail_t failure);
+
 #define MATCH 1
 #define LAST 99
 #define AGAIN_MS 1000
