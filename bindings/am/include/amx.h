@@ -84,7 +84,7 @@ typedef struct {
     uint64_t ReturnedMessages;
 } amx_stats_t;
 
-/* Limits; amx_const.h has those that are constants ----------------------------------------------- */
+/* Limits; amx_const.h has those that are constants --------------------------------------------- */
 
 #define AM_MaxNumTranslations AMX_NAME(MaxNumTranslations)
 #define AM_MaxSegLength AMX_NAME(MaxSegLength)

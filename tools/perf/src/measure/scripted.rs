@@ -1,4 +1,5 @@
-//! An endpoint for tests: its events are those of a script, and whatever is sent is taken, unless the script says no.
+//! An endpoint for tests: its events are those of a script, and whatever is sent is taken, unless
+//! the script says no.
 
 use super::driver::{Asking, Completion, Driver, DriverError, DriverEvent, DriverOptions, PostError, Transfer};
 use cci::{Attribute, Memory, RmaHandle};
