@@ -206,7 +206,7 @@ fn within<T: Send + 'static>(limit: Duration, call: impl FnOnce() -> T + Send + 
 fn text<const N: usize>(text: &CStr) -> [c_char; N] {
     let mut place = [0; N];
     for (to, from) in place.iter_mut().zip(text.to_bytes().iter().take(N - 1)) {
-        *to = from.cast_signed();
+        *to = *from as c_char;
     }
     place
 }
