@@ -132,7 +132,7 @@ static inline void SciCloseLocalChunk(PSHARABLE *of, ICM_STATUS *status) {
         SCIUnmapSegment(chunk->map, 0, status);
     chunk->address = NULL;
     SCIRemoveSegment(chunk->segment, 0, status);
-    /* It is busy while others are connected. */
+    /* Others may be connected: they keep the memory. */
     if (*status != ICMS_OK)
         return;
     free(chunk);

@@ -99,6 +99,46 @@ pub(crate) fn guarded<R: Otherwise>(act: impl FnOnce() -> R) -> R {
     })
 }
 
+unsafe extern "C-unwind" {
+    fn pthread_setcancelstate(state: c_int, before: *mut c_int) -> c_int;
+    fn pthread_setcanceltype(kind: c_int, before: *mut c_int) -> c_int;
+}
+
+/// `PTHREAD_CANCEL_DISABLE`, and `PTHREAD_CANCEL_DEFERRED`.
+const HELD: c_int = 1;
+const DEFERRED: c_int = 0;
+
+/// How a thread may be cancelled.
+#[derive(Clone, Copy)]
+pub(crate) struct Cancellation {
+    state: c_int,
+    kind: c_int,
+}
+
+/// Has a thread of the program that is cancelled go on until the call ends: its stack would be
+/// unwound through the library, which may hold locks. How it could be cancelled before.
+#[inline]
+pub(crate) fn hold_cancellation() -> Cancellation {
+    let mut before = Cancellation { state: HELD, kind: DEFERRED };
+    // Both: a signal that is on its way looks at the kind alone.
+    // SAFETY: the system writes what was before.
+    unsafe {
+        pthread_setcanceltype(DEFERRED, &raw mut before.kind);
+        pthread_setcancelstate(HELD, &raw mut before.state);
+    }
+    before
+}
+
+/// Lets the thread be cancelled as before.
+#[inline]
+pub(crate) fn release_cancellation(before: Cancellation) {
+    // SAFETY: what the system has given. It may end the thread here.
+    unsafe {
+        pthread_setcancelstate(before.state, std::ptr::null_mut());
+        pthread_setcanceltype(before.kind, std::ptr::null_mut());
+    }
+}
+
 /// Refuses NULL where a result must be asked for.
 pub(crate) fn check<T>(to: *mut T) -> Answer<()> {
     if to.is_null() { Err(WRONG) } else { Ok(()) }

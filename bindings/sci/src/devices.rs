@@ -3,7 +3,6 @@
 use crate::answer::{Answer, ILLEGAL_QUERY, Refusal, answer, check, offer};
 use crate::flags;
 use crate::registry::{Device, Handle, check_adapter, registry};
-use cci_mem::sync::{AtomicUsize, Ordering};
 use cci_sci::{Error, Nodes};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -38,7 +37,7 @@ pub(crate) unsafe fn open(to: *mut Handle, given: c_uint, error: *mut c_uint) {
         let registry = registry()?;
         registry.check()?;
         let handle = registry.next();
-        registry.devices.enter(handle, Device { host: registry.host()?, objects: Arc::new(AtomicUsize::new(0)) });
+        registry.devices.enter(handle, Device { host: registry.host()? });
         // SAFETY: by the contract of the header.
         unsafe { offer(to, handle) };
         Ok(())
@@ -52,10 +51,7 @@ pub(crate) unsafe fn close(handle: Handle, given: c_uint, error: *mut c_uint) {
         flags::check(given, &[], &[])?;
         let registry = registry()?;
         let device = registry.devices.find(handle)?;
-        // Publishes nothing.
-        if device.objects.load(Ordering::Relaxed) > 0 {
-            return Err(Error::Busy.into());
-        }
+        // Objects that the program has left live on, as does the host: programs end so.
         drop((registry.devices.remove(handle), device));
         registry.let_go();
         Ok(())

@@ -23,9 +23,14 @@ macro_rules! calls {
             use super::*;
             $(
                 #[unsafe(export_name = concat!($prefix, stringify!($name)))]
-                unsafe extern "C" fn $name($($arg: $type),*) $(-> $result)? {
+                unsafe extern "C-unwind" fn $name($($arg: $type),*) $(-> $result)? {
+                    let held = answer::hold_cancellation();
                     // SAFETY: the contract of the header is passed on.
-                    answer::guarded(|| unsafe { $call })
+                    let result = answer::guarded(|| unsafe { $call });
+                    // A thread that was cancelled meanwhile ends here: nothing of this frame is to
+                    // be dropped.
+                    answer::release_cancellation(held);
+                    result
                 }
             )+
         }

@@ -64,7 +64,7 @@ pub(crate) unsafe fn create(
 
 pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
     // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.interrupts, handle, given, error, Interrupt::remove) }
+    unsafe { end(|all| &all.interrupts, handle, given, error, Interrupt::release) }
 }
 
 pub(crate) unsafe fn wait(handle: Handle, ms: c_uint, given: c_uint, error: *mut c_uint) {
@@ -141,7 +141,7 @@ pub(crate) unsafe fn create_data(
 
 pub(crate) unsafe fn remove_data(handle: Handle, given: c_uint, error: *mut c_uint) {
     // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.data_interrupts, handle, given, error, DataInterrupt::remove) }
+    unsafe { end(|all| &all.data_interrupts, handle, given, error, DataInterrupt::release) }
 }
 
 pub(crate) unsafe fn wait_data(
@@ -208,7 +208,9 @@ pub(crate) unsafe fn trigger_data(
             // SAFETY: so many bytes by the contract of the header, which nobody writes meanwhile.
             length => unsafe { std::slice::from_raw_parts(from.cast::<u8>(), length as usize) },
         };
-        Ok(remote.object.trigger(bytes)?)
+        // Programs try again on this code; the other one is of a wait with too little room.
+        remote.object.trigger(bytes).map_err(|why| if why == Error::Overflow { Error::NoSpace } else { why })?;
+        Ok(())
     };
     // SAFETY: by the contract of the header.
     unsafe { answer(error, (), act) }

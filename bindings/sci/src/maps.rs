@@ -4,7 +4,7 @@ use crate::answer::{Answer, ILLEGAL_FLAG, TRANSFER_FAILED, WRONG, answer, check,
 use crate::flags::{self, has};
 use crate::registry::{Handle, Map, MapSequence, registry};
 use cci_mem::sync::{AtomicUsize, Ordering, fence};
-use cci_sci::{Access, EVERY_NODE, Error, SequenceStatus, Window};
+use cci_sci::{Access, EVERY_NODE, Error, Sequence, SequenceStatus, Window};
 use std::ffi::{c_uint, c_void};
 use std::ops::Range;
 use std::sync::Arc;
@@ -76,7 +76,8 @@ pub(crate) unsafe fn unmap(handle: Handle, given: c_uint, error: *mut c_uint) {
         let map = registry.maps.find(handle)?;
         // Publishes nothing.
         if map.sequences.load(Ordering::Relaxed) > 0 {
-            return Err(Error::Busy.into());
+            // Programs unmap first, and remove the sequence after that.
+            registry.orphan_sequences(&map);
         }
         drop((registry.maps.remove(handle), map));
         Ok(())
@@ -94,7 +95,7 @@ pub(crate) unsafe fn create_sequence(map: Handle, to: *mut Handle, given: c_uint
         // Publishes nothing.
         map.sequences.fetch_add(1, Ordering::Relaxed);
         let (handle, sequence) = (registry.next(), map.window.sequence());
-        registry.sequences.enter(handle, MapSequence { sequence, map });
+        registry.sequences.enter(handle, MapSequence::Of(sequence, map));
         // SAFETY: by the contract of the header.
         unsafe { offer(to, handle) };
         Ok(())
@@ -116,7 +117,7 @@ pub(crate) unsafe fn remove_sequence(handle: Handle, given: c_uint, error: *mut 
 pub(crate) unsafe fn start_sequence(handle: Handle, given: c_uint, error: *mut c_uint) -> c_uint {
     let act = || {
         flags::check(given, &[], &[])?;
-        registry()?.with_sequence(handle, |of| of.sequence.start() as c_uint)
+        registry()?.with_sequence(handle, |of| of.status(Sequence::start) as c_uint)
     };
     // SAFETY: by the contract of the header.
     unsafe { answer(error, SequenceStatus::NotRetriable as c_uint, act) }
@@ -126,18 +127,21 @@ pub(crate) unsafe fn start_sequence(handle: Handle, given: c_uint, error: *mut c
 pub(crate) unsafe fn check_sequence(handle: Handle, given: c_uint, error: *mut c_uint) -> c_uint {
     let act = || {
         flags::check(given, &[&flags::NO_FLUSH, &flags::NO_STORE_BARRIER], &[])?;
-        registry()?.with_sequence(handle, |of| of.sequence.check() as c_uint)
+        registry()?.with_sequence(handle, |of| of.status(Sequence::check) as c_uint)
     };
     // SAFETY: by the contract of the header.
     unsafe { answer(error, SequenceStatus::NotRetriable as c_uint, act) }
 }
 
 /// Runs something on a sequence, of a call that reports no error; without a sequence only orders.
-fn with(handle: Handle, order: Ordering, act: impl FnOnce(&MapSequence)) {
+fn with(handle: Handle, order: Ordering, act: impl FnOnce(&Sequence, &Map)) {
     let act = || {
-        registry()?.with_sequence(handle, |of| {
-            act(of);
-            true
+        registry()?.with_sequence(handle, |of| match of {
+            MapSequence::Of(sequence, map) => {
+                act(sequence, map);
+                true
+            }
+            MapSequence::Unmapped => false,
         })
     };
     // SAFETY: nothing is written.
@@ -148,19 +152,19 @@ fn with(handle: Handle, order: Ordering, act: impl FnOnce(&MapSequence)) {
 
 /// Orders stores.
 pub(crate) unsafe fn store_barrier(handle: Handle) {
-    with(handle, Ordering::Release, |of| of.sequence.store_barrier());
+    with(handle, Ordering::Release, |sequence, _| sequence.store_barrier());
 }
 
 /// Waits until all processors can see what was stored, or until it is on its way.
 pub(crate) unsafe fn flush(handle: Handle) {
-    with(handle, Ordering::SeqCst, |of| of.sequence.flush());
+    with(handle, Ordering::SeqCst, |sequence, _| sequence.flush());
 }
 
 /// Orders loads; of a segment of another host, reads the map.
 pub(crate) unsafe fn flush_read_buffers(handle: Handle) {
     // A sequence reports what a mirror cannot read.
-    with(handle, Ordering::Acquire, |of| {
-        let _ = of.map.window.flush_reads();
+    with(handle, Ordering::Acquire, |_, map| {
+        let _ = map.window.flush_reads();
     });
 }
 
@@ -225,7 +229,7 @@ pub(crate) unsafe fn copy(
         fence(Ordering::Release);
         if has(given, &flags::ERROR_CHECK) {
             let status = match sequence {
-                Some(sequence) => registry.with_sequence(sequence, |of| of.sequence.check())?,
+                Some(sequence) => registry.with_sequence(sequence, |of| of.status(Sequence::check))?,
                 None => map.window.sequence().check(),
             };
             if status != SequenceStatus::Ok {

@@ -6,10 +6,10 @@ use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, AtomicU64, AtomicUsize, Ordering};
 use cci_sci::{
     DataInterrupt, DmaQueue, Error, Host, Interrupt, LocalSegment, Options, RemoteDataInterrupt, RemoteInterrupt,
-    Sequence, Window,
+    Sequence, SequenceStatus, Window,
 };
 use std::cell::Cell;
-use std::collections::HashMap;
+use std::collections::{HashMap, VecDeque};
 use std::ffi::{c_uint, c_void};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, RwLock};
 use std::time::Duration;
@@ -17,6 +17,8 @@ use std::time::Duration;
 /// A handle as C has it: it is compared and taken apart, never followed.
 pub(crate) type Handle = *mut c_void;
 
+/// Connections that have ended whose segments' numbers are kept.
+const MOST_ENDED: usize = 256;
 /// What lies between handles.
 const STEP: usize = 16;
 
@@ -47,34 +49,28 @@ impl<T> Table<T> {
     pub(crate) fn remove(&self, handle: Handle) -> Option<Arc<T>> {
         self.0.write().unwrap_or_else(PoisonError::into_inner).remove(&handle.addr())
     }
+
+    /// Puts others in place of some objects. Those are dropped by the caller, without the lock.
+    pub(crate) fn replace(&self, is_old: impl Fn(&T) -> bool, new: impl Fn() -> T) -> Vec<Arc<T>> {
+        let mut all = self.0.write().unwrap_or_else(PoisonError::into_inner);
+        all.values_mut().filter(|object| is_old(object)).map(|old| std::mem::replace(old, Arc::new(new()))).collect()
+    }
 }
 
 /// What `SCIOpen` opens: all of a process share one host.
 pub(crate) struct Device {
     pub(crate) host: Arc<Host>,
-    /// Objects that were made by it.
-    pub(crate) objects: Arc<AtomicUsize>,
 }
 
-/// An object of a device, which is counted as long as it lives.
+/// An object, which keeps the host.
 pub(crate) struct Owned<T> {
     pub(crate) object: T,
     _host: Arc<Host>,
-    objects: Arc<AtomicUsize>,
 }
 
 impl<T> Owned<T> {
     pub(crate) fn new(device: &Device, object: T) -> Self {
-        // Publishes nothing.
-        device.objects.fetch_add(1, Ordering::Relaxed);
-        Self { object, _host: Arc::clone(&device.host), objects: Arc::clone(&device.objects) }
-    }
-}
-
-impl<T> Drop for Owned<T> {
-    fn drop(&mut self) {
-        // Publishes nothing.
-        self.objects.fetch_sub(1, Ordering::Relaxed);
+        Self { object, _host: Arc::clone(&device.host) }
     }
 }
 
@@ -84,10 +80,21 @@ pub(crate) struct Map {
     pub(crate) sequences: AtomicUsize,
 }
 
-/// A sequence, and its map.
-pub(crate) struct MapSequence {
-    pub(crate) sequence: Sequence,
-    pub(crate) map: Arc<Map>,
+/// A sequence with its map, or one whose map was unmapped, which programs still remove.
+pub(crate) enum MapSequence {
+    Of(Sequence, Arc<Map>),
+    Unmapped,
+}
+
+impl MapSequence {
+    /// Runs something on the sequence; one that was unmapped has lost its connection.
+    #[inline]
+    pub(crate) fn status(&self, act: impl FnOnce(&Sequence) -> SequenceStatus) -> SequenceStatus {
+        match self {
+            Self::Of(sequence, _) => act(sequence),
+            Self::Unmapped => SequenceStatus::NotRetriable,
+        }
+    }
 }
 
 #[derive(Default)]
@@ -97,6 +104,8 @@ pub(crate) struct Registry {
     /// Counts sequences that were removed.
     epoch: AtomicU64,
     host: Mutex<Option<Arc<Host>>>,
+    /// Connections that the program has ended, and the numbers of their segments.
+    ended: Mutex<VecDeque<(usize, c_uint)>>,
     pub(crate) devices: Table<Device>,
     pub(crate) segments: Table<Owned<LocalSegment>>,
     pub(crate) remotes: Table<Owned<Far>>,
@@ -163,6 +172,21 @@ impl Registry {
         drop(unused);
     }
 
+    /// Keeps the number of a connection that has ended: programs ask for it after that.
+    pub(crate) fn note_ended(&self, handle: Handle, id: c_uint) {
+        let mut ended = lock(&self.ended);
+        if ended.len() >= MOST_ENDED {
+            ended.pop_front();
+        }
+        ended.push_back((handle.addr(), id));
+    }
+
+    /// The number of the segment of a connection that has ended.
+    pub(crate) fn id_of_ended(&self, handle: Handle) -> Answer<c_uint> {
+        let found = lock(&self.ended).iter().rev().find(|(of, _)| *of == handle.addr()).map(|(_, id)| *id);
+        found.ok_or(WRONG)
+    }
+
     /// Runs a call on a sequence.
     #[inline]
     pub(crate) fn with_sequence<R>(&self, handle: Handle, act: impl FnOnce(&MapSequence) -> R) -> Answer<R> {
@@ -185,9 +209,20 @@ impl Registry {
         let removed = self.sequences.remove(handle).ok_or(WRONG)?;
         // Publishes the removal to threads that have used it last, before it is dropped.
         self.epoch.fetch_add(1, Ordering::AcqRel);
-        // Publishes nothing.
-        removed.map.sequences.fetch_sub(1, Ordering::Relaxed);
+        if let MapSequence::Of(_, map) = &*removed {
+            // Publishes nothing.
+            map.sequences.fetch_sub(1, Ordering::Relaxed);
+        }
         Ok(())
+    }
+
+    /// Takes the sequences of a map from it: they keep it no longer.
+    pub(crate) fn orphan_sequences(&self, map: &Arc<Map>) {
+        let is_of = |sequence: &MapSequence| matches!(sequence, MapSequence::Of(_, of) if Arc::ptr_eq(of, map));
+        let orphaned = self.sequences.replace(is_of, || MapSequence::Unmapped);
+        // As in `remove_sequence`.
+        self.epoch.fetch_add(1, Ordering::AcqRel);
+        drop(orphaned);
     }
 }
 

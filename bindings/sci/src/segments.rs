@@ -170,7 +170,7 @@ pub(crate) unsafe fn attach_physical(size: usize, handle: Handle, error: *mut c_
 
 pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
     // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.segments, handle, given, error, LocalSegment::remove) }
+    unsafe { end(|all| &all.segments, handle, given, error, LocalSegment::release) }
 }
 
 pub(crate) unsafe fn local_size(handle: Handle) -> usize {
@@ -251,8 +251,15 @@ pub(crate) unsafe fn connect(
 }
 
 pub(crate) unsafe fn disconnect(handle: Handle, given: c_uint, error: *mut c_uint) {
+    let disconnect = |far: &Far| {
+        far.disconnect()?;
+        if let Ok(registry) = registry() {
+            registry.note_ended(handle, far.id());
+        }
+        Ok(())
+    };
     // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.remotes, handle, given, error, Far::disconnect) }
+    unsafe { end(|all| &all.remotes, handle, given, error, disconnect) }
 }
 
 pub(crate) unsafe fn remote_size(handle: Handle) -> usize {
@@ -262,7 +269,12 @@ pub(crate) unsafe fn remote_size(handle: Handle) -> usize {
 
 pub(crate) unsafe fn remote_id(handle: Handle) -> c_uint {
     // SAFETY: nothing is written.
-    unsafe { answer(std::ptr::null_mut(), 0, || Ok(registry()?.remotes.find(handle)?.object.id())) }
+    unsafe {
+        answer(std::ptr::null_mut(), 0, || {
+            let registry = registry()?;
+            registry.remotes.find(handle).map(|far| far.object.id()).or_else(|_| registry.id_of_ended(handle))
+        })
+    }
 }
 
 pub(crate) unsafe fn wait_remote(

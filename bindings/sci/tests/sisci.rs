@@ -203,6 +203,16 @@ fn each_call_works_and_each_code_is_provoked() {
     assert_eq!(finish(child, "codes.c"), "codes\n");
 }
 
+/// Whatever call they are in, also where they may be cancelled at each instruction.
+#[test]
+fn threads_are_cancelled() {
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("cancelled.c", &["-D_REENTRANT"], dir.path());
+    let mut command = command(&program, 4, dir.path());
+    let child = command.args(["0".to_owned(), id().to_string(), "0".to_owned()]).spawn().expect("it starts");
+    assert_eq!(finish(child, "cancelled.c"), "cancelled\n");
+}
+
 #[test]
 fn stores_go_to_and_fro() {
     run("pingpong.c", "ping and pong\n");

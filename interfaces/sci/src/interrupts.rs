@@ -138,6 +138,15 @@ impl Interrupt {
     pub fn remove(&self) -> Result<(), Error> {
         self.0.remove(false)
     }
+
+    /// Removes the interrupt, also where others are connected: they get [`Error::NotConnected`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`]: it was removed before. [`Error::NotInitialized`].
+    pub fn release(&self) -> Result<(), Error> {
+        self.0.remove(true)
+    }
 }
 
 impl Drop for Interrupt {
@@ -205,6 +214,15 @@ impl DataInterrupt {
     /// As [`Interrupt::remove`].
     pub fn remove(&self) -> Result<(), Error> {
         self.0.remove(false)
+    }
+
+    /// Removes the interrupt, also where others are connected: they get [`Error::NotConnected`].
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Cancelled`]: it was removed before. [`Error::NotInitialized`].
+    pub fn release(&self) -> Result<(), Error> {
+        self.0.remove(true)
     }
 }
 

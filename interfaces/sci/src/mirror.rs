@@ -11,6 +11,7 @@ mod pass;
 mod patch;
 mod reads;
 mod refresh;
+mod reread;
 mod staging;
 mod state;
 #[allow(unsafe_code)]

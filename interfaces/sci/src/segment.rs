@@ -281,6 +281,35 @@ impl LocalSegment {
         Ok(())
     }
 
+    /// Removes the segment as [`LocalSegment::remove`] does, also where it has connections. Those
+    /// stay, and their owners get no event: the memory is freed once the last one has ended. In the
+    /// memory of a device they end at once.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Busy`]: it has windows. [`Error::NoSuchSegment`]: it was removed before.
+    /// [`Error::NotInitialized`].
+    pub fn release(&self) -> Result<(), Error> {
+        self.with(|state| {
+            if self.mapped.is_in_use() {
+                return Err(Error::Busy);
+            }
+            let segment = &state.segments[&self.id];
+            match self.claim.filter(|_| segment.piece.is_none() && !segment.connectors.is_empty()) {
+                // Its name would keep the number from others.
+                Some(claim) => {
+                    state.release_segment(self.id);
+                    self.shared.free_claim(state, claim);
+                    state.has_changed = true;
+                }
+                None => self.end(state),
+            }
+            Ok(())
+        })?;
+        self.shared.settle(self.source());
+        Ok(())
+    }
+
     fn end(&self, state: &mut State) {
         state.disconnect_all(&self.shared.endpoint, self.id);
         if let Some(mut segment) = state.segments.remove(&self.id) {

@@ -253,8 +253,13 @@ impl State {
     fn on_patch(&mut self, endpoint: &Endpoint, key: Key, patch: &Patch<'_>) {
         // One that was withdrawn has no connections any more.
         let is_applied = match self.connectors.get(&key) {
-            Some(Target::Segment(id, _)) => {
-                let Some(memory) = self.segments.get(id).and_then(|segment| segment.mapped.memory()) else { return };
+            Some(target @ (Target::Segment(..) | Target::Released(_))) => {
+                let segment = match target {
+                    Target::Segment(id, _) => self.segments.get(id),
+                    Target::Released(life) => self.released.get(life),
+                    Target::Interrupt(_) | Target::Member(_) => None,
+                };
+                let Some(memory) = segment.and_then(|segment| segment.mapped.memory()) else { return };
                 apply(&memory, patch.first, patch.groups)
             }
             Some(Target::Member(id)) => self.on_cast(*id, patch),

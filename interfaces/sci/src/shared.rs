@@ -21,6 +21,8 @@ use std::time::{Duration, Instant};
 
 /// Events taken before waits are looked after.
 const BATCH: usize = 64;
+/// The pause between two looks of a callback that waits.
+const NAP: Duration = Duration::from_micros(100);
 /// The pause before what had no room is tried again.
 const PAUSE: Duration = Duration::from_millis(1);
 /// The pause of the thread between two looks at the state while a thread of the program drives the
@@ -231,6 +233,40 @@ impl Shared {
                 self.leave_to_thread();
             }
             state = self.wait_a_while(state, left);
+        }
+    }
+
+    /// As [`Shared::wait_for`], also in a callback: there it takes what comes, as the thread would,
+    /// and calls no other one. For what ends soon.
+    pub(crate) fn wait_or_progress<R>(
+        &self,
+        deadline: Option<Instant>,
+        mut ready: impl FnMut(&mut State) -> Option<Result<R, Error>>,
+    ) -> Result<R, Error> {
+        if !self.is_own_thread() {
+            return self.wait_until(deadline, false, ready);
+        }
+        loop {
+            let mut state = self.lock()?;
+            let is_quiet = self.progress(&mut state);
+            state.pump(&self.endpoint);
+            let found = ready(&mut state);
+            let retired = std::mem::take(&mut state.retired);
+            let has_failed = state.has_failed;
+            drop(state);
+            drop(retired);
+            if let Some(found) = found {
+                return found;
+            }
+            if has_failed {
+                return Err(Error::System);
+            }
+            if deadline.is_some_and(|deadline| deadline <= Instant::now()) {
+                return Err(Error::Timeout);
+            }
+            if is_quiet {
+                std::thread::sleep(NAP);
+            }
         }
     }
 

@@ -131,6 +131,8 @@ pub(crate) struct Request {
 pub(crate) enum Target {
     /// With the node of the connecting side.
     Segment(u32, u32),
+    /// A segment that its program has released: its life.
+    Released(u64),
     Interrupt(u32),
     /// A member of a broadcast group.
     Member(u32),
@@ -160,6 +162,8 @@ pub(crate) struct State {
     /// Where segments lie, if not in memory of the library.
     pub(crate) device: Option<Arc<DeviceMemory>>,
     pub(crate) segments: BTreeMap<u32, OwnSegment>,
+    /// Segments that the program has released, by their lives: each stays for its connections.
+    pub(crate) released: BTreeMap<u64, OwnSegment>,
     pub(crate) interrupts: BTreeMap<u32, OwnInterrupt>,
     /// Broadcast groups that this process is a member of.
     pub(crate) groups: BTreeMap<u32, Group>,
@@ -215,6 +219,7 @@ impl State {
             mark,
             device: None,
             segments: BTreeMap::new(),
+            released: BTreeMap::new(),
             interrupts: BTreeMap::new(),
             groups: BTreeMap::new(),
             connectors: BTreeMap::new(),
@@ -446,6 +451,14 @@ impl State {
                 }
                 self.note_segment(id, reason, node);
             }
+            Some(Target::Released(life)) => {
+                if let Some(segment) = self.released.get_mut(&life) {
+                    segment.connectors.remove(&key);
+                    if segment.connectors.is_empty() {
+                        self.released.remove(&life);
+                    }
+                }
+            }
             Some(Target::Interrupt(number)) => {
                 if let Some(interrupt) = self.interrupts.get_mut(&number) {
                     interrupt.connectors.remove(&key);
@@ -460,11 +473,27 @@ impl State {
     /// Ends all connections to a segment.
     pub(crate) fn disconnect_all(&mut self, endpoint: &Endpoint, id: u32) {
         let Some(segment) = self.segments.get_mut(&id) else { return };
-        for key in std::mem::take(&mut segment.connectors) {
+        let keys = std::mem::take(&mut segment.connectors);
+        self.end_connectors(endpoint, keys);
+    }
+
+    fn end_connectors(&mut self, endpoint: &Endpoint, keys: BTreeSet<Key>) {
+        for key in keys {
             self.connectors.remove(&key);
             let notice = Message::Notice { token: key.1, reason: Reason::Lost as u32 };
             self.send(endpoint, key.0, notice);
         }
+    }
+
+    /// Takes a segment from its number, and keeps it for its connections.
+    pub(crate) fn release_segment(&mut self, id: u32) {
+        let Some(mut segment) = self.segments.remove(&id) else { return };
+        segment.is_available = false;
+        retire(&mut self.retired, &mut segment.notices);
+        for key in &segment.connectors {
+            self.connectors.insert(*key, Target::Released(segment.life));
+        }
+        self.released.insert(segment.life, segment);
     }
 
     /// The next callback that is due, with its event.
@@ -571,6 +600,8 @@ impl State {
         self.is_closed = true;
         let ids: Vec<_> = self.segments.keys().copied().collect();
         ids.into_iter().for_each(|id| self.disconnect_all(endpoint, id));
+        let released = std::mem::take(&mut self.released);
+        released.into_values().for_each(|segment| self.end_connectors(endpoint, segment.connectors));
         self.peers.close(endpoint);
         self.segments.values().for_each(|segment| segment.mapped.lose());
         self.remotes.values().for_each(|remote| remote.mapped.lose());

@@ -75,7 +75,7 @@ static void consume(void) {
         do {
             SCITriggerDataInterrupt(answers, &taken, sizeof taken, SCI_NO_FLAGS, &error);
             CHECK(time(NULL) - begun < PATIENCE);
-        } while (error == SCI_ERR_OVERFLOW);
+        } while (error == SCI_ERR_NOSPC);
         OK((void)0);
     }
     OK(SCIDisconnectDataInterrupt(answers, SCI_NO_FLAGS, &error));

@@ -152,7 +152,6 @@ fn ask_all<P: Sync, M: Send>(places: &[P], ask: impl Fn(&P) -> Vec<M> + Sync) ->
 /// Makes this process a member, once for each of its objects. `len`: of a segment; a connection
 /// takes that of the group. Whether a segment of the group is available.
 fn join(shared: &Arc<Shared>, id: u32, len: Option<usize>, deadline: Option<Instant>) -> Result<bool, Error> {
-    shared.check_wait()?;
     let again = |state: &mut State| match state.groups.get_mut(&id) {
         Some(group) if len.is_some_and(|len| len != group.commons.len()) => Err(Error::SegmentIdUsed),
         Some(group) => {
@@ -242,7 +241,7 @@ fn meet(shared: &Arc<Shared>, id: u32, members: &[Membership], deadline: Option<
         }
         Ok(())
     })?;
-    shared.wait_until(deadline, false, |state| {
+    shared.wait_or_progress(deadline, |state| {
         state.groups.get(&id).is_none_or(|group| group.asked.is_empty()).then_some(Ok(()))
     })
 }
@@ -259,6 +258,8 @@ fn leave(shared: &Shared, id: u32) {
 
 /// Connects to all segments of a group.
 pub(crate) fn connect(shared: &Arc<Shared>, id: u32, deadline: Option<Instant>) -> Result<RemoteSegment, Error> {
+    // Its limit may be none; that of a segment is a second.
+    shared.check_wait()?;
     if !join(shared, id, None, deadline)? {
         leave(shared, id);
         return Err(Error::NoSuchSegment);

@@ -47,6 +47,12 @@ impl Twin {
         }
     }
 
+    /// Whether the owner has in a range what it is known to have.
+    fn is_known(&self, offset: usize, bytes: &[u8]) -> bool {
+        let words = &self.words[offset / WORD..];
+        bytes.chunks(WORD).zip(words).all(|(bytes, word)| word.to_ne_bytes()[..bytes.len()] == *bytes)
+    }
+
     /// Takes words of the owner over. Bytes that the program has changed stay, and are sent.
     fn take(&mut self, offset: usize, bytes: &[u8]) {
         let (region, first) = (&self.mirror.region, offset / WORD);
@@ -125,13 +131,18 @@ impl State {
         match (bytes, &mut twin.reading) {
             (Some(bytes), _) => {
                 let block = transfer.offset / super::memory::BLOCK;
-                // A store of this thread would wait for itself.
-                if let Some(watch) = self.mirrors.watch.as_ref().filter(|_| twin.mirror.block(block) == Block::Quiet) {
-                    watch.open(&twin.mirror, block);
+                let (state, is_known) = (twin.mirror.block(block), twin.is_known(transfer.offset, &bytes));
+                twin.changes += u64::from(!is_known);
+                // A block that has nothing new stays as it is.
+                if state == Block::Absent || !is_known {
+                    // A store of this thread would wait for itself.
+                    if let Some(watch) = self.mirrors.watch.as_ref().filter(|_| state == Block::Quiet) {
+                        watch.open(&twin.mirror, block);
+                    }
+                    twin.mirror.set_block(block, Block::Fresh);
+                    twin.changed[block] = Instant::now();
+                    twin.take(transfer.offset, &bytes);
                 }
-                twin.mirror.set_block(block, Block::Fresh);
-                twin.changed[block] = Instant::now();
-                twin.take(transfer.offset, &bytes);
             }
             (None, Some(reading)) => {
                 reading.has_failed = true;

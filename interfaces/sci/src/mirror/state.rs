@@ -6,6 +6,7 @@ use crate::mirror::memory::{BLOCK, Mirror};
 use crate::mirror::pass::Pass;
 use crate::mirror::reads::Reading;
 use crate::mirror::refresh::Refresh;
+use crate::mirror::reread::Reread;
 use crate::mirror::staging::Staging;
 use crate::mirror::sys::words;
 use crate::mirror::thread::{Watch, start};
@@ -61,6 +62,9 @@ pub(crate) struct Twin {
     /// Reads that have ended, and the last one that has failed.
     pub(crate) reads: u64,
     pub(crate) failed_read: u64,
+    /// Reads that have found what the owner has changed; when the mirror is read again.
+    pub(crate) changes: u64,
+    pub(crate) reread: Reread,
     /// Patches that were sent, the last one of them to be confirmed, and the last one that was.
     pub(crate) sent: u64,
     pub(crate) asked: u64,
@@ -133,6 +137,8 @@ impl Mirrors {
             reading: None,
             reads: 0,
             failed_read: 0,
+            changes: 0,
+            reread: Reread::new(now),
             sent: 0,
             asked: 0,
             confirmed: 0,

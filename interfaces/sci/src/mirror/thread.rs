@@ -181,8 +181,14 @@ impl Shared {
 }
 
 impl State {
-    /// Compares a mirror if that is due; the pause until it is again.
+    /// Compares a mirror and reads it again, if that is due; the pause until something is again.
     pub(crate) fn tend(&mut self, endpoint: &cci::Endpoint, twin: &mut Twin, watch: &Watch) -> Option<Duration> {
+        let read = self.reread(endpoint, twin);
+        let compared = self.tend_changes(endpoint, twin, watch);
+        [read, compared].into_iter().flatten().min()
+    }
+
+    fn tend_changes(&mut self, endpoint: &cci::Endpoint, twin: &mut Twin, watch: &Watch) -> Option<Duration> {
         let is_watched = watch.is_watched(twin.mirror.token);
         if twin.reading.is_some() {
             self.advance_read(endpoint, twin);

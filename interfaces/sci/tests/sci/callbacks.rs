@@ -2,7 +2,7 @@
 
 use crate::world::{connect, id, published, two, until};
 use cci_conformance::LIMIT;
-use cci_sci::{Error, Reason, Then, Withdraw};
+use cci_sci::{Access, Error, Reason, Then, Withdraw};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Mutex};
@@ -164,4 +164,33 @@ fn a_callback_may_remove_its_own_object_and_one_that_panics_is_gone() {
     until("it has no callback", || second.wait(NOW) != Err(Error::IllegalOperation));
     remote.trigger().expect("connected");
     second.wait(Some(LIMIT)).expect("the host lives on");
+}
+
+/// It joins the group, as a program may wish that is asked for a segment by an interrupt.
+#[test]
+fn a_callback_creates_a_broadcast_segment() {
+    let [owner, other] = two();
+    let owner = Arc::new(owner);
+    let bell = owner.data_interrupt(None).expect("a number");
+    let ring = other.connect_data_interrupt(4, bell.number(), Some(LIMIT)).expect("there");
+    let (group, (sender, made)) = (id(), channel());
+    let host = Arc::downgrade(&owner);
+    bell.on_data(move |_| {
+        let host = host.upgrade().expect("open");
+        let segment = host.create_broadcast(group, 4096);
+        let made = segment.and_then(|segment| segment.prepare().and_then(|()| segment.publish()).map(|()| segment));
+        // A connect may have no limit.
+        let connected = host.connect_broadcast(group, Some(LIMIT)).err();
+        sender.send((made, connected)).expect("it is waited for");
+        Then::Continue
+    })
+    .expect("there");
+    ring.trigger(b"one, please").expect("room");
+    let (segment, connected) = made.recv_timeout(LIMIT).expect("the callback returns");
+    let segment = segment.expect("memory");
+    assert_eq!(connected, Some(Error::IllegalOperation));
+    let sender = other.connect_broadcast(group, Some(LIMIT)).expect("published");
+    let window = sender.map(0..4096, Access::ReadWrite).expect("mapped");
+    window.store(8, 5_u64).expect("inside");
+    assert_eq!(segment.map(0..4096, Access::Read).expect("mapped").load(8), Ok(5_u64));
 }

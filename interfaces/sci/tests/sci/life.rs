@@ -182,3 +182,39 @@ fn what_keeps_a_host_from_opening_is_said() {
     assert_eq!(why.code(), Error::NoSuchNode);
     assert!(why.to_string().ends_with("add a line NODE localhost"), "{why}");
 }
+
+/// Its memory stays for who is connected, until that one has disconnected.
+#[test]
+fn a_segment_that_is_released_stays_for_its_connections() {
+    let [owner, other] = two();
+    let segment = published(&owner, 4096);
+    let (number, far) = (segment.id(), connect(&other, &owner, &segment));
+    let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
+    let own = segment.map(0..4096, Access::ReadWrite).expect("mapped");
+    own.store(0, 6_u64).expect("inside");
+    assert_eq!(segment.release(), Err(Error::Busy), "a window");
+    drop(own);
+    assert_eq!(segment.release(), Ok(()));
+    assert_eq!(segment.release(), Err(Error::NoSuchSegment));
+    drop(segment);
+    let next = owner.create(number, 64).expect("the number is free");
+    assert_eq!((window.load(0), window.sequence().check()), (Ok(6_u64), SequenceStatus::Ok));
+    assert_eq!(far.wait(NOW), Err(Error::Timeout), "no event");
+    let second = far.map(0..8, Access::Read).expect("it is connected");
+    drop((window, second));
+    assert_eq!(far.disconnect(), Ok(()));
+    drop(next);
+    assert_eq!(owner.close(), Ok(()));
+}
+
+/// Who is connected still is told of the owner's end.
+#[test]
+fn the_end_of_an_owner_ends_connections_to_what_it_has_released() {
+    let [owner, other] = two();
+    let segment = published(&owner, 64);
+    let far = connect(&other, &owner, &segment);
+    segment.release().expect("no window");
+    drop(segment);
+    owner.close().expect("no object");
+    assert_eq!(far.wait(Some(LIMIT)), Ok(Reason::Lost));
+}
