@@ -8,34 +8,40 @@ use cci::Endpoint;
 use std::time::{Duration, Instant};
 
 /// The pause before a mirror is read again that the owner has just changed, and the longest one.
-/// It doubles while nothing changes, so that a program that polls waits twice as long at most.
+/// Between them it is this part of the time without a change. So who polls sees a change late by
+/// that part. And who stores what it has stored before seldom does so while the mirror still has
+/// it, where the owner has taken it back: such a store is not found.
+const PART: u32 = 16;
 const SHORTEST: Duration = Duration::from_millis(1);
 const LONGEST: Duration = Duration::from_secs(3);
-/// The least multiple of the time that the last read took: 0.5 % of it.
-const SHARE: u32 = 200;
+/// The least pause for each block of 64 KiB. It is none of what a read took: that is long where
+/// others have the processor.
+const EACH: Duration = Duration::from_millis(1);
 /// A read that has begun wakes the thread at each end of an RMA. It looks as often by itself.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// When a mirror is read again.
 pub(crate) struct Reread {
     due: Instant,
-    pause: Duration,
-    open: Option<(Load, Instant)>,
+    /// When the last change was seen.
+    since: Instant,
+    open: Option<Load>,
     /// Changes of the owner that had been seen when the last read began.
     seen: u64,
 }
 
 impl Reread {
     pub(crate) fn new(now: Instant) -> Self {
-        Self { due: now + SHORTEST, pause: SHORTEST, open: None, seen: 0 }
+        Self { due: now + SHORTEST, since: now, open: None, seen: 0 }
     }
 
-    /// The read that began then has ended.
-    fn end(&mut self, begun: Instant, now: Instant, changes: u64) {
-        let has_changed = std::mem::replace(&mut self.seen, changes) != changes;
-        let pause = if has_changed { SHORTEST } else { (2 * self.pause).min(LONGEST) };
-        self.pause = pause.max(SHARE * now.saturating_duration_since(begun));
-        self.due = now + self.pause;
+    /// A read of so many blocks has ended.
+    fn end(&mut self, now: Instant, changes: u64, blocks: usize) {
+        if std::mem::replace(&mut self.seen, changes) != changes {
+            self.since = now;
+        }
+        let pause = (now.saturating_duration_since(self.since) / PART).clamp(SHORTEST, LONGEST);
+        self.due = now + pause.max(EACH * u32::try_from(blocks).unwrap_or(u32::MAX));
     }
 }
 
@@ -50,19 +56,20 @@ impl State {
         if twin.reread.open.is_none() && twin.reread.due > now {
             return Some(twin.reread.due - now);
         }
-        let (mut load, begun) = twin.reread.open.take().unwrap_or_else(|| (Load::new(twin.loaded.clone()), now));
+        let mut load = twin.reread.open.take().unwrap_or_else(|| Load::new(twin.loaded.clone()));
         if self.load_step(endpoint, twin, &mut load).is_none() {
-            twin.reread.open = Some((load, begun));
+            twin.reread.open = Some(load);
             return Some(LOOK);
         }
-        twin.reread.end(begun, Instant::now(), twin.changes);
-        Some(twin.reread.pause)
+        let now = Instant::now();
+        twin.reread.end(now, twin.changes, twin.loaded.len());
+        Some(twin.reread.due.saturating_duration_since(now))
     }
 }
 
 #[cfg(test)]
 mod tests {
-    use super::{LONGEST, Reread, SHARE, SHORTEST};
+    use super::{EACH, LONGEST, PART, Reread, SHORTEST};
     use crate::Access;
     use crate::mirror::connected;
     use cci_conformance::LIMIT;
@@ -72,17 +79,16 @@ mod tests {
     fn a_mirror_that_does_not_change_is_read_more_and_more_rarely() {
         let now = Instant::now();
         let mut reread = Reread::new(now);
-        reread.end(now, now, 7);
-        assert_eq!((reread.pause, reread.due), (SHORTEST, now + SHORTEST));
-        reread.end(now, now, 7);
-        assert_eq!(reread.pause, 2 * SHORTEST);
-        (0..20).for_each(|_| reread.end(now, now, 7));
-        assert_eq!(reread.pause, LONGEST);
-        reread.end(now, now, 8);
-        assert_eq!(reread.pause, SHORTEST);
-        let long = Duration::from_millis(40);
-        reread.end(now, now + long, 9);
-        assert_eq!(reread.pause, SHARE * long);
+        let mut pause = |at: Duration, changes| {
+            reread.end(now + at, changes, 1);
+            reread.due - (now + at)
+        };
+        assert_eq!(pause(Duration::ZERO, 7), SHORTEST);
+        assert_eq!(pause(Duration::from_secs(1), 7), Duration::from_secs(1) / PART);
+        assert_eq!(pause(Duration::from_secs(1000), 7), LONGEST);
+        assert_eq!(pause(Duration::from_secs(1000), 8), SHORTEST);
+        reread.end(now, 9, 40);
+        assert_eq!(reread.due, now + 40 * EACH);
     }
 
     /// Who polls makes no call of the library.
