@@ -1,19 +1,59 @@
 //! Virtual devices, nodes and queries.
 
-use crate::answer::{Answer, ILLEGAL_QUERY, Refusal, answer, check, offer};
+use crate::answer::{Answer, ILLEGAL_QUERY, Refusal, answer, check, guarded, offer};
 use crate::flags;
 use crate::registry::{Device, Handle, check_adapter, registry};
 use cci_sci::{Error, Nodes};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
-use std::sync::Arc;
+use std::sync::mpsc::channel;
+use std::sync::{Arc, Once};
+use std::time::Duration;
 
 /// What `SCI_Q_API` gives.
 const VERSION: &[u8] = concat!("SISCI 5 over CCI ", env!("CARGO_PKG_VERSION"), "\0").as_bytes();
+
+/// How long the end of a program waits for owners of segments, and a second.
+const PATIENCE: Duration = Duration::from_secs(1);
+
+unsafe extern "C" {
+    fn atexit(act: extern "C" fn()) -> c_int;
+}
+
+/// Has the end of the program wait for what it has stored last, as an adapter would send it.
+fn confirm_at_exit() {
+    static BEGIN: Once = Once::new();
+    // SAFETY: the function stays as long as the library.
+    BEGIN.call_once(|| {
+        // Refused, the program ends without.
+        let _ = unsafe { atexit(at_exit) };
+    });
+}
+
+extern "C" fn at_exit() {
+    guarded(|| {
+        let Ok(registry) = registry() else { return };
+        if !registry.has_host() {
+            return;
+        }
+        // By another thread: this one may have been interrupted by a signal while it had a lock.
+        let (done, is_done) = channel();
+        let waiter = std::thread::Builder::new().spawn(move || {
+            registry.confirm(PATIENCE);
+            // Nobody waits any more.
+            let _ = done.send(());
+        });
+        if waiter.is_ok() {
+            // Later is too late.
+            let _ = is_done.recv_timeout(2 * PATIENCE);
+        }
+    });
+}
 
 pub(crate) unsafe fn initialize(given: c_uint, error: *mut c_uint) {
     let act = || {
         flags::check(given, &[], &[])?;
         registry()?.set_initialised(true);
+        confirm_at_exit();
         Ok(())
     };
     // SAFETY: by the contract of the header.
@@ -23,6 +63,7 @@ pub(crate) unsafe fn initialize(given: c_uint, error: *mut c_uint) {
 pub(crate) unsafe fn terminate() {
     let act = || {
         registry()?.set_initialised(false);
+        registry()?.confirm(PATIENCE);
         registry()?.let_go();
         Ok(())
     };

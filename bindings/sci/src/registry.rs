@@ -172,6 +172,20 @@ impl Registry {
         drop(unused);
     }
 
+    /// Whether there is a host. One whose lock is held is in use.
+    pub(crate) fn has_host(&self) -> bool {
+        self.host.try_lock().map_or(true, |host| host.is_some())
+    }
+
+    /// Waits until owners have what the program has stored: so long, and a second.
+    pub(crate) fn confirm(&self, limit: Duration) {
+        let host = lock(&self.host).clone();
+        if let Some(host) = host {
+            // Who is late has lost it: the program ends.
+            let _ = host.confirm(limit);
+        }
+    }
+
     /// Keeps the number of a connection that has ended: programs ask for it after that.
     pub(crate) fn note_ended(&self, handle: Handle, id: c_uint) {
         let mut ended = lock(&self.ended);

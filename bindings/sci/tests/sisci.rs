@@ -173,6 +173,24 @@ fn programs_run_between_two_name_spaces_that_lose_frames() {
     between(&nets);
 }
 
+/// Behind it comes `SCITerminate`, or the end of the process.
+#[test]
+fn the_last_store_of_a_program_arrives() {
+    if !namespace::may_be_made() {
+        return;
+    }
+    let nets = namespace::pair(1500);
+    let dir = tempfile::tempdir().expect("a temporary directory");
+    let program = compile("last.c", &[], dir.path());
+    for variable in ["BY_TERMINATE", "BY_EXIT"] {
+        both("last.c", "the last one\n", |rank| {
+            let mut command = inside(&nets[rank as usize].path(), &program, dir.path());
+            command.env(variable, "yes");
+            command
+        });
+    }
+}
+
 /// Runs programs of nodes 4 and 8, each in a name space of its own.
 fn between(nets: &[namespace::Net; 2]) {
     for (source, said) in [

@@ -276,6 +276,16 @@ impl Host {
         DmaQueue::create(&self.shared, most)
     }
 
+    /// Waits until the owners of all segments have what this process has stored to its windows, as
+    /// a program does that ends, `limit` at most and a second. Shared windows need no wait.
+    ///
+    /// # Errors
+    ///
+    /// [`Error::Timeout`]: an owner does not answer, or it takes longer.
+    pub fn confirm(&self, limit: Duration) -> Result<(), Error> {
+        if self.shared.confirm_mirrors(limit) { Ok(()) } else { Err(Error::Timeout) }
+    }
+
     /// Ends the host, unless objects live.
     ///
     /// # Errors

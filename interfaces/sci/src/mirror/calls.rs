@@ -218,6 +218,21 @@ impl Shared {
         }
     }
 
+    /// Waits until owners have what the program has stored to all mirrors. No owner that is late
+    /// keeps what is of others from being sent. False: one is late, or it was long.
+    pub(crate) fn confirm_mirrors(&self, limit: Duration) -> bool {
+        let Ok(tokens) = self.with(|state| Ok(state.mirrors.all.keys().copied().collect::<Vec<_>>())) else {
+            return true;
+        };
+        let until = Instant::now() + limit;
+        // One that has ended meanwhile has nobody to wait for.
+        let pass = |is_confirmed| {
+            let is_sent = |token| Instant::now() < until && self.flush_mirror(token, is_confirmed) != Sent::Late;
+            tokens.iter().filter(|token| !is_sent(**token)).count() == 0
+        };
+        pass(false) & pass(true)
+    }
+
     /// Reads blocks of a segment into its mirror.
     pub(crate) fn load_mirror(&self, token: u64, blocks: Range<usize>) -> Result<(), Error> {
         let mut load = Load::new(blocks);

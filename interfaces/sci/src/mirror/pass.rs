@@ -210,6 +210,9 @@ impl State {
             (twin.pause, twin.next) = (SHORT, now + SHORT);
             self.mirrors.wake();
         }
+        if twin.reread.note_store(now, twin.loaded.len()) {
+            self.mirrors.wake();
+        }
         if pass.last.is_empty() {
             let words = &twin.words;
             pass.last = found.take_last_line(|place| words[place as usize]);

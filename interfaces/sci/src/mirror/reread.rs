@@ -9,21 +9,23 @@ use std::time::{Duration, Instant};
 
 /// The pause before a mirror is read again that the owner has just changed, and the longest one.
 /// Between them it is this part of the time without a change. So who polls sees a change late by
-/// that part. And who stores what it has stored before seldom does so while the mirror still has
-/// it, where the owner has taken it back: such a store is not found.
-const PART: u32 = 16;
+/// that part, and a mirror that nobody changes is soon read rarely.
+const PART: u32 = 8;
 const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(3);
-/// The least pause for each block of 64 KiB. It is none of what a read took: that is long where
-/// others have the processor.
-const EACH: Duration = Duration::from_millis(1);
+const LONGEST: Duration = Duration::from_secs(30);
+/// The longest pause behind a store of the program: the owner may take the value back, and the same
+/// value stored again is found once the mirror has been read.
+const STORED: Duration = Duration::from_millis(10);
+/// The least pause for each block of 64 KiB but the first. It is none of what a read took: that is
+/// long where others have the processor.
+const EACH: Duration = Duration::from_millis(10);
 /// A read that has begun wakes the thread at each end of an RMA. It looks as often by itself.
 const LOOK: Duration = Duration::from_millis(10);
 
 /// When a mirror is read again.
 pub(crate) struct Reread {
     due: Instant,
-    /// When the last change was seen.
+    /// When the last change was seen. One of the program counts as one of `PART * STORED` ago.
     since: Instant,
     open: Option<Load>,
     /// Changes of the owner that had been seen when the last read began.
@@ -41,8 +43,24 @@ impl Reread {
             self.since = now;
         }
         let pause = (now.saturating_duration_since(self.since) / PART).clamp(SHORTEST, LONGEST);
-        self.due = now + pause.max(EACH * u32::try_from(blocks).unwrap_or(u32::MAX));
+        self.due = now + pause.max(least(blocks));
     }
+
+    /// The program has stored to a mirror of so many blocks. Whether it is read sooner than before.
+    pub(super) fn note_store(&mut self, now: Instant, blocks: usize) -> bool {
+        if let Some(since) = now.checked_sub(PART * STORED) {
+            self.since = self.since.max(since);
+        }
+        let due = now + STORED.max(least(blocks));
+        let is_sooner = due < self.due;
+        self.due = self.due.min(due);
+        is_sooner
+    }
+}
+
+/// The least pause of a mirror of so many blocks.
+fn least(blocks: usize) -> Duration {
+    EACH.saturating_mul(u32::try_from(blocks.saturating_sub(1)).unwrap_or(u32::MAX))
 }
 
 impl State {
@@ -69,26 +87,109 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::{EACH, LONGEST, PART, Reread, SHORTEST};
+    use super::{EACH, LONGEST, PART, Reread, SHORTEST, STORED};
     use crate::Access;
     use crate::mirror::connected;
     use cci_conformance::LIMIT;
     use std::time::{Duration, Instant};
 
+    /// How often a mirror is read from one time without a change to another one.
+    fn reads_between(from: Duration, to: Duration) -> u32 {
+        let begun = Instant::now();
+        let (mut reread, mut reads) = (Reread::new(begun), 0);
+        while reread.due - begun < to {
+            let now = reread.due;
+            reread.end(now, 0, 1);
+            reads += u32::from(now - begun >= from);
+        }
+        reads
+    }
+
+    /// In virtual time.
     #[test]
     fn a_mirror_that_does_not_change_is_read_more_and_more_rarely() {
+        let seconds = Duration::from_secs;
+        assert!(reads_between(Duration::ZERO, seconds(1)) < 60);
+        assert!(reads_between(seconds(1), seconds(16)) < 30);
+        // Quiet: once at most in an eighth of the time without a change.
+        for quiet in [16, 80, 160] {
+            assert!(reads_between(seconds(quiet), seconds(quiet) + seconds(quiet) / PART) <= 1, "{quiet} s");
+        }
+        assert!(reads_between(seconds(3600), seconds(7200)) <= 120);
+    }
+
+    #[test]
+    fn a_change_has_a_mirror_read_soon_again() {
         let now = Instant::now();
         let mut reread = Reread::new(now);
-        let mut pause = |at: Duration, changes| {
-            reread.end(now + at, changes, 1);
+        let mut pause = |at: Duration, changes, blocks| {
+            reread.end(now + at, changes, blocks);
             reread.due - (now + at)
         };
-        assert_eq!(pause(Duration::ZERO, 7), SHORTEST);
-        assert_eq!(pause(Duration::from_secs(1), 7), Duration::from_secs(1) / PART);
-        assert_eq!(pause(Duration::from_secs(1000), 7), LONGEST);
-        assert_eq!(pause(Duration::from_secs(1000), 8), SHORTEST);
-        reread.end(now, 9, 40);
-        assert_eq!(reread.due, now + 40 * EACH);
+        assert_eq!(pause(Duration::ZERO, 7, 1), SHORTEST);
+        assert_eq!(pause(Duration::from_secs(1), 7, 1), Duration::from_secs(1) / PART);
+        assert_eq!(pause(Duration::from_secs(1000), 7, 1), LONGEST);
+        assert_eq!(pause(Duration::from_secs(1000), 8, 1), SHORTEST);
+        assert_eq!(pause(Duration::from_secs(1000), 9, 41), 40 * EACH);
+    }
+
+    /// Of a program that stores without a pause it is read as often, and no more.
+    #[test]
+    fn a_store_of_the_program_has_a_mirror_read_soon() {
+        let begun = Instant::now();
+        let mut reread = Reread::new(begun);
+        let mut now = begun + Duration::from_secs(1000);
+        reread.end(now, 0, 1);
+        assert!(reread.note_store(now, 1) && !reread.note_store(now, 1));
+        assert_eq!(reread.due, now + STORED);
+        let (mut reads, end) = (0, now + Duration::from_secs(1));
+        while now < end {
+            now += Duration::from_micros(50);
+            reread.note_store(now, 1);
+            if reread.due <= now {
+                reread.end(now, 0, 1);
+                reads += 1;
+            }
+        }
+        assert!((90..=100).contains(&reads), "{reads}");
+        reread.end(now, 0, 1);
+        assert_eq!(reread.due, now + STORED);
+        reread.end(now, 0, 4);
+        reread.note_store(now, 4);
+        assert_eq!(reread.due, now + 3 * EACH);
+    }
+
+    /// It is a change once the mirror has what the owner stored, though nobody was told of that.
+    #[test]
+    fn a_value_that_the_owner_takes_back_is_sent_again() {
+        let (_owner, segment, other, far) = connected();
+        let own = segment.map(0..4096, Access::ReadWrite).expect("mapped");
+        let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
+        let until = |what: &str, is_so: &dyn Fn() -> bool| {
+            let begun = Instant::now();
+            while !is_so() {
+                assert!(begun.elapsed() < LIMIT, "{what}");
+                std::thread::yield_now();
+            }
+        };
+        // The mirror has become one that is read rarely.
+        let long_ago = Instant::now().checked_sub(Duration::from_secs(200)).expect("the machine runs for longer");
+        other
+            .shared
+            .with(|state| {
+                state.mirrors.all.values_mut().for_each(|twin| {
+                    twin.reread.since = long_ago;
+                    twin.reread.due = Instant::now() + LONGEST;
+                });
+                Ok(())
+            })
+            .expect("open");
+        for round in 0..5 {
+            window.store(8, 1_u64).expect("inside");
+            until("the store", &|| own.load(8) == Ok(1_u64));
+            own.store(8, 0_u64).expect("inside");
+            until(&format!("what the owner stored, {round}"), &|| window.load(8) == Ok(0_u64));
+        }
     }
 
     /// Who polls makes no call of the library.
