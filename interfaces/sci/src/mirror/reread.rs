@@ -7,12 +7,14 @@ use crate::state::State;
 use cci::Endpoint;
 use std::time::{Duration, Instant};
 
-/// The pause before a mirror is read again that the owner has just changed, and the longest one.
-/// Between them it is this part of the time without a change. So who polls sees a change late by
-/// that part, and a mirror that nobody changes is soon read rarely.
-const PART: u32 = 8;
+/// The shortest pause before a mirror is read again. It is this part of the time without a change:
+/// so who polls sees a change late by that part.
 const SHORTEST: Duration = Duration::from_millis(1);
-const LONGEST: Duration = Duration::from_secs(30);
+const PART: u32 = 8;
+/// A mirror is quiet that has not changed for so long, and its pause: it is to take no processor
+/// time.
+const QUIET: Duration = Duration::from_secs(16);
+const LONGEST: Duration = Duration::from_secs(20);
 /// The longest pause behind a store of the program: the owner may take the value back, and the same
 /// value stored again is found once the mirror has been read.
 const STORED: Duration = Duration::from_millis(10);
@@ -42,7 +44,8 @@ impl Reread {
         if std::mem::replace(&mut self.seen, changes) != changes {
             self.since = now;
         }
-        let pause = (now.saturating_duration_since(self.since) / PART).clamp(SHORTEST, LONGEST);
+        let still = now.saturating_duration_since(self.since);
+        let pause = if still < QUIET { (still / PART).max(SHORTEST) } else { LONGEST };
         self.due = now + pause.max(least(blocks));
     }
 
@@ -87,7 +90,7 @@ impl State {
 
 #[cfg(test)]
 mod tests {
-    use super::{EACH, LONGEST, PART, Reread, SHORTEST, STORED};
+    use super::{EACH, LONGEST, PART, QUIET, Reread, SHORTEST, STORED};
     use crate::Access;
     use crate::mirror::connected;
     use cci_conformance::LIMIT;
@@ -110,12 +113,11 @@ mod tests {
     fn a_mirror_that_does_not_change_is_read_more_and_more_rarely() {
         let seconds = Duration::from_secs;
         assert!(reads_between(Duration::ZERO, seconds(1)) < 60);
-        assert!(reads_between(seconds(1), seconds(16)) < 30);
-        // Quiet: once at most in an eighth of the time without a change.
-        for quiet in [16, 80, 160] {
-            assert!(reads_between(seconds(quiet), seconds(quiet) + seconds(quiet) / PART) <= 1, "{quiet} s");
-        }
-        assert!(reads_between(seconds(3600), seconds(7200)) <= 120);
+        assert!(reads_between(seconds(1), QUIET) < 30);
+        // The last pause before may end an eighth later.
+        let quiet = QUIET + QUIET / PART;
+        assert_eq!(reads_between(quiet, quiet + Duration::from_secs(17)), 0);
+        assert_eq!(reads_between(seconds(3600), seconds(7200)), 180);
     }
 
     #[test]

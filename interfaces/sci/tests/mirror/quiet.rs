@@ -70,8 +70,9 @@ fn quiet_windows_use_little_processor_time() {
         let (_connection, window) = connect(&other, &owner, &segment);
         window.store(0, 1_u64).expect("inside");
         until("a store", || own.load(0) == Ok(1_u64));
-        // Polling ends a while after the last message.
-        std::thread::sleep(Duration::from_millis(500));
+        // Polling ends a while after the last message, and a mirror is quiet after 18 s. The share
+        // without write-protection has room for the reads before.
+        std::thread::sleep(Duration::from_millis(if protect { 18_500 } else { 500 }));
         let time = processor_time();
         let pause = Duration::from_secs(1);
         std::thread::sleep(pause);
