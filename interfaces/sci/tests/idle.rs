@@ -27,7 +27,7 @@ fn quiet_segments_use_no_processor_time() {
         let ring = other.connect_interrupt(owner.node(), bell.number(), Some(LIMIT)).expect("there");
         ring.trigger().expect("connected");
         bell.wait(Some(LIMIT)).expect("triggered");
-        // Polling ends a while after the last message. A mirror is quiet 18 s after its last change:
+        // Polling ends soon after the last message. A mirror is quiet 18 s after its last change:
         // from then on it is read every 20 s.
         let is_mirror = device.transport == "sock";
         std::thread::sleep(Duration::from_millis(if is_mirror { 18_500 } else { 500 }));

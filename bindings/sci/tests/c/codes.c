@@ -407,7 +407,7 @@ static void queues(void) {
     OK(SCIRemoveDMAQueue(queue, NONE, &error));
 }
 
-/* What others are still connected to, or has sequences, is ended all the same: programs do not wait. */
+/* What others are connected to, or has sequences, is ended all the same: programs do not wait. */
 static void partners(void) {
     sci_local_segment_t segment, next;
     sci_remote_segment_t far, other;
