@@ -3,6 +3,7 @@
 use crate::answer::{Answer, ILLEGAL_QUERY, Refusal, answer, check, guarded, offer};
 use crate::flags;
 use crate::registry::{Device, Handle, check_adapter, registry};
+use cci_mem::quiet_thread;
 use cci_sci::{Error, Nodes};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
 use std::sync::mpsc::channel;
@@ -37,7 +38,7 @@ extern "C" fn at_exit() {
         }
         // By another thread: this one may have been interrupted by a signal while it had a lock.
         let (done, is_done) = channel();
-        let waiter = std::thread::Builder::new().spawn(move || {
+        let waiter = quiet_thread::spawn("cci-sci-exit", quiet_thread::STACK, move || {
             registry.confirm(PATIENCE);
             // Nobody waits any more.
             let _ = done.send(());
