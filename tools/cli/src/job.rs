@@ -35,7 +35,10 @@ pub(crate) fn job(arguments: &JobArguments) -> Result<(), UserError> {
         let values = job.exchange(&VALUE).map_err(|error| UserError(error.to_string()))?;
         times.push(begin.elapsed());
         if values.iter().any(|value| *value != VALUE) {
-            return Err(UserError::new("an exchange brought something else than all ranks gave; report it as a bug"));
+            return Err(UserError::new(
+                "an exchange brought something else than all ranks gave: the process manager that started the job \
+                 changes values, or cci does; try another launcher, and report it as a bug",
+            ));
         }
     }
     let mut line = line(&job, &mut times);
