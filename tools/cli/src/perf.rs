@@ -14,10 +14,10 @@ use cci_perf::measure::plan::Plan;
 use cci_perf::measure::request::{ProbeChoice, Request};
 use cci_perf::measure::{Notice, Progress};
 use cci_perf::peers::PeerStatus;
-use cci_report::UserError;
 use cci_report::environment::Environment;
 use cci_report::names::Measurement;
 use cci_report::session::Session;
+use cci_report::{UserError, while_doing};
 use indicatif::{ProgressBar, ProgressStyle};
 use std::io::{Write, stderr, stdout};
 use std::process::ExitCode;
@@ -57,12 +57,19 @@ fn serve(arguments: &ServerArguments) -> Result<(), UserError> {
     served.map(|never| match never {})
 }
 
-fn notice(notice: Notice<'_>) {
-    // A server whose output is closed goes on serving.
-    let _ = match notice {
-        Notice::Listening(uri) => writeln!(stdout(), "{uri}").and_then(|()| stdout().flush()),
-        Notice::Ended(line) => writeln!(stderr(), "{line}"),
-    };
+fn notice(notice: Notice<'_>) -> Result<(), UserError> {
+    match notice {
+        // Nobody can reach a server whose URI nobody has.
+        Notice::Listening(uri) => {
+            let written = writeln!(stdout(), "{uri}").and_then(|()| stdout().flush());
+            written.map_err(while_doing("cannot write the URI of the server"))
+        }
+        // A server whose error output is closed goes on serving.
+        Notice::Ended(line) => {
+            let _ = writeln!(stderr(), "{line}");
+            Ok(())
+        }
+    }
 }
 
 /// What the command line asks for.

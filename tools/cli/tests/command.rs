@@ -820,6 +820,26 @@ fn an_answer_that_cannot_be_written_is_an_error() {
 }
 
 #[test]
+fn a_server_whose_uri_cannot_be_written_ends() {
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let mut command = cci(&["perf", "server", "--transport", "sm"]);
+    let mut server = command.stdout(full).stderr(Stdio::piped()).spawn().unwrap();
+    let begin = Instant::now();
+    let status = loop {
+        match server.try_wait().unwrap() {
+            Some(status) => break Some(status),
+            None if begin.elapsed() > Duration::from_secs(100) => break None,
+            None => std::thread::sleep(Duration::from_millis(10)),
+        }
+    };
+    // One that runs on ends with the test.
+    let _ = server.kill();
+    let text = text(&server.wait_with_output().unwrap().stderr);
+    assert_eq!(status.and_then(|status| status.code()), Some(1), "{text}");
+    assert!(text.contains("cannot write the URI of the server: No space left on device"), "{text}");
+}
+
+#[test]
 fn help_fits_a_terminal_of_100_columns() {
     for arguments in [&["--help"][..], &["perf", "pingpong", "--help"], &["perf", "--help"], &["model", "plot", "-h"]] {
         let text = text(&run(arguments).stdout);

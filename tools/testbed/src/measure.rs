@@ -146,6 +146,7 @@ pub(crate) fn server(ip: &str) -> Result<(), String> {
             Notice::Listening(uri) => writeln!(std::io::stdout(), "{uri}"),
             Notice::Ended(line) => writeln!(std::io::stderr(), "{line}"),
         };
+        Ok(())
     });
     served.map(|never| match never {}).map_err(|why| why.0)
 }

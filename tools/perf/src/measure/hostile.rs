@@ -13,7 +13,7 @@ use cci_report::UserError;
 use cci_report::names::{Measurement, Operation};
 use cci_report::session::Session;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
-use std::sync::mpsc::{Receiver, channel};
+use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
 /// Longer than anything takes on a busy machine.
@@ -31,6 +31,7 @@ fn server_at(options: DriverOptions, patience: Patience) -> (String, Receiver<St
             let (Notice::Listening(line) | Notice::Ended(line)) = notice;
             // The test may be over.
             let _ = sender.send(line.to_owned());
+            Ok(())
         })
         .map(|never| match never {})
     });
@@ -123,6 +124,64 @@ fn a_server_with_one_port_serves_each_client_at_that_port() {
             client::run::<Facade>(&plan, &uri, None, |_| {}).expect(transport);
         }
     }
+}
+
+/// Launches runs to which it does not connect, each time as another program, until the test is over.
+fn launch_and_leave(transport: &str, uri: &str, launched: &Sender<()>, is_over: &AtomicBool) {
+    /// How long such a program stays.
+    const STAY: Duration = Duration::from_millis(150);
+    let request = || Request::Launch(short().session);
+    while !is_over.load(Ordering::Relaxed) {
+        let stranger = Facade::open(&DriverOptions::on_loopback(transport)).expect("an endpoint");
+        let client = Client { run: fastrand::u64(..), uri: String::new(), pid: 1, uid: 1 };
+        let hello = Hello { cci_perf: VERSION, client, request: request() };
+        let payload = serde_json::to_vec(&hello).expect("a request");
+        // The port is closed for a moment at the begin and at the end of each run.
+        let Ok(connection) = client::call(&stranger, uri, &payload, Attribute::ReliableOrdered, 3) else { continue };
+        let answer = recv(&stranger, &mut Vec::new(), STAY, |from| from == connection);
+        if matches!(answer, Ok(Answer::Ready { .. })) {
+            launched.send(()).expect("the test goes on");
+        }
+    }
+}
+
+#[test]
+fn who_never_connects_does_not_keep_the_only_port_of_a_server() {
+    let served = |transport: &str| {
+        let mut options = DriverOptions::on_loopback(transport);
+        let keys = options.keys.clone();
+        options.keys.push(("port".into(), free_port().to_string()));
+        let (uri, _lines) = server_at(options, PATIENCE);
+        let ((launched, has_launched), is_over) = (channel(), AtomicBool::new(false));
+        std::thread::scope(|scope| {
+            let launching = scope.spawn(|| launch_and_leave(transport, &uri, &launched, &is_over));
+            let mut failed = Vec::new();
+            for round in 0..2 {
+                // The server has let a stranger in, and waits for it.
+                while has_launched.try_recv().is_ok() {}
+                if has_launched.recv_timeout(LONG).is_err() {
+                    failed.push(format!("{transport}, {round}: the server lets nobody in"));
+                    break;
+                }
+                let mut plan = short();
+                (plan.transport, plan.keys) = (Some(transport.into()), keys.clone());
+                let begin = std::time::Instant::now();
+                let run = client::run::<Facade>(&plan, &uri, None, |_| {});
+                if let Err(why) = run {
+                    failed.push(format!("{transport}, {round}, {:?}: {why}", begin.elapsed()));
+                    break;
+                }
+            }
+            is_over.store(true, Ordering::Relaxed);
+            launching.join().expect("no panic");
+            failed
+        })
+    };
+    let failed: Vec<_> = std::thread::scope(|scope| {
+        let each = ["sock", "tcp", "auto"].map(|transport| scope.spawn(move || served(transport)));
+        each.into_iter().flat_map(|served| served.join().expect("no panic")).collect()
+    });
+    assert!(failed.is_empty(), "{failed:?}");
 }
 
 /// Asks a server from one endpoint as fast as it can until the client is served, and stays.

@@ -265,10 +265,12 @@ fn play<P: Driver>(plan: &Plan, uri: Option<&str>, probe: Probe) -> Result<(), U
         library: plan.library.clone(),
         ends: 2,
     };
-    let served = server::serve::<P>(&opening, server::PATIENCE, Some(probe), |notice| match notice {
-        Notice::Listening(uri) => say(&Line::Listening(uri.into())),
-        // The client hears of it and tells.
-        Notice::Ended(_) => {}
+    let served = server::serve::<P>(&opening, server::PATIENCE, Some(probe), |notice| {
+        // Of what has ended the client hears, and tells.
+        if let Notice::Listening(uri) = notice {
+            say(&Line::Listening(uri.into()));
+        }
+        Ok(())
     });
     served.map(|never| match never {})
 }

@@ -21,6 +21,7 @@ pub mod request;
 mod scripted;
 pub(crate) mod server;
 pub(crate) mod shared_pages;
+mod turns;
 pub(crate) mod usage;
 pub(crate) mod virtual_time;
 mod visits;
@@ -56,12 +57,12 @@ pub fn run(plan: &Plan, server: Option<&str>, on: impl FnMut(Progress<'_>)) -> R
 ///
 /// # Errors
 ///
-/// The device cannot be opened, or fails.
+/// The device cannot be opened, or fails, or what the callback returns.
 pub fn serve(
     device: &Device,
     abi: Abi,
     library: Option<PathBuf>,
-    on: impl FnMut(Notice<'_>),
+    on: impl FnMut(Notice<'_>) -> Result<(), UserError>,
 ) -> Result<Infallible, UserError> {
     if device.transport.as_deref() == Some(VIRTUAL) {
         return Err(UserError::new(VIRTUAL_IS_LOCAL));

@@ -65,6 +65,12 @@ pub(crate) fn is_in_use(why: &UserError) -> bool {
     why.0.contains("is in use")
 }
 
+/// Whether an endpoint was not opened because this process or the host has no descriptor left.
+pub(crate) fn is_out_of_descriptors(why: &UserError) -> bool {
+    // EMFILE and ENFILE.
+    why.0.contains("(os error 24)") || why.0.contains("(os error 23)")
+}
+
 /// Adds how many ports a run needs, where a port was in use and the run opens several endpoints on
 /// this host.
 pub(crate) fn with_number(why: UserError, ends: u32) -> UserError {

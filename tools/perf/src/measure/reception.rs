@@ -12,7 +12,7 @@
 //! the blocks of a run both are looked after; who has waited for another run is told so.
 
 use super::control::{Answer, Client, Command, Hello, Report, Request, offer, parse};
-use super::driver::{Driver, DriverError, DriverEvent};
+use super::driver::{Asking, Driver, DriverError, DriverEvent};
 use super::ends;
 use super::ends::{CONTROL, OPERATIONS};
 use super::visits::who;
@@ -205,10 +205,20 @@ impl<P: Driver> Coming<P> {
 
     /// Takes what has come.
     pub(super) fn look(&mut self) -> Result<(), UserError> {
+        self.look_beside(ends::context_of, refuse)
+    }
+
+    /// Takes what has come. A request that is not one for this run gets a context from `context_of`
+    /// that is none of the run's, and its connection an answer from `answer`.
+    pub(super) fn look_beside(
+        &mut self,
+        mut context_of: impl FnMut(&Asking<'_>) -> u64,
+        answer: impl Fn(&P, P::Connection, &UserError),
+    ) -> Result<(), UserError> {
         let mut bytes = Vec::new();
         // Somebody may send all the time.
         for _ in 0..BURST {
-            match self.driver.poll_event(&mut bytes, ends::context_of)? {
+            match self.driver.poll_event(&mut bytes, &mut context_of)? {
                 DriverEvent::Open(connection, CONTROL) if self.control.is_none() => {
                     self.control = Some(connection);
                     self.driver.heed([self.control, self.operations]);
@@ -219,7 +229,7 @@ impl<P: Driver> Coming<P> {
                 }
                 DriverEvent::Open(connection, _) => {
                     let since = self.driver.now().saturating_sub(self.since);
-                    refuse(&self.driver, connection, &busy(&self.client, since));
+                    answer(&self.driver, connection, &busy(&self.client, since));
                 }
                 DriverEvent::Received(from) if self.may_be_first(from) => {
                     self.early.push((from, std::mem::take(&mut bytes)));

@@ -28,6 +28,9 @@ pub(crate) trait Script: Sized {
         Ok(())
     }
 
+    /// What an endpoint is asked to send.
+    fn sees(&self, _message: &[u8]) {}
+
     fn now(&self) -> Duration {
         Duration::ZERO
     }
@@ -68,7 +71,8 @@ impl<S: Script> Driver for Scripted<S> {
         Ok(())
     }
 
-    fn send(&self, _: u32, _: &[u8], _: bool) -> Result<(), PostError> {
+    fn send(&self, _: u32, message: &[u8], _: bool) -> Result<(), PostError> {
+        self.0.sees(message);
         self.0.send()
     }
 

@@ -1,14 +1,15 @@
 //! The end that serves runs.
 
-use super::control::{Answer, Client, Command, Link, What, offer, parse};
-use super::driver::{Driver, DriverEvent, DriverOptions, await_event};
+use super::control::{Answer, Client, Command, Hello, Link, Request, What, offer, parse};
+use super::driver::{Asking, Driver, DriverEvent, DriverOptions, await_event};
 use super::ends;
 use super::ends::{Area, Handles};
 use super::loops::{Lane, marker};
-use super::ports::is_in_use;
+use super::ports::{is_in_use, is_out_of_descriptors};
 use super::reception::{
     Coming, Connections, Gone, Hall, Launch, Next, Number, Reception, Seen, busy, refuse, turn_away,
 };
+use super::turns::Turns;
 use super::visits::{Sizes, Visits, printable, who};
 use crate::probe::Probe;
 use cci::RmaHandle;
@@ -51,20 +52,20 @@ pub(crate) const PATIENCE: Patience = Patience {
 };
 
 /// Serves launches, one at a time, until the process ends. `on` is told the URI, and of each run
-/// who it was for and how it ended.
+/// who it was for and how it ended; its error ends the server.
 pub(crate) fn serve<P: Driver>(
     opening: &DriverOptions,
     patience: Patience,
     probe: Option<Probe>,
-    mut on: impl FnMut(Notice<'_>),
+    mut on: impl FnMut(Notice<'_>) -> Result<(), UserError>,
 ) -> Result<std::convert::Infallible, UserError> {
     let listening = DriverOptions { threads: Threads::Many, mode: Mode::Blocking, ..opening.clone() };
     let driver = P::open(&listening)?;
-    on(Notice::Listening(&address_of(&driver, opening)));
+    on(Notice::Listening(&address_of(&driver, opening)))?;
     let visits = Visits::new(driver.transport());
     let hall = Hall::new(patience.arrival);
     let ledger = Ledger { visits, lines: Vec::new() };
-    let mut server = Server { opening, listening, patience, probe, ledger, hall };
+    let mut server = Server { opening, listening, patience, probe, ledger, hall, turns: Turns::default() };
     let mut reception = Reception::new(driver);
     let mut looks = 0_usize;
     loop {
@@ -78,7 +79,7 @@ pub(crate) fn serve<P: Driver>(
         }
         reception = server.answer(reception, seen)?;
         for line in server.ledger.lines.drain(..) {
-            on(Notice::Ended(&line));
+            on(Notice::Ended(&line))?;
         }
     }
 }
@@ -99,6 +100,7 @@ struct Server<'o, P: Driver> {
     probe: Option<Probe>,
     ledger: Ledger,
     hall: Hall<P>,
+    turns: Turns,
 }
 
 /// The runs, and the lines that are to be told of them.
@@ -156,11 +158,16 @@ impl<P: Driver> Server<'_, P> {
         let begun =
             begin(&mut reception, &mut self.hall, &mut self.ledger, launch, (self.opening, self.probe.is_some()));
         let Some(launch) = begun else { return Ok(reception) };
+        if !self.turns.take(launch.client.run, launch.origin, Instant::now()) {
+            let why = UserError::new("others wait for the only port of the server: try again later");
+            turn_away(&reception.driver, launch.connection, &why);
+            return Ok(reception);
+        }
         let uri = address_of(&reception.driver, self.opening);
         if offer(&reception.driver, launch.connection, &Answer::Ready { uri }).is_ok() {
             // The next thing that it does is to leave.
             reception.driver.heed([Some(launch.connection), None]);
-            reception = self.in_place_of(reception, launch.client, launch.session)?;
+            reception = self.in_place_of(reception, launch)?;
         }
         Ok(reception)
     }
@@ -185,10 +192,9 @@ impl<P: Driver> Server<'_, P> {
     fn in_place_of(
         &mut self,
         reception: Reception<P>,
-        client: Client,
-        session: Session,
+        launch: Launch<P::Connection>,
     ) -> Result<Reception<P>, UserError> {
-        let driver = reception.driver;
+        let (driver, Launch { client, session, origin, .. }) = (reception.driver, launch);
         await_farewell(&driver);
         let [there, then] = [self.opening.for_session(&session), self.listening.clone()].map(|it| it.at(&driver));
         drop(driver);
@@ -196,7 +202,12 @@ impl<P: Driver> Server<'_, P> {
         let (begin, attend) = (Duration::ZERO, |driver: &P| driver.wait());
         let mut run = Run { client: &client, session: &session, patience: self.patience, begin, attend };
         let ended = open_again::<P>(&there).and_then(|driver| {
-            let (driver, connections) = run.arrive(driver)?;
+            let arrived = run.arrive(driver, &mut self.turns);
+            match arrived {
+                Ok(_) => self.turns.clear(),
+                Err(_) => self.turns.failed(origin, Instant::now()),
+            }
+            let (driver, connections) = arrived?;
             run.serve(driver, connections, &mut self.probe, &mut sizes)
         });
         self.ledger.ended(client, session, sizes, ended);
@@ -271,6 +282,8 @@ fn begin<P: Driver>(
         Ok(None) => {}
         Ok(Some((number, opened))) => invite(driver, hall, launch, (number, opened)),
         Err(why) if is_in_use(&why) => return Some(launch),
+        // Others have them, and leave.
+        Err(why) if is_out_of_descriptors(&why) => turn_away(driver, launch.connection, &why),
         Err(why) => {
             refuse(driver, launch.connection, &why);
             let line = format!("{}: refused: {}", who(&launch.client), printable(&why.0, 300));
@@ -304,15 +317,22 @@ struct Run<'a, A> {
 }
 
 impl<A> Run<'_, A> {
-    /// Waits for both connections of the client alone.
-    fn arrive<P: Driver>(&mut self, driver: P) -> Result<(P, Connections<P::Connection>), UserError>
+    /// Waits for both connections of the client alone. Others are told to ask again: a client that
+    /// does not connect shall not cost them their runs.
+    fn arrive<P: Driver>(&mut self, driver: P, turns: &mut Turns) -> Result<(P, Connections<P::Connection>), UserError>
     where
         A: FnMut(&P),
     {
         self.begin = driver.now();
         let mut coming = Coming::new(0, self.client.clone(), self.session.clone(), driver);
         loop {
-            coming.look()?;
+            let context_of = |asking: &Asking<'_>| {
+                if let Ok(Hello { client, request: Request::Launch(_), .. }) = Hello::parse(asking.payload) {
+                    turns.add(client.run, (asking.origin)(), Instant::now());
+                }
+                ends::context_of(asking)
+            };
+            coming.look_beside(context_of, turn_away)?;
             if let Some(connections) = coming.connections() {
                 return Ok((coming.driver, connections));
             }

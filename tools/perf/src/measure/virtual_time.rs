@@ -61,6 +61,7 @@ pub(crate) fn launch(plan: &Plan, mut on: impl FnMut(Progress<'_>)) -> Result<()
                 // The client's end of this channel is there as long as its thread.
                 let _ = sender.send(uri.to_owned());
             }
+            Ok(())
         })
     };
     let measure = || match listening.try_recv() {

@@ -142,11 +142,69 @@ fn a_server_with_one_port_waits_for_a_program_that_has_taken_it_and_says_so() {
         if let Notice::Ended(line) = notice {
             lines.push(line.to_owned());
         }
+        Ok(())
     });
     assert_eq!(why.err(), Some(UserError::from(DriverError::Failed(Status::NetDown))), "the end of the test");
     assert_eq!(lines.len(), 1, "{lines:?}");
     assert!(lines[0].starts_with("Another program had the port of this server for "), "{lines:?}");
     assert!(ROBBED_SINCE.get().is_some_and(|since| since.elapsed() >= ROBBED));
+}
+
+/// The endpoint of a server that has no descriptor for another one.
+struct Poor {
+    looks: Cell<u32>,
+}
+
+thread_local! {
+    static POOR_OPENED: Cell<u32> = const { Cell::new(0) };
+    static POOR_ANSWER: Cell<Vec<u8>> = const { Cell::new(Vec::new()) };
+}
+
+impl Script for Poor {
+    fn open() -> Result<Self, UserError> {
+        match POOR_OPENED.replace(POOR_OPENED.get() + 1) {
+            0 => Ok(Self { looks: Cell::new(0) }),
+            _ => Err(UserError::new("cannot open an endpoint: epoll_create1: Too many open files (os error 24)")),
+        }
+    }
+
+    fn next(
+        &self,
+        _: &mut Vec<u8>,
+        context_of: &mut dyn FnMut(&Asking<'_>) -> u64,
+    ) -> Result<DriverEvent<u32>, DriverError> {
+        match self.looks.replace(self.looks.get() + 1) {
+            0 => {
+                let payload = text(&Hello { cci_perf: VERSION, client: client(), request: Request::Launch(session()) });
+                context_of(&Asking { payload: &payload, origin: &|| cci_admission::Origin::Here });
+                Ok(DriverEvent::Asked)
+            }
+            1 => Ok(DriverEvent::Open(1, 1)),
+            // The end of the test.
+            _ => Err(DriverError::Failed(Status::NetDown)),
+        }
+    }
+
+    fn sees(&self, message: &[u8]) {
+        POOR_ANSWER.set(message.to_vec());
+    }
+}
+
+#[test]
+fn a_server_without_descriptors_has_its_client_ask_again() {
+    let why = serve::<Scripted<Poor>>(&DriverOptions::on_loopback("sm"), PATIENCE, None, |_| Ok(()));
+    assert_eq!(why.err(), Some(UserError::from(DriverError::Failed(Status::NetDown))), "the end of the test");
+    let answer: Answer = parse(&POOR_ANSWER.take()).expect("an answer");
+    assert!(matches!(&answer, Answer::Refused { why, is_full: true } if why.contains("os error 24")), "{answer:?}");
+}
+
+#[test]
+fn a_server_whose_uri_cannot_be_told_ends() {
+    let why = serve::<Scripted<Flooded>>(&DriverOptions::on_loopback("sm"), PATIENCE, None, |notice| match notice {
+        Notice::Listening(_) => Err(UserError::new("nobody listens")),
+        Notice::Ended(_) => Ok(()),
+    });
+    assert_eq!(why.err(), Some(UserError::new("nobody listens")));
 }
 
 /// Looks at the listening endpoint after which a server has failed its client.
@@ -192,7 +250,7 @@ impl Script for Flooded {
 
 #[test]
 fn a_client_is_served_while_somebody_sends_to_the_listening_endpoint_all_the_time() {
-    let why = serve::<Scripted<Flooded>>(&DriverOptions::on_loopback("sm"), PATIENCE, None, |_| ());
+    let why = serve::<Scripted<Flooded>>(&DriverOptions::on_loopback("sm"), PATIENCE, None, |_| Ok(()));
     assert_eq!(why.err(), Some(UserError::from(DriverError::Failed(Status::NetDown))), "the end of the test");
     assert!(IS_SERVED.get(), "the client of the run has waited for {MOST_LOOKS} looks");
 }
