@@ -126,7 +126,8 @@ fn a_server_with_one_port_serves_each_client_at_that_port() {
     }
 }
 
-/// Launches runs to which it does not connect, each time as another program, until the test is over.
+/// Launches runs to which it does not connect, each time as another program, until the test is
+/// over.
 fn launch_and_leave(transport: &str, uri: &str, launched: &Sender<()>, is_over: &AtomicBool) {
     /// How long such a program stays.
     const STAY: Duration = Duration::from_millis(150);

@@ -8,8 +8,9 @@
 //!                         must leave within a second
 //! ```
 //!
-//! Of both the loudest make room first, as far as the library tells who asks. Neither holds up the server: it takes the first client of the hall that has connected. Between
-//! the blocks of a run both are looked after; who has waited for another run is told so.
+//! Of both the loudest make room first, as far as the library tells who asks. Neither holds up the
+//! server: it takes the first client of the hall that has connected. Between the blocks of a run
+//! both are looked after; who has waited for another run is told so.
 
 use super::control::{Answer, Client, Command, Hello, Report, Request, offer, parse};
 use super::driver::{Asking, Driver, DriverError, DriverEvent};

@@ -7,7 +7,8 @@
 use cci_admission::Origin;
 use std::time::{Duration, Instant};
 
-/// A client that has not asked for so long lets others go first, and keeps its place: it may be slow.
+/// A client that has not asked for so long lets others go first, and keeps its place: it may be
+/// slow.
 const LATE: Duration = Duration::from_secs(1);
 /// One that has not asked for so long has gone.
 const GONE: Duration = Duration::from_secs(10);
