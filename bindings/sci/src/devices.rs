@@ -23,9 +23,8 @@ unsafe extern "C" {
 /// Has the end of the program wait for what it has stored last, as an adapter would send it.
 fn confirm_at_exit() {
     static BEGIN: Once = Once::new();
-    // SAFETY: the function stays as long as the library.
     BEGIN.call_once(|| {
-        // Refused, the program ends without.
+        // Refused, the program ends without. SAFETY: the function stays as long as the library.
         let _ = unsafe { atexit(at_exit) };
     });
 }

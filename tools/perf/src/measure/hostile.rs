@@ -9,10 +9,10 @@ use super::plan::tests::plan;
 use super::reception::Coming;
 use super::server::{Notice, PATIENCE, Patience, serve};
 use cci::Attribute;
+use cci_mem::sync::{AtomicBool, AtomicU64, Ordering};
 use cci_report::UserError;
 use cci_report::names::{Measurement, Operation};
 use cci_report::session::Session;
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::time::Duration;
 
