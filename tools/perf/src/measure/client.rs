@@ -272,7 +272,7 @@ fn not_reached(uri: &str, why: &NotOpen) -> UserError {
     let failure = Failure::from_status(why.status);
     let reason = why.reason.as_deref();
     let hint = failure.map_or_else(|| why.to_string(), |it| advice_on(uri, it, reason, CALL));
-    if let Some(reason) = reason.filter(|_| is_unresolved(why.reason.as_deref())) {
+    if let Some(reason) = reason.filter(|_| is_unresolved(reason)) {
         return UserError(format!("the server at {uri} was not reached: {reason}; {hint}"));
     }
     let and = match why.status {

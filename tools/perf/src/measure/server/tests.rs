@@ -17,6 +17,13 @@ fn client() -> Client {
     Client { run: 1, uri: String::new(), pid: 1, uid: 1 }
 }
 
+/// A client asks the listening endpoint for a run.
+fn ask_to_launch(context_of: &mut dyn FnMut(&Asking<'_>) -> u64) -> DriverEvent<u32> {
+    let payload = text(&Hello { cci_perf: VERSION, client: client(), request: Request::Launch(session()) });
+    context_of(&Asking { payload: &payload, origin: &|| cci_admission::Origin::Here });
+    DriverEvent::Asked
+}
+
 /// An endpoint at which the end of the run comes after so many looks that find nothing.
 struct Quiet {
     looks: Cell<u32>,
@@ -115,11 +122,7 @@ impl Script for Robbed {
     ) -> Result<DriverEvent<u32>, DriverError> {
         let look = self.looks.replace(self.looks.get() + 1);
         Ok(match (self.opened, look) {
-            (0, 0) => {
-                let payload = text(&Hello { cci_perf: VERSION, client: client(), request: Request::Launch(session()) });
-                context_of(&Asking { payload: &payload, origin: &|| cci_admission::Origin::Here });
-                DriverEvent::Asked
-            }
+            (0, 0) => ask_to_launch(context_of),
             (0, 1) => DriverEvent::Open(1, 1),
             // The client leaves.
             (0, _) => return Err(DriverError::PeerLost),
@@ -174,11 +177,7 @@ impl Script for Poor {
         context_of: &mut dyn FnMut(&Asking<'_>) -> u64,
     ) -> Result<DriverEvent<u32>, DriverError> {
         match self.looks.replace(self.looks.get() + 1) {
-            0 => {
-                let payload = text(&Hello { cci_perf: VERSION, client: client(), request: Request::Launch(session()) });
-                context_of(&Asking { payload: &payload, origin: &|| cci_admission::Origin::Here });
-                Ok(DriverEvent::Asked)
-            }
+            0 => Ok(ask_to_launch(context_of)),
             1 => Ok(DriverEvent::Open(1, 1)),
             // The end of the test.
             _ => Err(DriverError::Failed(Status::NetDown)),
@@ -227,12 +226,7 @@ impl Script for Flooded {
     ) -> Result<DriverEvent<u32>, DriverError> {
         let look = self.looks.replace(self.looks.get() + 1);
         Ok(match (self.is_listening, look) {
-            (true, 0) => {
-                let request = Request::Launch(session());
-                let payload = text(&Hello { cci_perf: VERSION, client: client(), request });
-                context_of(&Asking { payload: &payload, origin: &|| cci_admission::Origin::Here });
-                DriverEvent::Asked
-            }
+            (true, 0) => ask_to_launch(context_of),
             (true, 1) => DriverEvent::Open(1, 1),
             (true, ..MOST_LOOKS) if !IS_SERVED.get() => DriverEvent::Received(2),
             (true, _) => return Err(DriverError::Failed(Status::NetDown)),
