@@ -416,7 +416,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let is_open = self.core.records.get(header.id).is_some_and(|record| record.target == index);
         let target = self.core.targets.get(index).filter(|target| target.assembly.is_none() && is_open);
         target.ok_or(Violation)?.assembly = Some(assembly(header, arguments, rest, most, None)?);
-        self.core.parts = self.core.parts.wrapping_add(1);
+        self.core.count_part();
         Ok(())
     }
 
@@ -425,7 +425,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let whole = target.assembly.as_mut().ok_or(Violation)?.add(message.0.from(HEADER))?;
         target.is_alive = true;
         let Some(whole) = target.assembly.take_if(|_| whole) else {
-            self.core.parts = self.core.parts.wrapping_add(1);
+            self.core.count_part();
             return Ok(());
         };
         self.end_of(index, whole.header.id, whole.header.kept())?;

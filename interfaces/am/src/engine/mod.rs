@@ -15,7 +15,7 @@ pub(crate) use segment::OwnSegment;
 use crate::credits::Pool;
 use crate::errors::{RequestError, Status};
 use crate::handlers::Handlers;
-use crate::mapping::Mapping;
+use crate::mapping::{Incoming, Mapping};
 use crate::message::Returned;
 use crate::options::Options;
 use crate::outbox::Outbox;
@@ -67,6 +67,12 @@ pub(crate) struct Core<M: Mapping> {
 impl<M: Mapping> Core<M> {
     pub(crate) fn clock(timeout: std::time::Duration) -> Clock {
         Clock::new(timeout)
+    }
+
+    /// Counts a part of a long message that is not its last: more of it is on its way.
+    fn count_part(&mut self) {
+        self.parts = self.parts.wrapping_add(1);
+        self.clock.lone = 0;
     }
 
     /// The most bytes of a payload beside 16 arguments, in a message of at most `most` bytes.
@@ -145,35 +151,38 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     /// Takes what has come, runs handlers, and sends what waits. Never waits.
     #[inline]
     pub(crate) fn poll(&mut self) -> Result<usize, RequestError> {
-        let mut found = self.take_some()?;
+        let mapping = self.mapping;
+        let mut found = mapping.poll(BURST, |incoming| self.take(incoming)).map_err(|_| RequestError::Unusable)?;
         // Behind a lone message nobody looks for another: that would hold up its answer. It is not
-        // alone where the poll before has found something, too.
-        if found > 0 && (found > 1 || self.core.clock.has_just_found()) {
+        // alone where the poll before has found something, too, until such a look was in vain.
+        if found > self.core.clock.lone {
             found += self.take_more(found);
         }
         self.after(found);
         Ok(found)
     }
 
-    #[inline]
-    fn take_some(&mut self) -> Result<usize, RequestError> {
-        let mapping = self.mapping;
-        mapping.poll(BURST, |incoming| self.take(incoming)).map_err(|_| RequestError::Unusable)
-    }
-
     /// Takes what else is there, up to the messages of one poll: a transport gives a few frames at
     /// a time. Of a program that polls rarely many wait, and long ones have many parts.
     #[inline(never)]
     fn take_more(&mut self, before: usize) -> usize {
-        let (parts, mut found) = (self.core.parts, 0);
+        let (mapping, parts) = (self.mapping, self.core.parts);
+        let mut found = 0;
         while before + found - self.core.parts.wrapping_sub(parts).min(found) < BURST {
-            // An endpoint that fails says so by the next poll.
-            match self.take_some() {
+            // Not the closure of `poll`: with two places to call it from, none would be inlined.
+            match mapping.poll(BURST, |incoming| self.take_another(incoming)) {
                 Ok(more) if more > 0 => found += more,
+                // An endpoint that fails says so by the next poll.
                 _ => break,
             }
         }
+        self.core.clock.lone = usize::from(before + found == 1);
         found
+    }
+
+    #[inline(never)]
+    fn take_another(&mut self, incoming: Incoming<'_, M::Channel, M::Asking<'_>>) {
+        self.take(incoming);
     }
 
     /// What follows each poll.

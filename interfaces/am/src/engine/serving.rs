@@ -115,7 +115,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let most = self.core.options.longest_medium;
         let source = self.core.sources.get(index).ok_or(Violation)?;
         source.assembly = Some(assembly(header, arguments, rest, most, refused)?);
-        self.core.parts = self.core.parts.wrapping_add(1);
+        self.core.count_part();
         Ok(())
     }
 
@@ -123,7 +123,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let source = self.core.sources.of(from).ok_or(Violation)?;
         let whole = source.assembly.as_mut().ok_or(Violation)?.add(message.0.from(HEADER))?;
         let Some(whole) = source.assembly.take_if(|_| whole) else {
-            self.core.parts = self.core.parts.wrapping_add(1);
+            self.core.count_part();
             return Ok(());
         };
         let arguments = &whole.arguments[..usize::from(whole.header.count)];

@@ -8,41 +8,44 @@ use std::time::{Duration, Instant};
 
 /// Ticks of a send timeout.
 const TICKS: u32 = 8;
-/// Empty polls after which the clock is read.
+/// Polls after which the clock is read.
 const LOOKS: u32 = 256;
 /// Empty polls after which ended requests are reported, however few.
 const QUIET: u32 = 32;
 /// The longest sleep while a message waits for room, whose coming wakes nobody.
 pub(super) const ROOM: Duration = Duration::from_millis(5);
 
-/// Reads the clock now and then: never while messages come, but once in many polls.
+/// Counts polls. Reads the clock now and then: never while messages come, but once in many polls.
 #[derive(Debug)]
 pub(crate) struct Clock {
     tick: u32,
     at: Instant,
     length: Duration,
-    polls: u32,
+    /// Polls that find something until counting has more to do: the clock is read then, or, after an
+    /// empty poll, the next is the one.
+    left: u32,
+    /// After an empty poll: polls until the clock is read.
+    until_read: u32,
+    /// Empty polls in a row.
     empty: u32,
+    /// A poll that found more than this looks further: 1 where a message may be a lone one, 0 where
+    /// others have come just before it.
+    pub(super) lone: usize,
 }
 
 impl Clock {
     pub(crate) fn new(timeout: Duration) -> Self {
-        Self { tick: 0, at: Instant::now(), length: timeout / TICKS, polls: 0, empty: 0 }
+        let (at, length) = (Instant::now(), timeout / TICKS);
+        Self { tick: 0, at, length, left: LOOKS, until_read: 0, empty: 0, lone: 1 }
     }
 
     pub(crate) fn tick(&self) -> u32 {
         self.tick
     }
 
-    /// Whether the last poll has found something.
-    #[inline]
-    pub(super) fn has_just_found(&self) -> bool {
-        self.empty == 0 && self.polls > 0
-    }
-
     /// Whether a tick is over. One counts once, however late: this endpoint did not poll meanwhile.
     fn has_ticked(&mut self) -> bool {
-        self.polls = 0;
+        *(if self.empty > 0 { &mut self.until_read } else { &mut self.left }) = LOOKS;
         let now = Instant::now();
         let is_over = now.duration_since(self.at) >= self.length;
         if is_over {
@@ -54,16 +57,45 @@ impl Clock {
 }
 
 impl<S, M: Mapping> Turn<'_, S, M> {
-    /// Counts polls: when nothing comes any more, reports what was kept for a batch.
+    /// Counts a poll.
     #[inline]
     pub(super) fn count_poll(&mut self, found: usize) {
+        if found == 0 {
+            return self.count_empty_poll();
+        }
         let clock = &mut self.core.clock;
-        clock.polls += 1;
-        clock.empty = if found == 0 { clock.empty.saturating_add(1) } else { 0 };
-        if clock.empty == QUIET {
+        clock.left -= 1;
+        if clock.left == 0 {
+            self.count_further();
+        }
+    }
+
+    /// When nothing comes any more, reports what was kept for a batch.
+    fn count_empty_poll(&mut self) {
+        let clock = &mut self.core.clock;
+        if clock.empty == 0 {
+            clock.until_read = std::mem::replace(&mut clock.left, 1);
+            clock.lone = 1;
+        }
+        clock.until_read -= 1;
+        clock.empty = clock.empty.saturating_add(1);
+        let (is_quiet, reads) = (clock.empty == QUIET, clock.until_read == 0);
+        if is_quiet {
             self.flush_batches();
         }
-        if self.core.clock.polls >= LOOKS {
+        if reads {
+            self.look_at_clock();
+        }
+    }
+
+    /// After a poll that has found something behind an empty one, or the many after which the clock
+    /// is read.
+    #[inline(never)]
+    fn count_further(&mut self) {
+        let clock = &mut self.core.clock;
+        let left = if clock.empty > 0 { clock.until_read - 1 } else { 0 };
+        (clock.left, clock.empty, clock.lone) = (left, 0, 0);
+        if left == 0 {
             self.look_at_clock();
         }
     }
