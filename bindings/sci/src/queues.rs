@@ -63,7 +63,7 @@ fn start(
 
 pub(crate) unsafe fn enqueue(handle: Handle, ends: Ends, size: usize, given: c_uint, error: *mut c_uint) {
     let act = |queue: &DmaQueue| {
-        flags::check(given, &[&flags::DMA_READ, &flags::DMA_GLOBAL], &[])?;
+        flags::check(given, &[&flags::DMA_READ, &flags::DMA_GLOBAL, &flags::BROADCAST], &[])?;
         add(queue, ends, size, given)
     };
     // SAFETY: by the contract of the header.
@@ -137,8 +137,9 @@ unsafe fn start_with(
     enter: impl FnOnce(&DmaQueue) -> Answer<()>,
 ) {
     let act = |queue: &DmaQueue| {
-        let has_flags = [&flags::DMA_READ, &flags::USE_CALLBACK, &flags::DMA_WAIT, &flags::DMA_GLOBAL];
-        flags::check(given, &has_flags, &[&flags::BROADCAST])?;
+        // A hint: the connection says whether it is of a group.
+        let hints = [&flags::DMA_GLOBAL, &flags::BROADCAST];
+        flags::check(given, &[&[&flags::DMA_READ, &flags::USE_CALLBACK, &flags::DMA_WAIT], &hints[..]].concat(), &[])?;
         queue.reset()?;
         enter(queue)?;
         start(queue, handle, told, given)?;

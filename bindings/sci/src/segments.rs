@@ -57,14 +57,12 @@ pub(crate) unsafe fn create(
         let has_flags = [&[&flags::USE_CALLBACK, &flags::BROADCAST, &flags::AUTO_ID], &hints[..]].concat();
         flags::check(given, &has_flags, &[&flags::EMPTY])?;
         let (is_broadcast, is_any) = (has(given, &flags::BROADCAST), has(given, &flags::AUTO_ID));
-        if is_broadcast && is_any {
-            return Err(FLAG_NOT_IMPLEMENTED);
-        }
         check(to)?;
         let function = callback(given, function, arg)?;
         let (registry, device) = (registry()?, device(sd)?);
         let handle = registry.next();
         let segment = match (is_broadcast, is_any) {
+            // The number is what its members agree on.
             (true, _) => device.host.create_broadcast(id, size)?,
             (false, true) => create_any(&device.host, size)?,
             (false, false) => device.host.create(id, size)?,

@@ -2,15 +2,16 @@
 //! Broadcast). All members of a host share memory; other hosts get what has changed.
 
 mod join;
+mod transfer;
 
 pub(crate) use join::{connect, create};
 
 use crate::claims::introduction_of_member;
 use crate::errors::Error;
-use crate::mirror::{Groups, apply};
+use crate::mirror::{Groups, MOST_BYTES, apply};
 use crate::state::{Key, Partner, State, Target};
 use crate::types::Reason;
-use crate::wire::{Message, Patch};
+use crate::wire::{HEADER, Message, Patch};
 use cci::{Endpoint, Memory};
 use cci_mem::segment::Segment;
 use cci_peers::Peer;
@@ -181,7 +182,7 @@ impl State {
         let next = group.members.iter().find(|(_, member)| member.memory == memory).map(|(key, _)| *key);
         let Some(next) = next else {
             group.lanes.remove(&memory);
-            return self.settle_casts(id);
+            return self.settle_casts(endpoint, id);
         };
         (lane.to, lane.asked) = (next, group.sent);
         let (token, last) = (group.token, group.sent);
@@ -216,15 +217,16 @@ impl State {
         self.groups.get(&id).is_none_or(|group| group.lanes.values().all(has_room))
     }
 
-    /// Bytes of a message that every host of a group takes.
-    pub(crate) fn most_of_cast(&self, id: u32) -> Option<usize> {
-        let lanes = self.groups.get(&id)?.lanes.values();
+    /// Bytes of groups of words, in a message that every host takes.
+    pub(crate) fn most_of_cast(&self, id: u32) -> usize {
         let most = |lane: &Lane| Some(self.peers.connection(lane.to.0?)?.max_send_size()? as usize);
-        lanes.filter_map(most).min()
+        let lanes = self.groups.get(&id).into_iter().flat_map(|group| group.lanes.values());
+        lanes.filter_map(most).min().map_or(MOST_BYTES, |most| most.saturating_sub(HEADER).min(MOST_BYTES))
     }
 
     /// Stores what has changed into the memory of this host, and sends it to all others. `number`
-    /// is that of the connection with this token, which is told of the confirmation if it asks.
+    /// is that of the connection or the queue with this token, which is told of the confirmation if
+    /// it asks.
     /// True: everybody has it already.
     pub(crate) fn cast(
         &mut self,
@@ -259,7 +261,7 @@ impl State {
     }
 
     /// A host has confirmed a patch. False: the token is of no group.
-    pub(crate) fn on_cast_applied(&mut self, from: Partner, token: u64, number: u32) -> bool {
+    pub(crate) fn on_cast_applied(&mut self, endpoint: &Endpoint, from: Partner, token: u64, number: u32) -> bool {
         let Some((id, group)) = self.groups.iter_mut().find(|(_, group)| group.token == token) else { return false };
         let (id, sent) = (*id, group.sent);
         let Some(lane) = group.lanes.values_mut().find(|lane| lane.to.0 == from) else { return true };
@@ -268,17 +270,18 @@ impl State {
         while lane.unconfirmed.front().is_some_and(|(number, _)| *number <= lane.confirmed) {
             lane.unconfirmed.pop_front();
         }
-        self.settle_casts(id);
+        self.settle_casts(endpoint, id);
         true
     }
 
-    /// Tells connections of what all hosts have confirmed.
-    fn settle_casts(&mut self, id: u32) {
+    /// Tells connections and queues of what all hosts have confirmed.
+    fn settle_casts(&mut self, endpoint: &Endpoint, id: u32) {
         let Some(group) = self.groups.get_mut(&id) else { return };
         let least = group.lanes.values().map(|lane| lane.confirmed).min().unwrap_or(group.sent);
         let count = group.waits.iter().take_while(|(number, ..)| *number <= least).count();
         for (_, token, number) in group.waits.drain(..count).collect::<Vec<_>>() {
             self.on_applied(None, token, number as u32);
+            self.on_transfer_ended(endpoint, token, true);
         }
         // A pass may wait for room.
         self.mirrors.ended += 1;
@@ -308,6 +311,9 @@ impl State {
             return None;
         }
         let group = self.groups.remove(&id)?;
+        for (_, token, _) in group.waits {
+            self.on_transfer_ended(endpoint, token, false);
+        }
         for (key, _) in group.members {
             self.connectors.remove(&key);
             self.send(endpoint, key.0, Message::Disconnect { token: group.token });

@@ -160,7 +160,7 @@ impl DmaQueue {
             if parts.is_empty() || parts.iter().any(|part| part.len == 0) {
                 return Err(Error::IllegalParameter);
             }
-            let ((own, own_handle), (partner, remote, remote_handle)) = found?;
+            let ((own, own_handle), (remote, far)) = found?;
             for part in parts {
                 own.check(part.local_offset, part.len)?;
                 remote.check(part.remote_offset, part.len)?;
@@ -169,9 +169,8 @@ impl DmaQueue {
                 own: Arc::clone(&own),
                 own_handle,
                 own_offset: part.local_offset as u64,
-                partner,
                 remote: Arc::clone(&remote),
-                remote_handle,
+                far,
                 remote_offset: part.remote_offset as u64,
                 len: part.len as u64,
                 is_read: direction == Direction::Read,

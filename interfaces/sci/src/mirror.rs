@@ -19,8 +19,10 @@ mod sys;
 mod thread;
 
 pub(crate) use calls::Looks;
+pub(crate) use changes::{Change, WORD, mask_before};
 pub(crate) use memory::{Mirror, Sent};
-pub(crate) use patch::{Groups, apply};
+pub(crate) use pass::MOST_BYTES;
+pub(crate) use patch::{Groups, apply, emit};
 pub(crate) use state::Mirrors;
 
 /// A host with a segment of 4 KiB, and another one that is connected to it by a network.

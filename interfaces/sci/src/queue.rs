@@ -34,15 +34,23 @@ pub enum QueueState {
     Error = 5,
 }
 
+/// What is at the remote end of a transfer.
+#[derive(Clone, Copy)]
+pub(crate) enum Far {
+    /// A segment of this host or of a partner, with the handle of its registration.
+    Segment(Partner, RmaHandle),
+    /// A broadcast group.
+    Group(u32),
+}
+
 /// A transfer between a segment of this host and one that it is connected to.
 pub(crate) struct Transfer {
     pub(crate) own: Arc<Mapped>,
     /// Of the registration of the segment of this host.
     pub(crate) own_handle: RmaHandle,
     pub(crate) own_offset: u64,
-    pub(crate) partner: Partner,
     pub(crate) remote: Arc<Mapped>,
-    pub(crate) remote_handle: RmaHandle,
+    pub(crate) far: Far,
     pub(crate) remote_offset: u64,
     pub(crate) len: u64,
     pub(crate) is_read: bool,
@@ -56,6 +64,8 @@ pub(crate) struct Queue {
     /// Transfers that have begun, and those of them that have not ended.
     begun: usize,
     open: usize,
+    /// Bytes of the next one that were moved, where it is of a group.
+    moved: u64,
     has_failed: bool,
     is_aborted: bool,
     /// How often it was posted.
@@ -64,7 +74,7 @@ pub(crate) struct Queue {
 }
 
 /// How the begin of a transfer went.
-enum Begun {
+pub(crate) enum Begun {
     Open,
     Ended,
     NoRoom,
@@ -72,13 +82,25 @@ enum Begun {
 }
 
 impl Transfer {
-    fn begin(&self, endpoint: &Endpoint, state: &State, token: u64, is_first: bool) -> Begun {
+    /// The peer that the remote segment is of, if it is one segment of another process.
+    fn partner(&self) -> Partner {
+        match self.far {
+            Far::Segment(partner, _) => partner,
+            Far::Group(_) => None,
+        }
+    }
+
+    fn begin(&self, endpoint: &Endpoint, state: &mut State, (token, is_first): (u64, bool), moved: &mut u64) -> Begun {
         if !self.remote.is_current() {
             return Begun::Failed;
         }
-        let Some(peer) = self.partner else { return self.copy() };
+        let (peer, handle) = match self.far {
+            Far::Segment(Some(peer), handle) => (peer, handle),
+            Far::Segment(None, _) => return self.copy(),
+            Far::Group(id) => return state.cast_transfer(endpoint, (id, token), self, moved),
+        };
         let Some(connection) = state.peers.connection(peer) else { return Begun::Failed };
-        let rma = Rma::new(&self.own_handle, &self.remote_handle, self.len)
+        let rma = Rma::new(&self.own_handle, &handle, self.len)
             .local_offset(self.own_offset)
             .remote_offset(self.remote_offset);
         // In order.
@@ -122,6 +144,7 @@ impl Queue {
             state: QueueState::Idle,
             begun: 0,
             open: 0,
+            moved: 0,
             has_failed: false,
             is_aborted: false,
             postings: 0,
@@ -142,7 +165,7 @@ impl Queue {
     /// one link.
     fn follows_in_order(&self, transfer: &Transfer) -> bool {
         let before = self.begun.checked_sub(1).and_then(|before| self.transfers.get(before));
-        transfer.partner.is_some() && before.is_some_and(|before| before.partner == transfer.partner)
+        transfer.partner().is_some() && before.is_some_and(|before| before.partner() == transfer.partner())
     }
 
     /// Whether it is posted and has nothing open: then it goes on once there is room.
@@ -169,7 +192,7 @@ impl State {
             if queue.open > 0 && !queue.follows_in_order(transfer) {
                 break;
             }
-            match transfer.begin(endpoint, self, token, queue.begun == 0) {
+            match transfer.begin(endpoint, self, (token, queue.begun == 0), &mut queue.moved) {
                 Begun::Open => queue.open += 1,
                 Begun::Ended => {}
                 Begun::NoRoom => break,
@@ -178,7 +201,7 @@ impl State {
                     break;
                 }
             }
-            queue.begun += 1;
+            (queue.begun, queue.moved) = (queue.begun + 1, 0);
         }
         let is_over = queue.is_ending() || queue.begun == queue.transfers.len();
         if queue.open == 0 && is_over {
@@ -222,7 +245,7 @@ impl State {
     /// A link is no more: transfers that have begun report their own ends. A queue that is posted
     /// later fails then.
     pub(crate) fn fail_queues(&mut self, endpoint: &Endpoint, partner: Partner) {
-        let uses = |queue: &Queue| queue.transfers.iter().any(|transfer| transfer.partner == partner);
+        let uses = |queue: &Queue| queue.transfers.iter().any(|transfer| transfer.partner() == partner);
         let tokens: Vec<_> = self.queues.iter().filter(|(_, queue)| uses(queue)).map(|(token, _)| *token).collect();
         for token in tokens {
             if let Some(queue) = self.queues.get_mut(&token) {

@@ -5,6 +5,7 @@ use crate::device_memory::{Found, Piece};
 use crate::errors::Error;
 use crate::mapped::Mapped;
 use crate::nodes::EVERY_NODE;
+use crate::queue::Far;
 use crate::shared::Shared;
 use crate::state::{Notices, OwnSegment, Remote, Source, State, retire};
 use crate::types::{Access, Reason, SegmentEvent, Then, Withdraw};
@@ -67,6 +68,10 @@ impl LocalSegment {
         };
         let mapped = Arc::new(mapped);
         shared.with(|state| {
+            // That of a group has no claim here.
+            if state.segments.contains_key(&id) {
+                return Err(Error::SegmentIdUsed);
+            }
             let claim = shared.enter_claim(state, socket)?;
             Ok(Self::enter(shared, state, id, (Some(claim), mapped, piece)))
         })
@@ -501,14 +506,15 @@ impl RemoteSegment {
     }
 
     /// What a transfer needs.
-    pub(crate) fn registered(
-        &self,
-        state: &State,
-    ) -> Result<(crate::state::Partner, Arc<Mapped>, cci::RmaHandle), Error> {
+    pub(crate) fn registered(&self, state: &State) -> Result<(Arc<Mapped>, Far), Error> {
         let remote = state.remotes.get(&self.token).filter(|remote| !remote.is_lost);
         let remote = remote.ok_or(Error::SegmentNotConnected)?;
-        let handle = remote.handle.ok_or(Error::NotImplemented)?;
-        Ok((remote.partner, Arc::clone(&self.mapped), handle))
+        let far = match remote.handle {
+            Some(handle) => Far::Segment(remote.partner, handle),
+            None if self.node == EVERY_NODE => Far::Group(self.id),
+            None => return Err(Error::NotImplemented),
+        };
+        Ok((Arc::clone(&self.mapped), far))
     }
 }
 

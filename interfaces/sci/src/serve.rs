@@ -114,7 +114,7 @@ impl State {
                 self.on_patch(endpoint, (from, token), &Patch { token, number, is_asking, first, groups });
             }
             Message::Applied { token, number } => {
-                if !self.on_cast_applied(from, token, number) {
+                if !self.on_cast_applied(endpoint, from, token, number) {
                     self.on_applied(from, token, number);
                 }
             }

@@ -122,8 +122,6 @@ static void hints(void) {
     OK(SCICreateSegment(sd, &first, id, SIZE, NULL, NULL, any, &error));
     OK(SCICreateSegment(sd, &second, id, SIZE, NULL, NULL, SCI_FLAG_AUTO_ID, &error));
     CHECK(SCIGetLocalSegmentId(first) != SCIGetLocalSegmentId(second) && SCIGetLocalSegmentId(second) != id);
-    FAILS(SCICreateSegment(sd, &own, id, SIZE, NULL, NULL, SCI_FLAG_AUTO_ID | SCI_FLAG_BROADCAST, &error),
-          SCI_ERR_FLAG_NOT_IMPLEMENTED);
     OK(SCIMapLocalSegment(first, &window, 0, SIZE, NULL, SCI_FLAG_IO_MAP_IOSPACE, &error));
     OK(SCIUnmapSegment(window, NONE, &error));
     OK(SCIRemoveSegment(first, NONE, &error));
@@ -209,10 +207,14 @@ static void broadcasts(void) {
     sci_local_segment_t member, other;
     sci_remote_segment_t all;
     sci_map_t here, there;
+    sci_dma_queue_t queue;
     volatile unsigned char *seen, *stored;
     const unsigned int every = DIS_BROADCAST_NODEID_GROUP_ALL, flag = SCI_FLAG_BROADCAST;
+    const unsigned int dma = flag | SCI_FLAG_DMA_GLOBAL | SCI_FLAG_DMA_WAIT;
 
-    OK(SCICreateSegment(sd, &member, id + 2, SIZE, NULL, NULL, flag, &error));
+    /* Its members agree on the number of a group. */
+    OK(SCICreateSegment(sd, &member, id + 2, SIZE, NULL, NULL, flag | SCI_FLAG_AUTO_ID, &error));
+    CHECK(SCIGetLocalSegmentId(member) == id + 2);
     FAILS(SCICreateSegment(sd, &other, id + 2, SIZE, NULL, NULL, flag, &error), SCI_ERR_SEGMENTID_USED);
     FAILS(SCIConnectSegment(sd, &all, every, id + 2, 0, NULL, NULL, WAIT, flag, &error), SCI_ERR_NO_SUCH_SEGMENT);
     OK(SCIPrepareSegment(member, 0, flag, &error));
@@ -226,6 +228,14 @@ static void broadcasts(void) {
     FAILS(SCIMapRemoteSegment(remote, &there, 0, SIZE, NULL, flag, &error), SCI_ERR_ILLEGAL_FLAG);
     stored[5] = 9;
     CHECK(seen[5] == 9);
+    OK(SCICreateSegment(sd, &other, id, SIZE, NULL, NULL, SCI_FLAG_AUTO_ID, &error));
+    OK(SCIPrepareSegment(other, 0, SCI_FLAG_DMA_SOURCE_ONLY, &error));
+    OK(SCICreateDMAQueue(sd, &queue, 0, 1, NONE, &error));
+    OK(SCIStartDmaTransfer(queue, other, all, 0, 1, 5, NULL, NULL, dma | SCI_FLAG_DMA_READ, &error));
+    OK(SCIStartDmaTransfer(queue, other, all, 0, 1, 7, NULL, NULL, dma, &error));
+    CHECK(seen[7] == 9);
+    OK(SCIRemoveDMAQueue(queue, NONE, &error));
+    OK(SCIRemoveSegment(other, NONE, &error));
     FAILS(SCIRemoveSegment(member, NONE, &error), SCI_ERR_BUSY);
     OK(SCIUnmapSegment(there, NONE, &error));
     OK(SCIUnmapSegment(here, NONE, &error));

@@ -4,11 +4,10 @@
 use crate::errors::Error;
 use crate::mirror::changes::Change;
 use crate::mirror::memory::Mirror;
-use crate::mirror::pass::{BUDGET, MOST_BYTES, Pass, Step};
+use crate::mirror::pass::{BUDGET, Pass, Step};
 use crate::mirror::patch::emit;
 use crate::mirror::state::{Mirrors, Transfer, Twin};
 use crate::state::State;
-use crate::wire::HEADER;
 use cci::{Endpoint, RmaHandle};
 use std::ops::Range;
 use std::sync::Arc;
@@ -73,8 +72,7 @@ impl State {
     }
 
     fn cast_changes(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin, changes: &[Change]) {
-        let most = self.most_of_cast(id).map_or(MOST_BYTES, |most| most.saturating_sub(HEADER).min(MOST_BYTES));
-        for (groups, _) in emit(changes, most) {
+        for (groups, _) in emit(changes, self.most_of_cast(id)) {
             twin.sent += 1;
             self.cast(endpoint, id, (twin.mirror.token, twin.sent, false), groups);
         }

@@ -16,7 +16,7 @@ use std::time::Instant;
 /// Blocks that are compared before others may have the lock.
 pub(super) const BUDGET: u32 = 16;
 /// Bytes of the groups of a patch, at most.
-pub(super) const MOST_BYTES: usize = 8192;
+pub(crate) const MOST_BYTES: usize = 8192;
 /// Patches that were not confirmed from which on one asks for it, and those that are told apart.
 const MANY: usize = 32;
 const MOST_PLACES: usize = 64;

@@ -4,7 +4,7 @@ use crate::spaces::host_of;
 use crate::world::{bytes, id, seen, until, until_is};
 use cci_conformance::LIMIT;
 use cci_conformance::namespace::{Net, has, may_be_made, pair};
-use cci_sci::{Access, Error, Host, Kind, LocalSegment, RemoteSegment, SequenceStatus, Window};
+use cci_sci::{Access, Direction, Error, Host, Kind, LocalSegment, QueueState, RemoteSegment, SequenceStatus, Window};
 
 const TABLE: &str = "4 10.0.0.1\n8 10.0.0.2:7300\n";
 const SIZE: usize = 100_001;
@@ -127,6 +127,59 @@ fn a_member_goes_on_for_one_that_ends() {
     window.store(8, 9_u64).expect("inside");
     until_is(&sequence, SequenceStatus::Ok);
     assert_eq!(near.load(8), Ok(9_u64));
+}
+
+/// A transfer has ended once all hosts have what it wrote; and it ends, too, where they end before.
+#[test]
+fn a_transfer_reaches_members_of_both_hosts() {
+    if !may_be_made() {
+        return;
+    }
+    let nets = pair(1500);
+    let [first, second] = hosts(&nets);
+    let id = id();
+    let (far_segment, far) = member(&nets[1], &second, id);
+    let (_near, near) = member(&nets[0], &first, id);
+    let to_all = nets[0].enter(|| first.connect_broadcast(id, Some(LIMIT))).expect("published");
+    let local = first.create(id, SIZE).expect("memory");
+    local.prepare().expect("room");
+    let own = local.map(0..SIZE, Access::ReadWrite).expect("mapped");
+    let queue = first.dma_queue(2).expect("room");
+    if has("nft") {
+        nets[1].rules(
+            "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
+             add rule ip t in meta l4proto udp numgen random mod 100 < 5 drop",
+        );
+    }
+    let mut random = fastrand::Rng::with_seed(5);
+    let mut model = vec![0; SIZE];
+    for _ in 0..5 {
+        let fresh: Vec<u8> = (0..SIZE).map(|_| random.u8(..)).collect();
+        own.write(0, &fresh).expect("inside");
+        for (from, to, len) in [(1, 0, SIZE - 1), (7, random.usize(..100), random.usize(1..SIZE - 200))] {
+            queue.enqueue((&local, from), (&to_all, to), len, Direction::Write).expect("room");
+            model[to..to + len].copy_from_slice(&fresh[from..from + len]);
+        }
+        queue.post().expect("gathered");
+        assert_eq!((queue.wait(Some(LIMIT)), queue.reset()), (Ok(QueueState::Done), Ok(())));
+        assert!([&near, &far].map(bytes).iter().all(|seen| *seen == model));
+    }
+    // What another host has stored is read.
+    let back = nets[1].enter(|| second.connect_broadcast(id, Some(LIMIT))).expect("published");
+    let window = back.map(0..SIZE, Access::ReadWrite).expect("mapped");
+    window.store(24, 78_u64).expect("inside");
+    until_is(&window.sequence(), SequenceStatus::Ok);
+    queue.enqueue((&local, 0), (&to_all, 24), 8, Direction::Read).expect("room");
+    queue.post().expect("gathered");
+    assert_eq!((queue.wait(Some(LIMIT)), queue.reset()), (Ok(QueueState::Done), Ok(())));
+    assert_eq!(own.load(0), Ok(78_u64));
+    // The other host ends while it has not confirmed.
+    queue.enqueue((&local, 0), (&to_all, 0), SIZE, Direction::Write).expect("room");
+    queue.post().expect("gathered");
+    drop((window, back, far, far_segment));
+    drop(second);
+    assert_eq!((queue.wait(Some(LIMIT)), queue.reset()), (Ok(QueueState::Done), Ok(())));
+    assert_eq!(near.load(0), own.load::<u64>(0));
 }
 
 /// A group of many blocks is read and sent on a small stack.
