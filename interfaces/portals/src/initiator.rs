@@ -72,11 +72,11 @@ impl State {
     /// Whether a region of a memory descriptor can take part now.
     fn check_region(&self, memory: Handle, region: Option<(u64, u64)>) -> Result<(u64, u64), Error> {
         let of = self.objects.memories.get(memory).ok_or(Error::Memory)?;
-        let (offset, length) = region.unwrap_or((0, of.region.len()));
-        if !of.region.contains(offset, length) {
-            return Err(Error::IllegalMemory);
+        if !of.is_active() {
+            return Err(Error::Memory);
         }
-        if of.is_active() { Ok((offset, length)) } else { Err(Error::Memory) }
+        let (offset, length) = region.unwrap_or((0, of.region.len()));
+        if of.region.contains(offset, length) { Ok((offset, length)) } else { Err(Error::IllegalMemory) }
     }
 
     /// An operation is pending on a memory descriptor. A send takes one from its threshold now, the

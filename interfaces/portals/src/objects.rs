@@ -110,6 +110,12 @@ impl Memory {
         self.described.options & bits == bits
     }
 
+    /// Whether fewer than `max_size` bytes are left for requests: also before the first one.
+    fn is_short(&self) -> bool {
+        let is_limited = self.has(options::MAX_SIZE) && !self.has(options::MANAGE_REMOTE);
+        is_limited && self.region.len() - self.offset < self.described.max_size
+    }
+
     /// Whether it goes by itself, now.
     #[inline]
     pub(crate) fn is_over(&self) -> bool {
@@ -126,7 +132,7 @@ impl Memory {
     /// little. It may offer more than it has, and is asked in vain then.
     fn offer(&self) -> Offer {
         let room = match () {
-            () if !self.is_active() => return NOTHING,
+            () if !self.is_active() || self.is_short() => return NOTHING,
             () if self.has(options::TRUNCATE) => u64::MAX,
             () if self.has(options::MANAGE_REMOTE) => self.region.len(),
             () => self.region.len().saturating_sub(self.offset),
@@ -143,8 +149,7 @@ impl Memory {
         self.count();
         if !is_remote {
             self.offset += length;
-            let left = self.region.len() - self.offset;
-            self.is_spent = self.has(options::MAX_SIZE) && left < self.described.max_size;
+            self.is_spent = self.is_short();
         }
         (offset, length)
     }

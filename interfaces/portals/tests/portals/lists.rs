@@ -92,6 +92,21 @@ fn the_local_offset_grows_until_too_little_is_left() {
     until(&sides, "the drop", || (sides[1].dropped() == 1).then_some(()));
 }
 
+/// One that has less than its `max_size` from the start takes nothing, but may be sent from.
+#[test]
+fn a_descriptor_that_is_too_short_for_its_largest_request_is_passed_over() {
+    let sides = two("sm");
+    let memory = zeroes(5);
+    sides[1].post_descriptor(anything(), Descriptor::new(&memory).options(PUT).max_size(6), Unlink::Retain);
+    put(&sides, 0, b"x", &other(1));
+    until(&sides, "the drop", || (sides[1].dropped() == 1).then_some(()));
+    let from = buffer(b"short".to_vec());
+    let own = sides[0].ni.bind(Descriptor::new(&from).max_size(6), Unlink::Retain).expect("room");
+    sides[1].post_descriptor(anything(), Descriptor::new(&zeroes(9)).options(PUT).max_size(6), Unlink::Retain);
+    sides[0].ni.put(own, None, false, &other(1)).expect("active");
+    assert_eq!(events(&sides, 1, &[PutStart, PutEnd])[1].mlength, 5);
+}
+
 #[test]
 fn access_is_checked_before_anything_else() {
     let sides = two("sm");

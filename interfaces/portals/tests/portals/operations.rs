@@ -111,6 +111,10 @@ fn a_region_of_a_memory_descriptor_is_put_and_got() {
     assert_eq!(bytes(&copy), b"-34--");
     assert_eq!(sides[0].ni.put(source, Some((8, 3)), false, &to), Err(Error::IllegalMemory));
     assert_eq!(sides[0].ni.get(sink, Some((u64::MAX, 3)), &to), Err(Error::IllegalMemory));
+    // One that is inactive has no region.
+    let over = Descriptor::new(&buffer(vec![0; 9])).threshold(0);
+    let over = sides[0].ni.bind(over, Unlink::Retain).expect("room");
+    assert_eq!(sides[0].ni.put(over, Some((8, 3)), false, &to), Err(Error::Memory));
 }
 
 /// The target's bytes come, and the initiator's take their place.
