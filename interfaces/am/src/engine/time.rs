@@ -21,8 +21,8 @@ pub(crate) struct Clock {
     tick: u32,
     at: Instant,
     length: Duration,
-    /// Polls that find something until counting has more to do: the clock is read then, or, after an
-    /// empty poll, the next is the one.
+    /// Polls that find something until counting has more to do: the clock is read then, or, after
+    /// an empty poll, the next is the one.
     left: u32,
     /// After an empty poll: polls until the clock is read.
     until_read: u32,
