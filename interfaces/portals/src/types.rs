@@ -172,7 +172,8 @@ pub struct Described {
     pub length: u64,
     /// Operations until it is inactive; [`FOREVER`], or 0 and less.
     pub threshold: i32,
-    /// With [`options::MAX_SIZE`]: fewer bytes than these left make it inactive.
+    /// With [`options::MAX_SIZE`]: a request that leaves fewer bytes than these makes it inactive,
+    /// and one that is shorter takes none.
     pub max_size: u64,
     /// [`options`].
     pub options: u32,

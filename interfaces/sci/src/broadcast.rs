@@ -95,7 +95,8 @@ pub(crate) struct Group {
     lanes: BTreeMap<u64, Lane>,
     /// Patches that were sent.
     sent: u64,
-    /// Which of them a connection waits for: its token, and the number it has for the patch.
+    /// Which of them a connection or a queue waits for: its token, and the number it has for the
+    /// patch.
     waits: VecDeque<(u64, u64, u64)>,
 }
 
@@ -209,11 +210,19 @@ impl State {
         self.groups.get(&id).is_none_or(|group| apply(&group.commons.memory(), patch.first, patch.groups))
     }
 
-    /// Whether all hosts of a group take more.
+    /// Whether all hosts of a group take more of a window.
     pub(crate) fn may_cast(&self, id: u32) -> bool {
-        let has_room = |lane: &Lane| {
-            lane.unconfirmed.len() < MOST_UNCONFIRMED && !lane.to.0.is_some_and(|peer| self.is_backed_up(peer))
-        };
+        self.has_room_below(id, MOST_UNCONFIRMED)
+    }
+
+    /// The same for a transfer, which leaves room to windows.
+    fn may_cast_transfer(&self, id: u32) -> bool {
+        self.has_room_below(id, MOST_UNCONFIRMED / 2)
+    }
+
+    fn has_room_below(&self, id: u32, most: usize) -> bool {
+        let has_room =
+            |lane: &Lane| lane.unconfirmed.len() < most && !lane.to.0.is_some_and(|peer| self.is_backed_up(peer));
         self.groups.get(&id).is_none_or(|group| group.lanes.values().all(has_room))
     }
 
@@ -226,8 +235,7 @@ impl State {
 
     /// Stores what has changed into the memory of this host, and sends it to all others. `number`
     /// is that of the connection or the queue with this token, which is told of the confirmation if
-    /// it asks.
-    /// True: everybody has it already.
+    /// it asks. True: everybody has it already.
     pub(crate) fn cast(
         &mut self,
         endpoint: &Endpoint,
@@ -236,7 +244,7 @@ impl State {
         groups: Groups,
     ) -> bool {
         let Some(group) = self.groups.get_mut(&id) else { return true };
-        // Inside: it is what a mirror of the same length has found.
+        // Inside: a mirror of the same length has found it, or the range was checked.
         apply(&group.commons.memory(), groups.first, &groups.bytes);
         if group.lanes.is_empty() {
             return true;

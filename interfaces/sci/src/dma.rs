@@ -110,7 +110,8 @@ impl DmaQueue {
     /// [`Error::MaxEntries`]; [`Error::IllegalOperation`]: the queue is posted, or not reset since;
     /// [`Error::IllegalParameter`]: no bytes; [`Error::OutOfRange`];
     /// [`Error::SegmentNotPrepared`]; [`Error::NoSuchSegment`], [`Error::SegmentNotConnected`]: a
-    /// segment is no more; [`Error::Cancelled`], [`Error::NotInitialized`].
+    /// segment is no more; [`Error::NotImplemented`]: the remote one lies in the memory of a
+    /// device; [`Error::Cancelled`], [`Error::NotInitialized`].
     pub fn enqueue(
         &self,
         (local, local_offset): (&LocalSegment, usize),
@@ -160,7 +161,7 @@ impl DmaQueue {
             if parts.is_empty() || parts.iter().any(|part| part.len == 0) {
                 return Err(Error::IllegalParameter);
             }
-            let ((own, own_handle), (remote, far)) = found?;
+            let ((own, own_handle), (remote, end)) = found?;
             for part in parts {
                 own.check(part.local_offset, part.len)?;
                 remote.check(part.remote_offset, part.len)?;
@@ -170,7 +171,7 @@ impl DmaQueue {
                 own_handle,
                 own_offset: part.local_offset as u64,
                 remote: Arc::clone(&remote),
-                far,
+                end,
                 remote_offset: part.remote_offset as u64,
                 len: part.len as u64,
                 is_read: direction == Direction::Read,
@@ -256,7 +257,7 @@ impl DmaQueue {
     }
 
     /// Begins no further transfer. Those that have begun go on; then the queue is
-    /// [`QueueState::Aborted`].
+    /// [`QueueState::Aborted`]. One to a broadcast group may have gone in part.
     ///
     /// # Errors
     ///

@@ -151,7 +151,6 @@ impl Host {
     ///
     /// As [`Host::create`]; [`Error::SegmentIdUsed`]: the group has another size, or this process
     /// a segment of the number. [`Error::Timeout`]: the members on this host do not answer.
-    /// [`Error::IllegalOperation`]: in a callback.
     pub fn create_broadcast(&self, id: u32, size: usize) -> Result<LocalSegment, Error> {
         broadcast::create(&self.shared, id, size)
     }

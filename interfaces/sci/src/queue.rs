@@ -1,4 +1,4 @@
-//! Transfers of DMA queues, by RMA.
+//! Transfers of DMA queues: by RMA, by copies within a host, and to broadcast groups.
 
 use crate::mapped::Mapped;
 use crate::state::{Notices, Operation, Partner, Source, State};
@@ -36,7 +36,7 @@ pub enum QueueState {
 
 /// What is at the remote end of a transfer.
 #[derive(Clone, Copy)]
-pub(crate) enum Far {
+pub(crate) enum RemoteEnd {
     /// A segment of this host or of a partner, with the handle of its registration.
     Segment(Partner, RmaHandle),
     /// A broadcast group.
@@ -50,7 +50,7 @@ pub(crate) struct Transfer {
     pub(crate) own_handle: RmaHandle,
     pub(crate) own_offset: u64,
     pub(crate) remote: Arc<Mapped>,
-    pub(crate) far: Far,
+    pub(crate) end: RemoteEnd,
     pub(crate) remote_offset: u64,
     pub(crate) len: u64,
     pub(crate) is_read: bool,
@@ -64,7 +64,7 @@ pub(crate) struct Queue {
     /// Transfers that have begun, and those of them that have not ended.
     begun: usize,
     open: usize,
-    /// Bytes of the next one that were moved, where it is of a group.
+    /// Bytes of the next transfer that have gone to a group, or come from it.
     moved: u64,
     has_failed: bool,
     is_aborted: bool,
@@ -84,9 +84,9 @@ pub(crate) enum Begun {
 impl Transfer {
     /// The peer that the remote segment is of, if it is one segment of another process.
     fn partner(&self) -> Partner {
-        match self.far {
-            Far::Segment(partner, _) => partner,
-            Far::Group(_) => None,
+        match self.end {
+            RemoteEnd::Segment(partner, _) => partner,
+            RemoteEnd::Group(_) => None,
         }
     }
 
@@ -94,10 +94,10 @@ impl Transfer {
         if !self.remote.is_current() {
             return Begun::Failed;
         }
-        let (peer, handle) = match self.far {
-            Far::Segment(Some(peer), handle) => (peer, handle),
-            Far::Segment(None, _) => return self.copy(),
-            Far::Group(id) => return state.cast_transfer(endpoint, (id, token), self, moved),
+        let (peer, handle) = match self.end {
+            RemoteEnd::Segment(Some(peer), handle) => (peer, handle),
+            RemoteEnd::Segment(None, _) => return self.copy(),
+            RemoteEnd::Group(id) => return state.cast_transfer(endpoint, (id, token), self, moved),
         };
         let Some(connection) = state.peers.connection(peer) else { return Begun::Failed };
         let rma = Rma::new(&self.own_handle, &handle, self.len)

@@ -5,7 +5,7 @@ use crate::device_memory::{Found, Piece};
 use crate::errors::Error;
 use crate::mapped::Mapped;
 use crate::nodes::EVERY_NODE;
-use crate::queue::Far;
+use crate::queue::RemoteEnd;
 use crate::shared::Shared;
 use crate::state::{Notices, OwnSegment, Remote, Source, State, retire};
 use crate::types::{Access, Reason, SegmentEvent, Then, Withdraw};
@@ -506,12 +506,12 @@ impl RemoteSegment {
     }
 
     /// What a transfer needs.
-    pub(crate) fn registered(&self, state: &State) -> Result<(Arc<Mapped>, Far), Error> {
+    pub(crate) fn registered(&self, state: &State) -> Result<(Arc<Mapped>, RemoteEnd), Error> {
         let remote = state.remotes.get(&self.token).filter(|remote| !remote.is_lost);
         let remote = remote.ok_or(Error::SegmentNotConnected)?;
         let far = match remote.handle {
-            Some(handle) => Far::Segment(remote.partner, handle),
-            None if self.node == EVERY_NODE => Far::Group(self.id),
+            Some(handle) => RemoteEnd::Segment(remote.partner, handle),
+            None if self.node == EVERY_NODE => RemoteEnd::Group(self.id),
             None => return Err(Error::NotImplemented),
         };
         Ok((Arc::clone(&self.mapped), far))

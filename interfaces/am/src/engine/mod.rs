@@ -72,7 +72,7 @@ impl<M: Mapping> Core<M> {
     /// Counts a part of a long message that is not its last: more of it is on its way.
     fn count_part(&mut self) {
         self.parts = self.parts.wrapping_add(1);
-        self.clock.lone = 0;
+        self.clock.single = 0;
     }
 
     /// The most bytes of a payload beside 16 arguments, in a message of at most `most` bytes.
@@ -153,9 +153,9 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     pub(crate) fn poll(&mut self) -> Result<usize, RequestError> {
         let mapping = self.mapping;
         let mut found = mapping.poll(BURST, |incoming| self.take(incoming)).map_err(|_| RequestError::Unusable)?;
-        // Behind a lone message nobody looks for another: that would hold up its answer. It is not
-        // alone where the poll before has found something, too, until such a look was in vain.
-        if found > self.core.clock.lone {
+        // To look for another behind a single message would hold up its answer. It is done where
+        // the poll before has found one, too, until it was in vain.
+        if found > self.core.clock.single {
             found += self.take_more(found);
         }
         self.after(found);
@@ -176,7 +176,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
                 _ => break,
             }
         }
-        self.core.clock.lone = usize::from(before + found == 1);
+        self.core.clock.single = usize::from(before + found == 1);
         found
     }
 

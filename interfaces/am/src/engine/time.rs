@@ -15,7 +15,7 @@ const QUIET: u32 = 32;
 /// The longest sleep while a message waits for room, whose coming wakes nobody.
 pub(super) const ROOM: Duration = Duration::from_millis(5);
 
-/// Counts polls. Reads the clock now and then: never while messages come, but once in many polls.
+/// Counts polls. The clock is read once in many of them.
 #[derive(Debug)]
 pub(crate) struct Clock {
     tick: u32,
@@ -28,15 +28,15 @@ pub(crate) struct Clock {
     until_read: u32,
     /// Empty polls in a row.
     empty: u32,
-    /// A poll that found more than this looks further: 1 where a message may be a lone one, 0 where
-    /// others have come just before it.
-    pub(super) lone: usize,
+    /// A poll that found more than this looks for more: 1 where a single message is probably all, 0
+    /// where another one has come just before it.
+    pub(super) single: usize,
 }
 
 impl Clock {
     pub(crate) fn new(timeout: Duration) -> Self {
         let (at, length) = (Instant::now(), timeout / TICKS);
-        Self { tick: 0, at, length, left: LOOKS, until_read: 0, empty: 0, lone: 1 }
+        Self { tick: 0, at, length, left: LOOKS, until_read: 0, empty: 0, single: 0 }
     }
 
     pub(crate) fn tick(&self) -> u32 {
@@ -75,7 +75,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
         let clock = &mut self.core.clock;
         if clock.empty == 0 {
             clock.until_read = std::mem::replace(&mut clock.left, 1);
-            clock.lone = 1;
+            clock.single = 1;
         }
         clock.until_read -= 1;
         clock.empty = clock.empty.saturating_add(1);
@@ -94,7 +94,7 @@ impl<S, M: Mapping> Turn<'_, S, M> {
     fn count_further(&mut self) {
         let clock = &mut self.core.clock;
         let left = if clock.empty > 0 { clock.until_read - 1 } else { 0 };
-        (clock.left, clock.empty, clock.lone) = (left, 0, 0);
+        (clock.left, clock.empty, clock.single) = (left, 0, 0);
         if left == 0 {
             self.look_at_clock();
         }

@@ -26,8 +26,9 @@ fn changes(offset: u64, bytes: &[u8]) -> Vec<Change> {
 }
 
 impl State {
-    /// Goes on with a transfer of this queue, of which `moved` bytes have been moved. A write has
-    /// ended once all hosts have confirmed it.
+    /// Goes on with a transfer of this queue, of which `moved` bytes have been moved. A write goes
+    /// into the memory of this host and to all others, and has ended once they have confirmed it. A
+    /// read takes what the memory of this host has.
     pub(crate) fn cast_transfer(
         &mut self,
         endpoint: &Endpoint,
@@ -35,22 +36,24 @@ impl State {
         transfer: &Transfer,
         moved: &mut u64,
     ) -> Begun {
+        let mut room = [0; STEP as usize];
         while *moved < transfer.len {
             let Some(group) = self.groups.get(&id) else { return Begun::Failed };
-            let mut bytes = vec![0; STEP.min(transfer.len - *moved) as usize];
-            let (own, far) = (transfer.own_offset + *moved, transfer.remote_offset + *moved);
-            let is_copied = match transfer.is_read {
-                // The memory of the own host has all that was stored.
-                true => group.commons.memory().copy_out(far, &mut bytes) && transfer.own.write(own as usize, &bytes),
-                false if !self.may_cast(id) => return Begun::NoRoom,
-                false => transfer.own.read(own as usize, &mut bytes),
+            let bytes = &mut room[..STEP.min(transfer.len - *moved) as usize];
+            let (own, far) = ((transfer.own_offset + *moved) as usize, transfer.remote_offset + *moved);
+            let (common, is_here) = (group.commons.memory(), group.lanes.is_empty());
+            let is_moved = match transfer.is_read {
+                true => common.copy_out(far, bytes) && transfer.own.write(own, bytes),
+                false if is_here => transfer.own.read(own, bytes) && common.copy_in(far, bytes),
+                false if !self.may_cast_transfer(id) => return Begun::NoRoom,
+                false => transfer.own.read(own, bytes),
             };
-            if !is_copied {
+            if !is_moved {
                 return Begun::Failed;
             }
             *moved += bytes.len() as u64;
-            if !transfer.is_read {
-                self.cast_bytes(endpoint, (id, token), (far, &bytes), *moved == transfer.len);
+            if !transfer.is_read && !is_here {
+                self.cast_bytes(endpoint, (id, token), (far, bytes), *moved == transfer.len);
             }
         }
         // It may have ended in the midst of the call.

@@ -96,7 +96,8 @@ impl Shared {
 
     /// Leaves to the thread of the host what is its own: callbacks, and what waits for room.
     fn finish_driving(&self, mut state: std::sync::MutexGuard<'_, State>) {
-        let is_left = !state.ready.is_empty() || !state.to_self.is_empty() || state.is_backlogged();
+        let is_waiting = state.is_backlogged() || state.has_starved_queue();
+        let is_left = !state.ready.is_empty() || !state.to_self.is_empty() || is_waiting;
         self.tell(&mut state);
         let retired = std::mem::take(&mut state.retired);
         drop(state);

@@ -5,6 +5,7 @@ use crate::world::{bytes, id, seen, until, until_is};
 use cci_conformance::LIMIT;
 use cci_conformance::namespace::{Net, has, may_be_made, pair};
 use cci_sci::{Access, Direction, Error, Host, Kind, LocalSegment, QueueState, RemoteSegment, SequenceStatus, Window};
+use std::time::Duration;
 
 const TABLE: &str = "4 10.0.0.1\n8 10.0.0.2:7300\n";
 const SIZE: usize = 100_001;
@@ -141,7 +142,7 @@ fn a_transfer_reaches_members_of_both_hosts() {
     let (far_segment, far) = member(&nets[1], &second, id);
     let (_near, near) = member(&nets[0], &first, id);
     let to_all = nets[0].enter(|| first.connect_broadcast(id, Some(LIMIT))).expect("published");
-    let local = first.create(id, SIZE).expect("memory");
+    let local = first.create(crate::world::id(), SIZE).expect("memory");
     local.prepare().expect("room");
     let own = local.map(0..SIZE, Access::ReadWrite).expect("mapped");
     let queue = first.dma_queue(2).expect("room");
@@ -173,11 +174,23 @@ fn a_transfer_reaches_members_of_both_hosts() {
     queue.post().expect("gathered");
     assert_eq!((queue.wait(Some(LIMIT)), queue.reset()), (Ok(QueueState::Done), Ok(())));
     assert_eq!(own.load(0), Ok(78_u64));
-    // The other host ends while it has not confirmed.
+    // The other host ends while it cannot confirm.
+    if has("nft") {
+        nets[0].rules(
+            "add table ip u; add chain ip u in { type filter hook input priority 0; }; \
+             add rule ip u in meta l4proto udp drop",
+        );
+    }
     queue.enqueue((&local, 0), (&to_all, 0), SIZE, Direction::Write).expect("room");
     queue.post().expect("gathered");
+    if has("nft") {
+        assert_eq!(queue.wait(Some(Duration::from_millis(100))), Err(Error::Timeout));
+    }
     drop((window, back, far, far_segment));
     drop(second);
+    if has("nft") {
+        nets[0].rules("flush ruleset");
+    }
     assert_eq!((queue.wait(Some(LIMIT)), queue.reset()), (Ok(QueueState::Done), Ok(())));
     assert_eq!(near.load(0), own.load::<u64>(0));
 }
