@@ -137,9 +137,10 @@ unsafe fn start_with(
     enter: impl FnOnce(&DmaQueue) -> Answer<()>,
 ) {
     let act = |queue: &DmaQueue| {
-        // A hint: the connection says whether it is of a group.
-        let hints = [&flags::DMA_GLOBAL, &flags::BROADCAST];
-        flags::check(given, &[&[&flags::DMA_READ, &flags::USE_CALLBACK, &flags::DMA_WAIT], &hints[..]].concat(), &[])?;
+        // The last two are hints: the connection says whether it is of a group.
+        let has_flags =
+            [&flags::DMA_READ, &flags::USE_CALLBACK, &flags::DMA_WAIT, &flags::DMA_GLOBAL, &flags::BROADCAST];
+        flags::check(given, &has_flags, &[])?;
         queue.reset()?;
         enter(queue)?;
         start(queue, handle, told, given)?;

@@ -509,12 +509,12 @@ impl RemoteSegment {
     pub(crate) fn registered(&self, state: &State) -> Result<(Arc<Mapped>, RemoteEnd), Error> {
         let remote = state.remotes.get(&self.token).filter(|remote| !remote.is_lost);
         let remote = remote.ok_or(Error::SegmentNotConnected)?;
-        let far = match remote.handle {
+        let end = match remote.handle {
             Some(handle) => RemoteEnd::Segment(remote.partner, handle),
             None if self.node == EVERY_NODE => RemoteEnd::Group(self.id),
             None => return Err(Error::NotImplemented),
         };
-        Ok((Arc::clone(&self.mapped), far))
+        Ok((Arc::clone(&self.mapped), end))
     }
 }
 

@@ -1,6 +1,6 @@
 //! Broadcast groups over name spaces: hosts that reach each other by cables only.
 
-use crate::spaces::host_of;
+use crate::spaces::{host_of, lose_some};
 use crate::world::{bytes, id, seen, until, until_is};
 use cci_conformance::LIMIT;
 use cci_conformance::namespace::{Net, has, may_be_made, pair};
@@ -49,12 +49,7 @@ fn one_store_reaches_members_of_both_hosts_through_loss() {
     let (_third, by) = member(&nets[1], &third, id);
     let sequence = window.sequence();
     if has("nft") {
-        for net in &nets {
-            net.rules(
-                "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
-                 add rule ip t in meta l4proto udp numgen random mod 100 < 5 drop",
-            );
-        }
+        nets.iter().for_each(lose_some);
     }
     let mut random = fastrand::Rng::with_seed(3);
     let mut model = vec![0; SIZE];
@@ -147,10 +142,7 @@ fn a_transfer_reaches_members_of_both_hosts() {
     let own = local.map(0..SIZE, Access::ReadWrite).expect("mapped");
     let queue = first.dma_queue(2).expect("room");
     if has("nft") {
-        nets[1].rules(
-            "add table ip t; add chain ip t in { type filter hook input priority 0; }; \
-             add rule ip t in meta l4proto udp numgen random mod 100 < 5 drop",
-        );
+        lose_some(&nets[1]);
     }
     let mut random = fastrand::Rng::with_seed(5);
     let mut model = vec![0; SIZE];
