@@ -11,10 +11,8 @@ use syn::{File, Item, ItemMod, ItemUse, Macro, UseTree, Visibility};
 /// Where the crates lie, and how many files and uses those with folders have at least.
 const CRATES: &str = "cci core/* transports/* interfaces/* bindings/* tools/*";
 const LEAST: (usize, usize) = (900, 2000);
-/// Its folder `spmd` and the files beside it are one API of C, whose calls each name the others.
-const ONE_API: &str = "bindings/am";
 
-/// The sources of the crates that have folders.
+/// The sources of the crates.
 fn sources() -> Vec<PathBuf> {
     let subfolders = |folder: &Path| -> Vec<PathBuf> {
         let entries = std::fs::read_dir(folder).into_iter().flatten();
@@ -24,9 +22,8 @@ fn sources() -> Vec<PathBuf> {
         Some(room) => subfolders(&root().join(room)),
         None => vec![root().join(place)],
     });
-    let crates = crates.filter(|path| !path.ends_with(ONE_API));
     let mut sources: Vec<PathBuf> = crates.map(|path| path.join("src")).collect();
-    sources.retain(|source| source.join("lib.rs").exists() && !subfolders(source).is_empty());
+    sources.retain(|source| source.join("lib.rs").exists());
     sources.sort();
     sources
 }
@@ -208,6 +205,27 @@ fn circles(graph: &Graph) -> Vec<String> {
         }
     }
     found
+}
+
+/// The sets of files of which each uses each other, if only by way of others.
+fn knots(graph: &Graph) -> BTreeSet<Vec<&PathBuf>> {
+    let reached: BTreeMap<_, _> = graph.keys().map(|path| (path, reached(graph, path))).collect();
+    let is_one = |a: &PathBuf, b: &PathBuf| reached[a].contains(b) && reached[b].contains(a);
+    let knot = |file| graph.keys().filter(|other| is_one(file, other)).collect();
+    graph.keys().map(knot).filter(|knot: &Vec<_>| knot.len() > 1).collect()
+}
+
+#[test]
+fn few_files_use_each_other() {
+    let mut found = Vec::new();
+    for source in sources() {
+        let graph = Sources::read(&source).graph();
+        let shown = |file: &PathBuf| file.strip_prefix(root()).expect("inside").display().to_string();
+        found.extend(knots(&graph).iter().map(|knot| knot.iter().map(|file| shown(file)).collect::<Vec<_>>()));
+    }
+    found.sort_by_key(|knot| std::cmp::Reverse(knot.len()));
+    println!("{} circles", found.len());
+    found.iter().for_each(|knot| println!("{} {}", knot.len(), knot.join(" ")));
 }
 
 #[test]
