@@ -9,7 +9,6 @@ use crate::types::{Address, Buffer, Match, Segments, Status};
 use crate::waiting::{Answer, Core, Unexpected, this_thread};
 use cci::Memory;
 use cci_job::Job;
-use cci_mem::descriptors;
 use cci_peers::Peers;
 use std::fmt;
 use std::sync::Arc;
@@ -49,7 +48,7 @@ pub struct Endpoint<B: Buffer = Memory> {
 
 impl<B: Buffer> fmt::Debug for Endpoint<B> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Endpoint({:?} at {})", self.own, self.core.endpoint.uri())
+        write!(f, "Endpoint({:?} at {})", self.own, self.core.endpoint().uri())
     }
 }
 
@@ -69,9 +68,7 @@ impl<B: Buffer> Endpoint<B> {
         let own = Address::of(name, u32::from_ne_bytes(session));
         let peers = cci_peers::Options::new().most_peers(MOST_PARTNERS).refusal_limit(options.absent_limit);
         let peers = Peers::new(cci_peers::Name::Number(name), directory, &peers)?;
-        let wake = descriptors::eventfd(0)
-            .map_err(|source| cci::OpenError::system("no descriptor for an MX endpoint", source))?;
-        let core = Core::new(endpoint, State::new(own, key, options, peers), wake);
+        let core = Core::new(endpoint, State::new(own, key, options, peers))?;
         Ok(Self { core, own, key, _job: job })
     }
 
@@ -90,7 +87,7 @@ impl<B: Buffer> Endpoint<B> {
     /// The URI of the endpoint of CCI.
     #[must_use]
     pub fn uri(&self) -> &str {
-        self.core.endpoint.uri()
+        self.core.endpoint().uri()
     }
 
     /// Ends the endpoint: links close, requests are gone, waits end.
@@ -103,7 +100,7 @@ impl<B: Buffer> Endpoint<B> {
             if state.in_handler == Some(this_thread()) {
                 return Err(Error::CloseInHandler);
             }
-            state.close(&self.core.endpoint);
+            state.close(self.core.endpoint());
             Ok(())
         })
     }
@@ -144,7 +141,7 @@ impl<B: Buffer> Endpoint<B> {
     #[inline]
     fn start_send(&self, segments: Segments<B>, to: Address, of: (u64, u64), is_sync: bool) -> Result<Request, Error> {
         crate::send::check(&segments)?;
-        let request = self.core.with(|state| state.send(&self.core.endpoint, segments, to, of, is_sync))?;
+        let request = self.core.with(|state| state.send(self.core.endpoint(), segments, to, of, is_sync))?;
         if to.name() == self.own.name() {
             // Nobody else brings it on its way.
             drop(self.core.progress(self.core.lock(), |_| false));
@@ -161,7 +158,7 @@ impl<B: Buffer> Endpoint<B> {
     pub fn receive(&self, segments: impl Into<Segments<B>>, wanted: Match, context: u64) -> Result<Request, Error> {
         let segments = segments.into();
         crate::send::check(&segments)?;
-        self.core.with(|state| state.receive(&self.core.endpoint, segments, wanted, context))
+        self.core.with(|state| state.receive(self.core.endpoint(), segments, wanted, context))
     }
 
     /// Asks endpoint `id` of a NIC for a connection. The address is the `source` of the status.
@@ -170,7 +167,7 @@ impl<B: Buffer> Endpoint<B> {
     ///
     /// [`Error::BadEndpointId`], [`Error::NicNotFound`], [`Error::NoResources`].
     pub fn start_connect(&self, (nic, id): (u64, u32), key: u32, bits: u64, context: u64) -> Result<Request, Error> {
-        self.core.with(|state| state.connect(&self.core.endpoint, (nic, id, key), (bits, context)))
+        self.core.with(|state| state.connect(self.core.endpoint(), (nic, id, key), (bits, context)))
     }
 
     /// Connects to endpoint `id` of a NIC, at most for `limit`, or until [`Endpoint::wake`], which
@@ -184,7 +181,7 @@ impl<B: Buffer> Endpoint<B> {
     pub fn connect(&self, (nic, id): (u64, u32), key: u32, limit: Option<Duration>) -> Result<Address, Error> {
         use crate::errors::Code;
         let (request, wakes) = self.core.with(|state| {
-            let request = state.connect(&self.core.endpoint, (nic, id, key), (0, 0))?;
+            let request = state.connect(self.core.endpoint(), (nic, id, key), (0, 0))?;
             // Not for those who wait for any request.
             state.requests.hide(request.index());
             Ok((request, state.wakes))
@@ -231,7 +228,7 @@ impl<B: Buffer> Endpoint<B> {
     /// [`Error::BadEndpoint`].
     pub fn disconnect(&self, address: Address) -> Result<(), Error> {
         self.core.with(|state| {
-            state.disconnect(&self.core.endpoint, address);
+            state.disconnect(self.core.endpoint(), address);
             Ok(())
         })
     }
@@ -317,7 +314,7 @@ impl<B: Buffer> Endpoint<B> {
     ///
     /// [`Error::CancelNotSupported`]: of a send that has left; [`Error::BadRequest`].
     pub fn cancel(&self, request: Request) -> Result<bool, Error> {
-        self.core.with(|state| state.cancel(&self.core.endpoint, request))
+        self.core.with(|state| state.cancel(self.core.endpoint(), request))
     }
 
     /// Lets a request end by itself: nobody will ask for it.
@@ -402,7 +399,7 @@ impl<B: Buffer> Endpoint<B> {
     /// The endpoint of CCI, for bindings. It does not outlive this value.
     #[must_use]
     pub fn inner(&self) -> &cci::Endpoint {
-        &self.core.endpoint
+        self.core.endpoint()
     }
 
     /// Whether a thread is in the unexpected handler.

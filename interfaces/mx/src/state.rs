@@ -111,8 +111,6 @@ pub(crate) struct State<B> {
     pub(crate) has_failed: bool,
     /// Counts wake-ups of the program.
     pub(crate) wakes: u64,
-    pub(crate) has_sleeper: bool,
-    pub(crate) waiters: usize,
 }
 
 impl<B: Buffer> State<B> {
@@ -148,8 +146,6 @@ impl<B: Buffer> State<B> {
             is_closed: false,
             has_failed: false,
             wakes: 0,
-            has_sleeper: false,
-            waiters: 0,
         }
     }
 

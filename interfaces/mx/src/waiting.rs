@@ -5,16 +5,13 @@ use crate::requests::{ContextBits, OWN};
 use crate::state::{Pending, State};
 use crate::types::{Address, Buffer};
 use crate::wire::EAGER;
-use cci::__binding::{Guard, Guarded, Sleepers, prepare};
-use cci::{Endpoint, PollError};
-use rustix::event::{PollFd, PollFlags, poll};
-use std::os::fd::OwnedFd;
+use cci::{Endpoint, OpenError, PollError};
+use cci_ground::{Changing, Driven, Entered as Locked, may_spin};
 use std::time::{Duration, Instant};
 
 /// Events taken before a call looks whether it has what it wants.
 const BATCH: usize = 64;
-/// How long a wait polls before it sleeps, and how often between two looks at the clock.
-const SPIN: Duration = Duration::from_micros(20);
+/// How often a wait polls before it looks at the clock.
 const LOOKS: u32 = 64;
 
 /// What becomes of an unexpected message.
@@ -75,65 +72,47 @@ pub(crate) fn this_thread() -> usize {
 
 /// What the threads of a program share.
 pub(crate) struct Core<B> {
-    pub(crate) endpoint: Endpoint,
-    state: Guarded<State<B>>,
+    driven: Driven<State<B>>,
     /// They do not change.
     pub(crate) context_bits: ContextBits,
-    /// Threads that sleep without a descriptor.
-    sleepers: Sleepers,
-    /// Something has changed, for the thread that sleeps on the descriptors.
-    wake: OwnedFd,
 }
 
-type Entered<'a, B> = Guard<'a, State<B>>;
+type Entered<'a, B> = Locked<'a, State<B>>;
+
+impl<B: Buffer> Changing for State<B> {
+    #[inline]
+    fn changes(&self) -> u64 {
+        self.requests.changes
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let timer = self.next_time().map(|at| at.saturating_duration_since(Instant::now()));
+        // What waits for room in CCI is tried again.
+        let pause = (!self.blocked.is_empty()).then_some(Duration::from_millis(1));
+        [timer, pause].into_iter().flatten().min()
+    }
+}
 
 impl<B: Buffer> Core<B> {
-    pub(crate) fn new(endpoint: Endpoint, state: State<B>, wake: OwnedFd) -> Self {
+    pub(crate) fn new(endpoint: Endpoint, state: State<B>) -> Result<Self, OpenError> {
         let context_bits = state.requests.context_bits;
-        let state = Guarded::new(state, prepare());
-        Self { endpoint, state, context_bits, sleepers: Sleepers::new(), wake }
+        Ok(Self { driven: Driven::new(endpoint, state)?, context_bits })
+    }
+
+    #[inline(always)]
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        self.driven.endpoint()
     }
 
     #[inline(always)]
     pub(crate) fn lock(&self) -> Entered<'_, B> {
-        match self.state.enter() {
-            Ok(guard) => guard,
-            Err(_) => entered_twice(),
-        }
+        self.driven.lock()
     }
 
     /// Runs a call under the lock, and wakes those whom its changes may concern.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State<B>) -> Result<R, Error>) -> Result<R, Error> {
-        let mut state = self.lock();
-        if state.is_closed {
-            return Err(Error::BadEndpoint);
-        }
-        let before = state.requests.changes;
-        let result = act(&mut state);
-        if state.requests.changes != before {
-            self.wake(&state);
-        }
-        result
-    }
-
-    #[inline]
-    pub(crate) fn wake(&self, state: &State<B>) {
-        if state.has_sleeper || state.waiters > 0 {
-            self.wake_sleepers(state);
-        }
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wake_sleepers(&self, state: &State<B>) {
-        if state.has_sleeper {
-            // Full means woken already.
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        }
-        if state.waiters > 0 {
-            self.sleepers.wake_all();
-        }
+        self.driven.with(|state| if state.is_closed { Err(Error::BadEndpoint) } else { act(state) })
     }
 
     /// Takes what has come until `is_enough`, or until nothing comes; and wakes those whom it may
@@ -149,10 +128,10 @@ impl<B: Buffer> Core<B> {
         }
         let before = state.requests.changes;
         for _ in 0..BATCH {
-            match self.endpoint.get_event() {
+            match self.endpoint().get_event() {
                 Ok(Some(event)) => {
                     let mut place = None;
-                    if state.take(&self.endpoint, event, &mut place)
+                    if state.take(self.endpoint(), event, &mut place)
                         && let Some(pending) = &place
                     {
                         state = self.call_handler(state, pending);
@@ -172,7 +151,7 @@ impl<B: Buffer> Core<B> {
             state = self.catch_up(state);
         }
         if state.requests.changes != before || state.has_failed {
-            self.wake(&state);
+            self.driven.wake(&state);
         }
         state
     }
@@ -182,13 +161,13 @@ impl<B: Buffer> Core<B> {
     #[inline(never)]
     fn catch_up<'a>(&'a self, mut state: Entered<'a, B>) -> Entered<'a, B> {
         if state.next_time().is_some() {
-            state.take_time(&self.endpoint);
+            state.take_time(self.endpoint());
         }
         if state.peers.has_changes() {
-            state.take_changes(&self.endpoint);
+            state.take_changes(self.endpoint());
         }
         if !state.blocked.is_empty() {
-            state.pump_blocked(&self.endpoint);
+            state.pump_blocked(self.endpoint());
         }
         // What the handler sends to this endpoint meanwhile has its turn in the next call.
         for _ in 0..state.to_self.len() {
@@ -249,7 +228,7 @@ impl<B: Buffer> Core<B> {
                 (state, answer) = self.run_handler(state, &message);
             }
         }
-        state.after_handler(&self.endpoint, pending, link, answer == Answer::Finished);
+        state.after_handler(self.endpoint(), pending, link, answer == Answer::Finished);
         state
     }
 
@@ -346,7 +325,7 @@ impl<B: Buffer> Core<B> {
             }
             if found.is_some() {
                 // One of those who wait takes over the sleep on the descriptors.
-                self.wake(&state);
+                self.driven.wake(&state);
                 return Ok((state, found));
             }
             if state.is_closed {
@@ -367,10 +346,10 @@ impl<B: Buffer> Core<B> {
             let is_over = left.is_some_and(|left| left.is_zero()) || state.wakes != wakes;
             // In its own handler it would wait for ever.
             if is_over || state.in_handler == Some(me) {
-                self.wake(&state);
+                self.driven.wake(&state);
                 return Ok((state, None));
             }
-            if now.saturating_duration_since(*begun.get_or_insert(now)) < SPIN && !cci::is_oversubscribed() {
+            if may_spin(*begun.get_or_insert(now), now) {
                 drop(state);
                 std::hint::spin_loop();
                 state = self.lock();
@@ -378,37 +357,17 @@ impl<B: Buffer> Core<B> {
             }
             // It is this call's to go on with what the handler has sent to this endpoint.
             if state.to_self.is_empty() || state.in_handler.is_some() {
-                state = self.sleep(state, left, now);
+                state = self.sleep(state, left);
             }
         }
     }
 
-    fn sleep<'a>(&'a self, mut state: Entered<'a, B>, left: Option<Duration>, now: Instant) -> Entered<'a, B> {
-        if state.has_sleeper || state.in_handler.is_some() {
-            state.waiters += 1;
-            self.sleepers.sleep(state, left);
-            state = self.lock();
-            state.waiters -= 1;
-            return state;
+    fn sleep<'a>(&'a self, state: Entered<'a, B>, left: Option<Duration>) -> Entered<'a, B> {
+        // Who is in the handler makes the progress.
+        if state.in_handler.is_some() {
+            return self.driven.sleep_beside(state, left, || self.lock());
         }
-        state.has_sleeper = true;
-        let timer = state.next_time().map(|at| at.saturating_duration_since(now));
-        // What waits for room in CCI is tried again.
-        let pause = (!state.blocked.is_empty()).then_some(Duration::from_millis(1));
-        let left = [left, timer, pause].into_iter().flatten().min();
-        drop(state);
-        // The descriptor is armed for this sleep only: whoever polls afterwards costs its peers no
-        // system calls.
-        if let Ok(sleeper) = self.endpoint.sleeper() {
-            let mut descriptors = [PollFd::new(&sleeper, PollFlags::IN), PollFd::new(&self.wake, PollFlags::IN)];
-            let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
-            // A signal ends it early, and its caller looks again.
-            let _ = poll(&mut descriptors, left.as_ref());
-        }
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-        state = self.lock();
-        state.has_sleeper = false;
-        state
+        self.driven.sleep(state, left)
     }
 }
 
@@ -435,12 +394,6 @@ impl<B: Buffer> Drop for HandlerTurn<'_, B> {
         self.put_back(&mut state);
         state.in_handler = None;
         state.requests.changes += 1;
-        self.core.wake(&state);
+        self.core.driven.wake(&state);
     }
-}
-
-#[cold]
-#[inline(never)]
-fn entered_twice() -> ! {
-    panic!("the memory of a request called its endpoint as it was dropped; let it only free itself")
 }
