@@ -13,8 +13,8 @@ use crate::shared::frames::Command;
 use crate::shared::rings::{COMMANDS, In, Lines, Out, Own};
 use crate::state::State;
 use crate::types::Event;
-use crate::waiting::SPIN;
 use cci::Endpoint;
+use cci_ground::{SPIN, may_spin};
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::sleep;
 use cci_mem::sync::{AtomicBool, AtomicU32, Ordering, spin};
@@ -162,7 +162,7 @@ impl Calls {
             return true;
         }
         let begun = Instant::now();
-        while is_open(ring) && !cci::is_oversubscribed() && begun.elapsed() < SPIN {
+        while is_open(ring) && may_spin(begun, Instant::now()) {
             spin();
             if ring.has_room().is_ok_and(|has_room| has_room) {
                 return true;

@@ -12,9 +12,8 @@ use crate::shared::frames::Command;
 use crate::state::State;
 use crate::types::{Described, Descriptor, Event, Limits, ProcessId};
 use crate::waiting::Core;
+use cci_ground::Entered;
 use cci_job::Job;
-use cci_mem::descriptors;
-use cci_mem::guarded::Guard;
 use cci_mem::quiet_thread;
 use cci_peers::{Options, Peers};
 use std::fmt;
@@ -67,7 +66,7 @@ pub struct Interface {
 
 impl fmt::Debug for Interface {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Interface({:?} at {})", self.own, self.core.endpoint.uri())
+        write!(f, "Interface({:?} at {})", self.own, self.core.endpoint().uri())
     }
 }
 
@@ -113,13 +112,11 @@ impl Interface {
         let Place { endpoint, own, directory, ranks, job } = place;
         let options = Options::new().limit(LIMIT).most_peers(1 << 16);
         let peers = Peers::new(crate::state::name_of(own), directory, &options)?;
-        let wake = descriptors::eventfd(0)
-            .map_err(|source| cci::OpenError::system("no descriptor for a network interface", source))?;
         let uid = rustix::process::getuid().as_raw();
         let mut state = State::new((number, limits.granted()), own, (uid, 0), peers);
         let (calls, commands) = has_engine.then(Calls::new).unzip();
         state.commands = commands;
-        let core = Arc::new(Core::new(endpoint, state, calls, wake));
+        let core = Arc::new(Core::new(endpoint, state, calls)?);
         let engine = if has_engine {
             let of_engine = Arc::clone(&core);
             let started = quiet_thread::spawn("portals engine", quiet_thread::STACK, move || of_engine.run());
@@ -139,7 +136,7 @@ impl Interface {
     /// The URI of the endpoint.
     #[must_use]
     pub fn uri(&self) -> &str {
-        self.core.endpoint.uri()
+        self.core.endpoint().uri()
     }
 
     /// The rank of this process in its job, and the processes of all ranks: of the interfaces that
@@ -175,7 +172,7 @@ impl Interface {
     }
 
     #[inline(always)]
-    fn lock(&self) -> Guard<'_, State> {
+    fn lock(&self) -> Entered<'_, State> {
         self.core.lock()
     }
 
@@ -206,10 +203,10 @@ impl Interface {
             return Err(Error::Network);
         }
         let before = state.objects.changes.get();
-        state.follow(&self.core.endpoint, usize::MAX);
+        state.follow(self.core.endpoint(), usize::MAX);
         let result = act(&mut state);
         // An engine that sleeps is not woken for messages of this process to itself.
-        state.serve_self(&self.core.endpoint);
+        state.serve_self(self.core.endpoint());
         let is_closed = state.is_closed;
         commands.note(&mut state.objects, is_closed);
         calls.note_room(&state);
@@ -253,10 +250,10 @@ impl Interface {
             (state.undelivered == 0).then_some(())
         };
         // What a SEND_END has told of is with its target then, or the link has failed.
-        let _ = self.core.wait_for(Some(LAST), is_delivered);
+        let _ = self.core.wait(Some(LAST), is_delivered);
         self.with(|state| {
-            self.core.progress(state);
-            state.close(&self.core.endpoint);
+            state.take_all(self.core.endpoint());
+            state.close(self.core.endpoint());
             self.core.calls.iter().for_each(Calls::close);
             Ok(())
         })
@@ -431,7 +428,7 @@ impl Interface {
             if !is_due && !of.is_empty() {
                 return of.pop();
             }
-            self.core.progress(state);
+            state.take_all(self.core.endpoint());
             state.objects.queues.get_mut(queue).ok_or(Error::Queue)?.pop()
         })
     }
@@ -461,7 +458,7 @@ impl Interface {
         {
             return found;
         }
-        let found = self.core.wait_for(limit, |state| {
+        let found = self.core.wait(limit, |state| {
             let _reads = self.core.calls.as_ref().map(Calls::reads);
             for (index, handle) in queues.iter().enumerate() {
                 match state.objects.queues.get_mut(*handle).ok_or(Error::Queue).and_then(Queue::pop) {
@@ -483,7 +480,7 @@ impl Interface {
     /// [`Error::Network`]: the interface was closed.
     pub fn make_progress(&self, limit: Duration) -> Result<(), Error> {
         let before = self.core.changes.get();
-        self.core.wait_for(Some(limit), |state| (state.objects.changes.get() != before).then_some(())).map(drop)
+        self.core.wait(Some(limit), |state| (state.objects.changes.get() != before).then_some(())).map(drop)
     }
 
     /// Sets an entry of the access control table.
@@ -510,7 +507,7 @@ impl Interface {
             (memory, region),
             to,
             || Command::Put { memory, region, wants_ack, to: *to },
-            |state| state.put(&self.core.endpoint, memory, region, wants_ack, to),
+            |state| state.put(self.core.endpoint(), memory, region, wants_ack, to),
         )
     }
 
@@ -524,7 +521,7 @@ impl Interface {
             (memory, region),
             from,
             || Command::Get { memory, region, from: *from },
-            |state| state.get(&self.core.endpoint, memory, region, from),
+            |state| state.get(self.core.endpoint(), memory, region, from),
         )
     }
 
@@ -537,7 +534,7 @@ impl Interface {
     /// than `max_getput_md`.
     pub fn get_put(&self, memory: Handle, source: Handle, with: &Target) -> Result<(), Error> {
         self.with(|state| {
-            state.get_put(&self.core.endpoint, memory, source, with)?;
+            state.get_put(self.core.endpoint(), memory, source, with)?;
             self.core.progress_at_times(state);
             Ok(())
         })

@@ -7,6 +7,7 @@ use crate::shared::rings::{COMMANDS, In, Own};
 use crate::types::{Limits, ProcessId};
 use crate::wire::{self, Answer, Head, LONGEST};
 use cci::{Connection, Endpoint, Event, Notify, SendError};
+use cci_ground::Changing;
 use cci_peers::{Change, Name, Peer, Peers};
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
@@ -135,8 +136,6 @@ pub(crate) struct State {
     calls: u32,
     /// Reads have begun, of which some may have ended in the call.
     pub(crate) has_begun_reads: bool,
-    pub(crate) has_sleeper: bool,
-    pub(crate) waiters: usize,
     /// Commands of calls, where there is an engine.
     pub(crate) commands: Option<In<COMMANDS, Own<COMMANDS>>>,
 }
@@ -144,6 +143,25 @@ pub(crate) struct State {
 /// The name of a process among peers.
 pub(crate) fn name_of(id: ProcessId) -> Name {
     Name::Number(id.word())
+}
+
+impl Changing for State {
+    #[inline]
+    fn changes(&self) -> u64 {
+        self.objects.changes.get()
+    }
+
+    fn left(&self) -> Option<Duration> {
+        let timer = self.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
+        let pause = (!self.blocked.is_empty()).then_some(PAUSE);
+        let own = (!self.to_self.is_empty()).then_some(Duration::ZERO);
+        [timer, pause, own].into_iter().flatten().min()
+    }
+
+    /// An engine sleeps through what calls of the program leave to the program.
+    fn wakes_sleeper(&self) -> bool {
+        self.commands.is_none() || self.is_closed || self.has_work()
+    }
 }
 
 impl State {
@@ -173,8 +191,6 @@ impl State {
             malformed: 0,
             calls: 0,
             has_begun_reads: false,
-            has_sleeper: false,
-            waiters: 0,
             commands: None,
         }
     }
@@ -453,14 +469,6 @@ impl State {
     #[inline]
     pub(crate) fn has_work(&self) -> bool {
         !self.to_self.is_empty() || !self.blocked.is_empty() || self.peers.poll_timeout().is_some()
-    }
-
-    /// How long whoever makes the progress may sleep without an event.
-    pub(crate) fn left(&self) -> Option<Duration> {
-        let timer = self.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
-        let pause = (!self.blocked.is_empty()).then_some(PAUSE);
-        let own = (!self.to_self.is_empty()).then_some(Duration::ZERO);
-        [timer, pause, own].into_iter().flatten().min()
     }
 
     /// The longest message with this connection, so that larger ones are offered.

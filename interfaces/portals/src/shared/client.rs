@@ -9,6 +9,7 @@ use crate::initiator::Target;
 use crate::objects::{Match, Position, Unlink};
 use crate::types::{Described, Event, ProcessId};
 use cci::Memory;
+use cci_ground::may_spin;
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::Mark;
 use cci_mem::segment::Segment;
@@ -21,8 +22,6 @@ use std::time::{Duration, Instant};
 
 /// How long the engine may take to answer.
 const PATIENCE: Duration = Duration::from_secs(10);
-/// How long a wait looks before it sleeps.
-const SPIN: Duration = Duration::from_micros(20);
 /// Looks in vain between two at the socket, which tells that the engine is gone.
 const LOOKS: u32 = 4096;
 
@@ -438,12 +437,12 @@ impl Client {
             if self.has_gone {
                 return Err(Error::Network);
             }
-            let waited = begun.elapsed();
-            let left = limit.map(|limit| limit.saturating_sub(waited));
+            let now = Instant::now();
+            let left = limit.map(|limit| limit.saturating_sub(now.saturating_duration_since(begun)));
             if left == Some(Duration::ZERO) {
                 return Ok(None);
             }
-            if waited < SPIN && !cci::is_oversubscribed() {
+            if may_spin(begun, now) {
                 spin();
                 continue;
             }

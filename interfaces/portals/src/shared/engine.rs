@@ -8,6 +8,7 @@ use crate::interface::Interface;
 use crate::place::{NotOpened, Place};
 use crate::types::Limits;
 use cci_admission::{self as admission, Admission, Arrival, BURST, Failed, Origin};
+use cci_ground::may_spin;
 use cci_mem::barrier::{Pairing, prepare};
 use cci_mem::fork::Mark;
 use cci_mem::inherited::close_in_children;
@@ -20,8 +21,6 @@ use std::time::{Duration, Instant};
 
 /// Programs at once, with those that have not said hello.
 const MOST: usize = 16;
-/// How long the engine looks before it sleeps.
-const SPIN: Duration = Duration::from_micros(20);
 /// Turns with something to do between two looks at the sockets.
 const TURNS: u32 = 256;
 /// Programs that have not said hello. A hello is one packet, so bytes need no count.
@@ -123,7 +122,7 @@ impl Engine {
                 if turns.is_multiple_of(TURNS) {
                     self.look(Some(Duration::ZERO));
                 }
-            } else if begun.elapsed() < SPIN && !cci::is_oversubscribed() {
+            } else if may_spin(begun, Instant::now()) {
                 spin();
             } else {
                 self.sleep();

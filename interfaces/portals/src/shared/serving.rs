@@ -11,6 +11,7 @@ use crate::queue::Queue;
 use crate::state::State;
 use crate::types::{Descriptor, Event};
 use cci::{Endpoint, Memory};
+use cci_ground::Changing;
 use cci_mem::barrier::Pairing;
 use cci_mem::ring::Violation;
 use cci_mem::segment::Segment;
@@ -76,9 +77,9 @@ impl Serving {
         while taken < BATCH && self.outgoing.len() < BATCH {
             let Some((frame, gives_room)) = self.commands.take() else { break };
             (taken, must_wake) = (taken + 1, must_wake || gives_room);
-            self.follow(&frame, &mut state, &core.endpoint)?;
+            self.follow(&frame, &mut state, core.endpoint())?;
         }
-        let found = core.progress(&mut state);
+        let found = state.take_all(core.endpoint());
         if state.has_failed {
             return Err(Gone);
         }
@@ -215,7 +216,7 @@ impl Serving {
     }
 
     pub(super) fn endpoint(&self) -> &Endpoint {
-        &self.ni.core().endpoint
+        self.ni.core().endpoint()
     }
 
     pub(super) fn pairing(&self) -> Pairing {
