@@ -9,6 +9,7 @@ use crate::state::{Invitation, State, Vi, ViState};
 use crate::task::Token;
 use crate::wire;
 use cci::{Connect, ConnectError};
+use cci_ground::Drive;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
@@ -136,12 +137,12 @@ impl<T: Token> Core<T> {
                 return Ok(asking);
             }
             // Peers of other VIs may need answers meanwhile.
-            self.with(|state| self.progress(state));
+            self.with(|state| state.progress(self.endpoint()));
             let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             if left.is_some_and(|left| left.is_zero()) {
                 return Err(Error::Timeout);
             }
-            self.sleep_with(clients.descriptors().map(readable), left.into_iter().chain(clients.left()).min());
+            self.driven.sleep_with(clients.descriptors().map(readable), left.into_iter().chain(clients.left()).min());
         }
     }
 
@@ -235,7 +236,7 @@ impl<T: Token> Core<T> {
     fn ask(&self, number: u32, question: &mut Question, deadline: Option<Instant>) -> Result<ViAttributes, Error> {
         loop {
             let (outcome, has_failed) = self.with(|state| {
-                self.progress(state);
+                state.progress(self.endpoint());
                 let vi = state.vis.get(number).ok_or(NO_VI)?;
                 let outcome = match vi.state {
                     ViState::ConnectPending => None,
@@ -264,7 +265,7 @@ impl<T: Token> Core<T> {
                     (!vi.is_some_and(is_pending)).then_some(())
                 });
             } else {
-                self.sleep_with(question.descriptors(), Some(pause));
+                self.driven.sleep_with(question.descriptors(), Some(pause));
             }
         }
     }
@@ -304,7 +305,7 @@ impl<T: Token> Core<T> {
             let (ticket, earlier) = (wire::ticket(accept.ticket), vi.attempt);
             let context = vi.next_attempt(number);
             let connect = Connect::to(&accept.uri).payload(&ticket).context(context).timeout(left);
-            self.endpoint.connect(&connect).map_err(|why| {
+            self.endpoint().connect(&connect).map_err(|why| {
                 vi.attempt = earlier;
                 match why {
                     ConnectError::NoBuffers | ConnectError::NoMemory => {

@@ -4,17 +4,12 @@
 
 use crate::attributes::{MAX_DESCRIPTORS, MAX_TRANSFER, Reliability, ViAttributes};
 use crate::errors::{Error, Fault, FaultCode, Status};
-use crate::lock::Lock;
-use crate::rendezvous::{readable, sleep_until_ready};
 use crate::state::{State, Vi, check};
 use crate::task::WorkQueue;
-use cci::__binding::Guard;
 use cci::{Device, Endpoint, EndpointOptions, OpenError, PollError};
-use cci_mem::descriptors;
-use rustix::event::PollFd;
+use cci_ground::{Changing, Drive, Driven, Entered, Held};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::{AsFd, OwnedFd};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 pub use crate::connect::Clients;
 pub use crate::rendezvous::{Asking, sleep_on};
@@ -24,8 +19,6 @@ pub use crate::task::{Completion, Op, Remote, Segment, Task, Token};
 /// Events taken by one call, and such calls before waiting threads get the lock.
 const BATCH: usize = 64;
 const ROUNDS: usize = 16;
-/// The longest sleep of a call whose endpoint has failed.
-const FAILED_PAUSE: Duration = Duration::from_millis(10);
 
 /// A NIC: one endpoint of CCI, and the tables of what uses it. Any thread may call it.
 ///
@@ -43,17 +36,13 @@ const FAILED_PAUSE: Duration = Duration::from_millis(10);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 pub struct Core<T> {
-    pub(crate) endpoint: Endpoint,
-    state: Lock<State<T>>,
-    /// Something has changed, for the thread that sleeps on the descriptors; others sleep at the
-    /// lock meanwhile.
-    wake: OwnedFd,
+    pub(crate) driven: Driven<State<T>>,
     host: IpAddr,
 }
 
 impl<T> std::fmt::Debug for Core<T> {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        write!(f, "Core({})", self.endpoint.uri())
+        write!(f, "Core({})", self.driven.endpoint().uri())
     }
 }
 
@@ -73,6 +62,48 @@ const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
 pub(crate) const NO_QUEUE: Error = Error::Parameter("no such completion queue; was it destroyed?");
 const ON_QUEUE: Error = Error::Parameter("this work queue reports to a completion queue; wait on that");
 
+impl<T> Changing for State<T> {
+    #[inline]
+    fn changes(&self) -> u64 {
+        self.changes
+    }
+}
+
+impl<T: Token> Drive for State<T> {
+    const SPINS: bool = false;
+
+    /// So that its caller may sleep then.
+    fn progress(&mut self, endpoint: &Endpoint) {
+        for _ in 0..ROUNDS {
+            match endpoint.poll(BATCH, |event| self.take(endpoint, event)) {
+                Ok(0) | Err(PollError::NoBuffers) => break,
+                Ok(_) => {}
+                Err(_) => {
+                    self.has_failed = true;
+                    break;
+                }
+            }
+        }
+        self.catch_up(endpoint);
+    }
+}
+
+impl<T: Token> State<T> {
+    /// Goes on with what waited for room, and reports that the endpoint has failed.
+    #[inline(never)]
+    fn catch_up(&mut self, endpoint: &Endpoint) {
+        if !self.blocked.is_empty() {
+            for number in std::mem::take(&mut self.blocked) {
+                self.pump(endpoint, number);
+            }
+        }
+        if self.has_failed && !self.failure_is_reported {
+            self.failure_is_reported = true;
+            self.report(FaultCode::Catastrophic, None, None);
+        }
+    }
+}
+
 impl<T: Token> Core<T> {
     /// Opens a NIC on a device of CCI.
     ///
@@ -81,15 +112,14 @@ impl<T: Token> Core<T> {
     /// As [`Endpoint::open`], or no descriptor is left.
     pub fn open(device: &Device) -> Result<Self, OpenError> {
         let endpoint = Endpoint::open(device, &EndpointOptions::new().disconnect_events(true))?;
-        let wake = descriptors::eventfd(0).map_err(|source| OpenError::system("no descriptor for a NIC", source))?;
         let host = host_of(endpoint.uri());
-        Ok(Self { endpoint, state: Lock::new(State::new()), wake, host })
+        Ok(Self { driven: Driven::new(endpoint, State::new())?, host })
     }
 
     /// Returns the URI of the endpoint.
     #[must_use]
     pub fn uri(&self) -> &str {
-        self.endpoint.uri()
+        self.endpoint().uri()
     }
 
     /// Returns the address of the host, as peers use it.
@@ -99,47 +129,27 @@ impl<T: Token> Core<T> {
     }
 
     #[inline(always)]
-    pub(crate) fn lock(&self) -> Guard<'_, State<T>> {
-        self.state.enter()
+    pub(crate) fn endpoint(&self) -> &Endpoint {
+        self.driven.endpoint()
+    }
+
+    #[inline(always)]
+    pub(crate) fn lock(&self) -> Entered<'_, State<T>> {
+        self.driven.lock()
     }
 
     /// Runs a call under the lock, and wakes those whom its changes may concern.
     #[inline]
     pub(crate) fn with<R>(&self, act: impl FnOnce(&mut State<T>) -> R) -> R {
-        let mut state = self.lock();
-        let before = state.changes;
-        let result = act(&mut state);
-        if state.changes != before {
-            self.wake(&state);
-        }
-        result
-    }
-
-    #[cold]
-    #[inline(never)]
-    fn wake_sleepers(&self, state: &State<T>) {
-        if state.has_sleeper {
-            // Full means woken already.
-            let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-        }
-        if state.waiters > 0 {
-            self.state.wake_all();
-        }
-    }
-
-    #[inline]
-    pub(crate) fn wake(&self, state: &State<T>) {
-        if state.has_sleeper || state.waiters > 0 {
-            self.wake_sleepers(state);
-        }
+        self.driven.with(act)
     }
 
     /// Takes one event if there is one; whether there was.
     #[inline(never)]
     fn take_event(&self, state: &mut State<T>) -> bool {
-        let was_there = match self.endpoint.get_event() {
+        let was_there = match self.endpoint().get_event() {
             Ok(Some(event)) => {
-                state.take(&self.endpoint, event);
+                state.take(self.endpoint(), event);
                 true
             }
             Ok(None) => false,
@@ -149,7 +159,7 @@ impl<T: Token> Core<T> {
             }
         };
         if state.has_failed || !state.blocked.is_empty() {
-            self.catch_up(state);
+            state.catch_up(self.endpoint());
         }
         was_there
     }
@@ -157,7 +167,7 @@ impl<T: Token> Core<T> {
     /// Takes what has come until `is_enough`, or until nothing comes; and wakes those whom it may
     /// concern.
     #[inline]
-    pub(crate) fn look(&self, state: &mut State<T>, mut is_enough: impl FnMut(&mut State<T>) -> bool) {
+    pub(crate) fn look(&self, state: &mut Held<State<T>>, mut is_enough: impl FnMut(&mut State<T>) -> bool) {
         let before = state.changes;
         for _ in 0..BATCH {
             if !self.take_event(state) || is_enough(state) {
@@ -165,92 +175,18 @@ impl<T: Token> Core<T> {
             }
         }
         if state.changes != before {
-            self.wake(state);
+            self.driven.wake(state);
         }
     }
 
-    /// Takes what has come until nothing comes, so that its caller may sleep then; and goes on with
-    /// what waited for room.
-    pub(crate) fn progress(&self, state: &mut State<T>) {
-        for _ in 0..ROUNDS {
-            match self.endpoint.poll(BATCH, |event| state.take(&self.endpoint, event)) {
-                Ok(0) | Err(PollError::NoBuffers) => break,
-                Ok(_) => {}
-                Err(_) => {
-                    state.has_failed = true;
-                    break;
-                }
-            }
-        }
-        self.catch_up(state);
-    }
-
-    /// Goes on with what waited for room, and reports that the endpoint has failed.
-    #[inline(never)]
-    fn catch_up(&self, state: &mut State<T>) {
-        if !state.blocked.is_empty() {
-            for number in std::mem::take(&mut state.blocked) {
-                state.pump(&self.endpoint, number);
-            }
-        }
-        if state.has_failed && !state.failure_is_reported {
-            state.failure_is_reported = true;
-            state.report(FaultCode::Catastrophic, None, None);
-        }
-    }
-
-    /// Makes progress until `ready` gives something, at most for `limit`. Sleeps meanwhile: one
-    /// thread on the descriptors, others until it has found something.
+    /// Makes progress until `ready` gives something, at most for `limit`, or until the endpoint
+    /// fails.
     pub(crate) fn wait<R>(
         &self,
         limit: Option<Duration>,
         mut ready: impl FnMut(&mut State<T>) -> Option<R>,
     ) -> Option<R> {
-        let deadline = limit.and_then(|limit| Instant::now().checked_add(limit));
-        let mut state = self.lock();
-        loop {
-            let before = state.changes;
-            self.progress(&mut state);
-            let result = ready(&mut state);
-            let left = deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
-            let is_over = result.is_some() || left.is_some_and(|left| left.is_zero()) || state.has_failed;
-            // One of those who wait takes over the sleep on the descriptors.
-            if state.changes != before || is_over {
-                self.wake(&state);
-            }
-            if is_over {
-                return result;
-            }
-            if state.has_sleeper {
-                state.waiters += 1;
-                self.state.sleep(state, left);
-                state = self.lock();
-                state.waiters -= 1;
-                continue;
-            }
-            state.has_sleeper = true;
-            drop(state);
-            self.sleep(left);
-            state = self.lock();
-            state.has_sleeper = false;
-        }
-    }
-
-    fn sleep(&self, left: Option<Duration>) {
-        self.sleep_with([readable(self.wake.as_fd())].into_iter(), left);
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-    }
-
-    /// Sleeps until something comes to the endpoint, or one of these descriptors is ready, at most
-    /// for `left`.
-    pub(crate) fn sleep_with<'a>(&self, others: impl Iterator<Item = PollFd<'a>>, left: Option<Duration>) {
-        let sleeper = self.endpoint.sleeper().ok();
-        // Without one the endpoint has failed, which the next call finds.
-        let left =
-            if sleeper.is_some() { left } else { Some(left.map_or(FAILED_PAUSE, |left| left.min(FAILED_PAUSE))) };
-        let mut all: Vec<PollFd<'_>> = others.collect();
-        all.extend(sleeper.as_ref().map(|sleeper| readable(sleeper.as_fd())));
-        sleep_until_ready(&mut all, left);
+        self.driven.wait_for(limit, |state| ready(state).map(Some).or(state.has_failed.then_some(None))).flatten()
     }
 
     /// Returns a fault that nobody has been told of yet, oldest first. Makes no progress.
@@ -320,24 +256,25 @@ impl<T: Token> Core<T> {
     ///
     /// [`Error::Parameter`]; [`Error::State`]: not idle; [`Error::Resource`]: descriptors are left.
     pub fn destroy_vi(&self, number: u32) -> Result<(), Error> {
-        let mut state = self.lock();
-        let vi = state.vis.get(number).ok_or(NO_VI)?;
-        if vi.state != ViState::Idle {
-            return Err(Error::State("the VI is not idle; disconnect it first"));
-        }
-        if !vi.send.entries.is_empty() || !vi.receive.entries.is_empty() {
-            return Err(Error::Resource("the VI has descriptors; take them first"));
-        }
-        // A VI without descriptors drops nothing that could call the NIC.
-        drop(self.forget(&mut state, number));
-        Ok(())
+        self.with(|state| {
+            let vi = state.vis.get(number).ok_or(NO_VI)?;
+            if vi.state != ViState::Idle {
+                return Err(Error::State("the VI is not idle; disconnect it first"));
+            }
+            if !vi.send.entries.is_empty() || !vi.receive.entries.is_empty() {
+                return Err(Error::Resource("the VI has descriptors; take them first"));
+            }
+            // A VI without descriptors drops nothing that could call the NIC.
+            drop(self.forget(state, number));
+            Ok(())
+        })
     }
 
     /// Ends a VI in whatever state, with its descriptors.
     pub(crate) fn drop_vi(&self, number: u32) {
         // Its descriptors may call the NIC when they are dropped: after the lock.
         let vi = self.with(|state| {
-            state.close(&self.endpoint, number, ViState::Idle, Status::FLUSHED);
+            state.close(self.endpoint(), number, ViState::Idle, Status::FLUSHED);
             self.forget(state, number)
         });
         drop(vi);
@@ -352,7 +289,6 @@ impl<T: Token> Core<T> {
             }
         }
         state.changes += 1;
-        self.wake(state);
         Some(vi)
     }
 
@@ -363,7 +299,7 @@ impl<T: Token> Core<T> {
     /// [`Error::Parameter`]: no such VI.
     pub fn query_vi(&self, number: u32) -> Result<(ViState, ViAttributes, bool, bool), Error> {
         self.with(|state| {
-            self.progress(state);
+            state.progress(self.endpoint());
             let vi = state.vis.get(number).ok_or(NO_VI)?;
             Ok((vi.state, vi.attributes, vi.send.entries.is_empty(), vi.receive.entries.is_empty()))
         })
@@ -393,7 +329,7 @@ impl<T: Token> Core<T> {
     pub fn disconnect(&self, number: u32) -> Result<(), Error> {
         self.with(|state| {
             state.vis.get(number).ok_or(NO_VI)?;
-            state.close(&self.endpoint, number, ViState::Idle, Status::FLUSHED);
+            state.close(self.endpoint(), number, ViState::Idle, Status::FLUSHED);
             Ok(())
         })
     }
@@ -467,9 +403,9 @@ impl<T: Token> Core<T> {
         if vi.state == ViState::Error {
             let op = if is_receive { Status::OP_RECEIVE } else { entry.task.op_bits() };
             entry.finish(Status::FLUSHED | op, 0, None);
-            state.publish(&self.endpoint, number);
-        } else if !is_receive && !state.send_at_once(&self.endpoint, number) {
-            state.pump(&self.endpoint, number);
+            state.publish(self.endpoint(), number);
+        } else if !is_receive && !state.send_at_once(self.endpoint(), number) {
+            state.pump(self.endpoint(), number);
         }
         Ok(())
     }

@@ -64,7 +64,6 @@ mod few_descriptors;
 pub mod fuzzing;
 #[cfg(test)]
 mod liars;
-mod lock;
 mod nic;
 mod part;
 mod peer;

@@ -9,6 +9,7 @@ use crate::question::{NO_DESCRIPTOR, Question};
 use crate::rendezvous::{Address, Answer, Asking, Listener, readable};
 use crate::state::ViState;
 use crate::task::Token;
+use cci_ground::Drive;
 use std::time::{Duration, Instant};
 
 /// Between two questions to a host where nobody listens yet: nothing tells when somebody does.
@@ -139,7 +140,7 @@ impl<T: Token> Core<T> {
             let left = peer.deadline.map(|deadline| deadline.saturating_duration_since(Instant::now()));
             match &peer.role {
                 Role::Listens(listener) => {
-                    self.sleep_with(
+                    self.driven.sleep_with(
                         listener.descriptors().map(readable),
                         left.into_iter().chain(listener.left()).min(),
                     );
@@ -151,9 +152,9 @@ impl<T: Token> Core<T> {
                     );
                     let asking = question.as_ref().filter(|question| !question.is_following());
                     let descriptors = asking.into_iter().flat_map(Question::descriptors);
-                    self.sleep_with(descriptors, Some(left.map_or(pause, |left| left.min(pause))));
+                    self.driven.sleep_with(descriptors, Some(left.map_or(pause, |left| left.min(pause))));
                 }
-                Role::Connects => self.sleep_with(std::iter::empty(), left),
+                Role::Connects => self.driven.sleep_with(std::iter::empty(), left),
             }
             self.keep(number, peer);
         }
@@ -170,7 +171,7 @@ impl<T: Token> Core<T> {
     fn peer_step(&self, number: u32) -> Result<Progress, Error> {
         let found = self.with(|state| {
             let was_under_way = state.vis.get(number).ok_or(NO_VI)?.peer.is_some();
-            self.progress(state);
+            state.progress(self.endpoint());
             let vi = state.vis.get_mut(number).ok_or(NO_VI)?;
             match (vi.state, vi.peer_attributes) {
                 (ViState::Connected | ViState::Error, Some(attributes)) => {

@@ -222,9 +222,6 @@ pub(crate) struct State<T> {
     /// Counts completions and changes of state, for those who sleep.
     pub(crate) changes: u64,
     pub(crate) dropped: u64,
-    /// A thread sleeps on the descriptor of CCI; others sleep until it has found something.
-    pub(crate) has_sleeper: bool,
-    pub(crate) waiters: usize,
     pub(crate) has_failed: bool,
     pub(crate) failure_is_reported: bool,
 }
@@ -254,8 +251,6 @@ impl<T: Token> State<T> {
             staging: Vec::new(),
             changes: 0,
             dropped: 0,
-            has_sleeper: false,
-            waiters: 0,
             has_failed: false,
             failure_is_reported: false,
         }

@@ -6,6 +6,7 @@ use crate::errors::Error;
 use crate::state::{Area, CompletionQueue};
 use crate::task::{Completion, Token};
 use cci::{Memory, RegisterError, Rights, Sleeper};
+use cci_ground::Drive;
 use std::time::Duration;
 
 const NO_MEMORY: Error = Error::Parameter("no such memory handle; was it deregistered?");
@@ -60,7 +61,7 @@ impl<T: Token> Core<T> {
     pub fn register(&self, memory: Memory, base: u64, tag: Tag, access: Access) -> Result<u32, Error> {
         let mut state = self.lock();
         state.tags.get(tag.0).ok_or(Error::Tag)?;
-        let registered = self.endpoint.register(memory.clone(), Rights::NONE).map_err(registration)?;
+        let registered = self.endpoint().register(memory.clone(), Rights::NONE).map_err(registration)?;
         let area = Area { tag, access, base, memory, registration: registered };
         state.areas.insert(area).ok_or(Error::Resource("no room for another registration; deregister others"))
     }
@@ -156,7 +157,7 @@ impl<T: Token> Core<T> {
         }
         state.queues.remove(queue);
         state.changes += 1;
-        self.wake(&state);
+        self.driven.wake(&state);
         Ok(())
     }
 
@@ -215,11 +216,11 @@ impl<T: Token> Core<T> {
     pub fn arm(&self) -> (u64, Option<Sleeper<'_>>) {
         let mut state = self.lock();
         let before = state.changes;
-        self.progress(&mut state);
+        state.progress(self.endpoint());
         if state.changes != before {
-            self.wake(&state);
+            self.driven.wake(&state);
         }
-        (state.changes, self.endpoint.sleeper().ok())
+        (state.changes, self.endpoint().sleeper().ok())
     }
 
     /// As [`Core::take_entry`], and sleeps until there is one, at most for `limit`.
