@@ -52,7 +52,7 @@ pub(crate) fn text_of(code: u32) -> &'static str {
         ALREADY_INITIALIZED => "the library is initialised already; call mx_init once before mx_finalize",
         NOT_INITIALIZED => "the library is not initialised in this process; call mx_init",
         DEVICE_CYCLE => "the device uses another library, which may be this one; name another device by CCI_MX_DEVICE",
-        code => Error::ALL.iter().find(|of| of.code() == code).map_or("no code of MX", |of| of.text()),
+        code => Error::from_code(code).map_or("no code of MX", Error::text),
     }
 }
 

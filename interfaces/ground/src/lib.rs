@@ -6,6 +6,7 @@
 
 #![forbid(unsafe_code)]
 
+mod codes;
 mod drive;
 mod driven;
 mod spin;

@@ -1,49 +1,6 @@
 //! Why a call was refused, and how a request has ended.
 
-use std::fmt;
-
-/// Declares an enumeration of codes with the text of each.
-macro_rules! codes {
-    ($(#[$outer:meta])* $name:ident: $($(#[$inner:meta])* $variant:ident = $code:literal => $text:literal,)+) => {
-        $(#[$outer])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        // A byte would be copied with its neighbours, by a load that waits for two stores.
-        #[repr(u32)]
-        #[expect(clippy::exhaustive_enums, reason = "the codes are those of MX")]
-        pub enum $name {
-            $($(#[$inner])* $variant = $code,)+
-        }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// Returns the number of the code.
-            #[must_use]
-            pub const fn code(self) -> u32 {
-                self as u32
-            }
-
-            /// Returns the text of the code.
-            #[must_use]
-            pub const fn text(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)+
-                }
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.text())
-            }
-        }
-
-        impl std::error::Error for $name {}
-    };
-}
-
-codes! {
+cci_ground::codes! {
     /// Why a call was refused, with the numbers of MX. Nothing has happened then.
     ///
     /// # Example
@@ -54,7 +11,7 @@ codes! {
     /// assert_eq!(Error::BadRequest.code(), 13);
     /// assert_eq!(Error::BadRequest.to_string(), "no such request; was it tested with success, cancelled or forgotten?");
     /// ```
-    Error:
+    Error: u32:
     /// The library has failed inside.
     Failure = 2 => "the library has failed inside; report it as a bug",
     /// There is no device.
@@ -115,7 +72,7 @@ codes! {
     BadContextMask = 42 => "the mask leaves out bits of the context id; compare all of them",
 }
 
-codes! {
+cci_ground::codes! {
     /// How a request has ended, with the numbers of MX.
     ///
     /// # Example
@@ -125,7 +82,7 @@ codes! {
     ///
     /// assert_eq!((Code::Truncated.code(), Code::Truncated.to_string()), (5, "message truncated".into()));
     /// ```
-    Code:
+    Code: u32:
     /// Done.
     Success = 0 => "success",
     /// The time is over.

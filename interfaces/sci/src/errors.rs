@@ -2,53 +2,7 @@
 
 use std::fmt;
 
-/// Declares an enumeration of codes with the text of each.
-macro_rules! codes {
-    ($(#[$outer:meta])* $name:ident: $($(#[$inner:meta])* $variant:ident = $code:literal => $text:literal,)+) => {
-        $(#[$outer])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
-        #[repr(u32)]
-        #[expect(clippy::exhaustive_enums, reason = "the codes are those of SISCI")]
-        pub enum $name {
-            $($(#[$inner])* $variant = $code,)+
-        }
-
-        impl $name {
-            /// All of them.
-            pub const ALL: &[Self] = &[$(Self::$variant),+];
-
-            /// Returns the number of the code.
-            #[must_use]
-            pub const fn code(self) -> u32 {
-                self as u32
-            }
-
-            /// Returns the text of the code.
-            #[must_use]
-            pub const fn text(self) -> &'static str {
-                match self {
-                    $(Self::$variant => $text,)+
-                }
-            }
-
-            /// Returns the error of a code, if there is one.
-            #[must_use]
-            pub fn from_code(code: u32) -> Option<Self> {
-                Self::ALL.iter().copied().find(|error| error.code() == code)
-            }
-        }
-
-        impl fmt::Display for $name {
-            fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                f.write_str(self.text())
-            }
-        }
-
-        impl std::error::Error for $name {}
-    };
-}
-
-codes! {
+cci_ground::codes! {
     /// Why a call was refused, with the numbers of SISCI. Nothing has happened then.
     ///
     /// # Example
@@ -59,7 +13,7 @@ codes! {
     /// assert_eq!(Error::NoSuchSegment.code(), 0x4000_090c);
     /// assert_eq!(Error::from_code(0x4000_090c), Some(Error::NoSuchSegment));
     /// ```
-    Error:
+    Error: u32:
     /// Something still uses the object.
     Busy = 0x4000_0900 => "the object is in use; end its windows, sequences and connections first",
     /// No room.
