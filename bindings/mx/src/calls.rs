@@ -6,7 +6,7 @@ use crate::registry::{End, Handle, Membership, lock, registry};
 use cci::{Context, Device};
 use cci_job::Job;
 use cci_mem::sync::{AtomicBool, Ordering};
-use cci_mx::{Endpoint, Error, Match, Options, Place, Request, Status, Unexpected};
+use cci_mx::{Endpoint, Error, Match, NotOpened, Options, Place, Request, Status, Unexpected};
 use cci_peers::{NoDevice, device_beneath};
 use std::ffi::{c_int, c_uint, c_void};
 use std::sync::Arc;
@@ -131,7 +131,8 @@ fn open_at_place(
     let job = if membership.ranks.is_empty() { job(&mut membership)? } else { None };
     let Some(job) = job else { return by_rule() };
     let place = Place::of_job(job, &device, id).map_err(|why| {
-        membership.has_failed = why.is_final();
+        // The ranks have begun the exchange that each makes once.
+        membership.has_failed = matches!(why, NotOpened::Job(_) | NotOpened::Refused(Error::Busy));
         why.code()
     })?;
     let ranks = place.ranks().collect();

@@ -48,6 +48,7 @@ impl Refusal for cci::OpenError {
 impl Refusal for cci_job::OpenFailed {
     fn status(&self) -> Status {
         match self {
+            Self::Refused(never) => match *never {},
             Self::Endpoint(why) => why.status,
             Self::Job(why) => Refusal::status(why),
         }

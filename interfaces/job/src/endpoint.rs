@@ -2,9 +2,9 @@
 
 use crate::error::JobError;
 use crate::job::Job;
+use crate::open_failed::OpenFailed;
 use crate::proof::Secret;
 use cci::{Context, Device, Driver, Endpoint, EndpointOptions, Names};
-use std::fmt;
 use std::sync::Arc;
 
 /// The key that a rank publishes the URI of its endpoint under.
@@ -16,48 +16,6 @@ const LISTEN: &str = "listen";
 
 /// Those that say of which address an endpoint is, if a device has them.
 const PLACES: [&str; 3] = [LISTEN, "ip", "interface"];
-
-/// Why [`Job::open`] failed.
-///
-/// ```
-/// # fn show(failed: cci_job::OpenFailed) {
-/// match failed {
-///     cci_job::OpenFailed::Endpoint(why) => eprintln!("no endpoint: {why}"),
-///     cci_job::OpenFailed::Job(why) => eprintln!("the other ranks: {why}"),
-/// }
-/// # }
-/// ```
-#[derive(Debug)]
-#[expect(clippy::exhaustive_enums, reason = "an endpoint, or its announcement")]
-pub enum OpenFailed {
-    /// The endpoint cannot be opened.
-    Endpoint(cci::OpenError),
-    /// It cannot be announced to the other ranks.
-    Job(JobError),
-}
-
-impl fmt::Display for OpenFailed {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Endpoint(why) => why.fmt(f),
-            Self::Job(why) => why.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for OpenFailed {}
-
-impl From<cci::OpenError> for OpenFailed {
-    fn from(why: cci::OpenError) -> Self {
-        Self::Endpoint(why)
-    }
-}
-
-impl From<JobError> for OpenFailed {
-    fn from(why: JobError) -> Self {
-        Self::Job(why)
-    }
-}
 
 /// The URIs of all ranks, in their order.
 struct Ranks(Vec<String>);

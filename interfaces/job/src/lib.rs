@@ -32,6 +32,8 @@ mod job;
 mod joining;
 mod listener;
 mod names;
+#[cfg(feature = "cci")]
+mod open_failed;
 mod place;
 mod pmi;
 mod pmix;
@@ -49,9 +51,11 @@ mod tests;
 mod wire;
 
 #[cfg(feature = "cci")]
-pub use endpoint::{OpenFailed, URI};
+pub use endpoint::URI;
 pub use error::JobError;
 pub use job::{Job, Join};
+#[cfg(feature = "cci")]
+pub use open_failed::{OpenCode, OpenFailed};
 pub use place::Local;
 pub use proof::Secret;
 pub use server::Server;

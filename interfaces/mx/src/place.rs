@@ -3,7 +3,7 @@
 use crate::errors::Error;
 use crate::types::{Address, MAX_ENDPOINT_ID};
 use cci::{Device, Endpoint, EndpointOptions, Status};
-use cci_job::Job;
+use cci_job::{Job, JobError, OpenCode, OpenFailed};
 use cci_peers::{Directory, Found, HostNumbers, Name, Table, host_of};
 use std::fmt;
 use std::sync::Arc;
@@ -20,68 +20,26 @@ const NUMBERS: HostNumbers = HostNumbers::new(22_528, MAX_ENDPOINT_ID + 1, 0x4d5
 ///
 /// assert_eq!(NotOpened::Refused(Error::BadParameterValue).code(), Error::BadParameterValue);
 /// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum NotOpened {
-    /// The arguments do not fit.
-    Refused(Error),
-    /// There is no endpoint of CCI.
-    Endpoint(cci::OpenError),
-    /// The job is gone, or ranks did not come.
-    Job(cci_job::JobError),
-}
+pub type NotOpened = OpenFailed<Error>;
 
-impl NotOpened {
-    /// Returns the code of MX.
-    #[must_use]
-    pub fn code(&self) -> Error {
-        match self {
-            Self::Refused(why) => *why,
-            Self::Job(_) => Error::Failure,
-            Self::Endpoint(why) => match why.status {
-                Status::AddrNotAvail => Error::Busy,
-                Status::NoDev => Error::NoDevice,
-                Status::NoMem | Status::NoBufs => Error::NoResources,
-                _ => Error::Failure,
-            },
+impl OpenCode for Error {
+    fn of_endpoint(why: &cci::OpenError) -> Self {
+        match why.status {
+            Status::AddrNotAvail => Self::Busy,
+            Status::NoDev => Self::NoDevice,
+            Status::NoMem | Status::NoBufs => Self::NoResources,
+            _ => Self::Failure,
         }
     }
 
-    /// Whether [`Place::of_job`] has failed for good: the ranks have begun the exchange that each
-    /// makes once.
-    #[must_use]
-    pub fn is_final(&self) -> bool {
-        matches!(self, Self::Job(_) | Self::Refused(Error::Busy))
+    fn of_job(_: &JobError) -> Self {
+        Self::Failure
     }
 }
-
-impl fmt::Display for NotOpened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(why) => why.fmt(f),
-            Self::Endpoint(why) => why.fmt(f),
-            Self::Job(why) => why.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for NotOpened {}
 
 impl From<Error> for NotOpened {
     fn from(why: Error) -> Self {
         Self::Refused(why)
-    }
-}
-
-impl From<cci_job::JobError> for NotOpened {
-    fn from(why: cci_job::JobError) -> Self {
-        Self::Job(why)
-    }
-}
-
-impl From<cci::OpenError> for NotOpened {
-    fn from(why: cci::OpenError) -> Self {
-        Self::Endpoint(why)
     }
 }
 

@@ -4,7 +4,7 @@ use crate::errors::Error;
 use crate::interface::Interface;
 use crate::types::ProcessId;
 use cci::{Context, Device, Endpoint, EndpointOptions, Status};
-use cci_job::Job;
+use cci_job::{Job, JobError, OpenCode, OpenFailed};
 use cci_peers::{Directory, Found, HostNumbers, Name, Table, host_of};
 use std::fmt;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -23,55 +23,15 @@ const NUMBERS: HostNumbers = HostNumbers::new(10_240, MAX_PID + 1, 0x5033_0000);
 ///
 /// assert_eq!(NotOpened::Refused(Error::ProcessNumber).code(), Error::ProcessNumber);
 /// ```
-#[derive(Debug)]
-#[non_exhaustive]
-pub enum NotOpened {
-    /// The arguments do not fit.
-    Refused(Error),
-    /// There is no endpoint.
-    Endpoint(cci::OpenError),
-    /// The job is gone, or ranks did not come.
-    Job(cci_job::JobError),
-}
+pub type NotOpened = OpenFailed<Error>;
 
-impl NotOpened {
-    /// Returns the code of Portals.
-    #[must_use]
-    pub fn code(&self) -> Error {
-        if let Self::Refused(why) = self { *why } else { Error::Failed }
+impl OpenCode for Error {
+    fn of_endpoint(_: &cci::OpenError) -> Self {
+        Self::Failed
     }
-}
 
-impl fmt::Display for NotOpened {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Refused(why) => why.fmt(f),
-            Self::Endpoint(why) => why.fmt(f),
-            Self::Job(why) => why.fmt(f),
-        }
-    }
-}
-
-impl std::error::Error for NotOpened {}
-
-impl From<cci::OpenError> for NotOpened {
-    fn from(why: cci::OpenError) -> Self {
-        Self::Endpoint(why)
-    }
-}
-
-impl From<cci_job::JobError> for NotOpened {
-    fn from(why: cci_job::JobError) -> Self {
-        Self::Job(why)
-    }
-}
-
-impl From<cci_job::OpenFailed> for NotOpened {
-    fn from(why: cci_job::OpenFailed) -> Self {
-        match why {
-            cci_job::OpenFailed::Endpoint(why) => Self::Endpoint(why),
-            cci_job::OpenFailed::Job(why) => Self::Job(why),
-        }
+    fn of_job(_: &JobError) -> Self {
+        Self::Failed
     }
 }
 
