@@ -1,12 +1,13 @@
 //! Endpoints.
 
 use crate::errors::Error;
+use crate::handler::{Answer, Unexpected};
 use crate::options::Options;
 use crate::place::{NotOpened, Place};
 use crate::requests::Request;
 use crate::state::{Counts, State};
 use crate::types::{Address, Buffer, Match, Segments, Status};
-use crate::waiting::{Answer, Core, Unexpected, this_thread};
+use crate::waiting::{Core, this_thread};
 use cci::Memory;
 use cci_job::Job;
 use cci_peers::Peers;

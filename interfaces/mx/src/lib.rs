@@ -40,10 +40,12 @@ mod endpoint;
 mod errors;
 #[doc(hidden)]
 pub mod fuzzing;
+mod handler;
+mod incoming;
 #[cfg(test)]
 mod liars;
-mod links;
 mod options;
+mod partner;
 mod place;
 mod receive;
 mod requests;
@@ -55,9 +57,9 @@ mod wire;
 
 pub use endpoint::Endpoint;
 pub use errors::{Code, Error};
+pub use handler::{Answer, Unexpected};
 pub use options::Options;
 pub use place::{NotOpened, Place, endpoint_options};
 pub use requests::Request;
 pub use state::Counts;
 pub use types::{Address, Buffer, MAX_ENDPOINT_ID, MAX_SEGMENTS, Match, Segments, Status, buffer};
-pub use waiting::{Answer, Unexpected};

@@ -2,7 +2,7 @@
 
 use crate::arrivals::{Arrival, Body};
 use crate::errors::{Code, Error};
-use crate::links::Control;
+use crate::partner::Control;
 use crate::requests::{NONE, OWN, Outcome, Request, Stage};
 use crate::state::{State, received};
 use crate::types::{Buffer, Match, Segments, Status};

@@ -2,7 +2,7 @@
 
 use crate::arrivals::{Arrival, Body, MOST_EAGER};
 use crate::errors::{Code, Error};
-use crate::links::Control;
+use crate::partner::Control;
 use crate::requests::{OWN, Outcome, Request, Stage};
 use crate::state::{Sending, State};
 use crate::types::{Address, Buffer, MAX_ENDPOINT_ID, MAX_SEGMENTS, Segments};
