@@ -1,8 +1,8 @@
 //! Access control: who may use which portal index.
 
 use crate::errors::Error;
-use crate::objects::Wanted;
 use crate::types::{ANY, Limits, ProcessId};
+use crate::wanted::Wanted;
 
 /// An entry of the access control table. Each part may be [`ANY`].
 ///

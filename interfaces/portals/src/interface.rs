@@ -6,12 +6,13 @@ use crate::errors::Error;
 use crate::handles::Handle;
 use crate::initiator::Target;
 use crate::objects::{Match, Position, REGISTERS, Unlink};
-use crate::place::{Known, NotOpened, Place, Ranks};
+use crate::place::{NotOpened, Place, Ranks, Sibling};
 use crate::queue::Queue;
 use crate::shared::frames::Command;
 use crate::state::State;
 use crate::types::{Described, Descriptor, Event, Limits, ProcessId};
 use crate::waiting::Core;
+use cci::Context;
 use cci_ground::Entered;
 use cci_job::Job;
 use cci_mem::quiet_thread;
@@ -144,15 +145,6 @@ impl Interface {
     #[must_use]
     pub fn ranks(&self) -> Option<(u32, &[ProcessId])> {
         self.ranks.as_ref().map(|ranks| (ranks.rank, &ranks.ids[..]))
-    }
-
-    pub(crate) fn job(&self) -> Option<Arc<Job>> {
-        self.job.clone()
-    }
-
-    /// Where it finds partners of its job.
-    pub(crate) fn names(&self) -> Option<&Known> {
-        self.ranks.as_ref().map(|ranks| &ranks.names)
     }
 
     /// The handle of the interface itself.
@@ -595,6 +587,22 @@ impl Interface {
         let _ = self.with(|_| Ok(()));
         let state = self.lock();
         (state.operations.len(), state.malformed)
+    }
+}
+
+impl Place {
+    /// For a second interface in a job, beside one that this process has: all ranks make one, of
+    /// whichever mode each. Partners find both interfaces of each process from then on, and both
+    /// interfaces of this process find all of theirs. `None`: the number of the process is its rank
+    /// and once the size of the job, or the rank where the other interface has another number.
+    ///
+    /// # Errors
+    ///
+    /// As [`Place::of_job`]; [`Error::Interface`]: the other one is not of a job.
+    pub fn beside(other: &Interface, context: &Context, pid: Option<u32>) -> Result<Self, NotOpened> {
+        let job = other.job.clone().ok_or(NotOpened::Refused(Error::Interface))?;
+        let names = other.ranks.as_ref().map(|ranks| &ranks.names);
+        Self::exchanged(job, context, pid, Some(&Sibling { id: other.id(), uri: other.uri(), names }))
     }
 }
 

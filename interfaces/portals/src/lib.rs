@@ -56,6 +56,7 @@ mod target;
 mod transfer;
 mod types;
 mod waiting;
+mod wanted;
 mod wire;
 
 pub use access::AccessEntry;

@@ -10,6 +10,7 @@ use crate::operations::Own;
 use crate::options;
 use crate::queue::{Facts, Queue};
 use crate::types::{Described, Descriptor, Event, EventKind, Limits, ProcessId};
+use crate::wanted::Wanted;
 use cci_matching::{Envelope, Offer, Ordered, Pattern, Ticket};
 use std::collections::VecDeque;
 
@@ -181,42 +182,6 @@ const NOTHING: Offer = Offer::NONE;
 
 const ACK: u32 = EventKind::Ack as u32;
 const UNLINK: u32 = EventKind::Unlink as u32;
-
-/// A request as its target sees it.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Wanted {
-    pub(crate) initiator: ProcessId,
-    pub(crate) uid: u32,
-    pub(crate) jid: u32,
-    pub(crate) portal: u32,
-    pub(crate) access: u32,
-    pub(crate) bits: u64,
-    /// Options that the memory descriptor needs.
-    pub(crate) operation: u32,
-    pub(crate) offset: u64,
-    pub(crate) length: u64,
-    pub(crate) header: u64,
-}
-
-impl Wanted {
-    /// What events tell of it, with the place that was found.
-    #[inline]
-    pub(crate) fn facts(&self, offset: u64, length: u64, link: u32) -> Facts {
-        Facts {
-            initiator: self.initiator,
-            uid: self.uid,
-            jid: self.jid,
-            portal: self.portal,
-            bits: self.bits,
-            rlength: self.length,
-            mlength: length,
-            offset,
-            header: self.header,
-            link,
-            failure: 0,
-        }
-    }
-}
 
 /// Where a request goes.
 #[derive(Clone, Copy, Debug)]

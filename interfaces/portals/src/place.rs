@@ -1,7 +1,6 @@
 //! Where an interface is: its endpoint, its process, and how others are found.
 
 use crate::errors::Error;
-use crate::interface::Interface;
 use crate::types::ProcessId;
 use cci::{Context, Device, Endpoint, EndpointOptions, Status};
 use cci_job::{Job, JobError, OpenCode, OpenFailed};
@@ -110,32 +109,20 @@ impl Place {
         Self::exchanged(job, context, pid, None)
     }
 
-    /// For a second interface in a job, beside one that this process has: all ranks make one, of
-    /// whichever mode each. Partners find both interfaces of each process from then on, and both
-    /// interfaces of this process find all of theirs. `None`: the number of the process is its rank
-    /// and once the size of the job, or the rank where the other interface has another number.
-    ///
-    /// # Errors
-    ///
-    /// As [`Place::of_job`]; [`Error::Interface`]: the other one is not of a job.
-    pub fn beside(other: &Interface, context: &Context, pid: Option<u32>) -> Result<Self, NotOpened> {
-        let job = other.job().ok_or(NotOpened::Refused(Error::Interface))?;
-        Self::exchanged(job, context, pid, Some(other))
-    }
-
-    fn exchanged(
+    /// In a job, beside another interface of this process if there is one.
+    pub(crate) fn exchanged(
         job: Arc<Job>,
         context: &Context,
         pid: Option<u32>,
-        other: Option<&Interface>,
+        other: Option<&Sibling<'_>>,
     ) -> Result<Self, NotOpened> {
         let endpoint = Endpoint::open(&job.device(context)?, &endpoint_options())?;
-        let is_free = |pid: &u32| other.is_none_or(|other| other.id().pid != *pid);
+        let is_free = |pid: &u32| other.is_none_or(|other| other.id.pid != *pid);
         let by_rank = || [job.rank(), job.rank() + job.size()].into_iter().find(is_free).unwrap_or(job.rank());
         let own = ProcessId { nid: host_of(endpoint.uri()).to_bits(), pid: pid.unwrap_or_else(by_rank) };
         let mut card = Vec::new();
         write_entry(own, endpoint.uri(), &mut card);
-        other.iter().for_each(|other| write_entry(other.id(), other.uri(), &mut card));
+        other.iter().for_each(|other| write_entry(other.id, other.uri, &mut card));
         let cards: Vec<_> = job.exchange(&card)?.iter().map(|card| entries(card)).collect();
         let named = cards.iter().flatten().filter(|(id, _)| *id == own).count();
         if named > 1 {
@@ -149,7 +136,7 @@ impl Place {
         for (id, uri) in cards.into_iter().flatten() {
             table.insert(Name::Number(id.word()), uri);
         }
-        other.iter().filter_map(|other| other.names()).for_each(|names| names.set(table.clone()));
+        other.iter().filter_map(|other| other.names).for_each(|names| names.set(table.clone()));
         let names = Known(Arc::new(Mutex::new(table)));
         let ranks = Some(Ranks { rank: job.rank(), ids, names: names.clone() });
         Ok(Self { endpoint, own, directory: Box::new(names), ranks, job: Some(job) })
@@ -160,6 +147,14 @@ impl Place {
     pub fn own(&self) -> ProcessId {
         self.own
     }
+}
+
+/// Another interface of this process.
+pub(crate) struct Sibling<'a> {
+    pub(crate) id: ProcessId,
+    pub(crate) uri: &'a str,
+    /// Where it finds partners of its job.
+    pub(crate) names: Option<&'a Known>,
 }
 
 /// The ranks of a job, as an interface has them.

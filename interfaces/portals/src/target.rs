@@ -2,12 +2,13 @@
 
 use crate::handles::Handle;
 use crate::memory::{Region, Source};
-use crate::objects::{Matched, Placed, Wanted};
+use crate::objects::{Matched, Placed};
 use crate::operations::{Kind, Operation, Phase, Whom};
 use crate::options;
 use crate::queue::Facts;
 use crate::state::{Out, State};
 use crate::types::{EventKind, MAX_SWAP, ProcessId};
+use crate::wanted::Wanted;
 use crate::wire::{self, ACK, Answer, DONE, DROPPED, GET, GETPUT, LONGEST_PARTS, OFFER, PUT, REPLY, Request};
 use cci::{Endpoint, RmaHandle};
 
