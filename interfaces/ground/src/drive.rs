@@ -47,6 +47,7 @@ impl<S: Drive> Driven<S> {
     pub fn wait_for<R>(&self, limit: Option<Duration>, mut ready: impl FnMut(&mut S) -> Option<R>) -> Option<R> {
         let deadline = deadline(limit);
         let mut begun = None;
+        let _wakes = WakesByPanic(self);
         let mut state = self.lock();
         loop {
             let before = state.changes();
@@ -85,13 +86,29 @@ impl<S: Changing> Driven<S> {
         let deadline = deadline(limit);
         let mut state = lock();
         loop {
+            let before = state.changes();
             let result = ready(&mut state);
             let left = left(deadline);
-            if is_over(&result, left) {
+            let is_over = is_over(&result, left);
+            if state.changes() != before || is_over {
                 self.wake(&state);
+            }
+            if is_over {
                 return result;
             }
             state = self.sleep_beside(state, left, &lock);
+        }
+    }
+}
+
+/// Dropped by a panic of progress, or of `ready`: another one takes over the sleep on the
+/// descriptors.
+struct WakesByPanic<'d, S: Changing>(&'d Driven<S>);
+
+impl<S: Changing> Drop for WakesByPanic<'_, S> {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            self.0.wake(&self.0.lock());
         }
     }
 }

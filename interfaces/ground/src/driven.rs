@@ -8,7 +8,7 @@ use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, OwnedFd};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 /// The longest sleep while the endpoint has no descriptor: it has failed, and the next look finds
 /// that.
@@ -49,7 +49,19 @@ pub struct Held<S> {
     state: S,
     /// A thread sleeps on the descriptors; others sleep until it has found something.
     has_sleeper: bool,
+    /// When that thread's sleep ends at the latest, if it does by the clock.
+    until: Option<Instant>,
     waiters: usize,
+}
+
+impl<S: Changing> Held<S> {
+    /// Whether something is due before the thread on the descriptors looks again.
+    #[cold]
+    #[inline(never)]
+    fn is_due_earlier(&self) -> bool {
+        let at = |left| Instant::now().checked_add(left);
+        self.left().and_then(at).is_some_and(|at| self.until.is_none_or(|until| at < until))
+    }
 }
 
 impl<S> Deref for Held<S> {
@@ -115,7 +127,7 @@ impl<S: Changing> Driven<S> {
     pub fn new(endpoint: Endpoint, state: S) -> Result<Self, OpenError> {
         let wake = descriptors::eventfd(0)
             .map_err(|source| OpenError::system("no descriptor for the threads of an interface", source))?;
-        let state = Guarded::new(Held { state, has_sleeper: false, waiters: 0 }, prepare());
+        let state = Guarded::new(Held { state, has_sleeper: false, until: None, waiters: 0 }, prepare());
         Ok(Self { endpoint, state, sleepers: Sleepers::new(), wake })
     }
 
@@ -170,6 +182,7 @@ impl<S: Changing> Driven<S> {
         }
         entered.has_sleeper = true;
         let left = left.into_iter().chain(entered.left()).min();
+        entered.until = left.and_then(|left| Instant::now().checked_add(left));
         drop(entered);
         // The descriptor is armed for this sleep only: whoever polls afterwards costs its peers no
         // system calls.
@@ -210,13 +223,14 @@ impl<S: Changing> Driven<S> {
         sleep_on(&mut all, left);
     }
 
-    /// Runs a call under the lock, and wakes those whom its changes may concern.
+    /// Runs a call under the lock, and wakes those whom its changes may concern, which it counts;
+    /// and the thread on the descriptors if something is due earlier now ([`Changing::left`]).
     #[inline]
     pub fn with<R>(&self, act: impl FnOnce(&mut S) -> R) -> R {
         let mut entered = self.lock();
         let before = entered.changes();
         let result = act(&mut entered);
-        if entered.changes() != before {
+        if entered.changes() != before || entered.has_sleeper && entered.is_due_earlier() {
             self.wake(&entered);
         }
         result
@@ -241,6 +255,6 @@ fn sleep_on(descriptors: &mut [PollFd<'_>], left: Option<Duration>) {
 #[inline(never)]
 fn entered_twice() -> ! {
     panic!(
-        "memory or a token called its interface as it was dropped; let it only free itself, or write down how it ended"
+        "memory or a token called its interface as it was dropped or completed; let it only free itself, or write down how it ended"
     )
 }

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 pub const SPIN: Duration = Duration::from_micros(20);
 
 /// Whether a wait that has looked since `begun` looks once more, rather than to sleep: not where
-/// threads outnumber processors.
+/// processes outnumber processors ([`cci::is_oversubscribed`]).
 ///
 /// # Example
 ///

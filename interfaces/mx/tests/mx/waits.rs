@@ -112,6 +112,34 @@ fn a_wake_up_ends_a_connect_that_waits() {
     }
 }
 
+/// Of a thread that another one sees asleep in the system.
+fn is_asleep(thread: &std::path::Path) -> bool {
+    let stat = std::fs::read_to_string(std::path::Path::new("/proc").join(thread).join("stat")).expect("Linux");
+    stat.rsplit_once(") ").is_some_and(|(_, rest)| rest.starts_with('S'))
+}
+
+#[test]
+fn a_time_out_that_another_thread_sets_ends_a_wait() {
+    let sides = two("sm");
+    let (receive, _) = post(&sides[0], 4, 1);
+    let (tell, told) = channel();
+    std::thread::scope(|scope| {
+        let begun = Instant::now();
+        let wait = scope.spawn(|| {
+            tell.send(std::fs::read_link("/proc/thread-self").expect("Linux")).expect("a listener");
+            sides[0].wait(receive, Some(cci_conformance::LIMIT))
+        });
+        let thread = told.recv().expect("a name");
+        while !is_asleep(&thread) {
+            std::thread::yield_now();
+        }
+        sides[0].set_timeout(receive, Some(Duration::from_millis(1))).expect("a request");
+        let status = wait.join().expect("no panic").expect("a request");
+        assert_eq!(status.map(|status| status.code), Some(Code::Timeout));
+        assert!(begun.elapsed() < cci_conformance::LIMIT / 2, "it has slept on");
+    });
+}
+
 /// A connect of one thread is not what another one gets that waits for any request.
 #[test]
 fn a_connect_that_is_waited_for_is_nobody_elses() {
