@@ -1,7 +1,7 @@
 //! Active Messages beside CCI's own: the table on the terminal, and the plot.
 
-use super::plot::{Failed, INK, font};
 use super::sheet::{Shape, Sheet};
+use super::style::{Failed, INK, font};
 use super::table::{align, scaled, time};
 use crate::finding::{Am, AmPoint};
 use crate::sizes::show_size;

@@ -1,8 +1,8 @@
 //! Experiments with an interface beside CCI's own: tables on the terminal, and plots.
 
 use super::legend;
-use super::plot::{Failed, GRID, INK, font, labelled, short};
 use super::sheet::Sheet;
+use super::style::{Failed, GRID, INK, font, labelled, short};
 use super::table::{align, scaled, time};
 use crate::finding::PortalsPoint;
 use crate::sizes::show_size;

@@ -1,6 +1,6 @@
 //! Findings on the terminal.
 
-use super::table::{align, scaled, time};
+use super::table::{align, bytes, scaled, time};
 use super::{am, breakdown, gups, logp, mappings, memory_curves, mpi, mx, portals, sci, splitc, via};
 use crate::finding::{Finding, Idle, Jitter, Memory, Overlap, Threads};
 use crate::sizes::show_size;
@@ -90,16 +90,6 @@ fn overlap(found: &Overlap) -> String {
         found.transport,
         table(head, rows)
     )
-}
-
-/// Bytes, with a binary prefix.
-pub(super) fn bytes(count: f64) -> String {
-    match count {
-        count if count >= 1073741824.0 => format!("{:.2} GiB", count / 1073741824.0),
-        count if count >= 1048576.0 => format!("{:.2} MiB", count / 1048576.0),
-        count if count >= 1024.0 => format!("{:.1} KiB", count / 1024.0),
-        count => format!("{count:.0} B"),
-    }
 }
 
 #[expect(clippy::cast_precision_loss, reason = "counts below 2^52")]

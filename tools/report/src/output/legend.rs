@@ -1,8 +1,8 @@
 //! The heading of a panel: its title, and the names of its curves in rows below it, where no curve
 //! can be.
 
-use super::plot::{Failed, INK, font};
 use super::sheet::{Area, wrapped};
+use super::style::{Failed, INK, font};
 use plotters::prelude::*;
 use plotters::style::text_anchor::{HPos, Pos, VPos};
 

@@ -1,8 +1,8 @@
 //! Plots of mappings: bulk data over size, and short messages over what is swept.
 
 use super::mappings::label;
-use super::plot::{Failed, GRID, INK, font, short};
 use super::sheet::{Area, Sheet};
+use super::style::{Failed, GRID, INK, font, short};
 use super::table::{scaled, time};
 use crate::finding::{MappingPoint, Mappings};
 use crate::sizes::show_size;

@@ -1,9 +1,8 @@
 //! Memory over peers and over connections: tables for the terminal, and the plot.
 
-use super::findings::bytes;
-use super::plot::{Failed, GRID, INK, font, short};
 use super::sheet::{Area, Sheet};
-use super::table::{align, scaled};
+use super::style::{Failed, GRID, INK, font, short};
+use super::table::{align, bytes, scaled};
 use crate::memory_curves::{MemoryCurve, MemoryCurvePoint, MemoryCurves, Over, Space};
 use crate::{UserError, while_doing};
 use plotters::coord::combinators::{IntoLogRange, LogCoord};

@@ -2,6 +2,7 @@
 
 pub(crate) mod am;
 mod breakdown;
+mod columns;
 pub(crate) mod csv;
 pub(crate) mod experiments;
 pub mod findings;
@@ -23,6 +24,7 @@ pub mod sheet;
 mod side_by_side;
 mod signature;
 pub(crate) mod splitc;
+mod style;
 pub mod table;
 pub(crate) mod via;
 

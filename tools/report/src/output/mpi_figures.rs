@@ -1,8 +1,8 @@
 //! The thesis's Figures 5, 12 and 13, drawn of this machine with its figures of 1999 beside.
 
 use super::mpi::{Components, LONGEST, components, figures, ways};
-use super::plot::{Failed, GRID, INK, font, short};
 use super::sheet::{Area, Sheet};
+use super::style::{Failed, GRID, INK, font, short};
 use super::table::time;
 use crate::finding::Mpi;
 use crate::thesis;

@@ -3,6 +3,8 @@
 use super::grounds::for_both_grounds;
 use super::sheet::{Area, Shape, Sheet};
 use super::side_by_side::name;
+use super::style::labelled;
+pub use super::style::{Failed, GRID, INK, font, short};
 use super::table::{subject, time, unit};
 use crate::finding::Finding;
 use crate::row::{Document, Row};
@@ -16,10 +18,6 @@ use std::ops::Range;
 /// Colours that differ in lightness too, for print without colour.
 const MEASURED: RGBColor = RGBColor(0, 84, 147);
 const BARE: RGBColor = RGBColor(214, 116, 18);
-/// Colour of lines behind the curves.
-pub const GRID: RGBColor = RGBColor(222, 222, 222);
-/// Colour of axes and text.
-pub const INK: RGBColor = RGBColor(40, 40, 40);
 
 /// Colours of other libraries, in the order in which they appear.
 const OTHERS: [RGBColor; 6] = [
@@ -38,9 +36,6 @@ pub(crate) const CUT: f64 = 1.5;
 const NAMES: u32 = 136;
 /// Pixels from a name to the next one.
 const NAME_HEIGHT: i32 = 18;
-
-/// Why a plot could not be drawn.
-pub type Failed<'a> = DrawingAreaErrorKind<<SVGBackend<'a> as DrawingBackend>::ErrorType>;
 
 /// The plot of a document for a page of this shape, for a light and for a dark ground.
 pub fn svg(document: &Document, shape: Shape) -> Result<String, UserError> {
@@ -175,16 +170,6 @@ fn unit_of(curves: &[Curve], units: &[(&'static str, f64)]) -> (&'static str, f6
     let most = curves.iter().flat_map(|curve| &curve.points).map(|(_, y)| *y).fold(0.0, f64::max);
     let fits = |unit: &&(&'static str, f64)| most / unit.1 < 1e4;
     units.iter().find(fits).or(units.last()).copied().unwrap_or(("", 1.0))
-}
-
-/// Text of this height, pixels.
-pub fn font(size: i32) -> TextStyle<'static> {
-    ("sans-serif", size).into_text_style(&(0, 0))
-}
-
-/// Without decimals that are all zero: axes have round numbers.
-pub fn short(text: &str) -> String {
-    text.replacen(".00 ", " ", 1).replacen(".0 ", " ", 1)
 }
 
 /// A value in the unit of its axis, without decimals that say nothing.
@@ -342,22 +327,6 @@ fn with_room(range: Range<f64>, notes: usize, height: u32) -> Range<f64> {
     let lines = f64::from(NAME_HEIGHT) * f64::from(u32::try_from(notes).unwrap_or(0));
     let part = (lines / (f64::from(height) - AROUND)).clamp(0.0, 0.5);
     range.start..range.end * (range.end / range.start).powf(part / (1.0 - part))
-}
-
-/// The range of a logarithmic axis, with two powers of ten at least: its labels.
-pub(super) fn labelled(range: Range<f64>) -> Range<f64> {
-    let (low, high) = (range.start.log10(), range.end.log10());
-    // The next powers outside of it.
-    let (below, above) = (low.ceil() - 1.0, high.floor() + 1.0);
-    let inside = high.floor() - low.ceil() + 1.0;
-    let (extend_down, extend_up) = match inside {
-        inside if inside >= 2.0 => (false, false),
-        inside if inside >= 1.0 => (low - below <= above - high, low - below > above - high),
-        _ => (true, true),
-    };
-    // A power itself is reached by a step of the rounding.
-    let start = if extend_down { 10_f64.powf(below) * (1.0 - 1e-9) } else { range.start };
-    start..if extend_up { 10_f64.powf(above) * (1.0 + 1e-9) } else { range.end }
 }
 
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a size, positive and below 2^52")]
@@ -519,17 +488,6 @@ pub(super) mod tests {
         // Three lines of 18 pixels, of 336 pixels of an axis.
         let range = with_room(1.0..10.0, 3, 446);
         assert!((1.0 - 10_f64.log10() / range.end.log10() - 54.0 / 336.0).abs() < 1e-9, "{range:?}");
-    }
-
-    #[test]
-    fn a_logarithmic_axis_has_two_labels() {
-        let powers = |range: Range<f64>| (-3..9).filter(|power| range.contains(&10_f64.powi(*power))).count();
-        let of = |low, high| labelled(low..high);
-        assert_eq!(of(5.0, 500.0), 5.0..500.0);
-        for (low, high) in [(90.0, 200.0), (2.0, 8.0), (2.0, 30.0), (20.0, 900.0), (10.0, 20.0), (0.02, 0.03)] {
-            let range = of(low, high);
-            assert!(powers(range.clone()) == 2 && range.start <= low && range.end >= high, "{range:?}");
-        }
     }
 
     #[test]

@@ -1,6 +1,6 @@
 //! The page that a plot is drawn on: its width, its heading, its panels, and what the run ran on.
 
-use super::plot::{Failed, INK, font};
+use super::style::{Failed, INK, font};
 use crate::environment::Environment;
 use plotters::coord::Shift;
 use plotters::prelude::*;

@@ -1,6 +1,6 @@
 //! What a table says more of when CCI is not alone in it.
 
-use super::table::align;
+use super::columns::align;
 use crate::row::Row;
 
 /// How many times as long as CCI a row takes for an operation of that size.

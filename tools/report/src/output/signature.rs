@@ -1,8 +1,8 @@
 //! The LogP signature: time per request over the length of the burst, one line a delay.
 
 use super::logp::{delays, is_same};
-use super::plot::{Failed, GRID, INK, font, short};
 use super::sheet::Sheet;
+use super::style::{Failed, GRID, INK, font, short};
 use super::table::time;
 use crate::finding::Logp;
 use crate::sizes::show_size;

@@ -1,8 +1,8 @@
 //! Accesses of the global address space of Split-C: the paper's figures, then and now.
 
 use super::parts;
-use super::plot::{Failed, GRID, INK, font, short};
 use super::sheet::Sheet;
+use super::style::{Failed, GRID, INK, font, short};
 use super::table::{align, scaled, time};
 use crate::finding::{SplitC, SplitCPair};
 use crate::sizes::show_size;

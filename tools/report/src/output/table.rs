@@ -1,31 +1,9 @@
 //! The table on the terminal.
 
+pub use super::columns::align;
 use super::side_by_side;
 use crate::row::Row;
 use crate::sizes::show_size;
-
-/// Cells in columns: those of the columns `left` to the left, the others to the right.
-pub fn align(rows: &[Vec<String>], left: &[usize]) -> String {
-    let columns = rows.iter().map(Vec::len).max().unwrap_or(0);
-    let width = |column: usize| rows.iter().filter_map(|row| row.get(column)).map(|cell| cell.chars().count()).max();
-    let widths: Vec<_> = (0..columns).map(|column| width(column).unwrap_or(0)).collect();
-    let mut text = String::new();
-    for row in rows {
-        let cells: Vec<_> = row
-            .iter()
-            .zip(&widths)
-            .enumerate()
-            .map(
-                |(column, (cell, width))| {
-                    if left.contains(&column) { format!("{cell:<width$}") } else { format!("{cell:>width$}") }
-                },
-            )
-            .collect();
-        text += cells.join("  ").trim_end();
-        text.push('\n');
-    }
-    text
-}
 
 /// Rows of one run.
 pub fn table(rows: &[Row]) -> String {
@@ -150,6 +128,16 @@ pub fn scaled(value: f64, unit: &str) -> String {
         value => (value, ""),
     };
     format!("{value:.2} {prefix}{unit}").trim_end().to_owned()
+}
+
+/// Bytes, with a binary prefix.
+pub(super) fn bytes(count: f64) -> String {
+    match count {
+        count if count >= 1073741824.0 => format!("{:.2} GiB", count / 1073741824.0),
+        count if count >= 1048576.0 => format!("{:.2} MiB", count / 1048576.0),
+        count if count >= 1024.0 => format!("{:.1} KiB", count / 1024.0),
+        count => format!("{count:.0} B"),
+    }
 }
 
 #[cfg(test)]
