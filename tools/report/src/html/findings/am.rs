@@ -1,6 +1,6 @@
 //! Active Messages beside CCI's own.
 
-use super::{Found, Section};
+use super::section::{Found, Section};
 use crate::finding::{Am, AmPoint};
 use crate::html::chart::{Bar, Part, bars};
 use crate::html::curves::transport;

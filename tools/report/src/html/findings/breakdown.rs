@@ -1,6 +1,6 @@
 //! Where the time of one request and its reply goes.
 
-use super::{Found, Section, origins};
+use super::section::{Found, Section, origins};
 use crate::finding::{Breakdown, Share};
 use crate::html::chart::{Bar, Part, bars};
 use crate::html::curves::transport;

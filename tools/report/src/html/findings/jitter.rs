@@ -1,6 +1,6 @@
 //! The distribution of single round trips.
 
-use super::{Found, Section, origins};
+use super::section::{Found, Section, origins};
 use crate::finding::Jitter;
 use crate::html::chart::{Axis, Chart, Line, Point, Spread};
 use crate::html::curves::transport;

@@ -1,6 +1,6 @@
 //! The LogP parameters, and the points that they were fitted to.
 
-use super::{Found, Section, origins};
+use super::section::{Found, Section, origins};
 use crate::finding::{Logp, LogpPoint};
 use crate::html::chart::{Axis, Chart, Line, Point, Spread};
 use crate::html::curves::transport;

@@ -1,6 +1,6 @@
 //! Memory over connections.
 
-use super::{Found, Section, origins};
+use super::section::{Found, Section, origins};
 use crate::finding::{Memory, MemoryPoint};
 use crate::html::chart::{Axis, Chart, Line, Point, Spread};
 use crate::html::curves::transport;

@@ -1,6 +1,6 @@
 //! Memory over peers, and over connections to one peer.
 
-use super::{Found, Section};
+use super::section::{Found, Section};
 use crate::html::chart::{Axis, Chart, Line, Point, Spread};
 use crate::html::figure::{Entry, Figure, FigureTable};
 use crate::html::library::{Look, Mark};

@@ -12,24 +12,15 @@ mod mx;
 mod portals;
 mod scaling;
 mod sci;
+mod section;
 mod splitc;
 mod tables;
 
 use super::Run;
-use super::figure::Figure;
 use crate::finding::Finding;
+use section::Found;
 
-/// A section of the page.
-pub(super) struct Section {
-    pub(super) anchor: &'static str,
-    pub(super) heading: &'static str,
-    /// What is to be known for reading it.
-    pub(super) text: &'static str,
-    pub(super) figures: Vec<Figure>,
-}
-
-/// Findings of one kind with the numbers of their runs.
-type Found<'a, T> = Vec<(usize, &'a T)>;
+pub(super) use section::Section;
 
 /// The sections that there are, in the order of the page.
 pub(super) fn sections(runs: &[Run]) -> Vec<Section> {
@@ -68,11 +59,4 @@ fn found<'a, T>(runs: &'a [Run], pick: impl Fn(&'a Finding) -> Option<&'a T>) ->
         run.document.findings.iter().filter_map(&pick).map(move |found| (number, found)).collect::<Vec<_>>()
     };
     runs.iter().enumerate().flat_map(of).collect()
-}
-
-/// The numbers of the runs, each once.
-fn origins<T>(found: &Found<'_, T>) -> Vec<usize> {
-    let mut runs: Vec<_> = found.iter().map(|(run, _)| *run).collect();
-    runs.dedup();
-    runs
 }

@@ -1,7 +1,7 @@
 //! MPI beside windows of SCI: a figure for each experiment.
 
 use super::experiments::{Measured, figures};
-use super::{Found, Section};
+use super::section::{Found, Section};
 use crate::finding::Mpi;
 use crate::output::mpi::EXPERIMENTS;
 

@@ -1,7 +1,7 @@
 //! Myrinet Express beside CCI's own: a figure for each experiment.
 
 use super::experiments::{Measured, figures};
-use super::{Found, Section};
+use super::section::{Found, Section};
 use crate::finding::Mx;
 use crate::output::mx::EXPERIMENTS;
 

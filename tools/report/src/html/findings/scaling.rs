@@ -1,6 +1,6 @@
 //! Threads, and transfers that hide behind computation.
 
-use super::{Found, Section};
+use super::section::{Found, Section};
 use crate::finding::{Overlap, OverlapPoint, Threads, ThreadsPoint};
 use crate::html::chart::{Axis, Chart, Line, Point, Spread};
 use crate::html::curves::transport;

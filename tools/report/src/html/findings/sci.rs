@@ -1,7 +1,8 @@
 //! Windows of SCI beside bare memory: a figure for each experiment, and the rows with bars.
 
 use super::experiments::{Measured, figures};
-use super::{Found, Section, tables};
+use super::section::{Found, Section};
+use super::tables;
 use crate::finding::Sci;
 use crate::output::sci::EXPERIMENTS;
 

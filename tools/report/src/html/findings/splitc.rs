@@ -1,6 +1,6 @@
 //! Accesses of the global address space of Split-C.
 
-use super::{Found, Section};
+use super::section::{Found, Section};
 use crate::finding::SplitC;
 use crate::html::curves::transport;
 use crate::html::figure::{Figure, FigureTable};

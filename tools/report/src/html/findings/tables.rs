@@ -1,6 +1,6 @@
 //! Findings of a few numbers: random access, mappings of Active Messages, and idleness.
 
-use super::{Found, Section, origins};
+use super::section::{Found, Section, origins};
 use crate::finding::{Gups, Idle, MappingPoint, Mappings, Via, ViaPoint};
 use crate::html::curves::transport;
 use crate::html::figure::{Figure, FigureTable};
