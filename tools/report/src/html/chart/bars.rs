@@ -1,6 +1,6 @@
 //! Bars: a value each, or the parts of a whole, with the numbers beside them.
 
-use super::{WIDTH, at, width_of};
+use super::svg::{WIDTH, at, width_of};
 use maud::{Markup, html};
 
 /// One bar.

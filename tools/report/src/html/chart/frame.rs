@@ -1,7 +1,9 @@
 //! The frame of a chart: its axes, their grid and labels.
 
+use super::area::Area;
+use super::axis::Axis;
 use super::lines::{Line, drawn};
-use super::{Axis, WIDTH, at, width_of};
+use super::svg::{WIDTH, at, width_of};
 use maud::{Markup, html};
 
 /// A chart of lines over two axes.
@@ -15,14 +17,6 @@ pub(in crate::html) struct Chart {
     pub(in crate::html) lines: Vec<Line>,
 }
 
-/// The place of the lines within a chart.
-pub(super) struct Area {
-    pub(super) left: f64,
-    pub(super) right: f64,
-    pub(super) top: f64,
-    pub(super) bottom: f64,
-}
-
 const HEIGHT: f64 = 270.0;
 
 impl Chart {
@@ -31,7 +25,8 @@ impl Chart {
         let widest = |letters: &mut dyn Iterator<Item = usize>| width_of(letters.max().unwrap_or(0));
         let left = 12.0 + widest(&mut ticks.iter().map(|(_, label)| label.chars().count()));
         let right = 14.0 + widest(&mut self.lines.iter().map(|line| line.label.chars().count()));
-        let area = Area { left, right: WIDTH - right.min(120.0), top: 22.0, bottom: HEIGHT - 36.0 };
+        let (right, bottom) = (WIDTH - right.min(120.0), HEIGHT - 36.0);
+        let area = Area { x: &self.x, y: &self.y, left, right, top: 22.0, bottom };
         let clip = format!("{}-clip", self.id);
         html! {
             svg class="chart" viewBox={ "0 0 " (at(WIDTH)) " " (at(HEIGHT)) } role="img" aria-labelledby={ (self.id) "-about" } {
@@ -41,16 +36,16 @@ impl Chart {
                         height=(at(area.bottom - area.top)) {}
                 } }
                 (self.grid(&area, &ticks))
-                (drawn(self, &area, &clip))
+                (drawn(&self.lines, &area, &clip))
             }
         }
     }
 
-    fn grid(&self, area: &Area, ticks: &[(f64, String)]) -> Markup {
+    fn grid(&self, area: &Area<'_>, ticks: &[(f64, String)]) -> Markup {
         html! {
             g class="grid" {
                 @for (value, label) in ticks {
-                    @let y = at(self.y_of(area, *value));
+                    @let y = at(area.y_of(*value));
                     line x1=(at(area.left)) x2=(at(area.right)) y1=(y) y2=(y) {}
                     text class="end" x=(at(area.left - 5.0)) y=(y) dy=".35em" { (label) }
                 }
@@ -58,7 +53,7 @@ impl Chart {
             g class="axis" {
                 line x1=(at(area.left)) x2=(at(area.right)) y1=(at(area.bottom)) y2=(at(area.bottom)) {}
                 @for (value, label) in self.x.labels() {
-                    @let x = at(self.x_of(area, value));
+                    @let x = at(area.x_of(value));
                     line x1=(x) x2=(x) y1=(at(area.bottom)) y2=(at(area.bottom + 3.0)) {}
                     text class="middle" x=(x) y=(at(area.bottom + 14.0)) { (label) }
                 }
@@ -66,13 +61,5 @@ impl Chart {
                 text class="name middle" x=(at(f64::midpoint(area.left, area.right))) y=(at(area.bottom + 30.0)) { (self.x.name) }
             }
         }
-    }
-
-    pub(super) fn x_of(&self, area: &Area, value: f64) -> f64 {
-        area.left + (area.right - area.left) * self.x.part(value)
-    }
-
-    pub(super) fn y_of(&self, area: &Area, value: f64) -> f64 {
-        area.bottom - (area.bottom - area.top) * self.y.part(value)
     }
 }

@@ -1,9 +1,9 @@
 //! Lines with their bands, points and labels.
 
-use super::frame::{Area, Chart};
+use super::area::Area;
 use super::label::spread;
 use super::marker::marker;
-use super::{at, path};
+use super::svg::{at, path};
 use crate::html::library::{Look, Mark};
 use maud::{Markup, html};
 
@@ -33,14 +33,14 @@ pub(in crate::html) struct Point {
 const GAP: f64 = 11.0;
 
 /// All lines: bands below, then lines, then points, then labels, so that none hides what is read.
-pub(super) fn drawn(chart: &Chart, area: &Area, clip: &str) -> Markup {
-    let place = |point: &Point| (chart.x_of(area, point.x), chart.y_of(area, point.y));
+pub(super) fn drawn(lines: &[Line], area: &Area<'_>, clip: &str) -> Markup {
+    let place = |point: &Point| (area.x_of(point.x), area.y_of(point.y));
     html! {
         g clip-path={ "url(#" (clip) ")" } {
-            @for line in &chart.lines { (band(chart, area, line)) }
+            @for line in lines { (band(area, line)) }
         }
         // The first lines are those that matter most, and are drawn last.
-        @for line in chart.lines.iter().rev() {
+        @for line in lines.iter().rev() {
             g class=(line.look.class) {
                 path class={ "line " (line.look.dash) } d=(path(line.points.iter().map(place))) {}
                 @if line.look.mark != Mark::Line {
@@ -51,18 +51,15 @@ pub(super) fn drawn(chart: &Chart, area: &Area, clip: &str) -> Markup {
                 }
             }
         }
-        (labels(chart, area))
+        (labels(lines, area))
     }
 }
 
 /// The band of a line, and a mark at the edge wherever it goes beyond.
-fn band(chart: &Chart, area: &Area, line: &Line) -> Markup {
+fn band(area: &Area<'_>, line: &Line) -> Markup {
     let edge = |end: fn((f64, f64)) -> f64| {
         line.points.iter().filter_map(move |point| {
-            Some((
-                chart.x_of(area, point.x),
-                chart.y_of(area, end(point.band?)).clamp(area.top - 9.0, area.bottom + 9.0),
-            ))
+            Some((area.x_of(point.x), area.y_of(end(point.band?)).clamp(area.top - 9.0, area.bottom + 9.0)))
         })
     };
     let low: Vec<_> = edge(|(low, _)| low).collect();
@@ -74,14 +71,13 @@ fn band(chart: &Chart, area: &Area, line: &Line) -> Markup {
 }
 
 /// The name of each line at its last point.
-fn labels(chart: &Chart, area: &Area) -> Markup {
-    let ends: Vec<_> = chart
-        .lines
+fn labels(lines: &[Line], area: &Area<'_>) -> Markup {
+    let ends: Vec<_> = lines
         .iter()
         .filter(|line| !line.label.is_empty())
         .filter_map(|line| {
             let last = line.points.last()?;
-            Some((line, chart.x_of(area, last.x), chart.y_of(area, last.y)))
+            Some((line, area.x_of(last.x), area.y_of(last.y)))
         })
         .collect();
     let heights: Vec<_> = ends.iter().map(|(_, _, y)| *y).collect();

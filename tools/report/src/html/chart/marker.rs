@@ -1,6 +1,6 @@
 //! Markers: one shape a library, so that lines are told apart without colour as well.
 
-use super::{at, path};
+use super::svg::{at, path};
 use crate::html::library::{Look, Mark};
 use maud::{Markup, html};
 
