@@ -1,7 +1,6 @@
 //! Results that are no row over size; see `docs/perf-json.md`. Units are in the names.
 
 use super::memory_curves::MemoryCurves;
-use super::row::Row;
 use super::statistics::median;
 use serde::{Deserialize, Serialize};
 
@@ -76,18 +75,6 @@ pub struct Jitter {
     pub clock_ns: f64,
     /// Round trips of each length: the upper end of a bucket, and how many were in it.
     pub histogram: Vec<(u64, u64)>,
-}
-
-impl Jitter {
-    /// The row of these round trips: its figures are those of single ones, where other rows have
-    /// blocks.
-    #[expect(clippy::cast_precision_loss, reason = "times below 2^52 ns")]
-    pub fn onto(&self, row: Row) -> Row {
-        let [min_ns, median_ns, p99_ns, p999_ns] =
-            [self.min_ns, self.median_ns, self.p99_ns, self.p999_ns].map(|ns| ns as f64);
-        let ratio = row.probe_ns.filter(|probe| *probe > 0.0).map(|probe| median_ns / probe);
-        Row { min_ns, median_ns, p99_ns, p999_ns, ratio, ..row }
-    }
 }
 
 /// Memory of an endpoint and over connections.

@@ -2,7 +2,7 @@
 
 use super::UserError;
 use super::environment::Environment;
-use super::finding::Finding;
+use super::finding::{Finding, Jitter};
 use super::names::{Abi, MemoryOrigin, ProbeKind, Target};
 use super::session::Session;
 use super::statistics::Summary;
@@ -161,6 +161,18 @@ impl Row {
             pairs: samples.launches.concat(),
             launches: pairs().map(|launch| launch.len() as u64).collect(),
         })
+    }
+}
+
+impl Jitter {
+    /// The row of these round trips: its figures are those of single ones, where other rows have
+    /// blocks.
+    #[expect(clippy::cast_precision_loss, reason = "times below 2^52 ns")]
+    pub fn onto(&self, row: Row) -> Row {
+        let [min_ns, median_ns, p99_ns, p999_ns] =
+            [self.min_ns, self.median_ns, self.p99_ns, self.p999_ns].map(|ns| ns as f64);
+        let ratio = row.probe_ns.filter(|probe| *probe > 0.0).map(|probe| median_ns / probe);
+        Row { min_ns, median_ns, p99_ns, p999_ns, ratio, ..row }
     }
 }
 
