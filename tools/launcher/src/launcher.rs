@@ -1,11 +1,11 @@
 //! The launcher of a job: one loop over everything that may happen.
 
 mod handle;
+mod state;
 
-use crate::end::End;
 use crate::host::RemoteHost;
 use crate::hosts::{self, Host};
-use crate::output::{CHANNELS, Channel, Output};
+use crate::output::{CHANNELS, Output};
 use crate::polling::Polling;
 use crate::remote::Plan;
 use crate::signals::Signals;
@@ -15,55 +15,17 @@ use cci_job::{Local, Secret, Server};
 use cci_report::{UserError, while_doing};
 use handle::Name;
 use rustix::process::{Pid, Signal};
+use state::{AFTER_A_FAILURE, AFTER_A_KILL, Launcher};
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{IsTerminal, stdin};
 use std::os::fd::AsFd;
 use std::time::{Duration, Instant};
 
-/// How long ranks may take to end after another one has failed.
-const AFTER_A_FAILURE: Duration = Duration::from_millis(300);
-
 /// How long ranks may go on after another one has ended the job well.
 const AFTER_THE_END: Duration = Duration::from_secs(1);
 
-/// How long ranks may take to end after the user has asked for it.
-const AFTER_A_SIGNAL: Duration = Duration::from_secs(2);
-
-/// How long killed ranks may take to be reported by their host.
-const AFTER_A_KILL: Duration = Duration::from_secs(2);
-
 /// How long a remote launcher may take to start its ranks.
 const START: Duration = Duration::from_secs(30);
-
-/// The job is to end.
-struct Ending {
-    status: u8,
-    /// When what still runs is asked to end, then killed, and then given up.
-    deadline: Instant,
-    is_asked: bool,
-    is_killed: bool,
-}
-
-struct Launcher {
-    signals: Signals,
-    server: Server,
-    site: Site,
-    hosts: Vec<RemoteHost>,
-    output: Output,
-    /// Whether standard input is copied to rank 0.
-    copies_input: bool,
-    /// Whether ranks have been cut off from what nobody reads: standard output, standard error.
-    are_closed: [bool; 2],
-    /// The ranks on other hosts that are not read, and which channel of each.
-    paused: BTreeSet<(u32, Channel)>,
-    /// Where each rank is, for messages.
-    places: BTreeMap<u32, String>,
-    begin: Instant,
-    ending: Option<Ending>,
-    /// Whether a rank has failed, and how many others have since.
-    has_failed: bool,
-    failed_besides: u32,
-}
 
 /// Runs a job until all of its processes have ended; the status that the job ends with.
 ///
@@ -237,12 +199,6 @@ impl Launcher {
         self.ask_to_end();
     }
 
-    fn ask_to_end(&mut self) {
-        self.signal(Signal::TERM);
-        // A stopped process would never see it.
-        self.signal(Signal::CONT);
-    }
-
     fn is_over(&self) -> bool {
         self.site.is_over() && self.hosts.iter().all(|host| host.running.is_empty())
     }
@@ -256,90 +212,6 @@ impl Launcher {
             .chain(self.output.deadline())
             .min()
             .map(|deadline| deadline.saturating_duration_since(Instant::now()))
-    }
-
-    fn signal(&mut self, signal: Signal) {
-        self.site.signal(signal);
-        for host in &mut self.hosts {
-            host.signal(signal);
-        }
-    }
-
-    /// Stops the job, and then this process; SIGCONT reaches both by this process.
-    fn stop(&mut self) {
-        self.signal(Signal::STOP);
-        for host in &mut self.hosts {
-            host.to().flush();
-        }
-        // A process may always stop itself.
-        let _ = rustix::process::kill_process(rustix::process::getpid(), Signal::STOP);
-    }
-
-    /// Gives up a host, and with it the job.
-    fn lose(&mut self, at: usize, why: &str) {
-        let host = &mut self.hosts[at];
-        let lost = host.leave();
-        for rank in lost {
-            self.ended(rank, &End::NotStarted(format!("is lost with its host: {why}")));
-        }
-    }
-
-    /// The user asks the job to end: at once if for the second time.
-    fn interrupt(&mut self, signal: Signal) {
-        if self.ending.is_some() {
-            return self.kill();
-        }
-        self.signal(signal);
-        // A stopped process would never see it.
-        self.signal(Signal::CONT);
-        self.end(128 | u8::try_from(signal.as_raw()).unwrap_or(0), AFTER_A_SIGNAL);
-    }
-
-    /// Ends the job with this status, unless it ends already.
-    fn end(&mut self, status: u8, grace: Duration) {
-        let ending = || Ending { status, deadline: Instant::now() + grace, is_asked: true, is_killed: false };
-        self.ending.get_or_insert_with(ending);
-    }
-
-    fn kill(&mut self) {
-        self.signal(Signal::KILL);
-        if let Some(ending) = &mut self.ending {
-            ending.deadline = Instant::now() + AFTER_A_KILL;
-            ending.is_killed = true;
-        }
-    }
-
-    fn take_ends(&mut self) {
-        let (ends, others) = self.site.reap();
-        for (rank, end) in ends {
-            self.ended(rank, &end);
-        }
-        for at in 0..self.hosts.len() {
-            // What it wrote before is read first: its pipe ends then.
-            if others.contains(&self.hosts[at].pid) && self.hosts[at].from().is_none() {
-                self.lose(at, "its launcher has gone; see what it has written");
-            }
-        }
-    }
-
-    /// A rank has ended; unless it ended well, so does the job. The first failure is reported, and
-    /// others are counted.
-    fn ended(&mut self, rank: u32, end: &End) {
-        // One that fails after another has ended the job well fails all the same.
-        let is_well = self.ending.as_ref().is_none_or(|ending| !ending.is_asked);
-        if !is_well {
-            self.failed_besides += u32::from(self.has_failed && end.is_failure_besides());
-        }
-        if end.status() == 0 || !is_well {
-            return;
-        }
-        self.has_failed = true;
-        self.ending = None;
-        let place = self.places.get(&rank).map(|place| format!(" on {place}")).unwrap_or_default();
-        let why = UserError::new(format!("rank {rank}{place} {end}; the job ends with status {}", end.status()));
-        self.output.report(&why.0);
-        self.end(end.status(), AFTER_A_FAILURE);
-        self.ask_to_end();
     }
 
     /// Reports how many ranks have failed besides the first.

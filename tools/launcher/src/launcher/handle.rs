@@ -1,6 +1,6 @@
 //! What the launcher waits for, and what it does with each.
 
-use super::Launcher;
+use super::state::Launcher;
 use crate::end::End;
 use crate::feed::Feed;
 use crate::frames::{Frame, Kind};
