@@ -1,10 +1,10 @@
 //! `cci model average`: mean latency over all pairs.
 
 use super::answer::{Answer, Cell, Table};
+use super::families::{FamilyName, families};
+use super::refusal::told;
 use super::system;
 use super::system::SystemArguments;
-use super::told;
-use super::{FamilyName, families};
 use crate::results::FileArguments;
 use cci_model::{Components, Shape, Topology};
 use cci_report::UserError;

@@ -1,12 +1,12 @@
 //! `cci model crossover`: where the best topology changes.
 
 use super::answer::{Answer, Cell, Table};
-use super::figure::{Curves, curves_svg};
+use super::families::{FamilyName, families};
+use super::figure::{Curves, curves_svg, title};
 use super::pattern::positive;
+use super::refusal::told;
 use super::system;
 use super::system::{System, SystemArguments};
-use super::told;
-use super::{FamilyName, families};
 use crate::results::FileArguments;
 use cci_model::{Comparison, Crossover, Family, Parameter, Pattern, Preset, UNICASTS_NOTE, WholeCrossover};
 use cci_report::UserError;
@@ -88,24 +88,6 @@ pub(crate) fn crossover(arguments: &CrossoverArguments) -> Result<(), UserError>
     let plot =
         arguments.plot.as_ref().map(|_| curves_svg(&[Curves::new(&comparison, compared.most as f64)?])).transpose()?;
     answer.tell(&mut files, plot)
-}
-
-/// What is compared, in words.
-pub(crate) fn title(comparison: &Comparison) -> String {
-    let pattern = match comparison.pattern {
-        Pattern::Average => "Average latency".into(),
-        Pattern::Unicasts => "One-to-all by unicasts".into(),
-        Pattern::Multicast => "One-to-all along a tree".into(),
-        Pattern::AllToAll => "All-to-all".into(),
-        Pattern::Neighbour => "Latency to neighbours".into(),
-        Pattern::Transpose => "Transposition".into(),
-        Pattern::HotSpot(share) => format!("Average latency, {:.0} % to one hot node", 100.0 * share),
-    };
-    match comparison.rate {
-        Some(_) if comparison.pattern == Pattern::AllToAll => format!("{pattern} with contention"),
-        Some(rate) => format!("{pattern} at {rate} messages per second from each node"),
-        None => pattern,
-    }
 }
 
 /// The one that no other ever replaces.

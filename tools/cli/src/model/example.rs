@@ -1,8 +1,8 @@
 //! `cci model` alone: the thesis's system as a worked example.
 
 use super::answer::{Answer, Cell, Table};
+use super::refusal::told;
 use super::system;
-use super::told;
 use cci_model::{Comparison, Pattern, Topology, sci2000};
 use cci_report::UserError;
 use cci_report::output::Files;

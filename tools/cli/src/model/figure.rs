@@ -1,9 +1,8 @@
 //! Figures: time over size with crossover marks, and model against measurement.
 
-use super::crossover::title;
+use super::refusal::told;
 use super::system;
-use super::told;
-use cci_model::{Comparison, Family, ModelError};
+use cci_model::{Comparison, Family, ModelError, Pattern};
 use cci_report::output::grounds::for_both_grounds;
 use cci_report::output::plot::{Failed, GRID, INK, font, short};
 use cci_report::output::table;
@@ -41,6 +40,24 @@ const WORST: f64 = 1.6;
 
 pub(super) type Area<'a> = DrawingArea<SVGBackend<'a>, Shift>;
 type Chart<'a, 'b> = ChartContext<'b, SVGBackend<'a>, Cartesian2d<LogCoord<f64>, RangedCoordf64>>;
+
+/// What is compared, in words.
+pub(crate) fn title(comparison: &Comparison) -> String {
+    let pattern = match comparison.pattern {
+        Pattern::Average => "Average latency".into(),
+        Pattern::Unicasts => "One-to-all by unicasts".into(),
+        Pattern::Multicast => "One-to-all along a tree".into(),
+        Pattern::AllToAll => "All-to-all".into(),
+        Pattern::Neighbour => "Latency to neighbours".into(),
+        Pattern::Transpose => "Transposition".into(),
+        Pattern::HotSpot(share) => format!("Average latency, {:.0} % to one hot node", 100.0 * share),
+    };
+    match comparison.rate {
+        Some(_) if comparison.pattern == Pattern::AllToAll => format!("{pattern} with contention"),
+        Some(rate) => format!("{pattern} at {rate} messages per second from each node"),
+        None => pattern,
+    }
+}
 
 /// One panel: time over size.
 pub(crate) struct Curves {

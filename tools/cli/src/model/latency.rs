@@ -1,9 +1,9 @@
 //! `cci model latency`: one message.
 
 use super::answer::{Answer, Cell, Table};
+use super::refusal::told;
 use super::system;
 use super::system::SystemArguments;
-use super::told;
 use crate::results::FileArguments;
 use cci_model::{Component, Components, Parameters, Route, Topology, Transaction};
 use cci_report::UserError;

@@ -5,6 +5,7 @@ mod answer;
 mod average;
 mod crossover;
 mod example;
+mod families;
 mod figure;
 mod fit;
 mod latency;
@@ -12,13 +13,13 @@ mod measured;
 mod pattern;
 mod plot;
 mod quantity;
+mod refusal;
 pub(crate) mod section;
 mod sensitivity;
 mod simulate;
 mod system;
 mod validate;
 
-use cci_model::{Family, ModelError};
 use cci_report::UserError;
 use clap::{Args, Subcommand};
 
@@ -67,44 +68,4 @@ pub(crate) fn model(arguments: &ModelArguments) -> Result<(), UserError> {
         Some(ModelCommand::Fit(arguments)) => fit::answer(arguments),
         Some(ModelCommand::Validate(arguments)) => validate::answer(arguments),
     }
-}
-
-/// What a model refuses, for the user.
-pub(crate) fn told(error: ModelError) -> UserError {
-    UserError(error.to_string())
-}
-
-/// Families to compare, `all` among their names.
-#[derive(Clone, Debug)]
-pub(crate) enum FamilyName {
-    All,
-    One(Family),
-}
-
-impl std::str::FromStr for FamilyName {
-    type Err = ModelError;
-
-    fn from_str(text: &str) -> Result<Self, ModelError> {
-        if text == "all" { Ok(Self::All) } else { text.parse().map(Self::One) }
-    }
-}
-
-/// The families that these names stand for.
-pub(crate) fn families(names: &[FamilyName]) -> Vec<Family> {
-    let mut families = vec![];
-    for name in names {
-        let more = match name {
-            FamilyName::All => Family::all(),
-            FamilyName::One(family) => vec![*family],
-        };
-        families.extend(more);
-    }
-    let mut seen = vec![];
-    families.retain(|family| {
-        !seen.contains(family) && {
-            seen.push(*family);
-            true
-        }
-    });
-    families
 }

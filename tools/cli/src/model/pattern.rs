@@ -2,9 +2,9 @@
 
 use super::answer::{Answer, Cell, Table};
 use super::average::NetworkArguments;
+use super::refusal::told;
 use super::system;
 use super::system::SystemArguments;
-use super::told;
 use crate::results::FileArguments;
 use cci_model::{Parameters, Pattern, Topology};
 use cci_report::UserError;

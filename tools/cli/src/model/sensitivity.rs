@@ -1,9 +1,9 @@
 //! `cci model sensitivity`: what each parameter does.
 
 use super::answer::{Answer, Cell, Table};
+use super::refusal::told;
 use super::system;
 use super::system::SystemArguments;
-use super::told;
 use crate::results::FileArguments;
 use cci_model::{Comparison, Family, Parameter, Parameters, Pattern, Topology, elasticity};
 use cci_report::UserError;

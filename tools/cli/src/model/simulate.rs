@@ -3,9 +3,9 @@
 
 use super::answer::{Answer, Cell, Table};
 use super::pattern::{positive, share};
+use super::refusal::told;
 use super::system;
 use super::system::SystemArguments;
-use super::told;
 use crate::choice::choice;
 use crate::results::FileArguments;
 use cci_model::{Parameters, Pattern, Topology};

@@ -1,7 +1,7 @@
 //! The parameters of a system: from a preset, from a file, and from the command line.
 
 use super::quantity::{bytes, bytes_per_ns, ns_per_byte, time_ns};
-use super::told;
+use super::refusal::told;
 use cci_model::{FirstTransmission, Link, Overhead, Parameters, Preset, Relay, preset};
 use cci_report::sizes::parse_key;
 use cci_report::{UserError, while_doing};
