@@ -23,14 +23,13 @@ use cci_report::{UserError, while_doing};
 use serde::Serialize;
 use std::io::{Write, stderr, stdout};
 use std::time::Duration;
+use streams::STREAMS;
 use verdict::{Line, Standard, Verdict};
 
 /// Name and version of the document's format.
 const SCHEMA: &str = "cci-bench/1";
 /// What is measured, as far as it is in this build.
 const TRANSPORTS: [&str; 4] = ["sm", "sock", STREAMS, WAYS];
-/// The transport whose lines are held against a bare TCP stream.
-const STREAMS: &str = "tcp";
 /// The transport over the others: what it adds to them is measured.
 const WAYS: &str = "auto";
 

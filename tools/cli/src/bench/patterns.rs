@@ -1,8 +1,8 @@
 //! The lines that are more than an operation between two processes: many endpoints, many peers,
 //! sleepers, memory that changes.
 
-use super::STREAMS;
 use super::speed::{least, most};
+use super::streams::STREAMS;
 use super::verdict::{Line, Standard};
 use cci::Scope;
 use cci_perf::methods::additions::{self, Addition};

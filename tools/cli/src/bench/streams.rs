@@ -6,6 +6,9 @@ use super::verdict::Standard;
 use cci_report::names::{AttributeName, Measurement, Mode, Operation};
 use cci_report::session::Session;
 
+/// The transport whose lines are held against a bare TCP stream.
+pub(super) const STREAMS: &str = "tcp";
+
 /// Every line of `tcp` that is a ratio to a probe.
 pub(super) fn rows() -> Vec<Speed> {
     let blocking = Session { mode: Mode::Blocking, ..exchange(false) };
@@ -36,7 +39,7 @@ pub(super) fn rows() -> Vec<Speed> {
 }
 
 fn line(what: &str, session: Session, size: u64, standard: Standard) -> Speed {
-    Speed::over("tcp", what, session, size, standard)
+    Speed::over(STREAMS, what, session, size, standard)
 }
 
 #[cfg(test)]
