@@ -1,25 +1,8 @@
 //! The command line of `cci run` with several programs, and words of other launchers.
 
-use clap::{Args, CommandFactory, FromArgMatches, Parser};
+use crate::run::{Part, RunArguments};
+use clap::{Args, CommandFactory, FromArgMatches};
 use std::ffi::OsString;
-
-/// A program behind `:`, with its ranks.
-#[derive(Parser, Clone, Debug)]
-#[command(
-    name = "cci run",
-    no_binary_name = true,
-    disable_help_flag = true,
-    override_usage = "cci run [OPTIONS] -n <N> <PROGRAM>... : -n <N> <PROGRAM>...\n       \
-                      cci run [OPTIONS] -n <N> -- <PROGRAM>...  where ':' is an argument"
-)]
-pub(crate) struct Part {
-    /// How many processes
-    #[arg(short = 'n', long = "ranks", alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
-    pub(crate) ranks: u32,
-    /// The program and its arguments
-    #[arg(value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true, required = true)]
-    pub(crate) program: Vec<OsString>,
-}
 
 /// Options that other launchers write with one dash.
 const SHORT: [(&str, &str); 5] = [
@@ -36,7 +19,7 @@ pub(crate) fn split(mut words: Vec<OsString>) -> (Vec<OsString>, Vec<Vec<OsStrin
     if words.get(1).is_none_or(|word| word != "run") {
         return (words, Vec::new());
     }
-    let run = crate::run::RunArguments::augment_args(clap::Command::new("run"));
+    let run = RunArguments::augment_args(clap::Command::new("run"));
     let (mut start, mut parts) = (2, Vec::new());
     loop {
         let program = program(&run, &mut words, start);

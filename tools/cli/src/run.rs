@@ -1,10 +1,9 @@
 //! `cci run`: starts a parallel job.
 
 use crate::choice::choice;
-use crate::programs::Part;
 use cci_launcher::{Bind, Host, Program, RunOptions, parse_hostfile, parse_hosts};
 use cci_report::UserError;
-use clap::Args;
+use clap::{Args, Parser};
 use std::ffi::OsString;
 use std::path::PathBuf;
 
@@ -43,6 +42,24 @@ pub(crate) struct RunArguments {
     /// The programs behind `:`, which have a command line of their own.
     #[arg(skip)]
     pub(crate) more: Vec<Part>,
+}
+
+/// A program behind `:`, with its ranks.
+#[derive(Parser, Clone, Debug)]
+#[command(
+    name = "cci run",
+    no_binary_name = true,
+    disable_help_flag = true,
+    override_usage = "cci run [OPTIONS] -n <N> <PROGRAM>... : -n <N> <PROGRAM>...\n       \
+                      cci run [OPTIONS] -n <N> -- <PROGRAM>...  where ':' is an argument"
+)]
+pub(crate) struct Part {
+    /// How many processes
+    #[arg(short = 'n', long = "ranks", alias = "np", value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
+    pub(crate) ranks: u32,
+    /// The program and its arguments
+    #[arg(value_name = "PROGRAM", trailing_var_arg = true, allow_hyphen_values = true, required = true)]
+    pub(crate) program: Vec<OsString>,
 }
 
 /// Runs a job; the status that it ends with.
