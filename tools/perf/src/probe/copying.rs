@@ -3,7 +3,8 @@
 use super::buffer::Buffer;
 use super::lines::{STAY, Turn, lines, wait};
 use super::shared::{COPIES, LARGEST_COPY, PIPE, PIPE_FLAGS, PIPE_SLOTS, PIPE_STRIDE, PLACE_STRIDE, PLACES, Shared};
-use super::{Remote, Side, sum};
+use super::side::Side;
+use super::touch::sum;
 use std::io;
 use std::sync::atomic::{AtomicU64, Ordering};
 
@@ -92,6 +93,17 @@ pub(super) fn memcpy(source: &Shared, target: &Shared, size: usize, count: u64) 
         unsafe { std::ptr::copy_nonoverlapping(std::hint::black_box(from), to, size) };
         std::hint::black_box(to);
     }
+}
+
+/// What a probe that looks into the other process needs: the memory that its RMA goes to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Remote {
+    /// Process number of the server.
+    pub(crate) pid: i32,
+    /// Address in that process.
+    pub(crate) address: u64,
+    /// Read instead of write.
+    pub(crate) read: bool,
 }
 
 /// Copies to or from the other process by the kernel's hand.

@@ -1,7 +1,7 @@
 //! The probe of two futexes: two processes that wake each other, with nothing else on the way.
 
-use super::Side;
 use super::shared::{FUTEXES, Shared};
+use super::side::Side;
 use rustix::io::Errno;
 use rustix::thread::futex::{Flags, Timespec, wait, wake};
 use std::io;

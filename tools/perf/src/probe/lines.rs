@@ -1,7 +1,7 @@
 //! Probes of single cache lines: the round trip, and a ring of one-line entries.
 
-use super::Side;
 use super::shared::{HEAD, LINES, PLACE_STRIDE, PLACES, RING, RING_ENTRIES, Shared};
+use super::side::Side;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 /// Words of an entry: one flag and 56 bytes.

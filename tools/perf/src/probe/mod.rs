@@ -11,9 +11,11 @@ mod futex;
 mod lines;
 mod network;
 pub(crate) mod shared;
+mod side;
 mod stores;
 mod stream;
 pub(crate) mod ticks;
+mod touch;
 mod wake;
 
 use buffer::Buffer;
@@ -24,22 +26,6 @@ use std::os::fd::BorrowedFd;
 use std::os::unix::process::CommandExt;
 use std::process::Command;
 use std::time::{Duration, Instant};
-
-/// Which end of a probe this process is. The client takes the time.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Side {
-    Client,
-    Server,
-}
-
-impl Side {
-    fn other(self) -> Self {
-        match self {
-            Self::Client => Self::Server,
-            Self::Server => Self::Client,
-        }
-    }
-}
 
 /// Has what this command starts inherit the descriptors of a probe, which every other program finds
 /// closed.
@@ -55,17 +41,6 @@ pub(crate) fn pass_on(command: &mut Command, memory: &Shared, wake: &WakePair) {
     };
     // SAFETY: between fork and exec it makes system calls and touches no memory but its own.
     unsafe { command.pre_exec(prepared) };
-}
-
-/// What a probe that looks into the other process needs: the memory that its RMA goes to.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Remote {
-    /// Process number of the server.
-    pub(crate) pid: i32,
-    /// Address in that process.
-    pub(crate) address: u64,
-    /// Read instead of write.
-    pub(crate) read: bool,
 }
 
 /// One side of every probe. Both sides run the same blocks in the same order, so that their
@@ -208,50 +183,12 @@ impl Probe {
     }
 }
 
-/// Reads every byte of an event's message: its length, or the status of another event.
-#[inline]
-pub(crate) fn touch(event: &cci::Event<'_>) -> u32 {
-    match event {
-        cci::Event::Received(message) => {
-            std::hint::black_box(message.bytes().map_or_else(|| sum_of_view(message.view()), sum));
-            u32::try_from(message.len()).unwrap_or(u32::MAX)
-        }
-        other => other.outcome().map_or_else(cci::Failure::status, |()| cci::Status::Success) as u32,
-    }
-}
-
-/// Bytes that [`sum_of_view`] copies at a time.
-const PIECE: usize = 512;
-
-/// Reads every byte of a message that its peer could still write: by copies, as a program has to. A
-/// look at each word alone would take the processor longer than their way here.
-#[inline]
-fn sum_of_view(view: cci::View<'_>) -> u64 {
-    let (mut piece, mut at, mut total) = ([0; PIECE], 0, 0_u64);
-    while at < view.len() {
-        let len = view.copy_to(at, &mut piece);
-        total = total.wrapping_add(sum(&piece[..len]));
-        at += len;
-    }
-    total
-}
-
-/// Reads every byte.
-#[inline]
-pub(crate) fn sum(bytes: &[u8]) -> u64 {
-    let mut chunks = bytes.chunks_exact(8);
-    let mut sum = 0_u64;
-    for chunk in &mut chunks {
-        let mut word = [0; 8];
-        word.copy_from_slice(chunk);
-        sum = sum.wrapping_add(u64::from_ne_bytes(word));
-    }
-    chunks.remainder().iter().fold(sum, |sum, byte| sum.wrapping_add(u64::from(*byte)))
-}
-
 #[cfg(test)]
 mod tests;
 
+pub(crate) use copying::Remote;
+pub(crate) use side::Side;
 pub(crate) use stores::Stores;
 pub(crate) use stream::set_up;
+pub(crate) use touch::{sum, touch};
 pub(crate) use wake::{NAP, Pair as WakePair};

@@ -6,9 +6,9 @@
 //! by its port. Streams are kept from overflowing the receiver by a
 //! count of taken bytes in the shared memory: the cheapest acknowledgement that there is.
 
-use super::Side;
 use super::buffer::Buffer;
 use super::shared::{PORTS, Shared, TAKEN};
+use super::side::Side;
 use crate::meeting::{Caller, accept_from, receive_only_from};
 use cci_report::names::ProbeKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};

@@ -1,8 +1,8 @@
 //! Stores into memory that the other side polls: what a window of a remote segment is, without a
 //! library.
 
-use super::Side;
 use super::shared::{COPIES, LARGEST_COPY, Shared};
+use super::side::Side;
 use std::sync::atomic::{AtomicU8, AtomicU16, AtomicU32, AtomicU64, Ordering};
 
 /// Memory of both sides: each stores into that of the other one, and polls its own.

@@ -6,10 +6,10 @@
 //! memory: the server accepts that of the client alone, before the block. A block in one direction
 //! ends when the receiver has written into the shared memory that it has read the last byte.
 
-use super::Side;
 use super::buffer::Buffer;
 use super::network::{Amount, LONGEST_WAIT, Place, WaitLimit, await_taken, connect, is_again, listen, made};
 use super::shared::{STREAM_TAKEN, Shared};
+use super::side::Side;
 use cci_report::names::ProbeKind;
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::net::sockopt::set_tcp_congestion;

@@ -1,7 +1,7 @@
 //! The wake-up probe: two processes that wake each other by eventfds, as an event loop does (poll,
 //! read, write).
 
-use super::Side;
+use super::side::Side;
 use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
 use std::io;
 use std::os::fd::{AsRawFd, FromRawFd, OwnedFd, RawFd};
