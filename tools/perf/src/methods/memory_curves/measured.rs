@@ -1,9 +1,9 @@
 //! The process that has the memory which is measured.
 
-use super::Subject;
 use super::other_end::obey_as_peers;
-use super::population::{Endpoints, Population};
+use super::population::{Endpoints, Population, SPARE};
 use super::sockets::{Sockets, obey_as_sockets};
+use super::subject::{CurveTask, Subject};
 use crate::interrupt;
 use crate::measure::kernel::{Growth, Kernel};
 use crate::measure::shared_pages::shared_bytes;
@@ -31,36 +31,6 @@ pub(super) struct Point {
     pub(super) user: f64,
     /// Where it was read, and the count is not too small for it.
     pub(super) kernel: Option<f64>,
-}
-
-/// One process of a curve.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct CurveTask {
-    pub(super) subject: Subject,
-    stops: Vec<u32>,
-    time: Duration,
-    /// Of a process of the peers; without it this one measures.
-    pub(super) other: Option<OtherEnd>,
-}
-
-/// What a process of the peers connects to.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(super) struct OtherEnd {
-    /// Which of these processes it is, from 0.
-    pub(super) number: u8,
-    /// Where an endpoint is used for the first time, and the one that is measured.
-    pub(super) to: [String; 2],
-}
-
-impl CurveTask {
-    pub(super) fn new(subject: Subject, stops: Vec<u32>, time: Duration) -> Self {
-        Self { subject, stops, time, other: None }
-    }
-
-    /// The task of the other end.
-    pub(super) fn of_other(&self, number: u8, to: [String; 2]) -> Self {
-        Self { other: Some(OtherEnd { number, to }), ..self.clone() }
-    }
 }
 
 impl Task for CurveTask {
@@ -96,9 +66,6 @@ fn raise_limit() -> u32 {
     let _ = setrlimit(Resource::Nofile, Rlimit { current: limit.maximum, ..limit });
     getrlimit(Resource::Nofile).current.and_then(|limit| u32::try_from(limit).ok()).unwrap_or(u32::MAX)
 }
-
-/// Descriptors that stay free for everything else.
-pub(super) const SPARE: u32 = 200;
 
 /// Peers that there are descriptors for, one each.
 fn room(limit: u32) -> Result<u32, UserError> {

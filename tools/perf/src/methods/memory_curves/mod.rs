@@ -12,8 +12,9 @@ mod measured;
 mod other_end;
 mod population;
 mod sockets;
+mod subject;
 
-pub(crate) use measured::CurveTask;
+pub(crate) use subject::CurveTask;
 
 use super::Found;
 use super::footprint::figures;
@@ -26,32 +27,8 @@ use cci_report::finding::Finding;
 use cci_report::memory_curves::{MemoryCurvePoint, MemoryCurves, Over, Space};
 use cci_report::{UserError, while_doing};
 use measured::Measured;
-use serde::{Deserialize, Serialize};
 use std::time::Duration;
-
-/// What a measuring process measures.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) enum Subject {
-    /// Connections of a transport between two endpoints.
-    Connections(String),
-    /// Endpoints that connect to one over a transport.
-    Peers(String),
-    /// TCP sockets without the library.
-    Sockets,
-}
-
-impl Subject {
-    fn name(&self) -> String {
-        match self {
-            Self::Connections(transport) | Self::Peers(transport) => transport.clone(),
-            Self::Sockets => "bare sockets".into(),
-        }
-    }
-
-    fn over(&self) -> Over {
-        if matches!(self, Self::Connections(_)) { Over::Connections } else { Over::Peers }
-    }
-}
+use subject::Subject;
 
 /// The least memory of a queue pair: its queues begin on a page of their own. The CCI paper draws
 /// reliable connections as a line through the origin, with no figure for one of them.

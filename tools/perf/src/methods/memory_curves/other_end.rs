@@ -1,7 +1,7 @@
 //! A process of peers: endpoints that connect to the measured one when they are told.
 
-use super::measured::OtherEnd;
 use super::population::SILENCE;
+use super::subject::OtherEnd;
 use crate::measure::driver::{Driver, DriverEvent, DriverOptions, Facade};
 use crate::methods::connections::connect;
 use crate::methods::other_process::obey_and_rest;

@@ -1,6 +1,6 @@
 //! What grows: peers of an endpoint, or connections to one peer.
 
-use super::measured::{CurveTask, SPARE};
+use super::subject::CurveTask;
 use crate::interrupt;
 use crate::measure::driver::{Driver, DriverEvent, DriverOptions, Facade};
 use crate::methods::other_process::OtherProcess;
@@ -24,6 +24,8 @@ const PEERS: u32 = 500;
 const CONNECTIONS: u32 = 10_000;
 /// Descriptors of a peer in the process of the peers, at most.
 const DESCRIPTORS: u32 = 8;
+/// Descriptors that stay free for everything else.
+pub(super) const SPARE: u32 = 200;
 /// How long nothing may happen.
 pub(super) const SILENCE: Duration = Duration::from_secs(60);
 

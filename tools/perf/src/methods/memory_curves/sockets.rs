@@ -9,8 +9,8 @@
 //! accepts these ports, and closes others
 //! ```
 
-use super::measured::{CurveTask, OtherEnd};
 use super::population::{Population, SILENCE};
+use super::subject::{CurveTask, OtherEnd};
 use crate::interrupt;
 use crate::meeting::{Caller, accept_from};
 use crate::methods::other_process::{OtherProcess, add_to_answer, obey};
