@@ -7,6 +7,7 @@
 mod network;
 mod parse;
 mod parts;
+mod rank;
 
 pub use network::Bare;
 pub(crate) use network::NetworkRank;
@@ -21,7 +22,6 @@ use crate::task;
 use cci::Scope;
 use cci_report::finding::{Finding, SplitC};
 use cci_report::{UserError, named, while_doing};
-use cci_splitc::{Fault, World};
 use std::path::{Path, PathBuf};
 use std::process::{Command, Output, Stdio};
 use std::time::Duration;
@@ -48,22 +48,6 @@ impl SplitcMapping {
     fn is_vi(self) -> bool {
         matches!(self, Self::Vi | Self::TwoVis)
     }
-}
-
-/// Runs this process as a rank.
-fn as_rank(play: impl FnOnce(&World) -> Result<(), UserError>) -> Result<(), Option<UserError>> {
-    let mut outcome = Ok(());
-    let ran = cci_splitc::run(|world| {
-        outcome = play(world);
-        // The other rank is told by the end of this one.
-        if outcome.is_ok() { Ok(()) } else { Err(Fault::Gone { rank: world.me() }) }
-    });
-    outcome.map_err(Some)?;
-    ran.map_err(|why| Some(UserError(why.to_string())))
-}
-
-fn fault(fault: Fault) -> UserError {
-    UserError(fault.to_string())
 }
 
 /// What is asked for.

@@ -1,7 +1,7 @@
 //! A get over a network beside the RMA read that it stands on: two ranks, each with the run time's
 //! endpoint and one of CCI. Blocks of both kinds alternate; rank 1 serves only what is measured.
 
-use super::fault;
+use super::rank::{as_rank, fault};
 use crate::measure::driver::{DriverOptions, Facade};
 use crate::methods::middle;
 use crate::task::Task;
@@ -38,7 +38,7 @@ impl Task for NetworkRank {
     const NAME: &'static str = "splitc-network";
 
     fn run(&self) -> Result<(), Option<UserError>> {
-        super::as_rank(|world| self.play(world))
+        as_rank(|world| self.play(world))
     }
 }
 

@@ -1,7 +1,7 @@
 //! What a get by the VI Architecture consists of, part by part: the paper's Table 4. Two ranks, of
 //! which rank 0 gets a word again and again; both tell a clock what they spend time on.
 
-use super::fault;
+use super::rank::{as_rank, fault};
 use crate::interrupt;
 use crate::methods::mappings::parts::{Clock, Spent, category};
 use crate::task::Task;
@@ -30,7 +30,7 @@ impl Task for PartsRank {
     const NAME: &'static str = "splitc-parts";
 
     fn run(&self) -> Result<(), Option<UserError>> {
-        super::as_rank(|world| self.play(world))
+        as_rank(|world| self.play(world))
     }
 }
 
