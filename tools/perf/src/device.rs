@@ -92,6 +92,14 @@ pub(crate) fn transport(name: Option<&str>) -> Result<Transport, UserError> {
     Ok(Transport { name: name.unwrap_or_default(), arguments })
 }
 
+/// The transport by which two ends on this host meet: the first way of a device that stands over
+/// several transports, or else its own.
+pub(crate) fn nearest<'n>(transport: &'n str, arguments: &[Key]) -> &'n str {
+    let over = cci::driver(transport).and_then(|driver| driver.over);
+    let first = over.and_then(|over| (over.ways)(arguments, cci::drivers()).first().copied());
+    first.unwrap_or(transport)
+}
+
 /// The name of the transport of a run, and the keys of its devices: of one whose ends are all on
 /// this host, or against the server at `uri`.
 pub(crate) fn device_of_ends(asked: &Device, uri: Option<&str>) -> Result<(String, Vec<Key>), UserError> {

@@ -1,6 +1,5 @@
 //! Errors about an unknown transport or an endpoint that does not answer.
 
-use crate::device::Key;
 use cci::{Context, Failure, Scope};
 use cci_report::UserError;
 use std::net::IpAddr;
@@ -9,14 +8,6 @@ use std::time::Duration;
 /// How far a transport reaches, if it is in this build.
 pub fn scope(transport: &str) -> Option<Scope> {
     cci::driver(transport).map(|driver| driver.scope)
-}
-
-/// The transport by which two ends on this host meet: the first way of a device that stands over
-/// several transports, or else its own.
-pub(crate) fn nearest<'n>(transport: &'n str, arguments: &[Key]) -> &'n str {
-    let over = cci::driver(transport).and_then(|driver| driver.over);
-    let first = over.and_then(|over| (over.ways)(arguments, cci::drivers()).first().copied());
-    first.unwrap_or(transport)
 }
 
 /// No device has this transport: which there are, and the one that is meant if it resembles one.

@@ -3,10 +3,11 @@
 use super::c_library;
 use super::plan::Plan;
 use super::virtual_time;
-use crate::device::{Device, VIRTUAL, VIRTUAL_IS_LOCAL, library_beside, on_loopback, scheme, transport, with_keys};
+use crate::device::{
+    Device, VIRTUAL, VIRTUAL_IS_LOCAL, library_beside, nearest, on_loopback, scheme, transport, with_keys,
+};
 use crate::effort::Effort;
 use crate::peers::PeerSelection;
-use crate::reach::nearest;
 use cci_report::UserError;
 use cci_report::names::{Abi, Operation, ProbeKind};
 use cci_report::session::Session;

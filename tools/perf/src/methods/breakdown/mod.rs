@@ -3,7 +3,7 @@
 
 mod ends;
 
-use crate::device::{Device, STREAMS, device_of_ends};
+use crate::device::{Device, STREAMS, device_of_ends, nearest};
 use crate::interrupt;
 use crate::machine;
 use crate::measure::client::call;
@@ -11,7 +11,7 @@ use crate::measure::driver::{Driver, DriverEvent, DriverOptions, Facade, await_e
 use crate::measure::ends::{OPERATIONS, payload_of};
 use crate::methods::{Found, warn_of_one_processor};
 use crate::probe::ticks::ticks;
-use crate::reach::{nearest, scope};
+use crate::reach::scope;
 use crate::workers::{Channel, Work, Workers};
 use cci::trace::{Layer, Stamps};
 use cci::{Attribute, Scope};
