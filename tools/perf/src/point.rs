@@ -1,6 +1,8 @@
 //! What a launch measures of a size, of CCI or of a peer.
 
 use cci_report::row::Pair;
+use cci_report::{UserError, while_doing};
+use hdrhistogram::Histogram;
 use serde::{Deserialize, Serialize};
 use std::time::Duration;
 
@@ -27,6 +29,15 @@ pub struct Point {
     /// Time of calibration and blocks.
     #[serde(default)]
     pub took: Duration,
+}
+
+/// A histogram of times in nanoseconds, up to a minute, to three digits.
+///
+/// # Errors
+///
+/// There is no memory for it.
+pub(crate) fn histogram() -> Result<Histogram<u64>, UserError> {
+    Histogram::new_with_max(60_000_000_000, 3).map_err(while_doing("no memory for a histogram"))
 }
 
 /// The peer that a point belongs to.

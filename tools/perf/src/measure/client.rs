@@ -5,13 +5,12 @@ use super::driver::{Driver, DriverError, DriverEvent, DriverOptions, NotOpen, aw
 use super::ends;
 use super::ends::{Area, CONTROL, Handles, OPERATIONS};
 use super::plan::Plan;
-use super::points;
 use super::ports::from_the_end;
 use crate::device;
 use crate::effort::{calibrate, per_operation};
 use crate::interrupt;
 use crate::peers::{PeerEvent, PeerSet, Timeouts};
-use crate::point::Point;
+use crate::point::{Point, histogram};
 use crate::probe::{Probe, Remote};
 use crate::reach::{advice_on, is_unresolved};
 use cci::{Attribute, Failure, RmaHandle, Status};
@@ -108,7 +107,7 @@ pub(crate) fn join<'p, P: Driver>(plan: &'p Plan, uri: &str, probe: Option<Probe
     };
     driver.watch(control)?;
     let link = Link::new(driver, control, operations);
-    let singles = points::histogram()?;
+    let singles = histogram()?;
     let peer_set = PeerSet::default();
     Ok(End { link, plan, handles: None, area: None, probe, buffer: vec![], number: 0, peer_set, singles })
 }

@@ -9,11 +9,10 @@ use super::client::Progress;
 use super::plan::Plan;
 use crate::interrupt;
 use crate::peers::PeerEvent;
-use crate::point::Point;
+use crate::point::{Point, histogram};
 use cci_report::finding::{Finding, Jitter, Overlap, OverlapPoint};
 use cci_report::row::{Row, Samples};
-use cci_report::{UserError, while_doing};
-use hdrhistogram::Histogram;
+use cci_report::UserError;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
@@ -29,15 +28,6 @@ pub struct Finished {
     pub findings: Vec<Finding>,
     /// Why there is no more, when the run ended early.
     pub interrupted: Option<String>,
-}
-
-/// Of times in nanoseconds, up to a minute, to three digits.
-///
-/// # Errors
-///
-/// There is no memory for it.
-pub(crate) fn histogram() -> Result<Histogram<u64>, UserError> {
-    Histogram::new_with_max(60_000_000_000, 3).map_err(while_doing("no memory for a histogram"))
 }
 
 /// What the launches so far measured, by size and library.
