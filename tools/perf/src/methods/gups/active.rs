@@ -1,8 +1,8 @@
 //! Updates as active messages: a batch is a medium request, whose handler makes the updates at
 //! their owner. Credits bound what is under way, and no slot has to be given back.
 
+use super::role::{ARRIVAL, BETWEEN, Card, PROBE, Role, Span, now};
 use super::table::UpdateTable;
-use super::{ARRIVAL, BETWEEN, Card, PROBE, Role, Span, now};
 use crate::interrupt;
 use crate::measure::driver::{DriverOptions, device};
 use crate::workers::Channel;

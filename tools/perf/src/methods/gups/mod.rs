@@ -2,6 +2,7 @@
 
 mod active;
 mod carrier;
+mod role;
 mod stream;
 mod table;
 
@@ -15,27 +16,20 @@ use crate::workers::{Channel, Work, Workers};
 use carrier::{Carrier, Mailbox, Peer};
 
 pub use carrier::Way;
+pub(crate) use role::Role;
 
 use cci::{Connect, Connection, Endpoint, Event, EventKind, RmaHandle, Scope};
 use cci_report::finding::{Finding, Gups};
 use cci_report::names::{Mode, Threads};
 use cci_report::{UserError, while_doing};
-use rustix::time::{ClockId, clock_gettime};
-use serde::{Deserialize, Serialize};
-use std::time::{Duration, Instant};
+use role::{ARRIVAL, BETWEEN, Card, PROBE, Span, now};
+use std::time::Instant;
 use table::{Layout, UpdateTable};
 
 /// Updates for each word of the table, unless asked otherwise: as the benchmark's rules say.
 const UPDATES_PER_WORD: u64 = 4;
 /// Bytes of a word.
 const WORD: u64 = 8;
-/// Updates of the bare probe, at most.
-const PROBE: u64 = 1 << 22;
-/// Updates between two looks whether a signal has come.
-const BETWEEN: u64 = 1 << 10;
-/// How long the processes may take to connect to each other.
-const ARRIVAL: Duration = Duration::from_secs(60);
-
 /// What is asked for.
 #[derive(Clone, Debug)]
 pub struct GupsOptions {
@@ -49,34 +43,6 @@ pub struct GupsOptions {
     pub way: Way,
     /// The device of all.
     pub device: Device,
-}
-
-/// One of the processes.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub(crate) struct Role {
-    number: u64,
-    layout: Layout,
-    way: Way,
-    transport: Option<String>,
-    keys: Vec<(String, String)>,
-}
-
-/// What a process tells of itself before the others connect to it.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-struct Card {
-    uri: String,
-    /// Its mailbox, when updates are written.
-    handle: Option<[u64; 4]>,
-    transport: String,
-}
-
-/// What a process tells of its updates: how many it made, and when, nanoseconds of the host's
-/// monotonic clock.
-#[derive(Debug, Serialize, Deserialize)]
-struct Span {
-    begin: u64,
-    end: u64,
-    made: u64,
 }
 
 /// Measures, with all processes on this host. `warn` hears what the user should know before it
@@ -236,10 +202,4 @@ fn connect_all(endpoint: &Endpoint, number: usize, cards: &[Card]) -> Result<Vec
         connection.map(|connection| Peer::new(connection, card.handle.map(RmaHandle::from_words)))
     };
     Ok(found.into_iter().zip(cards).map(peer).collect())
-}
-
-/// The host's monotonic clock, which all its processes share, nanoseconds.
-fn now() -> u64 {
-    let time = clock_gettime(ClockId::Monotonic);
-    u64::try_from(time.tv_sec).unwrap_or(0) * 1_000_000_000 + u64::try_from(time.tv_nsec).unwrap_or(0)
 }
