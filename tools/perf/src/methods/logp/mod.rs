@@ -277,7 +277,7 @@ fn fit(time: Duration, size: u64, machine: &mut impl Machine) -> Result<Fit, Use
 /// Against a server that somebody else has started.
 fn ask(session: &Session, uri: &str) -> Result<Outcome, UserError> {
     let plan = session.plan();
-    let remote = Remote::new(&plan, session, uri)?;
+    let remote = Remote::new(&plan, session.size, uri)?;
     let asked = measured(session, remote).and_then(|(outcome, server)| server.leave().map(|()| outcome));
     let round_trip = |outcome: &Outcome| format!("parameters of LogP; round trip {}", time(outcome.logp.round_trip_ns));
     let ended = Report {

@@ -1,6 +1,5 @@
 //! Requests to a `cci perf server`: for it each burst is a block of a ping-pong.
 
-use super::Session;
 use super::requester::Answerer;
 use crate::measure::client::{End, join};
 use crate::measure::control::{Command, What};
@@ -18,8 +17,8 @@ pub(super) struct Remote<'p> {
 
 impl<'p> Remote<'p> {
     /// Connects. The plan is that of a ping-pong, which is what the server takes part in.
-    pub(super) fn new(plan: &'p Plan, session: &Session, uri: &str) -> Result<Self, UserError> {
-        Ok(Self { end: join(plan, uri, None)?, reply: session.size })
+    pub(super) fn new(plan: &'p Plan, reply: u64, uri: &str) -> Result<Self, UserError> {
+        Ok(Self { end: join(plan, uri, None)?, reply })
     }
 
     /// Lets the server go.
