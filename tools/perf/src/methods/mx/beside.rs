@@ -1,7 +1,7 @@
 //! Messages of Myrinet Express beside CCI over it, and beside messages of other libraries that a
 //! receive finds by a tag.
 
-use super::client::{At, Client, LEAST, Sample, nanoseconds};
+use super::client::{At, Client, LEAST, Other, Sample, nanoseconds};
 use super::shots::Load;
 use crate::effort::{Effort, calibrate};
 use crate::interrupt;
@@ -22,14 +22,6 @@ const MESSAGES: [u64; 4] = [8, 64, 256, 1 << 10];
 const WRITES: [u64; 5] = [4 << 10, 16 << 10, 64 << 10, 256 << 10, 1 << 20];
 /// Bytes of the longest message of a program.
 const LONGEST: u64 = 1 << 20;
-
-/// Another library.
-pub(super) struct Other {
-    name: &'static str,
-    /// What it tells of itself.
-    pub(super) told: String,
-    program: Program,
-}
 
 /// How a message goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,6 +1,5 @@
 //! The end that measures: blocks by Myrinet Express and by CCI's own in turn.
 
-use super::beside::Other;
 use super::shots::{DEPTHS, Load, Shot, shots};
 use super::side::{Side, Turn};
 use crate::effort::{Effort, calibrate};
@@ -9,6 +8,7 @@ use crate::measure::usage::Usage;
 use crate::methods::am::{Own, Way};
 use crate::methods::middle;
 use crate::methods::over::Over;
+use crate::peers::Program;
 use cci_report::UserError;
 use serde::{Deserialize, Serialize};
 use std::time::{Duration, Instant};
@@ -48,6 +48,14 @@ impl At {
             Self::Program => "",
         }
     }
+}
+
+/// Another library.
+pub(super) struct Other {
+    pub(super) name: &'static str,
+    /// What it tells of itself.
+    pub(super) told: String,
+    pub(super) program: Program,
 }
 
 /// The end.
