@@ -2,11 +2,11 @@
 
 mod client;
 mod node;
+mod options;
 mod program;
 mod shots;
 mod side;
 
-use crate::device::Device;
 use crate::machine::{self, allowed, spread};
 use crate::measure::driver::DriverOptions;
 use crate::methods::am::{Own, Way};
@@ -19,24 +19,10 @@ use cci_report::statistics::{median, uncertainty};
 use cci_report::{UserError, while_doing};
 use client::{Client, Sample};
 pub(crate) use node::Role as NodeRole;
+pub use options::PortalsOptions;
 use serde::{Deserialize, Serialize};
 use side::{Buffers, Mode as Progress, Sides, Turn};
 use std::time::Duration;
-
-/// What is asked for.
-#[derive(Clone, Debug)]
-pub struct PortalsOptions {
-    /// The device of both ends.
-    pub device: Device,
-    /// Time for each figure.
-    pub time: Duration,
-    /// Pairs of processes that the time is shared out to, for each mode.
-    pub launches: u32,
-    /// Whether accelerated interfaces are measured too.
-    pub has_accelerated: bool,
-    /// A library of Portals: CCI over it is measured beside native puts.
-    pub over: Option<String>,
-}
 
 /// One end.
 #[derive(Clone, Debug, Serialize, Deserialize)]

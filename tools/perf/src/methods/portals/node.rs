@@ -1,7 +1,7 @@
 //! Programs of one node: with interfaces of their own, or at an engine that they share. One program
 //! is the *single node* mode of the slides (SN), two are the *virtual node* mode (VN).
 
-use super::PortalsOptions;
+use super::options::PortalsOptions;
 use super::program::{AREA, Network, Program};
 use crate::interrupt;
 use crate::machine::{allowed, spread};
