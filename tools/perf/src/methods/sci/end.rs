@@ -2,7 +2,6 @@
 //! the server what the next block is.
 
 use super::loops::{LEN, MIDDLE, Messages, SMALL, Windows};
-use super::mirrors::{ANSWER, Watch};
 use crate::measure::driver::{DriverOptions, device};
 use crate::methods::own_end::OwnEnd;
 use cci::{Event, Rma, RmaError, SharedMemory};
@@ -22,8 +21,20 @@ const _: () = assert!(LONG <= LEN);
 pub(super) const MIRROR: &str = "mirror";
 /// Polls before an end looks for the next order.
 const POLLS: usize = 64;
+/// Bytes of the answer to a message that has a changed word: of its confirmation.
+const ANSWER: usize = 24;
 /// Transfers of a queue.
 pub(super) const IN_A_ROW: u64 = 16;
+
+/// Messages to an owner that polls its memory and makes no call.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(super) struct Watch {
+    pub(super) count: u64,
+    /// The other threads of the owner may use all processors, and the one that polls has its own.
+    pub(super) is_free: bool,
+    /// What the owner's memory has before the first one.
+    pub(super) before: u64,
+}
 
 /// What the other end is to do.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

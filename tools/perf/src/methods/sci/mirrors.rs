@@ -1,7 +1,7 @@
 //! What mirror windows are beside: RMA writes of CCI that are polled as they are; and blocks that
 //! only mirror windows have.
 
-use super::end::{End, LONG, Order, failed};
+use super::end::{End, LONG, Order, Watch, failed};
 use super::loops::{Lane, Windows};
 use crate::machine;
 use crate::probe::Stores;
@@ -9,7 +9,6 @@ use cci::{Connection, Event, Notify, Rma, RmaError, RmaHandle};
 use cci_report::{UserError, while_doing};
 use cci_sci::SequenceStatus;
 use rustix::time::{ClockId, clock_gettime};
-use serde::{Deserialize, Serialize};
 use std::cell::Cell;
 use std::time::{Duration, Instant};
 
@@ -76,16 +75,6 @@ impl Lane for Writes<'_> {
     }
 }
 
-/// Messages to an owner that polls its memory and makes no call.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(super) struct Watch {
-    pub(super) count: u64,
-    /// The other threads of the owner may use all processors, and the one that polls has its own.
-    pub(super) is_free: bool,
-    /// What the owner's memory has before the first one.
-    pub(super) before: u64,
-}
-
 /// How a mirror window is brought to its owner.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Brought {
@@ -95,9 +84,8 @@ pub(super) enum Brought {
     Confirmed,
 }
 
-/// Bytes of a message that has a changed word, and of its confirmation.
+/// Bytes of a message that has a changed word.
 const PATCH: usize = 48;
-pub(super) const ANSWER: usize = 24;
 
 fn now_ns() -> u64 {
     let time = clock_gettime(ClockId::Monotonic);
