@@ -4,8 +4,8 @@ mod catalogue;
 mod peer_set;
 mod program;
 
-pub use peer_set::PeerEvent;
 pub(crate) use peer_set::PeerSet;
+pub use peer_set::{PeerEvent, PeerSelection};
 pub(crate) use program::{Answer, Program, Timeouts};
 
 use crate::machine::two_processors;
@@ -14,19 +14,7 @@ pub(crate) use catalogue::Choice;
 pub use catalogue::{PeerList, parse_list};
 use cci_report::names::{Abi, Operation, Threads};
 use cci_report::row::Row;
-use serde::{Deserialize, Serialize};
 use std::path::{Path, PathBuf};
-
-/// The peers that a run measures, as part of its plan.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct PeerSelection {
-    /// Names of settings, such as `ucx:tcp`.
-    pub names: Vec<String>,
-    /// Where their programs are.
-    pub directory: PathBuf,
-    /// Processors of the client and of the server.
-    pub processors: [usize; 2],
-}
 
 impl Label {
     /// Makes the row of a point a peer's: what the session says of CCI's operations does not hold

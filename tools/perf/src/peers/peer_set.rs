@@ -1,6 +1,5 @@
 //! The set of peer programs of a run. The loss of one does not stop the others.
 
-use super::PeerSelection;
 use super::catalogue::Choice;
 use super::program::{Answer, Program, Timeouts};
 use crate::effort::{Effort, calibrate, per_operation};
@@ -9,6 +8,18 @@ use cci_report::UserError;
 use cci_report::names::Measurement;
 use cci_report::session::Session;
 use serde::{Deserialize, Serialize};
+use std::path::PathBuf;
+
+/// The peers that a run measures, as part of its plan.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct PeerSelection {
+    /// Names of settings, such as `ucx:tcp`.
+    pub names: Vec<String>,
+    /// Where their programs are.
+    pub directory: PathBuf,
+    /// Processors of the client and of the server.
+    pub processors: [usize; 2],
+}
 
 /// The loss of a peer, or its exclusion from a size.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
