@@ -1,12 +1,6 @@
-//! [`Driver`]: the trait through which measuring loops call the library. [`Facade`] calls the Rust
-//! API and `c_library` the C functions. The compiler resolves the trait, so a call costs no
-//! indirection.
+//! [`Driver`]: the trait through which measuring loops call the library. `facade` calls the Rust API
+//! and `c_library` the C functions. The compiler resolves the trait, so a call costs no indirection.
 
-mod facade;
-
-pub(crate) use facade::{Facade, device};
-
-use super::loops::SILENCE_IN_BLOCK;
 use crate::device::keys_of_loopback;
 use crate::probe::NAP;
 use cci::{Attribute, EventKind, Memory, RmaHandle, Status};
@@ -106,6 +100,10 @@ pub(super) fn unless_of_another<T>(
         says => says,
     }
 }
+
+/// How long a loop waits while nothing comes: longer than any operation takes, so that a peer which
+/// stands still gives the other end back.
+pub(crate) const SILENCE_IN_BLOCK: Duration = Duration::from_secs(60);
 
 /// A failure that ends a measuring loop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -2,8 +2,9 @@
 
 use super::client;
 use super::control::{Answer, Client, Command, Hello, Request, VERSION, What, recv};
-use super::driver::{Driver, DriverEvent, DriverOptions, Facade};
+use super::driver::{Driver, DriverEvent, DriverOptions};
 use super::ends::{self, CONTROL, OPERATIONS};
+use super::facade::Facade;
 use super::plan::Plan;
 use super::plan::tests::plan;
 use super::reception::Coming;

@@ -7,7 +7,8 @@
 use super::c_library::CLibrary;
 use super::client;
 use super::client::Progress;
-use super::driver::{Driver, DriverOptions, Facade};
+use super::driver::{Driver, DriverOptions};
+use super::facade::Facade;
 use super::plan::Plan;
 use super::points::{Finished, in_launches};
 use super::server;

@@ -5,16 +5,12 @@
 //! a network they may come after what the other end says next, which a loop would take for a
 //! message of its own and lose.
 
-use super::driver::{Completion, Driver, DriverError, PostError, Transfer};
+use super::driver::{Completion, Driver, DriverError, PostError, SILENCE_IN_BLOCK, Transfer};
 use hdrhistogram::Histogram;
 use std::time::Duration;
 
 /// RMA operations in flight where there may be many, unless asked otherwise.
 pub(crate) const WINDOW: u64 = 16;
-
-/// How long a loop waits while nothing comes: longer than any operation takes, so that a peer which
-/// stands still gives the other end back.
-pub(crate) const SILENCE_IN_BLOCK: Duration = Duration::from_secs(60);
 
 /// After how many looks that found nothing a loop that never sleeps reads the clock.
 const LOOKS: u32 = 1 << 16;

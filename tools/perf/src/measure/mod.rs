@@ -6,6 +6,7 @@ pub(crate) mod client;
 pub(crate) mod control;
 pub(crate) mod driver;
 pub(crate) mod ends;
+pub(crate) mod facade;
 #[cfg(test)]
 mod hostile;
 pub(crate) mod kernel;
@@ -35,7 +36,8 @@ use crate::device::{Device, VIRTUAL, VIRTUAL_IS_LOCAL, library_beside};
 use c_library::CLibrary;
 use cci_report::UserError;
 use cci_report::names::{Abi, Mode, Threads};
-use driver::{DriverOptions, Facade};
+use driver::DriverOptions;
+use facade::Facade;
 use plan::Plan;
 use std::convert::Infallible;
 use std::path::PathBuf;

@@ -4,7 +4,7 @@ use super::c_library::CLibrary;
 use super::client;
 use super::client::Progress;
 use super::control::Report;
-use super::driver::Facade;
+use super::facade::Facade;
 use super::plan::Plan;
 use super::points::{Finished, in_launches};
 use cci_report::UserError;

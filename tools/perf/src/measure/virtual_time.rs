@@ -8,7 +8,8 @@
 
 use super::client;
 use super::client::Progress;
-use super::driver::{Asking, Completion, Driver, DriverError, DriverEvent, DriverOptions, Facade, PostError, Transfer};
+use super::driver::{Asking, Completion, Driver, DriverError, DriverEvent, DriverOptions, PostError, Transfer};
+use super::facade::Facade;
 use super::plan::Plan;
 use super::server;
 use super::server::Notice;

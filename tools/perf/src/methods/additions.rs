@@ -3,7 +3,8 @@
 //! a message written in place beside a message that is copied.
 
 use super::beside::beside;
-use crate::measure::driver::{Driver, DriverOptions, Facade, join};
+use crate::measure::driver::{Driver, DriverOptions, join};
+use crate::measure::facade::Facade;
 use crate::methods::middle;
 use cci::{Atomic, Attribute, Connection, Endpoint, Event, HeapBytes, Memory, Rights, Rma, SharedMemory};
 use cci_report::{UserError, while_doing};

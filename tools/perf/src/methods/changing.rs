@@ -2,7 +2,8 @@
 //! memory while it is quiet.
 
 use super::beside::beside;
-use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, PostError, Transfer, join};
+use crate::measure::driver::{Completion, Driver, DriverOptions, PostError, Transfer, join};
+use crate::measure::facade::Facade;
 use crate::methods::middle;
 use cci::{Attribute, Connection, Memory, SharedMemory};
 use cci_report::{UserError, while_doing};

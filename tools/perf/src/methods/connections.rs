@@ -3,7 +3,8 @@
 
 use super::footprint::figures;
 use crate::interrupt;
-use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade};
+use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions};
+use crate::measure::facade::Facade;
 use crate::measure::usage::Usage;
 use crate::task;
 use crate::task::Task;

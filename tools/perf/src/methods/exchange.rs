@@ -2,7 +2,8 @@
 //! both kinds in turn.
 
 use super::middle;
-use crate::measure::driver::{Completion, Driver, DriverEvent, Facade, PostError};
+use crate::measure::driver::{Completion, Driver, DriverEvent, PostError};
+use crate::measure::facade::Facade;
 use cci::Connection;
 use cci_report::UserError;
 use std::time::{Duration, Instant};

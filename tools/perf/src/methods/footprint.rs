@@ -2,7 +2,8 @@
 //! measured in a process of its own, so that nothing else has touched it.
 
 use crate::interrupt;
-use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, PostError, join};
+use crate::measure::driver::{Completion, Driver, DriverOptions, PostError, join};
+use crate::measure::facade::Facade;
 use crate::measure::usage::Usage;
 use crate::task;
 use crate::task::Task;

@@ -8,7 +8,8 @@ use super::exchange::{
 use super::middle;
 use super::other_process::{OtherProcess, obey};
 use crate::machine::{pin, two_processors};
-use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade};
+use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions};
+use crate::measure::facade::Facade;
 use crate::measure::usage::Usage;
 use crate::reach::scope;
 use crate::task;

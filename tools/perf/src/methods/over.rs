@@ -1,7 +1,7 @@
 //! An end of CCI over another network interface: a transport that carries CCI over a library, with
 //! that library.
 
-use crate::measure::driver::device;
+use crate::measure::facade::device;
 use crate::methods::pairs;
 use cci::__binding::{Contract, Flags};
 use cci::{

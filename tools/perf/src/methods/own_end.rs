@@ -1,6 +1,7 @@
 //! An end of CCI's own messages and RMA, one of two.
 
-use crate::measure::driver::{Driver, DriverOptions, Facade};
+use crate::measure::driver::{Driver, DriverOptions};
+use crate::measure::facade::Facade;
 use cci::{Connect, Connection, Endpoint, Event, Memory, Registration, Rights, RmaHandle};
 use cci_report::environment::Path;
 use cci_report::{UserError, while_doing};

@@ -2,7 +2,8 @@
 //! beside bare UDP sockets in the same pattern: each datagram has an answer.
 
 use super::beside::beside;
-use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, Facade, PostError};
+use crate::measure::driver::{Completion, Driver, DriverEvent, DriverOptions, PostError};
+use crate::measure::facade::Facade;
 use crate::methods::middle;
 use cci::{Attribute, Connection};
 use cci_report::{UserError, while_doing};

@@ -4,7 +4,8 @@
 
 use crate::device::STREAMS;
 use crate::machine::{pin, two_processors};
-use crate::measure::driver::{Completion, Driver, DriverOptions, Facade, join};
+use crate::measure::driver::{Completion, Driver, DriverOptions, join};
+use crate::measure::facade::Facade;
 use crate::meeting::{Caller, accept_from, receive_only_from};
 use crate::methods::middle;
 use crate::probe::{NAP, set_up};

@@ -5,7 +5,8 @@
 use super::exchange::{CALLS, EXCHANGES, LIMIT, accept, both, echo, empty_calls, exchange, idle_for};
 use super::other_process::{OtherProcess, obey};
 use crate::machine::{pin, two_processors};
-use crate::measure::driver::{Driver, DriverEvent, DriverOptions, Facade};
+use crate::measure::driver::{Driver, DriverEvent, DriverOptions};
+use crate::measure::facade::Facade;
 use crate::task;
 use crate::task::Task;
 use cci::{Attribute, Connection};

@@ -1,7 +1,8 @@
 //! An end of Active Messages.
 
 use super::shot::{AREA, Load, Shot, Way};
-use crate::measure::driver::{DriverOptions, device};
+use crate::measure::driver::DriverOptions;
+use crate::measure::facade::device;
 use cci::SharedMemory;
 use cci_am::{CciMapping, Endpoint, Handlers, Mapping, Options, Peer, Reply, Request, RequestError, Returned, TAG_ALL};
 use cci_report::{UserError, while_doing};

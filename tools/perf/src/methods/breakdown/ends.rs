@@ -2,7 +2,8 @@
 //! is, and stamped.
 
 use crate::interrupt;
-use crate::measure::driver::{Completion, Driver, DriverError, Facade, PostError};
+use crate::measure::driver::{Completion, Driver, DriverError, PostError};
+use crate::measure::facade::Facade;
 use crate::measure::loops::{Act, Lane, ping, pong};
 use crate::probe::Probe;
 use crate::probe::ticks::{tick_ns, ticks};

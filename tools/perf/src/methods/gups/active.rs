@@ -4,7 +4,8 @@
 use super::role::{ARRIVAL, BETWEEN, Card, PROBE, Role, Span, now};
 use super::table::UpdateTable;
 use crate::interrupt;
-use crate::measure::driver::{DriverOptions, device};
+use crate::measure::driver::DriverOptions;
+use crate::measure::facade::device;
 use crate::workers::Channel;
 use cci_am::{Endpoint, Handlers, Options, Peer, Request, Returned, TAG_ALL};
 use cci_report::finding::LOOK_AHEAD;

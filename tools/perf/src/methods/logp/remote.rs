@@ -3,7 +3,7 @@
 use super::requester::Answerer;
 use crate::measure::client::{End, join};
 use crate::measure::control::{Command, What};
-use crate::measure::driver::Facade;
+use crate::measure::facade::Facade;
 use crate::measure::loops::Lane;
 use crate::measure::plan::Plan;
 use cci_report::UserError;

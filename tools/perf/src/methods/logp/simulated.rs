@@ -3,7 +3,8 @@
 
 use super::machine::{Burst, Machine, Times};
 use super::requester::{CONTEXT, look};
-use crate::measure::driver::{Driver, DriverError, DriverEvent, DriverOptions, Facade, PostError};
+use crate::measure::driver::{Driver, DriverError, DriverEvent, DriverOptions, PostError};
+use crate::measure::facade::Facade;
 use cci::{Attribute, Connection};
 use cci_report::{UserError, while_doing};
 use cci_sim::Clock;

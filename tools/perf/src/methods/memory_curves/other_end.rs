@@ -2,7 +2,8 @@
 
 use super::population::SILENCE;
 use super::subject::OtherEnd;
-use crate::measure::driver::{Driver, DriverEvent, DriverOptions, Facade};
+use crate::measure::driver::{Driver, DriverEvent, DriverOptions};
+use crate::measure::facade::Facade;
 use crate::methods::connections::connect;
 use crate::methods::other_process::obey_and_rest;
 use crate::reach::scope;

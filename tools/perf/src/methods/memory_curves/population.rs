@@ -2,7 +2,8 @@
 
 use super::subject::CurveTask;
 use crate::interrupt;
-use crate::measure::driver::{Driver, DriverEvent, DriverOptions, Facade};
+use crate::measure::driver::{Driver, DriverEvent, DriverOptions};
+use crate::measure::facade::Facade;
 use crate::methods::other_process::OtherProcess;
 use crate::task;
 use cci_report::UserError;

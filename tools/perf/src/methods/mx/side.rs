@@ -1,7 +1,8 @@
 //! An end of Myrinet Express.
 
 use super::shots::{LONGEST, Load, Order, WINDOW};
-use crate::measure::driver::{DriverOptions, device};
+use crate::measure::driver::DriverOptions;
+use crate::measure::facade::device;
 use cci::__binding::Source;
 use cci::{Memory, SharedMemory, View};
 use cci_mx::{Address, Buffer, Code, Endpoint, Match, Options, Place, Request, Segments, Status, endpoint_options};

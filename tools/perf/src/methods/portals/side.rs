@@ -1,7 +1,8 @@
 //! An end of Portals.
 
 use super::shots::{DEPTHS, LONGEST, LONGEST_MESSAGE, Load, TABLE};
-use crate::measure::driver::{DriverOptions, device};
+use crate::measure::driver::DriverOptions;
+use crate::measure::facade::device;
 use cci::{Endpoint, Memory, SharedMemory};
 use cci_peers::{Name, Table};
 use cci_portals::{

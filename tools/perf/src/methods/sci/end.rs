@@ -2,7 +2,8 @@
 //! the server what the next block is.
 
 use super::loops::{LEN, MIDDLE, Messages, SMALL, Windows};
-use crate::measure::driver::{DriverOptions, device};
+use crate::measure::driver::DriverOptions;
+use crate::measure::facade::device;
 use crate::methods::own_end::OwnEnd;
 use cci::{Event, Rma, RmaError, SharedMemory};
 use cci_report::{UserError, while_doing};

@@ -2,7 +2,8 @@
 //! endpoint and one of CCI. Blocks of both kinds alternate; rank 1 serves only what is measured.
 
 use super::rank::{as_rank, fault};
-use crate::measure::driver::{DriverOptions, Facade};
+use crate::measure::driver::DriverOptions;
+use crate::measure::facade::Facade;
 use crate::methods::middle;
 use crate::task::Task;
 use cci::{Connect, Connection, Endpoint, Event, Notify, Registration, Rights, Rma, RmaHandle, SharedMemory};

@@ -9,7 +9,8 @@ mod row;
 
 use crate::device::Device;
 use crate::machine;
-use crate::measure::driver::{DriverOptions, device};
+use crate::measure::driver::DriverOptions;
+use crate::measure::facade::device;
 use crate::methods::am::{self, Active};
 use crate::methods::{Found, pairs};
 use crate::probe::ticks::tick_ns;

@@ -1,10 +1,10 @@
 //! The facade: the Rust API as a driver.
 
-use super::super::ports;
-use super::{
+use super::driver::{
     Asking, Completion, Driver, DriverError, DriverEvent, DriverOptions, NotOpen, PostError, SILENCE, Transfer, nap,
     unless_of_another,
 };
+use super::ports;
 use crate::device::{with_keys, without_configuration};
 use crate::probe::touch;
 use crate::reach::{no_transport, scope};
@@ -296,7 +296,7 @@ fn outcome<T>(operation: &Completed<'_>, sent: T) -> Result<T, DriverError> {
 
 #[cfg(test)]
 mod tests {
-    use super::super::{await_event, join};
+    use super::super::driver::{await_event, join};
     use super::*;
 
     #[test]
