@@ -1,7 +1,7 @@
 //! Dragonflies: groups of routers, each linked to all in its group; every two groups joined by one
 //! link.
 
-use super::product;
+use super::product::product;
 use crate::error::ModelError;
 use crate::topology::closed::Shape;
 use crate::topology::route::{Component, Components, Route, Vertex};
@@ -39,7 +39,7 @@ impl Dragonfly {
         let routers = groups.and_then(|groups| product([a, groups]));
         match routers.and_then(|routers| product([p, routers])) {
             Some(_) => Ok(dragonfly),
-            None => Err(ModelError::TooLarge { topology: super::Topology::Dragonfly(dragonfly).to_string() }),
+            None => Err(ModelError::TooLarge { topology: dragonfly.name() }),
         }
     }
 
@@ -47,6 +47,12 @@ impl Dragonfly {
     #[must_use]
     pub fn measures(self) -> (u64, u64, u64) {
         (self.nodes_per_router, self.routers_per_group, self.globals_per_router)
+    }
+
+    /// As its topology is written.
+    pub(super) fn name(self) -> String {
+        let (p, a, h) = self.measures();
+        format!("dragonfly:p={p},a={a},h={h}")
     }
 
     fn groups(self) -> u64 {

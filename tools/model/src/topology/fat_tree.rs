@@ -1,7 +1,7 @@
 //! Fat trees of equal switches, with full bisection: two levels (leaf and spine), or three (the
 //! k-ary fat tree).
 
-use super::product;
+use super::product::product;
 use crate::error::ModelError;
 use crate::topology::route::{Component, Components, Route, Vertex};
 
@@ -44,7 +44,7 @@ impl FatTree {
         // A third as many switches again is still counted exactly.
         match product([ports / 2, ports, if levels == 2 { 1 } else { ports / 2 }]) {
             Some(_) => Ok(tree),
-            None => Err(ModelError::TooLarge { topology: super::Topology::FatTree(tree).to_string() }),
+            None => Err(ModelError::TooLarge { topology: tree.name() }),
         }
     }
 
@@ -58,6 +58,11 @@ impl FatTree {
     #[must_use]
     pub fn levels(self) -> u8 {
         self.levels
+    }
+
+    /// As its topology is written.
+    pub(super) fn name(self) -> String {
+        format!("fattree{}:k={}", self.levels, self.ports)
     }
 
     /// Nodes of a leaf switch.

@@ -1,8 +1,7 @@
 //! Rings, tori, meshes and hypercubes: nodes at the points of a grid, linked along its dimensions.
 
-use super::product;
+use super::product::product;
 use crate::error::ModelError;
-use crate::topology::closed::Shape;
 use crate::topology::route::{Component, Components, Route};
 
 /// How the nodes of one dimension are linked.
@@ -44,7 +43,7 @@ impl Grid {
         }
         match product(sides.iter().copied()) {
             Some(_) => Ok(grid),
-            None => Err(ModelError::TooLarge { topology: super::Topology::Grid(grid).to_string() }),
+            None => Err(ModelError::TooLarge { topology: grid.name() }),
         }
     }
 
@@ -71,12 +70,18 @@ impl Grid {
         }
     }
 
-    pub(super) fn nodes(&self) -> u64 {
-        self.sides.iter().product()
+    /// As its topology is written.
+    pub(super) fn name(&self) -> String {
+        let kind = self.kind();
+        if kind == "hypercube" {
+            return format!("hypercube:{}", self.nodes());
+        }
+        let sides: Vec<_> = self.sides.iter().map(u64::to_string).collect();
+        format!("{kind}:{}", sides.join("x"))
     }
 
-    pub(super) fn shape(&self) -> Shape {
-        Shape::Grid { sides: self.sides.iter().map(|side| *side as f64).collect(), wrap: self.wrap, whole: true }
+    pub(super) fn nodes(&self) -> u64 {
+        self.sides.iter().product()
     }
 
     /// Hops from one coordinate to another, and whether they ascend.

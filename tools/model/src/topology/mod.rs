@@ -5,6 +5,7 @@ mod dragonfly;
 mod fat_tree;
 mod grid;
 mod name;
+mod product;
 pub(crate) mod route;
 mod star;
 
@@ -12,10 +13,11 @@ pub use closed::Shape;
 pub use dragonfly::Dragonfly;
 pub use fat_tree::FatTree;
 pub use grid::{Grid, Wrap};
+pub(crate) use product::product;
 pub use route::{Component, Components, Route, Transaction, Vertex};
 pub use star::Star;
 
-use crate::error::{MOST_NODES, ModelError};
+use crate::error::ModelError;
 
 /// A network of known size.
 ///
@@ -158,7 +160,10 @@ impl Topology {
     #[must_use]
     pub fn shape(&self) -> Shape {
         match self {
-            Self::Grid(grid) => grid.shape(),
+            Self::Grid(grid) => {
+                let sides = grid.sides().iter().map(|side| *side as f64).collect();
+                Shape::Grid { sides, wrap: grid.wrap(), whole: true }
+            }
             Self::Star(star) => Shape::Star { nodes: star.nodes() as f64 },
             Self::FatTree(tree) => Shape::FatTree { ports: tree.ports() as f64, levels: tree.levels() },
             Self::Dragonfly(dragonfly) => dragonfly.shape(),
@@ -166,12 +171,15 @@ impl Topology {
     }
 }
 
+impl Transaction {
+    /// Between two nodes of a topology.
+    #[must_use]
+    pub fn between(topology: &Topology, source: u64, destination: u64) -> Self {
+        Self { request: topology.route(source, destination), response: topology.route(destination, source) }
+    }
+}
+
 /// Each cable is two links.
 fn both_ways(cables: impl Iterator<Item = (Vertex, Vertex)>) -> Vec<(Vertex, Vertex)> {
     cables.flat_map(|(one, other)| [(one, other), (other, one)]).collect()
-}
-
-/// The product, unless more nodes come of it than there may be.
-pub(crate) fn product(factors: impl IntoIterator<Item = u64>) -> Option<u64> {
-    factors.into_iter().try_fold(1u64, u64::checked_mul).filter(|nodes| *nodes <= MOST_NODES)
 }

@@ -88,17 +88,10 @@ fn whole(text: &str, number: &str) -> Result<u64, ModelError> {
 impl fmt::Display for Topology {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Grid(grid) if grid.kind() == "hypercube" => write!(f, "hypercube:{}", grid.nodes()),
-            Self::Grid(grid) => {
-                let sides: Vec<_> = grid.sides().iter().map(u64::to_string).collect();
-                write!(f, "{}:{}", grid.kind(), sides.join("x"))
-            }
+            Self::Grid(grid) => f.write_str(&grid.name()),
             Self::Star(star) => write!(f, "star:{}", star.nodes()),
-            Self::FatTree(tree) => write!(f, "fattree{}:k={}", tree.levels(), tree.ports()),
-            Self::Dragonfly(dragonfly) => {
-                let (p, a, h) = dragonfly.measures();
-                write!(f, "dragonfly:p={p},a={a},h={h}")
-            }
+            Self::FatTree(tree) => f.write_str(&tree.name()),
+            Self::Dragonfly(dragonfly) => f.write_str(&dragonfly.name()),
         }
     }
 }

@@ -1,7 +1,5 @@
 //! Routes as lists of components, and how many of each there are.
 
-use crate::topology::Topology;
-
 /// One part of what a message's way costs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Component {
@@ -117,12 +115,4 @@ pub struct Transaction {
     pub request: Route,
     /// Destination back to source: the rest of the way round on unidirectional rings.
     pub response: Route,
-}
-
-impl Transaction {
-    /// Between two nodes of a topology.
-    #[must_use]
-    pub fn between(topology: &Topology, source: u64, destination: u64) -> Self {
-        Self { request: topology.route(source, destination), response: topology.route(destination, source) }
-    }
 }
