@@ -1,6 +1,5 @@
 //! What the programs of all nodes do.
 
-use crate::simulation::draw;
 use crate::world::{Happening, World};
 use cci_proto::{Failure, Time};
 use cci_sim::Random;
@@ -178,6 +177,23 @@ pub fn load(
         }
     }
     Ok(means)
+}
+
+/// The sums of weights so far.
+pub(crate) fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
+    let mut sum = 0.0;
+    let add = |weight| {
+        sum += weight;
+        sum
+    };
+    weights.map(add).collect()
+}
+
+/// A place by its weight.
+pub(crate) fn draw(cumulative: &[f64], random: &mut Random) -> usize {
+    let whole = cumulative.last().copied().unwrap_or(0.0);
+    let at = whole * ratio(random.below(1 << 53), 1 << 53);
+    cumulative.partition_point(|sum| *sum <= at).min(cumulative.len().saturating_sub(1))
 }
 
 /// A time to the next of events at random, in units of their mean distance.

@@ -1,7 +1,7 @@
 //! A pattern on a topology, simulated, beside its analysis.
 
 use crate::plan::{Ends, Plan, with_header};
-use crate::programs::{self, Broken, Load};
+use crate::programs::{self, Broken, Load, cumulative, draw};
 use crate::world::World;
 use cci_model::Flow;
 use cci_model::ModelError;
@@ -222,22 +222,6 @@ fn chosen(setting: &Setting<'_>) -> Result<(Vec<Flow>, bool)> {
     // What was drawn stands for itself.
     drawn.iter_mut().for_each(|flow| flow.weight = 1.0);
     Ok((drawn, false))
-}
-
-pub(crate) fn cumulative(weights: impl Iterator<Item = f64>) -> Vec<f64> {
-    let mut sum = 0.0;
-    let add = |weight| {
-        sum += weight;
-        sum
-    };
-    weights.map(add).collect()
-}
-
-/// A place by its weight.
-pub(crate) fn draw(cumulative: &[f64], random: &mut Random) -> usize {
-    let whole = cumulative.last().copied().unwrap_or(0.0);
-    let at = whole * double(random.below(1 << 53)) / double(1 << 53);
-    cumulative.partition_point(|sum| *sum <= at).min(cumulative.len().saturating_sub(1))
 }
 
 /// One message after the other on an idle network.
