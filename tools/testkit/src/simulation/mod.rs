@@ -9,6 +9,7 @@
 //! [`flows`], [`recovery`] and [`many_peers`] are what tests and the table of performance measure
 //! in virtual time.
 
+mod course;
 pub mod fixture;
 pub mod flows;
 pub mod many_peers;
@@ -18,6 +19,7 @@ mod pattern;
 mod plan;
 mod program;
 pub mod recovery;
+mod reports;
 mod rest;
 mod seeds;
 mod side;
@@ -33,7 +35,3 @@ pub use seeds::{Outcome, kept, run, run_plan};
 pub use tamper::Tamper;
 pub use violation::{Rule, Violation};
 pub use world::{Totals, World};
-
-/// What is added to an offset, so that a read of memory that was written and a write to it are
-/// known by different places.
-const READ_BACK: u64 = 1 << 32;

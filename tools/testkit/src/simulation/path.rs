@@ -2,49 +2,12 @@
 //! and others.
 
 use super::plan::NODES;
+use super::reports::{QUOTED, Report};
 use super::side::CheckedHost;
-use super::world::{Node, World, address};
+use super::world::{Node, World, address, node_of};
 use cci_proto::Address;
 use cci_proto::engine::Index;
 use cci_sim::network::{LinkIndex, Time};
-use std::collections::BTreeMap;
-
-/// Bytes of a frame that a router quotes, at most.
-const QUOTED: usize = 64;
-
-/// Something that a router says to the sender of a frame.
-#[derive(Clone, Debug)]
-struct Report {
-    at: Time,
-    to: Address,
-    quoted: Vec<u8>,
-    /// The largest frame that passes, or that nobody is there.
-    limit: Option<u16>,
-}
-
-/// What routers have to say to a node, and what they may quote.
-#[derive(Debug, Default)]
-pub(super) struct Reports {
-    waiting: Vec<Report>,
-    /// The last frame of each connection, by its identifier: where it went, and how it begins.
-    last: BTreeMap<u64, (Address, Vec<u8>)>,
-}
-
-impl Reports {
-    /// When the next is said.
-    pub(super) fn next_at(&self) -> Option<Time> {
-        self.waiting.iter().map(|report| report.at).min()
-    }
-
-    /// A sealed frame leaves, whose identifier names its connection.
-    fn note(&mut self, to: Address, frame: &[u8]) {
-        let Some(from) = frame.get(16..24).and_then(|bytes| bytes.first_chunk()) else { return };
-        let (last_to, last) = self.last.entry(u64::from_be_bytes(*from)).or_default();
-        *last_to = to;
-        last.clear();
-        last.extend_from_slice(&frame[..frame.len().min(QUOTED)]);
-    }
-}
 
 impl World {
     /// From some time on all paths carry less.
@@ -64,7 +27,7 @@ impl World {
     pub(super) fn route(&mut self, at: usize, to: Address, head: usize, len: usize) {
         let node = &mut self.nodes[at];
         node.reports.note(to, &self.buffer[..head]);
-        let is_nobody = super::world::node_of(&to) >= NODES;
+        let is_nobody = node_of(&to) >= NODES;
         let is_too_big = len > self.plan.link.mtu;
         if !(is_nobody || is_too_big) || !node.router.chance(self.plan.tells) {
             return;

@@ -1,11 +1,11 @@
 //! What the programs on the nodes do: a step at random times.
 
+use super::pattern;
 use super::plan::{End, NODES, Planned};
 use super::side::{ARENA, CheckedHost, Operation};
-use super::transfers::{self, Expect, Transfer};
+use super::transfers::{self, Expect, READ_BACK, Transfer};
 use super::violation::Rule;
 use super::world::{Node, Stage, World, address};
-use super::{READ_BACK, pattern};
 use cci_proto::engine::{Index, Open, Post, Rma, Target};
 use cci_proto::{Access, Atomic, Attribute, RmaError, SendError};
 use cci_sim::Random;

@@ -443,7 +443,7 @@ impl Host for CheckedHost<'_> {
 
     fn may_read(&mut self, _: u32, target: &Target) -> Result<(), Failure> {
         let Some(registration) = self.side.reach(target, false) else { return Err(self.refuse(target, false)) };
-        let key = if registration.arena { super::READ_BACK } else { 0 };
+        let key = if registration.arena { transfers::READ_BACK } else { 0 };
         let keyed = Target { offset: target.offset + key, ..*target };
         self.peer_transfer(&keyed, false).map(|_| ()).ok_or(Failure::RemoteHandle)
     }

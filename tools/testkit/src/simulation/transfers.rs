@@ -90,6 +90,10 @@ pub(super) struct Transfers {
     places: Vec<(u64, u32)>,
 }
 
+/// What is added to an offset, so that a read of memory that was written and a write to it are
+/// known by different places.
+pub(super) const READ_BACK: u64 = 1 << 32;
+
 /// Which memory an RMA is known by at its target: its node, and whether it is the one that is
 /// written.
 #[must_use]
