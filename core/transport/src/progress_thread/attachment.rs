@@ -1,6 +1,5 @@
 //! The state that the progress thread shares with the callers of one endpoint.
 
-use super::ABSENT_AFTER;
 use crate::{Endpoint, lock};
 use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
 use cci_proto::Time;
@@ -8,6 +7,8 @@ use std::os::fd::OwnedFd;
 use std::sync::{Mutex, MutexGuard};
 use std::time::Duration;
 
+/// A program that has neither sent nor received frames for this long is absent.
+pub(super) const ABSENT_AFTER: Duration = Duration::from_micros(1300);
 /// A program that only sends also counts as absent after this time: it does not service its peers'
 /// requests. Sending a window full of bulk data takes some milliseconds.
 const UNPOLLED_AFTER: Duration = Duration::from_millis(10);

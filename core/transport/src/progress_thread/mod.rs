@@ -9,17 +9,14 @@ mod work;
 pub use work::BackgroundWork;
 
 use crate::{Core, Endpoint, monotonic};
-use attachment::{ACTING, Attachment, PARKED, WATCHING};
+use attachment::{ABSENT_AFTER, ACTING, Attachment, PARKED, WATCHING};
 use cci_mem::guarded::Threading;
 use cci_mem::sync::Ordering;
 use cci_proto::Time;
 use std::os::fd::BorrowedFd;
 use std::sync::Arc;
-use std::time::Duration;
 use thread::ProgressThread;
 
-/// A program that has neither sent nor received frames for this long is absent.
-const ABSENT_AFTER: Duration = Duration::from_micros(1300);
 /// A program that receives frames postpones the thread's alarm at this interval, nanoseconds. That
 /// costs 1 to 5 microseconds; a check by the thread costs 10 to 20 where both share a processor.
 const POSTPONE_EVERY: u64 = 1_100_000;

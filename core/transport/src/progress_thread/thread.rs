@@ -1,9 +1,8 @@
 //! The progress thread of the process: checks whether the programs of all endpoints make calls, and
 //! makes progress for endpoints whose program is absent.
 
-use super::ABSENT_AFTER;
 use super::alarm::Alarm;
-use super::attachment::{Activity, Attachment, CHECK_EVERY, PARKED};
+use super::attachment::{ABSENT_AFTER, Activity, Attachment, CHECK_EVERY, PARKED};
 use crate::{BackgroundWork, Endpoint, lock, monotonic, spawn_quiet_thread};
 use cci_mem::cancellation::Uncancelled;
 use cci_mem::descriptors;
