@@ -1,6 +1,5 @@
 //! Addresses and URIs of endpoints and groups.
 
-use crate::keys::is_name;
 use crate::network::NodeIndex;
 use cci_proto::{Address, decimal};
 
@@ -70,6 +69,12 @@ impl Tag {
             _ => None,
         }
     }
+}
+
+/// Whether a network can have this name: it stands in URIs.
+pub(crate) fn is_name(name: &str) -> bool {
+    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
+    !name.is_empty() && name.len() <= 64 && name.bytes().all(fits)
 }
 
 /// The number of a node and the port in a URI of an endpoint of this network.

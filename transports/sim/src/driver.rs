@@ -1,10 +1,12 @@
 //! The record of this transport: its keys.
 
 use crate::SimLink;
-use crate::keys::{MTUS, is_name};
+use crate::address::is_name;
 use cci_reliable::{MAX_SEND_SIZE, transport_over};
 use cci_transport::{Check, Condition, Driver, Key, Scope};
 
+/// Smallest and largest value of the key `mtu`.
+const MTUS: std::ops::RangeInclusive<u16> = 1200..=65_000;
 const NUMBER: Check = Check::Number(0, u64::MAX);
 const PERCENTAGE: Check = Check::By(percentage);
 

@@ -1,39 +1,18 @@
-//! The settings of a device.
+//! The settings of a device, by its keys.
 
 use crate::driver::DRIVER;
 use crate::network::{LinkSettings, Processor};
+use crate::settings::Settings;
 use cci_proto::Status;
 use cci_transport::{Arguments, OpenError};
 
 /// Largest frame unless the key `mtu` is set, bytes.
 const MTU: u16 = 9000;
-/// Smallest and largest value of the key `mtu`.
-pub(crate) const MTUS: std::ops::RangeInclusive<u16> = 1200..=65_000;
-
-/// What the keys and the service hint of an endpoint say.
-#[derive(Clone, Debug)]
-pub(crate) struct Settings {
-    pub(crate) network: String,
-    pub(crate) node: Option<u32>,
-    pub(crate) port: Option<u16>,
-    pub(crate) seed: Option<u64>,
-    pub(crate) mtu: u16,
-    /// What the links are like on which the node sends.
-    pub(crate) link: LinkSettings,
-    /// What the node's processor takes for a frame.
-    pub(crate) processor: Processor,
-}
 
 /// A percentage, as parts of a million.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "between 0 and 1,000,000")]
 fn ppm(percent: f64) -> u32 {
     (percent * 10_000.0).round() as u32
-}
-
-/// Whether a network can have this name: it stands in URIs.
-pub(crate) fn is_name(name: &str) -> bool {
-    let fits = |byte: u8| byte.is_ascii_alphanumeric() || matches!(byte, b'-' | b'_' | b'.');
-    !name.is_empty() && name.len() <= 64 && name.bytes().all(fits)
 }
 
 impl Settings {

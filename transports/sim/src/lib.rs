@@ -10,6 +10,7 @@ mod keys;
 mod link;
 pub mod network;
 mod random;
+mod settings;
 mod shared;
 
 pub use clock::Clock;

@@ -1,8 +1,8 @@
 //! An endpoint's end of a shared virtual network.
 
 use crate::address::{self, SimAddress};
-use crate::keys::Settings;
 use crate::network::Time;
+use crate::settings::Settings;
 use crate::shared::{Arrival, RECV_BUFFER, Shared};
 use cci_mem::descriptors;
 use cci_proto::{Address, ConnectError};

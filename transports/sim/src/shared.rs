@@ -1,8 +1,8 @@
 //! Networks that the endpoints of this process share, by name.
 
 use crate::address::{self, SimAddress, Tag};
-use crate::keys::Settings;
 use crate::network::{Frame, Graph, LinkSettings, Network, NodeIndex, Occurrence, Time};
+use crate::settings::Settings;
 use cci_mem::fork::PerProcess;
 use cci_proto::{Address, Status};
 use cci_transport::{OpenError, lock};

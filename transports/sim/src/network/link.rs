@@ -1,8 +1,9 @@
 //! A directed link at work: who waits in front of it, and when a frame gets through.
 
+use super::fault::Rule;
 use super::graph::{Edge, Forward, LinkSettings};
-use super::{Rule, Time};
 use crate::Random;
+use cci_proto::Time;
 
 /// What became of a frame on a link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -1,7 +1,7 @@
 //! A node at work: its virtual processor, what has arrived for it, and its wake-up.
 
-use super::Time;
 use super::graph::Processor;
+use cci_proto::Time;
 use std::collections::VecDeque;
 
 /// A node.
