@@ -14,6 +14,7 @@ pub(crate) mod sleeping;
 pub(crate) mod stall;
 pub(crate) mod state;
 pub(crate) mod table;
+pub(crate) mod waiting_since;
 #[allow(unsafe_code)]
 pub(crate) mod wire;
 
@@ -78,7 +79,7 @@ pub(crate) struct Lane {
     /// Relayed RMA that this side serves or awaits.
     pub(crate) relay: crate::lane::operation::Relay,
     /// For whoever watches.
-    stall: crate::lane::stall::Stall,
+    stall: crate::lane::waiting_since::Stall,
 }
 
 impl Lane {
@@ -101,7 +102,7 @@ impl Lane {
             schedule: Schedule::default(),
             activity: Activity::new(now),
             relay: crate::lane::operation::Relay::default(),
-            stall: crate::lane::stall::Stall::default(),
+            stall: crate::lane::waiting_since::Stall::default(),
         }
     }
 

@@ -1,6 +1,7 @@
 //! What waits in a lane: operations in their order, and control frames, which go first.
 
 use crate::lane::operation::{Pending, Serve, Stage};
+use crate::lane::state::EndpointState;
 use cci_mem::ring::{BODY, BODY_WORDS, Header};
 use cci_proto::engine::MAX_LARGE;
 use cci_transport::{Connection, Posted, Slot};
@@ -17,6 +18,16 @@ pub(crate) enum QueuedPayload {
     Inline([u8; BODY]),
     /// In a buffer of the endpoint.
     Buffer(Box<[u8]>),
+}
+
+impl EndpointState {
+    /// Takes back the buffer of a message that waited.
+    #[inline]
+    pub(crate) fn reuse(&mut self, kept: QueuedPayload) {
+        if let QueuedPayload::Buffer(buffer) = kept {
+            self.buffers.push(buffer);
+        }
+    }
 }
 
 /// A message that waits for room.

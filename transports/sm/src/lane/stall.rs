@@ -14,27 +14,6 @@ const MEMORY: u64 = 1 << 33;
 /// Nanoseconds of a millisecond.
 pub(crate) const MILLI: u64 = 1_000_000;
 
-/// Since when a lane waits for its peer; milliseconds of the endpoint's clock, 0: it does not.
-#[derive(Default)]
-pub(crate) struct Stall {
-    /// Nothing of the queue has moved.
-    queue: u64,
-    /// The first of those that are open now was asked for.
-    connects: u64,
-    /// Large messages were seen to wait for memory.
-    memory: u64,
-    /// Something of the queue has moved since the last look.
-    moved: bool,
-}
-
-impl Stall {
-    /// Whether the queue was seen to wait.
-    #[inline]
-    pub(crate) fn is_seen(&self) -> bool {
-        self.queue != 0
-    }
-}
-
 impl Lane {
     fn key(&self) -> u64 {
         u64::from(self.number)

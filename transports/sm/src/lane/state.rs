@@ -2,7 +2,6 @@
 
 use crate::descriptors::Control;
 use crate::lane::admission::Contention;
-use crate::lane::queue::QueuedPayload;
 use crate::lane::table::Redirected;
 use crate::memory::registry::Registry;
 use cci_mem::address_space::Tag;
@@ -101,14 +100,6 @@ impl EndpointState {
         // too.
         let size = (self.max_send_size as usize).max(MAX_REQUEST) + 1;
         self.buffers.pop().unwrap_or_else(|| vec![0; size].into_boxed_slice())
-    }
-
-    /// Takes back the buffer of a message that waited.
-    #[inline]
-    pub(crate) fn reuse(&mut self, kept: QueuedPayload) {
-        if let QueuedPayload::Buffer(buffer) = kept {
-            self.buffers.push(buffer);
-        }
     }
 
     /// Keeps a payload in a buffer of the endpoint, and says under which number.
