@@ -2,12 +2,14 @@
 
 use crate::address::SCHEME;
 use crate::link::Sock;
-use crate::open::MIN_PACKET;
 use cci_proto::Status;
 use cci_reliable::{Link, MAX_SEND_SIZE, transport_over};
 use cci_transport::{
     Check, Condition, Core, Discovered, Driver, Key, LocalAddress, OpenError, Scope, Transport, TransportOptions,
 };
+
+/// The smallest packet that the key `mtu` may name: the smallest MTU of IPv6, RFC 8200 section 5.
+const MIN_PACKET: u64 = 1280;
 
 /// UDP sockets between hosts.
 pub static DRIVER: Driver = Driver {

@@ -11,6 +11,7 @@ mod link;
 mod open;
 mod proof;
 mod ready;
+mod resolve;
 mod socket;
 mod sockets;
 #[allow(unsafe_code)]

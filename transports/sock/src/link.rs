@@ -2,8 +2,8 @@
 
 use crate::address;
 use crate::groups::{GroupUri, Groups};
-use crate::open;
 use crate::ready::Ready;
+use crate::resolve;
 use crate::sockets::{Counters, Sockets};
 use cci_proto::engine::PathMtu;
 use cci_proto::{Address, ConnectError, Time};
@@ -91,7 +91,7 @@ impl Sock {
         let uri = address::Uri::parse(uri).filter(|uri| uri.interface.is_none() && uri.ttl.is_none());
         let uri = uri.ok_or(ConnectError::BadUri)?;
         if uri.at.literal().is_some() {
-            let to = open::resolve(&uri, &self.local, self.sockets.own()).ok_or(ConnectError::BadUri)?;
+            let to = resolve::resolve(&uri, &self.local, self.sockets.own()).ok_or(ConnectError::BadUri)?;
             return match (self.leave(to), number) {
                 (Ok(to), _) => Ok(Some(to)),
                 (Err(why), Some(number)) => {
@@ -345,7 +345,7 @@ impl Names for Sock {
             return Some((number, Err(why)));
         }
         let (number, answer) = self.resolver.next_answer()?;
-        let found = open::found_addresses(answer, &self.local);
+        let found = resolve::found_addresses(answer, &self.local);
         Some((number, found.and_then(|found| self.leave_for_any(found))))
     }
 

@@ -1,6 +1,5 @@
 //! A socket that is bound to a name, with what belongs to it alone.
 
-use super::ERRORS_AT_ONCE;
 use super::receive::{Receiver, Stream};
 use super::refusals::{Refusals, is_of_receive};
 use super::reports::{Reports, down};
@@ -9,6 +8,9 @@ use crate::socket::How;
 use cci_reliable::{Incoming, Outgoing};
 use rustix::fd::{AsFd, OwnedFd};
 use rustix::io::Errno;
+
+/// Errors of other datagrams that one receive clears away.
+pub(super) const ERRORS_AT_ONCE: usize = 4;
 
 /// A bound socket that any peer of its kind uses.
 pub(super) struct Bound {

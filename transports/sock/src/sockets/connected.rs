@@ -2,8 +2,7 @@
 //! that frames go to. The system then looks up no route for each datagram sent, and no socket for
 //! each datagram received (`docs/design/sock.md`).
 
-use super::ERRORS_AT_ONCE;
-use super::bound::Bound;
+use super::bound::{Bound, ERRORS_AT_ONCE};
 use super::receive::{Receiver, Stream};
 use super::reports::Reports;
 use super::transmit::{BurstOutcome, Transmitter, is_want_of_room};

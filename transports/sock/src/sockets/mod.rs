@@ -33,8 +33,6 @@ use std::net::IpAddr;
 use transmit::{Blocked, Transmitter};
 use turns::{Source, Turns};
 
-/// Errors of other datagrams that one receive clears away.
-const ERRORS_AT_ONCE: usize = 4;
 /// Bytes of a receive buffer. No datagram is longer, put together or not.
 const STRIDE: usize = 1 << 16;
 
