@@ -1,9 +1,18 @@
-//! The record of this transport: its keys, and whether a device of it can be opened.
+//! The record of this transport: its keys, whether a device of it can be opened, and opening.
 
+use crate::endpoint::Tcp;
 use crate::frame::MOST_STREAMS;
-use crate::open;
-use crate::settings::{SEND_SIZES, ports};
-use cci_transport::{Check, Discovered, Driver, Key, LocalAddress, Scope};
+use crate::lane::shared::Shared;
+use crate::open::listen_at;
+use crate::settings::{MSS, SEND_SIZES, Settings, ports};
+use cci_proto::Status;
+use cci_transport::{
+    Arguments, Check, Condition, Core, Discovered, Driver, Key, LocalAddress, NameCall, OpenError, Scope, Transport,
+    TransportOptions, random, room_for,
+};
+
+/// More than the buffers and tables of an endpoint take, bytes.
+const BUFFERS: usize = 1 << 20;
 
 /// TCP streams between hosts.
 ///
@@ -31,8 +40,8 @@ pub static DRIVER: Driver = Driver {
     ],
     loopback: &[("ip", "127.0.0.1")],
     discover: || vec![Discovered { name: "tcp0".into(), arguments: LocalAddress::found() }],
-    inspect: open::inspect,
-    open: open::open,
+    inspect,
+    open,
     over: None,
 };
 
@@ -44,4 +53,42 @@ fn congestion(value: &str) -> Result<(), String> {
 
 fn port(value: &str) -> Result<(), String> {
     ports(value).map(drop)
+}
+
+/// Opens the transport of an endpoint. The service is the port.
+fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
+    Ok(Box::new(open_tcp(core, options)?))
+}
+
+pub(crate) fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
+    let settings = settings(options.arguments, options.service)?;
+    let system = |refused| OpenError::call("cannot open a tcp endpoint", refused);
+    let (listener, uri) = listen_at(&settings)?;
+    room_for(BUFFERS)?;
+    let words = random().by("getrandom").map_err(system)?;
+    let max_send_size = settings.mss.unwrap_or(options.max_send_size);
+    let shared = Shared::new(core, settings, max_send_size, words).map_err(system)?;
+    Tcp::new(core, shared, listener, uri, options.threading).map_err(system)
+}
+
+/// The settings of a device with these keys, and with those that only the environment has.
+pub(crate) fn settings(arguments: &[(String, String)], service: Option<&str>) -> Result<Settings, OpenError> {
+    let all = DRIVER.with_environment(arguments);
+    Settings::read(&Arguments::check(&DRIVER, &all)?, service)
+}
+
+/// Up if an endpoint with these keys can be opened.
+fn inspect(arguments: &[(String, String)]) -> Condition {
+    // The port may be in use by the endpoint that it is meant for.
+    let others: Vec<_> = arguments.iter().filter(|(key, _)| key != "port").cloned().collect();
+    let settings = settings(&others, None);
+    let max_send_size = settings.as_ref().ok().and_then(|settings| settings.mss).unwrap_or(MSS);
+    let opened = settings.and_then(|settings| listen_at(&settings).map(|_| settings.local.ip));
+    let (up, reason) = match opened {
+        Ok(ip) => (true, format!("TCP from {ip}")),
+        // A shortage that may pass is no refusal: opening an endpoint says so itself.
+        Err(error) if error.status == Status::NoMem => (true, "TCP".into()),
+        Err(error) => (false, error.to_string()),
+    };
+    Condition { up, reason, max_send_size }
 }

@@ -1,9 +1,9 @@
 //! For tests: an endpoint without a facade, and a peer that speaks the frames by hand, to speak
 //! them wrongly.
 
+use crate::driver::open_tcp;
 use crate::endpoint::Tcp;
 use crate::frame::{ConnectBody, Fields, HEADER, HELLO, Header, Hello, Kind, Refusal};
-use crate::open::open_tcp;
 use cci_mem::guarded::Threading;
 use cci_mem::memory::{HeapBytes, Memory};
 use cci_proto::{Access, Attribute, EventKind, Rights, RmaHandle, Status};

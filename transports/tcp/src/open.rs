@@ -1,16 +1,10 @@
-//! Opening an endpoint: its listening socket.
+//! The listening socket of an endpoint.
 
-use crate::driver::DRIVER;
-use crate::endpoint::Tcp;
-use crate::lane::shared::Shared;
-use crate::settings::{MSS, SCHEME, Settings};
+use crate::settings::{SCHEME, Settings};
 use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_proto::Status;
-use cci_transport::{
-    Arguments, CallError, Condition, Core, LocalAddress, NameCall, OpenError, Transport, TransportOptions,
-    child_holds_port, interface_index, random, retry_in_use, room_for,
-};
+use cci_transport::{CallError, LocalAddress, NameCall, OpenError, child_holds_port, interface_index, retry_in_use};
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
 use rustix::net::sockopt::set_socket_reuseaddr;
@@ -19,49 +13,9 @@ use std::net::{IpAddr, SocketAddr};
 
 /// Streams that wait to be accepted.
 const BACKLOG: i32 = 4096;
-/// More than the buffers and tables of an endpoint take, bytes.
-const BUFFERS: usize = 1 << 20;
-
-/// Opens the transport of an endpoint. The service is the port.
-pub(crate) fn open(core: &Core, options: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
-    Ok(Box::new(open_tcp(core, options)?))
-}
-
-pub(crate) fn open_tcp(core: &Core, options: &TransportOptions<'_>) -> Result<Tcp, OpenError> {
-    let settings = settings(options.arguments, options.service)?;
-    let system = |refused| OpenError::call("cannot open a tcp endpoint", refused);
-    let (listener, uri) = listen_at(&settings)?;
-    room_for(BUFFERS)?;
-    let words = random().by("getrandom").map_err(system)?;
-    let max_send_size = settings.mss.unwrap_or(options.max_send_size);
-    let shared = Shared::new(core, settings, max_send_size, words).map_err(system)?;
-    Tcp::new(core, shared, listener, uri, options.threading).map_err(system)
-}
-
-/// The settings of a device with these keys, and with those that only the environment has.
-pub(crate) fn settings(arguments: &[(String, String)], service: Option<&str>) -> Result<Settings, OpenError> {
-    let all = DRIVER.with_environment(arguments);
-    Settings::read(&Arguments::check(&DRIVER, &all)?, service)
-}
-
-/// Up if an endpoint with these keys can be opened.
-pub(crate) fn inspect(arguments: &[(String, String)]) -> Condition {
-    // The port may be in use by the endpoint that it is meant for.
-    let others: Vec<_> = arguments.iter().filter(|(key, _)| key != "port").cloned().collect();
-    let settings = settings(&others, None);
-    let max_send_size = settings.as_ref().ok().and_then(|settings| settings.mss).unwrap_or(MSS);
-    let opened = settings.and_then(|settings| listen_at(&settings).map(|_| settings.local.ip));
-    let (up, reason) = match opened {
-        Ok(ip) => (true, format!("TCP from {ip}")),
-        // A shortage that may pass is no refusal: opening an endpoint says so itself.
-        Err(error) if error.status == Status::NoMem => (true, "TCP".into()),
-        Err(error) => (false, error.to_string()),
-    };
-    Condition { up, reason, max_send_size }
-}
 
 /// Listens at the first free port of the settings. Returns the URI too.
-fn listen_at(settings: &Settings) -> Result<(OwnedFd, String), OpenError> {
+pub(crate) fn listen_at(settings: &Settings) -> Result<(OwnedFd, String), OpenError> {
     let (first, last) = settings.ports;
     let mut refused = None;
     for port in first..=last {

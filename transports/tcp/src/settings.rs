@@ -85,7 +85,7 @@ pub(crate) fn ports(text: &str) -> Result<(u16, u16), String> {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::open::settings;
+    use crate::driver::settings;
     use cci_proto::Status;
 
     #[test]

@@ -8,14 +8,6 @@ use cci_transport::Core;
 /// set of descriptors, also after it was watched for room.
 const STREAK: u32 = 256;
 
-/// Which lane is hot, and for how long it has been.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Hot {
-    pub(super) lane: Option<u32>,
-    /// Calls without an armed handle that found something on it.
-    streak: u32,
-}
-
 impl Tcp {
     /// Reads the hot lane.
     pub(super) fn read_hot(&mut self, core: &mut Core) -> bool {

@@ -14,7 +14,6 @@ use cci_proto::{Attribute, Time};
 use cci_transport::{
     Background, CallError, CallHandle, Connection, Core, NameCall, PollSet, Readiness, Resolver, Slot,
 };
-use hot::Hot;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use std::collections::BTreeMap;
@@ -34,6 +33,14 @@ pub(crate) struct PendingName {
     pub(crate) payload: Box<[u8]>,
     pub(crate) context: u64,
     pub(crate) deadline: Time,
+}
+
+/// Which lane is hot, and for how long it has been.
+#[derive(Clone, Copy, Debug, Default)]
+struct Hot {
+    lane: Option<u32>,
+    /// Calls without an armed handle that found something on it.
+    streak: u32,
 }
 
 pub(crate) struct Tcp {

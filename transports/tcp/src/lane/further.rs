@@ -1,6 +1,6 @@
 //! The further streams of a lane, and the parts of operations that come on any stream.
 
-use super::receive::Sum;
+use super::sum::Sum;
 use super::work::Fragment;
 use crate::frame::{ANSWER_PART, HEADER, HELLO, MOST_STREAMS, SUM, WRITE_PART};
 use cci_proto::Time;

@@ -3,24 +3,29 @@
 
 pub(crate) mod further;
 pub(crate) mod grants;
+pub(crate) mod incoming;
 pub(crate) mod operation;
 pub(crate) mod output;
 pub(crate) mod pause;
+pub(crate) mod pending_connect;
+pub(crate) mod posted;
 pub(crate) mod receive;
 pub(crate) mod send;
 pub(crate) mod serving;
 pub(crate) mod shared;
+pub(crate) mod sum;
 pub(crate) mod work;
 
+pub(crate) use pending_connect::PendingConnect;
+
 use crate::frame::{Header, Kind};
-use crate::setup::addresses::OtherAddresses;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Time};
-use cci_transport::{Connection, ConnectionState, ConnectionTable, Core, PollSet, Slot};
+use cci_transport::{Connection, ConnectionState, ConnectionTable, Core, PollSet};
 use further::Further;
 use grants::{Credit, Given};
+use incoming::Incoming;
 use output::Output;
-use receive::Incoming;
 use rustix::event::epoll::EventFlags;
 use rustix::fd::OwnedFd;
 use rustix::io::Errno;
@@ -38,49 +43,6 @@ const MOST_ANSWERS: usize = 1 << 20;
 
 /// A lane with open operations is asked for a sign of life after this silence, and so often.
 pub(crate) const SILENCE: Duration = Duration::from_secs(10);
-
-/// A connect that waits for its answer.
-pub(crate) struct PendingConnect {
-    /// Reserved for the CONNECT event.
-    pub(crate) slot: &'static Slot,
-    pub(crate) context: u64,
-    /// When the program has asked for it, and how long it may take.
-    pub(crate) since: Time,
-    pub(crate) deadline: Time,
-    /// What was asked, should the client be sent elsewhere or asked to come again.
-    pub(crate) payload: Box<[u8]>,
-    pub(crate) token: u64,
-    /// CONNECT has left on this stream.
-    pub(crate) is_asked: bool,
-    /// The peer's last answer was that it has no room for the request.
-    pub(crate) was_busy: bool,
-    /// When it is to be asked again.
-    pub(crate) ask_at: Option<Time>,
-    /// Where it asks if the peer of its lane does not answer.
-    pub(crate) others: OtherAddresses,
-}
-
-impl PendingConnect {
-    /// When it asks at another address: before CONNECT has left, because a request is made once.
-    pub(crate) fn elsewhere_at(&self) -> Option<Time> {
-        self.others.next_at().filter(|_| !self.is_asked)
-    }
-
-    pub(crate) fn new(slot: &'static Slot, context: u64, (since, deadline): (Time, Time), payload: Box<[u8]>) -> Self {
-        Self {
-            slot,
-            context,
-            since,
-            deadline,
-            payload,
-            token: 0,
-            is_asked: false,
-            was_busy: false,
-            ask_at: None,
-            others: OtherAddresses::default(),
-        }
-    }
-}
 
 /// Where a lane is in its life.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

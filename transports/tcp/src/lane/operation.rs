@@ -3,7 +3,7 @@
 //! An operation has a place from its beginning to its end. While it is on the wire it also has a
 //! number, which the peer answers. A number is used again only after its last answer.
 
-use crate::lane::work::{Data, Ending};
+use crate::lane::posted::{Data, Ending};
 use cci_mem::memory::Memory;
 use cci_proto::engine::MAX_LARGE;
 use cci_proto::{Access, Failure, Registration};

@@ -4,16 +4,16 @@
 //! of one that has come in part are kept until the rest is there. The data of an RMA that are not
 //! in the buffer go from the stream into registered memory.
 
-use super::further::Part;
+use super::incoming::BytesOf;
 use super::shared::{Cause, SCRATCH, Shared};
+use super::sum::Sum;
 use super::{Lane, Phase};
 use crate::frame::{
-    BEGIN, CHECKED, Fields, HEADER, HELLO, Header, Hello, Kind, OF_OPERATION, OPERATION, RESULT, Violation, WANT,
+    BEGIN, Fields, HEADER, HELLO, Header, Hello, Kind, OF_OPERATION, OPERATION, RESULT, Violation, WANT,
 };
 use crate::sys;
-use cci_mem::memory::{Memory, Piece};
+use cci_mem::memory::Piece;
 use cci_proto::Failure;
-use cci_proto::wire::Crc;
 use cci_transport::Core;
 use rustix::io::{Errno, Result};
 
@@ -28,74 +28,6 @@ const HEAD_OF_WRITE: usize = HEADER + BEGIN;
 const RESULT_AND_HEAD: usize = HEADER + RESULT + HEAD_OF_REST;
 /// Bytes of a fragment from which on the next one is likely to be long too.
 const LONG: usize = 32 << 10;
-
-/// Whose bytes come next.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum BytesOf {
-    /// The peer's write of this number.
-    Write(u32),
-    /// This side's read of this number.
-    Read(u32),
-    /// An operation's that goes in parts.
-    Part(Part),
-    /// Nobody's: they are dropped.
-    Nobody,
-}
-
-/// The check of a fragment.
-pub(crate) struct Sum {
-    /// What the peer says.
-    expected: u32,
-    /// Of the bytes so far.
-    computed: Crc,
-}
-
-impl Sum {
-    /// The check of what follows, where the header says so. `fields`: the sum.
-    pub(crate) fn of(header: &Header, fields: &mut Fields<'_>) -> Option<Self> {
-        let is_checked = header.flags & CHECKED != 0;
-        is_checked.then(|| Self { expected: fields.u32(), computed: Crc::new() })
-    }
-
-    /// Whether the bytes are not those that were sent.
-    pub(crate) fn is_wrong(&self) -> bool {
-        self.computed.value() != self.expected
-    }
-}
-
-/// Copies bytes into memory, and sums them where they are checked. False: they do not fit.
-pub(crate) fn store(memory: &Memory, at: u64, bytes: &[u8], sum: Option<&mut Sum>) -> bool {
-    let Some(sum) = sum else { return memory.copy_in(at, bytes) };
-    let register = memory.copy_in_checked(at, bytes, sum.computed.register());
-    register.map(|register| sum.computed = Crc::resumed(register)).is_some()
-}
-
-/// Where a stream is in its frames.
-#[derive(Default)]
-pub(crate) struct Incoming {
-    /// The first bytes of a frame.
-    carry: Vec<u8>,
-    /// Bytes of RMA that are left of a frame.
-    left: usize,
-    of: Option<BytesOf>,
-    /// Their check: they come by the buffer.
-    sum: Option<Sum>,
-    has_greeted: bool,
-    /// These bytes belong to a long fragment.
-    is_long: bool,
-    /// Bytes of the heads that are likely to come next, before those of a long fragment; 0:
-    /// anything may come.
-    heads: usize,
-    /// The first frame in `carry` is a message without a slot.
-    stalled: bool,
-}
-
-impl Incoming {
-    /// Whether the peer has said HELLO.
-    pub(crate) fn has_greeted(&self) -> bool {
-        self.has_greeted
-    }
-}
 
 /// How a frame was handled.
 pub(crate) enum Handled {

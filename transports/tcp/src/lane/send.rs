@@ -1,7 +1,8 @@
 //! Sending: messages, and what leaves when.
 
+use super::posted::{Data, Ending};
 use super::shared::{Cause, OUT, Shared};
-use super::work::{Behind, Data, Ending, Sent, Waiting};
+use super::work::{Behind, Sent, Waiting};
 use super::{Lane, Phase};
 use crate::frame::{Header, Kind, OF_OPERATION, OPERATION, WANT};
 use crate::sys;

@@ -1,9 +1,10 @@
 //! What all lanes of an endpoint share. A method of a lane gets it beside the endpoint's core.
 
 use crate::inbox::Inbox;
-use crate::lane::PendingConnect;
 use crate::lane::grants::{FIRST, MOST};
-use crate::lane::work::{Ending, Work};
+use crate::lane::pending_connect::PendingConnect;
+use crate::lane::posted::Ending;
+use crate::lane::work::Work;
 use crate::settings::Settings;
 use cci_mem::pages::Pages;
 use cci_proto::{EventKind, Failure, Rights, Time};

@@ -1,11 +1,11 @@
 //! The side that begins an operation.
 
-use super::fragment::copy_checked;
 use crate::frame::{self, BEGIN, Fields, HAS_MESSAGE, Header, IN_PARTS, Kind, SUM, Target, Violation};
+use crate::lane::incoming::BytesOf;
 use crate::lane::operation::{Local, Operation, Stage};
-use crate::lane::receive::{self, BytesOf, Sum};
+use crate::lane::posted::Data;
 use crate::lane::shared::{Cause, OUT, Shared, name_of};
-use crate::lane::work::Data;
+use crate::lane::sum::{Sum, copy_checked, store};
 use crate::lane::{Lane, Phase, send};
 use cci_mem::memory::{Memory, Piece};
 use cci_mem::sync::Ordering;
@@ -253,7 +253,7 @@ impl Lane {
     ) {
         let Some(operation) = self.place_of(number).and_then(|place| self.operation(place)) else { return };
         let at = operation.local_offset + operation.done;
-        let is_copied = local_memory(s, operation).is_some_and(|memory| receive::store(memory, at, bytes, sum));
+        let is_copied = local_memory(s, operation).is_some_and(|memory| store(memory, at, bytes, sum));
         if is_copied {
             self.advance_read(number, bytes.len());
         } else {

@@ -7,11 +7,11 @@ use crate::frame::{
 };
 use crate::lane::Lane;
 use crate::lane::shared::Shared;
+use crate::lane::sum::copy_checked;
 use crate::lane::work::{Fragment, FragmentOf};
 use cci_mem::memory::Piece;
 use cci_mem::sync::Ordering;
 use cci_proto::Failure;
-use cci_proto::wire::Crc;
 use cci_transport::Core;
 use rustix::io::{Errno, Result};
 
@@ -257,12 +257,4 @@ impl Lane {
         };
         all.map(|fragment| fragment.of).find(|of| !is_there(of))
     }
-}
-
-/// Copies memory behind room for its sum, and fills that in: the sum is of the copy, whatever the
-/// memory becomes meanwhile.
-pub(super) fn copy_checked(memory: &Piece, to: &mut [u8]) {
-    let Some((sum, bytes)) = to.split_first_chunk_mut::<SUM>() else { return };
-    memory.copy_to(0, bytes);
-    *sum = Crc::new().update(bytes).value().to_le_bytes();
 }

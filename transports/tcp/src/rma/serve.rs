@@ -3,9 +3,10 @@
 use super::begin::allows;
 use crate::frame::{self, Fields, HAS_MESSAGE, Header, IN_PARTS, Kind, Target, Violation};
 use crate::lane::Lane;
-use crate::lane::receive::{self, BytesOf, Sum};
+use crate::lane::incoming::BytesOf;
 use crate::lane::serving::{Served, ServedParts};
 use crate::lane::shared::{Shared, name_of};
+use crate::lane::sum::{Sum, store};
 use cci_mem::memory::Piece;
 use cci_proto::{Access, Failure, Registration};
 
@@ -117,7 +118,7 @@ impl Lane {
         let Some(served) = self.served(number) else { return };
         let entry = s.registrations.get(served.registration).filter(|entry| !entry.is_orphaned());
         let memory = entry.and_then(|entry| entry.memory()).filter(|_| served.outcome.is_ok());
-        if !memory.is_some_and(|memory| receive::store(memory, served.at, bytes, sum)) {
+        if !memory.is_some_and(|memory| store(memory, served.at, bytes, sum)) {
             served.outcome = served.outcome.and(Err(Failure::RemoteHandle));
         }
         self.advance_write(number, bytes.len());

@@ -2,9 +2,10 @@
 
 use crate::frame::{self, Fields, HAS_MESSAGE, HEADER, Header, Kind, Violation, WritePart};
 use crate::lane::further::{HEAD, Part};
-use crate::lane::receive::{BUDGET, Sum, store};
+use crate::lane::receive::BUDGET;
 use crate::lane::serving::{Served, ServedParts};
 use crate::lane::shared::{Cause, SCRATCH, Shared};
+use crate::lane::sum::{Sum, store};
 use crate::lane::{Lane, Phase};
 use crate::rma::{local_memory, local_piece};
 use crate::sys;
