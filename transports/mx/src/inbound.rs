@@ -1,6 +1,6 @@
 //! What the unexpected handler leaves for calls of the program.
 
-use crate::sys::Address;
+use crate::wire::Address;
 use cci_mem::barrier::prepare;
 use cci_mem::guarded::{Guard, Guarded};
 use cci_mem::sync::{AtomicBool, Ordering};

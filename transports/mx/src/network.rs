@@ -3,8 +3,8 @@
 use crate::inbound::{Batch, Record};
 use crate::process::Lease;
 use crate::requests::{Aim, Begun, Bound, Flight, Requests};
-use crate::sys::{Address, End, Finished, RequestEnd, Waits};
-use crate::wire::{Own, Place, bits, header};
+use crate::sys::{End, Finished, RequestEnd, Waits};
+use crate::wire::{Address, Own, Place, bits, header};
 use cci_mem::memory::Memory;
 use cci_over::{
     Arrival, Buffer, Ended, Event, Fate, Goal, Header, Network, Part, Put, Registrations, Reply, Sent, Watcher, Way,

@@ -1,7 +1,7 @@
 //! Sends and receives under way in the library, and the memory of messages.
 
-use crate::sys::{Address, End, Finished, Lent, RequestEnd};
-use crate::wire::Place;
+use crate::sys::{End, Finished, Lent, RequestEnd};
+use crate::wire::{Address, Place};
 use cci_mem::memory::Memory;
 use cci_over::{Buffer, Flights, Goal, Pool};
 use cci_transport::OpenError;

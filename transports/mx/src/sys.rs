@@ -3,7 +3,7 @@
 #![allow(unsafe_code)]
 
 use crate::inbound::Inbound;
-use crate::wire::{Place, is_data};
+use crate::wire::{Address, Place, is_data};
 use cci_mem::memory::Memory;
 use cci_over::{Class, Loaded};
 use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
@@ -11,16 +11,6 @@ use std::fmt;
 use std::mem::ManuallyDrop;
 use std::ptr::{null, null_mut};
 use std::sync::Arc;
-
-/// `mx_endpoint_addr_t`.
-#[repr(C)]
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Address([u64; 2]);
-
-#[cfg(test)]
-impl Address {
-    pub(crate) const NONE: Self = Self([0; 2]);
-}
 
 /// `mx_segment_t`.
 #[repr(C)]

@@ -1,7 +1,6 @@
 //! Addresses, match bits, and what the networks of two endpoints send each other
 //! (`docs/design/over-mx.md`).
 
-use crate::sys::Address;
 use cci_over::{Class, Header, Verb, words};
 use cci_proto::decimal;
 use std::net::Ipv4Addr;
@@ -12,6 +11,16 @@ const VERB: u32 = 36;
 const VERBS: u64 = 0xf << VERB;
 /// In place of the verb of a message that may be lost.
 const LOSSY: u64 = 15 << VERB;
+
+/// `mx_endpoint_addr_t`.
+#[repr(C)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Address(pub(crate) [u64; 2]);
+
+#[cfg(test)]
+impl Address {
+    pub(crate) const NONE: Self = Self([0; 2]);
+}
 
 /// An endpoint: its NIC and id, and the address by which messages reach it, once that is known. A
 /// later endpoint may have the same id: with a session none but this one is meant.
