@@ -5,9 +5,9 @@
 //! another.
 
 use cci_mem::fork::PerProcess;
-use cci_mem::sync::AtomicU64;
+use cci_mem::sync::{AtomicU64, Ordering};
 use cci_proto::{Attribute, Status, decimal};
-use cci_transport::{NameCall, OpenError, PollSet, RegistrationTable, lock};
+use cci_transport::{Connection, NameCall, OpenError, PollSet, RegistrationTable, lock};
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::{Arc, Mutex};
 
@@ -87,6 +87,11 @@ static MAILBOXES: PerProcess<Mutex<Mailboxes>> = PerProcess::new();
 /// The number in a URI of this transport.
 pub(crate) fn number_of(uri: &str) -> Option<u64> {
     decimal(uri.strip_prefix(SCHEME)?)
+}
+
+/// This side's number of a connection.
+pub(crate) fn number_in(cell: &Connection) -> u32 {
+    cell.local.load(Ordering::Relaxed)
 }
 
 impl Mailbox {

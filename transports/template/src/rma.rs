@@ -3,8 +3,7 @@
 //! A peer copies while it holds the lock of the target's registrations. So a deregistration, which
 //! takes the lock, returns only when nobody touches the memory any more.
 
-use crate::mailbox::Mailbox;
-use crate::setup::number_in;
+use crate::mailbox::{Mailbox, number_in};
 use cci_mem::memory::Memory;
 use cci_proto::{Access, Atomic, Failure, Registration, RmaError, RmaHandle};
 use cci_transport::{Connection, Rma, lock};

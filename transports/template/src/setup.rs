@@ -5,13 +5,8 @@ use crate::mailbox::{Frame, Mailbox, Request, number_of};
 use crate::side::{PendingConnect, Side};
 use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, Time};
-use cci_transport::{Connect, Connection, ConnectionState, Core, Slot, lock, monotonic};
+use cci_transport::{Connect, ConnectionState, Core, Slot, lock, monotonic};
 use std::sync::Arc;
-
-/// This side's number of a connection.
-pub(crate) fn number_in(cell: &Connection) -> u32 {
-    cell.local.load(Ordering::Relaxed)
-}
 
 impl Template {
     /// Enters a new connection under a number of its own.

@@ -2,9 +2,8 @@
 //! other files.
 
 use crate::Template;
-use crate::mailbox::Frame;
+use crate::mailbox::{Frame, number_in};
 use crate::rma::Transfer;
-use crate::setup::number_in;
 use crate::side::Side;
 use cci_mem::memory::Memory;
 use cci_mem::sync::Ordering;
