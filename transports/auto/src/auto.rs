@@ -1,76 +1,17 @@
 //! The ways of an endpoint, and who has the core.
 
-use crate::accept::Accepts;
-use crate::connect::Connects;
-use crate::driver::connects_outward;
-use crate::handle::CallSet;
+use crate::accepting::Accepts;
+use crate::call_set::CallSet;
+use crate::connecting::Connects;
 use crate::host::Place;
-use crate::poll::Interval;
+use crate::interval::Interval;
 use crate::secret::Secret;
-use crate::uri::is_loopback;
+use crate::way::{NO_WAY, WARM, Way};
 use cci_proto::Time;
-use cci_transport::{
-    CallError, Connection, Core, Driver, ExpectedClients, NameCall, PollSet, Readiness, Scope, Slot, Transport,
-};
+use cci_transport::{CallError, Connection, Core, ExpectedClients, NameCall, PollSet, Readiness, Slot, Transport};
 use rustix::event::epoll::EventFlags;
 use std::collections::HashMap;
-use std::net::SocketAddr;
 use std::sync::Arc;
-
-/// No way has this number.
-pub(crate) const NO_WAY: u8 = u8::MAX;
-/// Polls without success after which a way is cold.
-pub(crate) const WARM: u32 = 1024;
-/// The most ways of an endpoint.
-pub(crate) const MOST_WAYS: usize = 7;
-
-/// A transport of the endpoint.
-pub(crate) struct Way {
-    pub(crate) transport: Box<dyn Transport>,
-    pub(crate) driver: &'static Driver,
-    pub(crate) name: &'static str,
-    pub(crate) scope: Scope,
-    /// Where it is bound to an address of the loop-back interface, it reaches other hosts all the
-    /// same.
-    connects_outward: bool,
-    /// It may have groups, and sends from its own address.
-    pub(crate) is_link: bool,
-    /// Polls that it may fail in before it is cold; 0: it is.
-    pub(crate) warm: u32,
-    /// It is never cold: a poll is a look at memory, or there is no other way.
-    pub(crate) is_always_warm: bool,
-}
-
-impl Way {
-    pub(crate) fn new(driver: &'static Driver, transport: Box<dyn Transport>) -> Self {
-        let is_always_warm = driver.scope < Scope::Network;
-        Self {
-            transport,
-            driver,
-            name: driver.name,
-            scope: driver.scope,
-            connects_outward: connects_outward(driver),
-            is_link: driver.is_link,
-            warm: WARM,
-            is_always_warm,
-        }
-    }
-
-    /// Whether it reaches this host only.
-    pub(crate) fn stays_here(&self) -> bool {
-        !self.connects_outward && is_loopback(self.rest())
-    }
-
-    /// Where it listens, if that is an address of a network.
-    pub(crate) fn address(&self) -> Option<SocketAddr> {
-        self.rest().parse().ok()
-    }
-
-    /// Its URI without the scheme.
-    pub(crate) fn rest(&self) -> &str {
-        self.transport.uri().split_once("://").map_or("", |(_, rest)| rest)
-    }
-}
 
 /// One endpoint over several transports.
 pub(crate) struct Auto {

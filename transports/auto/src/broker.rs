@@ -1,9 +1,10 @@
 //! Clients that another endpoint sends here, and those that are sent elsewhere
 //! (`docs/design/auto.md`, Brokers).
 
-use crate::auto::{Auto, NO_WAY};
-use crate::route::common_bits;
+use crate::auto::Auto;
+use crate::candidate::common_bits;
 use crate::uri::Uri;
+use crate::way::NO_WAY;
 use cci_proto::{EventKind, Failure, RequestError};
 use cci_transport::{Core, Slot, monotonic};
 use std::cmp::Reverse;

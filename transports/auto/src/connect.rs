@@ -1,13 +1,13 @@
 //! Connects and requests over all ways (`docs/design/auto.md`, Connecting).
 
-use crate::auto::{Auto, NO_WAY};
-use crate::known::KnownRequests;
-use crate::route::{Candidate, Route};
+use crate::auto::Auto;
+use crate::candidate::{Candidate, Route};
+use crate::connecting::{Attempt, Pending};
 use crate::secret::Secret;
+use crate::way::NO_WAY;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, ConnectError, EventKind, Failure, REQUEST_HEAD, REQUEST_MAGICS, Time, WHOEVER_LISTENS};
+use cci_proto::{ConnectError, EventKind, Failure, REQUEST_HEAD, REQUEST_MAGICS, WHOEVER_LISTENS};
 use cci_transport::{Connect, Connection, Core, Outcome, Scope, Slot, monotonic, random};
-use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -67,86 +67,11 @@ impl Head {
     }
 }
 
-/// A connect that has not ended.
-struct Pending {
-    /// The program's.
-    context: u64,
-    attribute: Attribute,
-    /// With the header, if the peer has ways.
-    payload: Vec<u8>,
-    deadline: Option<Time>,
-    left: VecDeque<Candidate>,
-    /// When the next of these is tried though no way has failed.
-    next_at: Option<Time>,
-    /// Ways that were asked and have not answered.
-    open: u32,
-    has_timed_out: bool,
-    /// Why ways were not taken.
-    reasons: Vec<String>,
-    /// What to do if the server was restarted.
-    advice: Option<String>,
-}
-
-impl Pending {
-    /// Why the connect has failed.
-    fn why(&self, failure: Failure) -> String {
-        let advice = self.advice.as_ref().filter(|_| failure == Failure::Refused);
-        self.reasons.iter().chain(advice).map(String::as_str).collect::<Vec<_>>().join("; ")
-    }
-}
-
 /// What to do if another endpoint has come to where the URI leads. The URI names the old one for
 /// ever.
 fn restarted(place: Option<&str>) -> String {
     let by_port = place.map_or(String::new(), |place| format!(", or connect to {place}, whoever listens there"));
     format!("if the server was restarted, its URI is another one: ask it for that{by_port}")
-}
-
-/// A way that was asked for a connect.
-struct Attempt {
-    /// The number of the connect.
-    connect: u64,
-    way: u8,
-    /// The way, and which address where the peer has several.
-    label: String,
-    /// How long it has before the next one.
-    turn: Duration,
-}
-
-/// The connects that have not ended, and the requests that are known.
-#[derive(Default)]
-pub(crate) struct Connects {
-    pending: BTreeMap<u64, Pending>,
-    /// By the context that the way has in place of the program's.
-    attempts: BTreeMap<u64, Attempt>,
-    /// The last number of a connect or an attempt.
-    last: u64,
-    /// Of requests.
-    known: KnownRequests,
-}
-
-impl Connects {
-    /// A context for a way.
-    pub(crate) fn number(&mut self) -> u64 {
-        self.last = self.last.wrapping_add(1);
-        self.last
-    }
-
-    /// Whether no connect is open.
-    pub(crate) fn is_idle(&self) -> bool {
-        self.pending.is_empty()
-    }
-
-    /// When the next way of some connect is to be tried.
-    pub(crate) fn deadline(&self) -> Option<Time> {
-        self.pending.values().filter_map(|pending| pending.next_at).min()
-    }
-
-    /// Whether [`Connects::deadline`] would give a time.
-    #[inline]
-    pub(crate) fn is_waiting(&self) -> bool {
-        !self.pending.is_empty() && self.deadline().is_some()
-    }
 }
 
 /// Whether another way may lead to a peer to which one did not.

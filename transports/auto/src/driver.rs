@@ -1,9 +1,10 @@
 //! The record of this transport, and how the ways of an endpoint are opened.
 
-use crate::auto::{Auto, MOST_WAYS, Way};
+use crate::auto::Auto;
 use crate::host::Place;
 use crate::secret::Secret;
 use crate::uri::{LONGEST, Uri};
+use crate::way::{CONNECTS, MOST_WAYS, Way};
 use cci_proto::{Status, decimal};
 use cci_transport::{
     Arguments, Check, Condition, Core, Discovered, Driver, Drivers, Key, LocalAddress, NameCall, OpenError, Over,
@@ -126,10 +127,6 @@ fn absent(arguments: &[(String, String)], drivers: Drivers<'_>) -> Vec<String> {
     names.map(|name| format!("{name}: this build has no such transport")).collect()
 }
 
-/// The key of a link that connects to other hosts also while it listens on this one only, and its
-/// value.
-const CONNECTS: (&str, &str) = ("connect", "network");
-
 /// The keys of a way.
 fn keys_of(driver: &Driver, is_network: bool) -> Vec<(String, String)> {
     if is_network || driver.scope != Scope::Network {
@@ -152,12 +149,6 @@ fn keys_for(driver: &Driver, listen: &Listen) -> Vec<(String, String)> {
         own.push(("ip".to_owned(), ip.to_string()));
     }
     own
-}
-
-/// Whether endpoints on the loop-back interface connect to other hosts: those over a link need a
-/// key for that.
-pub(crate) fn connects_outward(driver: &Driver) -> bool {
-    !driver.is_link || driver.key(CONNECTS.0).is_some()
 }
 
 /// The keys of a way of the network, with the address of the way before, or that by which this host
@@ -317,6 +308,7 @@ fn open_way(
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::way::connects_outward;
 
     fn refuse(_: &Core, _: &TransportOptions<'_>) -> Result<Box<dyn Transport>, OpenError> {
         Err(OpenError::new(Status::NoDev, "there is none"))

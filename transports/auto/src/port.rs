@@ -1,7 +1,7 @@
 //! Endpoints by host and port: `cci://HOST:PORT` (`docs/design/auto.md`, By host and port).
 
 use crate::auto::Auto;
-use crate::route::{Address, Candidate, Route, no_address_like};
+use crate::candidate::{Address, Candidate, Route, no_address_like};
 use cci_proto::{ConnectError, WHOEVER_LISTENS};
 use cci_transport::{HostAndPort, LocalAddress, Scope, is_endpoint_ip, source_address};
 use siphasher::sip::SipHasher13;
@@ -105,7 +105,7 @@ impl Auto {
 
     /// Whether a request with this target is for this endpoint.
     pub(crate) fn is_target(&self, target: u64) -> bool {
-        let is_here = |way: &crate::auto::Way| way.address().is_some_and(|at| target_at(at) == target);
+        let is_here = |way: &crate::way::Way| way.address().is_some_and(|at| target_at(at) == target);
         target == self.identity || target == WHOEVER_LISTENS || self.ways.iter().any(is_here)
     }
 }

@@ -1,6 +1,7 @@
 //! The implementation of the trait `Transport`: each call goes to the way that it is for.
 
-use crate::auto::{Auto, NO_WAY};
+use crate::auto::Auto;
+use crate::way::NO_WAY;
 use cci_mem::memory::Memory;
 use cci_mem::source::Source;
 use cci_proto::{
