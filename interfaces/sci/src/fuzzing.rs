@@ -2,8 +2,8 @@
 
 use crate::claims::{Membership, Named, Owner};
 use crate::mirror::{Groups, apply};
-use crate::names::{Answer, Question};
 use crate::nodes::Nodes;
+use crate::question::{Answer, Question};
 use crate::wire::{Message, Patch};
 use cci::{HeapBytes, Memory};
 use std::sync::Arc;

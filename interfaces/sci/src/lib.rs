@@ -53,6 +53,7 @@ mod mirror;
 mod names;
 mod nodes;
 mod options;
+mod question;
 mod queue;
 mod segment;
 mod serve;

@@ -3,7 +3,7 @@
 
 use crate::claims::{AskedMembers, AskedOwner, Named};
 use crate::errors::Error;
-use crate::names::{Answer, LEN, Question};
+use crate::question::{Answer, LEN, Question};
 use cci_admission::{Admission, Arrival, Limits, Origin};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 use rustix::fd::OwnedFd;

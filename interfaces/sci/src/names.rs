@@ -1,10 +1,11 @@
 //! The names of this host for other hosts (`docs/design/sci-mirror.md`, Finding a node of another
 //! host).
 
-use crate::claims::{Members, Membership, Named, Owner, Until};
+use crate::claims::{Membership, Named, Owner, Until};
 use crate::errors::Error;
 use crate::lookups;
 use crate::nodes::Place;
+use crate::question::{LEN, Question};
 use cci_mem::descriptors;
 use cci_mem::inherited::close_in_children;
 use cci_mem::lookup::{Lookup, LookupError, Wait, by_system};
@@ -18,129 +19,12 @@ use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6, UdpSo
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-const QUESTION: &[u8; 8] = b"ccisciq1";
-const ANSWER: &[u8; 8] = b"cciscia1";
-/// Bytes of a question, and of an answer at most.
-pub(crate) const LEN: usize = 512;
-/// Bytes of an answer before the owner.
-const HEAD: usize = 24;
 /// The pause before a question is asked again.
 const AGAIN: Duration = Duration::from_millis(50);
 /// How long a host that does not answer is asked, while this process runs; and for members of a
 /// group.
 const REACH: Duration = Duration::from_secs(5);
 const GROUP_REACH: Duration = Duration::from_secs(1);
-
-/// What an answer says.
-const NOBODY: u32 = 0;
-const OWNER: u32 = 1;
-const HERE: u32 = 2;
-const ANOTHER_USER: u32 = 3;
-
-/// What is answered, to whomever has asked.
-#[derive(Debug, Default)]
-pub(crate) struct Answer {
-    says: u32,
-    /// Members of a group before the one that is introduced, which have not answered.
-    mute: u32,
-    introduction: Vec<u8>,
-}
-
-impl Answer {
-    pub(crate) const HERE: Self = Self { says: HERE, mute: 0, introduction: Vec::new() };
-
-    /// Who has a name. `None`: the owner does not answer, and who asks tries again.
-    pub(crate) fn of_owner(found: Result<Option<Owner>, Error>) -> Option<Self> {
-        let (says, introduction) = match found {
-            Ok(Some(owner)) => (OWNER, owner.emit()),
-            Ok(None) => (NOBODY, Vec::new()),
-            Err(Error::Access) => (ANOTHER_USER, Vec::new()),
-            Err(_) => return None,
-        };
-        Some(Self { says, mute: 0, introduction })
-    }
-
-    /// The first of these members.
-    pub(crate) fn of_members(members: &Members) -> Self {
-        let first = members.found.first().map(|(member, _)| member);
-        let is_before = |place: &&u32| first.is_none_or(|first| **place < first.place);
-        let mute = members.mute.iter().filter(is_before).count() as u32;
-        let says = if first.is_some() { OWNER } else { NOBODY };
-        Self { says, mute, introduction: first.map(Membership::emit).unwrap_or_default() }
-    }
-
-    /// `None`: it is longer than a question.
-    pub(crate) fn emit(&self, cookie: u64) -> Option<Vec<u8>> {
-        let words = [self.says.to_le_bytes(), self.mute.to_le_bytes()];
-        let bytes = [&ANSWER[..], &cookie.to_le_bytes(), words.as_flattened(), &self.introduction].concat();
-        (bytes.len() <= LEN).then_some(bytes)
-    }
-}
-
-/// A question: who has claimed a name; without one, whether anybody is there.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Question {
-    pub(crate) cookie: u64,
-    pub(crate) node: u32,
-    pub(crate) what: Option<Named>,
-}
-
-impl Question {
-    fn emit(self) -> [u8; LEN] {
-        let (kind, number) = match self.what {
-            None => (0_u32, 0_u32),
-            Some(Named::Segment(id)) => (1, id),
-            Some(Named::Interrupt(number)) => (2, number),
-            Some(Named::Member(group, _)) => (4, group),
-            // Hosts share it without asking, or never: nobody answers.
-            Some(Named::Room(..) | Named::Joining(_)) => (3, 0),
-        };
-        // Groups are of no node.
-        let node = if let Some(Named::Member(_, place)) = self.what { place } else { self.node };
-        let mut bytes = [0; LEN];
-        bytes[..8].copy_from_slice(QUESTION);
-        bytes[8..16].copy_from_slice(&self.cookie.to_le_bytes());
-        for (at, word) in (16..).step_by(4).zip([node, kind, number]) {
-            bytes[at..at + 4].copy_from_slice(&word.to_le_bytes());
-        }
-        bytes
-    }
-
-    pub(crate) fn parse(bytes: &[u8]) -> Option<Self> {
-        // No shorter one: the answer is never longer than the question.
-        let rest = bytes.strip_prefix(QUESTION).filter(|_| bytes.len() == LEN)?;
-        let (cookie, rest) = rest.split_first_chunk()?;
-        let word = |at: usize| rest[4 * at..].first_chunk().map(|bytes| u32::from_le_bytes(*bytes));
-        let what = match (word(1)?, word(2)?) {
-            (0, _) => None,
-            (1, id) => Some(Named::Segment(id)),
-            (2, number) => Some(Named::Interrupt(number)),
-            (4, group) => Some(Named::Member(group, word(0)?)),
-            _ => return None,
-        };
-        Some(Self { cookie: u64::from_le_bytes(*cookie), node: word(0)?, what })
-    }
-
-    /// The introduction in an answer to this question, read by `parse`, and how many members before
-    /// it are mute; `None`: it is no answer.
-    pub(crate) fn read<R>(
-        self,
-        bytes: &[u8],
-        parse: impl Fn(&[u8]) -> Option<R>,
-    ) -> Option<Result<(Option<R>, u32), Error>> {
-        let (head, rest) = bytes.strip_prefix(ANSWER)?.split_at_checked(HEAD - ANSWER.len())?;
-        if head[..8] != self.cookie.to_le_bytes() {
-            return None;
-        }
-        let mute = u32::from_le_bytes(head[12..16].try_into().ok()?);
-        match u32::from_le_bytes(head[8..12].try_into().ok()?) {
-            NOBODY | HERE => Some(Ok((None, mute))),
-            OWNER => parse(rest).map(|found| Ok((Some(found), mute))),
-            ANOTHER_USER => Some(Err(Error::Access)),
-            _ => None,
-        }
-    }
-}
 
 /// A socket that all processes of this user may have at once.
 fn socket(port: u16) -> Result<OwnedFd, Errno> {
@@ -306,6 +190,7 @@ pub(crate) fn probe(place: &Place, node: u32) -> Result<(), Error> {
 mod tests {
     use super::*;
     use crate::claims::{self, Limit};
+    use crate::question::Answer;
 
     fn place(port: u16) -> Place {
         Place { host: "127.0.0.1".to_owned(), port, is_here: false }
@@ -388,22 +273,6 @@ mod tests {
         });
         assert_eq!(find(&place, 4, Named::Interrupt(1), &Limit::from(None)), Ok(None));
         answering.join().expect("no panic");
-    }
-
-    #[test]
-    fn what_is_no_question_or_no_answer_is_ignored() {
-        let question = Question { cookie: 9, node: 4, what: Some(Named::Segment(7)) };
-        let bytes = question.emit();
-        assert!(Question::parse(&bytes).is_some() && Question::parse(&bytes[..LEN - 1]).is_none());
-        let mut wrong = bytes;
-        wrong[20] = 3;
-        assert!(Question::parse(&wrong).is_none() && Question::parse(&[0; LEN]).is_none());
-        let answer = Answer::HERE.emit(9).expect("short");
-        assert_eq!(question.read(&answer, Owner::parse), Some(Ok((None, 0))));
-        assert_eq!(Question { cookie: 8, ..question }.read(&answer, Owner::parse), None);
-        for len in 0..answer.len() {
-            assert_eq!(question.read(&answer[..len], Owner::parse), None, "cut to {len}");
-        }
     }
 
     /// The first member of a group is stopped: it says nothing.
