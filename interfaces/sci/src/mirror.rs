@@ -4,6 +4,8 @@
 mod calls;
 mod cast;
 mod changes;
+#[cfg(test)]
+mod fixture;
 #[allow(unsafe_code)]
 mod lines;
 mod memory;
@@ -17,23 +19,12 @@ mod state;
 #[allow(unsafe_code)]
 mod sys;
 mod thread;
+mod words;
 
 pub(crate) use calls::Looks;
-pub(crate) use changes::{Change, WORD, mask_before};
+pub(crate) use changes::Change;
 pub(crate) use memory::{Mirror, Sent};
 pub(crate) use pass::MOST_BYTES;
 pub(crate) use patch::{Groups, apply, emit};
 pub(crate) use state::Mirrors;
-
-/// A host with a segment of 4 KiB, and another one that is connected to it by a network.
-#[cfg(test)]
-fn connected() -> (crate::Host, crate::LocalSegment, crate::Host, crate::RemoteSegment) {
-    use crate::{Host, Nodes, Options};
-    let device = cci_conformance::device_of("sock", &[("ip", "127.0.0.1")]);
-    let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone())).expect("a host");
-    let (owner, other) = (open(), open());
-    let segment = owner.create(fastrand::u32(..), 4096).expect("memory");
-    segment.prepare().and_then(|()| segment.publish()).expect("room");
-    let far = other.connect(owner.node(), segment.id(), Some(cci_conformance::LIMIT)).expect("published");
-    (owner, segment, other, far)
-}
+pub(crate) use words::{WORD, mask_before};

@@ -268,7 +268,7 @@ impl Shared {
 #[cfg(test)]
 mod tests {
     use super::{DRIVEN, Looks, PATIENCE, RARELY};
-    use crate::mirror::connected;
+    use crate::mirror::fixture::connected;
     use crate::{Access, Error, Host, Nodes, Options};
     use cci_conformance::{LIMIT, sm_device};
     use std::time::{Duration, Instant};

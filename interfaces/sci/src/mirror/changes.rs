@@ -1,17 +1,9 @@
 //! What a program has changed: words compared with a twin, and how the changes are sent
 //! (`docs/design/sci-mirror.md`, A pass). No memory and no message is known here.
 
-use crate::mirror::lines;
-use cci_mem::sync::{AtomicU64, Ordering};
+use crate::mirror::words::{LINE, Line, Source, is_whole, mask_of};
 use std::ops::Range;
 
-/// Bytes of a word.
-pub(crate) const WORD: usize = 8;
-/// Words of a line.
-pub(super) const LINE: u64 = 8;
-
-/// The words of a line.
-pub(super) type Line = [u64; LINE as usize];
 /// Words that have changed as a whole, in a row, from which on an RMA sends them.
 const BULK: u64 = 64;
 
@@ -143,110 +135,6 @@ impl Found {
     }
 }
 
-const ONES: u64 = 0x0101_0101_0101_0101;
-
-/// Zero if each byte has a bit.
-#[inline]
-fn same_bytes(bits: u64) -> u64 {
-    // A byte of zero alone borrows from its top bit.
-    bits.wrapping_sub(ONES) & !bits & ONES << 7
-}
-
-/// Whether each byte has a bit.
-#[inline]
-fn is_whole(bits: u64) -> bool {
-    same_bytes(bits) == 0
-}
-
-/// Which bytes have bits.
-pub(crate) fn mask_of(bits: u64) -> u8 {
-    const LOW: u64 = 0x7f7f_7f7f_7f7f_7f7f;
-    // The first byte of memory is the lowest one here.
-    let bits = bits.to_le();
-    // The top bit of each byte that is not zero, as its lowest one.
-    let bits = ((((bits & LOW) + LOW) | bits) >> 7) & ONES;
-    // Moves the bit of byte i to bit i of the top byte; no two meet.
-    (bits.wrapping_mul(0x0102_0408_1020_4080) >> 56) as u8
-}
-
-/// A word of ones where the mask has bits.
-fn spread(mask: u8) -> u64 {
-    u64::from_ne_bytes(std::array::from_fn(|at| if mask >> at & 1 == 1 { 0xff } else { 0 }))
-}
-
-/// `old`, with the bytes of `new` that the mask names.
-pub(crate) fn merge(old: u64, new: u64, mask: u8) -> u64 {
-    let bits = spread(mask);
-    old & !bits | new & bits
-}
-
-/// Bytes of a word from `from` on that lie before `end`.
-pub(crate) fn mask_before(from: usize, end: usize) -> u8 {
-    match end.saturating_sub(from) {
-        0 => 0,
-        left @ 1..WORD => (1 << left) - 1,
-        _ => u8::MAX,
-    }
-}
-
-/// Words that the program may store to meanwhile. Each is loaded whole, with acquire order.
-pub(crate) trait Source {
-    fn word(&self, at: usize) -> u64;
-
-    /// A line, from its last word to its first.
-    #[inline]
-    fn line(&self, line: usize) -> [u64; LINE as usize] {
-        let mut words = [0; LINE as usize];
-        for at in (0..LINE as usize).rev() {
-            words[at] = self.word(line * LINE as usize + at);
-        }
-        words
-    }
-
-    /// Passes lines that have not changed, from the last one down, then lines that have changed in
-    /// all their bytes, which `known` has afterwards: how many lines lie before the former, and
-    /// before the latter. Each line is loaded before those below it.
-    #[inline]
-    fn advance(&self, known: &mut [Line]) -> (usize, usize)
-    where
-        Self: Sized,
-    {
-        advance_by_words(self, known)
-    }
-}
-
-/// [`Source::advance`] by loads of words.
-pub(super) fn advance_by_words(source: &impl Source, known: &mut [Line]) -> (usize, usize) {
-    let same = (0..known.len()).rev().take_while(|at| source.line(*at) == known[*at]).count();
-    let top = known.len() - same;
-    let mut rest = top;
-    while rest > 0 {
-        let words = source.line(rest - 1);
-        if !words.iter().zip(&known[rest - 1]).all(|(word, known)| is_whole(word ^ known)) {
-            break;
-        }
-        known[rest - 1] = words;
-        rest -= 1;
-    }
-    (top, rest)
-}
-
-/// Words of memory, from the beginning of a line on.
-pub(crate) struct Words<'a>(pub(crate) &'a [AtomicU64]);
-
-impl Source for Words<'_> {
-    #[inline]
-    fn word(&self, at: usize) -> u64 {
-        self.0[at].load(Ordering::Acquire)
-    }
-
-    /// By vectors where the processor has them: most lines have not changed.
-    #[inline]
-    fn advance(&self, known: &mut [Line]) -> (usize, usize) {
-        lines::advance(self, known)
-    }
-}
-
 /// Compares words with their twins, from the last to the first, and brings the twins up to date.
 /// `first` is the place of the first one, which begins a line.
 pub(crate) fn compare(source: &impl Source, twin: &mut [u64], first: u64, found: &mut Found) {
@@ -285,6 +173,7 @@ fn add_changed(place: u64, words: Line, known: &mut Line, found: &mut Found) {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::mirror::words::{ONES, WORD, merge};
 
     impl<F: Fn(usize) -> u64> Source for F {
         fn word(&self, at: usize) -> u64 {
@@ -381,20 +270,6 @@ mod tests {
         all.add_again(&[(5, 1), (98, 0b110), (200, 4)], |place| place);
         let again = |place, mask| Change { mask, ..whole(place) };
         assert_eq!(all, Found { runs: row(0..98), others: vec![again(200, 4), again(98, 0b111)] });
-    }
-
-    #[test]
-    fn masks_name_bytes_in_the_order_of_memory() {
-        let [old, new] = [[1; 8], [2, 3, 4, 5, 6, 7, 8, 9]].map(u64::from_ne_bytes);
-        assert_eq!(merge(old, new, 0b1000_0101).to_ne_bytes(), [2, 1, 4, 1, 1, 1, 1, 9]);
-        assert_eq!([0, 1, 7, 8, 9].map(|end| mask_before(0, end)), [0, 1, 0x7f, 0xff, 0xff]);
-        assert_eq!(mask_before(8, 3), 0);
-        for mask in 0..=u8::MAX {
-            let bytes: [u8; WORD] = std::array::from_fn(|at| (mask >> at & 1) << (at * 3 % 8));
-            assert_eq!(mask_of(u64::from_ne_bytes(bytes)), mask);
-            assert_eq!(is_whole(u64::from_ne_bytes(bytes)), mask == u8::MAX);
-            assert_eq!(merge(0, u64::MAX, mask), spread(mask));
-        }
     }
 
     /// Writers of random bytes of one segment: both see their own, and the segment has the bytes

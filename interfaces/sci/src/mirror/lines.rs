@@ -1,10 +1,23 @@
 //! Lines of memory compared with what is known of them, by vectors where the processor has them.
 
-use crate::mirror::changes::{LINE, Line, Words, advance_by_words};
-use cci_mem::sync::AtomicU64;
+use crate::mirror::words::{Line, Source, Words, advance_by_words};
+use cci_mem::sync::Ordering;
 
-/// [`Source::advance`](crate::mirror::changes::Source::advance) of words of memory.
-pub(super) fn advance(own: &Words<'_>, known: &mut [Line]) -> (usize, usize) {
+impl Source for Words<'_> {
+    #[inline]
+    fn word(&self, at: usize) -> u64 {
+        self.0[at].load(Ordering::Acquire)
+    }
+
+    /// By vectors where the processor has them: most lines have not changed.
+    #[inline]
+    fn advance(&self, known: &mut [Line]) -> (usize, usize) {
+        advance(self, known)
+    }
+}
+
+/// [`Source::advance`] of words of memory.
+fn advance(own: &Words<'_>, known: &mut [Line]) -> (usize, usize) {
     #[cfg(all(target_arch = "x86_64", not(miri)))]
     if std::arch::is_x86_feature_detected!("avx2") {
         let own = &own.0.as_chunks().0[..known.len()];
@@ -16,7 +29,8 @@ pub(super) fn advance(own: &Words<'_>, known: &mut [Line]) -> (usize, usize) {
 
 #[cfg(all(target_arch = "x86_64", not(miri)))]
 mod vectors {
-    use super::{AtomicU64, LINE, Line};
+    use crate::mirror::words::{LINE, Line};
+    use cci_mem::sync::AtomicU64;
     use std::arch::x86_64::{
         __m128i, __m256i, _mm256_cmpeq_epi8, _mm256_loadu_si256, _mm256_or_si256, _mm256_set_m128i,
         _mm256_setzero_si256, _mm256_storeu_si256, _mm256_testz_si256, _mm256_xor_si256,
@@ -97,7 +111,8 @@ mod vectors {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use cci_mem::sync::{AtomicBool, Ordering};
+    use crate::mirror::words::LINE;
+    use cci_mem::sync::{AtomicBool, AtomicU64};
 
     /// Memory that begins at a line.
     #[repr(align(64))]

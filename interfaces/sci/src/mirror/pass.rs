@@ -1,10 +1,11 @@
 //! Passes: what has changed is found and sent (`docs/design/sci-mirror.md`, A pass).
 
-use crate::mirror::changes::{Change, Found, WORD, Words, compare, mask_before};
+use crate::mirror::changes::{Change, Found, compare};
 use crate::mirror::memory::{BLOCK, Block};
 use crate::mirror::patch::emit;
 use crate::mirror::state::{SHORT, Transfer, Twin};
 use crate::mirror::sys::bytes;
+use crate::mirror::words::{WORD, Words, mask_before};
 use crate::state::{Operation, State};
 use crate::wire::{HEADER, Message};
 use cci::{Connection, Endpoint, Rma, RmaError};

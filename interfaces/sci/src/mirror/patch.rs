@@ -1,7 +1,8 @@
 //! Groups of changed words as they are sent, and their way into the segment
 //! (`docs/design/sci-mirror.md`, Messages).
 
-use crate::mirror::changes::{Change, WORD, mask_before, merge};
+use crate::mirror::changes::Change;
+use crate::mirror::words::{WORD, mask_before, merge};
 use cci::Memory;
 
 /// Bytes before the words of a group.

@@ -1,8 +1,8 @@
 //! What the owner has is read, and merged with what the program has changed.
 
-use crate::mirror::changes::{WORD, mask_of, merge};
 use crate::mirror::memory::Block;
 use crate::mirror::state::{Transfer, Twin};
+use crate::mirror::words::{WORD, mask_of, merge};
 use crate::state::{Operation, State};
 use cci::{Endpoint, Rma, RmaError};
 use std::collections::VecDeque;

@@ -163,7 +163,7 @@ impl State {
 #[cfg(test)]
 mod tests {
     use crate::Access;
-    use crate::mirror::connected;
+    use crate::mirror::fixture::connected;
     use cci_conformance::LIMIT;
 
     /// Its interrupt came, and then it did not answer any more.

@@ -92,7 +92,7 @@ impl State {
 mod tests {
     use super::{EACH, LONGEST, PART, QUIET, Reread, SHORTEST, STORED};
     use crate::Access;
-    use crate::mirror::connected;
+    use crate::mirror::fixture::connected;
     use cci_conformance::LIMIT;
     use std::time::{Duration, Instant};
 

@@ -252,7 +252,7 @@ impl Twin {
 #[cfg(test)]
 mod tests {
     use crate::Access;
-    use crate::mirror::connected;
+    use crate::mirror::fixture::connected;
     use cci_conformance::LIMIT;
     use std::time::{Duration, Instant};
 

@@ -1,0 +1,14 @@
+//! A mirror for tests.
+
+use crate::{Host, LocalSegment, Nodes, Options, RemoteSegment};
+
+/// A host with a segment of 4 KiB, and another one that is connected to it by a network.
+pub(super) fn connected() -> (Host, LocalSegment, Host, RemoteSegment) {
+    let device = cci_conformance::device_of("sock", &[("ip", "127.0.0.1")]);
+    let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone())).expect("a host");
+    let (owner, other) = (open(), open());
+    let segment = owner.create(fastrand::u32(..), 4096).expect("memory");
+    segment.prepare().and_then(|()| segment.publish()).expect("room");
+    let far = other.connect(owner.node(), segment.id(), Some(cci_conformance::LIMIT)).expect("published");
+    (owner, segment, other, far)
+}
