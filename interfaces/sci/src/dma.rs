@@ -1,10 +1,11 @@
 //! DMA queues.
 
 use crate::errors::Error;
+use crate::notices::{Source, retire};
 use crate::queue::{Queue, QueueState, Transfer};
 use crate::segment::{LocalSegment, RemoteSegment};
 use crate::shared::Shared;
-use crate::state::{Source, State, retire};
+use crate::state::State;
 use crate::types::{Then, deadline};
 use std::fmt;
 use std::sync::{Arc, Mutex};

@@ -1,9 +1,12 @@
 //! Interrupts, with bytes and without.
 
 use crate::errors::Error;
+use crate::notices::{Notices, Source};
+use crate::objects::OwnInterrupt;
+use crate::partner::Key;
 use crate::serve::MOST_DATA;
 use crate::shared::Shared;
-use crate::state::{Key, Notices, OwnInterrupt, Source, State};
+use crate::state::State;
 use crate::types::{Callback, Reason, Then};
 use crate::wire::{HEADER, Message};
 use std::collections::BTreeMap;

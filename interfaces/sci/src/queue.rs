@@ -1,7 +1,10 @@
 //! Transfers of DMA queues: by RMA, by copies within a host, and to broadcast groups.
 
 use crate::mapped::Mapped;
-use crate::state::{Notices, Operation, Partner, Source, State};
+use crate::notices::{Notices, Source};
+use crate::operation::Operation;
+use crate::partner::Partner;
+use crate::state::State;
 use cci::{Endpoint, Rma, RmaError, RmaHandle};
 use std::sync::Arc;
 

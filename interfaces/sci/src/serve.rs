@@ -3,7 +3,11 @@
 use crate::errors::Error;
 use crate::mapped::Mapped;
 use crate::mirror::apply;
-use crate::state::{Attachment, Key, Notices, Operation, Partner, Remote, Source, State, Target};
+use crate::notices::{Notices, Source};
+use crate::objects::{Attachment, Remote, Target};
+use crate::operation::Operation;
+use crate::partner::{Key, Partner};
+use crate::state::State;
 use crate::types::Reason;
 use crate::wire::{Answer, Message, Patch};
 use cci::{Endpoint, Event, ImportError, Received};

@@ -3,14 +3,17 @@
 
 use crate::broadcast::Group;
 use crate::connect::Pending;
-use crate::device_memory::{DeviceMemory, Piece};
+use crate::device_memory::DeviceMemory;
 use crate::errors::Error;
-use crate::mapped::Mapped;
 use crate::mirror::Mirrors;
+use crate::notices::{Call, Source, call_of, retire};
+use crate::objects::{Attachment, OwnInterrupt, OwnSegment, Remote, Request, Target};
+use crate::operation::{PROBE, TRIGGER, context};
+use crate::partner::{Key, Partner};
 use crate::queue::Queue;
-use crate::types::{Callback, Reason, SegmentEvent, Then};
+use crate::types::{Reason, SegmentEvent};
 use crate::wire::Message;
-use cci::{Connection, Endpoint, Memory, Notify, Registration, RmaHandle, Scope, SendError};
+use cci::{Connection, Endpoint, Notify, Scope, SendError};
 use cci_mem::fork::Mark;
 use cci_peers::{Deferred, Directory, Found, Name, Peer, Peers, Table};
 use rustix::fd::OwnedFd;
@@ -18,125 +21,11 @@ use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
-/// Events of an object that nobody has taken, at most.
-const MOST_EVENTS: usize = 1024;
 /// Messages that wait for room in CCI, for each peer at most.
 const MOST_WAITING: usize = 65_536;
-/// Contexts of the host's own operations: what stands above the token.
-const KIND_SHIFT: u32 = 56;
-const TRIGGER: u64 = 1;
-const TRANSFER: u64 = 2;
-const MIRROR: u64 = 3;
-const PROBE: u64 = 4;
 /// How often peers over a network are sent something while all is quiet: the end of one that was
 /// killed is noticed by what is sent.
 const PROBES: Duration = Duration::from_secs(3);
-
-/// The other side of a connection; `None`: this host itself.
-pub(crate) type Partner = Option<Peer>;
-/// A connection as its owner names it.
-pub(crate) type Key = (Partner, u64);
-
-/// Events that wait for a call or for a callback.
-pub(crate) struct Notices<E> {
-    pub(crate) events: VecDeque<E>,
-    pub(crate) callback: Option<Callback<E>>,
-}
-
-impl<E> Notices<E> {
-    pub(crate) fn new() -> Self {
-        Self { events: VecDeque::new(), callback: None }
-    }
-
-    fn push(&mut self, event: E) {
-        if self.events.len() >= MOST_EVENTS {
-            self.events.pop_front();
-        }
-        self.events.push_back(event);
-    }
-}
-
-/// What has callbacks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Source {
-    Segment(u32, u64),
-    Remote(u64),
-    Interrupt(u32, u64),
-    Queue(u64),
-    Connecting(u64),
-}
-
-/// A segment of this host.
-pub(crate) struct OwnSegment {
-    /// Which of those that have had the id.
-    pub(crate) life: u64,
-    pub(crate) mapped: Arc<Mapped>,
-    /// Where it lies in the memory of a device.
-    pub(crate) piece: Option<Arc<Piece>>,
-    /// Once it is prepared: a registration without rights, beside which others come and go without
-    /// a notice to peers that the memory is gone.
-    pub(crate) anchor: Option<Registration<Memory>>,
-    /// That of peers.
-    pub(crate) registration: Option<Registration<Memory>>,
-    pub(crate) is_available: bool,
-    /// It is one of a broadcast group.
-    pub(crate) is_broadcast: bool,
-    pub(crate) connectors: BTreeSet<Key>,
-    pub(crate) notices: Notices<SegmentEvent>,
-}
-
-/// A connection to a segment.
-pub(crate) struct Remote {
-    pub(crate) partner: Partner,
-    pub(crate) node: u32,
-    pub(crate) segment: u32,
-    pub(crate) mapped: Arc<Mapped>,
-    /// For RMA; none of a segment that was found in the memory of a device.
-    pub(crate) handle: Option<RmaHandle>,
-    pub(crate) is_lost: bool,
-    pub(crate) notices: Notices<Reason>,
-}
-
-/// An interrupt of this host.
-pub(crate) struct OwnInterrupt {
-    pub(crate) life: u64,
-    pub(crate) has_bytes: bool,
-    /// How many events of each connection wait.
-    pub(crate) connectors: BTreeMap<Key, u32>,
-    pub(crate) notices: Notices<(Key, Vec<u8>)>,
-}
-
-/// A connection to an interrupt.
-pub(crate) struct Attachment {
-    pub(crate) partner: Partner,
-    /// A trigger has not ended; there was another one meanwhile.
-    pub(crate) is_in_flight: bool,
-    pub(crate) is_due: bool,
-    /// Events that the owner has not taken.
-    pub(crate) outstanding: u32,
-    pub(crate) is_lost: bool,
-}
-
-/// A connect that waits for its answer.
-pub(crate) struct Request {
-    pub(crate) partner: Partner,
-    pub(crate) node: u32,
-    /// `None`: it is to an interrupt.
-    pub(crate) segment: Option<u32>,
-    pub(crate) outcome: Option<Result<(), Error>>,
-}
-
-/// What a connection of a peer is to.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Target {
-    /// With the node of the connecting side.
-    Segment(u32, u32),
-    /// A segment that its program has released: its life.
-    Released(u64),
-    Interrupt(u32),
-    /// A member of a broadcast group.
-    Member(u32),
-}
 
 /// URIs of other hosts by their numbers.
 #[derive(Clone, Default)]
@@ -623,41 +512,6 @@ impl State {
     }
 }
 
-/// The context of an operation.
-fn context(kind: u64, token: u64) -> u64 {
-    kind << KIND_SHIFT | token
-}
-
-/// What an operation of the host's own was.
-pub(crate) enum Operation {
-    Trigger(u64),
-    Transfer(u64),
-    Mirror(u64),
-    Probe(u64),
-    Other,
-}
-
-impl Operation {
-    pub(crate) fn of(context: u64) -> Self {
-        let token = context & ((1 << KIND_SHIFT) - 1);
-        match context >> KIND_SHIFT {
-            TRIGGER => Self::Trigger(token),
-            TRANSFER => Self::Transfer(token),
-            MIRROR => Self::Mirror(token),
-            PROBE => Self::Probe(token),
-            _ => Self::Other,
-        }
-    }
-
-    pub(crate) fn transfer(token: u64) -> Notify {
-        Notify::Always(context(TRANSFER, token))
-    }
-
-    pub(crate) fn mirror(operation: u64) -> Notify {
-        Notify::Always(context(MIRROR, operation))
-    }
-}
-
 /// Sends a message. False: there is no room.
 fn put(endpoint: &Endpoint, connection: Connection, message: &Message) -> bool {
     let notify = match message {
@@ -666,23 +520,4 @@ fn put(endpoint: &Endpoint, connection: Connection, message: &Message) -> bool {
     };
     // A link that is lost reports its end.
     !matches!(endpoint.send(connection, &message.emit(), notify), Err(SendError::NoBuffers))
-}
-
-/// Takes the callback from an object.
-pub(crate) fn retire<E: 'static>(retired: &mut Vec<Box<dyn Send>>, notices: &mut Notices<E>) {
-    if let Some(callback) = notices.callback.take() {
-        retired.push(Box::new(callback));
-    }
-}
-
-/// A callback, with its event.
-pub(crate) type Call = Box<dyn FnOnce() -> Then + Send>;
-
-fn call_of<E: Send + 'static>(notices: &mut Notices<E>) -> Option<Call> {
-    let callback = Arc::clone(notices.callback.as_ref()?);
-    let event = notices.events.pop_front()?;
-    Some(Box::new(move || {
-        let mut callback = callback.lock().unwrap_or_else(PoisonError::into_inner);
-        callback(event)
-    }))
 }

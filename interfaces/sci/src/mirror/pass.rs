@@ -6,7 +6,8 @@ use crate::mirror::patch::emit;
 use crate::mirror::state::{SHORT, Transfer, Twin};
 use crate::mirror::sys::bytes;
 use crate::mirror::words::{WORD, Words, mask_before};
-use crate::state::{Operation, State};
+use crate::operation::Operation;
+use crate::state::State;
 use crate::wire::{HEADER, Message};
 use cci::{Connection, Endpoint, Rma, RmaError};
 use cci_peers::Peer;
@@ -366,7 +367,7 @@ impl State {
     }
 
     /// The owner has confirmed a patch.
-    pub(crate) fn on_applied(&mut self, from: crate::state::Partner, token: u64, number: u32) {
+    pub(crate) fn on_applied(&mut self, from: crate::partner::Partner, token: u64, number: u32) {
         let Some(twin) = self.mirrors.all.get_mut(&token).filter(|twin| twin.partner == from) else { return };
         let before = u64::from((twin.sent as u32).wrapping_sub(number));
         twin.confirmed = twin.confirmed.max(twin.sent.saturating_sub(before));

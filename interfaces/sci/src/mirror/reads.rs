@@ -3,7 +3,8 @@
 use crate::mirror::memory::Block;
 use crate::mirror::state::{Transfer, Twin};
 use crate::mirror::words::{WORD, mask_of, merge};
-use crate::state::{Operation, State};
+use crate::operation::Operation;
+use crate::state::State;
 use cci::{Endpoint, Rma, RmaError};
 use std::collections::VecDeque;
 use std::ops::Range;
