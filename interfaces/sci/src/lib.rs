@@ -65,6 +65,7 @@ mod shared;
 mod state;
 #[allow(unsafe_code)]
 mod sys;
+mod transfers;
 mod types;
 mod window;
 mod wire;
