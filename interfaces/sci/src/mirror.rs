@@ -11,6 +11,7 @@ mod lines;
 mod memory;
 mod pass;
 mod patch;
+mod reading;
 mod reads;
 mod refresh;
 mod reread;
@@ -19,6 +20,7 @@ mod state;
 #[allow(unsafe_code)]
 mod sys;
 mod thread;
+mod watch;
 mod words;
 
 pub(crate) use calls::Looks;

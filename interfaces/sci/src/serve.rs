@@ -9,7 +9,7 @@ use crate::operation::Operation;
 use crate::partner::{Key, Partner};
 use crate::state::State;
 use crate::types::Reason;
-use crate::wire::{Answer, Message, Patch};
+use crate::wire::{Answer, MOST_DATA, Message, Patch};
 use cci::{Endpoint, Event, ImportError, Received};
 use cci_peers::{Change, Peer};
 use std::sync::Arc;
@@ -17,9 +17,6 @@ use std::time::Instant;
 
 /// Connections of one peer, at most.
 const MOST_CONNECTORS: usize = 65_536;
-/// Events of one connection to an interrupt with bytes that nobody has taken, at most.
-pub(crate) const MOST_DATA: u32 = 16;
-
 impl State {
     /// Takes an event of the endpoint.
     pub(crate) fn take(&mut self, endpoint: &Endpoint, event: Event<'_>) {

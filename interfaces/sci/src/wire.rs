@@ -5,6 +5,8 @@ use cci::RmaHandle;
 
 /// Bytes before what follows.
 pub(crate) const HEADER: usize = 24;
+/// Events of one connection to an interrupt with bytes that nobody has taken, at most.
+pub(crate) const MOST_DATA: u32 = 16;
 /// Bytes of a handle.
 const HANDLE: usize = 32;
 /// ATTACH: the interrupt takes bytes.

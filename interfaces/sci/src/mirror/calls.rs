@@ -2,7 +2,7 @@
 
 use crate::errors::Error;
 use crate::mirror::memory::Sent;
-use crate::mirror::refresh::Load;
+use crate::mirror::reading::Load;
 use crate::mirror::state::Twin;
 use crate::shared::Shared;
 use crate::state::State;

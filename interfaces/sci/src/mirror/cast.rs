@@ -4,9 +4,9 @@
 use crate::errors::Error;
 use crate::mirror::changes::Change;
 use crate::mirror::memory::Mirror;
-use crate::mirror::pass::{BUDGET, Pass, Step};
+use crate::mirror::pass::{BUDGET, Step};
 use crate::mirror::patch::emit;
-use crate::mirror::state::{Mirrors, Transfer, Twin};
+use crate::mirror::state::{Mirrors, Pass, Transfer, Twin};
 use crate::state::State;
 use cci::{Endpoint, RmaHandle};
 use std::ops::Range;

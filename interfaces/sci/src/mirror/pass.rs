@@ -3,7 +3,7 @@
 use crate::mirror::changes::{Change, Found, compare};
 use crate::mirror::memory::{BLOCK, Block};
 use crate::mirror::patch::emit;
-use crate::mirror::state::{SHORT, Transfer, Twin};
+use crate::mirror::state::{Pass, SHORT, Transfer, Twin};
 use crate::mirror::sys::bytes;
 use crate::mirror::words::{WORD, Words, mask_before};
 use crate::operation::Operation;
@@ -22,21 +22,6 @@ pub(crate) const MOST_BYTES: usize = 8192;
 /// Patches that were not confirmed from which on one asks for it, and those that are told apart.
 const MANY: usize = 32;
 const MOST_PLACES: usize = 64;
-
-/// A pass that has begun.
-pub(crate) struct Pass {
-    pub(crate) begun: Instant,
-    /// Whether the writes of the pass before have ended.
-    is_comparing: bool,
-    /// The blocks before this one are still to be compared.
-    pub(super) rest: usize,
-    /// Of the last changed line.
-    pub(super) last: Vec<Change>,
-    /// Writes that have not begun. The last one stays here until all is compared.
-    waiting: VecDeque<u64>,
-    /// The owner is asked to confirm the last line.
-    is_asking: bool,
-}
 
 /// How far a pass has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -109,6 +94,17 @@ impl Twin {
 }
 
 impl State {
+    /// Runs something on a twin, which is not entered meanwhile.
+    pub(crate) fn with_twin<R>(&mut self, token: u64, act: impl FnOnce(&mut Self, &mut Twin) -> R) -> Option<R> {
+        let mut twin = self.mirrors.all.remove(&token)?;
+        let result = act(self, &mut twin);
+        // The link may have ended meanwhile.
+        if self.remotes.get(&token).is_none_or(|remote| !remote.is_lost) && !self.is_closed {
+            self.mirrors.all.insert(token, twin);
+        }
+        Some(result)
+    }
+
     /// Compares what is due, on a thread of the program that drives the endpoint.
     pub(crate) fn compare_due(&mut self, endpoint: &Endpoint, now: Instant) {
         while let Some(token) = self.mirrors.all.values().find(|twin| twin.next <= now).map(|twin| twin.mirror.token) {

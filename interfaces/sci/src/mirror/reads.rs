@@ -1,23 +1,17 @@
 //! What the owner has is read, and merged with what the program has changed.
 
-use crate::mirror::memory::Block;
+use crate::mirror::memory::{BLOCK, Block};
+use crate::mirror::reading::{Load, Reading};
 use crate::mirror::state::{Transfer, Twin};
 use crate::mirror::words::{WORD, mask_of, merge};
 use crate::operation::Operation;
 use crate::state::State;
 use cci::{Endpoint, Rma, RmaError};
-use std::collections::VecDeque;
 use std::ops::Range;
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
-/// A read that has begun.
-pub(crate) struct Reading {
-    /// Blocks whose RMA has not begun.
-    rest: VecDeque<usize>,
-    /// RMAs that have not ended.
-    open: u32,
-    has_failed: bool,
-}
+/// A read that has begun wakes the thread at each end of an RMA. It looks as often by itself.
+const LOOK: Duration = Duration::from_millis(10);
 
 impl Twin {
     /// Begins to read blocks; the number by which the end is known.
@@ -115,6 +109,26 @@ impl State {
         twin.finish_read();
     }
 
+    /// Reads a mirror again if that is due; the pause until it is again. `None`: it has no window.
+    pub(super) fn reread(&mut self, endpoint: &Endpoint, twin: &mut Twin) -> Option<Duration> {
+        let is_mapped = |token| self.remotes.get(token).is_some_and(|remote| remote.mapped.is_in_use());
+        if twin.reread.open.is_none() && (twin.loaded.is_empty() || !is_mapped(&twin.mirror.token)) {
+            return None;
+        }
+        let now = Instant::now();
+        if twin.reread.open.is_none() && twin.reread.due > now {
+            return Some(twin.reread.due - now);
+        }
+        let mut load = twin.reread.open.take().unwrap_or_else(|| Load::new(twin.loaded.clone()));
+        if self.load_step(endpoint, twin, &mut load).is_none() {
+            twin.reread.open = Some(load);
+            return Some(LOOK);
+        }
+        let now = Instant::now();
+        twin.reread.end(now, twin.changes, twin.loaded.len());
+        Some(twin.reread.due.saturating_duration_since(now))
+    }
+
     /// A read of a block has ended, well if there are bytes.
     pub(crate) fn on_read(
         &mut self,
@@ -131,7 +145,7 @@ impl State {
     pub(super) fn note_read(&mut self, twin: &mut Twin, transfer: &Transfer, bytes: Option<Vec<u8>>) {
         match (bytes, &mut twin.reading) {
             (Some(bytes), _) => {
-                let block = transfer.offset / super::memory::BLOCK;
+                let block = transfer.offset / BLOCK;
                 let (state, is_known) = (twin.mirror.block(block), twin.is_known(transfer.offset, &bytes));
                 twin.changes += u64::from(!is_known);
                 // A block that has nothing new stays as it is.

@@ -2,42 +2,17 @@
 //! what the owner stored before it (`docs/design/sci-mirror.md`, Interrupts of the owner).
 
 use crate::errors::Error;
+use crate::mirror::reading::{Load, Refresh};
 use crate::mirror::state::Twin;
-use crate::serve::MOST_DATA;
 use crate::state::State;
-use crate::wire::Message;
+use crate::wire::{MOST_DATA, Message};
 use cci::Endpoint;
 use cci_peers::Peer;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::time::{Duration, Instant};
 
 /// How long an interrupt waits for reads, at most.
 const PATIENCE: Duration = Duration::from_secs(1);
-
-/// A read of blocks, behind a pass that the owner has confirmed.
-pub(crate) struct Load {
-    blocks: Range<usize>,
-    pass: Option<u64>,
-    read: Option<u64>,
-}
-
-impl Load {
-    pub(crate) fn new(blocks: Range<usize>) -> Self {
-        Self { blocks, pass: None, read: None }
-    }
-}
-
-/// What waits for mirrors of one peer.
-pub(crate) struct Refresh {
-    /// Mirrors that are still to be read.
-    loads: Vec<(u64, Load)>,
-    until: Instant,
-    /// TRIGGER and DATA in their order, and the DISCONNECT behind them.
-    held: VecDeque<Message>,
-    /// The first of them came before the reads began.
-    covered: usize,
-}
 
 /// The connection that a message which may wait is of.
 fn token_of(message: &Message) -> Option<u64> {

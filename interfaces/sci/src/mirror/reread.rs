@@ -1,10 +1,7 @@
 //! Mirrors are read again from time to time: a program that polls a window, and makes no call,
 //! sees what the owner stores (`docs/design/sci-mirror.md`, Loads that poll).
 
-use crate::mirror::refresh::Load;
-use crate::mirror::state::Twin;
-use crate::state::State;
-use cci::Endpoint;
+use crate::mirror::reading::Load;
 use std::time::{Duration, Instant};
 
 /// The shortest pause before a mirror is read again. It is this part of the time without a change:
@@ -21,15 +18,12 @@ const STORED: Duration = Duration::from_millis(10);
 /// The least pause for each block of 64 KiB but the first. It is none of what a read took: that is
 /// long where others have the processor.
 const EACH: Duration = Duration::from_millis(10);
-/// A read that has begun wakes the thread at each end of an RMA. It looks as often by itself.
-const LOOK: Duration = Duration::from_millis(10);
-
 /// When a mirror is read again.
 pub(crate) struct Reread {
-    due: Instant,
+    pub(super) due: Instant,
     /// When the last change was seen. One of the program counts as one of `PART * STORED` ago.
     since: Instant,
-    open: Option<Load>,
+    pub(super) open: Option<Load>,
     /// Changes of the owner that had been seen when the last read began.
     seen: u64,
 }
@@ -40,7 +34,7 @@ impl Reread {
     }
 
     /// A read of so many blocks has ended.
-    fn end(&mut self, now: Instant, changes: u64, blocks: usize) {
+    pub(super) fn end(&mut self, now: Instant, changes: u64, blocks: usize) {
         if std::mem::replace(&mut self.seen, changes) != changes {
             self.since = now;
         }
@@ -64,28 +58,6 @@ impl Reread {
 /// The least pause of a mirror of so many blocks.
 fn least(blocks: usize) -> Duration {
     EACH.saturating_mul(u32::try_from(blocks.saturating_sub(1)).unwrap_or(u32::MAX))
-}
-
-impl State {
-    /// Reads a mirror again if that is due; the pause until it is again. `None`: it has no window.
-    pub(super) fn reread(&mut self, endpoint: &Endpoint, twin: &mut Twin) -> Option<Duration> {
-        let is_mapped = |token| self.remotes.get(token).is_some_and(|remote| remote.mapped.is_in_use());
-        if twin.reread.open.is_none() && (twin.loaded.is_empty() || !is_mapped(&twin.mirror.token)) {
-            return None;
-        }
-        let now = Instant::now();
-        if twin.reread.open.is_none() && twin.reread.due > now {
-            return Some(twin.reread.due - now);
-        }
-        let mut load = twin.reread.open.take().unwrap_or_else(|| Load::new(twin.loaded.clone()));
-        if self.load_step(endpoint, twin, &mut load).is_none() {
-            twin.reread.open = Some(load);
-            return Some(LOOK);
-        }
-        let now = Instant::now();
-        twin.reread.end(now, twin.changes, twin.loaded.len());
-        Some(twin.reread.due.saturating_duration_since(now))
-    }
 }
 
 #[cfg(test)]

@@ -1,18 +1,16 @@
 //! What a host knows of its mirrors, changed under its lock.
 
 use crate::errors::Error;
-use crate::mirror::changes::Found;
+use crate::mirror::changes::{Change, Found};
 use crate::mirror::memory::{BLOCK, Mirror};
-use crate::mirror::pass::Pass;
-use crate::mirror::reads::Reading;
-use crate::mirror::refresh::Refresh;
+use crate::mirror::reading::{Reading, Refresh};
 use crate::mirror::reread::Reread;
 use crate::mirror::staging::Staging;
 use crate::mirror::sys::words;
-use crate::mirror::thread::{Watch, start};
+use crate::mirror::thread::start;
+use crate::mirror::watch::Watch;
 use crate::partner::Partner;
 use crate::shared::Shared;
-use crate::state::State;
 use cci::{Endpoint, RmaHandle};
 use cci_peers::Peer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
@@ -34,6 +32,21 @@ pub(crate) struct Transfer {
     pub(crate) len: usize,
     /// The bytes of the last line, which follow a write as its message.
     pub(crate) last: Vec<(u64, u8)>,
+}
+
+/// A pass that has begun.
+pub(crate) struct Pass {
+    pub(crate) begun: Instant,
+    /// Whether the writes of the pass before have ended.
+    pub(super) is_comparing: bool,
+    /// The blocks before this one are still to be compared.
+    pub(super) rest: usize,
+    /// Of the last changed line.
+    pub(super) last: Vec<Change>,
+    /// Writes that have not begun. The last one stays here until all is compared.
+    pub(super) waiting: VecDeque<u64>,
+    /// The owner is asked to confirm the last line.
+    pub(super) is_asking: bool,
 }
 
 /// What the owner of a segment is known to have, and what is on its way.
@@ -173,18 +186,5 @@ impl Mirrors {
         if let Some(watch) = &self.watch {
             watch.wake();
         }
-    }
-}
-
-impl State {
-    /// Runs something on a twin, which is not entered meanwhile.
-    pub(crate) fn with_twin<R>(&mut self, token: u64, act: impl FnOnce(&mut Self, &mut Twin) -> R) -> Option<R> {
-        let mut twin = self.mirrors.all.remove(&token)?;
-        let result = act(self, &mut twin);
-        // The link may have ended meanwhile.
-        if self.remotes.get(&token).is_none_or(|remote| !remote.is_lost) && !self.is_closed {
-            self.mirrors.all.insert(token, twin);
-        }
-        Some(result)
     }
 }

@@ -1,18 +1,15 @@
 //! The thread that lets first stores through and compares what changes.
 
 use crate::mirror::calls::Looks;
-use crate::mirror::memory::{Block, Mirror};
+use crate::mirror::memory::Block;
 use crate::mirror::pass::Step;
 use crate::mirror::state::{SHORT, Twin};
-use crate::mirror::sys::Faults;
+use crate::mirror::watch::{OpenByPanic, Watch};
 use crate::shared::{EndByPanic, Shared};
 use crate::state::State;
-use cci_mem::descriptors;
 use cci_mem::quiet_thread;
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
-use rustix::fd::OwnedFd;
 use std::num::NonZeroU64;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -23,104 +20,6 @@ const LONG: Duration = Duration::from_millis(10);
 const SHARE: u32 = 200;
 /// How late the system may wake the thread, ns.
 const SLACK: Option<NonZeroU64> = NonZeroU64::new(1000);
-
-/// A mirror, and whether its pages can be protected.
-type Area = (Arc<Mirror>, bool);
-
-/// What the thread and the host share without the lock of the host.
-pub(crate) struct Watch {
-    faults: Option<Faults>,
-    wake: OwnedFd,
-    areas: Mutex<Vec<Area>>,
-    /// Held while a block is protected or opened, so that its state is that of its pages.
-    gate: Mutex<()>,
-}
-
-impl Watch {
-    pub(crate) fn new(is_protecting: bool) -> rustix::io::Result<Self> {
-        let faults = is_protecting.then(Faults::open).flatten();
-        let wake = descriptors::eventfd(0)?;
-        Ok(Self { faults, wake, areas: Mutex::new(Vec::new()), gate: Mutex::new(()) })
-    }
-
-    fn areas(&self) -> MutexGuard<'_, Vec<Area>> {
-        self.areas.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    pub(crate) fn wake(&self) {
-        // Full means woken already.
-        let _ = rustix::io::write(&self.wake, &1_u64.to_ne_bytes());
-    }
-
-    pub(crate) fn enter(&self, mirror: &Arc<Mirror>) {
-        let is_watched = self.faults.as_ref().is_some_and(|faults| faults.register(&mirror.region));
-        self.areas().push((Arc::clone(mirror), is_watched));
-    }
-
-    /// All pages of a mirror are writable from now on.
-    pub(crate) fn leave(&self, token: u64) {
-        let left: Vec<_> = self.areas().extract_if(.., |(mirror, _)| mirror.token == token).collect();
-        if let Some(faults) = &self.faults {
-            left.iter().filter(|(_, is_watched)| *is_watched).for_each(|(mirror, _)| faults.unregister(&mirror.region));
-        }
-    }
-
-    fn is_watched(&self, token: u64) -> bool {
-        self.areas().iter().any(|(mirror, is_watched)| mirror.token == token && *is_watched)
-    }
-
-    /// Lets stores to a block through.
-    pub(crate) fn open(&self, mirror: &Mirror, block: usize) {
-        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        self.unprotect(mirror, block);
-    }
-
-    fn unprotect(&self, mirror: &Mirror, block: usize) {
-        mirror.set_block(block, Block::Fresh);
-        if let Some(faults) = &self.faults {
-            // Refused once the mirror is not watched any more: then its pages are writable.
-            let _ = faults.protect(&mirror.region, mirror.span(block), false);
-        }
-    }
-
-    /// Protects a block. The thread lets first stores through.
-    fn protect(&self, mirror: &Mirror, block: usize) -> bool {
-        let _gate = self.gate.lock().unwrap_or_else(PoisonError::into_inner);
-        mirror.set_block(block, Block::Quiet);
-        let faults = self.faults.as_ref();
-        let is_protected = faults.is_some_and(|faults| faults.protect(&mirror.region, mirror.span(block), true));
-        if !is_protected {
-            self.unprotect(mirror, block);
-        }
-        is_protected
-    }
-
-    /// Lets all stores through that wait. Whether there was one.
-    fn serve(&self) -> bool {
-        let Some(faults) = &self.faults else { return false };
-        let mut any = false;
-        while let Some(address) = faults.next() {
-            let areas = self.areas();
-            let offset =
-                |mirror: &Mirror| address.checked_sub(mirror.region.start()).filter(|at| *at < mirror.region.len());
-            let found = areas.iter().find_map(|(mirror, _)| Some((mirror, offset(mirror)?)));
-            if let Some((mirror, offset)) = found {
-                self.open(mirror, offset / super::memory::BLOCK);
-                any = true;
-            }
-        }
-        any
-    }
-
-    fn sleep(&self, pause: Option<Duration>) {
-        let pause = pause.and_then(|pause| Timespec::try_from(pause).ok());
-        let mut descriptors = vec![PollFd::new(&self.wake, PollFlags::IN)];
-        descriptors.extend(self.faults.as_ref().map(|faults| PollFd::new(faults.descriptor(), PollFlags::IN)));
-        // A signal ends it early, and the thread looks again.
-        let _ = poll(&mut descriptors, pause.as_ref());
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-    }
-}
 
 /// Starts the thread.
 pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<JoinHandle<()>> {
@@ -136,22 +35,6 @@ pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<Joi
             watch.sleep(pause);
         }
     })
-}
-
-/// Dropped by a panic of the thread: stores that wait, and later ones, go through.
-struct OpenByPanic<'w>(&'w Watch);
-
-impl Drop for OpenByPanic<'_> {
-    fn drop(&mut self) {
-        if std::thread::panicking() {
-            let left: Vec<_> = self.0.areas().drain(..).collect();
-            if let Some(faults) = &self.0.faults {
-                left.iter()
-                    .filter(|(_, is_watched)| *is_watched)
-                    .for_each(|(mirror, _)| faults.unregister(&mirror.region));
-            }
-        }
-    }
 }
 
 impl Shared {
