@@ -40,6 +40,7 @@ mod claims;
 mod connect;
 mod device_memory;
 mod dma;
+mod driving;
 mod errors;
 #[doc(hidden)]
 pub mod fuzzing;
@@ -65,6 +66,7 @@ mod shared;
 mod state;
 #[allow(unsafe_code)]
 mod sys;
+mod thread;
 mod transfers;
 mod types;
 mod window;

@@ -23,8 +23,9 @@ mod thread;
 mod watch;
 mod words;
 
-pub(crate) use calls::Looks;
 pub(crate) use changes::Change;
+#[cfg(test)]
+pub(crate) use fixture::connected;
 pub(crate) use memory::{Mirror, Sent};
 pub(crate) use pass::MOST_BYTES;
 pub(crate) use patch::{Groups, apply, emit};

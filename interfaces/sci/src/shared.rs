@@ -1,22 +1,18 @@
-//! The lock of a host, its thread, and waits.
+//! The lock of a host, and waits.
 
-use crate::claims;
 use crate::errors::Error;
-use crate::mirror::Looks;
 use crate::names::Names;
 use crate::nodes::Nodes;
 use crate::notices::Source;
 use crate::state::State;
-use crate::types::{Then, deadline};
+use crate::types::deadline;
 use cci::{Endpoint, PollError};
 use cci_mem::fork::Mark;
 use cci_mem::handover::Handover;
-use cci_mem::quiet_thread;
-use cci_mem::sync::{AtomicU64, Ordering};
-use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use cci_mem::sync::AtomicU64;
+use rustix::event::epoll;
 use rustix::fd::OwnedFd;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
+use std::sync::{Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::thread::ThreadId;
 use std::time::{Duration, Instant};
 
@@ -24,11 +20,6 @@ use std::time::{Duration, Instant};
 const BATCH: usize = 64;
 /// The pause between two looks of a callback that waits.
 const NAP: Duration = Duration::from_micros(100);
-/// The pause before what had no room is tried again.
-const PAUSE: Duration = Duration::from_millis(1);
-/// The pause of the thread between two looks at the state while a thread of the program drives the
-/// endpoint: peers that it has come to know are to be probed.
-const LOOK: Duration = Duration::from_millis(100);
 
 /// What the objects of a host share.
 pub(crate) struct Shared {
@@ -37,22 +28,22 @@ pub(crate) struct Shared {
     /// Answers other hosts, as long as this one is open.
     pub(crate) names: Mutex<Option<Names>>,
     state: Mutex<State>,
-    changed: Condvar,
+    pub(crate) changed: Condvar,
     /// Wakes the thread.
-    wake: OwnedFd,
+    pub(crate) wake: OwnedFd,
     /// Ready when somebody asks for a claimed name.
-    asked: OwnedFd,
+    pub(crate) asked: OwnedFd,
     /// Until when since `begun` nobody who asks is taken, because the system had no descriptor, ns;
     /// 0: now.
-    deaf: AtomicU64,
-    introduction: Vec<u8>,
+    pub(crate) deaf: AtomicU64,
+    pub(crate) introduction: Vec<u8>,
     mark: Mark,
     /// When this was made: the begin of the clock of `handover`, ns.
     pub(crate) begun: Instant,
     /// Whether a thread of the program drives the endpoint, and whether the thread of the host naps
     /// because of that.
     pub(crate) handover: Handover,
-    thread: OnceLock<ThreadId>,
+    pub(crate) thread: OnceLock<ThreadId>,
 }
 
 impl Shared {
@@ -71,7 +62,7 @@ impl Shared {
         Self { endpoint, nodes, names, state, changed, wake, asked, deaf, introduction, mark, begun, handover, thread }
     }
 
-    fn enter(&self) -> MutexGuard<'_, State> {
+    pub(crate) fn enter(&self) -> MutexGuard<'_, State> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -328,53 +319,6 @@ impl Shared {
         }
     }
 
-    /// The thread of the host.
-    pub(crate) fn run(&self) {
-        let _ = self.thread.set(std::thread::current().id());
-        let mut looks = Looks::default();
-        let mut state = self.enter();
-        while !state.is_closed {
-            let is_quiet = self.progress(&mut state);
-            if let Some((source, call, posting)) = state.next_call(&self.endpoint) {
-                state.running = Some(source);
-                drop(state);
-                let then = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
-                    // Its destructor could panic in turn.
-                    std::mem::forget(payload);
-                    Then::Cancel
-                });
-                state = self.enter();
-                state.running = None;
-                if then == Then::Cancel {
-                    state.cancel_call(source, posting);
-                }
-                self.changed.notify_all();
-                continue;
-            }
-            if !is_quiet {
-                continue;
-            }
-            let has_room = state.pump(&self.endpoint) & state.advance_all(&self.endpoint);
-            if !state.ready.is_empty() {
-                continue;
-            }
-            let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
-            let probe = state.probe(&self.endpoint).map(|at| at.saturating_duration_since(Instant::now()));
-            let left = [timer, probe, (!has_room).then_some(PAUSE)].into_iter().flatten().min();
-            self.tell(&mut state);
-            let has_failed = state.has_failed;
-            let retired = std::mem::take(&mut state.retired);
-            drop(state);
-            if !retired.is_empty() {
-                drop(retired);
-                state = self.enter();
-                continue;
-            }
-            self.sleep(left, has_failed, &mut looks);
-            state = self.enter();
-        }
-    }
-
     /// Takes events of the endpoint. False: there may be more.
     pub(crate) fn take_events(&self, state: &mut State) -> bool {
         let mut is_quiet = false;
@@ -406,7 +350,7 @@ impl Shared {
     }
 
     /// Takes what has come. False: there may be more.
-    fn progress(&self, state: &mut State) -> bool {
+    pub(crate) fn progress(&self, state: &mut State) -> bool {
         let is_quiet = self.take_events(state);
         self.serve_timers(state, Instant::now());
         state.take_changes(&self.endpoint);
@@ -415,91 +359,6 @@ impl Shared {
         self.tell(state);
         is_quiet
     }
-
-    /// Answers who asks for names.
-    fn introduce(&self, state: &State) {
-        if self.deaf_for().is_some() {
-            return;
-        }
-        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 16];
-        let Ok(count) = epoll::wait(&self.asked, &mut events, Some(&Timespec::default())) else { return };
-        for event in &events[..count] {
-            let number = event.data.u64();
-            let Some(claim) = state.claims.get(&number) else { continue };
-            let answered = match state.member_of_claim(number, &self.introduction) {
-                Some((words, file)) => claims::introduce_member(claim, &words, file),
-                None => claims::introduce(claim, &self.introduction),
-            };
-            if answered.is_err() {
-                let until = self.begun.elapsed().saturating_add(cci_admission::PAUSE);
-                // It publishes nothing.
-                self.deaf.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
-                return;
-            }
-        }
-    }
-
-    /// How long nobody who asks for a name is taken yet. Names stay readable meanwhile, and a sleep
-    /// on them would end at once.
-    fn deaf_for(&self) -> Option<Duration> {
-        // As in `introduce`.
-        let until = self.deaf.load(Ordering::Relaxed);
-        if until == 0 {
-            return None;
-        }
-        let left = Duration::from_nanos(until).saturating_sub(self.begun.elapsed());
-        if left.is_zero() {
-            self.deaf.store(0, Ordering::Relaxed);
-            return None;
-        }
-        Some(left)
-    }
-
-    /// Sleeps until there is something to do. While a thread of the program drives the endpoint
-    /// this one neither locks nor calls it: who would have to wait for the other one takes its
-    /// processor. Behind that it looks at all: what the program has taken may have set timers.
-    fn sleep(&self, left: Option<Duration>, has_failed: bool, looks: &mut Looks) {
-        let left = [left, self.driven_for().map(|_| LOOK)].into_iter().flatten().min();
-        let until = left.map(|left| Instant::now() + left);
-        let mut was_driven = false;
-        loop {
-            let driven = self.handover.begin_nap(|until| self.next_look_until(until, looks));
-            if driven.is_none() && was_driven {
-                break;
-            }
-            was_driven = driven.is_some();
-            // An endpoint that has failed would be ready for ever. Its descriptor is armed for this
-            // sleep alone: a thread of the program that polls then pays for no sleeper.
-            let is_armed = !has_failed && driven.is_none();
-            let sleeper = is_armed.then(|| self.endpoint.sleeper().ok()).flatten();
-            let events = match &sleeper {
-                Some(sleeper) => PollFd::new(sleeper, PollFlags::IN),
-                None => PollFd::new(&self.wake, PollFlags::IN),
-            };
-            let deaf = self.deaf_for();
-            let names = if deaf.is_some() { &self.wake } else { &self.asked };
-            let mut descriptors = [PollFd::new(&self.wake, PollFlags::IN), PollFd::new(names, PollFlags::IN), events];
-            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
-            let pause =
-                [left, driven, deaf].into_iter().flatten().min().and_then(|pause| Timespec::try_from(pause).ok());
-            // A signal ends it early, and the thread looks again.
-            let is_over = poll(&mut descriptors, pause.as_ref()) == Ok(0) && driven.is_some();
-            if !is_over || left.is_some_and(|left| left.is_zero()) {
-                break;
-            }
-        }
-        self.handover.end_nap();
-        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
-    }
-}
-
-/// Starts the thread of a host.
-pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
-    let shared = Arc::clone(shared);
-    quiet_thread::spawn("cci-sci", quiet_thread::STACK, move || {
-        let _end = EndByPanic(&shared);
-        shared.run();
-    })
 }
 
 /// Dropped by a panic of a thread of the host: waits end, and so do later ones.
@@ -517,6 +376,7 @@ impl Drop for EndByPanic<'_> {
 mod tests {
     use super::*;
     use crate::{Host, Nodes, Options};
+    use std::sync::Arc;
 
     /// The mask of blocked signals of each thread of this process whose name begins so.
     fn blocked(name: &str) -> Vec<u64> {

@@ -3,7 +3,7 @@
 use crate::{Host, LocalSegment, Nodes, Options, RemoteSegment};
 
 /// A host with a segment of 4 KiB, and another one that is connected to it by a network.
-pub(super) fn connected() -> (Host, LocalSegment, Host, RemoteSegment) {
+pub(crate) fn connected() -> (Host, LocalSegment, Host, RemoteSegment) {
     let device = cci_conformance::device_of("sock", &[("ip", "127.0.0.1")]);
     let open = || Host::open(&Options::new().nodes(Nodes::new()).device(device.clone())).expect("a host");
     let (owner, other) = (open(), open());

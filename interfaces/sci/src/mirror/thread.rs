@@ -1,6 +1,6 @@
 //! The thread that lets first stores through and compares what changes.
 
-use crate::mirror::calls::Looks;
+use crate::driving::Looks;
 use crate::mirror::memory::Block;
 use crate::mirror::pass::Step;
 use crate::mirror::state::{SHORT, Twin};
@@ -38,6 +38,13 @@ pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<Joi
 }
 
 impl Shared {
+    /// Lets hosts have mirrors.
+    pub(crate) fn begin_mirrors(self: &Arc<Self>, is_protecting: bool) {
+        if let Ok(mut state) = self.lock() {
+            state.mirrors.set_host(self, is_protecting);
+        }
+    }
+
     /// Compares what is due; the pause until something is. `None`: the host has ended.
     fn tend(&self, watch: &Watch, looks: &mut Looks) -> Option<Option<Duration>> {
         // A thread of the program compares meanwhile, and would have to wait for this one.

@@ -1,0 +1,153 @@
+//! The thread of a host.
+
+use crate::claims;
+use crate::driving::Looks;
+use crate::shared::{EndByPanic, Shared};
+use crate::state::State;
+use crate::types::Then;
+use cci_mem::quiet_thread;
+use cci_mem::sync::Ordering;
+use rustix::event::{PollFd, PollFlags, Timespec, epoll, poll};
+use std::panic::{AssertUnwindSafe, catch_unwind};
+use std::sync::Arc;
+use std::time::{Duration, Instant};
+
+/// The pause before what had no room is tried again.
+const PAUSE: Duration = Duration::from_millis(1);
+/// The pause of the thread between two looks at the state while a thread of the program drives the
+/// endpoint: peers that it has come to know are to be probed.
+const LOOK: Duration = Duration::from_millis(100);
+
+impl Shared {
+    /// The thread of the host.
+    pub(crate) fn run(&self) {
+        let _ = self.thread.set(std::thread::current().id());
+        let mut looks = Looks::default();
+        let mut state = self.enter();
+        while !state.is_closed {
+            let is_quiet = self.progress(&mut state);
+            if let Some((source, call, posting)) = state.next_call(&self.endpoint) {
+                state.running = Some(source);
+                drop(state);
+                let then = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
+                    // Its destructor could panic in turn.
+                    std::mem::forget(payload);
+                    Then::Cancel
+                });
+                state = self.enter();
+                state.running = None;
+                if then == Then::Cancel {
+                    state.cancel_call(source, posting);
+                }
+                self.changed.notify_all();
+                continue;
+            }
+            if !is_quiet {
+                continue;
+            }
+            let has_room = state.pump(&self.endpoint) & state.advance_all(&self.endpoint);
+            if !state.ready.is_empty() {
+                continue;
+            }
+            let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
+            let probe = state.probe(&self.endpoint).map(|at| at.saturating_duration_since(Instant::now()));
+            let left = [timer, probe, (!has_room).then_some(PAUSE)].into_iter().flatten().min();
+            self.tell(&mut state);
+            let has_failed = state.has_failed;
+            let retired = std::mem::take(&mut state.retired);
+            drop(state);
+            if !retired.is_empty() {
+                drop(retired);
+                state = self.enter();
+                continue;
+            }
+            self.sleep(left, has_failed, &mut looks);
+            state = self.enter();
+        }
+    }
+
+    /// Answers who asks for names.
+    pub(crate) fn introduce(&self, state: &State) {
+        if self.deaf_for().is_some() {
+            return;
+        }
+        let mut events = [epoll::Event { flags: epoll::EventFlags::empty(), data: epoll::EventData::new_u64(0) }; 16];
+        let Ok(count) = epoll::wait(&self.asked, &mut events, Some(&Timespec::default())) else { return };
+        for event in &events[..count] {
+            let number = event.data.u64();
+            let Some(claim) = state.claims.get(&number) else { continue };
+            let answered = match state.member_of_claim(number, &self.introduction) {
+                Some((words, file)) => claims::introduce_member(claim, &words, file),
+                None => claims::introduce(claim, &self.introduction),
+            };
+            if answered.is_err() {
+                let until = self.begun.elapsed().saturating_add(cci_admission::PAUSE);
+                // It publishes nothing.
+                self.deaf.store(u64::try_from(until.as_nanos()).unwrap_or(u64::MAX), Ordering::Relaxed);
+                return;
+            }
+        }
+    }
+
+    /// How long nobody who asks for a name is taken yet. Names stay readable meanwhile, and a sleep
+    /// on them would end at once.
+    fn deaf_for(&self) -> Option<Duration> {
+        // As in `introduce`.
+        let until = self.deaf.load(Ordering::Relaxed);
+        if until == 0 {
+            return None;
+        }
+        let left = Duration::from_nanos(until).saturating_sub(self.begun.elapsed());
+        if left.is_zero() {
+            self.deaf.store(0, Ordering::Relaxed);
+            return None;
+        }
+        Some(left)
+    }
+
+    /// Sleeps until there is something to do. While a thread of the program drives the endpoint
+    /// this one neither locks nor calls it: who would have to wait for the other one takes its
+    /// processor. Behind that it looks at all: what the program has taken may have set timers.
+    fn sleep(&self, left: Option<Duration>, has_failed: bool, looks: &mut Looks) {
+        let left = [left, self.driven_for().map(|_| LOOK)].into_iter().flatten().min();
+        let until = left.map(|left| Instant::now() + left);
+        let mut was_driven = false;
+        loop {
+            let driven = self.handover.begin_nap(|until| self.next_look_until(until, looks));
+            if driven.is_none() && was_driven {
+                break;
+            }
+            was_driven = driven.is_some();
+            // An endpoint that has failed would be ready for ever. Its descriptor is armed for this
+            // sleep alone: a thread of the program that polls then pays for no sleeper.
+            let is_armed = !has_failed && driven.is_none();
+            let sleeper = is_armed.then(|| self.endpoint.sleeper().ok()).flatten();
+            let events = match &sleeper {
+                Some(sleeper) => PollFd::new(sleeper, PollFlags::IN),
+                None => PollFd::new(&self.wake, PollFlags::IN),
+            };
+            let deaf = self.deaf_for();
+            let names = if deaf.is_some() { &self.wake } else { &self.asked };
+            let mut descriptors = [PollFd::new(&self.wake, PollFlags::IN), PollFd::new(names, PollFlags::IN), events];
+            let left = until.map(|until| until.saturating_duration_since(Instant::now()));
+            let pause =
+                [left, driven, deaf].into_iter().flatten().min().and_then(|pause| Timespec::try_from(pause).ok());
+            // A signal ends it early, and the thread looks again.
+            let is_over = poll(&mut descriptors, pause.as_ref()) == Ok(0) && driven.is_some();
+            if !is_over || left.is_some_and(|left| left.is_zero()) {
+                break;
+            }
+        }
+        self.handover.end_nap();
+        let _ = rustix::io::read(&self.wake, &mut [0; 8]);
+    }
+}
+
+/// Starts the thread of a host.
+pub(crate) fn start(shared: &Arc<Shared>) -> std::io::Result<std::thread::JoinHandle<()>> {
+    let shared = Arc::clone(shared);
+    quiet_thread::spawn("cci-sci", quiet_thread::STACK, move || {
+        let _end = EndByPanic(&shared);
+        shared.run();
+    })
+}
