@@ -227,7 +227,7 @@ impl LocalSegment {
     ///
     /// [`Error::OutOfRange`], [`Error::NoSuchSegment`], [`Error::NotInitialized`].
     pub fn map(&self, range: Range<usize>, access: Access) -> Result<Window, Error> {
-        self.with(|_| Window::new(&self.mapped, range, access))
+        self.with(|_| Window::new(&self.shared, &self.mapped, range, access))
     }
 
     /// Waits for an event of the segment, at most for `limit`.
@@ -439,10 +439,10 @@ impl RemoteSegment {
     pub fn map(&self, range: Range<usize>, access: Access) -> Result<Window, Error> {
         if let Some(mirror) = self.mapped.as_mirror().filter(|_| !range.is_empty()) {
             self.mapped.check(range.start, range.len())?;
-            mirror.load(range.clone())?;
+            self.shared.load_mirror(mirror, range.clone())?;
         }
         self.shared.with(|state| match state.remotes.get(&self.token) {
-            Some(remote) if !remote.is_lost => Window::new(&self.mapped, range, access),
+            Some(remote) if !remote.is_lost => Window::new(&self.shared, &self.mapped, range, access),
             _ => Err(Error::SegmentNotConnected),
         })
     }

@@ -3,12 +3,13 @@
 use crate::errors::Error;
 use crate::mapped::Mapped;
 use crate::mirror::{Mirror, Sent};
+use crate::shared::Shared;
 use crate::sys::{self, Word};
 use crate::types::{Access, Kind};
 use cci_mem::sync::{AtomicU64, Ordering, fence};
 use std::fmt;
 use std::ops::Range;
-use std::sync::Arc;
+use std::sync::{Arc, Weak};
 
 /// Bytes that [`Window::transfer`] moves at once.
 const PART: usize = 4096;
@@ -33,6 +34,8 @@ const PART: usize = 4096;
 /// ```
 pub struct Window {
     mapped: Arc<Mapped>,
+    /// Of a mirror: who sends what was stored. Shared pages need nobody.
+    host: Weak<Shared>,
     /// Of the segment.
     offset: usize,
     len: usize,
@@ -40,14 +43,20 @@ pub struct Window {
 }
 
 impl Window {
-    pub(crate) fn new(mapped: &Arc<Mapped>, range: Range<usize>, access: Access) -> Result<Self, Error> {
+    pub(crate) fn new(
+        host: &Arc<Shared>,
+        mapped: &Arc<Mapped>,
+        range: Range<usize>,
+        access: Access,
+    ) -> Result<Self, Error> {
         let len = range.end.checked_sub(range.start).filter(|len| *len > 0).ok_or(Error::OutOfRange)?;
         mapped.check(range.start, len)?;
         if !mapped.allows(access) {
             return Err(Error::Access);
         }
         mapped.begin_window();
-        Ok(Self { mapped: Arc::clone(mapped), offset: range.start, len, access })
+        let host = mapped.as_mirror().map_or_else(Weak::new, |_| Arc::downgrade(host));
+        Ok(Self { mapped: Arc::clone(mapped), host, offset: range.start, len, access })
     }
 
     /// Returns the number of bytes.
@@ -167,14 +176,14 @@ impl Window {
     /// it is a [`Window::flush`].
     #[inline]
     pub fn store_barrier(&self) {
-        store_barrier(&self.mapped);
+        store_barrier(&self.mapped, &self.host);
     }
 
     /// Waits until everything stored before can be seen by all processors; over a mirror until it
     /// is on its way, a second at most while nothing moves.
     #[inline]
     pub fn flush(&self) {
-        flush(&self.mapped);
+        flush(&self.mapped, &self.host);
     }
 
     /// Has loads after it find what others have stored before. A mirror sends what was stored here,
@@ -186,7 +195,9 @@ impl Window {
     /// [`Error::NodeNotResponding`].
     pub fn flush_reads(&self) -> Result<(), Error> {
         fence(Ordering::Acquire);
-        self.mapped.as_mirror().map_or(Ok(()), |mirror| mirror.load(self.offset..self.offset + self.len))
+        let Some(mirror) = self.mapped.as_mirror() else { return Ok(()) };
+        let host = self.host.upgrade().ok_or(Error::NotInitialized)?;
+        host.load_mirror(mirror, self.offset..self.offset + self.len)
     }
 
     /// Returns a sequence, by which the program finds stores that did not arrive.
@@ -194,24 +205,30 @@ impl Window {
     pub fn sequence(&self) -> Sequence {
         self.mapped.begin_window();
         let failures = AtomicU64::new(self.mapped.as_mirror().map_or(0, Mirror::failures));
-        Sequence { mapped: Arc::clone(&self.mapped), failures }
+        Sequence { mapped: Arc::clone(&self.mapped), host: self.host.clone(), failures }
     }
 }
 
 #[inline]
-fn store_barrier(mapped: &Mapped) {
+fn store_barrier(mapped: &Mapped, host: &Weak<Shared>) {
     fence(Ordering::Release);
     if let Some(mirror) = mapped.as_mirror() {
-        mirror.flush(false);
+        send(mirror, host, false);
     }
 }
 
 #[inline]
-fn flush(mapped: &Mapped) {
+fn flush(mapped: &Mapped, host: &Weak<Shared>) {
     fence(Ordering::SeqCst);
     if let Some(mirror) = mapped.as_mirror() {
-        mirror.flush(false);
+        send(mirror, host, false);
     }
+}
+
+/// Sends what the program has changed in a mirror; with `is_confirmed` waits until the owner has
+/// it.
+fn send(mirror: &Mirror, host: &Weak<Shared>, is_confirmed: bool) -> Sent {
+    host.upgrade().map_or(Sent::Gone, |host| host.flush_mirror(mirror.token, is_confirmed))
 }
 
 impl Drop for Window {
@@ -269,6 +286,7 @@ pub enum SequenceStatus {
 /// ```
 pub struct Sequence {
     mapped: Arc<Mapped>,
+    host: Weak<Shared>,
     /// Writes of the mirror that had failed when the sequence began.
     failures: AtomicU64,
 }
@@ -305,7 +323,7 @@ impl Sequence {
 
     #[cold]
     fn confirm(&self, mirror: &Mirror) -> SequenceStatus {
-        let sent = mirror.flush(true);
+        let sent = send(mirror, &self.host, true);
         let failures = mirror.failures();
         // Publishes nothing.
         let has_failed = self.failures.swap(failures, Ordering::Relaxed) != failures;
@@ -319,13 +337,13 @@ impl Sequence {
     /// As [`Window::store_barrier`] of its window.
     #[inline]
     pub fn store_barrier(&self) {
-        store_barrier(&self.mapped);
+        store_barrier(&self.mapped, &self.host);
     }
 
     /// As [`Window::flush`] of its window.
     #[inline]
     pub fn flush(&self) {
-        flush(&self.mapped);
+        flush(&self.mapped, &self.host);
     }
 }
 
@@ -338,5 +356,16 @@ impl Drop for Sequence {
 impl fmt::Debug for Sequence {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Sequence({:?})", self.start())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn what_is_stored_to_a_mirror_has_gone_nowhere_once_its_host_is_gone() {
+        let mirror = Mirror::new(1, 64).expect("memory");
+        assert_eq!(send(&mirror, &Weak::new(), true), Sent::Gone);
     }
 }

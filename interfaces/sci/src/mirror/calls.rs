@@ -1,7 +1,7 @@
 //! Calls that wait for mirrors.
 
 use crate::errors::Error;
-use crate::mirror::memory::Sent;
+use crate::mirror::memory::{BLOCK, Mirror, Sent};
 use crate::mirror::reading::Load;
 use crate::mirror::state::Twin;
 use crate::shared::Shared;
@@ -53,12 +53,12 @@ impl Shared {
         pass(false) & pass(true)
     }
 
-    /// Reads blocks of a segment into its mirror.
-    pub(crate) fn load_mirror(&self, token: u64, blocks: Range<usize>) -> Result<(), Error> {
-        let mut load = Load::new(blocks);
+    /// Reads the blocks of a segment that have these bytes into its mirror.
+    pub(crate) fn load_mirror(&self, mirror: &Mirror, range: Range<usize>) -> Result<(), Error> {
+        let mut load = Load::new(range.start / BLOCK..range.end.div_ceil(BLOCK));
         let loaded = self.drive(|state| {
             let step = |state: &mut State, twin: &mut Twin| state.load_step(&self.endpoint, twin, &mut load);
-            state.with_twin(token, step).unwrap_or(Some(Err(Error::SegmentNotConnected)))
+            state.with_twin(mirror.token, step).unwrap_or(Some(Err(Error::SegmentNotConnected)))
         });
         match loaded {
             Some(loaded) => loaded,

@@ -1,9 +1,7 @@
 //! The memory of a mirror, as windows have it.
 
 use crate::mirror::sys::Region;
-use crate::shared::Shared;
 use cci_mem::sync::{AtomicU32, AtomicU64, Ordering};
-use std::sync::Weak;
 
 /// Bytes that are protected and compared as one.
 pub(crate) const BLOCK: usize = 64 << 10;
@@ -43,17 +41,16 @@ pub(crate) struct Mirror {
     blocks: Vec<AtomicU32>,
     /// Writes that have failed.
     failures: AtomicU64,
-    host: Weak<Shared>,
 }
 
 impl Mirror {
     /// `None`: there is no room.
-    pub(crate) fn new(host: Weak<Shared>, token: u64, len: usize) -> Option<Self> {
+    pub(crate) fn new(token: u64, len: usize) -> Option<Self> {
         if len > MOST {
             return None;
         }
         let blocks = (0..len.div_ceil(BLOCK)).map(|_| AtomicU32::new(Block::Absent as u32)).collect();
-        Some(Self { region: Region::new(len)?, len, token, blocks, failures: AtomicU64::new(0), host })
+        Some(Self { region: Region::new(len)?, len, token, blocks, failures: AtomicU64::new(0) })
     }
 
     /// Where a block begins, and how many bytes of the segment it has.
@@ -85,17 +82,6 @@ impl Mirror {
         // As in `failures`.
         self.failures.fetch_add(1, Ordering::Relaxed);
     }
-
-    /// Sends what the program has changed; with `is_confirmed` waits until the owner has it.
-    pub(crate) fn flush(&self, is_confirmed: bool) -> Sent {
-        self.host.upgrade().map_or(Sent::Gone, |host| host.flush_mirror(self.token, is_confirmed))
-    }
-
-    /// Reads blocks that have these bytes.
-    pub(crate) fn load(&self, range: std::ops::Range<usize>) -> Result<(), crate::errors::Error> {
-        let host = self.host.upgrade().ok_or(crate::errors::Error::NotInitialized)?;
-        host.load_mirror(self.token, range.start / BLOCK..range.end.div_ceil(BLOCK))
-    }
 }
 
 #[cfg(test)]
@@ -104,9 +90,9 @@ mod tests {
 
     #[test]
     fn an_owner_cannot_have_too_much_allocated() {
-        assert!([MOST + 1, 1 << 50, usize::MAX].into_iter().all(|len| Mirror::new(Weak::new(), 1, len).is_none()));
-        let mirror = Mirror::new(Weak::new(), 1, BLOCK + 1).expect("memory");
+        assert!([MOST + 1, 1 << 50, usize::MAX].into_iter().all(|len| Mirror::new(1, len).is_none()));
+        let mirror = Mirror::new(1, BLOCK + 1).expect("memory");
         assert_eq!((mirror.blocks.len(), mirror.span(0), mirror.span(1)), (2, (0, BLOCK), (BLOCK, 1)));
-        assert_eq!((mirror.flush(true), mirror.block(1)), (Sent::Gone, Block::Absent), "its host is gone");
+        assert_eq!(mirror.block(1), Block::Absent);
     }
 }

@@ -7,15 +7,13 @@ use crate::mirror::reading::{Reading, Refresh};
 use crate::mirror::reread::Reread;
 use crate::mirror::staging::Staging;
 use crate::mirror::sys::words;
-use crate::mirror::thread::start;
 use crate::mirror::watch::Watch;
 use crate::partner::Partner;
-use crate::shared::Shared;
 use cci::{Endpoint, RmaHandle};
 use cci_peers::Peer;
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::ops::Range;
-use std::sync::{Arc, Weak};
+use std::sync::Arc;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
@@ -90,10 +88,14 @@ pub(crate) struct Twin {
     pub(crate) pause: Duration,
 }
 
+/// Starts the thread that looks after what the watch has.
+pub(super) type Start = Box<dyn Fn(Arc<Watch>) -> std::io::Result<JoinHandle<()>> + Send>;
+
 /// The mirrors of a host, by the tokens of their connections.
 #[derive(Default)]
 pub(crate) struct Mirrors {
-    host: Weak<Shared>,
+    /// Starts the thread; none until the host is made.
+    start: Option<Start>,
     is_protecting: bool,
     pub(crate) all: BTreeMap<u64, Box<Twin>>,
     pub(crate) staging: Option<Staging>,
@@ -107,8 +109,8 @@ pub(crate) struct Mirrors {
 }
 
 impl Mirrors {
-    pub(crate) fn set_host(&mut self, host: &Arc<Shared>, is_protecting: bool) {
-        (self.host, self.is_protecting) = (Arc::downgrade(host), is_protecting);
+    pub(super) fn set_start(&mut self, start: Start, is_protecting: bool) {
+        (self.start, self.is_protecting) = (Some(start), is_protecting);
     }
 
     /// Makes a mirror of a segment.
@@ -118,16 +120,16 @@ impl Mirrors {
         (partner, token): (Partner, u64),
         (handle, len): (RmaHandle, u64),
     ) -> Result<Arc<Mirror>, Error> {
-        let host = self.host.upgrade().ok_or(Error::NotInitialized)?;
+        let start = self.start.as_ref().ok_or(Error::NotInitialized)?;
         let len = usize::try_from(len).map_err(|_| Error::NoSpace)?;
-        let mirror = Arc::new(Mirror::new(self.host.clone(), token, len).ok_or(Error::NoSpace)?);
+        let mirror = Arc::new(Mirror::new(token, len).ok_or(Error::NoSpace)?);
         let words = words(mirror.region.len() / size_of::<u64>()).ok_or(Error::NoSpace)?;
         if self.staging.is_none() {
             self.staging = Some(Staging::new(endpoint).ok_or(Error::NoSpace)?);
         }
         if self.watch.is_none() {
             let watch = Arc::new(Watch::new(self.is_protecting).map_err(|_| Error::NoSpace)?);
-            self.thread = Some(start(host, Arc::clone(&watch)).map_err(|_| Error::NoSpace)?);
+            self.thread = Some(start(Arc::clone(&watch)).map_err(|_| Error::NoSpace)?);
             self.watch = Some(watch);
         }
         if let Some(watch) = &self.watch {

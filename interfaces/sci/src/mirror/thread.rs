@@ -8,6 +8,7 @@ use crate::mirror::watch::{OpenByPanic, Watch};
 use crate::shared::{EndByPanic, Shared};
 use crate::state::State;
 use cci_mem::quiet_thread;
+use std::io::ErrorKind;
 use std::num::NonZeroU64;
 use std::sync::Arc;
 use std::thread::JoinHandle;
@@ -22,7 +23,7 @@ const SHARE: u32 = 200;
 const SLACK: Option<NonZeroU64> = NonZeroU64::new(1000);
 
 /// Starts the thread.
-pub(crate) fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<JoinHandle<()>> {
+fn start(host: Arc<Shared>, watch: Arc<Watch>) -> std::io::Result<JoinHandle<()>> {
     quiet_thread::spawn("cci-sci-mirror", quiet_thread::STACK, move || {
         let _end = EndByPanic(&host);
         let _open = OpenByPanic(&watch);
@@ -41,7 +42,10 @@ impl Shared {
     /// Lets hosts have mirrors.
     pub(crate) fn begin_mirrors(self: &Arc<Self>, is_protecting: bool) {
         if let Ok(mut state) = self.lock() {
-            state.mirrors.set_host(self, is_protecting);
+            let host = Arc::downgrade(self);
+            // Called under the lock of the host, which is there.
+            let run = move |watch| start(host.upgrade().ok_or(ErrorKind::NotFound)?, watch);
+            state.mirrors.set_start(Box::new(run), is_protecting);
         }
     }
 
