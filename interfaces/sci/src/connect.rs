@@ -4,8 +4,8 @@ use crate::claims::{self, Limit, Named};
 use crate::errors::Error;
 use crate::names;
 use crate::nodes::{Place, is_number};
-use crate::notices::{Call, Source};
-use crate::objects::Request;
+use crate::notices::Source;
+use crate::objects::{Pending, Request};
 use crate::partner::Partner;
 use crate::segment::RemoteSegment;
 use crate::shared::Shared;
@@ -16,21 +16,16 @@ use cci_mem::quiet_thread;
 use cci_mem::sync::{AtomicBool, Ordering};
 use std::collections::btree_map::Entry;
 use std::fmt;
-use std::sync::Arc;
+use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// Ends a connect early.
 type Stop<'a> = Option<&'a AtomicBool>;
-/// What a program wants to have called with the end of a connect.
-type Callback = Box<dyn FnOnce(Result<RemoteSegment, Error>) + Send>;
+/// The end of a connect until somebody takes it.
+type Outcome = Arc<Mutex<Option<Result<RemoteSegment, Error>>>>;
 
-/// A connect that goes on by itself, as its host has it.
-#[derive(Default)]
-pub(crate) struct Pending {
-    outcome: Option<Result<RemoteSegment, Error>>,
-    callback: Option<Callback>,
-    /// Also once the callback has been taken to be called.
-    has_callback: bool,
+fn take(outcome: &Outcome) -> Option<Result<RemoteSegment, Error>> {
+    outcome.lock().unwrap_or_else(PoisonError::into_inner).take()
 }
 
 fn is_stopped(stop: Stop<'_>) -> bool {
@@ -164,6 +159,7 @@ pub struct Connecting {
     shared: Arc<Shared>,
     key: u64,
     stop: Arc<AtomicBool>,
+    outcome: Outcome,
 }
 
 /// Begins to connect.
@@ -178,12 +174,17 @@ pub(crate) fn begin(
         state.connecting.insert(key, Pending::default());
         Ok(key)
     })?;
-    let connecting = Connecting { shared: Arc::clone(shared), key, stop: Arc::new(AtomicBool::new(false)) };
+    let (stop, outcome) = (Arc::new(AtomicBool::new(false)), Outcome::default());
+    let connecting = Connecting { shared: Arc::clone(shared), key, stop, outcome };
     let (shared, stop) = (Arc::clone(shared), Arc::clone(&connecting.stop));
+    let outcome = Arc::clone(&connecting.outcome);
     let run = move || {
-        let outcome = connect(&shared, (node, id), (deadline, Some(&stop)));
-        // Dropped without the lock where nobody waits for it any more.
-        let _unwanted = shared.with(|state| Ok(state.finish_connect(key, outcome)));
+        let ended = connect(&shared, (node, id), (deadline, Some(&stop)));
+        *outcome.lock().unwrap_or_else(PoisonError::into_inner) = Some(ended);
+        if shared.with(|state| Ok(state.finish_connect(key))) != Ok(true) {
+            // Nobody waits for it any more: dropped without the lock.
+            take(&outcome);
+        }
     };
     // A connect whose thread cannot start ends with the drop of the value.
     let started = quiet_thread::spawn("cci-sci-connect", quiet_thread::STACK, run);
@@ -192,35 +193,13 @@ pub(crate) fn begin(
 }
 
 impl State {
-    /// The end of a connect; given back if nobody waits for it.
-    fn finish_connect(
-        &mut self,
-        key: u64,
-        outcome: Result<RemoteSegment, Error>,
-    ) -> Option<Result<RemoteSegment, Error>> {
-        let Some(pending) = self.connecting.get_mut(&key) else { return Some(outcome) };
-        pending.outcome = Some(outcome);
+    /// The end of a connect. False: nobody waits for it.
+    fn finish_connect(&mut self, key: u64) -> bool {
+        let Some(pending) = self.connecting.get_mut(&key) else { return false };
+        pending.has_outcome = true;
         self.ready.push_back(Source::Connecting(key));
         self.has_changed = true;
-        None
-    }
-
-    /// The callback of a connect that has ended.
-    pub(crate) fn connect_call(&mut self, key: u64) -> Option<Call> {
-        let pending = self.connecting.get_mut(&key).filter(|pending| pending.callback.is_some())?;
-        let outcome = pending.outcome.take()?;
-        let callback = pending.callback.take()?;
-        Some(Box::new(move || {
-            callback(outcome);
-            Then::Cancel
-        }))
-    }
-
-    /// Removes a connect. What it has is dropped without the lock.
-    pub(crate) fn forget_connect(&mut self, key: u64) {
-        if let Some(pending) = self.connecting.remove(&key) {
-            self.retired.push(Box::new(pending));
-        }
+        true
     }
 }
 
@@ -244,16 +223,15 @@ impl Connecting {
     /// before. [`Error::IllegalOperation`]: it has a callback, or this is one.
     pub fn outcome(&self, limit: Option<Duration>) -> Result<Result<RemoteSegment, Error>, Error> {
         self.shared.wait_for(limit, |state| {
-            let Entry::Occupied(mut entry) = state.connecting.entry(self.key) else {
+            let Entry::Occupied(entry) = state.connecting.entry(self.key) else {
                 return Some(Err(Error::Cancelled));
             };
             if entry.get().has_callback {
                 return Some(Err(Error::IllegalOperation));
             }
-            let outcome = entry.get_mut().outcome.take()?;
-            entry.remove();
-            Some(Ok(outcome))
-        })
+            entry.get().has_outcome.then(|| entry.remove()).map(|_| Ok(()))
+        })?;
+        take(&self.outcome).ok_or(Error::Cancelled)
     }
 
     /// Sets what is called once with the end of the connect, on the thread of the host, in place of
@@ -269,7 +247,13 @@ impl Connecting {
             if std::mem::replace(&mut pending.has_callback, true) {
                 return Err(Error::IllegalOperation);
             }
-            pending.callback = Some(Box::new(callback));
+            let outcome = Arc::clone(&self.outcome);
+            pending.callback = Some(Box::new(move || {
+                if let Some(ended) = take(&outcome) {
+                    callback(ended);
+                }
+                Then::Cancel
+            }));
             state.ready.push_back(Source::Connecting(self.key));
             Ok(())
         })
@@ -283,12 +267,14 @@ impl Connecting {
         // Publishes nothing.
         self.stop.store(true, Ordering::Relaxed);
         let forget = |state: &mut State| {
-            state.forget_connect(self.key);
+            let has_outcome = state.forget_connect(self.key);
             state.has_changed = true;
-            Ok(())
+            Ok(has_outcome)
         };
         // Refused where the host has ended.
-        if self.shared.with(forget).is_ok() {
+        if let Ok(has_outcome) = self.shared.with(forget) {
+            // Dropped without the lock.
+            drop(has_outcome.then(|| take(&self.outcome)));
             self.shared.settle(Source::Connecting(self.key));
         }
     }

@@ -3,7 +3,7 @@
 use crate::device_memory::Piece;
 use crate::errors::Error;
 use crate::mapped::Mapped;
-use crate::notices::Notices;
+use crate::notices::{Call, Notices};
 use crate::partner::{Key, Partner};
 use crate::types::{Reason, SegmentEvent};
 use cci::{Memory, Registration, RmaHandle};
@@ -68,6 +68,16 @@ pub(crate) struct Request {
     /// `None`: it is to an interrupt.
     pub(crate) segment: Option<u32>,
     pub(crate) outcome: Option<Result<(), Error>>,
+}
+
+/// A connect that goes on by itself.
+#[derive(Default)]
+pub(crate) struct Pending {
+    /// It has ended, and nobody has taken the outcome.
+    pub(crate) has_outcome: bool,
+    pub(crate) callback: Option<Call>,
+    /// Also once the callback has been taken to be called.
+    pub(crate) has_callback: bool,
 }
 
 /// What a connection of a peer is to.

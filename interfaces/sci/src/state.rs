@@ -2,12 +2,11 @@
 //! host (`crate::shared`).
 
 use crate::broadcast::Group;
-use crate::connect::Pending;
 use crate::device_memory::DeviceMemory;
 use crate::errors::Error;
 use crate::mirror::Mirrors;
 use crate::notices::{Call, Source, call_of, retire};
-use crate::objects::{Attachment, OwnInterrupt, OwnSegment, Remote, Request, Target};
+use crate::objects::{Attachment, OwnInterrupt, OwnSegment, Pending, Remote, Request, Target};
 use crate::operation::{PROBE, TRIGGER, context};
 use crate::partner::{Key, Partner};
 use crate::queue::Queue;
@@ -457,6 +456,23 @@ impl State {
         self.retired.push(Box::new(gone));
     }
 
+    /// The callback of a connect that has ended.
+    fn connect_call(&mut self, key: u64) -> Option<Call> {
+        let pending = self.connecting.get_mut(&key).filter(|pending| pending.has_outcome)?;
+        let call = pending.callback.take()?;
+        pending.has_outcome = false;
+        Some(call)
+    }
+
+    /// Removes a connect. Whether it had an outcome that nobody has taken.
+    pub(crate) fn forget_connect(&mut self, key: u64) -> bool {
+        let Some(pending) = self.connecting.remove(&key) else { return false };
+        let has_outcome = pending.has_outcome;
+        // Dropped without the lock.
+        self.retired.push(Box::new(pending));
+        has_outcome
+    }
+
     /// Removes a callback.
     pub(crate) fn cancel(&mut self, source: Source) {
         match source {
@@ -480,7 +496,9 @@ impl State {
                     retire(&mut self.retired, &mut queue.notices);
                 }
             }
-            Source::Connecting(key) => self.forget_connect(key),
+            Source::Connecting(key) => {
+                self.forget_connect(key);
+            }
         }
     }
 
@@ -495,7 +513,9 @@ impl State {
         self.segments.values().for_each(|segment| segment.mapped.lose());
         self.remotes.values().for_each(|remote| remote.mapped.lose());
         let keys: Vec<_> = self.connecting.keys().copied().collect();
-        keys.into_iter().for_each(|key| self.forget_connect(key));
+        for key in keys {
+            self.forget_connect(key);
+        }
         let retired = &mut self.retired;
         self.segments.values_mut().for_each(|of| retire(retired, &mut of.notices));
         self.remotes.values_mut().for_each(|of| retire(retired, &mut of.notices));
