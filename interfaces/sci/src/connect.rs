@@ -7,7 +7,7 @@ use crate::nodes::{Place, is_number};
 use crate::notices::Source;
 use crate::objects::{Pending, Request};
 use crate::partner::Partner;
-use crate::segment::RemoteSegment;
+use crate::remote::RemoteSegment;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::types::Then;

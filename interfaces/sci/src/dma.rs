@@ -3,7 +3,8 @@
 use crate::errors::Error;
 use crate::notices::{Source, retire};
 use crate::queue::{Queue, QueueState, Transfer};
-use crate::segment::{LocalSegment, RemoteSegment};
+use crate::remote::RemoteSegment;
+use crate::segment::LocalSegment;
 use crate::shared::Shared;
 use crate::state::State;
 use crate::types::{Then, deadline};

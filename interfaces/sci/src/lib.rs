@@ -60,6 +60,7 @@ mod options;
 mod partner;
 mod question;
 mod queue;
+mod remote;
 mod segment;
 mod serve;
 mod shared;
@@ -80,7 +81,8 @@ pub use interrupts::{DataInterrupt, Interrupt, RemoteDataInterrupt, RemoteInterr
 pub use nodes::{EVERY_NODE, Nodes};
 pub use options::Options;
 pub use queue::QueueState;
-pub use segment::{LocalSegment, RemoteSegment};
+pub use remote::RemoteSegment;
+pub use segment::LocalSegment;
 pub use sys::Word;
 pub use types::{Access, Kind, Reason, SegmentEvent, Then, Withdraw};
 pub use window::{Sequence, SequenceStatus, Window};
