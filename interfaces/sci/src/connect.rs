@@ -63,7 +63,7 @@ impl Shared {
             false => names::find(place, node, what, &until)?,
         };
         let owner = owner.ok_or(nobody)?;
-        let peer = self.with(|state| Ok(state.peer_of(owner.number, &owner.uri)))?;
+        let peer = self.with(|state| Ok(state.links.peer_of(owner.number, &owner.uri)))?;
         // It is this host's own name, which was claimed since.
         peer.map(Some).ok_or(nobody)
     }
@@ -111,7 +111,8 @@ pub(crate) fn connect(
             return Err(Error::NoSuchSegment);
         }
     }
-    let is_own = |state: &State| node == state.own_node && state.has_segment(id);
+    let own = shared.nodes.own();
+    let is_own = |state: &State| node == own && state.has_segment(id);
     let find = || shared.find((node, Named::Segment(id)), until, is_own, Error::NoSuchSegment);
     let partner = match find() {
         Err(why @ Error::NoSuchSegment) => {
@@ -125,7 +126,6 @@ pub(crate) fn connect(
         partner => partner?,
     };
     let request = Request { partner, node, segment: Some(id), outcome: None };
-    let own = shared.nodes.own();
     let token = shared.ask(request, until, |token| Message::Connect { token, segment: id, node: own })?;
     let asked = RemoteSegment::new(shared, token)?;
     // It may have been published since, and a mirror is the longer way to the memory of a device.
@@ -197,8 +197,8 @@ impl State {
     fn finish_connect(&mut self, key: u64) -> bool {
         let Some(pending) = self.connecting.get_mut(&key) else { return false };
         pending.has_outcome = true;
-        self.ready.push_back(Source::Connecting(key));
-        self.has_changed = true;
+        self.callbacks.ready.push_back(Source::Connecting(key));
+        self.waits.has_changed = true;
         true
     }
 }
@@ -254,7 +254,7 @@ impl Connecting {
                 }
                 Then::Cancel
             }));
-            state.ready.push_back(Source::Connecting(self.key));
+            state.callbacks.ready.push_back(Source::Connecting(self.key));
             Ok(())
         })
     }
@@ -268,7 +268,7 @@ impl Connecting {
         self.stop.store(true, Ordering::Relaxed);
         let forget = |state: &mut State| {
             let has_outcome = state.forget_connect(self.key);
-            state.has_changed = true;
+            state.waits.has_changed = true;
             Ok(has_outcome)
         };
         // Refused where the host has ended.
@@ -320,7 +320,7 @@ mod tests {
         let device = cci_conformance::device_of("sock", &[("ip", "127.0.0.1")]);
         let open = || Host::open(&Options::new().nodes(crate::Nodes::new()).device(device.clone())).expect("a host");
         let (owner, other) = (open(), open());
-        let are_probed = || [&owner, &other].map(|host| host.shared.with(|state| Ok(state.has_probes())));
+        let are_probed = || [&owner, &other].map(|host| host.shared.with(|state| Ok(state.links.has_probes())));
         let [plain, with_bytes] = [fastrand::u32(..1 << 31), fastrand::u32(1 << 31..)];
         let _interrupts = (owner.interrupt(Some(plain)), owner.data_interrupt(Some(with_bytes)));
         for has_bytes in [false, true] {

@@ -212,7 +212,7 @@ impl DmaQueue {
             queue.notices.callback = callback.map(|callback| Arc::new(Mutex::new(callback)) as _);
             queue.state = QueueState::Posted;
             queue.postings += 1;
-            state.moves += 1;
+            state.waits.moves += 1;
             Ok(())
         })?;
         self.advance()
@@ -289,7 +289,7 @@ impl DmaQueue {
             }
             state.keep_calls(self.token);
             let Some(queue) = state.queues.get_mut(&self.token) else { return Ok(()) };
-            retire(&mut state.retired, &mut queue.notices);
+            retire(&mut state.callbacks.retired, &mut queue.notices);
             queue.reset();
             Ok(())
         })
@@ -308,10 +308,10 @@ impl DmaQueue {
 
     fn end(&self) -> Result<(), Error> {
         self.shared.with(|state| {
-            state.has_changed = true;
+            state.waits.has_changed = true;
             if self.shared.is_own_thread() {
                 // A callback removes it, and there is nobody else to make calls.
-                state.forget_calls(Source::Queue(self.token));
+                state.callbacks.forget_calls(Source::Queue(self.token));
             } else {
                 state.keep_calls(self.token);
             }

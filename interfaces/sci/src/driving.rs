@@ -84,10 +84,10 @@ impl Shared {
 
     /// Leaves to the thread of the host what is its own: callbacks, and what waits for room.
     fn finish_driving(&self, mut state: std::sync::MutexGuard<'_, State>) {
-        let is_waiting = state.is_backlogged() || state.has_starved_queue();
-        let is_left = !state.ready.is_empty() || !state.to_self.is_empty() || is_waiting;
+        let is_waiting = state.links.is_backlogged() || state.has_starved_queue();
+        let is_left = !state.callbacks.ready.is_empty() || !state.links.to_self.is_empty() || is_waiting;
         self.tell(&mut state);
-        let retired = std::mem::take(&mut state.retired);
+        let retired = std::mem::take(&mut state.callbacks.retired);
         drop(state);
         drop(retired);
         if is_left {
@@ -125,7 +125,7 @@ impl Shared {
                 state.advance_all(&self.endpoint);
                 if is_quiet {
                     polls += 1;
-                    state.pump(&self.endpoint);
+                    state.links.pump(&self.endpoint);
                     drop(state);
                     if polls % PATIENT == 0 {
                         std::thread::yield_now();
@@ -153,10 +153,10 @@ impl Shared {
         let (mut state, mut polls) = (self.lock()?, 0_u32);
         loop {
             let (found, now) = (ready(&mut state), Instant::now());
-            let is_still = now >= state.last_move(now) + STILL;
+            let is_still = now >= state.waits.last_move(now) + STILL;
             let is_over = is_still || deadline.is_some_and(|at| at <= now) || state.has_failed;
             // Callbacks are the thread's.
-            let is_left = !state.ready.is_empty() || !state.to_self.is_empty();
+            let is_left = !state.callbacks.ready.is_empty() || !state.links.to_self.is_empty();
             if found.is_some() || is_over || is_left || self.is_own_thread() {
                 self.finish_driving(state);
                 return Ok(found);
@@ -165,7 +165,7 @@ impl Shared {
             let is_quiet = self.take_events(&mut state);
             self.serve_timers(&mut state, now);
             state.compare_due(&self.endpoint, now);
-            state.pump(&self.endpoint);
+            state.links.pump(&self.endpoint);
             state.advance_all(&self.endpoint);
             self.tell(&mut state);
             // Others may have the lock, and the processor.
@@ -237,7 +237,7 @@ mod tests {
         let window = far.map(0..4096, Access::ReadWrite).expect("mapped");
         window.store(0, 1_u64).expect("inside");
         let found = other.shared.poll_while_it_moves(Some(Instant::now() + LIMIT), |state| {
-            state.moves += 1;
+            state.waits.moves += 1;
             (own.load(0) == Ok(1_u64)).then_some(())
         });
         assert_eq!(found, Ok(Some(())));

@@ -7,6 +7,7 @@ use crate::device_memory::DeviceMemory;
 use crate::dma::DmaQueue;
 use crate::errors::{Error, NotOpened};
 use crate::interrupts::{DataInterrupt, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
+use crate::links::{Hosts, Links};
 use crate::names::{self, Names};
 use crate::nodes::{Nodes, unserved};
 use crate::objects::Request;
@@ -14,7 +15,7 @@ use crate::options::Options;
 use crate::remote::RemoteSegment;
 use crate::segment::LocalSegment;
 use crate::shared::Shared;
-use crate::state::{Hosts, State};
+use crate::state::State;
 use crate::thread::start;
 use crate::types::deadline;
 use crate::wire::Message;
@@ -93,7 +94,7 @@ impl Host {
         let wake = descriptors::eventfd(0)?;
         let asked = descriptors::epoll()?;
         let introduction = Owner { number, uri: endpoint.uri().to_owned() }.emit();
-        let mut state = State::new(peers, hosts, nodes.own(), MARK.get(|| ())?.0);
+        let mut state = State::new(Links::new(peers, hosts), MARK.get(|| ())?.0);
         state.device = memory.map(Arc::new);
         let shared = Arc::new(Shared::new(endpoint, nodes, state, (wake, asked), introduction));
         shared.begin_mirrors(options.protect);
@@ -262,7 +263,7 @@ impl Host {
 
     fn attach(&self, node: u32, number: u32, limit: Option<Duration>, has_bytes: bool) -> Result<u64, Error> {
         let until = (deadline(limit), None);
-        let is_own = |state: &State| node == state.own_node && state.interrupts.contains_key(&number);
+        let is_own = |state: &State| node == self.node() && state.interrupts.contains_key(&number);
         let find = self.shared.find((node, Named::Interrupt(number)), until, is_own, Error::NoSuchSegment);
         let partner = find?;
         let request = Request { partner, node, segment: None, outcome: None };

@@ -58,7 +58,7 @@ impl Own {
             let interrupt = self.find(state)?;
             interrupt.notices.callback = Some(callback);
             let waiting = interrupt.notices.events.len();
-            state.ready.extend(std::iter::repeat_n(self.source(), waiting));
+            state.callbacks.ready.extend(std::iter::repeat_n(self.source(), waiting));
             Ok(())
         })
     }
@@ -76,7 +76,7 @@ impl Own {
                 state.send(&self.shared.endpoint, key.0, notice);
             }
             self.shared.free_claim(state, self.claim);
-            state.has_changed = true;
+            state.waits.has_changed = true;
             Ok(())
         })?;
         self.shared.settle(self.source());
@@ -354,7 +354,7 @@ impl RemoteDataInterrupt {
         shared.with(|state| {
             let of = state.attachments.get(token).filter(|of| !of.is_lost).ok_or(Error::NotConnected)?;
             let partner = of.partner;
-            let most = partner.map(|peer| state.peers.connection(peer).and_then(|of| of.max_send_size()));
+            let most = partner.map(|peer| state.links.peers.connection(peer).and_then(|of| of.max_send_size()));
             if let Some(most) = most
                 && bytes.len() + HEADER > most.ok_or(Error::NotConnected)? as usize
             {

@@ -36,6 +36,8 @@
 #![deny(unsafe_code)]
 
 mod broadcast;
+mod callbacks;
+mod calls;
 mod claims;
 mod connect;
 mod device_memory;
@@ -48,6 +50,7 @@ mod host;
 mod interrupts;
 #[cfg(test)]
 mod liars;
+mod links;
 mod lookups;
 mod mapped;
 mod mirror;
@@ -70,6 +73,7 @@ mod sys;
 mod thread;
 mod transfers;
 mod types;
+mod waits;
 mod window;
 mod wire;
 

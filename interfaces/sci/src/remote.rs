@@ -126,10 +126,10 @@ impl RemoteSegment {
     pub fn on_event(&self, callback: impl FnMut(Reason) -> Then + Send + 'static) -> Result<(), Error> {
         self.shared.with(|state| {
             let remote = state.remotes.get_mut(&self.token).ok_or(Error::SegmentNotConnected)?;
-            retire(&mut state.retired, &mut remote.notices);
+            retire(&mut state.callbacks.retired, &mut remote.notices);
             remote.notices.callback = Some(Arc::new(Mutex::new(callback)));
             let waiting = remote.notices.events.len();
-            state.ready.extend(std::iter::repeat_n(Source::Remote(self.token), waiting));
+            state.callbacks.ready.extend(std::iter::repeat_n(Source::Remote(self.token), waiting));
             Ok(())
         })
     }
@@ -148,10 +148,10 @@ impl RemoteSegment {
 
     fn end(&self, state: &mut State) -> Result<(), Error> {
         let mut remote = state.remotes.remove(&self.token).ok_or(Error::SegmentNotConnected)?;
-        retire(&mut state.retired, &mut remote.notices);
+        retire(&mut state.callbacks.retired, &mut remote.notices);
         self.mapped.lose();
         state.mirrors.leave(self.token);
-        state.has_changed = true;
+        state.waits.has_changed = true;
         if self.node == EVERY_NODE {
             if let Some(claim) = state.leave_group(&self.shared.endpoint, self.id) {
                 self.shared.free_claim(state, claim);

@@ -254,10 +254,10 @@ impl LocalSegment {
     pub fn on_event(&self, callback: impl FnMut(SegmentEvent) -> Then + Send + 'static) -> Result<(), Error> {
         self.with(|state| {
             if let Some(segment) = state.segments.get_mut(&self.id) {
-                retire(&mut state.retired, &mut segment.notices);
+                retire(&mut state.callbacks.retired, &mut segment.notices);
                 segment.notices.callback = Some(Arc::new(Mutex::new(callback)));
                 let waiting = segment.notices.events.len();
-                state.ready.extend(std::iter::repeat_n(self.source(), waiting));
+                state.callbacks.ready.extend(std::iter::repeat_n(self.source(), waiting));
             }
             Ok(())
         })
@@ -305,7 +305,7 @@ impl LocalSegment {
                 Some(claim) => {
                     state.release_segment(self.id);
                     self.shared.free_claim(state, claim);
-                    state.has_changed = true;
+                    state.waits.has_changed = true;
                 }
                 None => self.end(state),
             }
@@ -319,7 +319,7 @@ impl LocalSegment {
         state.disconnect_all(&self.shared.endpoint, self.id);
         if let Some(mut segment) = state.segments.remove(&self.id) {
             segment.piece.iter().for_each(|piece| piece.disconnect());
-            retire(&mut state.retired, &mut segment.notices);
+            retire(&mut state.callbacks.retired, &mut segment.notices);
         }
         self.mapped.lose();
         let claim = self.claim.or_else(|| {
@@ -329,7 +329,7 @@ impl LocalSegment {
         if let Some(claim) = claim {
             self.shared.free_claim(state, claim);
         }
-        state.has_changed = true;
+        state.waits.has_changed = true;
     }
 
     /// The memory, and the handle of its registration.

@@ -11,7 +11,7 @@ use crate::state::State;
 use crate::types::Reason;
 use crate::wire::{Answer, MOST_DATA, Message, Patch};
 use cci::{Endpoint, Event, ImportError, Received};
-use cci_peers::{Change, Peer};
+use cci_peers::Change;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -20,21 +20,21 @@ const MOST_CONNECTORS: usize = 65_536;
 impl State {
     /// Takes an event of the endpoint.
     pub(crate) fn take(&mut self, endpoint: &Endpoint, event: Event<'_>) {
-        match self.peers.handle_event(endpoint, event, Instant::now()) {
+        match self.links.peers.handle_event(endpoint, event, Instant::now()) {
             Some(Event::Received(message)) => {
-                let peer = message.connection().and_then(|connection| self.peers.peer_of(connection));
+                let peer = message.connection().and_then(|connection| self.links.peers.peer_of(connection));
                 self.receive(endpoint, peer, message);
             }
             Some(Event::Completed(ended)) => match Operation::of(ended.context()) {
                 Operation::Trigger(token) => self.on_trigger_sent(endpoint, token),
                 Operation::Transfer(token) => self.on_transfer_ended(endpoint, token, ended.outcome().is_ok()),
                 Operation::Mirror(token) => self.on_mirror_ended(endpoint, token, ended.outcome().is_ok()),
-                Operation::Probe(number) => self.on_probed(number),
+                Operation::Probe(number) => self.links.on_probed(number),
                 Operation::Other => {}
             },
             Some(Event::EndpointFailed(_)) => {
                 self.has_failed = true;
-                self.has_changed = true;
+                self.waits.has_changed = true;
             }
             // A request that is no host's is rejected by its drop.
             _ => {}
@@ -58,7 +58,7 @@ impl State {
 
     /// What has become of links.
     pub(crate) fn take_changes(&mut self, endpoint: &Endpoint) {
-        while let Some(change) = self.peers.poll_change() {
+        while let Some(change) = self.links.peers.poll_change() {
             match change {
                 Change::Up { peer, connection, waiting, .. } => {
                     for message in waiting {
@@ -77,7 +77,7 @@ impl State {
 
     /// Handles messages of this host to itself.
     pub(crate) fn serve_self(&mut self, endpoint: &Endpoint) {
-        while let Some(message) = self.to_self.pop_front() {
+        while let Some(message) = self.links.to_self.pop_front() {
             self.handle(endpoint, None, message);
         }
     }
@@ -107,7 +107,7 @@ impl State {
             Message::Taken { token } => {
                 if let Some(of) = self.attachments.get_mut(&token).filter(|of| of.partner == from) {
                     of.outstanding = of.outstanding.saturating_sub(1);
-                    self.has_changed = true;
+                    self.waits.has_changed = true;
                 }
             }
             Message::Patch { token, number, is_asking, groups } => {
@@ -149,7 +149,7 @@ impl State {
         let answer = match registered {
             Some((handle, len)) => {
                 self.connectors.insert(key, Target::Segment(id, node));
-                self.enter_if_far(endpoint, key.0);
+                self.links.enter_if_far(endpoint, key.0);
                 self.note_segment(id, Reason::Connect, node);
                 Answer::Segment(handle, len)
             }
@@ -167,7 +167,7 @@ impl State {
             Some(interrupt) => {
                 interrupt.connectors.insert(key, 0);
                 self.connectors.insert(key, Target::Interrupt(number));
-                self.enter_if_far(endpoint, key.0);
+                self.links.enter_if_far(endpoint, key.0);
                 Answer::Interrupt
             }
             None => Answer::Refused(Error::NoSuchSegment.code()),
@@ -197,7 +197,7 @@ impl State {
                 let attachment =
                     Attachment { partner: from, is_in_flight: false, is_due: false, outstanding: 0, is_lost: false };
                 self.attachments.insert(token, attachment);
-                self.enter_if_far(endpoint, from);
+                self.links.enter_if_far(endpoint, from);
                 Ok(())
             }
             (Answer::Segment(..), None) | (Answer::Interrupt, Some(_)) => {
@@ -214,7 +214,7 @@ impl State {
         }
         if let Some(request) = self.requests.get_mut(&token) {
             request.outcome = Some(outcome);
-            self.has_changed = true;
+            self.waits.has_changed = true;
         }
     }
 
@@ -232,10 +232,10 @@ impl State {
         if let Some(found) = self.device.as_ref().and_then(|device| device.find(node, segment)) {
             return Ok(Arc::new(Mapped::found(&found, self.mark)));
         }
-        let connection = self.peers.connection(peer).ok_or(Error::NodeNotResponding)?;
+        let connection = self.links.peers.connection(peer).ok_or(Error::NodeNotResponding)?;
         let imported = endpoint.import(connection, handle);
         if matches!(imported, Err(ImportError::NotImplemented)) {
-            self.enter_far(peer);
+            self.links.enter_far(peer);
             let mirror = self.mirrors.enter(endpoint, (from, token), (*handle, len))?;
             return Ok(Arc::new(Mapped::mirror(mirror, self.mark)));
         }
@@ -315,8 +315,8 @@ impl State {
                 return;
             }
         }
-        self.ready.push_back(source);
-        self.has_changed = true;
+        self.callbacks.ready.push_back(source);
+        self.waits.has_changed = true;
     }
 
     /// The program has taken an event of an interrupt with bytes.
@@ -347,11 +347,5 @@ impl State {
         // To this host itself it ends at once.
         of.is_in_flight = partner.is_some();
         self.send(endpoint, partner, Message::Trigger { token });
-    }
-
-    /// The peer of a name; `None`: there are too many.
-    pub(crate) fn peer_of(&mut self, number: u64, uri: &str) -> Option<Peer> {
-        self.hosts.insert(number, uri);
-        self.peers.peer(&cci_peers::Name::Number(number)).ok()
     }
 }

@@ -108,7 +108,7 @@ impl Shared {
         let mut state = self.lock()?;
         let result = act(&mut state);
         self.tell(&mut state);
-        let retired = std::mem::take(&mut state.retired);
+        let retired = std::mem::take(&mut state.callbacks.retired);
         drop(state);
         drop(retired);
         result
@@ -124,7 +124,7 @@ impl Shared {
         has_ended: impl FnOnce(&State) -> bool,
     ) -> Result<R, Error> {
         self.with_quietly(|state| {
-            let timer = state.peers.poll_timeout();
+            let timer = state.links.peers.poll_timeout();
             // The thread would wake up for each end, and wait for the lock.
             self.set_driven(Some(Instant::now() + takes));
             let result = act(state);
@@ -132,10 +132,10 @@ impl Shared {
             let is_quiet = self.take_events(state);
             state.take_changes(&self.endpoint);
             state.serve_self(&self.endpoint);
-            let is_left = !state.ready.is_empty()
-                || state.is_backlogged()
+            let is_left = !state.callbacks.ready.is_empty()
+                || state.links.is_backlogged()
                 || state.has_starved_queue()
-                || state.peers.poll_timeout() != timer;
+                || state.links.peers.poll_timeout() != timer;
             if !is_quiet || is_left || !has_ended(state) {
                 self.set_driven(None);
                 self.wake();
@@ -155,7 +155,7 @@ impl Shared {
 
     /// Has those who wait look again. Without any it makes no system call.
     pub(crate) fn tell(&self, state: &mut State) {
-        if std::mem::take(&mut state.has_changed) && state.waiters > 0 {
+        if std::mem::take(&mut state.waits.has_changed) && state.waits.waiters > 0 {
             self.changed.notify_all();
         }
     }
@@ -166,12 +166,12 @@ impl Shared {
         mut state: MutexGuard<'a, State>,
         limit: Option<Duration>,
     ) -> MutexGuard<'a, State> {
-        state.waiters += 1;
+        state.waits.waiters += 1;
         let mut state = match limit {
             None => self.changed.wait(state).unwrap_or_else(PoisonError::into_inner),
             Some(limit) => self.changed.wait_timeout(state, limit).unwrap_or_else(PoisonError::into_inner).0,
         };
-        state.waiters -= 1;
+        state.waits.waiters -= 1;
         state
     }
 
@@ -241,9 +241,9 @@ impl Shared {
         loop {
             let mut state = self.lock()?;
             let is_quiet = self.progress(&mut state);
-            state.pump(&self.endpoint);
+            state.links.pump(&self.endpoint);
             let found = ready(&mut state);
-            let retired = std::mem::take(&mut state.retired);
+            let retired = std::mem::take(&mut state.callbacks.retired);
             let has_failed = state.has_failed;
             drop(state);
             drop(retired);
@@ -272,7 +272,7 @@ impl Shared {
     /// Waits until the callback of an object that is removed has returned.
     pub(crate) fn settle(&self, source: Source) {
         // On the thread of the host it is the callback itself that removes.
-        let _ = self.wait_for(None, |state| (!state.will_call(source)).then_some(Ok(())));
+        let _ = self.wait_for(None, |state| (!state.callbacks.will_call(source)).then_some(Ok(())));
     }
 
     /// Enters a claimed name; the number by which it is removed.
@@ -296,7 +296,7 @@ impl Shared {
     fn fail(&self) {
         let mut state = self.enter();
         state.has_failed = true;
-        state.running = None;
+        state.callbacks.running = None;
         drop(state);
         self.changed.notify_all();
     }
@@ -305,7 +305,7 @@ impl Shared {
     pub(crate) fn close(&self) {
         let mut state = self.enter();
         state.close(&self.endpoint);
-        let retired = std::mem::take(&mut state.retired);
+        let retired = std::mem::take(&mut state.callbacks.retired);
         let comparing = state.mirrors.close();
         drop(state);
         drop(retired);
@@ -325,7 +325,7 @@ impl Shared {
         for _ in 0..BATCH {
             match self.endpoint.get_event() {
                 Ok(Some(event)) => {
-                    state.moves += 1;
+                    state.waits.moves += 1;
                     state.take(&self.endpoint, event);
                 }
                 Ok(None) | Err(PollError::NoBuffers) => {
@@ -333,7 +333,7 @@ impl Shared {
                     break;
                 }
                 Err(_) => {
-                    (state.has_failed, state.has_changed, is_quiet) = (true, true, true);
+                    (state.has_failed, state.waits.has_changed, is_quiet) = (true, true, true);
                     break;
                 }
             }
@@ -343,8 +343,8 @@ impl Shared {
 
     /// Looks after links whose time has come.
     pub(crate) fn serve_timers(&self, state: &mut State, now: Instant) {
-        if state.peers.poll_timeout().is_some_and(|at| at <= now) {
-            state.peers.handle_timeout(&self.endpoint, now);
+        if state.links.peers.poll_timeout().is_some_and(|at| at <= now) {
+            state.links.peers.handle_timeout(&self.endpoint, now);
             state.take_changes(&self.endpoint);
         }
     }

@@ -27,7 +27,7 @@ impl Shared {
         while !state.is_closed {
             let is_quiet = self.progress(&mut state);
             if let Some((source, call, posting)) = state.next_call(&self.endpoint) {
-                state.running = Some(source);
+                state.callbacks.running = Some(source);
                 drop(state);
                 let then = catch_unwind(AssertUnwindSafe(call)).unwrap_or_else(|payload| {
                     // Its destructor could panic in turn.
@@ -35,7 +35,7 @@ impl Shared {
                     Then::Cancel
                 });
                 state = self.enter();
-                state.running = None;
+                state.callbacks.running = None;
                 if then == Then::Cancel {
                     state.cancel_call(source, posting);
                 }
@@ -45,16 +45,16 @@ impl Shared {
             if !is_quiet {
                 continue;
             }
-            let has_room = state.pump(&self.endpoint) & state.advance_all(&self.endpoint);
-            if !state.ready.is_empty() {
+            let has_room = state.links.pump(&self.endpoint) & state.advance_all(&self.endpoint);
+            if !state.callbacks.ready.is_empty() {
                 continue;
             }
-            let timer = state.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
+            let timer = state.links.peers.poll_timeout().map(|at| at.saturating_duration_since(Instant::now()));
             let probe = state.probe(&self.endpoint).map(|at| at.saturating_duration_since(Instant::now()));
             let left = [timer, probe, (!has_room).then_some(PAUSE)].into_iter().flatten().min();
             self.tell(&mut state);
             let has_failed = state.has_failed;
-            let retired = std::mem::take(&mut state.retired);
+            let retired = std::mem::take(&mut state.callbacks.retired);
             drop(state);
             if !retired.is_empty() {
                 drop(retired);

@@ -17,7 +17,7 @@ impl Transfer {
             RemoteEnd::Segment(None, _) => return self.copy(),
             RemoteEnd::Group(id) => return state.cast_transfer(endpoint, (id, token), self, moved),
         };
-        let Some(connection) = state.peers.connection(peer) else { return Begun::Failed };
+        let Some(connection) = state.links.peers.connection(peer) else { return Begun::Failed };
         let rma = Rma::new(&self.own_handle, &handle, self.len)
             .local_offset(self.own_offset)
             .remote_offset(self.remote_offset);
@@ -88,10 +88,10 @@ impl State {
             };
             if queue.notices.callback.is_some() {
                 queue.notices.events.push_back(queue.state);
-                self.ready.push_back(Source::Queue(token));
+                self.callbacks.ready.push_back(Source::Queue(token));
             }
             queue.transfers.clear();
-            self.has_changed = true;
+            self.waits.has_changed = true;
         }
         self.queues.insert(token, queue);
     }

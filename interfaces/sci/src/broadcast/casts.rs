@@ -28,7 +28,7 @@ impl State {
         (is_answer, is_published): (bool, bool),
     ) {
         let Some(peer) = key.0 else { return };
-        self.has_changed = true;
+        self.waits.has_changed = true;
         let known = self.connectors.get(&key).copied();
         let is_group = self.groups.get(&id).is_some_and(|group| group.commons.len as u64 == len);
         let is_other = self.groups.get(&id).is_some_and(|group| group.commons.key != memory);
@@ -72,7 +72,7 @@ impl State {
         }
         let own = (!is_answer).then(|| group.join_message(id, true));
         // One that only receives sends nothing by itself.
-        self.enter_far(peer);
+        self.links.enter_far(peer);
         if let Some(former) = former {
             // A process is one member. So a peer has no more lanes than this process has groups.
             self.forget_connector(endpoint, former, Reason::Lost);
@@ -108,7 +108,7 @@ impl State {
     /// A link could not be made.
     pub(crate) fn give_up_members(&mut self, peer: Peer) {
         for group in self.groups.values_mut() {
-            self.has_changed |= group.asked.remove(&peer);
+            self.waits.has_changed |= group.asked.remove(&peer);
         }
     }
 
@@ -129,13 +129,13 @@ impl State {
 
     fn has_room_below(&self, id: u32, most: usize) -> bool {
         let has_room =
-            |lane: &Lane| lane.unconfirmed.len() < most && !lane.to.0.is_some_and(|peer| self.is_backed_up(peer));
+            |lane: &Lane| lane.unconfirmed.len() < most && !lane.to.0.is_some_and(|peer| self.links.is_backed_up(peer));
         self.groups.get(&id).is_none_or(|group| group.lanes.values().all(has_room))
     }
 
     /// Bytes of groups of words, in a message that every host takes.
     pub(crate) fn most_of_cast(&self, id: u32) -> usize {
-        let most = |lane: &Lane| Some(self.peers.connection(lane.to.0?)?.max_send_size()? as usize);
+        let most = |lane: &Lane| Some(self.links.peers.connection(lane.to.0?)?.max_send_size()? as usize);
         let lanes = self.groups.get(&id).into_iter().flat_map(|group| group.lanes.values());
         lanes.filter_map(most).min().map_or(MOST_BYTES, |most| most.saturating_sub(HEADER).min(MOST_BYTES))
     }
@@ -200,7 +200,7 @@ impl State {
         }
         // A pass may wait for room.
         self.mirrors.ended += 1;
-        self.has_changed = true;
+        self.waits.has_changed = true;
     }
 
     /// This process has a segment of the group that is available, or has none any more.
@@ -238,7 +238,7 @@ impl State {
             // Refused only where the join was refused, too.
             let _ = self.begin(endpoint, Some(peer), Message::Disconnect { token: group.token });
         }
-        self.has_changed = true;
+        self.waits.has_changed = true;
         Some(group.claim)
     }
 

@@ -236,7 +236,7 @@ fn meet(shared: &Arc<Shared>, id: u32, members: &[Membership], deadline: Option<
                 continue;
             };
             let message = group.join_message(id, false);
-            let Some(peer) = state.peer_of(member.owner.number, &member.owner.uri) else { continue };
+            let Some(peer) = state.links.peer_of(member.owner.number, &member.owner.uri) else { continue };
             if let Some(group) = state.groups.get_mut(&id) {
                 group.asked.insert(peer);
             }
@@ -380,7 +380,7 @@ mod tests {
         liar.say(Message::Join { token: 9, group, len: 64, memory: 5, is_answer, is_published }.emit());
         liar.until("it is probed", |liar| liar.heard.contains(&Message::Taken { token: 0 }));
         liar.say(Message::Disconnect { token: 9 }.emit());
-        let probes = || host.shared.with(|state| Ok(state.has_probes()));
+        let probes = || host.shared.with(|state| Ok(state.links.has_probes()));
         liar.until("it is left alone", |_| probes() == Ok(false));
     }
 

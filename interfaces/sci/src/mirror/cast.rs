@@ -67,7 +67,7 @@ impl State {
     /// Others may have the lock; who drives goes on at once.
     fn go_on_later(&mut self) -> Step {
         self.mirrors.ended += 1;
-        self.has_changed = true;
+        self.waits.has_changed = true;
         Step::More
     }
 

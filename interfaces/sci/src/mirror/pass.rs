@@ -126,7 +126,7 @@ impl State {
             }
             return step;
         }
-        let link = twin.partner.and_then(|peer| Some((peer, self.peers.connection(peer)?)));
+        let link = twin.partner.and_then(|peer| Some((peer, self.links.peers.connection(peer)?)));
         let Some(link) = link else { return Step::Ended };
         let step = self.steps(endpoint, link, twin, &mut pass);
         if step != Step::Ended {
@@ -174,7 +174,7 @@ impl State {
                 return Step::More;
             }
             let staged = self.mirrors.staging.as_ref().and_then(|staging| staging.find());
-            let Some(staged) = staged.filter(|_| !self.is_backed_up(link.0)) else { return Step::Waits };
+            let Some(staged) = staged.filter(|_| !self.links.is_backed_up(link.0)) else { return Step::Waits };
             (pass.rest, budget) = (block, budget - 1);
             // Kept, because its pages would be made anew for each block.
             let mut found = std::mem::take(&mut twin.found);
@@ -186,7 +186,7 @@ impl State {
                 return Step::Waits;
             }
         }
-        if self.is_backed_up(link.0) || !self.write_last(endpoint, link.1, twin, pass) {
+        if self.links.is_backed_up(link.0) || !self.write_last(endpoint, link.1, twin, pass) {
             return Step::Waits;
         }
         if !pass.last.is_empty() {
@@ -370,7 +370,7 @@ impl State {
         let confirmed = twin.confirmed;
         twin.patched.retain(|(number, _)| *number > confirmed);
         self.mirrors.ended += 1;
-        self.has_changed = true;
+        self.waits.has_changed = true;
     }
 
     fn end_transfer(&mut self, operation: u64) -> Option<Transfer> {
@@ -391,7 +391,7 @@ impl State {
         });
         let Some(transfer) = self.end_transfer(operation) else { return };
         self.mirrors.ended += 1;
-        self.has_changed = true;
+        self.waits.has_changed = true;
         self.with_twin(transfer.token, |state, twin| {
             if transfer.is_read {
                 state.on_read(endpoint, twin, &transfer, bytes);

@@ -79,7 +79,7 @@ impl State {
             self.read_commons(id, twin);
             return twin.finish_read();
         }
-        let connection = twin.partner.and_then(|peer| self.peers.connection(peer));
+        let connection = twin.partner.and_then(|peer| self.links.peers.connection(peer));
         while let Some(reading) = &mut twin.reading {
             let Some(block) = reading.rest.front() else { break };
             let operation = self.next();

@@ -66,7 +66,7 @@ impl Shared {
             let mut state = self.lock().ok()?;
             let due = state.with_twin(token, |state, twin| state.tend(&self.endpoint, twin, watch)).flatten();
             pause = [pause, due].into_iter().flatten().min();
-            if state.is_backlogged() {
+            if state.links.is_backlogged() {
                 self.wake();
             }
         }
