@@ -11,6 +11,7 @@ mod lines;
 mod memory;
 mod pass;
 mod patch;
+mod patches;
 mod reading;
 mod reads;
 mod refresh;

@@ -27,7 +27,7 @@ impl Shared {
                     return None;
                 }
                 let asked = *asked.get_or_insert_with(|| state.ask(&self.endpoint, twin));
-                (twin.confirmed >= asked).then_some(Sent::All)
+                (twin.patches.confirmed >= asked).then_some(Sent::All)
             };
             state.with_twin(token, step).unwrap_or(Some(Sent::Gone))
         });

@@ -73,22 +73,22 @@ impl State {
 
     fn cast_changes(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin, changes: &[Change]) {
         for (groups, _) in emit(changes, self.most_of_cast(id)) {
-            twin.sent += 1;
-            self.cast(endpoint, id, (twin.mirror.token, twin.sent, false), groups);
+            twin.patches.sent += 1;
+            self.cast(endpoint, id, (twin.mirror.token, twin.patches.sent, false), groups);
         }
     }
 
     /// Asks all hosts of a group to confirm what they were sent.
     pub(super) fn ask_group(&mut self, endpoint: &Endpoint, id: u32, twin: &mut Twin) -> u64 {
-        if twin.asked < twin.sent {
-            twin.sent += 1;
-            twin.asked = twin.sent;
+        if twin.patches.asked < twin.patches.sent {
+            twin.patches.sent += 1;
+            twin.patches.asked = twin.patches.sent;
             let groups = super::Groups { first: 0, bytes: Vec::new() };
-            if self.cast(endpoint, id, (twin.mirror.token, twin.sent, true), groups) {
-                twin.confirmed = twin.sent;
+            if self.cast(endpoint, id, (twin.mirror.token, twin.patches.sent, true), groups) {
+                twin.patches.confirmed = twin.patches.sent;
             }
         }
-        twin.sent
+        twin.patches.sent
     }
 
     /// Reads some blocks from the memory of the group on this host.

@@ -12,16 +12,14 @@ use crate::wire::{HEADER, Message};
 use cci::{Connection, Endpoint, Rma, RmaError};
 use cci_peers::Peer;
 use std::collections::VecDeque;
-use std::ops::Range;
 use std::time::Instant;
 
 /// Blocks that are compared before others may have the lock.
 pub(super) const BUDGET: u32 = 16;
 /// Bytes of the groups of a patch, at most.
 pub(crate) const MOST_BYTES: usize = 8192;
-/// Patches that were not confirmed from which on one asks for it, and those that are told apart.
+/// Patches that were not confirmed from which on one asks for it.
 const MANY: usize = 32;
-const MOST_PLACES: usize = 64;
 
 /// How far a pass has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -74,22 +72,6 @@ impl Twin {
         if mask != u8::MAX {
             found.cut_last(end - 1, mask, word);
         }
-    }
-
-    /// A patch is sent.
-    fn note_patch(&mut self, range: Range<u64>, is_asking: bool) {
-        self.sent += 1;
-        if is_asking {
-            self.asked = self.sent;
-        }
-        if self.patched.len() >= MOST_PLACES {
-            let all =
-                |from: Range<u64>, (_, other): &(u64, Range<u64>)| from.start.min(other.start)..from.end.max(other.end);
-            let hull = self.patched.iter().fold(range, all);
-            self.patched.clear();
-            return self.patched.push_back((self.sent, hull));
-        }
-        self.patched.push_back((self.sent, range));
     }
 }
 
@@ -233,7 +215,7 @@ impl State {
         let words = &twin.words;
         let word = |place: u64| words[place as usize];
         // An RMA could overtake a patch that was not confirmed.
-        let (runs, others) = found.plan(twin.patched.iter().map(|(_, places)| places), word);
+        let (runs, others) = found.plan(twin.patches.places.iter().map(|(_, places)| places), word);
         for places in runs {
             let words = &words[places.start as usize..places.end as usize];
             let offset = places.start as usize * WORD;
@@ -280,13 +262,13 @@ impl State {
             transfer.last = pass.last.iter().map(|change| (change.place, change.mask)).collect();
         }
         let places = groups.first..end;
-        let (token, number, is_asking) = (twin.mirror.token, (twin.sent + 1) as u32, pass.is_asking);
+        let (token, number, is_asking) = (twin.mirror.token, (twin.patches.sent + 1) as u32, pass.is_asking);
         let message = Message::Patch { token, number, is_asking, groups }.emit();
         if !self.write(endpoint, connection, twin, (pass, Some(&message))) {
             return false;
         }
         pass.last.clear();
-        twin.note_patch(places, is_asking);
+        twin.patches.note(places, is_asking);
         true
     }
 
@@ -337,14 +319,15 @@ impl State {
         let room = (most as usize).saturating_sub(HEADER).min(MOST_BYTES);
         let mut parts = emit(changes, room).into_iter().peekable();
         while let Some((groups, end)) = parts.next() {
-            let is_asking = is_asking && parts.peek().is_none() || twin.sent + 1 - twin.asked >= MANY as u64;
-            twin.note_patch(groups.first..end, is_asking);
+            let is_asking =
+                is_asking && parts.peek().is_none() || twin.patches.sent + 1 - twin.patches.asked >= MANY as u64;
+            twin.patches.note(groups.first..end, is_asking);
             self.send_patch(endpoint, twin, groups, is_asking);
         }
     }
 
     fn send_patch(&mut self, endpoint: &Endpoint, twin: &Twin, groups: super::Groups, is_asking: bool) {
-        let (token, number) = (twin.mirror.token, twin.sent as u32);
+        let (token, number) = (twin.mirror.token, twin.patches.sent as u32);
         self.send(endpoint, twin.partner, Message::Patch { token, number, is_asking, groups });
     }
 
@@ -353,22 +336,22 @@ impl State {
         if let Some(id) = twin.group {
             return self.ask_group(endpoint, id, twin);
         }
-        if twin.asked < twin.sent {
-            twin.sent += 1;
-            twin.asked = twin.sent;
+        if twin.patches.asked < twin.patches.sent {
+            twin.patches.sent += 1;
+            twin.patches.asked = twin.patches.sent;
             let groups = super::Groups { first: 0, bytes: Vec::new() };
             self.send_patch(endpoint, twin, groups, true);
         }
-        twin.sent
+        twin.patches.sent
     }
 
     /// The owner has confirmed a patch.
     pub(crate) fn on_applied(&mut self, from: crate::partner::Partner, token: u64, number: u32) {
         let Some(twin) = self.mirrors.all.get_mut(&token).filter(|twin| twin.partner == from) else { return };
-        let before = u64::from((twin.sent as u32).wrapping_sub(number));
-        twin.confirmed = twin.confirmed.max(twin.sent.saturating_sub(before));
-        let confirmed = twin.confirmed;
-        twin.patched.retain(|(number, _)| *number > confirmed);
+        let before = u64::from((twin.patches.sent as u32).wrapping_sub(number));
+        twin.patches.confirmed = twin.patches.confirmed.max(twin.patches.sent.saturating_sub(before));
+        let confirmed = twin.patches.confirmed;
+        twin.patches.places.retain(|(number, _)| *number > confirmed);
         self.mirrors.ended += 1;
         self.waits.has_changed = true;
     }

@@ -44,7 +44,7 @@ impl State {
         }
         // The owner has all that the twin has: the bytes that are read are no older.
         let is_busy = twin.reading.is_some() || twin.pass.is_some() || twin.writes > 0;
-        if is_busy || twin.confirmed < self.ask(endpoint, twin) {
+        if is_busy || twin.patches.confirmed < self.ask(endpoint, twin) {
             return None;
         }
         load.read = Some(twin.begin_read(load.blocks.clone()));

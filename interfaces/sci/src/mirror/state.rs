@@ -3,6 +3,7 @@
 use crate::errors::Error;
 use crate::mirror::changes::{Change, Found};
 use crate::mirror::memory::{BLOCK, Mirror};
+use crate::mirror::patches::Patches;
 use crate::mirror::reading::{Reading, Refresh};
 use crate::mirror::reread::Reread;
 use crate::mirror::staging::Staging;
@@ -77,12 +78,7 @@ pub(crate) struct Twin {
     /// Reads that have found what the owner has changed; when the mirror is read again.
     pub(crate) changes: u64,
     pub(crate) reread: Reread,
-    /// Patches that were sent, the last one of them to be confirmed, and the last one that was.
-    pub(crate) sent: u64,
-    pub(crate) asked: u64,
-    pub(crate) confirmed: u64,
-    /// The words of each patch that was not confirmed.
-    pub(crate) patched: VecDeque<(u64, Range<u64>)>,
+    pub(crate) patches: Patches,
     /// When the next comparison is due, and the pause after it.
     pub(crate) next: Instant,
     pub(crate) pause: Duration,
@@ -155,10 +151,7 @@ impl Mirrors {
             failed_read: 0,
             changes: 0,
             reread: Reread::new(now),
-            sent: 0,
-            asked: 0,
-            confirmed: 0,
-            patched: VecDeque::new(),
+            patches: Patches::default(),
             next: now,
             pause: SHORT,
         };
