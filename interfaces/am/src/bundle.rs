@@ -1,9 +1,10 @@
 //! Endpoints that are polled and waited for as one.
 
+use crate::cci_mapping::CciMapping;
 use crate::endpoint::Endpoint;
 use crate::engine::Turn;
 use crate::errors::RequestError;
-use crate::mapping::{CciMapping, Mapping};
+use crate::mapping::Mapping;
 use std::fmt;
 use std::time::{Duration, Instant};
 

@@ -1,8 +1,9 @@
 //! Requests that are written in place.
 
+use crate::cci_mapping::CciMapping;
 use crate::engine::{Attempt, Context, Patience, Turn};
 use crate::errors::{RequestError, Status};
-use crate::mapping::{CciMapping, Mapping, Refused, Room};
+use crate::mapping::{Mapping, Refused, Room};
 use crate::peers::Peer;
 use crate::records::Of;
 use crate::wire::{HEAD, Head, Kind, MAX_ARGUMENTS};

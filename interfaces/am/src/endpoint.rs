@@ -1,11 +1,12 @@
 //! Endpoints of Active Messages.
 
+use crate::cci_mapping::CciMapping;
 use crate::credits::Pool;
 use crate::draft::Draft;
 use crate::engine::{Core, OwnSegment, Turn};
 use crate::errors::{MapError, RequestError};
 use crate::handlers::Handlers;
-use crate::mapping::{CciMapping, Mapping};
+use crate::mapping::Mapping;
 use crate::options::Options;
 use crate::outbox::Outbox;
 use crate::peers::{Peer, Table, Target, Way};

@@ -1,9 +1,10 @@
 //! The forms of a request, which poll or return.
 
+use crate::cci_mapping::CciMapping;
 use crate::endpoint::Endpoint;
 use crate::engine::{Bulk, Patience, Turn};
 use crate::errors::RequestError;
-use crate::mapping::{CciMapping, Mapping};
+use crate::mapping::Mapping;
 use crate::peers::Peer;
 use std::fmt;
 use std::ops::Range;

@@ -17,6 +17,7 @@
 #![forbid(unsafe_code)]
 
 mod bundle;
+mod cci_mapping;
 mod credits;
 mod draft;
 mod endpoint;
@@ -33,16 +34,19 @@ mod outbox;
 mod peers;
 mod records;
 mod reply_buffers;
+mod sort;
 mod staging;
 mod wire;
 
 pub use bundle::{Bundle, Member};
+pub use cci_mapping::CciMapping;
 pub use draft::Draft;
 pub use endpoint::{Endpoint, TAG_ALL, TAG_NONE};
 pub use errors::{MapError, ReplyError, RequestError, Status};
 pub use forms::Immediate;
 pub use handlers::Handlers;
-pub use mapping::{Arrived, Asking, CciMapping, Incoming, Mapping, Outcome, Refused, Room, Transfer};
-pub use message::{Payload, Reply, Request, Returned, Sort};
+pub use mapping::{Arrived, Asking, Incoming, Mapping, Outcome, Refused, Room, Transfer};
+pub use message::{Payload, Reply, Request, Returned};
 pub use options::Options;
 pub use peers::Peer;
+pub use sort::Sort;

@@ -3,6 +3,7 @@
 use crate::errors::{ReplyError, Status};
 use crate::outbox::Outbox;
 use crate::peers::Peer;
+use crate::sort::Sort;
 use crate::wire::Kind;
 use cci::{Memory, View};
 
@@ -20,26 +21,6 @@ use cci::{Memory, View};
 /// ```
 #[derive(Clone, Copy, Debug)]
 pub struct Payload<'m>(Place<'m>);
-
-/// The sorts of messages.
-///
-/// # Example
-///
-/// ```
-/// use cci_am::{Payload, Sort};
-///
-/// assert_eq!(Payload::of_bytes(b"").sort(), Sort::Medium);
-/// ```
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-#[expect(clippy::exhaustive_enums, reason = "Active Messages has these three")]
-pub enum Sort {
-    /// Arguments alone.
-    Short,
-    /// With bytes, perhaps none, that its handler reads in place.
-    Medium,
-    /// With bytes in the segment.
-    Bulk,
-}
 
 /// Of whole words: a copy of a variant that is told by one byte loads words that reach over bytes
 /// just stored. The processor has to wait for these, behind stores to memory that the peer has.

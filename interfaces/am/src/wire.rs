@@ -1,7 +1,7 @@
 //! What a message looks like: a header of 8 bytes, the arguments, and what the kind adds. All
 //! numbers are little-endian. `docs/design/am.md` has the table.
 
-use crate::message::Sort;
+use crate::sort::Sort;
 use cci::RmaHandle;
 
 /// Bytes of a header.

@@ -5,9 +5,10 @@ use super::{Context, Due, Turn};
 use crate::credits::Loan;
 use crate::errors::Status;
 use crate::mapping::{Arrived, Asking, Incoming, Mapping, Outcome};
-use crate::message::{Payload, Reply, Sort};
+use crate::message::{Payload, Reply};
 use crate::peers::{Assembly, Peer, Source, Way};
 use crate::records::Of;
+use crate::sort::Sort;
 use crate::wire::{self, HEADER, Header, Hello, Kind, MAX_ARGUMENTS, RemoteSegment, SPAN, Span};
 
 /// Flushes for which credits stay: the one of the poll that brings them, and that of the next poll.

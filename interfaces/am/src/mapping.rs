@@ -1,11 +1,7 @@
 //! What the engine of Active Messages needs of the layer below it.
 
-mod cci;
-
-pub use self::cci::CciMapping;
-
 use crate::message::Payload;
-use ::cci::{Memory, PollError, RegisterError, Rights, RmaHandle};
+use cci::{Memory, PollError, RegisterError, Rights, RmaHandle};
 use std::borrow::Cow;
 use std::io::IoSlice;
 use std::time::Duration;
@@ -174,7 +170,7 @@ pub trait Room {
 }
 
 /// What carries Active Messages: channels that keep messages reliable and in order, and memory that
-/// peers write. [`CciMapping`] is the one over CCI.
+/// peers write. [`crate::CciMapping`] is the one over CCI.
 ///
 /// A mapping never runs a handler and never waits, but in [`Mapping::wait`]. Its operations report
 /// their end with the context that they were started with: those of messages only when they fail.

@@ -1,6 +1,6 @@
 //! Active Messages straight over CCI: a channel is a connection that is reliable and ordered.
 
-use super::{Arrived, Asking, Incoming, Mapping, Outcome, Refused, Room, Transfer};
+use crate::mapping::{Arrived, Asking, Incoming, Mapping, Outcome, Refused, Room, Transfer};
 use crate::message::Payload;
 use cci::{
     Connect, Connection, Device, Endpoint, EndpointOptions, Event, Failure, Memory, Notify, OpenError, OptionError,
