@@ -2,7 +2,7 @@
 
 use super::replies::cut;
 use super::time::ROOM;
-use super::{Context, Turn};
+use super::{Context, Turn, Unsent};
 use crate::errors::{RequestError, Status};
 use crate::mapping::{Mapping, Refused, Transfer};
 use crate::peers::{Peer, Way};
@@ -24,14 +24,6 @@ const SMALL: usize = 128;
 pub(crate) enum Patience {
     Polls,
     Immediate,
-}
-
-/// A request whose payload was cut, and of which parts have not left.
-#[derive(Debug)]
-pub(crate) struct Unsent {
-    pub(crate) target: u32,
-    bytes: Vec<u8>,
-    sent: usize,
 }
 
 /// Where the bytes of a bulk request are.

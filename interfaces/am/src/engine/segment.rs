@@ -2,34 +2,7 @@
 
 use super::{Due, Turn};
 use crate::mapping::Mapping;
-use crate::wire::{RemoteSegment, SEGMENT};
 use cci::{Memory, RegisterError, Rights};
-
-/// The segment, if there is one.
-#[derive(Debug)]
-pub(crate) struct OwnSegment<R> {
-    pub(crate) now: Option<(Memory, R)>,
-    /// Which segment this is, counted.
-    pub(crate) epoch: u32,
-}
-
-impl<R> OwnSegment<R> {
-    pub(crate) fn len(&self) -> u64 {
-        self.now.as_ref().map_or(0, |(memory, _)| memory.len())
-    }
-
-    /// The memory, if the range lies within it.
-    pub(crate) fn range(&self, offset: u64, len: u64) -> Option<&Memory> {
-        let (memory, _) = self.now.as_ref()?;
-        offset.checked_add(len).filter(|end| *end <= memory.len()).map(|_| memory)
-    }
-
-    /// What a peer gets to know; one that is not accepted, nothing.
-    pub(crate) fn notice<M: Mapping<Region = R>>(&self, is_accepted: bool) -> [u8; SEGMENT] {
-        let shown = self.now.as_ref().filter(|_| is_accepted);
-        RemoteSegment::emit(shown.map(|(memory, region)| (M::handle(region), memory.len())), self.epoch)
-    }
-}
 
 /// Whether an endpoint with this tag accepts messages with that one.
 #[inline]
