@@ -1,7 +1,7 @@
 //! Channels: one or three pipes between two endpoints, and how far they are.
 
-use crate::bulk::Bulk;
 use crate::pipe::Pipe;
+use crate::transfers::Bulk;
 use cci_via::Address;
 
 /// A channel of a [`crate::ViaMapping`]: a small value that names it. One that is closed is refused

@@ -1,8 +1,8 @@
 //! The readers of what partners send, for the fuzz targets. No part of the interface.
 
+use crate::door::address_of;
 use crate::flow::Flow;
 use crate::frame::{HEADER, Header, LARGEST_RING, Placed};
-use crate::opening::address_of;
 use crate::space::Expected;
 
 /// Frames of a channel, one after the other: their credits, and their places in a ring.

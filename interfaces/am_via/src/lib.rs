@@ -45,6 +45,7 @@
 
 mod bulk;
 mod channel;
+mod door;
 mod flow;
 mod frame;
 #[doc(hidden)]
@@ -59,6 +60,7 @@ mod polling;
 mod regions;
 mod space;
 mod table;
+mod transfers;
 mod watch;
 
 pub use channel::ViaChannel;

@@ -1,15 +1,15 @@
 //! The mapping: what the engine of Active Messages calls.
 
 use crate::channel::{Phase, ViaChannel};
+use crate::door::Door;
 use crate::flow::Class;
 use crate::frame::MESSAGE;
-use crate::opening::Door;
 use crate::options::{Options, Variant};
 use crate::pipe::{Pieces, Shape};
 use crate::regions::{Regions, ViaRegion, number};
 use crate::table::Table;
 use crate::watch::{Unwatched, Watch};
-use crate::{Core, bulk};
+use crate::{Core, bulk, transfers};
 use cci::{Device, Memory, OpenError, PollError, RegisterError, Rights, RmaHandle, Status};
 use cci_am::{Arrived, Asking, Incoming, Mapping, Outcome, Refused, Room, Transfer};
 use cci_via::Part;
@@ -121,7 +121,7 @@ impl<W: Watch> ViaMapping<W> {
     }
 
     /// Bulk data of v1: it is cut into messages.
-    fn put_bulk(&self, at: ViaChannel, outgoing: bulk::Outgoing) -> Result<(), Refused> {
+    fn put_bulk(&self, at: ViaChannel, outgoing: transfers::Outgoing) -> Result<(), Refused> {
         let mut table = self.table.borrow_mut();
         let channel = table.get(at).filter(|channel| channel.phase == Phase::Open).ok_or(Refused::Gone)?;
         if channel.is_held_up() {
@@ -215,7 +215,7 @@ impl<W: Watch> Mapping for ViaMapping<W> {
             let memory = self.regions.get(local, Rights::NONE).ok_or(Refused::Gone)?;
             let write = Some((message.to_vec(), context));
             let outgoing =
-                bulk::Outgoing { memory, offset: local_offset, number: remote, remote_offset, left: len, write };
+                transfers::Outgoing { memory, offset: local_offset, number: remote, remote_offset, left: len, write };
             return self.put_bulk(at, outgoing);
         }
         self.reap_all();
@@ -253,7 +253,7 @@ impl<W: Watch> Mapping for ViaMapping<W> {
             bulk.last_read = bulk.last_read.wrapping_add(1);
             let number = bulk.last_read;
             let memory = self.regions.get(local, Rights::NONE).ok_or(Refused::Gone)?;
-            let read = bulk::Incoming { number, memory, offset: local_offset, len, came: 0, context };
+            let read = transfers::Incoming { number, memory, offset: local_offset, len, came: 0, context };
             return bulk::ask(channel, &self.core, read, remote, remote_offset);
         }
         let pipe = &mut channel.pipes[0];
@@ -297,7 +297,7 @@ impl<W: Watch> Mapping for ViaMapping<W> {
             if left.is_zero() {
                 return Ok(0);
             }
-            crate::opening::sleep(mappings, left);
+            Self::sleep(mappings, left);
         }
     }
 }

@@ -1,6 +1,6 @@
 //! What has completed: messages, ends of sends, and what follows from them.
 
-use crate::bulk::{self, Held};
+use crate::bulk;
 use crate::channel::{Channel, Phase, ViaChannel};
 use crate::flow::Class;
 use crate::frame::{ACCEPT, DATA, HEADER, HELLO, Header, MESSAGE, Placed, READ, READ_DATA, UPDATE};
@@ -8,6 +8,7 @@ use crate::mapping::{ViaAsking, ViaMapping, ended, message};
 use crate::options::Variant;
 use crate::pipe::Of;
 use crate::table::{Report, Table};
+use crate::transfers::Held;
 use crate::watch::Watch;
 use cci::Memory;
 use cci_am::{Incoming, Outcome, Payload};
