@@ -2,6 +2,7 @@
 
 use crate::place::Local;
 use crate::proof::{Nonce, Proof, Secret};
+use std::sync::Arc;
 use std::time::Duration;
 
 /// The version of the protocol.
@@ -97,6 +98,13 @@ pub(crate) enum Reply {
     /// A rank has ended the job with this status: no answer to anything.
     Ending(u8),
 }
+
+/// A frame to a rank, which many ranks may share.
+pub(crate) type Frame = Arc<[u8]>;
+
+/// The request is malformed: the rank's connection is to be closed.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Malformed(pub(crate) &'static str);
 
 /// A frame of these parts.
 fn frame(kind: u8, parts: &[&[u8]]) -> Vec<u8> {

@@ -80,6 +80,10 @@ fn words(version: Version, text: &str) -> Words {
     words.filter_map(|word| word.split_once('=')).map(|(key, value)| (key.to_owned(), value.to_owned())).collect()
 }
 
+pub(super) fn silent() -> JobError {
+    lost("the process manager does not answer within the limit; PMI does not tell which ranks are missing")
+}
+
 fn gone(error: Errno) -> JobError {
     lost(format!("the process manager has gone: {error}"))
 }
@@ -116,7 +120,7 @@ impl Manager {
         deadline: Instant,
     ) -> Result<Words, JobError> {
         self.ask_until(name, words, answer, deadline)
-            .and_then(|answer| answer.ok_or_else(super::silent))
+            .and_then(|answer| answer.ok_or_else(silent))
             .inspect_err(|_| self.close())
     }
 
@@ -156,7 +160,7 @@ impl Manager {
 
     fn send(&mut self, mut rest: &[u8], deadline: Instant) -> Result<(), JobError> {
         while !rest.is_empty() {
-            let socket = self.wait(PollFlags::OUT, deadline)?.ok_or_else(super::silent)?;
+            let socket = self.wait(PollFlags::OUT, deadline)?.ok_or_else(silent)?;
             match rustix::net::send(socket, rest, SendFlags::NOSIGNAL | SendFlags::DONTWAIT) {
                 Ok(sent) => rest = &rest[sent..],
                 Err(Errno::AGAIN | Errno::INTR) => (),
@@ -168,7 +172,7 @@ impl Manager {
 
     /// Takes a command of this name.
     pub(super) fn answer(&mut self, name: &str, deadline: Instant) -> Result<Words, JobError> {
-        let text = self.command(deadline)?.ok_or_else(super::silent)?;
+        let text = self.command(deadline)?.ok_or_else(silent)?;
         self.checked(&text, name)
     }
 

@@ -6,7 +6,7 @@ use crate::error::JobError;
 use crate::names;
 use crate::source::{Environment, LONGEST_VALUE, Source, cannot, check, lost};
 use cci_mem::descriptors;
-use manager::{Manager, Version, Words};
+use manager::{Manager, Version, Words, silent};
 use std::net::SocketAddr;
 use std::os::fd::OwnedFd;
 use std::time::{Duration, Instant};
@@ -34,10 +34,6 @@ pub(crate) struct Pmi {
     exchanges: u64,
     /// How long the process manager may take for its answer to the farewell.
     farewell: Duration,
-}
-
-fn silent() -> JobError {
-    lost("the process manager does not answer within the limit; PMI does not tell which ranks are missing")
 }
 
 /// Hexadecimal digits: what PMI stores is text without spaces.

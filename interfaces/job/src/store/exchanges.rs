@@ -1,7 +1,6 @@
 //! Exchanges: the n-th call of each rank belongs to the n-th exchange.
 
-use super::{Frame, Malformed};
-use crate::wire::{Refusal, Reply};
+use crate::wire::{Frame, Malformed, Refusal, Reply};
 use std::collections::VecDeque;
 use std::time::Duration;
 

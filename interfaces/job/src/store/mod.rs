@@ -5,21 +5,13 @@ mod exchanges;
 #[cfg(test)]
 mod tests;
 
-use crate::wire::{Refusal, Reply, Request};
+use crate::wire::{Frame, Malformed, Refusal, Reply, Request};
 use exchanges::Exchanges;
 use std::collections::{BTreeMap, VecDeque};
-use std::sync::Arc;
 use std::time::Duration;
 
 /// The most bytes that one rank may publish, keys included.
 const MOST_PUBLISHED: usize = 16 << 20;
-
-/// A frame to a rank, which many ranks may share.
-pub(crate) type Frame = Arc<[u8]>;
-
-/// The request is malformed: the rank's connection is to be closed.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Malformed(pub(crate) &'static str);
 
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Presence {
