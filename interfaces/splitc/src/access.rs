@@ -3,12 +3,12 @@
 use crate::fault::Fault;
 use crate::frame::Ask;
 use crate::layout::count_of;
+use crate::messages::Request;
 use crate::number::Plain;
 use crate::pointer::Global;
 use crate::requests::MOST;
 use crate::rma::Local;
 use crate::sys::{self, Change, Target, view};
-use crate::traffic::Request;
 use crate::world::World;
 use cci_mem::sync::{Ordering, fence};
 use std::collections::VecDeque;

@@ -34,6 +34,7 @@ mod layout;
 mod looks;
 mod mapping;
 mod memory;
+mod messages;
 mod number;
 mod phase;
 mod pointer;
@@ -46,7 +47,6 @@ mod server;
 mod start;
 #[allow(unsafe_code)]
 mod sys;
-mod traffic;
 mod vi;
 mod wait;
 mod world;
