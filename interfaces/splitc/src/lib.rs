@@ -37,6 +37,7 @@ mod memory;
 mod messages;
 mod number;
 mod phase;
+mod pieces;
 mod pointer;
 mod ranges;
 #[allow(unsafe_code)]
@@ -47,6 +48,7 @@ mod server;
 mod start;
 #[allow(unsafe_code)]
 mod sys;
+mod traffic;
 mod vi;
 mod wait;
 mod world;

@@ -3,11 +3,11 @@
 use crate::carrier::Carrier;
 use crate::fault::Fault;
 use crate::layout::{BLAMED, OWN, left};
-use crate::messages::Traffic;
+use crate::pieces::Piece;
 use crate::ranges::Ranges;
-use crate::rma::Piece;
 use crate::server::Server;
 use crate::sys::{Staging, Windows};
+use crate::traffic::Traffic;
 use cci::{Connection, Endpoint};
 use cci_job::Job;
 use cci_mem::barrier::Pairing;

@@ -10,9 +10,9 @@ use crate::looks::{LONG, LOOKS, LOOKS_SHARED};
 use crate::mapping::Vis;
 use crate::server::Server;
 use cci_job::Job;
-use cci_via::engine::{Completion, Token as Work, sleep_on};
+use cci_via::engine::{Completion, sleep_on};
 use cci_via::{Access, Address, Error, FaultCode, Part, Segment, Status, Tag};
-use pipe::{Body, Pipe, Shape, Unsent};
+use pipe::{Body, Core, Pipe, Shape, Token, Unsent};
 use std::collections::HashMap;
 use std::fmt;
 use std::hash::{BuildHasher, Hasher, RandomState};
@@ -32,19 +32,6 @@ const FOR_BULK: Shape = Shape { credits: 8, size: 4096, is_segmented: false };
 const BURST: usize = 64;
 /// How long a rank waits for all others to connect.
 const LIMIT: Duration = Duration::from_secs(60);
-
-/// What rides with a descriptor: its buffer.
-#[derive(Clone, Copy, Debug)]
-enum Token {
-    Receive(u16),
-    Send(u16),
-}
-
-impl Work for Token {
-    fn complete(&mut self, _: &Completion) {}
-}
-
-type Core = cci_via::engine::Core<Token>;
 
 /// Memory of this rank that is registered, by its addresses.
 struct Registered {

@@ -1,11 +1,24 @@
 //! One VI to a rank: its buffers, its credits, and what waits for a buffer.
 
 use super::watch::Watched;
-use super::{Core, Token};
 use crate::frame::{Ask, HEADER, Header};
 use crate::sys::Buffers;
+use cci_via::engine::Completion;
 use cci_via::{Access, Error, Part, Reliability, Segment, Tag, ViAttributes};
 use std::collections::VecDeque;
+
+/// What rides with a descriptor: its buffer.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Token {
+    Receive(u16),
+    Send(u16),
+}
+
+impl cci_via::engine::Token for Token {
+    fn complete(&mut self, _: &Completion) {}
+}
+
+pub(super) type Core = cci_via::engine::Core<Token>;
 
 /// What both ends of a pipe have.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
