@@ -1,7 +1,8 @@
 //! Connecting by client and server.
 
 use crate::attributes::ViAttributes;
-use crate::engine::Core;
+use crate::clients::Clients;
+use crate::engine::{Core, NO_VI};
 use crate::errors::Error;
 use crate::question::Question;
 use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, fresh_ticket, readable};
@@ -11,13 +12,11 @@ use crate::wire;
 use cci::{Connect, ConnectError};
 use cci_ground::Drive;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
-use std::os::fd::BorrowedFd;
 use std::time::{Duration, Instant};
 
 /// How long an accepted client may take to connect.
 const ACCEPT_LIMIT: Duration = Duration::from_secs(10);
 
-pub(crate) const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
 const NOT_IDLE: Error = Error::State("the VI is not idle; disconnect it first");
 
 /// Which attribute of two VIs does not agree.
@@ -44,54 +43,6 @@ impl<T: Token> State<T> {
         if let Some(ticket) = vi.ticket.take() {
             self.tickets.remove(&ticket);
         }
-    }
-}
-
-/// Clients that ask for a discriminator, for a program that does not wait for them.
-///
-/// # Example
-///
-/// ```
-/// use cci_via::engine::{Clients, Core, Token};
-///
-/// /// Turns away whoever asks now.
-/// fn turn_away<T: Token>(core: &Core<T>, clients: &mut Clients) {
-///     while let Some(asking) = clients.next() {
-///         core.reject(asking);
-///     }
-/// }
-/// ```
-pub struct Clients(Listener);
-
-impl Clients {
-    /// Returns the next client that has asked, if there is one. Never waits.
-    #[expect(clippy::should_implement_trait, reason = "it is not over when there is none")]
-    pub fn next(&mut self) -> Option<Asking> {
-        loop {
-            let mut asking = self.0.poll()?;
-            if !asking.is_peer {
-                return Some(asking);
-            }
-            // It wants the other model; who does not take the answer learns nothing.
-            let _ = asking.answer(&Answer::Other);
-        }
-    }
-
-    /// Returns what becomes readable when there may be one.
-    pub fn descriptors(&self) -> impl Iterator<Item = BorrowedFd<'_>> {
-        self.0.descriptors()
-    }
-
-    /// Returns how long a sleep on these descriptors may last; `None`: for ever.
-    #[must_use]
-    pub fn left(&self) -> Option<Duration> {
-        self.0.left()
-    }
-}
-
-impl std::fmt::Debug for Clients {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Clients")
     }
 }
 

@@ -11,7 +11,7 @@ use cci_ground::{Changing, Drive, Driven, Entered, Held};
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::Duration;
 
-pub use crate::connect::Clients;
+pub use crate::clients::Clients;
 pub use crate::rendezvous::{Asking, sleep_on};
 pub use crate::state::{Taken, ViState};
 pub use crate::task::{Completion, Op, Remote, Segment, Task, Token};
@@ -58,7 +58,7 @@ fn host_of(uri: &str) -> IpAddr {
     if host.is_ipv4() && host.is_loopback() { Ipv4Addr::LOCALHOST.into() } else { host }
 }
 
-const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
+pub(crate) const NO_VI: Error = Error::Parameter("no such VI; was it destroyed?");
 pub(crate) const NO_QUEUE: Error = Error::Parameter("no such completion queue; was it destroyed?");
 const ON_QUEUE: Error = Error::Parameter("this work queue reports to a completion queue; wait on that");
 

@@ -54,6 +54,7 @@
 #![forbid(unsafe_code)]
 
 mod attributes;
+mod clients;
 mod connect;
 pub mod engine;
 mod errors;
@@ -62,11 +63,13 @@ mod fast_path;
 mod few_descriptors;
 #[doc(hidden)]
 pub mod fuzzing;
+mod incoming;
 #[cfg(test)]
 mod liars;
 mod nic;
 mod part;
 mod peer;
+mod pending;
 mod question;
 mod receive;
 mod region;
@@ -87,7 +90,8 @@ pub use attributes::{
     Reliability, Tag, ViAttributes,
 };
 pub use errors::{Error, Fault, FaultCode, Status};
-pub use nic::{Incoming, Nic, Queue};
+pub use incoming::Incoming;
+pub use nic::{Nic, Queue};
 pub use part::Part;
 pub use region::{Region, Work};
 pub use rendezvous::{Address, Asking};

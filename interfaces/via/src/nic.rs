@@ -4,8 +4,6 @@ use crate::attributes::{Access, Tag};
 use crate::engine::Core;
 use crate::errors::{Error, Fault};
 use crate::region::{Region, Work};
-use crate::rendezvous::{Address, Asking};
-use crate::vi::{Connected, Idle, Vi};
 use cci::{Device, Memory, OpenError};
 use std::fmt;
 use std::net::IpAddr;
@@ -43,7 +41,7 @@ impl Nic {
         self.0.uri()
     }
 
-    /// Returns the host's address, for [`Address`].
+    /// Returns the host's address, for [`crate::Address`].
     #[must_use]
     pub fn host(&self) -> IpAddr {
         self.0.host()
@@ -101,15 +99,6 @@ impl Nic {
         Ok(Queue { core: Arc::clone(&self.0), number })
     }
 
-    /// Waits for a client that asks for a discriminator.
-    ///
-    /// # Errors
-    ///
-    /// [`Error::Parameter`], [`Error::Resource`], [`Error::Timeout`].
-    pub fn listen(&self, local: &Address, limit: Option<Duration>) -> Result<Incoming, Error> {
-        self.0.listen(local, limit).map(|asking| Incoming { core: Arc::clone(&self.0), asking })
-    }
-
     /// Returns a fault that no call has returned, oldest first.
     #[must_use]
     pub fn fault(&self) -> Option<Fault> {
@@ -148,8 +137,8 @@ pub struct Queue {
 }
 
 impl Queue {
-    /// Takes the oldest entry: the number of a VI ([`Vi::number`]), and whether it is the receive
-    /// queue.
+    /// Takes the oldest entry: the number of a VI ([`crate::Vi::number`]), and whether it is the
+    /// receive queue.
     ///
     /// # Errors
     ///
@@ -172,56 +161,5 @@ impl Drop for Queue {
     fn drop(&mut self) {
         // VIs may still name it; the number is never another queue's.
         self.core.remove_queue(self.number);
-    }
-}
-
-/// A client that asks for a connection. A drop leaves it without an answer: it goes on looking, and
-/// finds no match.
-///
-/// # Example
-///
-/// ```
-/// use cci_via::{Connected, Idle, Incoming, Vi};
-///
-/// fn take(mut incoming: Incoming, vi: Vi<Idle>) -> Option<Vi<Connected>> {
-///     match incoming.accept(vi) {
-///         Ok(vi) => Some(vi),
-///         Err(_) => {
-///             incoming.reject();
-///             None
-///         }
-///     }
-/// }
-/// ```
-#[derive(Debug)]
-pub struct Incoming {
-    core: Arc<Core<Work>>,
-    asking: Asking,
-}
-
-impl Incoming {
-    /// Returns what asks: attributes and address.
-    #[must_use]
-    pub fn asking(&self) -> &Asking {
-        &self.asking
-    }
-
-    /// Accepts the client with an idle VI of the same NIC. Waits until it is connected, at most
-    /// 10 s.
-    ///
-    /// # Errors
-    ///
-    /// The VI comes back, and the client notices nothing: it can be accepted by another VI, or
-    /// rejected. The attribute that differs, or [`Error::Timeout`]: the client is gone.
-    pub fn accept(&mut self, vi: Vi<Idle>) -> Result<Vi<Connected>, (Vi<Idle>, Error)> {
-        match self.core.accept(&mut self.asking, vi.number()) {
-            Ok(()) => Ok(vi.into_state()),
-            Err(why) => Err((vi, why)),
-        }
-    }
-
-    /// Rejects the client.
-    pub fn reject(self) {
-        self.core.reject(self.asking);
     }
 }

@@ -2,11 +2,12 @@
 //! who listens; and by client and server, for programs that do not wait.
 
 use crate::attributes::ViAttributes;
-use crate::connect::{NO_VI, agree};
-use crate::engine::Core;
+use crate::connect::agree;
+use crate::engine::{Core, NO_VI};
 use crate::errors::Error;
+use crate::pending::{PeerConnect, Role};
 use crate::question::{NO_DESCRIPTOR, Question};
-use crate::rendezvous::{Address, Answer, Asking, Listener, readable};
+use crate::rendezvous::{Address, Answer, Asking, readable};
 use crate::state::ViState;
 use crate::task::Token;
 use cci_ground::Drive;
@@ -14,23 +15,6 @@ use std::time::{Duration, Instant};
 
 /// Between two questions to a host where nobody listens yet: nothing tells when somebody does.
 const AGAIN: Duration = Duration::from_millis(20);
-
-pub(crate) struct PeerConnect {
-    local: Address,
-    remote: Address,
-    deadline: Option<Instant>,
-    role: Role,
-    /// In the peer-to-peer model; otherwise a host where nobody listens ends it.
-    is_peer: bool,
-    /// Why it ends once the time is over.
-    late: Error,
-}
-
-enum Role {
-    Listens(Listener),
-    Asks { question: Option<Question>, not_before: Instant },
-    Connects,
-}
 
 /// What is to be slept for.
 enum Progress {

@@ -2,7 +2,7 @@
 
 use crate::attributes::{Access, Tag, ViAttributes};
 use crate::errors::{Fault, FaultCode, Status};
-use crate::peer::PeerConnect;
+use crate::pending::PeerConnect;
 use crate::slab::Slab;
 use crate::task::{Completion, Entry, Segment, Task, Token, WorkQueue};
 use cci::{Connection, Endpoint, Memory, Registration, RmaHandle};
