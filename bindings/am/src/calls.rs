@@ -1,16 +1,16 @@
 //! The calls, but for messages. Each is generic over the dialect.
 
-use crate::answer::{Answer, IN_HANDLER, Refusal};
 use crate::dialect::Dialect;
-use crate::endpoint::{self as cells, Bundle, Endpoint, State};
+use crate::endpoint::{self as cells, Bundle, Endpoint, Of, State, Token};
 use crate::messages::{FORKED, LONGEST};
 use crate::names::Name;
+use crate::refusal::{Answer, Refusal};
+use crate::spmd::{device, leave_if_asked, longest_sleep, lost, publish, rank};
 use crate::statistics::Stats;
-use crate::token::{self, Of, Token};
 use crate::translations::{MOST, Record};
-use crate::{handlers, registry, spmd};
+use crate::{handlers, registry, token};
 use cci::Memory;
-use cci_am::{Options, TAG_NONE};
+use cci_am::{Handlers, Options, Returned, TAG_NONE};
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
@@ -38,7 +38,7 @@ pub(crate) fn terminate<D: Dialect>() -> Answer {
     registry::is_init(D::PLACE)?;
     registry::bundles().iter().try_for_each(|bundle| bundle.check_entry())?;
     if registry::terminate(D::PLACE)? {
-        registry::bundles().into_iter().try_for_each(free_cell)?;
+        registry::bundles().into_iter().try_for_each(registry::free_cell)?;
     }
     Ok(())
 }
@@ -57,35 +57,13 @@ pub(crate) unsafe fn allocate_bundle<D: Dialect>(kind: c_int, bundle: *mut *cons
     }
 }
 
-pub(crate) fn free_cell(bundle: &'static Bundle) -> Answer {
-    bundle.check_entry()?;
-    // Borrowed for ever in a child whose parent was in the midst of a call on the bundle.
-    let members = bundle.members.try_borrow_mut().map(|mut members| std::mem::take(&mut *members));
-    for endpoint in members.map_err(|_| IN_HANDLER)? {
-        take_out(endpoint)?;
-        registry::free_endpoint(endpoint);
-    }
-    registry::free_bundle(bundle);
-    Ok(())
-}
-
-/// Closes the engine's endpoint.
-fn take_out(endpoint: &'static Endpoint) -> Answer {
-    let (bundle, member) = endpoint.bundle()?;
-    let gone = bundle.enter()?.remove(member);
-    if let Some(mut gone) = gone {
-        gone.flush();
-    }
-    Ok(())
-}
-
 /// # Safety
 ///
 /// What the header states of the pointers.
 pub(crate) unsafe fn free_bundle<D: Dialect>(bundle: *const Bundle) -> Answer {
     registry::is_init(D::PLACE)?;
     // SAFETY: by the contract of the header.
-    free_cell(unsafe { cells::bundle(bundle) }?)
+    registry::free_cell(unsafe { cells::bundle(bundle) }?)
 }
 
 /// # Safety
@@ -112,7 +90,7 @@ pub(crate) unsafe fn allocate_endpoint<D: Dialect>(
         return Err(Refusal::Resource("no memory for an endpoint"));
     }
     registry::enter_endpoint(number, cell, own.uri())?;
-    spmd::publish(number, own.uri()).inspect_err(|_| registry::free_endpoint(cell))?;
+    publish(number, own.uri()).inspect_err(|_| registry::free_endpoint(cell))?;
     let emitted = D::emit(&own, &cell.own_name);
     let member = engine.add(opened);
     cell.begin::<D>((bundle, member), own);
@@ -126,7 +104,7 @@ pub(crate) unsafe fn allocate_endpoint<D: Dialect>(
 fn open(cell: &'static Endpoint, number: u32) -> Result<(cci_am::Endpoint<State>, Name), Refusal> {
     const NONE: Refusal = Refusal::Resource("an endpoint cannot be opened; `cci info` shows the devices");
     let own;
-    let device = match spmd::device() {
+    let device = match device() {
         Some(device) => device,
         None => {
             own = cci::Context::new().map_err(|_| NONE)?;
@@ -135,10 +113,19 @@ fn open(cell: &'static Endpoint, number: u32) -> Result<(cci_am::Endpoint<State>
     };
     let options = Options::new().send_timeout(registry::timeout());
     let state = State { endpoint: cell, aligned: Vec::new() };
-    let mut opened = cci_am::Endpoint::open(device, &options, handlers::none(), state).map_err(|_| NONE)?;
-    let name = Name::give(number, opened.name())?;
+    let mut opened =
+        cci_am::Endpoint::open(device, &options, Handlers::new().returned(on_returned), state).map_err(|_| NONE)?;
+    let name = Name::give((rank().unwrap_or_else(std::process::id), number), opened.name())?;
     opened.introduce(&name.introduction());
     Ok((opened, name))
+}
+
+/// Takes what comes back: a message of the library's own, or of the program's.
+fn on_returned(state: &mut State, returned: Returned<'_>) {
+    if returned.handler() == 0 {
+        return lost(state.endpoint, returned.peer());
+    }
+    handlers::on_returned(state, &returned);
 }
 
 /// # Safety
@@ -148,7 +135,7 @@ pub(crate) unsafe fn free_endpoint<D: Dialect>(endpoint: *const Endpoint) -> Ans
     // SAFETY: by the contract of the header.
     let endpoint = unsafe { cells::endpoint(endpoint) }?;
     let (bundle, _) = endpoint.bundle()?;
-    take_out(endpoint)?;
+    registry::take_out(endpoint)?;
     bundle.members.borrow_mut().retain(|other| !std::ptr::eq(*other, endpoint));
     registry::free_endpoint(endpoint);
     Ok(())
@@ -501,7 +488,7 @@ pub(crate) unsafe fn poll<D: Dialect>(bundle: *const Bundle) -> Answer {
     // SAFETY: by the contract of the header.
     let bundle = unsafe { cells::bundle(bundle) }?;
     bundle.enter()?.poll().map_err(|_| FORKED)?;
-    spmd::leave_if_asked();
+    leave_if_asked();
     Ok(())
 }
 
@@ -541,8 +528,8 @@ pub(crate) unsafe fn wait<D: Dialect>(bundle: *const Bundle) -> Answer {
     let ran = || bundle.members.borrow().iter().map(|endpoint| endpoint.ran.get()).sum::<u64>();
     let before = ran();
     while ran() == before {
-        engine.wait(Some(spmd::longest_sleep())).map_err(|_| FORKED)?;
-        spmd::leave_if_asked();
+        engine.wait(Some(longest_sleep())).map_err(|_| FORKED)?;
+        leave_if_asked();
     }
     Ok(())
 }

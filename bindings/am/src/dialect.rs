@@ -1,8 +1,9 @@
 //! What tells the three dialects apart: names, codes, and the numbers of a status.
 
-use crate::answer::{Refusal, Shared};
+use crate::boundary::Shared;
 use crate::names::{Name, Sealed};
-use crate::token::Status;
+use crate::refusal::Refusal;
+use crate::status::Status;
 use std::cell::UnsafeCell;
 use std::ffi::c_int;
 

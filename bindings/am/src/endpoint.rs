@@ -1,12 +1,12 @@
-//! Bundles and endpoints, as programs hold them.
+//! Bundles, endpoints and tokens, as programs hold them.
 
-use crate::answer::{Answer, IN_HANDLER, Refusal};
 use crate::dialect::{Dialect, Storage};
 use crate::names::Name;
+use crate::refusal::{Answer, IN_HANDLER, Refusal};
 use crate::statistics::Statistics;
-use crate::token::{Status, Token};
+use crate::status::Status;
 use crate::translations::Translations;
-use cci_am::Member;
+use cci_am::{Member, Peer, Request, Sort};
 use std::cell::{Cell, RefCell, RefMut};
 use std::ffi::c_int;
 use std::thread::ThreadId;
@@ -14,6 +14,8 @@ use std::thread::ThreadId;
 /// The first word of a cell that is in use, so that one kind is not taken for another.
 const BUNDLE: u32 = 0x616d_4255;
 const ENDPOINT: u32 = 0x616d_4550;
+/// A word of a token that is valid.
+pub(crate) const TOKEN: u32 = 0x616d_544f;
 
 /// What the engine's endpoints own: the way back to the program's.
 pub(crate) struct State {
@@ -63,6 +65,35 @@ pub(crate) struct Endpoint {
 
 // SAFETY: as `Bundle`.
 unsafe impl Sync for Endpoint {}
+
+/// Which handler has the token.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Of {
+    Nobody,
+    Request,
+    Reply,
+    /// Handler 0.
+    Returned,
+}
+
+/// A token: a part of its endpoint's cell. It begins with the arguments, as handler 0 has it.
+#[repr(C)]
+pub(crate) struct Token {
+    pub(crate) arguments: [Cell<u32>; 16],
+    pub(crate) mark: Cell<u32>,
+    pub(crate) of: Cell<Of>,
+    pub(crate) endpoint: Cell<Option<&'static Endpoint>>,
+    /// The request, until it is replied to. It lives as long as its handler.
+    pub(crate) request: RefCell<Option<Request<'static>>>,
+    pub(crate) handler: Cell<u8>,
+    pub(crate) sort: Cell<Sort>,
+    pub(crate) tag: Cell<u64>,
+    /// What the requester introduced itself with; it lives as long as the handler runs.
+    pub(crate) from: Cell<Option<&'static str>>,
+    /// The target of what a reply or a return belongs to.
+    pub(crate) peer: Cell<Option<Peer>>,
+    pub(crate) name: Storage,
+}
 
 impl Bundle {
     pub(crate) fn fresh() -> Self {
@@ -146,6 +177,24 @@ impl Endpoint {
 
     pub(crate) fn bundle(&self) -> Result<(&'static Bundle, Member), Refusal> {
         self.place.get().ok_or(GONE)
+    }
+}
+
+impl Token {
+    pub(crate) fn new() -> Self {
+        Self {
+            arguments: [const { Cell::new(0) }; 16],
+            mark: Cell::new(0),
+            of: Cell::new(Of::Nobody),
+            endpoint: Cell::new(None),
+            request: RefCell::new(None),
+            handler: Cell::new(0),
+            sort: Cell::new(Sort::Short),
+            tag: Cell::new(0),
+            from: Cell::new(None),
+            peer: Cell::new(None),
+            name: Storage::new(),
+        }
     }
 }
 

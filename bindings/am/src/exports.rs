@@ -3,10 +3,10 @@
 use crate::answer::{answer, guarded};
 use crate::calls;
 use crate::dialect::{Dialect, Mpi, Now, Udp};
-use crate::endpoint::{self as cells, Bundle, Endpoint};
+use crate::endpoint::{self as cells, Bundle, Endpoint, Token};
 use crate::messages::{self, Body};
 use crate::statistics::Stats;
-use crate::token::{self, Token};
+use crate::token;
 use std::ffi::{c_int, c_void};
 
 /// Exports a call: the dialects with the symbols, then its signature and what it does, in which

@@ -1,8 +1,8 @@
 //! The program's handlers, and how they are called.
 
-use crate::endpoint::{Endpoint, State};
-use crate::spmd;
-use crate::token::{Message, Of, Status};
+use crate::endpoint::{Endpoint, Of, State};
+use crate::status::Status;
+use crate::token::Message;
 use cci_am::{Handlers, Payload, Reply, Request, Returned, Sort};
 use std::ffi::{c_int, c_void};
 
@@ -273,11 +273,6 @@ macro_rules! all_numbers {
 const OF_REQUESTS: [fn(&mut State, Request<'_>); 256] = all_numbers!(on_request);
 const OF_REPLIES: [fn(&mut State, Reply<'_>); 256] = all_numbers!(on_reply);
 
-/// The table of an endpoint without handlers of the program.
-pub(crate) fn none() -> Handlers<State> {
-    Handlers::new().returned(on_returned)
-}
-
 /// Has the engine call the program's handler of this number.
 pub(crate) fn set(handlers: &mut Handlers<State>, at: u8) {
     handlers.set_request(at, Some(OF_REQUESTS[usize::from(at)]));
@@ -407,10 +402,8 @@ unsafe fn call(function: usize, token: *mut c_void, buffer: Option<(*mut c_void,
     }
 }
 
-fn on_returned(state: &mut State, returned: Returned<'_>) {
-    if returned.handler() == 0 {
-        return spmd::lost(state.endpoint, returned.peer());
-    }
+/// Has handler 0 take a message of the program's that has come back.
+pub(crate) fn on_returned(state: &mut State, returned: &Returned<'_>) {
     give_back(
         state.endpoint,
         Status::of(returned.status()),

@@ -5,6 +5,7 @@
 //! that was freed is refused by its state. A panic never leaves.
 
 mod answer;
+mod boundary;
 mod calls;
 mod dialect;
 mod endpoint;
@@ -12,8 +13,11 @@ mod exports;
 mod handlers;
 mod messages;
 mod names;
+mod refusal;
 mod registry;
+mod resolve;
 mod spmd;
 mod statistics;
+mod status;
 mod token;
 mod translations;

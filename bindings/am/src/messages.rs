@@ -1,11 +1,12 @@
 //! Requests and replies.
 
-use crate::answer::{Answer, Refusal};
-use crate::endpoint::{Bundle, Endpoint, State};
+use crate::endpoint::{Bundle, Endpoint, Of, State, Token};
 use crate::handlers::give_back;
+use crate::refusal::{Answer, Refusal};
 use crate::registry;
 use crate::spmd::leave_if_asked;
-use crate::token::{Message, Of, Status, Token};
+use crate::status::Status;
+use crate::token::Message;
 use cci_am::{Peer, RequestError, Sort};
 use std::cell::RefMut;
 use std::ffi::{c_int, c_void};

@@ -1,7 +1,6 @@
 //! Names of endpoints: a process, a number in it, and the URI.
 
-use crate::answer::Refusal;
-use crate::{registry, spmd};
+use crate::refusal::Refusal;
 use std::sync::OnceLock;
 
 /// The most endpoints that a process gives names to: the number has 15 bits in `ammpi.h`.
@@ -27,6 +26,13 @@ pub(crate) struct Sealed {
     pub(crate) uri: Option<Box<str>>,
 }
 
+impl Sealed {
+    /// Whether a process has given it.
+    pub(crate) fn is_genuine(&self) -> bool {
+        self.check == check(self.process, self.number)
+    }
+}
+
 /// FNV-1a.
 fn hash(bytes: &[u8]) -> u64 {
     bytes.iter().fold(0xcbf2_9ce4_8422_2325, |hash, byte| (hash ^ u64::from(*byte)).wrapping_mul(0x0100_0000_01b3))
@@ -49,19 +55,17 @@ pub(crate) fn host() -> u32 {
 
 impl Name {
     /// Gives the endpoint at this URI a name.
-    pub(crate) fn give(number: u32, uri: &str) -> Result<Self, Refusal> {
+    pub(crate) fn give((process, number): (u32, u32), uri: &str) -> Result<Self, Refusal> {
         if number > MOST {
             return Err(Refusal::Resource("no name is left for an endpoint; this process has made 32,767"));
         }
-        let process = spmd::rank().unwrap_or_else(std::process::id);
         let check = check(process, number);
         let sealed = Sealed { process, number, host: host(), check, uri: None };
         Ok(Self { sealed, uri: uri.into() })
     }
 
-    /// The name that a program has passed. Its URI is empty where nobody has it.
-    pub(crate) fn find(sealed: Sealed) -> Self {
-        let uri = sealed.uri.clone().or_else(|| resolve(&sealed)).unwrap_or_default();
+    /// A name that a program has passed, with its URI.
+    pub(crate) fn found(sealed: Sealed, uri: Box<str>) -> Self {
         Self { sealed: Sealed { uri: None, ..sealed }, uri }
     }
 
@@ -91,36 +95,15 @@ impl Name {
     }
 }
 
-/// The URI of the endpoint of this process, or of another one of the job, that has this name.
-fn resolve(sealed: &Sealed) -> Option<Box<str>> {
-    let Sealed { process, number, check: seal, .. } = *sealed;
-    if seal != check(process, number) {
-        return None;
-    }
-    let rank = spmd::rank();
-    // Endpoints made before the job was joined have the other name.
-    if Some(process) == rank || process == std::process::id() {
-        return registry::uri_of(number);
-    }
-    rank.and_then(|_| spmd::uri_of(process, number))
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn an_introduction_is_the_name_again() {
-        let name = Name::give(7, "sm://1/2 with a blank").expect("a name");
+        let name = Name::give((1, 7), "sm://1/2 with a blank").expect("a name");
         assert_eq!(Name::introduced(&name.introduction()), Some(name));
         assert_eq!(Name::introduced("1 2 3 70000 x"), None);
         assert_eq!(Name::introduced("1 2 3"), None);
-    }
-
-    #[test]
-    fn an_invented_name_leads_nowhere() {
-        let name = Name::give(8, "sm://1/2").expect("a name");
-        let invented = Sealed { check: name.sealed().check ^ 1, ..name.sealed().clone() };
-        assert_eq!(Name::find(invented).uri(), "");
     }
 }

@@ -1,7 +1,7 @@
 //! All bundles and endpoints of the process. Cells that were freed are used again.
 
-use crate::answer::{Answer, Refusal};
 use crate::endpoint::{Bundle, Endpoint};
+use crate::refusal::{Answer, IN_HANDLER, Refusal};
 use cci_mem::fork::PerProcess;
 use std::sync::{Mutex, PoisonError, TryLockError};
 use std::time::Duration;
@@ -79,7 +79,7 @@ pub(crate) fn new_bundle() -> Result<&'static Bundle, Refusal> {
     })?
 }
 
-pub(crate) fn free_bundle(bundle: &'static Bundle) {
+fn free_bundle(bundle: &'static Bundle) {
     bundle.end();
     // Without memory in a child its cell is used by nobody again.
     let _ = with(|registry| {
@@ -108,6 +108,29 @@ pub(crate) fn free_endpoint(endpoint: &'static Endpoint) {
         registry.endpoints.retain(|(_, other, _)| !std::ptr::eq(*other, endpoint));
         registry.free_endpoints.push(endpoint);
     });
+}
+
+/// Closes the engine's endpoint.
+pub(crate) fn take_out(endpoint: &'static Endpoint) -> Answer {
+    let (bundle, member) = endpoint.bundle()?;
+    let gone = bundle.enter()?.remove(member);
+    if let Some(mut gone) = gone {
+        gone.flush();
+    }
+    Ok(())
+}
+
+/// Closes the endpoints of a bundle, and frees it.
+pub(crate) fn free_cell(bundle: &'static Bundle) -> Answer {
+    bundle.check_entry()?;
+    // Borrowed for ever in a child whose parent was in the midst of a call on the bundle.
+    let members = bundle.members.try_borrow_mut().map(|mut members| std::mem::take(&mut *members));
+    for endpoint in members.map_err(|_| IN_HANDLER)? {
+        take_out(endpoint)?;
+        free_endpoint(endpoint);
+    }
+    free_bundle(bundle);
+    Ok(())
 }
 
 /// The URI of an endpoint of this process.

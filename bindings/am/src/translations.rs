@@ -1,7 +1,7 @@
 //! The translation table of an endpoint: 4 bytes for each entry, and a record for each mapped one.
 
-use crate::answer::{Answer, Refusal};
 use crate::names::Name;
+use crate::refusal::{Answer, Refusal};
 use cci_am::Peer;
 use std::collections::HashMap;
 

@@ -6,10 +6,12 @@
 //! rounds, so that a worker may be one barrier behind. Blocks of gathers carry the number of the
 //! gather, and are kept until this worker gets there.
 
-use super::{NAP, first_endpoint};
-use crate::answer::{Answer, Refusal, say};
+use super::ending::leave_if_asked;
+use super::program::{NAP, first_endpoint};
+use crate::answer::say;
 use crate::endpoint::{Bundle, Endpoint, State};
 use crate::messages::{self, Body, Waited};
+use crate::refusal::{Answer, Refusal};
 use crate::registry;
 use cci_am::{Peer, Request};
 use cci_mem::fork::PerProcess;
@@ -75,7 +77,7 @@ pub(super) fn begin(rank: u32, size: u32) -> Answer {
 }
 
 /// Has an endpoint serve messages of the library's own.
-pub(crate) fn set_control(endpoint: &Endpoint) -> Answer {
+pub(super) fn set_control(endpoint: &Endpoint) -> Answer {
     let (bundle, member) = endpoint.bundle()?;
     let mut engine = bundle.enter()?;
     let engine = engine.get(member).ok_or(messages::FORKED)?;
@@ -146,7 +148,7 @@ fn wait<D: crate::dialect::Dialect>(
         if done {
             return Ok(());
         }
-        super::leave_if_asked();
+        leave_if_asked();
         if now != ticks {
             (ticks, since) = (now, Instant::now());
         }

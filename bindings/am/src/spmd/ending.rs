@@ -1,8 +1,9 @@
 //! The end of a worker: by itself, or because the job ends.
 
-use super::JOINED;
-use crate::answer::{Answer, Refusal, Shared};
-use crate::{calls, registry};
+use super::program::JOINED;
+use crate::boundary::Shared;
+use crate::refusal::{Answer, Refusal};
+use crate::registry;
 use cci_mem::fork::PerProcess;
 use cci_mem::sync::{AtomicBool, Ordering};
 use signal_hook::consts::SIGTERM;
@@ -91,7 +92,7 @@ pub(super) fn exit(status: c_int) -> ! {
     }
     // What was sent leaves. A handler's bundle cannot be closed, and the system closes it then.
     for bundle in registry::bundles() {
-        let _ = calls::free_cell(bundle);
+        let _ = registry::free_cell(bundle);
     }
     leave(status)
 }

@@ -1,6 +1,6 @@
 //! The environment of the master: that of rank 0, which its launcher has given it.
 
-use super::{JOINED, Joined, WORLD};
+use super::program::{JOINED, Joined, WORLD};
 use cci_job::JobError;
 use cci_mem::fork::PerProcess;
 use std::ffi::{CStr, CString, c_char};

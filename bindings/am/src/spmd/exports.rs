@@ -1,10 +1,12 @@
 //! The symbols of parallel programs.
 
 use super::ending::{self, OnExit};
-use super::{JOINED, Joined, WORLD, collective, environment, master, start};
-use crate::answer::{Refusal, answer, guarded};
+use super::program::{JOINED, Joined, WORLD};
+use super::{collective, environment, master, start};
+use crate::answer::{answer, guarded};
 use crate::dialect::{Dialect, Mpi, Udp};
 use crate::endpoint::{Bundle, Endpoint};
+use crate::refusal::Refusal;
 use cci_job::Job;
 use std::ffi::{c_char, c_int, c_void};
 
@@ -132,7 +134,7 @@ extern "C" fn mpi_is_worker(_: *mut *mut c_char) -> c_int {
 #[unsafe(export_name = "AMUDP_SPMDHandleControlTraffic")]
 unsafe extern "C" fn udp_handle_control_traffic(count: *mut c_int) -> c_int {
     answer::<Udp>("AMUDP_SPMDHandleControlTraffic", || {
-        super::leave_if_asked();
+        ending::leave_if_asked();
         if !count.is_null() {
             // SAFETY: by the contract.
             unsafe { count.write(0) };
@@ -155,7 +157,7 @@ extern "C" fn udp_set_proc(rank: c_int) {
 #[unsafe(export_name = "AMUDP_check_env_prefix")]
 unsafe extern "C" fn udp_check_env_prefix(prefix: *const c_char) -> *const c_char {
     // SAFETY: by the contract.
-    guarded(std::ptr::null(), || unsafe { super::environment::begins(prefix) })
+    guarded(std::ptr::null(), || unsafe { environment::begins(prefix) })
 }
 
 /// # Safety

@@ -1,7 +1,8 @@
 //! The master of a program that starts its own workers: it becomes their launcher, and never
 //! returns.
 
-use crate::answer::{Answer, Refusal, guarded, say};
+use crate::answer::{guarded, say};
+use crate::refusal::{Answer, Refusal};
 use cci_launcher::RunOptions;
 use std::ffi::{CStr, CString, OsStr, OsString, c_char, c_int};
 use std::os::unix::ffi::OsStrExt;

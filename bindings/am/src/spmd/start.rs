@@ -1,11 +1,13 @@
 //! The start of a worker: it joins the job, and knows all others afterwards.
 
-use super::{JOINED, Joined, WORLD, World, collective, ending, environment};
-use crate::answer::{Answer, Refusal, say};
+use super::program::{JOINED, Joined, WORLD, World};
+use super::{collective, ending, environment};
+use crate::answer::say;
 use crate::calls;
 use crate::dialect::Dialect;
 use crate::endpoint::{Bundle, Endpoint};
 use crate::names::Name;
+use crate::refusal::{Answer, Refusal};
 use cci::Context;
 use cci_job::{Job, JobError, Join};
 use std::ffi::c_int;
@@ -123,7 +125,7 @@ pub(super) unsafe fn start<D: Dialect>(
     let [tag, random] = numbers().map_err(|why| failed::<D>(&format!("no random numbers: {why}")))?;
     // SAFETY: as above.
     unsafe { calls::set_tag::<D>(own, tag) }?;
-    crate::spmd::set_control(cell)?;
+    collective::set_control(cell)?;
 
     let environment = environment::publish(joined).map_err(|why| failed::<D>(&why.to_string()))?;
     let name = cell.name.borrow().clone().ok_or(Refusal::BadArg("the endpoint is gone"))?;
