@@ -1,6 +1,59 @@
-//! What C programs share with the library.
+//! What C programs pass to calls, and share with the library.
+//!
+//! Exported functions take these types. Their values come from C programs alone, which keep the
+//! contracts of the headers: so a call uses them safely, while it lasts.
 
+use crate::refusal::{Answer, Refusal};
 use std::cell::UnsafeCell;
+use std::ffi::{CStr, c_char};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+pub(crate) const NULL: Refusal = Refusal::BadArg("a pointer for the result is NULL");
+
+/// Where a result goes: NULL, or writable during the call.
+#[repr(transparent)]
+pub(crate) struct Out<'call, T>(Option<Place<'call, T>>);
+
+/// The same, and not NULL.
+#[repr(transparent)]
+pub(crate) struct Place<'call, T>(NonNull<T>, PhantomData<&'call mut T>);
+
+impl<'call, T> Out<'call, T> {
+    pub(crate) fn place(self) -> Result<Place<'call, T>, Refusal> {
+        self.0.ok_or(NULL)
+    }
+
+    pub(crate) fn give(self, value: T) -> Answer {
+        self.place()?.put(value);
+        Ok(())
+    }
+
+    /// Writes a result that the program may do without.
+    pub(crate) fn give_if_asked(self, value: T) {
+        if let Some(place) = self.0 {
+            place.put(value);
+        }
+    }
+}
+
+impl<T> Place<'_, T> {
+    pub(crate) fn put(self, value: T) {
+        // SAFETY: writable, by the contract of `Out`.
+        unsafe { self.0.write(value) }
+    }
+}
+
+/// A text: NULL, or a string that nobody changes during the call.
+#[repr(transparent)]
+pub(crate) struct Text<'call>(*const c_char, PhantomData<&'call CStr>);
+
+impl<'call> Text<'call> {
+    pub(crate) fn get(self) -> Option<&'call CStr> {
+        // SAFETY: a string, by the contract.
+        (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
+    }
+}
 
 /// A variable that C programs set before they start threads.
 #[repr(transparent)]

@@ -1,34 +1,19 @@
 //! The calls, but for messages. Each is generic over the dialect.
 
+use crate::boundary::{NULL, Out};
 use crate::dialect::Dialect;
-use crate::endpoint::{self as cells, Bundle, Endpoint, Of, State, Token};
+use crate::endpoint::{After, Before, Bundle, Eb, Endpoint, Ep, Handle, Of, State, Token};
 use crate::messages::{FORKED, LONGEST};
 use crate::names::Name;
 use crate::refusal::{Answer, Refusal};
 use crate::spmd::{device, leave_if_asked, longest_sleep, lost, publish, rank};
 use crate::statistics::Stats;
 use crate::translations::{MOST, Record};
-use crate::{handlers, registry, token};
+use crate::{handlers, registry};
 use cci::Memory;
 use cci_am::{Handlers, Options, Returned, TAG_NONE};
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
-
-const NULL: Refusal = Refusal::BadArg("a pointer for the result is NULL");
-
-/// Writes a result.
-///
-/// # Safety
-///
-/// NULL, or writable.
-unsafe fn give<T>(target: *mut T, value: T) -> Answer {
-    if target.is_null() {
-        return Err(NULL);
-    }
-    // SAFETY: by the contract.
-    unsafe { target.write(value) };
-    Ok(())
-}
 
 pub(crate) fn init<D: Dialect>() -> Answer {
     registry::init(D::PLACE, D::PLACE == 2)
@@ -43,43 +28,36 @@ pub(crate) fn terminate<D: Dialect>() -> Answer {
     Ok(())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn allocate_bundle<D: Dialect>(kind: c_int, bundle: *mut *const Bundle) -> Answer {
+pub(crate) fn allocate_bundle<D: Dialect>(kind: c_int, bundle: Out<'_, Eb>) -> Answer {
     registry::is_init(D::PLACE)?;
     match kind {
-        0 if bundle.is_null() => Err(NULL),
-        // SAFETY: by the contract of the header.
-        0 => unsafe { give(bundle, registry::new_bundle()?) },
+        0 => {
+            let place = bundle.place()?;
+            place.put(Handle::to(registry::new_bundle()?));
+            Ok(())
+        }
         1 => Err(Refusal::Resource("AM_PAR is not there; use AM_SEQ, with a bundle for each thread")),
         _ => Err(Refusal::BadArg("a bundle is AM_SEQ or AM_PAR")),
     }
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn free_bundle<D: Dialect>(bundle: *const Bundle) -> Answer {
+pub(crate) fn free_bundle<D: Dialect>(bundle: Eb) -> Answer {
     registry::is_init(D::PLACE)?;
-    // SAFETY: by the contract of the header.
-    registry::free_cell(unsafe { cells::bundle(bundle) }?)
+    registry::free_cell(bundle.get()?)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn allocate_endpoint<D: Dialect>(
-    bundle: *const Bundle,
-    endpoint: *mut *const Endpoint,
-    name: *mut D::Name,
-) -> Answer {
+pub(crate) fn allocate_endpoint<D: Dialect>(bundle: Eb, endpoint: Out<'_, Ep>, name: Out<'_, D::Name>) -> Answer {
     registry::is_init(D::PLACE)?;
-    // SAFETY: by the contract of the header.
-    let bundle = unsafe { cells::bundle(bundle) }?;
-    if endpoint.is_null() || name.is_null() {
-        return Err(NULL);
-    }
+    let bundle = bundle.get()?;
+    let (endpoint, name) = (endpoint.place()?, name.place()?);
+    let (cell, emitted) = new_endpoint::<D>(bundle)?;
+    endpoint.put(Handle::to(cell));
+    name.put(emitted);
+    Ok(())
+}
+
+/// A new endpoint, with its name for the program.
+pub(crate) fn new_endpoint<D: Dialect>(bundle: &'static Bundle) -> Result<(&'static Endpoint, D::Name), Refusal> {
     let mut engine = bundle.enter()?;
     let (cell, number) = registry::new_endpoint()?;
     let opened = open(cell, number);
@@ -95,10 +73,7 @@ pub(crate) unsafe fn allocate_endpoint<D: Dialect>(
     let member = engine.add(opened);
     cell.begin::<D>((bundle, member), own);
     bundle.members.borrow_mut().push(cell);
-    // SAFETY: by the contract of the header; neither is NULL.
-    unsafe { give(endpoint, cell) }?;
-    // SAFETY: as above.
-    unsafe { give(name, emitted) }
+    Ok((cell, emitted))
 }
 
 fn open(cell: &'static Endpoint, number: u32) -> Result<(cci_am::Endpoint<State>, Name), Refusal> {
@@ -128,12 +103,8 @@ fn on_returned(state: &mut State, returned: Returned<'_>) {
     handlers::on_returned(state, &returned);
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn free_endpoint<D: Dialect>(endpoint: *const Endpoint) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn free_endpoint<D: Dialect>(endpoint: Ep) -> Answer {
+    let endpoint = endpoint.get()?;
     let (bundle, _) = endpoint.bundle()?;
     registry::take_out(endpoint)?;
     bundle.members.borrow_mut().retain(|other| !std::ptr::eq(*other, endpoint));
@@ -141,16 +112,8 @@ pub(crate) unsafe fn free_endpoint<D: Dialect>(endpoint: *const Endpoint) -> Ans
     Ok(())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn move_endpoint<D: Dialect>(
-    endpoint: *const Endpoint,
-    from: *const Bundle,
-    to: *const Bundle,
-) -> Answer {
-    // SAFETY: by the contract of the header.
-    let (endpoint, from, to) = unsafe { (cells::endpoint(endpoint)?, cells::bundle(from)?, cells::bundle(to)?) };
+pub(crate) fn move_endpoint<D: Dialect>(endpoint: Ep, from: Eb, to: Eb) -> Answer {
+    let (endpoint, from, to) = (endpoint.get()?, from.get()?, to.get()?);
     let (bundle, member) = endpoint.bundle()?;
     if !std::ptr::eq(bundle, from) {
         return Err(Refusal::BadArg("the endpoint is in another bundle"));
@@ -176,16 +139,15 @@ fn with_engine<T>(
 
 /// # Safety
 ///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_seg<D: Dialect>(endpoint: *const Endpoint, start: *mut c_void, bytes: usize) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+/// The range stays mapped, and the program knows that peers write it.
+pub(crate) unsafe fn set_seg<D: Dialect>(endpoint: Ep, start: *mut c_void, bytes: usize) -> Answer {
+    let endpoint = endpoint.get()?;
     // Offsets are addresses then.
     let is_everything = start.is_null() && bytes == usize::MAX;
     if bytes > 0 && !is_everything && (start.is_null() || start.addr().checked_add(bytes).is_none()) {
         return Err(Refusal::BadArg("a segment begins at an address other than NULL and ends before the last one"));
     }
-    // SAFETY: the program keeps the segment mapped, and knows that peers write it.
+    // SAFETY: by the contract.
     let memory = (bytes > 0)
         .then(|| unsafe { if is_everything { Memory::everything() } else { Memory::new(start.cast(), bytes as u64) } });
     with_engine(endpoint, |engine| {
@@ -195,37 +157,19 @@ pub(crate) unsafe fn set_seg<D: Dialect>(endpoint: *const Endpoint, start: *mut 
     Ok(())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn get_seg<D: Dialect>(
-    endpoint: *const Endpoint,
-    start: *mut *mut c_void,
-    bytes: *mut usize,
-) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn get_seg<D: Dialect>(endpoint: Ep, start: Out<'_, *mut c_void>, bytes: Out<'_, usize>) -> Answer {
+    let endpoint = endpoint.get()?;
     let (at, len) = endpoint.segment.get();
-    // SAFETY: as above.
-    unsafe { give(start, std::ptr::with_exposed_provenance_mut(at)) }?;
-    // SAFETY: as above.
-    unsafe { give(bytes, len) }
+    start.give(std::ptr::with_exposed_provenance_mut(at))?;
+    bytes.give(len)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn max_seg_length<D: Dialect>(bytes: *mut usize) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { give(bytes, usize::MAX) }
+pub(crate) fn max_seg_length<D: Dialect>(bytes: Out<'_, usize>) -> Answer {
+    bytes.give(usize::MAX)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_tag<D: Dialect>(endpoint: *const Endpoint, tag: u64) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn set_tag<D: Dialect>(endpoint: Ep, tag: u64) -> Answer {
+    let endpoint = endpoint.get()?;
     let set = |engine: &mut cci_am::Endpoint<State>| {
         engine.set_tag(tag).map_err(|_| Refusal::Resource("the tag is set, but the segment cannot be registered now"))
     };
@@ -234,21 +178,17 @@ pub(crate) unsafe fn set_tag<D: Dialect>(endpoint: *const Endpoint, tag: u64) ->
     Ok(())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn get_tag<D: Dialect>(endpoint: *const Endpoint, tag: *mut u64) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { give(tag, cells::endpoint(endpoint)?.tag.get()) }
+pub(crate) fn get_tag<D: Dialect>(endpoint: Ep, tag: Out<'_, u64>) -> Answer {
+    tag.give(endpoint.get()?.tag.get())
 }
 
 /// # Safety
 ///
-/// What the header states of the pointers.
-pub(crate) unsafe fn map<D: Dialect>(endpoint: *const Endpoint, index: c_int, name: D::Name, tag: u64) -> Answer {
-    // SAFETY: by the contract of the header.
-    let (endpoint, sealed) = unsafe { (cells::endpoint(endpoint)?, D::parse(name)) };
-    let sealed = sealed.ok_or(Refusal::BadArg("that is no name of an endpoint"))?;
+/// As `Dialect::parse`.
+pub(crate) unsafe fn map<D: Dialect>(endpoint: Ep, index: c_int, name: D::Name, tag: u64) -> Answer {
+    let endpoint = endpoint.get()?;
+    // SAFETY: by the contract.
+    let sealed = unsafe { D::parse(name) }.ok_or(Refusal::BadArg("that is no name of an endpoint"))?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     if endpoint.translations.borrow().get(index)?.is_some() {
         return Err(Refusal::Resource("the entry is mapped; unmap it first"));
@@ -268,32 +208,20 @@ pub(crate) fn enter(endpoint: &Endpoint, index: usize, name: Name, tag: u64) -> 
 
 /// # Safety
 ///
-/// What the header states of the pointers.
-pub(crate) unsafe fn map_any<D: Dialect>(
-    endpoint: *const Endpoint,
-    index: *mut c_int,
-    name: D::Name,
-    tag: u64,
-) -> Answer {
-    // SAFETY: by the contract of the header.
-    let cell = unsafe { cells::endpoint(endpoint) }?;
+/// As `map`.
+pub(crate) unsafe fn map_any<D: Dialect>(endpoint: Ep, index: Out<'_, c_int>, name: D::Name, tag: u64) -> Answer {
+    let cell = endpoint.get()?;
     let free = cell.translations.borrow().first_free();
     let free = free.ok_or(Refusal::Resource("no entry is free; see AM_SetNumTranslations"))? as c_int;
-    if index.is_null() {
-        return Err(NULL);
-    }
-    // SAFETY: by the contract of the header.
+    let index = index.place()?;
+    // SAFETY: by the contract.
     unsafe { map::<D>(endpoint, free, name, tag) }?;
-    // SAFETY: as above.
-    unsafe { give(index, free) }
+    index.put(free);
+    Ok(())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn unmap<D: Dialect>(endpoint: *const Endpoint, index: c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn unmap<D: Dialect>(endpoint: Ep, index: c_int) -> Answer {
+    let endpoint = endpoint.get()?;
     endpoint.bundle()?.0.check_entry()?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let peer = endpoint.translations.borrow().mapped(index)?.peer;
@@ -307,107 +235,61 @@ pub(crate) unsafe fn unmap<D: Dialect>(endpoint: *const Endpoint, index: c_int) 
 }
 
 /// Maps the entry again. Requests that are open on the old mapping come back as unreachable.
-///
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_translation_tag<D: Dialect>(endpoint: *const Endpoint, index: c_int, tag: u64) -> Answer {
-    // SAFETY: by the contract of the header.
-    let cell = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn set_translation_tag<D: Dialect>(endpoint: Ep, index: c_int, tag: u64) -> Answer {
+    let cell = endpoint.get()?;
     let at = usize::try_from(index).unwrap_or(usize::MAX);
     let name = cell.translations.borrow().mapped(at)?.name.clone();
-    // SAFETY: as above.
-    unsafe { unmap::<D>(endpoint, index) }?;
+    unmap::<D>(endpoint, index)?;
     enter(cell, at, name, tag)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn is_translated<D: Dialect>(endpoint: *const Endpoint, index: c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn is_translated<D: Dialect>(endpoint: Ep, index: c_int) -> Answer {
+    let endpoint = endpoint.get()?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let is_mapped = endpoint.translations.borrow().get(index)?.is_some();
     if is_mapped { Ok(()) } else { Err(Refusal::No) }
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn translation_tag<D: Dialect>(endpoint: *const Endpoint, index: c_int, tag: *mut u64) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn translation_tag<D: Dialect>(endpoint: Ep, index: c_int, tag: Out<'_, u64>) -> Answer {
+    let endpoint = endpoint.get()?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let found = endpoint.translations.borrow().mapped(index)?.tag;
-    // SAFETY: as above.
-    unsafe { give(tag, found) }
+    tag.give(found)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn translation_name<D: Dialect>(
-    endpoint: *const Endpoint,
-    index: c_int,
-    name: *mut D::Name,
-) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn translation_name<D: Dialect>(endpoint: Ep, index: c_int, name: Out<'_, D::Name>) -> Answer {
+    let endpoint = endpoint.get()?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let found = D::emit(&endpoint.translations.borrow().mapped(index)?.name, &endpoint.asked_name);
-    // SAFETY: as above.
-    unsafe { give(name, found) }
+    name.give(found)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn num_translations<D: Dialect>(endpoint: *const Endpoint, count: *mut c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { give(count, cells::endpoint(endpoint)?.translations.borrow().len() as c_int) }
+pub(crate) fn num_translations<D: Dialect>(endpoint: Ep, count: Out<'_, c_int>) -> Answer {
+    count.give(endpoint.get()?.translations.borrow().len() as c_int)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_num_translations<D: Dialect>(endpoint: *const Endpoint, count: c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn set_num_translations<D: Dialect>(endpoint: Ep, count: c_int) -> Answer {
+    let endpoint = endpoint.get()?;
     endpoint.bundle()?.0.check_entry()?;
     endpoint.translations.borrow_mut().resize(usize::try_from(count).unwrap_or(0))
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn max_num_translations<D: Dialect>(count: *mut c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { give(count, MOST as c_int) }
+pub(crate) fn max_num_translations<D: Dialect>(count: Out<'_, c_int>) -> Answer {
+    count.give(MOST as c_int)
 }
 
 /// Credits adapt by themselves: only the arguments are checked.
-///
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_expected_resources<D: Dialect>(
-    endpoint: *const Endpoint,
-    endpoints: c_int,
-    outstanding: c_int,
-) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn set_expected_resources<D: Dialect>(endpoint: Ep, endpoints: c_int, outstanding: c_int) -> Answer {
+    endpoint.get()?;
     let is_right = endpoints >= 0 && outstanding >= 0;
     if is_right { Ok(()) } else { Err(Refusal::BadArg("a number of resources is negative")) }
 }
 
 /// # Safety
 ///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_handler<D: Dialect>(endpoint: *const Endpoint, at: u8, function: *const c_void) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+/// NULL, or a function that takes the messages for it.
+pub(crate) unsafe fn set_handler<D: Dialect>(endpoint: Ep, at: u8, function: *const c_void) -> Answer {
+    let endpoint = endpoint.get()?;
     if usize::from(at) >= endpoint.handler_count.get() {
         return Err(Refusal::BadArg("no such handler; see AM_SetNumHandlers"));
     }
@@ -425,39 +307,27 @@ pub(crate) unsafe fn set_handler<D: Dialect>(endpoint: *const Endpoint, at: u8, 
 
 /// # Safety
 ///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_handler_any<D: Dialect>(
-    endpoint: *const Endpoint,
-    at: *mut u8,
-    function: *const c_void,
-) -> Answer {
-    // SAFETY: by the contract of the header.
-    let cell = unsafe { cells::endpoint(endpoint) }?;
+/// As `set_handler`.
+pub(crate) unsafe fn set_handler_any<D: Dialect>(endpoint: Ep, at: Out<'_, u8>, function: *const c_void) -> Answer {
+    let cell = endpoint.get()?;
     let free = (1..cell.handler_count.get()).find(|at| cell.handlers[*at].get() == 0);
     let free = free.ok_or(Refusal::Resource("no handler is free"))? as u8;
-    if at.is_null() || function.is_null() {
+    let at = at.place()?;
+    if function.is_null() {
         return Err(NULL);
     }
-    // SAFETY: by the contract of the header.
+    // SAFETY: by the contract.
     unsafe { set_handler::<D>(endpoint, free, function) }?;
-    // SAFETY: as above.
-    unsafe { give(at, free) }
+    at.put(free);
+    Ok(())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn num_handlers<D: Dialect>(endpoint: *const Endpoint, count: *mut c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { give(count, cells::endpoint(endpoint)?.handler_count.get() as c_int) }
+pub(crate) fn num_handlers<D: Dialect>(endpoint: Ep, count: Out<'_, c_int>) -> Answer {
+    count.give(endpoint.get()?.handler_count.get() as c_int)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_num_handlers<D: Dialect>(endpoint: *const Endpoint, count: c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
+pub(crate) fn set_num_handlers<D: Dialect>(endpoint: Ep, count: c_int) -> Answer {
+    let endpoint = endpoint.get()?;
     let count = usize::try_from(count).ok().filter(|count| (1..=256).contains(count));
     let count = count.ok_or(Refusal::BadArg("an endpoint has 1 to 256 handlers"))?;
     if endpoint.handlers[count..].iter().any(|handler| handler.get() != 0) {
@@ -467,45 +337,25 @@ pub(crate) unsafe fn set_num_handlers<D: Dialect>(endpoint: *const Endpoint, cou
     Ok(())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_callbacks<D: Dialect>(
-    endpoint: *const Endpoint,
-    before: *const c_void,
-    after: *const c_void,
-) -> Answer {
-    // SAFETY: by the contract of the header.
-    let endpoint = unsafe { cells::endpoint(endpoint) }?;
-    endpoint.callbacks.set((before.expose_provenance(), after.expose_provenance()));
+pub(crate) fn set_callbacks<D: Dialect>(endpoint: Ep, before: Option<Before>, after: Option<After>) -> Answer {
+    let endpoint = endpoint.get()?;
+    endpoint.callbacks.set((before, after));
     Ok(())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn poll<D: Dialect>(bundle: *const Bundle) -> Answer {
-    // SAFETY: by the contract of the header.
-    let bundle = unsafe { cells::bundle(bundle) }?;
+pub(crate) fn poll<D: Dialect>(bundle: Eb) -> Answer {
+    let bundle = bundle.get()?;
     bundle.enter()?.poll().map_err(|_| FORKED)?;
     leave_if_asked();
     Ok(())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn event_mask<D: Dialect>(bundle: *const Bundle, mask: *mut c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { give(mask, cells::bundle(bundle)?.mask.get()) }
+pub(crate) fn event_mask<D: Dialect>(bundle: Eb, mask: Out<'_, c_int>) -> Answer {
+    mask.give(bundle.get()?.mask.get())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn set_event_mask<D: Dialect>(bundle: *const Bundle, mask: c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    let bundle = unsafe { cells::bundle(bundle) }?;
+pub(crate) fn set_event_mask<D: Dialect>(bundle: Eb, mask: c_int) -> Answer {
+    let bundle = bundle.get()?;
     if mask & !1 != 0 {
         return Err(Refusal::BadArg("the mask is AM_NOEVENTS or AM_NOTEMPTY"));
     }
@@ -514,13 +364,8 @@ pub(crate) unsafe fn set_event_mask<D: Dialect>(bundle: *const Bundle, mask: c_i
 }
 
 /// Waits until a handler has run.
-///
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn wait<D: Dialect>(bundle: *const Bundle) -> Answer {
-    // SAFETY: by the contract of the header.
-    let bundle = unsafe { cells::bundle(bundle) }?;
+pub(crate) fn wait<D: Dialect>(bundle: Eb) -> Answer {
+    let bundle = bundle.get()?;
     let mut engine = bundle.enter()?;
     if bundle.mask.get() == 0 || bundle.members.borrow().is_empty() {
         return Err(Refusal::BadArg("nothing would end the wait; set AM_NOTEMPTY, and allocate an endpoint"));
@@ -548,93 +393,58 @@ fn source_of(token: &Token) -> Result<Name, Refusal> {
     token.peer.get().and_then(|peer| translations.of_peer(peer)).map(|record| record.name.clone()).ok_or(NOBODY)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn source_endpoint<D: Dialect>(token: *const Token, name: *mut D::Name) -> Answer {
-    // SAFETY: by the contract of the header.
-    let token = unsafe { token::token(token) }?;
-    // SAFETY: as above.
-    unsafe { give(name, D::emit(&source_of(token)?, &token.name)) }
+pub(crate) fn source_endpoint<D: Dialect>(token: Handle<Token>, name: Out<'_, D::Name>) -> Answer {
+    let token = token.get()?;
+    name.give(D::emit(&source_of(token)?, &token.name))
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn dest_endpoint<D: Dialect>(token: *const Token, endpoint: *mut *const Endpoint) -> Answer {
-    // SAFETY: by the contract of the header.
-    let token = unsafe { token::token(token) }?;
+pub(crate) fn dest_endpoint<D: Dialect>(token: Handle<Token>, endpoint: Out<'_, Ep>) -> Answer {
+    let token = token.get()?;
     let own = token.endpoint.get().ok_or(NULL)?;
-    // SAFETY: as above.
-    unsafe { give(endpoint, own) }
+    endpoint.give(Handle::to(own))
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn message_tag<D: Dialect>(token: *const Token, tag: *mut u64) -> Answer {
-    // SAFETY: by the contract of the header.
-    let token = unsafe { token::token(token) }?;
+pub(crate) fn message_tag<D: Dialect>(token: Handle<Token>, tag: Out<'_, u64>) -> Answer {
+    let token = token.get()?;
     let own = token.endpoint.get().ok_or(NULL)?;
     let mapped = token.peer.get().and_then(|peer| own.translations.borrow().of_peer(peer).map(|record| record.tag));
-    // SAFETY: as above.
-    unsafe { give(tag, mapped.unwrap_or(token.tag.get())) }
+    tag.give(mapped.unwrap_or(token.tag.get()))
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn source_id<D: Dialect>(token: *const Token, index: *mut c_int) -> Answer {
-    // SAFETY: by the contract of the header.
-    let token = unsafe { token::token(token) }?;
+pub(crate) fn source_id<D: Dialect>(token: Handle<Token>, index: Out<'_, c_int>) -> Answer {
+    let token = token.get()?;
     let own = token.endpoint.get().ok_or(NULL)?;
     let found = own.translations.borrow().index_of(&source_of(token)?);
     let found = found.ok_or(Refusal::Resource("the source is not mapped"))?;
-    // SAFETY: as above.
-    unsafe { give(index, found as c_int) }
+    index.give(found as c_int)
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn token_info<D: Dialect>(
-    token: *const Token,
-    handler: *mut u8,
-    sort: *mut c_int,
-    is_request: *mut c_int,
+pub(crate) fn token_info<D: Dialect>(
+    token: Handle<Token>,
+    handler: Out<'_, u8>,
+    sort: Out<'_, c_int>,
+    is_request: Out<'_, c_int>,
 ) -> Answer {
-    // SAFETY: by the contract of the header.
-    let token = unsafe { token::token(token) }?;
-    // SAFETY: as above.
-    unsafe { give(handler, token.handler.get()) }?;
-    // SAFETY: as above.
-    unsafe { give(sort, token.sort.get() as c_int) }?;
-    // SAFETY: as above.
-    unsafe { give(is_request, c_int::from(token.of.get() == Of::Request)) }
+    let token = token.get()?;
+    handler.give(token.handler.get())?;
+    sort.give(token.sort.get() as c_int)?;
+    is_request.give(c_int::from(token.of.get() == Of::Request))
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn statistics<D: Dialect>(endpoint: *const Endpoint, stats: *mut Stats) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { give(stats, cells::endpoint(endpoint)?.statistics.get()) }
+pub(crate) fn statistics<D: Dialect>(endpoint: Ep, stats: Out<'_, Stats>) -> Answer {
+    stats.give(endpoint.get()?.statistics.get())
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
-pub(crate) unsafe fn reset_statistics<D: Dialect>(endpoint: *const Endpoint) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { cells::endpoint(endpoint) }?.statistics.reset();
+pub(crate) fn reset_statistics<D: Dialect>(endpoint: Ep) -> Answer {
+    endpoint.get()?.statistics.reset();
     Ok(())
 }
 
 /// # Safety
 ///
-/// What the header states of the pointers.
+/// Each is NULL, or a structure of its own.
 pub(crate) unsafe fn add_statistics<D: Dialect>(sum: *mut Stats, more: *const Stats) -> Answer {
-    // SAFETY: by the contract of the header: each is NULL, or a structure of its own.
+    // SAFETY: by the contract.
     let (sum, more) = unsafe { (sum.as_mut().ok_or(NULL)?, more.as_ref().ok_or(NULL)?) };
     sum.add(more);
     Ok(())

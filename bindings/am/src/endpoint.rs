@@ -8,7 +8,7 @@ use crate::status::Status;
 use crate::translations::Translations;
 use cci_am::{Member, Peer, Request, Sort};
 use std::cell::{Cell, RefCell, RefMut};
-use std::ffi::c_int;
+use std::ffi::{c_int, c_void};
 use std::thread::ThreadId;
 
 /// The first word of a cell that is in use, so that one kind is not taken for another.
@@ -39,6 +39,11 @@ pub(crate) struct Bundle {
 // registry only counts and reuses them.
 unsafe impl Sync for Bundle {}
 
+/// A function that runs before each handler.
+pub(crate) type Before = extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut c_void, usize, c_int, *mut u32);
+/// A function that runs after each handler.
+pub(crate) type After = extern "C" fn(c_int, c_int);
+
 /// `ep_t`.
 #[repr(C)]
 pub(crate) struct Endpoint {
@@ -53,7 +58,7 @@ pub(crate) struct Endpoint {
     pub(crate) handlers: [Cell<usize>; 256],
     pub(crate) handler_count: Cell<usize>,
     /// Functions that run before and after each handler.
-    pub(crate) callbacks: Cell<(usize, usize)>,
+    pub(crate) callbacks: Cell<(Option<Before>, Option<After>)>,
     pub(crate) statistics: Statistics,
     pub(crate) token: Token,
     pub(crate) status: Cell<fn(Status) -> c_int>,
@@ -143,7 +148,7 @@ impl Endpoint {
             translations: RefCell::new(Translations::new()),
             handlers: [const { Cell::new(0) }; 256],
             handler_count: Cell::new(256),
-            callbacks: Cell::new((0, 0)),
+            callbacks: Cell::new((None, None)),
             statistics: Statistics::default(),
             token: Token::new(),
             status: Cell::new(|status| status as c_int),
@@ -170,7 +175,7 @@ impl Endpoint {
         self.translations.replace(Translations::new());
         self.handlers.iter().for_each(|handler| handler.set(0));
         self.handler_count.set(256);
-        self.callbacks.set((0, 0));
+        self.callbacks.set((None, None));
         self.statistics.reset();
         self.ran.set(0);
     }
@@ -200,26 +205,59 @@ impl Token {
 
 const GONE: Refusal = Refusal::BadArg("that is no endpoint; was it freed?");
 
-/// The bundle that a program names.
-///
-/// # Safety
-///
-/// NULL, or a cell of this library.
-pub(crate) unsafe fn bundle(pointer: *const Bundle) -> Result<&'static Bundle, Refusal> {
-    // SAFETY: a cell is never unmapped, and begins with its mark.
-    let is_one = !pointer.is_null() && unsafe { pointer.cast::<u32>().read() } == BUNDLE;
-    // SAFETY: as above.
-    is_one.then(|| unsafe { &*pointer }).ok_or(Refusal::BadArg("that is no bundle; was it freed?"))
+/// What programs hold of a cell: NULL, or the address of a cell of this library.
+#[repr(transparent)]
+pub(crate) struct Handle<T: 'static>(*const T);
+
+impl<T> Copy for Handle<T> {}
+
+impl<T> Clone for Handle<T> {
+    fn clone(&self) -> Self {
+        *self
+    }
 }
 
-/// The endpoint that a program names.
-///
-/// # Safety
-///
-/// As `bundle`.
-pub(crate) unsafe fn endpoint(pointer: *const Endpoint) -> Result<&'static Endpoint, Refusal> {
-    // SAFETY: as in `bundle`.
-    let is_one = !pointer.is_null() && unsafe { pointer.cast::<u32>().read() } == ENDPOINT;
-    // SAFETY: as above.
-    is_one.then(|| unsafe { &*pointer }).ok_or(GONE)
+pub(crate) type Eb = Handle<Bundle>;
+pub(crate) type Ep = Handle<Endpoint>;
+
+impl<T> Handle<T> {
+    pub(crate) fn to(cell: &'static T) -> Self {
+        Self(cell)
+    }
+
+    /// The cell, if it begins with this mark.
+    #[inline(always)]
+    fn marked(self, mark: u32) -> Option<&'static T> {
+        // SAFETY: a cell is never unmapped, and begins with its mark.
+        let is_one = !self.0.is_null() && unsafe { self.0.cast::<u32>().read() } == mark;
+        // SAFETY: as above.
+        is_one.then(|| unsafe { &*self.0 })
+    }
+}
+
+impl Eb {
+    /// The bundle that a program names.
+    #[inline(always)]
+    pub(crate) fn get(self) -> Result<&'static Bundle, Refusal> {
+        self.marked(BUNDLE).ok_or(Refusal::BadArg("that is no bundle; was it freed?"))
+    }
+}
+
+impl Ep {
+    /// The endpoint that a program names.
+    #[inline(always)]
+    pub(crate) fn get(self) -> Result<&'static Endpoint, Refusal> {
+        self.marked(ENDPOINT).ok_or(GONE)
+    }
+}
+
+impl Handle<Token> {
+    /// The token that a program names, whose handler runs.
+    #[inline(always)]
+    pub(crate) fn get(self) -> Result<&'static Token, Refusal> {
+        const GONE: Refusal = Refusal::BadArg("that is no token, or its handler has returned");
+        // SAFETY: NULL, or a part of a cell that is never unmapped.
+        let token = unsafe { self.0.as_ref() }.ok_or(GONE)?;
+        if token.mark.get() == TOKEN && token.of.get() != Of::Nobody { Ok(token) } else { Err(GONE) }
+    }
 }

@@ -317,9 +317,7 @@ fn run(state: &mut State, message: &Message<'_>, payload: Payload<'_>) {
     let (token, bytes) = ((&raw const endpoint.token).cast_mut().cast::<c_void>(), payload.len());
     let (before, after) = endpoint.callbacks.get();
     let (sort, is_request) = (message.sort as c_int, c_int::from(message.of == Of::Request));
-    if before != 0 {
-        // SAFETY: a function of this type, by the contract of `SetHandlerCallbacks`.
-        let before = unsafe { std::mem::transmute::<usize, Before>(before) };
+    if let Some(before) = before {
         let count = message.arguments.len() as c_int;
         let at = c_int::from(message.handler);
         let buffer = buffer.unwrap_or(std::ptr::null_mut());
@@ -327,14 +325,10 @@ fn run(state: &mut State, message: &Message<'_>, payload: Payload<'_>) {
     }
     // SAFETY: the program has set a handler for messages of this sort with so many arguments.
     unsafe { call(function, token, buffer.map(|buffer| (buffer, bytes)), message.arguments) };
-    if after != 0 {
-        // SAFETY: as above.
-        let after = unsafe { std::mem::transmute::<usize, extern "C" fn(c_int, c_int)>(after) };
+    if let Some(after) = after {
         after(sort, is_request);
     }
 }
-
-type Before = extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut c_void, usize, c_int, *mut u32);
 
 /// Where a handler reads a medium payload: in place if that is aligned to 8 bytes, or a copy.
 fn place(aligned: &mut Vec<u64>, payload: Payload<'_>) -> *mut c_void {

@@ -1,7 +1,6 @@
 //! What handlers get: a token, which is valid until they return.
 
 use crate::endpoint::{Endpoint, Of, TOKEN, Token};
-use crate::refusal::Refusal;
 use cci_am::{Peer, Request, Sort};
 
 /// A message whose handler is to run.
@@ -53,16 +52,4 @@ impl Drop for Valid {
         self.0.from.set(None);
         self.0.request.replace(None);
     }
-}
-
-/// The token that a program names, whose handler runs.
-///
-/// # Safety
-///
-/// NULL, or a token of this library.
-pub(crate) unsafe fn token(pointer: *const Token) -> Result<&'static Token, Refusal> {
-    const GONE: Refusal = Refusal::BadArg("that is no token, or its handler has returned");
-    // SAFETY: a part of a cell that is never unmapped.
-    let token = unsafe { pointer.as_ref() }.ok_or(GONE)?;
-    if token.mark.get() == TOKEN && token.of.get() != Of::Nobody { Ok(token) } else { Err(GONE) }
 }

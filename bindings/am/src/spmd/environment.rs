@@ -1,6 +1,7 @@
 //! The environment of the master: that of rank 0, which its launcher has given it.
 
 use super::program::{JOINED, Joined, WORLD};
+use crate::boundary::Text;
 use cci_job::JobError;
 use cci_mem::fork::PerProcess;
 use std::ffi::{CStr, CString, c_char};
@@ -54,13 +55,9 @@ fn is_elsewhere() -> bool {
 ///
 /// # Safety
 ///
-/// NULL, or a string; no other thread changes the environment.
-pub(super) unsafe fn begins(prefix: *const c_char) -> *const c_char {
-    if prefix.is_null() {
-        return std::ptr::null();
-    }
-    // SAFETY: by the contract.
-    let prefix = unsafe { CStr::from_ptr(prefix) }.to_bytes();
+/// No other thread changes the environment.
+pub(super) unsafe fn begins(prefix: Text<'_>) -> *const c_char {
+    let Some(prefix) = prefix.get().map(CStr::to_bytes) else { return std::ptr::null() };
     // A name ends at the first '='.
     let is_one = |variable: &[u8]| variable.starts_with(prefix) && !prefix.contains(&b'=') && variable.contains(&b'=');
     if is_elsewhere() {
@@ -94,17 +91,14 @@ unsafe extern "C" {
 ///
 /// # Safety
 ///
-/// NULL, or a string.
-pub(super) unsafe fn get(name: *const c_char) -> *const c_char {
-    if name.is_null() {
-        return std::ptr::null();
-    }
+/// As `begins`.
+pub(super) unsafe fn get(name: Text<'_>) -> *const c_char {
+    let Some(name) = name.get() else { return std::ptr::null() };
     if !is_elsewhere() {
-        // SAFETY: by the contract.
-        return unsafe { libc::getenv(name) };
+        // SAFETY: a string; by the contract.
+        return unsafe { libc::getenv(name.as_ptr()) };
     }
-    // SAFETY: by the contract.
-    let name = unsafe { CStr::from_ptr(name) }.to_bytes();
+    let name = name.to_bytes();
     let value = |variable: &&CString| variable.to_bytes().strip_prefix(name).is_some_and(|rest| rest.starts_with(b"="));
     let found = of_master().iter().find(value);
     found.map_or(std::ptr::null(), |found| found.as_c_str()[name.len() + 1..].as_ptr())

@@ -4,14 +4,12 @@ use super::ending::{self, OnExit};
 use super::program::{JOINED, Joined, WORLD};
 use super::{collective, environment, master, start};
 use crate::answer::{answer, guarded};
+use crate::boundary::{Out, Text};
 use crate::dialect::{Dialect, Mpi, Udp};
-use crate::endpoint::{Bundle, Endpoint};
+use crate::endpoint::{Eb, Ep};
 use crate::refusal::Refusal;
 use cci_job::Job;
 use std::ffi::{c_char, c_int, c_void};
-
-type Ep = *const Endpoint;
-type Eb = *const Bundle;
 
 /// # Safety
 ///
@@ -23,34 +21,29 @@ unsafe extern "C" fn udp_start(
     ranks: c_int,
     _depth: c_int,
     spawn: Option<master::Spawn>,
-    number: *mut u64,
-    bundle: *mut Eb,
-    endpoint: *mut Ep,
+    number: Out<'_, u64>,
+    bundle: Out<'_, Eb>,
+    endpoint: Out<'_, Ep>,
 ) -> c_int {
     answer::<Udp>("AMUDP_SPMDStartup", || {
         if !Job::is_named() {
             // SAFETY: by the contract.
             return unsafe { master::run((count, words), ranks, spawn) };
         }
-        // SAFETY: by the contract.
-        unsafe { start::start::<Udp>(number, bundle, endpoint) }
+        start::start::<Udp>(number, bundle, endpoint)
     })
 }
 
-/// # Safety
-///
-/// What the header states of the pointers.
 #[unsafe(export_name = "AMMPI_SPMDStartup")]
-unsafe extern "C" fn mpi_start(
+extern "C" fn mpi_start(
     _count: *mut c_int,
     _words: *mut *mut *mut c_char,
     _depth: c_int,
-    number: *mut u64,
-    bundle: *mut Eb,
-    endpoint: *mut Ep,
+    number: Out<'_, u64>,
+    bundle: Out<'_, Eb>,
+    endpoint: Out<'_, Ep>,
 ) -> c_int {
-    // SAFETY: by the contract.
-    answer::<Mpi>("AMMPI_SPMDStartup", || unsafe { start::start::<Mpi>(number, bundle, endpoint) })
+    answer::<Mpi>("AMMPI_SPMDStartup", || start::start::<Mpi>(number, bundle, endpoint))
 }
 
 fn joined() -> Option<&'static Joined> {
@@ -97,18 +90,12 @@ both! {
     }
     ("AMUDP_SPMDBarrier", "AMMPI_SPMDBarrier") () -> c_int, NONE, { answer::<D>(NAME, || collective::barrier::<D>(NAME)) }
     ("AMUDP_SPMDAllGather", "AMMPI_SPMDAllGather") (source: *const c_void, target: *mut c_void, len: usize) -> c_int, NONE, {
-        answer::<D>(NAME, || {
-            // SAFETY: by the contract of the header.
-            unsafe { collective::gather::<D>(NAME, source, target, len) }
-        })
+        answer::<D>(NAME, || collective::gather::<D>(NAME, source, target, len))
     }
     ("AMUDP_SPMDBroadcast", "AMMPI_SPMDBroadcast") (buffer: *mut c_void, len: usize, root: c_int) -> c_int, NONE, {
-        answer::<D>(NAME, || {
-            // SAFETY: by the contract of the header.
-            unsafe { collective::broadcast::<D>(NAME, buffer, len, root) }
-        })
+        answer::<D>(NAME, || collective::broadcast::<D>(NAME, buffer, len, root))
     }
-    ("AMUDP_SPMDgetenvMaster", "AMMPI_SPMDgetenvMaster") (name: *const c_char) -> *const c_char, std::ptr::null(), {
+    ("AMUDP_SPMDgetenvMaster", "AMMPI_SPMDgetenvMaster") (name: Text<'_>) -> *const c_char, std::ptr::null(), {
         environment::get(name)
     }
     ("AMUDP_SPMDSetExitCallback", "AMMPI_SPMDSetExitCallback") (callback: Option<OnExit>) -> c_int, NONE, {
@@ -128,17 +115,11 @@ extern "C" fn mpi_is_worker(_: *mut *mut c_char) -> c_int {
     1
 }
 
-/// # Safety
-///
-/// NULL, or a place for a number.
 #[unsafe(export_name = "AMUDP_SPMDHandleControlTraffic")]
-unsafe extern "C" fn udp_handle_control_traffic(count: *mut c_int) -> c_int {
+extern "C" fn udp_handle_control_traffic(count: Out<'_, c_int>) -> c_int {
     answer::<Udp>("AMUDP_SPMDHandleControlTraffic", || {
         ending::leave_if_asked();
-        if !count.is_null() {
-            // SAFETY: by the contract.
-            unsafe { count.write(0) };
-        }
+        count.give_if_asked(0);
         Ok(())
     })
 }
@@ -153,27 +134,21 @@ extern "C" fn udp_set_proc(rank: c_int) {
 
 /// # Safety
 ///
-/// NULL, or a string.
+/// No other thread changes the environment.
 #[unsafe(export_name = "AMUDP_check_env_prefix")]
-unsafe extern "C" fn udp_check_env_prefix(prefix: *const c_char) -> *const c_char {
+unsafe extern "C" fn udp_check_env_prefix(prefix: Text<'_>) -> *const c_char {
     // SAFETY: by the contract.
     guarded(std::ptr::null(), || unsafe { environment::begins(prefix) })
 }
 
-/// # Safety
-///
-/// NULL, or a place for a string.
 #[unsafe(export_name = "AMMPI_SPMDSetThreadMode")]
-unsafe extern "C" fn mpi_set_thread_mode(
+extern "C" fn mpi_set_thread_mode(
     _is_safe: c_int,
-    provided: *mut *const c_char,
+    provided: Out<'_, *const c_char>,
     _count: *mut c_int,
     _words: *mut *mut *mut c_char,
 ) -> c_int {
-    if !provided.is_null() {
-        // SAFETY: by the contract.
-        unsafe { provided.write(c"AM_SEQ: a bundle is used by one thread at a time".as_ptr()) };
-    }
+    provided.give_if_asked(c"AM_SEQ: a bundle is used by one thread at a time".as_ptr());
     1
 }
 

@@ -3,15 +3,15 @@
 use super::program::{JOINED, Joined, WORLD, World};
 use super::{collective, ending, environment};
 use crate::answer::say;
-use crate::calls;
+use crate::boundary::Out;
 use crate::dialect::Dialect;
-use crate::endpoint::{Bundle, Endpoint};
+use crate::endpoint::{Eb, Ep, Handle};
 use crate::names::Name;
 use crate::refusal::{Answer, Refusal};
+use crate::{calls, registry};
 use cci::Context;
 use cci_job::{Job, JobError, Join};
 use std::ffi::c_int;
-use std::mem::MaybeUninit;
 use std::time::Duration;
 
 /// The variable with how many seconds the start waits for other workers, and how many it is at
@@ -98,33 +98,17 @@ fn join<D: Dialect>() -> Result<&'static Joined, Refusal> {
 }
 
 /// Starts a worker. All workers' first endpoints are mapped, at the index that is their rank.
-///
-/// # Safety
-///
-/// Each pointer is NULL, or writable.
-pub(super) unsafe fn start<D: Dialect>(
-    number: *mut u64,
-    bundle: *mut *const Bundle,
-    endpoint: *mut *const Endpoint,
-) -> Answer {
-    if bundle.is_null() || endpoint.is_null() {
-        return Err(Refusal::BadArg("a pointer for the bundle or the endpoint is NULL"));
-    }
+pub(super) fn start<D: Dialect>(number: Out<'_, u64>, bundle: Out<'_, Eb>, endpoint: Out<'_, Ep>) -> Answer {
+    const MISSING: Refusal = Refusal::BadArg("a pointer for the bundle or the endpoint is NULL");
+    let (bundle, endpoint) = (bundle.place().map_err(|_| MISSING)?, endpoint.place().map_err(|_| MISSING)?);
     let joined = join::<D>()?;
     ending::watch().map_err(|why| failed::<D>(&why.to_string()))?;
     calls::init::<D>()?;
-    let (mut own_bundle, mut own) = (std::ptr::null(), std::ptr::null());
-    let mut unused = MaybeUninit::uninit();
-    // SAFETY: places of this function.
-    unsafe {
-        calls::allocate_bundle::<D>(0, &raw mut own_bundle)?;
-        calls::allocate_endpoint::<D>(own_bundle, &raw mut own, unused.as_mut_ptr())?;
-    }
-    // SAFETY: it has just been allocated.
-    let cell = unsafe { crate::endpoint::endpoint(own) }?;
+    let own_bundle = registry::new_bundle()?;
+    let (cell, _) = calls::new_endpoint::<D>(own_bundle)?;
+    let own = Handle::to(cell);
     let [tag, random] = numbers().map_err(|why| failed::<D>(&format!("no random numbers: {why}")))?;
-    // SAFETY: as above.
-    unsafe { calls::set_tag::<D>(own, tag) }?;
+    calls::set_tag::<D>(own, tag)?;
     collective::set_control(cell)?;
 
     let environment = environment::publish(joined).map_err(|why| failed::<D>(&why.to_string()))?;
@@ -138,8 +122,7 @@ pub(super) unsafe fn start<D: Dialect>(
     let cards = cards.ok_or_else(|| failed::<D>("another worker is of another version of libam; build them alike"))?;
 
     let count = c_int::try_from(joined.size).map_err(|_| Refusal::Resource("too many workers"))?;
-    // SAFETY: as above.
-    unsafe { calls::set_num_translations::<D>(own, count.max(256)) }?;
+    calls::set_num_translations::<D>(own, count.max(256))?;
     for (index, card) in cards.iter().enumerate() {
         calls::enter(cell, index, card.name.clone(), card.tag)?;
     }
@@ -149,13 +132,8 @@ pub(super) unsafe fn start<D: Dialect>(
     if WORLD.set(World { endpoint: cell, names, environment }).is_err() {
         return Err(Refusal::Resource("this process has started already"));
     }
-    // SAFETY: by the contract.
-    unsafe {
-        bundle.write(own_bundle);
-        endpoint.write(own);
-        if !number.is_null() {
-            number.write(id);
-        }
-    }
+    bundle.put(Handle::to(own_bundle));
+    endpoint.put(own);
+    number.give_if_asked(id);
     Ok(())
 }
