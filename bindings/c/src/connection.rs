@@ -1,7 +1,7 @@
 //! Connections: made, answered, closed.
 
 use crate::status::Refusal;
-use crate::{guard, handles, init};
+use crate::{guard, handles, library};
 use cci::__binding::{self as raw, Connect, ConnectionCell, EndpointCell, EventCell};
 use cci::{Attribute, CONN_REQ_LEN, ConnectError};
 use std::borrow::Cow;
@@ -50,7 +50,7 @@ fn resolved(uri: &str) -> Result<Cow<'_, str>, Refusal> {
     if uri.contains("://") {
         return Ok(Cow::Borrowed(uri));
     }
-    init::with_opened(|opened| Ok(opened.context.resolve(uri)?))
+    library::with_opened(|opened| Ok(opened.context.resolve(uri)?))
 }
 
 pub(crate) fn duration(time: &libc::timeval) -> Result<Duration, Refusal> {

@@ -1,8 +1,8 @@
 //! Endpoints.
 
-use crate::init::Opened;
+use crate::library::Opened;
 use crate::status::Refusal;
-use crate::{guard, handles, init, layout, rma};
+use crate::{guard, handles, layout, library, rma};
 use cci::__binding::{self as raw, EndpointCell, Ordering};
 use cci::{CloseError, Endpoint, EndpointOptions};
 use std::ffi::{c_char, c_int};
@@ -27,7 +27,7 @@ pub(crate) unsafe fn open(
     places: Places,
 ) -> Result<(), Refusal> {
     handles::present(places.endpoint)?;
-    init::with_opened(|opened| {
+    library::with_opened(|opened| {
         let at = if device.is_null() {
             let default = opened.context.default_device()?;
             opened.context.devices().iter().position(|other| std::ptr::eq(other, default))
@@ -88,7 +88,7 @@ pub(crate) fn close(cell: &'static EndpointCell, generation: u32) -> Result<(), 
     let closed = unsafe { raw::close(cell) };
     if !matches!(closed, Err(CloseError::Unusable(_))) {
         rma::forget(cell);
-        init::forget(cell, generation);
+        library::forget(cell, generation);
     }
     closed
 }

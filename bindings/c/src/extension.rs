@@ -4,7 +4,7 @@ use crate::endpoint::{self, Places};
 use crate::handles::{self, Named};
 use crate::layout::{self, ConnectionInfo, Peer};
 use crate::status::{self, Refusal};
-use crate::{connection, guard, init};
+use crate::{connection, guard, library};
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, EventCell, Threading};
 use cci::{ConnectionReport, EndpointOptions, OptionError};
 use std::ffi::{c_char, c_int, c_void};
@@ -74,7 +74,7 @@ unsafe extern "C" fn ccix_device_for(uri: *const c_char, device: *mut *const lay
         handles::present(device)?;
         // SAFETY: by the contract above.
         let uri = unsafe { handles::text(uri, "the URI is NULL") }?;
-        let found = init::with_opened(|opened| {
+        let found = library::with_opened(|opened| {
             let found = opened.context.device_for(&uri)?;
             let at = opened.context.devices().iter().position(|other| std::ptr::eq(other, found));
             at.map(|at| opened.table.address(at)).ok_or(Refusal::Argument("the device is none of cci_get_devices"))

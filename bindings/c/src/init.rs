@@ -1,14 +1,12 @@
 //! Initialization: counted, repeatable, and afresh in a forked child.
 
-use crate::device::Table;
-use crate::job::JoinedJob;
+use crate::library::{Opened, with_library};
 use crate::status::Refusal;
+use crate::table::Table;
 use crate::{endpoint, guard, handles, log};
-use cci::__binding::{EndpointCell, PerProcess};
 use cci::{Context, OpenError, Status};
 use std::ffi::c_int;
 use std::io::Write;
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 /// How long `cci_finalize` waits for peers that copy.
@@ -16,42 +14,6 @@ const COPY_LIMIT: Duration = Duration::from_millis(100);
 
 /// `CCI_ABI_VERSION`.
 const ABI_VERSION: u32 = 2;
-
-/// What is between the first `cci_init` and the last `cci_finalize`.
-pub(crate) struct Opened {
-    pub(crate) context: Context,
-    pub(crate) table: Table,
-    /// The job that the program has joined.
-    pub(crate) job: Option<JoinedJob>,
-    /// Open endpoints, with their generation.
-    pub(crate) endpoints: Vec<(&'static EndpointCell, u32)>,
-    /// Calls of `cci_init` without their `cci_finalize`.
-    count: u64,
-}
-
-type Library = Mutex<Option<Opened>>;
-
-static LIBRARY: PerProcess<Library> = PerProcess::new();
-
-/// Runs `act` on the library's state, whether initialized or not.
-fn with_library<T>(act: impl FnOnce(&mut Option<Opened>) -> Result<T, Refusal>) -> Result<T, Refusal> {
-    let (_, library) = LIBRARY.get(Library::default).map_err(|_| Refusal::NoMemory)?;
-    act(&mut library.lock().unwrap_or_else(PoisonError::into_inner))
-}
-
-/// Runs `act` if the library is initialized in this process.
-pub(crate) fn with_opened<T>(act: impl FnOnce(&mut Opened) -> Result<T, Refusal>) -> Result<T, Refusal> {
-    with_library(|library| act(library.as_mut().ok_or(Refusal::NotInitialized)?))
-}
-
-/// Strikes a closed endpoint off the list of those to be closed by the last `cci_finalize`.
-pub(crate) fn forget(cell: &'static EndpointCell, generation: u32) {
-    // Not initialized any more: there is no list.
-    let _ = with_opened(|opened| {
-        opened.endpoints.retain(|(other, of)| !(std::ptr::eq(*other, cell) && *of == generation));
-        Ok(())
-    });
-}
 
 /// # Safety
 ///

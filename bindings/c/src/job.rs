@@ -1,22 +1,15 @@
 //! The parallel job that the program belongs to.
 
 use crate::endpoint::{self, Places};
-use crate::init::Opened;
 use crate::layout::{self, JobInfo};
+use crate::library::{JoinedJob, Opened};
 use crate::status::Refusal;
-use crate::{connection, extension, guard, handles, init};
+use crate::{connection, extension, guard, handles, library};
 use cci::__binding::EndpointCell;
 use cci::{Endpoint, OpenError, Status};
 use cci_job::{Job, JobError, Join, OpenFailed};
 use std::ffi::{c_char, c_int, c_void};
 use std::sync::Arc;
-
-/// A job that the program has joined.
-pub(crate) struct JoinedJob {
-    job: Arc<Job>,
-    /// Calls of `ccix_job_join` without their `ccix_job_leave`.
-    count: u64,
-}
 
 /// Why a call of a job failed, as C programs see it.
 fn refusal(error: JobError) -> Refusal {
@@ -46,7 +39,7 @@ fn joined(opened: &Opened) -> Result<Arc<Job>, Refusal> {
 }
 
 fn with_job<T>(act: impl FnOnce(&Job) -> Result<T, JobError>) -> Result<T, Refusal> {
-    let job = init::with_opened(|opened| joined(opened))?;
+    let job = library::with_opened(|opened| joined(opened))?;
     act(&job).map_err(refusal)
 }
 
@@ -58,13 +51,13 @@ unsafe extern "C" fn ccix_job_join(limit: *const libc::timeval) -> c_int {
     guard::call(|| {
         // SAFETY: by the contract above.
         let limit = unsafe { handles::load(limit) }.map(|time| connection::duration(&time)).transpose()?;
-        let is_joined = init::with_opened(|opened| Ok(opened.job.as_mut().map(|joined| joined.count += 1)))?;
+        let is_joined = library::with_opened(|opened| Ok(opened.job.as_mut().map(|joined| joined.count += 1)))?;
         if is_joined.is_some() {
             return Ok(());
         }
         let join = limit.map_or(Join::new(), |limit| Join::new().limit(limit));
         let job = Arc::new(join.join().map_err(refusal)?);
-        init::with_opened(|opened| {
+        library::with_opened(|opened| {
             opened.job = Some(JoinedJob { job, count: 1 });
             Ok(())
         })
@@ -74,7 +67,7 @@ unsafe extern "C" fn ccix_job_join(limit: *const libc::timeval) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn ccix_job_leave() -> c_int {
     guard::call(|| {
-        let last = init::with_opened(|opened| {
+        let last = library::with_opened(|opened| {
             joined(opened)?;
             let is_last = opened.job.as_mut().is_some_and(|joined| {
                 joined.count -= 1;
@@ -217,7 +210,7 @@ unsafe extern "C" fn ccix_job_open(
         handles::present(endpoint)?;
         // SAFETY: by the contract above.
         let options = unsafe { extension::endpoint_options(options) }?;
-        let (job, cell, uri) = init::with_opened(|opened| {
+        let (job, cell, uri) = library::with_opened(|opened| {
             let job = joined(opened)?;
             let device = job.device(&opened.context)?;
             let at = opened.context.devices().iter().position(|other| other.name == device.name);
@@ -241,7 +234,7 @@ unsafe extern "C" fn ccix_job_open(
 /// Waits for the endpoints of all ranks, and has the library know them by their names.
 fn announce(job: &Job, uri: &str) -> Result<(), Refusal> {
     let names = job.announce(uri).map_err(refusal)?;
-    init::with_opened(|opened| {
+    library::with_opened(|opened| {
         opened.context.set_names(names);
         Ok(())
     })
