@@ -1,27 +1,26 @@
 //! Several events by one call, and events of several endpoints.
 
+use crate::arguments::{In, Out, present};
+use crate::handles::Handle;
 use crate::status::{Refusal, refused};
-use crate::{connection, guard, handles};
+use crate::{connection, guard};
 use cci::__binding::{self as raw, EndpointCell, EventCell};
 use cci::PollError;
 use std::ffi::{c_int, c_void};
 
 /// # Safety
 ///
-/// `endpoint` is NULL or was an endpoint once; `events` is NULL or writable for `most` pointers;
-/// `count` is NULL or writable.
+/// `events` is NULL or writable for `most` pointers.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_get_events(
-    endpoint: *const EndpointCell,
+    endpoint: Handle<EndpointCell>,
     events: *mut *const EventCell,
     most: u32,
-    count: *mut u32,
+    count: Out<'_, u32>,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    let cell = unsafe { handles::endpoint(endpoint) };
-    guard::on_cell(cell, |cell| {
-        handles::present(events)?;
-        handles::present(count)?;
+    guard::on_cell(endpoint.get(), |cell| {
+        present(events)?;
+        let count = count.place()?;
         check_most(most)?;
         let mut place = events;
         let found = cell.next_events(most as usize, |slot| {
@@ -29,8 +28,7 @@ unsafe extern "C" fn ccix_get_events(
             unsafe { place.write(slot) };
             place = place.wrapping_add(1);
         });
-        // SAFETY: not NULL, so writable by the contract above.
-        unsafe { count.write(u32::try_from(*found.as_ref().unwrap_or(&0)).unwrap_or(most)) };
+        count.put(u32::try_from(*found.as_ref().unwrap_or(&0)).unwrap_or(most));
         Ok(code_of(found))
     })
 }
@@ -40,20 +38,17 @@ type Handler = unsafe extern "C" fn(arg: *mut c_void, event: *const EventCell) -
 
 /// # Safety
 ///
-/// `endpoint` is NULL or was an endpoint once; `handler` is NULL or a function that may be called
-/// with `arg` and an event; `count` is NULL or writable.
+/// `handler` is NULL or a function that may be called with `arg` and an event.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_poll(
-    endpoint: *const EndpointCell,
+    endpoint: Handle<EndpointCell>,
     most: u32,
     handler: Option<Handler>,
     arg: *mut c_void,
-    count: *mut u32,
+    count: Out<'_, u32>,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    let cell = unsafe { handles::endpoint(endpoint) };
     let mut total = 0;
-    let code = guard::on_cell(cell, |cell| {
+    let code = guard::on_cell(endpoint.get(), |cell| {
         let handler = handler.ok_or(Refusal::Argument("the handler is NULL"))?;
         check_most(most)?;
         // SAFETY: a function that may be called so, by the contract above.
@@ -61,9 +56,8 @@ unsafe extern "C" fn ccix_poll(
         total = *found.as_ref().unwrap_or(&0);
         Ok(code_of(found))
     });
-    if !count.is_null() {
-        // SAFETY: writable by the contract above.
-        unsafe { count.write(u32::try_from(total).unwrap_or(most)) };
+    if let Some(count) = count.asked() {
+        count.put(u32::try_from(total).unwrap_or(most));
     }
     code
 }
@@ -102,37 +96,31 @@ fn code_of(found: Result<usize, PollError>) -> c_int {
 
 /// # Safety
 ///
-/// `endpoints` is NULL, or readable for `count` pointers that were endpoints once; `timeout` is
-/// NULL or readable; `event` is NULL or writable, and so is `which`.
+/// `endpoints` is NULL, or readable for `count` pointers.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_wait(
-    endpoints: *const *const EndpointCell,
+    endpoints: *const Handle<EndpointCell>,
     count: u32,
-    timeout: *const libc::timeval,
-    event: *mut *const EventCell,
-    which: *mut u32,
+    timeout: In<'_, libc::timeval>,
+    event: Out<'_, *const EventCell>,
+    which: Out<'_, u32>,
 ) -> c_int {
     let mut code = libc::EAGAIN;
     let waited = guard::call(|| {
-        handles::present(event)?;
-        // SAFETY: not NULL, so writable by the contract above; a C pointer variable is aligned.
-        unsafe { event.write(std::ptr::null()) };
+        let event = event.place()?;
+        event.put(std::ptr::null());
         if endpoints.is_null() || count == 0 {
             return Err(Refusal::Argument("there is no endpoint to wait for"));
         }
         // SAFETY: readable by the contract above; nobody writes them meanwhile.
-        let pointers = unsafe { std::slice::from_raw_parts(endpoints, count as usize) };
-        // SAFETY: by the contract above.
-        let cells = pointers.iter().map(|pointer| unsafe { handles::endpoint(*pointer) });
-        let cells: Vec<&'static EndpointCell> = cells.collect::<Result<_, _>>()?;
-        // SAFETY: by the contract above.
-        let limit = unsafe { timeout.as_ref() }.map(connection::duration).transpose()?;
+        let handles = unsafe { std::slice::from_raw_parts(endpoints, count as usize) };
+        let cells: Vec<&'static EndpointCell> =
+            handles.iter().map(Handle::<EndpointCell>::get).collect::<Result<_, _>>()?;
+        let limit = timeout.load().map(|time| connection::duration(&time)).transpose()?;
         let Some((at, slot)) = raw::wait_any(cells.len(), |at| cells[at], limit)? else { return Ok(()) };
-        // SAFETY: as above.
-        unsafe { event.write(slot) };
-        if !which.is_null() {
-            // SAFETY: writable by the contract above.
-            unsafe { which.write(u32::try_from(at).unwrap_or(0)) };
+        event.put(slot);
+        if let Some(which) = which.asked() {
+            which.put(u32::try_from(at).unwrap_or(0));
         }
         code = 0;
         Ok(())
@@ -140,13 +128,9 @@ unsafe extern "C" fn ccix_wait(
     if waited == 0 { code } else { waited }
 }
 
-/// # Safety
-///
-/// `endpoint` is NULL or was an endpoint once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_wake(endpoint: *const EndpointCell) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+extern "C" fn ccix_wake(endpoint: Handle<EndpointCell>) -> c_int {
+    guard::on_endpoint(endpoint.get(), |cell| {
         let life = cell.generation();
         Ok(raw::wake(cell, life, &*raw::waiting(cell)?)?)
     })

@@ -1,45 +1,43 @@
 //! Connections: made, answered, closed.
 
+use crate::arguments::{self, In, Text};
+use crate::handles::Handle;
 use crate::status::Refusal;
 use crate::{guard, handles, library};
 use cci::__binding::{self as raw, Connect, ConnectionCell, EndpointCell, EventCell};
 use cci::{Attribute, CONN_REQ_LEN, ConnectError};
 use std::borrow::Cow;
-use std::ffi::{c_char, c_int, c_uint, c_void};
+use std::ffi::{c_int, c_uint, c_void};
 use std::time::Duration;
 
 /// # Safety
 ///
-/// `endpoint` is NULL or was an endpoint once; `server_uri` is NULL or a string; `data_len` bytes
-/// are readable at `data_ptr`; `timeout` is NULL or readable.
+/// `data_len` bytes are readable at `data_ptr`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_connect(
-    endpoint: *const EndpointCell,
-    server_uri: *const c_char,
+    endpoint: Handle<EndpointCell>,
+    server_uri: Text<'_>,
     data_ptr: *const c_void,
     data_len: u32,
     attribute: c_uint,
     context: *const c_void,
     _flags: c_int,
-    timeout: *const libc::timeval,
+    timeout: In<'_, libc::timeval>,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+    guard::on_endpoint(endpoint.get(), |cell| {
         if data_len as usize > CONN_REQ_LEN {
             return Err(ConnectError::PayloadTooLong.into());
         }
+        let uri = server_uri.copied("the URI is NULL")?;
         // SAFETY: by the contract above.
-        let uri = unsafe { handles::text(server_uri, "the URI is NULL") }?;
-        // SAFETY: by the contract above.
-        let payload = unsafe { handles::bytes(data_ptr, data_len) }?.to_vec();
+        let payload = unsafe { arguments::bytes(data_ptr, data_len) }?.to_vec();
         let uri = resolved(&uri)?;
         let connect = Connect {
             uri: &uri,
             payload: &payload,
             attribute: Attribute::from_u32(attribute).ok_or(Refusal::Argument("no such connection attribute"))?,
             context: handles::context(context),
-            // SAFETY: by the contract above.
-            timeout: unsafe { handles::load(timeout) }.map(|time| duration(&time)).transpose()?,
+            timeout: timeout.load().map(|time| duration(&time)).transpose()?,
         };
         Ok(raw::connect(cell, &connect)?)
     })
@@ -60,22 +58,14 @@ pub(crate) fn duration(time: &libc::timeval) -> Result<Duration, Refusal> {
     Ok(Duration::from_secs(seconds).saturating_add(Duration::from_micros(micros)))
 }
 
-/// # Safety
-///
-/// `conn_req` is NULL or was an event once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cci_accept(conn_req: *const EventCell, context: *const c_void) -> c_int {
-    // SAFETY: by the contract above.
-    answer(unsafe { handles::event(conn_req) }, |slot| raw::accept(slot, handles::context(context)))
+extern "C" fn cci_accept(conn_req: Handle<EventCell>, context: *const c_void) -> c_int {
+    answer(conn_req.get(), |slot| raw::accept(slot, handles::context(context)))
 }
 
-/// # Safety
-///
-/// `conn_req` is NULL or was an event once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cci_reject(conn_req: *const EventCell) -> c_int {
-    // SAFETY: by the contract above.
-    answer(unsafe { handles::event(conn_req) }, raw::reject)
+extern "C" fn cci_reject(conn_req: Handle<EventCell>) -> c_int {
+    answer(conn_req.get(), raw::reject)
 }
 
 /// Answers a request; a panic fails the endpoint that received it.
@@ -86,15 +76,9 @@ pub(crate) fn answer(
     guard::at_length(slot.ok().and_then(|slot| slot.owner.get()), || Ok(act(slot?)?))
 }
 
-/// # Safety
-///
-/// `connection` is NULL or was a connection once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cci_disconnect(connection: *const ConnectionCell) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_connection_at_length(unsafe { handles::connection(connection) }, |named| {
-        Ok(raw::disconnect(named.endpoint, || named.live())?)
-    })
+extern "C" fn cci_disconnect(connection: Handle<ConnectionCell>) -> c_int {
+    guard::on_connection_at_length(connection.get(), |named| Ok(raw::disconnect(named.endpoint, || named.live())?))
 }
 
 #[cfg(test)]

@@ -1,32 +1,34 @@
 //! Endpoints.
 
+use crate::arguments::{Out, Place, Text};
+use crate::handles::Handle;
 use crate::library::Opened;
 use crate::status::Refusal;
-use crate::{guard, handles, layout, library, rma};
+use crate::{guard, layout, library, rma};
 use cci::__binding::{self as raw, EndpointCell, Ordering};
 use cci::{CloseError, Endpoint, EndpointOptions};
-use std::ffi::{c_char, c_int};
+use std::ffi::c_int;
 
 /// Where the results of opening go.
-#[derive(Clone, Copy)]
-pub(crate) struct Places {
+pub(crate) struct Places<'call> {
     /// The endpoint.
-    pub(crate) endpoint: *mut *const EndpointCell,
-    /// Its OS handle; NULL when the program polls.
-    pub(crate) handle: *mut c_int,
+    endpoint: Place<'call, *const EndpointCell>,
+    /// Its OS handle; none when the program polls.
+    handle: Option<Place<'call, c_int>>,
+}
+
+impl<'call> Places<'call> {
+    pub(crate) fn new(endpoint: Out<'call, *const EndpointCell>, handle: Out<'call, c_int>) -> Result<Self, Refusal> {
+        Ok(Self { endpoint: endpoint.place()?, handle: handle.asked() })
+    }
 }
 
 /// Opens an endpoint on the device that the program names, or on the default one.
-///
-/// # Safety
-///
-/// The places are NULL or writable.
-pub(crate) unsafe fn open(
+pub(crate) fn open(
     device: *const layout::Device,
     options: &EndpointOptions,
-    places: Places,
+    places: &Places<'_>,
 ) -> Result<(), Refusal> {
-    handles::present(places.endpoint)?;
     library::with_opened(|opened| {
         let at = if device.is_null() {
             let default = opened.context.default_device()?;
@@ -37,8 +39,7 @@ pub(crate) unsafe fn open(
         let at = at.ok_or(Refusal::Argument("the device is none of cci_get_devices"))?;
         let endpoint = Endpoint::open(&opened.context.devices()[at], options)?;
         let cell = keep(opened, at, endpoint);
-        // SAFETY: writable by the contract above.
-        unsafe { hand_out(cell, places) }
+        hand_out(cell, places)
     })
 }
 
@@ -53,18 +54,12 @@ pub(crate) fn keep(opened: &mut Opened, at: usize, endpoint: Endpoint) -> &'stat
 }
 
 /// Writes an endpoint to where the program wants it.
-///
-/// # Safety
-///
-/// The places are NULL or writable.
-pub(crate) unsafe fn hand_out(cell: &'static EndpointCell, places: Places) -> Result<(), Refusal> {
-    if !places.handle.is_null() {
-        let handle = raw::handle(cell)?;
-        // SAFETY: writable by the contract above.
-        unsafe { handles::store(places.handle, handle)? };
+pub(crate) fn hand_out(cell: &'static EndpointCell, places: &Places<'_>) -> Result<(), Refusal> {
+    if let Some(place) = &places.handle {
+        place.put(raw::handle(cell)?);
     }
-    // SAFETY: writable by the contract above.
-    unsafe { handles::store(places.endpoint, std::ptr::from_ref(cell)) }
+    places.endpoint.put(cell);
+    Ok(())
 }
 
 /// Closes an endpoint that the program has left open, if it still is the one of that generation.
@@ -93,18 +88,14 @@ pub(crate) fn close(cell: &'static EndpointCell, generation: u32) -> Result<(), 
     closed
 }
 
-/// # Safety
-///
-/// `device` is NULL or of `cci_get_devices`; `endpoint` and `fd` are NULL or writable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cci_create_endpoint(
+extern "C" fn cci_create_endpoint(
     device: *const layout::Device,
     _flags: c_int,
-    endpoint: *mut *const EndpointCell,
-    fd: *mut c_int,
+    endpoint: Out<'_, *const EndpointCell>,
+    fd: Out<'_, c_int>,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::call(|| unsafe { open(device, &EndpointOptions::default(), Places { endpoint, handle: fd }) })
+    guard::call(|| open(device, &EndpointOptions::default(), &Places::new(endpoint, fd)?))
 }
 
 /// Whether a service is a text without a port or place: programs pass the name of their host.
@@ -113,51 +104,38 @@ fn is_hint(service: &str) -> bool {
     !is_place
 }
 
-/// # Safety
-///
-/// As of `cci_create_endpoint`; `service` is NULL or a string.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cci_create_endpoint_at(
+extern "C" fn cci_create_endpoint_at(
     device: *const layout::Device,
-    service: *const c_char,
+    service: Text<'_>,
     _flags: c_int,
-    endpoint: *mut *const EndpointCell,
-    fd: *mut c_int,
+    endpoint: Out<'_, *const EndpointCell>,
+    fd: Out<'_, c_int>,
 ) -> c_int {
     guard::call(|| {
         if device.is_null() {
             return Err(Refusal::Argument("an endpoint at a service needs a device"));
         }
-        // SAFETY: by the contract above.
-        let service = unsafe { handles::text(service, "the service is NULL") }?;
+        let service = service.copied("the service is NULL")?;
         let options = if is_hint(&service) {
             tracing::info!(%service, "a service that names no port is no place: any port is taken");
             EndpointOptions::new()
         } else {
             EndpointOptions::new().service(service)
         };
-        // SAFETY: by the contract above.
-        unsafe { open(device, &options, Places { endpoint, handle: fd }) }
+        open(device, &options, &Places::new(endpoint, fd)?)
     })
 }
 
-/// # Safety
-///
-/// `endpoint` is NULL or was an endpoint once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cci_destroy_endpoint(endpoint: *const EndpointCell) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+extern "C" fn cci_destroy_endpoint(endpoint: Handle<EndpointCell>) -> c_int {
+    guard::on_endpoint(endpoint.get(), |cell| {
         let generation = cell.generation();
         Ok(close(cell, generation)?)
     })
 }
 
-/// # Safety
-///
-/// `endpoint` is NULL or was an endpoint once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cci_arm_os_handle(endpoint: *const EndpointCell, _flags: c_int) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| Ok(raw::arm(cell)?))
+extern "C" fn cci_arm_os_handle(endpoint: Handle<EndpointCell>, _flags: c_int) -> c_int {
+    guard::on_endpoint(endpoint.get(), |cell| Ok(raw::arm(cell)?))
 }

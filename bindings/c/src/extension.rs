@@ -1,7 +1,8 @@
 //! What this library offers beyond CCI 2.2 (`ccix.h`).
 
+use crate::arguments::{Options, Out, Report, Text};
 use crate::endpoint::{self, Places};
-use crate::handles::{self, Named};
+use crate::handles::{self, Handle, Named};
 use crate::layout::{self, ConnectionInfo, Peer};
 use crate::status::{self, Refusal};
 use crate::{connection, guard, library};
@@ -22,29 +23,22 @@ extern "C" fn ccix_release() -> *const c_char {
     RELEASE["cci release ".len()..].as_ptr().cast()
 }
 
-/// # Safety
-///
-/// `ptr` is NULL or writable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_alloc(len: usize, ptr: *mut *mut c_void) -> c_int {
+extern "C" fn ccix_alloc(len: usize, ptr: Out<'_, *mut c_void>) -> c_int {
     guard::call(|| {
-        handles::present(ptr)?;
+        let ptr = ptr.place()?;
         if len == 0 {
             return Err(Refusal::Argument("an allocation has at least one byte"));
         }
         let segment = raw::allocate(len).map_err(|_| Refusal::NoMemory)?;
-        // SAFETY: writable by the contract above.
-        unsafe { handles::store(ptr, segment.base().cast()) }
+        ptr.put(segment.base().cast());
+        Ok(())
     })
 }
 
-/// # Safety
-///
-/// `event` is NULL or was an event once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_event_reason(event: *const EventCell) -> *const c_char {
-    // SAFETY: by the contract above.
-    let slot = unsafe { handles::event(event) };
+extern "C" fn ccix_event_reason(event: Handle<EventCell>) -> *const c_char {
+    let slot = event.get();
     let mut reason = None;
     guard::call(|| {
         reason = raw::reason(slot?);
@@ -65,63 +59,38 @@ extern "C" fn ccix_free(ptr: *mut c_void) -> c_int {
     })
 }
 
-/// # Safety
-///
-/// `uri` is NULL or a string; `device` is NULL or writable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_device_for(uri: *const c_char, device: *mut *const layout::Device) -> c_int {
+extern "C" fn ccix_device_for(uri: Text<'_>, device: Out<'_, *const layout::Device>) -> c_int {
     guard::call(|| {
-        handles::present(device)?;
-        // SAFETY: by the contract above.
-        let uri = unsafe { handles::text(uri, "the URI is NULL") }?;
+        let device = device.place()?;
+        let uri = uri.copied("the URI is NULL")?;
         let found = library::with_opened(|opened| {
             let found = opened.context.device_for(&uri)?;
             let at = opened.context.devices().iter().position(|other| std::ptr::eq(other, found));
             at.map(|at| opened.table.address(at)).ok_or(Refusal::Argument("the device is none of cci_get_devices"))
         })?;
-        // SAFETY: writable by the contract above.
-        unsafe { handles::store(device, found) }
+        device.put(found);
+        Ok(())
     })
 }
 
 const SINGLE_THREAD: u32 = 1;
 const DISCONNECT_EVENTS: u32 = 2;
 
-/// # Safety
-///
-/// As of `cci_create_endpoint`; `options` is NULL or readable for as many bytes as it says, and
-/// names a string or NULL.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_create_endpoint(
+extern "C" fn ccix_create_endpoint(
     device: *const layout::Device,
-    options: *const layout::EndpointOptions,
-    endpoint: *mut *const EndpointCell,
-    fd: *mut c_int,
+    options: Options<'_, layout::EndpointOptions<'_>>,
+    endpoint: Out<'_, *const EndpointCell>,
+    fd: Out<'_, c_int>,
 ) -> c_int {
-    guard::call(|| {
-        // SAFETY: by the contract above.
-        let options = unsafe { endpoint_options(options) }?;
-        // SAFETY: by the contract above.
-        unsafe { endpoint::open(device, &options, Places { endpoint, handle: fd }) }
-    })
+    guard::call(|| endpoint::open(device, &endpoint_options(&options)?, &Places::new(endpoint, fd)?))
 }
 
-/// # Safety
-///
-/// NULL, or readable for as many bytes as it says, and names a string or NULL.
-pub(crate) unsafe fn endpoint_options(pointer: *const layout::EndpointOptions) -> Result<EndpointOptions, Refusal> {
+pub(crate) fn endpoint_options(asked: &Options<'_, layout::EndpointOptions<'_>>) -> Result<EndpointOptions, Refusal> {
     let mut options = EndpointOptions::default();
-    if pointer.is_null() {
-        return Ok(options);
-    }
-    // SAFETY: the size is there in every version.
-    let size = unsafe { pointer.cast::<u32>().read_unaligned() };
-    // Later versions have more behind; what this one does not know cannot be obeyed.
-    if size as usize != size_of::<layout::EndpointOptions>() {
-        return Err(Refusal::Argument("size is not sizeof(struct ccix_endpoint_options) of this library"));
-    }
-    // SAFETY: as large as it says.
-    let asked = unsafe { pointer.read_unaligned() };
+    let asked = asked.load("size is not sizeof(struct ccix_endpoint_options) of this library")?;
+    let Some(asked) = asked else { return Ok(options) };
     if asked.flags & !(SINGLE_THREAD | DISCONNECT_EVENTS) != 0 {
         return Err(Refusal::Argument("an unknown flag in ccix_endpoint_options"));
     }
@@ -135,84 +104,50 @@ pub(crate) unsafe fn endpoint_options(pointer: *const layout::EndpointOptions) -
     if asked.send_buffers != 0 {
         options.send_buffers = asked.send_buffers;
     }
-    if !asked.service.is_null() {
-        // SAFETY: by the contract above.
-        options.service = Some(unsafe { handles::text(asked.service, "the service is NULL") }?);
-    }
+    options.service = asked.service.copied_if_any()?;
     Ok(options)
 }
 
-/// # Safety
-///
-/// `conn_req` is NULL or was an event once, `endpoint` NULL or an endpoint.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_accept_on(
-    conn_req: *const EventCell,
-    endpoint: *const EndpointCell,
+extern "C" fn ccix_accept_on(
+    conn_req: Handle<EventCell>,
+    endpoint: Handle<EndpointCell>,
     context: *const c_void,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    let (slot, worker) = unsafe { (handles::event(conn_req), handles::endpoint(endpoint)) };
-    match worker {
-        Ok(worker) => connection::answer(slot, |slot| raw::accept_on(slot, worker, handles::context(context))),
+    match endpoint.get() {
+        Ok(worker) => {
+            connection::answer(conn_req.get(), |slot| raw::accept_on(slot, worker, handles::context(context)))
+        }
         Err(refusal) => status::refused(refusal),
     }
 }
 
-/// # Safety
-///
-/// `conn_req` is NULL or was an event once; `peer` is NULL, or writable for as many bytes as it
-/// says.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_request_peer(conn_req: *const EventCell, peer: *mut Peer) -> c_int {
-    // SAFETY: by the contract above.
-    let slot = unsafe { handles::event(conn_req) };
+extern "C" fn ccix_request_peer(conn_req: Handle<EventCell>, peer: Report<'_, Peer>) -> c_int {
+    let slot = conn_req.get();
     guard::at_length(slot.ok().and_then(|slot| slot.owner.get()), || {
-        // SAFETY: by the contract above.
-        let size = unsafe { size_of_place(peer, "set size to sizeof(struct ccix_peer)") }?;
+        let place = peer.place("set size to sizeof(struct ccix_peer)")?;
         let found = raw::peer(slot?)?.ok_or(Refusal::Option(OptionError::Disconnected))?;
         let known = u32::from(found.user.is_some())
             | u32::from(found.process.is_some()) << 1
             | u32::from(found.key.is_some()) << 2;
-        let filled = Peer {
-            size: u32::try_from(size).unwrap_or(0),
+        place.fill(&Peer {
+            size: place.size(),
             known,
             user: found.user.unwrap_or(0),
             process: found.process.unwrap_or(0),
             address: text(&found.address),
             key: found.key.unwrap_or_default(),
-        };
-        // SAFETY: `size` bytes are writable by the contract above, and `filled` has them.
-        unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&filled).cast::<u8>(), peer.cast::<u8>(), size) };
+        });
         Ok(())
     })
 }
 
-/// How many bytes of a structure the program has room for, which begins with its size.
-///
-/// # Safety
-///
-/// `place` is NULL, or readable for a number.
-pub(crate) unsafe fn size_of_place<T>(place: *mut T, too_small: &'static str) -> Result<usize, Refusal> {
-    handles::present(place)?;
-    // SAFETY: the size is there in every version.
-    let size = unsafe { place.cast::<u32>().read_unaligned() } as usize;
-    if size <= size_of::<u32>() { Err(Refusal::Argument(too_small)) } else { Ok(size.min(size_of::<T>())) }
-}
-
-/// # Safety
-///
-/// `connection` is NULL or was a connection once; `info` is NULL, or writable for as many bytes as
-/// it says.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_connection_info(connection: *const ConnectionCell, info: *mut ConnectionInfo) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_connection_at_length(unsafe { handles::connection(connection) }, |named| {
-        // SAFETY: by the contract above.
-        let size = unsafe { size_of_place(info, "set size to sizeof(struct ccix_connection_report)") }?;
-        let filled = connection_info(&report(named)?, size);
-        // SAFETY: `size` bytes are writable by the contract above, and `filled` has them.
-        unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&filled).cast::<u8>(), info.cast::<u8>(), size) };
+extern "C" fn ccix_connection_info(connection: Handle<ConnectionCell>, info: Report<'_, ConnectionInfo>) -> c_int {
+    guard::on_connection_at_length(connection.get(), |named| {
+        let place = info.place("set size to sizeof(struct ccix_connection_report)")?;
+        place.fill(&connection_info(&report(named)?, place.size()));
         Ok(())
     })
 }
@@ -221,9 +156,9 @@ fn report(named: Named) -> Result<ConnectionReport, Refusal> {
     Ok(raw::report(named.endpoint, || named.live())?)
 }
 
-fn connection_info(report: &ConnectionReport, size: usize) -> ConnectionInfo {
+fn connection_info(report: &ConnectionReport, size: u32) -> ConnectionInfo {
     ConnectionInfo {
-        size: u32::try_from(size).unwrap_or(0),
+        size,
         mtu: report.mtu,
         window: report.window,
         open: report.open,
@@ -273,10 +208,10 @@ mod tests {
             flags,
             recv_buffers: 7,
             send_buffers: 0,
-            service: std::ptr::null(),
+            service: Text::NULL,
         };
-        // SAFETY: whole structures, or NULL.
-        let read = |options: &layout::EndpointOptions| unsafe { endpoint_options(options) };
+        // SAFETY: whole structures.
+        let read = |options: &layout::EndpointOptions<'_>| endpoint_options(&unsafe { Options::new(options) });
         assert!(read(&options(8, 0)).is_err());
         assert!(read(&options(24, 4)).is_err());
         let one = read(&options(24, SINGLE_THREAD)).expect("good options");

@@ -1,7 +1,9 @@
 //! Memory of peers, mapped into this process (`ccix.h`).
 
+use crate::arguments::{In, Out};
+use crate::guard;
+use crate::handles::Handle;
 use crate::status::Refusal;
-use crate::{guard, handles};
 use cci::__binding::{self as raw, ConnectionCell, Imported, Ordering, PerProcess};
 use cci::{Failure, RmaHandle};
 use std::collections::HashMap;
@@ -24,38 +26,25 @@ fn imports() -> Result<MutexGuard<'static, Imports>, Refusal> {
 
 const UNKNOWN: Refusal = Refusal::Argument("no such import; released already, or of the process before a fork?");
 
-/// # Safety
-///
-/// `connection` is NULL or was a connection once; `remote_handle` is NULL or readable; the others
-/// are NULL or writable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_import(
-    connection: *const ConnectionCell,
-    remote_handle: *const RmaHandle,
-    ptr: *mut *mut c_void,
-    length: *mut u64,
-    flags: *mut c_int,
-    import: *mut u64,
+extern "C" fn ccix_import(
+    connection: Handle<ConnectionCell>,
+    remote_handle: In<'_, RmaHandle>,
+    ptr: Out<'_, *mut c_void>,
+    length: Out<'_, u64>,
+    flags: Out<'_, c_int>,
+    import: Out<'_, u64>,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
-        handles::present(ptr)?;
-        handles::present(length)?;
-        handles::present(flags)?;
-        handles::present(import)?;
-        // SAFETY: by the contract above.
-        let handle = unsafe { crate::rma::handle(remote_handle) }?;
+    guard::on_connection(connection.get(), |named| {
+        let (ptr, length, flags, import) = (ptr.place()?, length.place()?, flags.place()?, import.place()?);
+        let handle = crate::rma::handle(remote_handle)?;
         let imported = raw::import(named.endpoint, || named.live(), &handle)?;
         let mut imports = imports()?;
         imports.last += 1;
-        let start = std::ptr::with_exposed_provenance_mut(imported.memory.start());
-        // SAFETY: writable by the contract above.
-        unsafe {
-            handles::store(ptr, start)?;
-            handles::store(length, imported.memory.len())?;
-            handles::store(flags, imported.rights.bits().cast_signed())?;
-            handles::store(import, imports.last)?;
-        }
+        ptr.put(std::ptr::with_exposed_provenance_mut(imported.memory.start()));
+        length.put(imported.memory.len());
+        flags.put(imported.rights.bits().cast_signed());
+        import.put(imports.last);
         let number = imports.last;
         imports.held.insert(number, imported);
         Ok(())

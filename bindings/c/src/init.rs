@@ -1,9 +1,10 @@
 //! Initialization: counted, repeatable, and afresh in a forked child.
 
+use crate::arguments::Out;
 use crate::library::{Opened, with_library};
 use crate::status::Refusal;
 use crate::table::Table;
-use crate::{endpoint, guard, handles, log};
+use crate::{endpoint, guard, log};
 use cci::{Context, OpenError, Status};
 use std::ffi::c_int;
 use std::io::Write;
@@ -15,16 +16,13 @@ const COPY_LIMIT: Duration = Duration::from_millis(100);
 /// `CCI_ABI_VERSION`.
 const ABI_VERSION: u32 = 2;
 
-/// # Safety
-///
-/// `caps` is NULL or writable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cci_init(abi_ver: u32, _flags: u32, caps: *mut u32) -> c_int {
+extern "C" fn cci_init(abi_ver: u32, _flags: u32, caps: Out<'_, u32>) -> c_int {
     guard::call(|| {
         if abi_ver != ABI_VERSION {
             return Err(Refusal::Argument("this library has ABI version 2; compile the program with its cci.h"));
         }
-        handles::present(caps)?;
+        let caps = caps.place()?;
         with_library(|library| {
             match library {
                 Some(opened) => opened.count += 1,
@@ -32,8 +30,8 @@ unsafe extern "C" fn cci_init(abi_ver: u32, _flags: u32, caps: *mut u32) -> c_in
             }
             Ok(())
         })?;
-        // SAFETY: writable by the contract above.
-        unsafe { handles::store(caps, 0) }
+        caps.put(0);
+        Ok(())
     })
 }
 

@@ -1,14 +1,15 @@
 //! The parallel job that the program belongs to.
 
+use crate::arguments::{self, In, Options, Out, Report, Text};
 use crate::endpoint::{self, Places};
 use crate::layout::{self, JobInfo};
 use crate::library::{JoinedJob, Opened};
 use crate::status::Refusal;
-use crate::{connection, extension, guard, handles, library};
+use crate::{connection, extension, guard, library};
 use cci::__binding::EndpointCell;
 use cci::{Endpoint, OpenError, Status};
 use cci_job::{Job, JobError, Join, OpenFailed};
-use std::ffi::{c_char, c_int, c_void};
+use std::ffi::{c_int, c_void};
 use std::sync::Arc;
 
 /// Why a call of a job failed, as C programs see it.
@@ -43,14 +44,10 @@ fn with_job<T>(act: impl FnOnce(&Job) -> Result<T, JobError>) -> Result<T, Refus
     act(&job).map_err(refusal)
 }
 
-/// # Safety
-///
-/// `limit` is NULL or readable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_job_join(limit: *const libc::timeval) -> c_int {
+extern "C" fn ccix_job_join(limit: In<'_, libc::timeval>) -> c_int {
     guard::call(|| {
-        // SAFETY: by the contract above.
-        let limit = unsafe { handles::load(limit) }.map(|time| connection::duration(&time)).transpose()?;
+        let limit = limit.load().map(|time| connection::duration(&time)).transpose()?;
         let is_joined = library::with_opened(|opened| Ok(opened.job.as_mut().map(|joined| joined.count += 1)))?;
         if is_joined.is_some() {
             return Ok(());
@@ -81,25 +78,19 @@ extern "C" fn ccix_job_leave() -> c_int {
     })
 }
 
-/// # Safety
-///
-/// `info` is NULL, or writable for as many bytes as it says.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_job_info(info: *mut JobInfo) -> c_int {
+extern "C" fn ccix_job_info(info: Report<'_, JobInfo>) -> c_int {
     guard::call(|| {
-        // SAFETY: by the contract above.
-        let size = unsafe { extension::size_of_place(info, "set size to sizeof(struct ccix_job_report)") }?;
-        let filled = with_job(|job| Ok(describe(job, size)))?;
-        // SAFETY: `size` bytes are writable by the contract above, and `filled` has them.
-        unsafe { std::ptr::copy_nonoverlapping(std::ptr::from_ref(&filled).cast::<u8>(), info.cast::<u8>(), size) };
+        let place = info.place("set size to sizeof(struct ccix_job_report)")?;
+        place.fill(&with_job(|job| Ok(describe(job, place.size())))?);
         Ok(())
     })
 }
 
-fn describe(job: &Job, size: usize) -> JobInfo {
+fn describe(job: &Job, size: u32) -> JobInfo {
     let local = job.local();
     JobInfo {
-        size: u32::try_from(size).unwrap_or(0),
+        size,
         rank: job.rank(),
         ranks: job.size(),
         local_rank: local.rank,
@@ -113,32 +104,29 @@ fn describe(job: &Job, size: usize) -> JobInfo {
 
 /// # Safety
 ///
-/// `key` is NULL or a string; `length` bytes are readable at `value`.
+/// `length` bytes are readable at `value`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_job_publish(key: *const c_char, value: *const c_void, length: u32) -> c_int {
+unsafe extern "C" fn ccix_job_publish(key: Text<'_>, value: *const c_void, length: u32) -> c_int {
     guard::call(|| {
+        let key = key.copied("the key is NULL")?;
         // SAFETY: by the contract above.
-        let key = unsafe { handles::text(key, "the key is NULL") }?;
-        // SAFETY: by the contract above.
-        let value = unsafe { handles::bytes(value, length) }?.to_vec();
+        let value = unsafe { arguments::bytes(value, length) }?.to_vec();
         with_job(|job| job.publish(&key, &value))
     })
 }
 
 /// # Safety
 ///
-/// `key` is NULL or a string; `length` is NULL or readable and writable, and as many bytes as it
-/// says are writable at `value`.
+/// `length` is NULL or readable and writable, and as many bytes as it says are writable at `value`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_job_look_up(rank: u32, key: *const c_char, value: *mut c_void, length: *mut u32) -> c_int {
+unsafe extern "C" fn ccix_job_look_up(rank: u32, key: Text<'_>, value: *mut c_void, length: *mut u32) -> c_int {
     guard::call(|| {
+        let key = key.copied("the key is NULL")?;
         // SAFETY: by the contract above.
-        let key = unsafe { handles::text(key, "the key is NULL") }?;
-        // SAFETY: by the contract above.
-        let room = unsafe { handles::load(length) }.ok_or(Refusal::Argument("the place of the length is NULL"))?;
+        let (asked, place) = unsafe { (In::new(length), Out::new(length)) };
+        let room = asked.load().ok_or(Refusal::Argument("the place of the length is NULL"))?;
         let found = with_job(|job| job.look_up(rank, &key))?;
-        // SAFETY: writable by the contract above.
-        unsafe { handles::store(length, u32::try_from(found.len()).unwrap_or(u32::MAX)) }?;
+        place.place()?.put(u32::try_from(found.len()).unwrap_or(u32::MAX));
         // SAFETY: by the contract above.
         unsafe { copy_out(&found, value, room) }
     })
@@ -152,7 +140,7 @@ unsafe extern "C" fn ccix_job_look_up(rank: u32, key: *const c_char, value: *mut
 unsafe fn copy_out(value: &[u8], place: *mut c_void, room: u32) -> Result<(), Refusal> {
     let fits = value.len().min(room as usize);
     if fits > 0 {
-        handles::present(place)?;
+        arguments::present(place)?;
         // SAFETY: by the contract above.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place.cast::<u8>(), fits) };
     }
@@ -177,13 +165,14 @@ unsafe extern "C" fn ccix_job_exchange(
 ) -> c_int {
     guard::call(|| {
         // SAFETY: by the contract above.
-        let value = unsafe { handles::bytes(value, length) }?.to_vec();
+        let value = unsafe { arguments::bytes(value, length) }?.to_vec();
         let all = with_job(|job| job.exchange(&value))?;
         let mut copied = Ok(());
         for (rank, value) in all.iter().enumerate() {
             if !lengths.is_null() {
                 // SAFETY: writable for a number of each rank.
-                unsafe { handles::store(lengths.add(rank), u32::try_from(value.len()).unwrap_or(u32::MAX)) }?;
+                let place = unsafe { Out::new(lengths.add(rank)) };
+                place.place()?.put(u32::try_from(value.len()).unwrap_or(u32::MAX));
             }
             if values.is_null() {
                 continue;
@@ -197,19 +186,15 @@ unsafe extern "C" fn ccix_job_exchange(
     })
 }
 
-/// # Safety
-///
-/// As of `ccix_create_endpoint`.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_job_open(
-    options: *const layout::EndpointOptions,
-    endpoint: *mut *const EndpointCell,
-    fd: *mut c_int,
+extern "C" fn ccix_job_open(
+    options: Options<'_, layout::EndpointOptions<'_>>,
+    endpoint: Out<'_, *const EndpointCell>,
+    fd: Out<'_, c_int>,
 ) -> c_int {
     guard::call(|| {
-        handles::present(endpoint)?;
-        // SAFETY: by the contract above.
-        let options = unsafe { extension::endpoint_options(options) }?;
+        let places = Places::new(endpoint, fd)?;
+        let options = extension::endpoint_options(&options)?;
         let (job, cell, uri) = library::with_opened(|opened| {
             let job = joined(opened)?;
             let device = job.device(&opened.context)?;
@@ -219,10 +204,7 @@ unsafe extern "C" fn ccix_job_open(
             let uri = opening.uri().to_owned();
             Ok((job, endpoint::keep(opened, at, opening), uri))
         })?;
-        let opened = announce(&job, &uri).and_then(|()| {
-            // SAFETY: by the contract above.
-            unsafe { endpoint::hand_out(cell, Places { endpoint, handle: fd }) }
-        });
+        let opened = announce(&job, &uri).and_then(|()| endpoint::hand_out(cell, &places));
         if opened.is_err() {
             // It is closed all the same if a peer copies; the program has not got it.
             let _ = endpoint::close(cell, cell.generation());

@@ -1,5 +1,6 @@
 //! Messages of any length (`ccix.h`).
 
+use crate::handles::Handle;
 use crate::send::flags;
 use crate::status::Refusal;
 use crate::{guard, handles};
@@ -9,18 +10,16 @@ use std::ffi::{c_int, c_void};
 
 /// # Safety
 ///
-/// `connection` is NULL or was a connection once; `length` bytes at `ptr` stay readable until the
-/// operation has ended.
+/// `length` bytes at `ptr` stay readable until the operation has ended.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_send_large(
-    connection: *const ConnectionCell,
+    connection: Handle<ConnectionCell>,
     ptr: *const c_void,
     length: u64,
     context: *const c_void,
     bits: c_int,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+    guard::on_connection(connection.get(), |named| {
         let flags = flags(bits)?;
         if ptr.is_null() && length > 0 {
             return Err(Refusal::Argument("the buffer is NULL and its length is not 0"));
@@ -34,11 +33,7 @@ unsafe extern "C" fn ccix_send_large(
     })
 }
 
-/// # Safety
-///
-/// `endpoint` is NULL or was an endpoint once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_set_large_limit(endpoint: *const EndpointCell, limit: u64) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| Ok(raw::set_large_limit(cell, limit)?))
+extern "C" fn ccix_set_large_limit(endpoint: Handle<EndpointCell>, limit: u64) -> c_int {
+    guard::on_endpoint(endpoint.get(), |cell| Ok(raw::set_large_limit(cell, limit)?))
 }

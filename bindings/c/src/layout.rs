@@ -1,6 +1,7 @@
 //! The structures of `cci.h` and `ccix.h` that this crate fills in, and what the header and the
 //! cells must agree on.
 
+use crate::arguments::Text;
 use cci::__binding::{ConnectionCell, EndpointCell, EventCell};
 use std::ffi::{c_char, c_uint};
 use std::mem::offset_of;
@@ -30,12 +31,12 @@ pub(crate) struct Pci {
 /// `struct ccix_endpoint_options`.
 #[derive(Clone, Copy)]
 #[repr(C)]
-pub(crate) struct EndpointOptions {
+pub(crate) struct EndpointOptions<'call> {
     pub(crate) size: u32,
     pub(crate) flags: u32,
     pub(crate) recv_buffers: u32,
     pub(crate) send_buffers: u32,
-    pub(crate) service: *const c_char,
+    pub(crate) service: Text<'call>,
 }
 
 /// `struct ccix_peer`.
@@ -98,7 +99,7 @@ const _: () = {
     assert!(size_of::<EventCell>() >= 24 && align_of::<EventCell>() >= 8);
     assert!(size_of::<cci::RmaHandle>() == 32);
     assert!(size_of::<cci::Alignment>() == 24 && offset_of!(cci::Alignment, read_local_addr) == 12);
-    assert!(size_of::<EndpointOptions>() == 24 && offset_of!(EndpointOptions, service) == 16);
+    assert!(size_of::<EndpointOptions<'_>>() == 24 && offset_of!(EndpointOptions<'_>, service) == 16);
     assert!(size_of::<Peer>() == 176 && offset_of!(Peer, address) == 16 && offset_of!(Peer, key) == 144);
     assert!(size_of::<JobInfo>() == 96 && offset_of!(JobInfo, ranks_per_core) == 24);
     assert!(offset_of!(JobInfo, authenticated) == 32 && offset_of!(JobInfo, source) == 36);

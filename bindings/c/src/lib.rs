@@ -5,6 +5,7 @@
 //! unmapped and never hold another type, so that a pointer that was valid once is looked at safely
 //! and refused by its state. A panic never leaves: see [`guard`].
 
+mod arguments;
 mod batch;
 mod connection;
 mod device;

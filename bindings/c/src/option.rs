@@ -1,10 +1,11 @@
 //! Options of endpoints and connections.
 
-use crate::handles;
+use crate::arguments::Out;
+use crate::handles::Handle;
 use crate::status::Refusal;
 use crate::{guard, status};
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, OptionValue, Timeout};
-use cci::{Alignment, ConnectionOption, EndpointOption};
+use cci::{ConnectionOption, EndpointOption};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// What an option belongs to, by its number.
@@ -43,14 +44,13 @@ unsafe extern "C" fn cci_set_opt(handle: *const c_void, number: c_uint, val: *co
         None => status::refused(UNKNOWN),
         Some(Name::Endpoint(option)) => {
             // SAFETY: by the contract above.
-            guard::on_endpoint(unsafe { handles::endpoint(handle.cast()) }, |cell| {
-                Ok(raw::set_endpoint_option(cell, option, value)?)
-            })
+            let endpoint = unsafe { Handle::<EndpointCell>::new(handle.cast()) };
+            guard::on_endpoint(endpoint.get(), |cell| Ok(raw::set_endpoint_option(cell, option, value)?))
         }
         Some(Name::Connection(option)) => {
-            let pointer = handle.cast::<ConnectionCell>();
             // SAFETY: by the contract above.
-            guard::on_connection_at_length(unsafe { handles::connection(pointer) }, |named| {
+            let connection = unsafe { Handle::<ConnectionCell>::new(handle.cast()) };
+            guard::on_connection_at_length(connection.get(), |named| {
                 Ok(raw::set_connection_option(named.endpoint, || named.live(), option, Timeout::from_micros(value()))?)
             })
         }
@@ -70,17 +70,17 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
         None => status::refused(UNKNOWN),
         Some(Name::Endpoint(option)) => {
             // SAFETY: by the contract above.
-            guard::on_endpoint(unsafe { handles::endpoint(handle.cast()) }, |cell| unsafe {
-                get_endpoint(cell, option, val)
-            })
+            let endpoint = unsafe { Handle::<EndpointCell>::new(handle.cast()) };
+            // SAFETY: as above.
+            guard::on_endpoint(endpoint.get(), |cell| unsafe { get_endpoint(cell, option, val) })
         }
         Some(Name::Connection(option)) => {
-            let pointer = handle.cast::<ConnectionCell>();
             // SAFETY: by the contract above.
-            guard::on_connection_at_length(unsafe { handles::connection(pointer) }, |named| {
+            let connection = unsafe { Handle::<ConnectionCell>::new(handle.cast()) };
+            guard::on_connection_at_length(connection.get(), |named| {
                 let got = raw::connection_option(named.endpoint, || named.live(), option)?;
                 // SAFETY: by the contract above.
-                unsafe { handles::store(val.cast::<u32>(), got.micros()) }
+                unsafe { give(val, got.micros()) }
             })
         }
     }
@@ -92,7 +92,7 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
 unsafe fn get_endpoint(cell: &EndpointCell, option: EndpointOption, val: *mut c_void) -> Result<(), Refusal> {
     match raw::endpoint_option(cell, option)? {
         // SAFETY: by the contract above.
-        OptionValue::Number(number) => unsafe { handles::store(val.cast::<u32>(), number) },
+        OptionValue::Number(number) => unsafe { give(val, number) },
         OptionValue::Uri(uri) => {
             // SAFETY: a NUL-terminated string; the copy comes from malloc, as the program frees it.
             let copy: *mut c_char = unsafe { libc::strdup(status::c_string(&uri).as_ptr()) };
@@ -100,11 +100,20 @@ unsafe fn get_endpoint(cell: &EndpointCell, option: EndpointOption, val: *mut c_
                 return Err(Refusal::NoMemory);
             }
             // SAFETY: by the contract above.
-            unsafe { handles::store(val.cast(), copy) }
+            unsafe { give(val, copy) }
         }
         // SAFETY: by the contract above.
-        OptionValue::Alignment(alignment) => unsafe { handles::store(val.cast::<Alignment>(), alignment) },
+        OptionValue::Alignment(alignment) => unsafe { give(val, alignment) },
     }
+}
+
+/// # Safety
+///
+/// `val` is writable for a `T`.
+unsafe fn give<T>(val: *mut c_void, value: T) -> Result<(), Refusal> {
+    // SAFETY: by the contract above.
+    unsafe { Out::new(val.cast()) }.place()?.put(value);
+    Ok(())
 }
 
 #[cfg(test)]

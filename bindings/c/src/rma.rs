@@ -1,7 +1,9 @@
 //! Registrations and RMA.
 
+use crate::arguments::{self, In, Out};
+use crate::guard;
+use crate::handles::{self, Handle, Named};
 use crate::status::Refusal;
-use crate::{guard, handles};
 use cci::__binding::{
     self as raw, Access, AtomicU64, ConnectionCell, EndpointCell, Flags, Ordering, PerProcess, Served, Slab,
 };
@@ -65,16 +67,8 @@ pub(crate) fn forget(endpoint: &EndpointCell) {
 }
 
 /// The handle that a program names: its own copy, or the library's cell.
-///
-/// # Safety
-///
-/// NULL, or 32 bytes are readable.
-pub(crate) unsafe fn handle(pointer: *const RmaHandle) -> Result<RmaHandle, Refusal> {
-    if pointer.is_null() {
-        return Err(Refusal::Argument("the RMA handle is NULL"));
-    }
-    // SAFETY: readable by the contract above; a copy may stand anywhere in a program's buffer.
-    Ok(unsafe { pointer.read_unaligned() })
+pub(crate) fn handle(pointer: In<'_, RmaHandle>) -> Result<RmaHandle, Refusal> {
+    pointer.load().ok_or(Refusal::Argument("the RMA handle is NULL"))
 }
 
 /// What peers may do: the bits READ and WRITE. Old programs set others too, which mean nothing
@@ -86,18 +80,16 @@ fn rights(flags: c_int) -> Rights {
 
 /// # Safety
 ///
-/// `endpoint` is NULL or was an endpoint once; `rma_handle` is NULL or writable; while registered,
-/// the range stays mapped and the program knows that peers with rights use it.
+/// While registered, the range stays mapped and the program knows that peers with rights use it.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_rma_register(
-    endpoint: *const EndpointCell,
+    endpoint: Handle<EndpointCell>,
     start: *mut c_void,
     length: u64,
     flags: c_int,
-    rma_handle: *mut *const HandleCell,
+    rma_handle: Out<'_, *const HandleCell>,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+    guard::on_endpoint(endpoint.get(), |cell| {
         let rights = rights(flags);
         if rights == Rights::NONE {
             note_without_rights(cell);
@@ -127,19 +119,18 @@ const HOST: u32 = 0;
 
 /// # Safety
 ///
-/// As `cci_rma_register`; `connection` is NULL or was a connection once.
+/// As `cci_rma_register`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_rma_register(
-    endpoint: *const EndpointCell,
-    connection: *const ConnectionCell,
+    endpoint: Handle<EndpointCell>,
+    connection: Handle<ConnectionCell>,
     start: *mut c_void,
     length: u64,
     flags: c_int,
     kind: u32,
-    rma_handle: *mut *const HandleCell,
+    rma_handle: Out<'_, *const HandleCell>,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
+    guard::on_endpoint(endpoint.get(), |cell| {
         if kind != HOST {
             return Err(Refusal::Argument("no such kind of memory; this version registers CCIX_MEMORY_HOST"));
         }
@@ -148,8 +139,7 @@ unsafe extern "C" fn ccix_rma_register(
             // SAFETY: by the contract above.
             return unsafe { register(cell, range, rights(flags), raw::ALL, rma_handle) };
         }
-        // SAFETY: by the contract above.
-        let named = unsafe { handles::connection(connection) }?;
+        let named = connection.get()?;
         if !std::ptr::eq(named.endpoint, cell) {
             return Err(Refusal::Argument("the connection is of another endpoint"));
         }
@@ -168,9 +158,9 @@ unsafe fn register<F: FnOnce() -> Option<&'static ConnectionCell>>(
     (start, length): (*mut c_void, u64),
     rights: Rights,
     served: Served<F>,
-    rma_handle: *mut *const HandleCell,
+    rma_handle: Out<'_, *const HandleCell>,
 ) -> Result<(), Refusal> {
-    handles::present(rma_handle)?;
+    let rma_handle = rma_handle.place()?;
     if start.is_null() || length == 0 {
         return Err(RegisterError::Null.into());
     }
@@ -181,19 +171,14 @@ unsafe fn register<F: FnOnce() -> Option<&'static ConnectionCell>>(
     let place = registry.cells.take();
     place.set(&handle);
     registry.live().insert(key(cell, &handle), place);
-    // SAFETY: writable by the contract above.
-    unsafe { handles::store(rma_handle, std::ptr::from_ref(place)) }
+    rma_handle.put(place);
+    Ok(())
 }
 
-/// # Safety
-///
-/// `endpoint` is NULL or was an endpoint once; `rma_handle` is NULL or readable.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn cci_rma_deregister(endpoint: *const EndpointCell, rma_handle: *const RmaHandle) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| {
-        // SAFETY: by the contract above.
-        let handle = unsafe { handle(rma_handle) }?;
+extern "C" fn cci_rma_deregister(endpoint: Handle<EndpointCell>, rma_handle: In<'_, RmaHandle>) -> c_int {
+    guard::on_endpoint(endpoint.get(), |cell| {
+        let handle = handle(rma_handle)?;
         let registry = registry()?;
         raw::deregister(cell, &handle).map_err(|refused| match (refused.why, refused.peer) {
             (why @ RegisterError::Busy, Some(peer)) => OpenError::new(Status::Busy, format!("{why}: {peer}")).into(),
@@ -208,23 +193,21 @@ unsafe extern "C" fn cci_rma_deregister(endpoint: *const EndpointCell, rma_handl
 
 /// # Safety
 ///
-/// `connection` is NULL or was a connection once; `msg_len` bytes are readable at `msg_ptr`; the
-/// handles are NULL or readable.
+/// `msg_len` bytes are readable at `msg_ptr`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_rma(
-    connection: *const ConnectionCell,
+    connection: Handle<ConnectionCell>,
     msg_ptr: *const c_void,
     msg_len: u32,
-    local_handle: *const RmaHandle,
+    local_handle: In<'_, RmaHandle>,
     local_offset: u64,
-    remote_handle: *const RmaHandle,
+    remote_handle: In<'_, RmaHandle>,
     remote_offset: u64,
     data_len: u64,
     context: *const c_void,
     bits: c_int,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+    guard::on_connection(connection.get(), |named| {
         let flags = Flags::for_rma(bits.cast_unsigned()).ok_or(RmaError::BadFlags)?;
         let access = if flags.has(Flags::READ) { Access::Read } else { Access::Write };
         let ends = ((local_handle, local_offset), (remote_handle, remote_offset));
@@ -249,32 +232,27 @@ const COMPARE_SWAP: u32 = 2;
 
 /// # Safety
 ///
-/// As `cci_rma`; `atomic` is NULL or readable.
+/// As `cci_rma`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_rma_atomic(
-    connection: *const ConnectionCell,
+    connection: Handle<ConnectionCell>,
     msg_ptr: *const c_void,
     msg_len: u32,
-    local_handle: *const RmaHandle,
+    local_handle: In<'_, RmaHandle>,
     local_offset: u64,
-    remote_handle: *const RmaHandle,
+    remote_handle: In<'_, RmaHandle>,
     remote_offset: u64,
-    atomic: *const AtomicOperation,
+    atomic: In<'_, AtomicOperation>,
     context: *const c_void,
     bits: c_int,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+    guard::on_connection(connection.get(), |named| {
         let Some(flags) = Flags::for_atomic(bits.cast_unsigned()) else {
             return Err(Refusal::Argument(
                 "an atomic operation takes BLOCKING, NO_COPY, SILENT and FENCE, and no other flag",
             ));
         };
-        if atomic.is_null() {
-            return Err(Refusal::Argument("the atomic operation is NULL"));
-        }
-        // SAFETY: readable by the contract above.
-        let asked = unsafe { atomic.read_unaligned() };
+        let asked = atomic.load().ok_or(Refusal::Argument("the atomic operation is NULL"))?;
         let atomic = match asked.operation {
             FETCH_ADD => Atomic::FetchAdd(asked.operand),
             COMPARE_SWAP => Atomic::CompareSwap { expected: asked.expected, desired: asked.operand },
@@ -288,7 +266,7 @@ unsafe extern "C" fn ccix_rma_atomic(
 }
 
 /// A handle, and an offset in what it names.
-type Place = (*const RmaHandle, u64);
+type Place<'call> = (In<'call, RmaHandle>, u64);
 
 /// Starts an RMA of so many bytes, and waits for its end if the flags say so.
 ///
@@ -296,17 +274,16 @@ type Place = (*const RmaHandle, u64);
 ///
 /// As `cci_rma`.
 unsafe fn start(
-    named: handles::Named,
+    named: Named,
     (msg_ptr, msg_len): (*const c_void, u32),
-    ((local, local_offset), (remote, remote_offset)): (Place, Place),
+    ((local, local_offset), (remote, remote_offset)): (Place<'_>, Place<'_>),
     (access, len): (Access, u64),
     context: *const c_void,
     flags: Flags,
 ) -> Result<(), Refusal> {
+    let (local, remote) = (handle(local)?, handle(remote)?);
     // SAFETY: by the contract above.
-    let (local, remote) = unsafe { (handle(local)?, handle(remote)?) };
-    // SAFETY: by the contract above.
-    let message = unsafe { handles::bytes(msg_ptr, msg_len) }?;
+    let message = unsafe { arguments::bytes(msg_ptr, msg_len) }?;
     let rma = raw::Rma {
         local: &local,
         local_offset,
@@ -338,7 +315,7 @@ mod tests {
     #[test]
     fn a_null_handle_is_refused() {
         // SAFETY: NULL.
-        let refused = unsafe { handle(std::ptr::null()) };
+        let refused = handle(unsafe { In::new(std::ptr::null()) });
         assert!(matches!(refused, Err(Refusal::Argument(_))));
     }
 }

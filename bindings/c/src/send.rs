@@ -1,8 +1,8 @@
 //! Messages.
 
-use crate::handles::Named;
+use crate::handles::{Handle, Named};
 use crate::status::Refusal;
-use crate::{guard, handles};
+use crate::{arguments, guard, handles};
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, Flags, Message, Outside, Source, Sources};
 use cci::SendError;
 use std::ffi::{c_int, c_void};
@@ -19,10 +19,10 @@ pub(crate) fn flags(bits: c_int) -> Result<Flags, Refusal> {
 
 /// # Safety
 ///
-/// `connection` is NULL or was a connection once; `msg_len` bytes are readable at `msg_ptr`.
+/// `msg_len` bytes are readable at `msg_ptr`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_send(
-    connection: *const ConnectionCell,
+    connection: Handle<ConnectionCell>,
     msg_ptr: *const c_void,
     msg_len: u32,
     context: *const c_void,
@@ -32,8 +32,7 @@ unsafe extern "C" fn cci_send(
     let mut outside = Outside::default();
     if flags.are_plain()
         && !msg_ptr.is_null()
-        // SAFETY: by the contract above.
-        && let Ok(named) = unsafe { handles::connection(connection) }
+        && let Ok(named) = connection.get()
     {
         match named.enter_taking(msg_len as usize) {
             Ok((entered, cell)) => {
@@ -56,7 +55,7 @@ unsafe extern "C" fn cci_send(
 /// As `cci_send`.
 #[inline(never)]
 unsafe fn send_any(
-    connection: *const ConnectionCell,
+    connection: Handle<ConnectionCell>,
     msg_ptr: *const c_void,
     msg_len: u32,
     context: *const c_void,
@@ -64,10 +63,9 @@ unsafe fn send_any(
     outside: Outside<'static>,
 ) -> c_int {
     drop(outside);
-    // SAFETY: by the contract above.
-    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+    guard::on_connection(connection.get(), |named| {
         // SAFETY: by the contract above.
-        let message = Message::One(unsafe { handles::bytes(msg_ptr, msg_len) }?);
+        let message = Message::One(unsafe { arguments::bytes(msg_ptr, msg_len) }?);
         send(named, message, context, flags(bits)?)
     })
 }
@@ -81,13 +79,9 @@ fn send(named: Named, message: Message<'_>, context: *const c_void, flags: Flags
     }
 }
 
-/// # Safety
-///
-/// `endpoint` is NULL or was an endpoint once.
 #[unsafe(no_mangle)]
-unsafe extern "C" fn ccix_set_answer_buffers(endpoint: *const EndpointCell, count: u32) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_endpoint(unsafe { handles::endpoint(endpoint) }, |cell| Ok(raw::set_answer_buffers(cell, count)?))
+extern "C" fn ccix_set_answer_buffers(endpoint: Handle<EndpointCell>, count: u32) -> c_int {
+    guard::on_endpoint(endpoint.get(), |cell| Ok(raw::set_answer_buffers(cell, count)?))
 }
 
 /// # Safety
@@ -95,38 +89,35 @@ unsafe extern "C" fn ccix_set_answer_buffers(endpoint: *const EndpointCell, coun
 /// As `cci_send`.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_answer(
-    connection: *const ConnectionCell,
+    connection: Handle<ConnectionCell>,
     msg_ptr: *const c_void,
     msg_len: u32,
     context: *const c_void,
     bits: c_int,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+    guard::on_connection(connection.get(), |named| {
         let flags = flags(bits)?;
         if flags.has(Flags::BLOCKING) {
             return Err(Refusal::Send(SendError::BadFlags));
         }
         // SAFETY: by the contract above.
-        let message = Message::One(unsafe { handles::bytes(msg_ptr, msg_len) }?);
+        let message = Message::One(unsafe { arguments::bytes(msg_ptr, msg_len) }?);
         Ok(raw::send_answer(named.endpoint, || named.live(), message, handles::context(context), flags)?)
     })
 }
 
 /// # Safety
 ///
-/// `connection` is NULL or was a connection once; `iovcnt` entries are readable at `data`, and what
-/// they name.
+/// `iovcnt` entries are readable at `data`, and what they name.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_sendv(
-    connection: *const ConnectionCell,
+    connection: Handle<ConnectionCell>,
     data: *const libc::iovec,
     iovcnt: u32,
     context: *const c_void,
     bits: c_int,
 ) -> c_int {
-    // SAFETY: by the contract above.
-    guard::on_connection(unsafe { handles::connection(connection) }, |named| {
+    guard::on_connection(connection.get(), |named| {
         let flags = flags(bits)?;
         // SAFETY: by the contract above.
         let parts = unsafe { parts(data, iovcnt) }?;
