@@ -1,7 +1,7 @@
 //! The calls of the header, each under two names: for programs of one thread and of several.
 
 use crate::registry::Handle;
-use crate::{answer, devices, interrupts, maps, queues, segments};
+use crate::{answer, callbacks, devices, interrupts, maps, queues, segments};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// Where a call puts its code.
@@ -54,7 +54,7 @@ calls! {
         devices::query(command, data, flags, error);
 
     fn SCICreateSegment(
-        sd: Handle, segment: *mut Handle, id: c_uint, size: usize, callback: Function<segments::LocalCallback>,
+        sd: Handle, segment: *mut Handle, id: c_uint, size: usize, callback: Function<callbacks::LocalCallback>,
         arg: *mut c_void, flags: c_uint, error: Code,
     ) = segments::create(sd, segment, (id, size), (callback, arg), flags, error);
     fn SCIPrepareSegment(segment: Handle, adapter: c_uint, flags: c_uint, error: Code) =
@@ -77,7 +77,7 @@ calls! {
 
     fn SCIConnectSegment(
         sd: Handle, segment: *mut Handle, node: c_uint, id: c_uint, adapter: c_uint,
-        callback: Function<segments::RemoteCallback>, arg: *mut c_void, timeout: c_uint, flags: c_uint, error: Code,
+        callback: Function<callbacks::RemoteCallback>, arg: *mut c_void, timeout: c_uint, flags: c_uint, error: Code,
     ) = segments::connect(sd, segment, (node, id), adapter, (callback, arg), timeout, flags, error);
     fn SCIDisconnectSegment(segment: Handle, flags: c_uint, error: Code) =
         segments::disconnect(segment, flags, error);
@@ -127,15 +127,15 @@ calls! {
         queue: Handle, local: Handle, remote: Handle, from: usize, to: usize, size: usize, flags: c_uint, error: Code,
     ) = queues::enqueue(queue, ((local, from), (remote, to)), size, flags, error);
     fn SCIPostDMAQueue(
-        queue: Handle, callback: Function<queues::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        queue: Handle, callback: Function<callbacks::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
     ) = queues::post(queue, (callback, arg), flags, error);
     fn SCIStartDmaTransfer(
         queue: Handle, local: Handle, remote: Handle, from: usize, size: usize, to: usize,
-        callback: Function<queues::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        callback: Function<callbacks::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
     ) = queues::start_transfer(queue, ((local, from), (remote, to)), size, (callback, arg), flags, error);
     fn SCIStartDmaTransferVec(
         queue: Handle, local: Handle, remote: Handle, count: usize, parts: *const queues::CPart,
-        callback: Function<queues::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        callback: Function<callbacks::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
     ) = queues::start_vector(queue, (local, remote), (parts, count), (callback, arg), flags, error);
     fn SCIAbortDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::abort(queue, flags, error);
     fn SCIResetDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::reset(queue, flags, error);
@@ -145,7 +145,7 @@ calls! {
 
     fn SCICreateInterrupt(
         sd: Handle, interrupt: *mut Handle, adapter: c_uint, number: *mut c_uint,
-        callback: Function<interrupts::InterruptCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        callback: Function<callbacks::InterruptCallback>, arg: *mut c_void, flags: c_uint, error: Code,
     ) = interrupts::create(sd, interrupt, (adapter, number), (callback, arg), flags, error);
     fn SCIRemoveInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
         interrupts::remove(interrupt, flags, error);
@@ -162,7 +162,7 @@ calls! {
 
     fn SCICreateDataInterrupt(
         sd: Handle, interrupt: *mut Handle, adapter: c_uint, number: *mut c_uint,
-        callback: Function<interrupts::DataCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        callback: Function<callbacks::DataCallback>, arg: *mut c_void, flags: c_uint, error: Code,
     ) = interrupts::create_data(sd, interrupt, (adapter, number), (callback, arg), flags, error);
     fn SCIRemoveDataInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
         interrupts::remove_data(interrupt, flags, error);

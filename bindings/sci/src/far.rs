@@ -1,16 +1,11 @@
 //! Connections to segments, from the beginning of a connect that does not wait.
 
-use crate::answer::{Answer, Refusal};
-use crate::registry::{Handle, Owned, registry};
-use crate::segments::{RemoteCallback, pointer, then};
+use crate::answer::Answer;
 use cci_sci::{Connecting, Error, Reason, RemoteSegment};
 use std::collections::VecDeque;
 use std::ffi::c_uint;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
-
-/// A callback of the program, and its argument.
-pub(crate) type Function = (RemoteCallback, usize);
 
 #[derive(Clone)]
 enum State {
@@ -63,8 +58,13 @@ impl Far {
         }
     }
 
+    /// The connect, unless it has ended.
+    pub(crate) fn unfinished(&self) -> Option<Arc<Connecting>> {
+        if let State::Connecting(connecting) = self.now() { Some(connecting) } else { None }
+    }
+
     /// Takes the end of a connect; its events. Without any where the program has ended it before.
-    fn settle(&self, outcome: Result<RemoteSegment, Error>) -> Vec<(Reason, c_uint)> {
+    pub(crate) fn settle(&self, outcome: Result<RemoteSegment, Error>) -> Vec<(Reason, c_uint)> {
         let (after, events) = match outcome {
             Ok(segment) => {
                 let events = vec![(Reason::Connect, 0), (Reason::Operational, 0)];
@@ -134,42 +134,10 @@ fn of_segment(segment: &RemoteSegment, limit: Option<Duration>) -> Answer<(Reaso
     Ok((reason, code))
 }
 
-/// Has a function called for each event of a connection.
-pub(crate) fn call_back(segment: &RemoteSegment, handle: usize, (function, arg): Function) -> Result<(), Error> {
-    segment.on_event(move |reason| {
-        let handle: Handle = std::ptr::without_provenance_mut(handle);
-        let code = if reason == Reason::Lost { Error::SegmentNotConnected.code() } else { 0 };
-        // SAFETY: the program's function, called without any lock, as long as the connection lives.
-        then(unsafe { function(pointer(arg), handle, reason as c_uint, code) })
-    })
-}
-
-/// Has a function called with the end of a connect, and then for each event of the connection.
-pub(crate) fn call_back_later(far: &Arc<Owned<Far>>, handle: usize, function: Function) -> Answer<()> {
-    let State::Connecting(connecting) = far.object.now() else { return Ok(()) };
-    let ended = move |outcome| {
-        // Removed meanwhile: then nobody waits for it.
-        let Ok(far) = registry().and_then(|all| all.remotes.find(std::ptr::without_provenance_mut(handle))) else {
-            return;
-        };
-        let events = far.object.settle(outcome);
-        let goes_on = events.into_iter().all(|(reason, code)| {
-            let handle: Handle = std::ptr::without_provenance_mut(handle);
-            // SAFETY: as in `call_back`.
-            then(unsafe { (function.0)(pointer(function.1), handle, reason as c_uint, code) })
-                == cci_sci::Then::Continue
-        });
-        if goes_on && let Ok(segment) = far.object.segment() {
-            // Refused where the program has disconnected in its callback.
-            let _ = call_back(&segment, handle, function);
-        }
-    };
-    connecting.on_end(ended).map_err(Refusal::from)
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::answer::Refusal;
     use cci_conformance::{LIMIT, sm_device};
     use cci_sci::{Host, Options};
     use std::os::linux::fs::MetadataExt;

@@ -1,18 +1,13 @@
 //! Interrupts, with bytes and without.
 
 use crate::answer::{Answer, WRONG, answer, check, offer};
+use crate::callbacks::{DataCallback, InterruptCallback, callback, pointer, then};
 use crate::devices::device;
 use crate::flags::{self, has};
 use crate::objects::{end, make};
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
-use crate::segments::{CThen, callback, pointer, then};
 use cci_sci::{DataInterrupt, Error, Host, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
 use std::ffi::{c_uint, c_void};
-
-/// `sci_cb_interrupt_t`.
-pub(crate) type InterruptCallback = unsafe extern "C" fn(*mut c_void, Handle, c_uint) -> CThen;
-/// `sci_cb_data_interrupt_t`.
-pub(crate) type DataCallback = unsafe extern "C" fn(*mut c_void, Handle, *mut c_void, c_uint, c_uint) -> CThen;
 
 /// The number that the program wants; `None`: any.
 ///

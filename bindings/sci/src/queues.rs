@@ -1,15 +1,13 @@
 //! DMA queues.
 
 use crate::answer::{Answer, TRANSFER_FAILED, answer, check};
+use crate::callbacks::{DmaCallback, callback, pointer, then};
 use crate::flags::{self, has};
 use crate::objects::{end, make};
 use crate::registry::{Handle, limit, registry};
-use crate::segments::{CThen, callback, pointer, then};
 use cci_sci::{Direction, DmaQueue, Error, Host, MOST_PARTS, Part, QueueState};
 use std::ffi::{c_uint, c_void};
 
-/// `sci_cb_dma_t`.
-pub(crate) type DmaCallback = unsafe extern "C" fn(*mut c_void, Handle, c_uint) -> CThen;
 /// The ends of a transfer: a segment and an offset each.
 type Ends = ((Handle, usize), (Handle, usize));
 

@@ -1,14 +1,16 @@
 //! Segments of this process and of others.
 
-use crate::answer::{Answer, FLAG_NOT_IMPLEMENTED, NOT_IMPLEMENTED, WRONG, answer, check, offer};
+use crate::answer::{Answer, FLAG_NOT_IMPLEMENTED, NOT_IMPLEMENTED, Refusal, WRONG, answer, check, offer};
+use crate::callbacks::{LocalCallback, RemoteCallback, callback, pointer, then};
 use crate::devices::device;
-use crate::far::{Far, call_back, call_back_later};
+use crate::far::Far;
 use crate::flags::{self, has};
 use crate::objects::end;
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
 use cci_mem::sync::{AtomicU32, Ordering};
-use cci_sci::{EVERY_NODE, Error, Host, LocalSegment, Then, Withdraw};
+use cci_sci::{EVERY_NODE, Error, Host, LocalSegment, Reason, RemoteSegment, Then, Withdraw};
 use std::ffi::{c_uint, c_void};
+use std::sync::Arc;
 
 /// `DIS_BROADCAST_NODEID_GROUP_ALL`, which stands for a group only where the flag does too.
 const GROUP_ALL: c_uint = 252;
@@ -16,32 +18,6 @@ const GROUP_ALL: c_uint = 252;
 /// tried.
 const ANY: u32 = 0x2000_0000;
 const ANY_TRIES: u32 = 256;
-
-/// What a callback returns: `SCI_CALLBACK_CANCEL` or anything else.
-pub(crate) type CThen = c_uint;
-/// `sci_cb_local_segment_t`.
-pub(crate) type LocalCallback = unsafe extern "C" fn(*mut c_void, Handle, c_uint, c_uint, c_uint, c_uint) -> CThen;
-/// `sci_cb_remote_segment_t`.
-pub(crate) type RemoteCallback = unsafe extern "C" fn(*mut c_void, Handle, c_uint, c_uint) -> CThen;
-
-pub(crate) fn then(answer: CThen) -> Then {
-    if answer == 1 { Then::Cancel } else { Then::Continue }
-}
-
-/// A callback of C, if the flag asks for one: with its argument and the handle of its object, as
-/// numbers, since it runs on another thread.
-pub(crate) fn callback<F>(flags: c_uint, function: Option<F>, arg: *mut c_void) -> Answer<Option<(F, usize)>> {
-    match (has(flags, &flags::USE_CALLBACK), function) {
-        (false, _) => Ok(None),
-        (true, Some(function)) => Ok(Some((function, arg.expose_provenance()))),
-        (true, None) => Err(WRONG),
-    }
-}
-
-/// A pointer that was passed as a number.
-pub(crate) fn pointer(number: usize) -> *mut c_void {
-    std::ptr::with_exposed_provenance_mut(number)
-}
 
 pub(crate) unsafe fn create(
     sd: Handle,
@@ -291,4 +267,36 @@ pub(crate) unsafe fn wait_remote(
     };
     // SAFETY: by the contract of the header.
     unsafe { answer(error, 0, act) }
+}
+
+/// Has a function called for each event of a connection.
+fn call_back(segment: &RemoteSegment, handle: usize, (function, arg): (RemoteCallback, usize)) -> Result<(), Error> {
+    segment.on_event(move |reason| {
+        let handle: Handle = std::ptr::without_provenance_mut(handle);
+        let code = if reason == Reason::Lost { Error::SegmentNotConnected.code() } else { 0 };
+        // SAFETY: the program's function, called without any lock, as long as the connection lives.
+        then(unsafe { function(pointer(arg), handle, reason as c_uint, code) })
+    })
+}
+
+/// Has a function called with the end of a connect, and then for each event of the connection.
+fn call_back_later(far: &Arc<Owned<Far>>, handle: usize, function: (RemoteCallback, usize)) -> Answer<()> {
+    let Some(connecting) = far.object.unfinished() else { return Ok(()) };
+    let ended = move |outcome| {
+        // Removed meanwhile: then nobody waits for it.
+        let Ok(far) = registry().and_then(|all| all.remotes.find(std::ptr::without_provenance_mut(handle))) else {
+            return;
+        };
+        let events = far.object.settle(outcome);
+        let goes_on = events.into_iter().all(|(reason, code)| {
+            let handle: Handle = std::ptr::without_provenance_mut(handle);
+            // SAFETY: as in `call_back`.
+            then(unsafe { (function.0)(pointer(function.1), handle, reason as c_uint, code) }) == Then::Continue
+        });
+        if goes_on && let Ok(segment) = far.object.segment() {
+            // Refused where the program has disconnected in its callback.
+            let _ = call_back(&segment, handle, function);
+        }
+    };
+    connecting.on_end(ended).map_err(Refusal::from)
 }
