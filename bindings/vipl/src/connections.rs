@@ -1,9 +1,10 @@
 //! Connecting.
 
 use crate::answer::{Answer, NOT_DONE, PARAMETER, RESOURCE, code};
-use crate::handles::{self, Handle, Kind, make, of_nic};
+use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::{CViAttributes, read_address, write_address};
-use crate::nic::{lock, nic};
+use crate::nic::lock;
+use crate::table::{self, nic};
 use crate::vis::{limit, vi};
 use cci_via::ViAttributes;
 use std::ffi::c_ulong;
@@ -48,8 +49,8 @@ pub(crate) unsafe fn wait(
 }
 
 pub(crate) fn accept(connection: Handle, handle: Handle) -> Answer {
-    let (nic, number) = handles::open(Kind::Connection, connection)?;
-    let vi = of_nic(Kind::Vi, &nic, handle).ok_or(PARAMETER)?;
+    let (nic, number) = table::open(Kind::Connection, connection)?;
+    let vi = of_nic(Kind::Vi, nic.number, handle).ok_or(PARAMETER)?;
     // Nobody else answers meanwhile.
     let mut asking = lock(&nic.asking).1.remove(&number).ok_or(PARAMETER)?;
     let accepted = nic.core.accept(&mut asking, vi);
@@ -61,7 +62,7 @@ pub(crate) fn accept(connection: Handle, handle: Handle) -> Answer {
 }
 
 pub(crate) fn reject(connection: Handle) -> Answer {
-    let (nic, number) = handles::open(Kind::Connection, connection)?;
+    let (nic, number) = table::open(Kind::Connection, connection)?;
     let asking = lock(&nic.asking).1.remove(&number).ok_or(PARAMETER)?;
     nic.core.reject(asking);
     Ok(())

@@ -3,9 +3,9 @@
 use crate::answer::answer;
 use crate::handles::Handle;
 use crate::layout::{CViAttributes, MemAttributes, NicAttributes};
-use crate::nic::{self, ErrorHandler};
-use crate::notify::{self, DescriptorHandler, QueueHandler};
-use crate::{connections, memory, names, queues, vis};
+use crate::nic::ErrorHandler;
+use crate::orders::{DescriptorHandler, QueueHandler};
+use crate::{connections, memory, names, nics, notify, queues, vis};
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
 /// Exports calls: the symbol, its signature and what it does.
@@ -29,9 +29,9 @@ type Descriptor = *mut c_void;
 type Net = *mut u8;
 
 export! {
-    VipOpenNic(name: *const c_char, nic: *mut Handle) => nic::open(name, nic);
-    VipCloseNic(nic: Handle) => nic::close(nic);
-    VipQueryNic(nic: Handle, attributes: *mut NicAttributes) => nic::query(nic, attributes);
+    VipOpenNic(name: *const c_char, nic: *mut Handle) => nics::open(name, nic);
+    VipCloseNic(nic: Handle) => nics::close(nic);
+    VipQueryNic(nic: Handle, attributes: *mut NicAttributes) => nics::query(nic, attributes);
     VipCreateVi(nic: Handle, attributes: *const CViAttributes, send: Handle, receive: Handle, vi: *mut Handle) => vis::create(nic, attributes, send, receive, vi);
     VipDestroyVi(vi: Handle) => vis::destroy(vi);
     VipQueryVi(vi: Handle, state: *mut c_int, attributes: *mut CViAttributes, send: *mut c_int, receive: *mut c_int) => vis::query(vi, state, attributes, send, receive);
@@ -64,8 +64,8 @@ export! {
     VipCQDone(queue: Handle, vi: *mut Handle, is_receive: *mut c_int) => queues::done(queue, vi, is_receive);
     VipCQWait(queue: Handle, timeout: c_ulong, vi: *mut Handle, is_receive: *mut c_int) => queues::wait(queue, timeout, vi, is_receive);
     VipCQNotify(queue: Handle, context: *mut c_void, handler: Option<QueueHandler>) => notify::entry(queue, context, handler);
-    VipQuerySystemManagementInfo(nic: Handle, _kind: c_ulong, _found: *mut c_void) => nic::query_system_management(nic);
-    VipErrorCallback(nic: Handle, context: *mut c_void, handler: Option<ErrorHandler>) => nic::error_callback(nic, context, handler);
+    VipQuerySystemManagementInfo(nic: Handle, _kind: c_ulong, _found: *mut c_void) => nics::query_system_management(nic);
+    VipErrorCallback(nic: Handle, context: *mut c_void, handler: Option<ErrorHandler>) => nics::error_callback(nic, context, handler);
     VipNSInit(nic: Handle, _init: *mut c_void) => names::start(nic, true);
     VipNSGetHostByName(nic: Handle, name: *const c_char, address: Net, index: c_ulong) => names::by_name(nic, name, address, index);
     VipNSGetHostByAddr(nic: Handle, address: Net, name: *mut c_char, length: *mut c_ulong) => names::by_address(nic, address, name, length);

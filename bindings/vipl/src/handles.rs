@@ -1,12 +1,6 @@
 //! Handles: a kind, the number of a NIC, and a number there, in the shape of a pointer.
 
-use crate::answer::{PARAMETER, RESOURCE};
-use crate::inherited::Inherited;
-use crate::nic::Nic;
-use cci_mem::fork::PerProcess;
-use cci_mem::sync::{AtomicU32, Ordering};
-use std::ffi::{c_int, c_void};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard, RwLockWriteGuard, TryLockError};
+use std::ffi::c_void;
 
 /// A handle as C has it. It is compared and taken apart, never followed.
 pub(crate) type Handle = *mut c_void;
@@ -20,98 +14,23 @@ pub(crate) enum Kind {
     Connection = 5,
 }
 
-const NIC_BITS: u32 = 20;
-
-/// The last number of a NIC. A forked child goes on from there, so that no NIC of its own has a
-/// number of its parent's.
-static LAST: AtomicU32 = AtomicU32::new(0);
-
-/// The NICs of a process.
-struct Nics {
-    open: RwLock<Vec<Arc<Nic>>>,
-    inherited: Inherited,
-}
-
-/// The NICs of this process. A child of a fork gets a table of its own, since the locks of this one
-/// may be held for ever there.
-#[inline]
-fn nics() -> Result<&'static Nics, c_int> {
-    static NICS: PerProcess<Nics> = PerProcess::new();
-    let nics = NICS.inherit(|parent| Nics { open: RwLock::default(), inherited: inherited(parent) });
-    nics.map(|(_, nics)| nics).map_err(|_| RESOURCE)
-}
-
-fn inherited(parent: Option<&Nics>) -> Inherited {
-    Inherited::new(LAST.load(Ordering::Relaxed), parent.and_then(Nics::try_read).as_deref().map_or(&[], Vec::as_slice))
-}
-
-impl Nics {
-    #[inline]
-    fn read(&self) -> RwLockReadGuard<'_, Vec<Arc<Nic>>> {
-        self.open.read().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn write(&self) -> RwLockWriteGuard<'_, Vec<Arc<Nic>>> {
-        self.open.write().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    /// The NICs, unless a thread changes them.
-    fn try_read(&self) -> Option<RwLockReadGuard<'_, Vec<Arc<Nic>>>> {
-        match self.open.try_read() {
-            Ok(open) => Some(open),
-            Err(TryLockError::Poisoned(open)) => Some(open.into_inner()),
-            Err(TryLockError::WouldBlock) => None,
-        }
-    }
-}
+/// Of the number of a NIC.
+pub(crate) const NIC_BITS: u32 = 20;
 
 pub(crate) fn make(kind: Kind, nic: u32, number: u32) -> Handle {
     let bits = (kind as usize) << (32 + NIC_BITS) | (nic as usize) << 32 | number as usize;
     std::ptr::without_provenance_mut(bits)
 }
 
-/// The NIC of a handle, and the number there.
-pub(crate) fn open(kind: Kind, handle: Handle) -> Result<(Arc<Nic>, u32), c_int> {
+/// The numbers of a NIC and of an object there; `None`: the handle is of another kind.
+#[inline]
+pub(crate) fn parts(kind: Kind, handle: Handle) -> Option<(u32, u32)> {
     let bits = handle.addr();
-    if bits >> (32 + NIC_BITS) != kind as usize {
-        return Err(PARAMETER);
-    }
-    let number = (bits >> 32) as u32 & ((1 << NIC_BITS) - 1);
-    let nics = nics()?;
-    let open = nics.read();
-    let found = open.iter().find(|other| other.number == number);
-    match found {
-        Some(nic) => Ok((Arc::clone(nic), bits as u32)),
-        None => {
-            drop(open);
-            Err(nics.inherited.refuse(number))
-        }
-    }
+    (bits >> (32 + NIC_BITS) == kind as usize).then_some(((bits >> 32) as u32 & ((1 << NIC_BITS) - 1), bits as u32))
 }
 
 /// The number of an object that belongs to this NIC.
-pub(crate) fn of_nic(kind: Kind, nic: &Nic, handle: Handle) -> Option<u32> {
+pub(crate) fn of_nic(kind: Kind, nic: u32, handle: Handle) -> Option<u32> {
     let bits = handle.addr();
-    (bits >> 32 == (kind as usize) << NIC_BITS | nic.number as usize).then_some(bits as u32)
-}
-
-/// Enters a NIC that is made with its number; none when all numbers are used up.
-pub(crate) fn enter(make: impl FnOnce(u32) -> Result<Arc<Nic>, c_int>) -> Result<u32, c_int> {
-    let nics = nics()?;
-    // Publishes nothing: a number is used once, whoever gets it.
-    let last =
-        LAST.fetch_update(Ordering::Relaxed, Ordering::Relaxed, |last| (last + 1 < 1 << NIC_BITS).then_some(last + 1));
-    let number = last.map_err(|_| RESOURCE)? + 1;
-    let nic = make(number).inspect_err(|_| {
-        // It is free again, unless another thread has taken the next one.
-        let _ = LAST.compare_exchange(number, number - 1, Ordering::Relaxed, Ordering::Relaxed);
-    })?;
-    nics.write().push(nic);
-    Ok(number)
-}
-
-pub(crate) fn remove(nic: &Arc<Nic>) {
-    if let Ok(nics) = nics() {
-        nics.write().retain(|other| !Arc::ptr_eq(other, nic));
-    }
+    (bits >> 32 == (kind as usize) << NIC_BITS | nic as usize).then_some(bits as u32)
 }

@@ -1,7 +1,6 @@
 //! Structures as `vipl.h` has them.
 
 use crate::handles::{Handle, Kind, make, of_nic};
-use crate::nic::Nic;
 use cci_via::{Access, Address, Error, MAX_DISCRIMINATOR, Reliability, Tag, ViAttributes};
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 use std::net::IpAddr;
@@ -62,12 +61,12 @@ const _: () = assert!(size_of::<NicAttributes>() == 200 && size_of::<CViAttribut
 const _: () = assert!(size_of::<MemAttributes>() == 16 && size_of::<ErrorDescriptor>() == 48);
 
 /// The tag of a handle; one of another NIC names none.
-fn tag(nic: &Nic, handle: Handle) -> Tag {
+fn tag(nic: u32, handle: Handle) -> Tag {
     Tag::of_number(of_nic(Kind::Tag, nic, handle).unwrap_or(0))
 }
 
 impl CViAttributes {
-    pub(crate) fn read(&self, nic: &Nic) -> Result<ViAttributes, Error> {
+    pub(crate) fn read(&self, nic: u32) -> Result<ViAttributes, Error> {
         Ok(ViAttributes {
             reliability: Reliability::from_bits(self.reliability_level).ok_or(Error::Reliability)?,
             max_transfer: self.max_transfer_size,
@@ -78,12 +77,12 @@ impl CViAttributes {
     }
 
     /// With the tag of a NIC's own VI; a peer's is nobody else's business.
-    pub(crate) fn of(attributes: &ViAttributes, nic: Option<&Nic>) -> Self {
+    pub(crate) fn of(attributes: &ViAttributes, nic: Option<u32>) -> Self {
         Self {
             reliability_level: attributes.reliability.bits(),
             max_transfer_size: attributes.max_transfer,
             qos: std::ptr::without_provenance_mut(attributes.qos as usize),
-            ptag: nic.map_or(std::ptr::null_mut(), |nic| make(Kind::Tag, nic.number, attributes.tag.number())),
+            ptag: nic.map_or(std::ptr::null_mut(), |nic| make(Kind::Tag, nic, attributes.tag.number())),
             enable_rdma_write: attributes.access.write.into(),
             enable_rdma_read: attributes.access.read.into(),
         }
@@ -91,14 +90,14 @@ impl CViAttributes {
 }
 
 impl MemAttributes {
-    pub(crate) fn read(&self, nic: &Nic) -> (Tag, Access) {
+    pub(crate) fn read(&self, nic: u32) -> (Tag, Access) {
         let access = Access { write: self.enable_rdma_write != 0, read: self.enable_rdma_read != 0 };
         (tag(nic, self.ptag), access)
     }
 
-    pub(crate) fn of(nic: &Nic, tag: Tag, access: Access) -> Self {
+    pub(crate) fn of(nic: u32, tag: Tag, access: Access) -> Self {
         Self {
-            ptag: make(Kind::Tag, nic.number, tag.number()),
+            ptag: make(Kind::Tag, nic, tag.number()),
             enable_rdma_write: access.write.into(),
             enable_rdma_read: access.read.into(),
         }

@@ -3,7 +3,7 @@
 use crate::answer::{Answer, PARAMETER, code};
 use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::MemAttributes;
-use crate::nic::nic;
+use crate::table::nic;
 use cci::Memory;
 use cci_via::{Error, Tag};
 use std::ffi::{c_ulong, c_void};
@@ -21,7 +21,7 @@ pub(crate) unsafe fn create_tag(handle: Handle, tag: *mut Handle) -> Answer {
 
 pub(crate) fn destroy_tag(handle: Handle, tag: Handle) -> Answer {
     let nic = nic(handle)?;
-    let number = of_nic(Kind::Tag, &nic, tag).ok_or(code(Error::Tag))?;
+    let number = of_nic(Kind::Tag, nic.number, tag).ok_or(code(Error::Tag))?;
     nic.core.destroy_tag(Tag::of_number(number)).map_err(code)
 }
 
@@ -57,7 +57,7 @@ pub(crate) unsafe fn register(
         return Err(PARAMETER);
     }
     // SAFETY: by the contract.
-    let (tag, access) = unsafe { &*attributes }.read(&nic);
+    let (tag, access) = unsafe { &*attributes }.read(nic.number);
     // SAFETY: the program keeps it mapped while it is registered, by the contract.
     let range = unsafe { Memory::new(start.cast(), length) };
     let number = nic.core.register(range, start.addr() as u64, tag, access).map_err(code)?;
@@ -77,7 +77,7 @@ pub(crate) unsafe fn query(handle: Handle, start: *mut c_void, memory: u32, attr
         return Err(PARAMETER);
     }
     // SAFETY: by the contract.
-    unsafe { attributes.write(MemAttributes::of(&nic, tag, access)) };
+    unsafe { attributes.write(MemAttributes::of(nic.number, tag, access)) };
     Ok(())
 }
 
@@ -87,6 +87,6 @@ pub(crate) unsafe fn set(handle: Handle, start: *mut c_void, memory: u32, attrib
         return Err(PARAMETER);
     }
     // SAFETY: by the contract.
-    let (tag, access) = unsafe { &*attributes }.read(&nic);
+    let (tag, access) = unsafe { &*attributes }.read(nic.number);
     nic.core.set_memory(memory, start.addr() as u64, tag, access).map_err(code)
 }

@@ -3,7 +3,8 @@
 use crate::answer::{Answer, PARAMETER, RESOURCE, code};
 use crate::handles::Handle;
 use crate::layout::{read_address, write_address};
-use crate::nic::{lock, nic};
+use crate::nic::lock;
+use crate::table::nic;
 use cci_mem::lookup::Wait;
 use cci_via::Error;
 use std::ffi::{CStr, CString, c_char, c_ulong};

@@ -1,42 +1,16 @@
 //! Handlers that run when a descriptor completes: a thread of each NIC that has any.
 
 use crate::answer::{Answer, PARAMETER, RESOURCE};
-use crate::handles::{self, Handle, Kind, make};
+use crate::handles::{Handle, Kind, make};
 use crate::nic::{Nic, lock};
+use crate::orders::{DescriptorHandler, Notifier, QueueHandler, Wanted};
+use crate::table;
 use cci_mem::quiet_thread;
 use cci_via::engine::Taken;
-use std::collections::VecDeque;
-use std::ffi::{c_int, c_void};
-use std::sync::{Arc, Condvar, Mutex, PoisonError};
-use std::thread::JoinHandle;
-
-pub(crate) type DescriptorHandler = unsafe extern "C" fn(*mut c_void, Handle, Handle, *mut c_void);
-pub(crate) type QueueHandler = unsafe extern "C" fn(*mut c_void, Handle, Handle, c_int);
-
-/// What is waited for, and who is called.
-#[derive(Clone, Copy)]
-enum Wanted {
-    Descriptor { vi: u32, is_receive: bool, handler: DescriptorHandler },
-    Entry { queue: u32, handler: QueueHandler },
-}
-
-#[derive(Default)]
-struct Orders {
-    wanted: VecDeque<(Wanted, usize)>,
-    thread: Option<JoinHandle<()>>,
-    is_over: bool,
-}
-
-pub(crate) struct Notifier {
-    orders: Mutex<Orders>,
-    ordered: Condvar,
-}
+use std::ffi::c_void;
+use std::sync::{Arc, PoisonError};
 
 impl Notifier {
-    pub(crate) fn new() -> Self {
-        Self { orders: Mutex::new(Orders::default()), ordered: Condvar::new() }
-    }
-
     fn order(&self, nic: &Arc<Nic>, wanted: Wanted, context: *mut c_void) -> Answer {
         let mut orders = lock(&self.orders);
         if orders.thread.is_none() {
@@ -132,14 +106,14 @@ pub(crate) fn descriptor(
     handler: Option<DescriptorHandler>,
     is_receive: bool,
 ) -> Answer {
-    let (nic, vi) = handles::open(Kind::Vi, handle)?;
+    let (nic, vi) = table::open(Kind::Vi, handle)?;
     let handler = handler.ok_or(PARAMETER)?;
     nic.core.query_vi(vi).map_err(crate::answer::code)?;
     nic.notifier.order(&nic, Wanted::Descriptor { vi, is_receive, handler }, context)
 }
 
 pub(crate) fn entry(handle: Handle, context: *mut c_void, handler: Option<QueueHandler>) -> Answer {
-    let (nic, queue) = handles::open(Kind::Queue, handle)?;
+    let (nic, queue) = table::open(Kind::Queue, handle)?;
     let handler = handler.ok_or(PARAMETER)?;
     if !nic.core.has_queue(queue) {
         return Err(PARAMETER);

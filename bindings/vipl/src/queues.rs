@@ -1,8 +1,9 @@
 //! Completion queues.
 
 use crate::answer::{Answer, NOT_DONE, PARAMETER, code};
-use crate::handles::{self, Handle, Kind, make};
-use crate::nic::{Nic, nic};
+use crate::handles::{Handle, Kind, make};
+use crate::nic::Nic;
+use crate::table::{self, nic};
 use crate::vis::limit;
 use std::ffi::{c_int, c_ulong};
 
@@ -18,12 +19,12 @@ pub(crate) unsafe fn create(handle: Handle, entries: c_ulong, queue: *mut Handle
 }
 
 pub(crate) fn resize(handle: Handle, entries: c_ulong) -> Answer {
-    let (nic, number) = handles::open(Kind::Queue, handle)?;
+    let (nic, number) = table::open(Kind::Queue, handle)?;
     nic.core.resize_queue(number, entries as usize).map_err(code)
 }
 
 pub(crate) fn destroy(handle: Handle) -> Answer {
-    let (nic, number) = handles::open(Kind::Queue, handle)?;
+    let (nic, number) = table::open(Kind::Queue, handle)?;
     nic.core.destroy_queue(number).map_err(code)
 }
 
@@ -36,7 +37,7 @@ unsafe fn hand(nic: &Nic, entry: (u32, bool), vi: *mut Handle, is_receive: *mut 
 }
 
 pub(crate) unsafe fn done(handle: Handle, vi: *mut Handle, is_receive: *mut c_int) -> Answer {
-    let (nic, number) = handles::open(Kind::Queue, handle)?;
+    let (nic, number) = table::open(Kind::Queue, handle)?;
     if vi.is_null() || is_receive.is_null() {
         return Err(PARAMETER);
     }
@@ -51,7 +52,7 @@ pub(crate) unsafe fn done(handle: Handle, vi: *mut Handle, is_receive: *mut c_in
 }
 
 pub(crate) unsafe fn wait(handle: Handle, timeout: c_ulong, vi: *mut Handle, is_receive: *mut c_int) -> Answer {
-    let (nic, number) = handles::open(Kind::Queue, handle)?;
+    let (nic, number) = table::open(Kind::Queue, handle)?;
     if vi.is_null() || is_receive.is_null() {
         return Err(PARAMETER);
     }

@@ -2,9 +2,10 @@
 
 use crate::answer::{Answer, DESCRIPTOR_ERROR, NOT_DONE, PARAMETER, code};
 use crate::descriptor::{ALIGNMENT, CONTROL, Descriptor};
-use crate::handles::{self, Handle, Kind, make, of_nic};
+use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::CViAttributes;
-use crate::nic::{Nic, nic};
+use crate::nic::Nic;
+use crate::table::{self, nic};
 use cci_via::engine::Taken;
 use cci_via::{Error, Segment, Task};
 use std::ffi::{c_int, c_ulong, c_void};
@@ -14,7 +15,7 @@ use std::time::Duration;
 /// The VI of a handle.
 #[inline]
 pub(crate) fn vi(handle: Handle) -> Result<(Arc<Nic>, u32), c_int> {
-    handles::open(Kind::Vi, handle)
+    table::open(Kind::Vi, handle)
 }
 
 /// A time limit in milliseconds.
@@ -35,11 +36,11 @@ pub(crate) unsafe fn create(
     }
     let queue = |handle: Handle| match handle.is_null() {
         true => Ok(None),
-        false => of_nic(Kind::Queue, &nic, handle).map(Some).ok_or(PARAMETER),
+        false => of_nic(Kind::Queue, nic.number, handle).map(Some).ok_or(PARAMETER),
     };
     let (send, receive) = (queue(send)?, queue(receive)?);
     // SAFETY: by the contract.
-    let attributes = unsafe { &*attributes }.read(&nic).map_err(code)?;
+    let attributes = unsafe { &*attributes }.read(nic.number).map_err(code)?;
     let number = nic.core.create_vi(&attributes, send, receive).map_err(code)?;
     // SAFETY: by the contract.
     unsafe { vi.write(make(Kind::Vi, nic.number, number)) };
@@ -67,7 +68,7 @@ pub(crate) unsafe fn query(
     }
     if !attributes.is_null() {
         // SAFETY: by the contract.
-        unsafe { attributes.write(CViAttributes::of(&own, Some(&nic))) };
+        unsafe { attributes.write(CViAttributes::of(&own, Some(nic.number))) };
     }
     for (target, value) in [(is_send_empty, send), (is_receive_empty, receive)] {
         if !target.is_null() {
@@ -84,7 +85,7 @@ pub(crate) unsafe fn set_attributes(handle: Handle, attributes: *const CViAttrib
         return Err(PARAMETER);
     }
     // SAFETY: by the contract.
-    let attributes = unsafe { &*attributes }.read(&nic).map_err(code)?;
+    let attributes = unsafe { &*attributes }.read(nic.number).map_err(code)?;
     nic.core.set_attributes(number, &attributes).map_err(code)
 }
 
