@@ -1,12 +1,8 @@
-//! What calls return, error handlers, and the boundary that no panic crosses.
+//! What calls return, and error handlers.
 
-use crate::layout::ErrorHandler;
-use crate::registry::{End, Registry, registry};
 use cci_mx::Error;
-use std::ffi::{CString, c_char, c_uint};
+use std::ffi::{c_char, c_uint};
 use std::io::Write;
-use std::panic::{AssertUnwindSafe, catch_unwind};
-use std::sync::Arc;
 
 /// Codes that the engine does not have.
 pub(crate) const BAD_BAD_BAD: u32 = 1;
@@ -30,20 +26,6 @@ pub(crate) type Answer = Result<(), Refusal>;
 /// A pointer that must lead somewhere is NULL.
 pub(crate) const NULL: Refusal = Refusal(BAD_BAD_BAD);
 
-/// Runs a call. `call` is its name, and `end` the endpoint whose error handler is asked.
-#[inline]
-pub(crate) fn answer(call: &str, end: Option<&Arc<End>>, act: impl FnOnce() -> Answer) -> c_uint {
-    let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
-        // Its destructor could panic in turn.
-        std::mem::forget(payload);
-        Err(Error::Failure.into())
-    });
-    match done {
-        Ok(()) => 0,
-        Err(Refusal(code)) => report(call, end, code),
-    }
-}
-
 /// The text of a code.
 pub(crate) fn text_of(code: u32) -> &'static str {
     match code {
@@ -56,15 +38,8 @@ pub(crate) fn text_of(code: u32) -> &'static str {
     }
 }
 
-#[cold]
-#[inline(never)]
-fn report(call: &str, end: Option<&Arc<End>>, code: u32) -> c_uint {
-    let own = end.and_then(|end| end.handler);
-    let handler = own.or_else(|| registry().ok().map(Registry::handler)).unwrap_or(MX_ERRORS_ARE_FATAL);
-    let text = CString::new(format!("{call}: {}", text_of(code))).unwrap_or_default();
-    // SAFETY: a handler of the program, or one of those below; the text lives until it returns.
-    unsafe { handler(text.as_ptr().cast_mut(), code) }
-}
+/// What the program calls for an error.
+pub(crate) type ErrorHandler = unsafe extern "C" fn(*mut c_char, c_uint) -> c_uint;
 
 /// The default handler.
 ///

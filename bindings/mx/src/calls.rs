@@ -1,7 +1,7 @@
 //! Endpoints and requests.
 
-use crate::answer::{ALREADY_INITIALIZED, Answer, DEVICE_CYCLE, NULL, Refusal, give, handler_of, offer};
-use crate::layout::{CAddress, CParameter, CSegment, CStatus, ErrorHandler, segments};
+use crate::answer::{ALREADY_INITIALIZED, Answer, DEVICE_CYCLE, ErrorHandler, NULL, Refusal, give, handler_of, offer};
+use crate::layout::{CAddress, CParameter, CSegment, CStatus, segments};
 use crate::registry::{End, Handle, Membership, lock, registry};
 use cci::{Context, Device};
 use cci_job::Job;

@@ -1,8 +1,9 @@
 //! The symbols.
 
-use crate::answer::answer;
+use crate::answer::ErrorHandler;
+use crate::boundary::answer;
 use crate::calls::{self, UnexpectedHandler, limit};
-use crate::layout::{CAddress, CParameter, CSegment, CStatus, ErrorHandler};
+use crate::layout::{CAddress, CParameter, CSegment, CStatus};
 use crate::registry::{Handle, with_end};
 use crate::{information, names};
 use cci_mx::Match;

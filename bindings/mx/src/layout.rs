@@ -1,10 +1,10 @@
 //! Structures of the header.
 
-use crate::answer::Refusal;
+use crate::answer::{ErrorHandler, Refusal};
 use cci::__binding::Source;
 use cci::{Memory, View};
 use cci_mx::{Address, Buffer, Error, MAX_SEGMENTS, Segments, Status};
-use std::ffi::{c_char, c_uint, c_void};
+use std::ffi::{c_uint, c_void};
 
 /// `mx_endpoint_addr_t`.
 #[repr(C)]
@@ -153,9 +153,6 @@ pub(crate) unsafe fn segments(list: *const CSegment, count: u32) -> Result<Segme
     }
     (0..count as usize).map(read).collect::<Result<Vec<_>, _>>().map(Segments::Many)
 }
-
-/// What the program calls for an error.
-pub(crate) type ErrorHandler = unsafe extern "C" fn(*mut c_char, c_uint) -> c_uint;
 
 /// The context id of a parameter.
 #[repr(C)]

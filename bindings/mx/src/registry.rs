@@ -1,7 +1,7 @@
 //! What a process has: whether it is initialised, its endpoints, and what it keeps of addresses.
 
-use crate::answer::{MX_ERRORS_ARE_FATAL, NOT_INITIALIZED, Refusal};
-use crate::layout::{CSegment, ErrorHandler};
+use crate::answer::{ErrorHandler, MX_ERRORS_ARE_FATAL, NOT_INITIALIZED, Refusal};
+use crate::layout::CSegment;
 use cci_job::Job;
 use cci_mem::fork::{Mark, PerProcess};
 use cci_mem::sync::{AtomicBool, AtomicU32, Ordering};
