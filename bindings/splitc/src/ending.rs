@@ -1,6 +1,6 @@
 //! How a program ends that cannot go on.
 
-use crate::program;
+use crate::world::{rank, world};
 use cci_splitc::{Fault, World};
 use std::fmt;
 use std::io::Write;
@@ -14,7 +14,7 @@ pub(crate) const INSIDE: &str = "the library failed inside; report what stands a
 
 /// Writes a line to standard error, with the rank where it is known.
 pub(crate) fn say(why: &dyn fmt::Display) {
-    let rank = program::rank().map_or(String::new(), |rank| format!("rank {rank}: "));
+    let rank = rank().map_or(String::new(), |rank| format!("rank {rank}: "));
     // Nobody is left to report to where standard error is closed.
     let _ = std::io::stderr().write_all(format!("splitc: {rank}{why}\n").as_bytes());
 }
@@ -38,8 +38,8 @@ pub(crate) fn guarded<T>(act: impl FnOnce() -> T) -> T {
 /// Calls `act` with the world of this thread; a fault ends the program.
 pub(crate) fn with<T>(act: impl FnOnce(&World) -> Result<T, Fault>) -> T {
     let outcome = catch_unwind(AssertUnwindSafe(|| {
-        let world = program::world()
-            .ok_or("a call outside of splitc_main, or from another thread; call from the thread that runs it");
+        let world =
+            world().ok_or("a call outside of splitc_main, or from another thread; call from the thread that runs it");
         match world.map(act) {
             Ok(Ok(value)) => Ok(value),
             Ok(Err(fault)) => Err(fault.to_string()),

@@ -7,3 +7,4 @@ mod ending;
 mod exports;
 mod memory;
 mod program;
+mod world;

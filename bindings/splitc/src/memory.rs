@@ -1,12 +1,12 @@
 //! `sc_malloc` and what belongs to it.
 
-use crate::program;
+use crate::world::world;
 use std::ffi::c_void;
 use std::ptr;
 
 /// Allocates memory that others map, or memory of the C library.
 pub(crate) fn allocate(len: usize) -> *mut c_void {
-    let mapped = program::world().and_then(|world| world.allocate_local(len as u64));
+    let mapped = world().and_then(|world| world.allocate_local(len as u64));
     // SAFETY: any length may be asked for.
     mapped.map_or_else(|| unsafe { libc::malloc(len) }, address)
 }
@@ -20,7 +20,7 @@ fn address(address: u64) -> *mut c_void {
 /// `memory` is null, or of `allocate` or the C library, and not freed.
 pub(crate) unsafe fn free(memory: *mut c_void) {
     let at = memory.expose_provenance() as u64;
-    if !program::world().is_some_and(|world| world.free_local(at)) && !lies_in_spread(at) {
+    if !world().is_some_and(|world| world.free_local(at)) && !lies_in_spread(at) {
         // SAFETY: of the C library, by the contract.
         unsafe { libc::free(memory) };
     }
@@ -38,7 +38,7 @@ fn lies_in_spread(at: u64) -> bool {
 /// As [`free`].
 pub(crate) unsafe fn resize(memory: *mut c_void, len: usize) -> *mut c_void {
     let at = memory.expose_provenance() as u64;
-    let Some(had) = program::world().and_then(|world| world.len_of_local(at)) else {
+    let Some(had) = world().and_then(|world| world.len_of_local(at)) else {
         // SAFETY: of the C library, or null.
         return if memory.is_null() { allocate(len) } else { unsafe { libc::realloc(memory, len) } };
     };

@@ -1,6 +1,7 @@
 //! The life of a program: its start, its end, and the world in between.
 
 use crate::ending::{INSIDE, end, guarded, say};
+use crate::world::{set, take, world};
 use cci_splitc::{Way, World};
 use std::cell::Cell;
 use std::ffi::{c_char, c_int, c_void};
@@ -20,28 +21,8 @@ pub(crate) struct CWorld {
 const LAYOUT: c_int = 2;
 
 thread_local! {
-    /// Of the thread that runs the program; null elsewhere.
-    static WORLD: Cell<*mut World> = const { Cell::new(ptr::null_mut()) };
-    /// The process that runs it: a forked child has a copy of both.
+    /// The process that runs it: a forked child has a copy of this and of the world.
     static PROCESS: Cell<u32> = const { Cell::new(0) };
-}
-
-/// The world, on the thread that runs the program.
-pub(crate) fn world() -> Option<&'static World> {
-    // SAFETY: made by `run` from a box, and taken back by `take`, which leaves null; calls of one
-    // thread do not overlap, since none of them calls the program.
-    unsafe { WORLD.get().as_ref() }
-}
-
-pub(crate) fn rank() -> Option<u32> {
-    world().map(World::me)
-}
-
-/// Takes the world out, so that later calls are refused.
-fn take() -> Option<World> {
-    let world = WORLD.replace(ptr::null_mut());
-    // SAFETY: of `Box::into_raw`, and nobody else has it any more.
-    (!world.is_null()).then(|| *unsafe { Box::from_raw(world) })
 }
 
 /// Ends the world, if there is one. A panic leaves nothing to go on with: the process ends.
@@ -103,7 +84,7 @@ pub(crate) unsafe fn run(
     let ways = world.ways().as_ptr();
     // SAFETY: the program's own, by the header.
     unsafe { to.write(CWorld { me, procs, procslog, layout, ways }) };
-    WORLD.set(Box::into_raw(world));
+    set(world);
     PROCESS.set(std::process::id());
     on_exit(at_exit, ptr::null_mut());
     // SAFETY: the program's function, with its arguments.
