@@ -1,6 +1,6 @@
 //! What a hub is asked for: connections, messages, RMA.
 
-use super::Hub;
+use super::inner::Hub;
 use super::state::{Keep, Operation, POSTED};
 use crate::arguments;
 use crate::errors::OrRaise;

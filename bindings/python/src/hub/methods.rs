@@ -1,8 +1,9 @@
 //! The methods of a hub, as the Python half of the package calls them.
 
 use super::calls::{End, NO_ROOM, Span, register};
+use super::inner::{BATCH, Hub};
+use super::serving;
 use super::state::{Changes, Keep, Operation};
-use super::{BATCH, Hub, serving};
 use crate::arguments::Seconds;
 use crate::devices::{Options, open_at, open_for};
 use crate::errors::{OrRaise, error};

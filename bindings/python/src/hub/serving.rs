@@ -2,8 +2,8 @@
 //! serves the others, since nobody else does: a connect to a server of the same thread, and
 //! messages between the two.
 
+use super::inner::{BATCH, Inner};
 use super::state::Changes;
-use super::{BATCH, Inner};
 use crate::waiting::Sleeper;
 use cci::Endpoint;
 use pyo3::prelude::*;
