@@ -1,5 +1,6 @@
 //! What calls return, and the boundary that no panic crosses.
 
+use crate::arguments::{Code, Out};
 use cci_sci::Error;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -27,12 +28,8 @@ pub(crate) const WRONG: Refusal = Refusal(0x4000_0912);
 pub(crate) type Answer<R> = Result<R, Refusal>;
 
 /// Runs a call, and writes its code.
-///
-/// # Safety
-///
-/// `error` is NULL, or leads to a code.
 #[inline]
-pub(crate) unsafe fn answer<R>(error: *mut c_uint, otherwise: R, act: impl FnOnce() -> Answer<R>) -> R {
+pub(crate) fn answer<R>(error: Code<'_>, otherwise: R, act: impl FnOnce() -> Answer<R>) -> R {
     let done = catch_unwind(AssertUnwindSafe(act)).unwrap_or_else(|payload| {
         // Its destructor could panic in turn.
         std::mem::forget(payload);
@@ -42,22 +39,8 @@ pub(crate) unsafe fn answer<R>(error: *mut c_uint, otherwise: R, act: impl FnOnc
         Ok(result) => (result, 0),
         Err(Refusal(code)) => (otherwise, code),
     };
-    // SAFETY: by the contract.
-    unsafe { offer(error, code) };
+    error.put(code);
     result
-}
-
-/// Writes a result if it is asked for.
-///
-/// # Safety
-///
-/// `to` is NULL, or leads to a variable of this type.
-#[inline]
-pub(crate) unsafe fn offer<T>(to: *mut T, value: T) {
-    if !to.is_null() {
-        // SAFETY: by the contract.
-        unsafe { to.write_unaligned(value) };
-    }
 }
 
 /// What a call gives that has panicked before it could put a code anywhere.
@@ -139,7 +122,14 @@ pub(crate) fn release_cancellation(before: Cancellation) {
     }
 }
 
-/// Refuses NULL where a result must be asked for.
+impl<T> Out<'_, T> {
+    /// Refuses NULL where a result must be asked for.
+    pub(crate) fn check(self) -> Answer<()> {
+        if self.is_null() { Err(WRONG) } else { Ok(()) }
+    }
+}
+
+/// Refuses NULL where memory must be given.
 pub(crate) fn check<T>(to: *mut T) -> Answer<()> {
     if to.is_null() { Err(WRONG) } else { Ok(()) }
 }
@@ -174,7 +164,7 @@ texts! {
 }
 
 /// The text of a code, which stays.
-pub(crate) unsafe fn error_string(code: c_uint) -> *const c_char {
+pub(crate) fn error_string(code: c_uint) -> *const c_char {
     static ENGINE: std::sync::LazyLock<Vec<(c_uint, std::ffi::CString)>> = std::sync::LazyLock::new(|| {
         let text = |why: &Error| (why.code(), std::ffi::CString::new(why.text()).unwrap_or_default());
         Error::ALL.iter().map(text).collect()

@@ -1,11 +1,12 @@
 //! Virtual devices, nodes and queries.
 
-use crate::answer::{Answer, ILLEGAL_QUERY, Refusal, answer, check, guarded, offer};
+use crate::answer::{Answer, ILLEGAL_QUERY, Refusal, WRONG, answer, check, guarded};
+use crate::arguments::{Code, Out, Text};
 use crate::flags;
 use crate::registry::{Device, Handle, check_adapter, registry};
 use cci_mem::quiet_thread;
 use cci_sci::{Error, Nodes};
-use std::ffi::{CStr, c_char, c_int, c_uint, c_void};
+use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::sync::mpsc::channel;
 use std::sync::{Arc, Once};
 use std::time::Duration;
@@ -17,15 +18,15 @@ const VERSION: &[u8] = concat!("SISCI 5 over CCI ", env!("CARGO_PKG_VERSION"), "
 const PATIENCE: Duration = Duration::from_secs(1);
 
 unsafe extern "C" {
-    fn atexit(act: extern "C" fn()) -> c_int;
+    safe fn atexit(act: extern "C" fn()) -> c_int;
 }
 
 /// Has the end of the program wait for what it has stored last, as an adapter would send it.
 fn confirm_at_exit() {
     static BEGIN: Once = Once::new();
     BEGIN.call_once(|| {
-        // Refused, the program ends without. SAFETY: the function stays as long as the library.
-        let _ = unsafe { atexit(at_exit) };
+        // Refused, the program ends without.
+        let _ = atexit(at_exit);
     });
 }
 
@@ -49,45 +50,41 @@ extern "C" fn at_exit() {
     });
 }
 
-pub(crate) unsafe fn initialize(given: c_uint, error: *mut c_uint) {
+pub(crate) fn initialize(given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
         registry()?.set_initialised(true);
         confirm_at_exit();
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn terminate() {
+pub(crate) fn terminate() {
     let act = || {
         registry()?.set_initialised(false);
         registry()?.confirm(PATIENCE);
         registry()?.let_go();
         Ok(())
     };
-    // SAFETY: nothing is written.
-    unsafe { answer(std::ptr::null_mut(), (), act) }
+    answer(Out::NULL, (), act)
 }
 
-pub(crate) unsafe fn open(to: *mut Handle, given: c_uint, error: *mut c_uint) {
+pub(crate) fn open(to: Out<'_, Handle>, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
-        check(to)?;
+        to.check()?;
         let registry = registry()?;
         registry.check()?;
         let handle = registry.next();
         registry.devices.enter(handle, Device { host: registry.host()? });
-        // SAFETY: by the contract of the header.
-        unsafe { offer(to, handle) };
+        to.put(handle);
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn close(handle: Handle, given: c_uint, error: *mut c_uint) {
+pub(crate) fn close(handle: Handle, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
         let registry = registry()?;
@@ -97,8 +94,7 @@ pub(crate) unsafe fn close(handle: Handle, given: c_uint, error: *mut c_uint) {
         registry.let_go();
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
 fn own_node() -> Answer<u32> {
@@ -106,62 +102,54 @@ fn own_node() -> Answer<u32> {
     Ok(Nodes::from_environment().map_err(|why| Refusal::from(why.code()))?.own())
 }
 
-pub(crate) unsafe fn local_node(adapter: c_uint, to: *mut c_uint, given: c_uint, error: *mut c_uint) {
+pub(crate) fn local_node(adapter: c_uint, to: Out<'_, c_uint>, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
         check_adapter(adapter)?;
-        check(to)?;
+        to.check()?;
         let node = own_node()?;
-        // SAFETY: by the contract of the header.
-        unsafe { offer(to, node) };
+        to.put(node);
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn probe(handle: Handle, adapter: c_uint, node: c_uint, given: c_uint, error: *mut c_uint) -> c_int {
+pub(crate) fn probe(handle: Handle, adapter: c_uint, node: c_uint, given: c_uint, error: Code<'_>) -> c_int {
     let act = || {
         flags::check(given, &[], &[])?;
         check_adapter(adapter)?;
         registry()?.devices.find(handle)?.host.probe(node)?;
         Ok(1)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, 0, act) }
+    answer(error, 0, act)
 }
 
 /// `dis_nodeId_list_t`: nodes, then 0.
 pub(crate) type CNodes = [c_uint; 8];
 
 /// Gives the nodes of a host of the table by its name, as the table has it.
-pub(crate) unsafe fn nodes_of_name(
-    name: *const c_char,
-    (to, kind): (*mut CNodes, *mut c_uint),
+pub(crate) fn nodes_of_name(
+    name: Text<'_>,
+    (to, kind): (Out<'_, CNodes>, Out<'_, c_uint>),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let act = || {
         flags::check(given, &[], &[])?;
-        check(name.cast_mut())?;
-        check(to)?;
+        let name = name.get().ok_or(WRONG)?;
+        to.check()?;
         registry()?.check()?;
-        // SAFETY: a text by the contract of the header.
-        let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Error::NoSuchNode)?;
+        let name = name.to_str().map_err(|_| Error::NoSuchNode)?;
         let table = Nodes::from_environment().map_err(|why| Refusal::from(why.code()))?;
         let mut nodes: CNodes = [0; 8];
         // The last place ends the list.
         let places = nodes.iter_mut().rev().skip(1).rev();
         let count = places.zip(table.of_host(name)).map(|(place, node)| *place = node).count();
-        // SAFETY: by the contract of the header.
-        unsafe {
-            offer(to, nodes);
-            offer(kind, 0);
-        }
+        to.put(nodes);
+        kind.put(0);
         if count == 0 { Err(Error::NoSuchNode.into()) } else { Ok(()) }
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
 /// `sci_query_string_t`.
@@ -180,7 +168,7 @@ struct CAdapter {
     to: *mut c_void,
 }
 
-pub(crate) unsafe fn query(command: c_uint, to: *mut c_void, given: c_uint, error: *mut c_uint) {
+pub(crate) unsafe fn query(command: c_uint, to: *mut c_void, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
         check(to)?;
@@ -209,14 +197,13 @@ pub(crate) unsafe fn query(command: c_uint, to: *mut c_void, given: c_uint, erro
                 };
                 check(of.to)?;
                 // SAFETY: by the contract of the header.
-                unsafe { offer(of.to.cast::<c_uint>(), found) };
+                unsafe { of.to.cast::<c_uint>().write_unaligned(found) };
             }
             _ => return Err(ILLEGAL_QUERY),
         }
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
 /// A device by its handle.

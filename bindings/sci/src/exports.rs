@@ -1,13 +1,10 @@
 //! The calls of the header, each under two names: for programs of one thread and of several.
 
+use crate::arguments::{Code, Out, Text};
+use crate::callbacks::{CodeCallback, DataCallback, Function, LocalCallback, RemoteCallback};
 use crate::registry::Handle;
-use crate::{answer, callbacks, devices, interrupts, maps, queues, segments};
+use crate::{answer, devices, interrupts, maps, queues, segments};
 use std::ffi::{c_char, c_int, c_uint, c_void};
-
-/// Where a call puts its code.
-type Code = *mut c_uint;
-/// A callback, or NULL.
-type Function<F> = Option<F>;
 
 /// Declares calls: those for programs of one thread, and those for programs of several.
 macro_rules! calls {
@@ -25,6 +22,7 @@ macro_rules! calls {
                 #[unsafe(export_name = concat!($prefix, stringify!($name)))]
                 unsafe extern "C-unwind" fn $name($($arg: $type),*) $(-> $result)? {
                     let held = answer::hold_cancellation();
+                    #[allow(unused_unsafe)]
                     // SAFETY: the contract of the header is passed on.
                     let result = answer::guarded(|| unsafe { $call });
                     // A thread that was cancelled meanwhile ends here: nothing of this frame is to
@@ -38,144 +36,148 @@ macro_rules! calls {
 }
 
 calls! {
-    fn SCIInitialize(flags: c_uint, error: Code) = devices::initialize(flags, error);
+    fn SCIInitialize(flags: c_uint, error: Code<'_>) = devices::initialize(flags, error);
     fn SCITerminate() = devices::terminate();
-    fn SCIOpen(sd: *mut Handle, flags: c_uint, error: Code) = devices::open(sd, flags, error);
-    fn SCIClose(sd: Handle, flags: c_uint, error: Code) = devices::close(sd, flags, error);
+    fn SCIOpen(sd: Out<'_, Handle>, flags: c_uint, error: Code<'_>) = devices::open(sd, flags, error);
+    fn SCIClose(sd: Handle, flags: c_uint, error: Code<'_>) = devices::close(sd, flags, error);
     fn SCIGetErrorString(code: c_uint) -> *const c_char = answer::error_string(code);
-    fn SCIGetLocalNodeId(adapter: c_uint, node: *mut c_uint, flags: c_uint, error: Code) =
+    fn SCIGetLocalNodeId(adapter: c_uint, node: Out<'_, c_uint>, flags: c_uint, error: Code<'_>) =
         devices::local_node(adapter, node, flags, error);
-    fn SCIProbeNode(sd: Handle, adapter: c_uint, node: c_uint, flags: c_uint, error: Code) -> c_int =
+    fn SCIProbeNode(sd: Handle, adapter: c_uint, node: c_uint, flags: c_uint, error: Code<'_>) -> c_int =
         devices::probe(sd, adapter, node, flags, error);
     fn SCIGetNodeIdByAdapterName(
-        name: *const c_char, nodes: *mut devices::CNodes, kind: *mut c_uint, flags: c_uint, error: Code,
+        name: Text<'_>, nodes: Out<'_, devices::CNodes>, kind: Out<'_, c_uint>, flags: c_uint, error: Code<'_>,
     ) = devices::nodes_of_name(name, (nodes, kind), flags, error);
-    fn SCIQuery(command: c_uint, data: *mut c_void, flags: c_uint, error: Code) =
+    fn SCIQuery(command: c_uint, data: *mut c_void, flags: c_uint, error: Code<'_>) =
         devices::query(command, data, flags, error);
 
     fn SCICreateSegment(
-        sd: Handle, segment: *mut Handle, id: c_uint, size: usize, callback: Function<callbacks::LocalCallback>,
-        arg: *mut c_void, flags: c_uint, error: Code,
+        sd: Handle, segment: Out<'_, Handle>, id: c_uint, size: usize, callback: Function<LocalCallback>,
+        arg: *mut c_void, flags: c_uint, error: Code<'_>,
     ) = segments::create(sd, segment, (id, size), (callback, arg), flags, error);
-    fn SCIPrepareSegment(segment: Handle, adapter: c_uint, flags: c_uint, error: Code) =
+    fn SCIPrepareSegment(segment: Handle, adapter: c_uint, flags: c_uint, error: Code<'_>) =
         segments::prepare(segment, adapter, flags, error);
-    fn SCISetSegmentAvailable(segment: Handle, adapter: c_uint, flags: c_uint, error: Code) =
+    fn SCISetSegmentAvailable(segment: Handle, adapter: c_uint, flags: c_uint, error: Code<'_>) =
         segments::publish(segment, adapter, flags, error);
-    fn SCISetSegmentUnavailable(segment: Handle, adapter: c_uint, flags: c_uint, error: Code) =
+    fn SCISetSegmentUnavailable(segment: Handle, adapter: c_uint, flags: c_uint, error: Code<'_>) =
         segments::withdraw(segment, adapter, flags, error);
-    fn SCIRemoveSegment(segment: Handle, flags: c_uint, error: Code) = segments::remove(segment, flags, error);
-    fn SCIRegisterSegmentMemory(address: *mut c_void, size: usize, segment: Handle, flags: c_uint, error: Code) =
+    fn SCIRemoveSegment(segment: Handle, flags: c_uint, error: Code<'_>) = segments::remove(segment, flags, error);
+    fn SCIRegisterSegmentMemory(address: *mut c_void, size: usize, segment: Handle, flags: c_uint, error: Code<'_>) =
         segments::register(address, size, segment, flags, error);
     fn SCIAttachPhysicalMemory(
-        _io: u64, _address: *mut c_void, _bus: c_uint, size: usize, segment: Handle, _flags: c_uint, error: Code,
+        _io: u64, _address: *mut c_void, _bus: c_uint, size: usize, segment: Handle, _flags: c_uint, error: Code<'_>,
     ) = segments::attach_physical(size, segment, error);
     fn SCIGetLocalSegmentSize(segment: Handle) -> usize = segments::local_size(segment);
     fn SCIGetLocalSegmentId(segment: Handle) -> c_uint = segments::local_id(segment);
     fn SCIWaitForLocalSegmentEvent(
-        segment: Handle, node: *mut c_uint, adapter: *mut c_uint, timeout: c_uint, flags: c_uint, error: Code,
+        segment: Handle, node: Out<'_, c_uint>, adapter: Out<'_, c_uint>, timeout: c_uint,
+        flags: c_uint, error: Code<'_>,
     ) -> c_uint = segments::wait_local(segment, (node, adapter), timeout, flags, error);
 
     fn SCIConnectSegment(
-        sd: Handle, segment: *mut Handle, node: c_uint, id: c_uint, adapter: c_uint,
-        callback: Function<callbacks::RemoteCallback>, arg: *mut c_void, timeout: c_uint, flags: c_uint, error: Code,
+        sd: Handle, segment: Out<'_, Handle>, node: c_uint, id: c_uint, adapter: c_uint,
+        callback: Function<RemoteCallback>, arg: *mut c_void, timeout: c_uint, flags: c_uint, error: Code<'_>,
     ) = segments::connect(sd, segment, (node, id), adapter, (callback, arg), timeout, flags, error);
-    fn SCIDisconnectSegment(segment: Handle, flags: c_uint, error: Code) =
+    fn SCIDisconnectSegment(segment: Handle, flags: c_uint, error: Code<'_>) =
         segments::disconnect(segment, flags, error);
     fn SCIGetRemoteSegmentSize(segment: Handle) -> usize = segments::remote_size(segment);
     fn SCIGetRemoteSegmentId(segment: Handle) -> c_uint = segments::remote_id(segment);
     fn SCIWaitForRemoteSegmentEvent(
-        segment: Handle, status: *mut c_uint, timeout: c_uint, flags: c_uint, error: Code,
+        segment: Handle, status: Out<'_, c_uint>, timeout: c_uint, flags: c_uint, error: Code<'_>,
     ) -> c_uint = segments::wait_remote(segment, status, timeout, flags, error);
 
     fn SCIMapLocalSegment(
-        segment: Handle, map: *mut Handle, offset: usize, size: usize, _addr: *mut c_void, flags: c_uint, error: Code,
+        segment: Handle, map: Out<'_, Handle>, offset: usize, size: usize, _addr: *mut c_void,
+        flags: c_uint, error: Code<'_>,
     ) -> *mut c_void = maps::map_local(segment, map, (offset, size), flags, error);
     fn SCIMapRemoteSegment(
-        segment: Handle, map: *mut Handle, offset: usize, size: usize, _addr: *mut c_void, flags: c_uint, error: Code,
+        segment: Handle, map: Out<'_, Handle>, offset: usize, size: usize, _addr: *mut c_void,
+        flags: c_uint, error: Code<'_>,
     ) -> *mut c_void = maps::map_remote(segment, map, (offset, size), flags, error);
-    fn SCIUnmapSegment(map: Handle, flags: c_uint, error: Code) = maps::unmap(map, flags, error);
+    fn SCIUnmapSegment(map: Handle, flags: c_uint, error: Code<'_>) = maps::unmap(map, flags, error);
 
-    fn SCICreateMapSequence(map: Handle, sequence: *mut Handle, flags: c_uint, error: Code) =
+    fn SCICreateMapSequence(map: Handle, sequence: Out<'_, Handle>, flags: c_uint, error: Code<'_>) =
         maps::create_sequence(map, sequence, flags, error);
-    fn SCIRemoveSequence(sequence: Handle, flags: c_uint, error: Code) =
+    fn SCIRemoveSequence(sequence: Handle, flags: c_uint, error: Code<'_>) =
         maps::remove_sequence(sequence, flags, error);
-    fn SCIStartSequence(sequence: Handle, flags: c_uint, error: Code) -> c_uint =
+    fn SCIStartSequence(sequence: Handle, flags: c_uint, error: Code<'_>) -> c_uint =
         maps::start_sequence(sequence, flags, error);
-    fn SCICheckSequence(sequence: Handle, flags: c_uint, error: Code) -> c_uint =
+    fn SCICheckSequence(sequence: Handle, flags: c_uint, error: Code<'_>) -> c_uint =
         maps::check_sequence(sequence, flags, error);
     fn SCIStoreBarrier(sequence: Handle, _flags: c_uint) = maps::store_barrier(sequence);
     fn SCIFlush(sequence: Handle, _flags: c_uint) = maps::flush(sequence);
     fn SCIFlushReadBuffers(sequence: Handle) = maps::flush_read_buffers(sequence);
 
     fn SCIMemCpy(
-        sequence: Handle, memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code,
+        sequence: Handle, memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code<'_>,
     ) = maps::copy(Some(sequence), memory, map, (offset, size), flags, error);
     fn SCIMemCopy(
-        memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code,
+        memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code<'_>,
     ) = maps::copy(None, memory, map, (offset, size), flags, error);
     fn SCITransferBlock(
-        source: Handle, from: usize, target: Handle, to: usize, size: usize, flags: c_uint, error: Code,
+        source: Handle, from: usize, target: Handle, to: usize, size: usize, flags: c_uint, error: Code<'_>,
     ) = maps::transfer((source, from), (target, to), size, flags, error);
-    fn SCICacheSync(map: Handle, address: *mut c_void, len: usize, flags: c_uint, error: Code) =
+    fn SCICacheSync(map: Handle, address: *mut c_void, len: usize, flags: c_uint, error: Code<'_>) =
         maps::cache_sync(map, address, len, flags, error);
 
     fn SCICreateDMAQueue(
-        sd: Handle, queue: *mut Handle, adapter: c_uint, most: c_uint, flags: c_uint, error: Code,
+        sd: Handle, queue: Out<'_, Handle>, adapter: c_uint, most: c_uint, flags: c_uint, error: Code<'_>,
     ) = queues::create(sd, queue, (adapter, most), flags, error);
-    fn SCIRemoveDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::remove(queue, flags, error);
+    fn SCIRemoveDMAQueue(queue: Handle, flags: c_uint, error: Code<'_>) = queues::remove(queue, flags, error);
     fn SCIEnqueueDMATransfer(
-        queue: Handle, local: Handle, remote: Handle, from: usize, to: usize, size: usize, flags: c_uint, error: Code,
+        queue: Handle, local: Handle, remote: Handle, from: usize, to: usize, size: usize,
+        flags: c_uint, error: Code<'_>,
     ) = queues::enqueue(queue, ((local, from), (remote, to)), size, flags, error);
     fn SCIPostDMAQueue(
-        queue: Handle, callback: Function<callbacks::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        queue: Handle, callback: Function<CodeCallback>, arg: *mut c_void, flags: c_uint, error: Code<'_>,
     ) = queues::post(queue, (callback, arg), flags, error);
     fn SCIStartDmaTransfer(
         queue: Handle, local: Handle, remote: Handle, from: usize, size: usize, to: usize,
-        callback: Function<callbacks::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        callback: Function<CodeCallback>, arg: *mut c_void, flags: c_uint, error: Code<'_>,
     ) = queues::start_transfer(queue, ((local, from), (remote, to)), size, (callback, arg), flags, error);
     fn SCIStartDmaTransferVec(
         queue: Handle, local: Handle, remote: Handle, count: usize, parts: *const queues::CPart,
-        callback: Function<callbacks::DmaCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        callback: Function<CodeCallback>, arg: *mut c_void, flags: c_uint, error: Code<'_>,
     ) = queues::start_vector(queue, (local, remote), (parts, count), (callback, arg), flags, error);
-    fn SCIAbortDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::abort(queue, flags, error);
-    fn SCIResetDMAQueue(queue: Handle, flags: c_uint, error: Code) = queues::reset(queue, flags, error);
+    fn SCIAbortDMAQueue(queue: Handle, flags: c_uint, error: Code<'_>) = queues::abort(queue, flags, error);
+    fn SCIResetDMAQueue(queue: Handle, flags: c_uint, error: Code<'_>) = queues::reset(queue, flags, error);
     fn SCIDMAQueueState(queue: Handle) -> c_uint = queues::state(queue);
-    fn SCIWaitForDMAQueue(queue: Handle, timeout: c_uint, flags: c_uint, error: Code) -> c_uint =
+    fn SCIWaitForDMAQueue(queue: Handle, timeout: c_uint, flags: c_uint, error: Code<'_>) -> c_uint =
         queues::wait(queue, timeout, flags, error);
 
     fn SCICreateInterrupt(
-        sd: Handle, interrupt: *mut Handle, adapter: c_uint, number: *mut c_uint,
-        callback: Function<callbacks::InterruptCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        sd: Handle, interrupt: Out<'_, Handle>, adapter: c_uint, number: Out<'_, c_uint>,
+        callback: Function<CodeCallback>, arg: *mut c_void, flags: c_uint, error: Code<'_>,
     ) = interrupts::create(sd, interrupt, (adapter, number), (callback, arg), flags, error);
-    fn SCIRemoveInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+    fn SCIRemoveInterrupt(interrupt: Handle, flags: c_uint, error: Code<'_>) =
         interrupts::remove(interrupt, flags, error);
-    fn SCIWaitForInterrupt(interrupt: Handle, timeout: c_uint, flags: c_uint, error: Code) =
+    fn SCIWaitForInterrupt(interrupt: Handle, timeout: c_uint, flags: c_uint, error: Code<'_>) =
         interrupts::wait(interrupt, timeout, flags, error);
     fn SCIConnectInterrupt(
-        sd: Handle, interrupt: *mut Handle, node: c_uint, adapter: c_uint, number: c_uint, timeout: c_uint,
-        flags: c_uint, error: Code,
+        sd: Handle, interrupt: Out<'_, Handle>, node: c_uint, adapter: c_uint, number: c_uint, timeout: c_uint,
+        flags: c_uint, error: Code<'_>,
     ) = interrupts::connect(sd, interrupt, (node, adapter, number), timeout, flags, error);
-    fn SCIDisconnectInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+    fn SCIDisconnectInterrupt(interrupt: Handle, flags: c_uint, error: Code<'_>) =
         interrupts::disconnect(interrupt, flags, error);
-    fn SCITriggerInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+    fn SCITriggerInterrupt(interrupt: Handle, flags: c_uint, error: Code<'_>) =
         interrupts::trigger(interrupt, flags, error);
 
     fn SCICreateDataInterrupt(
-        sd: Handle, interrupt: *mut Handle, adapter: c_uint, number: *mut c_uint,
-        callback: Function<callbacks::DataCallback>, arg: *mut c_void, flags: c_uint, error: Code,
+        sd: Handle, interrupt: Out<'_, Handle>, adapter: c_uint, number: Out<'_, c_uint>,
+        callback: Function<DataCallback>, arg: *mut c_void, flags: c_uint, error: Code<'_>,
     ) = interrupts::create_data(sd, interrupt, (adapter, number), (callback, arg), flags, error);
-    fn SCIRemoveDataInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+    fn SCIRemoveDataInterrupt(interrupt: Handle, flags: c_uint, error: Code<'_>) =
         interrupts::remove_data(interrupt, flags, error);
     fn SCIWaitForDataInterrupt(
-        interrupt: Handle, data: *mut c_void, length: *mut c_uint, timeout: c_uint, flags: c_uint, error: Code,
+        interrupt: Handle, data: *mut c_void, length: Out<'_, c_uint>, timeout: c_uint, flags: c_uint, error: Code<'_>,
     ) = interrupts::wait_data(interrupt, (data, length), timeout, flags, error);
     fn SCIConnectDataInterrupt(
-        sd: Handle, interrupt: *mut Handle, node: c_uint, adapter: c_uint, number: c_uint, timeout: c_uint,
-        flags: c_uint, error: Code,
+        sd: Handle, interrupt: Out<'_, Handle>, node: c_uint, adapter: c_uint, number: c_uint, timeout: c_uint,
+        flags: c_uint, error: Code<'_>,
     ) = interrupts::connect_data(sd, interrupt, (node, adapter, number), timeout, flags, error);
-    fn SCIDisconnectDataInterrupt(interrupt: Handle, flags: c_uint, error: Code) =
+    fn SCIDisconnectDataInterrupt(interrupt: Handle, flags: c_uint, error: Code<'_>) =
         interrupts::disconnect_data(interrupt, flags, error);
     fn SCITriggerDataInterrupt(
-        interrupt: Handle, data: *mut c_void, length: c_uint, flags: c_uint, error: Code,
+        interrupt: Handle, data: *mut c_void, length: c_uint, flags: c_uint, error: Code<'_>,
     ) = interrupts::trigger_data(interrupt, (data, length), flags, error);
 }

@@ -1,7 +1,8 @@
 //! Interrupts, with bytes and without.
 
-use crate::answer::{Answer, WRONG, answer, check, offer};
-use crate::callbacks::{DataCallback, InterruptCallback, callback, pointer, then};
+use crate::answer::{Answer, WRONG, answer, check};
+use crate::arguments::{Code, Out};
+use crate::callbacks::{CodeCallback, DataCallback, Function, callback};
 use crate::devices::device;
 use crate::flags::{self, has};
 use crate::objects::{end, make};
@@ -13,144 +14,122 @@ use std::ffi::{c_uint, c_void};
 ///
 /// # Safety
 ///
-/// `number` leads to a number, or is NULL.
-unsafe fn wanted(number: *mut c_uint, adapter: c_uint, given: c_uint) -> Answer<Option<c_uint>> {
+/// With the flag for it the program has put its number there.
+unsafe fn wanted(number: Out<'_, c_uint>, adapter: c_uint, given: c_uint) -> Answer<Option<c_uint>> {
     flags::check(given, &[&flags::USE_CALLBACK, &flags::FIXED_INTNO], &[&flags::SHARED_INT])?;
     check_adapter(adapter)?;
-    check(number)?;
+    number.check()?;
     // SAFETY: by the contract.
-    Ok(has(given, &flags::FIXED_INTNO).then(|| unsafe { number.read_unaligned() }))
+    Ok(if has(given, &flags::FIXED_INTNO) { unsafe { number.get() } } else { None })
 }
 
 pub(crate) unsafe fn create(
     sd: Handle,
-    to: *mut Handle,
-    (adapter, number): (c_uint, *mut c_uint),
-    (function, arg): (Option<InterruptCallback>, *mut c_void),
+    to: Out<'_, Handle>,
+    (adapter, number): (c_uint, Out<'_, c_uint>),
+    (function, arg): (Function<CodeCallback>, *mut c_void),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let act = || {
-        check(to)?;
+        to.check()?;
         // SAFETY: by the contract of the header.
         let fixed = unsafe { wanted(number, adapter, given) }?;
         let function = callback(given, function, arg)?;
         let (registry, device) = (registry()?, device(sd)?);
         let (handle, interrupt) = (registry.next(), device.host.interrupt(fixed)?);
         let interrupt = registry.interrupts.enter(handle, Owned::new(&device, interrupt));
-        // Before a callback may need them. SAFETY: by the contract of the header.
-        unsafe {
-            offer(number, interrupt.object.number());
-            offer(to, handle);
-        }
-        if let Some((function, arg)) = function {
+        // Before a callback may need them.
+        number.put(interrupt.object.number());
+        to.put(handle);
+        if let Some(function) = function {
             let name = handle.addr();
-            interrupt.object.on_trigger(move |()| {
-                // SAFETY: the program's function, called without any lock, as long as the interrupt
-                // lives.
-                then(unsafe { function(pointer(arg), std::ptr::without_provenance_mut(name), 0) })
-            })?;
+            interrupt.object.on_trigger(move |()| function.call(name, 0))?;
         }
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
-    // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.interrupts, handle, given, error, Interrupt::release) }
+pub(crate) fn remove(handle: Handle, given: c_uint, error: Code<'_>) {
+    end(|all| &all.interrupts, handle, given, error, Interrupt::release)
 }
 
-pub(crate) unsafe fn wait(handle: Handle, ms: c_uint, given: c_uint, error: *mut c_uint) {
+pub(crate) fn wait(handle: Handle, ms: c_uint, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
         Ok(registry()?.interrupts.find(handle)?.object.wait(limit(ms))?)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn connect(
+pub(crate) fn connect(
     sd: Handle,
-    to: *mut Handle,
+    to: Out<'_, Handle>,
     (node, adapter, number): (c_uint, c_uint, c_uint),
     ms: c_uint,
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let connect = |host: &Host| host.connect_interrupt(node, number, limit(ms));
-    // SAFETY: by the contract of the header.
-    unsafe { make(|all| &all.remote_interrupts, (sd, adapter), to, given, error, connect) }
+    make(|all| &all.remote_interrupts, (sd, adapter), to, given, error, connect)
 }
 
-pub(crate) unsafe fn disconnect(handle: Handle, given: c_uint, error: *mut c_uint) {
-    // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.remote_interrupts, handle, given, error, RemoteInterrupt::disconnect) }
+pub(crate) fn disconnect(handle: Handle, given: c_uint, error: Code<'_>) {
+    end(|all| &all.remote_interrupts, handle, given, error, RemoteInterrupt::disconnect)
 }
 
-pub(crate) unsafe fn trigger(handle: Handle, given: c_uint, error: *mut c_uint) {
+pub(crate) fn trigger(handle: Handle, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
         Ok(registry()?.remote_interrupts.find(handle)?.object.trigger()?)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
 pub(crate) unsafe fn create_data(
     sd: Handle,
-    to: *mut Handle,
-    (adapter, number): (c_uint, *mut c_uint),
-    (function, arg): (Option<DataCallback>, *mut c_void),
+    to: Out<'_, Handle>,
+    (adapter, number): (c_uint, Out<'_, c_uint>),
+    (function, arg): (Function<DataCallback>, *mut c_void),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let act = || {
-        check(to)?;
+        to.check()?;
         // SAFETY: by the contract of the header.
         let fixed = unsafe { wanted(number, adapter, given) }?;
         let function = callback(given, function, arg)?;
         let (registry, device) = (registry()?, device(sd)?);
         let (handle, interrupt) = (registry.next(), device.host.data_interrupt(fixed)?);
         let interrupt = registry.data_interrupts.enter(handle, Owned::new(&device, interrupt));
-        // Before a callback may need them. SAFETY: by the contract of the header.
-        unsafe {
-            offer(number, interrupt.object.number());
-            offer(to, handle);
-        }
-        if let Some((function, arg)) = function {
+        // Before a callback may need them.
+        number.put(interrupt.object.number());
+        to.put(handle);
+        if let Some(function) = function {
             let name = handle.addr();
-            interrupt.object.on_data(move |mut bytes| {
-                let (handle, length) = (std::ptr::without_provenance_mut(name), bytes.len() as c_uint);
-                // SAFETY: the program's function, called without any lock, as long as the interrupt
-                // lives; the bytes are there until it returns.
-                then(unsafe { function(pointer(arg), handle, bytes.as_mut_ptr().cast(), length, 0) })
-            })?;
+            interrupt.object.on_data(move |mut bytes| function.call(name, &mut bytes))?;
         }
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn remove_data(handle: Handle, given: c_uint, error: *mut c_uint) {
-    // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.data_interrupts, handle, given, error, DataInterrupt::release) }
+pub(crate) fn remove_data(handle: Handle, given: c_uint, error: Code<'_>) {
+    end(|all| &all.data_interrupts, handle, given, error, DataInterrupt::release)
 }
 
 pub(crate) unsafe fn wait_data(
     handle: Handle,
-    (to, length): (*mut c_void, *mut c_uint),
+    (to, length): (*mut c_void, Out<'_, c_uint>),
     ms: c_uint,
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let act = || {
         flags::check(given, &[], &[])?;
-        check(length)?;
         // SAFETY: by the contract of the header.
-        let room = unsafe { length.read_unaligned() } as usize;
+        let room = unsafe { length.get() }.ok_or(WRONG)? as usize;
         if room > 0 {
             check(to)?;
         }
@@ -160,37 +139,33 @@ pub(crate) unsafe fn wait_data(
             // SAFETY: there is room for so many bytes by the contract of the header.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), fits) };
         }
-        // SAFETY: by the contract of the header.
-        unsafe { offer(length, bytes.len() as c_uint) };
+        length.put(bytes.len() as c_uint);
         if fits < bytes.len() { Err(Error::Overflow.into()) } else { Ok(()) }
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn connect_data(
+pub(crate) fn connect_data(
     sd: Handle,
-    to: *mut Handle,
+    to: Out<'_, Handle>,
     (node, adapter, number): (c_uint, c_uint, c_uint),
     ms: c_uint,
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let connect = |host: &Host| host.connect_data_interrupt(node, number, limit(ms));
-    // SAFETY: by the contract of the header.
-    unsafe { make(|all| &all.remote_data_interrupts, (sd, adapter), to, given, error, connect) }
+    make(|all| &all.remote_data_interrupts, (sd, adapter), to, given, error, connect)
 }
 
-pub(crate) unsafe fn disconnect_data(handle: Handle, given: c_uint, error: *mut c_uint) {
-    // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.remote_data_interrupts, handle, given, error, RemoteDataInterrupt::disconnect) }
+pub(crate) fn disconnect_data(handle: Handle, given: c_uint, error: Code<'_>) {
+    end(|all| &all.remote_data_interrupts, handle, given, error, RemoteDataInterrupt::disconnect)
 }
 
 pub(crate) unsafe fn trigger_data(
     handle: Handle,
     (from, length): (*mut c_void, c_uint),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let act = || {
         flags::check(given, &[], &[])?;
@@ -207,6 +182,5 @@ pub(crate) unsafe fn trigger_data(
         remote.object.trigger(bytes).map_err(|why| if why == Error::Overflow { Error::NoSpace } else { why })?;
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }

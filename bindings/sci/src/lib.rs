@@ -4,6 +4,7 @@
 //! that is stale or invented is refused. A panic never leaves.
 
 mod answer;
+mod arguments;
 mod callbacks;
 mod devices;
 mod exports;

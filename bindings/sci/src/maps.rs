@@ -1,6 +1,7 @@
 //! Maps, sequences and copies.
 
-use crate::answer::{Answer, ILLEGAL_FLAG, TRANSFER_FAILED, WRONG, answer, check, offer};
+use crate::answer::{Answer, ILLEGAL_FLAG, TRANSFER_FAILED, WRONG, answer};
+use crate::arguments::{Code, Out};
 use crate::flags::{self, has};
 use crate::registry::{Handle, Map, MapSequence, registry};
 use cci_mem::sync::{AtomicUsize, Ordering, fence};
@@ -18,58 +19,53 @@ fn access(given: c_uint) -> Access {
 }
 
 /// Enters a map; its address.
-unsafe fn enter(to: *mut Handle, window: Window) -> Answer<*mut c_void> {
+fn enter(to: Out<'_, Handle>, window: Window) -> Answer<*mut c_void> {
     let registry = registry()?;
     let (handle, address) = (registry.next(), window.as_ptr());
     registry.maps.enter(handle, Map { window, sequences: AtomicUsize::new(0) });
-    // SAFETY: by the contract of the header.
-    unsafe { offer(to, handle) };
+    to.put(handle);
     Ok(address.cast())
 }
 
-pub(crate) unsafe fn map_local(
+pub(crate) fn map_local(
     segment: Handle,
-    to: *mut Handle,
+    to: Out<'_, Handle>,
     (offset, size): (usize, usize),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) -> *mut c_void {
     let act = || {
         flags::check(given, &[&flags::READONLY_MAP, &flags::IO_MAP_IOSPACE], &[&flags::FIXED_MAP_ADDR])?;
-        check(to)?;
+        to.check()?;
         let segment = registry()?.segments.find(segment)?;
         let window = segment.object.map(range(offset, size)?, access(given))?;
-        // SAFETY: by the contract of the header.
-        unsafe { enter(to, window) }
+        enter(to, window)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, std::ptr::null_mut(), act) }
+    answer(error, std::ptr::null_mut(), act)
 }
 
-pub(crate) unsafe fn map_remote(
+pub(crate) fn map_remote(
     segment: Handle,
-    to: *mut Handle,
+    to: Out<'_, Handle>,
     (offset, size): (usize, usize),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) -> *mut c_void {
     let act = || {
         let later = [&flags::FIXED_MAP_ADDR, &flags::LOCK_OPERATION];
         flags::check(given, &[&flags::READONLY_MAP, &flags::BROADCAST, &flags::IO_MAP_IOSPACE], &later)?;
-        check(to)?;
+        to.check()?;
         let segment = registry()?.remotes.find(segment)?.object.segment()?;
         if has(given, &flags::BROADCAST) && segment.node() != EVERY_NODE {
             return Err(ILLEGAL_FLAG);
         }
         let window = segment.map(range(offset, size)?, access(given))?;
-        // SAFETY: by the contract of the header.
-        unsafe { enter(to, window) }
+        enter(to, window)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, std::ptr::null_mut(), act) }
+    answer(error, std::ptr::null_mut(), act)
 }
 
-pub(crate) unsafe fn unmap(handle: Handle, given: c_uint, error: *mut c_uint) {
+pub(crate) fn unmap(handle: Handle, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
         let registry = registry()?;
@@ -82,55 +78,49 @@ pub(crate) unsafe fn unmap(handle: Handle, given: c_uint, error: *mut c_uint) {
         drop((registry.maps.remove(handle), map));
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn create_sequence(map: Handle, to: *mut Handle, given: c_uint, error: *mut c_uint) {
+pub(crate) fn create_sequence(map: Handle, to: Out<'_, Handle>, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[&flags::FAST_BARRIER], &[])?;
-        check(to)?;
+        to.check()?;
         let registry = registry()?;
         let map = registry.maps.find(map)?;
         // Publishes nothing.
         map.sequences.fetch_add(1, Ordering::Relaxed);
         let (handle, sequence) = (registry.next(), map.window.sequence());
         registry.sequences.enter(handle, MapSequence::Of(sequence, map));
-        // SAFETY: by the contract of the header.
-        unsafe { offer(to, handle) };
+        to.put(handle);
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn remove_sequence(handle: Handle, given: c_uint, error: *mut c_uint) {
+pub(crate) fn remove_sequence(handle: Handle, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
         registry()?.remove_sequence(handle)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
 #[inline]
-pub(crate) unsafe fn start_sequence(handle: Handle, given: c_uint, error: *mut c_uint) -> c_uint {
+pub(crate) fn start_sequence(handle: Handle, given: c_uint, error: Code<'_>) -> c_uint {
     let act = || {
         flags::check(given, &[], &[])?;
         registry()?.with_sequence(handle, |of| of.status(Sequence::start) as c_uint)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, SequenceStatus::NotRetriable as c_uint, act) }
+    answer(error, SequenceStatus::NotRetriable as c_uint, act)
 }
 
 #[inline]
-pub(crate) unsafe fn check_sequence(handle: Handle, given: c_uint, error: *mut c_uint) -> c_uint {
+pub(crate) fn check_sequence(handle: Handle, given: c_uint, error: Code<'_>) -> c_uint {
     let act = || {
         flags::check(given, &[&flags::NO_FLUSH, &flags::NO_STORE_BARRIER], &[])?;
         registry()?.with_sequence(handle, |of| of.status(Sequence::check) as c_uint)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, SequenceStatus::NotRetriable as c_uint, act) }
+    answer(error, SequenceStatus::NotRetriable as c_uint, act)
 }
 
 /// Runs something on a sequence, of a call that reports no error; without a sequence only orders.
@@ -144,31 +134,30 @@ fn with(handle: Handle, order: Ordering, act: impl FnOnce(&Sequence, &Map)) {
             MapSequence::Unmapped => false,
         })
     };
-    // SAFETY: nothing is written.
-    if !unsafe { answer(std::ptr::null_mut(), false, act) } {
+    if !answer(Out::NULL, false, act) {
         fence(order);
     }
 }
 
 /// Orders stores.
-pub(crate) unsafe fn store_barrier(handle: Handle) {
+pub(crate) fn store_barrier(handle: Handle) {
     with(handle, Ordering::Release, |sequence, _| sequence.store_barrier());
 }
 
 /// Waits until all processors can see what was stored, or until it is on its way.
-pub(crate) unsafe fn flush(handle: Handle) {
+pub(crate) fn flush(handle: Handle) {
     with(handle, Ordering::SeqCst, |sequence, _| sequence.flush());
 }
 
 /// Orders loads; of a segment of another host, reads the map.
-pub(crate) unsafe fn flush_read_buffers(handle: Handle) {
+pub(crate) fn flush_read_buffers(handle: Handle) {
     // A sequence reports what a mirror cannot read.
     with(handle, Ordering::Acquire, |_, map| {
         let _ = map.window.flush_reads();
     });
 }
 
-pub(crate) unsafe fn cache_sync(map: Handle, address: *mut c_void, len: usize, given: c_uint, error: *mut c_uint) {
+pub(crate) fn cache_sync(map: Handle, address: *mut c_void, len: usize, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[&flags::CACHE_FLUSH, &flags::CACHE_INVALIDATE], &[])?;
         // Programs name no map for memory of this host, whose caches are coherent.
@@ -187,8 +176,7 @@ pub(crate) unsafe fn cache_sync(map: Handle, address: *mut c_void, len: usize, g
         }
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
 /// Copies to a map, or from it. Without a sequence of the program an error is found by one of the
@@ -199,7 +187,7 @@ pub(crate) unsafe fn copy(
     map: Handle,
     (offset, size): (usize, usize),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let act = || {
         flags::check(given, &[&flags::ERROR_CHECK, &flags::BLOCK_READ], &[])?;
@@ -238,16 +226,15 @@ pub(crate) unsafe fn copy(
         }
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
-pub(crate) unsafe fn transfer(
+pub(crate) fn transfer(
     (source, from): (Handle, usize),
     (target, to): (Handle, usize),
     size: usize,
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let act = || {
         flags::check(given, &[&flags::ERROR_CHECK, &flags::BLOCK_READ], &[])?;
@@ -261,6 +248,5 @@ pub(crate) unsafe fn transfer(
         }
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }

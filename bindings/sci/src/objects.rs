@@ -1,6 +1,7 @@
 //! What the calls for objects of every kind do alike.
 
-use crate::answer::{answer, check, offer};
+use crate::answer::answer;
+use crate::arguments::{Code, Out};
 use crate::devices::device;
 use crate::flags;
 use crate::registry::{Handle, Owned, Registry, Table, check_adapter, registry};
@@ -12,44 +13,34 @@ type Kind<T> = fn(&'static Registry) -> &'static Table<Owned<T>>;
 
 /// Makes an object with the host of a device, and gives the program its handle: for calls without
 /// flags.
-///
-/// # Safety
-///
-/// `to` and `error` lead to variables of their types, or are NULL.
-pub(crate) unsafe fn make<T>(
+pub(crate) fn make<T>(
     kind: Kind<T>,
     (sd, adapter): (Handle, c_uint),
-    to: *mut Handle,
+    to: Out<'_, Handle>,
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
     make: impl FnOnce(&Host) -> Result<T, Error>,
 ) {
     let act = || {
         flags::check(given, &[], &[])?;
         check_adapter(adapter)?;
-        check(to)?;
+        to.check()?;
         let (registry, device) = (registry()?, device(sd)?);
         let object = make(&device.host)?;
         let handle = registry.next();
         kind(registry).enter(handle, Owned::new(&device, object));
-        // SAFETY: by the contract.
-        unsafe { offer(to, handle) };
+        to.put(handle);
         Ok(())
     };
-    // SAFETY: by the contract.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }
 
 /// Ends an object, and takes its handle back: for calls without flags.
-///
-/// # Safety
-///
-/// `error` leads to a code, or is NULL.
-pub(crate) unsafe fn end<T>(
+pub(crate) fn end<T>(
     kind: Kind<T>,
     handle: Handle,
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
     end: impl FnOnce(&T) -> Result<(), Error>,
 ) {
     let act = || {
@@ -59,6 +50,5 @@ pub(crate) unsafe fn end<T>(
         drop(table.remove(handle));
         Ok(())
     };
-    // SAFETY: by the contract.
-    unsafe { answer(error, (), act) }
+    answer(error, (), act)
 }

@@ -1,7 +1,8 @@
 //! DMA queues.
 
 use crate::answer::{Answer, TRANSFER_FAILED, answer, check};
-use crate::callbacks::{DmaCallback, callback, pointer, then};
+use crate::arguments::{Code, Out};
+use crate::callbacks::{CodeCallback, Function, callback};
 use crate::flags::{self, has};
 use crate::objects::{end, make};
 use crate::registry::{Handle, limit, registry};
@@ -11,27 +12,24 @@ use std::ffi::{c_uint, c_void};
 /// The ends of a transfer: a segment and an offset each.
 type Ends = ((Handle, usize), (Handle, usize));
 
-pub(crate) unsafe fn create(
+pub(crate) fn create(
     sd: Handle,
-    to: *mut Handle,
+    to: Out<'_, Handle>,
     (adapter, most): (c_uint, c_uint),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     // Programs that start transfers one at a time ask for none.
     let queue = |host: &Host| host.dma_queue(most.max(1) as usize);
-    // SAFETY: by the contract of the header.
-    unsafe { make(|all| &all.queues, (sd, adapter), to, given, error, queue) }
+    make(|all| &all.queues, (sd, adapter), to, given, error, queue)
 }
 
-unsafe fn with<R>(handle: Handle, error: *mut c_uint, otherwise: R, act: impl FnOnce(&DmaQueue) -> Answer<R>) -> R {
-    // SAFETY: by the contract of the header.
-    unsafe { answer(error, otherwise, || act(&registry()?.queues.find(handle)?.object)) }
+fn with<R>(handle: Handle, error: Code<'_>, otherwise: R, act: impl FnOnce(&DmaQueue) -> Answer<R>) -> R {
+    answer(error, otherwise, || act(&registry()?.queues.find(handle)?.object))
 }
 
-pub(crate) unsafe fn remove(handle: Handle, given: c_uint, error: *mut c_uint) {
-    // SAFETY: by the contract of the header.
-    unsafe { end(|all| &all.queues, handle, given, error, DmaQueue::remove) }
+pub(crate) fn remove(handle: Handle, given: c_uint, error: Code<'_>) {
+    end(|all| &all.queues, handle, given, error, DmaQueue::remove)
 }
 
 fn add(queue: &DmaQueue, ((local, from), (remote, to)): Ends, size: usize, given: c_uint) -> Answer<()> {
@@ -43,10 +41,10 @@ fn add(queue: &DmaQueue, ((local, from), (remote, to)): Ends, size: usize, given
 fn start(
     queue: &DmaQueue,
     handle: Handle,
-    (function, arg): (Option<DmaCallback>, *mut c_void),
+    (function, arg): (Function<CodeCallback>, *mut c_void),
     given: c_uint,
 ) -> Answer<()> {
-    let Some((function, arg)) = callback(given, function, arg)? else { return Ok(queue.post()?) };
+    let Some(function) = callback(given, function, arg)? else { return Ok(queue.post()?) };
     let name = handle.addr();
     Ok(queue.post_with(move |state| {
         let code = match state {
@@ -54,40 +52,36 @@ fn start(
             QueueState::Aborted => Error::Cancelled.code(),
             _ => TRANSFER_FAILED.0,
         };
-        // SAFETY: the program's function, called without any lock, as long as the queue lives.
-        then(unsafe { function(pointer(arg), std::ptr::without_provenance_mut(name), code) })
+        function.call(name, code)
     })?)
 }
 
-pub(crate) unsafe fn enqueue(handle: Handle, ends: Ends, size: usize, given: c_uint, error: *mut c_uint) {
+pub(crate) fn enqueue(handle: Handle, ends: Ends, size: usize, given: c_uint, error: Code<'_>) {
     let act = |queue: &DmaQueue| {
         flags::check(given, &[&flags::DMA_READ, &flags::DMA_GLOBAL, &flags::BROADCAST], &[])?;
         add(queue, ends, size, given)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { with(handle, error, (), act) }
+    with(handle, error, (), act)
 }
 
-pub(crate) unsafe fn post(handle: Handle, told: (Option<DmaCallback>, *mut c_void), given: c_uint, error: *mut c_uint) {
+pub(crate) fn post(handle: Handle, told: (Function<CodeCallback>, *mut c_void), given: c_uint, error: Code<'_>) {
     let act = |queue: &DmaQueue| {
         flags::check(given, &[&flags::USE_CALLBACK], &[])?;
         start(queue, handle, told, given)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { with(handle, error, (), act) }
+    with(handle, error, (), act)
 }
 
-pub(crate) unsafe fn start_transfer(
+pub(crate) fn start_transfer(
     handle: Handle,
     ends: Ends,
     size: usize,
-    told: (Option<DmaCallback>, *mut c_void),
+    told: (Function<CodeCallback>, *mut c_void),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let act = |queue: &DmaQueue| add(queue, ends, size, given);
-    // SAFETY: by the contract of the header.
-    unsafe { start_with(handle, told, given, error, act) }
+    start_with(handle, told, given, error, act)
 }
 
 /// `dis_dma_vec_t`. Its flags are not read.
@@ -103,9 +97,9 @@ pub(crate) unsafe fn start_vector(
     handle: Handle,
     (local, remote): (Handle, Handle),
     (parts, count): (*const CPart, usize),
-    told: (Option<DmaCallback>, *mut c_void),
+    told: (Function<CodeCallback>, *mut c_void),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
 ) {
     let act = |queue: &DmaQueue| {
         check(parts.cast_mut())?;
@@ -122,16 +116,15 @@ pub(crate) unsafe fn start_vector(
         let (local, remote) = (registry.segments.find(local)?, registry.remotes.find(remote)?.object.segment()?);
         Ok(queue.enqueue_vector(&local.object, &remote, &parts, direction(given))?)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { start_with(handle, told, given, error, act) }
+    start_with(handle, told, given, error, act)
 }
 
 /// Resets a queue, has its transfers entered, and starts it.
-unsafe fn start_with(
+fn start_with(
     handle: Handle,
-    told: (Option<DmaCallback>, *mut c_void),
+    told: (Function<CodeCallback>, *mut c_void),
     given: c_uint,
-    error: *mut c_uint,
+    error: Code<'_>,
     enter: impl FnOnce(&DmaQueue) -> Answer<()>,
 ) {
     let act = |queue: &DmaQueue| {
@@ -147,44 +140,37 @@ unsafe fn start_with(
         }
         Ok(())
     };
-    // SAFETY: by the contract of the header.
-    unsafe { with(handle, error, (), act) }
+    with(handle, error, (), act)
 }
 
 fn direction(given: c_uint) -> Direction {
     if has(given, &flags::DMA_READ) { Direction::Read } else { Direction::Write }
 }
 
-pub(crate) unsafe fn abort(handle: Handle, given: c_uint, error: *mut c_uint) {
+pub(crate) fn abort(handle: Handle, given: c_uint, error: Code<'_>) {
     let act = |queue: &DmaQueue| {
         flags::check(given, &[], &[])?;
         Ok(queue.abort()?)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { with(handle, error, (), act) }
+    with(handle, error, (), act)
 }
 
-pub(crate) unsafe fn reset(handle: Handle, given: c_uint, error: *mut c_uint) {
+pub(crate) fn reset(handle: Handle, given: c_uint, error: Code<'_>) {
     let act = |queue: &DmaQueue| {
         flags::check(given, &[], &[])?;
         Ok(queue.reset()?)
     };
-    // SAFETY: by the contract of the header.
-    unsafe { with(handle, error, (), act) }
+    with(handle, error, (), act)
 }
 
-pub(crate) unsafe fn state(handle: Handle) -> c_uint {
+pub(crate) fn state(handle: Handle) -> c_uint {
     let act = |queue: &DmaQueue| Ok(queue.state()? as c_uint);
-    // SAFETY: nothing is written.
-    unsafe { with(handle, std::ptr::null_mut(), QueueState::Error as c_uint, act) }
+    with(handle, Out::NULL, QueueState::Error as c_uint, act)
 }
 
-pub(crate) unsafe fn wait(handle: Handle, ms: c_uint, given: c_uint, error: *mut c_uint) -> c_uint {
-    // SAFETY: by the contract of the header.
-    unsafe {
-        answer(error, state(handle), || {
-            flags::check(given, &[], &[])?;
-            Ok(registry()?.queues.find(handle)?.object.wait(limit(ms))? as c_uint)
-        })
-    }
+pub(crate) fn wait(handle: Handle, ms: c_uint, given: c_uint, error: Code<'_>) -> c_uint {
+    answer(error, state(handle), || {
+        flags::check(given, &[], &[])?;
+        Ok(registry()?.queues.find(handle)?.object.wait(limit(ms))? as c_uint)
+    })
 }

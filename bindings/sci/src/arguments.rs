@@ -1,0 +1,58 @@
+//! Pointers of C, each kind with its contract. They are made where a program calls: as parameters
+//! of exported functions, whose caller keeps the contract for the time of the call.
+
+use std::ffi::{CStr, c_char, c_uint};
+use std::marker::PhantomData;
+
+/// NULL, or leads to a variable that the call may write, of any alignment.
+#[repr(transparent)]
+pub(crate) struct Out<'call, T>(*mut T, PhantomData<&'call T>);
+
+/// Where a call puts its code.
+pub(crate) type Code<'call> = Out<'call, c_uint>;
+
+impl<T> Clone for Out<'_, T> {
+    fn clone(&self) -> Self {
+        *self
+    }
+}
+
+impl<T> Copy for Out<'_, T> {}
+
+impl<T> Out<'_, T> {
+    pub(crate) const NULL: Self = Self(std::ptr::null_mut(), PhantomData);
+
+    pub(crate) fn is_null(self) -> bool {
+        self.0.is_null()
+    }
+
+    /// Writes a result if it is asked for.
+    #[inline(always)]
+    pub(crate) fn put(self, value: T) {
+        if !self.0.is_null() {
+            // SAFETY: by the contract of the type.
+            unsafe { self.0.write_unaligned(value) };
+        }
+    }
+
+    /// What the program has put there; `None`: NULL.
+    ///
+    /// # Safety
+    ///
+    /// It has put something there.
+    pub(crate) unsafe fn get(self) -> Option<T> {
+        // SAFETY: by the contracts of the type and of the function.
+        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
+    }
+}
+
+/// NULL, or leads to a text with its end.
+#[repr(transparent)]
+pub(crate) struct Text<'call>(*const c_char, PhantomData<&'call CStr>);
+
+impl<'call> Text<'call> {
+    pub(crate) fn get(self) -> Option<&'call CStr> {
+        // SAFETY: by the contract of the type.
+        (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
+    }
+}
