@@ -46,7 +46,7 @@ impl<T> Out<'_, T> {
     }
 }
 
-/// NULL, or leads to a text with its end.
+/// NULL, or leads to a text with its end, which stays as it is during the call.
 #[repr(transparent)]
 pub(crate) struct Text<'call>(*const c_char, PhantomData<&'call CStr>);
 

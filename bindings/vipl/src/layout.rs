@@ -3,6 +3,7 @@
 use crate::handles::{Handle, Kind, make, of_nic};
 use cci_via::{Access, Address, Error, MAX_DISCRIMINATOR, Reliability, Tag, ViAttributes};
 use std::ffi::{c_char, c_int, c_ulong, c_void};
+use std::marker::PhantomData;
 use std::net::IpAddr;
 
 #[repr(C)]
@@ -112,50 +113,59 @@ pub(crate) fn host_bytes(host: IpAddr) -> Vec<u8> {
     }
 }
 
-/// Reads a net address.
-///
-/// # Safety
-///
-/// NULL, or a structure with as many bytes behind it as it names.
-pub(crate) unsafe fn read_address(address: *const u8) -> Result<Address, Error> {
-    const REASON: Error =
-        Error::Parameter("a net address has 4 or 16 bytes of host, as the NIC's, and 1 to 64 of discriminator");
-    if address.is_null() {
-        return Err(REASON);
+/// A net address: NULL, or leads to a structure with as many bytes behind it as it names.
+#[repr(transparent)]
+pub(crate) struct NetAddress<'call>(*const u8, PhantomData<&'call u8>);
+
+/// Where a net address is written: NULL, or leads to room for 4 bytes, the host and the
+/// discriminator.
+#[repr(transparent)]
+pub(crate) struct NetRoom<'call>(*mut u8, PhantomData<&'call u8>);
+
+impl NetAddress<'_> {
+    pub(crate) fn read(self) -> Result<Address, Error> {
+        const REASON: Error =
+            Error::Parameter("a net address has 4 or 16 bytes of host, as the NIC's, and 1 to 64 of discriminator");
+        let Self(address, _) = self;
+        if address.is_null() {
+            return Err(REASON);
+        }
+        // SAFETY: by the contract of the type; of any alignment.
+        let [length, discriminator] = unsafe { address.cast::<[u16; 2]>().read_unaligned() }.map(usize::from);
+        if discriminator > MAX_DISCRIMINATOR {
+            return Err(REASON);
+        }
+        let host: IpAddr = match length {
+            // SAFETY: by the contract of the type, as the length says.
+            4 => unsafe { address.add(4).cast::<[u8; 4]>().read() }.into(),
+            // SAFETY: likewise.
+            16 => unsafe { address.add(4).cast::<[u8; 16]>().read() }.into(),
+            _ => return Err(REASON),
+        };
+        // SAFETY: by the contract of the type.
+        let discriminator = unsafe { std::slice::from_raw_parts(address.add(4 + length), discriminator) };
+        Ok(Address::new(host, discriminator))
     }
-    // SAFETY: by the contract; of any alignment.
-    let [length, discriminator] = unsafe { address.cast::<[u16; 2]>().read_unaligned() }.map(usize::from);
-    if discriminator > MAX_DISCRIMINATOR {
-        return Err(REASON);
-    }
-    let host: IpAddr = match length {
-        // SAFETY: by the contract, as the length says.
-        4 => unsafe { address.add(4).cast::<[u8; 4]>().read() }.into(),
-        // SAFETY: likewise.
-        16 => unsafe { address.add(4).cast::<[u8; 16]>().read() }.into(),
-        _ => return Err(REASON),
-    };
-    // SAFETY: by the contract.
-    let discriminator = unsafe { std::slice::from_raw_parts(address.add(4 + length), discriminator) };
-    Ok(Address::new(host, discriminator))
 }
 
-/// Writes a net address.
-///
-/// # Safety
-///
-/// NULL, or room for 4 bytes, the host and the discriminator.
-pub(crate) unsafe fn write_address(target: *mut u8, host: IpAddr, discriminator: &[u8]) {
-    if target.is_null() {
-        return;
+impl NetRoom<'_> {
+    pub(crate) fn is_null(&self) -> bool {
+        self.0.is_null()
     }
-    let host = host_bytes(host);
-    // SAFETY: by the contract; of any alignment.
-    unsafe { target.cast::<[u16; 2]>().write_unaligned([host.len() as u16, discriminator.len() as u16]) };
-    let mut at = 4;
-    for bytes in [&host[..], discriminator] {
-        // SAFETY: by the contract; what is copied is the library's own.
-        unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(at), bytes.len()) };
-        at += bytes.len();
+
+    pub(crate) fn write(self, host: IpAddr, discriminator: &[u8]) {
+        let Self(target, _) = self;
+        if target.is_null() {
+            return;
+        }
+        let host = host_bytes(host);
+        // SAFETY: by the contract of the type; of any alignment.
+        unsafe { target.cast::<[u16; 2]>().write_unaligned([host.len() as u16, discriminator.len() as u16]) };
+        let mut at = 4;
+        for bytes in [&host[..], discriminator] {
+            // SAFETY: by the contract of the type; what is copied is the library's own.
+            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(at), bytes.len()) };
+            at += bytes.len();
+        }
     }
 }

@@ -1,6 +1,7 @@
 //! Protection tags and registered memory.
 
 use crate::answer::{Answer, PARAMETER, code};
+use crate::arguments::{In, Out};
 use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::MemAttributes;
 use crate::table::nic;
@@ -8,14 +9,11 @@ use cci::Memory;
 use cci_via::{Error, Tag};
 use std::ffi::{c_ulong, c_void};
 
-pub(crate) unsafe fn create_tag(handle: Handle, tag: *mut Handle) -> Answer {
+pub(crate) fn create_tag(handle: Handle, tag: Out<'_, Handle>) -> Answer {
     let nic = nic(handle)?;
-    if tag.is_null() {
-        return Err(PARAMETER);
-    }
+    let tag = tag.place()?;
     let made = nic.core.create_tag().map_err(code)?;
-    // SAFETY: by the contract.
-    unsafe { tag.write(make(Kind::Tag, nic.number, made.number())) };
+    tag.put(make(Kind::Tag, nic.number, made.number()));
     Ok(())
 }
 
@@ -42,13 +40,14 @@ pub(crate) unsafe fn register(
     handle: Handle,
     start: *mut c_void,
     length: c_ulong,
-    attributes: *const MemAttributes,
-    memory: *mut u32,
+    attributes: In<'_, MemAttributes>,
+    memory: Out<'_, u32>,
 ) -> Answer {
     let nic = nic(handle)?;
-    if start.is_null() || length == 0 || attributes.is_null() || memory.is_null() {
+    if start.is_null() || length == 0 {
         return Err(PARAMETER);
     }
+    let (attributes, memory) = (attributes.get()?, memory.place()?);
     if start.addr().checked_add(length as usize).is_none() {
         return Err(PARAMETER);
     }
@@ -56,13 +55,11 @@ pub(crate) unsafe fn register(
     if !is_mapped(start.addr(), length as usize) {
         return Err(PARAMETER);
     }
-    // SAFETY: by the contract.
-    let (tag, access) = unsafe { &*attributes }.read(nic.number);
+    let (tag, access) = attributes.read(nic.number);
     // SAFETY: the program keeps it mapped while it is registered, by the contract.
     let range = unsafe { Memory::new(start.cast(), length) };
     let number = nic.core.register(range, start.addr() as u64, tag, access).map_err(code)?;
-    // SAFETY: by the contract.
-    unsafe { memory.write(number) };
+    memory.put(number);
     Ok(())
 }
 
@@ -70,23 +67,15 @@ pub(crate) fn deregister(handle: Handle, start: *mut c_void, memory: u32) -> Ans
     nic(handle)?.core.deregister(memory, start.addr() as u64).map_err(code)
 }
 
-pub(crate) unsafe fn query(handle: Handle, start: *mut c_void, memory: u32, attributes: *mut MemAttributes) -> Answer {
+pub(crate) fn query(handle: Handle, start: *mut c_void, memory: u32, attributes: Out<'_, MemAttributes>) -> Answer {
     let nic = nic(handle)?;
     let (tag, access) = nic.core.query_memory(memory, start.addr() as u64).map_err(code)?;
-    if attributes.is_null() {
-        return Err(PARAMETER);
-    }
-    // SAFETY: by the contract.
-    unsafe { attributes.write(MemAttributes::of(nic.number, tag, access)) };
+    attributes.place()?.put(MemAttributes::of(nic.number, tag, access));
     Ok(())
 }
 
-pub(crate) unsafe fn set(handle: Handle, start: *mut c_void, memory: u32, attributes: *const MemAttributes) -> Answer {
+pub(crate) fn set(handle: Handle, start: *mut c_void, memory: u32, attributes: In<'_, MemAttributes>) -> Answer {
     let nic = nic(handle)?;
-    if attributes.is_null() {
-        return Err(PARAMETER);
-    }
-    // SAFETY: by the contract.
-    let (tag, access) = unsafe { &*attributes }.read(nic.number);
+    let (tag, access) = attributes.get()?.read(nic.number);
     nic.core.set_memory(memory, start.addr() as u64, tag, access).map_err(code)
 }

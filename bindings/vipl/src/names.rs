@@ -1,8 +1,9 @@
 //! The name service: the system's names of hosts.
 
 use crate::answer::{Answer, PARAMETER, RESOURCE, code};
+use crate::arguments::{Out, Text};
 use crate::handles::Handle;
-use crate::layout::{read_address, write_address};
+use crate::layout::{NetAddress, NetRoom};
 use crate::nic::lock;
 use crate::table::nic;
 use cci_mem::lookup::Wait;
@@ -20,16 +21,16 @@ pub(crate) fn start(handle: Handle, is_started: bool) -> Answer {
     Ok(())
 }
 
-pub(crate) unsafe fn by_name(handle: Handle, name: *const c_char, address: *mut u8, index: c_ulong) -> Answer {
+pub(crate) fn by_name(handle: Handle, name: Text<'_>, address: NetRoom<'_>, index: c_ulong) -> Answer {
     let nic = nic(handle)?;
-    if name.is_null() || address.is_null() {
+    let name = name.get()?;
+    if address.is_null() {
         return Err(PARAMETER);
     }
     if !*lock(&nic.has_names) {
         return Err(code(Error::NameService));
     }
-    // SAFETY: a string, by the contract.
-    let name = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| code(Error::NameService))?;
+    let name = name.to_str().map_err(|_| code(Error::NameService))?;
     let found = Wait::default().addresses(name, 0).map_err(|_| code(Error::NameService))?;
     let mut hosts: Vec<IpAddr> = Vec::new();
     for address in found {
@@ -44,27 +45,30 @@ pub(crate) unsafe fn by_name(handle: Handle, name: *const c_char, address: *mut 
         }
     }
     let host = usize::try_from(index).ok().and_then(|index| hosts.get(index)).ok_or(code(Error::NameService))?;
-    // SAFETY: by the contract.
-    unsafe { write_address(address, *host, &[]) };
+    address.write(*host, &[]);
     Ok(())
 }
 
-pub(crate) unsafe fn by_address(handle: Handle, address: *const u8, name: *mut c_char, length: *mut c_ulong) -> Answer {
+pub(crate) unsafe fn by_address(
+    handle: Handle,
+    address: NetAddress<'_>,
+    name: *mut c_char,
+    length: Out<'_, c_ulong>,
+) -> Answer {
     let nic = nic(handle)?;
-    if name.is_null() || length.is_null() {
+    if name.is_null() {
         return Err(PARAMETER);
     }
-    // SAFETY: by the contract.
-    let address = unsafe { read_address(address) }.map_err(code)?;
+    let length = length.place()?;
+    let address = address.read().map_err(code)?;
     if !*lock(&nic.has_names) {
         return Err(code(Error::NameService));
     }
     let found = Wait::default().run(move || name_of(address.host)).ok().flatten().ok_or(code(Error::NameService))?;
     let bytes = found.count_bytes();
-    // SAFETY: by the contract.
-    let room = unsafe { length.read() };
-    // SAFETY: by the contract.
-    unsafe { length.write(bytes as c_ulong) };
+    // SAFETY: by the contract of the header.
+    let room = unsafe { length.get() };
+    length.put(bytes as c_ulong);
     if room <= bytes as c_ulong {
         return Err(RESOURCE);
     }

@@ -1,22 +1,18 @@
 //! Calls on NICs.
 
-use crate::answer::{Answer, PARAMETER, RESOURCE, code};
+use crate::answer::{Answer, RESOURCE, code};
+use crate::arguments::{Out, Text};
 use crate::handles::{Handle, Kind, make};
 use crate::layout::NicAttributes;
 use crate::nic::{ErrorHandler, Nic, lock};
 use crate::table::{self, nic};
 use cci_via::{Error, MAX_DESCRIPTORS, MAX_DISCRIMINATOR, MAX_OBJECTS, MAX_QUEUE_ENTRIES, MAX_SEGMENTS, MAX_TRANSFER};
-use std::ffi::{CStr, c_char, c_ulong, c_void};
+use std::ffi::{c_char, c_ulong, c_void};
 
-pub(crate) unsafe fn open(name: *const c_char, nic: *mut Handle) -> Answer {
-    if name.is_null() || nic.is_null() {
-        return Err(PARAMETER);
-    }
-    // SAFETY: a string, by the contract.
-    let name = unsafe { CStr::from_ptr(name) }.to_string_lossy();
+pub(crate) fn open(name: Text<'_>, nic: Out<'_, Handle>) -> Answer {
+    let (name, nic) = (name.get()?.to_string_lossy(), nic.place()?);
     let number = table::enter(|number| Nic::open(&name, number))?;
-    // SAFETY: by the contract.
-    unsafe { nic.write(make(Kind::Nic, number, 0)) };
+    nic.put(make(Kind::Nic, number, 0));
     Ok(())
 }
 
@@ -30,11 +26,9 @@ pub(crate) fn close(handle: Handle) -> Answer {
     Ok(())
 }
 
-pub(crate) unsafe fn query(handle: Handle, attributes: *mut NicAttributes) -> Answer {
+pub(crate) fn query(handle: Handle, attributes: Out<'_, NicAttributes>) -> Answer {
     let nic = nic(handle)?;
-    if attributes.is_null() {
-        return Err(PARAMETER);
-    }
+    let attributes = attributes.place()?;
     let mut name = [0; 64];
     // One byte stays for the end of the string.
     for (target, byte) in name.iter_mut().take(63).zip(nic.name.bytes()) {
@@ -62,8 +56,7 @@ pub(crate) unsafe fn query(handle: Handle, attributes: *mut NicAttributes) -> An
         reliability_level_support: 7,
         rdma_read_support: 6,
     };
-    // SAFETY: by the contract.
-    unsafe { attributes.write(found) };
+    attributes.put(found);
     Ok(())
 }
 

@@ -1,20 +1,18 @@
 //! Completion queues.
 
-use crate::answer::{Answer, NOT_DONE, PARAMETER, code};
+use crate::answer::{Answer, NOT_DONE, code};
+use crate::arguments::{Out, Place};
 use crate::handles::{Handle, Kind, make};
 use crate::nic::Nic;
 use crate::table::{self, nic};
 use crate::vis::limit;
 use std::ffi::{c_int, c_ulong};
 
-pub(crate) unsafe fn create(handle: Handle, entries: c_ulong, queue: *mut Handle) -> Answer {
+pub(crate) fn create(handle: Handle, entries: c_ulong, queue: Out<'_, Handle>) -> Answer {
     let nic = nic(handle)?;
-    if queue.is_null() {
-        return Err(PARAMETER);
-    }
+    let queue = queue.place()?;
     let number = nic.core.create_queue(entries as usize).map_err(code)?;
-    // SAFETY: by the contract.
-    unsafe { queue.write(make(Kind::Queue, nic.number, number)) };
+    queue.put(make(Kind::Queue, nic.number, number));
     Ok(())
 }
 
@@ -28,22 +26,17 @@ pub(crate) fn destroy(handle: Handle) -> Answer {
     nic.core.destroy_queue(number).map_err(code)
 }
 
-unsafe fn hand(nic: &Nic, entry: (u32, bool), vi: *mut Handle, is_receive: *mut c_int) -> Answer {
-    // SAFETY: by the contract.
-    unsafe { vi.write(make(Kind::Vi, nic.number, entry.0)) };
-    // SAFETY: by the contract.
-    unsafe { is_receive.write(entry.1.into()) };
+fn hand(nic: &Nic, entry: (u32, bool), (vi, is_receive): (Place<'_, Handle>, Place<'_, c_int>)) -> Answer {
+    vi.put(make(Kind::Vi, nic.number, entry.0));
+    is_receive.put(entry.1.into());
     Ok(())
 }
 
-pub(crate) unsafe fn done(handle: Handle, vi: *mut Handle, is_receive: *mut c_int) -> Answer {
+pub(crate) fn done(handle: Handle, vi: Out<'_, Handle>, is_receive: Out<'_, c_int>) -> Answer {
     let (nic, number) = table::open(Kind::Queue, handle)?;
-    if vi.is_null() || is_receive.is_null() {
-        return Err(PARAMETER);
-    }
+    let places = (vi.place()?, is_receive.place()?);
     match nic.core.take_entry(number).map_err(code)? {
-        // SAFETY: by the contract.
-        Some(entry) => unsafe { hand(&nic, entry, vi, is_receive) },
+        Some(entry) => hand(&nic, entry, places),
         None => {
             nic.tell_faults();
             Err(NOT_DONE)
@@ -51,12 +44,9 @@ pub(crate) unsafe fn done(handle: Handle, vi: *mut Handle, is_receive: *mut c_in
     }
 }
 
-pub(crate) unsafe fn wait(handle: Handle, timeout: c_ulong, vi: *mut Handle, is_receive: *mut c_int) -> Answer {
+pub(crate) fn wait(handle: Handle, timeout: c_ulong, vi: Out<'_, Handle>, is_receive: Out<'_, c_int>) -> Answer {
     let (nic, number) = table::open(Kind::Queue, handle)?;
-    if vi.is_null() || is_receive.is_null() {
-        return Err(PARAMETER);
-    }
+    let places = (vi.place()?, is_receive.place()?);
     let entry = nic.core.wait_entry(number, limit(timeout)).map_err(|why| nic.refused(why))?;
-    // SAFETY: by the contract.
-    unsafe { hand(&nic, entry, vi, is_receive) }
+    hand(&nic, entry, places)
 }

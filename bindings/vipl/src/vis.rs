@@ -1,6 +1,7 @@
 //! VIs and their queues.
 
 use crate::answer::{Answer, DESCRIPTOR_ERROR, NOT_DONE, PARAMETER, code};
+use crate::arguments::{In, Out, Place};
 use crate::descriptor::{ALIGNMENT, CONTROL, Descriptor};
 use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::CViAttributes;
@@ -23,27 +24,23 @@ pub(crate) fn limit(timeout: c_ulong) -> Option<Duration> {
     (timeout != c_ulong::MAX).then(|| Duration::from_millis(timeout))
 }
 
-pub(crate) unsafe fn create(
+pub(crate) fn create(
     handle: Handle,
-    attributes: *const CViAttributes,
+    attributes: In<'_, CViAttributes>,
     send: Handle,
     receive: Handle,
-    vi: *mut Handle,
+    vi: Out<'_, Handle>,
 ) -> Answer {
     let nic = nic(handle)?;
-    if attributes.is_null() || vi.is_null() {
-        return Err(PARAMETER);
-    }
+    let (attributes, vi) = (attributes.get()?, vi.place()?);
     let queue = |handle: Handle| match handle.is_null() {
         true => Ok(None),
         false => of_nic(Kind::Queue, nic.number, handle).map(Some).ok_or(PARAMETER),
     };
     let (send, receive) = (queue(send)?, queue(receive)?);
-    // SAFETY: by the contract.
-    let attributes = unsafe { &*attributes }.read(nic.number).map_err(code)?;
+    let attributes = attributes.read(nic.number).map_err(code)?;
     let number = nic.core.create_vi(&attributes, send, receive).map_err(code)?;
-    // SAFETY: by the contract.
-    unsafe { vi.write(make(Kind::Vi, nic.number, number)) };
+    vi.put(make(Kind::Vi, nic.number, number));
     Ok(())
 }
 
@@ -52,40 +49,26 @@ pub(crate) fn destroy(handle: Handle) -> Answer {
     nic.core.destroy_vi(number).map_err(|why| nic.refused(why))
 }
 
-pub(crate) unsafe fn query(
+pub(crate) fn query(
     handle: Handle,
-    state: *mut c_int,
-    attributes: *mut CViAttributes,
-    is_send_empty: *mut c_int,
-    is_receive_empty: *mut c_int,
+    state: Out<'_, c_int>,
+    attributes: Out<'_, CViAttributes>,
+    is_send_empty: Out<'_, c_int>,
+    is_receive_empty: Out<'_, c_int>,
 ) -> Answer {
     let (nic, number) = vi(handle)?;
     let (found, own, send, receive) = nic.core.query_vi(number).map_err(|why| nic.refused(why))?;
     nic.tell_faults();
-    if !state.is_null() {
-        // SAFETY: by the contract.
-        unsafe { state.write(found as c_int) };
-    }
-    if !attributes.is_null() {
-        // SAFETY: by the contract.
-        unsafe { attributes.write(CViAttributes::of(&own, Some(nic.number))) };
-    }
-    for (target, value) in [(is_send_empty, send), (is_receive_empty, receive)] {
-        if !target.is_null() {
-            // SAFETY: by the contract.
-            unsafe { target.write(value.into()) };
-        }
-    }
+    state.offer(found as c_int);
+    attributes.offer(CViAttributes::of(&own, Some(nic.number)));
+    is_send_empty.offer(send.into());
+    is_receive_empty.offer(receive.into());
     Ok(())
 }
 
-pub(crate) unsafe fn set_attributes(handle: Handle, attributes: *const CViAttributes) -> Answer {
+pub(crate) fn set_attributes(handle: Handle, attributes: In<'_, CViAttributes>) -> Answer {
     let (nic, number) = vi(handle)?;
-    if attributes.is_null() {
-        return Err(PARAMETER);
-    }
-    // SAFETY: by the contract.
-    let attributes = unsafe { &*attributes }.read(nic.number).map_err(code)?;
+    let attributes = attributes.get()?.read(nic.number).map_err(code)?;
     nic.core.set_attributes(number, &attributes).map_err(code)
 }
 
@@ -117,20 +100,15 @@ pub(crate) fn post(handle: Handle, descriptor: *mut c_void, memory: u32, is_rece
 }
 
 /// Hands a taken descriptor over.
-///
-/// # Safety
-///
-/// A place for a pointer.
 #[inline]
-unsafe fn hand(nic: &Nic, taken: Result<Taken<Descriptor>, Error>, target: *mut *mut c_void) -> Answer {
+fn hand(nic: &Nic, taken: Result<Taken<Descriptor>, Error>, target: &Place<'_, *mut c_void>) -> Answer {
     let (address, answer) = match taken {
         Ok(Taken::Done(end, token)) => (token.0, if end.status.is_error() { Err(DESCRIPTOR_ERROR) } else { Ok(()) }),
         Ok(Taken::NotDone) => (0, Err(NOT_DONE)),
         Ok(Taken::Empty) => (0, Err(DESCRIPTOR_ERROR)),
         Err(why) => (0, Err(code(why))),
     };
-    // SAFETY: by the contract.
-    unsafe { target.write(std::ptr::with_exposed_provenance_mut(address)) };
+    target.put(std::ptr::with_exposed_provenance_mut(address));
     if answer.is_err() {
         nic.tell_faults();
     }
@@ -138,22 +116,16 @@ unsafe fn hand(nic: &Nic, taken: Result<Taken<Descriptor>, Error>, target: *mut 
 }
 
 #[inline]
-pub(crate) unsafe fn done(handle: Handle, target: *mut *mut c_void, is_receive: bool) -> Answer {
+pub(crate) fn done(handle: Handle, target: Out<'_, *mut c_void>, is_receive: bool) -> Answer {
     let (nic, number) = vi(handle)?;
-    if target.is_null() {
-        return Err(PARAMETER);
-    }
+    let target = target.place()?;
     let taken = nic.core.take(number, is_receive);
-    // SAFETY: by the contract.
-    unsafe { hand(&nic, taken, target) }
+    hand(&nic, taken, &target)
 }
 
-pub(crate) unsafe fn wait(handle: Handle, timeout: c_ulong, target: *mut *mut c_void, is_receive: bool) -> Answer {
+pub(crate) fn wait(handle: Handle, timeout: c_ulong, target: Out<'_, *mut c_void>, is_receive: bool) -> Answer {
     let (nic, number) = vi(handle)?;
-    if target.is_null() {
-        return Err(PARAMETER);
-    }
+    let target = target.place()?;
     let taken = nic.core.wait_taken(number, is_receive, limit(timeout));
-    // SAFETY: by the contract.
-    unsafe { hand(&nic, taken, target) }
+    hand(&nic, taken, &target)
 }

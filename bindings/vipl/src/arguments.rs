@@ -1,0 +1,71 @@
+//! Pointers of C, each kind with its contract. They are made where a program calls: as parameters
+//! of exported functions, whose caller keeps the contract for the time of the call.
+
+use crate::answer::PARAMETER;
+use std::ffi::{CStr, c_char, c_int};
+use std::marker::PhantomData;
+use std::ptr::NonNull;
+
+/// NULL, or leads to a variable that the call may write, of any alignment.
+#[repr(transparent)]
+pub(crate) struct Out<'call, T>(Option<NonNull<T>>, PhantomData<&'call T>);
+
+/// Where a result is written.
+pub(crate) struct Place<'call, T>(NonNull<T>, PhantomData<&'call T>);
+
+impl<'call, T> Out<'call, T> {
+    /// The place of a result that must be asked for.
+    #[inline(always)]
+    pub(crate) fn place(self) -> Result<Place<'call, T>, c_int> {
+        self.0.map(|at| Place(at, PhantomData)).ok_or(PARAMETER)
+    }
+
+    /// Writes a result if it is asked for.
+    pub(crate) fn offer(self, value: T) {
+        if let Some(at) = self.0 {
+            Place(at, PhantomData).put(value);
+        }
+    }
+}
+
+impl<T> Place<'_, T> {
+    #[inline(always)]
+    pub(crate) fn put(&self, value: T) {
+        // SAFETY: by the contract of `Out`.
+        unsafe { self.0.write_unaligned(value) };
+    }
+
+    /// What the program has put there.
+    ///
+    /// # Safety
+    ///
+    /// It has put something there.
+    pub(crate) unsafe fn get(&self) -> T {
+        // SAFETY: by the contracts of `Out` and of the function.
+        unsafe { self.0.read_unaligned() }
+    }
+}
+
+/// NULL, or leads to a structure that the program has filled in, of any alignment.
+#[repr(transparent)]
+pub(crate) struct In<'call, T>(Option<NonNull<T>>, PhantomData<&'call T>);
+
+impl<T> In<'_, T> {
+    /// What must be given.
+    pub(crate) fn get(self) -> Result<T, c_int> {
+        // SAFETY: by the contract of the type.
+        self.0.map(|at| unsafe { at.read_unaligned() }).ok_or(PARAMETER)
+    }
+}
+
+/// NULL, or leads to a text with its end, which stays as it is during the call.
+#[repr(transparent)]
+pub(crate) struct Text<'call>(*const c_char, PhantomData<&'call CStr>);
+
+impl<'call> Text<'call> {
+    /// What must be given.
+    pub(crate) fn get(self) -> Result<&'call CStr, c_int> {
+        // SAFETY: by the contract of the type.
+        if self.0.is_null() { Err(PARAMETER) } else { Ok(unsafe { CStr::from_ptr(self.0) }) }
+    }
+}
