@@ -10,25 +10,25 @@ use std::ptr::NonNull;
 #[repr(transparent)]
 pub(crate) struct Out<'call, T>(Option<NonNull<T>>, PhantomData<&'call T>);
 
-/// Where a result is written.
-pub(crate) struct Place<'call, T>(NonNull<T>, PhantomData<&'call T>);
+/// A variable for a result.
+pub(crate) struct Variable<'call, T>(NonNull<T>, PhantomData<&'call T>);
 
 impl<'call, T> Out<'call, T> {
-    /// The place of a result that must be asked for.
+    /// The variable of a result that must be asked for.
     #[inline(always)]
-    pub(crate) fn place(self) -> Result<Place<'call, T>, c_int> {
-        self.0.map(|at| Place(at, PhantomData)).ok_or(PARAMETER)
+    pub(crate) fn variable(self) -> Result<Variable<'call, T>, c_int> {
+        self.0.map(|at| Variable(at, PhantomData)).ok_or(PARAMETER)
     }
 
     /// Writes a result if it is asked for.
     pub(crate) fn offer(self, value: T) {
         if let Some(at) = self.0 {
-            Place(at, PhantomData).put(value);
+            Variable(at, PhantomData).put(value);
         }
     }
 }
 
-impl<T> Place<'_, T> {
+impl<T> Variable<'_, T> {
     #[inline(always)]
     pub(crate) fn put(&self, value: T) {
         // SAFETY: by the contract of `Out`.

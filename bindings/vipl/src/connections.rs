@@ -18,7 +18,7 @@ pub(crate) fn wait(
     connection: Out<'_, Handle>,
 ) -> Answer {
     let nic = nic(handle)?;
-    let connection = connection.place()?;
+    let connection = connection.variable()?;
     let local = local.read().map_err(code)?;
     let asking = nic.core.listen(&local, limit(timeout)).map_err(|why| nic.refused(why))?;
     let address = asking.address();

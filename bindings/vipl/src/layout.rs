@@ -132,18 +132,15 @@ impl NetAddress<'_> {
         }
         // SAFETY: by the contract of the type; of any alignment.
         let [length, discriminator] = unsafe { address.cast::<[u16; 2]>().read_unaligned() }.map(usize::from);
-        if discriminator > MAX_DISCRIMINATOR {
+        if !matches!(length, 4 | 16) || discriminator > MAX_DISCRIMINATOR {
             return Err(REASON);
         }
-        let host: IpAddr = match length {
-            // SAFETY: by the contract of the type, as the length says.
-            4 => unsafe { address.add(4).cast::<[u8; 4]>().read() }.into(),
-            // SAFETY: likewise.
-            16 => unsafe { address.add(4).cast::<[u8; 16]>().read() }.into(),
-            _ => return Err(REASON),
-        };
         // SAFETY: by the contract of the type.
-        let discriminator = unsafe { std::slice::from_raw_parts(address.add(4 + length), discriminator) };
+        let bytes = unsafe { std::slice::from_raw_parts(address.add(4), length + discriminator) };
+        let (host, discriminator) = bytes.split_at(length);
+        let host =
+            <[u8; 4]>::try_from(host).map(IpAddr::from).or_else(|_| <[u8; 16]>::try_from(host).map(IpAddr::from));
+        let host = host.map_err(|_| REASON)?;
         Ok(Address::new(host, discriminator))
     }
 }
@@ -159,13 +156,9 @@ impl NetRoom<'_> {
             return;
         }
         let host = host_bytes(host);
-        // SAFETY: by the contract of the type; of any alignment.
-        unsafe { target.cast::<[u16; 2]>().write_unaligned([host.len() as u16, discriminator.len() as u16]) };
-        let mut at = 4;
-        for bytes in [&host[..], discriminator] {
-            // SAFETY: by the contract of the type; what is copied is the library's own.
-            unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), target.add(at), bytes.len()) };
-            at += bytes.len();
-        }
+        let lengths = [host.len(), discriminator.len()].map(|len| (len as u16).to_ne_bytes());
+        let bytes = [lengths.as_flattened(), &host, discriminator].concat();
+        // SAFETY: by the contract of the type; what is copied is the library's own.
+        unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 }

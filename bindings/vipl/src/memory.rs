@@ -11,7 +11,7 @@ use std::ffi::{c_ulong, c_void};
 
 pub(crate) fn create_tag(handle: Handle, tag: Out<'_, Handle>) -> Answer {
     let nic = nic(handle)?;
-    let tag = tag.place()?;
+    let tag = tag.variable()?;
     let made = nic.core.create_tag().map_err(code)?;
     tag.put(make(Kind::Tag, nic.number, made.number()));
     Ok(())
@@ -47,7 +47,7 @@ pub(crate) unsafe fn register(
     if start.is_null() || length == 0 {
         return Err(PARAMETER);
     }
-    let (attributes, memory) = (attributes.get()?, memory.place()?);
+    let (attributes, memory) = (attributes.get()?, memory.variable()?);
     if start.addr().checked_add(length as usize).is_none() {
         return Err(PARAMETER);
     }
@@ -70,7 +70,7 @@ pub(crate) fn deregister(handle: Handle, start: *mut c_void, memory: u32) -> Ans
 pub(crate) fn query(handle: Handle, start: *mut c_void, memory: u32, attributes: Out<'_, MemAttributes>) -> Answer {
     let nic = nic(handle)?;
     let (tag, access) = nic.core.query_memory(memory, start.addr() as u64).map_err(code)?;
-    attributes.place()?.put(MemAttributes::of(nic.number, tag, access));
+    attributes.variable()?.put(MemAttributes::of(nic.number, tag, access));
     Ok(())
 }
 

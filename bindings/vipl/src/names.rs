@@ -59,7 +59,7 @@ pub(crate) unsafe fn by_address(
     if name.is_null() {
         return Err(PARAMETER);
     }
-    let length = length.place()?;
+    let length = length.variable()?;
     let address = address.read().map_err(code)?;
     if !*lock(&nic.has_names) {
         return Err(code(Error::NameService));

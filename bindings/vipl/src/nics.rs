@@ -10,7 +10,7 @@ use cci_via::{Error, MAX_DESCRIPTORS, MAX_DISCRIMINATOR, MAX_OBJECTS, MAX_QUEUE_
 use std::ffi::{c_char, c_ulong, c_void};
 
 pub(crate) fn open(name: Text<'_>, nic: Out<'_, Handle>) -> Answer {
-    let (name, nic) = (name.get()?.to_string_lossy(), nic.place()?);
+    let (name, nic) = (name.get()?.to_string_lossy(), nic.variable()?);
     let number = table::enter(|number| Nic::open(&name, number))?;
     nic.put(make(Kind::Nic, number, 0));
     Ok(())
@@ -28,7 +28,7 @@ pub(crate) fn close(handle: Handle) -> Answer {
 
 pub(crate) fn query(handle: Handle, attributes: Out<'_, NicAttributes>) -> Answer {
     let nic = nic(handle)?;
-    let attributes = attributes.place()?;
+    let attributes = attributes.variable()?;
     let mut name = [0; 64];
     // One byte stays for the end of the string.
     for (target, byte) in name.iter_mut().take(63).zip(nic.name.bytes()) {

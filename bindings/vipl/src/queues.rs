@@ -1,7 +1,7 @@
 //! Completion queues.
 
 use crate::answer::{Answer, NOT_DONE, code};
-use crate::arguments::{Out, Place};
+use crate::arguments::{Out, Variable};
 use crate::handles::{Handle, Kind, make};
 use crate::nic::Nic;
 use crate::table::{self, nic};
@@ -10,7 +10,7 @@ use std::ffi::{c_int, c_ulong};
 
 pub(crate) fn create(handle: Handle, entries: c_ulong, queue: Out<'_, Handle>) -> Answer {
     let nic = nic(handle)?;
-    let queue = queue.place()?;
+    let queue = queue.variable()?;
     let number = nic.core.create_queue(entries as usize).map_err(code)?;
     queue.put(make(Kind::Queue, nic.number, number));
     Ok(())
@@ -26,7 +26,7 @@ pub(crate) fn destroy(handle: Handle) -> Answer {
     nic.core.destroy_queue(number).map_err(code)
 }
 
-fn hand(nic: &Nic, entry: (u32, bool), (vi, is_receive): (Place<'_, Handle>, Place<'_, c_int>)) -> Answer {
+fn hand(nic: &Nic, entry: (u32, bool), (vi, is_receive): (Variable<'_, Handle>, Variable<'_, c_int>)) -> Answer {
     vi.put(make(Kind::Vi, nic.number, entry.0));
     is_receive.put(entry.1.into());
     Ok(())
@@ -34,9 +34,9 @@ fn hand(nic: &Nic, entry: (u32, bool), (vi, is_receive): (Place<'_, Handle>, Pla
 
 pub(crate) fn done(handle: Handle, vi: Out<'_, Handle>, is_receive: Out<'_, c_int>) -> Answer {
     let (nic, number) = table::open(Kind::Queue, handle)?;
-    let places = (vi.place()?, is_receive.place()?);
+    let variables = (vi.variable()?, is_receive.variable()?);
     match nic.core.take_entry(number).map_err(code)? {
-        Some(entry) => hand(&nic, entry, places),
+        Some(entry) => hand(&nic, entry, variables),
         None => {
             nic.tell_faults();
             Err(NOT_DONE)
@@ -46,7 +46,7 @@ pub(crate) fn done(handle: Handle, vi: Out<'_, Handle>, is_receive: Out<'_, c_in
 
 pub(crate) fn wait(handle: Handle, timeout: c_ulong, vi: Out<'_, Handle>, is_receive: Out<'_, c_int>) -> Answer {
     let (nic, number) = table::open(Kind::Queue, handle)?;
-    let places = (vi.place()?, is_receive.place()?);
+    let variables = (vi.variable()?, is_receive.variable()?);
     let entry = nic.core.wait_entry(number, limit(timeout)).map_err(|why| nic.refused(why))?;
-    hand(&nic, entry, places)
+    hand(&nic, entry, variables)
 }

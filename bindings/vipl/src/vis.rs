@@ -1,7 +1,7 @@
 //! VIs and their queues.
 
 use crate::answer::{Answer, DESCRIPTOR_ERROR, NOT_DONE, PARAMETER, code};
-use crate::arguments::{In, Out, Place};
+use crate::arguments::{In, Out, Variable};
 use crate::descriptor::{ALIGNMENT, CONTROL, Descriptor};
 use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::CViAttributes;
@@ -32,7 +32,7 @@ pub(crate) fn create(
     vi: Out<'_, Handle>,
 ) -> Answer {
     let nic = nic(handle)?;
-    let (attributes, vi) = (attributes.get()?, vi.place()?);
+    let (attributes, vi) = (attributes.get()?, vi.variable()?);
     let queue = |handle: Handle| match handle.is_null() {
         true => Ok(None),
         false => of_nic(Kind::Queue, nic.number, handle).map(Some).ok_or(PARAMETER),
@@ -101,7 +101,7 @@ pub(crate) fn post(handle: Handle, descriptor: *mut c_void, memory: u32, is_rece
 
 /// Hands a taken descriptor over.
 #[inline]
-fn hand(nic: &Nic, taken: Result<Taken<Descriptor>, Error>, target: &Place<'_, *mut c_void>) -> Answer {
+fn hand(nic: &Nic, taken: Result<Taken<Descriptor>, Error>, target: &Variable<'_, *mut c_void>) -> Answer {
     let (address, answer) = match taken {
         Ok(Taken::Done(end, token)) => (token.0, if end.status.is_error() { Err(DESCRIPTOR_ERROR) } else { Ok(()) }),
         Ok(Taken::NotDone) => (0, Err(NOT_DONE)),
@@ -118,14 +118,14 @@ fn hand(nic: &Nic, taken: Result<Taken<Descriptor>, Error>, target: &Place<'_, *
 #[inline]
 pub(crate) fn done(handle: Handle, target: Out<'_, *mut c_void>, is_receive: bool) -> Answer {
     let (nic, number) = vi(handle)?;
-    let target = target.place()?;
+    let target = target.variable()?;
     let taken = nic.core.take(number, is_receive);
     hand(&nic, taken, &target)
 }
 
 pub(crate) fn wait(handle: Handle, timeout: c_ulong, target: Out<'_, *mut c_void>, is_receive: bool) -> Answer {
     let (nic, number) = vi(handle)?;
-    let target = target.place()?;
+    let target = target.variable()?;
     let taken = nic.core.wait_taken(number, is_receive, limit(timeout));
     hand(&nic, taken, &target)
 }
