@@ -63,33 +63,6 @@ pub(crate) extern "C" fn MX_ERRORS_RETURN(_text: *mut c_char, code: c_uint) -> c
     code
 }
 
-/// Writes a result that must be asked for.
-///
-/// # Safety
-///
-/// `to` is NULL, or leads to a variable of this type.
-pub(crate) unsafe fn give<T>(to: *mut T, value: T) -> Answer {
-    if to.is_null() {
-        return Err(NULL);
-    }
-    // SAFETY: by the contract; unaligned variables are the program's fault, and work too.
-    unsafe { to.write_unaligned(value) };
-    Ok(())
-}
-
-/// Writes a result if it is asked for.
-///
-/// # Safety
-///
-/// As [`give`].
-#[inline]
-pub(crate) unsafe fn offer<T>(to: *mut T, value: T) {
-    if !to.is_null() {
-        // SAFETY: by the contract.
-        unsafe { to.write_unaligned(value) };
-    }
-}
-
 /// The handler to which a program's pointer leads; NULL: the default one.
 pub(crate) fn handler_of(given: Option<ErrorHandler>) -> ErrorHandler {
     given.unwrap_or(MX_ERRORS_ARE_FATAL)

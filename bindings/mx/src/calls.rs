@@ -1,6 +1,7 @@
 //! Endpoints and requests.
 
-use crate::answer::{ALREADY_INITIALIZED, Answer, DEVICE_CYCLE, ErrorHandler, NULL, Refusal, give, handler_of, offer};
+use crate::answer::{ALREADY_INITIALIZED, Answer, DEVICE_CYCLE, ErrorHandler, Refusal, handler_of};
+use crate::arguments::{In, Out, Variable};
 use crate::layout::{CAddress, CParameter, CSegment, CStatus, segments};
 use crate::registry::{End, Handle, Membership, lock, registry};
 use cci::{Context, Device};
@@ -159,13 +160,11 @@ pub(crate) fn found_nic() -> Result<u64, Refusal> {
 pub(crate) unsafe fn open(
     (board, id, key): (u32, u32, u32),
     (list, count): (*const CParameter, u32),
-    to: *mut Handle,
+    to: Out<'_, Handle>,
 ) -> Answer {
     let registry = registry()?;
     registry.check()?;
-    if to.is_null() {
-        return Err(NULL);
-    }
+    let to = to.variable()?;
     if board != 0 && board != ANY {
         return Err(Error::BoardUnknown.into());
     }
@@ -174,8 +173,8 @@ pub(crate) unsafe fn open(
     let endpoint = open_at_place((id != ANY).then_some(id), key, &options, may_be_rank)?;
     *lock(&registry.nic) = Some(endpoint.address().nic());
     let handle = registry.enter(End::new(endpoint, handler)).ok_or(Error::NoResources)?;
-    // SAFETY: by the contract of the header.
-    unsafe { give(to, handle) }
+    to.put(handle);
+    Ok(())
 }
 
 pub(crate) fn close(handle: Handle) -> Answer {
@@ -184,14 +183,14 @@ pub(crate) fn close(handle: Handle) -> Answer {
 }
 
 /// Gives a new request to the program.
-unsafe fn begun(end: &Arc<End>, request: Request, to: *mut Handle, is_timed: bool) -> Answer {
+fn begun(end: &Arc<End>, request: Request, to: Variable<'_, Handle>, is_timed: bool) -> Answer {
     // Publishes nothing.
     let timeout = if is_timed { end.timeout.load(Ordering::Relaxed) } else { 0 };
     if timeout > 0 {
         end.endpoint.set_timeout(request, limit(timeout))?;
     }
-    // SAFETY: by the contract of the header.
-    unsafe { give(to, end.name(request)) }
+    to.put(end.name(request));
+    Ok(())
 }
 
 #[inline]
@@ -201,17 +200,14 @@ pub(crate) unsafe fn send(
     to: CAddress,
     (bits, context): (u64, *mut c_void),
     is_sync: bool,
-    request: *mut Handle,
+    request: Out<'_, Handle>,
 ) -> Answer {
-    if request.is_null() {
-        return Err(NULL);
-    }
+    let request = request.variable()?;
     // SAFETY: by the contract of the header.
     let segments = unsafe { segments(list, count) }?;
     let start = if is_sync { Endpoint::send_sync } else { Endpoint::send };
     let begin = start(&end.endpoint, segments, to.into(), bits, word(context))?;
-    // SAFETY: by the contract of the header.
-    unsafe { begun(end, begin, request, true) }
+    begun(end, begin, request, true)
 }
 
 #[inline]
@@ -220,131 +216,101 @@ pub(crate) unsafe fn receive(
     (list, count): (*const CSegment, u32),
     wanted: Match,
     context: *mut c_void,
-    request: *mut Handle,
+    request: Out<'_, Handle>,
 ) -> Answer {
-    if request.is_null() {
-        return Err(NULL);
-    }
+    let request = request.variable()?;
     // SAFETY: by the contract of the header.
     let segments = unsafe { segments(list, count) }?;
     let begin = end.endpoint.receive(segments, wanted, word(context))?;
-    // SAFETY: by the contract of the header.
-    unsafe { begun(end, begin, request, false) }
+    begun(end, begin, request, false)
 }
 
 /// The request to which a pointer leads.
 #[inline]
-unsafe fn named(end: &End, request: *const Handle) -> Result<Request, Refusal> {
-    if request.is_null() {
-        return Err(NULL);
-    }
-    // SAFETY: by the contract of the header.
-    end.request(unsafe { request.read_unaligned() })
+fn named(end: &End, request: In<'_, Handle>) -> Result<Request, Refusal> {
+    end.request(request.get()?)
 }
 
 /// Gives a status and whether there is one.
 #[inline]
-unsafe fn hand_over(found: Option<Status>, status: *mut CStatus, result: *mut u32) -> Answer {
-    // SAFETY: by the contract of the header.
-    unsafe { offer(result, u32::from(found.is_some())) };
+fn hand_over(found: Option<Status>, status: Out<'_, CStatus>, result: Out<'_, u32>) -> Answer {
+    result.offer(u32::from(found.is_some()));
     if let Some(found) = found {
-        // SAFETY: by the contract of the header.
-        unsafe { offer(status, found.into()) };
+        status.offer(found.into());
     }
     Ok(())
 }
 
 /// A test: no time; a wait: so many ms, or 0 for ever.
 #[inline]
-pub(crate) unsafe fn wait(
+pub(crate) fn wait(
     end: &Arc<End>,
-    request: *const Handle,
+    request: In<'_, Handle>,
     limit: Option<Duration>,
-    status: *mut CStatus,
-    result: *mut u32,
+    status: Out<'_, CStatus>,
+    result: Out<'_, u32>,
 ) -> Answer {
-    // SAFETY: by the contract of the header.
-    let found = unsafe { named(end, request) }.and_then(|request| Ok(end.endpoint.wait(request, limit)?))?;
-    // SAFETY: by the contract of the header.
-    unsafe { hand_over(found, status, result) }
+    let found = end.endpoint.wait(named(end, request)?, limit)?;
+    hand_over(found, status, result)
 }
 
-pub(crate) unsafe fn wait_any(
+pub(crate) fn wait_any(
     end: &Arc<End>,
     wanted: Match,
     limit: Option<Duration>,
-    status: *mut CStatus,
-    result: *mut u32,
+    status: Out<'_, CStatus>,
+    result: Out<'_, u32>,
 ) -> Answer {
     let found = end.endpoint.wait_any(wanted, limit)?;
-    // SAFETY: by the contract of the header.
-    unsafe { hand_over(found, status, result) }
+    hand_over(found, status, result)
 }
 
-pub(crate) unsafe fn probe(
+pub(crate) fn probe(
     end: &Arc<End>,
     wanted: Match,
     limit: Option<Duration>,
-    status: *mut CStatus,
-    result: *mut u32,
+    status: Out<'_, CStatus>,
+    result: Out<'_, u32>,
 ) -> Answer {
     let found = end.endpoint.probe(wanted, limit)?;
-    // SAFETY: by the contract of the header.
-    unsafe { hand_over(found, status, result) }
+    hand_over(found, status, result)
 }
 
-pub(crate) unsafe fn peek(end: &Arc<End>, limit: Option<Duration>, request: *mut Handle, result: *mut u32) -> Answer {
-    if request.is_null() {
-        return Err(NULL);
-    }
+pub(crate) fn peek(end: &Arc<End>, limit: Option<Duration>, request: Out<'_, Handle>, result: Out<'_, u32>) -> Answer {
+    let request = request.variable()?;
     let found = end.endpoint.peek(limit)?;
-    // SAFETY: by the contract of the header.
-    unsafe { offer(result, u32::from(found.is_some())) };
-    match found {
-        // SAFETY: by the contract of the header.
-        Some(found) => unsafe { give(request, end.name(found)) },
-        None => Ok(()),
+    result.offer(u32::from(found.is_some()));
+    if let Some(found) = found {
+        request.put(end.name(found));
     }
+    Ok(())
 }
 
-pub(crate) unsafe fn buffered(
+pub(crate) fn buffered(
     end: &Arc<End>,
-    request: *const Handle,
+    request: In<'_, Handle>,
     limit: Option<Duration>,
-    result: *mut u32,
+    result: Out<'_, u32>,
 ) -> Answer {
-    // SAFETY: by the contract of the header.
-    let is_buffered =
-        unsafe { named(end, request) }.and_then(|request| Ok(end.endpoint.buffered(request, limit)?))?;
-    // SAFETY: by the contract of the header.
-    unsafe { give(result, u32::from(is_buffered)) }
+    let is_buffered = end.endpoint.buffered(named(end, request)?, limit)?;
+    result.give(u32::from(is_buffered))
 }
 
-pub(crate) unsafe fn cancel(end: &Arc<End>, request: *const Handle, result: *mut u32) -> Answer {
-    if result.is_null() {
-        return Err(NULL);
-    }
-    // SAFETY: by the contract of the header.
-    let is_taken = unsafe { named(end, request) }.and_then(|request| Ok(end.endpoint.cancel(request)?))?;
-    // SAFETY: by the contract of the header.
-    unsafe { give(result, u32::from(is_taken)) }
+pub(crate) fn cancel(end: &Arc<End>, request: In<'_, Handle>, result: Out<'_, u32>) -> Answer {
+    let result = result.variable()?;
+    result.put(u32::from(end.endpoint.cancel(named(end, request)?)?));
+    Ok(())
 }
 
-pub(crate) unsafe fn forget(end: &Arc<End>, request: *const Handle) -> Answer {
-    // SAFETY: by the contract of the header.
-    Ok(end.endpoint.forget(unsafe { named(end, request) }?)?)
+pub(crate) fn forget(end: &Arc<End>, request: In<'_, Handle>) -> Answer {
+    Ok(end.endpoint.forget(named(end, request)?)?)
 }
 
-pub(crate) unsafe fn context(request: *const Handle, to: *mut *mut c_void) -> Answer {
-    if request.is_null() {
-        return Err(NULL);
-    }
-    // SAFETY: by the contract of the header.
-    let handle = unsafe { request.read_unaligned() };
+pub(crate) fn context(request: In<'_, Handle>, to: Out<'_, *mut c_void>) -> Answer {
+    let handle = request.get()?;
     let end = registry()?.end_of(handle)?;
     let context = end.endpoint.context(end.request(handle)?)?;
-    // SAFETY: by the contract of the header.
-    unsafe { give(to, std::ptr::with_exposed_provenance_mut(context as usize)) }
+    to.give(std::ptr::with_exposed_provenance_mut(context as usize))
 }
 
 pub(crate) fn set_timeout(end: &Arc<End>, request: Handle, ms: u32) -> Answer {
@@ -356,28 +322,22 @@ pub(crate) fn set_timeout(end: &Arc<End>, request: Handle, ms: u32) -> Answer {
     Ok(end.endpoint.set_timeout(end.request(request)?, limit(ms))?)
 }
 
-pub(crate) unsafe fn connect(end: &Arc<End>, at: (u64, u32), key: u32, ms: u32, to: *mut CAddress) -> Answer {
-    if to.is_null() {
-        return Err(NULL);
-    }
-    let address = end.endpoint.connect(at, key, limit(ms))?;
-    // SAFETY: by the contract of the header.
-    unsafe { give(to, address.into()) }
+pub(crate) fn connect(end: &Arc<End>, at: (u64, u32), key: u32, ms: u32, to: Out<'_, CAddress>) -> Answer {
+    let to = to.variable()?;
+    to.put(end.endpoint.connect(at, key, limit(ms))?.into());
+    Ok(())
 }
 
-pub(crate) unsafe fn iconnect(
+pub(crate) fn iconnect(
     end: &Arc<End>,
     at: (u64, u32),
     key: u32,
     (bits, context): (u64, *mut c_void),
-    request: *mut Handle,
+    request: Out<'_, Handle>,
 ) -> Answer {
-    if request.is_null() {
-        return Err(NULL);
-    }
+    let request = request.variable()?;
     let begin = end.endpoint.start_connect(at, key, bits, word(context))?;
-    // SAFETY: by the contract of the header.
-    unsafe { begun(end, begin, request, true) }
+    begun(end, begin, request, true)
 }
 
 /// The unexpected handler of C.

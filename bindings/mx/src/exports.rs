@@ -1,6 +1,7 @@
 //! The symbols.
 
 use crate::answer::ErrorHandler;
+use crate::arguments::{In, Out, Text};
 use crate::boundary::answer;
 use crate::calls::{self, UnexpectedHandler, limit};
 use crate::layout::{CAddress, CParameter, CSegment, CStatus};
@@ -54,17 +55,17 @@ export! {
     mx__init_api(api: c_int) => calls::init(api);
     mx_finalize() => calls::finalize();
     mx_set_error_handler(handler: Option<ErrorHandler>) => calls::set_error_handler(handler);
-    mx_open_endpoint(board: u32, id: u32, key: u32, list: *const CParameter, count: u32, endpoint: *mut Handle) => calls::open((board, id, key), (list, count), endpoint);
+    mx_open_endpoint(board: u32, id: u32, key: u32, list: *const CParameter, count: u32, endpoint: Out<'_, Handle>) => calls::open((board, id, key), (list, count), endpoint);
     mx_close_endpoint(endpoint: Handle) => calls::close(endpoint);
-    mx_context(request: *const Handle, context: *mut *mut c_void) => calls::context(request, context);
-    mx_hostname_to_nic_id(name: *const c_char, nic: *mut u64) => names::nic_of_host(name, nic);
-    mx_board_number_to_nic_id(board: u32, nic: *mut u64) => names::nic_of_board(board, nic);
-    mx_nic_id_to_board_number(nic: u64, board: *mut u32) => names::board_of_nic(nic, board);
+    mx_context(request: In<'_, Handle>, context: Out<'_, *mut c_void>) => calls::context(request, context);
+    mx_hostname_to_nic_id(name: Text<'_>, nic: Out<'_, u64>) => names::nic_of_host(name, nic);
+    mx_board_number_to_nic_id(board: u32, nic: Out<'_, u64>) => names::nic_of_board(board, nic);
+    mx_nic_id_to_board_number(nic: u64, board: Out<'_, u32>) => names::board_of_nic(nic, board);
     mx_nic_id_to_hostname(nic: u64, name: *mut c_char) => names::host_of_nic(nic, name);
-    mx_decompose_endpoint_addr(address: CAddress, nic: *mut u64, id: *mut u32) => names::take_apart(address, nic, id, None);
-    mx_decompose_endpoint_addr2(address: CAddress, nic: *mut u64, id: *mut u32, session: *mut u32) => names::take_apart(address, nic, id, Some(session));
+    mx_decompose_endpoint_addr(address: CAddress, nic: Out<'_, u64>, id: Out<'_, u32>) => names::take_apart(address, nic, id, None);
+    mx_decompose_endpoint_addr2(address: CAddress, nic: Out<'_, u64>, id: Out<'_, u32>, session: Out<'_, u32>) => names::take_apart(address, nic, id, Some(session));
     mx_set_endpoint_addr_context(address: CAddress, context: *mut c_void) => names::set_context(address, context);
-    mx_get_endpoint_addr_context(address: CAddress, context: *mut *mut c_void) => names::context(address, context);
+    mx_get_endpoint_addr_context(address: CAddress, context: Out<'_, *mut c_void>) => names::context(address, context);
 }
 
 export_of_endpoint! {
@@ -72,27 +73,27 @@ export_of_endpoint! {
     mx_progress(end,) => Ok(end.endpoint.progress()?);
     mx_disable_progression(_end,) => Ok(());
     mx_reenable_progression(_end,) => Ok(());
-    mx_isend(end, list: *const CSegment, count: u32, to: CAddress, bits: u64, context: *mut c_void, request: *mut Handle) => calls::send(end, (list, count), to, (bits, context), false, request);
-    mx_issend(end, list: *const CSegment, count: u32, to: CAddress, bits: u64, context: *mut c_void, request: *mut Handle) => calls::send(end, (list, count), to, (bits, context), true, request);
-    mx_irecv(end, list: *const CSegment, count: u32, bits: u64, mask: u64, context: *mut c_void, request: *mut Handle) => calls::receive(end, (list, count), Match { bits, mask }, context, request);
-    mx_cancel(end, request: *const Handle, result: *mut u32) => calls::cancel(end, request, result);
-    mx_test(end, request: *const Handle, status: *mut CStatus, result: *mut u32) => calls::wait(end, request, NOW, status, result);
-    mx_wait(end, request: *const Handle, timeout: u32, status: *mut CStatus, result: *mut u32) => calls::wait(end, request, limit(timeout), status, result);
-    mx_test_any(end, bits: u64, mask: u64, status: *mut CStatus, result: *mut u32) => calls::wait_any(end, Match { bits, mask }, NOW, status, result);
-    mx_wait_any(end, timeout: u32, bits: u64, mask: u64, status: *mut CStatus, result: *mut u32) => calls::wait_any(end, Match { bits, mask }, limit(timeout), status, result);
-    mx_ipeek(end, request: *mut Handle, result: *mut u32) => calls::peek(end, NOW, request, result);
-    mx_peek(end, timeout: u32, request: *mut Handle, result: *mut u32) => calls::peek(end, limit(timeout), request, result);
-    mx_iprobe(end, bits: u64, mask: u64, status: *mut CStatus, result: *mut u32) => calls::probe(end, Match { bits, mask }, NOW, status, result);
-    mx_probe(end, timeout: u32, bits: u64, mask: u64, status: *mut CStatus, result: *mut u32) => calls::probe(end, Match { bits, mask }, limit(timeout), status, result);
-    mx_ibuffered(end, request: *const Handle, result: *mut u32) => calls::buffered(end, request, NOW, result);
-    mx_buffered(end, request: *const Handle, timeout: u32, result: *mut u32) => calls::buffered(end, request, limit(timeout), result);
-    mx_connect(end, nic: u64, id: u32, key: u32, timeout: u32, address: *mut CAddress) => calls::connect(end, (nic, id), key, timeout, address);
-    mx_iconnect(end, nic: u64, id: u32, key: u32, bits: u64, context: *mut c_void, request: *mut Handle) => calls::iconnect(end, (nic, id), key, (bits, context), request);
+    mx_isend(end, list: *const CSegment, count: u32, to: CAddress, bits: u64, context: *mut c_void, request: Out<'_, Handle>) => calls::send(end, (list, count), to, (bits, context), false, request);
+    mx_issend(end, list: *const CSegment, count: u32, to: CAddress, bits: u64, context: *mut c_void, request: Out<'_, Handle>) => calls::send(end, (list, count), to, (bits, context), true, request);
+    mx_irecv(end, list: *const CSegment, count: u32, bits: u64, mask: u64, context: *mut c_void, request: Out<'_, Handle>) => calls::receive(end, (list, count), Match { bits, mask }, context, request);
+    mx_cancel(end, request: In<'_, Handle>, result: Out<'_, u32>) => calls::cancel(end, request, result);
+    mx_test(end, request: In<'_, Handle>, status: Out<'_, CStatus>, result: Out<'_, u32>) => calls::wait(end, request, NOW, status, result);
+    mx_wait(end, request: In<'_, Handle>, timeout: u32, status: Out<'_, CStatus>, result: Out<'_, u32>) => calls::wait(end, request, limit(timeout), status, result);
+    mx_test_any(end, bits: u64, mask: u64, status: Out<'_, CStatus>, result: Out<'_, u32>) => calls::wait_any(end, Match { bits, mask }, NOW, status, result);
+    mx_wait_any(end, timeout: u32, bits: u64, mask: u64, status: Out<'_, CStatus>, result: Out<'_, u32>) => calls::wait_any(end, Match { bits, mask }, limit(timeout), status, result);
+    mx_ipeek(end, request: Out<'_, Handle>, result: Out<'_, u32>) => calls::peek(end, NOW, request, result);
+    mx_peek(end, timeout: u32, request: Out<'_, Handle>, result: Out<'_, u32>) => calls::peek(end, limit(timeout), request, result);
+    mx_iprobe(end, bits: u64, mask: u64, status: Out<'_, CStatus>, result: Out<'_, u32>) => calls::probe(end, Match { bits, mask }, NOW, status, result);
+    mx_probe(end, timeout: u32, bits: u64, mask: u64, status: Out<'_, CStatus>, result: Out<'_, u32>) => calls::probe(end, Match { bits, mask }, limit(timeout), status, result);
+    mx_ibuffered(end, request: In<'_, Handle>, result: Out<'_, u32>) => calls::buffered(end, request, NOW, result);
+    mx_buffered(end, request: In<'_, Handle>, timeout: u32, result: Out<'_, u32>) => calls::buffered(end, request, limit(timeout), result);
+    mx_connect(end, nic: u64, id: u32, key: u32, timeout: u32, address: Out<'_, CAddress>) => calls::connect(end, (nic, id), key, timeout, address);
+    mx_iconnect(end, nic: u64, id: u32, key: u32, bits: u64, context: *mut c_void, request: Out<'_, Handle>) => calls::iconnect(end, (nic, id), key, (bits, context), request);
     mx_disconnect(end, address: CAddress) => Ok(end.endpoint.disconnect(address.into())?);
     mx_set_request_timeout(end, request: Handle, timeout: u32) => calls::set_timeout(end, request, timeout);
-    mx_forget(end, request: *const Handle) => calls::forget(end, request);
+    mx_forget(end, request: In<'_, Handle>) => calls::forget(end, request);
     mx_register_unexp_handler(end, handler: Option<UnexpectedHandler>, context: *mut c_void) => calls::on_unexpected(end, handler, context);
-    mx_get_endpoint_addr(end, address: *mut CAddress) => crate::answer::give(address, end.endpoint.address().into());
+    mx_get_endpoint_addr(end, address: Out<'_, CAddress>) => address.give(end.endpoint.address().into());
 }
 
 /// # Safety

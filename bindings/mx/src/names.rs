@@ -1,6 +1,7 @@
 //! Hosts, NICs, addresses and texts.
 
-use crate::answer::{Answer, NULL, Refusal, give, text_of};
+use crate::answer::{Answer, NULL, Refusal, text_of};
+use crate::arguments::{Out, Text};
 use crate::layout::CAddress;
 use crate::registry::{lock, registry};
 use cci_mem::lookup::Wait;
@@ -41,16 +42,13 @@ fn nic_of_rank(text: &str) -> Option<Result<u64, Refusal>> {
     Some(found.map(|(nic, _)| *nic).ok_or_else(|| Error::HostNotFound.into()))
 }
 
-pub(crate) unsafe fn nic_of_host(name: *const c_char, nic: *mut u64) -> Answer {
+pub(crate) fn nic_of_host(name: Text<'_>, nic: Out<'_, u64>) -> Answer {
     registry()?.check()?;
-    if name.is_null() || nic.is_null() {
-        return Err(NULL);
-    }
-    // SAFETY: by the contract of the header.
-    let text = unsafe { CStr::from_ptr(name) }.to_str().map_err(|_| Error::HostnameArguments)?;
+    let (name, nic) = (name.get()?, nic.variable()?);
+    let text = name.to_str().map_err(|_| Error::HostnameArguments)?;
     if let Some(found) = nic_of_rank(text) {
-        // SAFETY: by the contract of the header.
-        return unsafe { give(nic, found?) };
+        nic.put(found?);
+        return Ok(());
     }
     let (host, board) = text.split_once(':').unwrap_or((text, "0"));
     let board: u32 = board.parse().map_err(|_| Error::HostnameArguments)?;
@@ -69,28 +67,25 @@ pub(crate) unsafe fn nic_of_host(name: *const c_char, nic: *mut u64) -> Answer {
         let address = found.next().ok_or(Error::HostNotFound)?;
         if address.is_loopback() { own_nic()? } else { address.to_bits().into() }
     };
-    // SAFETY: by the contract of the header.
-    unsafe { give(nic, found) }
+    nic.put(found);
+    Ok(())
 }
 
-pub(crate) unsafe fn nic_of_board(board: u32, nic: *mut u64) -> Answer {
+pub(crate) fn nic_of_board(board: u32, nic: Out<'_, u64>) -> Answer {
     registry()?.check()?;
     if board != 0 {
         return Err(Error::BoardUnknown.into());
     }
-    if nic.is_null() {
-        return Err(NULL);
-    }
-    // SAFETY: by the contract of the header.
-    unsafe { give(nic, own_nic()?) }
+    let nic = nic.variable()?;
+    nic.put(own_nic()?);
+    Ok(())
 }
 
-pub(crate) unsafe fn board_of_nic(nic: u64, board: *mut u32) -> Answer {
+pub(crate) fn board_of_nic(nic: u64, board: Out<'_, u32>) -> Answer {
     if own_nic()? != nic {
         return Err(Error::NicNotFound.into());
     }
-    // SAFETY: by the contract of the header.
-    unsafe { give(board, 0) }
+    board.give(0)
 }
 
 pub(crate) unsafe fn host_of_nic(nic: u64, name: *mut c_char) -> Answer {
@@ -109,14 +104,11 @@ pub(crate) unsafe fn host_of_nic(nic: u64, name: *mut c_char) -> Answer {
     Ok(())
 }
 
-pub(crate) unsafe fn take_apart(of: CAddress, nic: *mut u64, id: *mut u32, session: Option<*mut u32>) -> Answer {
+pub(crate) fn take_apart(of: CAddress, nic: Out<'_, u64>, id: Out<'_, u32>, session: Option<Out<'_, u32>>) -> Answer {
     let address = Address::from(of);
-    // SAFETY: by the contract of the header.
-    unsafe {
-        give(nic, address.nic())?;
-        give(id, address.id())?;
-        session.map_or(Ok(()), |session| give(session, address.session()))
-    }
+    nic.give(address.nic())?;
+    id.give(address.id())?;
+    session.map_or(Ok(()), |session| session.give(address.session()))
 }
 
 pub(crate) fn set_context(of: CAddress, context: *mut c_void) -> Answer {
@@ -130,12 +122,11 @@ pub(crate) fn set_context(of: CAddress, context: *mut c_void) -> Answer {
     Ok(())
 }
 
-pub(crate) unsafe fn context(of: CAddress, context: *mut *mut c_void) -> Answer {
+pub(crate) fn context(of: CAddress, context: Out<'_, *mut c_void>) -> Answer {
     registry()?.check()?;
     let contexts = registry()?.contexts.read().unwrap_or_else(PoisonError::into_inner);
     let found = contexts.get(&of.into()).copied().unwrap_or(0);
-    // SAFETY: by the contract of the header.
-    unsafe { give(context, std::ptr::with_exposed_provenance_mut(found)) }
+    context.give(std::ptr::with_exposed_provenance_mut(found))
 }
 
 /// Texts that never end, by code.
