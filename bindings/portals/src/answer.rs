@@ -42,20 +42,6 @@ pub(crate) fn answer(act: impl FnOnce() -> Answer) -> c_int {
     }
 }
 
-/// Writes a result.
-///
-/// # Safety
-///
-/// `to` is NULL, or leads to a variable of this type.
-pub(crate) unsafe fn give<T>(to: *mut T, value: T) -> Answer {
-    if to.is_null() {
-        return Err(Error::Address.into());
-    }
-    // SAFETY: by the contract; unaligned variables are the program's fault, and work too.
-    unsafe { to.write_unaligned(value) };
-    Ok(())
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -1,6 +1,7 @@
 //! The symbols.
 
 use crate::answer::answer;
+use crate::arguments::{In, Out};
 use crate::layout::{CDescriptor, CEvent, CLimits, CProcess};
 use crate::objects::Pair;
 use crate::registry::Handler;
@@ -28,31 +29,31 @@ macro_rules! export {
 }
 
 export! {
-    PtlInit(most: *mut c_int) => objects::init(most, false);
-    PtlInitCray(most: *mut c_int) => objects::init(most, true);
-    PtlNIInit(interface: u32, pid: u32, desired: *const CLimits, actual: *mut CLimits, ni: *mut u32) => objects::ni_init(interface, pid, desired, actual, ni);
+    PtlInit(most: Out<'_, c_int>) => objects::init(most, false);
+    PtlInitCray(most: Out<'_, c_int>) => objects::init(most, true);
+    PtlNIInit(interface: u32, pid: u32, desired: In<'_, CLimits>, actual: Out<'_, CLimits>, ni: Out<'_, u32>) => objects::ni_init(interface, pid, desired, actual, ni);
     PtlNIFini(ni: u32) => objects::ni_fini(ni);
-    PtlNIStatus(ni: u32, register: u32, value: *mut u64) => objects::status(ni, register, value);
-    PtlNIDist(ni: u32, process: CProcess, distance: *mut c_ulong) => objects::distance(ni, process, distance);
-    PtlNIHandle(any: u32, ni: *mut u32) => objects::handle_of(any, ni);
-    PtlGetUid(ni: u32, uid: *mut u32) => objects::uid(ni, uid);
-    PtlGetId(ni: u32, id: *mut CProcess) => objects::id(ni, id);
-    PtlGetJid(ni: u32, jid: *mut u32) => objects::jid(ni, jid);
-    PtlMEAttach(ni: u32, portal: u32, source: CProcess, bits: u64, ignore: u64, unlink: c_uint, at: c_uint, me: *mut u32) => objects::attach(ni, portal, (source, bits, ignore, unlink), at, me);
-    PtlMEAttachAny(ni: u32, portal: *mut u32, source: CProcess, bits: u64, ignore: u64, unlink: c_uint, me: *mut u32) => objects::attach_any(ni, portal, (source, bits, ignore, unlink), me);
-    PtlMEInsert(base: u32, source: CProcess, bits: u64, ignore: u64, unlink: c_uint, at: c_uint, me: *mut u32) => objects::insert(base, (source, bits, ignore, unlink), at, me);
+    PtlNIStatus(ni: u32, register: u32, value: Out<'_, u64>) => objects::status(ni, register, value);
+    PtlNIDist(ni: u32, process: CProcess, distance: Out<'_, c_ulong>) => objects::distance(ni, process, distance);
+    PtlNIHandle(any: u32, ni: Out<'_, u32>) => objects::handle_of(any, ni);
+    PtlGetUid(ni: u32, uid: Out<'_, u32>) => objects::uid(ni, uid);
+    PtlGetId(ni: u32, id: Out<'_, CProcess>) => objects::id(ni, id);
+    PtlGetJid(ni: u32, jid: Out<'_, u32>) => objects::jid(ni, jid);
+    PtlMEAttach(ni: u32, portal: u32, source: CProcess, bits: u64, ignore: u64, unlink: c_uint, at: c_uint, me: Out<'_, u32>) => objects::attach(ni, portal, (source, bits, ignore, unlink), at, me).map(drop);
+    PtlMEAttachAny(ni: u32, portal: Out<'_, u32>, source: CProcess, bits: u64, ignore: u64, unlink: c_uint, me: Out<'_, u32>) => objects::attach_any(ni, portal, (source, bits, ignore, unlink), me);
+    PtlMEInsert(base: u32, source: CProcess, bits: u64, ignore: u64, unlink: c_uint, at: c_uint, me: Out<'_, u32>) => objects::insert(base, (source, bits, ignore, unlink), at, me);
     PtlMEUnlink(me: u32) => objects::unlink_entry(me);
-    PtlMDAttach(me: u32, md: CDescriptor, unlink: c_uint, handle: *mut u32) => objects::attach_memory(me, md, unlink, handle);
-    PtlMDBind(ni: u32, md: CDescriptor, unlink: c_uint, handle: *mut u32) => objects::bind(ni, md, unlink, handle);
+    PtlMDAttach(me: u32, md: CDescriptor, unlink: c_uint, handle: Out<'_, u32>) => objects::attach_memory(me, md, unlink, handle);
+    PtlMDBind(ni: u32, md: CDescriptor, unlink: c_uint, handle: Out<'_, u32>) => objects::bind(ni, md, unlink, handle);
     PtlMDUnlink(md: u32) => objects::unlink_memory(md);
-    PtlMDUpdate(md: u32, old: *mut CDescriptor, new: *const CDescriptor, test: u32) => objects::update(md, old, new, test);
-    PtlMEMDAttach(ni: u32, portal: u32, source: CProcess, bits: u64, ignore: u64, me_unlink: c_uint, at: c_uint, md: CDescriptor, md_unlink: c_uint, me: *mut u32, handle: *mut u32) => objects::attach_both(ni, portal, Pair { of: (source, bits, ignore, me_unlink), at, descriptor: md, goes: md_unlink, entry: me, memory: handle });
-    PtlMEMDPost(ni: u32, base: u32, source: CProcess, bits: u64, ignore: u64, me_unlink: c_uint, at: c_uint, md: CDescriptor, md_unlink: c_uint, me: *mut u32, handle: *mut u32, test: u32) => objects::post(ni, base, Pair { of: (source, bits, ignore, me_unlink), at, descriptor: md, goes: md_unlink, entry: me, memory: handle }, test);
-    PtlEQAlloc(ni: u32, count: u64, handler: Option<Handler>, eq: *mut u32) => queues::allocate(ni, count, handler, eq);
+    PtlMDUpdate(md: u32, old: Out<'_, CDescriptor>, new: In<'_, CDescriptor>, test: u32) => objects::update(md, old, new, test);
+    PtlMEMDAttach(ni: u32, portal: u32, source: CProcess, bits: u64, ignore: u64, me_unlink: c_uint, at: c_uint, md: CDescriptor, md_unlink: c_uint, me: Out<'_, u32>, handle: Out<'_, u32>) => objects::attach_both(ni, portal, Pair { of: (source, bits, ignore, me_unlink), at, descriptor: md, goes: md_unlink, entry: me, memory: handle });
+    PtlMEMDPost(ni: u32, base: u32, source: CProcess, bits: u64, ignore: u64, me_unlink: c_uint, at: c_uint, md: CDescriptor, md_unlink: c_uint, me: Out<'_, u32>, handle: Out<'_, u32>, test: u32) => objects::post(ni, base, Pair { of: (source, bits, ignore, me_unlink), at, descriptor: md, goes: md_unlink, entry: me, memory: handle }, test);
+    PtlEQAlloc(ni: u32, count: u64, handler: Option<Handler>, eq: Out<'_, u32>) => queues::allocate(ni, count, handler, eq);
     PtlEQFree(eq: u32) => queues::free(eq);
-    PtlEQGet(eq: u32, event: *mut CEvent) => queues::get(eq, event);
-    PtlEQWait(eq: u32, event: *mut CEvent) => queues::wait(eq, event);
-    PtlEQPoll(eqs: *const u32, count: c_int, limit: u32, event: *mut CEvent, which: *mut c_int) => queues::poll(eqs, count, limit, event, which);
+    PtlEQGet(eq: u32, event: Out<'_, CEvent>) => queues::get(eq, event);
+    PtlEQWait(eq: u32, event: Out<'_, CEvent>) => queues::wait(eq, event);
+    PtlEQPoll(eqs: *const u32, count: c_int, limit: u32, event: Out<'_, CEvent>, which: Out<'_, c_int>) => queues::poll(eqs, count, limit, event, which);
     PtlACEntry(ni: u32, index: u32, process: CProcess, uid: u32, jid: u32, portal: u32) => objects::access(ni, index, process, uid, jid, portal);
     PtlPut(md: u32, ack: c_uint, process: CProcess, portal: u32, access: u32, bits: u64, offset: u64, header: u64) => transfers::put(md, None, ack, To { process, portal, access, bits, offset, header });
     PtlPutRegion(md: u32, local: u64, length: u64, ack: c_uint, process: CProcess, portal: u32, access: u32, bits: u64, offset: u64, header: u64) => transfers::put(md, Some((local, length)), ack, To { process, portal, access, bits, offset, header });
@@ -61,8 +62,8 @@ export! {
     PtlGetPut(get_md: u32, put_md: u32, process: CProcess, portal: u32, access: u32, bits: u64, offset: u64, header: u64) => transfers::get_put(get_md, put_md, To { process, portal, access, bits, offset, header });
     PtlProgress(any: u32, limit: u32) => queues::progress(any, limit);
     PtlSetRank(ni: u32, rank: c_int, size: c_int) => runtime::set_rank(ni, rank, size);
-    PtlGetRank(ni: u32, rank: *mut u32, size: *mut u32) => runtime::get_rank(ni, rank, size);
-    PtlGetRankId(ni: u32, rank: u32, id: *mut CProcess) => runtime::rank_id(ni, rank, id);
+    PtlGetRank(ni: u32, rank: Out<'_, u32>, size: Out<'_, u32>) => runtime::get_rank(ni, rank, size);
+    PtlGetRankId(ni: u32, rank: u32, id: Out<'_, CProcess>) => runtime::rank_id(ni, rank, id);
     PtlSetNIDMap(ni: u32, map: *const u32, count: c_int) => runtime::set_map(ni, Map::Nids, map, count);
     PtlGetNIDMap(ni: u32, map: *mut u32, count: c_int) => runtime::get_map(ni, Map::Nids, map, count);
     PtlSetPIDMap(ni: u32, map: *const u32, count: c_int) => runtime::set_map(ni, Map::Pids, map, count);

@@ -4,6 +4,7 @@
 //! invented is refused. A panic never leaves.
 
 mod answer;
+mod arguments;
 mod exports;
 mod layout;
 mod names;

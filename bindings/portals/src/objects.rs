@@ -1,6 +1,7 @@
 //! The library, its interface, match entries and memory descriptors.
 
-use crate::answer::{Answer, Refusal, give};
+use crate::answer::{Answer, Refusal};
+use crate::arguments::{In, Out};
 use crate::layout::{CDescriptor, CLimits, CProcess};
 use crate::registry::{Maps, Registry, lock, registry};
 use cci::{Context, Device};
@@ -29,14 +30,12 @@ fn is_accelerated(interface: u32) -> Result<bool, Error> {
     }
 }
 
-pub(crate) unsafe fn init(most: *mut c_int, is_cray: bool) -> Answer {
-    if most.is_null() {
-        return Err(Error::Address.into());
-    }
+pub(crate) fn init(most: Out<'_, c_int>, is_cray: bool) -> Answer {
+    let most = most.variable()?;
     crate::names::set_stream();
     *registry()?.initialised.write().unwrap_or_else(PoisonError::into_inner) = Some(is_cray);
-    // SAFETY: by the contract.
-    unsafe { give(most, INTERFACES as c_int) }
+    most.put(INTERFACES as c_int);
+    Ok(())
 }
 
 pub(crate) fn fini() -> Answer {
@@ -49,18 +48,16 @@ pub(crate) fn fini() -> Answer {
     Ok(())
 }
 
-pub(crate) unsafe fn ni_init(
+pub(crate) fn ni_init(
     interface: u32,
     pid: u32,
-    desired: *const CLimits,
-    actual: *mut CLimits,
-    handle: *mut u32,
+    desired: In<'_, CLimits>,
+    actual: Out<'_, CLimits>,
+    handle: Out<'_, u32>,
 ) -> Answer {
     let registry = registry()?;
     let is_cray = registry.is_cray()?;
-    if handle.is_null() {
-        return Err(Error::Address.into());
-    }
+    let handle = handle.variable()?;
     let is_accelerated = is_accelerated(interface)?;
     let _alone = lock(&registry.opening);
     let number = usize::from(is_accelerated);
@@ -69,12 +66,7 @@ pub(crate) unsafe fn ni_init(
     let network = match &found[number] {
         Some(network) => Arc::clone(network),
         None => {
-            let limits = if desired.is_null() {
-                Limits::default()
-            } else {
-                // SAFETY: by the contract.
-                unsafe { desired.read_unaligned() }.into()
-            };
+            let limits = desired.get().map_or_else(Limits::default, Limits::from);
             let other = found.iter().flatten().next().map(AsRef::as_ref);
             let pid = (pid != ANY).then_some(pid);
             let network = Arc::new(open(registry, (is_accelerated, other), pid, limits)?);
@@ -82,12 +74,8 @@ pub(crate) unsafe fn ni_init(
             network
         }
     };
-    if !actual.is_null() {
-        // SAFETY: by the contract.
-        unsafe { actual.write_unaligned(network.limits().into()) };
-    }
-    // SAFETY: by the contract.
-    unsafe { give(handle, network.handle().bits()) }?;
+    actual.offer(network.limits().into());
+    handle.put(network.handle().bits());
     if is_there && is_cray { Err(Refusal::Duplicate) } else { Ok(()) }
 }
 
@@ -149,45 +137,39 @@ pub(crate) fn ni_fini(handle: u32) -> Answer {
     if registry.end(number as usize) { Ok(()) } else { Err(Error::Network.into()) }
 }
 
-pub(crate) unsafe fn status(ni: u32, register: u32, value: *mut u64) -> Answer {
+pub(crate) fn status(ni: u32, register: u32, value: Out<'_, u64>) -> Answer {
     let network = registry()?.network(ni)?;
     let found = network.status(register)?;
     registry()?.run_handlers(&network);
-    // SAFETY: by the contract.
-    unsafe { give(value, found) }
+    value.give(found)
 }
 
-pub(crate) unsafe fn distance(ni: u32, process: CProcess, distance: *mut c_ulong) -> Answer {
+pub(crate) fn distance(ni: u32, process: CProcess, distance: Out<'_, c_ulong>) -> Answer {
     let found = registry()?.network(ni)?.distance(process.into())?;
-    // SAFETY: by the contract.
-    unsafe { give(distance, found as c_ulong) }
+    distance.give(found as c_ulong)
 }
 
-pub(crate) unsafe fn handle_of(any: u32, ni: *mut u32) -> Answer {
+pub(crate) fn handle_of(any: u32, ni: Out<'_, u32>) -> Answer {
     let network = registry()?.open(any, Error::Handle)?;
     if !network.has(Handle::from_bits(any)) {
         return Err(Error::Handle.into());
     }
-    // SAFETY: by the contract.
-    unsafe { give(ni, network.handle().bits()) }
+    ni.give(network.handle().bits())
 }
 
-pub(crate) unsafe fn uid(ni: u32, uid: *mut u32) -> Answer {
+pub(crate) fn uid(ni: u32, uid: Out<'_, u32>) -> Answer {
     let found = registry()?.network(ni)?.identity().0;
-    // SAFETY: by the contract.
-    unsafe { give(uid, found) }
+    uid.give(found)
 }
 
-pub(crate) unsafe fn jid(ni: u32, jid: *mut u32) -> Answer {
+pub(crate) fn jid(ni: u32, jid: Out<'_, u32>) -> Answer {
     let found = registry()?.network(ni)?.identity().1;
-    // SAFETY: by the contract.
-    unsafe { give(jid, found) }
+    jid.give(found)
 }
 
-pub(crate) unsafe fn id(ni: u32, id: *mut CProcess) -> Answer {
+pub(crate) fn id(ni: u32, id: Out<'_, CProcess>) -> Answer {
     let found = registry()?.network(ni)?.id();
-    // SAFETY: by the contract.
-    unsafe { give(id, found.into()) }
+    id.give(found.into())
 }
 
 fn unlink(of: c_uint) -> Unlink {
@@ -205,112 +187,92 @@ fn wanted((source, bits, ignore, goes): Wanted) -> (Match, Unlink) {
     (Match { source: source.into(), bits, ignore }, unlink(goes))
 }
 
-pub(crate) unsafe fn attach(ni: u32, portal: u32, of: Wanted, at: c_uint, handle: *mut u32) -> Answer {
+/// Attaches an entry. Returns the handle that it has written.
+pub(crate) fn attach(ni: u32, portal: u32, of: Wanted, at: c_uint, handle: Out<'_, u32>) -> Result<u32, Refusal> {
     let network = registry()?.network(ni)?;
-    if handle.is_null() {
-        return Err(Error::Address.into());
-    }
+    let handle = handle.variable()?;
     let (wanted, goes) = wanted(of);
     let made = network.attach(portal, wanted, goes, position(at))?;
-    // SAFETY: by the contract.
-    unsafe { give(handle, made.bits()) }
+    handle.put(made.bits());
+    Ok(made.bits())
 }
 
-pub(crate) unsafe fn attach_any(ni: u32, portal: *mut u32, of: Wanted, handle: *mut u32) -> Answer {
+pub(crate) fn attach_any(ni: u32, portal: Out<'_, u32>, of: Wanted, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.network(ni)?;
-    if handle.is_null() || portal.is_null() {
-        return Err(Error::Address.into());
-    }
+    let (handle, portal) = (handle.variable()?, portal.variable()?);
     let (wanted, goes) = wanted(of);
     let (index, made) = network.attach_any(wanted, goes)?;
-    // SAFETY: by the contract.
-    unsafe { give(portal, index) }?;
-    // SAFETY: by the contract.
-    unsafe { give(handle, made.bits()) }
+    portal.put(index);
+    handle.put(made.bits());
+    Ok(())
 }
 
-pub(crate) unsafe fn insert(base: u32, of: Wanted, at: c_uint, handle: *mut u32) -> Answer {
+pub(crate) fn insert(base: u32, of: Wanted, at: c_uint, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.open(base, Error::Entry)?;
-    if handle.is_null() {
-        return Err(Error::Address.into());
-    }
+    let handle = handle.variable()?;
     let (wanted, goes) = wanted(of);
     let made = network.insert(Handle::from_bits(base), wanted, goes, position(at))?;
-    // SAFETY: by the contract.
-    unsafe { give(handle, made.bits()) }
+    handle.put(made.bits());
+    Ok(())
 }
 
 pub(crate) fn unlink_entry(entry: u32) -> Answer {
     Ok(registry()?.open(entry, Error::Entry)?.unlink_entry(Handle::from_bits(entry))?)
 }
 
-pub(crate) unsafe fn attach_memory(entry: u32, of: CDescriptor, goes: c_uint, handle: *mut u32) -> Answer {
+pub(crate) unsafe fn attach_memory(entry: u32, of: CDescriptor, goes: c_uint, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.open(entry, Error::Entry)?;
-    if handle.is_null() {
-        return Err(Error::Address.into());
-    }
+    let handle = handle.variable()?;
     // SAFETY: by the contract.
     let descriptor = unsafe { of.descriptor(registry()?.is_cray()?) }?;
     let made = network.attach_memory(Handle::from_bits(entry), descriptor, unlink(goes))?;
-    // SAFETY: by the contract.
-    unsafe { give(handle, made.bits()) }
+    handle.put(made.bits());
+    Ok(())
 }
 
-pub(crate) unsafe fn bind(ni: u32, of: CDescriptor, goes: c_uint, handle: *mut u32) -> Answer {
+pub(crate) unsafe fn bind(ni: u32, of: CDescriptor, goes: c_uint, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.network(ni)?;
-    if handle.is_null() {
-        return Err(Error::Address.into());
-    }
+    let handle = handle.variable()?;
     // SAFETY: by the contract.
     let descriptor = unsafe { of.descriptor(registry()?.is_cray()?) }?;
     let made = network.bind(descriptor, unlink(goes))?;
-    // SAFETY: by the contract.
-    unsafe { give(handle, made.bits()) }
+    handle.put(made.bits());
+    Ok(())
 }
 
 pub(crate) fn unlink_memory(memory: u32) -> Answer {
     Ok(registry()?.open(memory, Error::Memory)?.unlink_memory(Handle::from_bits(memory))?)
 }
 
-pub(crate) unsafe fn update(memory: u32, old: *mut CDescriptor, new: *const CDescriptor, test: u32) -> Answer {
+pub(crate) unsafe fn update(memory: u32, old: Out<'_, CDescriptor>, new: In<'_, CDescriptor>, test: u32) -> Answer {
     let network = registry()?.open(memory, Error::Memory)?;
-    let new = if new.is_null() {
-        None
-    } else {
+    let new = match new.get() {
         // SAFETY: by the contract.
-        let stated = unsafe { new.read_unaligned() };
-        // SAFETY: by the contract.
-        Some(unsafe { stated.descriptor(registry()?.is_cray()?) }?)
+        Some(stated) => Some(unsafe { stated.descriptor(registry()?.is_cray()?) }?),
+        None => None,
     };
     let before = network.update(Handle::from_bits(memory), new, Handle::from_bits(test));
     registry()?.run_handlers(&network);
-    let before = before?;
-    if !old.is_null() {
-        // SAFETY: by the contract.
-        unsafe { old.write_unaligned(before.into()) };
-    }
+    old.offer(before?.into());
     Ok(())
 }
 
 /// What two calls make in one step: an entry, and its memory descriptor.
-pub(crate) struct Pair {
+pub(crate) struct Pair<'call> {
     pub(crate) of: Wanted,
     pub(crate) at: c_uint,
     pub(crate) descriptor: CDescriptor,
     pub(crate) goes: c_uint,
-    pub(crate) entry: *mut u32,
-    pub(crate) memory: *mut u32,
+    pub(crate) entry: Out<'call, u32>,
+    pub(crate) memory: Out<'call, u32>,
 }
 
 /// At the end of the list of a portal index.
-pub(crate) unsafe fn attach_both(ni: u32, portal: u32, pair: Pair) -> Answer {
+pub(crate) unsafe fn attach_both(ni: u32, portal: u32, pair: Pair<'_>) -> Answer {
     if pair.memory.is_null() {
         return Err(Error::Address.into());
     }
-    // SAFETY: by the contract.
-    unsafe { attach(ni, portal, pair.of, pair.at, pair.entry) }?;
-    // SAFETY: just written.
-    let entry = unsafe { pair.entry.read_unaligned() };
+    let entry = attach(ni, portal, pair.of, pair.at, pair.entry)?;
     // SAFETY: by the contract.
     let attached = unsafe { attach_memory(entry, pair.descriptor, pair.goes, pair.memory) };
     if attached.is_err() {
@@ -320,11 +282,9 @@ pub(crate) unsafe fn attach_both(ni: u32, portal: u32, pair: Pair) -> Answer {
 }
 
 /// Beside another entry, if a queue is quiet.
-pub(crate) unsafe fn post(ni: u32, base: u32, pair: Pair, test: u32) -> Answer {
+pub(crate) unsafe fn post(ni: u32, base: u32, pair: Pair<'_>, test: u32) -> Answer {
     let network = registry()?.network(ni)?;
-    if pair.entry.is_null() || pair.memory.is_null() {
-        return Err(Error::Address.into());
-    }
+    let (entry_to, memory_to) = (pair.entry.variable()?, pair.memory.variable()?);
     // SAFETY: by the contract.
     let descriptor = unsafe { pair.descriptor.descriptor(registry()?.is_cray()?) }?;
     let (wanted, goes) = wanted(pair.of);
@@ -336,10 +296,9 @@ pub(crate) unsafe fn post(ni: u32, base: u32, pair: Pair, test: u32) -> Answer {
     );
     registry()?.run_handlers(&network);
     let (entry, memory) = made?;
-    // SAFETY: by the contract.
-    unsafe { give(pair.entry, entry.bits()) }?;
-    // SAFETY: by the contract.
-    unsafe { give(pair.memory, memory.bits()) }
+    entry_to.put(entry.bits());
+    memory_to.put(memory.bits());
+    Ok(())
 }
 
 pub(crate) fn access(ni: u32, index: u32, process: CProcess, uid: u32, jid: u32, portal: u32) -> Answer {

@@ -1,6 +1,7 @@
 //! Event queues.
 
-use crate::answer::{Answer, give};
+use crate::answer::Answer;
+use crate::arguments::{Out, Variable};
 use crate::layout::CEvent;
 use crate::registry::{Handler, registry};
 use cci_portals::{Error, Event, Handle};
@@ -12,17 +13,15 @@ use std::time::{Duration, Instant};
 const MOST: usize = 4_096;
 const FOREVER: u32 = u32::MAX;
 
-pub(crate) unsafe fn allocate(ni: u32, count: u64, handler: Option<Handler>, queue: *mut u32) -> Answer {
+pub(crate) fn allocate(ni: u32, count: u64, handler: Option<Handler>, queue: Out<'_, u32>) -> Answer {
     let network = registry()?.network(ni)?;
-    if queue.is_null() {
-        return Err(Error::Address.into());
-    }
+    let queue = queue.variable()?;
     let made = network.queue(count, handler.is_some())?;
     if let Some(handler) = handler.filter(|_| made != Handle::NO_QUEUE) {
         registry()?.handlers.write().unwrap_or_else(PoisonError::into_inner).insert(made.bits(), handler);
     }
-    // SAFETY: by the contract.
-    unsafe { give(queue, made.bits()) }
+    queue.put(made.bits());
+    Ok(())
 }
 
 pub(crate) fn free(queue: u32) -> Answer {
@@ -32,42 +31,39 @@ pub(crate) fn free(queue: u32) -> Answer {
 }
 
 /// Writes an event; a loss before it is said by the code.
-unsafe fn hand_over((event, is_lost): (Event, bool), to: *mut CEvent) -> Answer {
-    // SAFETY: by the contract of the callers.
-    unsafe { give(to, CEvent::from(event)) }?;
+fn hand_over((event, is_lost): (Event, bool), to: Variable<'_, CEvent>) -> Answer {
+    to.put(CEvent::from(event));
     if is_lost { Err(Error::EventsDropped.into()) } else { Ok(()) }
 }
 
-pub(crate) unsafe fn get(queue: u32, event: *mut CEvent) -> Answer {
+pub(crate) fn get(queue: u32, event: Out<'_, CEvent>) -> Answer {
     let network = registry()?.open(queue, Error::Queue)?;
-    if event.is_null() {
-        return Err(Error::Address.into());
-    }
+    let event = event.variable()?;
     let found = network.event(Handle::from_bits(queue));
     registry()?.run_handlers(&network);
-    // SAFETY: by the contract.
-    unsafe { hand_over(found?, event) }
+    hand_over(found?, event)
 }
 
-pub(crate) unsafe fn wait(queue: u32, event: *mut CEvent) -> Answer {
+pub(crate) fn wait(queue: u32, event: Out<'_, CEvent>) -> Answer {
     let mut which = 0;
-    // SAFETY: by the contract; the variable is there.
-    unsafe { poll(&raw const queue, 1, FOREVER, event, &raw mut which) }
+    // SAFETY: the variable is there.
+    unsafe { poll(&raw const queue, 1, FOREVER, event, Out::of(&mut which)) }
 }
 
 pub(crate) unsafe fn poll(
     queues: *const u32,
     count: c_int,
     limit: u32,
-    event: *mut CEvent,
-    which: *mut c_int,
+    event: Out<'_, CEvent>,
+    which: Out<'_, c_int>,
 ) -> Answer {
     let registry = registry()?;
     registry.is_cray()?;
     let count = usize::try_from(count).ok().filter(|count| (1..=MOST).contains(count)).ok_or(Error::Queue)?;
-    if queues.is_null() || event.is_null() || which.is_null() {
+    if queues.is_null() {
         return Err(Error::Address.into());
     }
+    let (event, which) = (event.variable()?, which.variable()?);
     // SAFETY: by the contract.
     let handles: Vec<Handle> =
         (0..count).map(|at| Handle::from_bits(unsafe { queues.add(at).read_unaligned() })).collect();
@@ -86,10 +82,8 @@ pub(crate) unsafe fn poll(
             Err(Error::Network) => return Err(Error::Queue.into()),
             Err(why) => return Err(why.into()),
             Ok((index, found, is_lost)) => {
-                // SAFETY: by the contract.
-                unsafe { give(which, index as c_int) }?;
-                // SAFETY: by the contract.
-                return unsafe { hand_over((found, is_lost), event) };
+                which.put(index as c_int);
+                return hand_over((found, is_lost), event);
             }
         }
     }

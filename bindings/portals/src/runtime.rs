@@ -1,6 +1,7 @@
 //! Ranks and maps.
 
-use crate::answer::{Answer, give};
+use crate::answer::Answer;
+use crate::arguments::Out;
 use crate::layout::CProcess;
 use crate::registry::{Maps, Ranks, lock, registry};
 use cci_job::Job;
@@ -67,23 +68,20 @@ pub(crate) fn set_rank(ni: u32, rank: c_int, size: c_int) -> Answer {
     })?)
 }
 
-pub(crate) unsafe fn get_rank(ni: u32, rank: *mut u32, size: *mut u32) -> Answer {
+pub(crate) fn get_rank(ni: u32, rank: Out<'_, u32>, size: Out<'_, u32>) -> Answer {
     let (own, all) = ranks(ni, |ranks| Ok((ranks.rank.ok_or(Error::Failed)?, ranks.size)))?;
-    for (to, value) in [(rank, own), (size, all)].into_iter().filter(|(to, _)| !to.is_null()) {
-        // SAFETY: by the contract.
-        unsafe { give(to, value) }?;
-    }
+    rank.offer(own);
+    size.offer(all);
     Ok(())
 }
 
-pub(crate) unsafe fn rank_id(ni: u32, rank: u32, id: *mut CProcess) -> Answer {
+pub(crate) fn rank_id(ni: u32, rank: u32, id: Out<'_, CProcess>) -> Answer {
     let found = ranks(ni, |ranks| {
         let of = |map: &[u32]| map.get(rank as usize).copied().ok_or(Error::Process);
         let Maps { nids, pids } = maps_of(ranks, ni);
         Ok(ProcessId { nid: of(nids)?, pid: of(pids)? })
     })?;
-    // SAFETY: by the contract.
-    unsafe { give(id, found.into()) }
+    id.give(found.into())
 }
 
 /// Which of the maps.
