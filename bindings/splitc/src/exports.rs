@@ -1,7 +1,7 @@
 //! The symbols.
 
 use crate::ending::{end, guarded, with};
-use crate::memory;
+use crate::memory::{self, Allocated};
 use crate::program::{self, CWorld};
 use cci_splitc::{Change, Completion, Fault, Op, World};
 use std::ffi::{c_char, c_double, c_float, c_int, c_long, c_void};
@@ -61,10 +61,13 @@ fn broadcast_bytes(world: &World, bytes: *mut c_void, len: usize, from: c_int) -
     world.broadcast_bulk(from, unsafe { std::slice::from_raw_parts_mut(bytes.cast::<u8>(), len) })
 }
 
+unsafe extern "C" {
+    safe fn clock_gettime(clock: libc::clockid_t, now: &mut libc::timespec) -> c_int;
+}
+
 fn seconds() -> c_double {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    // SAFETY: a place for the time.
-    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &mut now) };
+    clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
     now.tv_sec as c_double + now.tv_nsec as c_double * 1e-9
 }
 
@@ -115,12 +118,6 @@ export! {
     sc_spread_free(memory: u64) => with(|world| world.free_spread(memory));
     sc_malloc(n: usize) -> *mut c_void => guarded(|| memory::allocate(n));
     sc_calloc(count: usize, n: usize) -> *mut c_void => guarded(|| memory::allocate_zeroes(count, n));
-    sc_realloc(old: *mut c_void, n: usize) -> *mut c_void => {
-        // SAFETY: by the header.
-        guarded(|| unsafe { memory::resize(old, n) })
-    };
-    sc_free(old: *mut c_void) => {
-        // SAFETY: by the header.
-        guarded(|| unsafe { memory::free(old) })
-    };
+    sc_realloc(old: Allocated, n: usize) -> *mut c_void => guarded(|| memory::resize(old, n));
+    sc_free(old: Allocated) => guarded(|| memory::free(old));
 }

@@ -4,24 +4,29 @@ use crate::world::world;
 use std::ffi::c_void;
 use std::ptr;
 
+/// Memory that the program gives back: NULL, of the run time, or of the C library, where nobody has
+/// freed it.
+#[repr(transparent)]
+pub(crate) struct Allocated(*mut c_void);
+
+unsafe extern "C" {
+    safe fn malloc(len: usize) -> *mut c_void;
+}
+
 /// Allocates memory that others map, or memory of the C library.
 pub(crate) fn allocate(len: usize) -> *mut c_void {
     let mapped = world().and_then(|world| world.allocate_local(len as u64));
-    // SAFETY: any length may be asked for.
-    mapped.map_or_else(|| unsafe { libc::malloc(len) }, address)
+    mapped.map_or_else(|| malloc(len), address)
 }
 
 fn address(address: u64) -> *mut c_void {
     ptr::with_exposed_provenance_mut(address as usize)
 }
 
-/// # Safety
-///
-/// `memory` is null, or of `allocate` or the C library, and not freed.
-pub(crate) unsafe fn free(memory: *mut c_void) {
+pub(crate) fn free(Allocated(memory): Allocated) {
     let at = memory.expose_provenance() as u64;
     if !world().is_some_and(|world| world.free_local(at)) && !lies_in_spread(at) {
-        // SAFETY: of the C library, by the contract.
+        // SAFETY: of the C library, by the contract of the type.
         unsafe { libc::free(memory) };
     }
 }
@@ -33,13 +38,10 @@ fn lies_in_spread(at: u64) -> bool {
     (cci_splitc::World::base()..cci_splitc::World::base() + MOST).contains(&at)
 }
 
-/// # Safety
-///
-/// As [`free`].
-pub(crate) unsafe fn resize(memory: *mut c_void, len: usize) -> *mut c_void {
+pub(crate) fn resize(Allocated(memory): Allocated, len: usize) -> *mut c_void {
     let at = memory.expose_provenance() as u64;
     let Some(had) = world().and_then(|world| world.len_of_local(at)) else {
-        // SAFETY: of the C library, or null.
+        // SAFETY: of the C library, by the contract of the type.
         return if memory.is_null() { allocate(len) } else { unsafe { libc::realloc(memory, len) } };
     };
     if len as u64 <= had && len > 0 {
@@ -48,10 +50,8 @@ pub(crate) unsafe fn resize(memory: *mut c_void, len: usize) -> *mut c_void {
     let fresh = allocate(len);
     if !fresh.is_null() {
         // SAFETY: two allocations, each at least so long.
-        unsafe {
-            ptr::copy_nonoverlapping(memory.cast::<u8>(), fresh.cast(), len.min(had as usize));
-            free(memory);
-        }
+        unsafe { ptr::copy_nonoverlapping(memory.cast::<u8>(), fresh.cast(), len.min(had as usize)) };
+        free(Allocated(memory));
     }
     fresh
 }

@@ -4,6 +4,7 @@ use crate::ending::{INSIDE, end, guarded, say};
 use crate::world::{set, take, world};
 use cci_splitc::{Way, World};
 use std::cell::Cell;
+use std::convert::Infallible;
 use std::ffi::{c_char, c_int, c_void};
 use std::ptr;
 
@@ -38,6 +39,9 @@ fn end_well() -> Option<Result<(), String>> {
 unsafe extern "C" {
     /// Of the GNU C library: as `atexit`, with the status.
     safe fn on_exit(act: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
+    /// Of all streams: none can be named.
+    safe fn fflush(stream: Option<&Infallible>) -> c_int;
+    safe fn _exit(status: c_int) -> !;
 }
 
 /// A program that calls `exit(0)` in its midst has come to its end, and waits there for the others.
@@ -48,11 +52,9 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
         && let Some(Err(fault)) = end_well()
     {
         say(&fault);
-        // SAFETY: a handler cannot call `exit`; what the program has buffered is written here.
-        unsafe {
-            libc::fflush(ptr::null_mut());
-            libc::_exit(1)
-        }
+        // A handler cannot call `exit`; what the program has buffered is written here.
+        fflush(None);
+        _exit(1)
     }
 }
 
