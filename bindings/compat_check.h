@@ -1,5 +1,5 @@
 /*
- * What the test programs of older interfaces share: checks that end the program.
+ * What the test programs of older interfaces share: checks that end the program, and parts that fork.
  */
 
 #ifndef COMPAT_CHECK_H
@@ -29,5 +29,15 @@
             exit(1);                                                                                                   \
         }                                                                                                              \
     } while (0)
+
+/*
+ * Runs a part of a test that forks. Without it under the address sanitizer, whose allocator hangs in
+ * a child that is forked while another thread allocates.
+ */
+#ifdef __SANITIZE_ADDRESS__
+#define FORKS(part) ((void)(part))
+#else
+#define FORKS(part) part()
+#endif
 
 #endif /* COMPAT_CHECK_H */

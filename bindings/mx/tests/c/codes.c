@@ -394,12 +394,7 @@ int main(int argc, char **argv) {
     of_connects();
     of_requests();
     of_partners();
-    /* The sanitizer's allocator hangs in a child that is forked while another thread allocates. */
-#ifdef __SANITIZE_ADDRESS__
-    (void)of_fork;
-#else
-    of_fork();
-#endif
+    FORKS(of_fork);
     of_handlers();
     CHECK(strcmp(mx_strerror(MX_SUCCESS), "success") == 0 && strcmp(mx_strerror(77), "no code of MX") == 0);
     CHECK(strcmp(mx_strstatus(MX_STATUS_TRUNCATED), "message truncated") == 0);

@@ -285,12 +285,7 @@ int main(int argc, char **argv) {
     CHECK_CODE(PtlGetId(ni, &nobody), PTL_OK);
     nobody.pid = pid + 1;
     of_pending(nobody);
-    /* The sanitizer's allocator hangs in a child that is forked while another thread allocates. */
-#ifdef __SANITIZE_ADDRESS__
-    (void)in_a_child;
-#else
-    in_a_child();
-#endif
+    FORKS(in_a_child);
     PtlFini();
     CHECK_CODE(PtlNIFini(ni), PTL_NO_INIT);
     puts("codes");

@@ -513,12 +513,7 @@ int main(int argc, char **argv) {
     maps();
     interrupts();
     partners();
-    /* The sanitizer's allocator hangs in a child that is forked while another thread allocates. */
-#ifdef __SANITIZE_ADDRESS__
-    (void)forks;
-#else
-    forks();
-#endif
+    FORKS(forks);
     queues();
     OK(SCIOpen(&second, NONE, &error));
     OK(SCIClose(second, NONE, &error));
