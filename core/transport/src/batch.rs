@@ -1,7 +1,7 @@
 //! Several events by one call.
 
-use crate::Slot;
-use crate::endpoint::{Body, Endpoint, Entered};
+use crate::endpoint::{Endpoint, Entered};
+use crate::{Body, Slot};
 use cci_proto::PollError;
 
 impl Endpoint {

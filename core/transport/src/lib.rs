@@ -56,8 +56,8 @@ pub use driver::{
     Arguments, Check, Condition, Discovered, Driver, Drivers, Key, Keys, Open, Over, Scope, TransportOptions,
 };
 pub use endpoint::{
-    Asked, Body, Connection, ConnectionState, Core, CoreOptions, Counters, Endpoint, Entered, Gauge, Globals, Held,
-    Landing, Landings, Origin, Outcome, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
+    Asked, Connection, ConnectionState, Core, CoreOptions, Counters, Endpoint, Entered, Gauge, Globals, Held, Landing,
+    Landings, Origin, Outcome, Outside, Placed, Popped, Room, Rooms, WaitFor, globals, tag_event,
 };
 pub use expected::{ExpectedClient, ExpectedClients};
 pub use holder::{child_holds, child_holds_port, retry_in_use, within_one_open};
@@ -95,6 +95,14 @@ use std::time::Duration;
 
 /// A slot of an endpoint.
 pub type Slot = cci_mem::slot::Slot<Connection, Endpoint>;
+
+/// What is behind an endpoint's lock.
+pub struct Body {
+    /// The device. Dropped first: it may still touch slots.
+    pub transport: Box<dyn Transport>,
+    /// Slots, events, options.
+    pub core: Core,
+}
 
 /// What an endpoint does through its device, behind the endpoint's lock.
 ///

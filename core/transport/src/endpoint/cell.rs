@@ -1,29 +1,19 @@
 //! An endpoint: a cell in a slab that is never unmapped, with everything else behind its lock.
 
-use super::Core;
-use super::runs::Runs;
+mod entered;
+pub(super) mod globals;
+
 use crate::wakers::Wakers;
-use crate::{Connection, Message, Posted, Slot, Transport};
+use crate::{Body, Slot};
 use cci_mem::barrier::{Pairing, prepare};
-use cci_mem::fork::{Mark, MarkPlace, PerProcess};
+use cci_mem::fork::MarkPlace;
 use cci_mem::guarded::{self, Guard, Guarded, SomeGuard, Threading};
-use cci_mem::region::Regions;
-use cci_mem::slab::Slab;
-use cci_mem::source::Source;
 use cci_mem::sync::{AtomicBool, AtomicPtr, AtomicU32, Ordering};
-use cci_proto::{Flags, PollError, SendError, Unusable};
+use cci_proto::Unusable;
 use std::os::fd::OwnedFd;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 use std::sync::Arc;
 use std::time::Duration;
-
-/// What is behind the lock.
-pub struct Body {
-    /// The device. Dropped first: it may still touch slots.
-    pub transport: Box<dyn Transport>,
-    /// Slots, events, options.
-    pub core: Core,
-}
 
 /// The endpoint. The first 8 bytes are `cci_endpoint_t`. No two are in lines that the processor
 /// fetches together, as with their connections (`runs.rs`).
@@ -64,33 +54,6 @@ impl Default for Endpoint {
 }
 
 impl Endpoint {
-    /// Opens a cell for a body. Without one the cell stays closed, and the caller recycles it.
-    ///
-    /// # Errors
-    ///
-    /// No memory.
-    pub fn open(
-        threading: Threading,
-        make: impl FnOnce(&'static Self) -> Option<Body>,
-    ) -> rustix::io::Result<&'static Self> {
-        let (mark, globals) = globals()?;
-        let endpoint = globals.endpoints.take();
-        endpoint.mark.set(*mark);
-        endpoint.holders.store(1, Ordering::Relaxed);
-        endpoint.starving.store(false, Ordering::Relaxed);
-        endpoint.failed.store(false, Ordering::Relaxed);
-        if let Some(body) = make(endpoint) {
-            endpoint.wakers.open(body.transport.waker());
-            // A cell in the slab is for many threads (see `close`), so that nobody can be refused
-            // here.
-            if let Ok(mut place) = endpoint.body.enter() {
-                *place = Some(body);
-                place.hand_over(threading);
-            }
-        }
-        Ok(endpoint)
-    }
-
     /// Takes the body out: from now on every call answers `Closed`. The cell may be reused after
     /// [`Endpoint::recycle`].
     ///
@@ -149,13 +112,6 @@ impl Endpoint {
         body.core.wake_all_sleepers();
         place.hand_over(Threading::Many);
         Ok(body)
-    }
-
-    /// Gives a closed cell back to the slab.
-    pub fn recycle(&'static self) {
-        if let Ok((_, globals)) = globals() {
-            globals.endpoints.give(self);
-        }
     }
 
     /// Makes the handle readable, from any thread, without the endpoint's lock.
@@ -234,68 +190,10 @@ impl Endpoint {
         Ok(Entered { body: self.body.enter_at_once()?.some_or_outside()? })
     }
 
-    /// The next event. Makes progress when none waits, and now and then although one does.
-    ///
-    /// # Errors
-    ///
-    /// No event waits and every receive buffer is held by the program, or the endpoint cannot be
-    /// used here.
-    #[inline]
-    pub fn next_event(&self) -> Result<Option<&'static Slot>, PollError> {
-        let mut entered = match self.enter_at_once() {
-            Ok(entered) => entered,
-            Err(outside) => return self.enter_for_event(outside),
-        };
-        match entered.pop() {
-            Popped::Event(slot) => Ok(Some(slot)),
-            Popped::Nothing => Self::poll(entered),
-            Popped::Unknown => Self::look_for_event(entered),
-        }
-    }
-
-    /// Apart from [`Endpoint::next_event`], which needs fewer registers without it.
-    #[inline(never)]
-    fn poll(entered: Entered<'_>) -> Result<Option<&'static Slot>, PollError> {
-        entered.poll()
-    }
-
-    /// Likewise.
-    #[inline(never)]
-    fn look_for_event(entered: Entered<'_>) -> Result<Option<&'static Slot>, PollError> {
-        entered.look_for_event()
-    }
-
-    /// As [`Endpoint::next_event`], by the lock.
-    ///
-    /// # Errors
-    ///
-    /// As [`Endpoint::next_event`].
-    #[inline(never)]
-    pub fn enter_for_event(&self, outside: Outside<'_>) -> Result<Option<&'static Slot>, PollError> {
-        drop(outside);
-        self.enter_by_lock()?.look_for_event()
-    }
-
     /// The endpoint for a thread that may need the lock.
     pub(crate) fn enter_by_lock(&self) -> Result<Entered<'_>, Unusable> {
         let body = self.enter_place()?.some().ok_or_else(|| self.why_closed())?;
         Ok(Entered { body })
-    }
-
-    /// Runs `act` with the endpoint to itself, which must not come back here.
-    ///
-    /// # Errors
-    ///
-    /// The endpoint cannot be used here.
-    #[inline(always)]
-    pub fn with<T>(&self, act: impl FnOnce(&mut Core, &mut dyn Transport) -> T) -> Result<T, Unusable> {
-        let mut place = self.enter_place()?;
-        let Some(body) = place.as_mut() else { return Err(self.why_closed()) };
-        let result = act(&mut body.core, &mut *body.transport);
-        if body.core.is_armed() {
-            body.transport.settle(&mut body.core);
-        }
-        Ok(result)
     }
 }
 
@@ -316,177 +214,4 @@ pub enum Popped {
     Nothing,
     /// There is more to be done: [`Entered::look_for_event`] is to follow.
     Unknown,
-}
-
-impl Body {
-    /// Ends a call that has looked for events. `is_empty`: it found none; `told`: the handle was
-    /// readable because there is room.
-    #[inline(always)]
-    pub(crate) fn end_look(&mut self, is_empty: bool, told: bool) {
-        let Self { transport, core } = self;
-        if is_empty {
-            if told {
-                core.forget_room();
-            }
-            if core.is_handle_in_use() {
-                if core.is_armed() {
-                    core.on_empty_call();
-                } else {
-                    transport.leave_edge(core);
-                }
-            }
-        }
-        if core.is_armed() {
-            transport.settle(core);
-        }
-    }
-}
-
-impl<'a> Entered<'a> {
-    /// Leaves the endpoint, when the result is dropped.
-    #[inline(always)]
-    pub fn outside(self) -> Outside<'a> {
-        self.body.outside()
-    }
-
-    pub(crate) fn body_mut(&mut self) -> &mut Body {
-        &mut self.body
-    }
-}
-
-impl Entered<'_> {
-    /// The oldest event, if one waits and progress is not due.
-    #[inline(always)]
-    pub fn pop(&mut self) -> Popped {
-        let core = &mut self.body.core;
-        if core.is_armed() {
-            return Popped::Unknown;
-        }
-        if core.has_event() {
-            return core.pop_at_once().map_or(Popped::Unknown, Popped::Event);
-        }
-        if core.is_handle_in_use() { Popped::Unknown } else { Popped::Nothing }
-    }
-
-    /// The next event, after [`Popped::Nothing`].
-    ///
-    /// # Errors
-    ///
-    /// No event waits and every receive buffer is held by the program.
-    #[inline(always)]
-    pub fn poll(mut self) -> Result<Option<&'static Slot>, PollError> {
-        let Body { transport, core } = &mut *self.body;
-        match transport.poll(core) {
-            None if core.holds_all_recv() => self.refuse_poll(),
-            found => Ok(found),
-        }
-    }
-
-    /// Apart from [`Entered::poll`], which needs fewer registers without it.
-    #[cold]
-    #[inline(never)]
-    fn refuse_poll(self) -> Result<Option<&'static Slot>, PollError> {
-        Err(PollError::NoBuffers)
-    }
-
-    /// The oldest event, after progress if none waits or progress is due.
-    ///
-    /// # Errors
-    ///
-    /// No event waits and every receive buffer is held by the program.
-    #[inline(always)]
-    pub fn look_for_event(mut self) -> Result<Option<&'static Slot>, PollError> {
-        let Body { transport, core } = &mut *self.body;
-        let told = core.tells_room();
-        if core.wants_progress() {
-            transport.progress(core);
-        }
-        let found = core.pop();
-        self.body.end_look(found.is_none(), told);
-        match found {
-            None if self.body.core.holds_all_recv() => Err(PollError::NoBuffers),
-            found => Ok(found),
-        }
-    }
-
-    /// Sends a message on an open connection of this endpoint, of at most its largest size.
-    /// `flags`: SILENT, or none.
-    ///
-    /// # Errors
-    ///
-    /// Refused: nothing was sent.
-    #[inline(always)]
-    pub fn post(
-        mut self,
-        connection: &'static Connection,
-        message: Source<'_>,
-        context: u64,
-        flags: Flags,
-    ) -> Result<(), SendError> {
-        let Body { transport, core } = &mut *self.body;
-        let sent = transport.post(message, context, connection, core, flags);
-        if core.is_armed() || sent.is_err() {
-            return self.end_post(sent);
-        }
-        Ok(())
-    }
-
-    /// As [`Entered::post`], of a message in pieces; `posted`: not waited for.
-    ///
-    /// # Errors
-    ///
-    /// Refused: nothing was sent.
-    #[inline]
-    pub fn post_gathered(
-        mut self,
-        connection: &'static Connection,
-        message: Message<'_>,
-        posted: Posted,
-    ) -> Result<(), SendError> {
-        let Body { transport, core } = &mut *self.body;
-        let sent = transport.send(core, connection, message, posted).map(drop);
-        if core.is_armed() || sent.is_err() {
-            return self.end_post(sent);
-        }
-        Ok(())
-    }
-
-    /// Apart from [`Entered::post`], which needs fewer registers without it.
-    #[cold]
-    #[inline(never)]
-    fn end_post(mut self, sent: Result<(), SendError>) -> Result<(), SendError> {
-        let Body { transport, core } = &mut *self.body;
-        if core.is_armed() {
-            transport.settle(core);
-        }
-        sent
-    }
-}
-
-/// What endpoints of this process share.
-pub struct Globals {
-    /// Endpoints.
-    pub endpoints: Slab<Endpoint>,
-    /// Connections, by runs.
-    pub(super) connections: Runs,
-    /// Slots.
-    pub slots: Regions<Slot>,
-    /// How this process fences.
-    pub pairing: Pairing,
-}
-
-static GLOBALS: PerProcess<Globals> = PerProcess::new();
-
-/// This process's globals and fork mark.
-///
-/// # Errors
-///
-/// No memory.
-pub fn globals() -> rustix::io::Result<&'static (Mark, Globals)> {
-    GLOBALS.get(|| Globals {
-        endpoints: Slab::new(),
-        connections: Slab::new(),
-        slots: Regions::new(),
-        pairing: prepare(),
-    })
 }

@@ -2,24 +2,12 @@
 
 use super::Core;
 use super::connection::LAST_PLACE;
-use super::runs::Cells;
 use crate::Connection;
 use cci_mem::sync::Ordering;
-use cci_proto::{Attribute, Places};
+use cci_proto::Attribute;
 
 /// Connections at most: one more is still a number.
 const MOST: u32 = LAST_PLACE;
-
-/// Connections whose pointers get memory together.
-const TOGETHER: usize = 128;
-
-/// The connections of an endpoint.
-#[derive(Default)]
-pub(super) struct Connections {
-    /// Those that are not free, by their places.
-    open: Places<&'static Connection, TOGETHER>,
-    cells: Cells,
-}
 
 impl Core {
     /// A connection of this endpoint, opening.

@@ -1,19 +1,10 @@
 //! The ends of operations, and the events that report them.
 
-use super::{Core, tag_event};
+use super::{BreakReasons, Core, tag_event};
 use crate::{Connection, Posted, Slot};
 use cci_mem::slot::State;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Status};
-use std::collections::BTreeMap;
-
-/// Why connects failed, by the address of the slot of the event; at most one for each send slot.
-#[derive(Default)]
-pub(super) struct ConnectReasons(BTreeMap<usize, String>);
-
-/// Why connections broke that the program has not disconnected, by their places.
-#[derive(Default)]
-pub(super) struct BreakReasons(BTreeMap<u32, String>);
 
 impl BreakReasons {
     /// The place is another connection's from now on.

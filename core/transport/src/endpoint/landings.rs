@@ -1,13 +1,12 @@
 //! Memory for large messages that arrive (`docs/design/extensions.md`).
 
-use crate::endpoint::Core;
-use crate::{Connection, Endpoint, Slot, tag_event};
+mod core;
+
+use crate::{Connection, Endpoint, Slot};
 use cci_mem::landed::{Landed, Message};
-use cci_mem::memory::Memory;
 use cci_mem::pages::SharedPages;
-use cci_mem::slot::Access;
 use cci_proto::engine::MAX_LARGE;
-use cci_proto::{EventKind, Failure, RmaHandle};
+use cci_proto::{Failure, RmaHandle};
 use std::collections::VecDeque;
 use std::sync::Arc;
 
@@ -87,7 +86,8 @@ impl Landings {
         self.trim();
     }
 
-    /// A peer wants memory for a large message. [`Core::place_landings`] follows.
+    /// A peer wants memory for a large message.
+    /// [`Core::place_landings`](crate::Core::place_landings) follows.
     ///
     /// # Errors
     ///
@@ -116,7 +116,8 @@ impl Landings {
         self.paused.push((connection, wanted));
     }
 
-    /// Gives memory again. [`Core::place_landings`] follows.
+    /// Gives memory again.
+    /// [`Core::place_landings`](crate::Core::place_landings) follows.
     pub fn resume(&mut self, connection: &'static Connection) {
         if let Some(at) = self.paused.iter().position(|(paused, _)| std::ptr::eq(*paused, connection)) {
             let (_, wanted) = self.paused.swap_remove(at);
@@ -296,64 +297,4 @@ pub enum Placed {
     Later,
     /// The peer was told that there is no memory.
     Refused,
-}
-
-impl Core {
-    /// Passes the large messages for which there is room to `place`, with their memory; without
-    /// memory, one is to be refused. Called while some wait, in each call that makes progress and
-    /// in [`Transport::refill`](crate::Transport::refill).
-    #[cold]
-    pub fn place_landings(&mut self, mut place: impl FnMut(&mut Self, &Asked, Option<Memory>) -> Placed) {
-        loop {
-            self.share_landings();
-            self.place_as_far_as_it_goes(&mut place);
-            let is_short = self.landings().is_waiting();
-            if !self.set_landings_short(is_short) {
-                return;
-            }
-            // Against the light fence in giving an event back: either it calls, or the next look
-            // finds its memory and its slot.
-            self.endpoint().pairing.heavy_here();
-        }
-    }
-
-    fn place_as_far_as_it_goes(&mut self, place: &mut impl FnMut(&mut Self, &Asked, Option<Memory>) -> Placed) {
-        while let Some(asked) = self.landings().next() {
-            let pages = self.landings().memory(&asked);
-            let len = usize::try_from(asked.len + 1).unwrap_or(0);
-            let placed = place(self, &asked, pages.as_ref().map(|pages| Memory::of_pages(pages, len)));
-            let landings = self.landings();
-            match (placed, pages) {
-                (Placed::Open(slot, handle), Some(pages)) => {
-                    landings.used += asked.len;
-                    landings.counts(asked.connection).open += 1;
-                    landings.open.push(Landing { asked, slot, handle, pages });
-                    landings.trim();
-                }
-                (Placed::Later, pages) => {
-                    let writer = (asked.connection, asked.connection.generation());
-                    landings.spare.extend(pages.map(|pages| (writer, pages)));
-                    landings.put_back(asked);
-                    return;
-                }
-                _ => {}
-            }
-        }
-    }
-
-    /// Delivers a large message that is written, by this slot. With [`Access::Private`] nobody can
-    /// write its memory any more.
-    pub fn deliver_landing(&mut self, landing: Landing, slot: &'static Slot, access: Access) {
-        let Landing { asked: Asked { connection, len, .. }, pages, .. } = landing;
-        let writer = (connection, connection.generation());
-        // The limit of lengths has 32 bits, as the event.
-        let message = Message { pages, len: u32::try_from(len).unwrap_or(u32::MAX), writer };
-        if !self.landings().landed.show(slot, EventKind::Recv as u32, message, access, connection.address()) {
-            return self.release(slot);
-        }
-        tag_event(slot, connection);
-        connection.counters.on_received();
-        self.counters().on_received(usize::try_from(len).unwrap_or(usize::MAX));
-        self.push(slot);
-    }
 }

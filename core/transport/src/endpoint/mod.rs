@@ -1,6 +1,7 @@
 //! An endpoint: its cell with the lock (`cell`), and behind the lock the state that every endpoint
-//! has whatever its transport. Each other file has one part of that state, whose fields no other
-//! file sees, and the methods of [`Core`] for that part.
+//! has whatever its transport. A part of that state with rules of its own has a file, which knows
+//! nothing of [`Core`], and beside it a folder with `core.rs`: the methods of [`Core`] for that
+//! part. No other file sees its fields.
 
 mod cell;
 mod connection;
@@ -10,6 +11,7 @@ mod events;
 mod gauges;
 mod landings;
 mod memory;
+mod options;
 mod os_handle;
 mod rooms;
 mod runs;
@@ -20,51 +22,30 @@ mod slots;
 mod waits;
 mod ways;
 
-pub use cell::{Body, Endpoint, Entered, Globals, Outside, Popped, globals};
+pub use cell::globals::{Globals, globals};
+pub use cell::{Endpoint, Entered, Outside, Popped};
 pub use connection::{Connection, ConnectionState, Counters};
 pub use gauges::Gauge;
 pub use landings::{Asked, Landing, Landings, Placed};
+pub use options::CoreOptions;
 pub use rooms::{Held, Origin, Room, Rooms};
 pub use waits::WaitFor;
 pub use ways::Outcome;
 
-use crate::{OpenError, Slot};
+use crate::{OpenError, Slot, Timeout};
 use cci_mem::counters::Home;
 use cci_mem::sync::Ordering;
-use connections::Connections;
-use endings::{BreakReasons, ConnectReasons};
+use cci_proto::Places;
 use events::Events;
 use memory::SharedWithPeers;
 use os_handle::OsHandle;
-use settings::Settings;
+use runs::cells::Cells;
 use shortage::Shortage;
 use sleepers::Sleepers;
 use slots::Slots;
+use std::collections::BTreeMap;
 use waits::Waits;
 use ways::{Current, Ways};
-
-/// What an endpoint is opened with.
-#[derive(Clone, Copy, Debug)]
-pub struct CoreOptions {
-    /// Receive slots.
-    pub recv_count: usize,
-    /// Send slots.
-    pub send_count: usize,
-    /// RMA descriptors, beside the send slots.
-    pub rma_count: usize,
-    /// Whether to raise an event when a peer disconnects or dies.
-    pub disconnect_events: bool,
-    /// Ways ([`Core::enter_way`]), for a transport that stands over so many others; 0: none.
-    pub ways: u8,
-}
-
-impl Default for CoreOptions {
-    fn default() -> Self {
-        // Programs keep 8,192 sends and 8,192 RMAs outstanding on one connection and treat ENOBUFS
-        // as fatal.
-        Self { recv_count: 4096, send_count: 8192, rma_count: 16384, disconnect_events: false, ways: 0 }
-    }
-}
 
 /// The private part of an endpoint that does not depend on its transport.
 pub struct Core {
@@ -85,6 +66,34 @@ pub struct Core {
     landings: Box<Landings>,
     current: Current,
     ways: Option<Box<Ways>>,
+}
+
+/// Connections whose pointers get memory together.
+const TOGETHER: usize = 128;
+
+/// The connections of an endpoint.
+#[derive(Default)]
+struct Connections {
+    /// Those that are not free, by their places.
+    open: Places<&'static Connection, TOGETHER>,
+    cells: Cells,
+}
+
+/// Why connects failed, by the address of the slot of the event; at most one for each send slot.
+#[derive(Default)]
+struct ConnectReasons(BTreeMap<usize, String>);
+
+/// Why connections broke that the program has not disconnected, by their places.
+#[derive(Default)]
+struct BreakReasons(BTreeMap<u32, String>);
+
+/// The settings of an endpoint.
+#[derive(Default)]
+struct Settings {
+    send_timeout: Timeout,
+    keepalive: Timeout,
+    disconnect_events: bool,
+    rights_are_open: bool,
 }
 
 impl Core {

@@ -1,16 +1,7 @@
 //! What the program and the configuration set for the whole endpoint.
 
-use super::Core;
+use super::{Core, Settings};
 use crate::Timeout;
-
-/// The settings of an endpoint.
-#[derive(Default)]
-pub(super) struct Settings {
-    send_timeout: Timeout,
-    keepalive: Timeout,
-    disconnect_events: bool,
-    rights_are_open: bool,
-}
 
 impl Settings {
     /// No timeouts; `disconnect_events`: whether to raise disconnect events.

@@ -1,0 +1,25 @@
+//! What an endpoint is opened with.
+
+/// What an endpoint is opened with.
+#[derive(Clone, Copy, Debug)]
+pub struct CoreOptions {
+    /// Receive slots.
+    pub recv_count: usize,
+    /// Send slots.
+    pub send_count: usize,
+    /// RMA descriptors, beside the send slots.
+    pub rma_count: usize,
+    /// Whether to raise an event when a peer disconnects or dies.
+    pub disconnect_events: bool,
+    /// Ways ([`Core::enter_way`](crate::Core::enter_way)), for a transport that stands over so many
+    /// others; 0: none.
+    pub ways: u8,
+}
+
+impl Default for CoreOptions {
+    fn default() -> Self {
+        // Programs keep 8,192 sends and 8,192 RMAs outstanding on one connection and treat ENOBUFS
+        // as fatal.
+        Self { recv_count: 4096, send_count: 8192, rma_count: 16384, disconnect_events: false, ways: 0 }
+    }
+}
