@@ -1,6 +1,7 @@
 //! Messages of any length.
 
-use super::{check_flags, posted, wait_for_end};
+use super::ends::{posted, wait_for_end};
+use super::sends::check_flags;
 use crate::errors::BlockingError;
 use cci_mem::memory::Memory;
 use cci_proto::{Flags, SendError, Unusable};

@@ -1,10 +1,12 @@
 //! The answers to connection requests, and why a connect failed.
 
-use super::ANSWERED;
 use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, RequestError, Status};
 use cci_transport::{Endpoint, Peer, Slot, Transport};
 use std::time::Duration;
+
+/// `Slot::mark` of a request that was answered.
+pub const ANSWERED: u32 = 1;
 
 /// Accepts a request on its own endpoint.
 ///

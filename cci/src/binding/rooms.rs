@@ -1,6 +1,7 @@
 //! Room for messages that a program writes before it sends them.
 
-use super::{open_for, posted, wait_for_end};
+use super::ends::{posted, wait_for_end};
+use super::sends::open_for;
 use crate::errors::BlockingError;
 use cci_proto::{Flags, SendError, Unusable};
 use cci_transport::{Connection, Core, Endpoint, Held, Message, Origin, Posted, Room, Slot, Transport};
