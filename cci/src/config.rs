@@ -7,9 +7,8 @@ mod tests;
 
 use crate::device::Device;
 use crate::names::SharedNames;
-use crate::transports::{
-    Known, RMA_RIGHTS, built_names, driver, driver_for_scheme, drivers, inspect, keep_ways, names,
-};
+use crate::transports::of_device::keep_ways;
+use crate::transports::{Known, RMA_RIGHTS, built_names, driver, driver_for_scheme, drivers, inspect, names};
 use advice::advice;
 pub(crate) use advice::nearest;
 use cci_proto::Status;

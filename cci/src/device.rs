@@ -68,22 +68,6 @@ pub struct Device {
     pub names: SharedNames,
 }
 
-impl Device {
-    /// Whether endpoints on it move data by another communication library, or may do so: its
-    /// transport does, or one of its ways. Such a library may in turn use this one, and then must
-    /// not choose such a device.
-    ///
-    /// ```
-    /// let context = cci::Context::found()?;
-    /// assert!(context.devices().iter().all(|device| !device.uses_library()));
-    /// # Ok::<(), cci::OpenError>(())
-    /// ```
-    #[must_use]
-    pub fn uses_library(&self) -> bool {
-        crate::transports::uses_library(self)
-    }
-}
-
 /// Shows no secret.
 impl fmt::Debug for Device {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

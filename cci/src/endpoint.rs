@@ -5,7 +5,7 @@ use crate::device::Device;
 use crate::endpoint_options::EndpointOptions;
 use crate::errors::CloseError;
 use crate::names::SharedNames;
-use crate::transports;
+use crate::transports::of_device;
 use cci_mem::descriptors;
 use cci_mem::guarded::Threading;
 use cci_proto::{Status, Unusable};
@@ -198,7 +198,7 @@ impl<T> EndpointFor<T> {
             recv_count: options.recv_buffers.max(1) as usize,
             send_count: options.send_buffers.max(1) as usize,
             disconnect_events: options.disconnect_events,
-            ways: transports::ways(device, options.service.as_deref()),
+            ways: of_device::ways(device, options.service.as_deref()),
             ..CoreOptions::default()
         };
         let private = counters_are_private()?;
@@ -206,8 +206,8 @@ impl<T> EndpointFor<T> {
         let (mut uri, mut handle) = (String::new(), -1);
         let cell = cci_transport::Endpoint::open(threading, |cell| {
             let body = Core::new(cell, &core_options).and_then(|mut core| {
-                core.set_rights_open(transports::rights_are_open(device)?);
-                let transport = transports::open(&core, device, &options)?;
+                core.set_rights_open(of_device::rights_are_open(device)?);
+                let transport = of_device::open(&core, device, &options)?;
                 transport.uri().clone_into(&mut uri);
                 handle = transport.handle().as_raw_fd();
                 if !private {
