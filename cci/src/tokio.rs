@@ -46,11 +46,13 @@
 //! ```
 
 mod room;
+mod senders;
 
 use crate::endpoint::Endpoint;
 use crate::event::Event;
 use cci_proto::PollError;
 use cci_transport::OpenError;
+use senders::Senders;
 use std::io;
 use std::ops::Deref;
 use std::os::fd::{AsFd, AsRawFd, RawFd};
@@ -116,7 +118,7 @@ pub struct AsyncEndpoint(AsyncFd<Watched>);
 /// An endpoint as the runtime knows it: by its descriptor.
 struct Watched {
     endpoint: Endpoint,
-    senders: room::Senders,
+    senders: Senders,
     descriptor: RawFd,
 }
 
@@ -144,7 +146,7 @@ impl AsyncEndpoint {
     /// Called outside of a runtime, or in one without I/O.
     #[expect(unsafe_code, reason = "the descriptor must stay open while the runtime watches it")]
     pub fn new(endpoint: Endpoint) -> Result<Self, OpenError> {
-        let watched = Watched { descriptor: endpoint.as_fd().as_raw_fd(), endpoint, senders: room::Senders::default() };
+        let watched = Watched { descriptor: endpoint.as_fd().as_raw_fd(), endpoint, senders: Senders::default() };
         // SAFETY: an endpoint's descriptor is the same, and open, as long as the endpoint, which
         // `Watched` owns.
         let watched = unsafe { AsyncFd::register_with_interest(watched, Interest::READABLE) };
@@ -186,7 +188,7 @@ impl AsyncEndpoint {
         }
     }
 
-    fn senders(&self) -> &room::Senders {
+    fn senders(&self) -> &Senders {
         &self.0.get_ref().senders
     }
 
