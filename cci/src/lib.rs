@@ -104,9 +104,10 @@ pub use endpoint::{Endpoint, EndpointFor, LocalEndpoint, ManyThreads, OneThread,
 pub use endpoint_options::EndpointOptions;
 pub use environment::unknown_variables;
 pub use errors::{BlockingError, CloseError};
+pub use event::detached::DetachedEvent;
 pub use event::{
-    AcceptFailed, Accepted, Completed, ConnectFailed, Connected, DetachedEvent, Disconnected, EndpointFailed, Event,
-    ImportEnded, Keepalive, Received, Request, Unanswered,
+    AcceptFailed, Accepted, Completed, ConnectFailed, Connected, Disconnected, EndpointFailed, Event, ImportEnded,
+    Keepalive, Received, Request, Unanswered,
 };
 pub use import::Import;
 pub use names::{Names, SharedNames};

@@ -44,6 +44,15 @@ pub struct DetachedEvent {
     endpoint: Option<(&'static EndpointCell, u32)>,
 }
 
+impl Event<'_> {
+    /// Makes the event outlive its borrow of the endpoint: the endpoint stays open until the result
+    /// is dropped. Costs two locked instructions.
+    #[must_use]
+    pub fn detach(self) -> DetachedEvent {
+        DetachedEvent::of(self)
+    }
+}
+
 impl DetachedEvent {
     pub(super) fn of(event: Event<'_>) -> Self {
         let slot: &'static Slot = event.into_held().keep();

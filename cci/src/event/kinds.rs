@@ -1,6 +1,6 @@
 //! Events without a payload, one type each.
 
-use super::{Held, failure};
+use super::held::{Held, failure};
 use crate::connection::Connection;
 use cci_proto::Failure;
 use std::fmt;

@@ -1,25 +1,22 @@
 //! Events as programs hold them.
 
-mod detached;
+pub(crate) mod detached;
+mod held;
 mod kinds;
 mod received;
 mod request;
-mod unanswered;
 
-pub use detached::DetachedEvent;
 pub use kinds::{
     AcceptFailed, Accepted, Completed, ConnectFailed, Connected, Disconnected, EndpointFailed, ImportEnded, Keepalive,
 };
 pub use received::Received;
-pub use request::Request;
-pub use unanswered::Unanswered;
+pub use request::{Request, Unanswered};
 
 use crate::binding;
 use crate::connection::Connection;
-use cci_mem::sync::Ordering;
 use cci_proto::{EventKind, Failure, Status};
 use cci_transport::Slot;
-use std::fmt;
+use held::Held;
 use std::marker::PhantomData;
 use std::ptr::NonNull;
 
@@ -226,65 +223,7 @@ impl<'e> Event<'e> {
         }
     }
 
-    /// Makes the event outlive its borrow of the endpoint: the endpoint stays open until the result
-    /// is dropped. Costs two locked instructions.
-    #[must_use]
-    pub fn detach(self) -> DetachedEvent {
-        DetachedEvent::of(self)
-    }
-
     pub(crate) fn into_slot(self) -> NonNull<Slot> {
         NonNull::from(self.into_held().keep())
-    }
-}
-
-/// A borrowed slot, given back when dropped.
-pub(crate) struct Held<'e> {
-    slot: &'static Slot,
-    endpoint: PhantomData<&'e ()>,
-}
-
-impl Held<'_> {
-    /// The slot, which is not given back.
-    #[inline]
-    fn keep(self) -> &'static Slot {
-        let slot = self.slot;
-        std::mem::forget(self);
-        slot
-    }
-
-    #[inline]
-    fn outcome(&self) -> Result<(), Failure> {
-        let detail = self.slot.detail();
-        if detail == Status::Success as u32 { Ok(()) } else { Err(failure(detail)) }
-    }
-
-    #[inline]
-    fn connection(&self) -> Option<Connection> {
-        self.slot.connection.get().map(|cell| Connection::of_life(cell, self.slot.mark.load(Ordering::Relaxed)))
-    }
-}
-
-/// The failure behind the status of an event.
-#[cold]
-fn failure(status: u32) -> Failure {
-    Status::from_u32(status).and_then(Failure::from_status).unwrap_or(Failure::Disconnected)
-}
-
-impl Drop for Held<'_> {
-    #[inline]
-    #[expect(unsafe_code, reason = "the memory of the payload may be used again after this call")]
-    fn drop(&mut self) {
-        // SAFETY: what reads the payload in place borrows this value.
-        unsafe { binding::put_back(self.slot) };
-    }
-}
-
-impl fmt::Debug for Held<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self.connection() {
-            Some(connection) if self.slot.kind() != EventKind::ConnectRequest as u32 => connection.fmt(f),
-            _ => f.write_str("no connection"),
-        }
     }
 }

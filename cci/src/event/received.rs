@@ -1,6 +1,6 @@
 //! Received messages.
 
-use super::Held;
+use super::held::Held;
 use crate::connection::Connection;
 use cci_mem::view::View;
 use std::fmt;

@@ -1,10 +1,11 @@
-//! Connection requests.
+//! Connection requests, and those whose answer was refused.
 
-use super::{Held, Unanswered};
+use super::held::Held;
 use crate::binding;
 use crate::endpoint::EndpointFor;
 use cci_proto::{Attribute, RequestError};
 use cci_transport::Peer;
+use std::error::Error;
 use std::fmt;
 
 /// A connection request: see [`crate::Event::Request`]. Answering it consumes it; dropping it
@@ -95,5 +96,58 @@ impl<'e> Request<'e> {
 impl fmt::Debug for Request<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "Request({}, {} bytes)", self.attribute().name(), self.0.slot.detail())
+    }
+}
+
+/// A connection request whose answer was refused, and why. The request can be answered again;
+/// dropping it rejects it.
+///
+/// Converts into `Box<dyn Error>`, so that `?` on an answer rejects the request and ends the
+/// function.
+///
+/// # Example
+///
+/// ```
+/// use cci::{Event, RequestError, Unanswered};
+///
+/// /// Accepts a request, or keeps it for later where send buffers are short.
+/// fn accept<'e>(request: cci::Request<'e>, later: &mut Vec<cci::Request<'e>>) -> Result<(), RequestError> {
+///     match request.accept(1) {
+///         Err(Unanswered { request, why: RequestError::NoBuffers }) => later.push(request),
+///         answered => answered?,
+///     }
+///     Ok(())
+/// }
+/// ```
+#[must_use = "dropping it rejects the request"]
+#[derive(Debug)]
+pub struct Unanswered<'e> {
+    /// The request.
+    pub request: Request<'e>,
+    /// Why the answer was refused.
+    pub why: RequestError,
+}
+
+impl fmt::Display for Unanswered<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.why.fmt(f)
+    }
+}
+
+impl From<Unanswered<'_>> for RequestError {
+    fn from(unanswered: Unanswered<'_>) -> Self {
+        unanswered.why
+    }
+}
+
+impl From<Unanswered<'_>> for Box<dyn Error> {
+    fn from(unanswered: Unanswered<'_>) -> Self {
+        unanswered.why.into()
+    }
+}
+
+impl From<Unanswered<'_>> for Box<dyn Error + Send + Sync> {
+    fn from(unanswered: Unanswered<'_>) -> Self {
+        unanswered.why.into()
     }
 }
