@@ -3,7 +3,7 @@
 use crate::inbox::Request;
 use crate::network::{Class, Goal, Network, Put};
 use crate::side::PendingConnect;
-use crate::sides::MOST_CONNECTIONS;
+use crate::sides::{MOST_CONNECTIONS, number_in};
 use crate::transport::NEAR;
 use crate::wire::{Opening, Verb, header};
 use crate::{Over, PATIENCE};
@@ -11,11 +11,6 @@ use cci_mem::sync::Ordering;
 use cci_proto::{Attribute, ConnectError, EventKind, Failure, Time};
 use cci_transport::{Connect, Connection, Core, Slot, monotonic, random};
 use std::time::Duration;
-
-/// This side's number of a connection.
-pub(crate) fn number_in(cell: &Connection) -> u32 {
-    cell.local.load(Ordering::Relaxed)
-}
 
 impl<N: Network> Over<N> {
     /// Sends what belongs to no connection of this side. False: there is no room for it.

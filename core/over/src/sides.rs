@@ -1,7 +1,7 @@
 //! The connections of an endpoint by number, and how much they may be sent.
 
-use crate::setup::number_in;
 use crate::side::Side;
+use cci_mem::sync::Ordering;
 use cci_proto::Time;
 use cci_transport::Connection;
 use std::collections::{BTreeMap, VecDeque};
@@ -24,6 +24,11 @@ const MANY: u32 = 8_192;
 const MOST: u32 = 12_288;
 /// How long a connection that has ended here counts, unless its peer has ended it too.
 const GHOST: Duration = Duration::from_secs(10);
+
+/// This side's number of a connection.
+pub(crate) fn number_in(cell: &Connection) -> u32 {
+    cell.local.load(Ordering::Relaxed)
+}
 
 pub(crate) struct Sides<P> {
     places: Vec<Option<Side<P>>>,

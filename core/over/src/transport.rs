@@ -4,8 +4,8 @@
 use crate::Over;
 use crate::network::Network;
 use crate::registrations::bits_of;
-use crate::setup::number_in;
 use crate::side::{PATIENCE, Side, Transfer};
+use crate::sides::number_in;
 use crate::wire::Verb;
 use cci_mem::memory::Memory;
 use cci_proto::{
