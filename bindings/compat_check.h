@@ -1,5 +1,6 @@
 /*
- * What the test programs of older interfaces share: checks that end the program, and parts that fork.
+ * What the test programs of older interfaces share: checks that end the program, and parts that
+ * fork.
  */
 
 #ifndef COMPAT_CHECK_H
@@ -31,8 +32,8 @@
     } while (0)
 
 /*
- * Runs a part of a test that forks. Without it under the address sanitizer, whose allocator hangs in
- * a child that is forked while another thread allocates.
+ * Runs a part of a test that forks. Without it under the address sanitizer, whose allocator hangs
+ * in a child that is forked while another thread allocates.
  */
 #ifdef __SANITIZE_ADDRESS__
 #define FORKS(part) ((void)(part))

@@ -1,5 +1,6 @@
-//! [`Driver`]: the trait through which measuring loops call the library. `facade` calls the Rust API
-//! and `c_library` the C functions. The compiler resolves the trait, so a call costs no indirection.
+//! [`Driver`]: the trait through which measuring loops call the library. `facade` calls the Rust
+//! API and `c_library` the C functions. The compiler resolves the trait, so a call costs no
+//! indirection.
 
 use crate::device::keys_of_loopback;
 use crate::probe::NAP;

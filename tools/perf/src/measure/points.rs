@@ -10,9 +10,9 @@ use super::plan::Plan;
 use crate::interrupt;
 use crate::peers::PeerEvent;
 use crate::point::{Point, histogram};
+use cci_report::UserError;
 use cci_report::finding::{Finding, Jitter, Overlap, OverlapPoint};
 use cci_report::row::{Row, Samples};
-use cci_report::UserError;
 use std::collections::BTreeMap;
 use std::time::Duration;
 
