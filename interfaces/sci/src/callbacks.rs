@@ -21,6 +21,12 @@ impl Callbacks {
         self.running == Some(source) || self.due.iter().any(|(of, _)| *of == source)
     }
 
+    /// Calls none any more. What they own may hold the host.
+    pub(crate) fn close(&mut self) {
+        self.ready.clear();
+        self.retired.push(Box::new(std::mem::take(&mut self.due)));
+    }
+
     /// Forgets the calls of an object: its own callback removes it.
     pub(crate) fn forget_calls(&mut self, source: Source) {
         let (gone, due) = std::mem::take(&mut self.due).into_iter().partition(|(of, _)| *of == source);

@@ -4,7 +4,7 @@ use crate::claims::{self, Limit, Named};
 use crate::errors::Error;
 use crate::names;
 use crate::nodes::{Place, is_number};
-use crate::notices::Source;
+use crate::notices::{Call, Source};
 use crate::objects::{Pending, Request};
 use crate::partner::Partner;
 use crate::remote::RemoteSegment;
@@ -242,18 +242,21 @@ impl Connecting {
     /// [`Error::Cancelled`]: the end was given before. [`Error::IllegalOperation`]: it has a
     /// callback. [`Error::NotInitialized`].
     pub fn on_end(&self, callback: impl FnOnce(Result<RemoteSegment, Error>) + Send + 'static) -> Result<(), Error> {
+        let outcome = Arc::clone(&self.outcome);
+        let call = move || {
+            if let Some(ended) = take(&outcome) {
+                callback(ended);
+            }
+            Then::Cancel
+        };
+        // One that is refused is dropped without the lock: it may own objects of the host.
+        let mut call: Option<Call> = Some(Box::new(call));
         self.shared.with(|state| {
             let pending = state.connecting.get_mut(&self.key).ok_or(Error::Cancelled)?;
             if std::mem::replace(&mut pending.has_callback, true) {
                 return Err(Error::IllegalOperation);
             }
-            let outcome = Arc::clone(&self.outcome);
-            pending.callback = Some(Box::new(move || {
-                if let Some(ended) = take(&outcome) {
-                    callback(ended);
-                }
-                Then::Cancel
-            }));
+            pending.callback = call.take();
             state.callbacks.ready.push_back(Source::Connecting(self.key));
             Ok(())
         })
@@ -271,11 +274,16 @@ impl Connecting {
             state.waits.has_changed = true;
             Ok(has_outcome)
         };
-        // Refused where the host has ended.
-        if let Ok(has_outcome) = self.shared.with(forget) {
-            // Dropped without the lock.
-            drop(has_outcome.then(|| take(&self.outcome)));
-            self.shared.settle(Source::Connecting(self.key));
+        match self.shared.with(forget) {
+            Ok(has_outcome) => {
+                // Dropped without the lock.
+                drop(has_outcome.then(|| take(&self.outcome)));
+                self.shared.settle(Source::Connecting(self.key));
+            }
+            // The host has ended, and has left the outcome. A child does not touch it: the lock may
+            // be held for ever there.
+            Err(_) if self.shared.is_here() => drop(take(&self.outcome)),
+            Err(_) => {}
         }
     }
 }
@@ -354,6 +362,51 @@ mod tests {
         assert_eq!(connecting.wait(None).err(), Some(Error::Timeout));
         let places = std::iter::from_fn(|| rustix::net::accept(&claim).ok()).count();
         assert_eq!(places, 1);
+    }
+
+    /// A segment of this host, connected to by the host itself.
+    fn connected(host: &Host) -> (crate::LocalSegment, RemoteSegment) {
+        let segment = host.create(fastrand::u32(..), 64).expect("memory");
+        segment.prepare().and_then(|()| segment.publish()).expect("room");
+        let far = host.connect(host.node(), segment.id(), Some(LIMIT)).expect("it is there");
+        (segment, far)
+    }
+
+    /// It is dropped, with what it owns, and that ends a connection of the host.
+    #[test]
+    fn a_callback_that_is_refused_may_own_objects_of_the_host() {
+        let host = Host::open(&Options::new().device(sm_device())).expect("a host");
+        let (id, _claim) = mute(&host);
+        let connecting = host.begin_connect(host.node(), id, None).expect("a thread");
+        connecting.on_end(|_| ()).expect("it has none");
+        let (_segment, far) = connected(&host);
+        let (tell, told) = std::sync::mpsc::channel();
+        std::thread::spawn(move || {
+            let refused = connecting.on_end(move |_| drop(far));
+            // Its listener has given up otherwise.
+            let _ = tell.send(refused);
+        });
+        assert_eq!(told.recv_timeout(LIMIT), Ok(Err(Error::IllegalOperation)));
+    }
+
+    #[test]
+    fn an_outcome_that_nobody_has_taken_ends_with_a_cancel() {
+        let host = Host::open(&Options::new().device(sm_device())).expect("a host");
+        let (segment, first) = connected(&host);
+        drop(first);
+        let count = || host.shared.with(|state| Ok((state.remotes.len(), state.connectors.len())));
+        let connecting = host.begin_connect(host.node(), segment.id(), Some(LIMIT)).expect("a thread");
+        let begun = Instant::now();
+        while count() != Ok((1, 1)) {
+            assert!(begun.elapsed() < LIMIT, "it is there");
+            std::thread::yield_now();
+        }
+        connecting.cancel();
+        while count() != Ok((0, 0)) {
+            assert!(begun.elapsed() < LIMIT, "nobody ends the connection");
+            std::thread::yield_now();
+        }
+        assert_eq!(connecting.wait(None).err(), Some(Error::Cancelled));
     }
 
     #[test]

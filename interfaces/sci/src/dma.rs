@@ -203,13 +203,15 @@ impl DmaQueue {
     }
 
     fn start(&self, callback: Option<impl FnMut(QueueState) -> Then + Send + 'static>) -> Result<(), Error> {
+        // One that is refused is dropped without the lock.
+        let mut callback = callback.map(|callback| Arc::new(Mutex::new(callback)) as _);
         self.shared.with_quietly(|state| {
             let queue = state.queues.get_mut(&self.token).ok_or(Error::Cancelled)?;
             if queue.state != QueueState::Gather {
                 return Err(Error::IllegalOperation);
             }
             // There is none from before: a reset has taken it.
-            queue.notices.callback = callback.map(|callback| Arc::new(Mutex::new(callback)) as _);
+            queue.notices.callback = callback.take();
             queue.state = QueueState::Posted;
             queue.postings += 1;
             state.waits.moves += 1;

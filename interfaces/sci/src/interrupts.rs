@@ -53,10 +53,12 @@ impl Own {
     }
 
     fn set(&self, callback: Callback<(Key, Vec<u8>)>) -> Result<(), Error> {
+        // One that is refused is dropped without the lock.
+        let mut callback = Some(callback);
         self.shared.with(|state| {
             state.cancel(self.source());
             let interrupt = self.find(state)?;
-            interrupt.notices.callback = Some(callback);
+            interrupt.notices.callback = callback.take();
             let waiting = interrupt.notices.events.len();
             state.callbacks.ready.extend(std::iter::repeat_n(self.source(), waiting));
             Ok(())

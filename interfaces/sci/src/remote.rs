@@ -9,7 +9,7 @@ use crate::objects::Remote;
 use crate::queue::RemoteEnd;
 use crate::shared::Shared;
 use crate::state::State;
-use crate::types::{Access, Reason, Then};
+use crate::types::{Access, Callback, Reason, Then};
 use crate::window::Window;
 use crate::wire::Message;
 use std::fmt;
@@ -124,10 +124,12 @@ impl RemoteSegment {
     ///
     /// [`Error::SegmentNotConnected`]: it was disconnected. [`Error::NotInitialized`].
     pub fn on_event(&self, callback: impl FnMut(Reason) -> Then + Send + 'static) -> Result<(), Error> {
+        // One that is refused is dropped without the lock.
+        let mut callback: Option<Callback<Reason>> = Some(Arc::new(Mutex::new(callback)));
         self.shared.with(|state| {
             let remote = state.remotes.get_mut(&self.token).ok_or(Error::SegmentNotConnected)?;
             retire(&mut state.callbacks.retired, &mut remote.notices);
-            remote.notices.callback = Some(Arc::new(Mutex::new(callback)));
+            remote.notices.callback = callback.take();
             let waiting = remote.notices.events.len();
             state.callbacks.ready.extend(std::iter::repeat_n(Source::Remote(self.token), waiting));
             Ok(())

@@ -8,7 +8,7 @@ use crate::notices::{Notices, Source, retire};
 use crate::objects::OwnSegment;
 use crate::shared::Shared;
 use crate::state::State;
-use crate::types::{Access, Reason, SegmentEvent, Then, Withdraw};
+use crate::types::{Access, Callback, Reason, SegmentEvent, Then, Withdraw};
 use crate::window::Window;
 use crate::wire::Message;
 use cci::{Memory, Registration, Rights, SharedMemory};
@@ -252,10 +252,12 @@ impl LocalSegment {
     ///
     /// [`Error::NoSuchSegment`], [`Error::NotInitialized`].
     pub fn on_event(&self, callback: impl FnMut(SegmentEvent) -> Then + Send + 'static) -> Result<(), Error> {
+        // One that is refused is dropped without the lock.
+        let mut callback: Option<Callback<SegmentEvent>> = Some(Arc::new(Mutex::new(callback)));
         self.with(|state| {
             if let Some(segment) = state.segments.get_mut(&self.id) {
                 retire(&mut state.callbacks.retired, &mut segment.notices);
-                segment.notices.callback = Some(Arc::new(Mutex::new(callback)));
+                segment.notices.callback = callback.take();
                 let waiting = segment.notices.events.len();
                 state.callbacks.ready.extend(std::iter::repeat_n(self.source(), waiting));
             }

@@ -304,6 +304,6 @@ impl State {
         self.attachments.clear();
         self.queues.clear();
         self.claims.clear();
-        self.callbacks.ready.clear();
+        self.callbacks.close();
     }
 }
