@@ -337,7 +337,10 @@ pub(crate) fn set_num_handlers<D: Dialect>(endpoint: Ep, count: c_int) -> Answer
     Ok(())
 }
 
-pub(crate) fn set_callbacks<D: Dialect>(endpoint: Ep, before: Option<Before>, after: Option<After>) -> Answer {
+/// # Safety
+///
+/// Each is NULL, or may be called as its type says until others are set or the endpoint is freed.
+pub(crate) unsafe fn set_callbacks<D: Dialect>(endpoint: Ep, before: Option<Before>, after: Option<After>) -> Answer {
     let endpoint = endpoint.get()?;
     endpoint.callbacks.set((before, after));
     Ok(())

@@ -39,10 +39,14 @@ pub(crate) struct Bundle {
 // registry only counts and reuses them.
 unsafe impl Sync for Bundle {}
 
-/// A function that runs before each handler.
-pub(crate) type Before = extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut c_void, usize, c_int, *mut u32);
-/// A function that runs after each handler.
-pub(crate) type After = extern "C" fn(c_int, c_int);
+/// A function of the program's that runs before each handler. It gets the sort of the message,
+/// whether that is a request, the number of the handler, the token, a buffer or NULL, the bytes
+/// there, and a count of arguments. The token is valid, and bytes and arguments are readable, until
+/// it returns.
+pub(crate) type Before = unsafe extern "C" fn(c_int, c_int, c_int, *mut c_void, *mut c_void, usize, c_int, *mut u32);
+/// A function of the program's that runs after each handler. It gets the sort of the message, and
+/// whether that was a request.
+pub(crate) type After = unsafe extern "C" fn(c_int, c_int);
 
 /// `ep_t`.
 #[repr(C)]

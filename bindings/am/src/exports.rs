@@ -23,9 +23,7 @@ macro_rules! export {
             /// What the header states of the pointers.
             #[unsafe(export_name = $symbol)]
             unsafe extern "C" fn export($($argument: $type),*) -> c_int {
-                #[allow(unused_unsafe)]
-                // SAFETY: by the contract of the header.
-                answer::<D>($symbol, || unsafe { $body })
+                answer::<D>($symbol, || $body)
             }
         };
     };
@@ -39,13 +37,23 @@ export! {
     (Udp "AMUDP_FreeBundle", Mpi "AMMPI_FreeBundle", Now "AMNOW_FreeBundle") (bundle: Eb) => calls::free_bundle::<D>(bundle);
     (Udp "AMUDP_FreeEndpoint", Mpi "AMMPI_FreeEndpoint", Now "AMNOW_FreeEndpoint") (endpoint: Ep) => calls::free_endpoint::<D>(endpoint);
     (Udp "AMUDP_MoveEndpoint", Mpi "AMMPI_MoveEndpoint", Now "AMNOW_MoveEndpoint") (endpoint: Ep, from: Eb, to: Eb) => calls::move_endpoint::<D>(endpoint, from, to);
-    (Udp "AMUDP_SetSeg", Mpi "AMMPI_SetSeg", Now "AMNOW_SetSeg") (endpoint: Ep, start: *mut c_void, bytes: usize) => calls::set_seg::<D>(endpoint, start, bytes);
+    (Udp "AMUDP_SetSeg", Mpi "AMMPI_SetSeg", Now "AMNOW_SetSeg") (endpoint: Ep, start: *mut c_void, bytes: usize) => {
+        // SAFETY: the program keeps the segment mapped, and knows that peers write it, until it
+        // sets another one or frees the endpoint.
+        unsafe { calls::set_seg::<D>(endpoint, start, bytes) }
+    };
     (Udp "AMUDP_GetSeg", Mpi "AMMPI_GetSeg", Now "AMNOW_GetSeg") (endpoint: Ep, start: Out<'_, *mut c_void>, bytes: Out<'_, usize>) => calls::get_seg::<D>(endpoint, start, bytes);
     (Udp "AMUDP_MaxSegLength", Mpi "AMMPI_MaxSegLength", Now "AMNOW_MaxSegLength") (bytes: Out<'_, usize>) => calls::max_seg_length::<D>(bytes);
     (Udp "AMUDP_SetTag", Mpi "AMMPI_SetTag", Now "AMNOW_SetTag") (endpoint: Ep, tag: u64) => calls::set_tag::<D>(endpoint, tag);
     (Udp "AMUDP_GetTag", Mpi "AMMPI_GetTag", Now "AMNOW_GetTag") (endpoint: Ep, tag: Out<'_, u64>) => calls::get_tag::<D>(endpoint, tag);
-    (Udp "AMUDP_Map", Mpi "AMMPI_Map", Now "AMNOW_Map") (endpoint: Ep, index: c_int, name: <D as Dialect>::Name, tag: u64) => calls::map::<D>(endpoint, index, name, tag);
-    (Udp "AMUDP_MapAny", Mpi "AMMPI_MapAny", Now "AMNOW_MapAny") (endpoint: Ep, index: Out<'_, c_int>, name: <D as Dialect>::Name, tag: u64) => calls::map_any::<D>(endpoint, index, name, tag);
+    (Udp "AMUDP_Map", Mpi "AMMPI_Map", Now "AMNOW_Map") (endpoint: Ep, index: c_int, name: <D as Dialect>::Name, tag: u64) => {
+        // SAFETY: `name` is a value, or a pointer: NULL, or readable until the call returns.
+        unsafe { calls::map::<D>(endpoint, index, name, tag) }
+    };
+    (Udp "AMUDP_MapAny", Mpi "AMMPI_MapAny", Now "AMNOW_MapAny") (endpoint: Ep, index: Out<'_, c_int>, name: <D as Dialect>::Name, tag: u64) => {
+        // SAFETY: `name` is a value, or a pointer: NULL, or readable until the call returns.
+        unsafe { calls::map_any::<D>(endpoint, index, name, tag) }
+    };
     (Udp "AMUDP_UnMap", Mpi "AMMPI_UnMap", Now "AMNOW_UnMap") (endpoint: Ep, index: c_int) => calls::unmap::<D>(endpoint, index);
     (Udp "AMUDP_GetTranslationInuse", Mpi "AMMPI_GetTranslationInuse", Now "AMNOW_GetTranslationInuse") (endpoint: Ep, index: c_int) => calls::is_translated::<D>(endpoint, index);
     (Udp "AMUDP_GetTranslationTag", Mpi "AMMPI_GetTranslationTag", Now "AMNOW_GetTranslationTag") (endpoint: Ep, index: c_int, tag: Out<'_, u64>) => calls::translation_tag::<D>(endpoint, index, tag);
@@ -55,11 +63,23 @@ export! {
     (Udp "AMUDP_MaxNumTranslations", Mpi "AMMPI_MaxNumTranslations", Now "AMNOW_MaxNumTranslations") (count: Out<'_, c_int>) => calls::max_num_translations::<D>(count);
     (Udp "AMUDP_SetExpectedResources", Mpi "AMMPI_SetExpectedResources", Now "AMNOW_SetExpectedResources") (endpoint: Ep, endpoints: c_int, outstanding: c_int) => calls::set_expected_resources::<D>(endpoint, endpoints, outstanding);
     (Udp "AMUDP_SetTranslationTag", Mpi "AMMPI_SetTranslationTag") (endpoint: Ep, index: c_int, tag: u64) => calls::set_translation_tag::<D>(endpoint, index, tag);
-    (Udp "AMUDP_SetHandler", Mpi "AMMPI_SetHandler", Now "AMNOW_SetHandler") (endpoint: Ep, at: u8, function: *const c_void) => calls::set_handler::<D>(endpoint, at, function);
-    (Udp "AMUDP_SetHandlerAny", Mpi "AMMPI_SetHandlerAny", Now "AMNOW_SetHandlerAny") (endpoint: Ep, at: Out<'_, u8>, function: *const c_void) => calls::set_handler_any::<D>(endpoint, at, function);
+    (Udp "AMUDP_SetHandler", Mpi "AMMPI_SetHandler", Now "AMNOW_SetHandler") (endpoint: Ep, at: u8, function: *const c_void) => {
+        // SAFETY: `function` is NULL, or takes the messages that peers send to this handler, until
+        // the program sets another one or frees the endpoint.
+        unsafe { calls::set_handler::<D>(endpoint, at, function) }
+    };
+    (Udp "AMUDP_SetHandlerAny", Mpi "AMMPI_SetHandlerAny", Now "AMNOW_SetHandlerAny") (endpoint: Ep, at: Out<'_, u8>, function: *const c_void) => {
+        // SAFETY: `function` is NULL, or takes the messages that peers send to this handler, until
+        // the program sets another one or frees the endpoint.
+        unsafe { calls::set_handler_any::<D>(endpoint, at, function) }
+    };
     (Udp "AMUDP_GetNumHandlers", Mpi "AMMPI_GetNumHandlers", Now "AMNOW_GetNumHandlers") (endpoint: Ep, count: Out<'_, c_int>) => calls::num_handlers::<D>(endpoint, count);
     (Udp "AMUDP_SetNumHandlers", Mpi "AMMPI_SetNumHandlers", Now "AMNOW_SetNumHandlers") (endpoint: Ep, count: c_int) => calls::set_num_handlers::<D>(endpoint, count);
-    (Udp "AMUDP_SetHandlerCallbacks", Mpi "AMMPI_SetHandlerCallbacks") (endpoint: Ep, before: Option<Before>, after: Option<After>) => calls::set_callbacks::<D>(endpoint, before, after);
+    (Udp "AMUDP_SetHandlerCallbacks", Mpi "AMMPI_SetHandlerCallbacks") (endpoint: Ep, before: Option<Before>, after: Option<After>) => {
+        // SAFETY: each is NULL, or may be called as its type says until the program sets others or
+        // frees the endpoint.
+        unsafe { calls::set_callbacks::<D>(endpoint, before, after) }
+    };
     (Udp "AMUDP_Poll", Mpi "AMMPI_Poll", Now "AMNOW_Poll") (bundle: Eb) => calls::poll::<D>(bundle);
     (Udp "AMUDP_GetEventMask", Mpi "AMMPI_GetEventMask") (bundle: Eb, mask: Out<'_, c_int>) => calls::event_mask::<D>(bundle, mask);
     (Udp "AMUDP_SetEventMask", Mpi "AMMPI_SetEventMask", Now "AMNOW_SetEventMask") (bundle: Eb, mask: c_int) => calls::set_event_mask::<D>(bundle, mask);
@@ -70,16 +90,48 @@ export! {
     (Udp "AMUDP_GetMsgTag", Mpi "AMMPI_GetMsgTag", Now "AMNOW_GetMsgTag") (token: Handle<Token>, tag: Out<'_, u64>) => calls::message_tag::<D>(token, tag);
     (Udp "AMUDP_GetSourceId", Mpi "AMMPI_GetSourceId") (token: Handle<Token>, index: Out<'_, c_int>) => calls::source_id::<D>(token, index);
     (Udp "AMUDP_GetTokenInfo", Mpi "AMMPI_GetTokenInfo") (token: Handle<Token>, handler: Out<'_, u8>, sort: Out<'_, c_int>, is_request: Out<'_, c_int>) => calls::token_info::<D>(token, handler, sort, is_request);
-    (Udp "AMUDP_Request", Mpi "AMMPI_Request", Now "AMNOW_Request") (endpoint: Ep, target: c_int, handler: u8, count: c_int, arguments: *const u32) => messages::request(endpoint.get()?, (target, handler), Body::Short, false, (count, arguments));
-    (Udp "AMUDP_RequestI", Mpi "AMMPI_RequestI", Now "AMNOW_RequestI") (endpoint: Ep, target: c_int, handler: u8, source: *const c_void, bytes: usize, count: c_int, arguments: *const u32) => messages::request(endpoint.get()?, (target, handler), Body::Medium { source, bytes }, false, (count, arguments));
-    (Udp "AMUDP_RequestXfer", Mpi "AMMPI_RequestXfer", Now "AMNOW_RequestXfer") (endpoint: Ep, target: c_int, offset: usize, handler: u8, source: *const c_void, bytes: usize, is_async: c_int, count: c_int, arguments: *const u32) => messages::request(endpoint.get()?, (target, handler), Body::Bulk { source, bytes, offset }, is_async != 0, (count, arguments));
-    (Udp "AMUDP_GetXfer", Mpi "AMMPI_GetXfer", Now "AMNOW_GetXfer") (endpoint: Ep, target: c_int, from: usize, handler: u8, offset: usize, bytes: usize, is_async: c_int, count: c_int, arguments: *const u32) => messages::request(endpoint.get()?, (target, handler), Body::Get { bytes, from, offset }, is_async != 0, (count, arguments));
-    (Udp "AMUDP_Reply", Mpi "AMMPI_Reply", Now "AMNOW_Reply") (token: Handle<Token>, handler: u8, count: c_int, arguments: *const u32) => messages::reply(token.get()?, handler, Body::Short, (count, arguments));
-    (Udp "AMUDP_ReplyI", Mpi "AMMPI_ReplyI", Now "AMNOW_ReplyI") (token: Handle<Token>, handler: u8, source: *const c_void, bytes: usize, count: c_int, arguments: *const u32) => messages::reply(token.get()?, handler, Body::Medium { source, bytes }, (count, arguments));
-    (Udp "AMUDP_ReplyXfer", Mpi "AMMPI_ReplyXfer", Now "AMNOW_ReplyXfer") (token: Handle<Token>, offset: usize, handler: u8, source: *const c_void, bytes: usize, count: c_int, arguments: *const u32) => messages::reply(token.get()?, handler, Body::Bulk { source, bytes, offset }, (count, arguments));
+    (Udp "AMUDP_Request", Mpi "AMMPI_Request", Now "AMNOW_Request") (endpoint: Ep, target: c_int, handler: u8, count: c_int, arguments: *const u32) => {
+        // SAFETY: `count` arguments are readable, and nobody writes them, until the call returns.
+        // `messages` refuses NULL.
+        unsafe { messages::request(endpoint.get()?, (target, handler), Body::Short, false, (count, arguments)) }
+    };
+    (Udp "AMUDP_RequestI", Mpi "AMMPI_RequestI", Now "AMNOW_RequestI") (endpoint: Ep, target: c_int, handler: u8, source: *const c_void, bytes: usize, count: c_int, arguments: *const u32) => {
+        // SAFETY: `count` arguments and `bytes` bytes are readable, and nobody writes them, until
+        // the call returns. `messages` refuses NULL.
+        unsafe { messages::request(endpoint.get()?, (target, handler), Body::Medium { source, bytes }, false, (count, arguments)) }
+    };
+    (Udp "AMUDP_RequestXfer", Mpi "AMMPI_RequestXfer", Now "AMNOW_RequestXfer") (endpoint: Ep, target: c_int, offset: usize, handler: u8, source: *const c_void, bytes: usize, is_async: c_int, count: c_int, arguments: *const u32) => {
+        // SAFETY: `count` arguments and `bytes` bytes are readable, and nobody writes them, until
+        // the call returns. `messages` refuses NULL.
+        unsafe { messages::request(endpoint.get()?, (target, handler), Body::Bulk { source, bytes, offset }, is_async != 0, (count, arguments)) }
+    };
+    (Udp "AMUDP_GetXfer", Mpi "AMMPI_GetXfer", Now "AMNOW_GetXfer") (endpoint: Ep, target: c_int, from: usize, handler: u8, offset: usize, bytes: usize, is_async: c_int, count: c_int, arguments: *const u32) => {
+        // SAFETY: `count` arguments are readable, and nobody writes them, until the call returns.
+        // `messages` refuses NULL.
+        unsafe { messages::request(endpoint.get()?, (target, handler), Body::Get { bytes, from, offset }, is_async != 0, (count, arguments)) }
+    };
+    (Udp "AMUDP_Reply", Mpi "AMMPI_Reply", Now "AMNOW_Reply") (token: Handle<Token>, handler: u8, count: c_int, arguments: *const u32) => {
+        // SAFETY: `count` arguments are readable, and nobody writes them, until the call returns.
+        // `messages` refuses NULL.
+        unsafe { messages::reply(token.get()?, handler, Body::Short, (count, arguments)) }
+    };
+    (Udp "AMUDP_ReplyI", Mpi "AMMPI_ReplyI", Now "AMNOW_ReplyI") (token: Handle<Token>, handler: u8, source: *const c_void, bytes: usize, count: c_int, arguments: *const u32) => {
+        // SAFETY: `count` arguments and `bytes` bytes are readable, and nobody writes them, until
+        // the call returns. `messages` refuses NULL.
+        unsafe { messages::reply(token.get()?, handler, Body::Medium { source, bytes }, (count, arguments)) }
+    };
+    (Udp "AMUDP_ReplyXfer", Mpi "AMMPI_ReplyXfer", Now "AMNOW_ReplyXfer") (token: Handle<Token>, offset: usize, handler: u8, source: *const c_void, bytes: usize, count: c_int, arguments: *const u32) => {
+        // SAFETY: `count` arguments and `bytes` bytes are readable, and nobody writes them, until
+        // the call returns. `messages` refuses NULL.
+        unsafe { messages::reply(token.get()?, handler, Body::Bulk { source, bytes, offset }, (count, arguments)) }
+    };
     (Udp "AMUDP_GetEndpointStatistics", Mpi "AMMPI_GetEndpointStatistics") (endpoint: Ep, stats: Out<'_, Stats>) => calls::statistics::<D>(endpoint, stats);
     (Udp "AMUDP_ResetEndpointStatistics", Mpi "AMMPI_ResetEndpointStatistics") (endpoint: Ep) => calls::reset_statistics::<D>(endpoint);
-    (Udp "AMUDP_AggregateStatistics", Mpi "AMMPI_AggregateStatistics") (sum: *mut Stats, more: *const Stats) => calls::add_statistics::<D>(sum, more);
+    (Udp "AMUDP_AggregateStatistics", Mpi "AMMPI_AggregateStatistics") (sum: *mut Stats, more: *const Stats) => {
+        // SAFETY: `more` is NULL or readable, and `sum` is NULL or readable and writable, until the
+        // call returns. No other thread uses them meanwhile.
+        unsafe { calls::add_statistics::<D>(sum, more) }
+    };
     (Udp "AMUDP_SetSendTimeout", Mpi "AMMPI_SetSendTimeout") (milliseconds: u32) => calls::set_send_timeout::<D>(milliseconds);
 }
 

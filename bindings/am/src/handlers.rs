@@ -321,12 +321,16 @@ fn run(state: &mut State, message: &Message<'_>, payload: Payload<'_>) {
         let count = message.arguments.len() as c_int;
         let at = c_int::from(message.handler);
         let buffer = buffer.unwrap_or(std::ptr::null_mut());
-        before(sort, is_request, at, token, buffer, bytes, count, message.arguments.as_ptr().cast_mut());
+        let arguments = message.arguments.as_ptr().cast_mut();
+        // SAFETY: until it returns the token is valid, `buffer` is NULL or has `bytes` bytes, and
+        // `count` words are readable at `arguments`.
+        unsafe { before(sort, is_request, at, token, buffer, bytes, count, arguments) };
     }
     // SAFETY: the program has set a handler for messages of this sort with so many arguments.
     unsafe { call(function, token, buffer.map(|buffer| (buffer, bytes)), message.arguments) };
     if let Some(after) = after {
-        after(sort, is_request);
+        // SAFETY: the program lets it be called with two numbers, until it sets another one.
+        unsafe { after(sort, is_request) };
     }
 }
 

@@ -27,7 +27,7 @@ unsafe extern "C" fn udp_start(
 ) -> c_int {
     answer::<Udp>("AMUDP_SPMDStartup", || {
         if !Job::is_named() {
-            // SAFETY: by the contract.
+            // SAFETY: each is NULL, or what `main` has got: `*count` strings at `*words`.
             return unsafe { master::run((count, words), ranks, spawn) };
         }
         start::start::<Udp>(number, bundle, endpoint)
@@ -72,9 +72,7 @@ macro_rules! both {
             /// What the header states of the pointers.
             #[unsafe(export_name = $symbol)]
             unsafe extern "C" fn export($($argument: $type),*) -> $answer {
-                #[allow(unused_unsafe)]
-                // SAFETY: by the contract of the header.
-                guarded($otherwise, || unsafe { $body })
+                guarded($otherwise, || $body)
             }
         };
     };
@@ -90,13 +88,23 @@ both! {
     }
     ("AMUDP_SPMDBarrier", "AMMPI_SPMDBarrier") () -> c_int, NONE, { answer::<D>(NAME, || collective::barrier::<D>(NAME)) }
     ("AMUDP_SPMDAllGather", "AMMPI_SPMDAllGather") (source: *const c_void, target: *mut c_void, len: usize) -> c_int, NONE, {
-        answer::<D>(NAME, || collective::gather::<D>(NAME, source, target, len))
+        answer::<D>(NAME, || {
+            // SAFETY: `source` is NULL, or `len` bytes that nobody writes until the call returns;
+            // `target` is NULL, or has room for `len` bytes of each worker, which nobody else uses
+            // until then.
+            unsafe { collective::gather::<D>(NAME, source, target, len) }
+        })
     }
     ("AMUDP_SPMDBroadcast", "AMMPI_SPMDBroadcast") (buffer: *mut c_void, len: usize, root: c_int) -> c_int, NONE, {
-        answer::<D>(NAME, || collective::broadcast::<D>(NAME, buffer, len, root))
+        answer::<D>(NAME, || {
+            // SAFETY: `buffer` is NULL, or `len` bytes that nobody else uses until the call
+            // returns.
+            unsafe { collective::broadcast::<D>(NAME, buffer, len, root) }
+        })
     }
     ("AMUDP_SPMDgetenvMaster", "AMMPI_SPMDgetenvMaster") (name: Text<'_>) -> *const c_char, std::ptr::null(), {
-        environment::get(name)
+        // SAFETY: no other thread changes the environment meanwhile, as for `getenv`.
+        unsafe { environment::get(name) }
     }
     ("AMUDP_SPMDSetExitCallback", "AMMPI_SPMDSetExitCallback") (callback: Option<OnExit>) -> c_int, NONE, {
         answer::<D>(NAME, || {
@@ -137,7 +145,7 @@ extern "C" fn udp_set_proc(rank: c_int) {
 /// No other thread changes the environment.
 #[unsafe(export_name = "AMUDP_check_env_prefix")]
 unsafe extern "C" fn udp_check_env_prefix(prefix: Text<'_>) -> *const c_char {
-    // SAFETY: by the contract.
+    // SAFETY: no other thread changes the environment meanwhile, by the contract above.
     guarded(std::ptr::null(), || unsafe { environment::begins(prefix) })
 }
 
