@@ -39,8 +39,9 @@ impl<'call, T> Out<'call, T> {
 
 impl<T> Place<'_, T> {
     pub(crate) fn put(self, value: T) {
-        // SAFETY: writable, by the contract of `Out`.
-        unsafe { self.0.write(value) }
+        // SAFETY: not NULL, and writable during the call, by the contract of `Out`. C aligns it,
+        // and nobody is hurt if it did not.
+        unsafe { self.0.write_unaligned(value) }
     }
 }
 
@@ -70,5 +71,21 @@ impl<T: Copy> Shared<T> {
     pub(crate) fn get(&self) -> T {
         // SAFETY: see `Sync`.
         unsafe { self.0.get().read() }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_place_need_not_be_aligned() {
+        let mut room = [0u32; 3];
+        let odd = NonNull::from(&mut room).cast::<u8>();
+        // SAFETY: the second byte of twelve.
+        let odd = unsafe { odd.add(1) };
+        Out(Some(Place(odd.cast::<u64>(), PhantomData))).give(u64::MAX).expect("a place");
+        assert_eq!(room[0].to_ne_bytes()[0], 0);
+        assert_eq!(room.map(u32::count_ones).iter().sum::<u32>(), 64);
     }
 }

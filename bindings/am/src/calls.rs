@@ -445,11 +445,17 @@ pub(crate) fn reset_statistics<D: Dialect>(endpoint: Ep) -> Answer {
 
 /// # Safety
 ///
-/// Each is NULL, or a structure of its own.
+/// `sum` is NULL or readable and writable, and `more` is NULL or readable. They may be one
+/// structure.
 pub(crate) unsafe fn add_statistics<D: Dialect>(sum: *mut Stats, more: *const Stats) -> Answer {
-    // SAFETY: by the contract.
-    let (sum, more) = unsafe { (sum.as_mut().ok_or(NULL)?, more.as_ref().ok_or(NULL)?) };
-    sum.add(more);
+    if sum.is_null() || more.is_null() {
+        return Err(NULL);
+    }
+    // SAFETY: both are readable, and not NULL. Copies, since the two may overlap.
+    let (mut total, more) = unsafe { (sum.read_unaligned(), more.read_unaligned()) };
+    total.add(&more);
+    // SAFETY: writable, and not NULL.
+    unsafe { sum.write_unaligned(total) };
     Ok(())
 }
 
@@ -461,3 +467,18 @@ pub(crate) fn set_send_timeout<D: Dialect>(milliseconds: u32) -> Answer {
 }
 
 const _: () = assert!(LONGEST <= 64 << 10, "as long as the engine's buffers");
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::dialect::Udp;
+
+    #[test]
+    fn statistics_may_be_added_to_themselves() {
+        let mut stats = Stats { requests_sent: [1, 2, 3], returned: 4, ..Stats::default() };
+        let at = &raw mut stats;
+        // SAFETY: one structure, which is readable and writable.
+        assert_eq!(unsafe { add_statistics::<Udp>(at, at) }, Ok(()));
+        assert_eq!((stats.requests_sent, stats.returned), ([2, 4, 6], 8));
+    }
+}
