@@ -389,7 +389,7 @@ fn source_of(token: &Token) -> Result<Name, Refusal> {
         return Name::introduced(from).ok_or(NOBODY);
     }
     let endpoint = token.endpoint.get().ok_or(NOBODY)?;
-    if token.of.get() == Of::Returned {
+    if token.of() == Of::Returned {
         return endpoint.name.borrow().clone().ok_or(NOBODY);
     }
     let translations = endpoint.translations.borrow();
@@ -431,7 +431,7 @@ pub(crate) fn token_info<D: Dialect>(
     let token = token.get()?;
     handler.give(token.handler.get())?;
     sort.give(token.sort.get() as c_int)?;
-    is_request.give(c_int::from(token.of.get() == Of::Request))
+    is_request.give(c_int::from(token.of() == Of::Request))
 }
 
 pub(crate) fn statistics<D: Dialect>(endpoint: Ep, stats: Out<'_, Stats>) -> Answer {

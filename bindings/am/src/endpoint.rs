@@ -15,7 +15,7 @@ use std::thread::ThreadId;
 const BUNDLE: u32 = 0x616d_4255;
 const ENDPOINT: u32 = 0x616d_4550;
 /// A word of a token that is valid.
-pub(crate) const TOKEN: u32 = 0x616d_544f;
+const TOKEN: u32 = 0x616d_544f;
 
 /// What the engine's endpoints own: the way back to the program's.
 pub(crate) struct State {
@@ -89,8 +89,8 @@ pub(crate) enum Of {
 #[repr(C)]
 pub(crate) struct Token {
     pub(crate) arguments: [Cell<u32>; 16],
-    pub(crate) mark: Cell<u32>,
-    pub(crate) of: Cell<Of>,
+    mark: Cell<u32>,
+    of: Cell<Of>,
     pub(crate) endpoint: Cell<Option<&'static Endpoint>>,
     /// The request, until it is replied to. It lives as long as its handler.
     pub(crate) request: RefCell<Option<Request<'static>>>,
@@ -205,6 +205,29 @@ impl Token {
             name: Storage::new(),
         }
     }
+
+    /// Makes the token valid: this handler has it.
+    pub(crate) fn validate(&self, of: Of) {
+        self.of.set(of);
+        self.mark.set(TOKEN);
+    }
+
+    /// Makes the token invalid: nobody has it.
+    pub(crate) fn invalidate(&self) {
+        self.mark.set(0);
+        self.of.set(Of::Nobody);
+    }
+
+    #[inline(always)]
+    fn is_valid(&self) -> bool {
+        self.mark.get() == TOKEN && self.of() != Of::Nobody
+    }
+
+    /// Which handler has the token.
+    #[inline(always)]
+    pub(crate) fn of(&self) -> Of {
+        self.of.get()
+    }
 }
 
 const GONE: Refusal = Refusal::BadArg("that is no endpoint; was it freed?");
@@ -262,6 +285,6 @@ impl Handle<Token> {
         const GONE: Refusal = Refusal::BadArg("that is no token, or its handler has returned");
         // SAFETY: NULL, or a part of a cell that is never unmapped.
         let token = unsafe { self.0.as_ref() }.ok_or(GONE)?;
-        if token.mark.get() == TOKEN && token.of.get() != Of::Nobody { Ok(token) } else { Err(GONE) }
+        if token.is_valid() { Ok(token) } else { Err(GONE) }
     }
 }

@@ -261,7 +261,7 @@ impl Waited {
 ///
 /// Arguments and bytes are readable.
 pub(crate) unsafe fn reply(token: &Token, handler: u8, body: Body, (count, start): (c_int, *const u32)) -> Answer {
-    if token.of.get() != Of::Request {
+    if token.of() != Of::Request {
         return Err(Refusal::Resource("only a handler of requests may reply"));
     }
     if handler == 0 {

@@ -1,6 +1,6 @@
 //! What handlers get: a token, which is valid until they return.
 
-use crate::endpoint::{Endpoint, Of, TOKEN, Token};
+use crate::endpoint::{Endpoint, Of, Token};
 use cci_am::{Peer, Request, Sort};
 
 /// A message whose handler is to run.
@@ -22,8 +22,7 @@ impl Token {
         self.handler.set(message.handler);
         self.sort.set(message.sort);
         self.peer.set(message.peer);
-        self.of.set(message.of);
-        self.mark.set(TOKEN);
+        self.validate(message.of);
         Valid(self)
     }
 
@@ -47,8 +46,7 @@ pub(crate) struct Valid(&'static Token);
 
 impl Drop for Valid {
     fn drop(&mut self) {
-        self.0.mark.set(0);
-        self.0.of.set(Of::Nobody);
+        self.0.invalidate();
         self.0.from.set(None);
         self.0.request.replace(None);
     }
