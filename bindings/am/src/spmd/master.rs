@@ -9,8 +9,9 @@ use std::os::unix::ffi::OsStrExt;
 use std::process::Command;
 
 /// Starts so many workers with these arguments, waits for their end, and returns the status that
-/// the program ends with; below 0: it could not.
-pub(super) type Spawn = extern "C" fn(c_int, c_int, *mut *mut c_char) -> c_int;
+/// the program ends with; below 0: it could not. The arguments are strings, readable until it
+/// returns, and as many as it is told.
+pub(super) type Spawn = unsafe extern "C" fn(c_int, c_int, *mut *mut c_char) -> c_int;
 
 /// `amudp_spawnfn_desc_t`.
 #[repr(C)]
@@ -55,10 +56,11 @@ fn variable(name: &str) -> Option<String> {
 ///
 /// # Safety
 ///
-/// So many strings.
+/// `count` pointers are readable at `start`, each to a string that ends with a NUL. Nobody changes
+/// them during the call.
 unsafe fn words(count: c_int, start: *mut *mut c_char) -> Vec<OsString> {
     let count = usize::try_from(count).unwrap_or(0);
-    // SAFETY: by the contract.
+    // SAFETY: `at` is below `count`, so a string that ends with a NUL, by the contract above.
     let word = |at| unsafe { CStr::from_ptr(*start.add(at)) };
     (0..count).map(|at| OsStr::from_bytes(word(at).to_bytes()).to_owned()).collect()
 }
@@ -84,16 +86,26 @@ fn launch(ranks: c_int, words: &[OsString], options: RunOptions) -> c_int {
     }
 }
 
-extern "C" fn local(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
-    // SAFETY: the words that the library or a C program passes on.
+/// # Safety
+///
+/// As `words`.
+unsafe extern "C" fn local(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
+    // SAFETY: `count` strings at `start`, by the contract above.
     guarded(1, || launch(ranks, &unsafe { words(count, start) }, RunOptions::default()))
 }
 
-extern "C" fn ssh(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
-    guarded(1, || by_ssh(ranks, count, start))
+/// # Safety
+///
+/// As `words`.
+unsafe extern "C" fn ssh(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
+    // SAFETY: `count` strings at `start`, by the contract above.
+    guarded(1, || unsafe { by_ssh(ranks, count, start) })
 }
 
-fn by_ssh(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
+/// # Safety
+///
+/// As `words`.
+unsafe fn by_ssh(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
     let Some(servers) = variable("SSH_SERVERS") else {
         return failed("AMUDP_SSH_SERVERS is not set; name the hosts in it, between spaces");
     };
@@ -108,7 +120,7 @@ fn by_ssh(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
     let found = std::env::split_paths(&path).map(|folder| folder.join("cci")).find(|command| command.is_file());
     let command = found.map_or_else(|| "cci".into(), std::path::PathBuf::into_os_string);
     let options = RunOptions { hosts, rsh: variable("SSH_CMD"), command: Some(command), ..Default::default() };
-    // SAFETY: as in `local`.
+    // SAFETY: `count` strings at `start`, by the contract above.
     launch(ranks, &unsafe { words(count, start) }, options)
 }
 
@@ -117,11 +129,18 @@ fn quoted(word: &OsStr) -> String {
     format!("'{}'", word.to_string_lossy().replace('\'', r"'\''"))
 }
 
-extern "C" fn custom(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
-    guarded(1, || by_command(ranks, count, start))
+/// # Safety
+///
+/// As `words`.
+unsafe extern "C" fn custom(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
+    // SAFETY: `count` strings at `start`, by the contract above.
+    guarded(1, || unsafe { by_command(ranks, count, start) })
 }
 
-fn by_command(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
+/// # Safety
+///
+/// As `words`.
+unsafe fn by_command(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
     let Some(command) = variable("CSPAWN_CMD") else {
         return failed("AMUDP_CSPAWN_CMD is not set; write the command in it, %N for the workers, %C for theirs");
     };
@@ -129,7 +148,7 @@ fn by_command(ranks: c_int, count: c_int, start: *mut *mut c_char) -> c_int {
         Ok(program) => program.into_os_string(),
         Err(why) => return failed(&format!("cannot find the path of this program: {why}")),
     };
-    // SAFETY: as in `local`.
+    // SAFETY: `count` strings at `start`, by the contract above.
     let rest = unsafe { words(count, start) };
     let all: Vec<String> = std::iter::once(&program).chain(rest.iter().skip(1)).map(|word| quoted(word)).collect();
     let line = command.replace("%N", &ranks.to_string()).replace("%C", &all.join(" "));
@@ -154,7 +173,8 @@ fn of_letter(word: &OsStr) -> Option<Spawn> {
 ///
 /// # Safety
 ///
-/// The program's arguments.
+/// Each is NULL, or what `main` has got: `*count` strings at `*start`. `spawn` may be called as its
+/// type says.
 pub(super) unsafe fn run(
     (count, start): (*mut c_int, *mut *mut *mut c_char),
     ranks: c_int,
@@ -164,7 +184,7 @@ pub(super) unsafe fn run(
     if count.is_null() || start.is_null() {
         return Err(Refusal::BadArg("argc or argv is NULL"));
     }
-    // SAFETY: by the contract.
+    // SAFETY: neither is NULL, so `*count` strings at `*start`, by the contract above.
     let all = unsafe { words(*count, *start) };
     let mut rest = all.iter().skip(1).peekable();
     let mut ranks = ranks;
@@ -193,7 +213,8 @@ pub(super) unsafe fn run(
     let mut pointers: Vec<*mut c_char> = words.iter().map(|word| word.as_ptr().cast_mut()).collect();
     let count = c_int::try_from(pointers.len()).map_err(|_| USAGE)?;
     pointers.push(std::ptr::null_mut());
-    let status = spawn.unwrap_or(local)(ranks, count, pointers.as_mut_ptr());
+    // SAFETY: `count` strings of `words`, which lives until it has returned.
+    let status = unsafe { spawn.unwrap_or(local)(ranks, count, pointers.as_mut_ptr()) };
     if status < 0 {
         return Err(Refusal::Resource("the workers cannot be started"));
     }
