@@ -51,7 +51,8 @@ pub(crate) struct Text<'call>(*const c_char, PhantomData<&'call CStr>);
 
 impl<'call> Text<'call> {
     pub(crate) fn get(self) -> Option<&'call CStr> {
-        // SAFETY: a string, by the contract.
+        // SAFETY: not NULL, so a string that ends with a NUL and that nobody changes during the
+        // call, by the contract of the type.
         (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
     }
 }
@@ -60,7 +61,7 @@ impl<'call> Text<'call> {
 #[repr(transparent)]
 pub(crate) struct Shared<T>(UnsafeCell<T>);
 
-// SAFETY: set by the program's one thread, by the contract of the headers.
+// SAFETY: the program sets it only while it has one thread, so that no write meets a read.
 unsafe impl<T> Sync for Shared<T> {}
 
 impl<T: Copy> Shared<T> {

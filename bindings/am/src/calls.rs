@@ -139,7 +139,8 @@ fn with_engine<T>(
 
 /// # Safety
 ///
-/// The range stays mapped, and the program knows that peers write it.
+/// The range stays mapped, and the program knows that peers write it, until another one is set or
+/// the endpoint is freed.
 pub(crate) unsafe fn set_seg<D: Dialect>(endpoint: Ep, start: *mut c_void, bytes: usize) -> Answer {
     let endpoint = endpoint.get()?;
     // Offsets are addresses then.
@@ -147,7 +148,8 @@ pub(crate) unsafe fn set_seg<D: Dialect>(endpoint: Ep, start: *mut c_void, bytes
     if bytes > 0 && !is_everything && (start.is_null() || start.addr().checked_add(bytes).is_none()) {
         return Err(Refusal::BadArg("a segment begins at an address other than NULL and ends before the last one"));
     }
-    // SAFETY: by the contract.
+    // SAFETY: the range stays mapped, and the program knows that peers write it, as long as it is
+    // the segment, by the contract above.
     let memory = (bytes > 0)
         .then(|| unsafe { if is_everything { Memory::everything() } else { Memory::new(start.cast(), bytes as u64) } });
     with_engine(endpoint, |engine| {
@@ -187,7 +189,7 @@ pub(crate) fn get_tag<D: Dialect>(endpoint: Ep, tag: Out<'_, u64>) -> Answer {
 /// As `Dialect::parse`.
 pub(crate) unsafe fn map<D: Dialect>(endpoint: Ep, index: c_int, name: D::Name, tag: u64) -> Answer {
     let endpoint = endpoint.get()?;
-    // SAFETY: by the contract.
+    // SAFETY: a name by pointer is NULL or readable during the call, by the contract above.
     let sealed = unsafe { D::parse(name) }.ok_or(Refusal::BadArg("that is no name of an endpoint"))?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     if endpoint.translations.borrow().get(index)?.is_some() {
@@ -214,7 +216,7 @@ pub(crate) unsafe fn map_any<D: Dialect>(endpoint: Ep, index: Out<'_, c_int>, na
     let free = cell.translations.borrow().first_free();
     let free = free.ok_or(Refusal::Resource("no entry is free; see AM_SetNumTranslations"))? as c_int;
     let index = index.place()?;
-    // SAFETY: by the contract.
+    // SAFETY: a name by pointer is NULL or readable during the call, by the contract above.
     unsafe { map::<D>(endpoint, free, name, tag) }?;
     index.put(free);
     Ok(())
@@ -287,7 +289,8 @@ pub(crate) fn set_expected_resources<D: Dialect>(endpoint: Ep, endpoints: c_int,
 
 /// # Safety
 ///
-/// NULL, or a function that takes the messages for it.
+/// `function` is NULL, or takes the messages that come for the handler, until another one is set or
+/// the endpoint is freed. Handler 0 takes what comes back.
 pub(crate) unsafe fn set_handler<D: Dialect>(endpoint: Ep, at: u8, function: *const c_void) -> Answer {
     let endpoint = endpoint.get()?;
     if usize::from(at) >= endpoint.handler_count.get() {
@@ -316,7 +319,7 @@ pub(crate) unsafe fn set_handler_any<D: Dialect>(endpoint: Ep, at: Out<'_, u8>, 
     if function.is_null() {
         return Err(NULL);
     }
-    // SAFETY: by the contract.
+    // SAFETY: not NULL, so it takes the messages for the handler, by the contract above.
     unsafe { set_handler::<D>(endpoint, free, function) }?;
     at.put(free);
     Ok(())

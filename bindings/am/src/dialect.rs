@@ -23,7 +23,7 @@ pub(crate) trait Dialect: 'static {
     ///
     /// # Safety
     ///
-    /// A pointer is NULL or readable.
+    /// A pointer is NULL, or readable during the call.
     unsafe fn parse(name: Self::Name) -> Option<Sealed>;
 
     fn code(refusal: Refusal) -> c_int;
@@ -180,7 +180,8 @@ impl Dialect for Now {
     }
 
     unsafe fn parse(name: *const NowName) -> Option<Sealed> {
-        // SAFETY: by the contract; a copy may lie anywhere in a buffer.
+        // SAFETY: not NULL, so readable, by the contract of the trait. A copy may lie anywhere in a
+        // buffer.
         let name = (!name.is_null()).then(|| unsafe { name.read_unaligned() })?;
         let len = name.uri.iter().position(|byte| *byte == 0)?;
         let uri = str::from_utf8(&name.uri[..len]).ok()?;

@@ -255,9 +255,9 @@ impl<T> Handle<T> {
     /// The cell, if it begins with this mark.
     #[inline(always)]
     fn marked(self, mark: u32) -> Option<&'static T> {
-        // SAFETY: a cell is never unmapped, and begins with its mark.
+        // SAFETY: not NULL, so a cell: it is never unmapped, and its first word is its mark.
         let is_one = !self.0.is_null() && unsafe { self.0.cast::<u32>().read() } == mark;
-        // SAFETY: as above.
+        // SAFETY: the mark shows that it is a cell of this kind, which is never unmapped.
         is_one.then(|| unsafe { &*self.0 })
     }
 }

@@ -351,7 +351,8 @@ fn place(aligned: &mut Vec<u64>, payload: Payload<'_>) -> *mut c_void {
 ///
 /// # Safety
 ///
-/// The function takes these.
+/// `function` is the address of a C function that takes the token, the buffer and its length if
+/// there is one, and as many words as `arguments` has.
 unsafe fn call(function: usize, token: *mut c_void, buffer: Option<(*mut c_void, usize)>, arguments: &[u32]) {
     macro_rules! word {
         ($at:literal) => {
@@ -364,13 +365,13 @@ unsafe fn call(function: usize, token: *mut c_void, buffer: Option<(*mut c_void,
                 $(
                     (None, $count) => {
                         type Function = extern "C" fn(*mut c_void $(, word!($at))*);
-                        // SAFETY: by the contract.
+                        // SAFETY: the address of a function of this type, by the contract above.
                         let function = unsafe { std::mem::transmute::<usize, Function>(function) };
                         function(token $(, arguments[$at])*);
                     }
                     (Some((start, bytes)), $count) => {
                         type Function = extern "C" fn(*mut c_void, *mut c_void, usize $(, word!($at))*);
-                        // SAFETY: by the contract.
+                        // SAFETY: the address of a function of this type, by the contract above.
                         let function = unsafe { std::mem::transmute::<usize, Function>(function) };
                         function(token, start, bytes $(, arguments[$at])*);
                     }

@@ -73,11 +73,13 @@ impl Body {
     ///
     /// # Safety
     ///
-    /// They are readable, and nobody writes them meanwhile.
+    /// The body has no bytes, or they are readable at `source`, which is not NULL. Nobody writes
+    /// them while the result is used.
     unsafe fn payload<'a>(self) -> &'a [u8] {
         match self {
             Self::Medium { source, bytes } | Self::Bulk { source, bytes, .. } if bytes > 0 => {
-                // SAFETY: by the contract.
+                // SAFETY: `bytes` is not 0, so `source` is not NULL, and the bytes there are
+                // readable and do not change while the result is used, by the contract above.
                 unsafe { std::slice::from_raw_parts(source.cast(), bytes) }
             }
             _ => &[],
@@ -91,13 +93,15 @@ const BAD: Refusal = Refusal::BadArg("more than 16 arguments, more bytes than th
 ///
 /// # Safety
 ///
-/// So many are readable.
+/// `start` is NULL, or `count` words are readable there and nobody writes them while the result is
+/// used.
 unsafe fn arguments<'a>(count: c_int, start: *const u32) -> Option<&'a [u32]> {
     let count = usize::try_from(count).ok().filter(|count| *count <= MOST_ARGUMENTS)?;
     match count {
         0 => Some(&[]),
         _ if start.is_null() => None,
-        // SAFETY: by the contract.
+        // SAFETY: not NULL, so `count` words are readable, and do not change while the result is
+        // used, by the contract above.
         _ => Some(unsafe { std::slice::from_raw_parts(start, count) }),
     }
 }
@@ -106,7 +110,8 @@ unsafe fn arguments<'a>(count: c_int, start: *const u32) -> Option<&'a [u32]> {
 ///
 /// # Safety
 ///
-/// Arguments and bytes are readable.
+/// `start` is NULL, or `count` words are readable there. The source of the body is NULL, or its bytes
+/// are readable there. Nobody writes them until the call returns.
 pub(crate) unsafe fn request(
     endpoint: &'static Endpoint,
     (target, handler): (c_int, u8),
@@ -120,7 +125,7 @@ pub(crate) unsafe fn request(
     }
     let target = usize::try_from(target).unwrap_or(usize::MAX);
     let entry = endpoint.translations.borrow().get(target)?.map(|record| record.peer);
-    // SAFETY: by the contract.
+    // SAFETY: NULL, or readable and unchanged until this call returns, by the contract above.
     let arguments = unsafe { arguments(count, start) };
     let message =
         |peer| Message { of: Of::Returned, handler, sort: body.sort(), arguments: arguments.unwrap_or_default(), peer };
@@ -137,7 +142,8 @@ pub(crate) unsafe fn request(
         return Ok(());
     };
     drop(engine);
-    // SAFETY: by the contract.
+    // SAFETY: the bytes are readable and unchanged until this call returns, by the contract above;
+    // `is_right` has refused NULL.
     let sent = unsafe { transmit(endpoint, peer, (handler, words), body, is_async) }?;
     if !sent {
         give_back(endpoint, Status::Congestion, false, &message(Some(peer)));
@@ -155,7 +161,8 @@ pub(crate) unsafe fn request(
 ///
 /// # Safety
 ///
-/// The bytes are readable.
+/// The body has no bytes, or they are readable at an address other than NULL. Nobody writes them
+/// until the call returns.
 #[inline]
 pub(crate) unsafe fn transmit(
     endpoint: &'static Endpoint,
@@ -166,7 +173,7 @@ pub(crate) unsafe fn transmit(
 ) -> Result<bool, Refusal> {
     let (bundle, member) = endpoint.bundle()?;
     let mut engine = bundle.enter()?;
-    // SAFETY: by the contract.
+    // SAFETY: readable, not NULL and unchanged until this call returns, by the contract above.
     let payload = unsafe { body.payload() };
     let mut waited = Waited::new(bundle, ROOM);
     loop {
@@ -259,7 +266,8 @@ impl Waited {
 ///
 /// # Safety
 ///
-/// Arguments and bytes are readable.
+/// `start` is NULL, or `count` words are readable there. The source of the body is NULL, or its bytes
+/// are readable there. Nobody writes them until the call returns.
 pub(crate) unsafe fn reply(token: &Token, handler: u8, body: Body, (count, start): (c_int, *const u32)) -> Answer {
     if token.of() != Of::Request {
         return Err(Refusal::Resource("only a handler of requests may reply"));
@@ -267,9 +275,10 @@ pub(crate) unsafe fn reply(token: &Token, handler: u8, body: Body, (count, start
     if handler == 0 {
         return Err(Refusal::BadArg("handler 0 takes what comes back; name another one"));
     }
-    // SAFETY: by the contract.
+    // SAFETY: NULL, or readable and unchanged until this call returns, by the contract above.
     let words = unsafe { arguments(count, start) }.filter(|_| body.is_right()).ok_or(BAD)?;
-    // SAFETY: by the contract.
+    // SAFETY: the bytes are readable and unchanged until this call returns, by the contract above;
+    // `is_right` has refused NULL.
     let payload = unsafe { body.payload() };
     let request = token.request.take().ok_or(Refusal::Resource("the request has been replied to already"))?;
     let sent = match body {

@@ -127,7 +127,7 @@ fn send(endpoint: &'static Endpoint, rank: u32, arguments: &[u32], bytes: Option
     let peer = endpoint.translations.borrow().get(rank as usize)?.and_then(|record| record.peer);
     let peer = peer.ok_or(Refusal::Resource("a worker's entry of the translation table is not mapped"))?;
     let body = bytes.map_or(Body::Short, |bytes| Body::Medium { source: bytes.as_ptr().cast(), bytes: bytes.len() });
-    // SAFETY: the bytes are this function's caller's.
+    // SAFETY: a slice, so not NULL, and readable and unchanged until the call returns.
     if unsafe { messages::transmit(endpoint, peer, (CONTROL, arguments), body, false) }? {
         return Ok(());
     }
@@ -229,14 +229,16 @@ fn without_block(all: &Collective, gather: u32, of: std::ops::Range<u32>) -> Vec
 ///
 /// # Safety
 ///
-/// The target has room for `len` bytes for each rank from the first on.
+/// `len` is 0, or the target is not NULL, has room for `len` bytes of each of these ranks, and
+/// nobody else uses it until the call returns.
 unsafe fn take_blocks(gather: u32, of: std::ops::Range<u32>, target: *mut u8, len: usize) -> Answer {
     let mut is_right = true;
     for (at, rank) in of.enumerate() {
         let Some(block) = with(|all| all.blocks.remove(&(gather, rank)))? else { continue };
         is_right &= block.bytes.len() == len;
         if block.bytes.len() == len {
-            // SAFETY: by the contract.
+            // SAFETY: the block has `len` bytes, and the target has room for those of this rank, by
+            // the contract above. The block is the library's own, so that the two do not overlap.
             unsafe { std::ptr::copy_nonoverlapping(block.bytes.as_ptr(), target.add(at * len), len) };
         }
     }
@@ -247,7 +249,8 @@ unsafe fn take_blocks(gather: u32, of: std::ops::Range<u32>, target: *mut u8, le
 ///
 /// # Safety
 ///
-/// The source has so many bytes, and the target so many for each worker.
+/// `source` is NULL or `len` bytes are readable there, and `target` is NULL or has room for `len`
+/// bytes of each worker. Nobody else writes the first or uses the second until the call returns.
 pub(super) unsafe fn gather<D: crate::dialect::Dialect>(
     name: &str,
     source: *const c_void,
@@ -259,16 +262,18 @@ pub(super) unsafe fn gather<D: crate::dialect::Dialect>(
         return Err(Refusal::BadArg("the source or the target is NULL"));
     }
     let (rank, size, gather) = next()?;
-    // SAFETY: by the contract.
+    // SAFETY: not NULL, so `len` bytes are readable and unchanged until `target` is written, which
+    // is after the last use of the result.
     let own = if len > 0 { unsafe { std::slice::from_raw_parts(source.cast::<u8>(), len) } } else { &[] };
     give(endpoint, gather, own)?;
     if len > 0 {
-        // SAFETY: by the contract; a program may gather in place.
+        // SAFETY: `target` is not NULL, so it has room for the block of this worker. The two may
+        // overlap: a program may gather in place.
         unsafe { std::ptr::copy(own.as_ptr(), target.cast::<u8>().add(rank as usize * len), len) };
     }
     let missing = |all: &Collective| without_block(all, gather, 0..size);
     wait::<D>(name, |all| missing(all).is_empty(), missing)?;
-    // SAFETY: by the contract.
+    // SAFETY: `len` is 0, or `target` is not NULL and has room for `len` bytes of each worker.
     unsafe { take_blocks(gather, 0..size, target.cast(), len) }
 }
 
@@ -284,7 +289,8 @@ fn next() -> Result<(u32, u32, u32), Refusal> {
 ///
 /// # Safety
 ///
-/// So many bytes are there, which may be written.
+/// `buffer` is NULL, or `len` bytes are readable and writable there, which nobody else uses until
+/// the call returns.
 pub(super) unsafe fn broadcast<D: crate::dialect::Dialect>(
     name: &str,
     buffer: *mut c_void,
@@ -300,13 +306,14 @@ pub(super) unsafe fn broadcast<D: crate::dialect::Dialect>(
     }
     let (rank, _, gather) = next()?;
     let taken = if rank == root {
-        // SAFETY: by the contract.
+        // SAFETY: not NULL, so `len` bytes are readable, and nobody writes them until the call
+        // returns.
         let own = if len > 0 { unsafe { std::slice::from_raw_parts(buffer.cast::<u8>(), len) } } else { &[] };
         give(endpoint, gather, own)
     } else {
         let missing = |all: &Collective| without_block(all, gather, root..root + 1);
         wait::<D>(name, |all| missing(all).is_empty(), missing)?;
-        // SAFETY: by the contract.
+        // SAFETY: `len` is 0, or `buffer` is not NULL and has room for the block of one rank.
         unsafe { take_blocks(gather, root..root + 1, buffer.cast(), len) }
     };
     barrier::<D>(name).and(taken)

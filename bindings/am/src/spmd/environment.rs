@@ -64,13 +64,14 @@ pub(super) unsafe fn begins(prefix: Text<'_>) -> *const c_char {
         let found = of_master().iter().find(|variable| is_one(variable.to_bytes()));
         return found.map_or(std::ptr::null(), |found| found.as_ptr());
     }
-    // SAFETY: the array of the C library, which ends with NULL; nobody changes it, by the contract.
+    // SAFETY: a variable of the C library; no other thread changes it, by the contract above.
     let mut at = unsafe { environ };
     loop {
         if at.is_null() {
             return std::ptr::null();
         }
-        // SAFETY: as above.
+        // SAFETY: an entry of the environment, which ends with NULL and which no other thread
+        // changes.
         let variable = unsafe { at.read() };
         if variable.is_null() {
             return std::ptr::null();
@@ -95,7 +96,8 @@ unsafe extern "C" {
 pub(super) unsafe fn get(name: Text<'_>) -> *const c_char {
     let Some(name) = name.get() else { return std::ptr::null() };
     if !is_elsewhere() {
-        // SAFETY: a string; by the contract.
+        // SAFETY: a string that ends with a NUL; no other thread changes the environment, by the
+        // contract above.
         return unsafe { libc::getenv(name.as_ptr()) };
     }
     let name = name.to_bytes();
