@@ -5,7 +5,7 @@ use crate::handles::Handle;
 use crate::status::Refusal;
 use crate::{guard, status};
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, OptionValue, Timeout};
-use cci::{ConnectionOption, EndpointOption};
+use cci::{Alignment, ConnectionOption, EndpointOption};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// What an option belongs to, by its number.
@@ -79,8 +79,8 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
             let connection = unsafe { Handle::<ConnectionCell>::new(handle.cast()) };
             guard::on_connection_at_length(connection.get(), |named| {
                 let got = raw::connection_option(named.endpoint, || named.live(), option)?;
-                // SAFETY: by the contract above.
-                unsafe { give(val, got.micros()) }
+                // SAFETY: writable for 32 bits, which is the type of options of connections.
+                unsafe { give::<u32>(val, got.micros()) }
             })
         }
     }
@@ -91,19 +91,19 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
 /// `val` is writable for the option's type.
 unsafe fn get_endpoint(cell: &EndpointCell, option: EndpointOption, val: *mut c_void) -> Result<(), Refusal> {
     match raw::endpoint_option(cell, option)? {
-        // SAFETY: by the contract above.
-        OptionValue::Number(number) => unsafe { give(val, number) },
+        // SAFETY: writable for 32 bits, which is the type of an option that is a number.
+        OptionValue::Number(number) => unsafe { give::<u32>(val, number) },
         OptionValue::Uri(uri) => {
             // SAFETY: a NUL-terminated string; the copy comes from malloc, as the program frees it.
             let copy: *mut c_char = unsafe { libc::strdup(status::c_string(&uri).as_ptr()) };
             if copy.is_null() {
                 return Err(Refusal::NoMemory);
             }
-            // SAFETY: by the contract above.
-            unsafe { give(val, copy) }
+            // SAFETY: writable for a pointer, which is the type of an option that is a text.
+            unsafe { give::<*mut c_char>(val, copy) }
         }
-        // SAFETY: by the contract above.
-        OptionValue::Alignment(alignment) => unsafe { give(val, alignment) },
+        // SAFETY: writable for an `Alignment`, which is the type of this option.
+        OptionValue::Alignment(alignment) => unsafe { give::<Alignment>(val, alignment) },
     }
 }
 
@@ -111,7 +111,7 @@ unsafe fn get_endpoint(cell: &EndpointCell, option: EndpointOption, val: *mut c_
 ///
 /// `val` is writable for a `T`.
 unsafe fn give<T>(val: *mut c_void, value: T) -> Result<(), Refusal> {
-    // SAFETY: by the contract above.
+    // SAFETY: NULL, or writable for a `T` during the call, by the contract above.
     unsafe { Out::new(val.cast()) }.place()?.put(value);
     Ok(())
 }
