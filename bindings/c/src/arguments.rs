@@ -13,10 +13,11 @@ use std::ptr::NonNull;
 ///
 /// # Safety
 ///
-/// `len` bytes are readable at `start` while the result is used.
+/// `start` is NULL, or `len` bytes are readable there while the result is used.
 #[inline(always)]
 pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: u32) -> Result<Source<'a>, Refusal> {
-    // SAFETY: readable by the program's promise; 32 bits of length fit an object.
+    // SAFETY: readable while the result is used, by the contract above; 32 bits of length fit an
+    // object. A NULL is refused below before anything reads it.
     let source = unsafe { Source::new(start.cast(), len as usize) };
     if source.is_missing() {
         return Err(Refusal::Argument("the buffer is NULL and its length is not 0"));
@@ -42,7 +43,7 @@ impl Text<'_> {
         if self.0.is_null() {
             return Ok(None);
         }
-        // SAFETY: a NUL-terminated string by the program's promise.
+        // SAFETY: not NULL, so a NUL-terminated string during the call, by the program's promise.
         let bytes = unsafe { Source::new(self.0.cast(), libc::strlen(self.0)) };
         String::from_utf8(bytes.to_vec()).map(Some).map_err(|_| Refusal::Argument("the text is not UTF-8"))
     }
@@ -62,7 +63,8 @@ impl<T: Copy> In<'_, T> {
     }
 
     pub(crate) fn load(self) -> Option<T> {
-        // SAFETY: readable by the program's promise; C aligns it, and nobody is hurt if it did not.
+        // SAFETY: not NULL, so readable during the call, by the program's promise; C aligns it, and
+        // nobody is hurt if it did not.
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 }
@@ -98,7 +100,8 @@ impl<'call, T> Out<'call, T> {
 impl<T> Place<'_, T> {
     #[inline(always)]
     pub(crate) fn put(&self, value: T) {
-        // SAFETY: writable by the program's promise; C aligns it, and nobody is hurt if it did not.
+        // SAFETY: not NULL, and writable during the call, by the program's promise; C aligns it,
+        // and nobody is hurt if it did not.
         unsafe { self.0.write_unaligned(value) }
     }
 }

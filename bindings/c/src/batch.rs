@@ -24,7 +24,8 @@ unsafe extern "C" fn ccix_get_events(
         check_most(most)?;
         let mut place = events;
         let found = cell.next_events(most as usize, |slot| {
-            // SAFETY: there are at most `most` of them; a C pointer variable is aligned.
+            // SAFETY: not NULL, so writable for `most` pointers, and there are no more events; a C
+            // pointer variable is aligned.
             unsafe { place.write(slot) };
             place = place.wrapping_add(1);
         });
@@ -51,7 +52,7 @@ unsafe extern "C" fn ccix_poll(
     let code = guard::on_cell(endpoint.get(), |cell| {
         let handler = handler.ok_or(Refusal::Argument("the handler is NULL"))?;
         check_most(most)?;
-        // SAFETY: a function that may be called so, by the contract above.
+        // SAFETY: not NULL, so it may be called with `arg` and an event, by the contract above.
         let found = hand_over(cell, most as usize, |slot| unsafe { handler(arg, slot) == 0 });
         total = *found.as_ref().unwrap_or(&0);
         Ok(code_of(found))
@@ -96,7 +97,7 @@ fn code_of(found: Result<usize, PollError>) -> c_int {
 
 /// # Safety
 ///
-/// `endpoints` is NULL, or readable for `count` pointers.
+/// `endpoints` is NULL, or readable for `count` pointers, which nobody writes during the call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_wait(
     endpoints: *const Handle<EndpointCell>,
@@ -112,7 +113,8 @@ unsafe extern "C" fn ccix_wait(
         if endpoints.is_null() || count == 0 {
             return Err(Refusal::Argument("there is no endpoint to wait for"));
         }
-        // SAFETY: readable by the contract above; nobody writes them meanwhile.
+        // SAFETY: not NULL, so readable for `count` pointers, by the contract above; nobody writes
+        // them during the call.
         let handles = unsafe { std::slice::from_raw_parts(endpoints, count as usize) };
         let cells: Vec<&'static EndpointCell> =
             handles.iter().map(Handle::<EndpointCell>::get).collect::<Result<_, _>>()?;

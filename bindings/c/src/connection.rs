@@ -12,7 +12,7 @@ use std::time::Duration;
 
 /// # Safety
 ///
-/// `data_len` bytes are readable at `data_ptr`.
+/// `data_ptr` is NULL, or `data_len` bytes are readable there during the call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_connect(
     endpoint: Handle<EndpointCell>,
@@ -29,7 +29,7 @@ unsafe extern "C" fn cci_connect(
             return Err(ConnectError::PayloadTooLong.into());
         }
         let uri = server_uri.copied("the URI is NULL")?;
-        // SAFETY: by the contract above.
+        // SAFETY: NULL, or readable during the call, in which it is copied; by the contract above.
         let payload = unsafe { arguments::bytes(data_ptr, data_len) }?.to_vec();
         let uri = resolved(&uri)?;
         let connect = Connect {

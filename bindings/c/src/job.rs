@@ -109,7 +109,7 @@ fn describe(job: &Job, size: u32) -> JobInfo {
 unsafe extern "C" fn ccix_job_publish(key: Text<'_>, value: *const c_void, length: u32) -> c_int {
     guard::call(|| {
         let key = key.copied("the key is NULL")?;
-        // SAFETY: by the contract above.
+        // SAFETY: readable during the call, in which it is copied; by the contract above.
         let value = unsafe { arguments::bytes(value, length) }?.to_vec();
         with_job(|job| job.publish(&key, &value))
     })
@@ -117,17 +117,18 @@ unsafe extern "C" fn ccix_job_publish(key: Text<'_>, value: *const c_void, lengt
 
 /// # Safety
 ///
-/// `length` is NULL or readable and writable, and as many bytes as it says are writable at `value`.
+/// `length` is NULL or readable and writable, and `value` is NULL or writable for as many bytes as
+/// it says.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_job_look_up(rank: u32, key: Text<'_>, value: *mut c_void, length: *mut u32) -> c_int {
     guard::call(|| {
         let key = key.copied("the key is NULL")?;
-        // SAFETY: by the contract above.
+        // SAFETY: NULL, or readable and writable during the call, by the contract above.
         let (asked, place) = unsafe { (In::new(length), Out::new(length)) };
         let room = asked.load().ok_or(Refusal::Argument("the place of the length is NULL"))?;
         let found = with_job(|job| job.look_up(rank, &key))?;
         place.place()?.put(u32::try_from(found.len()).unwrap_or(u32::MAX));
-        // SAFETY: by the contract above.
+        // SAFETY: `value` is NULL or writable for `room` bytes, by the contract above.
         unsafe { copy_out(&found, value, room) }
     })
 }
@@ -136,12 +137,13 @@ unsafe extern "C" fn ccix_job_look_up(rank: u32, key: Text<'_>, value: *mut c_vo
 ///
 /// # Safety
 ///
-/// As many bytes are writable at `place`.
+/// `place` is NULL, or writable for `room` bytes. No byte of `value` is among them.
 unsafe fn copy_out(value: &[u8], place: *mut c_void, room: u32) -> Result<(), Refusal> {
     let fits = value.len().min(room as usize);
     if fits > 0 {
         arguments::present(place)?;
-        // SAFETY: by the contract above.
+        // SAFETY: `value` has `fits` bytes, and `place` is not NULL and has room for them; they do
+        // not overlap, by the contract above.
         unsafe { std::ptr::copy_nonoverlapping(value.as_ptr(), place.cast::<u8>(), fits) };
     }
     if fits == value.len() {
@@ -153,8 +155,8 @@ unsafe fn copy_out(value: &[u8], place: *mut c_void, room: u32) -> Result<(), Re
 
 /// # Safety
 ///
-/// `length` bytes are readable at `value`; `values` is writable for `room` bytes of each rank, and
-/// `lengths` is NULL or writable for a number of each rank.
+/// `length` bytes are readable at `value`; `values` is NULL or writable for `room` bytes of each
+/// rank, and `lengths` is NULL or writable for a number of each rank.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_job_exchange(
     value: *const c_void,
@@ -164,22 +166,22 @@ unsafe extern "C" fn ccix_job_exchange(
     lengths: *mut u32,
 ) -> c_int {
     guard::call(|| {
-        // SAFETY: by the contract above.
+        // SAFETY: readable during the call, in which it is copied; by the contract above.
         let value = unsafe { arguments::bytes(value, length) }?.to_vec();
         let all = with_job(|job| job.exchange(&value))?;
         let mut copied = Ok(());
         for (rank, value) in all.iter().enumerate() {
             if !lengths.is_null() {
-                // SAFETY: writable for a number of each rank.
+                // SAFETY: not NULL, so writable for a number of each rank.
                 let place = unsafe { Out::new(lengths.add(rank)) };
                 place.place()?.put(u32::try_from(value.len()).unwrap_or(u32::MAX));
             }
             if values.is_null() {
                 continue;
             }
-            // SAFETY: writable for `room` bytes of each rank.
+            // SAFETY: not NULL, so writable for `room` bytes of each rank.
             let place = unsafe { values.cast::<u8>().add(rank * room as usize) };
-            // SAFETY: as above.
+            // SAFETY: writable for the `room` bytes of this rank; `value` is the library's own.
             copied = copied.and(unsafe { copy_out(value, place.cast(), room) });
         }
         copied

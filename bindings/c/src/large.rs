@@ -24,7 +24,8 @@ unsafe extern "C" fn ccix_send_large(
         if ptr.is_null() && length > 0 {
             return Err(Refusal::Argument("the buffer is NULL and its length is not 0"));
         }
-        // SAFETY: by the contract above; the library only reads it.
+        // SAFETY: not NULL, and readable until the operation has ended, by the contract above; the
+        // library only reads it.
         let memory = if length == 0 { Memory::none() } else { unsafe { Memory::new(ptr.cast_mut().cast(), length) } };
         if flags.has(Flags::BLOCKING) {
             return Ok(raw::send_large_blocking(named.endpoint, || named.live(), &memory, flags)?);

@@ -38,17 +38,17 @@ unsafe extern "C" fn cci_set_opt(handle: *const c_void, number: c_uint, val: *co
     if val.is_null() {
         return status::refused(Refusal::Argument("the value is NULL"));
     }
-    // SAFETY: a value that can be set is 32 bits, readable by the contract above.
+    // SAFETY: not NULL, so readable by the contract above: a value that can be set has 32 bits.
     let value = || unsafe { val.cast::<u32>().read_unaligned() };
     match name(number) {
         None => status::refused(UNKNOWN),
         Some(Name::Endpoint(option)) => {
-            // SAFETY: by the contract above.
+            // SAFETY: NULL, or once an endpoint of this library, by the contract above.
             let endpoint = unsafe { Handle::<EndpointCell>::new(handle.cast()) };
             guard::on_endpoint(endpoint.get(), |cell| Ok(raw::set_endpoint_option(cell, option, value)?))
         }
         Some(Name::Connection(option)) => {
-            // SAFETY: by the contract above.
+            // SAFETY: NULL, or once a connection of this library, by the contract above.
             let connection = unsafe { Handle::<ConnectionCell>::new(handle.cast()) };
             guard::on_connection_at_length(connection.get(), |named| {
                 Ok(raw::set_connection_option(named.endpoint, || named.live(), option, Timeout::from_micros(value()))?)
@@ -69,13 +69,13 @@ unsafe extern "C" fn cci_get_opt(handle: *const c_void, number: c_uint, val: *mu
     match name(number) {
         None => status::refused(UNKNOWN),
         Some(Name::Endpoint(option)) => {
-            // SAFETY: by the contract above.
+            // SAFETY: NULL, or once an endpoint of this library, by the contract above.
             let endpoint = unsafe { Handle::<EndpointCell>::new(handle.cast()) };
-            // SAFETY: as above.
+            // SAFETY: not NULL, so writable for the type of the option, by the contract above.
             guard::on_endpoint(endpoint.get(), |cell| unsafe { get_endpoint(cell, option, val) })
         }
         Some(Name::Connection(option)) => {
-            // SAFETY: by the contract above.
+            // SAFETY: NULL, or once a connection of this library, by the contract above.
             let connection = unsafe { Handle::<ConnectionCell>::new(handle.cast()) };
             guard::on_connection_at_length(connection.get(), |named| {
                 let got = raw::connection_option(named.endpoint, || named.live(), option)?;
@@ -109,7 +109,7 @@ unsafe fn get_endpoint(cell: &EndpointCell, option: EndpointOption, val: *mut c_
 
 /// # Safety
 ///
-/// `val` is writable for a `T`.
+/// `val` is NULL, or writable for a `T`. Callers name `T`, so that no other width is inferred.
 unsafe fn give<T>(val: *mut c_void, value: T) -> Result<(), Refusal> {
     // SAFETY: NULL, or writable for a `T` during the call, by the contract above.
     unsafe { Out::new(val.cast()) }.place()?.put(value);

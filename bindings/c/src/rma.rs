@@ -94,7 +94,7 @@ unsafe extern "C" fn cci_rma_register(
         if rights == Rights::NONE {
             note_without_rights(cell);
         }
-        // SAFETY: by the contract above.
+        // SAFETY: the range stays mapped while registered, and the program knows that peers use it.
         unsafe { register(cell, (start, length), rights, raw::ALL, rma_handle) }
     })
 }
@@ -136,14 +136,16 @@ unsafe extern "C" fn ccix_rma_register(
         }
         let range = (start, length);
         if connection.is_null() {
-            // SAFETY: by the contract above.
+            // SAFETY: the range stays mapped while registered, and the program knows that peers use
+            // it.
             return unsafe { register(cell, range, rights(flags), raw::ALL, rma_handle) };
         }
         let named = connection.get()?;
         if !std::ptr::eq(named.endpoint, cell) {
             return Err(Refusal::Argument("the connection is of another endpoint"));
         }
-        // SAFETY: by the contract above.
+        // SAFETY: as without a connection: mapped while registered, and known to be used by the
+        // peer.
         unsafe { register(cell, range, rights(flags), Served::One(|| named.live()), rma_handle) }
     })
 }
@@ -165,7 +167,8 @@ unsafe fn register<F: FnOnce() -> Option<&'static ConnectionCell>>(
         return Err(RegisterError::Null.into());
     }
     let registry = registry()?;
-    // SAFETY: by the contract above.
+    // SAFETY: not NULL, mapped while registered, and known to be used by peers, by the contract
+    // above.
     let memory = unsafe { Memory::new(start.cast(), length) };
     let handle = raw::register(cell, memory, rights, served)?;
     let place = registry.cells.take();
@@ -193,7 +196,7 @@ extern "C" fn cci_rma_deregister(endpoint: Handle<EndpointCell>, rma_handle: In<
 
 /// # Safety
 ///
-/// `msg_len` bytes are readable at `msg_ptr`.
+/// `msg_ptr` is NULL, or `msg_len` bytes are readable there during the call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_rma(
     connection: Handle<ConnectionCell>,
@@ -211,7 +214,7 @@ unsafe extern "C" fn cci_rma(
         let flags = Flags::for_rma(bits.cast_unsigned()).ok_or(RmaError::BadFlags)?;
         let access = if flags.has(Flags::READ) { Access::Read } else { Access::Write };
         let ends = ((local_handle, local_offset), (remote_handle, remote_offset));
-        // SAFETY: by the contract above.
+        // SAFETY: the message is NULL, or readable during the call, by the contract above.
         unsafe { start(named, (msg_ptr, msg_len), ends, (access, data_len), context, flags) }
     })
 }
@@ -260,7 +263,7 @@ unsafe extern "C" fn ccix_rma_atomic(
         };
         let ends = ((local_handle, local_offset), (remote_handle, remote_offset));
         let access = (Access::Atomic(atomic), asked.width.into());
-        // SAFETY: by the contract above.
+        // SAFETY: the message is NULL, or readable during the call, by the contract above.
         unsafe { start(named, (msg_ptr, msg_len), ends, access, context, flags) }
     })
 }
@@ -282,7 +285,7 @@ unsafe fn start(
     flags: Flags,
 ) -> Result<(), Refusal> {
     let (local, remote) = (handle(local)?, handle(remote)?);
-    // SAFETY: by the contract above.
+    // SAFETY: NULL, which `bytes` refuses, or readable during the call, by the contract above.
     let message = unsafe { arguments::bytes(msg_ptr, msg_len) }?;
     let rma = raw::Rma {
         local: &local,

@@ -19,7 +19,7 @@ pub(crate) fn flags(bits: c_int) -> Result<Flags, Refusal> {
 
 /// # Safety
 ///
-/// `msg_len` bytes are readable at `msg_ptr`.
+/// `msg_ptr` is NULL, or `msg_len` bytes are readable there during the call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_send(
     connection: Handle<ConnectionCell>,
@@ -36,7 +36,8 @@ unsafe extern "C" fn cci_send(
     {
         match named.enter_taking(msg_len as usize) {
             Ok((entered, cell)) => {
-                // SAFETY: by the contract above, and not NULL; 32 bits of length fit an object.
+                // SAFETY: readable during the call, by the contract above, and not NULL; 32 bits of
+                // length fit an object.
                 let message = unsafe { Source::new(msg_ptr.cast(), msg_len as usize) };
                 let context = handles::context(context);
                 return guard::on(Some(named.endpoint), || Ok(entered.post(cell, message, context, flags)?));
@@ -44,7 +45,7 @@ unsafe extern "C" fn cci_send(
             Err(left) => outside = left,
         }
     }
-    // SAFETY: by the contract above.
+    // SAFETY: NULL, or readable during the call, by the contract above.
     unsafe { send_any(connection, msg_ptr, msg_len, context, bits, outside) }
 }
 
@@ -64,7 +65,7 @@ unsafe fn send_any(
 ) -> c_int {
     drop(outside);
     guard::on_connection(connection.get(), |named| {
-        // SAFETY: by the contract above.
+        // SAFETY: NULL, which `bytes` refuses, or readable during the call, by the contract above.
         let message = Message::One(unsafe { arguments::bytes(msg_ptr, msg_len) }?);
         send(named, message, context, flags(bits)?)
     })
@@ -100,7 +101,7 @@ unsafe extern "C" fn ccix_answer(
         if flags.has(Flags::BLOCKING) {
             return Err(Refusal::Send(SendError::BadFlags));
         }
-        // SAFETY: by the contract above.
+        // SAFETY: NULL, which `bytes` refuses, or readable during the call, by the contract above.
         let message = Message::One(unsafe { arguments::bytes(msg_ptr, msg_len) }?);
         Ok(raw::send_answer(named.endpoint, || named.live(), message, handles::context(context), flags)?)
     })
@@ -108,7 +109,7 @@ unsafe extern "C" fn ccix_answer(
 
 /// # Safety
 ///
-/// `iovcnt` entries are readable at `data`, and what they name.
+/// `data` is NULL, or `iovcnt` entries are readable there, and what they name, during the call.
 #[unsafe(no_mangle)]
 unsafe extern "C" fn cci_sendv(
     connection: Handle<ConnectionCell>,
@@ -119,7 +120,7 @@ unsafe extern "C" fn cci_sendv(
 ) -> c_int {
     guard::on_connection(connection.get(), |named| {
         let flags = flags(bits)?;
-        // SAFETY: by the contract above.
+        // SAFETY: NULL, which `parts` refuses, or readable during the call, by the contract above.
         let parts = unsafe { parts(data, iovcnt) }?;
         let message = Message::Many(parts, total(parts)?);
         send(named, message, context, flags)
@@ -128,13 +129,14 @@ unsafe extern "C" fn cci_sendv(
 
 /// # Safety
 ///
-/// `count` entries are readable at `start` while the result is used, and what they name.
+/// `start` is NULL, or `count` entries are readable there, and what they name, while the result is
+/// used.
 unsafe fn parts<'a>(start: *const libc::iovec, count: u32) -> Result<Sources<'a>, Refusal> {
     if start.is_null() && count > 0 {
         return Err(Refusal::Argument("the list of parts is NULL and not empty"));
     }
-    // SAFETY: by the contract above; 32 bits of entries fit an object, and a source has the layout
-    // of an iovec.
+    // SAFETY: readable while the result is used, by the contract above, and NULL only without
+    // entries; 32 bits of entries fit an object, and a source has the layout of an iovec.
     Ok(unsafe { Sources::new(start.cast(), count as usize) })
 }
 
