@@ -9,10 +9,10 @@ use std::ptr::NonNull;
 /// NULL, or leads to a variable that the call may write. Unaligned ones are the program's fault,
 /// and work too.
 #[repr(transparent)]
-pub(crate) struct Out<'call, T>(Option<NonNull<T>>, PhantomData<&'call T>);
+pub(crate) struct Out<'call, T>(Option<NonNull<T>>, PhantomData<&'call mut T>);
 
 /// A variable for a result.
-pub(crate) struct Variable<'call, T>(NonNull<T>, PhantomData<&'call T>);
+pub(crate) struct Variable<'call, T>(NonNull<T>, PhantomData<&'call mut T>);
 
 impl<'call, T> Out<'call, T> {
     pub(crate) fn of(variable: &'call mut T) -> Self {
@@ -55,7 +55,7 @@ impl<T> Variable<'_, T> {
 #[repr(transparent)]
 pub(crate) struct In<'call, T>(Option<NonNull<T>>, PhantomData<&'call T>);
 
-impl<T> In<'_, T> {
+impl<T: Copy> In<'_, T> {
     pub(crate) fn get(self) -> Option<T> {
         // SAFETY: by the contract of the type.
         self.0.map(|at| unsafe { at.read_unaligned() })

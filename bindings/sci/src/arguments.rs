@@ -6,7 +6,7 @@ use std::marker::PhantomData;
 
 /// NULL, or leads to a variable that the call may write, of any alignment.
 #[repr(transparent)]
-pub(crate) struct Out<'call, T>(*mut T, PhantomData<&'call T>);
+pub(crate) struct Out<'call, T>(*mut T, PhantomData<&'call mut T>);
 
 /// Where a call puts its code.
 pub(crate) type Code<'call> = Out<'call, c_uint>;
@@ -40,7 +40,10 @@ impl<T> Out<'_, T> {
     /// # Safety
     ///
     /// It has put something there.
-    pub(crate) unsafe fn get(self) -> Option<T> {
+    pub(crate) unsafe fn get(self) -> Option<T>
+    where
+        T: Copy,
+    {
         // SAFETY: by the contracts of the type and of the function.
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }

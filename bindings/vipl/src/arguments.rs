@@ -8,10 +8,10 @@ use std::ptr::NonNull;
 
 /// NULL, or leads to a variable that the call may write, of any alignment.
 #[repr(transparent)]
-pub(crate) struct Out<'call, T>(Option<NonNull<T>>, PhantomData<&'call T>);
+pub(crate) struct Out<'call, T>(Option<NonNull<T>>, PhantomData<&'call mut T>);
 
 /// A variable for a result.
-pub(crate) struct Variable<'call, T>(NonNull<T>, PhantomData<&'call T>);
+pub(crate) struct Variable<'call, T>(NonNull<T>, PhantomData<&'call mut T>);
 
 impl<'call, T> Out<'call, T> {
     /// The variable of a result that must be asked for.
@@ -40,7 +40,10 @@ impl<T> Variable<'_, T> {
     /// # Safety
     ///
     /// It has put something there.
-    pub(crate) unsafe fn get(&self) -> T {
+    pub(crate) unsafe fn get(&self) -> T
+    where
+        T: Copy,
+    {
         // SAFETY: by the contracts of `Out` and of the function.
         unsafe { self.0.read_unaligned() }
     }
@@ -50,7 +53,7 @@ impl<T> Variable<'_, T> {
 #[repr(transparent)]
 pub(crate) struct In<'call, T>(Option<NonNull<T>>, PhantomData<&'call T>);
 
-impl<T> In<'_, T> {
+impl<T: Copy> In<'_, T> {
     /// What must be given.
     pub(crate) fn get(self) -> Result<T, c_int> {
         // SAFETY: by the contract of the type.

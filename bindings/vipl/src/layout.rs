@@ -31,6 +31,7 @@ pub(crate) struct NicAttributes {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct CViAttributes {
     reliability_level: u16,
     max_transfer_size: c_ulong,
@@ -41,6 +42,7 @@ pub(crate) struct CViAttributes {
 }
 
 #[repr(C)]
+#[derive(Clone, Copy)]
 pub(crate) struct MemAttributes {
     ptag: Handle,
     enable_rdma_write: c_int,
@@ -120,7 +122,7 @@ pub(crate) struct NetAddress<'call>(*const u8, PhantomData<&'call u8>);
 /// Where a net address is written: NULL, or leads to room for 4 bytes, the host and the
 /// discriminator.
 #[repr(transparent)]
-pub(crate) struct NetRoom<'call>(*mut u8, PhantomData<&'call u8>);
+pub(crate) struct NetRoom<'call>(*mut u8, PhantomData<&'call mut u8>);
 
 impl NetAddress<'_> {
     pub(crate) fn read(self) -> Result<Address, Error> {
