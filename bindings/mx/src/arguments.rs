@@ -62,6 +62,11 @@ impl<T: Copy> In<'_, T> {
 pub(crate) struct Text<'call>(*const c_char, PhantomData<&'call CStr>);
 
 impl<'call> Text<'call> {
+    /// Refuses NULL, and reads nothing.
+    pub(crate) fn check(&self) -> Answer {
+        if self.0.is_null() { Err(NULL) } else { Ok(()) }
+    }
+
     /// What must be given.
     pub(crate) fn get(self) -> Result<&'call CStr, Refusal> {
         // SAFETY: by the contract of the type.

@@ -44,8 +44,9 @@ fn nic_of_rank(text: &str) -> Option<Result<u64, Refusal>> {
 
 pub(crate) fn nic_of_host(name: Text<'_>, nic: Out<'_, u64>) -> Answer {
     registry()?.check()?;
-    let (name, nic) = (name.get()?, nic.variable()?);
-    let text = name.to_str().map_err(|_| Error::HostnameArguments)?;
+    name.check()?;
+    let nic = nic.variable()?;
+    let text = name.get()?.to_str().map_err(|_| Error::HostnameArguments)?;
     if let Some(found) = nic_of_rank(text) {
         nic.put(found?);
         return Ok(());

@@ -1,6 +1,6 @@
 //! What calls return, and the boundary that no panic crosses.
 
-use crate::arguments::{Code, Out};
+use crate::arguments::{Code, Out, Text};
 use cci_sci::Error;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -125,6 +125,13 @@ pub(crate) fn release_cancellation(before: Cancellation) {
 impl<T> Out<'_, T> {
     /// Refuses NULL where a result must be asked for.
     pub(crate) fn check(self) -> Answer<()> {
+        if self.is_null() { Err(WRONG) } else { Ok(()) }
+    }
+}
+
+impl Text<'_> {
+    /// Refuses NULL where a text must be given, and reads nothing.
+    pub(crate) fn check(&self) -> Answer<()> {
         if self.is_null() { Err(WRONG) } else { Ok(()) }
     }
 }

@@ -54,6 +54,11 @@ impl<T> Out<'_, T> {
 pub(crate) struct Text<'call>(*const c_char, PhantomData<&'call CStr>);
 
 impl<'call> Text<'call> {
+    pub(crate) fn is_null(&self) -> bool {
+        self.0.is_null()
+    }
+
+    /// What is given; `None`: NULL.
     pub(crate) fn get(self) -> Option<&'call CStr> {
         // SAFETY: by the contract of the type.
         (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })

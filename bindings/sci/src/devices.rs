@@ -136,10 +136,10 @@ pub(crate) fn nodes_of_name(
 ) {
     let act = || {
         flags::check(given, &[], &[])?;
-        let name = name.get().ok_or(WRONG)?;
+        name.check()?;
         to.check()?;
         registry()?.check()?;
-        let name = name.to_str().map_err(|_| Error::NoSuchNode)?;
+        let name = name.get().ok_or(WRONG)?.to_str().map_err(|_| Error::NoSuchNode)?;
         let table = Nodes::from_environment().map_err(|why| Refusal::from(why.code()))?;
         let mut nodes: CNodes = [0; 8];
         // The last place ends the list.

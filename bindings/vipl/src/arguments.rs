@@ -1,7 +1,7 @@
 //! Pointers of C, each kind with its contract. They are made where a program calls: as parameters
 //! of exported functions, whose caller keeps the contract for the time of the call.
 
-use crate::answer::PARAMETER;
+use crate::answer::{Answer, PARAMETER};
 use std::ffi::{CStr, c_char, c_int};
 use std::marker::PhantomData;
 use std::ptr::NonNull;
@@ -54,6 +54,11 @@ impl<T> Variable<'_, T> {
 pub(crate) struct In<'call, T>(Option<NonNull<T>>, PhantomData<&'call T>);
 
 impl<T: Copy> In<'_, T> {
+    /// Refuses NULL, and reads nothing.
+    pub(crate) fn check(&self) -> Answer {
+        if self.0.is_none() { Err(PARAMETER) } else { Ok(()) }
+    }
+
     /// What must be given.
     pub(crate) fn get(self) -> Result<T, c_int> {
         // SAFETY: by the contract of the type.
@@ -66,6 +71,11 @@ impl<T: Copy> In<'_, T> {
 pub(crate) struct Text<'call>(*const c_char, PhantomData<&'call CStr>);
 
 impl<'call> Text<'call> {
+    /// Refuses NULL, and reads nothing.
+    pub(crate) fn check(&self) -> Answer {
+        if self.0.is_null() { Err(PARAMETER) } else { Ok(()) }
+    }
+
     /// What must be given.
     pub(crate) fn get(self) -> Result<&'call CStr, c_int> {
         // SAFETY: by the contract of the type.

@@ -47,7 +47,8 @@ pub(crate) unsafe fn register(
     if start.is_null() || length == 0 {
         return Err(PARAMETER);
     }
-    let (attributes, memory) = (attributes.get()?, memory.variable()?);
+    attributes.check()?;
+    let memory = memory.variable()?;
     if start.addr().checked_add(length as usize).is_none() {
         return Err(PARAMETER);
     }
@@ -55,7 +56,7 @@ pub(crate) unsafe fn register(
     if !is_mapped(start.addr(), length as usize) {
         return Err(PARAMETER);
     }
-    let (tag, access) = attributes.read(nic.number);
+    let (tag, access) = attributes.get()?.read(nic.number);
     // SAFETY: the program keeps it mapped while it is registered, by the contract.
     let range = unsafe { Memory::new(start.cast(), length) };
     let number = nic.core.register(range, start.addr() as u64, tag, access).map_err(code)?;

@@ -23,14 +23,14 @@ pub(crate) fn start(handle: Handle, is_started: bool) -> Answer {
 
 pub(crate) fn by_name(handle: Handle, name: Text<'_>, address: NetRoom<'_>, index: c_ulong) -> Answer {
     let nic = nic(handle)?;
-    let name = name.get()?;
+    name.check()?;
     if address.is_null() {
         return Err(PARAMETER);
     }
     if !*lock(&nic.has_names) {
         return Err(code(Error::NameService));
     }
-    let name = name.to_str().map_err(|_| code(Error::NameService))?;
+    let name = name.get()?.to_str().map_err(|_| code(Error::NameService))?;
     let found = Wait::default().addresses(name, 0).map_err(|_| code(Error::NameService))?;
     let mut hosts: Vec<IpAddr> = Vec::new();
     for address in found {

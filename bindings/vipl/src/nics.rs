@@ -10,7 +10,9 @@ use cci_via::{Error, MAX_DESCRIPTORS, MAX_DISCRIMINATOR, MAX_OBJECTS, MAX_QUEUE_
 use std::ffi::{c_char, c_ulong, c_void};
 
 pub(crate) fn open(name: Text<'_>, nic: Out<'_, Handle>) -> Answer {
-    let (name, nic) = (name.get()?.to_string_lossy(), nic.variable()?);
+    name.check()?;
+    let nic = nic.variable()?;
+    let name = name.get()?.to_string_lossy();
     let number = table::enter(|number| Nic::open(&name, number))?;
     nic.put(make(Kind::Nic, number, 0));
     Ok(())

@@ -32,13 +32,14 @@ pub(crate) fn create(
     vi: Out<'_, Handle>,
 ) -> Answer {
     let nic = nic(handle)?;
-    let (attributes, vi) = (attributes.get()?, vi.variable()?);
+    attributes.check()?;
+    let vi = vi.variable()?;
     let queue = |handle: Handle| match handle.is_null() {
         true => Ok(None),
         false => of_nic(Kind::Queue, nic.number, handle).map(Some).ok_or(PARAMETER),
     };
     let (send, receive) = (queue(send)?, queue(receive)?);
-    let attributes = attributes.read(nic.number).map_err(code)?;
+    let attributes = attributes.get()?.read(nic.number).map_err(code)?;
     let number = nic.core.create_vi(&attributes, send, receive).map_err(code)?;
     vi.put(make(Kind::Vi, nic.number, number));
     Ok(())
