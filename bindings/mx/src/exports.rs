@@ -23,9 +23,7 @@ macro_rules! export {
             #[unsafe(no_mangle)]
             #[allow(clippy::too_many_arguments)]
             unsafe extern "C" fn $symbol($($argument: $type),*) -> c_uint {
-                #[allow(unused_unsafe)]
-                // SAFETY: by the contract of the header.
-                answer(stringify!($symbol), None, || unsafe { $body })
+                answer(stringify!($symbol), None, || $body)
             }
         )*
     };
@@ -42,9 +40,7 @@ macro_rules! export_of_endpoint {
             #[allow(clippy::too_many_arguments)]
             unsafe extern "C" fn $symbol(endpoint: Handle, $($argument: $type),*) -> c_uint {
                 with_end(endpoint, |found| {
-                    #[allow(unused_unsafe)]
-                    // SAFETY: by the contract of the header.
-                    answer(stringify!($symbol), found.as_ref().ok().copied(), || found.and_then(|$end| unsafe { $body }))
+                    answer(stringify!($symbol), found.as_ref().ok().copied(), || found.and_then(|$end| $body))
                 })
             }
         )*
@@ -55,13 +51,20 @@ export! {
     mx__init_api(api: c_int) => calls::init(api);
     mx_finalize() => calls::finalize();
     mx_set_error_handler(handler: Option<ErrorHandler>) => calls::set_error_handler(handler);
-    mx_open_endpoint(board: u32, id: u32, key: u32, list: *const CParameter, count: u32, endpoint: Out<'_, Handle>) => calls::open((board, id, key), (list, count), endpoint);
+    mx_open_endpoint(board: u32, id: u32, key: u32, list: *const CParameter, count: u32, endpoint: Out<'_, Handle>) => {
+        // SAFETY: `list` is NULL or leads to `count` parameters, each with the value that its key
+        // names.
+        unsafe { calls::open((board, id, key), (list, count), endpoint) }
+    };
     mx_close_endpoint(endpoint: Handle) => calls::close(endpoint);
     mx_context(request: In<'_, Handle>, context: Out<'_, *mut c_void>) => calls::context(request, context);
     mx_hostname_to_nic_id(name: Text<'_>, nic: Out<'_, u64>) => names::nic_of_host(name, nic);
     mx_board_number_to_nic_id(board: u32, nic: Out<'_, u64>) => names::nic_of_board(board, nic);
     mx_nic_id_to_board_number(nic: u64, board: Out<'_, u32>) => names::board_of_nic(nic, board);
-    mx_nic_id_to_hostname(nic: u64, name: *mut c_char) => names::host_of_nic(nic, name);
+    mx_nic_id_to_hostname(nic: u64, name: *mut c_char) => {
+        // SAFETY: `name` is NULL or leads to room for `MX_MAX_HOSTNAME_LEN` bytes.
+        unsafe { names::host_of_nic(nic, name) }
+    };
     mx_decompose_endpoint_addr(address: CAddress, nic: Out<'_, u64>, id: Out<'_, u32>) => names::take_apart(address, nic, id, None);
     mx_decompose_endpoint_addr2(address: CAddress, nic: Out<'_, u64>, id: Out<'_, u32>, session: Out<'_, u32>) => names::take_apart(address, nic, id, Some(session));
     mx_set_endpoint_addr_context(address: CAddress, context: *mut c_void) => names::set_context(address, context);
@@ -73,9 +76,20 @@ export_of_endpoint! {
     mx_progress(end,) => Ok(end.endpoint.progress()?);
     mx_disable_progression(_end,) => Ok(());
     mx_reenable_progression(_end,) => Ok(());
-    mx_isend(end, list: *const CSegment, count: u32, to: CAddress, bits: u64, context: *mut c_void, request: Out<'_, Handle>) => calls::send(end, (list, count), to, (bits, context), false, request);
-    mx_issend(end, list: *const CSegment, count: u32, to: CAddress, bits: u64, context: *mut c_void, request: Out<'_, Handle>) => calls::send(end, (list, count), to, (bits, context), true, request);
-    mx_irecv(end, list: *const CSegment, count: u32, bits: u64, mask: u64, context: *mut c_void, request: Out<'_, Handle>) => calls::receive(end, (list, count), Match { bits, mask }, context, request);
+    mx_isend(end, list: *const CSegment, count: u32, to: CAddress, bits: u64, context: *mut c_void, request: Out<'_, Handle>) => {
+        // SAFETY: `list` is NULL or leads to `count` segments, whose memory stays mapped and
+        // unchanged until the request has ended.
+        unsafe { calls::send(end, (list, count), to, (bits, context), false, request) }
+    };
+    mx_issend(end, list: *const CSegment, count: u32, to: CAddress, bits: u64, context: *mut c_void, request: Out<'_, Handle>) => {
+        // SAFETY: as for `mx_isend`.
+        unsafe { calls::send(end, (list, count), to, (bits, context), true, request) }
+    };
+    mx_irecv(end, list: *const CSegment, count: u32, bits: u64, mask: u64, context: *mut c_void, request: Out<'_, Handle>) => {
+        // SAFETY: `list` is NULL or leads to `count` segments, whose memory stays mapped, and is
+        // the library's alone until the request has ended.
+        unsafe { calls::receive(end, (list, count), Match { bits, mask }, context, request) }
+    };
     mx_cancel(end, request: In<'_, Handle>, result: Out<'_, u32>) => calls::cancel(end, request, result);
     mx_test(end, request: In<'_, Handle>, status: Out<'_, CStatus>, result: Out<'_, u32>) => calls::wait(end, request, NOW, status, result);
     mx_wait(end, request: In<'_, Handle>, timeout: u32, status: Out<'_, CStatus>, result: Out<'_, u32>) => calls::wait(end, request, limit(timeout), status, result);

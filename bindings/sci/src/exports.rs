@@ -22,9 +22,7 @@ macro_rules! calls {
                 #[unsafe(export_name = concat!($prefix, stringify!($name)))]
                 unsafe extern "C-unwind" fn $name($($arg: $type),*) $(-> $result)? {
                     let held = answer::hold_cancellation();
-                    #[allow(unused_unsafe)]
-                    // SAFETY: the contract of the header is passed on.
-                    let result = answer::guarded(|| unsafe { $call });
+                    let result = answer::guarded(|| $call);
                     // A thread that was cancelled meanwhile ends here: nothing of this frame is to
                     // be dropped.
                     answer::release_cancellation(held);
@@ -48,8 +46,11 @@ calls! {
     fn SCIGetNodeIdByAdapterName(
         name: Text<'_>, nodes: Out<'_, devices::CNodes>, kind: Out<'_, c_uint>, flags: c_uint, error: Code<'_>,
     ) = devices::nodes_of_name(name, (nodes, kind), flags, error);
-    fn SCIQuery(command: c_uint, data: *mut c_void, flags: c_uint, error: Code<'_>) =
-        devices::query(command, data, flags, error);
+    fn SCIQuery(command: c_uint, data: *mut c_void, flags: c_uint, error: Code<'_>) = {
+        // SAFETY: `data` is NULL or leads to the structure of the command, whose pointer is NULL or
+        // leads to room for the answer.
+        unsafe { devices::query(command, data, flags, error) }
+    };
 
     fn SCICreateSegment(
         sd: Handle, segment: Out<'_, Handle>, id: c_uint, size: usize, callback: Function<LocalCallback>,
@@ -110,10 +111,17 @@ calls! {
 
     fn SCIMemCpy(
         sequence: Handle, memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code<'_>,
-    ) = maps::copy(Some(sequence), memory, map, (offset, size), flags, error);
+    ) = {
+        // SAFETY: `memory` is NULL or leads to `size` bytes, which the call may read, or write for
+        // a read.
+        unsafe { maps::copy(Some(sequence), memory, map, (offset, size), flags, error) }
+    };
     fn SCIMemCopy(
         memory: *mut c_void, map: Handle, offset: usize, size: usize, flags: c_uint, error: Code<'_>,
-    ) = maps::copy(None, memory, map, (offset, size), flags, error);
+    ) = {
+        // SAFETY: as for `SCIMemCpy`.
+        unsafe { maps::copy(None, memory, map, (offset, size), flags, error) }
+    };
     fn SCITransferBlock(
         source: Handle, from: usize, target: Handle, to: usize, size: usize, flags: c_uint, error: Code<'_>,
     ) = maps::transfer((source, from), (target, to), size, flags, error);
@@ -138,7 +146,10 @@ calls! {
     fn SCIStartDmaTransferVec(
         queue: Handle, local: Handle, remote: Handle, count: usize, parts: *const queues::CPart,
         callback: Function<CodeCallback>, arg: *mut c_void, flags: c_uint, error: Code<'_>,
-    ) = queues::start_vector(queue, (local, remote), (parts, count), (callback, arg), flags, error);
+    ) = {
+        // SAFETY: `parts` is NULL or leads to `count` parts.
+        unsafe { queues::start_vector(queue, (local, remote), (parts, count), (callback, arg), flags, error) }
+    };
     fn SCIAbortDMAQueue(queue: Handle, flags: c_uint, error: Code<'_>) = queues::abort(queue, flags, error);
     fn SCIResetDMAQueue(queue: Handle, flags: c_uint, error: Code<'_>) = queues::reset(queue, flags, error);
     fn SCIDMAQueueState(queue: Handle) -> c_uint = queues::state(queue);
@@ -148,7 +159,11 @@ calls! {
     fn SCICreateInterrupt(
         sd: Handle, interrupt: Out<'_, Handle>, adapter: c_uint, number: Out<'_, c_uint>,
         callback: Function<CodeCallback>, arg: *mut c_void, flags: c_uint, error: Code<'_>,
-    ) = interrupts::create(sd, interrupt, (adapter, number), (callback, arg), flags, error);
+    ) = {
+        // SAFETY: `number` is NULL or leads to a variable, which has the number with the flag for a
+        // fixed one.
+        unsafe { interrupts::create(sd, interrupt, (adapter, number), (callback, arg), flags, error) }
+    };
     fn SCIRemoveInterrupt(interrupt: Handle, flags: c_uint, error: Code<'_>) =
         interrupts::remove(interrupt, flags, error);
     fn SCIWaitForInterrupt(interrupt: Handle, timeout: c_uint, flags: c_uint, error: Code<'_>) =
@@ -165,12 +180,19 @@ calls! {
     fn SCICreateDataInterrupt(
         sd: Handle, interrupt: Out<'_, Handle>, adapter: c_uint, number: Out<'_, c_uint>,
         callback: Function<DataCallback>, arg: *mut c_void, flags: c_uint, error: Code<'_>,
-    ) = interrupts::create_data(sd, interrupt, (adapter, number), (callback, arg), flags, error);
+    ) = {
+        // SAFETY: as for `SCICreateInterrupt`.
+        unsafe { interrupts::create_data(sd, interrupt, (adapter, number), (callback, arg), flags, error) }
+    };
     fn SCIRemoveDataInterrupt(interrupt: Handle, flags: c_uint, error: Code<'_>) =
         interrupts::remove_data(interrupt, flags, error);
     fn SCIWaitForDataInterrupt(
         interrupt: Handle, data: *mut c_void, length: Out<'_, c_uint>, timeout: c_uint, flags: c_uint, error: Code<'_>,
-    ) = interrupts::wait_data(interrupt, (data, length), timeout, flags, error);
+    ) = {
+        // SAFETY: `length` is NULL or leads to the size of the room to which `data` leads, unless
+        // that is NULL.
+        unsafe { interrupts::wait_data(interrupt, (data, length), timeout, flags, error) }
+    };
     fn SCIConnectDataInterrupt(
         sd: Handle, interrupt: Out<'_, Handle>, node: c_uint, adapter: c_uint, number: c_uint, timeout: c_uint,
         flags: c_uint, error: Code<'_>,
@@ -179,5 +201,8 @@ calls! {
         interrupts::disconnect_data(interrupt, flags, error);
     fn SCITriggerDataInterrupt(
         interrupt: Handle, data: *mut c_void, length: c_uint, flags: c_uint, error: Code<'_>,
-    ) = interrupts::trigger_data(interrupt, (data, length), flags, error);
+    ) = {
+        // SAFETY: `data` is NULL or leads to `length` bytes, which nobody writes during the call.
+        unsafe { interrupts::trigger_data(interrupt, (data, length), flags, error) }
+    };
 }

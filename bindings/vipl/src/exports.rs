@@ -18,9 +18,7 @@ macro_rules! export {
             /// What the header states of the pointers.
             #[unsafe(no_mangle)]
             unsafe extern "C" fn $symbol($($argument: $type),*) -> c_int {
-                #[allow(unused_unsafe)]
-                // SAFETY: by the contract of the header.
-                answer(|| unsafe { $body })
+                answer(|| $body)
             }
         )*
     };
@@ -46,7 +44,10 @@ export! {
     VipConnectPeerWait(vi: Handle, attributes: Out<'_, CViAttributes>) => connections::peer_wait(vi, attributes);
     VipCreatePtag(nic: Handle, tag: Out<'_, Handle>) => memory::create_tag(nic, tag);
     VipDestroyPtag(nic: Handle, tag: Handle) => memory::destroy_tag(nic, tag);
-    VipRegisterMem(nic: Handle, start: *mut c_void, length: c_ulong, attributes: In<'_, MemAttributes>, handle: Out<'_, u32>) => memory::register(nic, start, length, attributes, handle);
+    VipRegisterMem(nic: Handle, start: *mut c_void, length: c_ulong, attributes: In<'_, MemAttributes>, handle: Out<'_, u32>) => {
+        // SAFETY: the program keeps the memory mapped until it deregisters it.
+        unsafe { memory::register(nic, start, length, attributes, handle) }
+    };
     VipDeregisterMem(nic: Handle, start: *mut c_void, handle: u32) => memory::deregister(nic, start, handle);
     VipQueryMem(nic: Handle, start: *mut c_void, handle: u32, attributes: Out<'_, MemAttributes>) => memory::query(nic, start, handle, attributes);
     VipSetMemAttributes(nic: Handle, start: *mut c_void, handle: u32, attributes: In<'_, MemAttributes>) => memory::set(nic, start, handle, attributes);
@@ -68,6 +69,10 @@ export! {
     VipErrorCallback(nic: Handle, context: *mut c_void, handler: Option<ErrorHandler>) => nics::error_callback(nic, context, handler);
     VipNSInit(nic: Handle, _init: *mut c_void) => names::start(nic, true);
     VipNSGetHostByName(nic: Handle, name: Text<'_>, address: NetRoom<'_>, index: c_ulong) => names::by_name(nic, name, address, index);
-    VipNSGetHostByAddr(nic: Handle, address: NetAddress<'_>, name: *mut c_char, length: Out<'_, c_ulong>) => names::by_address(nic, address, name, length);
+    VipNSGetHostByAddr(nic: Handle, address: NetAddress<'_>, name: *mut c_char, length: Out<'_, c_ulong>) => {
+        // SAFETY: `length` is NULL or leads to the size of the room to which `name` leads, unless
+        // that is NULL.
+        unsafe { names::by_address(nic, address, name, length) }
+    };
     VipNSShutdown(nic: Handle) => names::start(nic, false);
 }
