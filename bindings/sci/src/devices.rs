@@ -17,6 +17,8 @@ const VERSION: &[u8] = concat!("SISCI 5 over CCI ", env!("CARGO_PKG_VERSION"), "
 /// How long the end of a program waits for owners of segments, and a second.
 const PATIENCE: Duration = Duration::from_secs(1);
 
+// SAFETY: of the C library. It only notes the function, which stays as long as this library does: the
+// note goes with it.
 unsafe extern "C" {
     safe fn atexit(act: extern "C" fn()) -> c_int;
 }

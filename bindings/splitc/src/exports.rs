@@ -61,13 +61,10 @@ fn broadcast_bytes(world: &World, bytes: *mut c_void, len: usize, from: c_int) -
     world.broadcast_bulk(from, unsafe { std::slice::from_raw_parts_mut(bytes.cast::<u8>(), len) })
 }
 
-unsafe extern "C" {
-    safe fn clock_gettime(clock: libc::clockid_t, now: &mut libc::timespec) -> c_int;
-}
-
 fn seconds() -> c_double {
     let mut now = libc::timespec { tv_sec: 0, tv_nsec: 0 };
-    clock_gettime(libc::CLOCK_MONOTONIC, &mut now);
+    // SAFETY: the call writes the variable, and keeps nothing of it.
+    unsafe { libc::clock_gettime(libc::CLOCK_MONOTONIC, &raw mut now) };
     now.tv_sec as c_double + now.tv_nsec as c_double * 1e-9
 }
 

@@ -9,6 +9,7 @@ use std::ptr;
 #[repr(transparent)]
 pub(crate) struct Allocated(*mut c_void);
 
+// SAFETY: of the C library. Any length may be asked for; memory or NULL comes back.
 unsafe extern "C" {
     safe fn malloc(len: usize) -> *mut c_void;
 }

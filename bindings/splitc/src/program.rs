@@ -36,6 +36,9 @@ fn end_well() -> Option<Result<(), String>> {
     })
 }
 
+// SAFETY: of the C library. `on_exit` only notes the function, which stays as long as this library,
+// with which the program is linked, and an argument that the function does not use. `fflush` of no
+// stream flushes all, each under its lock. `_exit` ends the process, whatever state it is in.
 unsafe extern "C" {
     /// Of the GNU C library: as `atexit`, with the status.
     safe fn on_exit(act: extern "C" fn(c_int, *mut c_void), argument: *mut c_void) -> c_int;
