@@ -52,12 +52,18 @@ fn spread(world: &World, count: usize, size: usize) -> Result<u64, Fault> {
     world.allocate_spread(rows.saturating_mul(size as u64))
 }
 
-fn broadcast_bytes(world: &World, bytes: *mut c_void, len: usize, from: c_int) -> Result<(), Fault> {
+/// Broadcasts bytes of the program.
+///
+/// # Safety
+///
+/// `bytes` leads to `len` bytes, which nobody else reads or writes during the call; with a length of
+/// 0 it may lead anywhere.
+unsafe fn broadcast_bytes(world: &World, bytes: *mut c_void, len: usize, from: c_int) -> Result<(), Fault> {
     let from = u32::try_from(from).unwrap_or(u32::MAX);
     if len == 0 {
         return world.broadcast_bulk::<u8>(from, &mut []);
     }
-    // SAFETY: so many bytes of the program's, which it lends for this call.
+    // SAFETY: so many bytes are there, and nobody else uses them during the call.
     world.broadcast_bulk(from, unsafe { std::slice::from_raw_parts_mut(bytes.cast::<u8>(), len) })
 }
 
@@ -110,7 +116,10 @@ export! {
     sc_broadcast_l(value: c_long) -> c_long => with(|world| world.broadcast(0, value));
     sc_broadcast_f(value: c_float) -> c_float => with(|world| world.broadcast(0, value));
     sc_broadcast_d(value: c_double) -> c_double => with(|world| world.broadcast(0, value));
-    sc_broadcast_bytes(bytes: *mut c_void, n: usize, from: c_int) => with(|world| broadcast_bytes(world, bytes, n, from));
+    sc_broadcast_bytes(bytes: *mut c_void, n: usize, from: c_int) => {
+        // SAFETY: `bytes` leads to `n` bytes, which the program lends to the call.
+        with(|world| unsafe { broadcast_bytes(world, bytes, n, from) })
+    };
     sc_spread_malloc(count: usize, size: usize) -> u64 => with(|world| spread(world, count, size));
     sc_spread_free(memory: u64) => with(|world| world.free_spread(memory));
     sc_malloc(n: usize) -> *mut c_void => guarded(|| memory::allocate(n));

@@ -27,8 +27,16 @@ thread_local! {
 }
 
 /// Ends the world, if there is one. A panic leaves nothing to go on with: the process ends.
-fn end_well() -> Option<Result<(), String>> {
-    let ended = std::panic::catch_unwind(|| take().map(|world| world.end().map_err(|fault| fault.to_string())));
+///
+/// # Safety
+///
+/// No call of the program on the world is under way on this thread.
+unsafe fn end_well() -> Option<Result<(), String>> {
+    let ended = std::panic::catch_unwind(|| {
+        // SAFETY: only calls of the program use references of `world`, and none is under way.
+        let world = unsafe { take() };
+        world.map(|world| world.end().map_err(|fault| fault.to_string()))
+    });
     ended.unwrap_or_else(|payload| {
         // Its destructor could panic in turn.
         std::mem::forget(payload);
@@ -52,7 +60,9 @@ unsafe extern "C" {
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     if status == 0
         && PROCESS.get() == std::process::id()
-        && let Some(Err(fault)) = end_well()
+        // SAFETY: the program has called `exit` in code of its own. Calls of this library run none of
+        // that, and end the process with another status.
+        && let Some(Err(fault)) = unsafe { end_well() }
     {
         say(&fault);
         // A handler cannot call `exit`; what the program has buffered is written here.
@@ -95,7 +105,8 @@ pub(crate) unsafe fn run(
     // SAFETY: the program's function, with its arguments.
     let status = unsafe { program(argc, argv) };
     if status == 0
-        && let Some(Err(fault)) = end_well()
+        // SAFETY: the program has returned, and with it from all its calls.
+        && let Some(Err(fault)) = unsafe { end_well() }
     {
         // The rank stands in the sentence no more.
         end(&format_args!("rank {me}: {fault}"));

@@ -11,8 +11,8 @@ thread_local! {
 
 /// The world, on the thread that runs the program.
 pub(crate) fn world() -> Option<&'static World> {
-    // SAFETY: made by `set` from a box, and taken back by `take`, which leaves null; calls of one
-    // thread do not overlap, since none of them calls the program.
+    // SAFETY: null, or of a box in `set`. It stays there until `take`, whose caller promises that this
+    // reference is used no more.
     unsafe { WORLD.get().as_ref() }
 }
 
@@ -26,8 +26,13 @@ pub(crate) fn set(world: Box<World>) {
 }
 
 /// Takes the world out, so that later calls are refused.
-pub(crate) fn take() -> Option<World> {
+///
+/// # Safety
+///
+/// No reference of [`world`] is used on this thread from here on.
+pub(crate) unsafe fn take() -> Option<World> {
     let world = WORLD.replace(ptr::null_mut());
-    // SAFETY: of `Box::into_raw`, and nobody else has it any more.
+    // SAFETY: of `Box::into_raw` in `set`. The pointer is gone from its only place, and by the contract
+    // no reference is left.
     (!world.is_null()).then(|| *unsafe { Box::from_raw(world) })
 }
