@@ -49,7 +49,7 @@ pub(crate) type ErrorHandler = unsafe extern "C" fn(*mut c_char, c_uint) -> c_ui
 #[unsafe(no_mangle)]
 #[expect(clippy::disallowed_methods, reason = "MX promises that this handler ends the program")]
 pub(crate) unsafe extern "C" fn MX_ERRORS_ARE_FATAL(text: *mut c_char, code: c_uint) -> c_uint {
-    // SAFETY: by the contract.
+    // SAFETY: it leads to a text with its end.
     let text = unsafe { std::ffi::CStr::from_ptr(text) };
     let line = format!("{} (code {code})\n", text.to_string_lossy());
     // Nothing is left to be done where that fails.

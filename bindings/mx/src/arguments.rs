@@ -39,7 +39,7 @@ impl<'call, T> Out<'call, T> {
 impl<T> Variable<'_, T> {
     #[inline(always)]
     pub(crate) fn put(self, value: T) {
-        // SAFETY: by the contract of `Out`.
+        // SAFETY: of an `Out` that is not NULL, so that the call may write it.
         unsafe { self.0.write_unaligned(value) };
     }
 }
@@ -52,7 +52,7 @@ impl<T: Copy> In<'_, T> {
     /// What must be given.
     #[inline(always)]
     pub(crate) fn get(self) -> Result<T, Refusal> {
-        // SAFETY: by the contract of the type.
+        // SAFETY: not NULL, so that the program has set the variable.
         self.0.map(|at| unsafe { at.read_unaligned() }).ok_or(NULL)
     }
 }
@@ -69,7 +69,7 @@ impl<'call> Text<'call> {
 
     /// What must be given.
     pub(crate) fn get(self) -> Result<&'call CStr, Refusal> {
-        // SAFETY: by the contract of the type.
+        // SAFETY: not NULL, so that it leads to a text with its end, which stays during the call.
         if self.0.is_null() { Err(NULL) } else { Ok(unsafe { CStr::from_ptr(self.0) }) }
     }
 }

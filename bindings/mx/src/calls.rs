@@ -58,13 +58,18 @@ fn word(context: *mut c_void) -> u64 {
 /// What parameters ask for: options, the error handler, and whether the endpoint may be the rank's.
 type Asked = (Options, Option<ErrorHandler>, bool);
 
+/// Reads the parameters of an endpoint.
+///
+/// # Safety
+///
+/// `list` is NULL or leads to `count` parameters, each with the value that its key names.
 unsafe fn options(list: *const CParameter, count: u32) -> Result<Asked, Refusal> {
     let (mut options, mut handler, mut may_be_rank) = (Options::new(), None, true);
     if count > 0 && list.is_null() {
         return Err(Error::BadParameterList.into());
     }
     for at in 0..count as usize {
-        // SAFETY: by the contract of the header.
+        // SAFETY: not NULL, as checked above, and one of `count` parameters; of any alignment.
         let parameter = unsafe { list.add(at).read_unaligned() };
         // SAFETY: the key says which value it is, and any bytes are a number; a handler that is
         // named leads to a function.
@@ -157,6 +162,11 @@ pub(crate) fn found_nic() -> Result<u64, Refusal> {
     Ok(Place::by_rule(&device, None).map_err(|why| why.code())?.nic())
 }
 
+/// Opens an endpoint.
+///
+/// # Safety
+///
+/// As for [`options`].
 pub(crate) unsafe fn open(
     (board, id, key): (u32, u32, u32),
     (list, count): (*const CParameter, u32),
@@ -168,7 +178,7 @@ pub(crate) unsafe fn open(
     if board != 0 && board != ANY {
         return Err(Error::BoardUnknown.into());
     }
-    // SAFETY: by the contract of the header.
+    // SAFETY: as for this function.
     let (options, handler, may_be_rank) = unsafe { options(list, count) }?;
     let endpoint = open_at_place((id != ANY).then_some(id), key, &options, may_be_rank)?;
     *lock(&registry.nic) = Some(endpoint.address().nic());
@@ -193,6 +203,11 @@ fn begun(end: &Arc<End>, request: Request, to: Variable<'_, Handle>, is_timed: b
     Ok(())
 }
 
+/// Starts a send.
+///
+/// # Safety
+///
+/// As for [`segments`].
 #[inline]
 pub(crate) unsafe fn send(
     end: &Arc<End>,
@@ -203,13 +218,18 @@ pub(crate) unsafe fn send(
     request: Out<'_, Handle>,
 ) -> Answer {
     let request = request.variable()?;
-    // SAFETY: by the contract of the header.
+    // SAFETY: as for this function.
     let segments = unsafe { segments(list, count) }?;
     let start = if is_sync { Endpoint::send_sync } else { Endpoint::send };
     let begin = start(&end.endpoint, segments, to.into(), bits, word(context))?;
     begun(end, begin, request, true)
 }
 
+/// Starts a receive.
+///
+/// # Safety
+///
+/// As for [`segments`].
 #[inline]
 pub(crate) unsafe fn receive(
     end: &Arc<End>,
@@ -219,7 +239,7 @@ pub(crate) unsafe fn receive(
     request: Out<'_, Handle>,
 ) -> Answer {
     let request = request.variable()?;
-    // SAFETY: by the contract of the header.
+    // SAFETY: as for this function.
     let segments = unsafe { segments(list, count) }?;
     let begin = end.endpoint.receive(segments, wanted, word(context))?;
     begun(end, begin, request, false)

@@ -123,7 +123,8 @@ unsafe extern "C" fn mx_get_info(
     room: u32,
 ) -> c_uint {
     let get = |end: Option<&std::sync::Arc<crate::registry::End>>| {
-        // SAFETY: by the contract of the header.
+        // SAFETY: `given` is NULL or leads to `given_len` bytes, and `to` is NULL or leads to
+        // `room` bytes, which the call may write.
         unsafe { information::get(end, key, (given, given_len), (to, room)) }
     };
     if endpoint.is_null() {

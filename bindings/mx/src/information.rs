@@ -57,6 +57,12 @@ fn answer(end: Option<&Arc<End>>, key: c_uint, room: usize) -> Result<(Vec<u8>, 
     })
 }
 
+/// Gives what a key asks for.
+///
+/// # Safety
+///
+/// `given` is NULL or leads to `given_len` bytes, and `to` is NULL or leads to `room` bytes, which
+/// the call may write.
 pub(crate) unsafe fn get(
     end: Option<&Arc<End>>,
     key: c_uint,
@@ -68,7 +74,7 @@ pub(crate) unsafe fn get(
         if given_len != 4 {
             return Err(Error::BadInfoValue.into());
         }
-        // SAFETY: by the contract of the header.
+        // SAFETY: not NULL, so that it leads to 4 bytes, as just checked; of any alignment.
         let board = unsafe { given.cast::<u32>().read_unaligned() };
         if board != 0 {
             return Err(Error::BoardUnknown.into());
@@ -82,7 +88,7 @@ pub(crate) unsafe fn get(
     if to.is_null() {
         return Err(NULL);
     }
-    // SAFETY: by the contract of the header there is so much room.
+    // SAFETY: not NULL, so that there is room for at least so many bytes, as just checked.
     unsafe { to.cast::<u8>().copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     Ok(())
 }

@@ -142,7 +142,7 @@ pub(crate) unsafe fn segments(list: *const CSegment, count: u32) -> Result<Segme
         return Err(Error::SegmentCount.into());
     }
     let read = |at: usize| {
-        // SAFETY: by the contract.
+        // SAFETY: not NULL, as checked above, and one of `count` segments; of any alignment.
         let segment = unsafe { list.add(at).read_unaligned() };
         let is_range = segment.start.addr().checked_add(segment.length as usize).is_some();
         let is_right = segment.length == 0 || (!segment.start.is_null() && is_range);

@@ -89,6 +89,11 @@ pub(crate) fn board_of_nic(nic: u64, board: Out<'_, u32>) -> Answer {
     board.give(0)
 }
 
+/// Gives the name of the host of a NIC, cut to the room for it.
+///
+/// # Safety
+///
+/// `name` is NULL or leads to room for [`MOST_NAME`] bytes.
 pub(crate) unsafe fn host_of_nic(nic: u64, name: *mut c_char) -> Answer {
     let own = own_nic()?;
     if name.is_null() {
@@ -97,7 +102,8 @@ pub(crate) unsafe fn host_of_nic(nic: u64, name: *mut c_char) -> Answer {
     let address = u32::try_from(nic).map_err(|_| Error::NicNotFound)?;
     let text = if nic == own { own_name() } else { Ipv4Addr::from_bits(address).to_string() };
     let text = &text.as_bytes()[..text.len().min(MOST_NAME - 1)];
-    // SAFETY: by the contract of the header there is room for 80 bytes.
+    // SAFETY: not NULL, so that there is room for `MOST_NAME` bytes: the text, as just cut, and its
+    // end.
     unsafe {
         name.copy_from_nonoverlapping(text.as_ptr().cast(), text.len());
         name.add(text.len()).write(0);

@@ -46,7 +46,7 @@ impl<'call, T> Out<'call, T> {
 impl<T> Variable<'_, T> {
     #[inline(always)]
     pub(crate) fn put(self, value: T) {
-        // SAFETY: by the contract of `Out`.
+        // SAFETY: of an `Out` that is not NULL, so that the call may write it.
         unsafe { self.0.write_unaligned(value) };
     }
 }
@@ -57,7 +57,7 @@ pub(crate) struct In<'call, T>(Option<NonNull<T>>, PhantomData<&'call T>);
 
 impl<T: Copy> In<'_, T> {
     pub(crate) fn get(self) -> Option<T> {
-        // SAFETY: by the contract of the type.
+        // SAFETY: not NULL, so that the program has filled the structure in.
         self.0.map(|at| unsafe { at.read_unaligned() })
     }
 }

@@ -100,7 +100,8 @@ impl CDescriptor {
             return Err(Error::IllegalMemory);
         }
         let memory = if self.options & options::IOVEC == 0 {
-            // SAFETY: by the contract.
+            // SAFETY: the memory is the program's, and stays mapped as long as the memory
+            // descriptor.
             unsafe { memory_of(self.start, self.length) }?.into_iter().collect()
         } else {
             if self.length > MOST_PARTS || (self.length > 0 && self.start.is_null()) {
@@ -109,9 +110,9 @@ impl CDescriptor {
             let parts = self.start.cast::<CPart>();
             let mut memory = Vec::with_capacity(self.length as usize);
             for index in 0..self.length as usize {
-                // SAFETY: by the contract.
+                // SAFETY: not NULL, as checked above, and one of as many parts; of any alignment.
                 let part = unsafe { parts.add(index).read_unaligned() };
-                // SAFETY: by the contract.
+                // SAFETY: the memory of each part stays mapped as long as the memory descriptor.
                 memory.push(unsafe { memory_of(part.base, part.len) }?.unwrap_or_else(Memory::none));
             }
             memory
@@ -145,7 +146,7 @@ unsafe fn memory_of(start: *mut c_void, len: u64) -> Result<Option<Memory>, Erro
     if start.is_null() || !is_range {
         return Err(Error::IllegalMemory);
     }
-    // SAFETY: by the contract.
+    // SAFETY: not NULL, and the memory stays mapped as long as the memory descriptor lives.
     Ok(Some(unsafe { Memory::new(start.cast(), len) }))
 }
 

@@ -220,20 +220,30 @@ pub(crate) fn unlink_entry(entry: u32) -> Answer {
     Ok(registry()?.open(entry, Error::Entry)?.unlink_entry(Handle::from_bits(entry))?)
 }
 
+/// Attaches memory to an entry.
+///
+/// # Safety
+///
+/// As for [`CDescriptor::descriptor`].
 pub(crate) unsafe fn attach_memory(entry: u32, of: CDescriptor, goes: c_uint, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.open(entry, Error::Entry)?;
     let handle = handle.variable()?;
-    // SAFETY: by the contract.
+    // SAFETY: as for this function.
     let descriptor = unsafe { of.descriptor(registry()?.is_cray()?) }?;
     let made = network.attach_memory(Handle::from_bits(entry), descriptor, unlink(goes))?;
     handle.put(made.bits());
     Ok(())
 }
 
+/// Makes memory that operations of this process use.
+///
+/// # Safety
+///
+/// As for [`CDescriptor::descriptor`].
 pub(crate) unsafe fn bind(ni: u32, of: CDescriptor, goes: c_uint, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.network(ni)?;
     let handle = handle.variable()?;
-    // SAFETY: by the contract.
+    // SAFETY: as for this function.
     let descriptor = unsafe { of.descriptor(registry()?.is_cray()?) }?;
     let made = network.bind(descriptor, unlink(goes))?;
     handle.put(made.bits());
@@ -244,10 +254,15 @@ pub(crate) fn unlink_memory(memory: u32) -> Answer {
     Ok(registry()?.open(memory, Error::Memory)?.unlink_memory(Handle::from_bits(memory))?)
 }
 
+/// Replaces what a memory descriptor states, if a queue is quiet.
+///
+/// # Safety
+///
+/// As for [`CDescriptor::descriptor`], of the new one.
 pub(crate) unsafe fn update(memory: u32, old: Out<'_, CDescriptor>, new: In<'_, CDescriptor>, test: u32) -> Answer {
     let network = registry()?.open(memory, Error::Memory)?;
     let new = match new.get() {
-        // SAFETY: by the contract.
+        // SAFETY: as for this function.
         Some(stated) => Some(unsafe { stated.descriptor(registry()?.is_cray()?) }?),
         None => None,
     };
@@ -268,12 +283,16 @@ pub(crate) struct Pair<'call> {
 }
 
 /// At the end of the list of a portal index.
+///
+/// # Safety
+///
+/// As for [`CDescriptor::descriptor`].
 pub(crate) unsafe fn attach_both(ni: u32, portal: u32, pair: Pair<'_>) -> Answer {
     if pair.memory.is_null() {
         return Err(Error::Address.into());
     }
     let entry = attach(ni, portal, pair.of, pair.at, pair.entry)?;
-    // SAFETY: by the contract.
+    // SAFETY: as for this function.
     let attached = unsafe { attach_memory(entry, pair.descriptor, pair.goes, pair.memory) };
     if attached.is_err() {
         unlink_entry(entry)?;
@@ -282,10 +301,14 @@ pub(crate) unsafe fn attach_both(ni: u32, portal: u32, pair: Pair<'_>) -> Answer
 }
 
 /// Beside another entry, if a queue is quiet.
+///
+/// # Safety
+///
+/// As for [`CDescriptor::descriptor`].
 pub(crate) unsafe fn post(ni: u32, base: u32, pair: Pair<'_>, test: u32) -> Answer {
     let network = registry()?.network(ni)?;
     let (entry_to, memory_to) = (pair.entry.variable()?, pair.memory.variable()?);
-    // SAFETY: by the contract.
+    // SAFETY: as for this function.
     let descriptor = unsafe { pair.descriptor.descriptor(registry()?.is_cray()?) }?;
     let (wanted, goes) = wanted(pair.of);
     let made = network.post(

@@ -46,10 +46,15 @@ pub(crate) fn get(queue: u32, event: Out<'_, CEvent>) -> Answer {
 
 pub(crate) fn wait(queue: u32, event: Out<'_, CEvent>) -> Answer {
     let mut which = 0;
-    // SAFETY: the variable is there.
+    // SAFETY: it leads to one handle.
     unsafe { poll(&raw const queue, 1, FOREVER, event, Out::of(&mut which)) }
 }
 
+/// Waits for an event of one of several queues.
+///
+/// # Safety
+///
+/// `queues` is NULL or leads to `count` handles.
 pub(crate) unsafe fn poll(
     queues: *const u32,
     count: c_int,
@@ -64,7 +69,7 @@ pub(crate) unsafe fn poll(
         return Err(Error::Address.into());
     }
     let (event, which) = (event.variable()?, which.variable()?);
-    // SAFETY: by the contract.
+    // SAFETY: not NULL, and one of `count` handles; of any alignment.
     let handles: Vec<Handle> =
         (0..count).map(|at| Handle::from_bits(unsafe { queues.add(at).read_unaligned() })).collect();
     // Those of another interface are none of this one.

@@ -98,12 +98,17 @@ fn map_of(maps: &mut Maps, map: Map) -> &mut Vec<u32> {
     }
 }
 
+/// Sets a map.
+///
+/// # Safety
+///
+/// `from` is NULL or leads to `count` numbers.
 pub(crate) unsafe fn set_map(ni: u32, map: Map, from: *const u32, count: c_int) -> Answer {
     let count = usize::try_from(count).ok().filter(|count| *count <= MOST).ok_or(Error::Process)?;
     if from.is_null() {
         return Err(Error::Address.into());
     }
-    // SAFETY: by the contract.
+    // SAFETY: not NULL, and one of `count` numbers; of any alignment.
     let values: Vec<u32> = (0..count).map(|at| unsafe { from.add(at).read_unaligned() }).collect();
     Ok(ranks(ni, |ranks| {
         if ni == NONE {
@@ -116,6 +121,11 @@ pub(crate) unsafe fn set_map(ni: u32, map: Map, from: *const u32, count: c_int) 
     })?)
 }
 
+/// Gives a map.
+///
+/// # Safety
+///
+/// `to` is NULL or leads to room for `count` numbers.
 pub(crate) unsafe fn get_map(ni: u32, map: Map, to: *mut u32, count: c_int) -> Answer {
     if to.is_null() {
         return Err(Error::Address.into());
@@ -126,7 +136,8 @@ pub(crate) unsafe fn get_map(ni: u32, map: Map, to: *mut u32, count: c_int) -> A
         return Err(Error::NoSpace.into());
     }
     for (at, value) in values.into_iter().enumerate() {
-        // SAFETY: by the contract.
+        // SAFETY: not NULL, and inside of the room, which has no fewer places than there are
+        // values.
         unsafe { to.add(at).write_unaligned(value) };
     }
     Ok(())

@@ -30,7 +30,7 @@ impl<T> Out<'_, T> {
     #[inline(always)]
     pub(crate) fn put(self, value: T) {
         if !self.0.is_null() {
-            // SAFETY: by the contract of the type.
+            // SAFETY: not NULL, so that the call may write the variable.
             unsafe { self.0.write_unaligned(value) };
         }
     }
@@ -44,7 +44,7 @@ impl<T> Out<'_, T> {
     where
         T: Copy,
     {
-        // SAFETY: by the contracts of the type and of the function.
+        // SAFETY: not NULL, so that the variable is there, and the program has put a value there.
         (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
     }
 }
@@ -60,7 +60,7 @@ impl<'call> Text<'call> {
 
     /// What is given; `None`: NULL.
     pub(crate) fn get(self) -> Option<&'call CStr> {
-        // SAFETY: by the contract of the type.
+        // SAFETY: not NULL, so that it leads to a text with its end, which stays during the call.
         (!self.0.is_null()).then(|| unsafe { CStr::from_ptr(self.0) })
     }
 }

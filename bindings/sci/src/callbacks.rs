@@ -53,28 +53,29 @@ fn handle(name: usize) -> Handle {
 
 impl Callback<LocalCallback> {
     pub(crate) fn call(&self, name: usize, event: SegmentEvent) -> Then {
-        // SAFETY: by the contract of the function.
+        // SAFETY: any thread may call it for events of its object, which lives, with its argument.
         then(unsafe { self.0(self.arg(), handle(name), event.reason as c_uint, event.node, 0, 0) })
     }
 }
 
 impl Callback<RemoteCallback> {
     pub(crate) fn call(&self, name: usize, reason: Reason, code: c_uint) -> Then {
-        // SAFETY: by the contract of the function.
+        // SAFETY: any thread may call it for events of its object, which lives, with its argument.
         then(unsafe { self.0(self.arg(), handle(name), reason as c_uint, code) })
     }
 }
 
 impl Callback<CodeCallback> {
     pub(crate) fn call(&self, name: usize, code: c_uint) -> Then {
-        // SAFETY: by the contract of the function.
+        // SAFETY: any thread may call it for events of its object, which lives, with its argument.
         then(unsafe { self.0(self.arg(), handle(name), code) })
     }
 }
 
 impl Callback<DataCallback> {
     pub(crate) fn call(&self, name: usize, bytes: &mut [u8]) -> Then {
-        // SAFETY: by the contract of the function; the bytes are there until it returns.
+        // SAFETY: any thread may call it for events of its object, which lives, with its argument;
+        // the bytes are there until it returns.
         then(unsafe { self.0(self.arg(), handle(name), bytes.as_mut_ptr().cast(), bytes.len() as c_uint, 0) })
     }
 }

@@ -17,8 +17,8 @@ const VERSION: &[u8] = concat!("SISCI 5 over CCI ", env!("CARGO_PKG_VERSION"), "
 /// How long the end of a program waits for owners of segments, and a second.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-// SAFETY: of the C library. It only notes the function, which stays as long as this library does: the
-// note goes with it.
+// SAFETY: of the C library. It only notes the function, which stays as long as this library does:
+// the note goes with it.
 unsafe extern "C" {
     safe fn atexit(act: extern "C" fn()) -> c_int;
 }
@@ -170,6 +170,12 @@ struct CAdapter {
     to: *mut c_void,
 }
 
+/// Answers a query.
+///
+/// # Safety
+///
+/// `to` is NULL or leads to the structure of the command. The pointer in that is NULL or leads to
+/// room: of a text, as long as it says; of an adapter, for an `unsigned int`.
 pub(crate) unsafe fn query(command: c_uint, to: *mut c_void, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
@@ -177,17 +183,17 @@ pub(crate) unsafe fn query(command: c_uint, to: *mut c_void, given: c_uint, erro
         registry()?.check()?;
         match command {
             1 => {
-                // SAFETY: by the contract of the header.
+                // SAFETY: not NULL, so that it leads to the structure of this command.
                 let CText { text, length } = unsafe { to.cast::<CText>().read_unaligned() };
                 check(text)?;
                 if (length as usize) < VERSION.len() {
                     return Err(Error::OutOfRange.into());
                 }
-                // SAFETY: there is room for so many bytes.
+                // SAFETY: not NULL, and there is room for so many bytes, as just checked.
                 unsafe { std::ptr::copy_nonoverlapping(VERSION.as_ptr(), text.cast(), VERSION.len()) };
             }
             2 => {
-                // SAFETY: by the contract of the header.
+                // SAFETY: not NULL, so that it leads to the structure of this command.
                 let of = unsafe { to.cast::<CAdapter>().read_unaligned() };
                 check_adapter(of.adapter)?;
                 // Programs leave the port as it is: no query reads it.
@@ -198,7 +204,7 @@ pub(crate) unsafe fn query(command: c_uint, to: *mut c_void, given: c_uint, erro
                     _ => return Err(ILLEGAL_QUERY),
                 };
                 check(of.to)?;
-                // SAFETY: by the contract of the header.
+                // SAFETY: not NULL, so that it leads to room for the value.
                 unsafe { of.to.cast::<c_uint>().write_unaligned(found) };
             }
             _ => return Err(ILLEGAL_QUERY),

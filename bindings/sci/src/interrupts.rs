@@ -19,10 +19,16 @@ unsafe fn wanted(number: Out<'_, c_uint>, adapter: c_uint, given: c_uint) -> Ans
     flags::check(given, &[&flags::USE_CALLBACK, &flags::FIXED_INTNO], &[&flags::SHARED_INT])?;
     check_adapter(adapter)?;
     number.check()?;
-    // SAFETY: by the contract.
+    // SAFETY: with the flag the program has put its number there.
     Ok(if has(given, &flags::FIXED_INTNO) { unsafe { number.get() } } else { None })
 }
 
+/// Creates an interrupt.
+///
+/// # Safety
+///
+/// With the flag for it the program has put the number that it wants into `number`, unless that is
+/// NULL.
 pub(crate) unsafe fn create(
     sd: Handle,
     to: Out<'_, Handle>,
@@ -33,7 +39,7 @@ pub(crate) unsafe fn create(
 ) {
     let act = || {
         to.check()?;
-        // SAFETY: by the contract of the header.
+        // SAFETY: as for this function.
         let fixed = unsafe { wanted(number, adapter, given) }?;
         let function = callback(given, function, arg)?;
         let (registry, device) = (registry()?, device(sd)?);
@@ -87,6 +93,11 @@ pub(crate) fn trigger(handle: Handle, given: c_uint, error: Code<'_>) {
     answer(error, (), act)
 }
 
+/// Creates an interrupt with bytes.
+///
+/// # Safety
+///
+/// As for [`create`].
 pub(crate) unsafe fn create_data(
     sd: Handle,
     to: Out<'_, Handle>,
@@ -97,7 +108,7 @@ pub(crate) unsafe fn create_data(
 ) {
     let act = || {
         to.check()?;
-        // SAFETY: by the contract of the header.
+        // SAFETY: as for this function.
         let fixed = unsafe { wanted(number, adapter, given) }?;
         let function = callback(given, function, arg)?;
         let (registry, device) = (registry()?, device(sd)?);
@@ -119,6 +130,12 @@ pub(crate) fn remove_data(handle: Handle, given: c_uint, error: Code<'_>) {
     end(|all| &all.data_interrupts, handle, given, error, DataInterrupt::release)
 }
 
+/// Waits for an interrupt with bytes.
+///
+/// # Safety
+///
+/// `length` is NULL, or the program has put the size of a room there; `to` is NULL or leads to that
+/// room.
 pub(crate) unsafe fn wait_data(
     handle: Handle,
     (to, length): (*mut c_void, Out<'_, c_uint>),
@@ -128,7 +145,7 @@ pub(crate) unsafe fn wait_data(
 ) {
     let act = || {
         flags::check(given, &[], &[])?;
-        // SAFETY: by the contract of the header.
+        // SAFETY: not NULL, so that the program has put the size of its room there.
         let room = unsafe { length.get() }.ok_or(WRONG)? as usize;
         if room > 0 {
             check(to)?;
@@ -136,7 +153,8 @@ pub(crate) unsafe fn wait_data(
         let bytes = registry()?.data_interrupts.find(handle)?.object.wait(limit(ms))?;
         let fits = bytes.len().min(room);
         if fits > 0 {
-            // SAFETY: there is room for so many bytes by the contract of the header.
+            // SAFETY: `to` is not NULL, as checked above, so that it leads to at least so much
+            // room.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), fits) };
         }
         length.put(bytes.len() as c_uint);
@@ -161,6 +179,11 @@ pub(crate) fn disconnect_data(handle: Handle, given: c_uint, error: Code<'_>) {
     end(|all| &all.remote_data_interrupts, handle, given, error, RemoteDataInterrupt::disconnect)
 }
 
+/// Triggers an interrupt with bytes.
+///
+/// # Safety
+///
+/// `from` is NULL or leads to `length` bytes, which nobody writes during the call.
 pub(crate) unsafe fn trigger_data(
     handle: Handle,
     (from, length): (*mut c_void, c_uint),
@@ -175,7 +198,7 @@ pub(crate) unsafe fn trigger_data(
         }
         let bytes = match length {
             0 => &[],
-            // SAFETY: so many bytes by the contract of the header, which nobody writes meanwhile.
+            // SAFETY: not NULL, so that it leads to so many bytes, which nobody writes meanwhile.
             length => unsafe { std::slice::from_raw_parts(from.cast::<u8>(), length as usize) },
         };
         // Programs try again on this code; the other one is of a wait with too little room.

@@ -181,6 +181,11 @@ pub(crate) fn cache_sync(map: Handle, address: *mut c_void, len: usize, given: c
 
 /// Copies to a map, or from it. Without a sequence of the program an error is found by one of the
 /// call.
+///
+/// # Safety
+///
+/// `memory` is NULL or leads to `size` bytes, which the call may read; with the flag for a read it
+/// may write them.
 pub(crate) unsafe fn copy(
     sequence: Option<Handle>,
     memory: *mut c_void,
@@ -209,9 +214,9 @@ pub(crate) unsafe fn copy(
         if size > 0 {
             let far = map.window.as_ptr().wrapping_add(offset);
             let (from, to) = if is_read { (far, memory.cast()) } else { (memory.cast(), far) };
-            // SAFETY: the one side is inside of the map, as just checked; the other one is of as
-            // many bytes by the contract of the header. Both may be shared memory: who uses them
-            // meanwhile knows by that contract that they change.
+            // SAFETY: the one side is inside of the map, as just checked; the other one is not
+            // NULL, so that it is of as many bytes. Both may be shared memory: who uses them
+            // meanwhile knows by the contract of SISCI that they change.
             unsafe { std::ptr::copy(from.cast_const(), to, size) };
         }
         fence(Ordering::Release);

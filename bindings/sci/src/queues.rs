@@ -93,6 +93,11 @@ pub(crate) struct CPart {
     _flags: c_uint,
 }
 
+/// Starts a transfer of several parts.
+///
+/// # Safety
+///
+/// `parts` is NULL or leads to `count` parts.
 pub(crate) unsafe fn start_vector(
     handle: Handle,
     (local, remote): (Handle, Handle),
@@ -107,7 +112,7 @@ pub(crate) unsafe fn start_vector(
             return Err(Error::MaxEntries.into());
         }
         let part = |at| {
-            // SAFETY: so many parts by the contract of the header.
+            // SAFETY: not NULL, and one of as many parts; of any alignment.
             let part = unsafe { parts.add(at).read_unaligned() };
             Part { local_offset: part.local_offset, remote_offset: part.remote_offset, len: part.size }
         };

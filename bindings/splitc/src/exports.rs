@@ -56,8 +56,8 @@ fn spread(world: &World, count: usize, size: usize) -> Result<u64, Fault> {
 ///
 /// # Safety
 ///
-/// `bytes` leads to `len` bytes, which nobody else reads or writes during the call; with a length of
-/// 0 it may lead anywhere.
+/// `bytes` leads to `len` bytes, which nobody else reads or writes during the call; with a length
+/// of 0 it may lead anywhere.
 unsafe fn broadcast_bytes(world: &World, bytes: *mut c_void, len: usize, from: c_int) -> Result<(), Fault> {
     let from = u32::try_from(from).unwrap_or(u32::MAX);
     if len == 0 {
@@ -76,24 +76,27 @@ fn seconds() -> c_double {
 
 export! {
     sc_run(world: *mut CWorld, layout: c_int, argc: c_int, argv: *mut *mut c_char, program: Program) -> c_int => {
-        // SAFETY: by the header.
+        // SAFETY: `world` is NULL or leads to room for the structure, `program` is NULL or the
+        // program's function for these arguments, and the process has one thread.
         unsafe { program::run(world, layout, argc, argv, program) }
     };
     sc_copy_out(to: *mut c_void, from: u64, n: usize, now: c_int) => {
-        // SAFETY: by the header.
+        // SAFETY: `to` leads to `n` bytes, which stay the library's until the next `sync` unless
+        // `now`; `from` names memory that the program may read.
         with(|world| unsafe { world.copy_out_raw(from, to.cast(), n, completion(now)) })
     };
     sc_copy_in(to: u64, from: *const c_void, n: usize, now: c_int) => {
-        // SAFETY: by the header.
+        // SAFETY: `from` leads to `n` bytes, which nobody writes during the call; `to` names memory
+        // that the program may write.
         with(|world| unsafe { world.copy_in_raw(to, from.cast(), n, completion(now)) })
     };
     sc_store_bytes(to: u64, from: *const c_void, n: usize) => {
-        // SAFETY: by the header.
+        // SAFETY: as for `sc_copy_in`.
         with(|world| unsafe { world.store_raw(to, from.cast(), n) })
     };
     sc_change(at: u64, size: c_int, operation: c_int, first: u64, second: u64) -> u64 => {
         let change = change_of(operation, first, second);
-        // SAFETY: by the header.
+        // SAFETY: `at` names a word that the program may change.
         with(|world| unsafe { world.change_raw(at, u32::try_from(size).unwrap_or(0), change) })
     };
     sc_wake(rank: c_int) => with(|world| world.wake_raw(u32::try_from(rank).unwrap_or(u32::MAX)));

@@ -27,7 +27,8 @@ fn address(address: u64) -> *mut c_void {
 pub(crate) fn free(Allocated(memory): Allocated) {
     let at = memory.expose_provenance() as u64;
     if !world().is_some_and(|world| world.free_local(at)) && !lies_in_spread(at) {
-        // SAFETY: of the C library, by the contract of the type.
+        // SAFETY: NULL, or of the C library and not freed: by the contract of the type, since it is
+        // not of the run time.
         unsafe { libc::free(memory) };
     }
 }
@@ -42,7 +43,8 @@ fn lies_in_spread(at: u64) -> bool {
 pub(crate) fn resize(Allocated(memory): Allocated, len: usize) -> *mut c_void {
     let at = memory.expose_provenance() as u64;
     let Some(had) = world().and_then(|world| world.len_of_local(at)) else {
-        // SAFETY: of the C library, by the contract of the type.
+        // SAFETY: of the C library and not freed: by the contract of the type, since it is neither
+        // NULL nor of the run time.
         return if memory.is_null() { allocate(len) } else { unsafe { libc::realloc(memory, len) } };
     };
     if len as u64 <= had && len > 0 {

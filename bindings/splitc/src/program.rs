@@ -60,8 +60,8 @@ unsafe extern "C" {
 extern "C" fn at_exit(status: c_int, _: *mut c_void) {
     if status == 0
         && PROCESS.get() == std::process::id()
-        // SAFETY: the program has called `exit` in code of its own. Calls of this library run none of
-        // that, and end the process with another status.
+        // SAFETY: the program has called `exit` in code of its own. Calls of this library run none
+        // of that, and end the process with another status.
         && let Some(Err(fault)) = unsafe { end_well() }
     {
         say(&fault);
@@ -75,7 +75,8 @@ extern "C" fn at_exit(status: c_int, _: *mut c_void) {
 ///
 /// # Safety
 ///
-/// What the header states.
+/// `to` is NULL or leads to room for a [`CWorld`]. `program` is NULL or a function that may be
+/// called with `argc` and `argv`. The process has one thread.
 pub(crate) unsafe fn run(
     to: *mut CWorld,
     layout: c_int,
@@ -91,18 +92,18 @@ pub(crate) unsafe fn run(
     let Some(program) = program.filter(|_| !to.is_null() && world().is_none()) else {
         end(&"splitc_run within splitc_run, or without a program; call it once");
     };
-    // SAFETY: the program has one thread, by the header.
+    // SAFETY: the process has one thread, by the contract.
     let world = guarded(|| unsafe { World::start_with_statics() }).unwrap_or_else(|why| end(&why));
     let (me, procs) = (world.me() as c_int, world.procs() as c_int);
     let procslog = if world.procs().is_power_of_two() { world.procs().trailing_zeros() as c_int } else { -1 };
     let world = Box::new(world);
     let ways = world.ways().as_ptr();
-    // SAFETY: the program's own, by the header.
+    // SAFETY: not NULL, as checked above, so that it leads to room for it.
     unsafe { to.write(CWorld { me, procs, procslog, layout, ways }) };
     set(world);
     PROCESS.set(std::process::id());
     on_exit(at_exit, ptr::null_mut());
-    // SAFETY: the program's function, with its arguments.
+    // SAFETY: the program's function, which may be called with these arguments.
     let status = unsafe { program(argc, argv) };
     if status == 0
         // SAFETY: the program has returned, and with it from all its calls.

@@ -11,8 +11,8 @@ thread_local! {
 
 /// The world, on the thread that runs the program.
 pub(crate) fn world() -> Option<&'static World> {
-    // SAFETY: null, or of a box in `set`. It stays there until `take`, whose caller promises that this
-    // reference is used no more.
+    // SAFETY: null, or of a box in `set`. It stays there until `take`, whose caller promises that
+    // this reference is used no more.
     unsafe { WORLD.get().as_ref() }
 }
 
@@ -32,7 +32,7 @@ pub(crate) fn set(world: Box<World>) {
 /// No reference of [`world`] is used on this thread from here on.
 pub(crate) unsafe fn take() -> Option<World> {
     let world = WORLD.replace(ptr::null_mut());
-    // SAFETY: of `Box::into_raw` in `set`. The pointer is gone from its only place, and by the contract
-    // no reference is left.
+    // SAFETY: of `Box::into_raw` in `set`. The pointer is gone from its only place, and by the
+    // contract no reference is left.
     (!world.is_null()).then(|| *unsafe { Box::from_raw(world) })
 }

@@ -31,7 +31,7 @@ impl<'call, T> Out<'call, T> {
 impl<T> Variable<'_, T> {
     #[inline(always)]
     pub(crate) fn put(&self, value: T) {
-        // SAFETY: by the contract of `Out`.
+        // SAFETY: of an `Out` that is not NULL, so that the call may write it.
         unsafe { self.0.write_unaligned(value) };
     }
 
@@ -44,7 +44,7 @@ impl<T> Variable<'_, T> {
     where
         T: Copy,
     {
-        // SAFETY: by the contracts of `Out` and of the function.
+        // SAFETY: of an `Out` that is not NULL, and the program has put a value there.
         unsafe { self.0.read_unaligned() }
     }
 }
@@ -61,7 +61,7 @@ impl<T: Copy> In<'_, T> {
 
     /// What must be given.
     pub(crate) fn get(self) -> Result<T, c_int> {
-        // SAFETY: by the contract of the type.
+        // SAFETY: not NULL, so that the program has filled the structure in.
         self.0.map(|at| unsafe { at.read_unaligned() }).ok_or(PARAMETER)
     }
 }
@@ -78,7 +78,7 @@ impl<'call> Text<'call> {
 
     /// What must be given.
     pub(crate) fn get(self) -> Result<&'call CStr, c_int> {
-        // SAFETY: by the contract of the type.
+        // SAFETY: not NULL, so that it leads to a text with its end, which stays during the call.
         if self.0.is_null() { Err(PARAMETER) } else { Ok(unsafe { CStr::from_ptr(self.0) }) }
     }
 }

@@ -27,7 +27,8 @@ impl Descriptor {
     ///
     /// The field lies in registered memory, which its program keeps mapped.
     unsafe fn read<T: Copy>(self, offset: u32) -> T {
-        // SAFETY: by the contract; aligned because the descriptor is, and its fields are.
+        // SAFETY: the field lies in registered memory, which stays mapped; aligned because the
+        // descriptor is, and its fields are.
         unsafe { self.at(offset).cast::<T>().read_volatile() }
     }
 
@@ -38,7 +39,7 @@ impl Descriptor {
     ///
     /// Its control segment lies in registered memory, which its program keeps mapped.
     pub(crate) unsafe fn read_into(self, is_receive: bool, covers: &dyn Fn(u32) -> bool, task: &mut Task) {
-        // SAFETY: by the contract, here and for the control segment below.
+        // SAFETY: the control segment, of which these are fields, lies in registered memory.
         let [count, control] = [12, 14].map(|offset| unsafe { self.read::<u16>(offset) });
         // SAFETY: as above.
         let immediate = unsafe { self.read::<u32>(20) };

@@ -132,16 +132,16 @@ impl NetAddress<'_> {
         if address.is_null() {
             return Err(REASON);
         }
-        // SAFETY: not NULL, so that it leads to a structure, which begins with its two lengths; of any
-        // alignment.
+        // SAFETY: not NULL, so that it leads to a structure, which begins with its two lengths; of
+        // any alignment.
         let [length, discriminator] = unsafe { address.cast::<[u16; 2]>().read_unaligned() }.map(usize::from);
         if !matches!(length, 4 | 16) || discriminator > MAX_DISCRIMINATOR {
             return Err(REASON);
         }
         // A thread of the program may write them meanwhile: no reference leads to its bytes.
         let mut bytes = [0; 16 + MAX_DISCRIMINATOR];
-        // SAFETY: as many bytes as the lengths say stand behind them, by the contract of the type. The
-        // array is the library's own, and has room for the longest of both, as just checked.
+        // SAFETY: as many bytes as the lengths say stand behind them, by the contract of the type.
+        // The array is the library's own, and has room for the longest of both, as just checked.
         unsafe { address.add(4).copy_to_nonoverlapping(bytes.as_mut_ptr(), length + discriminator) };
         let (host, discriminator) = bytes[..length + discriminator].split_at(length);
         let host =
@@ -164,8 +164,8 @@ impl NetRoom<'_> {
         let host = host_bytes(host);
         let lengths = [host.len(), discriminator.len()].map(|len| (len as u16).to_ne_bytes());
         let bytes = [lengths.as_flattened(), &host, discriminator].concat();
-        // SAFETY: not NULL, so that it leads to room for the lengths, the host and the discriminator;
-        // what is copied is the library's own.
+        // SAFETY: not NULL, so that it leads to room for the lengths, the host and the
+        // discriminator; what is copied is the library's own.
         unsafe { target.copy_from_nonoverlapping(bytes.as_ptr(), bytes.len()) };
     }
 }

@@ -36,6 +36,11 @@ fn is_mapped(start: usize, length: usize) -> bool {
     answer == 0 || std::io::Error::last_os_error().raw_os_error() != Some(libc::ENOMEM)
 }
 
+/// Registers memory.
+///
+/// # Safety
+///
+/// What the process has mapped of it stays mapped until it is deregistered.
 pub(crate) unsafe fn register(
     handle: Handle,
     start: *mut c_void,
@@ -57,7 +62,7 @@ pub(crate) unsafe fn register(
         return Err(PARAMETER);
     }
     let (tag, access) = attributes.get()?.read(nic.number);
-    // SAFETY: the program keeps it mapped while it is registered, by the contract.
+    // SAFETY: it is mapped, as far as the system says, and stays so while it is registered.
     let range = unsafe { Memory::new(start.cast(), length) };
     let number = nic.core.register(range, start.addr() as u64, tag, access).map_err(code)?;
     memory.put(number);

@@ -49,6 +49,12 @@ pub(crate) fn by_name(handle: Handle, name: Text<'_>, address: NetRoom<'_>, inde
     Ok(())
 }
 
+/// Gives the name of a host.
+///
+/// # Safety
+///
+/// `length` is NULL, or the program has put the size of a room there; `name` is NULL or leads to
+/// that room.
 pub(crate) unsafe fn by_address(
     handle: Handle,
     address: NetAddress<'_>,
@@ -66,13 +72,14 @@ pub(crate) unsafe fn by_address(
     }
     let found = Wait::default().run(move || name_of(address.host)).ok().flatten().ok_or(code(Error::NameService))?;
     let bytes = found.count_bytes();
-    // SAFETY: by the contract of the header.
+    // SAFETY: not NULL, so that the program has put a size there.
     let room = unsafe { length.get() };
     length.put(bytes as c_ulong);
     if room <= bytes as c_ulong {
         return Err(RESOURCE);
     }
-    // SAFETY: there is room, as just checked.
+    // SAFETY: neither is NULL, and the room is for more bytes than the name has, as just checked:
+    // the name and its end.
     unsafe { std::ptr::copy_nonoverlapping(found.as_ptr(), name, bytes + 1) };
     Ok(())
 }
