@@ -139,6 +139,8 @@ static void of_names(void) {
     CHECK_CODE(mx_hostname_to_nic_id("localhost:1", &other), MX_NIC_NOT_FOUND);
     CHECK_CODE(mx_hostname_to_nic_id(host, &other), MX_HOST_NOT_FOUND);
     CHECK_CODE(mx_hostname_to_nic_id(NULL, &other), MX_BAD_BAD_BAD);
+    /* The name leads nowhere, and is not read. */
+    CHECK_CODE(mx_hostname_to_nic_id((char *)8, NULL), MX_BAD_BAD_BAD);
     CHECK_CODE(mx_nic_id_to_hostname((uint64_t)1 << 40, name), MX_NIC_NOT_FOUND);
     CHECK_CODE(mx_nic_id_to_hostname(nic, NULL), MX_BAD_BAD_BAD);
 

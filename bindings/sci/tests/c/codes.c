@@ -18,10 +18,14 @@ static sci_map_t map;
 static void before_initialize(void) {
     sci_desc_t device = NULL;
     unsigned int node;
+    dis_nodeId_list_t list;
+    dis_virt_adapter_t kind;
 
     FAILS(SCIOpen(&device, NONE, &error), SCI_ERR_NOT_INITIALIZED);
     FAILS(SCIClose(device, NONE, &error), SCI_ERR_NOT_INITIALIZED);
     FAILS(SCIGetLocalNodeId(0, &node, NONE, &error), SCI_ERR_NOT_INITIALIZED);
+    /* The name leads nowhere, and is not read. */
+    FAILS(SCIGetNodeIdByAdapterName(BAD, &list, &kind, NONE, &error), SCI_ERR_NOT_INITIALIZED);
     FAILS(SCIPrepareSegment(NULL, 0, NONE, &error), SCI_ERR_NOT_INITIALIZED);
     FAILS(SCICheckSequence(NULL, NONE, &error), SCI_ERR_NOT_INITIALIZED);
     FAILS(SCIRemoveSequence(NULL, NONE, &error), SCI_ERR_NOT_INITIALIZED);
@@ -70,6 +74,7 @@ static void devices(void) {
     CHECK(list[0] == 0);
     FAILS(SCIGetNodeIdByAdapterName(NULL, &list, &kind, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCIGetNodeIdByAdapterName("localhost", NULL, &kind, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
+    FAILS(SCIGetNodeIdByAdapterName(BAD, NULL, &kind, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
     FAILS(SCIQuery(SCI_Q_API, NULL, NONE, &error), SCI_ERR_ILLEGAL_PARAMETER);
 }
 

@@ -65,6 +65,28 @@ static void names(void) {
     CHECK_OK(VipCloseNic(nic));
 }
 
+/* What leads nowhere is not read where a call is refused for something else. */
+static void unread(void) {
+    VIP_VI_ATTRIBUTES *wanted = (VIP_VI_ATTRIBUTES *)8;
+    VIP_MEM_ATTRIBUTES *attributes = (VIP_MEM_ATTRIBUTES *)8;
+    char *name = (char *)8;
+    SIDE side;
+    ADDRESS address;
+    VIP_VI_HANDLE vi;
+    VIP_MEM_HANDLE handle;
+    CHECK_CODE(VipOpenNic(name, NULL), VIP_INVALID_PARAMETER);
+    open_side(&side);
+    CHECK_CODE(VipCreateVi(side.nic, wanted, NULL, NULL, NULL), VIP_INVALID_PARAMETER);
+    /* A tag is no completion queue. */
+    CHECK_CODE(VipCreateVi(side.nic, wanted, side.tag, NULL, &vi), VIP_INVALID_PARAMETER);
+    CHECK_CODE(VipRegisterMem(side.nic, side.memory, 64, attributes, NULL), VIP_INVALID_PARAMETER);
+    CHECK_CODE(VipRegisterMem(side.nic, side.memory, ~0UL, attributes, &handle), VIP_INVALID_PARAMETER);
+    CHECK_CODE(VipRegisterMem(side.nic, (void *)8, 64, attributes, &handle), VIP_INVALID_PARAMETER);
+    CHECK_CODE(VipNSGetHostByName(side.nic, name, NULL, 0), VIP_INVALID_PARAMETER);
+    CHECK_CODE(VipNSGetHostByName(side.nic, name, &address.address, 0), VIP_ERROR_NAMESERVICE);
+    close_side(&side);
+}
+
 static void memory(void) {
     SIDE side, other;
     VIP_MEM_ATTRIBUTES attributes;
@@ -428,6 +450,7 @@ int main(void) {
     size_t level;
     nics();
     names();
+    unread();
     memory();
     vis();
     for (level = 0; level < sizeof(LEVELS) / sizeof(*LEVELS); level++) {
