@@ -110,8 +110,8 @@ unsafe fn arguments<'a>(count: c_int, start: *const u32) -> Option<&'a [u32]> {
 ///
 /// # Safety
 ///
-/// `start` is NULL, or `count` words are readable there. The source of the body is NULL, or its bytes
-/// are readable there. Nobody writes them until the call returns.
+/// `start` is NULL, or `count` words are readable there. The source of the body is NULL, or its
+/// bytes are readable there. Nobody writes them until the call returns.
 pub(crate) unsafe fn request(
     endpoint: &'static Endpoint,
     (target, handler): (c_int, u8),
@@ -266,8 +266,8 @@ impl Waited {
 ///
 /// # Safety
 ///
-/// `start` is NULL, or `count` words are readable there. The source of the body is NULL, or its bytes
-/// are readable there. Nobody writes them until the call returns.
+/// `start` is NULL, or `count` words are readable there. The source of the body is NULL, or its
+/// bytes are readable there. Nobody writes them until the call returns.
 pub(crate) unsafe fn reply(token: &Token, handler: u8, body: Body, (count, start): (c_int, *const u32)) -> Answer {
     if token.of() != Of::Request {
         return Err(Refusal::Resource("only a handler of requests may reply"));
