@@ -5,6 +5,7 @@ use crate::traffic::take;
 use cci::{Attribute, Connect, Connection, Endpoint, EventKind};
 use cci_conformance::LIMIT;
 use std::collections::VecDeque;
+use std::process::Command;
 use std::time::Instant;
 
 const GROUP: &str = "sock://239.1.2.3:7300";
@@ -26,7 +27,22 @@ impl Segment {
             host.join(("v0", &format!("10.0.0.{}/24", at + 1)), &bridge, (&port, ""), 1500);
             bridge.run(&[&format!("ip link set {port} master br0")]);
         }
+        // The system notes that a link is up some time later, a second and more under load. Until
+        // then a port forwards nothing, and a host's interface drops what it is to send.
+        for at in 0..count {
+            until_shown(&bridge, &format!("p{at}"), "state forwarding");
+            until_shown(&hosts[at], "v0", "state UP");
+        }
         Self { hosts, _bridge: bridge }
+    }
+}
+
+/// Waits until the system states this of an interface.
+fn until_shown(net: &Net, interface: &str, stated: &str) {
+    let deadline = Instant::now() + LIMIT;
+    let show = || Command::new("ip").args(["-d", "link", "show", interface]).output().expect("ip").stdout;
+    while !String::from_utf8_lossy(&net.enter(show)).contains(stated) {
+        assert!(Instant::now() < deadline, "{interface} does not become '{stated}'");
     }
 }
 
