@@ -1,6 +1,6 @@
 //! The calls, but for messages. Each is generic over the dialect.
 
-use crate::boundary::{NULL, Out};
+use crate::boundary::NULL;
 use crate::dialect::Dialect;
 use crate::endpoint::{After, Before, Bundle, Eb, Endpoint, Ep, Handle, Of, State, Token};
 use crate::messages::{FORKED, LONGEST};
@@ -12,6 +12,7 @@ use crate::translations::{MOST, Record};
 use crate::{handlers, registry};
 use cci::Memory;
 use cci_am::{Handlers, Options, Returned, TAG_NONE};
+use cci_mem::arguments::Out;
 use std::ffi::{c_int, c_void};
 use std::time::Duration;
 
@@ -32,7 +33,7 @@ pub(crate) fn allocate_bundle<D: Dialect>(kind: c_int, bundle: Out<'_, Eb>) -> A
     registry::is_init(D::PLACE)?;
     match kind {
         0 => {
-            let place = bundle.place()?;
+            let place = bundle.variable(NULL)?;
             place.put(Handle::to(registry::new_bundle()?));
             Ok(())
         }
@@ -49,7 +50,7 @@ pub(crate) fn free_bundle<D: Dialect>(bundle: Eb) -> Answer {
 pub(crate) fn allocate_endpoint<D: Dialect>(bundle: Eb, endpoint: Out<'_, Ep>, name: Out<'_, D::Name>) -> Answer {
     registry::is_init(D::PLACE)?;
     let bundle = bundle.get()?;
-    let (endpoint, name) = (endpoint.place()?, name.place()?);
+    let (endpoint, name) = (endpoint.variable(NULL)?, name.variable(NULL)?);
     let (cell, emitted) = new_endpoint::<D>(bundle)?;
     endpoint.put(Handle::to(cell));
     name.put(emitted);
@@ -162,12 +163,12 @@ pub(crate) unsafe fn set_seg<D: Dialect>(endpoint: Ep, start: *mut c_void, bytes
 pub(crate) fn get_seg<D: Dialect>(endpoint: Ep, start: Out<'_, *mut c_void>, bytes: Out<'_, usize>) -> Answer {
     let endpoint = endpoint.get()?;
     let (at, len) = endpoint.segment.get();
-    start.give(std::ptr::with_exposed_provenance_mut(at))?;
-    bytes.give(len)
+    start.give(std::ptr::with_exposed_provenance_mut(at), NULL)?;
+    bytes.give(len, NULL)
 }
 
 pub(crate) fn max_seg_length<D: Dialect>(bytes: Out<'_, usize>) -> Answer {
-    bytes.give(usize::MAX)
+    bytes.give(usize::MAX, NULL)
 }
 
 pub(crate) fn set_tag<D: Dialect>(endpoint: Ep, tag: u64) -> Answer {
@@ -181,7 +182,7 @@ pub(crate) fn set_tag<D: Dialect>(endpoint: Ep, tag: u64) -> Answer {
 }
 
 pub(crate) fn get_tag<D: Dialect>(endpoint: Ep, tag: Out<'_, u64>) -> Answer {
-    tag.give(endpoint.get()?.tag.get())
+    tag.give(endpoint.get()?.tag.get(), NULL)
 }
 
 /// # Safety
@@ -215,7 +216,7 @@ pub(crate) unsafe fn map_any<D: Dialect>(endpoint: Ep, index: Out<'_, c_int>, na
     let cell = endpoint.get()?;
     let free = cell.translations.borrow().first_free();
     let free = free.ok_or(Refusal::Resource("no entry is free; see AM_SetNumTranslations"))? as c_int;
-    let index = index.place()?;
+    let index = index.variable(NULL)?;
     // SAFETY: a name by pointer is NULL or readable during the call, by the contract above.
     unsafe { map::<D>(endpoint, free, name, tag) }?;
     index.put(free);
@@ -256,18 +257,18 @@ pub(crate) fn translation_tag<D: Dialect>(endpoint: Ep, index: c_int, tag: Out<'
     let endpoint = endpoint.get()?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let found = endpoint.translations.borrow().mapped(index)?.tag;
-    tag.give(found)
+    tag.give(found, NULL)
 }
 
 pub(crate) fn translation_name<D: Dialect>(endpoint: Ep, index: c_int, name: Out<'_, D::Name>) -> Answer {
     let endpoint = endpoint.get()?;
     let index = usize::try_from(index).unwrap_or(usize::MAX);
     let found = D::emit(&endpoint.translations.borrow().mapped(index)?.name, &endpoint.asked_name);
-    name.give(found)
+    name.give(found, NULL)
 }
 
 pub(crate) fn num_translations<D: Dialect>(endpoint: Ep, count: Out<'_, c_int>) -> Answer {
-    count.give(endpoint.get()?.translations.borrow().len() as c_int)
+    count.give(endpoint.get()?.translations.borrow().len() as c_int, NULL)
 }
 
 pub(crate) fn set_num_translations<D: Dialect>(endpoint: Ep, count: c_int) -> Answer {
@@ -277,7 +278,7 @@ pub(crate) fn set_num_translations<D: Dialect>(endpoint: Ep, count: c_int) -> An
 }
 
 pub(crate) fn max_num_translations<D: Dialect>(count: Out<'_, c_int>) -> Answer {
-    count.give(MOST as c_int)
+    count.give(MOST as c_int, NULL)
 }
 
 /// Credits adapt by themselves: only the arguments are checked.
@@ -315,7 +316,7 @@ pub(crate) unsafe fn set_handler_any<D: Dialect>(endpoint: Ep, at: Out<'_, u8>, 
     let cell = endpoint.get()?;
     let free = (1..cell.handler_count.get()).find(|at| cell.handlers[*at].get() == 0);
     let free = free.ok_or(Refusal::Resource("no handler is free"))? as u8;
-    let at = at.place()?;
+    let at = at.variable(NULL)?;
     if function.is_null() {
         return Err(NULL);
     }
@@ -326,7 +327,7 @@ pub(crate) unsafe fn set_handler_any<D: Dialect>(endpoint: Ep, at: Out<'_, u8>, 
 }
 
 pub(crate) fn num_handlers<D: Dialect>(endpoint: Ep, count: Out<'_, c_int>) -> Answer {
-    count.give(endpoint.get()?.handler_count.get() as c_int)
+    count.give(endpoint.get()?.handler_count.get() as c_int, NULL)
 }
 
 pub(crate) fn set_num_handlers<D: Dialect>(endpoint: Ep, count: c_int) -> Answer {
@@ -357,7 +358,7 @@ pub(crate) fn poll<D: Dialect>(bundle: Eb) -> Answer {
 }
 
 pub(crate) fn event_mask<D: Dialect>(bundle: Eb, mask: Out<'_, c_int>) -> Answer {
-    mask.give(bundle.get()?.mask.get())
+    mask.give(bundle.get()?.mask.get(), NULL)
 }
 
 pub(crate) fn set_event_mask<D: Dialect>(bundle: Eb, mask: c_int) -> Answer {
@@ -401,20 +402,20 @@ fn source_of(token: &Token) -> Result<Name, Refusal> {
 
 pub(crate) fn source_endpoint<D: Dialect>(token: Handle<Token>, name: Out<'_, D::Name>) -> Answer {
     let token = token.get()?;
-    name.give(D::emit(&source_of(token)?, &token.name))
+    name.give(D::emit(&source_of(token)?, &token.name), NULL)
 }
 
 pub(crate) fn dest_endpoint<D: Dialect>(token: Handle<Token>, endpoint: Out<'_, Ep>) -> Answer {
     let token = token.get()?;
     let own = token.endpoint.get().ok_or(NULL)?;
-    endpoint.give(Handle::to(own))
+    endpoint.give(Handle::to(own), NULL)
 }
 
 pub(crate) fn message_tag<D: Dialect>(token: Handle<Token>, tag: Out<'_, u64>) -> Answer {
     let token = token.get()?;
     let own = token.endpoint.get().ok_or(NULL)?;
     let mapped = token.peer.get().and_then(|peer| own.translations.borrow().of_peer(peer).map(|record| record.tag));
-    tag.give(mapped.unwrap_or(token.tag.get()))
+    tag.give(mapped.unwrap_or(token.tag.get()), NULL)
 }
 
 pub(crate) fn source_id<D: Dialect>(token: Handle<Token>, index: Out<'_, c_int>) -> Answer {
@@ -422,7 +423,7 @@ pub(crate) fn source_id<D: Dialect>(token: Handle<Token>, index: Out<'_, c_int>)
     let own = token.endpoint.get().ok_or(NULL)?;
     let found = own.translations.borrow().index_of(&source_of(token)?);
     let found = found.ok_or(Refusal::Resource("the source is not mapped"))?;
-    index.give(found as c_int)
+    index.give(found as c_int, NULL)
 }
 
 pub(crate) fn token_info<D: Dialect>(
@@ -432,13 +433,13 @@ pub(crate) fn token_info<D: Dialect>(
     is_request: Out<'_, c_int>,
 ) -> Answer {
     let token = token.get()?;
-    handler.give(token.handler.get())?;
-    sort.give(token.sort.get() as c_int)?;
-    is_request.give(c_int::from(token.of() == Of::Request))
+    handler.give(token.handler.get(), NULL)?;
+    sort.give(token.sort.get() as c_int, NULL)?;
+    is_request.give(c_int::from(token.of() == Of::Request), NULL)
 }
 
 pub(crate) fn statistics<D: Dialect>(endpoint: Ep, stats: Out<'_, Stats>) -> Answer {
-    stats.give(endpoint.get()?.statistics.get())
+    stats.give(endpoint.get()?.statistics.get(), NULL)
 }
 
 pub(crate) fn reset_statistics<D: Dialect>(endpoint: Ep) -> Answer {

@@ -1,12 +1,12 @@
 //! The symbols: each call for each dialect that has it.
 
 use crate::answer::{answer, guarded};
-use crate::boundary::Out;
 use crate::calls;
 use crate::dialect::{Dialect, Mpi, Now, Udp};
 use crate::endpoint::{After, Before, Eb, Ep, Handle, Token};
 use crate::messages::{self, Body};
 use crate::statistics::Stats;
+use cci_mem::arguments::Out;
 use std::ffi::{c_int, c_void};
 
 /// Exports a call: the dialects with the symbols, then its signature and what it does, in which

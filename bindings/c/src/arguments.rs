@@ -4,10 +4,9 @@
 //! said of the type for as long as the call lasts.
 
 use crate::status::Refusal;
-use cci::__binding::Source;
-use std::ffi::{c_char, c_void};
+use cci::__binding::{Out, Source, Text, Variable};
+use std::ffi::c_void;
 use std::marker::PhantomData;
-use std::ptr::NonNull;
 
 /// The bytes of a buffer; NULL with length 0 is an empty one.
 ///
@@ -25,85 +24,17 @@ pub(crate) unsafe fn bytes<'a>(start: *const c_void, len: u32) -> Result<Source<
     Ok(source)
 }
 
-/// A text: NULL, or a NUL-terminated string.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct Text<'call>(*const c_char, PhantomData<&'call c_char>);
+/// The refusal of a result that must be asked for.
+pub(crate) const MISSING: Refusal = Refusal::Argument("the place for the result is NULL");
 
-impl Text<'_> {
-    #[cfg(test)]
-    pub(crate) const NULL: Self = Self(std::ptr::null(), PhantomData);
-
-    /// A copy of a text that must be there.
-    pub(crate) fn copied(self, missing: &'static str) -> Result<String, Refusal> {
-        self.copied_if_any()?.ok_or(Refusal::Argument(missing))
-    }
-
-    pub(crate) fn copied_if_any(self) -> Result<Option<String>, Refusal> {
-        if self.0.is_null() {
-            return Ok(None);
-        }
-        // SAFETY: not NULL, so a NUL-terminated string during the call, by the program's promise.
-        let bytes = unsafe { Source::new(self.0.cast(), libc::strlen(self.0)) };
-        String::from_utf8(bytes.to_vec()).map(Some).map_err(|_| Refusal::Argument("the text is not UTF-8"))
-    }
+/// A copy of a text that must be there.
+pub(crate) fn copied(text: Text<'_>, missing: &'static str) -> Result<String, Refusal> {
+    copied_if_any(text)?.ok_or(Refusal::Argument(missing))
 }
 
-/// An argument that may be missing: NULL, or readable.
-#[derive(Clone, Copy)]
-#[repr(transparent)]
-pub(crate) struct In<'call, T>(*const T, PhantomData<&'call T>);
-
-impl<T: Copy> In<'_, T> {
-    /// # Safety
-    ///
-    /// NULL, or a `T` is readable there during the call.
-    pub(crate) unsafe fn new(pointer: *const T) -> Self {
-        Self(pointer, PhantomData)
-    }
-
-    pub(crate) fn load(self) -> Option<T> {
-        // SAFETY: not NULL, so readable during the call, by the program's promise; C aligns it, and
-        // nobody is hurt if it did not.
-        (!self.0.is_null()).then(|| unsafe { self.0.read_unaligned() })
-    }
-}
-
-/// Where a result goes: NULL, or writable.
-#[repr(transparent)]
-pub(crate) struct Out<'call, T>(Option<Place<'call, T>>);
-
-/// The same, and not NULL.
-#[repr(transparent)]
-pub(crate) struct Place<'call, T>(NonNull<T>, PhantomData<&'call mut T>);
-
-impl<'call, T> Out<'call, T> {
-    /// # Safety
-    ///
-    /// NULL, or writable for a `T` as long as the call lasts.
-    pub(crate) unsafe fn new(pointer: *mut T) -> Self {
-        Self(NonNull::new(pointer).map(|place| Place(place, PhantomData)))
-    }
-
-    /// Refuses a NULL, before anything is done.
-    pub(crate) fn place(self) -> Result<Place<'call, T>, Refusal> {
-        self.0.ok_or(Refusal::Argument("the place for the result is NULL"))
-    }
-
-    /// The place of a result that the program may do without.
-    #[inline(always)]
-    pub(crate) fn asked(self) -> Option<Place<'call, T>> {
-        self.0
-    }
-}
-
-impl<T> Place<'_, T> {
-    #[inline(always)]
-    pub(crate) fn put(&self, value: T) {
-        // SAFETY: not NULL, and writable during the call, by the program's promise; C aligns it,
-        // and nobody is hurt if it did not.
-        unsafe { self.0.write_unaligned(value) }
-    }
+pub(crate) fn copied_if_any(text: Text<'_>) -> Result<Option<String>, Refusal> {
+    let copied = text.get().map(|text| text.to_str().map(str::to_owned)).transpose();
+    copied.map_err(|_| Refusal::Argument("the text is not UTF-8"))
 }
 
 /// A structure that begins with its size: NULL, or readable and writable for as many bytes as it
@@ -113,16 +44,16 @@ pub(crate) struct Report<'call, T>(Out<'call, T>);
 
 /// The same, for results of so many bytes.
 pub(crate) struct ReportPlace<'call, T> {
-    place: Place<'call, T>,
+    place: Variable<'call, T>,
     size: usize,
 }
 
 impl<'call, T> Report<'call, T> {
     /// The structure, for as much of it as the program has room for.
     pub(crate) fn place(self, too_small: &'static str) -> Result<ReportPlace<'call, T>, Refusal> {
-        let place = self.0.place()?;
+        let place = self.0.variable(MISSING)?;
         // SAFETY: the size is there in every version.
-        let size = unsafe { place.0.cast::<u32>().read_unaligned() } as usize;
+        let size = unsafe { place.as_ptr().cast::<u32>().read_unaligned() } as usize;
         if size <= size_of::<u32>() {
             return Err(Refusal::Argument(too_small));
         }
@@ -139,7 +70,7 @@ impl<T> ReportPlace<'_, T> {
     pub(crate) fn fill(&self, value: &T) {
         let source = std::ptr::from_ref(value).cast::<u8>();
         // SAFETY: `size` bytes are writable by the program's promise, and `value` has them.
-        unsafe { std::ptr::copy_nonoverlapping(source, self.place.0.as_ptr().cast(), self.size) };
+        unsafe { std::ptr::copy_nonoverlapping(source, self.place.as_ptr().cast(), self.size) };
     }
 }
 
@@ -173,5 +104,5 @@ impl<T: Copy> Options<'_, T> {
 
 /// Refuses a NULL place for a result before anything is done.
 pub(crate) fn present<T>(place: *mut T) -> Result<(), Refusal> {
-    if place.is_null() { Err(Refusal::Argument("the place for the result is NULL")) } else { Ok(()) }
+    if place.is_null() { Err(MISSING) } else { Ok(()) }
 }

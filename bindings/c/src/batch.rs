@@ -1,10 +1,11 @@
 //! Several events by one call, and events of several endpoints.
 
-use crate::arguments::{In, Out, present};
+use crate::arguments::{MISSING, present};
 use crate::handles::Handle;
 use crate::status::{Refusal, refused};
 use crate::{connection, guard};
 use cci::__binding::{self as raw, EndpointCell, EventCell};
+use cci::__binding::{In, Out};
 use cci::PollError;
 use std::ffi::{c_int, c_void};
 
@@ -20,7 +21,7 @@ unsafe extern "C" fn ccix_get_events(
 ) -> c_int {
     guard::on_cell(endpoint.get(), |cell| {
         present(events)?;
-        let count = count.place()?;
+        let count = count.variable(MISSING)?;
         check_most(most)?;
         let mut place = events;
         let found = cell.next_events(most as usize, |slot| {
@@ -108,7 +109,7 @@ unsafe extern "C" fn ccix_wait(
 ) -> c_int {
     let mut code = libc::EAGAIN;
     let waited = guard::call(|| {
-        let event = event.place()?;
+        let event = event.variable(MISSING)?;
         event.put(std::ptr::null());
         if endpoints.is_null() || count == 0 {
             return Err(Refusal::Argument("there is no endpoint to wait for"));
@@ -118,7 +119,7 @@ unsafe extern "C" fn ccix_wait(
         let handles = unsafe { std::slice::from_raw_parts(endpoints, count as usize) };
         let cells: Vec<&'static EndpointCell> =
             handles.iter().map(Handle::<EndpointCell>::get).collect::<Result<_, _>>()?;
-        let limit = timeout.load().map(|time| connection::duration(&time)).transpose()?;
+        let limit = timeout.get().map(|time| connection::duration(&time)).transpose()?;
         let Some((at, slot)) = raw::wait_any(cells.len(), |at| cells[at], limit)? else { return Ok(()) };
         event.put(slot);
         if let Some(which) = which.asked() {

@@ -1,10 +1,11 @@
 //! Connections: made, answered, closed.
 
-use crate::arguments::{self, In, Text};
+use crate::arguments::{self, copied};
 use crate::handles::Handle;
 use crate::status::Refusal;
 use crate::{guard, handles, library};
 use cci::__binding::{self as raw, Connect, ConnectionCell, EndpointCell, EventCell};
+use cci::__binding::{In, Text};
 use cci::{Attribute, CONN_REQ_LEN, ConnectError};
 use std::borrow::Cow;
 use std::ffi::{c_int, c_uint, c_void};
@@ -28,7 +29,7 @@ unsafe extern "C" fn cci_connect(
         if data_len as usize > CONN_REQ_LEN {
             return Err(ConnectError::PayloadTooLong.into());
         }
-        let uri = server_uri.copied("the URI is NULL")?;
+        let uri = copied(server_uri, "the URI is NULL")?;
         // SAFETY: NULL, or readable during the call, in which it is copied; by the contract above.
         let payload = unsafe { arguments::bytes(data_ptr, data_len) }?.to_vec();
         let uri = resolved(&uri)?;
@@ -37,7 +38,7 @@ unsafe extern "C" fn cci_connect(
             payload: &payload,
             attribute: Attribute::from_u32(attribute).ok_or(Refusal::Argument("no such connection attribute"))?,
             context: handles::context(context),
-            timeout: timeout.load().map(|time| duration(&time)).transpose()?,
+            timeout: timeout.get().map(|time| duration(&time)).transpose()?,
         };
         Ok(raw::connect(cell, &connect)?)
     })

@@ -1,25 +1,26 @@
 //! Endpoints.
 
-use crate::arguments::{Out, Place, Text};
+use crate::arguments::{MISSING, copied};
 use crate::handles::Handle;
 use crate::library::Opened;
 use crate::status::Refusal;
 use crate::{guard, layout, library, rma};
 use cci::__binding::{self as raw, EndpointCell, Ordering};
+use cci::__binding::{Out, Text, Variable};
 use cci::{CloseError, Endpoint, EndpointOptions};
 use std::ffi::c_int;
 
 /// Where the results of opening go.
 pub(crate) struct Places<'call> {
     /// The endpoint.
-    endpoint: Place<'call, *const EndpointCell>,
+    endpoint: Variable<'call, *const EndpointCell>,
     /// Its OS handle; none when the program polls.
-    handle: Option<Place<'call, c_int>>,
+    handle: Option<Variable<'call, c_int>>,
 }
 
 impl<'call> Places<'call> {
     pub(crate) fn new(endpoint: Out<'call, *const EndpointCell>, handle: Out<'call, c_int>) -> Result<Self, Refusal> {
-        Ok(Self { endpoint: endpoint.place()?, handle: handle.asked() })
+        Ok(Self { endpoint: endpoint.variable(MISSING)?, handle: handle.asked() })
     }
 }
 
@@ -116,7 +117,7 @@ extern "C" fn cci_create_endpoint_at(
         if device.is_null() {
             return Err(Refusal::Argument("an endpoint at a service needs a device"));
         }
-        let service = service.copied("the service is NULL")?;
+        let service = copied(service, "the service is NULL")?;
         let options = if is_hint(&service) {
             tracing::info!(%service, "a service that names no port is no place: any port is taken");
             EndpointOptions::new()

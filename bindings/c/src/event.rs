@@ -1,10 +1,10 @@
 //! Events: got and returned.
 
-use crate::arguments::{Out, Place};
 use crate::guard;
 use crate::handles::Handle;
 use crate::status::{Refusal, refused};
 use cci::__binding::{self as raw, EndpointCell, Entered, EventCell, Outside, Popped};
+use cci::__binding::{Out, Variable};
 use cci::{PollError, RequestError};
 use std::ffi::c_int;
 
@@ -35,7 +35,7 @@ extern "C" fn cci_get_event(endpoint: Handle<EndpointCell>, event: Out<'_, *cons
 #[expect(improper_ctypes_definitions, reason = "called from this crate only; it does not unwind")]
 extern "C" fn poll(
     endpoint: &'static EndpointCell,
-    event: Place<'_, *const EventCell>,
+    event: Variable<'_, *const EventCell>,
     entered: Entered<'static>,
 ) -> c_int {
     guard::catch(Some(endpoint), || show(&event, entered.poll()))
@@ -46,7 +46,7 @@ extern "C" fn poll(
 #[expect(improper_ctypes_definitions, reason = "called from this crate only; it does not unwind")]
 extern "C" fn look(
     endpoint: &'static EndpointCell,
-    event: Place<'_, *const EventCell>,
+    event: Variable<'_, *const EventCell>,
     entered: Entered<'static>,
 ) -> c_int {
     guard::catch(Some(endpoint), || show(&event, entered.look_for_event()))
@@ -57,7 +57,7 @@ extern "C" fn look(
 #[expect(improper_ctypes_definitions, reason = "called from this crate only; it does not unwind")]
 extern "C" fn get_by_lock(
     endpoint: &'static EndpointCell,
-    event: Place<'_, *const EventCell>,
+    event: Variable<'_, *const EventCell>,
     outside: Outside<'static>,
 ) -> c_int {
     guard::catch(Some(endpoint), || show(&event, endpoint.enter_for_event(outside)))
@@ -65,7 +65,7 @@ extern "C" fn get_by_lock(
 
 /// Shows the program what was found.
 #[inline(always)]
-fn show(event: &Place<'_, *const EventCell>, found: Result<Option<&'static EventCell>, PollError>) -> c_int {
+fn show(event: &Variable<'_, *const EventCell>, found: Result<Option<&'static EventCell>, PollError>) -> c_int {
     let (slot, code) = match found {
         Ok(Some(slot)) => (std::ptr::from_ref(slot), 0),
         Ok(None) => (std::ptr::null(), libc::EAGAIN),

@@ -1,12 +1,13 @@
 //! What this library offers beyond CCI 2.2 (`ccix.h`).
 
-use crate::arguments::{Options, Out, Report, Text};
+use crate::arguments::{MISSING, Options, Report, copied, copied_if_any};
 use crate::endpoint::{self, Places};
 use crate::handles::{self, Handle, Named};
 use crate::layout::{self, ConnectionInfo, Peer};
 use crate::status::{self, Refusal};
 use crate::{connection, guard, library};
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, EventCell, Threading};
+use cci::__binding::{Out, Text};
 use cci::{ConnectionReport, EndpointOptions, OptionError};
 use std::ffi::{c_char, c_int, c_void};
 
@@ -26,7 +27,7 @@ extern "C" fn ccix_release() -> *const c_char {
 #[unsafe(no_mangle)]
 extern "C" fn ccix_alloc(len: usize, ptr: Out<'_, *mut c_void>) -> c_int {
     guard::call(|| {
-        let ptr = ptr.place()?;
+        let ptr = ptr.variable(MISSING)?;
         if len == 0 {
             return Err(Refusal::Argument("an allocation has at least one byte"));
         }
@@ -62,8 +63,8 @@ extern "C" fn ccix_free(ptr: *mut c_void) -> c_int {
 #[unsafe(no_mangle)]
 extern "C" fn ccix_device_for(uri: Text<'_>, device: Out<'_, *const layout::Device>) -> c_int {
     guard::call(|| {
-        let device = device.place()?;
-        let uri = uri.copied("the URI is NULL")?;
+        let device = device.variable(MISSING)?;
+        let uri = copied(uri, "the URI is NULL")?;
         let found = library::with_opened(|opened| {
             let found = opened.context.device_for(&uri)?;
             let at = opened.context.devices().iter().position(|other| std::ptr::eq(other, found));
@@ -104,7 +105,7 @@ pub(crate) fn endpoint_options(asked: &Options<'_, layout::EndpointOptions<'_>>)
     if asked.send_buffers != 0 {
         options.send_buffers = asked.send_buffers;
     }
-    options.service = asked.service.copied_if_any()?;
+    options.service = copied_if_any(asked.service)?;
     Ok(options)
 }
 

@@ -1,10 +1,11 @@
 //! Memory of peers, mapped into this process (`ccix.h`).
 
-use crate::arguments::{In, Out};
+use crate::arguments::MISSING;
 use crate::guard;
 use crate::handles::Handle;
 use crate::status::Refusal;
 use cci::__binding::{self as raw, ConnectionCell, Imported, Ordering, PerProcess};
+use cci::__binding::{In, Out};
 use cci::{Failure, RmaHandle};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -36,7 +37,8 @@ extern "C" fn ccix_import(
     import: Out<'_, u64>,
 ) -> c_int {
     guard::on_connection(connection.get(), |named| {
-        let (ptr, length, flags, import) = (ptr.place()?, length.place()?, flags.place()?, import.place()?);
+        let (ptr, length, flags, import) =
+            (ptr.variable(MISSING)?, length.variable(MISSING)?, flags.variable(MISSING)?, import.variable(MISSING)?);
         let handle = crate::rma::handle(remote_handle)?;
         let imported = raw::import(named.endpoint, || named.live(), &handle)?;
         let mut imports = imports()?;

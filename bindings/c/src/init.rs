@@ -1,10 +1,11 @@
 //! Initialization: counted, repeatable, and afresh in a forked child.
 
-use crate::arguments::Out;
+use crate::arguments::MISSING;
 use crate::library::{Opened, with_library};
 use crate::status::Refusal;
 use crate::table::Table;
 use crate::{endpoint, guard, log};
+use cci::__binding::Out;
 use cci::{Context, OpenError, Status};
 use std::ffi::c_int;
 use std::io::Write;
@@ -22,7 +23,7 @@ extern "C" fn cci_init(abi_ver: u32, _flags: u32, caps: Out<'_, u32>) -> c_int {
         if abi_ver != ABI_VERSION {
             return Err(Refusal::Argument("this library has ABI version 2; compile the program with its cci.h"));
         }
-        let caps = caps.place()?;
+        let caps = caps.variable(MISSING)?;
         with_library(|library| {
             match library {
                 Some(opened) => opened.count += 1,

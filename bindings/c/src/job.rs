@@ -1,12 +1,13 @@
 //! The parallel job that the program belongs to.
 
-use crate::arguments::{self, In, Options, Out, Report, Text};
+use crate::arguments::{self, MISSING, Options, Report, copied};
 use crate::endpoint::{self, Places};
 use crate::layout::{self, JobInfo};
 use crate::library::{JoinedJob, Opened};
 use crate::status::Refusal;
 use crate::{connection, extension, guard, library};
 use cci::__binding::EndpointCell;
+use cci::__binding::{In, Out, Text};
 use cci::{Endpoint, OpenError, Status};
 use cci_job::{Job, JobError, Join, OpenFailed};
 use std::ffi::{c_int, c_void};
@@ -47,7 +48,7 @@ fn with_job<T>(act: impl FnOnce(&Job) -> Result<T, JobError>) -> Result<T, Refus
 #[unsafe(no_mangle)]
 extern "C" fn ccix_job_join(limit: In<'_, libc::timeval>) -> c_int {
     guard::call(|| {
-        let limit = limit.load().map(|time| connection::duration(&time)).transpose()?;
+        let limit = limit.get().map(|time| connection::duration(&time)).transpose()?;
         let is_joined = library::with_opened(|opened| Ok(opened.job.as_mut().map(|joined| joined.count += 1)))?;
         if is_joined.is_some() {
             return Ok(());
@@ -108,7 +109,7 @@ fn describe(job: &Job, size: u32) -> JobInfo {
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_job_publish(key: Text<'_>, value: *const c_void, length: u32) -> c_int {
     guard::call(|| {
-        let key = key.copied("the key is NULL")?;
+        let key = copied(key, "the key is NULL")?;
         // SAFETY: readable during the call, in which it is copied; by the contract above.
         let value = unsafe { arguments::bytes(value, length) }?.to_vec();
         with_job(|job| job.publish(&key, &value))
@@ -122,12 +123,12 @@ unsafe extern "C" fn ccix_job_publish(key: Text<'_>, value: *const c_void, lengt
 #[unsafe(no_mangle)]
 unsafe extern "C" fn ccix_job_look_up(rank: u32, key: Text<'_>, value: *mut c_void, length: *mut u32) -> c_int {
     guard::call(|| {
-        let key = key.copied("the key is NULL")?;
+        let key = copied(key, "the key is NULL")?;
         // SAFETY: NULL, or readable and writable during the call, by the contract above.
         let (asked, place) = unsafe { (In::new(length), Out::new(length)) };
-        let room = asked.load().ok_or(Refusal::Argument("the place of the length is NULL"))?;
+        let room = asked.get().ok_or(Refusal::Argument("the place of the length is NULL"))?;
         let found = with_job(|job| job.look_up(rank, &key))?;
-        place.place()?.put(u32::try_from(found.len()).unwrap_or(u32::MAX));
+        place.variable(MISSING)?.put(u32::try_from(found.len()).unwrap_or(u32::MAX));
         // SAFETY: `value` is NULL or writable for `room` bytes, by the contract above.
         unsafe { copy_out(&found, value, room) }
     })
@@ -174,7 +175,7 @@ unsafe extern "C" fn ccix_job_exchange(
             if !lengths.is_null() {
                 // SAFETY: not NULL, so writable for a number of each rank.
                 let place = unsafe { Out::new(lengths.add(rank)) };
-                place.place()?.put(u32::try_from(value.len()).unwrap_or(u32::MAX));
+                place.variable(MISSING)?.put(u32::try_from(value.len()).unwrap_or(u32::MAX));
             }
             if values.is_null() {
                 continue;

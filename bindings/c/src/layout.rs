@@ -1,7 +1,7 @@
 //! The structures of `cci.h` and `ccix.h` that this crate fills in, and what the header and the
 //! cells must agree on.
 
-use crate::arguments::Text;
+use cci::__binding::Text;
 use cci::__binding::{ConnectionCell, EndpointCell, EventCell};
 use std::ffi::{c_char, c_uint};
 use std::mem::offset_of;

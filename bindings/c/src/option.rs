@@ -1,9 +1,10 @@
 //! Options of endpoints and connections.
 
-use crate::arguments::Out;
+use crate::arguments::MISSING;
 use crate::handles::Handle;
 use crate::status::Refusal;
 use crate::{guard, status};
+use cci::__binding::Out;
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, OptionValue, Timeout};
 use cci::{Alignment, ConnectionOption, EndpointOption};
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -112,7 +113,7 @@ unsafe fn get_endpoint(cell: &EndpointCell, option: EndpointOption, val: *mut c_
 /// `val` is NULL, or writable for a `T`. Callers name `T`, so that no other width is inferred.
 unsafe fn give<T>(val: *mut c_void, value: T) -> Result<(), Refusal> {
     // SAFETY: NULL, or writable for a `T` during the call, by the contract above.
-    unsafe { Out::new(val.cast()) }.place()?.put(value);
+    unsafe { Out::new(val.cast()) }.variable(MISSING)?.put(value);
     Ok(())
 }
 

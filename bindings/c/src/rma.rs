@@ -1,12 +1,13 @@
 //! Registrations and RMA.
 
-use crate::arguments::{self, In, Out};
+use crate::arguments::{self, MISSING};
 use crate::guard;
 use crate::handles::{self, Handle, Named};
 use crate::status::Refusal;
 use cci::__binding::{
     self as raw, Access, AtomicU64, ConnectionCell, EndpointCell, Flags, Ordering, PerProcess, Served, Slab,
 };
+use cci::__binding::{In, Out};
 use cci::{Atomic, Memory, OpenError, RegisterError, Rights, RmaError, RmaHandle, Status};
 use std::collections::HashMap;
 use std::ffi::{c_int, c_void};
@@ -68,7 +69,7 @@ pub(crate) fn forget(endpoint: &EndpointCell) {
 
 /// The handle that a program names: its own copy, or the library's cell.
 pub(crate) fn handle(pointer: In<'_, RmaHandle>) -> Result<RmaHandle, Refusal> {
-    pointer.load().ok_or(Refusal::Argument("the RMA handle is NULL"))
+    pointer.get().ok_or(Refusal::Argument("the RMA handle is NULL"))
 }
 
 /// What peers may do: the bits READ and WRITE. Old programs set others too, which mean nothing
@@ -162,7 +163,7 @@ unsafe fn register<F: FnOnce() -> Option<&'static ConnectionCell>>(
     served: Served<F>,
     rma_handle: Out<'_, *const HandleCell>,
 ) -> Result<(), Refusal> {
-    let rma_handle = rma_handle.place()?;
+    let rma_handle = rma_handle.variable(MISSING)?;
     if start.is_null() || length == 0 {
         return Err(RegisterError::Null.into());
     }
@@ -255,7 +256,7 @@ unsafe extern "C" fn ccix_rma_atomic(
                 "an atomic operation takes BLOCKING, NO_COPY, SILENT and FENCE, and no other flag",
             ));
         };
-        let asked = atomic.load().ok_or(Refusal::Argument("the atomic operation is NULL"))?;
+        let asked = atomic.get().ok_or(Refusal::Argument("the atomic operation is NULL"))?;
         let atomic = match asked.operation {
             FETCH_ADD => Atomic::FetchAdd(asked.operand),
             COMPARE_SWAP => Atomic::CompareSwap { expected: asked.expected, desired: asked.operand },
@@ -269,7 +270,7 @@ unsafe extern "C" fn ccix_rma_atomic(
 }
 
 /// A handle, and an offset in what it names.
-type Place<'call> = (In<'call, RmaHandle>, u64);
+type Variable<'call> = (In<'call, RmaHandle>, u64);
 
 /// Starts an RMA of so many bytes, and waits for its end if the flags say so.
 ///
@@ -279,7 +280,7 @@ type Place<'call> = (In<'call, RmaHandle>, u64);
 unsafe fn start(
     named: Named,
     (msg_ptr, msg_len): (*const c_void, u32),
-    ((local, local_offset), (remote, remote_offset)): (Place<'_>, Place<'_>),
+    ((local, local_offset), (remote, remote_offset)): (Variable<'_>, Variable<'_>),
     (access, len): (Access, u64),
     context: *const c_void,
     flags: Flags,

@@ -1,9 +1,10 @@
 //! Room for messages that a program writes before it sends them (`ccix.h`).
 
-use crate::arguments::Out;
+use crate::arguments::MISSING;
 use crate::handles::Handle;
 use crate::send::flags;
 use crate::{guard, handles};
+use cci::__binding::Out;
 use cci::__binding::{self as raw, ConnectionCell, EndpointCell, Flags};
 use std::ffi::{c_int, c_void};
 
@@ -15,7 +16,7 @@ extern "C" fn ccix_reserve(
     room: Out<'_, u64>,
 ) -> c_int {
     guard::on_connection(connection.get(), |named| {
-        let (ptr, room) = (ptr.place()?, room.place()?);
+        let (ptr, room) = (ptr.variable(MISSING)?, room.variable(MISSING)?);
         let reserved = raw::reserve(named.endpoint, || named.live(), length as usize)?;
         // The endpoint keeps the memory until the room is given back.
         ptr.put(std::ptr::with_exposed_provenance_mut(reserved.memory.start()));

@@ -1,11 +1,11 @@
 //! Endpoints and requests.
 
-use crate::answer::{ALREADY_INITIALIZED, Answer, DEVICE_CYCLE, ErrorHandler, Refusal, handler_of};
-use crate::arguments::{In, Out, Variable};
+use crate::answer::{ALREADY_INITIALIZED, Answer, DEVICE_CYCLE, ErrorHandler, NULL, Refusal, handler_of};
 use crate::layout::{CAddress, CParameter, CSegment, CStatus, segments};
 use crate::registry::{End, Handle, Membership, lock, registry};
 use cci::{Context, Device};
 use cci_job::Job;
+use cci_mem::arguments::{In, Out, Variable};
 use cci_mem::sync::{AtomicBool, Ordering};
 use cci_mx::{Endpoint, Error, Match, NotOpened, Options, Place, Request, Status, Unexpected};
 use cci_peers::{NoDevice, device_beneath};
@@ -174,7 +174,7 @@ pub(crate) unsafe fn open(
 ) -> Answer {
     let registry = registry()?;
     registry.check()?;
-    let to = to.variable()?;
+    let to = to.variable(NULL)?;
     if board != 0 && board != ANY {
         return Err(Error::BoardUnknown.into());
     }
@@ -217,7 +217,7 @@ pub(crate) unsafe fn send(
     is_sync: bool,
     request: Out<'_, Handle>,
 ) -> Answer {
-    let request = request.variable()?;
+    let request = request.variable(NULL)?;
     // SAFETY: as for this function.
     let segments = unsafe { segments(list, count) }?;
     let start = if is_sync { Endpoint::send_sync } else { Endpoint::send };
@@ -238,7 +238,7 @@ pub(crate) unsafe fn receive(
     context: *mut c_void,
     request: Out<'_, Handle>,
 ) -> Answer {
-    let request = request.variable()?;
+    let request = request.variable(NULL)?;
     // SAFETY: as for this function.
     let segments = unsafe { segments(list, count) }?;
     let begin = end.endpoint.receive(segments, wanted, word(context))?;
@@ -248,7 +248,7 @@ pub(crate) unsafe fn receive(
 /// The request to which a pointer leads.
 #[inline]
 fn named(end: &End, request: In<'_, Handle>) -> Result<Request, Refusal> {
-    end.request(request.get()?)
+    end.request(request.get().ok_or(NULL)?)
 }
 
 /// Gives a status and whether there is one.
@@ -297,7 +297,7 @@ pub(crate) fn probe(
 }
 
 pub(crate) fn peek(end: &Arc<End>, limit: Option<Duration>, request: Out<'_, Handle>, result: Out<'_, u32>) -> Answer {
-    let request = request.variable()?;
+    let request = request.variable(NULL)?;
     let found = end.endpoint.peek(limit)?;
     result.offer(u32::from(found.is_some()));
     if let Some(found) = found {
@@ -313,11 +313,11 @@ pub(crate) fn buffered(
     result: Out<'_, u32>,
 ) -> Answer {
     let is_buffered = end.endpoint.buffered(named(end, request)?, limit)?;
-    result.give(u32::from(is_buffered))
+    result.give(u32::from(is_buffered), NULL)
 }
 
 pub(crate) fn cancel(end: &Arc<End>, request: In<'_, Handle>, result: Out<'_, u32>) -> Answer {
-    let result = result.variable()?;
+    let result = result.variable(NULL)?;
     result.put(u32::from(end.endpoint.cancel(named(end, request)?)?));
     Ok(())
 }
@@ -327,10 +327,10 @@ pub(crate) fn forget(end: &Arc<End>, request: In<'_, Handle>) -> Answer {
 }
 
 pub(crate) fn context(request: In<'_, Handle>, to: Out<'_, *mut c_void>) -> Answer {
-    let handle = request.get()?;
+    let handle = request.get().ok_or(NULL)?;
     let end = registry()?.end_of(handle)?;
     let context = end.endpoint.context(end.request(handle)?)?;
-    to.give(std::ptr::with_exposed_provenance_mut(context as usize))
+    to.give(std::ptr::with_exposed_provenance_mut(context as usize), NULL)
 }
 
 pub(crate) fn set_timeout(end: &Arc<End>, request: Handle, ms: u32) -> Answer {
@@ -343,7 +343,7 @@ pub(crate) fn set_timeout(end: &Arc<End>, request: Handle, ms: u32) -> Answer {
 }
 
 pub(crate) fn connect(end: &Arc<End>, at: (u64, u32), key: u32, ms: u32, to: Out<'_, CAddress>) -> Answer {
-    let to = to.variable()?;
+    let to = to.variable(NULL)?;
     to.put(end.endpoint.connect(at, key, limit(ms))?.into());
     Ok(())
 }
@@ -355,7 +355,7 @@ pub(crate) fn iconnect(
     (bits, context): (u64, *mut c_void),
     request: Out<'_, Handle>,
 ) -> Answer {
-    let request = request.variable()?;
+    let request = request.variable(NULL)?;
     let begin = end.endpoint.start_connect(at, key, bits, word(context))?;
     begun(end, begin, request, true)
 }

@@ -1,12 +1,12 @@
 //! The symbols.
 
-use crate::answer::ErrorHandler;
-use crate::arguments::{In, Out, Text};
+use crate::answer::{ErrorHandler, NULL};
 use crate::boundary::answer;
 use crate::calls::{self, UnexpectedHandler, limit};
 use crate::layout::{CAddress, CParameter, CSegment, CStatus};
 use crate::registry::{Handle, with_end};
 use crate::{information, names};
+use cci_mem::arguments::{In, Out, Text};
 use cci_mx::Match;
 use std::ffi::{c_char, c_int, c_uint, c_void};
 use std::time::Duration;
@@ -107,7 +107,7 @@ export_of_endpoint! {
     mx_set_request_timeout(end, request: Handle, timeout: u32) => calls::set_timeout(end, request, timeout);
     mx_forget(end, request: In<'_, Handle>) => calls::forget(end, request);
     mx_register_unexp_handler(end, handler: Option<UnexpectedHandler>, context: *mut c_void) => calls::on_unexpected(end, handler, context);
-    mx_get_endpoint_addr(end, address: Out<'_, CAddress>) => address.give(end.endpoint.address().into());
+    mx_get_endpoint_addr(end, address: Out<'_, CAddress>) => address.give(end.endpoint.address().into(), NULL);
 }
 
 /// # Safety

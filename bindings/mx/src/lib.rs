@@ -4,7 +4,6 @@
 //! pointers, so that one that is stale or invented is refused. A panic never leaves.
 
 mod answer;
-mod arguments;
 mod boundary;
 mod calls;
 mod exports;

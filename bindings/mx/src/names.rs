@@ -1,9 +1,9 @@
 //! Hosts, NICs, addresses and texts.
 
 use crate::answer::{Answer, NULL, Refusal, text_of};
-use crate::arguments::{Out, Text};
 use crate::layout::CAddress;
 use crate::registry::{lock, registry};
+use cci_mem::arguments::{Out, Text};
 use cci_mem::lookup::Wait;
 use cci_mx::{Address, Code, Error};
 use std::ffi::{CStr, c_char, c_uint, c_void};
@@ -44,9 +44,9 @@ fn nic_of_rank(text: &str) -> Option<Result<u64, Refusal>> {
 
 pub(crate) fn nic_of_host(name: Text<'_>, nic: Out<'_, u64>) -> Answer {
     registry()?.check()?;
-    name.check()?;
-    let nic = nic.variable()?;
-    let text = name.get()?.to_str().map_err(|_| Error::HostnameArguments)?;
+    name.check(NULL)?;
+    let nic = nic.variable(NULL)?;
+    let text = name.get().ok_or(NULL)?.to_str().map_err(|_| Error::HostnameArguments)?;
     if let Some(found) = nic_of_rank(text) {
         nic.put(found?);
         return Ok(());
@@ -77,7 +77,7 @@ pub(crate) fn nic_of_board(board: u32, nic: Out<'_, u64>) -> Answer {
     if board != 0 {
         return Err(Error::BoardUnknown.into());
     }
-    let nic = nic.variable()?;
+    let nic = nic.variable(NULL)?;
     nic.put(own_nic()?);
     Ok(())
 }
@@ -86,7 +86,7 @@ pub(crate) fn board_of_nic(nic: u64, board: Out<'_, u32>) -> Answer {
     if own_nic()? != nic {
         return Err(Error::NicNotFound.into());
     }
-    board.give(0)
+    board.give(0, NULL)
 }
 
 /// Gives the name of the host of a NIC, cut to the room for it.
@@ -113,9 +113,9 @@ pub(crate) unsafe fn host_of_nic(nic: u64, name: *mut c_char) -> Answer {
 
 pub(crate) fn take_apart(of: CAddress, nic: Out<'_, u64>, id: Out<'_, u32>, session: Option<Out<'_, u32>>) -> Answer {
     let address = Address::from(of);
-    nic.give(address.nic())?;
-    id.give(address.id())?;
-    session.map_or(Ok(()), |session| session.give(address.session()))
+    nic.give(address.nic(), NULL)?;
+    id.give(address.id(), NULL)?;
+    session.map_or(Ok(()), |session| session.give(address.session(), NULL))
 }
 
 pub(crate) fn set_context(of: CAddress, context: *mut c_void) -> Answer {
@@ -133,7 +133,7 @@ pub(crate) fn context(of: CAddress, context: Out<'_, *mut c_void>) -> Answer {
     registry()?.check()?;
     let contexts = registry()?.contexts.read().unwrap_or_else(PoisonError::into_inner);
     let found = contexts.get(&of.into()).copied().unwrap_or(0);
-    context.give(std::ptr::with_exposed_provenance_mut(found))
+    context.give(std::ptr::with_exposed_provenance_mut(found), NULL)
 }
 
 /// Texts that never end, by code.

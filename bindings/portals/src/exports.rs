@@ -1,13 +1,13 @@
 //! The symbols.
 
 use crate::answer::answer;
-use crate::arguments::{In, Out};
 use crate::layout::{CDescriptor, CEvent, CLimits, CProcess};
 use crate::objects::Pair;
 use crate::registry::Handler;
 use crate::runtime::Map;
 use crate::transfers::To;
 use crate::{objects, queues, runtime, transfers};
+use cci_mem::arguments::{In, Out};
 use std::ffi::{c_int, c_uint, c_ulong};
 
 /// Exports calls: the symbol, its signature and what it does.

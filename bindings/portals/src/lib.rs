@@ -4,7 +4,6 @@
 //! invented is refused. A panic never leaves.
 
 mod answer;
-mod arguments;
 mod exports;
 mod layout;
 mod names;

@@ -1,11 +1,11 @@
 //! The library, its interface, match entries and memory descriptors.
 
 use crate::answer::{Answer, Refusal};
-use crate::arguments::{In, Out};
 use crate::layout::{CDescriptor, CLimits, CProcess};
 use crate::registry::{Maps, Registry, lock, registry};
 use cci::{Context, Device};
 use cci_job::Job;
+use cci_mem::arguments::{In, Out};
 use cci_peers::{NoDevice, device_beneath};
 use cci_portals::{ANY, AccessEntry, Error, Handle, Interface, Limits, Match, Place, Position, Unlink};
 use std::ffi::{c_int, c_uint, c_ulong};
@@ -31,7 +31,7 @@ fn is_accelerated(interface: u32) -> Result<bool, Error> {
 }
 
 pub(crate) fn init(most: Out<'_, c_int>, is_cray: bool) -> Answer {
-    let most = most.variable()?;
+    let most = most.variable(Error::Address)?;
     crate::names::set_stream();
     *registry()?.initialised.write().unwrap_or_else(PoisonError::into_inner) = Some(is_cray);
     most.put(INTERFACES as c_int);
@@ -57,7 +57,7 @@ pub(crate) fn ni_init(
 ) -> Answer {
     let registry = registry()?;
     let is_cray = registry.is_cray()?;
-    let handle = handle.variable()?;
+    let handle = handle.variable(Error::Address)?;
     let is_accelerated = is_accelerated(interface)?;
     let _alone = lock(&registry.opening);
     let number = usize::from(is_accelerated);
@@ -141,12 +141,12 @@ pub(crate) fn status(ni: u32, register: u32, value: Out<'_, u64>) -> Answer {
     let network = registry()?.network(ni)?;
     let found = network.status(register)?;
     registry()?.run_handlers(&network);
-    value.give(found)
+    value.give(found, Error::Address.into())
 }
 
 pub(crate) fn distance(ni: u32, process: CProcess, distance: Out<'_, c_ulong>) -> Answer {
     let found = registry()?.network(ni)?.distance(process.into())?;
-    distance.give(found as c_ulong)
+    distance.give(found as c_ulong, Error::Address.into())
 }
 
 pub(crate) fn handle_of(any: u32, ni: Out<'_, u32>) -> Answer {
@@ -154,22 +154,22 @@ pub(crate) fn handle_of(any: u32, ni: Out<'_, u32>) -> Answer {
     if !network.has(Handle::from_bits(any)) {
         return Err(Error::Handle.into());
     }
-    ni.give(network.handle().bits())
+    ni.give(network.handle().bits(), Error::Address.into())
 }
 
 pub(crate) fn uid(ni: u32, uid: Out<'_, u32>) -> Answer {
     let found = registry()?.network(ni)?.identity().0;
-    uid.give(found)
+    uid.give(found, Error::Address.into())
 }
 
 pub(crate) fn jid(ni: u32, jid: Out<'_, u32>) -> Answer {
     let found = registry()?.network(ni)?.identity().1;
-    jid.give(found)
+    jid.give(found, Error::Address.into())
 }
 
 pub(crate) fn id(ni: u32, id: Out<'_, CProcess>) -> Answer {
     let found = registry()?.network(ni)?.id();
-    id.give(found.into())
+    id.give(found.into(), Error::Address.into())
 }
 
 fn unlink(of: c_uint) -> Unlink {
@@ -190,7 +190,7 @@ fn wanted((source, bits, ignore, goes): Wanted) -> (Match, Unlink) {
 /// Attaches an entry. Returns the handle that it has written.
 pub(crate) fn attach(ni: u32, portal: u32, of: Wanted, at: c_uint, handle: Out<'_, u32>) -> Result<u32, Refusal> {
     let network = registry()?.network(ni)?;
-    let handle = handle.variable()?;
+    let handle = handle.variable(Error::Address)?;
     let (wanted, goes) = wanted(of);
     let made = network.attach(portal, wanted, goes, position(at))?;
     handle.put(made.bits());
@@ -199,7 +199,7 @@ pub(crate) fn attach(ni: u32, portal: u32, of: Wanted, at: c_uint, handle: Out<'
 
 pub(crate) fn attach_any(ni: u32, portal: Out<'_, u32>, of: Wanted, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.network(ni)?;
-    let (handle, portal) = (handle.variable()?, portal.variable()?);
+    let (handle, portal) = (handle.variable(Error::Address)?, portal.variable(Error::Address)?);
     let (wanted, goes) = wanted(of);
     let (index, made) = network.attach_any(wanted, goes)?;
     portal.put(index);
@@ -209,7 +209,7 @@ pub(crate) fn attach_any(ni: u32, portal: Out<'_, u32>, of: Wanted, handle: Out<
 
 pub(crate) fn insert(base: u32, of: Wanted, at: c_uint, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.open(base, Error::Entry)?;
-    let handle = handle.variable()?;
+    let handle = handle.variable(Error::Address)?;
     let (wanted, goes) = wanted(of);
     let made = network.insert(Handle::from_bits(base), wanted, goes, position(at))?;
     handle.put(made.bits());
@@ -227,7 +227,7 @@ pub(crate) fn unlink_entry(entry: u32) -> Answer {
 /// As for [`CDescriptor::descriptor`].
 pub(crate) unsafe fn attach_memory(entry: u32, of: CDescriptor, goes: c_uint, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.open(entry, Error::Entry)?;
-    let handle = handle.variable()?;
+    let handle = handle.variable(Error::Address)?;
     // SAFETY: as for this function.
     let descriptor = unsafe { of.descriptor(registry()?.is_cray()?) }?;
     let made = network.attach_memory(Handle::from_bits(entry), descriptor, unlink(goes))?;
@@ -242,7 +242,7 @@ pub(crate) unsafe fn attach_memory(entry: u32, of: CDescriptor, goes: c_uint, ha
 /// As for [`CDescriptor::descriptor`].
 pub(crate) unsafe fn bind(ni: u32, of: CDescriptor, goes: c_uint, handle: Out<'_, u32>) -> Answer {
     let network = registry()?.network(ni)?;
-    let handle = handle.variable()?;
+    let handle = handle.variable(Error::Address)?;
     // SAFETY: as for this function.
     let descriptor = unsafe { of.descriptor(registry()?.is_cray()?) }?;
     let made = network.bind(descriptor, unlink(goes))?;
@@ -307,7 +307,7 @@ pub(crate) unsafe fn attach_both(ni: u32, portal: u32, pair: Pair<'_>) -> Answer
 /// As for [`CDescriptor::descriptor`].
 pub(crate) unsafe fn post(ni: u32, base: u32, pair: Pair<'_>, test: u32) -> Answer {
     let network = registry()?.network(ni)?;
-    let (entry_to, memory_to) = (pair.entry.variable()?, pair.memory.variable()?);
+    let (entry_to, memory_to) = (pair.entry.variable(Error::Address)?, pair.memory.variable(Error::Address)?);
     // SAFETY: as for this function.
     let descriptor = unsafe { pair.descriptor.descriptor(registry()?.is_cray()?) }?;
     let (wanted, goes) = wanted(pair.of);

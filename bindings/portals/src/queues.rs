@@ -1,9 +1,9 @@
 //! Event queues.
 
 use crate::answer::Answer;
-use crate::arguments::{Out, Variable};
 use crate::layout::CEvent;
 use crate::registry::{Handler, registry};
+use cci_mem::arguments::{Out, Variable};
 use cci_portals::{Error, Event, Handle};
 use std::ffi::c_int;
 use std::sync::PoisonError;
@@ -15,7 +15,7 @@ const FOREVER: u32 = u32::MAX;
 
 pub(crate) fn allocate(ni: u32, count: u64, handler: Option<Handler>, queue: Out<'_, u32>) -> Answer {
     let network = registry()?.network(ni)?;
-    let queue = queue.variable()?;
+    let queue = queue.variable(Error::Address)?;
     let made = network.queue(count, handler.is_some())?;
     if let Some(handler) = handler.filter(|_| made != Handle::NO_QUEUE) {
         registry()?.handlers.write().unwrap_or_else(PoisonError::into_inner).insert(made.bits(), handler);
@@ -38,7 +38,7 @@ fn hand_over((event, is_lost): (Event, bool), to: Variable<'_, CEvent>) -> Answe
 
 pub(crate) fn get(queue: u32, event: Out<'_, CEvent>) -> Answer {
     let network = registry()?.open(queue, Error::Queue)?;
-    let event = event.variable()?;
+    let event = event.variable(Error::Address)?;
     let found = network.event(Handle::from_bits(queue));
     registry()?.run_handlers(&network);
     hand_over(found?, event)
@@ -68,7 +68,7 @@ pub(crate) unsafe fn poll(
     if queues.is_null() {
         return Err(Error::Address.into());
     }
-    let (event, which) = (event.variable()?, which.variable()?);
+    let (event, which) = (event.variable(Error::Address)?, which.variable(Error::Address)?);
     // SAFETY: not NULL, and one of `count` handles; of any alignment.
     let handles: Vec<Handle> =
         (0..count).map(|at| Handle::from_bits(unsafe { queues.add(at).read_unaligned() })).collect();

@@ -1,10 +1,10 @@
 //! Ranks and maps.
 
 use crate::answer::Answer;
-use crate::arguments::Out;
 use crate::layout::CProcess;
 use crate::registry::{Maps, Ranks, lock, registry};
 use cci_job::Job;
+use cci_mem::arguments::Out;
 use cci_portals::{Error, Handle, ProcessId};
 use std::ffi::c_int;
 use std::net::Ipv4Addr;
@@ -81,7 +81,7 @@ pub(crate) fn rank_id(ni: u32, rank: u32, id: Out<'_, CProcess>) -> Answer {
         let Maps { nids, pids } = maps_of(ranks, ni);
         Ok(ProcessId { nid: of(nids)?, pid: of(pids)? })
     })?;
-    id.give(found.into())
+    id.give(found.into(), Error::Address.into())
 }
 
 /// Which of the maps.

@@ -1,6 +1,6 @@
 //! What calls return, and the boundary that no panic crosses.
 
-use crate::arguments::{Code, Out, Text};
+use cci_mem::arguments::Out;
 use cci_sci::Error;
 use std::ffi::{CStr, c_char, c_int, c_uint};
 use std::panic::{AssertUnwindSafe, catch_unwind};
@@ -25,6 +25,9 @@ pub(crate) const TRANSFER_FAILED: Refusal = Refusal(0x4000_0a06);
 /// A pointer that must lead somewhere is NULL, or a handle is none.
 pub(crate) const WRONG: Refusal = Refusal(0x4000_0912);
 
+/// Where a call puts its code.
+pub(crate) type Code<'call> = Out<'call, c_uint>;
+
 pub(crate) type Answer<R> = Result<R, Refusal>;
 
 /// Runs a call, and writes its code.
@@ -39,7 +42,7 @@ pub(crate) fn answer<R>(error: Code<'_>, otherwise: R, act: impl FnOnce() -> Ans
         Ok(result) => (result, 0),
         Err(Refusal(code)) => (otherwise, code),
     };
-    error.put(code);
+    error.offer(code);
     result
 }
 
@@ -119,20 +122,6 @@ pub(crate) fn release_cancellation(before: Cancellation) {
     unsafe {
         pthread_setcancelstate(before.state, std::ptr::null_mut());
         pthread_setcanceltype(before.kind, std::ptr::null_mut());
-    }
-}
-
-impl<T> Out<'_, T> {
-    /// Refuses NULL where a result must be asked for.
-    pub(crate) fn check(self) -> Answer<()> {
-        if self.is_null() { Err(WRONG) } else { Ok(()) }
-    }
-}
-
-impl Text<'_> {
-    /// Refuses NULL where a text must be given, and reads nothing.
-    pub(crate) fn check(&self) -> Answer<()> {
-        if self.is_null() { Err(WRONG) } else { Ok(()) }
     }
 }
 

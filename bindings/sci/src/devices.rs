@@ -1,9 +1,9 @@
 //! Virtual devices, nodes and queries.
 
-use crate::answer::{Answer, ILLEGAL_QUERY, Refusal, WRONG, answer, check, guarded};
-use crate::arguments::{Code, Out, Text};
+use crate::answer::{Answer, Code, ILLEGAL_QUERY, Refusal, WRONG, answer, check, guarded};
 use crate::flags;
 use crate::registry::{Device, Handle, check_adapter, registry};
+use cci_mem::arguments::{Out, Text};
 use cci_mem::quiet_thread;
 use cci_sci::{Error, Nodes};
 use std::ffi::{c_char, c_int, c_uint, c_void};
@@ -75,12 +75,12 @@ pub(crate) fn terminate() {
 pub(crate) fn open(to: Out<'_, Handle>, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[], &[])?;
-        to.check()?;
+        to.check(WRONG)?;
         let registry = registry()?;
         registry.check()?;
         let handle = registry.next();
         registry.devices.enter(handle, Device { host: registry.host()? });
-        to.put(handle);
+        to.offer(handle);
         Ok(())
     };
     answer(error, (), act)
@@ -108,9 +108,9 @@ pub(crate) fn local_node(adapter: c_uint, to: Out<'_, c_uint>, given: c_uint, er
     let act = || {
         flags::check(given, &[], &[])?;
         check_adapter(adapter)?;
-        to.check()?;
+        to.check(WRONG)?;
         let node = own_node()?;
-        to.put(node);
+        to.offer(node);
         Ok(())
     };
     answer(error, (), act)
@@ -138,8 +138,8 @@ pub(crate) fn nodes_of_name(
 ) {
     let act = || {
         flags::check(given, &[], &[])?;
-        name.check()?;
-        to.check()?;
+        name.check(WRONG)?;
+        to.check(WRONG)?;
         registry()?.check()?;
         let name = name.get().ok_or(WRONG)?.to_str().map_err(|_| Error::NoSuchNode)?;
         let table = Nodes::from_environment().map_err(|why| Refusal::from(why.code()))?;
@@ -147,8 +147,8 @@ pub(crate) fn nodes_of_name(
         // The last place ends the list.
         let places = nodes.iter_mut().rev().skip(1).rev();
         let count = places.zip(table.of_host(name)).map(|(place, node)| *place = node).count();
-        to.put(nodes);
-        kind.put(0);
+        to.offer(nodes);
+        kind.offer(0);
         if count == 0 { Err(Error::NoSuchNode.into()) } else { Ok(()) }
     };
     answer(error, (), act)

@@ -1,9 +1,10 @@
 //! The calls of the header, each under two names: for programs of one thread and of several.
 
-use crate::arguments::{Code, Out, Text};
+use crate::answer::Code;
 use crate::callbacks::{CodeCallback, DataCallback, Function, LocalCallback, RemoteCallback};
 use crate::registry::Handle;
 use crate::{answer, devices, interrupts, maps, queues, segments};
+use cci_mem::arguments::{Out, Text};
 use std::ffi::{c_char, c_int, c_uint, c_void};
 
 /// Declares calls: those for programs of one thread, and those for programs of several.

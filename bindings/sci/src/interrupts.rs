@@ -1,12 +1,12 @@
 //! Interrupts, with bytes and without.
 
-use crate::answer::{Answer, WRONG, answer, check};
-use crate::arguments::{Code, Out};
+use crate::answer::{Answer, Code, WRONG, answer, check};
 use crate::callbacks::{CodeCallback, DataCallback, Function, callback};
 use crate::devices::device;
 use crate::flags::{self, has};
 use crate::objects::{end, make};
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
+use cci_mem::arguments::Out;
 use cci_sci::{DataInterrupt, Error, Host, Interrupt, RemoteDataInterrupt, RemoteInterrupt};
 use std::ffi::{c_uint, c_void};
 
@@ -18,9 +18,9 @@ use std::ffi::{c_uint, c_void};
 unsafe fn wanted(number: Out<'_, c_uint>, adapter: c_uint, given: c_uint) -> Answer<Option<c_uint>> {
     flags::check(given, &[&flags::USE_CALLBACK, &flags::FIXED_INTNO], &[&flags::SHARED_INT])?;
     check_adapter(adapter)?;
-    number.check()?;
+    let number = number.variable(WRONG)?;
     // SAFETY: with the flag the program has put its number there.
-    Ok(if has(given, &flags::FIXED_INTNO) { unsafe { number.get() } } else { None })
+    Ok(has(given, &flags::FIXED_INTNO).then(|| unsafe { number.get() }))
 }
 
 /// Creates an interrupt.
@@ -38,7 +38,7 @@ pub(crate) unsafe fn create(
     error: Code<'_>,
 ) {
     let act = || {
-        to.check()?;
+        to.check(WRONG)?;
         // SAFETY: as for this function.
         let fixed = unsafe { wanted(number, adapter, given) }?;
         let function = callback(given, function, arg)?;
@@ -46,8 +46,8 @@ pub(crate) unsafe fn create(
         let (handle, interrupt) = (registry.next(), device.host.interrupt(fixed)?);
         let interrupt = registry.interrupts.enter(handle, Owned::new(&device, interrupt));
         // Before a callback may need them.
-        number.put(interrupt.object.number());
-        to.put(handle);
+        number.offer(interrupt.object.number());
+        to.offer(handle);
         if let Some(function) = function {
             let name = handle.addr();
             interrupt.object.on_trigger(move |()| function.call(name, 0))?;
@@ -107,7 +107,7 @@ pub(crate) unsafe fn create_data(
     error: Code<'_>,
 ) {
     let act = || {
-        to.check()?;
+        to.check(WRONG)?;
         // SAFETY: as for this function.
         let fixed = unsafe { wanted(number, adapter, given) }?;
         let function = callback(given, function, arg)?;
@@ -115,8 +115,8 @@ pub(crate) unsafe fn create_data(
         let (handle, interrupt) = (registry.next(), device.host.data_interrupt(fixed)?);
         let interrupt = registry.data_interrupts.enter(handle, Owned::new(&device, interrupt));
         // Before a callback may need them.
-        number.put(interrupt.object.number());
-        to.put(handle);
+        number.offer(interrupt.object.number());
+        to.offer(handle);
         if let Some(function) = function {
             let name = handle.addr();
             interrupt.object.on_data(move |mut bytes| function.call(name, &mut bytes))?;
@@ -146,7 +146,7 @@ pub(crate) unsafe fn wait_data(
     let act = || {
         flags::check(given, &[], &[])?;
         // SAFETY: not NULL, so that the program has put the size of its room there.
-        let room = unsafe { length.get() }.ok_or(WRONG)? as usize;
+        let room = unsafe { length.variable(WRONG)?.get() } as usize;
         if room > 0 {
             check(to)?;
         }
@@ -157,7 +157,7 @@ pub(crate) unsafe fn wait_data(
             // room.
             unsafe { std::ptr::copy_nonoverlapping(bytes.as_ptr(), to.cast(), fits) };
         }
-        length.put(bytes.len() as c_uint);
+        length.offer(bytes.len() as c_uint);
         if fits < bytes.len() { Err(Error::Overflow.into()) } else { Ok(()) }
     };
     answer(error, (), act)

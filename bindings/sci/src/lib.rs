@@ -4,7 +4,6 @@
 //! that is stale or invented is refused. A panic never leaves.
 
 mod answer;
-mod arguments;
 mod callbacks;
 mod devices;
 mod exports;

@@ -1,9 +1,9 @@
 //! Maps, sequences and copies.
 
-use crate::answer::{Answer, ILLEGAL_FLAG, TRANSFER_FAILED, WRONG, answer};
-use crate::arguments::{Code, Out};
+use crate::answer::{Answer, Code, ILLEGAL_FLAG, TRANSFER_FAILED, WRONG, answer};
 use crate::flags::{self, has};
 use crate::registry::{Handle, Map, MapSequence, registry};
+use cci_mem::arguments::Out;
 use cci_mem::sync::{AtomicUsize, Ordering, fence};
 use cci_sci::{Access, EVERY_NODE, Error, Sequence, SequenceStatus, Window};
 use std::ffi::{c_uint, c_void};
@@ -23,7 +23,7 @@ fn enter(to: Out<'_, Handle>, window: Window) -> Answer<*mut c_void> {
     let registry = registry()?;
     let (handle, address) = (registry.next(), window.as_ptr());
     registry.maps.enter(handle, Map { window, sequences: AtomicUsize::new(0) });
-    to.put(handle);
+    to.offer(handle);
     Ok(address.cast())
 }
 
@@ -36,7 +36,7 @@ pub(crate) fn map_local(
 ) -> *mut c_void {
     let act = || {
         flags::check(given, &[&flags::READONLY_MAP, &flags::IO_MAP_IOSPACE], &[&flags::FIXED_MAP_ADDR])?;
-        to.check()?;
+        to.check(WRONG)?;
         let segment = registry()?.segments.find(segment)?;
         let window = segment.object.map(range(offset, size)?, access(given))?;
         enter(to, window)
@@ -54,7 +54,7 @@ pub(crate) fn map_remote(
     let act = || {
         let later = [&flags::FIXED_MAP_ADDR, &flags::LOCK_OPERATION];
         flags::check(given, &[&flags::READONLY_MAP, &flags::BROADCAST, &flags::IO_MAP_IOSPACE], &later)?;
-        to.check()?;
+        to.check(WRONG)?;
         let segment = registry()?.remotes.find(segment)?.object.segment()?;
         if has(given, &flags::BROADCAST) && segment.node() != EVERY_NODE {
             return Err(ILLEGAL_FLAG);
@@ -84,14 +84,14 @@ pub(crate) fn unmap(handle: Handle, given: c_uint, error: Code<'_>) {
 pub(crate) fn create_sequence(map: Handle, to: Out<'_, Handle>, given: c_uint, error: Code<'_>) {
     let act = || {
         flags::check(given, &[&flags::FAST_BARRIER], &[])?;
-        to.check()?;
+        to.check(WRONG)?;
         let registry = registry()?;
         let map = registry.maps.find(map)?;
         // Publishes nothing.
         map.sequences.fetch_add(1, Ordering::Relaxed);
         let (handle, sequence) = (registry.next(), map.window.sequence());
         registry.sequences.enter(handle, MapSequence::Of(sequence, map));
-        to.put(handle);
+        to.offer(handle);
         Ok(())
     };
     answer(error, (), act)

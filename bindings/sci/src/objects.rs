@@ -1,10 +1,10 @@
 //! What the calls for objects of every kind do alike.
 
-use crate::answer::answer;
-use crate::arguments::{Code, Out};
+use crate::answer::{Code, WRONG, answer};
 use crate::devices::device;
 use crate::flags;
 use crate::registry::{Handle, Owned, Registry, Table, check_adapter, registry};
+use cci_mem::arguments::Out;
 use cci_sci::{Error, Host};
 use std::ffi::c_uint;
 
@@ -24,12 +24,12 @@ pub(crate) fn make<T>(
     let act = || {
         flags::check(given, &[], &[])?;
         check_adapter(adapter)?;
-        to.check()?;
+        to.check(WRONG)?;
         let (registry, device) = (registry()?, device(sd)?);
         let object = make(&device.host)?;
         let handle = registry.next();
         kind(registry).enter(handle, Owned::new(&device, object));
-        to.put(handle);
+        to.offer(handle);
         Ok(())
     };
     answer(error, (), act)

@@ -1,11 +1,11 @@
 //! DMA queues.
 
-use crate::answer::{Answer, TRANSFER_FAILED, answer, check};
-use crate::arguments::{Code, Out};
+use crate::answer::{Answer, Code, TRANSFER_FAILED, answer, check};
 use crate::callbacks::{CodeCallback, Function, callback};
 use crate::flags::{self, has};
 use crate::objects::{end, make};
 use crate::registry::{Handle, limit, registry};
+use cci_mem::arguments::Out;
 use cci_sci::{Direction, DmaQueue, Error, Host, MOST_PARTS, Part, QueueState};
 use std::ffi::{c_uint, c_void};
 

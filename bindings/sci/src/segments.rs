@@ -1,13 +1,13 @@
 //! Segments of this process and of others.
 
-use crate::answer::{Answer, FLAG_NOT_IMPLEMENTED, NOT_IMPLEMENTED, Refusal, WRONG, answer};
-use crate::arguments::{Code, Out};
+use crate::answer::{Answer, Code, FLAG_NOT_IMPLEMENTED, NOT_IMPLEMENTED, Refusal, WRONG, answer};
 use crate::callbacks::{Callback, Function, LocalCallback, RemoteCallback, callback};
 use crate::devices::device;
 use crate::far::Far;
 use crate::flags::{self, has};
 use crate::objects::end;
 use crate::registry::{Handle, Owned, check_adapter, limit, registry};
+use cci_mem::arguments::Out;
 use cci_mem::sync::{AtomicU32, Ordering};
 use cci_sci::{EVERY_NODE, Error, Host, LocalSegment, Reason, RemoteSegment, Then, Withdraw};
 use std::ffi::{c_uint, c_void};
@@ -34,7 +34,7 @@ pub(crate) fn create(
         let has_flags = [&[&flags::USE_CALLBACK, &flags::BROADCAST, &flags::AUTO_ID], &hints[..]].concat();
         flags::check(given, &has_flags, &[&flags::EMPTY])?;
         let (is_broadcast, is_any) = (has(given, &flags::BROADCAST), has(given, &flags::AUTO_ID));
-        to.check()?;
+        to.check(WRONG)?;
         let function = callback(given, function, arg)?;
         let (registry, device) = (registry()?, device(sd)?);
         let handle = registry.next();
@@ -49,7 +49,7 @@ pub(crate) fn create(
             let name = handle.addr();
             segment.object.on_event(move |event| function.call(name, event))?;
         }
-        to.put(handle);
+        to.offer(handle);
         Ok(())
     };
     answer(error, (), act)
@@ -147,8 +147,8 @@ pub(crate) fn wait_local(
     let act = |segment: &LocalSegment| {
         flags::check(given, &[], &[])?;
         let event = segment.wait(limit(ms))?;
-        node.put(event.node);
-        adapter.put(0);
+        node.offer(event.node);
+        adapter.offer(0);
         Ok(event.reason as c_uint)
     };
     with_local(handle, error, 0, act)
@@ -172,7 +172,7 @@ pub(crate) fn connect(
             return Err(FLAG_NOT_IMPLEMENTED);
         }
         check_adapter(adapter)?;
-        to.check()?;
+        to.check(WRONG)?;
         if is_broadcast && node != EVERY_NODE && node != GROUP_ALL {
             return Err(Error::IllegalNode.into());
         }
@@ -186,7 +186,7 @@ pub(crate) fn connect(
             (false, false) => Far::connected(host.connect(node, id, limit(ms))?),
         };
         // Before the callback, which may run at once.
-        to.put(handle);
+        to.offer(handle);
         let far = registry.remotes.enter(handle, Owned::new(&device, far));
         match (function, far.object.segment()) {
             (None, _) => {}
@@ -230,7 +230,7 @@ pub(crate) fn wait_remote(
     let act = || {
         flags::check(given, &[], &[])?;
         let (reason, code) = registry()?.remotes.find(handle)?.object.wait(limit(ms))?;
-        status.put(code);
+        status.offer(code);
         Ok(reason as c_uint)
     };
     answer(error, 0, act)

@@ -1,12 +1,12 @@
 //! Connecting.
 
 use crate::answer::{Answer, NOT_DONE, PARAMETER, RESOURCE, code};
-use crate::arguments::Out;
 use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::{CViAttributes, NetAddress, NetRoom};
 use crate::nic::lock;
 use crate::table::{self, nic};
 use crate::vis::{limit, vi};
+use cci_mem::arguments::Out;
 use std::ffi::c_ulong;
 
 pub(crate) fn wait(
@@ -18,7 +18,7 @@ pub(crate) fn wait(
     connection: Out<'_, Handle>,
 ) -> Answer {
     let nic = nic(handle)?;
-    let connection = connection.variable()?;
+    let connection = connection.variable(PARAMETER)?;
     let local = local.read().map_err(code)?;
     let asking = nic.core.listen(&local, limit(timeout)).map_err(|why| nic.refused(why))?;
     let address = asking.address();

@@ -1,12 +1,12 @@
 //! The symbols.
 
 use crate::answer::answer;
-use crate::arguments::{In, Out, Text};
 use crate::handles::Handle;
 use crate::layout::{CViAttributes, MemAttributes, NetAddress, NetRoom, NicAttributes};
 use crate::nic::ErrorHandler;
 use crate::orders::{DescriptorHandler, QueueHandler};
 use crate::{connections, memory, names, nics, notify, queues, vis};
+use cci_mem::arguments::{In, Out, Text};
 use std::ffi::{c_char, c_int, c_ulong, c_void};
 
 /// Exports calls: the symbol, its signature and what it does.

@@ -4,7 +4,6 @@
 //! which the library never follows: one that is stale or invented is refused. A panic never leaves.
 
 mod answer;
-mod arguments;
 mod connections;
 mod descriptor;
 mod exports;

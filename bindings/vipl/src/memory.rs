@@ -1,17 +1,17 @@
 //! Protection tags and registered memory.
 
 use crate::answer::{Answer, PARAMETER, code};
-use crate::arguments::{In, Out};
 use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::MemAttributes;
 use crate::table::nic;
 use cci::Memory;
+use cci_mem::arguments::{In, Out};
 use cci_via::{Error, Tag};
 use std::ffi::{c_ulong, c_void};
 
 pub(crate) fn create_tag(handle: Handle, tag: Out<'_, Handle>) -> Answer {
     let nic = nic(handle)?;
-    let tag = tag.variable()?;
+    let tag = tag.variable(PARAMETER)?;
     let made = nic.core.create_tag().map_err(code)?;
     tag.put(make(Kind::Tag, nic.number, made.number()));
     Ok(())
@@ -52,8 +52,8 @@ pub(crate) unsafe fn register(
     if start.is_null() || length == 0 {
         return Err(PARAMETER);
     }
-    attributes.check()?;
-    let memory = memory.variable()?;
+    attributes.check(PARAMETER)?;
+    let memory = memory.variable(PARAMETER)?;
     if start.addr().checked_add(length as usize).is_none() {
         return Err(PARAMETER);
     }
@@ -61,7 +61,7 @@ pub(crate) unsafe fn register(
     if !is_mapped(start.addr(), length as usize) {
         return Err(PARAMETER);
     }
-    let (tag, access) = attributes.get()?.read(nic.number);
+    let (tag, access) = attributes.get().ok_or(PARAMETER)?.read(nic.number);
     // SAFETY: it is mapped, as far as the system says, and stays so while it is registered.
     let range = unsafe { Memory::new(start.cast(), length) };
     let number = nic.core.register(range, start.addr() as u64, tag, access).map_err(code)?;
@@ -76,12 +76,12 @@ pub(crate) fn deregister(handle: Handle, start: *mut c_void, memory: u32) -> Ans
 pub(crate) fn query(handle: Handle, start: *mut c_void, memory: u32, attributes: Out<'_, MemAttributes>) -> Answer {
     let nic = nic(handle)?;
     let (tag, access) = nic.core.query_memory(memory, start.addr() as u64).map_err(code)?;
-    attributes.variable()?.put(MemAttributes::of(nic.number, tag, access));
+    attributes.variable(PARAMETER)?.put(MemAttributes::of(nic.number, tag, access));
     Ok(())
 }
 
 pub(crate) fn set(handle: Handle, start: *mut c_void, memory: u32, attributes: In<'_, MemAttributes>) -> Answer {
     let nic = nic(handle)?;
-    let (tag, access) = attributes.get()?.read(nic.number);
+    let (tag, access) = attributes.get().ok_or(PARAMETER)?.read(nic.number);
     nic.core.set_memory(memory, start.addr() as u64, tag, access).map_err(code)
 }

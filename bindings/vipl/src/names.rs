@@ -1,11 +1,11 @@
 //! The name service: the system's names of hosts.
 
 use crate::answer::{Answer, PARAMETER, RESOURCE, code};
-use crate::arguments::{Out, Text};
 use crate::handles::Handle;
 use crate::layout::{NetAddress, NetRoom};
 use crate::nic::lock;
 use crate::table::nic;
+use cci_mem::arguments::{Out, Text};
 use cci_mem::lookup::Wait;
 use cci_via::Error;
 use std::ffi::{CStr, CString, c_char, c_ulong};
@@ -23,14 +23,14 @@ pub(crate) fn start(handle: Handle, is_started: bool) -> Answer {
 
 pub(crate) fn by_name(handle: Handle, name: Text<'_>, address: NetRoom<'_>, index: c_ulong) -> Answer {
     let nic = nic(handle)?;
-    name.check()?;
+    name.check(PARAMETER)?;
     if address.is_null() {
         return Err(PARAMETER);
     }
     if !*lock(&nic.has_names) {
         return Err(code(Error::NameService));
     }
-    let name = name.get()?.to_str().map_err(|_| code(Error::NameService))?;
+    let name = name.get().ok_or(PARAMETER)?.to_str().map_err(|_| code(Error::NameService))?;
     let found = Wait::default().addresses(name, 0).map_err(|_| code(Error::NameService))?;
     let mut hosts: Vec<IpAddr> = Vec::new();
     for address in found {
@@ -65,7 +65,7 @@ pub(crate) unsafe fn by_address(
     if name.is_null() {
         return Err(PARAMETER);
     }
-    let length = length.variable()?;
+    let length = length.variable(PARAMETER)?;
     let address = address.read().map_err(code)?;
     if !*lock(&nic.has_names) {
         return Err(code(Error::NameService));

@@ -1,18 +1,18 @@
 //! Calls on NICs.
 
-use crate::answer::{Answer, RESOURCE, code};
-use crate::arguments::{Out, Text};
+use crate::answer::{Answer, PARAMETER, RESOURCE, code};
 use crate::handles::{Handle, Kind, make};
 use crate::layout::NicAttributes;
 use crate::nic::{ErrorHandler, Nic, lock};
 use crate::table::{self, nic};
+use cci_mem::arguments::{Out, Text};
 use cci_via::{Error, MAX_DESCRIPTORS, MAX_DISCRIMINATOR, MAX_OBJECTS, MAX_QUEUE_ENTRIES, MAX_SEGMENTS, MAX_TRANSFER};
 use std::ffi::{c_char, c_ulong, c_void};
 
 pub(crate) fn open(name: Text<'_>, nic: Out<'_, Handle>) -> Answer {
-    name.check()?;
-    let nic = nic.variable()?;
-    let name = name.get()?.to_string_lossy();
+    name.check(PARAMETER)?;
+    let nic = nic.variable(PARAMETER)?;
+    let name = name.get().ok_or(PARAMETER)?.to_string_lossy();
     let number = table::enter(|number| Nic::open(&name, number))?;
     nic.put(make(Kind::Nic, number, 0));
     Ok(())
@@ -30,7 +30,7 @@ pub(crate) fn close(handle: Handle) -> Answer {
 
 pub(crate) fn query(handle: Handle, attributes: Out<'_, NicAttributes>) -> Answer {
     let nic = nic(handle)?;
-    let attributes = attributes.variable()?;
+    let attributes = attributes.variable(PARAMETER)?;
     let mut name = [0; 64];
     // One byte stays for the end of the string.
     for (target, byte) in name.iter_mut().take(63).zip(nic.name.bytes()) {

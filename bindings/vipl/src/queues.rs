@@ -1,16 +1,16 @@
 //! Completion queues.
 
-use crate::answer::{Answer, NOT_DONE, code};
-use crate::arguments::{Out, Variable};
+use crate::answer::{Answer, NOT_DONE, PARAMETER, code};
 use crate::handles::{Handle, Kind, make};
 use crate::nic::Nic;
 use crate::table::{self, nic};
 use crate::vis::limit;
+use cci_mem::arguments::{Out, Variable};
 use std::ffi::{c_int, c_ulong};
 
 pub(crate) fn create(handle: Handle, entries: c_ulong, queue: Out<'_, Handle>) -> Answer {
     let nic = nic(handle)?;
-    let queue = queue.variable()?;
+    let queue = queue.variable(PARAMETER)?;
     let number = nic.core.create_queue(entries as usize).map_err(code)?;
     queue.put(make(Kind::Queue, nic.number, number));
     Ok(())
@@ -34,7 +34,7 @@ fn hand(nic: &Nic, entry: (u32, bool), (vi, is_receive): (Variable<'_, Handle>, 
 
 pub(crate) fn done(handle: Handle, vi: Out<'_, Handle>, is_receive: Out<'_, c_int>) -> Answer {
     let (nic, number) = table::open(Kind::Queue, handle)?;
-    let variables = (vi.variable()?, is_receive.variable()?);
+    let variables = (vi.variable(PARAMETER)?, is_receive.variable(PARAMETER)?);
     match nic.core.take_entry(number).map_err(code)? {
         Some(entry) => hand(&nic, entry, variables),
         None => {
@@ -46,7 +46,7 @@ pub(crate) fn done(handle: Handle, vi: Out<'_, Handle>, is_receive: Out<'_, c_in
 
 pub(crate) fn wait(handle: Handle, timeout: c_ulong, vi: Out<'_, Handle>, is_receive: Out<'_, c_int>) -> Answer {
     let (nic, number) = table::open(Kind::Queue, handle)?;
-    let variables = (vi.variable()?, is_receive.variable()?);
+    let variables = (vi.variable(PARAMETER)?, is_receive.variable(PARAMETER)?);
     let entry = nic.core.wait_entry(number, limit(timeout)).map_err(|why| nic.refused(why))?;
     hand(&nic, entry, variables)
 }

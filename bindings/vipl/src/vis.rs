@@ -1,12 +1,12 @@
 //! VIs and their queues.
 
 use crate::answer::{Answer, DESCRIPTOR_ERROR, NOT_DONE, PARAMETER, code};
-use crate::arguments::{In, Out, Variable};
 use crate::descriptor::{ALIGNMENT, CONTROL, Descriptor};
 use crate::handles::{Handle, Kind, make, of_nic};
 use crate::layout::CViAttributes;
 use crate::nic::Nic;
 use crate::table::{self, nic};
+use cci_mem::arguments::{In, Out, Variable};
 use cci_via::engine::Taken;
 use cci_via::{Error, Segment, Task};
 use std::ffi::{c_int, c_ulong, c_void};
@@ -32,14 +32,14 @@ pub(crate) fn create(
     vi: Out<'_, Handle>,
 ) -> Answer {
     let nic = nic(handle)?;
-    attributes.check()?;
-    let vi = vi.variable()?;
+    attributes.check(PARAMETER)?;
+    let vi = vi.variable(PARAMETER)?;
     let queue = |handle: Handle| match handle.is_null() {
         true => Ok(None),
         false => of_nic(Kind::Queue, nic.number, handle).map(Some).ok_or(PARAMETER),
     };
     let (send, receive) = (queue(send)?, queue(receive)?);
-    let attributes = attributes.get()?.read(nic.number).map_err(code)?;
+    let attributes = attributes.get().ok_or(PARAMETER)?.read(nic.number).map_err(code)?;
     let number = nic.core.create_vi(&attributes, send, receive).map_err(code)?;
     vi.put(make(Kind::Vi, nic.number, number));
     Ok(())
@@ -69,7 +69,7 @@ pub(crate) fn query(
 
 pub(crate) fn set_attributes(handle: Handle, attributes: In<'_, CViAttributes>) -> Answer {
     let (nic, number) = vi(handle)?;
-    let attributes = attributes.get()?.read(nic.number).map_err(code)?;
+    let attributes = attributes.get().ok_or(PARAMETER)?.read(nic.number).map_err(code)?;
     nic.core.set_attributes(number, &attributes).map_err(code)
 }
 
@@ -119,14 +119,14 @@ fn hand(nic: &Nic, taken: Result<Taken<Descriptor>, Error>, target: &Variable<'_
 #[inline]
 pub(crate) fn done(handle: Handle, target: Out<'_, *mut c_void>, is_receive: bool) -> Answer {
     let (nic, number) = vi(handle)?;
-    let target = target.variable()?;
+    let target = target.variable(PARAMETER)?;
     let taken = nic.core.take(number, is_receive);
     hand(&nic, taken, &target)
 }
 
 pub(crate) fn wait(handle: Handle, timeout: c_ulong, target: Out<'_, *mut c_void>, is_receive: bool) -> Answer {
     let (nic, number) = vi(handle)?;
-    let target = target.variable()?;
+    let target = target.variable(PARAMETER)?;
     let taken = nic.core.wait_taken(number, is_receive, limit(timeout));
     hand(&nic, taken, &target)
 }

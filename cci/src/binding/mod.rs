@@ -24,6 +24,7 @@ mod sleeping;
 mod waiting;
 
 pub use cci_mem::arena::{allocate, free};
+pub use cci_mem::arguments::{In, Out, Text, Variable};
 pub use cci_mem::barrier::prepare;
 pub use cci_mem::cancellation::Uncancelled;
 pub use cci_mem::fork::PerProcess;

@@ -19,6 +19,8 @@ pub mod announcement;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]
 pub mod arena;
+#[allow(unsafe_code)]
+pub mod arguments;
 pub mod barrier;
 #[cfg(not(loom))]
 #[allow(unsafe_code)]

@@ -1,8 +1,8 @@
 //! The environment of the master: that of rank 0, which its launcher has given it.
 
 use super::program::{JOINED, Joined, WORLD};
-use crate::boundary::Text;
 use cci_job::JobError;
+use cci_mem::arguments::Text;
 use cci_mem::fork::PerProcess;
 use std::ffi::{CStr, CString, c_char};
 use std::os::unix::ffi::OsStrExt;

@@ -4,11 +4,11 @@ use super::ending::{self, OnExit};
 use super::program::{JOINED, Joined, WORLD};
 use super::{collective, environment, master, start};
 use crate::answer::{answer, guarded};
-use crate::boundary::{Out, Text};
 use crate::dialect::{Dialect, Mpi, Udp};
 use crate::endpoint::{Eb, Ep};
 use crate::refusal::Refusal;
 use cci_job::Job;
+use cci_mem::arguments::{Out, Text};
 use std::ffi::{c_char, c_int, c_void};
 
 /// # Safety
@@ -127,7 +127,7 @@ extern "C" fn mpi_is_worker(_: *mut *mut c_char) -> c_int {
 extern "C" fn udp_handle_control_traffic(count: Out<'_, c_int>) -> c_int {
     answer::<Udp>("AMUDP_SPMDHandleControlTraffic", || {
         ending::leave_if_asked();
-        count.give_if_asked(0);
+        count.offer(0);
         Ok(())
     })
 }
@@ -156,7 +156,7 @@ extern "C" fn mpi_set_thread_mode(
     _count: *mut c_int,
     _words: *mut *mut *mut c_char,
 ) -> c_int {
-    provided.give_if_asked(c"AM_SEQ: a bundle is used by one thread at a time".as_ptr());
+    provided.offer(c"AM_SEQ: a bundle is used by one thread at a time".as_ptr());
     1
 }
 

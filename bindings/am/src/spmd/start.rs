@@ -3,7 +3,7 @@
 use super::program::{JOINED, Joined, WORLD, World};
 use super::{collective, ending, environment};
 use crate::answer::say;
-use crate::boundary::Out;
+use crate::boundary::NULL;
 use crate::dialect::Dialect;
 use crate::endpoint::{Eb, Ep, Handle};
 use crate::names::Name;
@@ -11,6 +11,7 @@ use crate::refusal::{Answer, Refusal};
 use crate::{calls, registry};
 use cci::Context;
 use cci_job::{Job, JobError, Join};
+use cci_mem::arguments::Out;
 use std::ffi::c_int;
 use std::time::Duration;
 
@@ -100,7 +101,7 @@ fn join<D: Dialect>() -> Result<&'static Joined, Refusal> {
 /// Starts a worker. All workers' first endpoints are mapped, at the index that is their rank.
 pub(super) fn start<D: Dialect>(number: Out<'_, u64>, bundle: Out<'_, Eb>, endpoint: Out<'_, Ep>) -> Answer {
     const MISSING: Refusal = Refusal::BadArg("a pointer for the bundle or the endpoint is NULL");
-    let (bundle, endpoint) = (bundle.place().map_err(|_| MISSING)?, endpoint.place().map_err(|_| MISSING)?);
+    let (bundle, endpoint) = (bundle.variable(MISSING)?, endpoint.variable(MISSING)?);
     let joined = join::<D>()?;
     ending::watch().map_err(|why| failed::<D>(&why.to_string()))?;
     calls::init::<D>()?;
@@ -134,6 +135,6 @@ pub(super) fn start<D: Dialect>(number: Out<'_, u64>, bundle: Out<'_, Eb>, endpo
     }
     bundle.put(Handle::to(own_bundle));
     endpoint.put(own);
-    number.give_if_asked(id);
+    number.offer(id);
     Ok(())
 }
