@@ -1,10 +1,11 @@
 //! An endpoint and the state of an interface: the lock, who sleeps, and who wakes.
 
+use crate::sleep::{readable, sleep_until_ready};
 use cci::{Endpoint, OpenError, Sleeper};
 use cci_mem::barrier::prepare;
 use cci_mem::descriptors;
 use cci_mem::guarded::{Guard, Guarded, Sleepers};
-use rustix::event::{PollFd, PollFlags, Timespec, poll};
+use rustix::event::PollFd;
 use std::fmt;
 use std::ops::{Deref, DerefMut};
 use std::os::fd::{AsFd, OwnedFd};
@@ -188,8 +189,8 @@ impl<S: Changing> Driven<S> {
         // system calls.
         let sleeper = self.endpoint.sleeper().ok();
         match &sleeper {
-            Some(sleeper) => sleep_on(&mut [readable(&self.wake), readable(sleeper)], left),
-            None => sleep_on(&mut [readable(&self.wake)], without_descriptor(left)),
+            Some(sleeper) => sleep_until_ready(&mut [readable(self.wake.as_fd()), readable(sleeper.as_fd())], left),
+            None => sleep_until_ready(&mut [readable(self.wake.as_fd())], without_descriptor(left)),
         }
         drop(sleeper);
         let _ = rustix::io::read(&self.wake, &mut [0; 8]);
@@ -219,8 +220,8 @@ impl<S: Changing> Driven<S> {
         let sleeper: Option<Sleeper<'_>> = self.endpoint.sleeper().ok();
         let left = if sleeper.is_some() { left } else { without_descriptor(left) };
         let mut all: Vec<PollFd<'_>> = others.collect();
-        all.extend(sleeper.as_ref().map(readable));
-        sleep_on(&mut all, left);
+        all.extend(sleeper.as_ref().map(|sleeper| readable(sleeper.as_fd())));
+        sleep_until_ready(&mut all, left);
     }
 
     /// Runs a call under the lock, and wakes those whom its changes may concern, which it counts;
@@ -237,18 +238,8 @@ impl<S: Changing> Driven<S> {
     }
 }
 
-fn readable<F: AsFd>(descriptor: &F) -> PollFd<'_> {
-    PollFd::new(descriptor, PollFlags::IN)
-}
-
 fn without_descriptor(left: Option<Duration>) -> Option<Duration> {
     Some(left.map_or(FAILED_PAUSE, |left| left.min(FAILED_PAUSE)))
-}
-
-fn sleep_on(descriptors: &mut [PollFd<'_>], left: Option<Duration>) {
-    let left = left.and_then(|left| Timespec::try_from(left).ok());
-    // A signal ends it early, and its caller looks again.
-    let _ = poll(descriptors, left.as_ref());
 }
 
 #[cold]

@@ -9,8 +9,10 @@
 mod codes;
 mod drive;
 mod driven;
+mod sleep;
 mod spin;
 
 pub use drive::Drive;
 pub use driven::{Changing, Driven, Entered, Held};
+pub use sleep::{readable, sleep_until_ready};
 pub use spin::{SPIN, may_spin};

@@ -5,12 +5,13 @@ use crate::clients::Clients;
 use crate::engine::{Core, NO_VI};
 use crate::errors::Error;
 use crate::question::Question;
-use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, fresh_ticket, readable};
+use crate::rendezvous::{Accept, Address, Answer, Asking, Listener, fresh_ticket};
 use crate::state::{Invitation, State, Vi, ViState};
 use crate::task::Token;
 use crate::wire;
 use cci::{Connect, ConnectError};
 use cci_ground::Drive;
+use cci_ground::readable;
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 use std::time::{Duration, Instant};
 

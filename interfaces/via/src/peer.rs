@@ -7,10 +7,11 @@ use crate::engine::{Core, NO_VI};
 use crate::errors::Error;
 use crate::pending::{PeerConnect, Role};
 use crate::question::{NO_DESCRIPTOR, Question};
-use crate::rendezvous::{Address, Answer, Asking, readable};
+use crate::rendezvous::{Address, Answer, Asking};
 use crate::state::ViState;
 use crate::task::Token;
 use cci_ground::Drive;
+use cci_ground::readable;
 use std::time::{Duration, Instant};
 
 /// Between two questions to a host where nobody listens yet: nothing tells when somebody does.

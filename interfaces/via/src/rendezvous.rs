@@ -3,8 +3,8 @@
 use crate::attributes::{Access, MAX_DISCRIMINATOR, Reliability, Tag, ViAttributes};
 use crate::errors::Error;
 use cci_admission::{Admission, Arrival, BURST, Failed, Limits, Origin};
+use cci_ground::{readable, sleep_until_ready};
 use cci_mem::descriptors;
-use rustix::event::{PollFd, PollFlags, poll};
 use std::io::{ErrorKind, Read, Write};
 use std::net::{IpAddr, TcpListener, TcpStream};
 use std::os::fd::{AsFd, BorrowedFd};
@@ -386,18 +386,6 @@ pub(crate) fn ask_frame(remote: &Address, own: &Address, attributes: &ViAttribut
 /// Sleeps until one of these is readable, at most for `left`.
 pub fn sleep_on<'a>(descriptors: impl Iterator<Item = BorrowedFd<'a>>, left: Option<Duration>) {
     sleep_until_ready(&mut descriptors.map(readable).collect::<Vec<_>>(), left);
-}
-
-/// Has a sleep end once this can be read.
-pub(crate) fn readable(descriptor: BorrowedFd<'_>) -> PollFd<'_> {
-    PollFd::from_borrowed_fd(descriptor, PollFlags::IN)
-}
-
-/// Sleeps until one of these is as it says, at most for `left`.
-pub(crate) fn sleep_until_ready(descriptors: &mut [PollFd<'_>], left: Option<Duration>) {
-    let left = left.and_then(|left| rustix::event::Timespec::try_from(left).ok());
-    // A signal ends it early, and its caller looks again.
-    let _ = poll(descriptors, left.as_ref());
 }
 
 /// A number that nobody guesses.
