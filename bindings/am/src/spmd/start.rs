@@ -3,7 +3,6 @@
 use super::program::{JOINED, Joined, WORLD, World};
 use super::{collective, ending, environment};
 use crate::answer::say;
-use crate::boundary::NULL;
 use crate::dialect::Dialect;
 use crate::endpoint::{Eb, Ep, Handle};
 use crate::names::Name;

@@ -29,9 +29,9 @@ impl Segment {
         }
         // The system notes that a link is up some time later, a second and more under load. Until
         // then a port forwards nothing, and a host's interface drops what it is to send.
-        for at in 0..count {
+        for (at, host) in hosts.iter().enumerate() {
             until_shown(&bridge, &format!("p{at}"), "state forwarding");
-            until_shown(&hosts[at], "v0", "state UP");
+            until_shown(host, "v0", "state UP");
         }
         Self { hosts, _bridge: bridge }
     }
