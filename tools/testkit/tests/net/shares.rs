@@ -1,5 +1,6 @@
 //! One flow beside a flow of the kernel's TCP, over a bottleneck of 200 Mb/s with a queue of 50 ms.
 
+use crate::Ignored;
 use crate::namespace::pair;
 use crate::traffic::Areas;
 use cci::__binding::{Contract, Flags};
@@ -7,6 +8,7 @@ use cci::{Attribute, EventKind, Rma};
 use cci_conformance::World;
 use std::io::{Read, Write};
 use std::net::{TcpListener, TcpStream};
+use std::panic::{AssertUnwindSafe, catch_unwind, panic_any, resume_unwind};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
@@ -16,8 +18,38 @@ const WARM_UP: Duration = Duration::from_secs(4);
 const TIME: Duration = Duration::from_secs(10);
 const LEN: usize = 256 << 10;
 const WINDOW: u64 = 8;
+/// The kernel serves TCP while a program is off its processor, and nobody but the program serves
+/// `sock`: a share is judged of a measurement in which it was off for at most 5 %.
+const MOST_ABSENT: Duration = Duration::from_millis(700);
+/// As a poll lasts microseconds.
+const ABSENT: Duration = Duration::from_millis(3);
 
 pub(crate) fn with_tcp() {
+    // Before other tests, where that is permitted; its threads inherit it.
+    let _ = rustix::process::setpriority_process(None, -20);
+    let mut found = measure_beside_tcp();
+    for _ in 0..2 {
+        if found.absent > MOST_ABSENT {
+            found = measure_beside_tcp();
+        }
+    }
+    let Measured { ours, theirs, absent } = found;
+    let share = 100.0 * ours / (ours + theirs);
+    let megabits = |bytes: f64| bytes * 8.0 / TIME.as_secs_f64() / 1e6;
+    say!(
+        "one flow beside TCP over 200 Mb/s: sock {:.1} Mb/s ({share:.0} %), TCP {:.1} Mb/s ({:.0} %); {absent:.1?} off \
+         the processor",
+        megabits(ours),
+        megabits(theirs),
+        100.0 - share
+    );
+    if absent > MOST_ABSENT {
+        panic_any(Ignored(format!("other programs had its processor for {absent:.1?}, three times")));
+    }
+    assert!((10.0..=90.0).contains(&share), "the share of sock is {share:.1} %");
+}
+
+fn measure_beside_tcp() -> Measured {
     let nets = pair(1500);
     nets[0].run(&["tc qdisc add dev v0 root tbf rate 200mbit burst 16000 latency 50ms"]);
     // The one that every namespace may have. A host may default to another, such as BBR, which here
@@ -39,32 +71,37 @@ pub(crate) fn with_tcp() {
             }
         });
         let ends = [nets[0].endpoint("v0"), nets[1].endpoint("v1")];
-        let measured = std::panic::catch_unwind(std::panic::AssertUnwindSafe(|| measure([&ends[0], &ends[1]], taken)));
+        let measured = catch_unwind(AssertUnwindSafe(|| measure([&ends[0], &ends[1]], taken)));
         // Also when it fails, so that the other threads end.
         over.store(true, Ordering::Relaxed);
-        let (ours, theirs) = measured.unwrap_or_else(|panic| std::panic::resume_unwind(panic));
-        let share = 100.0 * ours / (ours + theirs);
-        let megabits = |bytes: f64| bytes * 8.0 / TIME.as_secs_f64() / 1e6;
-        say!(
-            "one flow beside TCP over 200 Mb/s: sock {:.1} Mb/s ({share:.0} %), TCP {:.1} Mb/s ({:.0} %)",
-            megabits(ours),
-            megabits(theirs),
-            100.0 - share
-        );
-        assert!((10.0..=90.0).contains(&share), "the share of sock is {share:.1} %");
-    });
+        measured.unwrap_or_else(|panic| resume_unwind(panic))
+    })
 }
 
-/// Bytes of writes that have ended, and of TCP, in the time.
-fn measure(ends: [&cci::Endpoint; 2], taken: &AtomicU64) -> (f64, f64) {
+/// Of [`TIME`], and how long the program was [absent](ABSENT) in all.
+struct Measured {
+    /// Bytes of writes that have ended.
+    ours: f64,
+    /// Bytes of TCP.
+    theirs: f64,
+    absent: Duration,
+}
+
+fn measure(ends: [&cci::Endpoint; 2], taken: &AtomicU64) -> Measured {
     let areas = Areas::new(ends, LEN);
     let world = World::new(ends);
     let (connection, _) = world.connect(0, 1, Attribute::ReliableOrdered);
     let (mut open, mut ended) = (0, 0_u64);
     let begin = Instant::now();
     let mut start = None;
-    while begin.elapsed() < WARM_UP + TIME {
-        if start.is_none() && begin.elapsed() >= WARM_UP {
+    let (mut now, mut absent) = (Duration::ZERO, Duration::ZERO);
+    while now < WARM_UP + TIME {
+        let gap = begin.elapsed() - now;
+        now += gap;
+        if gap > ABSENT {
+            absent += gap;
+        }
+        if start.is_none() && now >= WARM_UP {
             start = Some((ended, taken.load(Ordering::Relaxed)));
         }
         if open < WINDOW {
@@ -81,6 +118,7 @@ fn measure(ends: [&cci::Endpoint; 2], taken: &AtomicU64) -> (f64, f64) {
     }
     let (ended_before, taken_before) = start.expect("the warm-up ends");
     #[expect(clippy::cast_precision_loss, reason = "far fewer than 2^52")]
-    let figures = (((ended - ended_before) * LEN as u64) as f64, (taken.load(Ordering::Relaxed) - taken_before) as f64);
-    figures
+    let [ours, theirs] =
+        [(ended - ended_before) * LEN as u64, taken.load(Ordering::Relaxed) - taken_before].map(|bytes| bytes as f64);
+    Measured { ours, theirs, absent }
 }
